@@ -1,0 +1,38 @@
+import Type, { type Static } from 'typebox'
+import type { ApiKey } from '../db/schema.ts'
+import { nullable } from '../json-reading.ts'
+import { keyPrefix } from './api-key.ts'
+
+const Timestamp = Type.String({ format: 'date-time' })
+
+/** A key as listings show it (SPEC section 2.3): never the key itself. */
+export const KeyAnswer = Type.Object(
+  {
+    id: Type.String({ format: 'uuid' }),
+    keyPrefix: Type.String(),
+    environment: Type.Enum(['live', 'test']),
+    label: nullable(Type.String()),
+    createdAt: Timestamp,
+    lastFour: Type.String({ description: 'The last four characters of the key' }),
+    lastUsedAt: nullable(Type.String({ format: 'date-time', description: 'When it was last used, to the minute' })),
+    expiresAt: nullable(Timestamp),
+    teamId: nullable(
+      Type.String({ format: 'uuid', description: 'The team it belongs to; null for a key of your own' }),
+    ),
+  },
+  { title: 'ApiKey' },
+)
+
+export function toKeyAnswer(key: ApiKey): Static<typeof KeyAnswer> {
+  return {
+    id: key.id,
+    keyPrefix: keyPrefix(key.environment),
+    environment: key.environment,
+    label: key.label,
+    createdAt: key.created_at.toISOString(),
+    lastFour: key.last_four,
+    lastUsedAt: key.last_used_at?.toISOString() ?? null,
+    expiresAt: key.expires_at?.toISOString() ?? null,
+    teamId: key.team_id,
+  }
+}

@@ -1,0 +1,18 @@
+import Type, { type Static } from 'typebox'
+import type { Member } from '../db/teams.ts'
+
+/** A member of a team. A member is a user: both ids are the same, and the one that `{memberId}` takes. */
+export const MemberAnswer = Type.Object(
+  {
+    id: Type.String({ format: 'uuid' }),
+    userId: Type.String({ format: 'uuid' }),
+    email: Type.String(),
+    role: Type.Enum(['owner', 'admin', 'member']),
+    joinedAt: Type.String({ format: 'date-time' }),
+  },
+  { title: 'TeamMember' },
+)
+
+export function toMemberAnswer({ id, email, role, joinedAt }: Member): Static<typeof MemberAnswer> {
+  return { id, userId: id, email, role, joinedAt: joinedAt.toISOString() }
+}

@@ -1,0 +1,77 @@
+import { errors, jwtVerify, SignJWT } from 'jose'
+import type { Secret } from '../config.ts'
+import { GatewayError } from '../errors.ts'
+
+/** How long a log-in lasts, milliseconds. It does not slide. */
+export const SESSION_MS = 24 * 60 * 60 * 1_000
+
+const ISSUER = 'agent-api-gateway'
+const AUDIENCE = 'agent-api-gateway'
+const TYPE = 'session+jwt'
+
+/** What a session token says: who, and which log-in. Roles and tier are never claims: they change under a token. */
+export interface SessionClaims {
+  userId: string
+  sessionId: string
+}
+
+/** Signs the token of a log-in (JWS HS256, RFC 7515) with the current secret. */
+export function signSessionToken(secrets: Secret[], claims: SessionClaims, expiresAt: Date): Promise<string> {
+  const [current] = secrets
+  if (!current) throw new Error('no JWT secret')
+  return new SignJWT({ sid: claims.sessionId })
+    .setProtectedHeader({ alg: 'HS256', kid: current.id, typ: TYPE })
+    .setIssuer(ISSUER)
+    .setAudience(AUDIENCE)
+    .setSubject(claims.userId)
+    .setIssuedAt()
+    .setExpirationTime(expiresAt)
+    .sign(current.bytes)
+}
+
+/**
+ * Verifies a session token's signature and claims; whether the log-in still stands is for the caller to look up.
+ *
+ * @returns the claims, and when the token ends, milliseconds since the epoch
+ * @throws GatewayError INVALID_TOKEN, or TOKEN_EXPIRED when only its time is over
+ */
+export async function verifySessionToken(
+  secrets: Secret[],
+  token: string,
+): Promise<SessionClaims & { expiresAt: number }> {
+  // The library also takes padding and line breaks: other spellings of a token that we never wrote.
+  if (!COMPACT_JWS.test(token)) throw new GatewayError('INVALID_TOKEN')
+  try {
+    const { payload } = await jwtVerify(token, ({ kid }) => secretOf(secrets, kid), {
+      algorithms: ['HS256'],
+      issuer: ISSUER,
+      audience: AUDIENCE,
+      typ: TYPE,
+      clockTolerance: 5,
+      requiredClaims: ['exp', 'iat', 'sub', 'sid'],
+    })
+    const { sub, sid, iat, exp } = payload
+    const isFromFuture = typeof iat !== 'number' || iat > Date.now() / 1_000 + 5
+    if (!isUuid(sub) || !isUuid(sid) || isFromFuture || exp === undefined) throw new GatewayError('INVALID_TOKEN')
+    return { userId: sub, sessionId: sid, expiresAt: exp * 1_000 }
+  } catch (cause) {
+    // Whatever the library throws for a hostile token, the caller gets a 401.
+    throw new GatewayError(cause instanceof errors.JWTExpired ? 'TOKEN_EXPIRED' : 'INVALID_TOKEN', { cause })
+  }
+}
+
+function secretOf(secrets: Secret[], kid: string | undefined): Buffer {
+  const secret = secrets.find(({ id }) => id === kid)
+  if (!secret) throw new GatewayError('INVALID_TOKEN')
+  return secret.bytes
+}
+
+/** Three base64url parts without padding (RFC 7515, 7.1). */
+const COMPACT_JWS = /^[\w-]+\.[\w-]+\.[\w-]+$/
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** Whether a value is a UUID in the form we write it (RFC 9562). */
+export function isUuid(value: unknown): value is string {
+  return typeof value === 'string' && UUID.test(value)
+}

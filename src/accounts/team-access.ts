@@ -1,0 +1,22 @@
+import { type Db, query } from '../db/database.ts'
+import type { Role, Team } from '../db/schema.ts'
+import { findTeamOf } from '../db/teams.ts'
+import { GatewayError } from '../errors.ts'
+import { isUuid } from './session-token.ts'
+
+export const ALL_ROLES: Role[] = ['owner', 'admin', 'member']
+export const MANAGERS: Role[] = ['owner', 'admin']
+
+/**
+ * The team, for a user who has one of these roles in it. Roles are read each time: a change counts from the next
+ * request on.
+ *
+ * @throws GatewayError TEAM_NOT_FOUND for one who is not a member, who may not know that it exists; FORBIDDEN for a
+ * member of another role
+ */
+export async function teamFor(db: Db, teamId: string, userId: string, roles: Role[]): Promise<Team & { role: Role }> {
+  const team = isUuid(teamId) ? await query(() => findTeamOf(db, teamId, userId)) : undefined
+  if (!team) throw new GatewayError('TEAM_NOT_FOUND')
+  if (!roles.includes(team.role)) throw new GatewayError('FORBIDDEN')
+  return team
+}

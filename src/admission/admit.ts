@@ -1,0 +1,230 @@
+import { randomUUID } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
+import type { Api, ApiEndpoint, Catalog } from '../catalog.ts'
+import { countMonthUsage } from '../db/usage.ts'
+import { GatewayError } from '../errors.ts'
+import { readJsonBody } from '../http/json-body.ts'
+import type { CallJob } from '../queue/call-job.ts'
+import { redisCall } from '../redis/unavailable.ts'
+import {
+  type AuthenticationSources,
+  authenticateCall,
+  forgetPrincipal,
+  isUpToDate,
+  type Principal,
+} from './authenticate.ts'
+import { bodyParameters, isWellFormed, queryParameters } from './call-input.ts'
+import { type ForecastSources, forecastCall, type Queued } from './forecast.ts'
+import { type LimitState, readLimits, refundLimits, STALE, type TakeOptions, takeLimits } from './limits.ts'
+import { checkParameters } from './parameters.ts'
+import { planOf, reaches, weightOf } from './plans.ts'
+import { type Preference, readPreference } from './preference.ts'
+import { chooseProviderKey } from './provider-key-choice.ts'
+
+export interface AdmissionSources extends AuthenticationSources, ForecastSources {
+  catalog: Catalog
+  replies: { stream: string }
+}
+
+/** A call that may be queued. */
+export interface Admitted {
+  principal: Principal
+  /** What the account has left, for the headers. */
+  limits: LimitState
+  job: CallJob
+  queued: Queued
+  preference: Preference
+}
+
+/** What is known of a call while it is admitted; more with each step, so that a refusal can tell what there is. */
+export interface Admission {
+  principal?: Principal
+  limits?: LimitState
+}
+
+/** Longest an asynchronous call may take, milliseconds: nobody waits on a socket for it. */
+const ASYNC_MS_MAX = 600_000
+
+/** Lease of a call in flight beyond its deadline, milliseconds: it is there for nodes that die, not for slow answers. */
+const LEASE_GRACE_MS = 10_000
+
+/**
+ * Decides whether a call is accepted: credential, API and endpoint, method, plan tier, parameters, then in one atomic
+ * step the account's limits, and last the forecast of its turn at the upstream. A refusal costs nothing.
+ *
+ * @throws GatewayError with the code of the first check that fails
+ */
+export async function admitCall(
+  sources: AdmissionSources,
+  request: FastifyRequest,
+  admission: Admission,
+): Promise<Admitted> {
+  for (let tries = 0; tries < 3; tries += 1) {
+    const admitted = await tryAdmit(sources, request, admission)
+    if (admitted !== STALE) return admitted
+    // Something about the account changed: who calls is looked up anew, and every check is made again.
+    forgetPrincipal(sources, request.headers)
+  }
+  throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
+}
+
+async function tryAdmit(
+  sources: AdmissionSources,
+  request: FastifyRequest,
+  admission: Admission,
+): Promise<Admitted | typeof STALE> {
+  const { config } = sources
+  const principal = await authenticateCall(sources, request.headers)
+  admission.principal = principal
+  let checked: CheckedCall
+  try {
+    checked = checkCall(sources.catalog, request, principal)
+  } catch (refusal) {
+    // Nobody is refused, or told why, by what this node remembers of an account that has changed meanwhile.
+    if (!(await isUpToDate(sources, principal))) return STALE
+    throw refusal
+  }
+  const { api, endpoint, providerKey, parameters, extra, scenario, preference } = checked
+  const isAsync = preference.waitMs !== undefined
+  const id = `call_${randomUUID().replaceAll('-', '')}`
+  const timeoutMs = isAsync ? Math.max(ASYNC_MS_MAX, config.callTimeoutMs) : config.callTimeoutMs
+  const plan = config.plans[planOf(principal.tier)]
+  const options = takeOptions(sources, principal, timeoutMs)
+  const limits = await redisCall(() => takeLimits(sources.redis, principal, principal.tier, plan, id, options))
+  if (limits === STALE) return STALE
+  admission.limits = limits
+  const job: CallJob = {
+    v: 1,
+    id,
+    accountId: principal.accountId,
+    ...(principal.keyId === undefined ? {} : { keyId: principal.keyId }),
+    ...(providerKey === undefined ? {} : { providerKey }),
+    mode: principal.mode,
+    slug: api.slug,
+    endpoint: endpoint.path,
+    parameters,
+    extra,
+    raw: wantsRaw(request),
+    isAsync,
+    ...(scenario === undefined ? {} : { scenario }),
+    replyTo: sources.replies.stream,
+    enqueuedAt: limits.now,
+    deadline: limits.now + timeoutMs,
+  }
+  try {
+    const queued = await forecastCall(sources, api, endpoint, job, weightOf(principal.tier))
+    const { place, cacheOnlyMs } = queued
+    Object.assign(job, place && { place }, cacheOnlyMs === undefined ? undefined : { cacheOnlyMs })
+    return { principal, limits, job, queued, preference }
+  } catch (error) {
+    admission.limits = await refundLimits(sources.redis, principal, id, limits).catch(() => limits)
+    throw error
+  }
+}
+
+interface CheckedCall {
+  api: Api
+  endpoint: ApiEndpoint
+  providerKey: CallJob['providerKey']
+  parameters: Record<string, unknown>
+  extra: [string, string][]
+  scenario: string | undefined
+  preference: Preference
+}
+
+/** All checks that need no round trip, in the order in which a caller is told of them. @throws GatewayError */
+function checkCall(catalog: Catalog, request: FastifyRequest, principal: Principal): CheckedCall {
+  const url = request.raw.url ?? ''
+  const { api, endpoint } = findEndpoint(catalog, url)
+  if (request.method !== 'GET' && request.method !== 'POST') {
+    throw new GatewayError('METHOD_NOT_ALLOWED', { allow: ['GET', 'POST'] })
+  }
+  checkPlan(api, principal)
+  const providerKey = chooseProviderKey(api, principal)
+  const given = [...queryParameters(splitUrl(url).query), ...bodyParameters(readBody(request))]
+  const context = { now: Date.now(), callerAddress: request.ip }
+  const { parameters, extra } = checkParameters(api, endpoint, given, context)
+  const scenario = readScenario(request, principal)
+  return { api, endpoint, providerKey, parameters, extra, scenario, preference: readPreference(request.headers) }
+}
+
+/** What the account has left, for the headers of a refusal that took nothing. */
+export async function currentLimits(sources: AdmissionSources, principal: Principal): Promise<LimitState | undefined> {
+  const plan = sources.config.plans[planOf(principal.tier)]
+  return await readLimits(sources.redis, principal, plan, takeOptions(sources, principal, 0))
+}
+
+function takeOptions({ db }: AdmissionSources, { accountId }: Principal, timeoutMs: number): TakeOptions {
+  return {
+    leaseMs: timeoutMs + LEASE_GRACE_MS,
+    // Fails closed: without Redis' count and without the ledger nobody knows what is left.
+    loadMonthUsed: (month) => countMonthUsage(db, accountId, month),
+  }
+}
+
+/**
+ * Finds what `/v1/call/{apiSlug}/{endpoint}` names: each part decoded once must be a name of the catalog.
+ *
+ * @throws GatewayError API_NOT_FOUND, ENDPOINT_NOT_FOUND or INVALID_ENCODING
+ */
+export function findEndpoint(catalog: Catalog, url: string): { api: Api; endpoint: ApiEndpoint } {
+  const [slug = '', ...rest] = splitUrl(url).path.slice('/v1/call/'.length).split('/')
+  const api = catalog.get(decodeSegment(slug))
+  if (!api) throw new GatewayError('API_NOT_FOUND')
+  const endpoint = rest.length === 1 ? api.endpoints.get(`/${decodeSegment(rest[0] ?? '')}`) : undefined
+  if (!endpoint) {
+    throw new GatewayError('ENDPOINT_NOT_FOUND', {
+      message: `The API ${api.slug} has no such endpoint; it has ${[...api.endpoints.keys()].join(', ')}.`,
+    })
+  }
+  return { api, endpoint }
+}
+
+/** The body of a call comes as bytes, so that it is looked at in its turn; of other routes it is parsed. */
+function readBody({ headers, body }: FastifyRequest): unknown {
+  return Buffer.isBuffer(body) ? readJsonBody(headers, body) : body
+}
+
+function splitUrl(url: string): { path: string; query: string } {
+  const mark = url.indexOf('?')
+  return mark < 0 ? { path: url, query: '' } : { path: url.slice(0, mark), query: url.slice(mark + 1) }
+}
+
+function decodeSegment(segment: string): string {
+  try {
+    const decoded = decodeURIComponent(segment)
+    if (isWellFormed(decoded)) return decoded
+  } catch {
+    // Said below, as for text that decodes to what no name can hold.
+  }
+  throw new GatewayError('INVALID_ENCODING')
+}
+
+function checkPlan(api: Api, principal: Principal): void {
+  if (!reaches(principal.tier, api.tierRequired)) {
+    throw new GatewayError('PLAN_UPGRADE_REQUIRED', {
+      message: `The API ${api.slug} needs the tier ${api.tierRequired}; yours is ${principal.tier}.`,
+      tokens: { upgrade_to: api.tierRequired },
+    })
+  }
+}
+
+const SCENARIO = /^(upstream-500|timeout|rate-limited|invalid|slow-\d{1,5})$/
+
+/** `X-Gateway-Scenario` lets a test call fail on purpose. */
+function readScenario(request: FastifyRequest, principal: Principal): string | undefined {
+  const scenario = request.headers['x-gateway-scenario']
+  if (scenario === undefined || principal.mode !== 'test') return undefined
+  if (typeof scenario === 'string' && SCENARIO.test(scenario)) return scenario
+  throw new GatewayError('INVALID_PARAMETER', {
+    message: 'X-Gateway-Scenario must be upstream-500, timeout, rate-limited, invalid or slow-<ms>.',
+    tokens: { header: 'X-Gateway-Scenario' },
+  })
+}
+
+function wantsRaw({ headers }: FastifyRequest): boolean {
+  return (
+    headers['x-gateway-response'] === 'raw' ||
+    (headers.accept ?? '').split(',').some((type) => /^\s*application\/vnd\.upstream\+json\s*(;|$)/i.test(type))
+  )
+}

@@ -1,0 +1,46 @@
+import { GatewayError } from '../errors.ts'
+import type { GivenParameter } from './parameters.ts'
+
+/** Control characters that no parameter needs, lone surrogates, and the two code points that are never characters. */
+const ILL_FORMED = /[\0\ufffe\uffff]/
+
+/** Whether a text may be stored and sent on: well-formed Unicode without NUL. */
+export function isWellFormed(text: string): boolean {
+  return !ILL_FORMED.test(text) && text.isWellFormed()
+}
+
+/**
+ * The parameters of a query string, in order, decoded once as a form (`+` is a blank).
+ *
+ * @throws GatewayError INVALID_ENCODING for what is not percent-encoded UTF-8
+ */
+export function queryParameters(query: string): GivenParameter[] {
+  return query
+    .split('&')
+    .filter((part) => part !== '')
+    .map((part) => {
+      const equals = part.indexOf('=')
+      const name = equals < 0 ? part : part.slice(0, equals)
+      return { name: formDecoded(name), value: equals < 0 ? '' : formDecoded(part.slice(equals + 1)) }
+    })
+}
+
+/** The parameters of a JSON body: its members. */
+export function bodyParameters(body: unknown): GivenParameter[] {
+  if (body === undefined || body === null) return []
+  if (typeof body !== 'object' || Array.isArray(body)) {
+    throw new GatewayError('VALIDATION_ERROR', { message: 'The body must be a JSON object of parameters.' })
+  }
+  return Object.entries(body).map(([name, value]) => ({ name, value }))
+}
+
+function formDecoded(text: string): string {
+  let decoded: string
+  try {
+    decoded = decodeURIComponent(text.replaceAll('+', ' '))
+  } catch (cause) {
+    throw new GatewayError('INVALID_ENCODING', { cause })
+  }
+  if (!isWellFormed(decoded)) throw new GatewayError('INVALID_ENCODING')
+  return decoded
+}

@@ -1,0 +1,144 @@
+import type { ServerOptions } from 'node:http'
+import type { Socket } from 'node:net'
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
+import type { Context } from './context.ts'
+import { GatewayError } from './errors.ts'
+import { sendError } from './http/error-answer.ts'
+import { readJsonBody } from './http/json-body.ts'
+import { readTlsFiles } from './http/listen.ts'
+import { collectMethods } from './http/method-not-allowed.ts'
+import { redirectToHttps } from './http/redirect-to-https.ts'
+import { checkHost, createRequestId, noteRequest, refuseConnection } from './http/refuse-connection.ts'
+import { collectRoutes, type DocumentedRoute } from './openapi/route-list.ts'
+import { loadAssets } from './portal/assets.ts'
+import { acceptPortalSession } from './portal/session-cookie.ts'
+import { asyncCallRoutes } from './routes/async-calls.ts'
+import { authRoutes } from './routes/auth.ts'
+import { billingRoutes } from './routes/billing.ts'
+import { callRoutes } from './routes/call.ts'
+import { catalogRoutes } from './routes/catalog.ts'
+import { docsRoutes } from './routes/docs.ts'
+import { healthRoutes } from './routes/health.ts'
+import { keyRoutes } from './routes/keys.ts'
+import { mcpRoutes } from './routes/mcp.ts'
+import { openApiRoutes } from './routes/openapi.ts'
+import { portalRoutes } from './routes/portal.ts'
+import { portalAssetRoutes } from './routes/portal-assets.ts'
+import { portalSessionRoutes } from './routes/portal-session.ts'
+import { profileRoutes } from './routes/profile.ts'
+import { providerKeyRoutes } from './routes/provider-keys.ts'
+import { sessionRoutes } from './routes/session.ts'
+import { teamMemberRoutes } from './routes/team-members.ts'
+import { teamRoutes } from './routes/teams.ts'
+import { usageRoutes } from './routes/usage.ts'
+
+const BODY_BYTES_MAX = 1024 * 1024
+const HEADER_BYTES_MAX = 16 * 1024
+const URL_LENGTH_MAX = 8 * 1024
+
+/** Longest a request may take to arrive, milliseconds: its header, and all of it. */
+const HEADERS_TIMEOUT_MS = 10_000
+const REQUEST_TIMEOUT_MS = 15_000
+
+const SERVER_OPTIONS: ServerOptions = {
+  maxHeaderSize: HEADER_BYTES_MAX,
+  headersTimeout: HEADERS_TIMEOUT_MS,
+  // Node looks for requests that take too long this often; every 30 s unless told.
+  connectionsCheckingInterval: 1_000,
+  // Checked by us, so that the refusal has our form.
+  requireHostHeader: false,
+}
+
+/** Builds the HTTP server of an API node; nothing listens yet. */
+export async function createApp(context: Context): Promise<FastifyInstance> {
+  const { config, log } = context
+  const { baseUrl, tls } = config.http
+  const app = Fastify({
+    loggerInstance: log as FastifyBaseLogger,
+    // One line a call is written where the call is answered, without its query string.
+    logController: new LogController({ disableRequestLogging: true }),
+    genReqId: createRequestId,
+    requestIdHeader: false,
+    trustProxy: config.http.trustProxy.length > 0 ? config.http.trustProxy : false,
+    bodyLimit: BODY_BYTES_MAX,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: 65_000,
+    return503OnClosing: false,
+    routerOptions: { maxParamLength: 256 },
+    // The absolute form (RFC 9112, 3.2.2) names a host that we do not look at.
+    rewriteUrl: ({ url = '/' }) => (url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?#]*\/?/i, '/')),
+    http: SERVER_OPTIONS,
+    ...(tls ? { https: { ...readTlsFiles(tls), ...SERVER_OPTIONS } } : {}),
+    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: true, allErrors: false } },
+    frameworkErrors: (error, request, reply) => {
+      reply.header('x-request-id', request.id)
+      sendError(request, reply, error, baseUrl)
+    },
+    clientErrorHandler: (error, socket) => refuseConnection(error, socket as Socket, baseUrl),
+  })
+  const allowedMethods = collectMethods(app)
+  const listRoutes = collectRoutes(app)
+  takeOnlyJson(app)
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id)
+    noteRequest(request, reply)
+    if (redirectToHttps(request, reply, baseUrl)) return reply
+    checkHost(request.raw)
+    acceptPortalSession(request, baseUrl)
+    if (request.url.length > URL_LENGTH_MAX) throw new GatewayError('URI_TOO_LONG')
+    // Here, before the body is read: what is wrong with the body of a route that is not there does not matter.
+    if (request.is404) {
+      const allow = allowedMethods(request.url)
+      throw allow.length > 0 ? new GatewayError('METHOD_NOT_ALLOWED', { allow }) : new GatewayError('NOT_FOUND')
+    }
+  })
+  // Not when the request comes: a call that was under way before the node was told to end would keep its connection.
+  app.addHook('onSend', (_request, reply, payload, done) => {
+    if (context.isDraining) reply.header('connection', 'close')
+    done(null, payload)
+  })
+  app.setErrorHandler((error, request, reply) => sendError(request, reply, error, baseUrl))
+  app.setNotFoundHandler((request, reply) => sendError(request, reply, new GatewayError('NOT_FOUND'), baseUrl))
+
+  await registerRoutes(app, context, listRoutes)
+  return app
+}
+
+/** Each file of routes in a scope of its own, so that a guard holds for its routes alone. */
+async function registerRoutes(
+  app: FastifyInstance,
+  context: Context,
+  listRoutes: () => DocumentedRoute[],
+): Promise<void> {
+  const routes = [
+    healthRoutes,
+    authRoutes,
+    profileRoutes,
+    keyRoutes,
+    catalogRoutes,
+    callRoutes,
+    mcpRoutes,
+    portalSessionRoutes,
+    sessionRoutes,
+    teamRoutes,
+    teamMemberRoutes,
+    providerKeyRoutes,
+    billingRoutes,
+    usageRoutes,
+    asyncCallRoutes,
+  ]
+  for (const route of routes) await app.register(async (scope) => await route(scope, context))
+  await app.register(async (scope) => await openApiRoutes(scope, context, listRoutes))
+  const assets = loadAssets()
+  for (const route of [docsRoutes, portalRoutes, portalAssetRoutes]) {
+    await app.register(async (scope) => await route(scope, context, assets))
+  }
+}
+
+/** Bodies are JSON and nothing else, parsed strictly. */
+function takeOnlyJson(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
+    return readJsonBody(request.headers, body)
+  })
+}

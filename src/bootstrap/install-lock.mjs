@@ -1,0 +1,152 @@
+import { spawnSync } from 'node:child_process'
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
+import { hostname } from 'node:os'
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const BEAT_MS = 1000
+/** An owner on another machine or in another container cannot be looked up by pid: without a beat this long it is dead. */
+const SILENCE_MS = 30_000
+
+/**
+ * Takes the lock of `root`, waiting for a living owner and taking over from a dead one, whose npm is ended if it still runs.
+ * Gives `noteNpm(pid)`, to be told which npm runs under the lock, and `release()`.
+ *
+ * The lock is a directory: `owner` says who made it, and `after-<owner>` who took it over from a dead owner, and so on; the
+ * last of that chain holds it. Each of these files appears whole and at most once (`link`), so two can never take over from
+ * the same dead owner; a plain delete-and-make-again would let the slower of two delete the lock of the faster.
+ */
+export async function takeLock(root, { onWait, waitMs }) {
+  const dir = path.join(root, '.install-lock')
+  const me = { id: `${process.pid}-${Date.now().toString(36)}`, pid: process.pid, host: hostname() }
+  const deadline = Date.now() + waitMs
+  const watch = { beat: undefined, since: Date.now() }
+  for (let waited = false; ; ) {
+    const holder = existsSync(dir) ? takeOver(dir, me, watch) : makeLock(dir, me)
+    if (holder === me) {
+      await endOrphans(dir, deadline)
+      return keepLock(dir, me)
+    }
+    if (Date.now() > deadline)
+      throw new Error(`another start has been installing for too long; if none is, delete ${dir}`)
+    if (!waited && holder) {
+      waited = true
+      onWait(holder)
+    }
+    await sleep(100)
+  }
+}
+
+function makeLock(dir, me) {
+  const draft = `${dir}-${me.id}`
+  mkdirSync(draft)
+  writeFileSync(path.join(draft, 'owner'), JSON.stringify(me))
+  try {
+    renameSync(draft, dir) // fails while the lock exists, because it is never an empty directory
+    return me
+  } catch (error) {
+    rmSync(draft, { recursive: true, force: true })
+    if (!['ENOTEMPTY', 'EEXIST', 'EPERM'].includes(error.code)) throw error
+    return undefined
+  }
+}
+
+/** Follows the chain to its end; takes the place of an owner that is dead. Gives who holds the lock now. */
+function takeOver(dir, me, watch) {
+  try {
+    let holder = readOwner(path.join(dir, 'owner'))
+    for (let next = holder; next; next = readOwner(path.join(dir, `after-${holder.id}`))) holder = next
+    if (!holder || isAlive(holder, dir, watch)) return holder
+    const draft = path.join(dir, `draft-${me.id}`)
+    writeFileSync(draft, JSON.stringify(me))
+    linkSync(draft, path.join(dir, `after-${holder.id}`))
+    return me
+  } catch (error) {
+    if (!['ENOENT', 'EEXIST'].includes(error.code)) throw error
+    return undefined // freed or taken by another in this moment: look again
+  }
+}
+
+function isAlive(holder, dir, watch) {
+  const beat = statSync(dir).mtimeMs
+  if (beat !== watch.beat) Object.assign(watch, { beat, since: Date.now() })
+  if (Date.now() - watch.since > SILENCE_MS) return false
+  if (holder.host !== hostname()) return true
+  if (holder.pid === process.pid) return false // our own pid in an old lock: numbers start again in a container
+  try {
+    process.kill(holder.pid, 0)
+    return true
+  } catch (error) {
+    return error.code === 'EPERM'
+  }
+}
+
+/** An npm outlives the start that ran it when that one is killed. Two in one directory would spoil it for both. */
+async function endOrphans(dir, deadline) {
+  for (const name of readdirSync(dir).filter((name) => name.startsWith('npm-'))) {
+    const { pid, host } = JSON.parse(readFileSync(path.join(dir, name), 'utf8'))
+    if (host !== hostname() || !commandLine(pid).includes('npm')) continue
+    try {
+      process.kill(-pid, 'SIGKILL')
+    } catch (error) {
+      if (error.code !== 'ESRCH') throw error
+    }
+    while (commandLine(pid).includes('npm') && Date.now() < deadline) await sleep(20)
+  }
+}
+
+/** Empty for a process that is gone, or has ended and was not collected. */
+function commandLine(pid) {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+  } catch {
+    return spawnSync('ps', ['-p', String(pid), '-o', 'command='], { encoding: 'utf8' }).stdout ?? ''
+  }
+}
+
+function keepLock(dir, me) {
+  const beat = setInterval(() => ignoreAbsent(() => utimesSync(dir, new Date(), new Date())), BEAT_MS)
+  beat.unref()
+  const noteNpm = (pid) => {
+    const draft = path.join(dir, `draft-${me.id}`)
+    writeFileSync(draft, JSON.stringify({ pid, host: me.host }))
+    renameSync(draft, path.join(dir, `npm-${me.id}`))
+  }
+  const release = () => {
+    clearInterval(beat)
+    // Moved away first: deleting file by file would show others a chain without its end.
+    const freed = `${dir}-freed-${process.pid}`
+    ignoreAbsent(() => renameSync(dir, freed))
+    rmSync(freed, { recursive: true, force: true })
+  }
+  return { noteNpm, release }
+}
+
+/** Someone may have deleted the lock by hand, as our own message suggests. */
+function ignoreAbsent(action) {
+  try {
+    action()
+  } catch (error) {
+    if (error.code !== 'ENOENT') throw error
+  }
+}
+
+function readOwner(file) {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'))
+  } catch (error) {
+    if (error.code !== 'ENOENT') throw error
+    return undefined
+  }
+}

@@ -1,0 +1,92 @@
+import { spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+
+/**
+ * What an install is made of. The hash changes with everything that could make `node_modules` differ, and with nothing else:
+ * an edited script or a new version of ours does not install again.
+ */
+export function loadWanted(root) {
+  const manifest = readJson(path.join(root, 'package.json'))
+  const lockText = readFileSync(path.join(root, 'package-lock.json'), 'utf8')
+  const { dependencies, devDependencies, optionalDependencies, overrides, allowScripts } = manifest
+  const parts = [dependencies, devDependencies, optionalDependencies, overrides, allowScripts]
+  const hash = createHash('sha256')
+    .update(JSON.stringify([lockText, parts, process.platform, process.arch]))
+    .digest('hex')
+  const lock = JSON.parse(lockText)
+  return {
+    hash,
+    packages: lock.packages,
+    nodeVersion: lock.packages['node_modules/node']?.version,
+    scriptsAllowed: Object.keys(allowScripts ?? {}).filter((name) => allowScripts[name] === true),
+  }
+}
+
+/** The Node to run with when a finished install of exactly this is in place, else undefined. Reads three small files. */
+export function installedNode(root, wanted) {
+  const stamp = readJson(stampFile(root))
+  if (stamp?.hash !== wanted.hash || stamp.listedAt !== listedAt(root)) return undefined
+  if (stamp.node === 'own') return isOwnNodeEnough(wanted) ? process.execPath : undefined
+  return isFile(pinnedNodeFile(root)) ? pinnedNodeFile(root) : undefined
+}
+
+/** Records a finished install. `node` is 'pinned', or 'own' where the pinned Node does not run on this machine. */
+export function writeStamp(root, wanted, node) {
+  try {
+    writeFileSync(stampFile(root), `${JSON.stringify({ hash: wanted.hash, listedAt: listedAt(root), node })}\n`)
+  } catch (error) {
+    // A read-only installation works as well; it is only looked through again at the next start.
+    if (!['EROFS', 'EACCES', 'EPERM'].includes(error.code)) throw error
+  }
+}
+
+/** Whether npm's own list says that every package of the lock is there: someone ran npm by hand. */
+export function isListComplete(root, wanted) {
+  const listed = readJson(listFile(root))?.packages
+  if (!listed) return false
+  return Object.entries(wanted.packages).every(
+    ([place, { version, optional }]) =>
+      !place.startsWith('node_modules/') || optional || (listed[place] && listed[place].version === version),
+  )
+}
+
+/** Whether the pinned Node is there and runs: it is missing when install scripts are off, and no build of it runs on musl. */
+export function doesPinnedNodeRun(root, wanted) {
+  const { stdout } = spawnSync(pinnedNodeFile(root), ['--version'], { encoding: 'utf8', timeout: 20_000 })
+  if (!stdout?.startsWith('v')) return false
+  return wanted.nodeVersion === undefined || stdout.trim() === `v${wanted.nodeVersion}`
+}
+
+/** Whether the running Node may stand in for the pinned one. */
+export function isOwnNodeEnough(wanted) {
+  return wanted.nodeVersion !== undefined && major(process.versions.node) >= major(wanted.nodeVersion)
+}
+
+export function pinnedNodeFile(root) {
+  return process.platform === 'win32'
+    ? path.join(root, 'node_modules', 'node', 'bin', 'node.exe')
+    : path.join(root, 'node_modules', '.bin', 'node')
+}
+
+const stampFile = (root) => path.join(root, 'node_modules', '.installed')
+const listFile = (root) => path.join(root, 'node_modules', '.package-lock.json')
+const major = (version) => Number(version.split('.')[0])
+
+/** npm writes its list at the end of whatever it does, so a changed time means that something was changed by hand. */
+function listedAt(root) {
+  return statSync(listFile(root), { throwIfNoEntry: false })?.mtimeMs
+}
+
+function isFile(file) {
+  return statSync(file, { throwIfNoEntry: false })?.isFile() ?? false
+}
+
+function readJson(file) {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'))
+  } catch {
+    return undefined // absent or half-written: the same as never installed
+  }
+}

@@ -1,0 +1,38 @@
+import { createHash } from 'node:crypto'
+import { SHARED_SCOPE } from '../caps/cap-script.ts'
+import type { CallJob } from '../queue/call-job.ts'
+import { queuePrefix } from '../queue/call-queue.ts'
+import type { Endpoint } from '../upstreams/upstream.ts'
+
+/** Keys under which identical calls share an answer; in the upstream's hash slot. */
+export interface CacheKeys {
+  entry: string
+  /** Says that a call for this answer is on its way. */
+  flight: string
+  /** Who fetches it right now, and what it came to. */
+  leader: string
+  landed: string
+}
+
+type CachedCall = Pick<CallJob, 'slug' | 'endpoint' | 'parameters' | 'extra' | 'raw' | 'accountId'>
+
+/**
+ * The keys of a call's answer; undefined where answers are not shared. Equal parameters give equal keys, whatever
+ * their order was; a caller's own answers, and those under a provider key, are kept apart.
+ */
+export function cacheKeys(endpoint: Endpoint, call: CachedCall, scope: string): CacheKeys | undefined {
+  const rule = endpoint.cache
+  if (!rule) return undefined
+  const parameters = rule.key?.(call.parameters) ?? call.parameters
+  const sorted = Object.entries(parameters).sort(([left], [right]) => (left < right ? -1 : 1))
+  const owner = rule.perCaller ? call.accountId : scope === SHARED_SCOPE ? '' : scope
+  const identity = JSON.stringify([call.endpoint, sorted, call.extra, call.raw, owner])
+  const hash = createHash('sha256').update(identity).digest('base64url').slice(0, 27)
+  const prefix = queuePrefix(call.slug)
+  return {
+    entry: `${prefix}:cache:${hash}`,
+    flight: `${prefix}:flight:${hash}`,
+    leader: `${prefix}:leader:${hash}`,
+    landed: `${prefix}:landed:${hash}`,
+  }
+}

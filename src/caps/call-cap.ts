@@ -1,0 +1,9 @@
+import type { Api } from '../catalog.ts'
+import type { CallJob } from '../queue/call-job.ts'
+import type { Caps } from '../upstreams/upstream.ts'
+import { type CapScope, SHARED_SCOPE } from './cap-script.ts'
+
+/** The cap a call counts against: that of the caller's own key, or the one all others share. */
+export function capOf(api: Api, { providerKey }: Pick<CallJob, 'providerKey'>): { scope: CapScope; caps: Caps } {
+  return providerKey ? { scope: providerKey.scope, caps: api.keyed.caps } : { scope: SHARED_SCOPE, caps: api.caps }
+}

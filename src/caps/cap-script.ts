@@ -1,0 +1,151 @@
+import { queuePrefix } from '../queue/call-queue.ts'
+import type { Caps } from '../upstreams/upstream.ts'
+
+/**
+ * How much longer than the upstream's window ours is, milliseconds. A permit is used within PERMIT_AGE_MS_MAX of its
+ * grant; the rest is for the network. So what is exact at the grant is exact as the upstream sees it.
+ */
+const WINDOW_MARGIN_MS = 500
+
+/** How long a permit may be used after its grant, milliseconds. */
+export const PERMIT_AGE_MS_MAX = 250
+
+/** How long a parked call counts after its worker last spoke for it, milliseconds: a dead worker blocks nobody. */
+export const PARKED_MS = 1_500
+
+/**
+ * How long a cap stays closed when Redis lost its memory, milliseconds, or its window where that is shorter. What was
+ * sent before that is restored from Postgres.
+ */
+export const QUARANTINE_MS = 60_000 + WINDOW_MARGIN_MS
+
+/** Whose cap it is: that of the address we call from, or that of a key. */
+export type CapScope = string
+
+/** The cap of calls without a key of the caller's. */
+export const SHARED_SCOPE: CapScope = 'shared'
+
+/** Keys of one cap; all in the upstream's hash slot. */
+export function capKeys(slug: string, scope: CapScope): string[] {
+  const prefix = `${queuePrefix(slug)}:cap:${scope}`
+  return ['fair', 'line', 'line-ends', 'parked', 'parked-ends', 'log', 'leases', 'state', 'asked'].map(
+    (name) => `${prefix}:${name}`,
+  )
+}
+
+/** A cap as a script's last arguments: concurrency, number of rates, then each rate's max and window in milliseconds. */
+export function capArguments({ concurrency, rates }: Caps): number[] {
+  return [concurrency, rates.length, ...rates.flatMap(({ max, seconds }) => [max, seconds * 1_000 + WINDOW_MARGIN_MS])]
+}
+
+/**
+ * What every script of a cap begins with: names of its keys, Redis' time, the cap's rules from argument `FIRST` on, and
+ * the questions "how many may start now" and "when may the one with so many ahead of it".
+ *
+ * The log holds a grant's time per permit (`account|id`), so that any rolling window is counted exactly. `line` is who
+ * was admitted and has no permit yet, by fair tag; `parked` those of them whose worker asks for one right now.
+ */
+export const PRELUDE = `
+local FAIR, LINE, LINE_ENDS, PARKED, PARKED_ENDS, LOG, LEASES, STATE, ASKED = unpack(KEYS)
+local time = redis.call('TIME')
+local now = time[1] * 1000 + time[2] / 1000
+local function score(value) return string.format('%.3f', value) end
+
+local concurrency = 0
+local rules = {}
+local widest = 0
+local isScarce = false
+local SCARCE_MAX = 100
+local function readRules(first)
+  concurrency = tonumber(ARGV[first])
+  for index = 1, tonumber(ARGV[first + 1]) do
+    local max, window = tonumber(ARGV[first + 2 * index]), tonumber(ARGV[first + 2 * index + 1])
+    rules[index] = { max = max, window = window }
+    widest = math.max(widest, window)
+    if max > 1 and max <= SCARCE_MAX then isScarce = true end
+  end
+end
+
+local function dropExpired(ends, others)
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', ends, '-inf', score(now), 'LIMIT', 0, 1000)) do
+    redis.call('ZREM', ends, member)
+    redis.call('ZREM', others, member)
+  end
+end
+
+-- Keys of an idle cap end by themselves; renewing their life now and then is enough, for it is long.
+local LIFE_MS = 86400000
+local function renew(isFirst, keys)
+  if not isFirst and math.floor(now) % 64 ~= 0 then return end
+  for _, key in ipairs(keys) do redis.call('PEXPIRE', key, widest + LIFE_MS) end
+end
+
+-- False when Redis has no memory of this cap: the caller must say since when there is one.
+local state = {}
+local function readState()
+  local fields = redis.call('HMGET', STATE, 'since', 'closed', 'left', 'leftUntil', 'serviceMs', 'restored')
+  state = { since = tonumber(fields[1]), closed = tonumber(fields[2] or 0), left = tonumber(fields[3] or 0),
+    leftUntil = tonumber(fields[4] or 0), serviceMs = tonumber(fields[5] or 0), restored = fields[6] == '1' }
+  return state.since ~= nil
+end
+
+local function quarantineEnd(rule)
+  if state.since == 0 then return 0 end
+  return state.since + math.min(rule.window, ${QUARANTINE_MS})
+end
+
+-- Requests that may start at this instant.
+local function freeNow()
+  if state.closed > now then return 0 end
+  local free = concurrency - redis.call('ZCARD', LEASES)
+  for _, rule in ipairs(rules) do
+    if now < quarantineEnd(rule) then return 0 end
+    free = math.min(free, rule.max - redis.call('ZCOUNT', LOG, score(now - rule.window), '+inf'))
+  end
+  if state.leftUntil > now then free = math.min(free, state.left) end
+  return math.max(0, free)
+end
+
+-- When the rates let a request start that has \`ahead\` others before it.
+local function slotAt(ahead)
+  local slot = math.max(now, state.closed)
+  if state.leftUntil > now and ahead >= state.left then slot = math.max(slot, state.leftUntil) end
+  for _, rule in ipairs(rules) do
+    local rank = ahead % rule.max
+    local at = math.max(now, quarantineEnd(rule))
+    local used = redis.call('ZCOUNT', LOG, score(now - rule.window), '+inf')
+    local place = used + rank - rule.max
+    if place >= 0 then
+      local entry = redis.call('ZRANGEBYSCORE', LOG, score(now - rule.window), '+inf', 'WITHSCORES', 'LIMIT', place, 1)
+      if entry[2] then at = math.max(at, tonumber(entry[2]) + rule.window) end
+    end
+    slot = math.max(slot, at + math.floor(ahead / rule.max) * rule.window)
+  end
+  return slot
+end
+
+-- No account holds more than half of a scarce cap while others ask: until when this one has its half; 0: it has not.
+local ASKED_MS = 300000
+local function shareSpentUntil(account, waiting)
+  local untilWhen = 0
+  if not isScarce then return 0 end
+  for _, rule in ipairs(rules) do
+    if rule.max > 1 and rule.max <= SCARCE_MAX then
+      local asking = redis.call('ZCOUNT', ASKED, score(now - math.min(rule.window, ASKED_MS)), '+inf')
+      if redis.call('ZSCORE', ASKED, account) then asking = asking - 1 end
+      if asking > 0 then
+        local own = {}
+        local entries = redis.call('ZRANGEBYSCORE', LOG, score(now - rule.window), '+inf', 'WITHSCORES')
+        for index = 1, #entries, 2 do
+          if string.sub(entries[index], 1, #account + 1) == account .. '|' then own[#own + 1] = tonumber(entries[index + 1]) end
+        end
+        local over = #own + waiting - math.floor(rule.max / 2)
+        if over >= 0 and #own > 0 then
+          untilWhen = math.max(untilWhen, own[math.min(over + 1, #own)] + rule.window)
+        end
+      end
+    end
+  end
+  return untilWhen
+end
+`

@@ -1,0 +1,220 @@
+import type { RedisConnection } from '../redis/connection.ts'
+import { Script } from '../redis/script.ts'
+import type { Caps } from '../upstreams/upstream.ts'
+import { type CapScope, capArguments, capKeys, PRELUDE } from './cap-script.ts'
+
+/** Calls that may wait for one upstream; past it no wait is worth quoting. */
+const LINE_LENGTH_MAX = 2_000
+
+/** Longest a call may be expected to wait for want of connections rather than for the cap, milliseconds. */
+const CONGESTION_MS_MAX = 5_000
+
+/** Virtual time a call of weight 1 takes; a multiple of every weight, so that tags stay whole. */
+const COST = 8
+
+/** Largest distance of a tag from the base before tags are counted from a new base (BullMQ's priorities end at 2^21). */
+const TAG_SPAN_MAX = 1_000_000
+
+/** A call's place before its upstream's cap. */
+export interface Place {
+  /** Start tag of the call in virtual time (start-time fair queueing, Goyal et al. 1996); who has less goes first. */
+  tag: number
+  /** The same as a BullMQ job priority, 1 and up. */
+  priority: number
+  /** When its permit is expected, milliseconds from now. */
+  etaMs: number
+  /** Calls before it. */
+  ahead: number
+  /** Another call is already on its way to the same answer: this one needs no permit. */
+  isFollower: boolean
+  /** Tags have grown far from their base. */
+  needsRebase: boolean
+}
+
+/** Why a call may not join, and when it would have had its turn. */
+export interface Refusal {
+  refused: 'cap' | 'closed' | 'overloaded'
+  retryAfterMs: number
+}
+
+/**
+ * Joins the line: computes the call's fair tag and place, and from them when its permit comes. If that is after its
+ * deadline it does not join. ARGV: member, account, weight, deadline, then the cap. KEYS[10]: flight.
+ */
+const JOIN = new Script(`${PRELUDE}
+readRules(5)
+if not readState() then return {'unknown'} end
+local member, account, weight, deadline = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+if isScarce then
+  redis.call('ZADD', ASKED, score(now), account)
+  redis.call('PEXPIRE', ASKED, ASKED_MS)
+end
+if redis.call('ZCARD', LINE) > 0 then dropExpired(LINE_ENDS, LINE) end
+local length = redis.call('ZCARD', LINE)
+local virtual, base, finish = 0, 0, 0
+if length == 0 and redis.call('ZCARD', PARKED) == 0 then
+  redis.call('DEL', FAIR)
+else
+  local fields = redis.call('HMGET', FAIR, 'now', 'base', 'f:' .. account)
+  virtual, base, finish = tonumber(fields[1] or 0), tonumber(fields[2] or 0), tonumber(fields[3] or 0)
+end
+local tag = math.max(virtual, finish)
+local priority = math.max(1, math.min(2097151, math.floor(tag - base) + 1))
+local rebase = tag - base > ${TAG_SPAN_MAX} and 1 or 0
+local leader = KEYS[10] and redis.call('GET', KEYS[10])
+if leader then
+  -- It waits as long as the one whose answer it shares.
+  local rank = redis.call('ZRANK', LINE, leader)
+  local landing = rank and slotAt(rank) or now
+  if landing > now and landing + state.serviceMs > deadline then
+    return {state.closed > now and 'closed' or 'cap', '0', 0, math.ceil(landing - now), rank, 0}
+  end
+  return {'follow', tostring(tag), priority, math.ceil(landing - now), rank or 0, rebase}
+end
+local ahead = length > 0 and redis.call('ZCOUNT', LINE, '-inf', tag) or 0
+local slot = slotAt(ahead)
+local waiting = 0
+if isScarce and length > 0 and length <= 200 then
+  for _, other in ipairs(redis.call('ZRANGE', LINE, 0, -1)) do
+    if string.sub(other, 1, #account + 1) == account .. '|' then waiting = waiting + 1 end
+  end
+end
+slot = math.max(slot, shareSpentUntil(account, waiting))
+-- With a free slot it may try, however long requests took of late: else a slow hour would never end.
+if slot > now and slot + state.serviceMs > deadline then
+  return {state.closed > now and 'closed' or 'cap', '0', 0, math.ceil(slot - now), ahead, 0}
+end
+local busy = redis.call('ZCARD', LEASES) + ahead + 1 - concurrency
+local congestion = busy > 0 and state.serviceMs * busy / concurrency or 0
+if length >= ${LINE_LENGTH_MAX} or (slot <= now and congestion > ${CONGESTION_MS_MAX}) then
+  return {'overloaded', '0', 0, math.ceil(math.max(1000, congestion / 2)), ahead, 0}
+end
+redis.call('ZADD', LINE, tag, member)
+redis.call('ZADD', LINE_ENDS, score(deadline), member)
+redis.call('HSET', FAIR, 'f:' .. account, tostring(tag + ${COST} / weight), 'now', tostring(virtual), 'base', tostring(base))
+if length > 1000 and redis.call('HLEN', FAIR) > 4000 then
+  local all = redis.call('HGETALL', FAIR)
+  for index = 1, #all, 2 do
+    if string.sub(all[index], 1, 2) == 'f:' and tonumber(all[index + 1]) <= virtual then redis.call('HDEL', FAIR, all[index]) end
+  end
+end
+renew(length == 0, {FAIR, LINE, LINE_ENDS})
+if KEYS[10] then redis.call('SET', KEYS[10], member, 'PX', math.max(1, math.ceil(deadline - now))) end
+return {'ok', tostring(tag), priority, math.ceil(math.max(slot - now, congestion)), ahead, rebase}
+`)
+
+/** Leaves the line without a permit; the account's virtual time is given back. ARGV: member, account, weight. */
+const LEAVE = new Script(`
+local FAIR, LINE, LINE_ENDS, PARKED, PARKED_ENDS = unpack(KEYS)
+redis.call('ZREM', PARKED, ARGV[1])
+redis.call('ZREM', PARKED_ENDS, ARGV[1])
+redis.call('ZREM', LINE_ENDS, ARGV[1])
+if KEYS[10] and redis.call('GET', KEYS[10]) == ARGV[1] then redis.call('DEL', KEYS[10]) end
+if redis.call('ZREM', LINE, ARGV[1]) == 0 then return 0 end
+local finish = redis.call('HGET', FAIR, 'f:' .. ARGV[2])
+if finish then redis.call('HSET', FAIR, 'f:' .. ARGV[2], tostring(tonumber(finish) - ${COST} / tonumber(ARGV[3]))) end
+return 1
+`)
+
+/** Where a call stands, or a call that would come now. ARGV: member or '', then the cap. */
+const LOOK = new Script(`${PRELUDE}
+readRules(2)
+if not readState() then state.since = 0 end
+dropExpired(LINE_ENDS, LINE)
+redis.call('ZREMRANGEBYSCORE', LEASES, '-inf', score(now))
+local ahead = redis.call('ZCARD', LINE)
+if ARGV[1] ~= '' then ahead = redis.call('ZRANK', LINE, ARGV[1]) or -1 end
+local reply = {ahead, math.ceil(slotAt(math.max(0, ahead)) - now), redis.call('ZCARD', LEASES), freeNow()}
+for _, rule in ipairs(rules) do
+  reply[#reply + 1] = math.max(0, rule.max - redis.call('ZCOUNT', LOG, score(now - rule.window), '+inf'))
+end
+return reply
+`)
+
+/** Counts tags from where virtual time is now. Returns the new base, or '' when somebody else did it already. */
+const REBASE = new Script(`
+local fields = redis.call('HMGET', KEYS[1], 'now', 'base')
+local virtual, base = tonumber(fields[1] or 0), tonumber(fields[2] or 0)
+if virtual - base < ${TAG_SPAN_MAX / 2} then return '' end
+redis.call('HSET', KEYS[1], 'base', tostring(virtual))
+return tostring(virtual)
+`)
+
+/** A call as the line knows it. */
+export interface Waiting {
+  callId: string
+  accountId: string
+  /** Share of its plan: with twice the weight, twice the calls. */
+  weight: number
+  slug: string
+  scope: CapScope
+  /** Key under which identical calls share one flight; undefined where answers are not shared. */
+  flightKey?: string | undefined
+}
+
+/** The call's member in the line; it begins with the account, by which shares are counted. */
+export function lineMember({ accountId, callId }: Pick<Waiting, 'accountId' | 'callId'>): string {
+  return `${accountId}|${callId}`
+}
+
+function keysOf({ slug, scope, flightKey }: Waiting): string[] {
+  return flightKey === undefined ? capKeys(slug, scope) : [...capKeys(slug, scope), flightKey]
+}
+
+/**
+ * Puts a call into its upstream's line, if its turn comes before its deadline (Redis time, milliseconds).
+ *
+ * @returns its place; or a refusal with the wait it would have had; or `unknown` when Redis has no memory of the cap
+ */
+export async function joinLine(
+  redis: RedisConnection,
+  call: Waiting,
+  caps: Caps,
+  deadline: number,
+): Promise<Place | Refusal | 'unknown'> {
+  const values = [lineMember(call), call.accountId, call.weight, deadline, ...capArguments(caps)]
+  const reply = (await JOIN.run(redis, keysOf(call), values)) as [string, string, number, number, number, number]
+  const [verdict, tag, priority, etaMs, ahead, needsRebase] = reply
+  if (verdict === 'unknown') return 'unknown'
+  if (verdict !== 'ok' && verdict !== 'follow') return { refused: verdict as Refusal['refused'], retryAfterMs: etaMs }
+  return { tag: Number(tag), priority, etaMs, ahead, isFollower: verdict === 'follow', needsRebase: needsRebase === 1 }
+}
+
+/** Takes a call out of the line: its caller left, or it needed no permit. Harmless when it is not there. */
+export async function leaveLine(redis: RedisConnection, call: Waiting): Promise<void> {
+  await LEAVE.run(redis, keysOf(call), [lineMember(call), call.accountId, call.weight])
+}
+
+/** What is left of a cap, and when the next request may start. */
+export interface CapState {
+  /** Calls waiting, or those before the asked one; -1 when that one does not wait. */
+  ahead: number
+  nextSlotMs: number
+  underWay: number
+  /** Requests that may start now. */
+  free: number
+  /** What is left of each rate, in the cap's order. */
+  left: number[]
+}
+
+/** Reads a cap as it stands, for one waiting call or for one that would come now. */
+export async function readCap(
+  redis: RedisConnection,
+  slug: string,
+  scope: CapScope,
+  caps: Caps,
+  call?: Pick<Waiting, 'accountId' | 'callId'>,
+): Promise<CapState> {
+  const reply = (await LOOK.run(redis, capKeys(slug, scope), [
+    call ? lineMember(call) : '',
+    ...capArguments(caps),
+  ])) as number[]
+  const [ahead = 0, nextSlotMs = 0, underWay = 0, free = 0, ...left] = reply
+  return { ahead, nextSlotMs: Math.max(0, nextSlotMs), underWay, free, left }
+}
+
+/** Begins to count tags anew. @returns what tags are counted from now, or undefined when that was done already */
+export async function rebaseTags(redis: RedisConnection, slug: string, scope: CapScope): Promise<number | undefined> {
+  const base = (await REBASE.run(redis, capKeys(slug, scope), [])) as string
+  return base === '' ? undefined : Number(base)
+}

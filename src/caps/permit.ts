@@ -1,0 +1,264 @@
+import type { RedisConnection } from '../redis/connection.ts'
+import { Script } from '../redis/script.ts'
+import type { Caps } from '../upstreams/upstream.ts'
+import { type CapScope, capArguments, capKeys, PARKED_MS, PRELUDE, QUARANTINE_MS } from './cap-script.ts'
+
+/** How long after a loss the counts in Postgres are complete: workers write them down every second. Milliseconds. */
+const RESTORE_AFTER_MS = 3_000
+
+/** A call that is ready to send a request and asks to. */
+export interface Parked {
+  /** Its member in the line: `account|call id`. */
+  member: string
+  /** Its fair tag. */
+  tag: number
+}
+
+export interface Granting {
+  /** Members that may send a request now, each once. */
+  granted: string[]
+  /** When it makes sense to ask again for the others, milliseconds. */
+  waitMs: number
+}
+
+/** What ended: leases are given back, and how long a request takes is learned. ARGV[1]: mean ms, ARGV[2]: how many, ids. */
+const END = `
+local ended = tonumber(ARGV[2])
+if ended > 0 then
+  redis.call('ZREM', KEYS[7], unpack(ARGV, 3, 2 + ended))
+  local known = tonumber(redis.call('HGET', KEYS[8], 'serviceMs') or 0)
+  local took = tonumber(ARGV[1])
+  local share = math.min(0.5, 0.1 * ended)
+  redis.call('HSET', KEYS[8], 'serviceMs', string.format('%.1f', known == 0 and took or known * (1 - share) + took * share))
+end
+`
+
+/**
+ * Grants permits to the calls that have the least fair tags among all that are parked, in all workers; the asking
+ * worker's among them are told. ARGV: what ended, lease ms, number of calls, member and tag of each, then the cap.
+ */
+const TAKE = new Script(`${PRELUDE}${END}
+local first = 3 + ended
+local leaseMs, count = tonumber(ARGV[first]), tonumber(ARGV[first + 1])
+readRules(first + 2 + 2 * count)
+if not readState() then return {'unknown', 0} end
+if state.since > 0 and not state.restored and widest > ${QUARANTINE_MS} then
+  if now > state.since + ${RESTORE_AFTER_MS} then return {'unrestored', 0} end
+  return {'ok', ${RESTORE_AFTER_MS}}
+end
+redis.call('ZREMRANGEBYSCORE', LOG, '-inf', score(now - widest))
+redis.call('ZREMRANGEBYSCORE', LEASES, '-inf', score(now))
+local free = freeNow()
+local reply = {'ok', 0}
+
+local function grant(members, latest)
+  redis.call('ZREM', LINE, unpack(members))
+  redis.call('ZREM', LINE_ENDS, unpack(members))
+  local id = redis.call('HINCRBY', STATE, 'permits', #members) - #members
+  local logged, leased = {}, {}
+  for index, member in ipairs(members) do
+    local permit = member .. '|' .. (id + index)
+    logged[#logged + 1] = score(now)
+    logged[#logged + 1] = permit
+    leased[#leased + 1] = score(now + leaseMs)
+    leased[#leased + 1] = permit
+    reply[#reply + 1] = member
+    reply[#reply + 1] = permit
+  end
+  local isFirst = redis.call('ZCARD', LOG) == 0
+  redis.call('ZADD', LOG, unpack(logged))
+  redis.call('ZADD', LEASES, unpack(leased))
+  if state.leftUntil > now then redis.call('HINCRBY', STATE, 'left', -#members) end
+  if latest > tonumber(redis.call('HGET', FAIR, 'now') or 0) then redis.call('HSET', FAIR, 'now', tostring(latest)) end
+  renew(isFirst, {LOG, STATE, LEASES})
+end
+
+-- Nobody waits and there is room for all: no line need be kept.
+if not isScarce and free >= count and redis.call('ZCARD', PARKED) == 0 then
+  local members, latest = {}, 0
+  for index = 1, count do
+    members[index] = ARGV[first + 2 * index]
+    latest = math.max(latest, tonumber(ARGV[first + 1 + 2 * index]))
+  end
+  if count > 0 then grant(members, latest) end
+  return reply
+end
+
+dropExpired(PARKED_ENDS, PARKED)
+local mine = {}
+local ends = score(now + ${PARKED_MS})
+for index = 1, count do
+  local member, tag = ARGV[first + 2 * index], ARGV[first + 1 + 2 * index]
+  mine[member] = tonumber(tag)
+  redis.call('ZADD', PARKED, tag, member)
+  redis.call('ZADD', PARKED_ENDS, ends, member)
+end
+renew(true, {PARKED, PARKED_ENDS})
+local members, latest, ahead, best = {}, 0, 0, nil
+for _, member in ipairs(redis.call('ZRANGE', PARKED, 0, 199)) do
+  local blocked = shareSpentUntil(string.match(member, '^[^|]*'), 0)
+  if blocked > now then
+    if mine[member] then best = math.min(best or blocked, blocked) end
+  else
+    if ahead < free then
+      if mine[member] then
+        members[#members + 1] = member
+        latest = math.max(latest, mine[member])
+        redis.call('ZREM', PARKED, member)
+        redis.call('ZREM', PARKED_ENDS, member)
+        -- Shares are counted from the log: each grant must be in it before the next is judged.
+        grant({member}, latest)
+      end
+    elseif mine[member] and not best then best = slotAt(ahead - free) end
+    ahead = ahead + 1
+  end
+end
+reply[2] = best and math.ceil(best - now) or 0
+return reply
+`)
+
+/** Ends leases when nobody asks for a permit at the time. ARGV as END. */
+const RELEASE = new Script(`${END} return 1`)
+
+/** Takes back a permit that was never used. ARGV: permit. */
+const GIVE_BACK = new Script(`
+redis.call('ZREM', KEYS[6], ARGV[1])
+redis.call('ZREM', KEYS[7], ARGV[1])
+return 1
+`)
+
+/** What the upstream says of its own limiter. ARGV: closed for ms (0: not), left ('' unknown), left for ms. */
+const TIGHTEN = new Script(`
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local closeMs = tonumber(ARGV[1])
+if closeMs > 0 and now + closeMs > tonumber(redis.call('HGET', KEYS[8], 'closed') or 0) then
+  redis.call('HSET', KEYS[8], 'closed', now + closeMs)
+end
+if ARGV[2] ~= '' then
+  -- The upstream may not have counted those under way (the one that tells has ended): the lower figure is the safe one.
+  local left = math.max(0, tonumber(ARGV[2]) - redis.call('ZCARD', KEYS[7]))
+  redis.call('HSET', KEYS[8], 'left', left, 'leftUntil', now + tonumber(ARGV[3]))
+end
+return 1
+`)
+
+/** Says since when nothing is known of a cap's past (0: there is no past). ARGV: milliseconds since the epoch. */
+const BEGIN = new Script(`return redis.call('HSETNX', KEYS[8], 'since', ARGV[1])`)
+
+/** Puts back what was sent before Redis lost its memory. ARGV: time and count, in turn. */
+const RESTORE = new Script(`
+if redis.call('HGET', KEYS[8], 'restored') == '1' then return 0 end
+for index = 1, #ARGV, 2 do
+  for number = 1, tonumber(ARGV[index + 1]) do
+    redis.call('ZADD', KEYS[6], ARGV[index], 'restored|' .. ARGV[index] .. '|' .. number)
+  end
+end
+redis.call('HSET', KEYS[8], 'restored', '1')
+return 1
+`)
+
+export type PermitId = string
+
+/** Ends permits, and asks for new ones for all parked calls of this worker, at once. */
+export async function takePermits(
+  redis: RedisConnection,
+  slug: string,
+  scope: CapScope,
+  caps: Caps,
+  calls: Parked[],
+  ended: EndedPermits,
+  leaseMs: number,
+): Promise<{ granted: Map<string, PermitId>; waitMs: number } | 'unknown' | 'unrestored'> {
+  const parked = calls.flatMap(({ member, tag }) => [member, tag])
+  const values = [...endArguments(ended), leaseMs, calls.length, ...parked, ...capArguments(caps)]
+  const reply = (await TAKE.run(redis, capKeys(slug, scope), values)) as [string, number, ...string[]]
+  const [verdict, waitMs, ...pairs] = reply
+  if (verdict === 'unknown' || verdict === 'unrestored') return verdict
+  const granted = new Map<string, PermitId>()
+  for (let index = 0; index < pairs.length; index += 2) granted.set(pairs[index] ?? '', pairs[index + 1] ?? '')
+  return { granted, waitMs }
+}
+
+/** Permits that ended since the last asking, and how long their requests took in the mean. */
+export interface EndedPermits {
+  ids: PermitId[]
+  meanMs: number
+}
+
+function endArguments({ ids, meanMs }: EndedPermits): (string | number)[] {
+  return [meanMs.toFixed(1), ids.length, ...ids]
+}
+
+/** Ends permits while nobody asks for one. */
+export async function releasePermits(
+  redis: RedisConnection,
+  slug: string,
+  scope: CapScope,
+  ended: EndedPermits,
+): Promise<void> {
+  await RELEASE.run(redis, capKeys(slug, scope), endArguments(ended))
+}
+
+/** Lengthens leases that still are. ARGV: lease ms, permits. */
+const RENEW = new Script(`
+local time = redis.call('TIME')
+local ends = string.format('%.3f', time[1] * 1000 + time[2] / 1000 + tonumber(ARGV[1]))
+for index = 2, #ARGV do redis.call('ZADD', KEYS[7], 'XX', ends, ARGV[index]) end
+return 1
+`)
+
+/** Says that the requests of these permits are still on their way. */
+export async function renewPermits(
+  redis: RedisConnection,
+  slug: string,
+  scope: CapScope,
+  permits: PermitId[],
+  leaseMs: number,
+): Promise<void> {
+  await RENEW.run(redis, capKeys(slug, scope), [leaseMs, ...permits])
+}
+
+/** Takes back a permit under which nothing was sent. */
+export async function giveBackPermit(
+  redis: RedisConnection,
+  slug: string,
+  scope: CapScope,
+  permit: PermitId,
+): Promise<void> {
+  await GIVE_BACK.run(redis, capKeys(slug, scope), [permit])
+}
+
+/** Holds a cap to what the upstream itself says, for all workers at once: closed for a time, or so many requests left. */
+export async function tightenCap(
+  redis: RedisConnection,
+  slug: string,
+  scope: CapScope,
+  said: { closeMs?: number | undefined; left?: { remaining: number; resetMs: number } | undefined },
+): Promise<void> {
+  const { closeMs = 0, left } = said
+  await TIGHTEN.run(redis, capKeys(slug, scope), [
+    Math.ceil(closeMs),
+    left?.remaining ?? '',
+    Math.ceil(left?.resetMs ?? 0),
+  ])
+}
+
+/** Begins a cap's memory; its windows count as full until they have passed since `since` (0: nothing was before). */
+export async function beginCap(redis: RedisConnection, slug: string, scope: CapScope, since: number): Promise<void> {
+  await BEGIN.run(redis, capKeys(slug, scope), [since])
+}
+
+/** Puts a cap's past back as counts at times (milliseconds since the epoch). A second time does nothing. */
+export async function restoreCap(
+  redis: RedisConnection,
+  slug: string,
+  scope: CapScope,
+  past: { at: number; granted: number }[],
+): Promise<void> {
+  await RESTORE.run(
+    redis,
+    capKeys(slug, scope),
+    past.flatMap(({ at, granted }) => [at, granted]),
+  )
+}

@@ -1,0 +1,61 @@
+import { randomUUID } from 'node:crypto'
+import { sql } from 'kysely'
+import { readCapGrants } from '../db/cap-grants.ts'
+import type { Db } from '../db/database.ts'
+import { KEY_PREFIX } from '../queue/call-queue.ts'
+import type { RedisConnection } from '../redis/connection.ts'
+import type { Caps } from '../upstreams/upstream.ts'
+import type { CapScope } from './cap-script.ts'
+import { restoreCap } from './permit.ts'
+
+const MINUTE_MS = 60_000
+
+const MEMORY_KEY = `${KEY_PREFIX}:{memory}`
+
+/**
+ * Since when Redis remembers what was sent to upstreams: 0 when it does from the start, else the time (Redis',
+ * milliseconds) at which its loss was noticed. What was sent shortly before is unknown, so caps are held closed for one
+ * window, a minute at most; what was sent before is restored. Postgres tells a new installation from one whose Redis was wiped; when it cannot, a loss is assumed.
+ */
+export async function memorySince(redis: RedisConnection, db: Db): Promise<number> {
+  const kept = await redis.get(MEMORY_KEY)
+  if (kept !== null) return Number(kept)
+  const [seconds] = await redis.time()
+  const since = (await isNewInstallation(db)) ? 0 : Number(seconds) * 1_000
+  await redis.set(MEMORY_KEY, since, 'NX')
+  return Number((await redis.get(MEMORY_KEY)) ?? since)
+}
+
+/** Whether the first asking was just now; that it is recorded makes the installation old. */
+async function isNewInstallation(db: Db): Promise<boolean> {
+  try {
+    const { rows } = await sql<{ fresh: boolean }>`
+      insert into installation (id, instance) values (1, ${randomUUID()})
+      on conflict (id) do update set id = 1
+      returning created_at > now() - interval '10 seconds' as fresh
+    `.execute(db)
+    return rows[0]?.fresh === true
+  } catch {
+    // Fails closed: without Postgres we cannot know, and a cap held for a window harms less than one exceeded.
+    return false
+  }
+}
+
+/** Puts back what Postgres knows of a cap's past, each minute's requests at its end: never earlier than they were. */
+export async function restoreMemory(
+  redis: RedisConnection,
+  db: Db,
+  slug: string,
+  scope: CapScope,
+  { rates }: Caps,
+): Promise<void> {
+  const widestMs = Math.max(...rates.map(({ seconds }) => seconds * 1_000))
+  const now = Date.now()
+  const grants = await readCapGrants(db, slug, scope, new Date(now - widestMs - MINUTE_MS))
+  await restoreCap(
+    redis,
+    slug,
+    scope,
+    grants.map(({ minute, granted }) => ({ at: Math.min(minute.getTime() + MINUTE_MS, now), granted })),
+  )
+}

@@ -1,0 +1,108 @@
+import { drawCharts } from '/assets/charts.js'
+import { renderPlaces } from '/assets/render.js'
+
+/** Keeps the overview as it is on the server: a snapshot each second, put where it differs. */
+const shown = new Map()
+const live = document.getElementById('live')
+const notice = document.getElementById('notice')
+const filter = document.getElementById('filter')
+let latest
+
+function show(snapshot) {
+  latest = snapshot
+  const places = renderPlaces(snapshot)
+  for (const element of document.querySelectorAll('[data-place]')) {
+    const html = places[element.dataset.place]
+    if (html === undefined || shown.get(element) === html) continue
+    shown.set(element, html)
+    const focused = element.contains(document.activeElement) ? document.activeElement : undefined
+    element.innerHTML = html
+    // A button that changed under the keyboard keeps the focus by its place.
+    if (focused)
+      (
+        element.querySelector(`[data-action="${focused.dataset.action}"]`) ?? element.querySelector('button, a')
+      )?.focus()
+  }
+  drawCharts(snapshot.lastHour)
+  applyFilter()
+}
+
+function applyFilter() {
+  const wanted = filter.value.trim().toLowerCase()
+  for (const row of latest?.upstreams ?? []) {
+    const words = [
+      row.slug,
+      row.name,
+      row.enabled ? row.status : 'disabled',
+      row.paused ? 'paused' : '',
+      row.waiting > 0 ? 'waiting' : '',
+    ]
+    document.getElementById(row.slug).hidden = !words.join(' ').toLowerCase().includes(wanted)
+  }
+}
+
+function setLive(text, isLive) {
+  if (live.textContent !== text) live.textContent = text
+  live.classList.toggle('on', isLive)
+}
+
+const events = new EventSource('/overview/events')
+events.onmessage = ({ data }) => {
+  setLive('live', true)
+  show(JSON.parse(data))
+}
+events.onerror = () => {
+  setLive('reconnecting', false)
+  // The session may have ended: the page then is the log-in form.
+  if (events.readyState === EventSource.CLOSED) location.reload()
+}
+filter.addEventListener('input', applyFilter)
+
+const WORDS = {
+  pause: ['Pause', 'Workers take no more calls of it; calls wait until their deadline.'],
+  resume: ['Resume', 'Workers take its waiting calls again.'],
+  probe: ['Probe', 'One request is sent to it now, paid from its cap.'],
+  disable: ['Disable', 'Calls to it are refused, and it leaves the catalog.'],
+  enable: ['Enable', 'It is in the catalog and takes calls.'],
+}
+
+document.addEventListener('click', ({ target }) => {
+  const button = target.closest?.('button[data-action]')
+  if (button) ask(button.dataset.action, button.dataset.slug)
+})
+
+function ask(action, slug) {
+  const [verb, text] = WORDS[action]
+  const dialog = document.getElementById('confirm')
+  document.getElementById('confirm-title').textContent = `${verb} ${slug}?`
+  document.getElementById('confirm-text').textContent = text
+  document.getElementById('confirm-yes').textContent = verb
+  dialog.returnValue = ''
+  dialog.onclose = () => {
+    if (dialog.returnValue === 'yes') act(action, slug, verb)
+  }
+  dialog.showModal()
+}
+
+async function act(action, slug, verb) {
+  notice.textContent = ''
+  const path = `/v1/operator/upstreams/${encodeURIComponent(slug)}`
+  const isSetting = action === 'enable' || action === 'disable'
+  try {
+    const response = await (isSetting
+      ? fetch(path, {
+          method: 'PATCH',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ enabled: action === 'enable' }),
+        })
+      : fetch(`${path}/${action}`, { method: 'POST' }))
+    const answer = response.ok ? undefined : await response.json().catch(() => undefined)
+    notice.textContent = response.ok
+      ? `${verb} ${slug}: done.`
+      : `${verb} ${slug}: ${answer?.message ?? `refused (${response.status})`}`
+  } catch {
+    notice.textContent = `${verb} ${slug}: the console did not answer.`
+  }
+  notice.classList.add('shown')
+  setTimeout(() => notice.classList.remove('shown'), 6000)
+}

@@ -1,0 +1,57 @@
+import { randomUUID } from 'node:crypto'
+import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
+import type { Context } from '../context.ts'
+import { GatewayError } from '../errors.ts'
+import { sendError } from '../http/error-answer.ts'
+import { parseJsonBody } from '../http/json-body.ts'
+import { metricsRoute } from './fleet-metrics.ts'
+import { loginRoutes } from './login-routes.ts'
+import { guardOperator } from './operator-guard.ts'
+import { Overview } from './overview.ts'
+import { overviewRoutes } from './overview-routes.ts'
+import { queueBoard } from './queue-board.ts'
+import { Throttle } from './throttle.ts'
+
+/** A plugin of the operator's JSON API; it is registered behind the guard. */
+export type OperatorRoutes = (scope: FastifyInstance, context: Context) => Promise<void>
+
+/** Builds the operator console; nothing listens yet. All but the log-in is behind the operator token. */
+export async function createConsole(context: Context, operatorRoutes: OperatorRoutes[]): Promise<FastifyInstance> {
+  const { config, log } = context
+  const app = Fastify({
+    loggerInstance: log as FastifyBaseLogger,
+    logController: new LogController({ disableRequestLogging: true }),
+    genReqId: () => `req_${randomUUID().replaceAll('-', '')}`,
+    requestIdHeader: false,
+    trustProxy: config.http.trustProxy.length > 0 ? config.http.trustProxy : false,
+    bodyLimit: 64 * 1024,
+    forceCloseConnections: true,
+    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: true, allErrors: false } },
+  })
+  takeStrictJson(app)
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('x-request-id', request.id)
+  })
+  app.setErrorHandler((error, request, reply) => sendError(request, reply, error, config.http.baseUrl))
+  const throttle = new Throttle()
+  const overview = new Overview(context)
+  await app.register(async (scope) => await loginRoutes(scope, config, throttle))
+  await app.register(async (scope) => {
+    guardOperator(scope, config, throttle)
+    scope.setNotFoundHandler(() => {
+      throw new GatewayError('NOT_FOUND')
+    })
+    await overviewRoutes(scope, context, overview)
+    await metricsRoute(scope, context, overview)
+    for (const routes of operatorRoutes) await scope.register(async (inner) => await routes(inner, context))
+    await scope.register(async (inner) => await queueBoard(inner, context))
+  })
+  return app
+}
+
+function takeStrictJson(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) =>
+    body.length === 0 ? undefined : parseJsonBody(body),
+  )
+}

@@ -1,0 +1,65 @@
+import { escapeHtml, renderPlaces } from './browser/render.js'
+import type { Snapshot } from './snapshot.ts'
+
+/** The overview page with what there is to see now; its script keeps it so. */
+export function overviewPage(snapshot: Snapshot): string {
+  const places = renderPlaces(snapshot)
+  const place = (name: string, element = 'div', attributes = ''): string =>
+    `<${element} data-place="${escapeHtml(name)}"${attributes}>${places[name] ?? ''}</${element}>`
+  const rows = snapshot.upstreams.map(({ slug, name }) => {
+    const cell = (what: string, label: string) => place(`${slug} ${what}`, 'td', ` data-label="${label}"`)
+    return `<tr id="${escapeHtml(slug)}"><th scope="row">${escapeHtml(slug)}<small>${escapeHtml(name)} · <a href="/queues/queue/${escapeHtml(slug)}">queue<span class="hidden"> of ${escapeHtml(slug)}</span></a></small></th>
+${cell('health', 'Health')}${cell('queue', 'Queue')}${cell('cap', 'Cap left')}${cell('traffic', 'Traffic')}${cell('actions', 'Actions').replace('<td', '<td class="actions"')}</tr>`
+  })
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Agent API Gateway console</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="/assets/uplot.css">
+<link rel="stylesheet" href="/assets/overview.css">
+<script type="module" src="/assets/overview.js"></script>
+</head>
+<body>
+<a class="skip" href="#upstreams">Skip to the APIs</a>
+<header>
+<div class="brand"><strong>Agent API Gateway</strong><span id="live" class="live" role="status">connecting</span></div>
+<nav aria-label="Console"><a href="/" aria-current="page">Overview</a><a href="/queues">Queues</a><a href="/metrics">Metrics</a>
+<form method="post" action="/logout"><button type="submit" class="quiet">Log out</button></form></nav>
+</header>
+<main>
+<h1>${place('headline', 'span')}</h1>
+<section aria-label="Needs attention">${place('attention')}</section>
+${place('tiles', 'dl', ' class="tiles"')}
+<section class="charts" aria-label="The last hour">
+<figure><figcaption>Calls a minute</figcaption><div class="chart" id="chart-calls" role="img" aria-label="Calls a minute over the last hour, answered and failed"></div></figure>
+<figure><figcaption>Time in the queue</figcaption><div class="chart" id="chart-queue" role="img" aria-label="Time in the queue over the last hour, median and 95th percentile"></div></figure>
+<figure><figcaption>Time at the upstream</figcaption><div class="chart" id="chart-upstream" role="img" aria-label="Time at the upstream over the last hour, median and 95th percentile"></div></figure>
+</section>
+<section id="upstreams" tabindex="-1">
+<div class="bar"><h2>APIs</h2><label>Show <input type="search" id="filter" placeholder="name, down, paused …" autocomplete="off"></label></div>
+<table class="upstreams" aria-label="APIs"><thead><tr><th scope="col">API</th><th scope="col">Health</th><th scope="col">Queue</th><th scope="col">Cap left</th><th scope="col">Traffic</th><th scope="col">Actions</th></tr></thead>
+<tbody>${rows.join('\n')}</tbody></table>
+</section>
+<div class="columns">
+<section><h2>Errors of the last hour</h2>${place('errors')}</section>
+<section><h2>Changes of health</h2>${place('changes')}</section>
+<section><h2>Operators</h2>${place('audit')}</section>
+</div>
+<div class="columns">
+<section><h2>Processes</h2>${place('processes')}</section>
+<section><h2>Stores</h2>${place('stores')}</section>
+</div>
+</main>
+<dialog id="confirm" aria-labelledby="confirm-title" aria-describedby="confirm-text">
+<form method="dialog"><h2 id="confirm-title"></h2><p id="confirm-text"></p>
+<menu><button value="no" class="quiet">Cancel</button><button value="yes" id="confirm-yes"></button></menu></form>
+</dialog>
+<p id="notice" role="status" aria-live="polite"></p>
+</body>
+</html>
+`
+}

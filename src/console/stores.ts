@@ -1,0 +1,38 @@
+import { sql } from 'kysely'
+import type { Db } from '../db/database.ts'
+import type { RedisConnection } from '../redis/connection.ts'
+import type { Stores } from './snapshot.ts'
+
+/** Memory and latency of Redis and Postgres; null for one that does not answer. */
+export async function readStores(redis: RedisConnection, db: Db): Promise<Stores> {
+  const [redisState, postgres] = await Promise.all([
+    readRedis(redis).catch(() => null),
+    readPostgres(db).catch(() => null),
+  ])
+  return { redis: redisState, postgres }
+}
+
+async function readRedis(redis: RedisConnection): Promise<Stores['redis']> {
+  const startedAt = performance.now()
+  await redis.ping()
+  const latencyMs = performance.now() - startedAt
+  const info = await redis.info()
+  const field = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0)
+  return {
+    usedBytes: field('used_memory'),
+    maxBytes: field('maxmemory'),
+    latencyMs,
+    clients: field('connected_clients'),
+    opsPerSecond: field('instantaneous_ops_per_sec'),
+  }
+}
+
+async function readPostgres(db: Db): Promise<Stores['postgres']> {
+  const startedAt = performance.now()
+  await sql`select 1`.execute(db)
+  const latencyMs = performance.now() - startedAt
+  const { rows } = await sql<{ bytes: string; connections: string }>`
+    select pg_database_size(current_database()) as bytes,
+      (select count(*) from pg_stat_activity where datname = current_database()) as connections`.execute(db)
+  return { bytes: Number(rows[0]?.bytes ?? 0), connections: Number(rows[0]?.connections ?? 0), latencyMs }
+}

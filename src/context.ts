@@ -1,0 +1,93 @@
+import { PrincipalCache } from './admission/authenticate.ts'
+import { ResponseCache } from './cache/response-cache.ts'
+import { type Catalog, loadCatalog } from './catalog.ts'
+import type { Config } from './config.ts'
+import { type Db, openDatabase } from './db/database.ts'
+import { HealthWatch } from './health/health-watch.ts'
+import type { Log } from './log.ts'
+import { SettingsWatch } from './operator/upstream-settings.ts'
+import { CallQueues } from './queue/call-queue.ts'
+import { ReplyInbox } from './queue/reply.ts'
+import { closeRedis, openRedis, type RedisConnection } from './redis/connection.ts'
+import { openTelemetry, type Telemetry } from './telemetry/telemetry.ts'
+
+/** The long-lived things of an API node. */
+export interface Context {
+  config: Config
+  log: Log
+  catalog: Catalog
+  db: Db
+  /** Fails at once when Redis is away. */
+  redis: RedisConnection
+  /** Where answers are cached; the same unless CACHE_REDIS_URL says otherwise. */
+  cacheRedis: RedisConnection
+  principals: PrincipalCache
+  cache: ResponseCache
+  queues: CallQueues
+  replies: ReplyInbox
+  /** Health of every upstream, followed. */
+  health: HealthWatch
+  /** What operators set of upstreams, kept in force in the catalog. */
+  settings: SettingsWatch
+  telemetry: Telemetry
+  /** Set when the node is to end: it finishes what it has and takes nothing new. */
+  isDraining: boolean
+}
+
+/**
+ * Opens what an API node needs, and the operator console: `kind` says which. Nothing waits for Postgres or Redis: they
+ * are used when they are there.
+ */
+export async function openContext(
+  config: Config,
+  log: Log,
+  kind: 'web' | 'ops',
+  overrides: Partial<Context> = {},
+): Promise<Context> {
+  const redis = overrides.redis ?? openRedis(config.redisUrls, 'producer', log)
+  const cacheRedis = isSameRedis(config) ? redis : openRedis(config.cacheRedisUrls, 'producer', log)
+  const principals = new PrincipalCache()
+  redis.on('close', () => principals.clear())
+  const replies = new ReplyInbox(openRedis(config.redisUrls, 'waiter', log), redis, log)
+  replies.open()
+  const catalog = await loadCatalog(config.upstreams.bySlug)
+  const health = new HealthWatch(redis, config.redisUrls, catalog.keys(), log)
+  health.open()
+  const db = openDatabase(config.databaseUrl, log)
+  const settings = new SettingsWatch({ config, log, catalog, db, redis })
+  await settings.open()
+  return {
+    config,
+    log,
+    catalog,
+    db,
+    redis,
+    principals,
+    cache: new ResponseCache(cacheRedis, log),
+    queues: new CallQueues(redis, log),
+    replies,
+    health,
+    settings,
+    telemetry: await openTelemetry(config, kind, { redis, log, inFlight: () => replies.waiting }),
+    isDraining: false,
+    cacheRedis,
+    ...overrides,
+  }
+}
+
+/** Whether answers are cached in the Redis of the queues. */
+export function isSameRedis({ redisUrls, cacheRedisUrls }: Config): boolean {
+  return redisUrls.join() === cacheRedisUrls.join()
+}
+
+/** Closes them in the reverse order of opening. */
+export async function closeContext(context: Context): Promise<void> {
+  await context.telemetry.close()
+  await context.settings.close()
+  context.health.close()
+  await context.queues.close()
+  await context.replies.close()
+  if (context.cacheRedis !== context.redis) await closeRedis(context.cacheRedis)
+  await closeRedis(context.redis)
+  await context.db.destroy()
+}

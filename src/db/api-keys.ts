@@ -1,0 +1,118 @@
+import { sql } from 'kysely'
+import type { Tier } from '../upstreams/upstream.ts'
+import type { Db } from './database.ts'
+import type { ApiKey, Environment, NewApiKey } from './schema.ts'
+
+/** What admission needs to know of a key. */
+export interface KeyOwner {
+  keyId: string
+  userId: string
+  teamId: string | null
+  tier: Tier
+  environment: Environment
+  expiresAt: Date | null
+}
+
+/** The owner of a key that is neither revoked nor expired and whose account is not disabled. */
+export function findKeyOwner(db: Db, keyHash: Buffer): Promise<KeyOwner | undefined> {
+  return db
+    .selectFrom('api_keys')
+    .innerJoin('users', 'users.id', 'api_keys.user_id')
+    .select([
+      'api_keys.id as keyId',
+      'users.id as userId',
+      'api_keys.team_id as teamId',
+      'users.tier as tier',
+      'api_keys.environment as environment',
+      'api_keys.expires_at as expiresAt',
+    ])
+    .where('api_keys.key_hash', '=', keyHash)
+    .where('api_keys.revoked_at', 'is', null)
+    .where(isUnexpired)
+    .where('users.disabled_at', 'is', null)
+    .executeTakeFirst()
+}
+
+const isUnexpired = sql<boolean>`(api_keys.expires_at is null or api_keys.expires_at > now())`
+
+/** The keys an account may revoke and nobody has, newest first: its own and those of teams it owns or administers. */
+export function listApiKeys(db: Db, userId: string): Promise<ApiKey[]> {
+  return db
+    .selectFrom('api_keys')
+    .leftJoin('team_members', (join) =>
+      join.onRef('team_members.team_id', '=', 'api_keys.team_id').on('team_members.user_id', '=', userId),
+    )
+    .selectAll('api_keys')
+    .where('api_keys.revoked_at', 'is', null)
+    .where((where) =>
+      where.or([
+        where.and([where('api_keys.team_id', 'is', null), where('api_keys.user_id', '=', userId)]),
+        where('team_members.role', 'in', ['owner', 'admin']),
+      ]),
+    )
+    .orderBy('api_keys.created_at', 'desc')
+    .orderBy('api_keys.id')
+    .execute()
+}
+
+/** A team's own keys that are not revoked, newest first. */
+export function listTeamKeys(db: Db, teamId: string): Promise<ApiKey[]> {
+  return db
+    .selectFrom('api_keys')
+    .selectAll()
+    .where('team_id', '=', teamId)
+    .where('revoked_at', 'is', null)
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .execute()
+}
+
+/** A key that is not revoked, whoever's it is. */
+export function findApiKey(db: Db, keyId: string): Promise<ApiKey | undefined> {
+  return db
+    .selectFrom('api_keys')
+    .selectAll()
+    .where('id', '=', keyId)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst()
+}
+
+/** Inserts a key unless the account has `keysMax` live ones already, exactly, also under concurrent requests. */
+export function insertApiKey(db: Db, key: NewApiKey, keysMax: number): Promise<boolean> {
+  return db.transaction().execute(async (transaction) => {
+    // Creations of one account go one after the other: each counts what the one before it left.
+    await sql`select pg_advisory_xact_lock(hashtextextended(${key.user_id}, 1))`.execute(transaction)
+    const { count } = await transaction
+      .selectFrom('api_keys')
+      .select(({ fn }) => fn.countAll<string>().as('count'))
+      .where('user_id', '=', key.user_id)
+      .where('revoked_at', 'is', null)
+      .where(isUnexpired)
+      .executeTakeFirstOrThrow()
+    if (Number(count) >= keysMax) return false
+    await transaction.insertInto('api_keys').values(key).execute()
+    return true
+  })
+}
+
+/** Revokes a key; false when it is revoked already. */
+export async function revokeApiKey(db: Db, keyId: string): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('api_keys')
+    .set({ revoked_at: sql<Date>`now()` })
+    .where('id', '=', keyId)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst()
+  return numUpdatedRows > 0n
+}
+
+/** Notes that keys were used, to the minute: a busy key is written once a minute, not once a call. */
+export async function touchApiKeys(db: Db, keyIds: string[]): Promise<void> {
+  if (keyIds.length === 0) return
+  await db
+    .updateTable('api_keys')
+    .set({ last_used_at: sql<Date>`now()` })
+    .where('id', 'in', keyIds)
+    .where(sql<boolean>`(last_used_at is null or last_used_at < now() - interval '1 minute')`)
+    .execute()
+}

@@ -1,0 +1,53 @@
+import { sql } from 'kysely'
+import type { Db } from './database.ts'
+
+/** Requests that one worker sent under one cap in one minute. */
+export interface CapGrants {
+  slug: string
+  scope: string
+  minute: Date
+  worker: string
+  granted: number
+}
+
+/** Longer windows than this are not restored, days. */
+const KEPT_DAYS = 32
+
+/** Adds to the counts. */
+export async function addCapGrants(db: Db, grants: CapGrants[]): Promise<void> {
+  await db
+    .insertInto('cap_grants')
+    .values(grants)
+    .onConflict((conflict) =>
+      conflict
+        .columns(['slug', 'scope', 'minute', 'worker'])
+        .doUpdateSet({ granted: sql<number>`cap_grants.granted + excluded.granted` }),
+    )
+    .execute()
+}
+
+/** What all workers sent under a cap, by minute, from `since` on. */
+export async function readCapGrants(
+  db: Db,
+  slug: string,
+  scope: string,
+  since: Date,
+): Promise<{ minute: Date; granted: number }[]> {
+  const rows = await db
+    .selectFrom('cap_grants')
+    .select(['minute', ({ fn }) => fn.sum<string>('granted').as('granted')])
+    .where('slug', '=', slug)
+    .where('scope', '=', scope)
+    .where('minute', '>=', since)
+    .groupBy('minute')
+    .orderBy('minute')
+    .execute()
+  return rows.map(({ minute, granted }) => ({ minute, granted: Number(granted) }))
+}
+
+export async function deleteOldCapGrants(db: Db): Promise<void> {
+  await db
+    .deleteFrom('cap_grants')
+    .where('minute', '<', sql<Date>`now() - make_interval(days => ${KEPT_DAYS})`)
+    .execute()
+}

@@ -1,0 +1,65 @@
+import { sql } from 'kysely'
+import type { Db } from './database.ts'
+import type { HealthNumbers } from './schema.ts'
+
+/** A change of an upstream's health. */
+export interface HealthChange {
+  slug: string
+  id: string
+  at: Date
+  from_status: string
+  to_status: string
+  cause: string
+  numbers: HealthNumbers
+}
+
+/** How long changes are kept, days. */
+const KEPT_DAYS = 90
+
+/** Writes changes down; one that is there already stays as it is. */
+export async function insertHealthChanges(db: Db, changes: HealthChange[]): Promise<void> {
+  if (changes.length === 0) return
+  await db
+    .insertInto('health_changes')
+    .values(changes.map((change) => ({ ...change, numbers: JSON.stringify(change.numbers) })))
+    .onConflict((conflict) => conflict.columns(['slug', 'id']).doNothing())
+    .execute()
+}
+
+/** An upstream's changes since an instant, newest first; at most `limit`. */
+export function listHealthChanges(db: Db, slug: string, since: Date, limit: number): Promise<HealthChange[]> {
+  return db
+    .selectFrom('health_changes')
+    .selectAll()
+    .where('slug', '=', slug)
+    .where('at', '>=', since)
+    .orderBy('at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(limit)
+    .execute()
+}
+
+/** The last change of an upstream. */
+export function findLastHealthChange(db: Db, slug: string): Promise<HealthChange | undefined> {
+  return db
+    .selectFrom('health_changes')
+    .selectAll()
+    .where('slug', '=', slug)
+    .orderBy('at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+}
+
+/** The newest changes of all upstreams. */
+export function listLatestHealthChanges(db: Db, limit: number): Promise<HealthChange[]> {
+  return db.selectFrom('health_changes').selectAll().orderBy('at', 'desc').limit(limit).execute()
+}
+
+/** Forgets changes that are older than anyone asks for. */
+export async function deleteOldHealthChanges(db: Db): Promise<void> {
+  await db
+    .deleteFrom('health_changes')
+    .where('at', '<', sql<Date>`now() - make_interval(days => ${KEPT_DAYS})`)
+    .execute()
+}

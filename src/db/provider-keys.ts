@@ -1,0 +1,73 @@
+import { type Insertable, sql } from 'kysely'
+import type { Db } from './database.ts'
+import type { Database, ProviderKey, ProviderKeyStatus } from './schema.ts'
+
+/** What admission needs to know of a caller's upstream key. */
+export interface ProviderKeyState {
+  id: string
+  slug: string
+  scope: string
+  status: ProviderKeyStatus
+}
+
+export function listProviderKeys(db: Db, userId: string): Promise<ProviderKey[]> {
+  return db.selectFrom('provider_keys').selectAll().where('user_id', '=', userId).orderBy('slug').execute()
+}
+
+export function listProviderKeyStates(db: Db, userId: string): Promise<ProviderKeyState[]> {
+  return db
+    .selectFrom('provider_keys')
+    .select(['id', 'slug', 'cap_scope as scope', 'status'])
+    .where('user_id', '=', userId)
+    .execute()
+}
+
+export function findProviderKeyOf(db: Db, userId: string, slug: string): Promise<ProviderKey | undefined> {
+  return db
+    .selectFrom('provider_keys')
+    .selectAll()
+    .where('user_id', '=', userId)
+    .where('slug', '=', slug)
+    .executeTakeFirst()
+}
+
+export function findProviderKey(db: Db, id: string): Promise<ProviderKey | undefined> {
+  return db.selectFrom('provider_keys').selectAll().where('id', '=', id).executeTakeFirst()
+}
+
+/** Saves an account's key for an upstream in place of the one before; under a new id, so that nothing mixes them up. */
+export function saveProviderKey(
+  db: Db,
+  key: Omit<Insertable<Database['provider_keys']>, 'status' | 'saved_at' | 'last_validated_at'>,
+): Promise<ProviderKey> {
+  const fresh = { ...key, status: 'unvalidated' as const, saved_at: sql<Date>`now()`, last_validated_at: null }
+  return db
+    .insertInto('provider_keys')
+    .values(fresh)
+    .onConflict((conflict) => conflict.columns(['user_id', 'slug']).doUpdateSet(fresh))
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}
+
+export async function deleteProviderKey(db: Db, userId: string, slug: string): Promise<boolean> {
+  const { numDeletedRows } = await db
+    .deleteFrom('provider_keys')
+    .where('user_id', '=', userId)
+    .where('slug', '=', slug)
+    .executeTakeFirst()
+  return numDeletedRows > 0n
+}
+
+/** Notes what the upstream said of a key. A key that was replaced meanwhile has another id and is left alone. */
+export async function setProviderKeyStatus(db: Db, id: string, status: 'valid' | 'invalid'): Promise<void> {
+  await db
+    .updateTable('provider_keys')
+    .set({ status, last_validated_at: sql<Date>`now()` })
+    .where('id', '=', id)
+    .execute()
+}
+
+/** Replaces the sealed form of a key whose encryption key was rotated. */
+export async function resealProviderKey(db: Db, id: string, secretId: string, sealed: Buffer): Promise<void> {
+  await db.updateTable('provider_keys').set({ secret_id: secretId, sealed }).where('id', '=', id).execute()
+}

@@ -1,0 +1,173 @@
+import type { ColumnType, Generated, Insertable, JSONColumnType, Selectable } from 'kysely'
+import type { Caps, Tier } from '../upstreams/upstream.ts'
+
+/** The tables, as the migrations leave them. */
+export interface Database {
+  cap_grants: CapGrantsTable
+  users: UsersTable
+  sessions: SessionsTable
+  api_keys: ApiKeysTable
+  teams: TeamsTable
+  team_members: TeamMembersTable
+  usage_daily: UsageDailyTable
+  usage_batches: UsageBatchesTable
+  provider_keys: ProviderKeysTable
+  upstream_settings: UpstreamSettingsTable
+  audit_log: AuditLogTable
+  health_changes: HealthChangesTable
+}
+
+type Timestamp = ColumnType<Date, Date | undefined, Date>
+
+interface UsersTable {
+  id: string
+  email: string
+  password_hash: string
+  tier: Generated<Tier>
+  disabled_at: Date | null
+  terms_accepted_at: Date | null
+  created_at: Timestamp
+  updated_at: Timestamp
+}
+
+/** A log-in; its id is the `sid` of the session token. */
+interface SessionsTable {
+  id: string
+  user_id: string
+  created_at: Timestamp
+  expires_at: Date
+  revoked_at: Date | null
+}
+
+export type Environment = 'live' | 'test'
+
+interface ApiKeysTable {
+  id: string
+  /** Whose plan it counts against; for a team's key the owner of the team. */
+  user_id: string
+  /** The team it belongs to; null for a key of the account's own. */
+  team_id: string | null
+  environment: Environment
+  /** HMAC-SHA-256 of the key under the pepper; the key itself is nowhere. */
+  key_hash: Buffer
+  last_four: string
+  label: string | null
+  created_at: Timestamp
+  expires_at: Date | null
+  last_used_at: Date | null
+  revoked_at: Date | null
+}
+
+interface TeamsTable {
+  id: string
+  name: string
+  owner_id: string
+  created_at: Timestamp
+  updated_at: Timestamp
+}
+
+export type Role = 'owner' | 'admin' | 'member'
+
+interface TeamMembersTable {
+  team_id: string
+  user_id: string
+  role: Role
+  created_at: Timestamp
+}
+
+/** Ended calls of a UTC day. */
+interface UsageDailyTable {
+  /** YYYY-MM-DD. */
+  day: ColumnType<string, string, never>
+  user_id: string
+  /** Id of the API key, or `session`. */
+  key: string
+  slug: string
+  status: number
+  mode: Environment
+  calls: ColumnType<string, number | bigint, number | bigint>
+}
+
+/** Batches of the usage ledger that are written: each is counted once. */
+interface UsageBatchesTable {
+  id: string
+  written_at: Timestamp
+}
+
+export type ProviderKeyStatus = 'valid' | 'invalid' | 'unvalidated'
+
+/** An upstream's key that a caller saved; a replaced key is a new row with a new id. */
+interface ProviderKeysTable {
+  id: string
+  user_id: string
+  slug: string
+  /** Which encryption key sealed it. */
+  secret_id: string
+  sealed: Buffer
+  /** Name of the cap that calls with this key count against. */
+  cap_scope: string
+  masked: string
+  status: Generated<ProviderKeyStatus>
+  saved_at: Timestamp
+  last_validated_at: Date | null
+}
+
+/** What operators changed of an upstream; null leaves it to the upstream's file and the environment. */
+interface UpstreamSettingsTable {
+  slug: string
+  enabled: boolean | null
+  tier_required: Tier | null
+  caps: JSONColumnType<Partial<Caps>> | null
+  key_secret_id: string | null
+  key_sealed: Buffer | null
+  updated_at: Timestamp
+}
+
+interface AuditLogTable {
+  id: Generated<string>
+  at: Timestamp
+  actor: string
+  action: string
+  subject: string
+  before: JSONColumnType<Record<string, unknown>> | null
+  after: JSONColumnType<Record<string, unknown>> | null
+}
+
+/** A change of an upstream's health, with the numbers that led to it. */
+interface HealthChangesTable {
+  slug: string
+  /** Id of the record in the upstream's stream: names the change, whoever writes it down. */
+  id: string
+  at: Date
+  from_status: string
+  to_status: string
+  cause: string
+  numbers: ColumnType<HealthNumbers, string, string>
+}
+
+export interface HealthNumbers {
+  score: number
+  ok: number
+  fail: number
+  /** Milliseconds; null when no answer was recent enough. */
+  p95Ms: number | null
+  /** Code of the attempt that decided it. */
+  code: string
+  source: string
+}
+
+export type User = Selectable<UsersTable>
+export type ApiKey = Selectable<ApiKeysTable>
+export type NewApiKey = Insertable<ApiKeysTable>
+export type Team = Selectable<TeamsTable>
+export type ProviderKey = Selectable<ProviderKeysTable>
+export type UpstreamSettingsRow = Selectable<UpstreamSettingsTable>
+export type AuditEntry = Selectable<AuditLogTable>
+
+interface CapGrantsTable {
+  slug: string
+  scope: string
+  minute: Date
+  worker: string
+  granted: number
+}

@@ -1,0 +1,58 @@
+import { sql } from 'kysely'
+import type { Tier } from '../upstreams/upstream.ts'
+import type { Db } from './database.ts'
+
+/** Who a session belongs to, if it still stands. */
+export interface SessionUser {
+  id: string
+  email: string
+  tier: Tier
+  terms_accepted_at: Date | null
+}
+
+export async function insertSession(db: Db, session: { id: string; userId: string; expiresAt: Date }): Promise<void> {
+  await db
+    .insertInto('sessions')
+    .values({ id: session.id, user_id: session.userId, expires_at: session.expiresAt })
+    .execute()
+}
+
+/** The user of a session that is neither revoked nor expired and whose account is not disabled. */
+export function findSessionUser(db: Db, userId: string, sessionId: string): Promise<SessionUser | undefined> {
+  return db
+    .selectFrom('sessions')
+    .innerJoin('users', 'users.id', 'sessions.user_id')
+    .select(['users.id', 'users.email', 'users.tier', 'users.terms_accepted_at'])
+    .where('sessions.id', '=', sessionId)
+    .where('sessions.user_id', '=', userId)
+    .where('sessions.revoked_at', 'is', null)
+    .where('sessions.expires_at', '>', sql<Date>`now()`)
+    .where('users.disabled_at', 'is', null)
+    .executeTakeFirst()
+}
+
+export async function revokeSession(db: Db, userId: string, sessionId: string): Promise<void> {
+  await db
+    .updateTable('sessions')
+    .set({ revoked_at: sql<Date>`now()` })
+    .where('user_id', '=', userId)
+    .where('id', '=', sessionId)
+    .where('revoked_at', 'is', null)
+    .execute()
+}
+
+/** Ends an account's sessions, but for the one to keep. */
+export async function revokeSessions(db: Db, userId: string, keptSessionId?: string): Promise<void> {
+  await db
+    .updateTable('sessions')
+    .set({ revoked_at: sql<Date>`now()` })
+    .where('user_id', '=', userId)
+    .where('revoked_at', 'is', null)
+    .$if(keptSessionId !== undefined, (update) => update.where('id', '!=', keptSessionId ?? ''))
+    .execute()
+}
+
+/** Forgets sessions that ended a month ago. */
+export async function deleteOldSessions(db: Db): Promise<void> {
+  await db.deleteFrom('sessions').where('expires_at', '<', sql<Date>`now() - interval '30 days'`).execute()
+}

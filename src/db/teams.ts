@@ -1,0 +1,124 @@
+import { sql } from 'kysely'
+import type { Db } from './database.ts'
+import type { Role, Team } from './schema.ts'
+
+/** A member of a team, as members see each other. */
+export interface Member {
+  id: string
+  email: string
+  role: Role
+  joinedAt: Date
+}
+
+/** The teams an account is in, newest first. */
+export function listTeams(db: Db, userId: string): Promise<Team[]> {
+  return db
+    .selectFrom('teams')
+    .innerJoin('team_members', 'team_members.team_id', 'teams.id')
+    .selectAll('teams')
+    .where('team_members.user_id', '=', userId)
+    .orderBy('teams.created_at', 'desc')
+    .orderBy('teams.id')
+    .execute()
+}
+
+/** Makes a team with its owner as first member. */
+export function insertTeam(db: Db, team: { id: string; name: string; ownerId: string }): Promise<Team> {
+  return db.transaction().execute(async (transaction) => {
+    const row = await transaction
+      .insertInto('teams')
+      .values({ id: team.id, name: team.name, owner_id: team.ownerId })
+      .returningAll()
+      .executeTakeFirstOrThrow()
+    await transaction
+      .insertInto('team_members')
+      .values({ team_id: team.id, user_id: team.ownerId, role: 'owner' })
+      .execute()
+    return row
+  })
+}
+
+/** A team and the role an account has in it; undefined when the account is not in it or there is no such team. */
+export function findTeamOf(db: Db, teamId: string, userId: string): Promise<(Team & { role: Role }) | undefined> {
+  return db
+    .selectFrom('teams')
+    .innerJoin('team_members', 'team_members.team_id', 'teams.id')
+    .selectAll('teams')
+    .select('team_members.role')
+    .where('teams.id', '=', teamId)
+    .where('team_members.user_id', '=', userId)
+    .executeTakeFirst()
+}
+
+export function renameTeam(db: Db, teamId: string, name: string): Promise<Team> {
+  return db
+    .updateTable('teams')
+    .set({ name, updated_at: sql<Date>`now()` })
+    .where('id', '=', teamId)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}
+
+/** The members of a team, the owner first, then by when they joined. */
+export function listMembers(db: Db, teamId: string): Promise<Member[]> {
+  return selectMembers(db, teamId)
+    .orderBy(sql`team_members.role <> 'owner'`)
+    .orderBy('team_members.created_at')
+    .orderBy('users.id')
+    .execute()
+}
+
+export function findMember(db: Db, teamId: string, userId: string): Promise<Member | undefined> {
+  return selectMembers(db, teamId).where('team_members.user_id', '=', userId).executeTakeFirst()
+}
+
+function selectMembers(db: Db, teamId: string) {
+  return db
+    .selectFrom('team_members')
+    .innerJoin('users', 'users.id', 'team_members.user_id')
+    .select(['users.id', 'users.email', 'team_members.role', 'team_members.created_at as joinedAt'])
+    .where('team_members.team_id', '=', teamId)
+}
+
+/** Adds a member; false when the account is one already. */
+export async function insertMember(
+  db: Db,
+  teamId: string,
+  userId: string,
+  role: Exclude<Role, 'owner'>,
+): Promise<boolean> {
+  const { numInsertedOrUpdatedRows } = await db
+    .insertInto('team_members')
+    .values({ team_id: teamId, user_id: userId, role })
+    .onConflict((conflict) => conflict.doNothing())
+    .executeTakeFirst()
+  return (numInsertedOrUpdatedRows ?? 0n) > 0n
+}
+
+/** Changes a member's role, the owner's never; false when there is no such member. */
+export async function updateMemberRole(
+  db: Db,
+  teamId: string,
+  userId: string,
+  role: Exclude<Role, 'owner'>,
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('team_members')
+    .set({ role })
+    .where('team_id', '=', teamId)
+    .where('user_id', '=', userId)
+    .where('role', '<>', 'owner')
+    .executeTakeFirst()
+  return numUpdatedRows > 0n
+}
+
+/** Removes a member, the owner never; false when there is no such member. */
+export async function deleteMember(db: Db, teamId: string, userId: string): Promise<boolean> {
+  const { numDeletedRows } = await db
+    .deleteFrom('team_members')
+    .where('team_id', '=', teamId)
+    .where('user_id', '=', userId)
+    .where('role', '<>', 'owner')
+    .executeTakeFirst()
+  return numDeletedRows > 0n
+}

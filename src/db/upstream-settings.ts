@@ -1,0 +1,38 @@
+import { sql } from 'kysely'
+import type { Caps, Tier } from '../upstreams/upstream.ts'
+import type { Db } from './database.ts'
+import type { UpstreamSettingsRow } from './schema.ts'
+
+export function listUpstreamSettings(db: Db): Promise<UpstreamSettingsRow[]> {
+  return db.selectFrom('upstream_settings').selectAll().execute()
+}
+
+/** The settings of one upstream, which nobody else changes until the transaction ends. */
+export async function lockUpstreamSettings(transaction: Db, slug: string): Promise<UpstreamSettingsRow | undefined> {
+  // There may be no row to lock yet.
+  await sql`select pg_advisory_xact_lock(hashtextextended(${slug}, 2))`.execute(transaction)
+  return await transaction.selectFrom('upstream_settings').selectAll().where('slug', '=', slug).executeTakeFirst()
+}
+
+export interface NewUpstreamSettings {
+  enabled: boolean | null
+  tierRequired: Tier | null
+  caps: Partial<Caps> | null
+  key: { secretId: string; bytes: Buffer } | null
+}
+
+export async function saveUpstreamSettings(db: Db, slug: string, settings: NewUpstreamSettings): Promise<void> {
+  const columns = {
+    enabled: settings.enabled,
+    tier_required: settings.tierRequired,
+    caps: settings.caps === null ? null : JSON.stringify(settings.caps),
+    key_secret_id: settings.key?.secretId ?? null,
+    key_sealed: settings.key?.bytes ?? null,
+    updated_at: sql<Date>`now()`,
+  }
+  await db
+    .insertInto('upstream_settings')
+    .values({ slug, ...columns })
+    .onConflict((conflict) => conflict.column('slug').doUpdateSet(columns))
+    .execute()
+}

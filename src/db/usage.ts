@@ -1,0 +1,105 @@
+import { type RawBuilder, sql } from 'kysely'
+import type { UsageEntry } from '../usage/ledger.ts'
+import { touchApiKeys } from './api-keys.ts'
+import type { Db } from './database.ts'
+
+export interface UsageCount extends UsageEntry {
+  calls: number
+}
+
+/** Rows of one statement: Postgres takes 65 535 values. */
+const ROWS_MAX = 5_000
+
+/** Adds a batch of counts, once: a batch whose id is there is counted already. */
+export function writeUsageBatch(db: Db, id: string, counts: UsageCount[]): Promise<void> {
+  return db.transaction().execute(async (transaction) => {
+    const { numInsertedOrUpdatedRows } = await transaction
+      .insertInto('usage_batches')
+      .values({ id })
+      .onConflict((conflict) => conflict.doNothing())
+      .executeTakeFirst()
+    if (!numInsertedOrUpdatedRows) return
+    // Always in one order, so that two batches written at once cannot wait for each other.
+    const rows = counts
+      .map(({ day, accountId, key, slug, status, mode, calls }) => ({
+        day,
+        user_id: accountId,
+        key,
+        slug,
+        status,
+        mode,
+        calls,
+      }))
+      .sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1))
+    for (let start = 0; start < rows.length; start += ROWS_MAX) {
+      await transaction
+        .insertInto('usage_daily')
+        .values(rows.slice(start, start + ROWS_MAX))
+        .onConflict((conflict) =>
+          conflict
+            .columns(['user_id', 'day', 'key', 'slug', 'status', 'mode'])
+            .doUpdateSet({ calls: sql<bigint>`usage_daily.calls + excluded.calls` }),
+        )
+        .execute()
+    }
+    await touchApiKeys(
+      transaction,
+      [...new Set(counts.map(({ key }) => key))].filter((key) => key !== 'session').sort(),
+    )
+  })
+}
+
+/** Forgets ids of batches that nobody can still hold. */
+export async function deleteOldBatches(db: Db): Promise<void> {
+  await db.deleteFrom('usage_batches').where('written_at', '<', sql<Date>`now() - interval '7 days'`).execute()
+}
+
+/** Calls that count against the monthly quota: live ones that did not end in 5xx. `month` is YYYY-MM. */
+export async function countMonthUsage(db: Db, userId: string, month: string): Promise<number> {
+  const first = `${month}-01`
+  const row = await db
+    .selectFrom('usage_daily')
+    .select(({ fn }) => fn.coalesce(fn.sum<string>('calls'), sql<string>`0`).as('calls'))
+    .where('user_id', '=', userId)
+    .where('day', '>=', first)
+    .where(sql<boolean>`day < ${first}::date + interval '1 month'`)
+    .where('mode', '=', 'live')
+    .where('status', '<', 500)
+    .executeTakeFirst()
+  return Number(row?.calls ?? 0)
+}
+
+export type UsageGroup = 'day' | 'api' | 'key' | 'status' | 'mode'
+
+/** One line of a usage report; members that were not grouped by are absent. */
+export interface UsageLine {
+  day?: string
+  api?: string
+  key?: string
+  status?: number
+  mode?: string
+  calls: string
+}
+
+const GROUPS: Record<UsageGroup, RawBuilder<unknown>> = {
+  day: sql`to_char(day, 'YYYY-MM-DD')`,
+  api: sql`slug`,
+  key: sql`key`,
+  status: sql`status`,
+  mode: sql`mode`,
+}
+
+/** Calls of an account between two days, both included, summed by the given members and in their order. */
+export async function groupUsage(
+  db: Db,
+  userId: string,
+  { from, to, groupBy }: { from: string; to: string; groupBy: UsageGroup[] },
+): Promise<UsageLine[]> {
+  const columns = groupBy.map((group) => sql`${GROUPS[group]} as ${sql.id(group)}`)
+  const places = sql.join(groupBy.map((_, index) => sql.lit(index + 1)))
+  const { rows } = await sql<UsageLine>`
+    select ${sql.join([...columns, sql`sum(calls) as calls`])} from usage_daily
+    where user_id = ${userId} and day >= ${from} and day <= ${to}
+    group by ${places} order by ${places}`.execute(db)
+  return rows
+}

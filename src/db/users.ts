@@ -1,0 +1,57 @@
+import { sql } from 'kysely'
+import type { Tier } from '../upstreams/upstream.ts'
+import type { Db } from './database.ts'
+import type { User } from './schema.ts'
+
+export async function insertUser(db: Db, user: { id: string; email: string; passwordHash: string }): Promise<void> {
+  await db
+    .insertInto('users')
+    .values({ id: user.id, email: user.email, password_hash: user.passwordHash, terms_accepted_at: new Date() })
+    .execute()
+}
+
+/** The account of an address, whatever its case. */
+export function findUserByEmail(db: Db, email: string): Promise<User | undefined> {
+  return db.selectFrom('users').selectAll().where(sql`lower(email)`, '=', sql`lower(${email})`).executeTakeFirst()
+}
+
+export function findUser(db: Db, id: string): Promise<User | undefined> {
+  return db.selectFrom('users').selectAll().where('id', '=', id).executeTakeFirst()
+}
+
+/** Replaces a password's hash where it is still the one that was compared; false when another change came first. */
+export async function updatePasswordHash(db: Db, user: User, passwordHash: string): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('users')
+    .set({ password_hash: passwordHash, updated_at: sql<Date>`now()` })
+    .where('id', '=', user.id)
+    .where('password_hash', '=', user.password_hash)
+    .executeTakeFirst()
+  return numUpdatedRows > 0n
+}
+
+/** Accounts whose address holds a text, newest first; all when it is empty. */
+export function searchUsers(db: Db, text: string, countMax: number): Promise<User[]> {
+  return db
+    .selectFrom('users')
+    .selectAll()
+    .where(sql<boolean>`position(lower(${text}) in lower(email)) > 0`)
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .limit(countMax)
+    .execute()
+}
+
+/** An account, which nobody else changes until the transaction ends. */
+export function lockUser(transaction: Db, id: string): Promise<User | undefined> {
+  return transaction.selectFrom('users').selectAll().where('id', '=', id).forUpdate().executeTakeFirst()
+}
+
+export function updateUser(db: Db, id: string, change: { tier?: Tier; disabled_at?: Date | null }): Promise<User> {
+  return db
+    .updateTable('users')
+    .set({ ...change, updated_at: sql<Date>`now()` })
+    .where('id', '=', id)
+    .returningAll()
+    .executeTakeFirstOrThrow()
+}

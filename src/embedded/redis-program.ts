@@ -1,0 +1,29 @@
+import { runCommand } from './run-command.ts'
+
+const VERSION_MS = 10_000
+/** BullMQ and our scripts need what 6.2 brought; every Valkey is newer. */
+const REDIS_MIN = { major: 6, minor: 2 }
+
+/** A Redis server that can be started: `argv0` is the name it has to be called by. */
+export type RedisProgram = { command: string; argv0: string; version: string }
+
+/**
+ * Finds a Redis or Valkey server on the PATH. Their check tools are the same program under another name, and are what
+ * Debian's `redis-tools` brings: a server without a system service around it.
+ */
+export async function findRedisProgram(): Promise<{ program?: RedisProgram; tooOld?: string }> {
+  let tooOld: string | undefined
+  for (const argv0 of ['redis-server', 'valkey-server']) {
+    for (const command of [argv0, argv0.replace('server', 'check-rdb')]) {
+      const { code, output } = await runCommand(command, ['--version'], { argv0, timeoutMs: VERSION_MS })
+      const [, name, version = ''] = /^(Redis|Valkey|Server) .*?v=(\S+)/im.exec(output) ?? []
+      if (code !== 0 || name === undefined) continue
+      const [major = 0, minor = 0] = version.split('.').map(Number)
+      if (major > REDIS_MIN.major || (major === REDIS_MIN.major && minor >= REDIS_MIN.minor)) {
+        return { program: { command, argv0, version } }
+      }
+      tooOld = `${command} ${version}`
+    }
+  }
+  return tooOld === undefined ? {} : { tooOld }
+}

@@ -1,0 +1,167 @@
+import { writeFileSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import path from 'node:path'
+import { Redis } from 'ioredis'
+import { type EmbeddedOptions, type EmbeddedServer, once } from './embedded-server.ts'
+import { installRedis } from './install-redis.ts'
+import { claimDir, loadPort, loadSecret, makePrivateDir, readIfThere, readKeptPort } from './private-dir.ts'
+import { isProcessOf } from './process-identity.ts'
+import { prepareContainer } from './redis-container.ts'
+import { findRedisProgram, type RedisProgram } from './redis-program.ts'
+import { type ServerCommand, type ServerProcess, spawnServer, stopProcess, waitFor } from './server-process.ts'
+
+/** The append-only file is read back before Redis answers, and it may be long. */
+const READY_MS = 120_000
+const COMMAND_MS = 3000
+const PORTS_MAX = 3
+/** SIGTERM is SHUTDOWN: the append-only file is written and synced first. */
+const STOP_STEPS: { signal: NodeJS.Signals; waitMs: number }[] = [
+  { signal: 'SIGTERM', waitMs: 20_000 },
+  { signal: 'SIGKILL', waitMs: 5000 },
+]
+
+type Store = { dir: string; data: string; password: string; say: (text: string) => void }
+
+/** How to run a server on the store, given its port. `after` cleans up what outlives its process. */
+type Runner = {
+  command: (port: number) => Pick<ServerCommand, 'command' | 'commandArgs' | 'argv0' | 'input'>
+  after: () => Promise<void>
+}
+
+/** Runs a Redis of our own with its files under `<dataDir>/redis`: from the PATH, else in a container, else freshly installed. */
+export async function startRedis({ dataDir, say }: EmbeddedOptions): Promise<EmbeddedServer> {
+  const dir = await makePrivateDir(dataDir, 'redis')
+  const release = await claimDir(dir, 'Redis')
+  try {
+    const store = { dir, data: path.join(dir, 'data'), password: loadSecret(path.join(dir, 'password')), say }
+    await mkdir(store.data, { recursive: true, mode: 0o700 })
+    await stopLeftover(store)
+    const runner = await findRunner(store)
+    const { server, url } = await run(store, runner)
+    const stop = once(async () => {
+      await stopProcess(server.pid, STOP_STEPS)
+      await server.ended
+      await runner.after()
+      release()
+    })
+    return { url, stop }
+  } catch (error) {
+    release()
+    throw error
+  }
+}
+
+/** The ladder: each step only when the one before it is not there. */
+async function findRunner(store: Store): Promise<Runner> {
+  const { program, tooOld } = await findRedisProgram()
+  if (program) return localRunner(store, program)
+  const container = await prepareContainer(store.data, store.say)
+  if (container) {
+    return {
+      command: (port) => ({
+        command: 'docker',
+        commandArgs: container.runArgs(port),
+        input: configText({ ...store, data: '/data' }, '0.0.0.0', 6379),
+      }),
+      after: container.remove,
+    }
+  }
+  const { found, problem } = await installRedis(store.say, async () => (await findRedisProgram()).program)
+  if (found) return localRunner(store, found)
+  const old = tooOld === undefined ? '' : ` (${tooOld} is too old)`
+  throw new Error(
+    `Redis is needed${old}: install redis-server or valkey-server 6.2 or newer, start Docker, or set REDIS_URL. ` +
+      `It could not be installed from here: ${problem}.`,
+  )
+}
+
+function localRunner(store: Store, { command, argv0 }: RedisProgram): Runner {
+  return {
+    command: (port) => ({ command, argv0, commandArgs: ['-'], input: configText(store, '127.0.0.1', port) }),
+    after: async () => undefined,
+  }
+}
+
+/** Read from standard input: an argument would show the password to every account of the machine. */
+function configText({ data, password }: Store, bind: string, port: number): string {
+  return `
+bind ${bind}
+port ${port}
+protected-mode yes
+requirepass ${password}
+dir ${JSON.stringify(data)}
+appendonly yes
+appendfsync everysec
+save ""
+maxmemory-policy noeviction
+daemonize no
+logfile ""
+`
+}
+
+async function run(store: Store, runner: Runner): Promise<{ server: ServerProcess; url: string }> {
+  for (let attempt = 1; ; attempt++) {
+    const port = await loadPort(path.join(store.dir, 'port'))
+    const logFile = path.join(store.dir, 'log')
+    const server = await spawnServer({ ...runner.command(port), cwd: store.data, logFile })
+    writeFileSync(path.join(store.dir, 'pid'), `${server.pid}\n`, { mode: 0o600 })
+    const url = urlOf(store, port)
+    const isReady = await waitFor(() => answersPing(url), { timeoutMs: READY_MS, isOver: server.hasEnded })
+    if (isReady) return { server, url }
+    await stopProcess(server.pid, STOP_STEPS)
+    await runner.after()
+    const log = server.lastLog()
+    // Someone took the port between our look and Redis' own.
+    if (attempt < PORTS_MAX && /address already in use|already allocated/i.test(log)) continue
+    throw new Error(`The embedded Redis did not start. Its last log lines (${logFile}):\n${log}`)
+  }
+}
+
+/**
+ * A server may have outlived the start that ran it, as a process or as a container. Two on one append-only file would destroy
+ * it, so it is stopped by its number and, whatever it is, by its port: only our own server knows our password.
+ */
+async function stopLeftover(store: Store): Promise<void> {
+  const pid = Number(readIfThere(path.join(store.dir, 'pid')))
+  if (pid > 1 && (await isProcessOf(pid, store.data))) {
+    store.say('Stopping the Redis that an earlier start left behind …')
+    if (!(await stopProcess(pid, STOP_STEPS)))
+      throw new Error(`The Redis of ${store.dir} (process ${pid}) does not stop.`)
+  }
+  const port = readKeptPort(path.join(store.dir, 'port'))
+  if (port === undefined || !(await answersPing(urlOf(store, port)))) return
+  store.say('Stopping the Redis that an earlier start left behind …')
+  await ask(urlOf(store, port), 'SHUTDOWN', 'NOSAVE').catch(() => undefined) // it closes the connection instead of answering
+  const isGone = async () => ((await answersPing(urlOf(store, port))) ? undefined : true)
+  if (!(await waitFor(isGone, { timeoutMs: 20_000 }))) throw new Error(`The Redis on port ${port} does not stop.`)
+}
+
+const urlOf = ({ password }: Store, port: number) => `redis://:${password}@127.0.0.1:${port}/0`
+
+/** True when it answers; undefined when it is not there, is still loading or is not ours. */
+async function answersPing(url: string): Promise<true | undefined> {
+  try {
+    return (await ask(url, 'PING')) === 'PONG' ? true : undefined
+  } catch {
+    return undefined
+  }
+}
+
+async function ask(url: string, command: string, ...commandArgs: string[]): Promise<unknown> {
+  const client = new Redis(url, {
+    lazyConnect: true,
+    enableReadyCheck: false,
+    retryStrategy: () => null,
+    maxRetriesPerRequest: 0,
+    connectTimeout: COMMAND_MS,
+    commandTimeout: COMMAND_MS,
+    disconnectTimeout: 50, // its timer would keep the process for 2 s after a refused connection
+  })
+  client.on('error', () => undefined) // the command fails with it
+  try {
+    await client.connect()
+    return await client.call(command, ...commandArgs)
+  } finally {
+    client.disconnect()
+  }
+}

@@ -1,0 +1,101 @@
+import { spawn } from 'node:child_process'
+import { closeSync, openSync, readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isRunning } from './process-identity.ts'
+import { lastLines } from './run-command.ts'
+
+const POLL_MS = 20
+
+/** How to start a server: `input` goes to its standard input, `logFile` takes all it says. */
+export type ServerCommand = {
+  command: string
+  commandArgs: string[]
+  logFile: string
+  cwd?: string
+  input?: string
+  argv0?: string
+  uid?: number
+  gid?: number
+  /** What the server is told when this process ends without having stopped it. */
+  exitSignal?: NodeJS.Signals
+}
+
+export type ServerProcess = {
+  pid: number
+  /** Resolves when the process has ended. */
+  ended: Promise<void>
+  hasEnded(): boolean
+  kill(signal: NodeJS.Signals): void
+  lastLog(): string
+}
+
+/**
+ * Starts a server in a session of its own, so that Ctrl-C does not reach it before the service has finished with it. Its log
+ * is a file, not a pipe: it goes on when we are killed. When we end without stopping it, it is told to stop.
+ */
+export async function spawnServer({
+  command,
+  commandArgs,
+  logFile,
+  input,
+  exitSignal = 'SIGTERM',
+  ...options
+}: ServerCommand): Promise<ServerProcess> {
+  const log = openSync(logFile, 'w', 0o600)
+  const child = spawn(command, commandArgs, { ...options, detached: true, stdio: ['pipe', log, log] })
+  closeSync(log)
+  child.stdin?.on('error', () => undefined) // it ended before reading; its log says why
+  child.stdin?.end(input ?? '')
+  let failure = ''
+  const lastLog = () => lastLines(failure + readFileSync(logFile, 'utf8'))
+  const onExit = () => void child.kill(exitSignal)
+  process.once('exit', onExit)
+  const ended = new Promise<void>((resolve) => {
+    child.once('exit', () => resolve())
+    child.once('error', (error) => {
+      failure = `${error.message}\n`
+      resolve()
+    })
+  })
+  ended.then(() => process.removeListener('exit', onExit))
+  if (child.pid === undefined) {
+    await ended
+    throw new Error(`${command} could not be started: ${failure.trim()}`)
+  }
+  return {
+    pid: child.pid,
+    ended,
+    hasEnded: () => child.exitCode !== null || child.signalCode !== null,
+    kill: (signal) => void child.kill(signal),
+    lastLog,
+  }
+}
+
+/** Asks until the answer is not undefined; undefined when the time is over or `isOver` says that no answer will come. */
+export async function waitFor<T>(
+  ask: () => T | undefined | Promise<T | undefined>,
+  { timeoutMs, isOver }: { timeoutMs: number; isOver?: () => boolean },
+): Promise<T | undefined> {
+  const deadline = performance.now() + timeoutMs
+  while (performance.now() < deadline) {
+    const answer = await ask()
+    if (answer !== undefined) return answer
+    if (isOver?.()) return undefined
+    await sleep(POLL_MS)
+  }
+  return undefined
+}
+
+/** Sends one signal after the other until the process is gone. Gives whether it went. */
+export async function stopProcess(pid: number, steps: { signal: NodeJS.Signals; waitMs: number }[]): Promise<boolean> {
+  for (const { signal, waitMs } of steps) {
+    try {
+      process.kill(pid, signal)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ESRCH') return true
+      throw error
+    }
+    if (await waitFor(() => (isRunning(pid) ? undefined : true), { timeoutMs: waitMs })) return true
+  }
+  return false
+}

@@ -1,0 +1,84 @@
+import { createHash } from 'node:crypto'
+
+/** A setting that cannot be used; the message names the variable. */
+export class ConfigError extends Error {}
+
+export type Environment = Record<string, string | undefined>
+
+/** A secret and the id under which tokens and records name it. The first of a list is the current one. */
+export interface Secret {
+  id: string
+  bytes: Buffer
+}
+
+/** Typed look-ups whose failures name the variable. An empty value counts as unset. */
+export class EnvironmentReader {
+  readonly #environment: Environment
+
+  constructor(environment: Environment) {
+    this.#environment = environment
+  }
+
+  text(name: string, otherwise: string): string {
+    return this.#environment[name] || otherwise
+  }
+
+  required(name: string, what: string): string {
+    const value = this.#environment[name]
+    if (!value) throw new ConfigError(`${name} is required: ${what}`)
+    return value
+  }
+
+  integer(name: string, otherwise: number, min: number, max: number): number {
+    // The default is checked too: OPS_PORT's depends on PORT.
+    const value = this.#environment[name] || String(otherwise)
+    const number = /^\d+$/.test(value) ? Number(value) : Number.NaN
+    if (!(number >= min && number <= max)) throw new ConfigError(`${name} must be a whole number from ${min} to ${max}`)
+    return number
+  }
+
+  list(name: string, isValid: (item: string) => boolean): string[] {
+    const list = (this.#environment[name] ?? '').split(',').flatMap((item) => item.trim() || [])
+    const bad = list.findIndex((item) => !isValid(item))
+    if (bad >= 0) throw new ConfigError(`${name} cannot be used: its item ${bad + 1} has the wrong form`)
+    return list
+  }
+
+  secret(name: string): Buffer {
+    return secretBytes(name, this.required(name, '32 bytes or more, base64url'))
+  }
+
+  /** A comma-separated list: the current secret, then earlier ones that are still accepted. */
+  secrets(name: string): Secret[] {
+    const values = this.required(name, '32 bytes or more, base64url').split(',')
+    return values.map((value) => {
+      const bytes = secretBytes(name, value.trim())
+      return { id: keyId(bytes), bytes }
+    })
+  }
+
+  token(name: string): string {
+    const value = this.required(name, '32 characters or more')
+    if (value.length < 32 || isDefault(value))
+      throw new ConfigError(`${name} must be a random text of 32 characters or more`)
+    return value
+  }
+}
+
+function secretBytes(name: string, value: string): Buffer {
+  const bytes = Buffer.from(value, 'base64url')
+  if (!/^[A-Za-z0-9_-]+$/.test(value) || bytes.length < 32 || isDefault(value)) {
+    throw new ConfigError(`${name} must be 32 random bytes or more, written as base64url`)
+  }
+  return bytes
+}
+
+/** A name for a secret that tells nothing of it. */
+function keyId(secret: Buffer): string {
+  return createHash('sha256').update('key-id').update(secret).digest('hex').slice(0, 12)
+}
+
+/** Secrets out of a tutorial: a few characters, or one repeated. */
+function isDefault(value: string): boolean {
+  return new Set(value).size < 8 || /changeme|password|secret|example/i.test(value)
+}

@@ -1,0 +1,235 @@
+/** Every failure a caller can be told of, in one table. Adding a failure adds a line here. */
+interface ErrorEntry {
+  status: number
+  /** Whether the same request may succeed later without being changed. */
+  retryable: boolean
+  message: string
+  /** One imperative sentence; tokens such as `param=id` are added where they are known. */
+  hint: string
+}
+
+const entry = (status: number, retryable: boolean, message: string, hint: string): ErrorEntry => ({
+  status,
+  retryable,
+  message,
+  hint,
+})
+
+export const ERRORS = {
+  VALIDATION_ERROR: entry(
+    400,
+    false,
+    'The request is not valid.',
+    'Correct the named member and send the request again',
+  ),
+  INVALID_JSON: entry(400, false, 'The body is not valid JSON.', 'Send a well-formed JSON object, each member once'),
+  INVALID_ENCODING: entry(
+    400,
+    false,
+    'The request holds text that is not valid Unicode.',
+    'Send UTF-8 without NUL or lone surrogates',
+  ),
+  INVALID_PARAMETER: entry(400, false, 'A parameter is missing or invalid.', 'Correct the parameter'),
+  EMAIL_IN_USE: entry(
+    400,
+    false,
+    'An account with this email exists.',
+    'Log in with POST /v1/auth/login or use another email',
+  ),
+  PROVIDER_KEY_REQUIRED: entry(
+    400,
+    false,
+    'This API needs a provider key of your own.',
+    'Save one with PUT /v1/provider-keys/{apiSlug}',
+  ),
+  PROVIDER_KEY_INVALID: entry(
+    400,
+    false,
+    'The upstream refused your provider key.',
+    'Replace it with PUT /v1/provider-keys/{apiSlug}',
+  ),
+  UPSTREAM_REJECTED: entry(400, false, 'The upstream API rejected these values.', 'Change the parameters'),
+  AUTH_REQUIRED: entry(401, false, 'A credential is required.', 'Send X-Api-Key or Authorization: Bearer'),
+  INVALID_CREDENTIALS: entry(401, false, 'Email or password is wrong.', 'Check both and log in again'),
+  INVALID_API_KEY: entry(
+    401,
+    false,
+    'The API key is not valid.',
+    'Create a key with POST /v1/keys and send it as X-Api-Key',
+  ),
+  INVALID_TOKEN: entry(401, false, 'The session token is not valid.', 'Log in again with POST /v1/auth/login'),
+  TOKEN_EXPIRED: entry(401, false, 'The session token has expired.', 'Log in again with POST /v1/auth/login'),
+  PLAN_UPGRADE_REQUIRED: entry(402, false, 'This API needs a higher plan.', 'Upgrade the plan'),
+  FORBIDDEN: entry(403, false, 'Your role does not permit this.', 'Ask the owner of the team'),
+  OWNER_IMMUTABLE: entry(
+    403,
+    false,
+    'The owner of a team can be neither removed nor demoted.',
+    'Choose another member',
+  ),
+  NOT_FOUND: entry(404, false, 'There is no such route.', 'See /docs for the routes'),
+  API_NOT_FOUND: entry(404, false, 'There is no API with this name.', 'Choose an api_name from GET /v1/catalog'),
+  ENDPOINT_NOT_FOUND: entry(404, false, 'This API has no such endpoint.', 'Choose an endpoint from GET /v1/catalog'),
+  KEY_NOT_FOUND: entry(404, false, 'There is no such API key.', 'List the keys with GET /v1/keys'),
+  TEAM_NOT_FOUND: entry(404, false, 'There is no such team.', 'List your teams with GET /v1/teams'),
+  MEMBER_NOT_FOUND: entry(404, false, 'The team has no such member.', 'List the members with GET /v1/teams/{id}'),
+  USER_NOT_FOUND: entry(404, false, 'No user has this email.', 'Ask the person to sign up first'),
+  CALL_NOT_FOUND: entry(
+    404,
+    false,
+    'There is no such call.',
+    'Use the id of an asynchronous call of the last 15 minutes',
+  ),
+  UPSTREAM_NOT_FOUND: entry(
+    404,
+    false,
+    'The upstream API has no such thing.',
+    'Change the parameters to name something that exists',
+  ),
+  METHOD_NOT_ALLOWED: entry(405, false, 'This route does not take this method.', 'Use a method of the Allow header'),
+  REQUEST_TIMEOUT: entry(408, true, 'The request took too long to arrive.', 'Send the whole request at once'),
+  ALREADY_MEMBER: entry(
+    409,
+    false,
+    'This user is a member already.',
+    'Change the role with PUT /v1/teams/{id}/members/{memberId}',
+  ),
+  KEY_LIMIT_REACHED: entry(
+    409,
+    false,
+    'The account has its full number of live keys.',
+    'Revoke a key with DELETE /v1/keys/{id} first',
+  ),
+  IDEMPOTENCY_IN_PROGRESS: entry(409, true, 'A request with this idempotency key is under way.', 'Wait for its answer'),
+  PAYLOAD_TOO_LARGE: entry(413, false, 'The body is too large.', 'Send at most 1 MiB'),
+  URI_TOO_LONG: entry(414, false, 'The address is too long.', 'Send parameters in a POST body'),
+  UNSUPPORTED_MEDIA_TYPE: entry(
+    415,
+    false,
+    'The body must be JSON.',
+    'Send Content-Type: application/json without Content-Encoding',
+  ),
+  IDEMPOTENCY_KEY_REUSED: entry(422, false, 'This idempotency key was used for another request.', 'Use a new key'),
+  RATE_LIMIT_EXCEEDED: entry(429, true, 'Rate limit exceeded.', 'Wait and send the call again, or upgrade the plan'),
+  MONTHLY_QUOTA_EXCEEDED: entry(
+    429,
+    true,
+    'The monthly quota is used up.',
+    'Wait for the next month or upgrade the plan',
+  ),
+  CONCURRENCY_LIMIT_EXCEEDED: entry(
+    429,
+    true,
+    'Too many calls are under way.',
+    'Wait for an answer before sending the next call',
+  ),
+  LOGIN_THROTTLED: entry(429, true, 'Too many log-in attempts.', 'Wait and log in again'),
+  SIGNUP_THROTTLED: entry(429, true, 'Too many sign-ups from this address.', 'Wait and sign up again'),
+  HEADERS_TOO_LARGE: entry(431, false, 'The header fields are too large.', 'Send at most 16 KiB of header fields'),
+  INTERNAL_ERROR: entry(
+    500,
+    true,
+    'Something went wrong on our side.',
+    'Retry, and report the X-Request-Id if it happens again',
+  ),
+  UPSTREAM_ERROR: entry(502, true, 'The upstream API failed.', 'Retry later or use another API'),
+  UPSTREAM_TIMEOUT: entry(502, true, 'The upstream API did not answer in time.', 'Retry later'),
+  UPSTREAM_INVALID_RESPONSE: entry(502, true, 'The upstream API sent an answer that cannot be used.', 'Retry later'),
+  UPSTREAM_TOO_LARGE: entry(502, false, 'The upstream API sent too large an answer.', 'Ask for less'),
+  UPSTREAM_REDIRECT_BLOCKED: entry(
+    502,
+    false,
+    'The upstream API sent a redirect, which is not followed.',
+    'Report it to the operator',
+  ),
+  UPSTREAM_AUTH_FAILED: entry(502, false, 'The upstream API refused our credential.', 'Report it to the operator'),
+  UPSTREAM_RATE_LIMITED: entry(502, true, 'The upstream API is limiting our calls.', 'Wait and send the call again'),
+  UPSTREAM_UNAVAILABLE: entry(502, true, 'The upstream API is down.', 'Retry later'),
+  UPSTREAM_CAP_EXHAUSTED: entry(
+    503,
+    true,
+    'The cap of the upstream API is used up for longer than this call may wait.',
+    'Wait and send the call again',
+  ),
+  API_NOT_ENABLED: entry(503, false, 'The operator has not enabled this API.', 'Ask the operator to enable it'),
+  OVERLOADED: entry(503, true, 'The gateway is overloaded.', 'Wait and send the call again'),
+  DEADLINE_EXCEEDED: entry(
+    503,
+    true,
+    'The call could not be finished in time.',
+    'Send the call again, with Prefer: respond-async if it may take long',
+  ),
+  DEPENDENCY_UNAVAILABLE: entry(503, true, 'A part of the gateway is not available.', 'Retry in a few seconds'),
+  DRAINING: entry(503, true, 'This node is shutting down.', 'Send the request again'),
+} satisfies Record<string, ErrorEntry>
+
+export type ErrorCode = keyof typeof ERRORS
+
+export interface ErrorDetails {
+  /** Replaces the table's public message. */
+  message?: string
+  /** Replaces the table's hint, where the next action is another one. */
+  hint?: string
+  /** Tokens for the hint: `{ param: 'id' }` adds `param=id`. */
+  tokens?: Record<string, string | number>
+  /** When it may be tried again; goes into `Retry-After` and the hint. Milliseconds. */
+  retryAfterMs?: number
+  /** Methods for the `Allow` header of a 405. */
+  allow?: string[]
+  /** For the log alone. */
+  cause?: unknown
+}
+
+/** A failure with a code of the table. Its message is public; what happened inside is its `cause`, for the log. */
+export class GatewayError extends Error {
+  readonly code: ErrorCode
+  readonly details: ErrorDetails
+
+  constructor(code: ErrorCode, details: ErrorDetails = {}) {
+    super(details.message ?? ERRORS[code].message, { cause: details.cause })
+    this.name = 'GatewayError'
+    this.code = code
+    this.details = details
+  }
+
+  get status(): number {
+    return ERRORS[this.code].status
+  }
+}
+
+/** The public members of a failure, all strings. */
+export interface PublicError {
+  code: string
+  message: string
+  hint: string
+  docs: string
+}
+
+/** What a caller is told of a failure. `baseUrl` is the service's public address. */
+export function publicError(error: GatewayError, baseUrl: string): PublicError {
+  const tokens = { ...error.details.tokens }
+  const retryAfter = retryAfterSeconds(error)
+  if (retryAfter !== undefined) tokens.retry_after = retryAfter
+  const suffix = Object.entries(tokens).map(([name, value]) => ` ${name}=${value}`)
+  return {
+    code: error.code,
+    message: error.message,
+    hint: `${error.details.hint ?? ERRORS[error.code].hint}.${suffix.join('')}`,
+    docs: `${baseUrl}/docs/errors#${error.code}`,
+  }
+}
+
+/**
+ * `Retry-After` in whole seconds, rounded up so that it is never too early (RFC 9110, 10.2.3). A 503 that may pass
+ * always has one.
+ */
+export function retryAfterSeconds(error: GatewayError): number | undefined {
+  const { status, retryable } = ERRORS[error.code]
+  const retryAfterMs = error.details.retryAfterMs ?? (status === 503 && retryable ? 1_000 : undefined)
+  return retryAfterMs === undefined ? undefined : Math.max(1, Math.ceil(retryAfterMs / 1_000))
+}
+
+/** Turns anything thrown into a GatewayError, once, at the edge; what we did not foresee says nothing to the caller. */
+export function toGatewayError(thrown: unknown): GatewayError {
+  return thrown instanceof GatewayError ? thrown : new GatewayError('INTERNAL_ERROR', { cause: thrown })
+}

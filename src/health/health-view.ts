@@ -1,0 +1,66 @@
+import {
+  clampToBand,
+  decay,
+  failShare,
+  type HealthStatus,
+  healthScore,
+  p95OfHistogram,
+  type ScoreParts,
+  scoreParts,
+} from './score.ts'
+
+/** Health of an upstream as of one instant. */
+export interface HealthView {
+  status: HealthStatus
+  /** 0 to 100, within the band of the status. */
+  score: number
+  /** The score before it is kept to the status's band. */
+  unclampedScore: number
+  parts: ScoreParts & {
+    /** Decayed counts of good and failed attempts, and the share of failures that the score goes by. */
+    ok: number
+    fail: number
+    failShare: number
+    /** Milliseconds; undefined when no answer is recent enough. */
+    p95Ms: number | undefined
+  }
+  /** When the status began, milliseconds since the epoch; undefined when it never changed. */
+  since: number | undefined
+  cause: string | undefined
+  /** Code of the last failure. */
+  lastCode: string | undefined
+  /** When the last attempt for a caller, and the last probe, ended. Redis time, milliseconds; 0 for never. */
+  lastCallAt: number
+  lastProbeAt: number
+  /** When an open breaker admits its next trial, Redis time; undefined while it is closed. */
+  trialAt: number | undefined
+  isTrialUnderWay: boolean
+}
+
+/** Reads the hash that `record.ts` writes; an upstream nobody tried yet is healthy. */
+export function viewHealth(hash: Record<string, string>, now: number): HealthView {
+  const elapsedMs = now - Number(hash.at ?? now)
+  const ok = decay(Number(hash.ok ?? 0), elapsedMs)
+  const fail = decay(Number(hash.fail ?? 0), elapsedMs)
+  const weights = (hash.hist ?? '').split(',').map((weight) => decay(Number(weight), elapsedMs))
+  const p95Ms = p95OfHistogram(weights)
+  const status = readStatus(hash.state)
+  const unclampedScore = healthScore(ok, fail, p95Ms)
+  return {
+    status,
+    score: clampToBand(unclampedScore, status),
+    unclampedScore,
+    parts: { ...scoreParts(ok, fail, p95Ms), ok, fail, failShare: failShare(ok, fail), p95Ms },
+    since: hash.since === undefined ? undefined : Number(hash.since),
+    cause: hash.cause,
+    lastCode: hash.lastCode,
+    lastCallAt: Number(hash.callAt ?? 0),
+    lastProbeAt: Number(hash.probeAt ?? 0),
+    trialAt: status === 'Down' ? Number(hash.trialAt ?? 0) : undefined,
+    isTrialUnderWay: status === 'Down' && (hash.trialBy ?? '') !== '' && Number(hash.trialAt ?? 0) > now,
+  }
+}
+
+function readStatus(text: string | undefined): HealthStatus {
+  return text === 'Down' || text === 'Degraded' ? text : 'Healthy'
+}

@@ -1,0 +1,108 @@
+import type { Log } from '../log.ts'
+import { openRedis, type RedisConnection } from '../redis/connection.ts'
+import { HEALTH_CHANNEL, healthKey } from './health-keys.ts'
+import { type HealthView, viewHealth } from './health-view.ts'
+
+/** How often every upstream is read again, milliseconds: a message that got lost is made good by then. */
+const POLL_MS = 1_000
+
+/**
+ * The health of every upstream as this process knows it: read each second, and at once when a change is announced. Asking
+ * it costs no round trip. Without Redis the last known state stands.
+ */
+export class HealthWatch {
+  readonly #redis: RedisConnection
+  readonly #redisUrls: string[]
+  readonly #slugs: string[]
+  readonly #log: Log
+  readonly #hashes = new Map<string, Record<string, string>>()
+  readonly #listeners = new Set<(slug: string) => void>()
+  #subscriber: RedisConnection | undefined
+  #timer: NodeJS.Timeout | undefined
+  #offsetMs = 0
+  #isReading = false
+
+  constructor(redis: RedisConnection, redisUrls: string[], slugs: Iterable<string>, log: Log) {
+    this.#redis = redis
+    this.#redisUrls = redisUrls
+    this.#slugs = [...slugs]
+    this.#log = log
+  }
+
+  /** Starts following; what is known comes in the background. */
+  open(): void {
+    this.#subscriber = openRedis(this.#redisUrls, 'waiter', this.#log)
+    this.#subscriber.on('message', (_channel, slug) => this.#onChange(slug))
+    this.#subscriber
+      .subscribe(HEALTH_CHANNEL)
+      .catch((error) => this.#log.debug({ err: error }, 'health changes not heard'))
+    this.#timer = setInterval(() => void this.refresh(), POLL_MS)
+    this.#redis.once('ready', () => void this.refresh())
+    if (this.#redis.status === 'ready') void this.refresh()
+  }
+
+  close(): void {
+    clearInterval(this.#timer)
+    this.#subscriber?.disconnect()
+  }
+
+  /** Health of an upstream now. */
+  of(slug: string): HealthView {
+    return viewHealth(this.#hashes.get(slug) ?? {}, this.now())
+  }
+
+  /** How long until an open breaker admits a trial, milliseconds (0: now); undefined while it is closed. */
+  breakerWaitMs(slug: string): number | undefined {
+    const hash = this.#hashes.get(slug)
+    return hash?.state === 'Down' ? Math.max(0, Number(hash.trialAt ?? 0) - this.now()) : undefined
+  }
+
+  /** Redis' clock, milliseconds since the epoch. */
+  now(): number {
+    return Date.now() + this.#offsetMs
+  }
+
+  /** Calls back after an announced change was read. @returns how to stop */
+  onChange(listener: (slug: string) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /** Reads every upstream. */
+  async refresh(): Promise<void> {
+    if (this.#isReading || this.#redis.status !== 'ready') return
+    this.#isReading = true
+    try {
+      // One write for all of them: the connection sends a turn's commands together.
+      await Promise.all([this.#readClock(), ...this.#slugs.map((slug) => this.read(slug))])
+    } catch (error) {
+      this.#log.debug({ err: error }, 'health not read')
+    } finally {
+      this.#isReading = false
+    }
+  }
+
+  async #readClock(): Promise<void> {
+    const sentAt = Date.now()
+    const [seconds, microseconds] = await this.#redis.time()
+    const roundTripMs = Date.now() - sentAt
+    // A slow answer says little about when it was written.
+    if (roundTripMs < 250) {
+      this.#offsetMs = Number(seconds) * 1_000 + Number(microseconds) / 1_000 - (sentAt + roundTripMs / 2)
+    }
+  }
+
+  /** Reads one upstream. @throws what Redis throws */
+  async read(slug: string): Promise<void> {
+    this.#hashes.set(slug, await this.#redis.hgetall(healthKey(slug)))
+  }
+
+  #onChange(slug: string): void {
+    this.read(slug).then(
+      () => {
+        for (const listener of this.#listeners) listener(slug)
+      },
+      (error) => this.#log.debug({ err: error, slug }, 'health not read'),
+    )
+  }
+}

@@ -1,0 +1,99 @@
+/** How well an upstream does, as a number anyone can work out again: pure functions of decayed counts. */
+
+export type HealthStatus = 'Healthy' | 'Degraded' | 'Down'
+
+/** In this time half of what was seen is forgotten, milliseconds. */
+export const HALF_LIFE_MS = 120_000
+
+/** Good attempts assumed besides those seen, so that one failure of a quiet upstream is not "all failed". */
+export const PRIOR_ATTEMPTS = 5
+
+/** Latency that costs nothing, and latency that costs all 20 points: p95, milliseconds. */
+const FAST_MS = 1_000
+export const SLOW_MS = 10_000
+
+const AVAILABILITY_POINTS = 80
+const LATENCY_POINTS = 20
+
+/** Lowest score of a status, and highest. */
+export const BANDS: Record<HealthStatus, { min: number; max: number }> = {
+  Healthy: { min: 80, max: 100 },
+  Degraded: { min: 40, max: 79 },
+  Down: { min: 0, max: 39 },
+}
+
+/** Upper bounds of the latency buckets, milliseconds; a last bucket holds what is slower. */
+export const LATENCY_BOUNDS_MS = [
+  50, 100, 200, 350, 500, 750, 1_000, 1_250, 1_500, 2_000, 2_500, 3_000, 3_500, 4_000, 5_000, 6_000, 7_000, 8_000,
+  9_000, 10_000,
+]
+
+/** Sum of samples below which nothing is known of the latency any more. */
+export const LATENCY_WEIGHT_LEAST = 0.01
+
+/** What is left of a sum after a time; a clock that went back forgets nothing. */
+export function decay(value: number, elapsedMs: number): number {
+  return value * 2 ** (-Math.max(0, elapsedMs) / HALF_LIFE_MS)
+}
+
+/** Share of attempts that failed, 0 to below 1. */
+export function failShare(ok: number, fail: number): number {
+  return fail / (ok + fail + PRIOR_ATTEMPTS)
+}
+
+/** 1 when answers are fast, 0 when they take 10 seconds or more; 1 when no latency is known. */
+export function latencyFactor(p95Ms: number | undefined): number {
+  if (p95Ms === undefined) return 1
+  return Math.min(Math.max((SLOW_MS - p95Ms) / (SLOW_MS - FAST_MS), 0), 1)
+}
+
+/** Points of a score by part; unrounded. They add up to the score. */
+export function scoreParts(ok: number, fail: number, p95Ms: number | undefined): ScoreParts {
+  return {
+    availability: AVAILABILITY_POINTS * Math.max(0, 1 - 2 * failShare(ok, fail)),
+    latency: LATENCY_POINTS * latencyFactor(p95Ms),
+  }
+}
+
+export interface ScoreParts {
+  availability: number
+  latency: number
+}
+
+/** The score, 0 to 100. */
+export function healthScore(ok: number, fail: number, p95Ms: number | undefined): number {
+  const { availability, latency } = scoreParts(ok, fail, p95Ms)
+  return Math.round(availability + latency)
+}
+
+/** A score as it is shown under a status, which changes more slowly. */
+export function clampToBand(score: number, status: HealthStatus): number {
+  const { min, max } = BANDS[status]
+  return Math.min(Math.max(score, min), max)
+}
+
+/**
+ * The 95th percentile of a histogram over `LATENCY_BOUNDS_MS`, taken evenly within its bucket; undefined when it is
+ * empty or too old to say anything. Milliseconds.
+ */
+export function p95OfHistogram(weights: number[]): number | undefined {
+  const total = weights.reduce((sum, weight) => sum + weight, 0)
+  if (total < LATENCY_WEIGHT_LEAST) return undefined
+  const rank = total * 0.95
+  let below = 0
+  for (const [index, bound] of LATENCY_BOUNDS_MS.entries()) {
+    const weight = weights[index] ?? 0
+    if (below + weight >= rank) {
+      const lower = LATENCY_BOUNDS_MS[index - 1] ?? 0
+      return lower + ((bound - lower) * (rank - below)) / weight
+    }
+    below += weight
+  }
+  return SLOW_MS
+}
+
+/** Bucket of a latency in a histogram over `LATENCY_BOUNDS_MS`. */
+export function bucketOf(latencyMs: number): number {
+  const index = LATENCY_BOUNDS_MS.findIndex((bound) => latencyMs <= bound)
+  return index < 0 ? LATENCY_BOUNDS_MS.length : index
+}

@@ -1,0 +1,64 @@
+import { createHash } from 'node:crypto'
+import { promisify } from 'node:util'
+import { brotliCompress, constants, gzip } from 'node:zlib'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+
+/** A body that is the same for everybody until the process ends: compressed once, and known by its hash. */
+export interface Cacheable {
+  body: Buffer
+  /** Media type with charset. */
+  type: string
+  /** Names these bytes; part of the ETag. */
+  hash: string
+  encoded: Map<Encoding, Promise<Buffer>>
+}
+
+type Encoding = 'br' | 'gzip'
+
+const ENCODERS: Record<Encoding, (body: Buffer) => Promise<Buffer>> = {
+  br: (body) => promisify(brotliCompress)(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }),
+  gzip: (body) => promisify(gzip)(body),
+}
+
+/** Below this many bytes compression saves nothing. */
+const COMPRESS_BYTES_MIN = 1_024
+
+export function createCacheable(content: string | Buffer, type: string): Cacheable {
+  const body = Buffer.from(content)
+  return { body, type, hash: createHash('sha256').update(body).digest('base64url').slice(0, 16), encoded: new Map() }
+}
+
+/** Sends it, or 304 when the client has these bytes (RFC 9110, 13.1.2). `cacheControl` says how long it may be kept. */
+export async function sendCacheable(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  file: Cacheable,
+  cacheControl: string,
+): Promise<FastifyReply> {
+  const isCompressible = file.body.length >= COMPRESS_BYTES_MIN && /^(text|application|image\/svg)/.test(file.type)
+  const encoding = isCompressible ? acceptedEncoding(request.headers['accept-encoding']) : undefined
+  const etag = `"${file.hash}${encoding ? `-${encoding}` : ''}"`
+  reply.header('cache-control', cacheControl).header('etag', etag).header('x-content-type-options', 'nosniff')
+  if (isCompressible) reply.header('vary', 'accept-encoding')
+  if (hasTag(request.headers['if-none-match'], etag)) return reply.status(304).send()
+  if (encoding) reply.header('content-encoding', encoding)
+  return reply.type(file.type).send(encoding ? await encode(file, encoding) : file.body)
+}
+
+function acceptedEncoding(header = ''): Encoding | undefined {
+  const accepted = header.split(',').filter((item) => !/;\s*q=0(\.0*)?\s*$/.test(item))
+  const names = accepted.map((item) => item.split(';', 1)[0]?.trim().toLowerCase())
+  return names.includes('br') ? 'br' : names.includes('gzip') ? 'gzip' : undefined
+}
+
+function hasTag(header: string | undefined, etag: string): boolean {
+  return (header ?? '').split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag)
+}
+
+function encode(file: Cacheable, encoding: Encoding): Promise<Buffer> {
+  const known = file.encoded.get(encoding)
+  if (known) return known
+  const encoded = ENCODERS[encoding](file.body)
+  file.encoded.set(encoding, encoded)
+  return encoded
+}

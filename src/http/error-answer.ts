@@ -1,0 +1,103 @@
+import { STATUS_CODES } from 'node:http'
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import Type from 'typebox'
+import { type ErrorCode, GatewayError, publicError, retryAfterSeconds, toGatewayError } from '../errors.ts'
+
+const members = {
+  code: Type.String(),
+  message: Type.String(),
+  hint: Type.String({ description: 'The next action, with machine tokens such as retry_after=7 or param=id' }),
+  docs: Type.String(),
+}
+
+/** Error answers outside the proxy routes (SPEC section 7, shape A). */
+export const ErrorAnswer = Type.Object({ error: Type.String(), ...members }, { $id: 'Error' })
+
+/** Error answers of the proxy routes (SPEC section 7, shape B). */
+export const CallErrorAnswer = Type.Object(
+  { status: Type.Literal('error'), error: Type.Object(members) },
+  { $id: 'CallError' },
+)
+
+/** Whether a request is for a proxy route, whose errors have the reference envelope. */
+export function isCallRoute(url: string): boolean {
+  return /^\/v1\/call(?:[/?]|$)/.test(url)
+}
+
+/** The body of an error answer in the form its route has. */
+export function errorBody(error: GatewayError, baseUrl: string, isCall: boolean): object {
+  const told = publicError(error, baseUrl)
+  return isCall ? { status: 'error', error: told } : { error: STATUS_CODES[error.status] ?? 'Error', ...told }
+}
+
+/** Answers a failure; whatever was thrown, the caller gets one of our codes. */
+export function sendError(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  thrown: unknown,
+  baseUrl: string,
+): FastifyReply {
+  const error = fromFramework(thrown) ?? toGatewayError(thrown)
+  if (error.status >= 500)
+    request.log[error.status === 500 ? 'error' : 'info']({ code: error.code, err: error.cause }, 'request failed')
+  const retryAfter = retryAfterSeconds(error)
+  if (retryAfter !== undefined) reply.header('retry-after', retryAfter)
+  if (error.details.allow) reply.header('allow', error.details.allow.join(', '))
+  if (error.status === 401) reply.header('www-authenticate', challenge(error.code))
+  // The client is still sending what we refuse to read: the connection cannot be used for another request.
+  if (error.status === 413 || error.status === 408) reply.header('connection', 'close')
+  return reply
+    .status(error.status)
+    .header('cache-control', 'no-store')
+    .type('application/json; charset=utf-8')
+    .send(JSON.stringify(errorBody(error, baseUrl, isCallRoute(request.url))))
+}
+
+/** RFC 6750, 3: which scheme is asked for, and what was wrong with the token. */
+function challenge(code: ErrorCode): string {
+  return code === 'AUTH_REQUIRED' || code === 'INVALID_CREDENTIALS'
+    ? 'Bearer realm="agent-api-gateway"'
+    : 'Bearer realm="agent-api-gateway", error="invalid_token"'
+}
+
+const FRAMEWORK_CODES: Record<string, ErrorCode> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: 'PAYLOAD_TOO_LARGE',
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'UNSUPPORTED_MEDIA_TYPE',
+  FST_ERR_CTP_EMPTY_JSON_BODY: 'INVALID_JSON',
+  FST_ERR_CTP_INVALID_JSON_BODY: 'INVALID_JSON',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'INVALID_JSON',
+  FST_ERR_BAD_URL: 'INVALID_ENCODING',
+  FST_ERR_MAX_PARAM_LENGTH: 'URI_TOO_LONG',
+  ERR_HTTP_REQUEST_TIMEOUT: 'REQUEST_TIMEOUT',
+}
+
+/** What Fastify itself refuses, in our codes; undefined for anything else. */
+function fromFramework(thrown: unknown): GatewayError | undefined {
+  if (!(thrown instanceof Error)) return undefined
+  const { code, statusCode, validation, validationContext } = thrown as FastifyError & { validationContext?: string }
+  if (validation) return validationError(validation[0], validationContext)
+  const known = typeof code === 'string' ? FRAMEWORK_CODES[code] : undefined
+  if (known) return new GatewayError(known, { cause: thrown })
+  // Whatever else the framework blames on the request is not a failure of ours.
+  const isClientError = (statusCode ?? 500) < 500 && typeof code === 'string' && code.startsWith('FST_')
+  return isClientError ? new GatewayError('VALIDATION_ERROR', { cause: thrown }) : undefined
+}
+
+interface Violation {
+  instancePath?: string
+  message?: string
+  params?: Record<string, unknown>
+}
+
+function validationError(violation: Violation | undefined, context = 'body'): GatewayError {
+  const missing = violation?.params?.missingProperty ?? violation?.params?.requiredProperties
+  const path = violation?.instancePath?.slice(1).replaceAll('/', '.') ?? ''
+  const name = [path, missing].flat().filter(Boolean).join('.')
+  const subject = /^[\w.]{1,64}$/.test(name)
+    ? `${context === 'body' ? 'Member' : 'Parameter'} ${name}`
+    : `The ${context}`
+  return new GatewayError('VALIDATION_ERROR', {
+    message: `${subject} ${missing ? 'is required' : (violation?.message ?? 'is not valid')}.`,
+    tokens: /^[\w.]{1,64}$/.test(name) ? { param: name } : {},
+  })
+}

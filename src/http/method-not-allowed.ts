@@ -1,0 +1,46 @@
+import type { FastifyInstance } from 'fastify'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Methods for `Allow`, where a route answers the others too, with a refusal of its own. */
+    allow?: string[]
+  }
+}
+
+/** Tells, for an address no route took, which methods a route at that address takes. */
+export type AllowedMethods = (url: string) => string[]
+
+/** A route as it was registered: `GET` and `/v1/teams/:id`. */
+export interface RegisteredRoute {
+  method: string
+  url: string
+}
+
+const registered = new WeakMap<FastifyInstance, RegisteredRoute[]>()
+
+/** Every route of a server made with `collectMethods`, so that a check can cover all of them. */
+export function listRoutes(app: FastifyInstance): RegisteredRoute[] {
+  return registered.get(app) ?? []
+}
+
+/** Listens to the routes being registered. Call it before the first one. */
+export function collectMethods(app: FastifyInstance): AllowedMethods {
+  const routes: { pattern: RegExp; methods: string[] }[] = []
+  const list: RegisteredRoute[] = []
+  registered.set(app, list)
+  app.addHook('onRoute', ({ url, method, config }) => {
+    list.push(...[method].flat().map((name) => ({ method: name, url })))
+    const pattern = url
+      .split('/')
+      .map((part) =>
+        part.startsWith(':') ? '[^/]+' : part === '*' ? '.*' : part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'),
+      )
+      .join('/')
+    routes.push({ pattern: new RegExp(`^${pattern}$`), methods: config?.allow ?? [method].flat() })
+  })
+  return (url) => {
+    const [path = ''] = url.split('?', 1)
+    const methods = routes.filter(({ pattern }) => pattern.test(path)).flatMap((route) => route.methods)
+    return [...new Set(methods)].sort()
+  }
+}

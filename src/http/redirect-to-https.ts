@@ -1,0 +1,28 @@
+import { Socket } from 'node:net'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+
+/** A year (RFC 6797). */
+const HSTS = 'max-age=31536000; includeSubDomains'
+
+/**
+ * Sends a plain-HTTP request to the same address under the public `https:` one, before anything else happens to it.
+ * Which scheme the client used is told by the connection, or by `X-Forwarded-Proto` of a trusted proxy.
+ *
+ * @returns whether the request is answered
+ */
+export function redirectToHttps(request: FastifyRequest, reply: FastifyReply, baseUrl: string): boolean {
+  if (!baseUrl.startsWith('https:')) return false
+  // A call that this process makes for a request it has let in already: no connection, nothing to redirect.
+  if (!(request.raw.socket instanceof Socket)) return false
+  if (request.protocol === 'https') {
+    reply.header('strict-transport-security', HSTS)
+    return false
+  }
+  // Only a path is taken over: an absolute-form target could name another host.
+  const path = request.raw.url?.startsWith('/') ? request.raw.url : '/'
+  reply
+    .header('location', baseUrl + path)
+    .status(308)
+    .send()
+  return true
+}

@@ -1,0 +1,73 @@
+import { randomUUID } from 'node:crypto'
+import { type IncomingMessage, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { type ErrorCode, GatewayError } from '../errors.ts'
+import { errorBody, isCallRoute } from './error-answer.ts'
+
+/** A new id for a request, for its answer and the log. */
+export function createRequestId(): string {
+  return `req_${randomUUID().replaceAll('-', '')}`
+}
+
+/** The newest request of each connection: what the HTTP parser refuses may be its rest, or what was sent behind it. */
+const newest = new WeakMap<Socket, { request: FastifyRequest; reply: FastifyReply }>()
+
+/** Remembers a request whose head has arrived. */
+export function noteRequest(request: FastifyRequest, reply: FastifyReply): void {
+  newest.set(request.raw.socket, { request, reply })
+}
+
+const CODES: Record<string, ErrorCode> = {
+  HPE_HEADER_OVERFLOW: 'HEADERS_TOO_LARGE',
+  ERR_HTTP_REQUEST_TIMEOUT: 'REQUEST_TIMEOUT',
+}
+
+/**
+ * Answers bytes that are no HTTP request we take, then closes. There may be no request to answer, only a socket.
+ */
+export function refuseConnection(
+  cause: Error & { code?: string; rawPacket?: unknown },
+  socket: Socket,
+  baseUrl: string,
+): void {
+  const last = newest.get(socket)
+  const isArriving = last !== undefined && !last.request.raw.complete
+  const isAnswering = last !== undefined && !last.reply.raw.writableEnded
+  // Behind a call that still waits for its answer, ours would be taken for that answer.
+  const isInterleaved = isArriving ? last.reply.raw.headersSent : isAnswering
+  if (cause.code === 'ECONNRESET' || !socket.writable || isInterleaved) return void socket.destroy()
+  const code = CODES[cause.code ?? '']
+  const error = new GatewayError(code ?? 'VALIDATION_ERROR', code ? {} : { message: 'The request is not valid HTTP.' })
+  const url = isArriving ? last.request.url : requestTarget(cause.rawPacket)
+  const body = JSON.stringify(errorBody(error, baseUrl, isCallRoute(url)))
+  const head = [
+    `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}`,
+    'Connection: close',
+    `X-Request-Id: ${isArriving ? last.request.id : createRequestId()}`,
+    'Cache-Control: no-store',
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+}
+
+/** The address in the bytes that could not be parsed, where they hold the first line; it chooses the answer's shape. */
+function requestTarget(bytes: unknown): string {
+  const start = Buffer.isBuffer(bytes) ? bytes.toString('latin1', 0, 200) : ''
+  return /^[A-Z]+ (\S+)/.exec(start)?.[1] ?? ''
+}
+
+/**
+ * Exactly one `Host` (RFC 9112, 3.2): with two, a proxy before us and we could each believe another one.
+ *
+ * @throws GatewayError VALIDATION_ERROR
+ */
+export function checkHost({ rawHeaders, httpVersion }: IncomingMessage): void {
+  let count = 0
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    if (rawHeaders[index]?.toLowerCase() === 'host') count += 1
+  }
+  if (count === 1 || (count === 0 && httpVersion === '1.0')) return
+  throw new GatewayError('VALIDATION_ERROR', { message: 'The request must have one Host header field.' })
+}

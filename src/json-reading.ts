@@ -1,0 +1,86 @@
+/**
+ * Readers of JSON of unknown shape: each gives the value when it is what it should be, and null or empty when not. And
+ * what dates and time zones need beside them.
+ */
+
+import { decodeHTML } from 'entities'
+import Type, { type TSchema } from 'typebox'
+
+/** A schema of `type` or null. */
+export const nullable = <T extends TSchema>(type: T) => Type.Union([type, Type.Null()])
+
+/** The members of a JSON object; none when it is anything else. */
+export function members(value: unknown): Record<string, unknown> {
+  return isObject(value) ? value : {}
+}
+
+/** Whether the value is a JSON object (not null, not an array). */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The items of a JSON array; none when it is anything else. */
+export function items(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : []
+}
+
+export function text(value: unknown): string | null {
+  return typeof value === 'string' ? value : null
+}
+
+/** A text that says something: null when it is empty or blank. */
+export function filledText(value: unknown): string | null {
+  return typeof value === 'string' && value.trim() !== '' ? value : null
+}
+
+/** A finite JSON number. */
+export function number(value: unknown): number | null {
+  return typeof value === 'number' && Number.isFinite(value) ? value : null
+}
+
+/** A number, also when the upstream writes it as text (`"12.5"`). */
+export function numeric(value: unknown): number | null {
+  if (typeof value === 'string')
+    return /^\s*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?\s*$/i.test(value) ? number(Number(value)) : null
+  return number(value)
+}
+
+export function integer(value: unknown): number | null {
+  return Number.isSafeInteger(value) ? (value as number) : null
+}
+
+export function flag(value: unknown): boolean | null {
+  return typeof value === 'boolean' ? value : null
+}
+
+/** The strings of a JSON array, without what is none. */
+export function texts(value: unknown): string[] {
+  return items(value).filter((item): item is string => typeof item === 'string')
+}
+
+/** A text with HTML character references (`&#039;`, `&eacute;`) decoded. */
+export function htmlDecoded(value: unknown): string | null {
+  return typeof value === 'string' ? decodeHTML(value) : null
+}
+
+/** Whether the text is YYYY-MM-DD and the day exists: 30 February would be read as a day of March. */
+export function isCalendarDate(date: string): boolean {
+  const time = Date.parse(`${date}T00:00:00Z`)
+  return !Number.isNaN(time) && new Date(time).toISOString().slice(0, 10) === date
+}
+
+/** Whether the text names an IANA time zone, in any letter case; offsets such as +01:00 do not. */
+export function isTimeZone(name: string): boolean {
+  try {
+    return /^[a-z]/i.test(name) && new Intl.DateTimeFormat('en', { timeZone: name }) !== undefined
+  } catch {
+    return false
+  }
+}
+
+/** Turns times, milliseconds since the epoch, into the date YYYY-MM-DD that a time zone has then. */
+export function dateIn(timeZone: string): (time: number) => string {
+  // Sweden writes dates as ISO 8601 does.
+  const format = new Intl.DateTimeFormat('sv-SE', { timeZone })
+  return (time) => format.format(time)
+}

@@ -1,0 +1,29 @@
+import type { Tool } from '@modelcontextprotocol/sdk/types.js'
+import type { Api, ApiEndpoint } from '../catalog.ts'
+import { toDocumentSchema } from '../openapi/schemas.ts'
+
+/** What calls of the gateway are to a client that asks its user: they read, and they reach the outside. */
+export const CALL_HINTS = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: true }
+
+/** The tools of one API: one per endpoint, typed by the schemas that validate calls and answers. */
+export function apiTools(api: Api): Map<string, { tool: Tool; endpoint: ApiEndpoint }> {
+  const tools = [...api.endpoints.values()].map((endpoint) => ({ tool: endpointTool(api, endpoint), endpoint }))
+  return new Map(tools.map((entry) => [entry.tool.name, entry]))
+}
+
+function endpointTool({ slug, upstream }: Api, { path, endpoint }: ApiEndpoint): Tool {
+  const attribution = upstream.terms.attribution ? ` ${upstream.terms.attribution}.` : ''
+  return {
+    name: `${slug}${path}`.replace(/[^A-Za-z0-9]+/g, '_'),
+    title: `${upstream.displayName}: ${path.slice(1)}`,
+    description: `${endpoint.description}${attribution}`,
+    inputSchema: objectSchema(endpoint.parameters),
+    outputSchema: objectSchema(endpoint.data),
+    annotations: CALL_HINTS,
+  }
+}
+
+/** A schema in the document's form, without names: each tool's schema stands alone. */
+export function objectSchema(schema: unknown): { type: 'object'; [keyword: string]: unknown } {
+  return { ...toDocumentSchema(schema, new Map()), type: 'object' }
+}

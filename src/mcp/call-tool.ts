@@ -1,0 +1,48 @@
+import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
+import { type GatewayError, type PublicError, publicError } from '../errors.ts'
+
+/** One call under the caller's own credential: goes through the proxy route, so that every check is made there, once. */
+export type SendCall = (path: string, parameters: Record<string, unknown>) => Promise<CallOutcome>
+
+/** The answer of the proxy route. */
+export interface CallOutcome {
+  status: number
+  headers: Record<string, unknown>
+  body: string
+}
+
+/** A call as the result of a tool: the data, or the failure with its code and hint, so that the model can mend it. */
+export async function callAsTool(
+  send: SendCall,
+  target: { slug: string; endpoint: string },
+  parameters: Record<string, unknown>,
+  shape: (data: Record<string, unknown>) => Record<string, unknown> = (data) => data,
+): Promise<CallToolResult> {
+  // Models write null for what they leave out.
+  const given = Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== null))
+  const endpoint = target.endpoint.replace(/^\/+/, '')
+  const path = `/v1/call/${encodeURIComponent(target.slug)}/${encodeURIComponent(endpoint)}`
+  const outcome = await send(path, given)
+  const answer = JSON.parse(outcome.body)
+  const _meta = metaOf(outcome.headers)
+  if (outcome.status !== 200) return { ...failure(answer.error ?? answer), _meta }
+  const structuredContent = shape(answer.data)
+  return { content: [{ type: 'text', text: JSON.stringify(structuredContent) }], structuredContent, _meta }
+}
+
+/** A failure that no call was needed for. */
+export function refusal(error: GatewayError, baseUrl: string): CallToolResult {
+  return failure(publicError(error, baseUrl))
+}
+
+function failure({ code, message, hint, docs }: PublicError): CallToolResult {
+  return { isError: true, content: [{ type: 'text', text: JSON.stringify({ code, message, hint, docs }) }] }
+}
+
+/** What a client may want to know of the call besides its data. */
+function metaOf(headers: Record<string, unknown>): Record<string, unknown> {
+  const names = ['x-call-id', 'x-gateway-mode', 'ratelimit', 'retry-after', 'cache-status']
+  return Object.fromEntries(
+    names.flatMap((name) => (headers[name] === undefined ? [] : [[`agent-api-gateway/${name}`, headers[name]]])),
+  )
+}

@@ -1,0 +1,119 @@
+import type { JsonSchema } from './schemas.ts'
+
+/** Version of the interface (SPEC section 9). */
+export const INTERFACE_VERSION = '0.3.0'
+
+export const info = (baseUrl: string): JsonSchema => ({
+  title: 'Agent API Gateway',
+  version: INTERFACE_VERSION,
+  summary: 'One HTTP layer over many public data APIs, for people and for agents.',
+  description: [
+    'One key reaches every API of the catalog: weather, currencies, encyclopedia, news and more.',
+    '',
+    '1. `POST /v1/auth/signup` gives a session token.',
+    '2. `POST /v1/keys` with `{"environment":"test"}` gives a test key, which is answered from recorded examples; a live key reaches the real APIs.',
+    '3. `GET /v1/call/{apiSlug}/{endpoint}` with the key in `X-Api-Key`.',
+    '',
+    'Every failure has a `code`, a `hint` that names the next action, and a link to its documentation.',
+  ].join('\n'),
+  license: { name: 'Data under the terms of each API', url: `${baseUrl}/` },
+})
+
+/** The two ways to say who calls (SPEC section 5). */
+export const securitySchemes: JsonSchema = {
+  apiKey: {
+    type: 'apiKey',
+    in: 'header',
+    name: 'X-Api-Key',
+    description: 'A service API key, `agw_live_…` or `agw_test_…`',
+  },
+  bearer: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'The session token of sign-up or log-in; calls take an API key here too',
+  },
+}
+
+/** What the service's own groups of routes are for. */
+export const tagDescriptions: Record<string, string> = {
+  Accounts: 'Sign up, log in, and who you are.',
+  Keys: 'API keys: create, list, revoke. A full key is shown once.',
+  Teams: 'Teams, their members and roles.',
+  Billing: 'Plan, limits and what is used.',
+  Usage: 'What was called, by day, API, key or status.',
+  'Provider keys': 'Your own keys for APIs that take them, stored encrypted.',
+  Catalog: 'Every API with its endpoints, parameters, tier and health.',
+  Calls: 'The proxy route for any endpoint of any API; each endpoint also has a path of its own below.',
+  Documentation: 'This description and its readable forms.',
+  MCP: 'The Model Context Protocol, for agents.',
+  Service: 'Whether the service is up.',
+}
+
+const text = (description: string, example?: string): JsonSchema => ({
+  description,
+  schema: { type: 'string' },
+  ...(example === undefined ? {} : { example }),
+})
+
+export const headers: Record<string, JsonSchema> = {
+  RequestId: text('Names this request in our logs', 'req_0b5b8d0c6f3a4a5e9f1d2c3b4a596877'),
+  CallId: text('Names the call', 'call_0b5b8d0c6f3a4a5e9f1d2c3b4a596877'),
+  RateLimit: text(
+    'What is left: `r` requests, `t` seconds until it counts anew',
+    '"minute";r=9;t=6, "month";r=999;t=86400',
+  ),
+  RateLimitPolicy: text('What the plan allows', '"minute";q=10;w=60, "month";q=1000'),
+  GatewayMode: text('`test` where the answer comes from a recorded example', 'test'),
+  CacheStatus: text('Whether a stored answer was used (RFC 9211)', 'agw; hit; ttl=240'),
+  ServerTiming: text('Where the time went, milliseconds', 'queue;dur=1.2, upstream;dur=84.0'),
+  Challenge: text('Which credential is asked for (RFC 6750)', 'Bearer realm="agent-api-gateway"'),
+  RetryAfter: { description: 'Seconds until it may be tried again', schema: { type: 'integer', minimum: 1 } },
+}
+
+export const parameters: Record<string, JsonSchema> = {
+  Prefer: {
+    name: 'Prefer',
+    in: 'header',
+    description:
+      '`respond-async` answers 202 at once; `wait=5` waits that many seconds for the answer first (RFC 7240)',
+    schema: { type: 'string' },
+  },
+  GatewayResponse: {
+    name: 'X-Gateway-Response',
+    in: 'header',
+    description: '`raw`: the JSON of the upstream as it came instead of the envelope',
+    schema: { type: 'string', enum: ['raw'] },
+  },
+  GatewayScenario: {
+    name: 'X-Gateway-Scenario',
+    in: 'header',
+    description:
+      'Makes a call with a test key fail on purpose: upstream-500, timeout, rate-limited, invalid, slow-<ms>',
+    schema: { type: 'string', pattern: '^(upstream-500|timeout|rate-limited|invalid|slow-[0-9]{1,5})$' },
+  },
+}
+
+export const responses: Record<string, JsonSchema> = {
+  CallAccepted: {
+    description: 'The call goes on; its result will be at the address in Location',
+    headers: {
+      Location: { description: 'Where the result will be', schema: { type: 'string' } },
+      'X-Call-Id': { $ref: '#/components/headers/CallId' },
+      'X-Request-Id': { $ref: '#/components/headers/RequestId' },
+    },
+    content: { 'application/json': { schema: { $ref: '#/components/schemas/PendingCall' } } },
+  },
+}
+
+/** A call that goes on without its caller. */
+export const pendingCall: JsonSchema = {
+  type: 'object',
+  required: ['status', 'id'],
+  properties: {
+    status: { type: 'string', const: 'pending' },
+    id: { type: 'string', description: 'The call' },
+    location: { type: 'string', description: 'Where its result will be' },
+    position: { type: 'integer', description: 'Calls before this one at the upstream' },
+    etaMs: { type: 'integer', description: 'When its turn is expected, milliseconds from now' },
+  },
+}

@@ -1,0 +1,162 @@
+import { STATUS_CODES } from 'node:http'
+import type { Catalog } from '../catalog.ts'
+import { apiTag, CALL_ROUTE, callErrorComponents, callPaths, withCallOutcome } from './call-paths.ts'
+import { headers, info, parameters, pendingCall, responses, securitySchemes, tagDescriptions } from './components.ts'
+import { codesOf, errorExamples, errorResponses, isErrorSchema } from './error-responses.ts'
+import { operationId } from './operation-id.ts'
+import type { DocumentedRoute } from './route-list.ts'
+import { type JsonSchema, type NamedSchemas, toDocumentSchema } from './schemas.ts'
+
+/** An OpenAPI 3.1.0 description, ready to be written as JSON. */
+export interface OpenApiDocument {
+  openapi: '3.1.0'
+  info: JsonSchema
+  servers: { url: string; description: string }[]
+  tags: { name: string; description?: string }[]
+  paths: Record<string, JsonSchema>
+  components: Record<string, JsonSchema>
+}
+
+/** Describes the registered routes and the endpoints of the catalog, from the schemas that validate them. */
+export function createDocument(routes: DocumentedRoute[], catalog: Catalog, baseUrl: string): OpenApiDocument {
+  const named: NamedSchemas = new Map([['PendingCall', pendingCall]])
+  const paths: Record<string, JsonSchema> = {}
+  for (const route of routes) {
+    if (route.hidden || route.url === CALL_ROUTE) continue
+    const path = templated(route.url)
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, path, catalog, named) }
+  }
+  Object.assign(paths, callPaths(catalog, named))
+  const callErrors = callErrorComponents(named)
+  return {
+    openapi: '3.1.0',
+    info: info(baseUrl),
+    servers: [{ url: baseUrl, description: 'This gateway' }],
+    tags: tags(paths, catalog),
+    paths,
+    components: {
+      securitySchemes,
+      parameters,
+      headers,
+      responses: { ...responses, ...callErrors },
+      examples: errorExamples([paths, callErrors], baseUrl),
+      schemas: Object.fromEntries([...named].sort(([a], [b]) => a.localeCompare(b))),
+    },
+  }
+}
+
+/** `/v1/keys/:id` → `/v1/keys/{id}`. */
+function templated(url: string): string {
+  return url.replace(/:(\w+)/g, '{$1}')
+}
+
+function operation(route: DocumentedRoute, path: string, catalog: Catalog, named: NamedSchemas): JsonSchema {
+  const { body } = route
+  return {
+    operationId: route.operationId ?? operationId(route.method, path),
+    tags: route.tags,
+    summary: route.summary,
+    ...(route.description === undefined ? {} : { description: route.description }),
+    security:
+      route.guard === 'session' ? [{ bearer: [] }] : route.guard === 'call' ? [{ apiKey: [] }, { bearer: [] }] : [],
+    parameters: [
+      ...pathParameters(route, path, catalog, named),
+      ...given(route.querystring, 'query', named),
+      ...given(route.headers, 'header', named),
+    ],
+    ...(body === undefined ? {} : { requestBody: requestBody(body, named) }),
+    responses: responsesOf(route, named),
+  }
+}
+
+function responsesOf(route: DocumentedRoute, named: NamedSchemas): Record<string, JsonSchema> {
+  const own = { ...errorResponses(codesOf(route), false, named), ...declaredResponses(route, named) }
+  return route.outcome === 'call' ? withCallOutcome(own, named) : own
+}
+
+/** What the route itself describes; its error bodies are told by their codes instead. */
+function declaredResponses({ responses }: DocumentedRoute, named: NamedSchemas): Record<string, JsonSchema> {
+  const declared = Object.entries(responses).filter(([, schema]) => !isErrorSchema(schema))
+  return Object.fromEntries(declared.map(([status, schema]) => [status, response(status, schema, named)]))
+}
+
+function requestBody(body: unknown, named: NamedSchemas): JsonSchema {
+  const schema = toDocumentSchema(body, named)
+  const inner = typeof schema.$ref === 'string' ? named.get(schema.$ref.slice('#/components/schemas/'.length)) : schema
+  return {
+    required: Array.isArray(inner?.required) && inner.required.length > 0,
+    content: { 'application/json': { schema } },
+  }
+}
+
+function response(status: string, declared: unknown, named: NamedSchemas): JsonSchema {
+  const { content, description, ...schema } = declared as JsonSchema
+  const words = typeof description === 'string' ? description : (STATUS_CODES[status] ?? 'Answer')
+  const requestId = { 'X-Request-Id': { $ref: '#/components/headers/RequestId' } }
+  if (content !== undefined) {
+    const types = Object.entries(content as Record<string, JsonSchema>)
+    const written = types.map(([type, media]) => [type, { ...media, schema: toDocumentSchema(media.schema, named) }])
+    return { description: words, headers: requestId, content: Object.fromEntries(written) }
+  }
+  if (schema.type === 'null') return { description: words, headers: requestId }
+  return {
+    description: words,
+    headers: requestId,
+    content: { 'application/json': { schema: toDocumentSchema(declared, named) } },
+  }
+}
+
+interface ObjectSchema {
+  properties?: Record<string, JsonSchema>
+  required?: string[]
+}
+
+/** The members of a query or header schema as parameters. */
+function given(schema: unknown, place: 'query' | 'header' | 'path', named: NamedSchemas): JsonSchema[] {
+  const { properties = {}, required = [] } = (schema ?? {}) as ObjectSchema
+  return Object.entries(properties).map(([name, inner]) => {
+    const { description, ...rest } = toDocumentSchema(inner, named)
+    const isRequired = place === 'path' || required.includes(name)
+    return {
+      name,
+      in: place,
+      required: isRequired,
+      ...(description === undefined ? {} : { description }),
+      schema: rest,
+    }
+  })
+}
+
+/** Where a route has no schema for its path: a malformed id names nothing, which is a 404, not a 400. */
+function pathParameters(route: DocumentedRoute, path: string, catalog: Catalog, named: NamedSchemas): JsonSchema[] {
+  if (route.params) return given(route.params, 'path', named)
+  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: pathSchema(name, path, catalog),
+  }))
+}
+
+function pathSchema(name: string, path: string, catalog: Catalog): JsonSchema {
+  if (name === 'slug' || name === 'apiSlug') return { type: 'string', enum: [...catalog.keys()] }
+  if (path.startsWith('/v1/calls/')) return { type: 'string', pattern: '^call_[0-9a-f]{32}$' }
+  return /^id$|Id$/.test(name) ? { type: 'string', format: 'uuid' } : { type: 'string' }
+}
+
+/** The service's own tags in the order of their descriptions, then the APIs'. */
+function tags(paths: Record<string, JsonSchema>, catalog: Catalog): OpenApiDocument['tags'] {
+  const apis = new Map([...catalog.values()].map((api) => [apiTag(api), api.upstream.description]))
+  const used = new Set(
+    Object.values(paths).flatMap((path) =>
+      Object.values(path).flatMap((item) => (item as { tags?: string[] }).tags ?? []),
+    ),
+  )
+  const order = Object.keys(tagDescriptions)
+  const place = (name: string) => (order.includes(name) ? order.indexOf(name) : order.length)
+  const own = [...used].filter((name) => !apis.has(name)).sort((a, b) => place(a) - place(b))
+  return [...own, ...apis.keys()].map((name) => {
+    const description = apis.get(name) ?? tagDescriptions[name]
+    return description === undefined ? { name } : { name, description }
+  })
+}

@@ -1,0 +1,50 @@
+/** What a method does to the thing its path names. */
+const VERBS: Record<string, string> = { GET: 'get', POST: 'create', PUT: 'update', PATCH: 'update', DELETE: 'delete' }
+
+/**
+ * The name an operation has in generated clients, from method and path: `GET /v1/teams` is `listTeams`, `PUT
+ * /v1/teams/{id}/members/{memberId}` is `updateTeamMember`, `POST /v1/auth/login` is `login`.
+ */
+export function operationId(method: string, path: string): string {
+  const segments = path
+    .split('/')
+    .filter((segment) => segment !== '' && segment !== 'v1')
+    .map((segment) => segment.replace(/\.(json|md|txt)$/, (_, type: string) => `-${type}`))
+  const names = segments.filter((segment) => !segment.startsWith('{'))
+  const isItem = segments.at(-1)?.startsWith('{') === true
+  const last = names.at(-1) ?? 'root'
+  const isCollection = !isItem && /[^s]s$/.test(last) && last !== 'status'
+  // A POST to what is neither a collection nor an item is a verb itself: login, validate, password.
+  if (method === 'POST' && !isCollection)
+    return camel([
+      last,
+      ...names
+        .slice(0, -1)
+        .filter((name) => name !== 'auth')
+        .map(singular),
+    ])
+  const owners = names.slice(0, -1).map(singular)
+  const thing = isCollection && method === 'GET' ? last : singular(last)
+  const verb = isCollection && method === 'GET' ? 'list' : (VERBS[method] ?? method.toLowerCase())
+  const by = isItem && !/s$/.test(last) ? ['by', segments.at(-1)?.slice(1, -1) ?? ''] : []
+  return camel([verb, ...owners, thing, ...by])
+}
+
+/** `['get', 'provider-key']` → `getProviderKey`. */
+export function camel(words: string[]): string {
+  const parts = words.flatMap((word) => word.split(/[^A-Za-z0-9]+/)).filter((word) => word !== '')
+  return parts
+    .map((part, index) => (index === 0 ? lowerFirst(part) : part.charAt(0).toUpperCase() + part.slice(1)))
+    .join('')
+}
+
+/** `['weather', '/current']` → `WeatherCurrent`. */
+export function pascal(words: string[]): string {
+  const name = camel(words)
+  return name.charAt(0).toUpperCase() + name.slice(1)
+}
+
+const lowerFirst = (word: string): string => word.charAt(0).toLowerCase() + word.slice(1)
+
+const singular = (word: string): string =>
+  /ies$/.test(word) ? `${word.slice(0, -3)}y` : /[^su]s$/.test(word) ? word.slice(0, -1) : word

@@ -1,0 +1,61 @@
+/** A schema of the document: JSON Schema 2020-12. */
+export type JsonSchema = Record<string, unknown>
+
+/** The document's `components.schemas`, filled while schemas are written. */
+export type NamedSchemas = Map<string, JsonSchema>
+
+/**
+ * A validating schema as the document shows it: one with an `$id` or a `title` in PascalCase becomes a component that
+ * is referred to, and records are written with `additionalProperties`, which generators of clients understand.
+ */
+export function toDocumentSchema(schema: unknown, named: NamedSchemas): JsonSchema {
+  // Through JSON: what a schema library keeps beside the schema is no part of it.
+  return rewrite(JSON.parse(JSON.stringify(schema)), named) as JsonSchema
+}
+
+/** Adds a schema under a name and gives the reference to it. */
+export function nameSchema(name: string, schema: JsonSchema, named: NamedSchemas): JsonSchema {
+  const known = named.get(name)
+  if (known && JSON.stringify(known) !== JSON.stringify(schema)) throw new Error(`two schemas are called ${name}`)
+  named.set(name, schema)
+  return { $ref: `#/components/schemas/${name}` }
+}
+
+/** Members whose value maps names to schemas: the names are no keywords. */
+const MAPS = new Set(['properties', '$defs', 'dependentSchemas'])
+/** Members whose value is data, not a schema. */
+const DATA = new Set(['default', 'const', 'enum', 'example', 'examples', 'required'])
+
+function rewrite(value: unknown, named: NamedSchemas): unknown {
+  if (Array.isArray(value)) return value.map((item) => rewrite(item, named))
+  if (typeof value !== 'object' || value === null) return value
+  const { $id, ...schema } = value as JsonSchema
+  const written: JsonSchema = {}
+  for (const [keyword, content] of Object.entries(schema)) {
+    if (DATA.has(keyword)) written[keyword] = content
+    else if (MAPS.has(keyword)) {
+      const entries = Object.entries(content as JsonSchema).map(([name, inner]) => [name, rewrite(inner, named)])
+      written[keyword] = Object.fromEntries(entries)
+    } else if (keyword === 'patternProperties') Object.assign(written, recordOf(content as JsonSchema, named))
+    else written[keyword] = rewrite(content, named)
+  }
+  if (
+    Array.isArray(written.enum) &&
+    written.type === undefined &&
+    written.enum.every((item) => typeof item === 'string')
+  )
+    written.type = 'string'
+  const name = $id ?? (/^[A-Z][A-Za-z0-9]*$/.test(String(schema.title ?? '')) ? schema.title : undefined)
+  return typeof name === 'string' ? nameSchema(name, written, named) : written
+}
+
+/** TypeBox writes a record of any names as a pattern that every name matches. */
+function recordOf(patterns: JsonSchema, named: NamedSchemas): JsonSchema {
+  const [only, ...others] = Object.entries(patterns)
+  if (only && others.length === 0 && /^\^\.\*\$$|^\^\(\.\*\)\$$/.test(only[0])) {
+    return { additionalProperties: rewrite(only[1], named) }
+  }
+  return {
+    patternProperties: Object.fromEntries(Object.entries(patterns).map(([key, inner]) => [key, rewrite(inner, named)])),
+  }
+}

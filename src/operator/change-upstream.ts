@@ -1,0 +1,120 @@
+import Type, { type Static } from 'typebox'
+import type { Api } from '../catalog.ts'
+import type { Secret } from '../config.ts'
+import { insertAuditRecord } from '../db/audit-log.ts'
+import { type Db, query } from '../db/database.ts'
+import type { UpstreamSettingsRow } from '../db/schema.ts'
+import { lockUpstreamSettings, type NewUpstreamSettings, saveUpstreamSettings } from '../db/upstream-settings.ts'
+import { GatewayError } from '../errors.ts'
+import { nullable } from '../json-reading.ts'
+import { seal } from '../secret-box.ts'
+import { operatorKeyRecord } from './upstream-settings.ts'
+
+/** What an operator may change of an upstream; null puts a member back to what the file and the environment say. */
+export const UpstreamChange = Type.Object(
+  {
+    enabled: Type.Optional(nullable(Type.Boolean())),
+    tierRequired: Type.Optional(nullable(Type.Enum(['developer', 'pro', 'business', 'enterprise']))),
+    caps: Type.Optional(
+      nullable(
+        Type.Object(
+          {
+            concurrency: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
+            rates: Type.Optional(
+              Type.Array(
+                Type.Object(
+                  {
+                    max: Type.Integer({ minimum: 1, maximum: 10_000_000 }),
+                    seconds: Type.Number({ minimum: 0.001, maximum: 31_536_000 }),
+                  },
+                  { additionalProperties: false },
+                ),
+                { maxItems: 8 },
+              ),
+            ),
+          },
+          { additionalProperties: false },
+        ),
+      ),
+    ),
+    key: Type.Optional(
+      nullable(
+        Type.String({
+          minLength: 1,
+          maxLength: 512,
+          pattern: '^[\\x21-\\x7e]+$',
+          description: 'The key for the upstream; it is never shown',
+        }),
+      ),
+    ),
+  },
+  { additionalProperties: false, minProperties: 1 },
+)
+
+/**
+ * Changes an upstream's settings, all of them or none, and writes the change down with what was before.
+ *
+ * @throws GatewayError VALIDATION_ERROR for settings that do not fit together
+ */
+export function changeUpstream(
+  db: Db,
+  api: Api,
+  change: Static<typeof UpstreamChange>,
+  { actor, secrets }: { actor: string; secrets: Secret[] },
+): Promise<void> {
+  const { slug } = api
+  return query(() =>
+    db.transaction().execute(async (transaction) => {
+      const row = await lockUpstreamSettings(transaction, slug)
+      const settings = merge(row, change, slug, secrets)
+      check(api, change, settings)
+      await saveUpstreamSettings(transaction, slug, settings)
+      const before = told(merge(row, {}, slug, secrets))
+      await insertAuditRecord(transaction, {
+        actor,
+        action: 'upstream.update',
+        subject: slug,
+        before,
+        after: { ...told(settings), ...(change.key ? { key: 'replaced' } : {}) },
+      })
+    }),
+  )
+}
+
+function merge(
+  row: UpstreamSettingsRow | undefined,
+  change: Static<typeof UpstreamChange>,
+  slug: string,
+  secrets: Secret[],
+): NewUpstreamSettings {
+  const kept = row?.key_sealed && row.key_secret_id ? { secretId: row.key_secret_id, bytes: row.key_sealed } : null
+  return {
+    enabled: change.enabled === undefined ? (row?.enabled ?? null) : change.enabled,
+    tierRequired: change.tierRequired === undefined ? (row?.tier_required ?? null) : change.tierRequired,
+    caps: change.caps === undefined ? (row?.caps ?? null) : change.caps && { ...row?.caps, ...change.caps },
+    key:
+      change.key === undefined ? kept : change.key === null ? null : seal(secrets, operatorKeyRecord(slug), change.key),
+  }
+}
+
+function check(
+  { slug, upstream, configured }: Api,
+  change: Static<typeof UpstreamChange>,
+  after: NewUpstreamSettings,
+): void {
+  const { credential } = upstream
+  if (change.key && !credential) throw invalid('key', `The upstream ${slug} takes no key.`)
+  const hasKey = after.key !== null || configured.key !== undefined
+  if (after.enabled === true && credential?.required && !hasKey && credential.accessMode === 'platform_managed') {
+    throw invalid('enabled', `The upstream ${slug} needs a key before it can be enabled.`)
+  }
+}
+
+function invalid(param: string, message: string): GatewayError {
+  return new GatewayError('VALIDATION_ERROR', { message, tokens: { param } })
+}
+
+/** Settings as the audit log holds them: of a key only that there is one. */
+function told({ enabled, tierRequired, caps, key }: NewUpstreamSettings): object {
+  return { enabled, tierRequired, caps, key: key === null ? null : 'set' }
+}

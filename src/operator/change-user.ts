@@ -1,0 +1,74 @@
+import Type, { type Static } from 'typebox'
+import { planOf } from '../admission/plans.ts'
+import { insertAuditRecord } from '../db/audit-log.ts'
+import { type Db, query } from '../db/database.ts'
+import type { User } from '../db/schema.ts'
+import { revokeSessions } from '../db/sessions.ts'
+import { lockUser, updateUser } from '../db/users.ts'
+import { GatewayError } from '../errors.ts'
+
+const Tier = Type.Enum(['developer', 'pro', 'business', 'enterprise'])
+
+/** An account as operators see it. */
+export const UserAnswer = Type.Object({
+  id: Type.String({ format: 'uuid' }),
+  email: Type.String(),
+  tier: Tier,
+  plan: Type.String(),
+  disabled: Type.Boolean(),
+  createdAt: Type.String({ format: 'date-time' }),
+})
+
+export const UserChange = Type.Object(
+  { tier: Type.Optional(Tier), disabled: Type.Optional(Type.Boolean()) },
+  { additionalProperties: false, minProperties: 1 },
+)
+
+/**
+ * Changes an account, and writes the change down with what was before. Disabling ends the account's sessions: enabling
+ * it again must not revive them.
+ *
+ * @throws GatewayError USER_NOT_FOUND
+ */
+export function changeUser(
+  db: Db,
+  id: string,
+  { tier, disabled }: Static<typeof UserChange>,
+  actor: string,
+): Promise<User> {
+  return query(() =>
+    db.transaction().execute(async (transaction) => {
+      const before = await lockUser(transaction, id)
+      if (!before) throw new GatewayError('USER_NOT_FOUND')
+      const disabledAt = disabled ? (before.disabled_at ?? new Date()) : null
+      const after = await updateUser(transaction, id, {
+        ...(tier === undefined ? {} : { tier }),
+        ...(disabled === undefined ? {} : { disabled_at: disabledAt }),
+      })
+      if (disabled) await revokeSessions(transaction, id)
+      await insertAuditRecord(transaction, {
+        actor,
+        action: 'user.update',
+        subject: id,
+        before: told(before),
+        after: told(after),
+      })
+      return after
+    }),
+  )
+}
+
+function told({ tier, disabled_at }: User): object {
+  return { tier, disabled: disabled_at !== null }
+}
+
+export function describeUser(user: User): Static<typeof UserAnswer> {
+  return {
+    id: user.id,
+    email: user.email,
+    tier: user.tier,
+    plan: planOf(user.tier),
+    disabled: user.disabled_at !== null,
+    createdAt: user.created_at.toISOString(),
+  }
+}

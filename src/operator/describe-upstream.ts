@@ -1,0 +1,37 @@
+import Type, { type Static } from 'typebox'
+import type { Api } from '../catalog.ts'
+import { nullable } from '../json-reading.ts'
+
+export const CapsAnswer = Type.Object({
+  concurrency: Type.Integer(),
+  rates: Type.Array(Type.Object({ max: Type.Integer(), seconds: Type.Number() })),
+})
+
+/** An upstream as operators see it: what is in force now. Of a key only that there is one. */
+export const UpstreamAnswer = Type.Object({
+  slug: Type.String(),
+  displayName: Type.String(),
+  baseUrl: Type.String(),
+  enabled: Type.Boolean({ description: 'Whether calls without a key of the caller can be made' }),
+  switchedOff: Type.Boolean({ description: 'An operator switched it off: nobody can call it' }),
+  tierRequired: Type.Enum(['developer', 'pro', 'business', 'enterprise']),
+  accessMode: nullable(Type.Enum(['platform_managed', 'byok_available', 'byok_required'])),
+  hasKey: Type.Boolean(),
+  caps: CapsAnswer,
+  paused: Type.Boolean({ description: 'Its queue is paused: calls wait' }),
+})
+
+export function describeUpstream(api: Api, isPaused: boolean): Static<typeof UpstreamAnswer> {
+  return {
+    slug: api.slug,
+    displayName: api.upstream.displayName,
+    baseUrl: api.baseUrl,
+    enabled: api.enabled,
+    switchedOff: api.isSwitchedOff,
+    tierRequired: api.tierRequired,
+    accessMode: api.upstream.credential?.accessMode ?? null,
+    hasKey: api.key !== undefined,
+    caps: api.caps,
+    paused: isPaused,
+  }
+}

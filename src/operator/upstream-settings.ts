@@ -1,0 +1,114 @@
+import { randomUUID } from 'node:crypto'
+import { applySettings, type Catalog, type OperatorSettings } from '../catalog.ts'
+import type { Config, Secret } from '../config.ts'
+import type { Db } from '../db/database.ts'
+import type { UpstreamSettingsRow } from '../db/schema.ts'
+import { listUpstreamSettings } from '../db/upstream-settings.ts'
+import type { Log } from '../log.ts'
+import { KEY_PREFIX } from '../queue/call-queue.ts'
+import type { RedisConnection } from '../redis/connection.ts'
+import { open } from '../secret-box.ts'
+
+/** Changes with every change of the settings: that is how processes hear of one. */
+const VERSION_KEY = `${KEY_PREFIX}:{upstream-settings}:version`
+
+/** How often the version is looked at, milliseconds: a change is in force everywhere within a second. */
+const LOOK_EVERY_MS = 400
+
+/** How often the settings are read whether the version changed or not, milliseconds. */
+const READ_EVERY_MS = 30_000
+
+/** Tells every process that settings were changed. Call it after the change is committed. */
+export async function announceSettings(redis: RedisConnection): Promise<void> {
+  await redis.set(VERSION_KEY, randomUUID())
+}
+
+/** The record an operator's key for an upstream is sealed for. */
+export function operatorKeyRecord(slug: string): string {
+  return `operator-key|${slug}`
+}
+
+export interface SettingsSources {
+  config: Config
+  log: Log
+  catalog: Catalog
+  db: Db
+  redis: RedisConnection
+}
+
+/** Keeps a process's catalog as the operators set it. What was read last stands while Postgres or Redis is away. */
+export class SettingsWatch {
+  readonly #sources: SettingsSources
+  readonly #listeners = new Set<() => void>()
+  #timer: NodeJS.Timeout | undefined
+  #version: string | null | undefined
+  #readAt = Number.NEGATIVE_INFINITY
+  #turn: Promise<void> | undefined
+
+  constructor(sources: SettingsSources) {
+    this.#sources = sources
+  }
+
+  /** Reads the settings once, if Postgres is there, and goes on following them. */
+  async open(): Promise<void> {
+    await this.#look()
+    this.#timer = setInterval(() => {
+      this.#turn ??= this.#look().finally(() => {
+        this.#turn = undefined
+      })
+    }, LOOK_EVERY_MS)
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.#turn
+  }
+
+  /** Calls back after settings were read that may be others than before. */
+  onChange(listener: () => void): void {
+    this.#listeners.add(listener)
+  }
+
+  /** Reads the settings now. @throws what the query throws */
+  async read(): Promise<void> {
+    const { db, catalog } = this.#sources
+    const rows = new Map((await listUpstreamSettings(db)).map((row) => [row.slug, row]))
+    for (const api of catalog.values()) applySettings(api, this.#decode(rows.get(api.slug)))
+    this.#readAt = performance.now()
+    for (const listener of this.#listeners) listener()
+  }
+
+  async #look(): Promise<void> {
+    const { redis, log } = this.#sources
+    try {
+      // Without Redis the settings are still read now and then.
+      const version = redis.status === 'ready' ? await redis.get(VERSION_KEY) : (this.#version ?? null)
+      if (version === this.#version && performance.now() - this.#readAt < READ_EVERY_MS) return
+      await this.read()
+      this.#version = version
+    } catch (error) {
+      log.debug({ err: error }, 'upstream settings not read')
+    }
+  }
+
+  #decode(row: UpstreamSettingsRow | undefined): OperatorSettings {
+    const { config, log } = this.#sources
+    return row ? decodeSettings(row, config.secrets.encryption, log) : {}
+  }
+}
+
+/** A row as settings. A key that cannot be opened is left out, so that calls go without it rather than with a wrong one. */
+export function decodeSettings(row: UpstreamSettingsRow, secrets: Secret[], log: Log): OperatorSettings {
+  const settings: OperatorSettings = {}
+  if (row.enabled !== null) settings.enabled = row.enabled
+  if (row.tier_required !== null) settings.tierRequired = row.tier_required
+  if (row.caps !== null) settings.caps = row.caps
+  if (row.key_sealed !== null && row.key_secret_id !== null) {
+    try {
+      settings.key = open(secrets, operatorKeyRecord(row.slug), { secretId: row.key_secret_id, bytes: row.key_sealed })
+    } catch (error) {
+      log.error({ err: error, slug: row.slug }, 'operator key cannot be opened')
+    }
+  }
+  return settings
+}

@@ -1,0 +1,26 @@
+import type { AddressInfo } from 'node:net'
+import { loadConfig } from './config.ts'
+import { createConsole } from './console/console-app.ts'
+import { closeContext, openContext } from './context.ts'
+import { createLog } from './log.ts'
+import { runProcess } from './process.ts'
+import { operatorRoutes } from './routes/operator.ts'
+
+/** The operator console and the operator API. */
+await runProcess('ops', async () => {
+  const config = loadConfig()
+  const log = createLog(config.log, 'ops')
+  const context = await openContext(config, log, 'ops')
+  const app = await createConsole(context, [operatorRoutes])
+  await app.listen({ host: config.http.host, port: config.http.opsPort })
+  const { port } = app.server.address() as AddressInfo
+  log.info({ host: config.http.host, port }, 'console listening')
+  process.send?.({ listening: port })
+  return {
+    log,
+    close: async () => {
+      await app.close()
+      await closeContext(context)
+    },
+  }
+})

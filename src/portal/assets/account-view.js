@@ -1,0 +1,83 @@
+import { ApiError } from './api.js'
+import { el } from './dom.js'
+import { visit } from './navigate.js'
+
+/** Fills an account page with what `build` makes, again after each change; failures are told in its place. */
+export async function showAccount(view, build) {
+  const body = view.querySelector('[data-body]')
+  const refresh = async () => {
+    try {
+      const parts = await build(refresh)
+      if (body.isConnected) body.replaceChildren(...[parts].flat().filter(Boolean))
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 401) {
+        await visit(`/login?next=${encodeURIComponent(location.pathname)}`)
+        return
+      }
+      body.replaceChildren(failureCard(error))
+    } finally {
+      body.setAttribute('aria-busy', 'false')
+    }
+  }
+  await refresh()
+}
+
+/** What could not be had, and what to do. */
+export function failureCard(error) {
+  if (error.status === 404 && error.code === 'NOT_FOUND') {
+    return el('p', { class: 'notice' }, 'This gateway does not offer this part yet.')
+  }
+  return el('p', { class: 'failure', role: 'alert' }, `${error.message} ${error.hint ?? ''}`)
+}
+
+/** A form that runs an action, and says beside it what went wrong. */
+export function actionForm(members, action, ...children) {
+  const failure = el('p', { class: 'failure', role: 'alert', hidden: true })
+  const form = el('form', { ...members, onsubmit: run }, ...children, failure)
+  async function run(event) {
+    event.preventDefault()
+    failure.hidden = true
+    const buttons = form.querySelectorAll('button')
+    for (const button of buttons) button.disabled = true
+    try {
+      await action(Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== '')), form)
+    } catch (error) {
+      failure.textContent = `${error.message} ${error.hint ?? ''}`
+      failure.hidden = false
+    } finally {
+      for (const button of buttons) button.disabled = false
+    }
+  }
+  return form
+}
+
+/** A button that runs an action; a failure is told in the page. */
+export function actionButton(text, members, action) {
+  const button = el('button', { type: 'button', class: 'button quiet', ...members, onclick: run }, text)
+  async function run() {
+    button.disabled = true
+    try {
+      await action()
+    } catch (error) {
+      button.after(failureCard(error))
+    } finally {
+      button.disabled = false
+    }
+  }
+  return button
+}
+
+/** A table with headings; scrolls sideways by itself where it is too wide. */
+export function table(label, headings, rows) {
+  const head = el('tr', {}, ...headings.map((heading) => el('th', { scope: 'col' }, heading)))
+  return el(
+    'div',
+    { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': label },
+    el(
+      'table',
+      {},
+      el('thead', {}, head),
+      el('tbody', {}, ...rows.map((cells) => el('tr', {}, ...cells.map((cell) => el('td', {}, cell))))),
+    ),
+  )
+}

@@ -1,0 +1,43 @@
+/** What the gateway refused, in its own words. */
+export class ApiError extends Error {
+  constructor(status, { code = 'UNKNOWN', message = 'No answer that can be read.', hint = '', docs = '' } = {}) {
+    super(message)
+    this.status = status
+    this.code = code
+    this.hint = hint
+    this.docs = docs
+  }
+}
+
+/** Asks a JSON route under the session of the cookie, which counts because of the header. */
+export async function api(path, { method = 'GET', body } = {}) {
+  const { status, data } = await request(path, {
+    method,
+    headers: { 'x-portal-request': '1', ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+  if (status >= 400) throw new ApiError(status, data?.error?.code ? data.error : (data ?? {}))
+  return data
+}
+
+/** Sends a request and reads the answer, whatever its status. */
+export async function request(path, options) {
+  let response
+  try {
+    response = await fetch(path, { cache: 'no-store', ...options })
+  } catch {
+    throw new ApiError(0, {
+      code: 'OFFLINE',
+      message: 'The gateway cannot be reached.',
+      hint: 'Check the connection and try again.',
+    })
+  }
+  const text = await response.text()
+  let data
+  try {
+    data = text === '' ? undefined : JSON.parse(text)
+  } catch {
+    data = undefined
+  }
+  return { status: response.status, headers: response.headers, data, text }
+}

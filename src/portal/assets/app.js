@@ -1,0 +1,37 @@
+import { api } from './api.js'
+import { startCatalog } from './catalog.js'
+import { copyCode, startTabs } from './code.js'
+import { startCredentials } from './credentials.js'
+import { startKeys } from './keys.js'
+import { startNavigation, visit } from './navigate.js'
+import { startOverview } from './overview.js'
+import { startProviderKeys } from './provider-keys.js'
+import { startTeams } from './teams.js'
+import { startApiPage } from './try-it.js'
+
+const VIEWS = {
+  catalog: startCatalog,
+  api: startApiPage,
+  credentials: startCredentials,
+  overview: startOverview,
+  keys: startKeys,
+  teams: startTeams,
+  'provider-keys': startProviderKeys,
+}
+
+function startPage() {
+  for (const view of document.querySelectorAll('[data-view]')) VIEWS[view.dataset.view]?.(view)
+  for (const group of document.querySelectorAll('[data-tabs]')) startTabs(group)
+}
+
+document.addEventListener('click', async ({ target }) => {
+  const copy = target.closest?.('[data-copy]')
+  if (copy) await copyCode(copy)
+  if (target.closest?.('[data-logout]')) {
+    await api('/portal/logout', { method: 'POST' }).catch(() => undefined)
+    await visit('/')
+  }
+})
+
+startNavigation(startPage)
+startPage()

@@ -1,0 +1,30 @@
+import { api } from './api.js'
+import { visit } from './navigate.js'
+
+/** Sign-up and log-in. The session goes into a cookie; nothing of it comes to this script. */
+export function startCredentials(view) {
+  const form = view.querySelector('[data-credentials]')
+  const failure = form.querySelector('[data-failure]')
+  const button = form.querySelector('button[type=submit]')
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault()
+    failure.hidden = true
+    button.disabled = true
+    try {
+      const { email, password } = Object.fromEntries(new FormData(form))
+      await api(`/portal/${form.dataset.credentials}`, { method: 'POST', body: { email, password } })
+      await visit(nextPage())
+    } catch (error) {
+      failure.textContent = `${error.message} ${error.hint ?? ''}`
+      failure.hidden = false
+    } finally {
+      button.disabled = false
+    }
+  })
+}
+
+/** Where the visitor came from: a path of this portal and nothing else. */
+function nextPage() {
+  const next = new URLSearchParams(location.search).get('next') ?? ''
+  return /^\/(apis\/[a-z0-9-]+|account(\/[a-z-]+)?)$/.test(next) ? next : '/account'
+}

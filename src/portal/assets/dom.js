@@ -1,0 +1,77 @@
+/** Makes an element; members that start with `on` are listeners, the others attributes. Texts are never read as HTML. */
+export function el(name, members = {}, ...children) {
+  const element = document.createElement(name)
+  for (const [member, value] of Object.entries(members)) {
+    if (value === undefined || value === null || value === false) continue
+    if (member.startsWith('on')) element.addEventListener(member.slice(2), value)
+    else element.setAttribute(member, value === true ? '' : String(value))
+  }
+  element.append(...children.flat().filter((child) => child !== undefined && child !== null && child !== false))
+  return element
+}
+
+/** As `el`, for SVG. */
+export function svg(name, members = {}, ...children) {
+  const element = document.createElementNS('http://www.w3.org/2000/svg', name)
+  for (const [member, value] of Object.entries(members)) element.setAttribute(member, String(value))
+  element.append(...children)
+  return element
+}
+
+let counter = 0
+
+/** A labelled field. */
+export function field(label, control, help) {
+  counter += 1
+  control.id ||= `f${counter}`
+  return el(
+    'div',
+    { class: 'field' },
+    el('label', { for: control.id }, label),
+    control,
+    help && el('p', { class: 'small' }, help),
+  )
+}
+
+export function select(members, options) {
+  return el('select', members, ...options.map(([value, text]) => el('option', { value }, text ?? value)))
+}
+
+/** Says something to the visitor, for a while. */
+export function toast(text) {
+  const place = document.querySelector('#toast')
+  place.textContent = text
+  place.classList.add('shown')
+  clearTimeout(toast.timer)
+  toast.timer = setTimeout(() => place.classList.remove('shown'), 4000)
+}
+
+const dates = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
+
+/** A moment in the visitor's own words, or what stands for none. */
+export function moment(iso, none = 'never') {
+  return iso ? el('time', { datetime: iso }, dates.format(new Date(iso))) : none
+}
+
+/** Asks before something that cannot be undone; true when the visitor says yes. */
+export function confirmed(question, yes) {
+  const answer = Promise.withResolvers()
+  const dialog = el(
+    'dialog',
+    { 'aria-labelledby': 'question', onclose: () => answer.resolve(dialog.returnValue === 'yes') },
+    el(
+      'form',
+      { method: 'dialog' },
+      el('p', { id: 'question' }, question),
+      el(
+        'div',
+        { class: 'actions' },
+        el('button', { class: 'button danger', value: 'yes' }, yes),
+        el('button', { class: 'button quiet', value: 'no', autofocus: true }, 'Keep'),
+      ),
+    ),
+  )
+  document.body.append(dialog)
+  dialog.showModal()
+  return answer.promise.finally(() => dialog.remove())
+}

@@ -1,0 +1,96 @@
+import { actionButton, actionForm, showAccount, table } from './account-view.js'
+import { api } from './api.js'
+import { copyText } from './code.js'
+import { confirmed, el, field, moment, select, toast } from './dom.js'
+import { useKey } from './key.js'
+
+/** API keys: create, list, revoke. */
+export function startKeys(view) {
+  let created
+  return showAccount(view, async (refresh) => {
+    const { keys } = await api('/v1/keys')
+    const create = keyForm({}, async (made) => {
+      created = made
+      await refresh()
+    })
+    return [
+      created && createdCard(created),
+      el('section', { class: 'card' }, el('h2', {}, 'New key'), create),
+      keyTable(keys, refresh),
+    ]
+  })
+}
+
+/** A form that makes a key; `extra` goes into the request. */
+export function keyForm(extra, onMade) {
+  return actionForm(
+    { class: 'inline' },
+    async ({ label, environment }) => {
+      const made = await api('/v1/keys', {
+        method: 'POST',
+        body: { ...extra, environment, ...(label ? { label } : {}) },
+      })
+      useKey(made.key)
+      await onMade(made)
+    },
+    field('Label', el('input', { name: 'label', maxlength: 255, placeholder: 'laptop', autocomplete: 'off' })),
+    field(
+      'Environment',
+      select({ name: 'environment' }, [
+        ['test', 'test: recorded examples'],
+        ['live', 'live: real data'],
+      ]),
+    ),
+    el('button', { class: 'button', type: 'submit' }, 'Create key'),
+  )
+}
+
+/** The full key, this once. */
+export function createdCard({ key }) {
+  const card = el(
+    'section',
+    { class: 'card fresh', tabindex: '-1', 'aria-label': 'Your new key' },
+    el('h2', {}, 'Your new key'),
+    el('p', {}, 'It is shown this once. Copy it now and keep it where secrets are kept.'),
+    el(
+      'div',
+      { class: 'code' },
+      el('pre', { tabindex: '0', 'aria-label': 'Key' }, el('code', { 'data-new-key': true }, key)),
+      el('button', { type: 'button', class: 'copy', onclick: () => copyText(key, 'Key copied') }, 'Copy key'),
+    ),
+    el(
+      'p',
+      {},
+      'It is in use on the pages of the APIs: ',
+      el('a', { href: '/apis/weather' }, 'try the first call'),
+      '.',
+    ),
+  )
+  requestAnimationFrame(() => card.focus())
+  return card
+}
+
+export function keyTable(keys, refresh) {
+  if (keys.length === 0) return el('p', { class: 'empty' }, 'No keys yet. A test key works at once.')
+  const rows = keys.map((key) => [
+    key.label ?? '(no label)',
+    el('span', { class: `badge ${key.environment}` }, key.environment),
+    el('code', {}, `${key.keyPrefix}…${key.lastFour ?? ''}`),
+    moment(key.createdAt),
+    moment(key.lastUsedAt),
+    moment(key.expiresAt),
+    actionButton('Revoke', { 'aria-label': `Revoke ${key.label ?? key.id}` }, async () => {
+      if (
+        !(await confirmed(
+          `Revoke the key ${key.label ?? key.keyPrefix}? It is refused from the next request on.`,
+          'Revoke',
+        ))
+      )
+        return
+      await api(`/v1/keys/${key.id}`, { method: 'DELETE' })
+      toast('The key is revoked')
+      await refresh()
+    }),
+  ])
+  return table('API keys', ['Label', 'Environment', 'Key', 'Created', 'Last used', 'Expires', 'Action'], rows)
+}

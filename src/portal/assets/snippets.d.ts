@@ -1,0 +1,13 @@
+/** A call to show in several languages. */
+export interface SnippetCall {
+  baseUrl: string
+  slug: string
+  path: string
+  parameters: Record<string, string | number | boolean>
+}
+
+export declare const PLACEHOLDER: string
+/** The call in each language, by its name. */
+export declare function snippets(call: SnippetCall): Record<string, string>
+/** What an MCP client's configuration holds for the server of one API, or of all without a slug. */
+export declare function mcpConfiguration(baseUrl: string, slug?: string): string

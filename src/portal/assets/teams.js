@@ -1,0 +1,138 @@
+import { actionButton, actionForm, failureCard, showAccount, table } from './account-view.js'
+import { api } from './api.js'
+import { confirmed, el, field, moment, select, toast } from './dom.js'
+import { createdCard, keyForm, keyTable } from './keys.js'
+
+/** Teams: list and create; one at a time in full. */
+export function startTeams(view) {
+  let openId
+  let created
+  return showAccount(view, async (refresh) => {
+    const { teams } = await api('/v1/teams')
+    const open = (id) => async () => {
+      openId = openId === id ? undefined : id
+      created = undefined
+      await refresh()
+    }
+    const create = actionForm(
+      { class: 'inline' },
+      async ({ name }) => {
+        const { team } = await api('/v1/teams', { method: 'POST', body: { name } })
+        openId = team.id
+        await refresh()
+      },
+      field('Name', el('input', { name: 'name', required: true, maxlength: 100, autocomplete: 'off' })),
+      el('button', { class: 'button', type: 'submit' }, 'Create team'),
+    )
+    const onMade = async (made) => {
+      created = made
+      await refresh()
+    }
+    const rows = teams.map((team) => [
+      team.name,
+      moment(team.createdAt, 'unknown'),
+      actionButton(
+        team.id === openId ? 'Close' : 'Open',
+        { 'aria-expanded': String(team.id === openId), 'aria-label': `Open ${team.name}` },
+        open(team.id),
+      ),
+    ])
+    return [
+      created && createdCard(created),
+      el('section', { class: 'card' }, el('h2', {}, 'New team'), create),
+      teams.length === 0
+        ? el('p', { class: 'empty' }, 'No teams yet. A team has keys of its own, which its admins manage.')
+        : table('Teams', ['Name', 'Created', 'Action'], rows),
+      openId && (await teamSection(openId, refresh, onMade).catch(failureCard)),
+    ]
+  })
+}
+
+async function teamSection(id, refresh, onMade) {
+  const { team, members, keys, yourRole } = await api(`/v1/teams/${id}`)
+  const me = await api('/v1/me')
+  const isManager = yourRole === 'owner' || yourRole === 'admin'
+  return el(
+    'section',
+    { class: 'card', 'aria-label': team.name },
+    el('h2', {}, team.name),
+    el('p', { class: 'small' }, `You are its ${yourRole}.`),
+    isManager && renameForm(team, refresh),
+    el('h3', {}, 'Members'),
+    table(
+      'Members',
+      ['Email', 'Role', 'Joined', 'Action'],
+      members.map((member) => memberRow(team, member, { me, yourRole, isManager, refresh })),
+    ),
+    isManager && addForm(team, refresh),
+    el('h3', {}, 'Keys of the team'),
+    isManager ? keyForm({ teamId: team.id }, onMade) : undefined,
+    keys.length === 0 ? el('p', { class: 'empty' }, 'No keys yet.') : keyTable(keys, refresh),
+  )
+}
+
+function renameForm(team, refresh) {
+  return actionForm(
+    { class: 'inline' },
+    async ({ name }) => {
+      await api(`/v1/teams/${team.id}`, { method: 'PUT', body: { name } })
+      toast('The team is renamed')
+      await refresh()
+    },
+    field(
+      'Rename to',
+      el('input', { name: 'name', required: true, maxlength: 100, value: team.name, autocomplete: 'off' }),
+    ),
+    el('button', { class: 'button quiet', type: 'submit' }, 'Rename'),
+  )
+}
+
+function addForm(team, refresh) {
+  return actionForm(
+    { class: 'inline' },
+    async (body) => {
+      await api(`/v1/teams/${team.id}/members`, { method: 'POST', body })
+      toast('The member is added')
+      await refresh()
+    },
+    field('Email', el('input', { name: 'email', type: 'email', required: true, autocomplete: 'off' })),
+    field('Role', select({ name: 'role' }, [['member'], ['admin']])),
+    el('button', { class: 'button', type: 'submit' }, 'Add member'),
+  )
+}
+
+function memberRow(team, member, { me, yourRole, isManager, refresh }) {
+  const path = `/v1/teams/${team.id}/members/${member.id}`
+  const isSelf = member.id === me.id
+  const role = yourRole === 'owner' && member.role !== 'owner' ? roleSelect(member, path, refresh) : member.role
+  const mayRemove = member.role !== 'owner' && (isManager || isSelf)
+  const remove = mayRemove
+    ? actionButton(isSelf ? 'Leave' : 'Remove', { 'aria-label': `Remove ${member.email}` }, async () => {
+        if (
+          !(await confirmed(
+            isSelf ? `Leave ${team.name}?` : `Remove ${member.email} from ${team.name}?`,
+            isSelf ? 'Leave' : 'Remove',
+          ))
+        )
+          return
+        await api(path, { method: 'DELETE' })
+        await refresh()
+      })
+    : ''
+  return [member.email ?? member.id, role, moment(member.joinedAt, 'unknown'), remove]
+}
+
+function roleSelect(member, path, refresh) {
+  const control = select({ 'aria-label': `Role of ${member.email}` }, [['member'], ['admin']])
+  control.value = member.role
+  control.addEventListener('change', async () => {
+    try {
+      await api(path, { method: 'PUT', body: { role: control.value } })
+      toast('The role is changed')
+    } catch (error) {
+      toast(`${error.message} ${error.hint ?? ''}`)
+    }
+    await refresh()
+  })
+  return control
+}

@@ -1,0 +1,66 @@
+import { type Html, html } from '../http/html.ts'
+import type { Assets } from './assets.ts'
+
+export interface Page {
+  title: string
+  description: string
+  /** Path, for the mark in the navigation. */
+  path: string
+  main: Html
+  /** Whether someone seems to be logged in; only what the header offers depends on it. */
+  isLoggedIn?: boolean
+}
+
+const LINKS = [
+  ['/', 'APIs'],
+  ['/agents', 'For agents'],
+  ['/docs', 'Reference'],
+  ['/docs/errors', 'Errors'],
+] as const
+
+/** In this order: later ones refine earlier ones. */
+const STYLES = ['base.css', 'controls.css', 'data.css', 'pages.css', 'account.css']
+
+/** A page of the portal: head, header, main, footer. */
+export function layout(assets: Assets, { title, description, path, main, isLoggedIn = false }: Page): string {
+  const link = ([href, name]: readonly [string, string]) =>
+    html`<a href="${href}"${href === path ? html` aria-current="page"` : ''}>${name}</a>`
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="description" content="${description}">
+<title>${title}</title>
+<link rel="icon" type="image/svg+xml" href="${assets.href('icon.svg')}">
+${STYLES.map(
+  (name) => html`<link rel="stylesheet" href="${assets.href(name)}">
+`,
+)}<script type="module" src="${assets.href('app.js')}"></script>
+</head>
+<body>
+<a class="skip" href="#main">Skip to content</a>
+<header class="top">
+<div class="wrap">
+<a class="brand" href="/"><img src="${assets.href('icon.svg')}" width="28" height="28" alt=""> Agent API Gateway</a>
+<nav aria-label="Main">${LINKS.map(link)}</nav>
+<div class="who">${
+    isLoggedIn
+      ? html`<a class="button quiet" href="/account">Account</a>`
+      : html`<a class="button quiet" href="/login">Log in</a><a class="button" href="/signup">Sign up</a>`
+  }</div>
+</div>
+</header>
+<main id="main" tabindex="-1">${main}</main>
+<footer class="bottom">
+<div class="wrap">
+<p>Agent API Gateway: one key, one form of answer, waits that are known.</p>
+<p><a href="/openapi.json">OpenAPI 3.1</a> <a href="/llms.txt">llms.txt</a> <a href="/docs">Reference</a> <a href="/docs/errors">Errors</a></p>
+</div>
+</footer>
+<div id="toast" role="status" aria-live="polite"></div>
+</body>
+</html>
+`.text
+}

@@ -1,0 +1,27 @@
+import type { RedisConnection } from '../redis/connection.ts'
+import type { CallJob } from './call-job.ts'
+import { KEY_PREFIX } from './call-queue.ts'
+
+/** How long after its deadline a call is remembered, seconds: as long as its result is kept. */
+const REMEMBERED_SECONDS = 900
+
+/** What is remembered of an asynchronous call, to find it again. */
+export type AsyncCall = Pick<CallJob, 'id' | 'accountId' | 'slug' | 'mode' | 'enqueuedAt' | 'deadline' | 'providerKey'>
+
+function callKey(callId: string): string {
+  return `${KEY_PREFIX}:{${callId}}:call`
+}
+
+/** Remembers a call whose result will be asked for. */
+export async function recordAsyncCall(redis: RedisConnection, job: CallJob): Promise<void> {
+  const { id, accountId, slug, mode, enqueuedAt, deadline, providerKey } = job
+  const call: AsyncCall = { id, accountId, slug, mode, enqueuedAt, deadline, ...(providerKey ? { providerKey } : {}) }
+  const seconds = Math.ceil((deadline - enqueuedAt) / 1_000) + REMEMBERED_SECONDS
+  await redis.set(callKey(id), JSON.stringify(call), 'EX', seconds)
+}
+
+/** The call of this id; undefined when there is none. */
+export async function readAsyncCall(redis: RedisConnection, callId: string): Promise<AsyncCall | undefined> {
+  const text = await redis.get(callKey(callId))
+  return text === null ? undefined : JSON.parse(text)
+}

@@ -1,0 +1,191 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Redis } from 'ioredis'
+import type { Log } from '../log.ts'
+import type { RedisConnection } from '../redis/connection.ts'
+import { KEY_PREFIX } from './call-queue.ts'
+import { decodeFrame, encodeFrame, type ReplyHead } from './frame.ts'
+
+/** Bodies above this go into a key of their own; the stream carries where. Bytes. */
+const INLINE_BYTES_MAX = 32 * 1024
+
+/** How long a body waits for its node, seconds. */
+const BODY_SECONDS = 60
+
+/** How long a node's stream outlives the node, seconds. */
+const STREAM_SECONDS = 120
+
+const STREAM_LENGTH_MAX = 10_000
+const TRIM_EVERY_MS = 250
+const READ_BLOCK_MS = 5_000
+const READ_COUNT = 200
+
+/** What came of a call. */
+export interface Reply {
+  head: ReplyHead
+  body: Buffer
+}
+
+/** Sends the outcome of a call to the API node whose stream the job names. */
+export async function sendReply(redis: RedisConnection, replyTo: string, head: ReplyHead, body: Buffer): Promise<void> {
+  if (body.length <= INLINE_BYTES_MAX) return await append(redis, replyTo, encodeFrame(head, body))
+  const bodyKey = `${KEY_PREFIX}:{${head.id}}:body`
+  await redis.set(bodyKey, body, 'EX', BODY_SECONDS)
+  await append(redis, replyTo, encodeFrame({ ...head, bodyKey }, Buffer.alloc(0)))
+}
+
+async function append(redis: RedisConnection, stream: string, frame: Buffer): Promise<void> {
+  const entry = ['MAXLEN', '~', STREAM_LENGTH_MAX, '*', 'f', frame] as const
+  if ((await redis.xadd(stream, 'NOMKSTREAM', ...entry)) !== null) return
+  // Its node is gone, or Redis lost the stream: one made now ends by itself where no node renews it.
+  await redis.xadd(stream, ...entry)
+  await redis.expire(stream, STREAM_SECONDS)
+}
+
+/** How long the result of an asynchronous call is kept, seconds. */
+const RESULT_SECONDS = 900
+
+function resultKey(callId: string): string {
+  return `${KEY_PREFIX}:{${callId}}:result`
+}
+
+/** Keeps the outcome of a call that nobody may be waiting for. */
+export async function storeResult(redis: RedisConnection, head: ReplyHead, body: Buffer): Promise<void> {
+  await redis.set(resultKey(head.id), encodeFrame(head, body), 'EX', RESULT_SECONDS)
+}
+
+/** The kept outcome of a call; undefined while there is none. */
+export async function readResult(redis: RedisConnection, callId: string): Promise<Reply | undefined> {
+  const frame = await redis.getBuffer(resultKey(callId))
+  return frame === null ? undefined : decodeFrame<ReplyHead>(frame)
+}
+
+interface Waiter {
+  resolve: (reply: Reply) => void
+}
+
+/**
+ * The reply stream of one API node and the calls that wait on it. It is read from a remembered id, never from "now", so
+ * a broken connection or a restarted Redis loses no reply.
+ */
+export class ReplyInbox {
+  /** Name of the stream, for the job. */
+  readonly stream = `${KEY_PREFIX}:{reply-${randomUUID()}}`
+  readonly #reader: RedisConnection
+  readonly #redis: RedisConnection
+  readonly #log: Log
+  readonly #waiters = new Map<string, Waiter>()
+  #lastId = '0-0'
+  #trimmedId = '0-0'
+  #keptAt = 0
+  #trimTimer: NodeJS.Timeout | undefined
+  #closing = false
+  #loop: Promise<void> | undefined
+
+  /** `reader` is a connection of its own: it blocks. `redis` trims and fetches. */
+  constructor(reader: RedisConnection, redis: RedisConnection, log: Log) {
+    this.#reader = reader
+    this.#redis = redis
+    this.#log = log
+  }
+
+  /** Starts reading. */
+  open(): void {
+    this.#reader.on('ready', () => {
+      this.#keptAt = 0
+    })
+    this.#loop = this.#read()
+    this.#trimTimer = setInterval(() => this.#trim(), TRIM_EVERY_MS)
+  }
+
+  /** Calls that wait for a reply now. */
+  get waiting(): number {
+    return this.#waiters.size
+  }
+
+  /**
+   * Waits for the reply to a call. Ask before the job is added, so that no reply can come too early.
+   *
+   * @returns the reply, and `forget` to stop waiting
+   */
+  awaitReply(callId: string): { reply: Promise<Reply>; forget: () => void } {
+    const { promise, resolve } = Promise.withResolvers<Reply>()
+    this.#waiters.set(callId, { resolve })
+    return { reply: promise, forget: () => this.#waiters.delete(callId) }
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true
+    clearInterval(this.#trimTimer)
+    this.#reader.disconnect()
+    await this.#loop
+    if (this.#redis.status === 'ready') await this.#redis.del(this.stream).catch(() => undefined)
+  }
+
+  async #read(): Promise<void> {
+    while (!this.#closing) {
+      try {
+        await this.#keepStream()
+        const streams = await (this.#reader as Redis).xreadBuffer(
+          ...(['COUNT', READ_COUNT, 'BLOCK', READ_BLOCK_MS, 'STREAMS', this.stream, this.#lastId] as const),
+        )
+        for (const [id, [, frame]] of streams?.[0]?.[1] ?? []) {
+          this.#lastId = id.toString()
+          if (frame?.length) this.#deliver(frame)
+        }
+      } catch (error) {
+        if (this.#closing) return
+        this.#log.debug({ err: error }, 'reading replies failed')
+        await delay(100)
+      }
+    }
+  }
+
+  /** Makes the stream and renews its life. Where Redis lost it, ids start anew and reading does too. */
+  async #keepStream(): Promise<void> {
+    if (Date.now() - this.#keptAt < READ_BLOCK_MS) return
+    if ((await this.#reader.expire(this.stream, STREAM_SECONDS)) === 0) {
+      // A stream is made by an entry; this one tells nobody anything.
+      await this.#reader.xadd(this.stream, '*', 'n', '')
+      await this.#reader.expire(this.stream, STREAM_SECONDS)
+      this.#lastId = '0-0'
+    }
+    this.#keptAt = Date.now()
+  }
+
+  #deliver(frame: Buffer): void {
+    const { head, body } = decodeFrame<ReplyHead>(frame)
+    const waiter = this.#waiters.get(head.id)
+    // A second reply to one call (a job that ran twice), or one whose caller left.
+    if (!waiter) return
+    this.#waiters.delete(head.id)
+    if (head.bodyKey === undefined) waiter.resolve({ head, body })
+    else this.#fetch(head, head.bodyKey, waiter)
+  }
+
+  #fetch(head: ReplyHead, bodyKey: string, waiter: Waiter): void {
+    this.#redis.getdelBuffer(bodyKey).then(
+      (body) => waiter.resolve(body ? { head, body } : lostBody(head)),
+      (error) => {
+        this.#log.warn({ err: error, callId: head.id }, 'body of a reply could not be fetched')
+        waiter.resolve(lostBody(head))
+      },
+    )
+  }
+
+  #trim(): void {
+    if (this.#trimmedId === this.#lastId || this.#redis.status !== 'ready') return
+    const id = this.#lastId
+    const [milliseconds, sequence] = id.split('-')
+    this.#redis.xtrim(this.stream, 'MINID', `${milliseconds}-${Number(sequence) + 1}`).then(
+      () => {
+        this.#trimmedId = id
+      },
+      (error) => this.#log.debug({ err: error }, 'trimming replies failed'),
+    )
+  }
+}
+
+function lostBody(head: ReplyHead): Reply {
+  return { head: { ...head, code: 'DEPENDENCY_UNAVAILABLE' }, body: Buffer.alloc(0) }
+}

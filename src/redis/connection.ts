@@ -1,0 +1,86 @@
+import type { Socket } from 'node:net'
+import { Cluster, Redis, type RedisOptions } from 'ioredis'
+import type { Log } from '../log.ts'
+
+export type RedisConnection = Redis | Cluster
+
+/** How long a producer waits for a command, milliseconds: past it the caller is told 503 rather than kept. */
+const COMMAND_TIMEOUT_MS = 1_000
+
+/** Longest pause between two tries to connect, milliseconds: service is back within a second of Redis. */
+const RECONNECT_MS_MAX = 1_000
+
+/**
+ * Opens a connection. A `producer` answers a caller: it fails at once when Redis is away. A `waiter` belongs to a
+ * worker or to a blocking read: it waits for Redis as long as that takes.
+ */
+export function openRedis(urls: string[], kind: 'producer' | 'waiter', log: Log): RedisConnection {
+  const options = connectionOptions(kind)
+  const redis = urls.length > 1 ? openCluster(urls, options) : new Redis(urls[0] ?? '', options)
+  redis.on('error', (error) => log.debug({ err: error }, 'redis connection error'))
+  redis.on('close', () => log.warn({ kind }, 'redis connection closed'))
+  redis.on('ready', () => log.info({ kind }, 'redis connection ready'))
+  if (redis instanceof Redis) corkPerTurn(redis)
+  return redis
+}
+
+function connectionOptions(kind: 'producer' | 'waiter') {
+  return {
+    // BullMQ wants its blocking connections to retry for ever; the producer's time-out bounds its own commands.
+    maxRetriesPerRequest: null,
+    enableOfflineQueue: kind === 'waiter',
+    ...(kind === 'producer' ? { commandTimeout: COMMAND_TIMEOUT_MS } : {}),
+    connectTimeout: 5_000,
+    retryStrategy: (times: number) => Math.min(50 * 2 ** Math.min(times, 10), RECONNECT_MS_MAX),
+  } satisfies RedisOptions
+}
+
+function openCluster(
+  urls: string[],
+  { retryStrategy, enableOfflineQueue, ...options }: ReturnType<typeof connectionOptions>,
+): Cluster {
+  const first = new URL(urls[0] ?? '')
+  return new Cluster(
+    urls.map((url) => ({ host: new URL(url).hostname, port: Number(new URL(url).port || 6379) })),
+    {
+      enableOfflineQueue,
+      clusterRetryStrategy: retryStrategy,
+      redisOptions: {
+        ...options,
+        ...(first.username ? { username: decodeURIComponent(first.username) } : {}),
+        ...(first.password ? { password: decodeURIComponent(first.password) } : {}),
+        ...(first.protocol === 'rediss:' ? { tls: {} } : {}),
+      },
+    },
+  )
+}
+
+/** Closes a connection: politely when it is up, at once when it is not. */
+export async function closeRedis(redis: RedisConnection): Promise<void> {
+  if (redis.status === 'ready') await redis.quit().catch(() => redis.disconnect())
+  else redis.disconnect()
+}
+
+/**
+ * Sends all commands of one event-loop turn in one write instead of one each: a tenth of the CPU of a call. Leans on
+ * the `stream` field of ioredis, which a test pins.
+ */
+export function corkPerTurn(redis: Redis): void {
+  redis.on('connect', () => {
+    const stream: Socket | undefined = Reflect.get(redis, 'stream')
+    if (typeof stream?.cork !== 'function') return
+    const write = stream.write
+    let corked = false
+    stream.write = ((...values: Parameters<typeof write>) => {
+      if (!corked) {
+        corked = true
+        stream.cork()
+        setImmediate(() => {
+          corked = false
+          stream.uncork()
+        })
+      }
+      return write.apply(stream, values)
+    }) as typeof write
+  })
+}

@@ -1,0 +1,74 @@
+import type { FastifyInstance } from 'fastify'
+import Type from 'typebox'
+import { authenticateNow } from '../admission/authenticate.ts'
+import { capOf } from '../caps/call-cap.ts'
+import { readCap } from '../caps/line.ts'
+import type { Context } from '../context.ts'
+import { GatewayError, retryAfterSeconds } from '../errors.ts'
+import { replyError, replyHeaders } from '../http/call-answer.ts'
+import { errorBody } from '../http/error-answer.ts'
+import { type AsyncCall, readAsyncCall } from '../queue/async-call.ts'
+import { readResult } from '../queue/reply.ts'
+import { redisCall } from '../redis/unavailable.ts'
+
+/** How long after a call's deadline its result may still come, milliseconds; without one by then it was lost. */
+const LATE_MS = 5_000
+
+const Pending = Type.Object({
+  status: Type.Literal('pending'),
+  id: Type.String(),
+  position: Type.Optional(Type.Integer({ description: 'Calls before this one at the upstream' })),
+  etaMs: Type.Optional(Type.Integer({ description: 'When its turn is expected, milliseconds from now' })),
+})
+
+/** Results of asynchronous calls. */
+export async function asyncCallRoutes(app: FastifyInstance, context: Context): Promise<void> {
+  const { redis, config } = context
+  const options = {
+    config: { guard: 'call', errors: ['CALL_NOT_FOUND'], outcome: 'call' } as const,
+    schema: { summary: 'The result of an asynchronous call', tags: ['Calls'], response: { 202: Pending } },
+  }
+  app.get<{ Params: { id: string } }>('/v1/calls/:id', options, async (request, reply) => {
+    const principal = await authenticateNow(context, request.headers)
+    const { id } = request.params
+    const call = /^call_[0-9a-f]{32}$/.test(id) ? await redisCall(() => readAsyncCall(redis, id)) : undefined
+    // Another account's call is not told from none.
+    if (call?.accountId !== principal.accountId) throw new GatewayError('CALL_NOT_FOUND')
+    reply.header('x-call-id', id).header('cache-control', 'no-store')
+    if (call.mode === 'test') reply.header('x-gateway-mode', 'test')
+    const result = await redisCall(() => readResult(redis, id))
+    if (!result && !(await isOverdue(context, call))) {
+      return reply
+        .status(202)
+        .header('retry-after', '1')
+        .send(await pendingAnswer(context, call))
+    }
+    if (result) reply.headers(replyHeaders(result.head, 0))
+    reply.type('application/json; charset=utf-8')
+    if (result && !result.head.code) return reply.send(result.body)
+    // As the call would have answered: its envelope, not this route's.
+    const error = result ? replyError(result.head) : new GatewayError('DEADLINE_EXCEEDED')
+    const retryAfter = retryAfterSeconds(error)
+    if (retryAfter !== undefined) reply.header('retry-after', retryAfter)
+    return reply.status(error.status).send(JSON.stringify(errorBody(error, config.http.baseUrl, true)))
+  })
+}
+
+/** Its worker died and Redis lost the job, say: nobody will ever answer it. */
+async function isOverdue({ redis }: Context, { deadline }: AsyncCall): Promise<boolean> {
+  const [seconds] = await redisCall(() => redis.time())
+  return Number(seconds) * 1_000 > deadline + LATE_MS
+}
+
+async function pendingAnswer({ redis, catalog }: Context, call: AsyncCall): Promise<object> {
+  const api = catalog.get(call.slug)
+  if (!api || call.mode === 'test') return { status: 'pending', id: call.id }
+  const { scope, caps } = capOf(api, call)
+  const { ahead, nextSlotMs } = await redisCall(() =>
+    readCap(redis, call.slug, scope, caps, { accountId: call.accountId, callId: call.id }),
+  )
+  // Not in the line: it has its permit, or needs none.
+  return ahead < 0
+    ? { status: 'pending', id: call.id, position: 0, etaMs: 0 }
+    : { status: 'pending', id: call.id, position: ahead, etaMs: nextSlotMs }
+}

@@ -1,0 +1,108 @@
+import { randomUUID } from 'node:crypto'
+import type { FastifyInstance } from 'fastify'
+import Type, { type Static } from 'typebox'
+import { hashPassword, isAcceptablePassword, isOutdatedHash, isPasswordOf } from '../accounts/password.ts'
+import { SESSION_MS, signSessionToken } from '../accounts/session-token.ts'
+import { clientOf, takeThrottle } from '../admission/throttle.ts'
+import type { Context } from '../context.ts'
+import { query, sqlState, UNIQUE_VIOLATION } from '../db/database.ts'
+import { insertSession } from '../db/sessions.ts'
+import { findUserByEmail, insertUser, updatePasswordHash } from '../db/users.ts'
+import { GatewayError } from '../errors.ts'
+import { errorAnswers } from '../http/error-schemas.ts'
+
+const SignupBody = Type.Object({
+  email: Type.String({ format: 'email', maxLength: 254 }),
+  password: Type.String({ minLength: 8, maxLength: 256, description: '8 to 256 characters, any of them' }),
+})
+const SignupAnswer = Type.Object({
+  token: Type.String({ description: 'Session token (JWT), good for 24 hours' }),
+  user: Type.Object({ id: Type.String({ format: 'uuid' }), email: Type.String() }),
+})
+
+/** Wider than what sign-up takes: whatever cannot be an account's is answered as wrong, not as malformed. */
+const LoginBody = Type.Object({
+  email: Type.String({ maxLength: 1_000 }),
+  password: Type.String({ maxLength: 100_000 }),
+})
+const LoginAnswer = Type.Object({ token: Type.String({ description: 'Session token (JWT), good for 24 hours' }) })
+
+/** Sign-up and log-in. */
+export async function authRoutes(app: FastifyInstance, context: Context): Promise<void> {
+  const { config, db } = context
+
+  const signup = {
+    config: { errors: ['EMAIL_IN_USE', 'SIGNUP_THROTTLED'] as const },
+    schema: {
+      summary: 'Sign up',
+      tags: ['Accounts'],
+      body: SignupBody,
+      response: { 201: SignupAnswer, ...errorAnswers(400, 429) },
+    },
+  }
+  app.post<{ Body: Static<typeof SignupBody> }>('/v1/auth/signup', signup, async (request, reply) => {
+    const { email, password } = request.body
+    if (!isAcceptablePassword(password)) throw unacceptablePassword('password')
+    await takeThrottle(context, {
+      name: 'signup',
+      subject: clientOf(request.ip),
+      perMinute: config.throttles.signupPerMinute,
+      code: 'SIGNUP_THROTTLED',
+    })
+    // The hash is made whether the address is taken or not: both answers take the same time.
+    const passwordHash = await hashPassword(password)
+    const user = { id: randomUUID(), email }
+    try {
+      await query(() => insertUser(db, { ...user, passwordHash }))
+    } catch (error) {
+      if (sqlState(error) === UNIQUE_VIOLATION)
+        throw new GatewayError('EMAIL_IN_USE', { tokens: { param: 'email' }, cause: error })
+      throw error
+    }
+    const token = await startSession(context, user.id)
+    return reply.status(201).header('cache-control', 'no-store').send({ token, user })
+  })
+
+  const login = {
+    config: { errors: ['INVALID_CREDENTIALS', 'LOGIN_THROTTLED'] as const },
+    schema: {
+      summary: 'Log in',
+      tags: ['Accounts'],
+      body: LoginBody,
+      response: { 200: LoginAnswer, ...errorAnswers(400, 401, 429) },
+    },
+  }
+  app.post<{ Body: Static<typeof LoginBody> }>('/v1/auth/login', login, async (request, reply) => {
+    const { email, password } = request.body
+    const giveBack = await takeThrottle(context, {
+      name: 'login',
+      subject: clientOf(request.ip),
+      perMinute: config.throttles.loginFailuresPerMinute,
+      code: 'LOGIN_THROTTLED',
+    })
+    const user = await query(() => findUserByEmail(db, email))
+    const matches = await isPasswordOf(user?.password_hash, password)
+    if (!user || !matches || user.disabled_at) throw new GatewayError('INVALID_CREDENTIALS')
+    // Only failures count.
+    giveBack()
+    if (isOutdatedHash(user.password_hash)) {
+      const passwordHash = await hashPassword(password)
+      await query(() => updatePasswordHash(db, user, passwordHash))
+    }
+    return reply.header('cache-control', 'no-store').send({ token: await startSession(context, user.id) })
+  })
+}
+
+/** A password that is too short or too long, counted in code points as a person counts. */
+function unacceptablePassword(member: string): GatewayError {
+  return new GatewayError('VALIDATION_ERROR', {
+    message: `Member ${member} must have 8 to 256 characters.`,
+    tokens: { param: member },
+  })
+}
+
+async function startSession({ config, db }: Context, userId: string): Promise<string> {
+  const session = { id: randomUUID(), userId, expiresAt: new Date(Date.now() + SESSION_MS) }
+  await query(() => insertSession(db, session))
+  return await signSessionToken(config.secrets.jwt, { userId, sessionId: session.id }, session.expiresAt)
+}

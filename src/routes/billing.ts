@@ -1,0 +1,42 @@
+import type { FastifyInstance } from 'fastify'
+import Type from 'typebox'
+import { readMonthUsage } from '../admission/month-usage.ts'
+import { planOf } from '../admission/plans.ts'
+import type { Context } from '../context.ts'
+import { errorAnswers } from '../http/error-schemas.ts'
+import { guardWithSession, sessionOf } from '../http/session-guard.ts'
+
+const BillingStatus = Type.Object(
+  {
+    tier: Type.Enum(['developer', 'pro', 'business', 'enterprise']),
+    plan: Type.String(),
+    limits: Type.Object({ perMinute: Type.Integer(), perMonth: Type.Integer(), inFlight: Type.Integer() }),
+    usage: Type.Object({
+      month: Type.String({ description: 'UTC month, YYYY-MM' }),
+      used: Type.Integer(),
+      remaining: Type.Integer({ minimum: 0 }),
+      resetsAt: Type.String({ format: 'date-time' }),
+    }),
+  },
+  { title: 'BillingStatus' },
+)
+
+/** The account's plan, its limits, and what is used of the month. */
+export async function billingRoutes(app: FastifyInstance, context: Context): Promise<void> {
+  guardWithSession(app, context)
+  const status = {
+    schema: {
+      summary: 'Your plan, its limits and what is used of them',
+      tags: ['Billing'],
+      response: { 200: BillingStatus, ...errorAnswers(401) },
+    },
+  }
+  app.get('/v1/billing/status', status, async (request) => {
+    const { id, tier } = sessionOf(request).user
+    const plan = planOf(tier)
+    const limits = context.config.plans[plan]
+    const { month, used, resetsAt } = await readMonthUsage(context, id)
+    const remaining = Math.max(0, limits.perMonth - used)
+    return { tier, plan, limits, usage: { month, used, remaining, resetsAt: resetsAt.toISOString() } }
+  })
+}

@@ -1,0 +1,225 @@
+import type { FastifyInstance } from 'fastify'
+import Type, { type Static } from 'typebox'
+import { expectation } from '../admission/parameters.ts'
+import { SHARED_SCOPE } from '../caps/cap-script.ts'
+import { type CapState, readCap } from '../caps/line.ts'
+import type { Api, ApiEndpoint } from '../catalog.ts'
+import { exampleCall } from '../catalog-example.ts'
+import type { Context } from '../context.ts'
+import { query } from '../db/database.ts'
+import { findLastHealthChange, type HealthChange, listHealthChanges } from '../db/health-changes.ts'
+import { GatewayError } from '../errors.ts'
+import type { HealthView } from '../health/health-view.ts'
+import { ErrorAnswer } from '../http/error-answer.ts'
+import { nullable } from '../json-reading.ts'
+import type { Caps } from '../upstreams/upstream.ts'
+
+const CatalogEndpoint = Type.Object({
+  path: Type.String(),
+  method: Type.String(),
+  description: nullable(Type.String()),
+  params: Type.Record(
+    Type.String(),
+    Type.Object({
+      type: Type.String(),
+      required: Type.Boolean(),
+      description: Type.String(),
+      default: Type.Optional(Type.Unknown()),
+    }),
+  ),
+})
+
+const ApiEntry = Type.Object(
+  {
+    api_name: Type.String(),
+    display_name: Type.String(),
+    category: nullable(Type.String()),
+    description: nullable(Type.String()),
+    tags: Type.Array(Type.String()),
+    free: Type.Boolean(),
+    tier_required: Type.Enum(['developer', 'pro', 'business', 'enterprise']),
+    health_score: Type.Integer({ minimum: 0, maximum: 100 }),
+    example_query: nullable(Type.String()),
+    endpoints: Type.Array(CatalogEndpoint),
+  },
+  { title: 'ApiEntry' },
+)
+type ApiEntry = Static<typeof ApiEntry>
+
+const CatalogAnswer = Type.Object({ data: Type.Array(ApiEntry), total: Type.Integer() })
+
+const Status = Type.Enum(['Healthy', 'Degraded', 'Down'])
+
+const Change = Type.Object({
+  at: Type.String({ format: 'date-time' }),
+  from: Status,
+  to: Status,
+  cause: Type.String({ description: 'score, failures-in-a-row or trials-passed' }),
+  code: nullable(Type.String({ description: 'Code of the attempt that decided it' })),
+  score: Type.Integer(),
+})
+
+const Health = Type.Object({
+  status: Status,
+  score: Type.Integer({ minimum: 0, maximum: 100 }),
+  since: nullable(Type.String({ format: 'date-time' })),
+  parts: Type.Object({
+    availability: Type.Number({ description: 'Up to 80: 80·max(0, 1−2f) with f = fail/(ok+fail+5)' }),
+    latency: Type.Number({ description: 'Up to 20: 20·clamp((10 s − p95)/9 s, 0, 1)' }),
+    ok: Type.Number({ description: 'Good attempts, each counting half after two minutes' }),
+    fail: Type.Number({ description: 'Failed attempts, likewise' }),
+    failShare: Type.Number(),
+    p95Ms: nullable(Type.Number()),
+  }),
+  lastChange: nullable(Change),
+  history: Type.Array(Change, { description: 'Changes of the last 24 hours, newest first' }),
+})
+
+/** The upstream's cap as it stands; null where it is not known, for want of Redis. */
+const CapAnswer = Type.Object({
+  concurrency: Type.Integer({ description: 'Requests that may be under way at once' }),
+  underWay: nullable(Type.Integer()),
+  waiting: nullable(Type.Integer({ description: 'Calls that wait for their turn' })),
+  nextSlotMs: nullable(
+    Type.Integer({ description: 'When a call that comes now would have its turn, milliseconds from now' }),
+  ),
+  rates: Type.Array(
+    Type.Object({
+      max: Type.Integer({ description: 'Requests allowed in any window' }),
+      seconds: Type.Number({ description: 'Length of the window' }),
+      left: nullable(Type.Integer({ description: 'Of them, left now' })),
+    }),
+  ),
+})
+
+const ApiDetail = Type.Object({
+  ...ApiEntry.properties,
+  health: Health,
+  limits: CapAnswer,
+  terms: Type.Object({ summary: Type.String(), url: nullable(Type.String()), attribution: nullable(Type.String()) }),
+  docs: Type.String(),
+})
+type ApiDetail = Static<typeof ApiDetail>
+
+const DAY_MS = 86_400_000
+const HISTORY_MAX = 200
+
+/** The public catalog. */
+export async function catalogRoutes(
+  app: FastifyInstance,
+  { catalog, config, db, health, redis }: Context,
+): Promise<void> {
+  const list = { schema: { summary: 'List all active APIs', tags: ['Catalog'], response: { 200: CatalogAnswer } } }
+  app.get('/v1/catalog', list, async () => {
+    const data = [...catalog.values()].filter(isListed).map((api) => toEntry(api, health.of(api.slug)))
+    return { data, total: data.length }
+  })
+
+  const detail = {
+    config: { errors: ['API_NOT_FOUND'] as const },
+    schema: {
+      summary: 'One API with its health, limits and terms',
+      tags: ['Catalog'],
+      params: Type.Object({ slug: Type.String() }),
+      response: { 200: ApiDetail, 404: ErrorAnswer },
+    },
+  }
+  app.get<{ Params: { slug: string } }>('/v1/catalog/:slug', detail, async ({ params }): Promise<ApiDetail> => {
+    const api = catalog.get(params.slug)
+    if (!api || !isListed(api)) throw new GatewayError('API_NOT_FOUND')
+    const [history, last] = await query(() =>
+      Promise.all([
+        listHealthChanges(db, api.slug, new Date(Date.now() - DAY_MS), HISTORY_MAX),
+        findLastHealthChange(db, api.slug),
+      ]),
+    )
+    const view = health.of(api.slug)
+    // The rest is worth telling without it.
+    const cap = await readCap(redis, api.slug, SHARED_SCOPE, api.caps).catch(() => undefined)
+    const { summary, url = null, attribution = null } = api.upstream.terms
+    return {
+      ...toEntry(api, view),
+      health: toHealth(view, history, last),
+      limits: toCapState(api.caps, cap),
+      terms: { summary, url, attribution },
+      docs: `${config.http.baseUrl}/docs`,
+    }
+  })
+}
+
+function toCapState({ concurrency, rates }: Caps, cap: CapState | undefined): ApiDetail['limits'] {
+  return {
+    concurrency,
+    underWay: cap?.underWay ?? null,
+    waiting: cap?.ahead ?? null,
+    nextSlotMs: cap?.nextSlotMs ?? null,
+    rates: rates.map(({ max, seconds }, index) => ({ max, seconds, left: cap?.left[index] ?? null })),
+  }
+}
+
+function isListed(api: Api): boolean {
+  return !api.isSwitchedOff
+}
+
+function toHealth(view: HealthView, history: HealthChange[], last: HealthChange | undefined): ApiDetail['health'] {
+  const { parts } = view
+  return {
+    status: view.status,
+    score: view.score,
+    since: view.since === undefined ? null : new Date(view.since).toISOString(),
+    parts: {
+      availability: round(parts.availability),
+      latency: round(parts.latency),
+      ok: round(parts.ok),
+      fail: round(parts.fail),
+      failShare: round(parts.failShare),
+      p95Ms: parts.p95Ms === undefined ? null : Math.round(parts.p95Ms),
+    },
+    lastChange: last ? toChange(last) : null,
+    history: history.map(toChange),
+  }
+}
+
+function toChange({ at, from_status, to_status, cause, numbers }: HealthChange): Static<typeof Change> {
+  const status = (text: string) => text as Static<typeof Status>
+  return {
+    at: at.toISOString(),
+    from: status(from_status),
+    to: status(to_status),
+    cause,
+    code: numbers.code || null,
+    score: numbers.score,
+  }
+}
+
+function round(value: number): number {
+  return Math.round(value * 1_000) / 1_000
+}
+
+function toEntry(api: Api, { score }: HealthView): ApiEntry {
+  const { upstream } = api
+  const endpoints = [...api.endpoints.values()]
+  return {
+    api_name: api.slug,
+    display_name: upstream.displayName,
+    category: upstream.category,
+    description: upstream.description,
+    tags: upstream.tags,
+    free: api.tierRequired === 'developer',
+    tier_required: api.tierRequired,
+    health_score: score,
+    example_query: endpoints[0] ? exampleCall(api.slug, endpoints[0]) : null,
+    endpoints: endpoints.map(toCatalogEndpoint),
+  }
+}
+
+function toCatalogEndpoint({ path, endpoint, parameters }: ApiEndpoint): ApiEntry['endpoints'][number] {
+  const params = parameters.map(({ name, schema, required }) => {
+    const description = [schema.description, expectation(schema, true).replace('it must be ', '')]
+      .filter(Boolean)
+      .join('; ')
+    const fallback = schema.default === undefined ? {} : { default: schema.default }
+    return [name, { type: schema.type ?? 'string', required, description, ...fallback }]
+  })
+  return { path, method: 'GET', description: endpoint.description, params: Object.fromEntries(params) }
+}

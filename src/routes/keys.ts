@@ -1,0 +1,133 @@
+import { randomUUID } from 'node:crypto'
+import type { FastifyInstance } from 'fastify'
+import Type, { type Static } from 'typebox'
+import { createApiKey, hashApiKey, keyPrefix } from '../accounts/api-key.ts'
+import { KeyAnswer, toKeyAnswer } from '../accounts/key-answer.ts'
+import { isUuid } from '../accounts/session-token.ts'
+import { MANAGERS, teamFor } from '../accounts/team-access.ts'
+import { announceChange } from '../admission/account-version.ts'
+import type { Context } from '../context.ts'
+import { findApiKey, insertApiKey, listApiKeys, revokeApiKey } from '../db/api-keys.ts'
+import { type Db, query } from '../db/database.ts'
+import type { ApiKey } from '../db/schema.ts'
+import { findTeamOf } from '../db/teams.ts'
+import { GatewayError } from '../errors.ts'
+import { errorAnswers } from '../http/error-schemas.ts'
+import { guardWithSession, sessionOf } from '../http/session-guard.ts'
+
+/** Live keys an account may have, those of its teams included. */
+const KEYS_MAX = 50
+
+const CreateBody = Type.Object({
+  label: Type.Optional(Type.String({ maxLength: 255 })),
+  environment: Type.Optional(Type.Enum(['live', 'test'], { default: 'live' })),
+  teamId: Type.Optional(
+    Type.String({ format: 'uuid', description: 'Makes it a key of this team, whose owner or admin you are' }),
+  ),
+  expiresAt: Type.Optional(Type.String({ format: 'date-time', description: 'From then on the key is refused' })),
+})
+const CreateAnswer = Type.Object({
+  key: Type.String({ description: 'The full key, shown this once' }),
+  id: Type.String({ format: 'uuid' }),
+  keyPrefix: Type.String(),
+})
+
+/** API keys: list, create, revoke. */
+export async function keyRoutes(app: FastifyInstance, context: Context): Promise<void> {
+  const { config, db, redis } = context
+  guardWithSession(app, context)
+  // The body of a creation is optional.
+  app.addHook('preValidation', async (request) => {
+    request.body ??= {}
+  })
+
+  const list = {
+    schema: {
+      summary: 'List your API keys and those of the teams you manage',
+      tags: ['Keys'],
+      response: { 200: Type.Object({ keys: Type.Array(KeyAnswer) }), ...errorAnswers(401) },
+    },
+  }
+  app.get('/v1/keys', list, async (request) => {
+    const keys = await query(() => listApiKeys(db, sessionOf(request).user.id))
+    return { keys: keys.map(toKeyAnswer) }
+  })
+
+  const create = {
+    config: { errors: ['KEY_LIMIT_REACHED', 'TEAM_NOT_FOUND', 'FORBIDDEN'] as const },
+    schema: {
+      summary: 'Create an API key',
+      tags: ['Keys'],
+      body: CreateBody,
+      response: { 201: CreateAnswer, ...errorAnswers(400, 401, 403, 404, 409) },
+    },
+  }
+  app.post<{ Body: Static<typeof CreateBody> }>('/v1/keys', create, async (request, reply) => {
+    const { label, environment = 'live', teamId } = request.body
+    const { user } = sessionOf(request)
+    const expiresAt = readExpiry(request.body.expiresAt)
+    const team = teamId === undefined ? undefined : await teamFor(db, teamId.toLowerCase(), user.id, MANAGERS)
+    const key = createApiKey(environment)
+    const row = {
+      id: randomUUID(),
+      user_id: team?.owner_id ?? user.id,
+      team_id: team?.id ?? null,
+      environment,
+      key_hash: hashApiKey(config.secrets.keyPepper, key),
+      last_four: key.slice(-4),
+      label: label ?? null,
+      expires_at: expiresAt,
+    }
+    if (!(await query(() => insertApiKey(db, row, KEYS_MAX)))) {
+      throw new GatewayError('KEY_LIMIT_REACHED', { tokens: { limit: KEYS_MAX } })
+    }
+    return reply.status(201).send({ key, id: row.id, keyPrefix: keyPrefix(environment) })
+  })
+
+  const revoke = {
+    config: { errors: ['KEY_NOT_FOUND', 'FORBIDDEN'] as const },
+    schema: {
+      summary: 'Revoke an API key: it is refused from now on',
+      tags: ['Keys'],
+      response: { 204: Type.Null(), ...errorAnswers(401, 403, 404) },
+    },
+  }
+  app.delete<{ Params: { id: string } }>('/v1/keys/:id', revoke, async (request, reply) => {
+    const key = await revocableKey(db, request.params.id, sessionOf(request).user.id)
+    if (!(await query(() => revokeApiKey(db, key.id)))) throw new GatewayError('KEY_NOT_FOUND')
+    await announceChange(redis, key.user_id, request.log)
+    return reply.status(204).send()
+  })
+}
+
+function readExpiry(value: string | undefined): Date | null {
+  if (value === undefined) return null
+  const expiresAt = new Date(value)
+  // A date that does not exist, or is over already.
+  if (!(expiresAt.getTime() > Date.now())) {
+    throw new GatewayError('VALIDATION_ERROR', {
+      message: 'Member expiresAt must be in the future.',
+      tokens: { param: 'expiresAt' },
+    })
+  }
+  return expiresAt
+}
+
+/**
+ * A key this user may revoke: an own one, or one of a team that the user manages.
+ *
+ * @throws GatewayError KEY_NOT_FOUND, or FORBIDDEN for a member who sees the team's keys and manages none
+ */
+async function revocableKey(db: Db, keyId: string, userId: string): Promise<ApiKey> {
+  const key = isUuid(keyId) ? await query(() => findApiKey(db, keyId)) : undefined
+  if (!key) throw new GatewayError('KEY_NOT_FOUND')
+  const { team_id: teamId } = key
+  if (teamId === null) {
+    if (key.user_id !== userId) throw new GatewayError('KEY_NOT_FOUND')
+    return key
+  }
+  const team = await query(() => findTeamOf(db, teamId, userId))
+  if (!team) throw new GatewayError('KEY_NOT_FOUND')
+  if (!MANAGERS.includes(team.role)) throw new GatewayError('FORBIDDEN')
+  return key
+}

@@ -1,0 +1,119 @@
+import type { Server } from '@modelcontextprotocol/sdk/server/index.js'
+import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import Type from 'typebox'
+import { authenticateNow } from '../admission/authenticate.ts'
+import type { Context } from '../context.ts'
+import { GatewayError } from '../errors.ts'
+import { requireOwnOrigin } from '../http/own-origin.ts'
+import type { SendCall } from '../mcp/call-tool.ts'
+import { createApiServer, createCatalogServer } from '../mcp/server.ts'
+
+const Message = Type.Object(
+  { jsonrpc: Type.Literal('2.0'), method: Type.Optional(Type.String()) },
+  { additionalProperties: true, description: 'One JSON-RPC 2.0 message of the Model Context Protocol' },
+)
+const Answer = Type.Object({ jsonrpc: Type.Literal('2.0') }, { additionalProperties: true })
+
+/** What the protocol's own server refuses: a wrong revision, or a client that does not accept both forms of answer. */
+const Refusal = Type.Object({}, { additionalProperties: true, description: 'A JSON-RPC error, or an error of ours' })
+
+/** Headers of the caller that its calls carry too. */
+const CARRIED = ['x-api-key', 'authorization', 'x-gateway-scenario'] as const
+
+/**
+ * The Model Context Protocol, Streamable HTTP without sessions: every request is answered on its own by any node. A
+ * tool's call goes through the proxy route of this process under the caller's credential and address.
+ */
+export async function mcpRoutes(app: FastifyInstance, context: Context): Promise<void> {
+  const { catalog, config } = context
+  const { baseUrl } = config.http
+
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('cache-control', 'no-store')
+    requireOwnOrigin(request, baseUrl)
+    await authenticateNow(context, request.headers)
+  })
+
+  const all = {
+    config: { guard: 'call', errors: ['FORBIDDEN'] as const } as const,
+    schema: {
+      summary: 'MCP server of all APIs',
+      description: 'Tools: search_apis, describe_api, call_api. Stateless Streamable HTTP.',
+      tags: ['MCP'],
+      operationId: 'mcp',
+      body: Message,
+      response: {
+        200: { content: { 'application/json': { schema: Answer } } },
+        202: Type.Null(),
+        400: Refusal,
+        406: Refusal,
+      },
+    },
+  }
+  app.post('/mcp', all, async (request, reply: FastifyReply) => {
+    const server = createCatalogServer({ catalog, baseUrl, send: sendAs(app, request) })
+    return await answer(server, request, reply, baseUrl)
+  })
+
+  const one = {
+    config: { guard: 'call', errors: ['FORBIDDEN', 'API_NOT_FOUND'] as const } as const,
+    schema: {
+      ...all.schema,
+      summary: 'MCP server of one API',
+      description: 'One typed tool per endpoint. Stateless Streamable HTTP.',
+      operationId: 'mcpOfApi',
+    },
+  }
+  app.post<{ Params: { slug: string } }>('/mcp/:slug', one, async (request, reply: FastifyReply) => {
+    const api = catalog.get(request.params.slug)
+    if (!api) throw new GatewayError('API_NOT_FOUND')
+    const server = createApiServer(api, { catalog, baseUrl, send: sendAs(app, request) })
+    return await answer(server, request as FastifyRequest, reply, baseUrl)
+  })
+}
+
+/** Sends calls for the sender of a request. */
+function sendAs(app: FastifyInstance, request: Pick<FastifyRequest, 'headers' | 'ip'>): SendCall {
+  const headers = Object.fromEntries(
+    CARRIED.flatMap((name) => (request.headers[name] === undefined ? [] : [[name, String(request.headers[name])]])),
+  )
+  return async (url, parameters) => {
+    const {
+      statusCode,
+      headers: answered,
+      body,
+    } = await app.inject({
+      method: 'POST',
+      url,
+      headers,
+      payload: parameters,
+      remoteAddress: request.ip,
+    })
+    return { status: statusCode, headers: answered, body }
+  }
+}
+
+/** Gives the message to the protocol's own server and its answer to the client. */
+async function answer(
+  server: Server,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  baseUrl: string,
+): Promise<FastifyReply> {
+  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
+  try {
+    await server.connect(transport)
+    const headers = Object.entries(request.headers).flatMap(([name, value]): [string, string][] =>
+      value === undefined ? [] : [[name, String(value)]],
+    )
+    const asked = new Request(new URL(request.url, baseUrl), { method: 'POST', headers })
+    const response = await transport.handleRequest(asked, { parsedBody: request.body })
+    const body = await response.text()
+    reply.status(response.status)
+    const type = response.headers.get('content-type')
+    return type === null ? reply.send() : reply.type(type).send(body)
+  } finally {
+    await server.close()
+  }
+}

@@ -1,0 +1,37 @@
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import Type from 'typebox'
+import type { Context } from '../context.ts'
+import { perCatalogState } from '../docs/catalog-state.ts'
+import { createCacheable, sendCacheable } from '../http/cacheable.ts'
+import { createDocument } from '../openapi/document.ts'
+import type { DocumentedRoute } from '../openapi/route-list.ts'
+
+/** The machine-readable description of every route. */
+export async function openApiRoutes(
+  app: FastifyInstance,
+  { catalog, config }: Context,
+  listRoutes: () => DocumentedRoute[],
+): Promise<void> {
+  const write = () =>
+    createCacheable(
+      JSON.stringify(createDocument(listRoutes(), catalog, config.http.baseUrl)),
+      'application/json; charset=utf-8',
+    )
+  let document = write
+  // All routes are known when the server is ready; a document that cannot be written stops the start.
+  app.addHook('onReady', async () => {
+    document = perCatalogState(catalog, write)
+  })
+
+  const schema = {
+    summary: 'This description, OpenAPI 3.1',
+    tags: ['Documentation'],
+    operationId: 'getOpenApi',
+    response: { 200: { content: { 'application/json': { schema: Type.Object({ openapi: Type.Literal('3.1.0') }) } } } },
+  }
+  app.get('/openapi.json', { schema }, async (request, reply: FastifyReply) => {
+    // Tools in a browser on other origins read it too: it is public.
+    reply.header('access-control-allow-origin', '*')
+    return await sendCacheable(request, reply, document(), 'public, max-age=60')
+  })
+}

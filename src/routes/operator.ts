@@ -1,0 +1,192 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import Type, { type Static } from 'typebox'
+import { isUuid } from '../accounts/session-token.ts'
+import { announceChange } from '../admission/account-version.ts'
+import type { Api } from '../catalog.ts'
+import type { Context } from '../context.ts'
+import { insertAuditRecord, listAuditRecords } from '../db/audit-log.ts'
+import { query } from '../db/database.ts'
+import { searchUsers } from '../db/users.ts'
+import { GatewayError } from '../errors.ts'
+import { errorAnswers } from '../http/error-schemas.ts'
+import { changeUpstream, UpstreamChange } from '../operator/change-upstream.ts'
+import { changeUser, describeUser, UserAnswer, UserChange } from '../operator/change-user.ts'
+import { describeUpstream, UpstreamAnswer } from '../operator/describe-upstream.ts'
+import { OverviewAnswer, readOverview } from '../operator/overview.ts'
+import { announceSettings } from '../operator/upstream-settings.ts'
+import { PROBE_JOB, PROBE_JOB_OPTIONS, type ProbeJob } from '../queue/probe-job.ts'
+import { redisCall } from '../redis/unavailable.ts'
+
+/** What the operator API needs of the process that hosts it. */
+export type OperatorSources = Pick<
+  Context,
+  'config' | 'log' | 'catalog' | 'db' | 'redis' | 'queues' | 'health' | 'settings'
+>
+
+const USERS_MAX = 100
+const AUDIT_DEFAULT = 50
+const AUDIT_MAX = 500
+
+const UsersQuery = Type.Object({ email: Type.Optional(Type.String({ maxLength: 254 })) })
+const AuditQuery = Type.Object({
+  limit: Type.Optional(Type.String({ pattern: '^[1-9]\\d{0,2}$', description: `At most ${AUDIT_MAX}` })),
+})
+const AuditAnswer = Type.Object({
+  records: Type.Array(
+    Type.Object({
+      id: Type.String(),
+      at: Type.String({ format: 'date-time' }),
+      actor: Type.String(),
+      action: Type.String(),
+      subject: Type.String(),
+      before: Type.Unknown(),
+      after: Type.Unknown(),
+    }),
+  ),
+})
+
+const Done = Type.Object({ slug: Type.String(), action: Type.String() })
+
+const tags = ['Operator']
+
+/**
+ * The operator API, without a guard: whoever registers it registers it inside one. Every change is validated whole,
+ * written to the audit log, and in force in every process within a second.
+ */
+export async function operatorRoutes(app: FastifyInstance, sources: OperatorSources): Promise<void> {
+  userRoutes(app, sources)
+  upstreamRoutes(app, sources)
+  queueRoutes(app, sources)
+  readingRoutes(app, sources)
+}
+
+function userRoutes(app: FastifyInstance, { db, redis }: OperatorSources): void {
+  const find = {
+    schema: {
+      summary: 'Find accounts by a part of their address, newest first',
+      tags,
+      querystring: UsersQuery,
+      response: { 200: Type.Object({ users: Type.Array(UserAnswer) }), ...errorAnswers(400, 401) },
+    },
+  }
+  app.get<{ Querystring: Static<typeof UsersQuery> }>('/v1/operator/users', find, async (request) => {
+    const users = await query(() => searchUsers(db, request.query.email ?? '', USERS_MAX))
+    return { users: users.map(describeUser) }
+  })
+
+  const change = {
+    schema: {
+      summary: "Change an account's tier, disable or enable it",
+      tags,
+      body: UserChange,
+      response: { 200: Type.Object({ user: UserAnswer }), ...errorAnswers(400, 401, 404) },
+    },
+  }
+  app.patch<{ Params: { id: string }; Body: Static<typeof UserChange> }>(
+    '/v1/operator/users/:id',
+    change,
+    async (request) => {
+      const { id } = request.params
+      if (!isUuid(id)) throw new GatewayError('USER_NOT_FOUND')
+      const user = await changeUser(db, id, request.body, actorOf(request))
+      await announceChange(redis, id, request.log)
+      return { user: describeUser(user) }
+    },
+  )
+}
+
+function upstreamRoutes(app: FastifyInstance, { config, catalog, db, redis, queues, settings }: OperatorSources): void {
+  const describe = async (api: Api) => describeUpstream(api, await redisCall(() => queues.of(api.slug).isPaused()))
+  const list = {
+    schema: {
+      summary: 'List the upstreams with the settings in force',
+      tags,
+      response: { 200: Type.Object({ upstreams: Type.Array(UpstreamAnswer) }), ...errorAnswers(401) },
+    },
+  }
+  app.get('/v1/operator/upstreams', list, async () => {
+    return { upstreams: await Promise.all([...catalog.values()].map(describe)) }
+  })
+
+  const change = {
+    schema: {
+      summary: 'Change the settings of an upstream; null puts a member back to its default',
+      tags,
+      body: UpstreamChange,
+      response: { 200: Type.Object({ upstream: UpstreamAnswer }), ...errorAnswers(400, 401, 404) },
+    },
+  }
+  app.patch<{ Params: { slug: string }; Body: Static<typeof UpstreamChange> }>(
+    '/v1/operator/upstreams/:slug',
+    change,
+    async (request) => {
+      const api = findApi(catalog, request.params.slug)
+      await changeUpstream(db, api, request.body, { actor: actorOf(request), secrets: config.secrets.encryption })
+      // It is in force when Postgres has it; without the notice processes find it at their next reading.
+      await announceSettings(redis).catch((error) => request.log.warn({ err: error }, 'settings not announced'))
+      await query(() => settings.read())
+      return { upstream: await describe(api) }
+    },
+  )
+}
+
+function queueRoutes(app: FastifyInstance, { catalog, db, queues }: OperatorSources): void {
+  const actions: Record<string, { summary: string; run: (slug: string) => Promise<unknown> }> = {
+    pause: { summary: 'Pause the queue of an upstream: calls wait', run: (slug) => queues.of(slug).pause() },
+    resume: { summary: 'Resume the queue of an upstream', run: (slug) => queues.of(slug).resume() },
+    probe: {
+      summary: 'Probe an upstream now, whatever its health',
+      run: (slug) => {
+        const data: ProbeJob = { v: 1, slug, isForced: true }
+        return queues.of(slug).add(PROBE_JOB, data, PROBE_JOB_OPTIONS)
+      },
+    },
+  }
+  for (const [name, { summary, run }] of Object.entries(actions)) {
+    const schema = { summary, tags, response: { 200: Done, ...errorAnswers(401, 404) } }
+    app.post<{ Params: { slug: string } }>(`/v1/operator/upstreams/:slug/${name}`, { schema }, async (request) => {
+      const { slug } = findApi(catalog, request.params.slug)
+      // Written down first: what is done without a record would be worse than a record of what then failed.
+      await query(() => insertAuditRecord(db, { actor: actorOf(request), action: `upstream.${name}`, subject: slug }))
+      await redisCall(() => run(slug))
+      return { slug, action: name }
+    })
+  }
+}
+
+function readingRoutes(app: FastifyInstance, sources: OperatorSources): void {
+  const overview = {
+    schema: {
+      summary: 'Queues, caps left, health, rates and processes',
+      tags,
+      response: { 200: OverviewAnswer, ...errorAnswers(401) },
+    },
+  }
+  app.get('/v1/operator/overview', overview, async () => await redisCall(() => readOverview(sources)))
+
+  const audit = {
+    schema: {
+      summary: 'The latest changes by operators',
+      tags,
+      querystring: AuditQuery,
+      response: { 200: AuditAnswer, ...errorAnswers(400, 401) },
+    },
+  }
+  app.get<{ Querystring: Static<typeof AuditQuery> }>('/v1/operator/audit', audit, async (request) => {
+    const limit = Math.min(Number(request.query.limit ?? AUDIT_DEFAULT), AUDIT_MAX)
+    const records = await query(() => listAuditRecords(sources.db, limit))
+    return { records: records.map((record) => ({ ...record, at: record.at.toISOString() })) }
+  })
+}
+
+function findApi(catalog: OperatorSources['catalog'], slug: string): Api {
+  const api = catalog.get(slug)
+  if (!api) throw new GatewayError('API_NOT_FOUND')
+  return api
+}
+
+/** Who does it, for the audit log: the name an operator goes by, which nobody proves, and the address. */
+function actorOf({ headers, ip }: FastifyRequest): string {
+  const name = headers['x-operator']
+  return `${typeof name === 'string' && /^[\w.@ -]{1,64}$/.test(name) ? name : 'operator'} (${ip})`
+}

@@ -1,0 +1,67 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import Type, { type Static } from 'typebox'
+import type { Context } from '../context.ts'
+import { GatewayError } from '../errors.ts'
+import { ErrorAnswer } from '../http/error-answer.ts'
+import { isPortalRequest, sessionCookie } from '../portal/session-cookie.ts'
+
+const Credentials = Type.Object({
+  email: Type.String({ maxLength: 1_000 }),
+  password: Type.String({ maxLength: 100_000 }),
+})
+
+/** The portal's log-in: the same as everybody's, but the token goes into a cookie and never to a script. */
+export async function portalSessionRoutes(app: FastifyInstance, { config }: Context): Promise<void> {
+  const { baseUrl } = config.http
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('cache-control', 'no-store')
+    if (!isPortalRequest(request, baseUrl)) {
+      throw new GatewayError('FORBIDDEN', {
+        message: 'Only pages of the portal may ask this.',
+        hint: 'Use POST /v1/auth/login',
+      })
+    }
+  })
+
+  const options = {
+    schema: { hide: true, body: Credentials, response: { 204: Type.Null(), '4xx': ErrorAnswer, '5xx': ErrorAnswer } },
+  }
+  for (const action of ['signup', 'login'] as const) {
+    app.post<{ Body: Static<typeof Credentials> }>(
+      `/portal/${action}`,
+      options,
+      async (request, reply: FastifyReply) => {
+        const { email, password } = request.body
+        const answer = await app.inject({
+          method: 'POST',
+          url: `/v1/auth/${action}`,
+          payload: { email, password },
+          remoteAddress: request.ip,
+        })
+        if (answer.statusCode >= 400) return relay(reply, answer)
+        return reply.status(204).header('set-cookie', sessionCookie(answer.json().token, baseUrl)).send()
+      },
+    )
+  }
+
+  const leave = { schema: { hide: true, response: { 204: Type.Null() } } }
+  app.post('/portal/logout', leave, async (request: FastifyRequest, reply: FastifyReply) => {
+    const { authorization } = request.headers
+    if (authorization !== undefined) {
+      const answer = await app.inject({ method: 'POST', url: '/v1/auth/logout', headers: { authorization } })
+      // The cookie goes in any case; a session that could not be ended ends by itself.
+      if (answer.statusCode >= 500) request.log.warn({ status: answer.statusCode }, 'session not ended')
+    }
+    return reply.status(204).header('set-cookie', sessionCookie(undefined, baseUrl)).send()
+  })
+}
+
+/** A refusal of the real route, as it came. */
+function relay(
+  reply: FastifyReply,
+  answer: { statusCode: number; headers: Record<string, unknown>; body: string },
+): FastifyReply {
+  const retryAfter = answer.headers['retry-after']
+  if (retryAfter !== undefined) reply.header('retry-after', retryAfter)
+  return reply.status(answer.statusCode).type('application/json; charset=utf-8').send(answer.body)
+}

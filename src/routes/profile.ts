@@ -1,0 +1,27 @@
+import type { FastifyInstance } from 'fastify'
+import Type from 'typebox'
+import type { Context } from '../context.ts'
+import { errorAnswers } from '../http/error-schemas.ts'
+import { guardWithSession, sessionOf } from '../http/session-guard.ts'
+
+const Profile = Type.Object(
+  {
+    id: Type.String({ format: 'uuid' }),
+    email: Type.String(),
+    tier: Type.String(),
+    termsAcceptedAt: Type.Union([Type.String({ format: 'date-time' }), Type.Null()]),
+  },
+  { title: 'User' },
+)
+
+/** Who is logged in. */
+export async function profileRoutes(app: FastifyInstance, context: Context): Promise<void> {
+  guardWithSession(app, context)
+  const me = {
+    schema: { summary: 'Your profile', tags: ['Accounts'], response: { 200: Profile, ...errorAnswers(401) } },
+  }
+  app.get('/v1/me', me, async (request) => {
+    const { id, email, tier, terms_accepted_at } = sessionOf(request).user
+    return { id, email, tier, termsAcceptedAt: terms_accepted_at?.toISOString() ?? null }
+  })
+}

@@ -1,0 +1,191 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { FastifyInstance } from 'fastify'
+import Type, { type Static } from 'typebox'
+import { keyScope, maskKey, providerKeyRecord } from '../accounts/provider-key.ts'
+import { announceChange } from '../admission/account-version.ts'
+import { takeThrottle } from '../admission/throttle.ts'
+import type { Api, Catalog } from '../catalog.ts'
+import type { Context } from '../context.ts'
+import { query } from '../db/database.ts'
+import { deleteProviderKey, findProviderKeyOf, listProviderKeys, saveProviderKey } from '../db/provider-keys.ts'
+import type { ProviderKey } from '../db/schema.ts'
+import { GatewayError } from '../errors.ts'
+import { errorAnswers } from '../http/error-schemas.ts'
+import { guardWithSession, sessionOf } from '../http/session-guard.ts'
+import { nullable } from '../json-reading.ts'
+import { enqueueValidateKey } from '../queue/validate-key-job.ts'
+import { redisCall } from '../redis/unavailable.ts'
+import { seal } from '../secret-box.ts'
+
+/** Keys one account may save or have validated a minute: each costs a request to the upstream. */
+const VALIDATIONS_PER_MINUTE = 20
+
+/** How long a validation is waited for, milliseconds; it goes on after that. */
+const VALIDATE_WAIT_MS = 10_000
+
+const ProviderKeyAnswer = Type.Object(
+  {
+    apiSlug: Type.String(),
+    displayName: Type.String(),
+    accessMode: Type.Enum(['platform_managed', 'byok_available', 'byok_required']),
+    status: Type.Enum(['valid', 'invalid', 'unvalidated']),
+    maskedKey: nullable(Type.String({ description: 'The last four characters, the rest masked' })),
+    savedAt: Type.String({ format: 'date-time' }),
+    lastValidatedAt: nullable(Type.String({ format: 'date-time' })),
+  },
+  { title: 'ProviderKey' },
+)
+
+/** Printable ASCII alone: it goes into a header or a URL. */
+const PutBody = Type.Object({ key: Type.String({ minLength: 1, maxLength: 512, pattern: '^[\\x21-\\x7e]+$' }) })
+
+interface SlugParams {
+  apiSlug: string
+}
+
+/** Callers' own upstream keys: list, save, delete, validate. A key goes in and never comes out. */
+export async function providerKeyRoutes(app: FastifyInstance, context: Context): Promise<void> {
+  const { config, db, redis, catalog, queues } = context
+  guardWithSession(app, context)
+
+  const list = {
+    schema: {
+      summary: 'List your upstream keys',
+      tags: ['Provider keys'],
+      response: { 200: Type.Object({ providerKeys: Type.Array(ProviderKeyAnswer) }), ...errorAnswers(401) },
+    },
+  }
+  app.get('/v1/provider-keys', list, async (request) => {
+    const keys = await query(() => listProviderKeys(db, sessionOf(request).user.id))
+    return { providerKeys: keys.flatMap((key) => toAnswer(catalog, key) ?? []) }
+  })
+
+  const put = {
+    config: { errors: ['API_NOT_FOUND', 'RATE_LIMIT_EXCEEDED'] as const },
+    schema: {
+      summary: 'Save your key for an upstream; its validation begins at once',
+      tags: ['Provider keys'],
+      body: PutBody,
+      response: { 200: ProviderKeyAnswer, ...errorAnswers(400, 401, 404, 429) },
+    },
+  }
+  app.put<{ Params: SlugParams; Body: Static<typeof PutBody> }>('/v1/provider-keys/:apiSlug', put, async (request) => {
+    const { slug } = apiTakingKeys(catalog, request.params.apiSlug)
+    const userId = sessionOf(request).user.id
+    const { key } = request.body
+    await takeValidation(context, userId)
+    const sealed = seal(config.secrets.encryption, providerKeyRecord(userId, slug), key)
+    const saved = await query(() =>
+      saveProviderKey(db, {
+        id: randomUUID(),
+        user_id: userId,
+        slug,
+        secret_id: sealed.secretId,
+        sealed: sealed.bytes,
+        cap_scope: keyScope(config.secrets.keyPepper, slug, key),
+        masked: maskKey(key),
+      }),
+    )
+    await announceChange(redis, userId, request.log)
+    // It is saved whether Redis is there or not, and can be validated later.
+    await enqueueValidateKey(queues, slug, { v: 1, providerKeyId: saved.id }).catch((error) =>
+      request.log.warn({ err: error, providerKeyId: saved.id }, 'validation not queued'),
+    )
+    return toAnswer(catalog, saved)
+  })
+
+  const remove = {
+    config: { errors: ['API_NOT_FOUND', 'KEY_NOT_FOUND'] as const },
+    schema: {
+      summary: 'Delete your key for an upstream',
+      tags: ['Provider keys'],
+      response: { 204: Type.Null(), ...errorAnswers(401, 404) },
+    },
+  }
+  app.delete<{ Params: SlugParams }>('/v1/provider-keys/:apiSlug', remove, async (request, reply) => {
+    const userId = sessionOf(request).user.id
+    const { slug } = knownApi(catalog, request.params.apiSlug)
+    if (!(await query(() => deleteProviderKey(db, userId, slug)))) throw new GatewayError('KEY_NOT_FOUND')
+    await announceChange(redis, userId, request.log)
+    return reply.status(204).send()
+  })
+
+  const validate = {
+    config: { errors: ['API_NOT_FOUND', 'KEY_NOT_FOUND', 'RATE_LIMIT_EXCEEDED'] as const },
+    schema: {
+      summary: 'Ask the upstream whether it takes your key',
+      tags: ['Provider keys'],
+      response: { 200: ProviderKeyAnswer, ...errorAnswers(400, 401, 404, 429) },
+    },
+  }
+  app.post<{ Params: SlugParams }>('/v1/provider-keys/:apiSlug/validate', validate, async (request) => {
+    const userId = sessionOf(request).user.id
+    const { slug } = knownApi(catalog, request.params.apiSlug)
+    const key = await query(() => findProviderKeyOf(db, userId, slug))
+    if (!key) throw new GatewayError('KEY_NOT_FOUND')
+    await takeValidation(context, userId)
+    await validateNow(context, key)
+    const validated = await query(() => findProviderKeyOf(db, userId, slug))
+    if (!validated) throw new GatewayError('KEY_NOT_FOUND')
+    return toAnswer(catalog, validated)
+  })
+}
+
+/** Queues a validation and waits for it a while. */
+async function validateNow({ queues, replies }: Context, { id, slug }: ProviderKey): Promise<void> {
+  const replyId = `validate_${randomUUID()}`
+  const { reply, forget } = replies.awaitReply(replyId)
+  const waited = new AbortController()
+  try {
+    const job = { v: 1 as const, providerKeyId: id, reply: { id: replyId, to: replies.stream } }
+    await redisCall(() => enqueueValidateKey(queues, slug, job))
+    await Promise.race([reply, delay(VALIDATE_WAIT_MS, undefined, { signal: waited.signal })])
+  } finally {
+    waited.abort()
+    forget()
+  }
+}
+
+async function takeValidation(context: Context, userId: string): Promise<void> {
+  await takeThrottle(context, {
+    name: 'key-validate',
+    subject: userId,
+    perMinute: VALIDATIONS_PER_MINUTE,
+    code: 'RATE_LIMIT_EXCEEDED',
+  })
+}
+
+function knownApi(catalog: Catalog, slug: string): Api {
+  const api = catalog.get(slug)
+  if (!api) throw new GatewayError('API_NOT_FOUND')
+  return api
+}
+
+/** @throws GatewayError API_NOT_FOUND, or VALIDATION_ERROR for an API that takes no key of a caller's */
+function apiTakingKeys(catalog: Catalog, slug: string): Api {
+  const api = knownApi(catalog, slug)
+  const accessMode = api.upstream.credential?.accessMode ?? 'platform_managed'
+  if (accessMode === 'platform_managed') {
+    throw new GatewayError('VALIDATION_ERROR', {
+      message: `The API ${slug} takes no key of a caller's.`,
+      tokens: { param: 'apiSlug' },
+    })
+  }
+  return api
+}
+
+/** A record as its owner sees it; undefined for an API that is no longer in the catalog. */
+function toAnswer(catalog: Catalog, key: ProviderKey): Static<typeof ProviderKeyAnswer> | undefined {
+  const upstream = catalog.get(key.slug)?.upstream
+  if (!upstream) return undefined
+  return {
+    apiSlug: key.slug,
+    displayName: upstream.displayName,
+    accessMode: upstream.credential?.accessMode ?? 'platform_managed',
+    status: key.status,
+    maskedKey: key.masked,
+    savedAt: key.saved_at.toISOString(),
+    lastValidatedAt: key.last_validated_at?.toISOString() ?? null,
+  }
+}

@@ -1,0 +1,89 @@
+import type { FastifyInstance } from 'fastify'
+import Type, { type Static } from 'typebox'
+import { hashPassword, isAcceptablePassword, isPasswordOf } from '../accounts/password.ts'
+import { announceChange } from '../admission/account-version.ts'
+import { clientOf, takeThrottle } from '../admission/throttle.ts'
+import type { Context } from '../context.ts'
+import { query } from '../db/database.ts'
+import { revokeSession, revokeSessions } from '../db/sessions.ts'
+import { findUser, updatePasswordHash } from '../db/users.ts'
+import { GatewayError } from '../errors.ts'
+import { errorAnswers } from '../http/error-schemas.ts'
+import { guardWithSession, sessionOf } from '../http/session-guard.ts'
+
+const PasswordBody = Type.Object({
+  currentPassword: Type.String({ maxLength: 100_000 }),
+  newPassword: Type.String({ minLength: 8, maxLength: 256, description: '8 to 256 characters, any of them' }),
+})
+
+/** What someone who is logged in does to the log-in itself: end it, change the password. */
+export async function sessionRoutes(app: FastifyInstance, context: Context): Promise<void> {
+  const { db, redis } = context
+  guardWithSession(app, context)
+
+  const logout = {
+    schema: {
+      summary: 'Log out: the session is refused from now on',
+      tags: ['Accounts'],
+      response: { 204: Type.Null(), ...errorAnswers(401) },
+    },
+  }
+  app.post('/v1/auth/logout', logout, async (request, reply) => {
+    const { user, id } = sessionOf(request)
+    await query(() => revokeSession(db, user.id, id))
+    await announceChange(redis, user.id, request.log)
+    return reply.status(204).send()
+  })
+
+  const password = {
+    config: { errors: ['INVALID_CREDENTIALS', 'LOGIN_THROTTLED'] as const },
+    schema: {
+      operationId: 'changePassword',
+      summary: 'Change the password; every other session ends',
+      tags: ['Accounts'],
+      body: PasswordBody,
+      response: { 204: Type.Null(), ...errorAnswers(400, 401, 429) },
+    },
+  }
+  app.post<{ Body: Static<typeof PasswordBody> }>('/v1/auth/password', password, async (request, reply) => {
+    const { newPassword, currentPassword } = request.body
+    if (!isAcceptablePassword(newPassword)) {
+      throw new GatewayError('VALIDATION_ERROR', {
+        message: 'Member newPassword must have 8 to 256 characters.',
+        tokens: { param: 'newPassword' },
+      })
+    }
+    const session = sessionOf(request)
+    await changePassword(context, session, { currentPassword, newPassword, address: request.ip })
+    await announceChange(redis, session.user.id, request.log)
+    return reply.status(204).send()
+  })
+}
+
+/** @throws GatewayError INVALID_CREDENTIALS when the current password is wrong, LOGIN_THROTTLED when it was too often */
+async function changePassword(
+  context: Context,
+  session: { user: { id: string }; id: string },
+  { currentPassword, newPassword, address }: { currentPassword: string; newPassword: string; address: string },
+): Promise<void> {
+  const { config, db } = context
+  // A stolen session must not be a way to guess the password: failures count as those of a log-in.
+  const giveBack = await takeThrottle(context, {
+    name: 'login',
+    subject: clientOf(address),
+    perMinute: config.throttles.loginFailuresPerMinute,
+    code: 'LOGIN_THROTTLED',
+  })
+  const user = await query(() => findUser(db, session.user.id))
+  if (!user || !(await isPasswordOf(user.password_hash, currentPassword))) throw new GatewayError('INVALID_CREDENTIALS')
+  giveBack()
+  const passwordHash = await hashPassword(newPassword)
+  const isChanged = await query(() =>
+    db.transaction().execute(async (transaction) => {
+      if (!(await updatePasswordHash(transaction, user, passwordHash))) return false
+      await revokeSessions(transaction, user.id, session.id)
+      return true
+    }),
+  )
+  if (!isChanged) throw new GatewayError('INVALID_CREDENTIALS')
+}

@@ -1,0 +1,131 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import Type, { type Static } from 'typebox'
+import { MemberAnswer, toMemberAnswer } from '../accounts/member-answer.ts'
+import { isUuid } from '../accounts/session-token.ts'
+import { ALL_ROLES, MANAGERS, teamFor } from '../accounts/team-access.ts'
+import { takeThrottle } from '../admission/throttle.ts'
+import type { Context } from '../context.ts'
+import { type Db, query } from '../db/database.ts'
+import { deleteMember, findMember, insertMember, type Member, updateMemberRole } from '../db/teams.ts'
+import { findUserByEmail } from '../db/users.ts'
+import { GatewayError } from '../errors.ts'
+import { errorAnswers } from '../http/error-schemas.ts'
+import { guardWithSession, sessionOf } from '../http/session-guard.ts'
+
+/** Addresses without an account that one account may ask for a minute: adding members tells who has signed up. */
+const UNKNOWN_EMAILS_PER_MINUTE = 20
+
+const Role = Type.Enum(['admin', 'member'])
+const AddBody = Type.Object({
+  email: Type.String({ format: 'email', maxLength: 254 }),
+  role: Type.Optional(Type.Enum(['admin', 'member'], { default: 'member' })),
+})
+const RoleBody = Type.Object({ role: Role })
+const OneMember = Type.Object({ member: MemberAnswer })
+
+interface TeamParams {
+  id: string
+}
+interface MemberParams extends TeamParams {
+  memberId: string
+}
+
+/** Members of a team: add, change role, remove. Rights are checked before a body is. */
+export async function teamMemberRoutes(app: FastifyInstance, context: Context): Promise<void> {
+  const { db } = context
+  guardWithSession(app, context)
+
+  const add = {
+    config: {
+      errors: ['TEAM_NOT_FOUND', 'FORBIDDEN', 'USER_NOT_FOUND', 'ALREADY_MEMBER', 'RATE_LIMIT_EXCEEDED'] as const,
+    },
+    schema: {
+      summary: 'Add a member by email',
+      tags: ['Teams'],
+      body: AddBody,
+      response: { 201: OneMember, ...errorAnswers(400, 401, 403, 404, 409, 429) },
+    },
+    preValidation: async (request: FastifyRequest<{ Params: TeamParams }>) => {
+      await teamFor(db, request.params.id, sessionOf(request).user.id, MANAGERS)
+    },
+  }
+  app.post<{ Params: TeamParams; Body: Static<typeof AddBody> }>(
+    '/v1/teams/:id/members',
+    add,
+    async (request, reply) => {
+      const { email, role = 'member' } = request.body
+      const teamId = request.params.id
+      const userId = await findUserToAdd(context, sessionOf(request).user.id, email)
+      if (!(await query(() => insertMember(db, teamId, userId, role)))) throw new GatewayError('ALREADY_MEMBER')
+      return reply.status(201).send({ member: toMemberAnswer(await memberOf(db, teamId, userId)) })
+    },
+  )
+
+  const change = {
+    config: { errors: ['TEAM_NOT_FOUND', 'MEMBER_NOT_FOUND', 'FORBIDDEN', 'OWNER_IMMUTABLE'] as const },
+    schema: {
+      summary: 'Change the role of a member',
+      tags: ['Teams'],
+      body: RoleBody,
+      response: { 200: OneMember, ...errorAnswers(400, 401, 403, 404) },
+    },
+    preValidation: async (request: FastifyRequest<{ Params: MemberParams }>) => {
+      const { id, memberId } = request.params
+      const team = await teamFor(db, id, sessionOf(request).user.id, ALL_ROLES)
+      const member = await memberOf(db, id, memberId)
+      if (team.role !== 'owner') throw new GatewayError('FORBIDDEN')
+      if (member.role === 'owner') throw new GatewayError('OWNER_IMMUTABLE')
+    },
+  }
+  app.put<{ Params: MemberParams; Body: Static<typeof RoleBody> }>(
+    '/v1/teams/:id/members/:memberId',
+    change,
+    async (request) => {
+      const { id, memberId } = request.params
+      if (!(await query(() => updateMemberRole(db, id, memberId, request.body.role)))) {
+        throw new GatewayError('MEMBER_NOT_FOUND')
+      }
+      return { member: toMemberAnswer(await memberOf(db, id, memberId)) }
+    },
+  )
+
+  const remove = {
+    config: { errors: ['TEAM_NOT_FOUND', 'MEMBER_NOT_FOUND', 'FORBIDDEN', 'OWNER_IMMUTABLE'] as const },
+    schema: {
+      summary: 'Remove a member, or leave',
+      tags: ['Teams'],
+      response: { 204: Type.Null(), ...errorAnswers(401, 403, 404) },
+    },
+  }
+  app.delete<{ Params: MemberParams }>('/v1/teams/:id/members/:memberId', remove, async (request, reply) => {
+    const { id, memberId } = request.params
+    const { user } = sessionOf(request)
+    const team = await teamFor(db, id, user.id, ALL_ROLES)
+    const member = await memberOf(db, id, memberId)
+    if (team.role === 'member' && member.id !== user.id) throw new GatewayError('FORBIDDEN')
+    if (member.role === 'owner') throw new GatewayError('OWNER_IMMUTABLE')
+    if (!(await query(() => deleteMember(db, id, memberId)))) throw new GatewayError('MEMBER_NOT_FOUND')
+    return reply.status(204).send()
+  })
+}
+
+/** @throws GatewayError USER_NOT_FOUND; RATE_LIMIT_EXCEEDED for one who asks for many that there are not */
+async function findUserToAdd(context: Context, callerId: string, email: string): Promise<string> {
+  const giveBack = await takeThrottle(context, {
+    name: 'member-add',
+    subject: callerId,
+    perMinute: UNKNOWN_EMAILS_PER_MINUTE,
+    code: 'RATE_LIMIT_EXCEEDED',
+  })
+  const user = await query(() => findUserByEmail(context.db, email))
+  if (!user) throw new GatewayError('USER_NOT_FOUND', { tokens: { param: 'email' } })
+  giveBack()
+  return user.id
+}
+
+/** @throws GatewayError MEMBER_NOT_FOUND */
+async function memberOf(db: Db, teamId: string, memberId: string): Promise<Member> {
+  const member = isUuid(memberId) ? await query(() => findMember(db, teamId, memberId)) : undefined
+  if (!member) throw new GatewayError('MEMBER_NOT_FOUND')
+  return member
+}

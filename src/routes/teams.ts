@@ -1,0 +1,115 @@
+import { randomUUID } from 'node:crypto'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import Type, { type Static } from 'typebox'
+import { KeyAnswer, toKeyAnswer } from '../accounts/key-answer.ts'
+import { MemberAnswer, toMemberAnswer } from '../accounts/member-answer.ts'
+import { ALL_ROLES, MANAGERS, teamFor } from '../accounts/team-access.ts'
+import type { Context } from '../context.ts'
+import { listTeamKeys } from '../db/api-keys.ts'
+import { query } from '../db/database.ts'
+import type { Team } from '../db/schema.ts'
+import { insertTeam, listMembers, listTeams, renameTeam } from '../db/teams.ts'
+import { errorAnswers } from '../http/error-schemas.ts'
+import { guardWithSession, sessionOf } from '../http/session-guard.ts'
+
+const TeamAnswer = Type.Object(
+  {
+    id: Type.String({ format: 'uuid' }),
+    name: Type.String(),
+    ownerId: Type.String({ format: 'uuid' }),
+    createdAt: Type.String({ format: 'date-time' }),
+    updatedAt: Type.String({ format: 'date-time' }),
+  },
+  { title: 'Team' },
+)
+
+const NameBody = Type.Object({ name: Type.String({ minLength: 1, maxLength: 100, pattern: '\\S' }) })
+
+interface TeamParams {
+  id: string
+}
+
+/** Teams: list, create, view, rename. Rights are checked before a body is: a stranger learns nothing of either. */
+export async function teamRoutes(app: FastifyInstance, context: Context): Promise<void> {
+  const { db } = context
+  guardWithSession(app, context)
+
+  const list = {
+    schema: {
+      summary: 'List the teams you are in',
+      tags: ['Teams'],
+      response: { 200: Type.Object({ teams: Type.Array(TeamAnswer) }), ...errorAnswers(401) },
+    },
+  }
+  app.get('/v1/teams', list, async (request) => {
+    const teams = await query(() => listTeams(db, sessionOf(request).user.id))
+    return { teams: teams.map(toTeamAnswer) }
+  })
+
+  const create = {
+    schema: {
+      summary: 'Create a team, which you own',
+      tags: ['Teams'],
+      body: NameBody,
+      response: { 201: Type.Object({ team: TeamAnswer }), ...errorAnswers(400, 401) },
+    },
+  }
+  app.post<{ Body: Static<typeof NameBody> }>('/v1/teams', create, async (request, reply) => {
+    const ownerId = sessionOf(request).user.id
+    const team = await query(() => insertTeam(db, { id: randomUUID(), name: request.body.name, ownerId }))
+    return reply.status(201).send({ team: toTeamAnswer(team) })
+  })
+
+  const view = {
+    config: { errors: ['TEAM_NOT_FOUND'] as const },
+    schema: {
+      summary: 'View a team you are in: its members and its own keys',
+      tags: ['Teams'],
+      response: {
+        200: Type.Object({
+          team: TeamAnswer,
+          members: Type.Array(MemberAnswer),
+          keys: Type.Array(KeyAnswer),
+          yourRole: Type.Enum(['owner', 'admin', 'member']),
+        }),
+        ...errorAnswers(401, 404),
+      },
+    },
+  }
+  app.get<{ Params: TeamParams }>('/v1/teams/:id', view, async (request) => {
+    const team = await teamFor(db, request.params.id, sessionOf(request).user.id, ALL_ROLES)
+    const [members, keys] = await query(() => Promise.all([listMembers(db, team.id), listTeamKeys(db, team.id)]))
+    return {
+      team: toTeamAnswer(team),
+      members: members.map(toMemberAnswer),
+      keys: keys.map(toKeyAnswer),
+      yourRole: team.role,
+    }
+  })
+
+  const rename = {
+    config: { errors: ['TEAM_NOT_FOUND', 'FORBIDDEN'] as const },
+    schema: {
+      summary: 'Rename a team',
+      tags: ['Teams'],
+      body: NameBody,
+      response: { 200: Type.Object({ team: TeamAnswer }), ...errorAnswers(400, 401, 403, 404) },
+    },
+    preValidation: async (request: FastifyRequest<{ Params: TeamParams }>) => {
+      await teamFor(db, request.params.id, sessionOf(request).user.id, MANAGERS)
+    },
+  }
+  app.put<{ Params: TeamParams; Body: Static<typeof NameBody> }>('/v1/teams/:id', rename, async (request) => {
+    return { team: toTeamAnswer(await query(() => renameTeam(db, request.params.id, request.body.name))) }
+  })
+}
+
+function toTeamAnswer(team: Team): Static<typeof TeamAnswer> {
+  return {
+    id: team.id,
+    name: team.name,
+    ownerId: team.owner_id,
+    createdAt: team.created_at.toISOString(),
+    updatedAt: team.updated_at.toISOString(),
+  }
+}

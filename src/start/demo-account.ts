@@ -1,0 +1,57 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { createApiKey, hashApiKey } from '../accounts/api-key.ts'
+import { hashPassword } from '../accounts/password.ts'
+import { findKeyOwner, insertApiKey } from '../db/api-keys.ts'
+import type { Db } from '../db/database.ts'
+import type { Environment } from '../db/schema.ts'
+import { findUserByEmail, insertUser } from '../db/users.ts'
+import { readPrivateJson, writePrivateJson } from './secrets.ts'
+
+/** An account to try the service with, and a key of each environment. */
+export interface DemoAccount {
+  email: string
+  password: string
+  live: string
+  test: string
+}
+
+const EMAIL = 'demo@localhost.localdomain'
+const FILE = 'demo.json'
+
+/** The demo account of this data folder: made once, and again where database and folder no longer belong together. */
+export async function loadDemoAccount(db: Db, dataDir: string, pepper: Buffer): Promise<DemoAccount> {
+  const kept = await readPrivateJson<DemoAccount>(dataDir, FILE)
+  if (kept && (await isKnown(db, pepper, kept.live)) && (await isKnown(db, pepper, kept.test))) return kept
+  const password = kept?.password ?? randomBytes(15).toString('base64url')
+  let userId = (await findUserByEmail(db, EMAIL))?.id
+  if (!userId) {
+    userId = randomUUID()
+    await insertUser(db, { id: userId, email: EMAIL, passwordHash: await hashPassword(password) })
+  }
+  const account = {
+    email: EMAIL,
+    password,
+    live: await createKey(db, userId, 'live', pepper),
+    test: await createKey(db, userId, 'test', pepper),
+  }
+  await writePrivateJson(dataDir, FILE, account)
+  return account
+}
+
+async function isKnown(db: Db, pepper: Buffer, key: string): Promise<boolean> {
+  return (await findKeyOwner(db, hashApiKey(pepper, key))) !== undefined
+}
+
+async function createKey(db: Db, userId: string, environment: Environment, pepper: Buffer): Promise<string> {
+  const key = createApiKey(environment)
+  const row = {
+    id: randomUUID(),
+    user_id: userId,
+    environment,
+    key_hash: hashApiKey(pepper, key),
+    last_four: key.slice(-4),
+    label: `Demo ${environment} key`,
+  }
+  await insertApiKey(db, row, Number.POSITIVE_INFINITY)
+  return key
+}

@@ -1,0 +1,34 @@
+import { randomBytes } from 'node:crypto'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+
+/** Secrets that a process needs and that `npm start` makes once where none are given, by the variable's name. */
+const NAMES = ['JWT_SECRET', 'KEY_PEPPER', 'ENCRYPTION_KEY', 'OPERATOR_TOKEN'] as const
+
+export type Secrets = Record<(typeof NAMES)[number], string>
+
+/** The secrets kept in the data folder; those that are missing are made. Only the owner can read the file. */
+export async function loadSecrets(dataDir: string): Promise<Secrets> {
+  const kept = await readPrivateJson<Partial<Secrets>>(dataDir, 'secrets.json')
+  const secrets = Object.fromEntries(
+    NAMES.map((name) => [name, kept?.[name] ?? randomBytes(32).toString('base64url')]),
+  ) as Secrets
+  if (NAMES.some((name) => kept?.[name] === undefined)) await writePrivateJson(dataDir, 'secrets.json', secrets)
+  return secrets
+}
+
+/** Reads a JSON file of the data folder; undefined when it is not there. */
+export async function readPrivateJson<T>(dataDir: string, name: string): Promise<T | undefined> {
+  try {
+    return JSON.parse(await readFile(join(dataDir, name), 'utf8'))
+  } catch (error) {
+    if (error instanceof Error && Reflect.get(error, 'code') === 'ENOENT') return undefined
+    throw new Error(`${join(dataDir, name)} cannot be read`, { cause: error })
+  }
+}
+
+/** Writes a JSON file of the data folder that only its owner can read. */
+export async function writePrivateJson(dataDir: string, name: string, value: object): Promise<void> {
+  await mkdir(dataDir, { recursive: true })
+  await writeFile(join(dataDir, name), `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 })
+}

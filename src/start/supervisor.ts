@@ -1,0 +1,94 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { childEnvironment } from '../config.ts'
+
+/** A kind of process to keep running. */
+export interface ProcessPlan {
+  /** `web-1`: stands before its log lines. */
+  label: string
+  /** File to run, relative to the project. */
+  entry: string
+  environment: Record<string, string>
+}
+
+const RESTART_MS_FIRST = 500
+const RESTART_MS_MAX = 15_000
+
+/** How long a process may take to be ready, and to end when told. Milliseconds. */
+const READY_MS_MAX = 30_000
+const END_MS_MAX = 28_000
+
+/** A process that was ready this long is not in a restart loop, milliseconds. */
+const STEADY_MS = 60_000
+
+/** Keeps processes running: labels what they print, starts them again when they die, ends them together. */
+export class Supervisor {
+  readonly #print: (label: string, line: string) => void
+  readonly #children = new Map<string, ChildProcess>()
+  #isEnding = false
+
+  constructor(print: (label: string, line: string) => void) {
+    this.#print = print
+  }
+
+  /**
+   * Starts a process and waits until it says that it is ready.
+   *
+   * @throws Error when it ends before that
+   */
+  async start(plan: ProcessPlan): Promise<void> {
+    const child = this.#spawn(plan)
+    const ended = once(child, 'exit').then(([code, signal]) => {
+      throw new Error(`${plan.label} ended before it was ready (${signal ?? `exit code ${code}`})`)
+    })
+    await Promise.race([once(child, 'message', { signal: AbortSignal.timeout(READY_MS_MAX) }), ended])
+    ended.catch(() => undefined)
+    this.#keep(plan, child, RESTART_MS_FIRST)
+  }
+
+  /** Ends all processes: asked first, then made to. */
+  async end(): Promise<void> {
+    this.#isEnding = true
+    const children = [...this.#children.values()].filter(
+      (child) => child.exitCode === null && child.signalCode === null,
+    )
+    const ends = children.map((child) => once(child, 'exit'))
+    for (const child of children) child.kill('SIGTERM')
+    const timer = setTimeout(() => this.kill(), END_MS_MAX)
+    await Promise.all(ends)
+    clearTimeout(timer)
+  }
+
+  /** Ends all processes at once. */
+  kill(): void {
+    this.#isEnding = true
+    for (const child of this.#children.values()) child.kill('SIGKILL')
+  }
+
+  #spawn({ label, entry, environment }: ProcessPlan): ChildProcess {
+    const child = fork(new URL(`../../${entry}`, import.meta.url), {
+      env: childEnvironment(environment),
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      // A Ctrl-C in the terminal reaches this process alone, which then ends the others in order.
+      detached: true,
+    })
+    for (const stream of [child.stdout, child.stderr]) {
+      if (stream) createInterface({ input: stream }).on('line', (line) => this.#print(label, line))
+    }
+    this.#children.set(label, child)
+    return child
+  }
+
+  #keep(plan: ProcessPlan, child: ChildProcess, pauseMs: number): void {
+    const startedAt = Date.now()
+    child.once('exit', (code, signal) => {
+      if (this.#isEnding) return
+      const pause = Date.now() - startedAt > STEADY_MS ? RESTART_MS_FIRST : pauseMs
+      this.#print(plan.label, `ended (${signal ?? `exit code ${code}`}); starting again in ${pause} ms`)
+      setTimeout(() => {
+        if (!this.#isEnding) this.#keep(plan, this.#spawn(plan), Math.min(pause * 2, RESTART_MS_MAX))
+      }, pause)
+    })
+  }
+}

@@ -1,0 +1,82 @@
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import { monitorEventLoopDelay, performance } from 'node:perf_hooks'
+import type { Log } from '../log.ts'
+import { KEY_PREFIX } from '../queue/call-queue.ts'
+import type { RedisConnection } from '../redis/connection.ts'
+
+const BEAT_MS = 2_000
+
+/** A process that was not heard of for so long is gone, milliseconds. */
+const ALIVE_MS = 7_000
+
+const KEY = `${KEY_PREFIX}:{processes}`
+
+/** A process that is alive, with its load. */
+export interface ProcessBeat {
+  id: string
+  /** web, worker, probe, ops. */
+  kind: string
+  host: string
+  pid: number
+  /** Milliseconds since the epoch. */
+  startedAt: number
+  at: number
+  /** Share of time the event loop was busy, 0 to 1, and its 99th percentile of delay, milliseconds. */
+  busy: number
+  lagMs: number
+  memoryBytes: number
+  /** Calls waiting for replies, or jobs under way. */
+  inFlight: number
+}
+
+/** Says each two seconds that this process lives and how busy it is. @returns how to stop */
+export function startHeartbeat(
+  redis: RedisConnection,
+  kind: string,
+  inFlight: () => number,
+  log: Log,
+): () => Promise<void> {
+  const id = randomUUID()
+  const startedAt = Date.now()
+  const delay = monitorEventLoopDelay({ resolution: 10 })
+  delay.enable()
+  let last = performance.eventLoopUtilization()
+  const beat = (): void => {
+    const now = performance.eventLoopUtilization()
+    const beat: ProcessBeat = {
+      id,
+      kind,
+      host: hostname(),
+      pid: process.pid,
+      startedAt,
+      at: Date.now(),
+      busy: performance.eventLoopUtilization(now, last).utilization,
+      lagMs: Math.max(0, delay.percentile(99) / 1e6 - 10),
+      memoryBytes: process.memoryUsage.rss(),
+      inFlight: inFlight(),
+    }
+    last = now
+    delay.reset()
+    if (redis.status !== 'ready') return
+    redis.hset(KEY, id, JSON.stringify(beat)).catch((error) => log.debug({ err: error }, 'heartbeat not written'))
+  }
+  redis.once('ready', beat)
+  beat()
+  const timer = setInterval(beat, BEAT_MS)
+  return async () => {
+    clearInterval(timer)
+    delay.disable()
+    if (redis.status === 'ready') await redis.hdel(KEY, id).catch(() => undefined)
+  }
+}
+
+/** The processes that are alive; those that went without a word are forgotten. */
+export async function readProcesses(redis: RedisConnection): Promise<ProcessBeat[]> {
+  const beats = Object.values(await redis.hgetall(KEY)).map((text): ProcessBeat => JSON.parse(text))
+  const gone = beats.filter(({ at }) => Date.now() - at > ALIVE_MS)
+  if (gone.length > 0) await redis.hdel(KEY, ...gone.map(({ id }) => id))
+  return beats
+    .filter((beat) => !gone.includes(beat))
+    .sort((a, b) => a.kind.localeCompare(b.kind) || a.startedAt - b.startedAt)
+}

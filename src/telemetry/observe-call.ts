@@ -1,0 +1,112 @@
+import type { Log } from '../log.ts'
+import type { CallJob } from '../queue/call-job.ts'
+import type { ReplyHead } from '../queue/frame.ts'
+import type { Telemetry } from './telemetry.ts'
+import type { CallSpan } from './tracing.ts'
+
+/** What a refused call is known by when no API of the catalog was named. */
+const NO_API = '-'
+
+interface Sources {
+  telemetry: Telemetry
+  log: Log
+  catalog: ReadonlyMap<string, unknown>
+}
+
+/** Follows one call through an API node: one trace, one log line, one count, whatever comes of it. */
+export class ObservedCall {
+  readonly #sources: Sources
+  readonly #requestId: string
+  readonly #startedAt = performance.now()
+  readonly #span: CallSpan
+  #slug: string
+  #job: CallJob | undefined
+  #head: ReplyHead | undefined
+
+  /** `url` as it came; nothing of its query is kept. */
+  constructor(sources: Sources, requestId: string, url: string) {
+    const slug = /^\/v1\/call\/([a-z0-9-]+)(?:[/?]|$)/.exec(url)?.[1] ?? ''
+    this.#sources = sources
+    this.#requestId = requestId
+    this.#slug = sources.catalog.has(slug) ? slug : NO_API
+    // A root of its own: a caller's traceparent is not ours to believe.
+    this.#span = sources.telemetry.tracing.start('call', {
+      kind: 'server',
+      attributes: { 'http.route': '/v1/call/{apiSlug}/{endpoint}', 'agw.api': this.#slug, 'agw.request_id': requestId },
+    })
+  }
+
+  /** The call was admitted: its job carries the trace. */
+  admitted(job: CallJob): void {
+    this.#job = job
+    this.#slug = job.slug
+    if (this.#span.traceparent) job.traceparent = this.#span.traceparent
+    this.#span.set({ 'agw.call_id': job.id, 'agw.account_id': job.accountId, 'agw.endpoint': job.endpoint })
+  }
+
+  replied(head: ReplyHead): void {
+    this.#head = head
+  }
+
+  /** The call is answered. */
+  ended(status: number, code?: string, accountId?: string): void {
+    const { telemetry, log } = this.#sources
+    const ms = performance.now() - this.#startedAt
+    const job = this.#job
+    const { times, cacheStatus } = this.#head ?? {}
+    this.#span.set({ 'http.response.status_code': status })
+    this.#span.end(code)
+    this.#count(telemetry, status, code ?? 'OK', ms)
+    log.info(
+      {
+        requestId: this.#requestId,
+        callId: job?.id,
+        account: job?.accountId ?? accountId,
+        slug: this.#slug,
+        endpoint: job?.endpoint,
+        mode: job?.mode,
+        status,
+        code,
+        ms: round(ms),
+        ...(times && {
+          queueMs: round(times.queueMs),
+          permitMs: round(times.permitMs),
+          upstreamMs: round(times.upstreamMs),
+          attempts: times.attempts,
+        }),
+        cache: cacheStatus,
+      },
+      'call',
+    )
+  }
+
+  #count({ metrics, minutes }: Telemetry, status: number, code: string, ms: number): void {
+    const slug = this.#slug
+    const { times, cacheStatus } = this.#head ?? {}
+    metrics.calls.inc({ slug, status, code })
+    metrics.callSeconds.observe({ slug }, ms / 1_000)
+    // What test keys do says nothing of the service's load at its upstreams.
+    const isTest = this.#job?.mode === 'test'
+    if (!isTest) minutes.add({ slug, code, queueMs: times?.queueMs, upstreamMs: upstreamMsOf(times) })
+    if (!times) return
+    metrics.queueSeconds.observe({ slug }, times.queueMs / 1_000)
+    metrics.permitSeconds.observe({ slug }, times.permitMs / 1_000)
+    const upstreamMs = upstreamMsOf(times)
+    if (upstreamMs !== undefined) metrics.upstreamSeconds.observe({ slug }, upstreamMs / 1_000)
+    if (cacheStatus !== undefined) metrics.cache.inc({ slug, result: cacheResult(cacheStatus) })
+  }
+}
+
+/** Undefined for a call that no attempt was made for: a cached answer is not a fast upstream. */
+function upstreamMsOf(times: ReplyHead['times'] | undefined): number | undefined {
+  return times && times.attempts > 0 ? times.upstreamMs : undefined
+}
+
+function cacheResult(cacheStatus: string): 'hit' | 'stale' | 'miss' {
+  if (/; fwd=stale|detail=revalidating/.test(cacheStatus)) return 'stale'
+  return /^agw; hit/.test(cacheStatus) ? 'hit' : 'miss'
+}
+
+function round(ms: number): number {
+  return Math.round(ms * 10) / 10
+}

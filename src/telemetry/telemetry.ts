@@ -1,0 +1,41 @@
+import type { Config } from '../config.ts'
+import type { Log } from '../log.ts'
+import type { RedisConnection } from '../redis/connection.ts'
+import { startHeartbeat } from './heartbeat.ts'
+import { createMetrics, type Metrics } from './metrics.ts'
+import { serveMetrics } from './metrics-server.ts'
+import { MinuteStats } from './minute-stats.ts'
+import { openTracing, type Tracing } from './tracing.ts'
+
+/** What one process tells of itself: metrics, traces, counts per minute, heartbeat. */
+export interface Telemetry {
+  metrics: Metrics
+  tracing: Tracing
+  minutes: MinuteStats
+  close: () => Promise<void>
+}
+
+/** Opens the telemetry of a process; `kind` is web, worker, probe or ops, `inFlight` its load now. */
+export async function openTelemetry(
+  config: Config,
+  kind: string,
+  { redis, log, inFlight }: { redis: RedisConnection; log: Log; inFlight: () => number },
+): Promise<Telemetry> {
+  const metrics = createMetrics(kind, inFlight)
+  const tracing = await openTracing(config.otlpEndpoint, kind)
+  const minutes = new MinuteStats(redis, log)
+  minutes.open()
+  const stopHeartbeat = startHeartbeat(redis, kind, inFlight, log)
+  const stopServing = await serveMetrics(config.http, metrics.registry, log)
+  return {
+    metrics,
+    tracing,
+    minutes,
+    close: async () => {
+      stopServing()
+      await stopHeartbeat()
+      await minutes.close()
+      await tracing.close()
+    },
+  }
+}

@@ -1,0 +1,51 @@
+import { ConfigError, type Environment } from './environment-reader.ts'
+
+/** What the environment says of one upstream. */
+export interface UpstreamSettings {
+  url?: string
+  key?: string
+  caps?: { concurrency?: number; rates?: { max: number; seconds: number }[] }
+}
+
+/**
+ * The settings of all upstreams, by slug: `UPSTREAM_CODE_HOST_USER_URL` → slug `code-host-user`, setting `url`: a new upstream needs no line
+ * here.
+ *
+ * @throws ConfigError naming the variable that cannot be used
+ */
+export function readUpstreams(environment: Environment): Map<string, UpstreamSettings> {
+  const bySlug = new Map<string, UpstreamSettings>()
+  for (const [name, value] of Object.entries(environment)) {
+    const match = /^UPSTREAM_([A-Z0-9_]+)_(URL|KEY|CAPS)$/.exec(name)
+    if (!match?.[1] || !value) continue
+    const slug = match[1].toLowerCase().replaceAll('_', '-')
+    const settings = bySlug.get(slug) ?? {}
+    if (match[2] === 'URL') settings.url = upstreamUrl(name, value)
+    else if (match[2] === 'KEY') settings.key = value
+    else settings.caps = parseCaps(name, value)
+    bySlug.set(slug, settings)
+  }
+  return bySlug
+}
+
+function upstreamUrl(name: string, value: string): string {
+  if (!URL.canParse(value) || !/^https?:$/.test(new URL(value).protocol)) {
+    throw new ConfigError(`${name} must be an http: or https: address`)
+  }
+  const { username, password, search, hash } = new URL(value)
+  if (username || password || search || hash) throw new ConfigError(`${name} must have no user, query or fragment`)
+  return value.replace(/\/+$/, '')
+}
+
+/** `concurrency=4,60/3600,10/60`: requests under way, and calls/seconds. */
+export function parseCaps(name: string, value: string): NonNullable<UpstreamSettings['caps']> {
+  const caps: NonNullable<UpstreamSettings['caps']> = {}
+  for (const part of value.split(',').map((text) => text.trim())) {
+    const concurrency = /^concurrency=([1-9]\d{0,4})$/.exec(part)
+    const rate = /^([1-9]\d{0,6})\/([1-9]\d{0,6}|0?\.\d{1,3}|[1-9]\d{0,6}\.\d{1,3})$/.exec(part)
+    if (concurrency) caps.concurrency = Number(concurrency[1])
+    else if (rate) caps.rates = [...(caps.rates ?? []), { max: Number(rate[1]), seconds: Number(rate[2]) }]
+    else throw new ConfigError(`${name} must look like concurrency=4,60/3600,10/60 (calls/seconds)`)
+  }
+  return caps
+}

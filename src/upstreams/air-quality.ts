@@ -1,0 +1,143 @@
+import Type from 'typebox'
+import {
+  type Answer,
+  endpoint,
+  invalid,
+  isObject,
+  latitude,
+  longitude,
+  members,
+  nullable,
+  number,
+  overLimit,
+  path,
+  text,
+  type Upstream,
+  type Verdict,
+} from './upstream.ts'
+
+const airQuality: Upstream = {
+  displayName: 'Air quality',
+  category: 'weather',
+  description: 'Current pollutant concentrations and air quality indices for coordinates, from the CAMS models.',
+  tags: ['air quality', 'pollution', 'aqi', 'ozone', 'particulates', 'coordinates'],
+  tierRequired: 'developer',
+  terms: {
+    summary:
+      'Free for non-commercial use; commercial use needs an Open-Meteo subscription. Data under CC BY 4.0, from the Copernicus Atmosphere Monitoring Service.',
+    url: 'https://open-meteo.com/en/terms',
+    attribution: 'Weather data by Open-Meteo.com',
+  },
+  baseUrl: 'https://air-quality-api.open-meteo.com',
+  credential: {
+    accessMode: 'platform_managed',
+    required: false,
+    in: 'query',
+    name: 'apikey',
+    baseUrl: 'https://customer-air-quality-api.open-meteo.com',
+  },
+  // The free host runs one request per address at a time and queues a few.
+  caps: {
+    concurrency: 2,
+    rates: [
+      { max: 600, seconds: 60 },
+      { max: 5_000, seconds: 3_600 },
+      { max: 10_000, seconds: 86_400 },
+    ],
+  },
+  probe: {
+    request: { path: path`/v1/air-quality`, query: { latitude: 52.52, longitude: 13.41, current: 'us_aqi' } },
+    everySeconds: 300,
+  },
+  // The first two change the form of the answer. The others make one call weigh as several, which the caps do not see.
+  reservedParameters: ['timeformat', 'format', 'hourly', 'past_days', 'forecast_days', 'start_date', 'end_date'],
+  judge: waitFromReason,
+  endpoints: {
+    '/current': endpoint({
+      description: 'Current air quality at a point.',
+      parameters: Type.Object({ latitude, longitude }),
+      data: Type.Object({
+        time: nullable(Type.String({ description: 'Of the model step, in `timezone`, without offset or seconds' })),
+        pm10: nullable(Type.Number({ description: 'μg/m³, as all concentrations' })),
+        pm2_5: nullable(Type.Number()),
+        ozone: nullable(Type.Number()),
+        us_aqi: nullable(Type.Number({ description: 'United States index, 0 to 500' })),
+        european_aqi: nullable(Type.Number({ description: 'European index: 0-20 good, above 100 extremely poor' })),
+        carbon_monoxide: nullable(Type.Number()),
+        nitrogen_dioxide: nullable(Type.Number()),
+        sulphur_dioxide: nullable(Type.Number()),
+        latitude: nullable(Type.Number({ description: 'Of the grid cell of the model' })),
+        longitude: nullable(Type.Number()),
+        timezone: nullable(Type.String()),
+      }),
+      cache: {
+        // Model steps are hourly.
+        seconds: 900,
+        staleWhileRevalidateSeconds: 900,
+        staleIfErrorSeconds: 10_800,
+        // The grid is 0.1 to 0.4 degrees: two decimals are finer than a cell.
+        key: ({ latitude, longitude }) => ({ latitude: latitude.toFixed(2), longitude: longitude.toFixed(2) }),
+      },
+      request: ({ latitude, longitude }) => ({
+        path: path`/v1/air-quality`,
+        query: {
+          latitude,
+          longitude,
+          current: 'pm10,pm2_5,ozone,us_aqi,european_aqi,carbon_monoxide,nitrogen_dioxide,sulphur_dioxide',
+        },
+      }),
+      map: ({ body }) => {
+        const answer = members(body)
+        if (!isObject(answer.current)) return invalid()
+        const current = answer.current
+        return {
+          time: text(current.time),
+          pm10: number(current.pm10),
+          pm2_5: number(current.pm2_5),
+          ozone: number(current.ozone),
+          us_aqi: number(current.us_aqi),
+          european_aqi: number(current.european_aqi),
+          carbon_monoxide: number(current.carbon_monoxide),
+          nitrogen_dioxide: number(current.nitrogen_dioxide),
+          sulphur_dioxide: number(current.sulphur_dioxide),
+          latitude: number(answer.latitude),
+          longitude: number(answer.longitude),
+          timezone: text(answer.timezone),
+        }
+      },
+      example: {
+        parameters: { latitude: 52.52, longitude: 13.41 },
+        // biome-ignore format: as recorded
+        response: {
+          latitude: 52.549995, longitude: 13.450001, generationtime_ms: 0.16689300537109375, utc_offset_seconds: 3600,
+          timezone: 'Europe/Berlin', timezone_abbreviation: 'CET', elevation: 38.0,
+          current_units: {
+            time: 'iso8601', interval: 'seconds', european_aqi: 'EAQI', us_aqi: 'USAQI', pm10: 'μg/m³', pm2_5: 'μg/m³',
+            carbon_monoxide: 'μg/m³', nitrogen_dioxide: 'μg/m³', sulphur_dioxide: 'μg/m³', ozone: 'μg/m³',
+          },
+          current: {
+            time: '2024-02-21T16:00', interval: 3600, european_aqi: 22, us_aqi: 41, pm10: 9.7, pm2_5: 8.8,
+            carbon_monoxide: 220.0, nitrogen_dioxide: 17.7, sulphur_dioxide: 1.3, ozone: 54.0,
+          },
+        },
+        // biome-ignore format: as recorded
+        data: {
+          time: '2024-02-21T16:00', pm10: 9.7, pm2_5: 8.8, ozone: 54.0, us_aqi: 41, european_aqi: 22,
+          carbon_monoxide: 220.0, nitrogen_dioxide: 17.7, sulphur_dioxide: 1.3,
+          latitude: 52.549995, longitude: 13.450001, timezone: 'Europe/Berlin',
+        },
+      },
+    }),
+  },
+}
+
+export default airQuality
+
+/** Reads from the reason how long a limit lasts: no header says it. Its windows follow the clock, so these are the longest. */
+function waitFromReason({ status, body }: Answer): Verdict | undefined {
+  if (status !== 429) return undefined
+  const reason = text(members(body).reason) ?? ''
+  if (reason.startsWith('Minutely')) return overLimit(60_000)
+  if (reason.startsWith('Hourly') || reason.startsWith('Daily')) return overLimit(3_600_000)
+  return undefined
+}

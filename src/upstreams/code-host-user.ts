@@ -1,0 +1,155 @@
+import Type from 'typebox'
+import {
+  endpoint,
+  filledText,
+  flag,
+  integer,
+  invalid,
+  members,
+  nullable,
+  overLimit,
+  path,
+  text,
+  type Upstream,
+} from './upstream.ts'
+
+const codeHostUser: Upstream = {
+  displayName: 'Code host user',
+  category: 'developer',
+  description: 'Public profile of a GitHub user or organization: name, bio, followers, public repositories.',
+  tags: ['github', 'code', 'developer', 'profile', 'user'],
+  tierRequired: 'developer',
+  terms: {
+    summary:
+      'GitHub Terms of Service, section H: no excessive or abusive use, no resale of personal information. Profiles are personal data.',
+    url: 'https://docs.github.com/en/site-policy/github-terms/github-terms-of-service#h-api-terms',
+  },
+  baseUrl: 'https://api.github.com',
+  headers: { accept: 'application/vnd.github+json', 'x-github-api-version': '2022-11-28' },
+  credential: {
+    accessMode: 'byok_available',
+    required: false,
+    in: 'header',
+    name: 'authorization',
+    format: (key) => `Bearer ${key}`,
+    // 5,000 an hour for each account; 900 a minute is GitHub's secondary limit.
+    caps: {
+      concurrency: 8,
+      rates: [
+        { max: 900, seconds: 60 },
+        { max: 5_000, seconds: 3_600 },
+      ],
+    },
+  },
+  caps: { concurrency: 4, rates: [{ max: 60, seconds: 3_600 }] },
+  rateHeaders: {
+    remaining: 'x-ratelimit-remaining',
+    reset: 'x-ratelimit-reset',
+    resetIs: 'epoch-seconds',
+    appliesWhen: { header: 'x-ratelimit-resource', value: 'core' },
+  },
+  // Free at GitHub, but every request pays from our cap of 60 an hour.
+  probe: { request: { path: path`/rate_limit` }, everySeconds: 1_800 },
+  reservedParameters: ['access_token', 'client_id', 'client_secret', 'callback'],
+  // A secondary limit is a 403 or 429 that need not say when to come back; GitHub then asks for a minute.
+  judge: ({ status, headers, body }) => {
+    if (status !== 403 && status !== 429) return undefined
+    if (headers['retry-after'] !== undefined || headers['x-ratelimit-remaining']?.trim() === '0') return undefined
+    const message = text(members(body).message) ?? ''
+    const isLimit = headers['gh-limited-by'] !== undefined || /rate limit|abuse detection/i.test(message)
+    return isLimit ? overLimit(60_000) : undefined
+  },
+  endpoints: {
+    '/profile': endpoint({
+      description: 'Public profile of a user, organization or bot.',
+      parameters: Type.Object({
+        username: Type.String({
+          minLength: 1,
+          // 39 at most, and five for "[bot]".
+          maxLength: 44,
+          pattern: '^[A-Za-z0-9_-]+(\\[bot\\])?$',
+          description: 'Account name in any letter case; bots end in [bot]',
+        }),
+      }),
+      data: Type.Object({
+        login: Type.String({ description: 'Account name in its own letter case' }),
+        name: nullable(Type.String()),
+        bio: nullable(Type.String()),
+        followers: nullable(Type.Integer()),
+        following: nullable(Type.Integer()),
+        id: nullable(Type.Integer()),
+        type: nullable(Type.String({ description: 'User, Organization or Bot' })),
+        avatar_url: nullable(Type.String()),
+        html_url: nullable(Type.String()),
+        company: nullable(Type.String()),
+        blog: nullable(Type.String()),
+        location: nullable(Type.String()),
+        email: nullable(Type.String({ description: 'Only told to calls with a key' })),
+        twitter_username: nullable(Type.String()),
+        hireable: nullable(Type.Boolean()),
+        public_repos: nullable(Type.Integer()),
+        public_gists: nullable(Type.Integer()),
+        created_at: nullable(Type.String({ description: 'UTC' })),
+        updated_at: nullable(Type.String({ description: 'UTC' })),
+      }),
+      // Long for 60 calls an hour, short for personal data. A 404 costs a call too.
+      cache: {
+        seconds: 900,
+        staleIfErrorSeconds: 3_600,
+        notFoundSeconds: 300,
+        key: ({ username }) => ({ username: username.toLowerCase() }),
+      },
+      request: ({ username }) => ({ path: path`/users/${username}` }),
+      map: ({ body }) => {
+        const user = members(body)
+        const login = text(user.login)
+        if (login === null) return invalid()
+        return {
+          login,
+          name: text(user.name),
+          bio: text(user.bio),
+          followers: integer(user.followers),
+          following: integer(user.following),
+          id: integer(user.id),
+          type: text(user.type),
+          avatar_url: text(user.avatar_url),
+          html_url: text(user.html_url),
+          company: filledText(user.company)?.trim() ?? null,
+          blog: filledText(user.blog),
+          location: text(user.location),
+          email: text(user.email),
+          twitter_username: text(user.twitter_username),
+          hireable: flag(user.hireable),
+          public_repos: integer(user.public_repos),
+          public_gists: integer(user.public_gists),
+          created_at: text(user.created_at),
+          updated_at: text(user.updated_at),
+        }
+      },
+      example: {
+        parameters: { username: 'jacquev6' },
+        // biome-ignore format: as recorded
+        response: {
+          login: 'jacquev6', id: 327146, node_id: 'MDQ6VXNlcjMyNzE0Ng==', avatar_url: 'https://avatars.githubusercontent.com/u/327146?v=4', gravatar_id: '',
+          url: 'https://api.github.com/users/jacquev6', html_url: 'https://github.com/jacquev6', followers_url: 'https://api.github.com/users/jacquev6/followers',
+          following_url: 'https://api.github.com/users/jacquev6/following{/other_user}', gists_url: 'https://api.github.com/users/jacquev6/gists{/gist_id}',
+          starred_url: 'https://api.github.com/users/jacquev6/starred{/owner}{/repo}', subscriptions_url: 'https://api.github.com/users/jacquev6/subscriptions',
+          organizations_url: 'https://api.github.com/users/jacquev6/orgs', repos_url: 'https://api.github.com/users/jacquev6/repos',
+          events_url: 'https://api.github.com/users/jacquev6/events{/privacy}', received_events_url: 'https://api.github.com/users/jacquev6/received_events',
+          type: 'User', user_view_type: 'public', site_admin: false, name: 'Vincent Jacques', company: null, blog: 'http://vincent-jacques.net', location: 'France',
+          email: null, hireable: true, bio: null, twitter_username: null, public_repos: 38, public_gists: 18, followers: 98, following: 62,
+          created_at: '2010-07-09T06:10:06Z', updated_at: '2024-10-20T07:14:52Z',
+        },
+        // biome-ignore format: as recorded
+        data: {
+          login: 'jacquev6', name: 'Vincent Jacques', bio: null, followers: 98, following: 62, id: 327146, type: 'User',
+          avatar_url: 'https://avatars.githubusercontent.com/u/327146?v=4', html_url: 'https://github.com/jacquev6', company: null, blog: 'http://vincent-jacques.net',
+          location: 'France', email: null, twitter_username: null, hireable: true, public_repos: 38, public_gists: 18, created_at: '2010-07-09T06:10:06Z',
+          updated_at: '2024-10-20T07:14:52Z',
+        },
+      },
+    }),
+  },
+}
+
+export default codeHostUser

@@ -1,0 +1,322 @@
+import Type from 'typebox'
+import {
+  endpoint,
+  failed,
+  filledText,
+  integer,
+  invalid,
+  isObject,
+  items,
+  members,
+  notFound,
+  nullable,
+  number,
+  path,
+  singleSpaced,
+  text,
+  texts,
+  type Upstream,
+  type UpstreamRequest,
+} from './upstream.ts'
+
+/** What people call countries whose long ISO name does not contain it: "South Korea" is "Korea (Republic of)". */
+const codeByCommonName = new Map([
+  ['bolivarian republic of venezuela', 'VE'],
+  ['burma', 'MM'],
+  ['cape verde', 'CV'],
+  ['czechia', 'CZ'],
+  ["democratic people's republic of korea", 'KP'],
+  ['democratic republic of the congo', 'CD'],
+  ['dr congo', 'CD'],
+  ['drc', 'CD'],
+  ['east timor', 'TL'],
+  ['eswatini', 'SZ'],
+  ['holland', 'NL'],
+  ['islamic republic of iran', 'IR'],
+  ['ivory coast', 'CI'],
+  ['laos', 'LA'],
+  ['macau', 'MO'],
+  ['north korea', 'KP'],
+  ['north macedonia', 'MK'],
+  ['republic of korea', 'KR'],
+  ['south korea', 'KR'],
+  ['swaziland', 'SZ'],
+  ['turkiye', 'TR'],
+  ['türkiye', 'TR'],
+  ['u.k.', 'GB'],
+  ['u.s.', 'US'],
+  ['u.s.a.', 'US'],
+  ['uae', 'AE'],
+  ['uk', 'GB'],
+  ['us', 'US'],
+  ['usa', 'US'],
+  ['vatican', 'VA'],
+  ['vatican city', 'VA'],
+  ['vietnam', 'VN'],
+])
+
+const countryName = Type.String({
+  minLength: 1,
+  maxLength: 100,
+  description: 'Country name in any letter case, or a part of it',
+})
+
+const country = Type.Object({
+  name: nullable(Type.String({ description: 'Long ISO 3166 name' })),
+  alpha2: nullable(Type.String()),
+  alpha3: nullable(Type.String()),
+  numeric_code: nullable(Type.String({ description: 'Three digits' })),
+  capital: nullable(Type.String()),
+  region: nullable(Type.String()),
+  subregion: nullable(Type.String()),
+  population: nullable(Type.Integer({ description: 'Of 2020' })),
+  area_km2: nullable(Type.Number()),
+  latlng: Type.Array(Type.Number(), { description: 'Degrees north and east; may be empty' }),
+  languages: Type.Array(Type.String()),
+  currencies: Type.Array(
+    Type.Object({
+      code: nullable(Type.String()),
+      name: nullable(Type.String()),
+      symbol: nullable(Type.String()),
+    }),
+  ),
+  timezones: Type.Array(Type.String()),
+  borders: Type.Array(Type.String(), { description: 'Alpha-3 codes' }),
+  flag_url: nullable(Type.String()),
+})
+
+const cache = {
+  seconds: 86_400,
+  staleWhileRevalidateSeconds: 604_800,
+  staleIfErrorSeconds: 2_592_000,
+  notFoundSeconds: 86_400,
+}
+
+const countries: Upstream = {
+  displayName: 'Countries',
+  category: 'geography',
+  description: 'Countries by name or ISO code: capital, region, population, languages, currencies, flag.',
+  tags: ['countries', 'iso-3166', 'capital', 'population', 'geography'],
+  tierRequired: 'developer',
+  terms: {
+    summary: 'Free, no registration. Data derived from REST Countries under MPL-2.0.',
+    url: 'https://countries.dev/docs',
+    attribution: 'Country data by countries.dev, from REST Countries (MPL-2.0)',
+  },
+  baseUrl: 'https://countries.dev',
+  // The upstream names "about 60 a second" as the point of abuse; a third of it keeps clear of that.
+  caps: { concurrency: 8, rates: [{ max: 20, seconds: 1 }] },
+  probe: { request: { path: path`/alpha/FI`, query: { fields: 'name' } }, everySeconds: 120 },
+  reservedParameters: ['fields'],
+  // Retired versions of this data model answer every request with 200 and this.
+  judge: ({ status, body }) => (status === 200 && members(body).success === false ? failed() : undefined),
+  endpoints: {
+    '/name': endpoint({
+      description: 'Countries whose name contains a text.',
+      parameters: Type.Object({ name: countryName }),
+      data: Type.Object({ count: Type.Integer(), results: Type.Array(country) }),
+      cache: { ...cache, key: ({ name }) => ({ name: name.toLowerCase() }) },
+      complete: ({ name }) => ({ name: singleSpaced('name', name) }),
+      request: ({ name }) => nameRequest(name),
+      map: ({ body }) => {
+        const results = readRecords(body)?.map(readCountry)
+        return results ? { count: results.length, results } : invalid()
+      },
+      example: {
+        parameters: { name: 'united' },
+        // biome-ignore format: as recorded
+        response: [
+          {
+            alpha2Code: 'UM', alpha3Code: 'UMI', altSpellings: ['UM'], borders: [], callingCodes: ['246'], capital: '',
+            currencies: [{ code: 'GBP', name: 'British pound', symbol: '£' }], demonym: 'American', independent: false, flag: 'https://flagcdn.com/um.svg',
+            flags: { svg: 'https://flagcdn.com/um.svg', png: 'https://flagcdn.com/w320/um.png' }, gini: null,
+            languages: [{ iso639_1: 'en', iso639_2: 'eng', name: 'English', nativeName: 'English' }], latlng: [], name: 'United States Minor Outlying Islands',
+            nativeName: 'United States Minor Outlying Islands', numericCode: '581', population: 300, region: 'Americas', subregion: 'Northern America',
+            timezones: ['UTC-11:00', 'UTC-10:00'], topLevelDomain: ['.us'], cioc: '',
+          },
+          {
+            alpha2Code: 'TZ', alpha3Code: 'TZA', altSpellings: ['TZ', 'United Republic of Tanzania'], area: 945087, borders: ['BDI', 'COD'], callingCodes: ['255'],
+            capital: 'Dodoma', currencies: [{ code: 'TZS', name: 'Tanzanian shilling', symbol: 'Sh' }], demonym: 'Tanzanian', independent: true,
+            flag: 'https://flagcdn.com/tz.svg', flags: { svg: 'https://flagcdn.com/tz.svg', png: 'https://flagcdn.com/w320/tz.png' }, gini: 40.5,
+            languages: [
+              { iso639_1: 'sw', iso639_2: 'swa', name: 'Swahili', nativeName: 'Kiswahili' },
+              { iso639_1: 'en', iso639_2: 'eng', name: 'English', nativeName: 'English' },
+            ],
+            latlng: [-6, 35], name: 'Tanzania, United Republic of', nativeName: 'Tanzania', numericCode: '834', population: 59734213, region: 'Africa',
+            subregion: 'Eastern Africa', timezones: ['UTC+03:00'], topLevelDomain: ['.tz'], cioc: 'TAN',
+          },
+        ],
+        // biome-ignore format: as recorded
+        data: {
+          count: 2,
+          results: [
+            {
+              name: 'United States Minor Outlying Islands', alpha2: 'UM', alpha3: 'UMI', numeric_code: '581', capital: null, region: 'Americas',
+              subregion: 'Northern America', population: 300, area_km2: null, latlng: [], languages: ['English'],
+              currencies: [{ code: 'GBP', name: 'British pound', symbol: '£' }], timezones: ['UTC-11:00', 'UTC-10:00'], borders: [],
+              flag_url: 'https://flagcdn.com/um.svg',
+            },
+            {
+              name: 'Tanzania, United Republic of', alpha2: 'TZ', alpha3: 'TZA', numeric_code: '834', capital: 'Dodoma', region: 'Africa', subregion: 'Eastern Africa',
+              population: 59734213, area_km2: 945087, latlng: [-6, 35], languages: ['Swahili', 'English'],
+              currencies: [{ code: 'TZS', name: 'Tanzanian shilling', symbol: 'Sh' }], timezones: ['UTC+03:00'], borders: ['BDI', 'COD'],
+              flag_url: 'https://flagcdn.com/tz.svg',
+            },
+          ],
+        },
+      },
+    }),
+    '/info': endpoint({
+      description: 'Key facts of the one country that fits a name best.',
+      parameters: Type.Object({ name: countryName }),
+      data: Type.Object({
+        name: nullable(Type.String({ description: 'Long ISO 3166 name' })),
+        region: nullable(Type.String()),
+        capital: nullable(Type.String()),
+        population: nullable(Type.Integer({ description: 'Of 2020' })),
+      }),
+      cache: { ...cache, key: ({ name }) => ({ name: name.toLowerCase() }) },
+      complete: ({ name }) => ({ name: singleSpaced('name', name) }),
+      request: ({ name }) => nameRequest(name),
+      map: ({ body, parameters }) => {
+        const records = readRecords(body)
+        if (!records) return invalid()
+        const best = bestMatch(records, parameters.name)
+        if (!best) return notFound()
+        const { name, region, capital, population } = readCountry(best)
+        return { name, region, capital, population }
+      },
+      example: {
+        parameters: { name: 'India' },
+        // biome-ignore format: as recorded
+        response: [
+          {
+            alpha2Code: 'IO', alpha3Code: 'IOT', altSpellings: ['IO'], area: 60, borders: [], callingCodes: ['246'], capital: 'Diego Garcia',
+            currencies: [{ code: 'USD', name: 'United States dollar', symbol: '$' }], demonym: 'Indian', independent: true, flag: 'https://flagcdn.com/io.svg',
+            flags: { svg: 'https://flagcdn.com/io.svg', png: 'https://flagcdn.com/w320/io.png' }, gini: null,
+            languages: [{ iso639_1: 'en', iso639_2: 'eng', name: 'English', nativeName: 'English' }], latlng: [-6, 71.5], name: 'British Indian Ocean Territory',
+            nativeName: 'British Indian Ocean Territory', numericCode: '086', population: 3000, region: 'Africa', subregion: 'Eastern Africa', timezones: ['UTC+06:00'],
+            topLevelDomain: ['.io'], cioc: '',
+          },
+          {
+            alpha2Code: 'IN', alpha3Code: 'IND', altSpellings: ['IN', 'Bhārat'], area: 3287590, borders: ['AFG', 'BGD'], callingCodes: ['91'], capital: 'New Delhi',
+            currencies: [{ code: 'INR', name: 'Indian rupee', symbol: '₹' }], demonym: 'Indian', independent: true, flag: 'https://flagcdn.com/in.svg',
+            flags: { svg: 'https://flagcdn.com/in.svg', png: 'https://flagcdn.com/w320/in.png' }, gini: 35.7,
+            languages: [
+              { iso639_1: 'hi', iso639_2: 'hin', name: 'Hindi', nativeName: 'हिन्दी' }, { iso639_1: 'en', iso639_2: 'eng', name: 'English', nativeName: 'English' },
+            ],
+            latlng: [20, 77], name: 'India', nativeName: 'भारत', numericCode: '356', population: 1380004385, region: 'Asia', subregion: 'Southern Asia',
+            timezones: ['UTC+05:30'], topLevelDomain: ['.in'], cioc: 'IND',
+          },
+        ],
+        // biome-ignore format: as recorded
+        data: { name: 'India', region: 'Asia', capital: 'New Delhi', population: 1380004385 },
+      },
+    }),
+    '/code': endpoint({
+      description: 'The country with an ISO 3166-1 code.',
+      parameters: Type.Object({
+        code: Type.String({
+          minLength: 2,
+          maxLength: 3,
+          pattern: '^[A-Za-z]{2,3}$',
+          description: 'ISO 3166-1 alpha-2 or alpha-3 code, FI or FIN',
+        }),
+      }),
+      data: Type.Object({ count: Type.Integer(), results: Type.Array(country) }),
+      cache,
+      complete: ({ code }) => ({ code: code.toUpperCase() }),
+      request: ({ code }) => codeRequest(code),
+      map: ({ body }) => {
+        const results = readRecords(body)?.map(readCountry)
+        if (!results) return invalid()
+        return results.length > 0 ? { count: results.length, results } : notFound()
+      },
+      example: {
+        parameters: { code: 'FI' },
+        // biome-ignore format: as recorded
+        response: {
+          alpha2Code: 'FI', alpha3Code: 'FIN', altSpellings: ['FI', 'Suomi', 'Republic of Finland', 'Suomen tasavalta', 'Republiken Finland'], area: 338424,
+          borders: ['NOR', 'SWE', 'RUS'], callingCodes: ['358'], capital: 'Helsinki', currencies: [{ code: 'EUR', name: 'Euro', symbol: '€' }], demonym: 'Finnish',
+          independent: true, flag: 'https://flagcdn.com/fi.svg', flags: { svg: 'https://flagcdn.com/fi.svg', png: 'https://flagcdn.com/w320/fi.png' }, gini: 27.3,
+          languages: [
+            { iso639_1: 'fi', iso639_2: 'fin', name: 'Finnish', nativeName: 'suomi' }, { iso639_1: 'sv', iso639_2: 'swe', name: 'Swedish', nativeName: 'svenska' },
+          ],
+          latlng: [64, 26], name: 'Finland', nativeName: 'Suomi', numericCode: '246', population: 5530719, region: 'Europe', subregion: 'Northern Europe',
+          timezones: ['UTC+02:00'], topLevelDomain: ['.fi'], cioc: 'FIN',
+        },
+        // biome-ignore format: as recorded
+        data: {
+          count: 1,
+          results: [
+            {
+              name: 'Finland', alpha2: 'FI', alpha3: 'FIN', numeric_code: '246', capital: 'Helsinki', region: 'Europe', subregion: 'Northern Europe',
+              population: 5530719, area_km2: 338424, latlng: [64, 26], languages: ['Finnish', 'Swedish'], currencies: [{ code: 'EUR', name: 'Euro', symbol: '€' }],
+              timezones: ['UTC+02:00'], borders: ['NOR', 'SWE', 'RUS'], flag_url: 'https://flagcdn.com/fi.svg',
+            },
+          ],
+        },
+      },
+    }),
+  },
+}
+
+function nameRequest(name: string): UpstreamRequest {
+  const code = codeByCommonName.get(name.toLowerCase())
+  return code ? codeRequest(code) : { path: path`/name/${name}` }
+}
+
+function codeRequest(code: string): UpstreamRequest {
+  return { path: path`/alpha/${code}` }
+}
+
+/** The records of an answer, which is a list for a name and one object for a code; undefined when it is neither. */
+function readRecords(body: unknown): Record<string, unknown>[] | undefined {
+  if (Array.isArray(body)) return items(body).filter(isObject)
+  return isObject(body) && text(body.name) !== null ? [body] : undefined
+}
+
+function readCountry(record: Record<string, unknown>) {
+  return {
+    name: text(record.name),
+    alpha2: text(record.alpha2Code),
+    alpha3: text(record.alpha3Code),
+    numeric_code: text(record.numericCode),
+    capital: filledText(record.capital),
+    region: text(record.region),
+    subregion: text(record.subregion),
+    population: integer(record.population),
+    area_km2: number(record.area),
+    latlng: items(record.latlng)
+      .map(number)
+      .filter((degrees) => degrees !== null),
+    languages: texts(items(record.languages).map((language) => members(language).name)),
+    currencies: items(record.currencies)
+      .filter(isObject)
+      .map(({ code, name, symbol }) => ({ code: text(code), name: text(name), symbol: text(symbol) })),
+    timezones: texts(record.timezones),
+    borders: texts(record.borders),
+    flag_url: filledText(members(record.flags).svg),
+  }
+}
+
+/**
+ * The record a name most likely means, because "contains" finds British Indian Ocean Territory for India: the one of
+ * just that name, of that alternative spelling, the most populous whose name starts with it ("United States"), else
+ * the first.
+ */
+function bestMatch(records: Record<string, unknown>[], name: string): Record<string, unknown> | undefined {
+  const wanted = name.toLowerCase()
+  const isWanted = (value: unknown) => text(value)?.toLowerCase() === wanted
+  const starting = records
+    .filter((record) => text(record.name)?.toLowerCase().startsWith(wanted))
+    .sort((one, other) => (number(other.population) ?? 0) - (number(one.population) ?? 0))
+  return (
+    records.find((record) => isWanted(record.name)) ??
+    records.find((record) => items(record.altSpellings).some(isWanted)) ??
+    starting[0] ??
+    records[0]
+  )
+}
+
+export default countries

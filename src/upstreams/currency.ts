@@ -1,0 +1,138 @@
+import Type from 'typebox'
+import {
+  endpoint,
+  InvalidParameter,
+  invalid,
+  isObject,
+  members,
+  nullable,
+  number,
+  path,
+  text,
+  type Upstream,
+} from './upstream.ts'
+
+/** The bank publishes once a working day, about 16:00 CET; a day-old rate is better than none. */
+const cache = { seconds: 3_600, staleWhileRevalidateSeconds: 600, staleIfErrorSeconds: 86_400 }
+
+const currency: Upstream = {
+  displayName: 'Currency rates',
+  category: 'finance',
+  description: 'Daily euro reference rates of the European Central Bank, for all published currencies or for one pair.',
+  tags: ['currency', 'exchange-rate', 'forex', 'euro', 'ecb'],
+  tierRequired: 'developer',
+  terms: {
+    summary: 'Free, without a key or usage caps. Mid-market reference rates of the ECB, not dealing rates.',
+    url: 'https://frankfurter.dev',
+    attribution: 'ECB reference rates via Frankfurter',
+  },
+  baseUrl: 'https://api.frankfurter.dev',
+  // No quota is published; this stays far from what an abuse filter would notice.
+  caps: { concurrency: 4, rates: [{ max: 300, seconds: 60 }] },
+  probe: {
+    request: { path: path`/v1/latest`, query: { base: 'EUR', symbols: 'USD' } },
+    everySeconds: 60,
+  },
+  // It would multiply the rates.
+  reservedParameters: ['amount'],
+  endpoints: {
+    '/latest': endpoint({
+      description: 'Latest reference rates for all published currencies, against the euro.',
+      parameters: Type.Object({}),
+      data: Type.Object({
+        base: nullable(Type.String()),
+        date: nullable(Type.String({ description: 'Of the fix: the last working day of the bank, not today' })),
+        rates: Type.Record(Type.String(), Type.Number(), {
+          description: 'Units of each currency for one unit of the base, which is not listed itself',
+        }),
+      }),
+      cache,
+      request: () => ({ path: path`/v1/latest` }),
+      map: ({ body }) => {
+        const answer = members(body)
+        if (!isObject(answer.rates)) return invalid()
+        return { base: text(answer.base), date: text(answer.date), rates: numbersOf(answer.rates) }
+      },
+      example: {
+        parameters: {},
+        // biome-ignore format: as recorded
+        response: {
+          amount: 1.0, base: 'EUR', date: '2025-04-04',
+          rates: {
+            AUD: 1.8098, BGN: 1.9558, BRL: 6.3407, CAD: 1.5696, CHF: 0.9407, CNY: 8.0518, CZK: 25.142, DKK: 7.4618, GBP: 0.84985, HKD: 8.5933, HUF: 405.7,
+            IDR: 18751, ILS: 4.1244, INR: 94.43, ISK: 144.7, JPY: 160.56, KRW: 1601.11, MXN: 22.539, MYR: 4.906, NOK: 11.6815, NZD: 1.9613, PHP: 63.294,
+            PLN: 4.2625, RON: 4.9773, SEK: 10.974, SGD: 1.4804, THB: 37.793, TRY: 42.03, USD: 1.1057, ZAR: 21.079,
+          },
+        },
+        // biome-ignore format: as recorded
+        data: {
+          base: 'EUR', date: '2025-04-04',
+          rates: {
+            AUD: 1.8098, BGN: 1.9558, BRL: 6.3407, CAD: 1.5696, CHF: 0.9407, CNY: 8.0518, CZK: 25.142, DKK: 7.4618, GBP: 0.84985, HKD: 8.5933, HUF: 405.7,
+            IDR: 18751, ILS: 4.1244, INR: 94.43, ISK: 144.7, JPY: 160.56, KRW: 1601.11, MXN: 22.539, MYR: 4.906, NOK: 11.6815, NZD: 1.9613, PHP: 63.294,
+            PLN: 4.2625, RON: 4.9773, SEK: 10.974, SGD: 1.4804, THB: 37.793, TRY: 42.03, USD: 1.1057, ZAR: 21.079,
+          },
+        },
+      },
+    }),
+
+    '/pair': endpoint({
+      description: 'Latest reference rate for one currency pair.',
+      parameters: Type.Object({
+        to: Type.String({
+          minLength: 3,
+          maxLength: 3,
+          pattern: '^[A-Za-z]{3}$',
+          description: 'Target currency, ISO 4217 code; about 30 are published',
+        }),
+        from: Type.String({
+          minLength: 3,
+          maxLength: 3,
+          pattern: '^[A-Za-z]{3}$',
+          description: 'Base currency, ISO 4217 code, another one than the target',
+        }),
+      }),
+      data: Type.Object({
+        to: Type.String(),
+        date: nullable(Type.String({ description: 'Of the fix: the last working day of the bank, not today' })),
+        from: nullable(Type.String()),
+        rate: nullable(Type.Number({ description: 'Units of the target for one unit of the base' })),
+      }),
+      cache,
+      complete: (parameters) => {
+        const to = parameters.to.toUpperCase()
+        const from = parameters.from.toUpperCase()
+        if (to === from) throw new InvalidParameter('to', 'it is the same currency as from')
+        return { ...parameters, to, from }
+      },
+      request: ({ from, to }) => ({
+        path: path`/v1/latest`,
+        query: { base: from, symbols: to },
+      }),
+      map: ({ body, parameters }) => {
+        const answer = members(body)
+        const rate = number(members(answer.rates)[parameters.to])
+        if (rate === null) return invalid()
+        return { to: parameters.to, date: text(answer.date), from: text(answer.base), rate }
+      },
+      example: {
+        parameters: { from: 'USD', to: 'INR' },
+        // biome-ignore format: as recorded
+        response: { amount: 1.0, base: 'USD', date: '2026-09-11', rates: { INR: 95.56 } },
+        // biome-ignore format: as recorded
+        data: { to: 'INR', date: '2026-09-11', from: 'USD', rate: 95.56 },
+      },
+    }),
+  },
+}
+
+export default currency
+
+function numbersOf(rates: Record<string, unknown>): Record<string, number> {
+  const known: [string, number][] = []
+  for (const [code, value] of Object.entries(rates)) {
+    const rate = number(value)
+    if (rate !== null) known.push([code, rate])
+  }
+  return Object.fromEntries(known)
+}

@@ -1,0 +1,196 @@
+import Type from 'typebox'
+import {
+  endpoint,
+  filledText,
+  invalid,
+  isObject,
+  items,
+  members,
+  notFound,
+  nullable,
+  path,
+  text,
+  texts,
+  trimmed,
+  type Upstream,
+} from './upstream.ts'
+
+const dictionary: Upstream = {
+  displayName: 'Dictionary',
+  category: 'reference',
+  description: 'Definitions, examples, synonyms and pronunciation of English words, from Wiktionary.',
+  tags: ['dictionary', 'english', 'definitions', 'synonyms', 'pronunciation'],
+  tierRequired: 'developer',
+  terms: {
+    summary:
+      'Free service of one person, paid by donations, without a promise of uptime. Text from Wiktionary, CC BY-SA 3.0.',
+    url: 'https://dictionaryapi.dev',
+    attribution: 'Definitions from Wiktionary (CC BY-SA 3.0) by dictionaryapi.dev; link to source_urls',
+  },
+  baseUrl: 'https://api.dictionaryapi.dev',
+  caps: { concurrency: 4, rates: [{ max: 450, seconds: 300 }] },
+  // When its origin is down, Cloudflare in front of it lets callers wait long for a 522.
+  attemptTimeoutMs: 5_000,
+  // A common word would be answered from Cloudflare's cache while the origin is down.
+  probe: { request: { path: path`/api/v2/entries/en/polenta` }, everySeconds: 600 },
+  endpoints: {
+    '/define': endpoint({
+      description: 'Meanings of an English word, of all its etymologies.',
+      parameters: Type.Object({
+        word: Type.String({ minLength: 1, maxLength: 100, description: 'English word in any letter case' }),
+      }),
+      data: Type.Object({
+        word: Type.String(),
+        phonetic: nullable(Type.String({ description: 'IPA' })),
+        meanings: Type.Array(
+          Type.Object({
+            part_of_speech: nullable(Type.String()),
+            definitions: Type.Array(
+              Type.Object({
+                definition: nullable(Type.String()),
+                example: nullable(Type.String()),
+                synonyms: Type.Array(Type.String()),
+                antonyms: Type.Array(Type.String()),
+              }),
+            ),
+            synonyms: Type.Array(Type.String()),
+            antonyms: Type.Array(Type.String()),
+          }),
+        ),
+        audio_url: nullable(Type.String()),
+        source_urls: Type.Array(Type.String()),
+        license: nullable(Type.Object({ name: nullable(Type.String()), url: nullable(Type.String()) })),
+      }),
+      // Definitions stay and the upstream is fragile, but missing words come and go.
+      cache: {
+        seconds: 604_800,
+        staleWhileRevalidateSeconds: 86_400,
+        staleIfErrorSeconds: 2_592_000,
+        notFoundSeconds: 3_600,
+      },
+      complete: ({ word }) => ({ word: trimmed('word', word).toLowerCase() }),
+      request: ({ word }) => ({ path: path`/api/v2/entries/en/${word}` }),
+      map: ({ body, parameters }) => {
+        if (!Array.isArray(body)) return invalid()
+        const entries = items(body).filter(isObject)
+        const first = entries[0]
+        if (!first) return notFound()
+        const phonetics = entries.flatMap((entry) => items(entry.phonetics)).map(members)
+        return {
+          word: text(first.word) ?? parameters.word,
+          phonetic:
+            firstFilled(entries.map((entry) => entry.phonetic)) ??
+            firstFilled(phonetics.map((phonetic) => phonetic.text)),
+          meanings: entries.flatMap((entry) => items(entry.meanings).filter(isObject)).map(readMeaning),
+          audio_url: firstFilled(phonetics.map((phonetic) => phonetic.audio)),
+          source_urls: [...new Set(entries.flatMap((entry) => texts(entry.sourceUrls)))],
+          license: isObject(first.license) ? { name: text(first.license.name), url: text(first.license.url) } : null,
+        }
+      },
+      example: {
+        parameters: { word: 'hello' },
+        // biome-ignore format: as recorded
+        response: [
+          {
+            word: 'hello',
+            phonetics: [
+              {
+                audio: 'https://api.dictionaryapi.dev/media/pronunciations/en/hello-au.mp3', sourceUrl: 'https://commons.wikimedia.org/w/index.php?curid=75797336',
+                license: { name: 'BY-SA 4.0', url: 'https://creativecommons.org/licenses/by-sa/4.0' },
+              },
+              {
+                text: '/həˈləʊ/', audio: 'https://api.dictionaryapi.dev/media/pronunciations/en/hello-uk.mp3',
+                sourceUrl: 'https://commons.wikimedia.org/w/index.php?curid=9021983',
+                license: { name: 'BY 3.0 US', url: 'https://creativecommons.org/licenses/by/3.0/us' },
+              },
+              { text: '/həˈloʊ/', audio: '' },
+            ],
+            meanings: [
+              {
+                partOfSpeech: 'noun', definitions: [{ definition: '"Hello!" or an equivalent greeting.', synonyms: [], antonyms: [] }], synonyms: ['greeting'],
+                antonyms: [],
+              },
+              { partOfSpeech: 'verb', definitions: [{ definition: 'To greet with "hello".', synonyms: [], antonyms: [] }], synonyms: [], antonyms: [] },
+              {
+                partOfSpeech: 'interjection',
+                definitions: [
+                  {
+                    definition: 'A greeting (salutation) said when meeting someone or acknowledging someone’s arrival or presence.', synonyms: [], antonyms: [],
+                    example: 'Hello, everyone.',
+                  },
+                  { definition: 'A greeting used when answering the telephone.', synonyms: [], antonyms: [], example: 'Hello? How may I help you?' },
+                  {
+                    definition: 'A call for response if it is not clear if anyone is present or listening, or if a telephone conversation may have been disconnected.',
+                    synonyms: [], antonyms: [], example: 'Hello? Is anyone there?',
+                  },
+                  {
+                    definition: 'Used sarcastically to imply that the person addressed or referred to has done something the speaker or writer considers to be foolish.',
+                    synonyms: [], antonyms: [], example: 'You just tried to start your car with your cell phone. Hello?',
+                  },
+                  { definition: 'An expression of puzzlement or discovery.', synonyms: [], antonyms: [], example: 'Hello! What’s going on here?' },
+                ],
+                synonyms: [], antonyms: ['bye', 'goodbye'],
+              },
+            ],
+            license: { name: 'CC BY-SA 3.0', url: 'https://creativecommons.org/licenses/by-sa/3.0' }, sourceUrls: ['https://en.wiktionary.org/wiki/hello'],
+          },
+        ],
+        // biome-ignore format: as recorded
+        data: {
+          word: 'hello', phonetic: '/həˈləʊ/',
+          meanings: [
+            {
+              part_of_speech: 'noun', definitions: [{ definition: '"Hello!" or an equivalent greeting.', example: null, synonyms: [], antonyms: [] }],
+              synonyms: ['greeting'], antonyms: [],
+            },
+            { part_of_speech: 'verb', definitions: [{ definition: 'To greet with "hello".', example: null, synonyms: [], antonyms: [] }], synonyms: [], antonyms: [] },
+            {
+              part_of_speech: 'interjection',
+              definitions: [
+                {
+                  definition: 'A greeting (salutation) said when meeting someone or acknowledging someone’s arrival or presence.', example: 'Hello, everyone.',
+                  synonyms: [], antonyms: [],
+                },
+                { definition: 'A greeting used when answering the telephone.', example: 'Hello? How may I help you?', synonyms: [], antonyms: [] },
+                {
+                  definition: 'A call for response if it is not clear if anyone is present or listening, or if a telephone conversation may have been disconnected.',
+                  example: 'Hello? Is anyone there?', synonyms: [], antonyms: [],
+                },
+                {
+                  definition: 'Used sarcastically to imply that the person addressed or referred to has done something the speaker or writer considers to be foolish.',
+                  example: 'You just tried to start your car with your cell phone. Hello?', synonyms: [], antonyms: [],
+                },
+                { definition: 'An expression of puzzlement or discovery.', example: 'Hello! What’s going on here?', synonyms: [], antonyms: [] },
+              ],
+              synonyms: [], antonyms: ['bye', 'goodbye'],
+            },
+          ],
+          audio_url: 'https://api.dictionaryapi.dev/media/pronunciations/en/hello-au.mp3', source_urls: ['https://en.wiktionary.org/wiki/hello'],
+          license: { name: 'CC BY-SA 3.0', url: 'https://creativecommons.org/licenses/by-sa/3.0' },
+        },
+      },
+    }),
+  },
+}
+
+function readMeaning(meaning: Record<string, unknown>) {
+  return {
+    part_of_speech: text(meaning.partOfSpeech),
+    definitions: items(meaning.definitions)
+      .filter(isObject)
+      .map((definition) => ({
+        definition: text(definition.definition),
+        example: text(definition.example),
+        synonyms: texts(definition.synonyms),
+        antonyms: texts(definition.antonyms),
+      })),
+    synonyms: texts(meaning.synonyms),
+    antonyms: texts(meaning.antonyms),
+  }
+}
+
+function firstFilled(values: unknown[]): string | null {
+  return values.map(filledText).find((value) => value !== null) ?? null
+}
+
+export default dictionary

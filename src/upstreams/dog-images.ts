@@ -1,0 +1,87 @@
+import Type from 'typebox'
+import { endpoint, failed, invalid, members, notFound, nullable, path, text, type Upstream } from './upstream.ts'
+
+const picture = Type.Object({
+  status: Type.String({ description: 'success' }),
+  image_url: Type.String({ description: 'On images.dog.ceo; now and then a picture is missing there' }),
+  breed: nullable(Type.String()),
+  sub_breed: nullable(Type.String()),
+})
+
+const dogImages: Upstream = {
+  displayName: 'Dog images',
+  category: 'animals',
+  description: 'Random dog pictures of any breed or of one, from the Dog CEO collection.',
+  tags: ['dogs', 'animals', 'images', 'random', 'breeds'],
+  tierRequired: 'developer',
+  terms: {
+    summary: 'Free. Pictures of the Stanford Dogs data set and of users; no attribution is asked for.',
+    url: 'https://dog.ceo/dog-api/',
+  },
+  baseUrl: 'https://dog.ceo',
+  // No limit is documented; a polite one for a free service.
+  caps: { concurrency: 4, rates: [{ max: 60, seconds: 60 }] },
+  probe: { request: { path: path`/api/breeds/image/random` }, everySeconds: 300 },
+  reservedParameters: ['format'],
+  // A 404 for the route itself says nothing of the breed: the API has changed.
+  judge: ({ status, body }) => {
+    const isRouteMissing = text(members(body).message)?.startsWith('No route found')
+    return status === 404 && isRouteMissing ? failed() : undefined
+  },
+  endpoints: {
+    '/random': endpoint({
+      description: 'A random picture of any breed.',
+      parameters: Type.Object({}),
+      data: picture,
+      request: () => ({ path: path`/api/breeds/image/random` }),
+      map: ({ body }) => readPicture(body),
+      example: {
+        parameters: {},
+        // biome-ignore format: as recorded
+        response: { message: 'https://images.dog.ceo/breeds/greyhound-italian/n02091032_8150.jpg', status: 'success' },
+        // biome-ignore format: as recorded
+        data: { status: 'success', image_url: 'https://images.dog.ceo/breeds/greyhound-italian/n02091032_8150.jpg', breed: 'greyhound', sub_breed: 'italian' },
+      },
+    }),
+    '/breed': endpoint({
+      description: 'A random picture of one breed, sub-breeds included.',
+      parameters: Type.Object({
+        breed: Type.String({
+          minLength: 1,
+          maxLength: 60,
+          pattern: '^\\s*[A-Za-z]+(/[A-Za-z]+)?\\s*$',
+          description: 'Breed, or breed/sub-breed: hound, hound/afghan',
+        }),
+      }),
+      data: picture,
+      cache: { seconds: 0, notFoundSeconds: 3_600 },
+      // The upstream knows breeds in lower case only.
+      complete: ({ breed }) => ({ breed: breed.trim().toLowerCase() }),
+      request: ({ breed }) => {
+        const [main = '', sub] = breed.split('/')
+        if (sub === undefined) return { path: path`/api/breed/${main}/images/random` }
+        return { path: path`/api/breed/${main}/${sub}/images/random` }
+      },
+      map: ({ body }) => readPicture(body),
+      example: {
+        parameters: { breed: 'hound' },
+        // biome-ignore format: as recorded
+        response: { message: 'https://images.dog.ceo/breeds/hound-ibizan/n02091244_5638.jpg', status: 'success' },
+        // biome-ignore format: as recorded
+        data: { status: 'success', image_url: 'https://images.dog.ceo/breeds/hound-ibizan/n02091244_5638.jpg', breed: 'hound', sub_breed: 'ibizan' },
+      },
+    }),
+  },
+}
+
+/** `message` is the picture's address only where `status` says so: on errors it is a sentence. */
+function readPicture(body: unknown) {
+  const { status, message, code } = members(body)
+  if (status === 'error') return code === 404 ? notFound() : failed()
+  const imageUrl = text(message)
+  if (status !== 'success' || !imageUrl?.startsWith('https://')) return invalid()
+  const folder = /\/breeds\/([^/-]+)(?:-([^/]+))?\//.exec(imageUrl)
+  return { status, image_url: imageUrl, breed: folder?.[1] ?? null, sub_breed: folder?.[2] ?? null }
+}
+
+export default dogImages

@@ -1,0 +1,259 @@
+import Type from 'typebox'
+import {
+  type Answer,
+  endpoint,
+  failed,
+  filledText,
+  invalid,
+  isObject,
+  latitude,
+  longitude,
+  members,
+  notFound,
+  nullable,
+  number,
+  numeric,
+  overLimit,
+  path,
+  singleSpaced,
+  text,
+  type Upstream,
+  type Verdict,
+} from './upstream.ts'
+
+/** The usage policy demands caching, and places hardly move. */
+const WEEK = 604_800
+/** How long a refusal without a stated time is respected. */
+const BLOCKED_MS = 60_000
+
+const geocoding: Upstream = {
+  displayName: 'Geocoding',
+  category: 'geography',
+  description: 'Place names and addresses to coordinates and back, from OpenStreetMap data (Nominatim).',
+  tags: ['geocoding', 'address', 'coordinates', 'reverse-geocoding', 'openstreetmap', 'map'],
+  tierRequired: 'developer',
+  terms: {
+    summary:
+      'Data under ODbL. The public server forbids reselling, auto-complete and systematic queries: an operator who offers geocoding to others sets the address of an own Nominatim.',
+    url: 'https://operations.osmfoundation.org/policies/nominatim/',
+    attribution: '© OpenStreetMap contributors, https://www.openstreetmap.org/copyright',
+  },
+  baseUrl: 'https://nominatim.openstreetmap.org',
+  // The policy's absolute maximum, for all users of an application together, on a single thread.
+  caps: { concurrency: 1, rates: [{ max: 1, seconds: 1 }] },
+  // The policy grants scheduled requests 4 a minute; this one does not touch the search.
+  probe: {
+    request: { path: path`/status`, query: { format: 'json' } },
+    everySeconds: 300,
+  },
+  // Debug pages and callbacks are not JSON; paid servers of the same kind take a key.
+  reservedParameters: ['debug', 'json_callback', 'key'],
+  judge: judgeRefusal,
+  endpoints: {
+    '/search': endpoint({
+      description: 'Coordinates of a place name or address, best match first.',
+      parameters: Type.Object({
+        q: Type.String({
+          minLength: 1,
+          maxLength: 300,
+          description: 'Place name or address, in any language',
+        }),
+        limit: Type.Optional(
+          Type.Integer({
+            minimum: 1,
+            maximum: 10,
+            default: 5,
+            description: 'Most results wanted',
+          }),
+        ),
+      }),
+      data: Type.Object({
+        results: Type.Array(
+          Type.Object({
+            name: nullable(Type.String()),
+            display_name: nullable(Type.String()),
+            lat: nullable(Type.Number({ description: 'Degrees north' })),
+            lon: nullable(Type.Number({ description: 'Degrees east' })),
+            category: nullable(Type.String({ description: 'OpenStreetMap key, `place`' })),
+            type: nullable(Type.String({ description: 'OpenStreetMap value, `city`' })),
+            importance: nullable(Type.Number({ description: '0 to 1' })),
+            country: nullable(Type.String()),
+            country_code: nullable(Type.String({ description: 'ISO 3166-1 alpha-2, lower case' })),
+            bounding_box: nullable(
+              Type.Object({
+                south: nullable(Type.Number()),
+                north: nullable(Type.Number()),
+                west: nullable(Type.Number()),
+                east: nullable(Type.Number()),
+              }),
+            ),
+            osm_type: nullable(Type.String({ description: 'node, way or relation' })),
+            osm_id: nullable(Type.Number({ description: 'With osm_type a stable name of the object' })),
+            address: nullable(Type.Record(Type.String(), Type.Unknown(), { description: 'Parts of the address' })),
+          }),
+        ),
+      }),
+      cache: {
+        seconds: WEEK,
+        staleWhileRevalidateSeconds: WEEK,
+        staleIfErrorSeconds: 4 * WEEK,
+        key: ({ q, limit }) => ({ q: q.toLowerCase(), limit }),
+      },
+      complete: (parameters) => ({ ...parameters, q: singleSpaced('q', parameters.q) }),
+      request: ({ q, limit }) => ({
+        path: path`/search`,
+        query: { q, format: 'jsonv2', addressdetails: 1, limit: limit ?? 5, 'accept-language': 'en' },
+      }),
+      map: ({ body }) => (Array.isArray(body) ? { results: body.map(place) } : invalid()),
+      example: {
+        parameters: { q: 'Batumi', limit: 1 },
+        // biome-ignore format: as recorded
+        response: [
+          {
+            place_id: 208137191, licence: 'Data © OpenStreetMap contributors, ODbL 1.0. http://osm.org/copyright', osm_type: 'way', osm_id: 410645026,
+            lat: '41.6456051', lon: '41.6284693', category: 'building', type: 'apartments', place_rank: 30, importance: 6.58373388265357e-05,
+            addresstype: 'building', name: '', display_name: '45, ზურაბ გორგილაძის ქუჩა, რუსთაველი, ბათუმი, აჭარის ავტონომიური რესპუბლიკა, 6000, საქართველო',
+            address: {
+              house_number: '45', road: 'ზურაბ გორგილაძის ქუჩა', suburb: 'რუსთაველი', city: 'ბათუმი', state: 'აჭარის ავტონომიური რესპუბლიკა',
+              'ISO3166-2-lvl4': 'GE-AJ', postcode: '6000', country: 'საქართველო', country_code: 'ge',
+            },
+            boundingbox: ['41.6454026', '41.6458069', '41.6282819', '41.6286539'],
+          },
+        ],
+        // biome-ignore format: as recorded
+        data: {
+          results: [
+            {
+              name: '45', display_name: '45, ზურაბ გორგილაძის ქუჩა, რუსთაველი, ბათუმი, აჭარის ავტონომიური რესპუბლიკა, 6000, საქართველო', lat: 41.6456051,
+              lon: 41.6284693, category: 'building', type: 'apartments', importance: 6.58373388265357e-05, country: 'საქართველო', country_code: 'ge',
+              bounding_box: { south: 41.6454026, north: 41.6458069, west: 41.6282819, east: 41.6286539 }, osm_type: 'way', osm_id: 410645026,
+              address: {
+                house_number: '45', road: 'ზურაბ გორგილაძის ქუჩა', suburb: 'რუსთაველი', city: 'ბათუმი', state: 'აჭარის ავტონომიური რესპუბლიკა',
+                'ISO3166-2-lvl4': 'GE-AJ', postcode: '6000', country: 'საქართველო', country_code: 'ge',
+              },
+            },
+          ],
+        },
+      },
+    }),
+
+    '/reverse': endpoint({
+      description: 'Address of the mapped object nearest to coordinates.',
+      parameters: Type.Object({
+        lat: latitude,
+        lon: longitude,
+      }),
+      data: Type.Object({
+        city: nullable(Type.String({ description: 'City, town, village or what comes nearest to one' })),
+        country: nullable(Type.String()),
+        postcode: nullable(Type.String()),
+        country_code: nullable(Type.String({ description: 'ISO 3166-1 alpha-2, lower case' })),
+        display_name: nullable(Type.String()),
+        lat: nullable(Type.Number({ description: 'Of the object found' })),
+        lon: nullable(Type.Number()),
+        state: nullable(Type.String()),
+        road: nullable(Type.String()),
+        house_number: nullable(Type.String()),
+      }),
+      cache: {
+        seconds: WEEK,
+        staleWhileRevalidateSeconds: WEEK,
+        staleIfErrorSeconds: 4 * WEEK,
+        // One call a second is too scarce to ask twice about the open sea.
+        notFoundSeconds: 86_400,
+        // Five decimals are a metre.
+        key: ({ lat, lon }) => ({ lat: lat.toFixed(5), lon: lon.toFixed(5) }),
+      },
+      request: ({ lat, lon }) => ({
+        path: path`/reverse`,
+        query: { lat, lon, format: 'jsonv2', addressdetails: 1, 'accept-language': 'en' },
+      }),
+      map: ({ body }) => {
+        const answer = members(body)
+        if (typeof answer.error === 'string') return notFound('There is no address at these coordinates.')
+        if (text(answer.display_name) === null) return invalid()
+        const address = members(answer.address)
+        return {
+          city: settlement(address),
+          country: text(address.country),
+          postcode: text(address.postcode),
+          country_code: text(address.country_code),
+          display_name: text(answer.display_name),
+          lat: numeric(answer.lat),
+          lon: numeric(answer.lon),
+          state: text(address.state),
+          road: text(address.road),
+          house_number: text(address.house_number),
+        }
+      },
+      example: {
+        parameters: { lat: -34.44076, lon: -58.70521 },
+        // biome-ignore format: as recorded
+        response: {
+          place_id: '134140761', licence: 'Data © OpenStreetMap contributors, ODbL 1.0. https://www.openstreetmap.org/copyright', osm_type: 'way',
+          osm_id: '280940520', lat: '-34.4391708', lon: '-58.7064573', place_rank: '26', category: 'highway', type: 'motorway', importance: '0.1',
+          addresstype: 'road', display_name: 'Autopista Pedro Eugenio Aramburu, El Triángulo, Partido de Malvinas Argentinas, Buenos Aires, 1.619, Argentina',
+          name: 'Autopista Pedro Eugenio Aramburu',
+          address: {
+            road: 'Autopista Pedro Eugenio Aramburu', village: 'El Triángulo', state_district: 'Partido de Malvinas Argentinas', state: 'Buenos Aires',
+            postcode: '1.619', country: 'Argentina', country_code: 'ar',
+          },
+          boundingbox: ['-34.44159', '-34.4370994', '-58.7086067', '-58.7044712'],
+        },
+        // biome-ignore format: as recorded
+        data: {
+          city: 'El Triángulo', country: 'Argentina', postcode: '1.619', country_code: 'ar',
+          display_name: 'Autopista Pedro Eugenio Aramburu, El Triángulo, Partido de Malvinas Argentinas, Buenos Aires, 1.619, Argentina', lat: -34.4391708,
+          lon: -58.7064573, state: 'Buenos Aires', road: 'Autopista Pedro Eugenio Aramburu', house_number: null,
+        },
+      },
+    }),
+  },
+}
+
+export default geocoding
+
+function judgeRefusal({ status, headers, body }: Answer): Verdict | undefined {
+  // There is no key to refuse: a 403 is the limiter's, and so is a web page where JSON was asked for.
+  if (status === 403 && headers['retry-after'] === undefined) return overLimit(BLOCKED_MS)
+  if (status === 200 && body === undefined && headers['content-type']?.includes('html')) return overLimit(BLOCKED_MS)
+  // The probe's answer: 200 also when the database is not well.
+  const condition = number(members(body).status)
+  return status === 200 && condition !== null && condition !== 0 ? failed() : undefined
+}
+
+function place(item: unknown) {
+  const found = members(item)
+  const address = isObject(found.address) ? found.address : null
+  return {
+    // House numbers have no name of their own.
+    name: filledText(found.name) ?? text(found.display_name)?.split(',')[0]?.trim() ?? null,
+    display_name: text(found.display_name),
+    lat: numeric(found.lat),
+    lon: numeric(found.lon),
+    category: text(found.category) ?? text(found.class),
+    type: text(found.type),
+    importance: numeric(found.importance),
+    country: text(address?.country),
+    country_code: text(address?.country_code),
+    bounding_box: boundingBox(found.boundingbox),
+    osm_type: text(found.osm_type),
+    osm_id: numeric(found.osm_id),
+    address,
+  }
+}
+
+function boundingBox(value: unknown) {
+  if (!Array.isArray(value)) return null
+  const [south, north, west, east] = value
+  return { south: numeric(south), north: numeric(north), west: numeric(west), east: numeric(east) }
+}
+
+/** The place one would put on a letter; what it is called depends on its size and country. */
+function settlement(address: Record<string, unknown>): string | null {
+  for (const kind of ['city', 'town', 'village', 'municipality', 'hamlet', 'suburb', 'county']) {
+    const name = filledText(address[kind])
+    if (name !== null) return name
+  }
+  return null
+}

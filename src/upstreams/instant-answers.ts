@@ -1,0 +1,179 @@
+import Type from 'typebox'
+import {
+  type Answer,
+  endpoint,
+  filledText,
+  invalid,
+  isObject,
+  items,
+  members,
+  nullable,
+  overLimit,
+  path,
+  text,
+  trimmed,
+  type Upstream,
+  type Verdict,
+} from './upstream.ts'
+
+const instantAnswers: Upstream = {
+  displayName: 'Instant Answers',
+  category: 'search',
+  description: 'Abstract, definition, direct answer and related topics for a query, from DuckDuckGo; no web results.',
+  tags: ['search', 'answers', 'definitions', 'topics', 'abstract'],
+  tierRequired: 'developer',
+  terms: {
+    summary: 'Free with attribution to DuckDuckGo and to the source of the abstract.',
+    attribution: 'Results from DuckDuckGo; name the source in abstract_source',
+  },
+  baseUrl: 'https://api.duckduckgo.com',
+  // Nothing is published: one a second on average is polite.
+  caps: { concurrency: 2, rates: [{ max: 60, seconds: 60 }] },
+  probe: {
+    request: { path: path`/`, query: { q: 'duckduckgo', format: 'json', no_html: '1' } },
+    everySeconds: 300,
+  },
+  reservedParameters: ['callback', 'pretty'],
+  judge,
+  endpoints: {
+    '/search': endpoint({
+      description:
+        'Instant answer (abstract, definition, related topics) for a query; all texts are empty when there is none.',
+      parameters: Type.Object({
+        q: Type.String({ minLength: 1, maxLength: 499, description: 'Query' }),
+      }),
+      data: Type.Object({
+        type: nullable(
+          Type.String({
+            description: 'A article, D disambiguation, C category, N name, E exclusive, empty when nothing is known',
+          }),
+        ),
+        heading: nullable(Type.String()),
+        abstract: nullable(Type.String()),
+        abstract_url: nullable(Type.String()),
+        abstract_source: nullable(Type.String()),
+        image: nullable(Type.String({ description: 'URL of a picture' })),
+        answer: nullable(Type.String({ description: 'Direct answer, null when it is no text' })),
+        answer_type: nullable(Type.String()),
+        definition: nullable(Type.String()),
+        definition_url: nullable(Type.String()),
+        entity: nullable(Type.String()),
+        redirect: nullable(Type.String({ description: 'Where a !bang query leads' })),
+        related_topics: Type.Array(
+          Type.Object({
+            text: nullable(Type.String()),
+            url: nullable(Type.String()),
+            image: nullable(Type.String()),
+            group: nullable(Type.String({ description: 'Heading that the topic stands under' })),
+          }),
+        ),
+        results: Type.Array(Type.Object({ text: nullable(Type.String()), url: nullable(Type.String()) })),
+      }),
+      cache: { seconds: secondsFresh, staleIfErrorSeconds: 86_400 },
+      complete: ({ q }) => ({ q: trimmed('q', q) }),
+      request: ({ q }) => ({ path: path`/`, query: { q, format: 'json', no_html: '1', no_redirect: '1' } }),
+      map: ({ body }) => {
+        const answer = members(body)
+        if (text(answer.Type) === null) return invalid()
+        return {
+          type: text(answer.Type),
+          heading: text(answer.Heading),
+          abstract: filledText(answer.AbstractText) ?? text(answer.Abstract),
+          abstract_url: text(answer.AbstractURL),
+          abstract_source: text(answer.AbstractSource),
+          image: imageUrl(answer.Image),
+          answer: text(answer.Answer),
+          answer_type: text(answer.AnswerType),
+          definition: text(answer.Definition),
+          definition_url: text(answer.DefinitionURL),
+          entity: text(answer.Entity),
+          redirect: text(answer.Redirect),
+          related_topics: relatedTopics(answer.RelatedTopics),
+          results: items(answer.Results)
+            .filter(isObject)
+            .map((result) => ({ text: text(result.Text), url: text(result.FirstURL) })),
+        }
+      },
+      example: {
+        parameters: { q: 'Rust programming language' },
+        // biome-ignore format: as recorded
+        response: {
+          Abstract: 'Rust is a multi-paradigm, general-purpose programming language that emphasizes performance, type safety, and concurrency. It enforces memory safety, meaning that all references point to valid memory, without requiring the use of automated memory management techniques such as garbage collection. To simultaneously enforce memory safety and prevent data races, its "borrow checker" tracks the object lifetime of all references in a program during compilation. Rust was influenced by ideas from functional programming, including immutability, higher-order functions, and algebraic data types. It is popular for systems programming. Software developer Graydon Hoare created Rust as a personal project while working at Mozilla Research in 2006. Mozilla officially sponsored the project in 2009. In the years following the first stable release in May 2015, Rust was adopted by companies including Amazon, Discord, Dropbox, Google, Meta, and Microsoft.',
+          AbstractSource: 'Wikipedia',
+          AbstractText: 'Rust is a multi-paradigm, general-purpose programming language that emphasizes performance, type safety, and concurrency. It enforces memory safety, meaning that all references point to valid memory, without requiring the use of automated memory management techniques such as garbage collection. To simultaneously enforce memory safety and prevent data races, its "borrow checker" tracks the object lifetime of all references in a program during compilation. Rust was influenced by ideas from functional programming, including immutability, higher-order functions, and algebraic data types. It is popular for systems programming. Software developer Graydon Hoare created Rust as a personal project while working at Mozilla Research in 2006. Mozilla officially sponsored the project in 2009. In the years following the first stable release in May 2015, Rust was adopted by companies including Amazon, Discord, Dropbox, Google, Meta, and Microsoft.',
+          AbstractURL: 'https://en.wikipedia.org/wiki/Rust_(programming_language)',
+          Answer: '', AnswerType: '', Definition: '', DefinitionSource: '', DefinitionURL: '', Entity: 'programming language',
+          Heading: 'Rust (programming language)', Image: '/i/832f249b.png', ImageHeight: 200, ImageIsLogo: 1, ImageWidth: 200,
+          Infobox: { content: [{ data_type: 'string', label: 'Designed by', value: 'Graydon Hoare', wiki_order: 0 }] },
+          OfficialDomain: 'rust-lang.org', OfficialWebsite: 'https://foundation.rust-lang.org', Redirect: '',
+          RelatedTopics: [
+            {
+              FirstURL: 'https://duckduckgo.com/c/Rust_(programming_language)', Icon: { Height: '', URL: '', Width: '' },
+              Result: '<a href="https://duckduckgo.com/c/Rust_(programming_language)">Rust (programming language) Category</a>',
+              Text: 'Rust (programming language) Category',
+            },
+            {
+              FirstURL: 'https://duckduckgo.com/c/Pattern_matching_programming_languages', Icon: { Height: '', URL: '', Width: '' },
+              Result: '<a href="https://duckduckgo.com/c/Pattern_matching_programming_languages">Pattern matching programming languages</a>',
+              Text: 'Pattern matching programming languages',
+            },
+          ],
+          Results: [{
+            FirstURL: 'https://foundation.rust-lang.org', Icon: { Height: 16, URL: '/i/foundation.rust-lang.org.ico', Width: 16 },
+            Result: '<a href="https://foundation.rust-lang.org"><b>Official site</b></a><a href="https://foundation.rust-lang.org"></a>',
+            Text: 'Official site',
+          }],
+          Type: 'A',
+          meta: { attribution: null, description: 'Wikipedia', id: 'wikipedia_fathead', name: 'Wikipedia', src_domain: 'en.wikipedia.org', status: 'live' },
+        },
+        // biome-ignore format: as recorded
+        data: {
+          type: 'A', heading: 'Rust (programming language)',
+          abstract: 'Rust is a multi-paradigm, general-purpose programming language that emphasizes performance, type safety, and concurrency. It enforces memory safety, meaning that all references point to valid memory, without requiring the use of automated memory management techniques such as garbage collection. To simultaneously enforce memory safety and prevent data races, its "borrow checker" tracks the object lifetime of all references in a program during compilation. Rust was influenced by ideas from functional programming, including immutability, higher-order functions, and algebraic data types. It is popular for systems programming. Software developer Graydon Hoare created Rust as a personal project while working at Mozilla Research in 2006. Mozilla officially sponsored the project in 2009. In the years following the first stable release in May 2015, Rust was adopted by companies including Amazon, Discord, Dropbox, Google, Meta, and Microsoft.',
+          abstract_url: 'https://en.wikipedia.org/wiki/Rust_(programming_language)', abstract_source: 'Wikipedia',
+          image: 'https://duckduckgo.com/i/832f249b.png', answer: '', answer_type: '', definition: '', definition_url: '', entity: 'programming language', redirect: '',
+          related_topics: [
+            { text: 'Rust (programming language) Category', url: 'https://duckduckgo.com/c/Rust_(programming_language)', image: '', group: null },
+            { text: 'Pattern matching programming languages', url: 'https://duckduckgo.com/c/Pattern_matching_programming_languages', image: '', group: null },
+          ],
+          results: [{ text: 'Official site', url: 'https://foundation.rust-lang.org' }],
+        },
+      },
+    }),
+  },
+}
+
+export default instantAnswers
+
+const CHALLENGE_PAUSE_MS = 60_000
+
+/** 202 with JSON is a plain answer; 202 without is the challenge page that this upstream throttles with. */
+function judge({ status, body }: Answer): Verdict | undefined {
+  return status === 202 && body === undefined ? overLimit(CHALLENGE_PAUSE_MS) : undefined
+}
+
+/** An abstract lasts; what is unknown today may be known later; exclusive answers are computed for the moment. */
+function secondsFresh(_: unknown, { type, abstract }: Record<string, unknown>): number {
+  if (type === 'E') return 0
+  return filledText(abstract) === null ? 3_600 : 86_400
+}
+
+function imageUrl(value: unknown): string | null {
+  const image = text(value)
+  return image?.startsWith('/') ? `https://duckduckgo.com${image}` : image
+}
+
+/** Topics, those of groups under the name of their group. */
+function relatedTopics(value: unknown) {
+  return items(value)
+    .filter(isObject)
+    .flatMap((entry) =>
+      Array.isArray(entry.Topics)
+        ? entry.Topics.filter(isObject).map((grouped) => topic(grouped, text(entry.Name)))
+        : topic(entry, null),
+    )
+}
+
+function topic(entry: Record<string, unknown>, group: string | null) {
+  return { text: text(entry.Text), url: text(entry.FirstURL), image: imageUrl(members(entry.Icon).URL), group }
+}

@@ -1,0 +1,217 @@
+import Type from 'typebox'
+import {
+  type Answer,
+  endpoint,
+  failed,
+  InvalidParameter,
+  invalid,
+  isObject,
+  members,
+  nullable,
+  number,
+  overLimit,
+  path,
+  rejected,
+  text,
+  type Upstream,
+  type Verdict,
+} from './upstream.ts'
+
+const ipLookup: Upstream = {
+  displayName: 'IP Lookup',
+  category: 'network',
+  description: 'Location and network operator of an IPv4 or IPv6 address; of your own address when you name none.',
+  tags: ['ip', 'geolocation', 'isp', 'network', 'location'],
+  tierRequired: 'developer',
+  terms: {
+    summary: 'The free host is for non-commercial use and plain HTTP only; commercial use needs an ip-api.com pro key.',
+    url: 'https://ip-api.com/docs/legal',
+    attribution: 'IP data by ip-api.com',
+  },
+  // The free host refuses TLS.
+  baseUrl: 'http://ip-api.com',
+  credential: {
+    accessMode: 'platform_managed',
+    required: false,
+    in: 'query',
+    name: 'key',
+    baseUrl: 'https://pro.ip-api.com',
+    // Paid plans publish no limit: this one keeps bursts polite.
+    caps: { concurrency: 10, rates: [{ max: 1_000, seconds: 60 }] },
+  },
+  // Whoever goes on over the limit is banned for an hour.
+  caps: { concurrency: 4, rates: [{ max: 45, seconds: 60 }] },
+  rateHeaders: { remaining: 'x-rl', reset: 'x-ttl', resetIs: 'seconds' },
+  probe: {
+    request: { path: path`/json/8.8.8.8`, query: { fields: 'status' } },
+    everySeconds: 300,
+  },
+  reservedParameters: ['key', 'fields', 'lang', 'callback'],
+  judge,
+  endpoints: {
+    '/lookup': endpoint({
+      description: 'Location and network of an IP address.',
+      parameters: Type.Object({
+        ip: Type.Optional(
+          Type.String({
+            minLength: 2,
+            maxLength: 45,
+            description: 'Public IPv4 or IPv6 address; your own when omitted',
+          }),
+        ),
+      }),
+      data: Type.Object({
+        ip: nullable(Type.String()),
+        isp: nullable(Type.String()),
+        lat: nullable(Type.Number({ description: 'Degrees north' })),
+        lon: nullable(Type.Number({ description: 'Degrees east' })),
+        city: nullable(Type.String()),
+        country: nullable(Type.String()),
+        country_code: nullable(Type.String({ description: 'ISO 3166-1 alpha-2' })),
+        region: nullable(Type.String({ description: 'Code of the region within the country' })),
+        region_name: nullable(Type.String()),
+        zip: nullable(Type.String({ description: 'Empty where unknown' })),
+        timezone: nullable(Type.String({ description: 'IANA name' })),
+        org: nullable(Type.String()),
+        as: nullable(Type.String({ description: 'Number and name of the autonomous system' })),
+      }),
+      cache: { perCaller: true, seconds: 86_400, staleWhileRevalidateSeconds: 86_400, staleIfErrorSeconds: 604_800 },
+      // Without an address the upstream would look up the gateway's own.
+      complete: ({ ip }, { callerAddress }) => {
+        if (ip !== undefined) return { ip: publicAddress(ip, 'it is not a public address') }
+        if (callerAddress === undefined)
+          throw new InvalidParameter('ip', 'it is needed where the address of the caller is unknown')
+        return { ip: publicAddress(callerAddress, 'it is needed, as your own address is not a public one') }
+      },
+      request: ({ ip }) => ({ path: path`/json/${ip ?? ''}` }),
+      map: ({ body }) => {
+        const answer = members(body)
+        if (answer.status !== 'success') return invalid()
+        return {
+          ip: text(answer.query),
+          isp: text(answer.isp),
+          lat: number(answer.lat),
+          lon: number(answer.lon),
+          city: text(answer.city),
+          country: text(answer.country),
+          country_code: text(answer.countryCode),
+          region: text(answer.region),
+          region_name: text(answer.regionName),
+          zip: text(answer.zip),
+          timezone: text(answer.timezone),
+          org: text(answer.org),
+          as: text(answer.as),
+        }
+      },
+      example: {
+        parameters: { ip: '155.248.192.115' },
+        // biome-ignore format: as recorded
+        response: {
+          status: 'success', country: 'United States', countryCode: 'US', region: 'CA', regionName: 'California', city: 'San Jose', zip: '95119',
+          lat: 37.2329, lon: -121.7875, timezone: 'America/Los_Angeles', isp: 'Oracle Corporation', org: 'Oracle Cloud Infrastructure (us-sanjose-1)',
+          as: 'AS31898 Oracle Corporation', query: '155.248.192.115',
+        },
+        // biome-ignore format: as recorded
+        data: {
+          ip: '155.248.192.115', isp: 'Oracle Corporation', lat: 37.2329, lon: -121.7875, city: 'San Jose', country: 'United States', country_code: 'US',
+          region: 'CA', region_name: 'California', zip: '95119', timezone: 'America/Los_Angeles', org: 'Oracle Cloud Infrastructure (us-sanjose-1)',
+          as: 'AS31898 Oracle Corporation',
+        },
+      },
+    }),
+  },
+}
+
+export default ipLookup
+
+const BAN_MS = 3_600_000
+
+/** Every failed lookup is HTTP 200; a 403 without a reason is the ban of an address that went on over the limit. */
+function judge({ status, body }: Answer): Verdict | undefined {
+  if (status === 403 && body === undefined) return overLimit(BAN_MS)
+  if (status !== 200 || !isObject(body) || body.status !== 'fail') return undefined
+  if (body.message === 'private range' || body.message === 'reserved range' || body.message === 'invalid query')
+    return rejected('This is not the address of a public host.')
+  return failed()
+}
+
+/** The address in its canonical form; an IPv4-mapped IPv6 address becomes the IPv4 address it stands for. */
+function publicAddress(given: string, reasonIfNotPublic: string): string {
+  const address = given.trim()
+  const ipv4 = ipv4Number(address)
+  if (ipv4 !== undefined) {
+    if (isPublicIpv4(ipv4)) return address
+    throw new InvalidParameter('ip', reasonIfNotPublic)
+  }
+  const ipv6 = canonicalIpv6(address)
+  if (ipv6 === undefined) throw new InvalidParameter('ip', 'it is not an IPv4 or IPv6 address')
+  const groups = ipv6Groups(ipv6)
+  const mapped = mappedIpv4(groups)
+  if (mapped !== undefined && isPublicIpv4(mapped)) return ipv4Text(mapped)
+  if (mapped !== undefined || !isPublicIpv6(groups)) throw new InvalidParameter('ip', reasonIfNotPublic)
+  return ipv6
+}
+
+/** Special-purpose IPv4 ranges (IANA registry): network and prefix length. */
+const specialIpv4: [string, number][] = [
+  ['0.0.0.0', 8], // this network
+  ['10.0.0.0', 8], // private
+  ['100.64.0.0', 10], // carrier-grade NAT
+  ['127.0.0.0', 8], // loopback
+  ['169.254.0.0', 16], // link-local
+  ['172.16.0.0', 12], // private
+  ['192.0.0.0', 24], // protocol assignments
+  ['192.0.2.0', 24], // documentation
+  ['192.88.99.0', 24], // former 6to4 relays
+  ['192.168.0.0', 16], // private
+  ['198.18.0.0', 15], // benchmarks
+  ['198.51.100.0', 24], // documentation
+  ['203.0.113.0', 24], // documentation
+  ['224.0.0.0', 3], // multicast, reserved, broadcast
+]
+
+function isPublicIpv4(address: number): boolean {
+  return !specialIpv4.some(([network, bits]) => {
+    const size = 2 ** (32 - bits)
+    return Math.floor(address / size) * size === ipv4Number(network)
+  })
+}
+
+/** Global unicast is 2000::/3, without protocol assignments, documentation and 6to4, which wraps any IPv4 address. */
+function isPublicIpv6([first = 0, second = 0]: number[]): boolean {
+  if (first < 0x2000 || first > 0x3fff) return false
+  const isAssignment = first === 0x2001 && second < 0x0200
+  const isDocumentation = (first === 0x2001 && second === 0x0db8) || (first === 0x3fff && second < 0x1000)
+  return !isAssignment && !isDocumentation && first !== 0x2002
+}
+
+/** Dotted decimal only: no leading zeros, hexadecimal or missing parts, which parsers read in different ways. */
+function ipv4Number(address: string): number | undefined {
+  const parts = address.split('.')
+  if (parts.length !== 4 || !parts.every((part) => /^(0|[1-9]\d{0,2})$/.test(part) && Number(part) < 256))
+    return undefined
+  return parts.reduce((sum, part) => sum * 256 + Number(part), 0)
+}
+
+function ipv4Text(address: number): string {
+  return [24, 16, 8, 0].map((shift) => (address >>> shift) & 255).join('.')
+}
+
+/** The one spelling of an IPv6 address (RFC 5952, without a dotted tail); undefined when it is none. */
+function canonicalIpv6(address: string): string | undefined {
+  const url = `http://[${address}]`
+  if (!/^[0-9a-f:.]+$/i.test(address) || !URL.canParse(url)) return undefined
+  return new URL(url).hostname.slice(1, -1)
+}
+
+function ipv6Groups(canonical: string): number[] {
+  const [head = [], tail = []] = canonical.split('::').map((part) => part.split(':').filter((group) => group !== ''))
+  const zeros: string[] = Array(8 - head.length - tail.length).fill('0')
+  return [...head, ...zeros, ...tail].map((group) => Number.parseInt(group, 16))
+}
+
+/** The address in ::ffff:0:0/96. */
+function mappedIpv4(groups: number[]): number | undefined {
+  const isMapped = groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff
+  return isMapped ? (groups[6] ?? 0) * 65_536 + (groups[7] ?? 0) : undefined
+}

@@ -1,0 +1,253 @@
+import Type from 'typebox'
+import {
+  endpoint,
+  failed,
+  filledText,
+  InvalidParameter,
+  integer,
+  invalid,
+  isObject,
+  items,
+  members,
+  notFound,
+  nullable,
+  number,
+  path,
+  rejected,
+  text,
+  type Upstream,
+} from './upstream.ts'
+
+/** Seconds an answer is fresh: who asks for years does not follow the minutes. Longer ranges take an hour. */
+const secondsByRange = new Map([
+  ['1d', 30],
+  ['5d', 300],
+  ['1mo', 300],
+])
+
+const marketQuotes: Upstream = {
+  displayName: 'Market Quotes',
+  category: 'finance',
+  description:
+    'Latest price, day figures and price history of a stock, fund, index, currency or future, from Yahoo Finance.',
+  tags: ['stocks', 'quotes', 'market', 'prices', 'finance'],
+  tierRequired: 'developer',
+  terms: {
+    summary: 'An undocumented endpoint without a service agreement: best effort, personal use, no redistribution.',
+    attribution: 'Quotes by Yahoo Finance',
+  },
+  baseUrl: 'https://query1.finance.yahoo.com',
+  // Anything but a current browser is answered 429, whatever its rate.
+  headers: {
+    'user-agent':
+      'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36',
+    accept: 'application/json',
+  },
+  // Nothing is published; bursts get addresses blocked.
+  caps: {
+    concurrency: 2,
+    rates: [
+      { max: 2, seconds: 1 },
+      { max: 60, seconds: 60 },
+    ],
+  },
+  probe: {
+    request: { path: path`/v8/finance/chart/AAPL`, query: { range: '1d', interval: '1d' } },
+    everySeconds: 300,
+  },
+  // A period would win over the range.
+  reservedParameters: ['period1', 'period2', 'crumb', 'formatted'],
+  endpoints: {
+    '/quote': endpoint({
+      description: 'Latest price and day figures of one ticker, with its price history over a range.',
+      parameters: Type.Object({
+        symbol: Type.String({
+          minLength: 1,
+          maxLength: 40,
+          description: 'Ticker: AAPL, 7203.T, ^GSPC, EURUSD=X, BTC-USD',
+        }),
+        range: Type.Optional(
+          Type.Enum(['1d', '5d', '1mo', '3mo', '6mo', '1y', '2y', '5y'], {
+            default: '1d',
+            description: 'Span of the history, up to now',
+          }),
+        ),
+        interval: Type.Optional(
+          Type.Enum(['1m', '5m', '15m', '1h', '1d', '1wk', '1mo'], {
+            default: '1d',
+            description: 'Length of a bar; 5m and 15m reach back 60 days, 1m about 8, 1h 730',
+          }),
+        ),
+      }),
+      data: Type.Object({
+        symbol: nullable(Type.String()),
+        name: nullable(Type.String()),
+        price: nullable(Type.Number()),
+        volume: nullable(Type.Number()),
+        day_low: nullable(Type.Number()),
+        day_high: nullable(Type.Number()),
+        previous_close: nullable(Type.Number()),
+        change: nullable(Type.Number({ description: 'Since the previous close' })),
+        change_percent: nullable(Type.Number()),
+        currency: nullable(Type.String()),
+        exchange: nullable(Type.String()),
+        instrument_type: nullable(Type.String()),
+        timezone: nullable(Type.String({ description: 'IANA name of the zone of the exchange' })),
+        market_time: nullable(Type.String({ description: 'Time of the price, ISO 8601, UTC' })),
+        fifty_two_week_high: nullable(Type.Number()),
+        fifty_two_week_low: nullable(Type.Number()),
+        range: Type.String(),
+        interval: Type.String(),
+        history: Type.Array(
+          Type.Object({
+            time: Type.String({ description: 'ISO 8601, UTC' }),
+            open: nullable(Type.Number()),
+            high: nullable(Type.Number()),
+            low: nullable(Type.Number()),
+            close: Type.Number(),
+            volume: nullable(Type.Number()),
+          }),
+        ),
+      }),
+      cache: {
+        seconds: ({ range }) => secondsByRange.get(range ?? '1d') ?? 3_600,
+        staleWhileRevalidateSeconds: 60,
+        staleIfErrorSeconds: 86_400,
+        notFoundSeconds: 3_600,
+      },
+      complete: ({ symbol, range, interval }) => {
+        const ticker = symbol.trim().toUpperCase()
+        if (!/^\^?[A-Z0-9][A-Z0-9.&=_-]*$/.test(ticker)) throw new InvalidParameter('symbol', 'it is not a ticker')
+        return { symbol: ticker, range: range ?? '1d', interval: interval ?? '1d' }
+      },
+      request: ({ symbol, range, interval }) => ({
+        path: path`/v8/finance/chart/${symbol}`,
+        query: { range: range ?? '1d', interval: interval ?? '1d' },
+      }),
+      judge: ({ status }) =>
+        status === 422 ? rejected('This interval is not available over this range: take a longer one.') : undefined,
+      map: ({ body, parameters }) => {
+        const chart = members(members(body).chart)
+        if (isObject(chart.error)) return chart.error.code === 'Not Found' ? notFound() : failed()
+        const result = items(chart.result)[0]
+        if (!isObject(result) || !isObject(result.meta)) return invalid()
+        const { meta } = result
+        // A half-known symbol is answered with an empty stub.
+        if (meta.regularMarketPrice === 0 && text(meta.currency) === null) return notFound()
+        const range = parameters.range ?? '1d'
+        return {
+          symbol: text(meta.symbol),
+          name: filledText(meta.longName) ?? filledText(meta.shortName) ?? text(meta.symbol),
+          price: number(meta.regularMarketPrice),
+          volume: number(meta.regularMarketVolume),
+          day_low: number(meta.regularMarketDayLow),
+          day_high: number(meta.regularMarketDayHigh),
+          ...changeSinceClose(meta, range),
+          currency: text(meta.currency),
+          exchange: text(meta.fullExchangeName),
+          instrument_type: text(meta.instrumentType),
+          timezone: text(meta.exchangeTimezoneName),
+          market_time: isoTime(meta.regularMarketTime),
+          fifty_two_week_high: number(meta.fiftyTwoWeekHigh),
+          fifty_two_week_low: number(meta.fiftyTwoWeekLow),
+          range,
+          interval: parameters.interval ?? '1d',
+          history: history(result),
+        }
+      },
+      example: {
+        parameters: { symbol: 'AAPL', range: '1d', interval: '5m' },
+        // biome-ignore format: as recorded
+        response: {
+          chart: {
+            result: [{
+              meta: {
+                currency: 'USD', symbol: 'AAPL', exchangeName: 'NMS', fullExchangeName: 'NasdaqGS', instrumentType: 'EQUITY', firstTradeDate: 345479400,
+                regularMarketTime: 1791208707, hasPrePostMarketData: true, gmtoffset: -14400, timezone: 'EDT', exchangeTimezoneName: 'America/New_York',
+                regularMarketPrice: 333.923, regularMarketChangePercent: 0.07, fulldayPrice: 333.923, fulldayChange: 0.233, fulldayChangePercent: 0.07,
+                fiftyTwoWeekHigh: 345.34, fiftyTwoWeekLow: 243.42, regularMarketDayHigh: 336.19, regularMarketDayLow: 331.65, regularMarketVolume: 3907731,
+                longName: 'Apple Inc.', shortName: 'Apple Inc.', chartPreviousClose: 333.69, previousClose: 333.69, scale: 3, priceHint: 2,
+                currentTradingPeriod: {
+                  pre: { timezone: 'EDT', start: 1791187200, end: 1791207000, gmtoffset: -14400 },
+                  regular: { timezone: 'EDT', start: 1791207000, end: 1791230400, gmtoffset: -14400 },
+                  post: { timezone: 'EDT', start: 1791230400, end: 1791244800, gmtoffset: -14400 },
+                },
+                tradingPeriods: [[{ timezone: 'EDT', start: 1791207000, end: 1791230400, gmtoffset: -14400 }]],
+                dataGranularity: '5m', range: '1d',
+              },
+              timestamp: [1791207000, 1791207300, 1791208707],
+              indicators: {
+                quote: [{
+                  open: [332.7950134277344, 336.0899963378906, 333.9226989746094],
+                  volume: [1810280, 497004, 0],
+                  low: [331.6499938964844, 334.7300109863281, 333.9226989746094],
+                  close: [336.0736083984375, 335.3900146484375, 333.9226989746094],
+                  high: [336.19000244140625, 336.1099853515625, 333.9226989746094],
+                }],
+              },
+            }],
+            error: null,
+          },
+        },
+        // biome-ignore format: as recorded
+        data: {
+          symbol: 'AAPL', name: 'Apple Inc.', price: 333.923, volume: 3907731, day_low: 331.65, day_high: 336.19, previous_close: 333.69, change: 0.233,
+          change_percent: 0.07, currency: 'USD', exchange: 'NasdaqGS', instrument_type: 'EQUITY', timezone: 'America/New_York',
+          market_time: '2026-10-05T13:58:27Z', fifty_two_week_high: 345.34, fifty_two_week_low: 243.42, range: '1d', interval: '5m',
+          history: [
+            { time: '2026-10-05T13:30:00Z', open: 332.7950134277344, high: 336.19000244140625, low: 331.6499938964844, close: 336.0736083984375, volume: 1810280 },
+            { time: '2026-10-05T13:35:00Z', open: 336.0899963378906, high: 336.1099853515625, low: 334.7300109863281, close: 335.3900146484375, volume: 497004 },
+            { time: '2026-10-05T13:58:27Z', open: 333.9226989746094, high: 333.9226989746094, low: 333.9226989746094, close: 333.9226989746094, volume: 0 },
+          ],
+        },
+      },
+    }),
+  },
+}
+
+export default marketQuotes
+
+/** The close before the range's start is yesterday's only where the range is one day. */
+function changeSinceClose(meta: Record<string, unknown>, range: string) {
+  const price = number(meta.regularMarketPrice)
+  const previous = number(meta.previousClose) ?? (range === '1d' ? number(meta.chartPreviousClose) : null)
+  const difference = price === null || previous === null ? null : price - previous
+  const percent = difference === null || !previous ? null : rounded((difference / previous) * 100)
+  return {
+    previous_close: previous,
+    change: difference === null ? number(meta.fulldayChange) : rounded(difference),
+    change_percent: number(meta.regularMarketChangePercent) ?? percent,
+  }
+}
+
+/** The bars, from parallel arrays with null where nothing was traded. */
+function history(result: Record<string, unknown>) {
+  const quote = members(items(members(result.indicators).quote)[0])
+  const [opens, highs, lows, closes, volumes] = ['open', 'high', 'low', 'close', 'volume'].map((key) =>
+    items(quote[key]),
+  )
+  return items(result.timestamp).flatMap((timestamp, index) => {
+    const time = isoTime(timestamp)
+    const close = number(closes?.[index])
+    if (time === null || close === null) return []
+    return {
+      time,
+      open: number(opens?.[index]),
+      high: number(highs?.[index]),
+      low: number(lows?.[index]),
+      close,
+      volume: number(volumes?.[index]),
+    }
+  })
+}
+
+/** ISO 8601 in whole seconds; null outside the years that it writes with four digits. */
+function isoTime(epochSeconds: unknown): string | null {
+  const seconds = integer(epochSeconds)
+  if (seconds === null || Math.abs(seconds) > 60_000_000_000) return null
+  return new Date(seconds * 1_000).toISOString().replace('.000Z', 'Z')
+}
+
+function rounded(value: number): number {
+  return Number(value.toFixed(4))
+}

@@ -1,0 +1,96 @@
+import Type from 'typebox'
+import { endpoint, invalid, members, nullable, path, text, type Upstream } from './upstream.ts'
+
+const fact = Type.Object({
+  id: nullable(Type.String({ description: '32 hexadecimal digits' })),
+  text: Type.String(),
+  source: nullable(Type.String({ description: 'Who published the fact' })),
+  source_url: nullable(Type.String()),
+  language: nullable(Type.String()),
+  permalink: nullable(Type.String()),
+})
+
+const randomFacts: Upstream = {
+  displayName: 'Random facts',
+  category: 'entertainment',
+  description: 'Useless facts, a random one or that of the day. Old trivia of doubtful truth, some of it crude.',
+  tags: ['facts', 'trivia', 'random', 'fun'],
+  tierRequired: 'developer',
+  terms: {
+    summary: 'Free, run by one person, without published terms. Name the source that comes with each fact.',
+    url: 'https://uselessfacts.jsph.pl',
+    attribution: 'Useless Facts API by Joseph Paul',
+  },
+  baseUrl: 'https://uselessfacts.jsph.pl',
+  // Which form comes without it is not documented.
+  headers: { accept: 'application/json' },
+  // No limit is published; one a second on average spares a service run by one person.
+  caps: { concurrency: 2, rates: [{ max: 60, seconds: 60 }] },
+  probe: { request: { path: path`/api/v2/facts/today`, query: { language: 'en' } }, everySeconds: 600 },
+  endpoints: {
+    '/random': endpoint({
+      description: 'One random fact, another one each time.',
+      parameters: Type.Object({}),
+      data: fact,
+      request: () => ({ path: path`/api/v2/facts/random`, query: { language: 'en' } }),
+      map: ({ body }) => mappedFact(body),
+      example: {
+        parameters: {},
+        // biome-ignore format: as recorded
+        response: {
+          id: '2816ebbc4eea1dfd7811ee46e3e97b33',
+          text: 'American Airlines saved $40,000 in 1987 by eliminating one olive from each salad served in first-class.',
+          source: 'djtech.net', source_url: 'http://www.djtech.net/humor/useless_facts.htm', language: 'en',
+          permalink: 'https://uselessfacts.jsph.pl/api/v2/facts/2816ebbc4eea1dfd7811ee46e3e97b33',
+        },
+        // biome-ignore format: as recorded
+        data: {
+          id: '2816ebbc4eea1dfd7811ee46e3e97b33',
+          text: 'American Airlines saved $40,000 in 1987 by eliminating one olive from each salad served in first-class.',
+          source: 'djtech.net', source_url: 'http://www.djtech.net/humor/useless_facts.htm', language: 'en',
+          permalink: 'https://uselessfacts.jsph.pl/api/v2/facts/2816ebbc4eea1dfd7811ee46e3e97b33',
+        },
+      },
+    }),
+    '/today': endpoint({
+      description: 'The fact of the day.',
+      parameters: Type.Object({}),
+      data: fact,
+      // The hour at which the day changes is not known.
+      cache: { seconds: 3_600, staleWhileRevalidateSeconds: 600, staleIfErrorSeconds: 86_400 },
+      request: () => ({ path: path`/api/v2/facts/today`, query: { language: 'en' } }),
+      map: ({ body }) => mappedFact(body),
+      example: {
+        parameters: {},
+        // biome-ignore format: as recorded
+        response: {
+          id: '3b8c10e9cefa0eee8962ec37c9137459', text: 'The first contraceptive was crocodile dung used by the ancient Egyptians.',
+          source: 'djtech.net', source_url: 'http://www.djtech.net/humor/useless_facts.htm', language: 'en',
+          permalink: 'https://uselessfacts.jsph.pl/api/v2/facts/3b8c10e9cefa0eee8962ec37c9137459',
+        },
+        // biome-ignore format: as recorded
+        data: {
+          id: '3b8c10e9cefa0eee8962ec37c9137459', text: 'The first contraceptive was crocodile dung used by the ancient Egyptians.',
+          source: 'djtech.net', source_url: 'http://www.djtech.net/humor/useless_facts.htm', language: 'en',
+          permalink: 'https://uselessfacts.jsph.pl/api/v2/facts/3b8c10e9cefa0eee8962ec37c9137459',
+        },
+      },
+    }),
+  },
+}
+
+export default randomFacts
+
+function mappedFact(body: unknown) {
+  const answer = members(body)
+  const said = text(answer.text)
+  if (said === null) return invalid()
+  return {
+    id: text(answer.id),
+    text: said,
+    source: text(answer.source),
+    source_url: text(answer.source_url),
+    language: text(answer.language),
+    permalink: text(answer.permalink),
+  }
+}

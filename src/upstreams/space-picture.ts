@@ -1,0 +1,153 @@
+import Type from 'typebox'
+import {
+  type Answer,
+  dateIn,
+  endpoint,
+  failed,
+  filledText,
+  htmlDecoded,
+  InvalidParameter,
+  invalid,
+  isCalendarDate,
+  members,
+  nullable,
+  path,
+  text,
+  type Upstream,
+  type Verdict,
+} from './upstream.ts'
+
+const FIRST_DATE = '1995-06-16'
+
+/** The days by which the upstream publishes. */
+const easternDate = dateIn('America/New_York')
+
+const spacePicture: Upstream = {
+  displayName: 'Space picture',
+  category: 'science',
+  description: 'The astronomy picture of the day with its explanation, for today or a date since 1995.',
+  tags: ['space', 'astronomy', 'nasa', 'apod', 'image'],
+  tierRequired: 'developer',
+  terms: {
+    summary:
+      'NASA media are generally free to use; many pictures belong to their photographers. Show the copyright and link to the page.',
+    url: 'https://www.nasa.gov/nasa-brand-center/images-and-media/',
+    attribution: 'NASA Astronomy Picture of the Day',
+  },
+  baseUrl: 'https://science.nasa.gov',
+  // No limit is published; one picture a day needs few requests.
+  caps: { concurrency: 2, rates: [{ max: 30, seconds: 60 }] },
+  probe: { request: { path: path`/wp-json/wp/v2/apod-basic`, query: { per_page: '1' } }, everySeconds: 300 },
+  // What WordPress takes at every route, for authentication or for another form of the answer.
+  reservedParameters: [
+    'per_page',
+    'context',
+    'rest_route',
+    '_fields',
+    '_embed',
+    '_envelope',
+    '_jsonp',
+    '_method',
+    '_wpnonce',
+  ],
+  judge: lostRoute,
+  endpoints: {
+    '/today': endpoint({
+      description: 'Astronomy picture of the day: the latest, or that of a date.',
+      parameters: Type.Object({
+        date: Type.Optional(
+          Type.String({
+            minLength: 10,
+            maxLength: 10,
+            pattern: '^\\d{4}-\\d{2}-\\d{2}$',
+            description: 'YYYY-MM-DD, from 1995-06-16 to today (US Eastern); the latest picture when omitted',
+          }),
+        ),
+      }),
+      data: Type.Object({
+        date: Type.String({ description: 'YYYY-MM-DD' }),
+        title: nullable(Type.String()),
+        media_type: nullable(Type.String({ description: 'image, video or iframe' })),
+        url: nullable(Type.String({ description: 'The image; for a video a still, or the page when there is none' })),
+        page_url: nullable(Type.String({ description: 'The article' })),
+        copyright: nullable(Type.String({ description: "Credit line, also of NASA's own pictures" })),
+        explanation: nullable(Type.String()),
+        alt: nullable(Type.String({ description: 'Description for those who do not see the picture' })),
+      }),
+      cache: {
+        // A new picture appears at 00:05 US Eastern; those of past days stay.
+        seconds: ({ date }, _, { now }) => (date === undefined || date === easternDate(now) ? 900 : 604_800),
+        staleWhileRevalidateSeconds: 900,
+        staleIfErrorSeconds: 86_400,
+        notFoundSeconds: 300,
+      },
+      complete: ({ date }, { now }) => {
+        if (date === undefined) return {}
+        if (!isCalendarDate(date)) throw new InvalidParameter('date', 'it is not a date of the calendar')
+        const today = easternDate(now)
+        if (date < FIRST_DATE || date > today) {
+          throw new InvalidParameter('date', `it is not between ${FIRST_DATE} and ${today}`)
+        }
+        return { date }
+      },
+      // The list does not filter by date: a date is a segment of the path, YYMMDD.
+      request: ({ date }) =>
+        date === undefined
+          ? { path: path`/wp-json/wp/v2/apod-basic`, query: { per_page: '1' } }
+          : { path: path`/wp-json/wp/v2/apod-basic/${date.slice(2).replaceAll('-', '')}` },
+      map: ({ body, parameters }) => {
+        const picture = members(Array.isArray(body) ? body[0] : body)
+        const date = text(picture.date)
+        if (date === null || (parameters.date !== undefined && parameters.date !== date)) return invalid()
+        return {
+          date,
+          title: htmlDecoded(picture.title),
+          media_type: text(picture.media_type),
+          url: filledText(picture.hdurl) ?? text(picture.url),
+          page_url: text(picture.permalink),
+          copyright: plainText(picture.copyright),
+          explanation: plainText(picture.explanation)?.replace(/^Explanation:\s*/, '') ?? null,
+          alt: text(picture.alt),
+        }
+      },
+      example: {
+        parameters: { date: '2026-09-16' },
+        now: '2026-09-17T00:00:00Z',
+        // biome-ignore format: as recorded
+        response: {
+          date: '2026-09-16', post_id: 1339001, title: "Webb's View of M64",
+          permalink: 'https://science.nasa.gov/image-article/apod-2026-september-16-webbs-view-of-m64/', media_type: 'image', explanation: '...',
+          credit: 'NASA, CSA, ESA, F. Belfiore (ESO), J. Lee (STScI), A. Leroy (OSU), and D. Thilker (JHU); <em>Processing</em>: G. Kober (NASA/Catholic University)',
+          copyright: 'NASA, CSA, ESA, F. Belfiore (ESO), J. Lee (STScI), A. Leroy (OSU), and D. Thilker (JHU); <em>Processing</em>: G. Kober (NASA/Catholic University)',
+          alt: 'Hubble and JWST image of M64. A massive spiral galaxy glows with a yellow core, surrounded by arms full of orange-brown dust and pink and blue patches of star formation. Framed by a haze of dark dust, the galaxy shines against black space dotted with a few stars.',
+          url: 'https://science.nasa.gov/image-article/apod-2026-september-16-webbs-view-of-m64/',
+          hdurl: 'https://assets.science.nasa.gov/dynamicimage/assets/science/cds/apod/apod/2026/september/M64_Webb.jpg?w=3853&h=4070&fit=clip&crop=faces%2Cfocalpoint',
+          basic_html: '<!doctype html> ... </html>', basic_html_url: 'https://science.nasa.gov/wp-json/wp/v2/apod-basic/260916/html',
+        },
+        // biome-ignore format: as recorded
+        data: {
+          date: '2026-09-16', title: "Webb's View of M64", media_type: 'image',
+          url: 'https://assets.science.nasa.gov/dynamicimage/assets/science/cds/apod/apod/2026/september/M64_Webb.jpg?w=3853&h=4070&fit=clip&crop=faces%2Cfocalpoint',
+          page_url: 'https://science.nasa.gov/image-article/apod-2026-september-16-webbs-view-of-m64/',
+          copyright: 'NASA, CSA, ESA, F. Belfiore (ESO), J. Lee (STScI), A. Leroy (OSU), and D. Thilker (JHU); Processing: G. Kober (NASA/Catholic University)',
+          explanation: '...',
+          alt: 'Hubble and JWST image of M64. A massive spiral galaxy glows with a yellow core, surrounded by arms full of orange-brown dust and pink and blue patches of star formation. Framed by a haze of dark dust, the galaxy shines against black space dotted with a few stars.',
+        },
+      },
+    }),
+  },
+}
+
+export default spacePicture
+
+/** A 404 without this code is no answer about a picture: the route itself has gone, as it did before. */
+function lostRoute({ status, body }: Answer): Verdict | undefined {
+  return status === 404 && members(body).code !== 'apod_basic_not_found' ? failed() : undefined
+}
+
+/** HTML as text: a break is a space, other tags stand inside words and sentences. Null when nothing is left. */
+function plainText(html: unknown): string | null {
+  if (typeof html !== 'string') return null
+  const withoutTags = html.replace(/<\/?(?:br|p|div|li)\b[^<>]*>/gi, ' ').replace(/<[^<>]*>/g, '')
+  return filledText(htmlDecoded(withoutTags)?.replace(/\s+/g, ' ').trim())
+}

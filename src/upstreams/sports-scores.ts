@@ -1,0 +1,638 @@
+import Type from 'typebox'
+import {
+  type CallContext,
+  dateIn,
+  endpoint,
+  filledText,
+  flag,
+  InvalidParameter,
+  integer,
+  invalid,
+  isCalendarDate,
+  isObject,
+  items,
+  members,
+  nullable,
+  numeric,
+  path,
+  text,
+  texts,
+  type Upstream,
+} from './upstream.ts'
+
+/** A range costs one request for each calendar month it touches. */
+const RANGE_MONTHS_MAX = 6
+
+const limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 10, description: 'Most games to give' }))
+
+const date = Type.Optional(
+  Type.String({
+    minLength: 8,
+    maxLength: 8,
+    pattern: '^\\d{8}$',
+    description: 'Day in US Eastern time, YYYYMMDD; today unless told',
+  }),
+)
+
+const team = nullable(
+  Type.Object({
+    id: nullable(Type.String({ description: '-1 or -2 while the team is not known' })),
+    name: nullable(Type.String()),
+    abbreviation: nullable(Type.String({ description: 'TBD while the team is not known' })),
+    logo: nullable(Type.String()),
+    score: nullable(Type.Integer({ description: 'null before the game' })),
+    winner: nullable(Type.Boolean({ description: 'null before the end' })),
+    record: nullable(Type.String({ description: 'Wins-losses of the season' })),
+  }),
+)
+
+const heading = {
+  id: nullable(Type.String()),
+  date: nullable(Type.String({ description: 'Start, UTC' })),
+  name: nullable(Type.String()),
+  short_name: nullable(Type.String()),
+  season: Type.Object({
+    year: nullable(Type.Integer()),
+    type: nullable(Type.Integer()),
+    slug: nullable(Type.String()),
+  }),
+}
+
+const details = {
+  status: Type.Object({
+    state: nullable(Type.String({ description: 'pre, in or post' })),
+    name: nullable(Type.String({ description: 'STATUS_FINAL, STATUS_RAIN_DELAY and many others' })),
+    description: nullable(Type.String()),
+    detail: nullable(Type.String()),
+    completed: nullable(Type.Boolean({ description: 'false with post: cancelled, postponed or suspended' })),
+    period: nullable(Type.Integer()),
+    clock: nullable(Type.String()),
+  }),
+  time_confirmed: nullable(Type.Boolean({ description: 'false: the time is a placeholder' })),
+  neutral_site: nullable(Type.Boolean()),
+  venue: nullable(
+    Type.Object({
+      name: nullable(Type.String()),
+      city: nullable(Type.String()),
+      state: nullable(Type.String()),
+      country: nullable(Type.String()),
+    }),
+  ),
+  broadcasts: Type.Array(Type.String()),
+  note: nullable(Type.String()),
+  home: team,
+  away: team,
+}
+
+const scores = Type.Object({
+  league: Type.String(),
+  count: Type.Integer({ description: 'Of the games given' }),
+  games: Type.Array(Type.Object({ ...heading, ...details })),
+})
+
+const cache = { seconds: secondsFresh, staleWhileRevalidateSeconds: 30, staleIfErrorSeconds: 3_600 }
+
+/** The days by which the upstream counts. */
+const easternDate = dateIn('America/New_York')
+
+const sportsScores: Upstream = {
+  displayName: 'Sports scores',
+  category: 'sports',
+  description: 'Games of the NFL, NBA and MLB with scores, status, teams and venue, from the ESPN scoreboards.',
+  tags: ['sports', 'scores', 'nfl', 'nba', 'mlb'],
+  tierRequired: 'developer',
+  terms: {
+    summary:
+      'Unofficial and unsupported: it may change or be blocked without notice. The ESPN/Disney terms of use apply.',
+    url: 'https://disneytermsofuse.com',
+  },
+  baseUrl: 'https://site.api.espn.com',
+  // No limit is published, but excessive use may be blocked.
+  caps: { concurrency: 4, rates: [{ max: 60, seconds: 60 }] },
+  // A day is up to 2 MB, a month of the NFL several times that.
+  bodyBytesMax: 16 * 1024 * 1024,
+  // A day without games: a small answer.
+  probe: {
+    request: { path: path`/apis/site/v2/sports/basketball/nba/scoreboard`, query: { dates: '20250704' } },
+    everySeconds: 300,
+  },
+  reservedParameters: ['callback'],
+  endpoints: {
+    '/nfl': endpoint({
+      description: 'NFL games of a day, a range of days or the current week.',
+      parameters: Type.Object({
+        dates: Type.Optional(
+          Type.String({
+            minLength: 8,
+            maxLength: 17,
+            pattern: '^\\d{8}(-\\d{8})?$',
+            description: `Day YYYYMMDD or range YYYYMMDD-YYYYMMDD in US Eastern time, touching at most ${RANGE_MONTHS_MAX} calendar months; the current week unless told`,
+          }),
+        ),
+        limit,
+      }),
+      data: Type.Object({
+        ...scores.properties,
+        games: Type.Array(Type.Object({ ...heading, week: nullable(Type.Integer()), ...details })),
+      }),
+      cache,
+      complete: (parameters) => {
+        if (parameters.dates === undefined) return parameters
+        const [first = '', last = first] = parameters.dates.split('-')
+        checkRange(first, last)
+        return { ...parameters, dates: first === last ? first : `${first}-${last}` }
+      },
+      // The upstream refuses ranges, but takes a month; without `limit` that would end after 100 games, and a limit of
+      // 600 or more gives only 25.
+      request: ({ dates }) => {
+        const scoreboard = path`/apis/site/v2/sports/football/nfl/scoreboard`
+        if (!dates?.includes('-')) return { path: scoreboard, query: { dates } }
+        return monthsOf(dates).map((month) => ({ path: scoreboard, query: { dates: month, limit: 500 } }))
+      },
+      map: ({ bodies, parameters }) => {
+        const events = readEvents(bodies)
+        if (!events) return invalid()
+        const wanted = parameters.dates?.includes('-') ? withinRange(events, parameters.dates) : events
+        const games = wanted.slice(0, parameters.limit ?? 10).map((event) => ({
+          ...readHeading(event),
+          week: integer(members(event.week).number),
+          ...readDetails(event),
+        }))
+        return { league: 'NFL', count: games.length, games }
+      },
+      example: {
+        parameters: {},
+        // biome-ignore format: as recorded
+        response: {
+          leagues: [{ id: '28', name: 'National Football League', abbreviation: 'NFL', slug: 'nfl' }], season: { type: 2, year: 2025 }, week: { number: 1 },
+          events: [
+            {
+              id: '401772714', date: '2025-09-06T00:00Z', name: 'Kansas City Chiefs at Los Angeles Chargers', shortName: 'KC VS LAC',
+              season: { year: 2025, type: 2, slug: 'regular-season' }, week: { number: 1 },
+              competitions: [
+                {
+                  id: '401772714', timeValid: true, neutralSite: true,
+                  venue: { id: '8748', fullName: 'Corinthians Arena', address: { city: 'Sao Paulo', country: 'Brazil' }, indoor: false },
+                  competitors: [
+                    {
+                      id: '24', homeAway: 'home',
+                      team: {
+                        id: '24', abbreviation: 'LAC', displayName: 'Los Angeles Chargers', logo: 'https://a.espncdn.com/i/teamlogos/nfl/500/scoreboard/lac.png',
+                      },
+                      score: '0', records: [{ name: 'overall', type: 'total', summary: '0-0' }],
+                    },
+                    {
+                      id: '12', homeAway: 'away',
+                      team: { id: '12', abbreviation: 'KC', displayName: 'Kansas City Chiefs', logo: 'https://a.espncdn.com/i/teamlogos/nfl/500/scoreboard/kc.png' },
+                      score: '0', records: [{ name: 'overall', type: 'total', summary: '0-0' }],
+                    },
+                  ],
+                  notes: [{ type: 'event', headline: 'NFL São Paulo Game' }], broadcasts: [{ market: 'national', names: ['YouTube'] }],
+                },
+              ],
+              status: {
+                clock: 0.0, displayClock: '0:00', period: 0,
+                type: { name: 'STATUS_SCHEDULED', state: 'pre', completed: false, description: 'Scheduled', detail: 'Fri, September 5th at 8:00 PM EDT' },
+              },
+            },
+            {
+              id: '401772510', date: '2025-09-05T00:20Z', name: 'Dallas Cowboys at Philadelphia Eagles', shortName: 'DAL @ PHI',
+              season: { year: 2025, type: 2, slug: 'regular-season' }, week: { number: 1 },
+              competitions: [
+                {
+                  id: '401772510', timeValid: true, neutralSite: false,
+                  venue: { id: '3806', fullName: 'Lincoln Financial Field', address: { city: 'Philadelphia', state: 'PA', country: 'USA' }, indoor: false },
+                  competitors: [
+                    {
+                      id: '21', homeAway: 'home', winner: true,
+                      team: { id: '21', abbreviation: 'PHI', displayName: 'Philadelphia Eagles', logo: 'https://a.espncdn.com/i/teamlogos/nfl/500/scoreboard/phi.png' },
+                      score: '24', records: [{ name: 'overall', type: 'total', summary: '1-0' }],
+                    },
+                    {
+                      id: '6', homeAway: 'away', winner: false,
+                      team: { id: '6', abbreviation: 'DAL', displayName: 'Dallas Cowboys', logo: 'https://a.espncdn.com/i/teamlogos/nfl/500/scoreboard/dal.png' },
+                      score: '20', records: [{ name: 'overall', type: 'total', summary: '0-1' }],
+                    },
+                  ],
+                  notes: [], broadcasts: [{ market: 'national', names: ['NBC'] }],
+                },
+              ],
+              status: {
+                clock: 0.0, displayClock: '0:00', period: 4, type: { name: 'STATUS_FINAL', state: 'post', completed: true, description: 'Final', detail: 'Final' },
+              },
+            },
+          ],
+        },
+        // biome-ignore format: as recorded
+        data: {
+          league: 'NFL', count: 2,
+          games: [
+            {
+              id: '401772714', date: '2025-09-06T00:00Z', name: 'Kansas City Chiefs at Los Angeles Chargers', short_name: 'KC VS LAC',
+              season: { year: 2025, type: 2, slug: 'regular-season' }, week: 1,
+              status: {
+                state: 'pre', name: 'STATUS_SCHEDULED', description: 'Scheduled', detail: 'Fri, September 5th at 8:00 PM EDT', completed: false, period: 0,
+                clock: '0:00',
+              },
+              time_confirmed: true, neutral_site: true, venue: { name: 'Corinthians Arena', city: 'Sao Paulo', state: null, country: 'Brazil' },
+              broadcasts: ['YouTube'], note: 'NFL São Paulo Game',
+              home: {
+                id: '24', name: 'Los Angeles Chargers', abbreviation: 'LAC', logo: 'https://a.espncdn.com/i/teamlogos/nfl/500/scoreboard/lac.png', score: null,
+                winner: null, record: '0-0',
+              },
+              away: {
+                id: '12', name: 'Kansas City Chiefs', abbreviation: 'KC', logo: 'https://a.espncdn.com/i/teamlogos/nfl/500/scoreboard/kc.png', score: null,
+                winner: null, record: '0-0',
+              },
+            },
+            {
+              id: '401772510', date: '2025-09-05T00:20Z', name: 'Dallas Cowboys at Philadelphia Eagles', short_name: 'DAL @ PHI',
+              season: { year: 2025, type: 2, slug: 'regular-season' }, week: 1,
+              status: { state: 'post', name: 'STATUS_FINAL', description: 'Final', detail: 'Final', completed: true, period: 4, clock: '0:00' }, time_confirmed: true,
+              neutral_site: false, venue: { name: 'Lincoln Financial Field', city: 'Philadelphia', state: 'PA', country: 'USA' }, broadcasts: ['NBC'], note: null,
+              home: {
+                id: '21', name: 'Philadelphia Eagles', abbreviation: 'PHI', logo: 'https://a.espncdn.com/i/teamlogos/nfl/500/scoreboard/phi.png', score: 24,
+                winner: true, record: '1-0',
+              },
+              away: {
+                id: '6', name: 'Dallas Cowboys', abbreviation: 'DAL', logo: 'https://a.espncdn.com/i/teamlogos/nfl/500/scoreboard/dal.png', score: 20, winner: false,
+                record: '0-1',
+              },
+            },
+          ],
+        },
+      },
+    }),
+    '/nba': endpoint({
+      description: 'NBA games of a day.',
+      parameters: Type.Object({ dates: date, limit }),
+      data: scores,
+      cache,
+      complete: completeDay,
+      request: ({ dates }) => ({ path: path`/apis/site/v2/sports/basketball/nba/scoreboard`, query: { dates } }),
+      map: ({ bodies, parameters }) => readScores('NBA', bodies, parameters.limit) ?? invalid(),
+      example: {
+        parameters: { dates: '20260502' },
+        // biome-ignore format: as recorded
+        response: {
+          leagues: [{ id: '46', name: 'National Basketball Association', abbreviation: 'NBA', slug: 'nba' }], season: { type: 3, year: 2026 },
+          day: { date: '2026-05-02' },
+          events: [
+            {
+              id: '401869412', date: '2026-05-02T23:30Z', name: 'Philadelphia 76ers at Boston Celtics', shortName: 'PHI @ BOS',
+              season: { year: 2026, type: 3, slug: 'post-season' },
+              competitions: [
+                {
+                  id: '401869412', timeValid: true, neutralSite: false,
+                  venue: { id: '1824', fullName: 'TD Garden', address: { city: 'Boston', state: 'MA' }, indoor: true },
+                  competitors: [
+                    {
+                      id: '2', homeAway: 'home',
+                      team: { id: '2', abbreviation: 'BOS', displayName: 'Boston Celtics', logo: 'https://a.espncdn.com/i/teamlogos/nba/500/scoreboard/bos.png' },
+                      score: '87', records: [{ name: 'overall', type: 'total', summary: '56-26' }],
+                    },
+                    {
+                      id: '20', homeAway: 'away',
+                      team: { id: '20', abbreviation: 'PHI', displayName: 'Philadelphia 76ers', logo: 'https://a.espncdn.com/i/teamlogos/nba/500/scoreboard/phi.png' },
+                      score: '92', records: [{ name: 'overall', type: 'total', summary: '45-37' }],
+                    },
+                  ],
+                  notes: [{ type: 'event', headline: 'East 1st Round - Game 7' }], broadcasts: [{ market: 'national', names: ['NBC'] }],
+                },
+              ],
+              status: {
+                clock: 521.0, displayClock: '8:41', period: 4,
+                type: { name: 'STATUS_IN_PROGRESS', state: 'in', completed: false, description: 'In Progress', detail: '8:41 - 4th Quarter' },
+              },
+            },
+          ],
+        },
+        // biome-ignore format: as recorded
+        data: {
+          league: 'NBA', count: 1,
+          games: [
+            {
+              id: '401869412', date: '2026-05-02T23:30Z', name: 'Philadelphia 76ers at Boston Celtics', short_name: 'PHI @ BOS',
+              season: { year: 2026, type: 3, slug: 'post-season' },
+              status: { state: 'in', name: 'STATUS_IN_PROGRESS', description: 'In Progress', detail: '8:41 - 4th Quarter', completed: false, period: 4, clock: '8:41' },
+              time_confirmed: true, neutral_site: false, venue: { name: 'TD Garden', city: 'Boston', state: 'MA', country: null }, broadcasts: ['NBC'],
+              note: 'East 1st Round - Game 7',
+              home: {
+                id: '2', name: 'Boston Celtics', abbreviation: 'BOS', logo: 'https://a.espncdn.com/i/teamlogos/nba/500/scoreboard/bos.png', score: 87, winner: null,
+                record: '56-26',
+              },
+              away: {
+                id: '20', name: 'Philadelphia 76ers', abbreviation: 'PHI', logo: 'https://a.espncdn.com/i/teamlogos/nba/500/scoreboard/phi.png', score: 92,
+                winner: null, record: '45-37',
+              },
+            },
+          ],
+        },
+      },
+    }),
+    '/mlb': endpoint({
+      description: 'MLB games of a day.',
+      parameters: Type.Object({ dates: date, limit }),
+      data: scores,
+      cache,
+      complete: completeDay,
+      request: ({ dates }) => ({ path: path`/apis/site/v2/sports/baseball/mlb/scoreboard`, query: { dates } }),
+      map: ({ bodies, parameters }) => readScores('MLB', bodies, parameters.limit) ?? invalid(),
+      example: {
+        parameters: { dates: '20250927' },
+        // biome-ignore format: as recorded
+        response: {
+          leagues: [{ id: '10', name: 'Major League Baseball', abbreviation: 'MLB', slug: 'mlb' }],
+          events: [
+            {
+              id: '401697308', date: '2025-09-27T17:05Z', name: 'Baltimore Orioles at New York Yankees', shortName: 'BAL @ NYY',
+              season: { year: 2025, type: 2, slug: 'regular-season' },
+              competitions: [
+                {
+                  id: '401697308', timeValid: true, neutralSite: false,
+                  venue: { id: '208', fullName: 'Yankee Stadium', address: { city: 'Bronx', state: 'New York' }, indoor: false },
+                  competitors: [
+                    {
+                      id: '10', homeAway: 'home', winner: true,
+                      team: { id: '10', abbreviation: 'NYY', displayName: 'New York Yankees', logo: 'https://a.espncdn.com/i/teamlogos/mlb/500/scoreboard/nyy.png' },
+                      score: '6', records: [{ name: 'overall', type: 'total', summary: '93-68' }],
+                    },
+                    {
+                      id: '1', homeAway: 'away', winner: false,
+                      team: { id: '1', abbreviation: 'BAL', displayName: 'Baltimore Orioles', logo: 'https://a.espncdn.com/i/teamlogos/mlb/500/scoreboard/bal.png' },
+                      score: '1', records: [{ name: 'overall', type: 'total', summary: '75-86' }],
+                    },
+                  ],
+                  notes: [], broadcasts: [{ market: 'away', names: ['MLB.TV'] }],
+                },
+              ],
+              status: {
+                clock: 0.0, displayClock: '0:00', period: 9, type: { name: 'STATUS_FINAL', state: 'post', completed: true, description: 'Final', detail: 'Final' },
+              },
+            },
+            {
+              id: '401697317', date: '2025-09-27T18:20Z', name: 'St. Louis Cardinals at Chicago Cubs', shortName: 'STL @ CHC',
+              season: { year: 2025, type: 2, slug: 'regular-season' },
+              competitions: [
+                {
+                  id: '401697317', timeValid: true, neutralSite: false,
+                  venue: { id: '16', fullName: 'Wrigley Field', address: { city: 'Chicago', state: 'Illinois' }, indoor: false },
+                  competitors: [
+                    {
+                      id: '16', homeAway: 'home',
+                      team: { id: '16', abbreviation: 'CHC', displayName: 'Chicago Cubs', logo: 'https://a.espncdn.com/i/teamlogos/mlb/500/scoreboard/chc.png' },
+                      score: '4', records: [{ name: 'overall', type: 'total', summary: '90-70' }],
+                    },
+                    {
+                      id: '24', homeAway: 'away',
+                      team: { id: '24', abbreviation: 'STL', displayName: 'St. Louis Cardinals', logo: 'https://a.espncdn.com/i/teamlogos/mlb/500/scoreboard/stl.png' },
+                      score: '1', records: [{ name: 'overall', type: 'total', summary: '78-82' }],
+                    },
+                  ],
+                  notes: [], broadcasts: [{ market: 'away', names: ['MLB.TV'] }],
+                },
+              ],
+              status: {
+                clock: 0.0, displayClock: '0:00', period: 7,
+                type: { name: 'STATUS_IN_PROGRESS', state: 'in', completed: false, description: 'In Progress', detail: 'Top 7th' },
+              },
+            },
+            {
+              id: '401697309', date: '2025-09-27T20:05Z', name: 'Chicago White Sox at Washington Nationals', shortName: 'CHW @ WSH',
+              season: { year: 2025, type: 2, slug: 'regular-season' },
+              competitions: [
+                {
+                  id: '401697309', timeValid: true, neutralSite: false,
+                  venue: { id: '89', fullName: 'Nationals Park', address: { city: 'Washington', state: 'District of Columbia' }, indoor: false },
+                  competitors: [
+                    {
+                      id: '20', homeAway: 'home',
+                      team: {
+                        id: '20', abbreviation: 'WSH', displayName: 'Washington Nationals', logo: 'https://a.espncdn.com/i/teamlogos/mlb/500/scoreboard/wsh.png',
+                      },
+                      score: '0', records: [{ name: 'overall', type: 'total', summary: '65-95' }],
+                    },
+                    {
+                      id: '4', homeAway: 'away',
+                      team: { id: '4', abbreviation: 'CHW', displayName: 'Chicago White Sox', logo: 'https://a.espncdn.com/i/teamlogos/mlb/500/scoreboard/chw.png' },
+                      score: '0', records: [{ name: 'overall', type: 'total', summary: '59-101' }],
+                    },
+                  ],
+                  notes: [], broadcasts: [{ market: 'away', names: ['MLB.TV'] }],
+                },
+              ],
+              status: {
+                clock: 0.0, displayClock: '0:00', period: 1,
+                type: { name: 'STATUS_RAIN_DELAY', state: 'in', completed: false, description: 'Rain Delay', detail: 'Rain Delay, Top 1st' },
+              },
+            },
+          ],
+        },
+        // biome-ignore format: as recorded
+        data: {
+          league: 'MLB', count: 3,
+          games: [
+            {
+              id: '401697308', date: '2025-09-27T17:05Z', name: 'Baltimore Orioles at New York Yankees', short_name: 'BAL @ NYY',
+              season: { year: 2025, type: 2, slug: 'regular-season' },
+              status: { state: 'post', name: 'STATUS_FINAL', description: 'Final', detail: 'Final', completed: true, period: 9, clock: '0:00' }, time_confirmed: true,
+              neutral_site: false, venue: { name: 'Yankee Stadium', city: 'Bronx', state: 'New York', country: null }, broadcasts: ['MLB.TV'], note: null,
+              home: {
+                id: '10', name: 'New York Yankees', abbreviation: 'NYY', logo: 'https://a.espncdn.com/i/teamlogos/mlb/500/scoreboard/nyy.png', score: 6, winner: true,
+                record: '93-68',
+              },
+              away: {
+                id: '1', name: 'Baltimore Orioles', abbreviation: 'BAL', logo: 'https://a.espncdn.com/i/teamlogos/mlb/500/scoreboard/bal.png', score: 1, winner: false,
+                record: '75-86',
+              },
+            },
+            {
+              id: '401697317', date: '2025-09-27T18:20Z', name: 'St. Louis Cardinals at Chicago Cubs', short_name: 'STL @ CHC',
+              season: { year: 2025, type: 2, slug: 'regular-season' },
+              status: { state: 'in', name: 'STATUS_IN_PROGRESS', description: 'In Progress', detail: 'Top 7th', completed: false, period: 7, clock: '0:00' },
+              time_confirmed: true, neutral_site: false, venue: { name: 'Wrigley Field', city: 'Chicago', state: 'Illinois', country: null }, broadcasts: ['MLB.TV'],
+              note: null,
+              home: {
+                id: '16', name: 'Chicago Cubs', abbreviation: 'CHC', logo: 'https://a.espncdn.com/i/teamlogos/mlb/500/scoreboard/chc.png', score: 4, winner: null,
+                record: '90-70',
+              },
+              away: {
+                id: '24', name: 'St. Louis Cardinals', abbreviation: 'STL', logo: 'https://a.espncdn.com/i/teamlogos/mlb/500/scoreboard/stl.png', score: 1,
+                winner: null, record: '78-82',
+              },
+            },
+            {
+              id: '401697309', date: '2025-09-27T20:05Z', name: 'Chicago White Sox at Washington Nationals', short_name: 'CHW @ WSH',
+              season: { year: 2025, type: 2, slug: 'regular-season' },
+              status: { state: 'in', name: 'STATUS_RAIN_DELAY', description: 'Rain Delay', detail: 'Rain Delay, Top 1st', completed: false, period: 1, clock: '0:00' },
+              time_confirmed: true, neutral_site: false, venue: { name: 'Nationals Park', city: 'Washington', state: 'District of Columbia', country: null },
+              broadcasts: ['MLB.TV'], note: null,
+              home: {
+                id: '20', name: 'Washington Nationals', abbreviation: 'WSH', logo: 'https://a.espncdn.com/i/teamlogos/mlb/500/scoreboard/wsh.png', score: 0,
+                winner: null, record: '65-95',
+              },
+              away: {
+                id: '4', name: 'Chicago White Sox', abbreviation: 'CHW', logo: 'https://a.espncdn.com/i/teamlogos/mlb/500/scoreboard/chw.png', score: 0, winner: null,
+                record: '59-101',
+              },
+            },
+          ],
+        },
+      },
+    }),
+  },
+}
+
+/** Always a day: without one the upstream may leave out games of today that are yet to come. */
+function completeDay<Parameters extends { dates?: string }>(parameters: Parameters, { now }: CallContext): Parameters {
+  const dates = parameters.dates ?? easternDay(now)
+  checkDay(dates)
+  return { ...parameters, dates }
+}
+
+function checkDay(day: string): void {
+  if (!isCalendarDate(`${day.slice(0, 4)}-${day.slice(4, 6)}-${day.slice(6)}`))
+    throw new InvalidParameter('dates', `${day} is not a calendar date YYYYMMDD`)
+}
+
+function checkRange(first: string, last: string): void {
+  checkDay(first)
+  checkDay(last)
+  if (last < first) throw new InvalidParameter('dates', 'the range ends before it begins')
+  if (monthNumber(last) - monthNumber(first) >= RANGE_MONTHS_MAX)
+    throw new InvalidParameter('dates', `the range touches more than ${RANGE_MONTHS_MAX} calendar months`)
+}
+
+/** Months since the year 0 of a day YYYYMMDD. */
+function monthNumber(day: string): number {
+  return Number(day.slice(0, 4)) * 12 + Number(day.slice(4, 6)) - 1
+}
+
+/** The calendar months, YYYYMM, that a range touches. */
+function monthsOf(range: string): string[] {
+  const [first = '', last = ''] = range.split('-')
+  const months: string[] = []
+  for (let month = monthNumber(first); month <= monthNumber(last); month++) {
+    months.push(String(Math.floor(month / 12)).padStart(4, '0') + String((month % 12) + 1).padStart(2, '0'))
+  }
+  return months
+}
+
+/** The day, YYYYMMDD, in US Eastern time. */
+function easternDay(time: number): string {
+  return easternDate(time).replaceAll('-', '')
+}
+
+const HALF_DAY_MS = 43_200_000
+
+/** By the games given: one is on, all are to come or over for today, all are over for good. */
+function secondsFresh(
+  { dates, limit = 10 }: { dates?: string; limit?: number },
+  data: Record<string, unknown>,
+  { now }: CallContext,
+): number {
+  const states = items(data.games).map((game) => members(members(members(game).status)).state)
+  if (states.some((state) => state !== 'pre' && state !== 'post')) return 30
+  // Without a day the upstream goes on to the next week by itself.
+  if (dates === undefined || states.length === 0 || states.includes('pre')) return 300
+  // Games that `limit` cut off may be on until the night is over, and the upstream reorders its list.
+  const isWhole = states.length < limit || dates.slice(-8) < easternDay(now - HALF_DAY_MS)
+  return isWhole ? 86_400 : 300
+}
+
+/** The events of all answers; undefined when one of the answers has no list of them. */
+function readEvents(bodies: unknown[]): Record<string, unknown>[] | undefined {
+  const lists = bodies.map((body) => members(body).events)
+  return lists.every(Array.isArray) ? lists.flatMap(items).filter(isObject) : undefined
+}
+
+/** The events of the days of a range, each once though two months may both have it, in order of time. */
+function withinRange(events: Record<string, unknown>[], range: string): Record<string, unknown>[] {
+  const [first = '', last = ''] = range.split('-')
+  return [...new Map(events.map((event) => [event.id ?? event, event])).values()]
+    .map((event) => ({ event, time: Date.parse(text(event.date) ?? '') }))
+    .filter(({ time }) => !Number.isNaN(time) && easternDay(time) >= first && easternDay(time) <= last)
+    .sort((one, other) => one.time - other.time)
+    .map(({ event }) => event)
+}
+
+function readScores(league: string, bodies: unknown[], limit = 10) {
+  const events = readEvents(bodies)
+  if (!events) return undefined
+  const games = events.slice(0, limit).map((event) => ({ ...readHeading(event), ...readDetails(event) }))
+  return { league, count: games.length, games }
+}
+
+function readHeading(event: Record<string, unknown>) {
+  const season = members(event.season)
+  return {
+    id: text(event.id),
+    date: text(event.date),
+    name: text(event.name),
+    short_name: text(event.shortName),
+    season: { year: integer(season.year), type: integer(season.type), slug: text(season.slug) },
+  }
+}
+
+function readDetails(event: Record<string, unknown>) {
+  const status = members(event.status)
+  const type = members(status.type)
+  const competition = members(items(event.competitions)[0])
+  const isBefore = type.state === 'pre'
+  return {
+    status: {
+      state: text(type.state),
+      name: text(type.name),
+      description: text(type.description),
+      detail: text(type.detail),
+      completed: flag(type.completed),
+      period: integer(status.period),
+      clock: text(status.displayClock),
+    },
+    time_confirmed: flag(competition.timeValid),
+    neutral_site: flag(competition.neutralSite),
+    venue: readVenue(competition.venue),
+    broadcasts: items(competition.broadcasts).flatMap((broadcast) => texts(members(broadcast).names)),
+    note: filledText(
+      items(competition.notes)
+        .map((note) => members(note).headline)
+        .find(filledText),
+    ),
+    home: readTeam(competition, 'home', isBefore),
+    away: readTeam(competition, 'away', isBefore),
+  }
+}
+
+function readVenue(venue: unknown) {
+  if (!isObject(venue)) return null
+  const address = members(venue.address)
+  return {
+    name: text(venue.fullName),
+    city: text(address.city),
+    state: text(address.state),
+    country: text(address.country),
+  }
+}
+
+/** The competitors come in any order, and with a score of 0 before the game. */
+function readTeam(competition: Record<string, unknown>, side: 'home' | 'away', isBefore: boolean) {
+  const competitor = items(competition.competitors)
+    .filter(isObject)
+    .find(({ homeAway }) => homeAway === side)
+  if (!competitor) return null
+  const team = members(competitor.team)
+  const total = items(competitor.records)
+    .map(members)
+    .find(({ type }) => type === 'total')
+  return {
+    id: text(team.id),
+    name: text(team.displayName),
+    abbreviation: text(team.abbreviation),
+    logo: filledText(team.logo),
+    score: isBefore ? null : integer(numeric(competitor.score)),
+    winner: flag(competitor.winner),
+    record: text(total?.summary),
+  }
+}
+
+export default sportsScores

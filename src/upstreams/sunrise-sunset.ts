@@ -1,0 +1,168 @@
+import Type from 'typebox'
+import {
+  type Answer,
+  dateIn,
+  endpoint,
+  failed,
+  InvalidParameter,
+  integer,
+  invalid,
+  isCalendarDate,
+  isObject,
+  isTimeZone,
+  latitude,
+  longitude,
+  members,
+  nullable,
+  path,
+  rejected,
+  text,
+  type Upstream,
+  type Verdict,
+} from './upstream.ts'
+
+/** An ISO 8601 time with offset, null on a day the sun does not give it. */
+const sunTime = nullable(Type.String({ description: 'ISO 8601 with offset; none where it does not happen that day' }))
+
+const sunriseSunset: Upstream = {
+  displayName: 'Sunrise and sunset',
+  category: 'weather',
+  description: 'Sunrise, sunset, solar noon, twilights and day length for coordinates and a date.',
+  tags: ['sun', 'sunrise', 'sunset', 'twilight', 'daylight', 'coordinates'],
+  tierRequired: 'developer',
+  terms: {
+    summary: 'Free at a reasonable volume; showing the data requires attribution with a link.',
+    url: 'https://sunrise-sunset.org/api',
+    attribution: 'Sunrise and sunset times by https://sunrise-sunset.org',
+  },
+  baseUrl: 'https://api.sunrise-sunset.org',
+  // The upstream asks for a "reasonable request volume" without a number: one a second on average.
+  caps: { concurrency: 2, rates: [{ max: 60, seconds: 60 }] },
+  probe: {
+    request: {
+      path: path`/json`,
+      query: { lat: 36.72016, lng: -4.42034, date: '2026-01-01', formatted: 0 },
+    },
+    everySeconds: 300,
+  },
+  reservedParameters: ['callback'],
+  judge: judgeStatusWord,
+  endpoints: {
+    '/times': endpoint({
+      description: 'Sunrise, sunset, solar noon and day length for coordinates and a date.',
+      parameters: Type.Object({
+        lat: latitude,
+        lng: longitude,
+        date: Type.Optional(
+          Type.String({
+            minLength: 10,
+            maxLength: 10,
+            pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}$',
+            description: 'YYYY-MM-DD; today in the time zone asked for unless told',
+          }),
+        ),
+        tzid: Type.Optional(
+          Type.String({
+            minLength: 1,
+            maxLength: 64,
+            pattern: '^[A-Za-z][A-Za-z0-9_+/-]*$',
+            description: 'IANA time zone of the times; UTC unless told',
+          }),
+        ),
+      }),
+      data: Type.Object({
+        status: Type.String(),
+        sunrise: sunTime,
+        sunset: sunTime,
+        solar_noon: sunTime,
+        day_length: nullable(
+          Type.Integer({ description: 'Seconds; 0 also on days without sunrise and sunset, polar day or polar night' }),
+        ),
+        civil_twilight_begin: sunTime,
+        civil_twilight_end: sunTime,
+        nautical_twilight_begin: sunTime,
+        nautical_twilight_end: sunTime,
+        astronomical_twilight_begin: sunTime,
+        astronomical_twilight_end: sunTime,
+        tzid: nullable(Type.String()),
+      }),
+      cache: {
+        // A day at a place never changes: only the room in the cache ends this.
+        seconds: 86_400,
+        staleWhileRevalidateSeconds: 86_400,
+        staleIfErrorSeconds: 30 * 86_400,
+        // Three decimals are 110 m, a fraction of a second of sunlight.
+        key: ({ lat, lng, date, tzid }) => ({ lat: lat.toFixed(3), lng: lng.toFixed(3), date, tzid }),
+      },
+      complete: (parameters, { now }) => {
+        const { date, tzid } = parameters
+        if (tzid !== undefined && !isTimeZone(tzid)) throw new InvalidParameter('tzid', 'it is not an IANA time zone')
+        if (date !== undefined && !isCalendarDate(date)) throw new InvalidParameter('date', 'it is not a calendar date')
+        // The upstream's own "today" can be yesterday.
+        return { ...parameters, date: date ?? dateIn(tzid ?? 'UTC')(now) }
+      },
+      request: ({ lat, lng, date, tzid }) => ({
+        path: path`/json`,
+        // Without formatted=0 times have neither date nor zone and day_length is a text.
+        query: { lat, lng, date, formatted: 0, tzid },
+      }),
+      map: ({ body }) => {
+        const answer = members(body)
+        if (answer.status !== 'OK' || !isObject(answer.results)) return invalid()
+        const times = answer.results
+        return {
+          status: answer.status,
+          sunrise: happening(times.sunrise),
+          sunset: happening(times.sunset),
+          solar_noon: happening(times.solar_noon),
+          day_length: integer(times.day_length),
+          civil_twilight_begin: happening(times.civil_twilight_begin),
+          civil_twilight_end: happening(times.civil_twilight_end),
+          nautical_twilight_begin: happening(times.nautical_twilight_begin),
+          nautical_twilight_end: happening(times.nautical_twilight_end),
+          astronomical_twilight_begin: happening(times.astronomical_twilight_begin),
+          astronomical_twilight_end: happening(times.astronomical_twilight_end),
+          tzid: text(answer.tzid),
+        }
+      },
+      example: {
+        parameters: { lat: 35.68, lng: 139.69, date: '2026-08-04', tzid: 'Asia/Tokyo' },
+        // biome-ignore format: as recorded
+        response: {
+          results: {
+            sunrise: '2026-08-04T04:50:02+09:00', sunset: '2026-08-04T18:44:45+09:00', solar_noon: '2026-08-04T11:47:24+09:00', day_length: 50083,
+            civil_twilight_begin: '2026-08-04T04:23:32+09:00', civil_twilight_end: '2026-08-04T19:11:15+09:00',
+            nautical_twilight_begin: '2026-08-04T03:49:45+09:00', nautical_twilight_end: '2026-08-04T19:45:02+09:00',
+            astronomical_twilight_begin: '2026-08-04T03:13:43+09:00', astronomical_twilight_end: '2026-08-04T20:21:04+09:00',
+          },
+          status: 'OK', tzid: 'Asia/Tokyo',
+        },
+        // biome-ignore format: as recorded
+        data: {
+          status: 'OK', sunrise: '2026-08-04T04:50:02+09:00', sunset: '2026-08-04T18:44:45+09:00', solar_noon: '2026-08-04T11:47:24+09:00', day_length: 50083,
+          civil_twilight_begin: '2026-08-04T04:23:32+09:00', civil_twilight_end: '2026-08-04T19:11:15+09:00',
+          nautical_twilight_begin: '2026-08-04T03:49:45+09:00', nautical_twilight_end: '2026-08-04T19:45:02+09:00',
+          astronomical_twilight_begin: '2026-08-04T03:13:43+09:00', astronomical_twilight_end: '2026-08-04T20:21:04+09:00', tzid: 'Asia/Tokyo',
+        },
+      },
+    }),
+  },
+}
+
+export default sunriseSunset
+
+/** The word tells, also beside 200: with INVALID_TZID the times are there, but in UTC. */
+function judgeStatusWord({ body }: Answer): Verdict | undefined {
+  const { status } = members(body)
+  if (status === 'INVALID_TZID') return rejected('The upstream does not know this time zone.')
+  if (status === 'INVALID_REQUEST' || status === 'INVALID_DATE') return rejected()
+  return status === 'UNKNOWN_ERROR' ? failed() : undefined
+}
+
+/** A time of the day asked for; what does not happen that day is written as the first second of 1970. */
+function happening(value: unknown): string | null {
+  const time = text(value)
+  if (time === null) return null
+  const epochMs = Date.parse(time)
+  return epochMs === 0 || epochMs === 1_000 ? null : time
+}

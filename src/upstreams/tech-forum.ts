@@ -1,0 +1,128 @@
+import Type from 'typebox'
+import {
+  endpoint,
+  failed,
+  filledText,
+  integer,
+  invalid,
+  isObject,
+  items,
+  notFound,
+  nullable,
+  path,
+  text,
+  type Upstream,
+} from './upstream.ts'
+
+const techForum: Upstream = {
+  displayName: 'Tech forum',
+  category: 'news',
+  description: 'Top stories of Hacker News and the stories, jobs, polls and comments behind their ids.',
+  tags: ['hacker-news', 'technology', 'stories', 'startups', 'forum'],
+  tierRequired: 'developer',
+  terms: {
+    summary: 'Public API without key or rate limit. Linking back to the discussion page is good manners.',
+    url: 'https://github.com/HackerNews/API',
+  },
+  baseUrl: 'https://hacker-news.firebaseio.com',
+  // The upstream states that it has no limit; one list is followed by many items, so this one is wide.
+  caps: { concurrency: 16, rates: [{ max: 1_200, seconds: 60 }] },
+  probe: { request: { path: path`/v0/maxitem.json` }, everySeconds: 60 },
+  // The database's own options: keys, and those that change what an answer looks like or whether there is one.
+  reservedParameters: ['auth', 'access_token', 'ns', 'callback', 'download', 'format', 'print', 'shallow'],
+  // Item by item the database sometimes denies what everyone may read: its fault, no key would help.
+  judge: ({ status }) => (status === 401 ? failed() : undefined),
+  endpoints: {
+    '/topstories': endpoint({
+      description: 'Ids of the current top stories (up to 500), best first. Fetch each with /story.',
+      parameters: Type.Object({}),
+      data: Type.Object({
+        story_ids: Type.Array(Type.Integer()),
+      }),
+      cache: { seconds: 60, staleWhileRevalidateSeconds: 60, staleIfErrorSeconds: 3_600 },
+      request: () => ({ path: path`/v0/topstories.json` }),
+      map: ({ body }) => (Array.isArray(body) ? { story_ids: integers(body) } : invalid()),
+      example: {
+        parameters: {},
+        // biome-ignore format: as recorded
+        response: [9129911, 9129199, 9127761, 9128141, 9128264, 9127792, 9129248, 9127092, 9128367, 9038733],
+        // biome-ignore format: as recorded
+        data: { story_ids: [9129911, 9129199, 9127761, 9128141, 9128264, 9127792, 9129248, 9127092, 9128367, 9038733] },
+      },
+    }),
+
+    '/story': endpoint({
+      description: 'One item (story, job, poll, comment) by id.',
+      parameters: Type.Object({
+        id: Type.String({
+          minLength: 1,
+          maxLength: 10,
+          pattern: '^[0-9]{1,10}$',
+          description: 'Item id in digits, as /topstories lists them',
+        }),
+      }),
+      data: Type.Object({
+        by: nullable(Type.String({ description: 'Author; none on deleted items' })),
+        id: Type.Integer(),
+        url: nullable(Type.String({ description: 'None for text posts and some jobs' })),
+        time: nullable(Type.Integer({ description: 'Seconds since the epoch' })),
+        type: nullable(Type.String({ description: 'story, job, poll, pollopt or comment' })),
+        title: nullable(Type.String({ description: 'HTML' })),
+        score: nullable(Type.Integer()),
+        descendants: nullable(Type.Integer({ description: 'Number of comments' })),
+        text: nullable(Type.String({ description: 'HTML' })),
+        parent: nullable(Type.Integer({ description: 'Id of the item a comment belongs to' })),
+        kids: Type.Array(Type.Integer(), { description: 'Ids of direct comments, as ranked' }),
+        dead: Type.Boolean(),
+        deleted: Type.Boolean(),
+        discussion_url: Type.String(),
+      }),
+      cache: { seconds: 300, staleWhileRevalidateSeconds: 300, staleIfErrorSeconds: 86_400 },
+      // Leading zeros would name a path the database does not have.
+      complete: (parameters) => ({ ...parameters, id: String(Number(parameters.id)) }),
+      request: ({ id }) => ({ path: path`/v0/item/${id}.json` }),
+      map: ({ body }) => {
+        if (body === null) return notFound('There is no item with this id.')
+        if (!isObject(body)) return invalid()
+        const id = integer(body.id)
+        if (id === null) return invalid()
+        return {
+          by: text(body.by),
+          id,
+          url: filledText(body.url),
+          time: integer(body.time),
+          type: text(body.type),
+          title: text(body.title),
+          score: integer(body.score),
+          descendants: integer(body.descendants),
+          text: filledText(body.text),
+          parent: integer(body.parent),
+          kids: integers(body.kids),
+          dead: body.dead === true,
+          deleted: body.deleted === true,
+          discussion_url: `https://news.ycombinator.com/item?id=${id}`,
+        }
+      },
+      example: {
+        parameters: { id: '8863' },
+        // biome-ignore format: as recorded
+        response: {
+          by: 'dhouston', descendants: 71, id: 8863, kids: [8952, 9224, 8917], score: 111, time: 1175714200,
+          title: 'My YC app: Dropbox - Throw away your USB drive', type: 'story', url: 'http://www.getdropbox.com/u/2/screencast.html',
+        },
+        // biome-ignore format: as recorded
+        data: {
+          by: 'dhouston', id: 8863, url: 'http://www.getdropbox.com/u/2/screencast.html', time: 1175714200, type: 'story',
+          title: 'My YC app: Dropbox - Throw away your USB drive', score: 111, descendants: 71, text: null, parent: null, kids: [8952, 9224, 8917],
+          dead: false, deleted: false, discussion_url: 'https://news.ycombinator.com/item?id=8863',
+        },
+      },
+    }),
+  },
+}
+
+export default techForum
+
+function integers(value: unknown): number[] {
+  return items(value).filter((item): item is number => integer(item) !== null)
+}

@@ -1,0 +1,102 @@
+import Type from 'typebox'
+import {
+  endpoint,
+  flag,
+  InvalidParameter,
+  integer,
+  invalid,
+  isTimeZone,
+  members,
+  nullable,
+  path,
+  text,
+  type Upstream,
+} from './upstream.ts'
+
+const timezone: Upstream = {
+  displayName: 'Time zones',
+  category: 'time',
+  description: 'Current date, time and daylight saving state in a time zone.',
+  tags: ['time', 'timezone', 'clock', 'date', 'dst'],
+  tierRequired: 'developer',
+  terms: { summary: 'Free, without a key or a published limit.', url: 'https://timeapi.io' },
+  baseUrl: 'https://timeapi.io',
+  // No limit is published, and a clock cannot be cached: two a second are polite.
+  caps: { concurrency: 4, rates: [{ max: 120, seconds: 60 }] },
+  // It answers at once or, at bad times, not at all; a second attempt helps more than a long one.
+  attemptTimeoutMs: 4_000,
+  probe: {
+    request: { path: path`/api/time/current/zone`, query: { timeZone: 'UTC' } },
+    everySeconds: 120,
+  },
+  endpoints: {
+    '/current': endpoint({
+      description: 'Current date and time in a time zone.',
+      parameters: Type.Object({
+        timezone: Type.String({
+          minLength: 1,
+          maxLength: 64,
+          pattern: '^[A-Za-z][A-Za-z0-9_+/-]*$',
+          description: 'IANA time zone name, `Europe/Amsterdam`',
+        }),
+      }),
+      data: Type.Object({
+        date: nullable(Type.String({ description: 'YYYY-MM-DD' })),
+        time: nullable(Type.String({ description: 'HH:mm' })),
+        datetime: Type.String({ description: 'Local time of the zone, without offset' }),
+        timezone: nullable(Type.String()),
+        dst_active: nullable(Type.Boolean({ description: 'Whether daylight saving time is in force' })),
+        day_of_week: nullable(Type.String({ description: 'In English' })),
+      }),
+      complete: (parameters) => ({ ...parameters, timezone: knownZone(parameters.timezone) }),
+      request: ({ timezone }) => ({
+        path: path`/api/time/current/zone`,
+        query: { timeZone: timezone },
+      }),
+      map: ({ body }) => {
+        const clock = members(body)
+        const datetime = text(clock.dateTime)
+        if (datetime === null) return invalid()
+        return {
+          date: isoDate(clock),
+          time: text(clock.time),
+          datetime,
+          timezone: text(clock.timeZone),
+          dst_active: flag(clock.dstActive),
+          day_of_week: text(clock.dayOfWeek),
+        }
+      },
+      example: {
+        parameters: { timezone: 'Europe/Amsterdam' },
+        // biome-ignore format: as recorded
+        response: {
+          year: 2026, month: 3, day: 18, hour: 14, minute: 2, seconds: 26, milliSeconds: 382, dateTime: '2026-03-18T14:02:26.3823348', date: '03/18/2026',
+          time: '14:02', timeZone: 'Europe/Amsterdam', dayOfWeek: 'Wednesday', dstActive: false,
+        },
+        // biome-ignore format: as recorded
+        data: {
+          date: '2026-03-18', time: '14:02', datetime: '2026-03-18T14:02:26.3823348', timezone: 'Europe/Amsterdam', dst_active: false,
+          day_of_week: 'Wednesday',
+        },
+      },
+    }),
+  },
+}
+
+export default timezone
+
+/** The zone's name in its usual spelling, where that is known; links such as `Asia/Kolkata` stay as they are. */
+function knownZone(name: string): string {
+  if (!isTimeZone(name)) throw new InvalidParameter('timezone', 'it is not an IANA time zone')
+  const zones = ['UTC', ...Intl.supportedValuesOf('timeZone')]
+  return zones.find((zone) => zone.toLowerCase() === name.toLowerCase()) ?? name
+}
+
+/** Of the numbers: the upstream's own `date` is MM/DD/YYYY. */
+function isoDate(clock: Record<string, unknown>): string | null {
+  const year = integer(clock.year)
+  const month = integer(clock.month)
+  const day = integer(clock.day)
+  if (year === null || month === null || day === null) return null
+  return [String(year).padStart(4, '0'), String(month).padStart(2, '0'), String(day).padStart(2, '0')].join('-')
+}

@@ -1,0 +1,181 @@
+import Type from 'typebox'
+import {
+  type Answer,
+  endpoint,
+  failed,
+  htmlDecoded,
+  integer,
+  invalid,
+  items,
+  members,
+  nullable,
+  overLimit,
+  path,
+  rejected,
+  text,
+  type Upstream,
+  type Verdict,
+} from './upstream.ts'
+
+/** The upstream's only limit: one request in this time, whatever it asks. */
+const SPACING_SECONDS = 5
+/** The most questions one request may ask for. */
+const AMOUNT_MAX = 50
+
+const trivia: Upstream = {
+  displayName: 'Trivia',
+  category: 'entertainment',
+  description: 'Random quiz questions with right and wrong answers, by category, difficulty and type.',
+  tags: ['trivia', 'quiz', 'questions', 'games'],
+  tierRequired: 'developer',
+  terms: {
+    summary: 'Free, without a key; one request in 5 seconds. Questions under CC BY-SA 4.0.',
+    url: 'https://opentdb.com/api_config.php',
+    attribution: 'Questions by Open Trivia Database (opentdb.com), CC BY-SA 4.0',
+  },
+  baseUrl: 'https://opentdb.com',
+  caps: { concurrency: 1, rates: [{ max: 1, seconds: SPACING_SECONDS }] },
+  // A static list, but it takes one of twelve requests a minute from the callers.
+  probe: { request: { path: path`/api_category.php` }, everySeconds: 300 },
+  // A session would tie the shared pool to one caller; another encoding would change every text.
+  reservedParameters: ['token', 'encode'],
+  judge: judgeResponseCode,
+  endpoints: {
+    '/questions': endpoint({
+      description: 'Random trivia questions.',
+      parameters: Type.Object({
+        type: Type.Optional(
+          Type.Enum(['multiple', 'boolean'], { description: 'Multiple choice or true and false; both unless told' }),
+        ),
+        amount: Type.Optional(
+          Type.Integer({
+            minimum: 1,
+            maximum: AMOUNT_MAX,
+            default: 10,
+            description: 'Number of questions',
+          }),
+        ),
+        category: Type.Optional(
+          Type.Integer({
+            minimum: 9,
+            maximum: 32,
+            description:
+              '9 general knowledge, 17 science, 18 computers, 21 sports, 22 geography, 23 history; any unless told',
+          }),
+        ),
+        difficulty: Type.Optional(Type.Enum(['easy', 'medium', 'hard'], { description: 'Any unless told' })),
+      }),
+      data: Type.Object({
+        response_code: Type.Integer({
+          description: '0, or 1 when there are fewer questions than asked for: then none',
+        }),
+        results: Type.Array(
+          Type.Object({
+            category: nullable(Type.String()),
+            type: nullable(Type.String()),
+            difficulty: nullable(Type.String()),
+            question: nullable(Type.String()),
+            correct_answer: nullable(Type.String()),
+            incorrect_answers: Type.Array(Type.String()),
+          }),
+        ),
+      }),
+      pool: {
+        key: ({ category, difficulty, type }) => [category ?? '', difficulty ?? '', type ?? ''].join('/'),
+        request: (filter) => questions({ ...filter, amount: AMOUNT_MAX }),
+        items: (body) => {
+          const found = items(members(body).results)
+          return found.length > 0 ? found : undefined
+        },
+        take: ({ amount }) => amount ?? 10,
+        body: (results) => ({ response_code: 0, results }),
+        seconds: 3_600,
+        unfillableSeconds: 86_400,
+      },
+      request: questions,
+      map: ({ body }) => {
+        const answer = members(body)
+        const code = integer(answer.response_code)
+        if (code === null || !Array.isArray(answer.results)) return invalid()
+        return { response_code: code, results: answer.results.map(question) }
+      },
+      example: {
+        parameters: { amount: 10 },
+        // biome-ignore format: as recorded
+        response: {
+          response_code: 0,
+          results: [
+            {
+              type: 'multiple', difficulty: 'hard', category: 'Entertainment: Television',
+              question: 'What was the date of original airing of the pilot episode of My Little Pony: Friendship is Magic?',
+              correct_answer: 'October 10th, 2010', incorrect_answers: ['November 6th, 2010', 'April 14th, 1984', 'May 18th, 2015'],
+            },
+            {
+              type: 'boolean', difficulty: 'medium', category: 'History',
+              question: 'United States President Ronald Reagan was the first president to appoint a woman to the Supreme Court. ', correct_answer: 'True',
+              incorrect_answers: ['False'],
+            },
+            {
+              type: 'multiple', difficulty: 'medium', category: 'History',
+              question: 'The Panama Canal was finished under the administration of which U.S. president?', correct_answer: 'Woodrow Wilson',
+              incorrect_answers: ['Franklin Delano Roosevelt', 'Herbert Hoover', 'Theodore Roosevelt'],
+            },
+          ],
+        },
+        // biome-ignore format: as recorded
+        data: {
+          response_code: 0,
+          results: [
+            {
+              category: 'Entertainment: Television', type: 'multiple', difficulty: 'hard',
+              question: 'What was the date of original airing of the pilot episode of My Little Pony: Friendship is Magic?',
+              correct_answer: 'October 10th, 2010', incorrect_answers: ['November 6th, 2010', 'April 14th, 1984', 'May 18th, 2015'],
+            },
+            {
+              category: 'History', type: 'boolean', difficulty: 'medium',
+              question: 'United States President Ronald Reagan was the first president to appoint a woman to the Supreme Court. ', correct_answer: 'True',
+              incorrect_answers: ['False'],
+            },
+            {
+              category: 'History', type: 'multiple', difficulty: 'medium',
+              question: 'The Panama Canal was finished under the administration of which U.S. president?', correct_answer: 'Woodrow Wilson',
+              incorrect_answers: ['Franklin Delano Roosevelt', 'Herbert Hoover', 'Theodore Roosevelt'],
+            },
+          ],
+        },
+      },
+    }),
+  },
+}
+
+export default trivia
+
+/** Failures come as 200 with a code: 2 wrong parameter, 3 and 4 session token, 5 too soon (also as 429). */
+function judgeResponseCode({ status, body }: Answer): Verdict | undefined {
+  const code = integer(members(body).response_code)
+  // No waiting time is ever sent, but the spacing is known.
+  if (status === 429 || code === 5) return overLimit(SPACING_SECONDS * 1_000)
+  if (code === 2) return rejected()
+  // 1 is an answer: no questions. Tokens are never sent, so 3 and 4 are as odd as an unknown code.
+  return status === 200 && code !== null && code > 1 ? failed() : undefined
+}
+
+function questions(wanted: { amount?: number; category?: number; difficulty?: string; type?: string }) {
+  const { amount, category, difficulty, type } = wanted
+  return { path: path`/api.php`, query: { amount: amount ?? 10, category, difficulty, type } }
+}
+
+/** Texts are HTML-encoded, categories too; blanks at their ends are the upstream's own. */
+function question(item: unknown) {
+  const asked = members(item)
+  return {
+    category: htmlDecoded(asked.category),
+    type: text(asked.type),
+    difficulty: text(asked.difficulty),
+    question: htmlDecoded(asked.question),
+    correct_answer: htmlDecoded(asked.correct_answer),
+    incorrect_answers: items(asked.incorrect_answers)
+      .map(htmlDecoded)
+      .filter((answer) => answer !== null),
+  }
+}

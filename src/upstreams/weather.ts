@@ -1,0 +1,125 @@
+import Type from 'typebox'
+import {
+  endpoint,
+  integer,
+  invalid,
+  isObject,
+  latitude,
+  longitude,
+  members,
+  nullable,
+  number,
+  path,
+  text,
+  type Upstream,
+} from './upstream.ts'
+
+const weather: Upstream = {
+  displayName: 'Weather',
+  category: 'weather',
+  description: 'Current temperature, wind and weather code for coordinates, from the Open-Meteo forecast models.',
+  tags: ['weather', 'temperature', 'wind', 'forecast', 'coordinates'],
+  tierRequired: 'developer',
+  terms: {
+    summary: 'Free for non-commercial use; commercial use needs an Open-Meteo subscription. Data under CC BY 4.0.',
+    url: 'https://open-meteo.com/en/terms',
+    attribution: 'Weather data by Open-Meteo.com',
+  },
+  baseUrl: 'https://api.open-meteo.com',
+  credential: {
+    accessMode: 'platform_managed',
+    required: false,
+    in: 'query',
+    name: 'apikey',
+    baseUrl: 'https://customer-api.open-meteo.com',
+  },
+  // The free host runs one request per address, queues a few and refuses more than 5 at once.
+  caps: {
+    concurrency: 4,
+    rates: [
+      { max: 600, seconds: 60 },
+      { max: 5_000, seconds: 3_600 },
+      { max: 10_000, seconds: 86_400 },
+    ],
+  },
+  probe: {
+    request: {
+      path: path`/v1/forecast`,
+      query: { latitude: 52.52, longitude: 13.41, current_weather: 'true' },
+    },
+    everySeconds: 60,
+  },
+  // Units and modern blocks would change what the mapped members mean.
+  reservedParameters: ['temperature_unit', 'wind_speed_unit', 'windspeed_unit', 'timeformat', 'format'],
+  endpoints: {
+    '/current': endpoint({
+      description: 'Current temperature, wind and weather code for coordinates.',
+      parameters: Type.Object({ latitude, longitude }),
+      data: Type.Object({
+        time: nullable(Type.String({ description: 'GMT, without zone or seconds' })),
+        is_day: nullable(Type.Number({ description: '1 by day, 0 by night' })),
+        weathercode: nullable(
+          Type.Number({
+            description: 'WMO 4677 code: 0 clear, 1-3 cloud, 45/48 fog, 51-67 rain',
+          }),
+        ),
+        temperature_c: nullable(Type.Number()),
+        winddirection: nullable(Type.Number({ description: 'Degrees' })),
+        windspeed_kmh: nullable(Type.Number()),
+        interval_seconds: nullable(Type.Number()),
+        latitude: nullable(Type.Number({ description: 'Of the grid cell of the model' })),
+        longitude: nullable(Type.Number()),
+        elevation_m: nullable(Type.Number()),
+        timezone: nullable(Type.String()),
+        utc_offset_seconds: nullable(Type.Number()),
+      }),
+      cache: {
+        seconds: 300,
+        staleWhileRevalidateSeconds: 300,
+        staleIfErrorSeconds: 3_600,
+        // The grid is 1 to 11 km: two decimals name a cell.
+        key: ({ latitude, longitude }) => ({ latitude: latitude.toFixed(2), longitude: longitude.toFixed(2) }),
+      },
+      request: ({ latitude, longitude }) => ({
+        path: path`/v1/forecast`,
+        query: { latitude, longitude, current_weather: 'true' },
+      }),
+      map: ({ body }) => {
+        const answer = members(body)
+        if (!isObject(answer.current_weather)) return invalid()
+        const current = answer.current_weather
+        return {
+          time: text(current.time),
+          is_day: integer(current.is_day),
+          weathercode: integer(current.weathercode),
+          temperature_c: number(current.temperature),
+          winddirection: number(current.winddirection),
+          windspeed_kmh: number(current.windspeed),
+          interval_seconds: number(current.interval),
+          latitude: number(answer.latitude),
+          longitude: number(answer.longitude),
+          elevation_m: number(answer.elevation),
+          timezone: text(answer.timezone),
+          utc_offset_seconds: number(answer.utc_offset_seconds),
+        }
+      },
+      example: {
+        parameters: { latitude: 40.71, longitude: -74.01 },
+        // biome-ignore format: as recorded
+        response: {
+          latitude: 40.710335, longitude: -73.99308, generationtime_ms: 0.1729726791381836, utc_offset_seconds: 0,
+          timezone: 'GMT', timezone_abbreviation: 'GMT', elevation: 27.0,
+          current_weather_units: { time: 'iso8601', interval: 'seconds', temperature: '°C', windspeed: 'km/h', winddirection: '°', is_day: '', weathercode: 'wmo code' },
+          current_weather: { time: '2026-09-29T00:00', interval: 900, temperature: 15.3, windspeed: 6.6, winddirection: 347, is_day: 0, weathercode: 2 },
+        },
+        // biome-ignore format: as recorded
+        data: {
+          time: '2026-09-29T00:00', is_day: 0, weathercode: 2, temperature_c: 15.3, winddirection: 347, windspeed_kmh: 6.6, interval_seconds: 900,
+          latitude: 40.710335, longitude: -73.99308, elevation_m: 27.0, timezone: 'GMT', utc_offset_seconds: 0,
+        },
+      },
+    }),
+  },
+}
+
+export default weather

@@ -1,0 +1,52 @@
+import type { Environment } from '../db/schema.ts'
+import type { CallJob } from '../queue/call-job.ts'
+import { KEY_PREFIX } from '../queue/call-queue.ts'
+import type { RedisConnection } from '../redis/connection.ts'
+
+/** Keys of the ledger in Redis; one hash slot, so that a batch is cut in one step. */
+export const LEDGER = {
+  /** Hash of what is not in Postgres yet: fields as `encodeEntry` writes them, values are calls. */
+  pending: `${KEY_PREFIX}:{usage}:pending`,
+  /** Set of the ids of batches that were cut and are not known to be written. */
+  batches: `${KEY_PREFIX}:{usage}:batches`,
+  lease: `${KEY_PREFIX}:{usage}:lease`,
+  batch: (id: string): string => `${KEY_PREFIX}:{usage}:batch:${id}`,
+}
+
+/** What calls are counted by. */
+export interface UsageEntry {
+  /** UTC day, YYYY-MM-DD. */
+  day: string
+  accountId: string
+  /** Id of the API key, or `session`. */
+  key: string
+  slug: string
+  /** HTTP status the call ended with. */
+  status: number
+  mode: Environment
+}
+
+/** Counts a call that has ended. A mover takes the counts on to Postgres. */
+export async function recordUsage(
+  redis: RedisConnection,
+  { accountId, keyId, slug, mode, enqueuedAt }: Pick<CallJob, 'accountId' | 'keyId' | 'slug' | 'mode' | 'enqueuedAt'>,
+  status: number,
+): Promise<void> {
+  const day = new Date(enqueuedAt).toISOString().slice(0, 10)
+  const entry = { day, accountId, key: keyId ?? 'session', slug, status, mode }
+  await redis.hincrby(LEDGER.pending, encodeEntry(entry), 1)
+}
+
+function encodeEntry({ day, accountId, key, slug, status, mode }: UsageEntry): string {
+  return [day, accountId, key, slug, status, mode].join('|')
+}
+
+/** Reads a field of the ledger; undefined when it is none of ours. */
+export function decodeEntry(field: string): UsageEntry | undefined {
+  const match = /^(\d{4}-\d{2}-\d{2})\|([0-9a-f-]{36})\|([0-9a-f-]{36}|session)\|([\w-]+)\|(\d{3})\|(live|test)$/.exec(
+    field,
+  )
+  if (!match) return undefined
+  const [, day = '', accountId = '', key = '', slug = '', status, mode] = match
+  return { day, accountId, key, slug, status: Number(status), mode: mode === 'test' ? 'test' : 'live' }
+}

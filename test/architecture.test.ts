@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { readdir, readFile } from 'node:fs/promises'
+import { dirname, join, relative, resolve } from 'node:path'
+import { describe, it } from 'node:test'
+
+const ROOT = resolve(import.meta.dirname, '..')
+
+/** One import of a file: what it names, and whether types alone are taken. */
+interface Import {
+  of: string
+  isTypeOnly: boolean
+}
+
+interface SourceFile {
+  /** Relative to the project. */
+  path: string
+  text: string
+  imports: Import[]
+}
+
+async function readSources(...folders: string[]): Promise<SourceFile[]> {
+  const lists = await Promise.all(
+    folders.map(async (folder) => {
+      const names = await readdir(join(ROOT, folder), { recursive: true })
+      return names.filter((name) => /\.(ts|mjs)$/.test(name)).map((name) => join(folder, name))
+    }),
+  )
+  return await Promise.all(
+    lists.flat().map(async (path) => {
+      const text = await readFile(join(ROOT, path), 'utf8')
+      return { path, text, imports: importsOf(path, text) }
+    }),
+  )
+}
+
+const STATIC = /^(?:import|export)\s+(type\s)?(?:[^'";]*?\sfrom\s+)?'([^']+)'/gm
+const DYNAMIC = /\b(?:import|fork)\(\s*(?:new URL\(\s*)?'([^']+)'/g
+
+function importsOf(path: string, text: string): Import[] {
+  const code = text.replace(/\/\*[\s\S]*?\*\//g, '')
+  return [
+    ...[...code.matchAll(STATIC)].map(([, type, name = '']) => ({ of: target(path, name), isTypeOnly: Boolean(type) })),
+    ...[...code.matchAll(DYNAMIC)].map(([, name = '']) => ({ of: target(path, name), isTypeOnly: false })),
+  ]
+}
+
+/** A file of ours by its path, anything else by its name. */
+function target(path: string, name: string): string {
+  return name.startsWith('.') ? relative(ROOT, resolve(ROOT, dirname(path), name)) : name
+}
+
+const isOurs = (name: string): boolean => /^(src|workers|migrations|test)\//.test(name)
+
+const sources = await readSources('src', 'workers')
+const migrations = await readSources('migrations')
+
+/** Lines `importer -> imported` where a rule does not hold. */
+function offences(files: SourceFile[], isAllowed: (from: string, to: string) => boolean): string[] {
+  return files.flatMap(({ path, imports }) =>
+    imports.filter(({ of }) => !isAllowed(path, of)).map(({ of }) => `${path} -> ${of}`),
+  )
+}
+
+describe('imports', () => {
+  it('are seen by these checks: the entry files have theirs', () => {
+    const app = sources.find(({ path }) => path === 'src/app.ts')
+    assert.ok(app)
+    assert.ok(app.imports.some(({ of }) => of === 'src/routes/call.ts'))
+    assert.ok(app.imports.some(({ of, isTypeOnly }) => of === 'src/context.ts' && isTypeOnly))
+    assert.ok(sources.length > 80)
+    for (const { path, imports } of sources) {
+      for (const { of } of imports) if (isOurs(of)) assert.ok(existsSync(join(ROOT, of)), `${path} -> ${of}`)
+    }
+  })
+
+  it('never lead from src to workers, nor from either to tests or migrations', () => {
+    const isAllowed = (from: string, to: string) =>
+      !/^(test|migrations)\//.test(to) && !(from.startsWith('src/') && to.startsWith('workers/'))
+    assert.deepEqual(offences(sources, isAllowed), [])
+  })
+
+  it('of routes are made by src/app.ts and src/ops.ts alone; routes do not import each other', () => {
+    const isAllowed = (from: string, to: string) =>
+      !to.startsWith('src/routes/') || from === 'src/app.ts' || from === 'src/ops.ts'
+    assert.deepEqual(offences(sources, isAllowed), [])
+  })
+
+  it('of an upstream file are upstream.ts and the schema library', () => {
+    const files = sources.filter(
+      ({ path }) => path.startsWith('src/upstreams/') && path !== 'src/upstreams/upstream.ts',
+    )
+    assert.ok(files.length >= 28)
+    assert.deepEqual(
+      offences(files, (_from, to) => to === 'src/upstreams/upstream.ts' || to === 'typebox'),
+      [],
+    )
+    for (const { path, text } of files) {
+      assert.ok(
+        !/\bDate\.now\(|new Date\(\)|\bprocess\.|\bfetch\(|Math\.random\(/.test(text),
+        `${path} is no pure function`,
+      )
+    }
+  })
+
+  it('of a migration are none of ours', () => {
+    assert.ok(migrations.length >= 2)
+    assert.deepEqual(
+      offences(migrations, (_from, to) => !isOurs(to)),
+      [],
+    )
+  })
+
+  // Imports of types alone are left out: they are gone when the code runs, and a type may name what uses it.
+  it('make no cycle', () => {
+    const graph = new Map(
+      sources.map(({ path, imports }) => [
+        path,
+        imports.filter(({ of, isTypeOnly }) => !isTypeOnly && isOurs(of)).map(({ of }) => of),
+      ]),
+    )
+    const done = new Set<string>()
+    const visit = (path: string, trail: string[]): void => {
+      assert.ok(!trail.includes(path), `cycle: ${[...trail.slice(trail.indexOf(path)), path].join(' -> ')}`)
+      if (done.has(path)) return
+      for (const next of graph.get(path) ?? []) visit(next, [...trail, path])
+      done.add(path)
+    }
+    for (const path of graph.keys()) visit(path, [])
+  })
+
+  it('of Node’s own modules have the node: prefix', () => {
+    const builtin =
+      /^(assert|buffer|child_process|crypto|dns|events|fs|http|https|net|os|path|stream|url|util|zlib)(\/|$)/
+    assert.deepEqual(
+      offences([...sources, ...migrations], (_from, to) => !builtin.test(to)),
+      [],
+    )
+  })
+})
+
+describe('the environment', () => {
+  it('is read in src/config.ts alone', () => {
+    // The bootstrap is there before anything is installed, config.ts included.
+    const readers = [...sources, ...migrations].filter(({ text }) =>
+      /process\s*\.\s*env\b|import\.meta\.env/.test(text),
+    )
+    assert.deepEqual(
+      readers.map(({ path }) => path).filter((path) => !path.startsWith('src/bootstrap')),
+      ['src/config.ts'],
+    )
+  })
+})
+
+describe('a file', () => {
+  it('has at most 300 lines, recorded answers of upstreams aside', () => {
+    const long = sources
+      .filter(({ path }) => !path.startsWith('src/upstreams/') || path === 'src/upstreams/upstream.ts')
+      .map(({ path, text }) => ({ path, lines: text.split('\n').length - 1 }))
+      .filter(({ lines }) => lines > 300)
+    assert.deepEqual(long, [])
+  })
+
+  it('has a name in kebab-case that is an idea', () => {
+    for (const { path } of [...sources, ...migrations]) {
+      assert.match(path, /^[a-z]+(\/[a-z0-9-]+)*\/[a-z0-9-]+(\.d)?\.(ts|mjs)$/)
+      assert.doesNotMatch(path, /\/(utils?|helpers?|common|misc)\./)
+    }
+  })
+})
+
+describe('package.json', () => {
+  const readJson = async (name: string) => JSON.parse(await readFile(join(ROOT, name), 'utf8'))
+
+  it('has the documented commands, each of a file that exists', async () => {
+    const { scripts, engines } = await readJson('package.json')
+    const bench = existsSync(join(ROOT, 'test/bench')) ? ['bench'] : []
+    for (const name of ['start', 'test', 'web', 'worker', 'probe', 'ops', 'migrate', 'operator', ...bench]) {
+      const files: string[] =
+        String(scripts[name] ?? assert.fail(`no script ${name}`)).match(/[\w./-]+\.(ts|mjs)\b/g) ?? []
+      assert.ok(files.length > 0, name)
+      for (const file of files) assert.ok(existsSync(join(ROOT, file)), `${name} runs ${file}`)
+    }
+    assert.equal(engines.node, '>=20')
+  })
+
+  it('names exact versions, and the lockfile has the integrity of every package and no registry host', async () => {
+    const { dependencies, devDependencies, overrides } = await readJson('package.json')
+    for (const [name, version] of Object.entries({ ...dependencies, ...devDependencies, ...overrides })) {
+      assert.match(String(version), /^\d+\.\d+\.\d+(-[\w.]+)?$/, name)
+    }
+    const text = await readFile(join(ROOT, 'package-lock.json'), 'utf8')
+    const { lockfileVersion, packages } = JSON.parse(text)
+    assert.equal(lockfileVersion, 3)
+    const entries = Object.entries<{ integrity?: string; link?: boolean; resolved?: string }>(packages)
+    assert.ok(entries.length > 50)
+    for (const [name, { integrity, link, resolved }] of entries) {
+      if (name === '') continue
+      assert.match(integrity ?? '', /^sha512-[A-Za-z0-9+/]{86}==$/, name)
+      assert.ok(!link, name)
+      assert.equal(resolved, undefined, `${name} names a host`)
+    }
+  })
+
+  it('and Procfile name the same processes', async () => {
+    const { scripts } = await readJson('package.json')
+    const lines = (await readFile(join(ROOT, 'Procfile'), 'utf8')).trim().split('\n')
+    for (const [kind, command] of lines.map((line) => line.split(': '))) {
+      const script = scripts[kind === 'release' ? 'migrate' : (kind ?? '')]
+      assert.equal(command?.replace(/^node_modules\/\.bin\//, ''), script, kind)
+    }
+  })
+})

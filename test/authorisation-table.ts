@@ -1,0 +1,184 @@
+/**
+ * Who may do what, written by hand: the oracle of authorisation.test.ts. One row per route and kind of object; the
+ * statuses are those of a stranger, a former member, a member, an admin and the owner of the team, in this order.
+ * Whoever has no valid session gets 401 on every row.
+ */
+export interface Row {
+  route: string
+  /** What fills `:id`, `:memberId` and `:apiSlug`, by name; the fixture knows the values. */
+  path?: Record<string, string>
+  body?: unknown
+  expected: string
+}
+
+export const PRINCIPALS = ['stranger', 'former', 'member', 'admin', 'owner'] as const
+export type PrincipalName = (typeof PRINCIPALS)[number]
+
+const everyone = (status: number): string => PRINCIPALS.map(() => status).join(' ')
+
+export const TABLE: Row[] = [
+  { route: 'GET /v1/me', expected: everyone(200) },
+  { route: 'POST /v1/auth/logout', expected: everyone(204) },
+  {
+    route: 'POST /v1/auth/password',
+    body: { currentPassword: 'not the password', newPassword: 'long enough' },
+    expected: everyone(401),
+  },
+  { route: 'POST /v1/auth/password', body: { newPassword: 'long enough' }, expected: everyone(400) },
+
+  { route: 'GET /v1/billing/status', expected: everyone(200) },
+  { route: 'GET /v1/usage', expected: everyone(200) },
+
+  { route: 'GET /v1/keys', expected: everyone(200) },
+  { route: 'POST /v1/keys', body: {}, expected: everyone(201) },
+  { route: 'POST /v1/keys', body: { environment: 'root' }, expected: everyone(400) },
+  { route: 'POST /v1/keys', body: { teamId: '$team' }, expected: '404 404 403 201 201' },
+  { route: 'POST /v1/keys', body: { teamId: '$otherTeam' }, expected: everyone(404) },
+  { route: 'POST /v1/keys', body: { teamId: '$random' }, expected: everyone(404) },
+  { route: 'POST /v1/keys', body: { teamId: '$malformed' }, expected: everyone(400) },
+  { route: 'DELETE /v1/keys/:id', path: { id: 'ownKey' }, expected: everyone(204) },
+  { route: 'DELETE /v1/keys/:id', path: { id: 'ownRevokedKey' }, expected: everyone(404) },
+  { route: 'DELETE /v1/keys/:id', path: { id: 'otherUserKey' }, expected: everyone(404) },
+  { route: 'DELETE /v1/keys/:id', path: { id: 'teamKey' }, expected: '404 404 403 204 204' },
+  { route: 'DELETE /v1/keys/:id', path: { id: 'otherTeamKey' }, expected: everyone(404) },
+  { route: 'DELETE /v1/keys/:id', path: { id: 'random' }, expected: everyone(404) },
+  { route: 'DELETE /v1/keys/:id', path: { id: 'malformed' }, expected: everyone(404) },
+
+  { route: 'GET /v1/provider-keys', expected: everyone(200) },
+  { route: 'PUT /v1/provider-keys/:apiSlug', path: { apiSlug: 'news' }, body: { key: 'k' }, expected: everyone(200) },
+  { route: 'PUT /v1/provider-keys/:apiSlug', path: { apiSlug: 'news' }, body: {}, expected: everyone(400) },
+  {
+    route: 'PUT /v1/provider-keys/:apiSlug',
+    path: { apiSlug: 'dog-images' },
+    body: { key: 'k' },
+    expected: everyone(400),
+  },
+  { route: 'PUT /v1/provider-keys/:apiSlug', path: { apiSlug: 'none' }, body: { key: 'k' }, expected: everyone(404) },
+  { route: 'DELETE /v1/provider-keys/:apiSlug', path: { apiSlug: 'news' }, expected: everyone(204) },
+  { route: 'DELETE /v1/provider-keys/:apiSlug', path: { apiSlug: 'weather' }, expected: everyone(404) },
+  { route: 'DELETE /v1/provider-keys/:apiSlug', path: { apiSlug: 'none' }, expected: everyone(404) },
+  {
+    route: 'POST /v1/provider-keys/:apiSlug/validate',
+    path: { apiSlug: 'weather' },
+    expected: everyone(404),
+  },
+
+  { route: 'GET /v1/teams', expected: everyone(200) },
+  { route: 'POST /v1/teams', body: { name: 'Another' }, expected: everyone(201) },
+  { route: 'POST /v1/teams', body: { name: '' }, expected: everyone(400) },
+
+  { route: 'GET /v1/teams/:id', path: { id: 'team' }, expected: '404 404 200 200 200' },
+  { route: 'GET /v1/teams/:id', path: { id: 'otherTeam' }, expected: everyone(404) },
+  { route: 'GET /v1/teams/:id', path: { id: 'random' }, expected: everyone(404) },
+  { route: 'GET /v1/teams/:id', path: { id: 'malformed' }, expected: everyone(404) },
+
+  { route: 'PUT /v1/teams/:id', path: { id: 'team' }, body: { name: 'New' }, expected: '404 404 403 200 200' },
+  { route: 'PUT /v1/teams/:id', path: { id: 'team' }, body: { name: 7 }, expected: '404 404 403 400 400' },
+  { route: 'PUT /v1/teams/:id', path: { id: 'otherTeam' }, body: { name: 'New' }, expected: everyone(404) },
+  { route: 'PUT /v1/teams/:id', path: { id: 'random' }, body: { name: 'New' }, expected: everyone(404) },
+  { route: 'PUT /v1/teams/:id', path: { id: 'malformed' }, body: { name: 'New' }, expected: everyone(404) },
+
+  ...['team', 'otherTeam', 'random', 'malformed'].flatMap((id): Row[] => {
+    const route = 'POST /v1/teams/:id/members'
+    const isTeam = id === 'team'
+    return [
+      { route, path: { id }, body: { email: '$newcomer' }, expected: isTeam ? '404 404 403 201 201' : everyone(404) },
+      {
+        route,
+        path: { id },
+        body: { email: '$newcomer', role: 'admin' },
+        expected: isTeam ? '404 404 403 201 201' : everyone(404),
+      },
+      {
+        route,
+        path: { id },
+        body: { email: '$newcomer', role: 'owner' },
+        expected: isTeam ? '404 404 403 400 400' : everyone(404),
+      },
+      {
+        route,
+        path: { id },
+        body: { email: '$otherMember' },
+        expected: isTeam ? '404 404 403 409 409' : everyone(404),
+      },
+      {
+        route,
+        path: { id },
+        body: { email: 'nobody@example.com' },
+        expected: isTeam ? '404 404 403 404 404' : everyone(404),
+      },
+    ]
+  }),
+
+  ...memberRows('PUT', { role: 'member' }, [
+    ['team', 'self', '404 404 403 403 403'],
+    ['team', 'otherMember', '404 404 403 403 200'],
+    ['team', 'otherAdmin', '404 404 403 403 200'],
+    ['team', 'owner', '404 404 403 403 403'],
+    ['team', 'memberElsewhere', everyone(404)],
+    ['team', 'random', everyone(404)],
+    ['team', 'malformed', everyone(404)],
+    ['otherTeam', 'memberElsewhere', everyone(404)],
+    ['otherTeam', 'self', everyone(404)],
+    ['random', 'otherMember', everyone(404)],
+    ['malformed', 'otherMember', everyone(404)],
+  ]),
+  ...memberRows('PUT', { role: 'admin' }, [
+    ['team', 'otherMember', '404 404 403 403 200'],
+    ['team', 'self', '404 404 403 403 403'],
+  ]),
+  ...memberRows('PUT', { role: 'owner' }, [['team', 'otherMember', '404 404 403 403 400']]),
+  ...memberRows('DELETE', undefined, [
+    ['team', 'self', '404 404 204 204 403'],
+    ['team', 'otherMember', '404 404 403 204 204'],
+    ['team', 'otherAdmin', '404 404 403 204 204'],
+    ['team', 'owner', '404 404 403 403 403'],
+    ['team', 'memberElsewhere', everyone(404)],
+    ['team', 'random', everyone(404)],
+    ['team', 'malformed', everyone(404)],
+    ['otherTeam', 'memberElsewhere', everyone(404)],
+    ['otherTeam', 'self', everyone(404)],
+    ['random', 'otherMember', everyone(404)],
+    ['malformed', 'otherMember', everyone(404)],
+  ]),
+]
+
+function memberRows(method: string, body: unknown, rows: [id: string, memberId: string, expected: string][]): Row[] {
+  return rows.map(([id, memberId, expected]) => ({
+    route: `${method} /v1/teams/:id/members/:memberId`,
+    path: { id, memberId },
+    body,
+    expected,
+  }))
+}
+
+/** Routes that need no credential: what is public, and the portal's pages and forms, which hold nothing of anybody's. */
+export const PUBLIC = new Set([
+  'GET /healthz',
+  'GET /readyz',
+  'POST /v1/auth/signup',
+  'POST /v1/auth/login',
+  'GET /v1/catalog',
+  'GET /v1/catalog/:slug',
+  // Pages and documentation; what is on them is public, and what is not comes by the routes of the table.
+  ...['/', '/apis/:slug', '/agents', '/signup', '/login'].map((path) => `GET ${path}`),
+  ...['', '/keys', '/teams', '/provider-keys'].map((path) => `GET /account${path}`),
+  ...['/docs', '/docs/errors', '/docs/errors.md', '/docs/apis/:slug.md', '/docs/reference.js'].map(
+    (path) => `GET ${path}`,
+  ),
+  ...['/openapi.json', '/llms.txt', '/assets/:version/:name'].map((path) => `GET ${path}`),
+  // For the portal's own pages, and by a credential in the body or a session to be ended.
+  ...['signup', 'login', 'logout'].map((action) => `POST /portal/${action}`),
+])
+
+/** Routes that take an API key as well as a session; who may call what on them is a matter of plans, not of roles. */
+export const BY_KEY_OR_SESSION = new Set([
+  'GET /v1/call/*',
+  'POST /v1/call/*',
+  'GET /v1/calls/:id',
+  'POST /mcp',
+  'POST /mcp/:slug',
+])
+
+/** Methods the proxy route takes only to refuse them in its own shape, after the credential. */
+export const REFUSED = new Set(['PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'].map((method) => `${method} /v1/call/*`))

@@ -1,0 +1,46 @@
+import Fastify, { type FastifyInstance } from 'fastify'
+import type { Redis } from 'ioredis'
+
+/** What a fixture process is told on its command line. */
+export interface FixtureOptions {
+  redisUrl: string
+  upstreamUrl: string
+}
+
+/** The key that fixtures know. */
+export const FIXTURE_KEY = 'fixture-key'
+
+/** Fixed window of a minute, as the usual plugins keep it in Redis. */
+const COUNT = `
+local used = redis.call('INCR', KEYS[1])
+if used == 1 then redis.call('PEXPIRE', KEYS[1], 60000) end
+return {used, redis.call('PTTL', KEYS[1])}
+`
+const PER_MINUTE = 100_000_000
+
+export function fixtureOptions(): FixtureOptions {
+  return JSON.parse(process.argv[2] ?? '')
+}
+
+/** An HTTP server that checks a key and a rate limit in Redis before every request, as both peers do. */
+export async function createFixtureApp(redis: Redis): Promise<FastifyInstance> {
+  redis.defineCommand('countCall', { numberOfKeys: 1, lua: COUNT })
+  await redis.hset(`key:${FIXTURE_KEY}`, { account: 'a', tier: 'pro' })
+  const app = Fastify({ logger: false })
+  app.addHook('onRequest', async (request, reply) => {
+    const key = await redis.hgetall(`key:${String(request.headers['x-api-key'])}`)
+    if (!key.account) return reply.status(401).send({ error: 'unauthorized' })
+    const count = Reflect.get(redis, 'countCall') as (key: string) => Promise<[number, number]>
+    const [used, leftMs] = await count.call(redis, `limit:${key.account}`)
+    if (used > PER_MINUTE) return reply.status(429).send({ error: 'too many requests' })
+    reply.header('x-ratelimit-remaining', PER_MINUTE - used).header('x-ratelimit-reset', Math.ceil(leftMs / 1_000))
+  })
+  return app
+}
+
+/** Listens and tells the parent where; ends with it. */
+export async function serveFixture(app: FastifyInstance): Promise<void> {
+  process.on('disconnect', () => process.exit(0))
+  const address = await app.listen({ host: '127.0.0.1', port: 0 })
+  process.send?.({ listening: Number(new URL(address).port) })
+}

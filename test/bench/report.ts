@@ -1,0 +1,39 @@
+import { figureOf, type Judgement, median, type Rounds, spreadOf } from './judge.ts'
+import type { Measurement } from './measure.ts'
+import type { Scenario } from './scenario.ts'
+import type { SubjectName } from './subject.ts'
+
+const SUBJECTS: SubjectName[] = ['direct', 'naive', 'gateway']
+
+const COLUMNS: [string, (measurement: Measurement) => number, number][] = [
+  ['calls/s', (it) => it.callsPerSecond, 0],
+  ['p50 ms', (it) => it.p50Ms, 2],
+  ['p99 ms', (it) => it.p99Ms, 1],
+  ['web', (it) => it.cpu.web, 3],
+  ['worker', (it) => it.cpu.worker, 3],
+  ['redis', (it) => it.cpu.redis, 3],
+  ['sum s/1k', (it) => figureOf(it, 'cpu'), 3],
+  ['commands', (it) => it.wirePerCall, 1],
+  ['with Lua', (it) => it.commandsPerCall, 1],
+]
+
+/** Medians of one scenario, and what they were judged to be. */
+export function scenarioLines({ name, about }: Scenario, rounds: Rounds, judgements: Judgement[]): string[] {
+  const header = ['', ...COLUMNS.map(([title]) => title)]
+  const rows = SUBJECTS.map((subject) => [
+    subject,
+    ...COLUMNS.map(([, read, digits]) => median(rounds[subject].map(read)).toFixed(digits)),
+  ])
+  const spread = Math.round(spreadOf(rounds) * 100)
+  return [
+    '',
+    `${name}: ${about} (CPU in seconds per 1 000 calls; spread of the base ${spread} %)`,
+    ...align([header, ...rows]),
+    ...judgements.map(({ what, value, bound, verdict }) => `  ${what}: ${value.toFixed(2)} (${bound}) ${verdict}`),
+  ]
+}
+
+function align(rows: string[][]): string[] {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  return rows.map((row) => `  ${row.map((cell, column) => cell.padStart(widths[column] ?? 0)).join('  ')}`)
+}

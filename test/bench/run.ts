@@ -1,0 +1,182 @@
+import { once } from 'node:events'
+import { mkdirSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { startServer } from './child.ts'
+import { type Idle, measureIdle } from './idle.ts'
+import { type Judgement, judge, type Rounds } from './judge.ts'
+import { type LoadGenerator, startLoadGenerator } from './load.ts'
+import { measure, redisBytes } from './measure.ts'
+import { scenarioLines } from './report.ts'
+import { SCENARIOS, type Scenario } from './scenario.ts'
+import { type Subject, startDirect, startNaive, startOurs } from './subject.ts'
+import type { UpstreamPlay } from './upstream-process.ts'
+
+const HELP = `Usage: npm run bench -- [options]
+
+Measures the gateway side by side with two peers, all as real processes on this machine, each with a Redis of its own:
+  direct   a proxy without a queue; key and rate limit in Redis
+  naive    a queue-backed proxy as usually written: BullMQ, waitUntilFinished, fetch
+  gateway  this service: one API node, one worker
+
+Rounds are interleaved and every other one runs in reverse order; ratios are medians of ratios within a round. Where the
+base's CPU per call spreads by more than 25 %, the machine is too busy and ratios are not judged.
+
+  --quick           two scenarios of five, short rounds: about two minutes
+  --rounds <n>      rounds of each scenario, 3 or more        3
+  --seconds <n>     measured in each round and subject        4
+  --only <names>    scenarios by name: ${SCENARIOS.map(({ name }) => name).join(', ')}
+  --check           exceeded bounds are a failure
+  --own-client      load from our own client even where wrk is installed
+  --profile <dir>   writes CPU profiles of the gateway's processes there
+  --json            everything measured, as JSON, on the standard output
+  --help            this text
+
+Exit code: 0 measured, 1 a call was not answered 2xx (or, with --check, a bound was exceeded), 2 the run could not start.`
+
+interface Options {
+  scenarios: Scenario[]
+  rounds: number
+  seconds: number
+  withIdle: boolean
+  isChecked: boolean
+  ownClient: boolean
+  isJson: boolean
+  profile: string | undefined
+}
+
+interface Result {
+  scenario: string
+  rounds: Rounds
+  judgements: Judgement[]
+}
+
+/** Progress goes where it does not mix with what is measured. */
+const say = (line: string): void => console.error(line)
+
+function readOptions(): Options | undefined {
+  const { values } = parseArgs({
+    options: {
+      quick: { type: 'boolean', default: false },
+      rounds: { type: 'string' },
+      seconds: { type: 'string' },
+      only: { type: 'string' },
+      check: { type: 'boolean', default: false },
+      'own-client': { type: 'boolean', default: false },
+      profile: { type: 'string' },
+      json: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  })
+  if (values.help) return undefined
+  const names = values.only?.split(',')
+  const unknown = names?.find((name) => !SCENARIOS.some((scenario) => scenario.name === name))
+  if (unknown) throw new Error(`--only: there is no scenario "${unknown}".`)
+  const rounds = Number(values.rounds ?? 3)
+  const seconds = Number(values.seconds ?? (values.quick ? 2 : 4))
+  if (!(Number.isInteger(rounds) && rounds >= 3)) throw new Error('--rounds must be 3 or more.')
+  if (!(seconds >= 1 && seconds <= 600)) throw new Error('--seconds must be 1 to 600.')
+  return {
+    scenarios: SCENARIOS.filter(({ name, isLong }) => (names ? names.includes(name) : !(values.quick && isLong))),
+    rounds,
+    seconds,
+    withIdle: !values.quick && names === undefined,
+    isChecked: values.check,
+    ownClient: values['own-client'],
+    isJson: values.json,
+    profile: values.profile,
+  }
+}
+
+/** Runs everything and gives the exit code. */
+async function bench(options: Options): Promise<number> {
+  if (process.platform !== 'linux') throw new Error('CPU is read from /proc: the benchmark needs Linux.')
+  if (options.profile !== undefined) mkdirSync(options.profile, { recursive: true })
+  say('Starting the upstream, the peers and the gateway …')
+  const upstream = await startServer('upstream-process.ts', {})
+  const load = await startLoadGenerator(!options.ownClient)
+  const subjects: Subject[] = []
+  try {
+    subjects.push(await startDirect(upstream.url), await startNaive(upstream.url))
+    subjects.push(await startOurs(upstream.url, options.profile))
+    const results: Result[] = []
+    for (const scenario of options.scenarios) {
+      await play(upstream.child, scenario.play)
+      const rounds = await runScenario(scenario, subjects, load, options)
+      const judgements = judge(scenario, rounds)
+      results.push({ scenario: scenario.name, rounds, judgements })
+      for (const line of scenarioLines(scenario, rounds, judgements)) (options.isJson ? say : console.log)(line)
+    }
+    const gateway = subjects[2]
+    const idle = gateway && options.withIdle ? await watchIdle(gateway, options.isJson) : undefined
+    if (options.isJson) console.log(JSON.stringify({ load: load.name, results, idle }, null, 2))
+    return exitCode(results, options.isChecked)
+  } finally {
+    await Promise.all(subjects.map((subject) => subject.stop()))
+    load.stop()
+    upstream.child.kill('SIGKILL')
+  }
+}
+
+async function play(upstream: Awaited<ReturnType<typeof startServer>>['child'], asked: UpstreamPlay): Promise<void> {
+  const playing = once(upstream, 'message', { signal: AbortSignal.timeout(10_000) })
+  upstream.send(asked)
+  await playing
+}
+
+async function runScenario(
+  scenario: Scenario,
+  subjects: Subject[],
+  load: LoadGenerator,
+  { rounds: count, seconds }: Options,
+): Promise<Rounds> {
+  const rounds: Rounds = { direct: [], naive: [], gateway: [] }
+  for (let round = 0; round < count; round += 1) {
+    for (const subject of round % 2 === 0 ? subjects : subjects.toReversed()) {
+      const { connections } = scenario
+      // The first round also warms the code.
+      const warmUpSeconds = round === 0 ? 2 : 1
+      const measured = await measure(subject, load, { connections, seconds, warmUpSeconds })
+      rounds[subject.name].push(measured)
+      const failures = Object.entries(measured.failures).map(([what, times]) => `, ${times} × ${what}`)
+      const bytes = Math.round((await redisBytes(subject)) / 1_048_576)
+      say(
+        `${scenario.name} ${round + 1}/${count} ${subject.name}: ${measured.callsPerSecond.toFixed(0)} calls/s, ` +
+          `${measured.cpu.sum.toFixed(3)} CPU-s per 1 000, Redis ${bytes} MB${failures.join('')}`,
+      )
+    }
+  }
+  return rounds
+}
+
+const IDLE_SECONDS = 20
+
+async function watchIdle(gateway: Subject, isJson: boolean): Promise<Idle> {
+  say(`Watching the gateway idle for ${IDLE_SECONDS} s …`)
+  const idle = await measureIdle(gateway, IDLE_SECONDS)
+  const { workerCpuPercent, webCpuPercent, connections, workerMegabytes, commandsPerSecond } = idle
+  const line =
+    `\nidle: worker ${workerCpuPercent.toFixed(1)} % CPU and ${workerMegabytes.toFixed(0)} MB, web ` +
+    `${webCpuPercent.toFixed(1)} % CPU, ${connections} connections to Redis, ${commandsPerSecond.toFixed(0)} commands/s`
+  if (isJson) say(line)
+  else console.log(line)
+  return idle
+}
+
+function exitCode(results: Result[], isChecked: boolean): number {
+  const failures = results.flatMap(({ rounds }) =>
+    Object.values(rounds).flatMap((measurements) => measurements.flatMap(({ failures }) => Object.keys(failures))),
+  )
+  const exceeded = results.flatMap(({ judgements }) => judgements.filter(({ verdict }) => verdict === 'exceeded'))
+  if (failures.length > 0) say(`Not every call was answered 2xx: ${[...new Set(failures)].join(', ')}`)
+  if (exceeded.length > 0) say(`${exceeded.length} bounds exceeded: ${exceeded.map(({ what }) => what).join('; ')}`)
+  return failures.length > 0 || (isChecked && exceeded.length > 0) ? 1 : 0
+}
+
+try {
+  const options = readOptions()
+  if (options) process.exitCode = await bench(options)
+  else console.log(HELP)
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error)
+  process.exitCode = 2
+}

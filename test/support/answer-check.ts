@@ -1,0 +1,155 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import formats from 'ajv-formats'
+
+/** One answer as it came, and what was asked. */
+export interface CheckedAnswer {
+  /** Address of the API node. */
+  node: string
+  method: string
+  /** With the query. */
+  path: string
+  requestHeaders: Record<string, string>
+  status: number
+  contentType: string
+  text: string
+}
+
+interface Response {
+  $ref?: string
+  content?: Record<string, { schema?: object; examples?: Record<string, unknown> }>
+}
+type PathItem = Record<string, { responses: Record<string, Response> }>
+interface Described {
+  paths: Record<string, PathItem>
+  responses: Record<string, Response>
+  templates: { pattern: RegExp; path: string }[]
+  ajv: Ajv2020
+  validators: Map<object, ValidateFunction>
+}
+
+/** What a request that fits no route of the document may be answered with. */
+const REFUSALS = new Set([400, 401, 404, 405, 408, 413, 414, 415, 431, 503])
+
+const REFUSAL = {
+  Error: { $ref: '#/components/schemas/Error' },
+  CallError: { $ref: '#/components/schemas/CallError' },
+}
+
+let described: Promise<Described> | undefined
+
+/**
+ * Checks an answer against the gateway's own OpenAPI document: status, media type, body and error code.
+ *
+ * @throws Error saying what the document does not allow
+ */
+export async function checkAnswer(answer: CheckedAnswer): Promise<void> {
+  // Redirects to https and revalidations come before any route.
+  if (answer.status === 308 || answer.status === 304 || answer.method === 'HEAD') return
+  described ??= loadDocument(answer.node)
+  const document = await described.catch((error) => {
+    described = undefined
+    throw error
+  })
+  const path = decodePath(answer.path)
+  const item = findPath(document, path)
+  const operation = item && document.paths[item]?.[answer.method.toLowerCase()]
+  if (!operation) return checkRefusal(document, path, answer)
+  const declared = operation.responses[answer.status]
+  const where = `${answer.method} ${item} ${answer.status}`
+  if (!declared) throw refused(answer, `the document has no ${where}`)
+  const response = declared.$ref ? document.responses[declared.$ref.split('/').at(-1) ?? ''] : declared
+  checkResponse(document, where, response ?? {}, answer)
+}
+
+function checkResponse(document: Described, where: string, { content }: Response, answer: CheckedAnswer): void {
+  const [type = ''] = answer.contentType.split(';', 1)
+  if (!content) {
+    if (answer.text !== '') throw refused(answer, `${where} has no body in the document`)
+    return
+  }
+  const media = content[type]
+  if (!media) throw refused(answer, `${where} is ${Object.keys(content).join(', ')} in the document, not ${type}`)
+  if (type !== 'application/json' || !media.schema) return
+  const body: unknown = JSON.parse(answer.text)
+  if (answer.status === 200 && isRaw(answer.requestHeaders)) return
+  validate(document, where, media.schema, body, answer)
+  checkCode(where, media.examples, body, answer)
+}
+
+/** Each code that a route answers is declared beside it. */
+function checkCode(where: string, examples: Record<string, unknown> = {}, body: unknown, answer: CheckedAnswer): void {
+  if (answer.status < 400) return
+  const { code, error } = Object(body)
+  const given: unknown = code ?? error?.code
+  if (given === undefined) return
+  const codes = Object.keys(examples).map((name) => name.replace(/^call\./, ''))
+  if (!codes.includes(String(given)))
+    throw refused(answer, `${where} has ${codes.join(', ')} in the document, not ${given}: declare it in config.errors`)
+}
+
+function checkRefusal(document: Described, path: string, answer: CheckedAnswer): void {
+  if (!REFUSALS.has(answer.status)) throw refused(answer, 'the document has no such operation')
+  const name = /^\/v1\/call(\/|$)/.test(path) ? 'CallError' : 'Error'
+  validate(document, name, REFUSAL[name], JSON.parse(answer.text), answer)
+}
+
+function validate(document: Described, where: string, schema: object, body: unknown, answer: CheckedAnswer): void {
+  const validator = document.validators.get(schema) ?? compile(document, schema)
+  if (!validator(body)) throw refused(answer, `${where}: ${document.ajv.errorsText(validator.errors)}`)
+}
+
+function compile({ ajv, validators }: Described, schema: object): ValidateFunction {
+  // References are to the document, which has a name of its own here.
+  const validator = ajv.compile(JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"document#/')))
+  validators.set(schema, validator)
+  return validator
+}
+
+function refused({ method, path, text }: CheckedAnswer, why: string): Error {
+  return new Error(`the document does not allow this answer to ${method} ${path}: ${why}\n${text.slice(0, 500)}`)
+}
+
+function isRaw(headers: Record<string, string>): boolean {
+  const { accept = '', ...others } = Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
+  )
+  return others['x-gateway-response'] === 'raw' || accept.includes('vnd.upstream+json')
+}
+
+function decodePath(path: string): string {
+  const [bare = ''] = path.split('?', 1)
+  try {
+    return decodeURI(bare)
+  } catch {
+    return bare
+  }
+}
+
+function findPath(document: Described, path: string): string | undefined {
+  if (Object.hasOwn(document.paths, path)) return path
+  return document.templates.find(({ pattern }) => pattern.test(path))?.path
+}
+
+async function loadDocument(node: string): Promise<Described> {
+  // As behind a proxy: a gateway whose public address is HTTPS would send us there.
+  const answer = await fetch(`${node}/openapi.json`, { headers: { 'x-forwarded-proto': 'https' } })
+  const document = closeObjects(await answer.json())
+  const ajv = new Ajv2020({ strict: false })
+  formats.default(ajv)
+  ajv.addSchema(document, 'document')
+  const templates = Object.keys(document.paths)
+    .filter((path) => path.includes('{'))
+    .map((path) => ({ path, pattern: new RegExp(`^${path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+')}$`) }))
+  return { paths: document.paths, responses: document.components.responses, templates, ajv, validators: new Map() }
+}
+
+/** Answers hold what is declared and nothing else; the published schemas stay open for members of later versions. */
+// biome-ignore lint/suspicious/noExplicitAny: a document is any JSON
+function closeObjects(value: any): any {
+  if (Array.isArray(value)) return value.map(closeObjects)
+  if (typeof value !== 'object' || value === null) return value
+  const closed = Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, closeObjects(inner)]))
+  if (value.type === 'object' && value.properties && value.additionalProperties === undefined)
+    closed.additionalProperties = false
+  return closed
+}

@@ -1,0 +1,97 @@
+import { randomUUID } from 'node:crypto'
+import pg from 'pg'
+import type { Tier } from '../../src/upstreams/upstream.ts'
+import { checkAnswer } from './answer-check.ts'
+import type { Gateway } from './gateway.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: what shape an answer has is what the tests check
+type AnyShape = Record<string, any>
+
+/** An answer, read. */
+export interface Answer<T = AnyShape> {
+  status: number
+  headers: Headers
+  body: T
+  text: string
+}
+
+export interface RequestOptions {
+  method?: string
+  token?: string | undefined
+  key?: string
+  body?: unknown
+  headers?: Record<string, string>
+  /** Another API node than the first. */
+  url?: string
+  signal?: AbortSignal
+}
+
+/**
+ * Sends one request to the gateway and reads the answer, which must be one that the gateway's own document allows.
+ *
+ * @throws Error when it is not
+ */
+export async function send(gateway: Gateway, path: string, options: RequestOptions = {}): Promise<Answer> {
+  const headers: Record<string, string> = { ...options.headers }
+  if (options.token !== undefined) headers.authorization = `Bearer ${options.token}`
+  if (options.key !== undefined) headers['x-api-key'] = options.key
+  if (options.body !== undefined) headers['content-type'] ??= 'application/json'
+  const node = options.url ?? gateway.url
+  const method = options.method ?? (options.body === undefined ? 'GET' : 'POST')
+  const response = await fetch(node + path, {
+    method,
+    headers,
+    redirect: 'manual',
+    ...(options.body === undefined
+      ? {}
+      : { body: typeof options.body === 'string' ? options.body : JSON.stringify(options.body) }),
+    ...(options.signal ? { signal: options.signal } : {}),
+  })
+  const text = await response.text()
+  if (gateway.urls.includes(node)) {
+    const contentType = response.headers.get('content-type') ?? ''
+    await checkAnswer({ node, method, path, requestHeaders: headers, status: response.status, contentType, text })
+  }
+  return { status: response.status, headers: response.headers, body: text === '' ? {} : JSON.parse(text), text }
+}
+
+/** An account made through the front door, with a key of each environment. */
+export interface Account {
+  id: string
+  email: string
+  password: string
+  token: string
+  live: string
+  test: string
+}
+
+/** Signs up a new account; `tier` is then set as an operator would. */
+export async function signUp(gateway: Gateway, tier: Tier = 'developer'): Promise<Account> {
+  const email = `${randomUUID()}@example.com`
+  const password = `correct horse ${randomUUID()}`
+  const { body } = await send(gateway, '/v1/auth/signup', { body: { email, password } })
+  if (tier !== 'developer') await sql(gateway, 'update users set tier = $1 where id = $2', [tier, body.user.id])
+  const live = await createKey(gateway, body.token, 'live')
+  const test = await createKey(gateway, body.token, 'test')
+  return { id: body.user.id, email, password, token: body.token, live: live.key, test: test.key }
+}
+
+export async function createKey(
+  gateway: Gateway,
+  token: string,
+  environment: 'live' | 'test' = 'live',
+): Promise<{ key: string; id: string; keyPrefix: string }> {
+  const { body } = await send(gateway, '/v1/keys', { token, body: { environment } })
+  return body as { key: string; id: string; keyPrefix: string }
+}
+
+/** Runs a statement on the gateway's database. */
+export async function sql<Row>(gateway: Gateway, statement: string, values: unknown[] = []): Promise<Row[]> {
+  const client = new pg.Client({ connectionString: gateway.services.databaseUrl })
+  await client.connect()
+  try {
+    return (await client.query(statement, values)).rows
+  } finally {
+    await client.end()
+  }
+}

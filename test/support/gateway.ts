@@ -1,0 +1,136 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { migrate } from '../../src/db/migrate.ts'
+import { type Services, startServices } from './services.ts'
+
+/** A running gateway of real processes, on services of its own. */
+export interface Gateway {
+  services: Services
+  /** Addresses of the API nodes. */
+  urls: string[]
+  url: string
+  web: ChildProcess[]
+  workers: ChildProcess[]
+  /** Every line the processes printed. */
+  output: string[]
+  environment: Record<string, string>
+  startWeb: (environment?: Record<string, string>) => Promise<string>
+  startWorker: (environment?: Record<string, string>) => Promise<ChildProcess>
+  /** Starts any process of the service and waits until it says that it is ready. */
+  startProcess: (
+    entry: string,
+    environment?: Record<string, string>,
+  ) => Promise<{ child: ChildProcess; message: unknown }>
+  stop: () => Promise<void>
+}
+
+export interface GatewayOptions {
+  webNodes?: number
+  workers?: number
+  environment?: Record<string, string>
+  /** Use these services; they are not stopped at the end. */
+  services?: Services
+}
+
+/** Secrets of a test run: different each time, and marked so that a leak is found. */
+export function testSecrets(): Record<string, string> {
+  const secret = () => randomBytes(32).toString('base64url')
+  return { JWT_SECRET: secret(), KEY_PEPPER: secret(), ENCRYPTION_KEY: secret(), OPERATOR_TOKEN: secret() }
+}
+
+/** How long a process may take to start on a busy machine, milliseconds. */
+const START_MS_MAX = 60_000
+
+/** For gateways whose public address is HTTPS and that trust this machine as their proxy; others take no notice. */
+const AS_HTTPS = { 'x-forwarded-proto': 'https' }
+
+/** Starts API nodes and workers as processes, as the Procfile does. */
+export async function startGateway(options: GatewayOptions = {}): Promise<Gateway> {
+  const services = options.services ?? (await startServices())
+  await migrate(services.databaseUrl)
+  const environment = {
+    ...testSecrets(),
+    DATABASE_URL: services.databaseUrl,
+    REDIS_URL: services.redisUrl,
+    DATA_DIR: services.folder,
+    // As a container would run it: nothing of the developer's own settings.
+    PORT: '0',
+    BASE_URL: 'http://localhost:3000',
+    SIGNUP_PER_MINUTE: '0',
+    LOGIN_FAILURES_PER_MINUTE: '0',
+    LOG_LEVEL: 'info',
+    ...options.environment,
+  }
+  const output: string[] = []
+  const children: ChildProcess[] = []
+
+  const startProcess: Gateway['startProcess'] = async (entry, additions = {}) => {
+    const child = fork(new URL(`../../${entry}`, import.meta.url), {
+      env: { PATH: process.env.PATH ?? '', ...environment, ...additions },
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      execArgv: [],
+    })
+    children.push(child)
+    for (const stream of [child.stdout, child.stderr]) stream?.on('data', (data) => output.push(String(data)))
+    const ended = once(child, 'exit').then(([code]) => {
+      throw new Error(`${entry} ended with ${code}:\n${output.join('')}`)
+    })
+    const [message] = await Promise.race([once(child, 'message', { signal: AbortSignal.timeout(START_MS_MAX) }), ended])
+    ended.catch(() => undefined)
+    return { child, message }
+  }
+
+  const gateway: Gateway = {
+    services,
+    urls: [],
+    url: '',
+    web: [],
+    workers: [],
+    output,
+    environment,
+    startProcess,
+    startWeb: async (additions) => {
+      const { child, message } = await startProcess('src/server.ts', additions)
+      const { listening } = message as { listening: number }
+      gateway.web.push(child)
+      gateway.urls.push(`http://127.0.0.1:${listening}`)
+      return `http://127.0.0.1:${listening}`
+    },
+    startWorker: async (additions) => {
+      const { child } = await startProcess('workers/worker.ts', additions)
+      gateway.workers.push(child)
+      return child
+    },
+    stop: async () => {
+      const running = children.filter((child) => child.exitCode === null && child.signalCode === null)
+      const ends = running.map((child) => once(child, 'exit'))
+      for (const child of running) child.kill('SIGKILL')
+      await Promise.all(ends)
+      if (!options.services) await services.stop()
+    },
+  }
+  try {
+    await Promise.all([
+      ...Array.from({ length: options.webNodes ?? 1 }, () => gateway.startWeb()),
+      ...Array.from({ length: options.workers ?? 1 }, () => gateway.startWorker()),
+    ])
+    gateway.url = gateway.urls[0] ?? ''
+    const isReady = async () => (await fetch(`${gateway.url}/readyz`, { headers: AS_HTTPS })).status === 200
+    await until(isReady, START_MS_MAX)
+    return gateway
+  } catch (error) {
+    // Nobody else knows of the processes: left running, they would keep the test file from ending.
+    await gateway.stop()
+    throw error
+  }
+}
+
+/** Waits for a condition. @throws Error when it does not come true in time */
+export async function until(condition: () => boolean | Promise<boolean>, timeoutMs = 45_000): Promise<void> {
+  const end = performance.now() + timeoutMs
+  while (!(await condition())) {
+    if (performance.now() > end) throw new Error(`the condition did not come true in ${timeoutMs} ms: ${condition}`)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+}

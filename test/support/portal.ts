@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import type { TestContext } from 'node:test'
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core'
+import type { Gateway } from './gateway.ts'
+
+/** A page of a new visitor. What its console complains of, and what it asks of other hosts, fails the test. */
+export async function visitPortal(
+  t: TestContext,
+  { gateway, browser }: { gateway: Gateway; browser: Browser | undefined },
+  use: (page: Page, context: BrowserContext) => Promise<void>,
+  options: BrowserContextOptions = {},
+): Promise<void> {
+  if (!browser) return t.skip('there is no Chromium, and it may not be installed here')
+  const permissions = ['clipboard-read', 'clipboard-write']
+  const context = await browser.newContext({ baseURL: gateway.url, permissions, ...options })
+  const page = await context.newPage()
+  const complaints: string[] = []
+  page.on('pageerror', (error) => complaints.push(error.message))
+  page.on('console', (message) => {
+    // Refusals that a test asks for are told by the browser too.
+    if (message.type() === 'error' && !/status of 4\d\d/.test(message.text())) complaints.push(message.text())
+  })
+  page.on('request', (request) => {
+    if (!request.url().startsWith(gateway.url) && !/^(data|blob):/.test(request.url())) complaints.push(request.url())
+  })
+  try {
+    await use(page, context)
+    assert.deepEqual(complaints, [])
+  } finally {
+    await context.close()
+  }
+}
+
+/** Signs up as a visitor does. */
+export async function signUpIn(page: Page): Promise<{ email: string; password: string }> {
+  const person = { email: `${randomUUID()}@example.com`, password: `pass ${randomUUID()}` }
+  await page.goto('/')
+  await page.getByRole('link', { name: 'Get a key' }).click()
+  await page.getByLabel('Email').fill(person.email)
+  await page.getByLabel('Password').fill(person.password)
+  await page.getByRole('button', { name: 'Create account' }).click()
+  await page.getByText(person.email).waitFor()
+  return person
+}

@@ -1,0 +1,49 @@
+import { connect } from 'node:net'
+
+/** An answer as it came over the socket. */
+export interface RawAnswer {
+  status: number
+  /** By lower-case name; the last of several. */
+  headers: Record<string, string>
+  body: string
+  /** Everything received. */
+  text: string
+  /** Time until the connection was closed, milliseconds. */
+  tookMs: number
+}
+
+/**
+ * Writes bytes to a port and reads until the other side closes: no HTTP library stands between, which would mend them.
+ */
+export async function rawHttp(port: number, bytes: string | Buffer, timeoutMs = 10_000): Promise<RawAnswer> {
+  const startedAt = performance.now()
+  const text = await new Promise<string>((resolve, reject) => {
+    const chunks: Buffer[] = []
+    const socket = connect(port, '127.0.0.1')
+    const timer = setTimeout(() => socket.destroy(new Error('the connection stayed open')), timeoutMs)
+    const end = () => {
+      clearTimeout(timer)
+      resolve(Buffer.concat(chunks).toString('utf8'))
+    }
+    socket.on('data', (chunk: Buffer) => void chunks.push(chunk))
+    socket.on('close', end)
+    socket.on('error', (error) => {
+      clearTimeout(timer)
+      // A reset after the answer is the other side's right; without one it shows as an empty answer.
+      if (Reflect.get(error, 'code') === 'ECONNRESET') end()
+      else reject(error)
+    })
+    socket.write(bytes)
+  })
+  return { ...parse(text), text, tookMs: performance.now() - startedAt }
+}
+
+function parse(text: string): Pick<RawAnswer, 'status' | 'headers' | 'body'> {
+  const [head = '', ...rest] = text.split('\r\n\r\n')
+  const [first = '', ...lines] = head.split('\r\n')
+  const headers = lines.map((line): [string, string] => {
+    const colon = line.indexOf(':')
+    return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()]
+  })
+  return { status: Number(first.split(' ')[1]), headers: Object.fromEntries(headers), body: rest.join('\r\n\r\n') }
+}

@@ -1,0 +1,56 @@
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import pg from 'pg'
+import type { EmbeddedServer } from '../../src/embedded/embedded-server.ts'
+import { startPostgres } from '../../src/embedded/postgres.ts'
+import { startRedis } from '../../src/embedded/redis.ts'
+
+/** A Postgres database and a Redis of one test file. */
+export interface Services {
+  databaseUrl: string
+  redisUrl: string
+  /** Own folder, removed at the end. */
+  folder: string
+  stop: () => Promise<void>
+}
+
+/**
+ * Starts what a test file needs: a Redis of its own, and a database of its own on the run's Postgres (`npm test` starts
+ * one for all files; a file run alone starts its own).
+ */
+export async function startServices(): Promise<Services> {
+  const folder = await mkdtemp(join(tmpdir(), 'agw-test-'))
+  const options = { dataDir: folder, say: () => undefined }
+  const shared = process.env.TEST_DATABASE_URL
+  const [redis, postgres] = await Promise.all([startRedis(options), shared ? undefined : startPostgres(options)])
+  const database = await createDatabase(shared ?? postgres?.url ?? '')
+  return {
+    databaseUrl: database.url,
+    redisUrl: redis.url,
+    folder,
+    stop: async () => {
+      await database.drop()
+      await Promise.all([redis.stop(), postgres?.stop()])
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+async function createDatabase(serverUrl: string): Promise<{ url: string; drop: () => Promise<void> }> {
+  const name = `test_${randomBytes(6).toString('hex')}`
+  await run(serverUrl, `create database ${name}`)
+  const url = new URL(serverUrl)
+  url.pathname = `/${name}`
+  return { url: url.href, drop: () => run(serverUrl, `drop database if exists ${name} with (force)`) }
+}
+
+async function run(url: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url })
+  await client.connect()
+  await client.query(statement)
+  await client.end()
+}
+
+export type { EmbeddedServer }

@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import airQuality from '../../src/upstreams/air-quality.ts'
+import { addressOf, codeOf, dataOf, endpointAt, fits, waitOf } from '../upstream-call.ts'
+
+const current = endpointAt(airQuality, '/current')
+const recorded = current.example.response as Record<string, unknown>
+const refusal = (reason: string) => ({ reason, error: true })
+
+test('the request names the eight variables of the data', () => {
+  assert.equal(
+    decodeURIComponent(addressOf(airQuality, '/current', { latitude: 52.52, longitude: 13.41 })),
+    'https://air-quality-api.open-meteo.com/v1/air-quality?latitude=52.52&longitude=13.41&current=pm10,pm2_5,ozone,us_aqi,european_aqi,carbon_monoxide,nitrogen_dioxide,sulphur_dioxide',
+  )
+})
+
+test("the position is that of the model's grid cell, not the one asked for", () => {
+  const data = dataOf(airQuality, '/current', { body: recorded }, { latitude: 52.52, longitude: 13.41 })
+  assert.equal(data.latitude, 52.549995)
+  assert.equal(data.longitude, 13.450001)
+})
+
+test('time is local to the timezone beside it: GMT unless one is asked for', () => {
+  const body = { timezone: 'GMT', current: { time: '2024-02-21T15:00' } }
+  const data = dataOf(airQuality, '/current', { body })
+  assert.equal(data.time, '2024-02-21T15:00')
+  assert.equal(data.timezone, 'GMT')
+})
+
+test('a variable without a model value, and one left out, are null', () => {
+  const data = dataOf(airQuality, '/current', { body: { current: { pm10: 9.7, ozone: null } } })
+  assert.equal(data.pm10, 9.7)
+  assert.equal(data.ozone, null)
+  assert.equal(data.us_aqi, null)
+  assert.deepEqual(Object.keys(data), Object.keys(current.example.data))
+})
+
+test('values are read from the block of values, not from the units of the same names', () => {
+  const body = { current_units: { pm10: 'μg/m³', ozone: 54 }, current: { pm10: 36 } }
+  const data = dataOf(airQuality, '/current', { body })
+  assert.equal(data.pm10, 36)
+  assert.equal(data.ozone, null)
+})
+
+test('an array, the answer for several places, is UPSTREAM_INVALID_RESPONSE', () => {
+  assert.equal(codeOf(airQuality, '/current', { body: [recorded, recorded] }), 'UPSTREAM_INVALID_RESPONSE')
+})
+
+test('several places are refused before the call', () => {
+  assert.ok(!fits(current, { latitude: '52.52,48.1', longitude: 13.41 }))
+})
+
+test('coordinates out of range are refused before the call, and the bounds themselves are not', () => {
+  assert.ok(fits(current, { latitude: 90, longitude: -180 }))
+  assert.ok(!fits(current, { latitude: 999, longitude: 0 }))
+  assert.ok(!fits(current, { latitude: 0, longitude: 200 }))
+})
+
+test('an answer without values is UPSTREAM_INVALID_RESPONSE, not a success of nulls', () => {
+  const { current: _, ...rest } = recorded
+  assert.equal(codeOf(airQuality, '/current', { body: rest }), 'UPSTREAM_INVALID_RESPONSE')
+})
+
+test('refused coordinates are UPSTREAM_REJECTED', () => {
+  for (const reason of [
+    'Latitude must be in range of -90 to 90°. Given: 999.0.',
+    'Longitude must be in range of -180 to 180°. Given: 200.0.',
+  ]) {
+    assert.equal(codeOf(airQuality, '/current', { status: 400, body: refusal(reason) }), 'UPSTREAM_REJECTED')
+  }
+})
+
+test('the reason tells how long a limit lasts, an hour at the longest', () => {
+  const limited = (reason: string) => waitOf(airQuality, '/current', { status: 429, body: refusal(reason) })
+  assert.equal(limited('Minutely API request limit exceeded. Please try again in one minute.'), 60_000)
+  assert.equal(limited('Hourly API request limit exceeded. Please try again in the next hour.'), 3_600_000)
+  assert.equal(limited('Daily API request limit exceeded. Please try again tomorrow.'), 3_600_000)
+})
+
+test('too many at once is UPSTREAM_RATE_LIMITED without a time', () => {
+  const answer = { status: 429, body: refusal('Too many concurrent requests') }
+  assert.equal(waitOf(airQuality, '/current', answer), undefined)
+})
+
+test('a limit whose body is not JSON is UPSTREAM_RATE_LIMITED, with the wait that its header asks', () => {
+  assert.equal(waitOf(airQuality, '/current', { status: 429, headers: { 'retry-after': '30' } }), 30_000)
+})
+
+test('an overload is UPSTREAM_ERROR', () => {
+  const answer = { status: 503, body: refusal('The service is overloaded') }
+  assert.equal(codeOf(airQuality, '/current', answer), 'UPSTREAM_ERROR')
+})
+
+test('an unknown path is UPSTREAM_NOT_FOUND', () => {
+  assert.equal(codeOf(airQuality, '/current', { status: 404, body: refusal('Not Found') }), 'UPSTREAM_NOT_FOUND')
+})
+
+test('what makes one call weigh as several is reserved', () => {
+  for (const name of ['hourly', 'past_days', 'forecast_days']) {
+    assert.ok(airQuality.reservedParameters?.includes(name), name)
+  }
+})
+
+test('at most two requests are under way at once', () => {
+  assert.ok(airQuality.caps.concurrency <= 2)
+})
+
+test('places in one grid cell share a cached answer', () => {
+  const key = current.cache?.key
+  assert.ok(key)
+  assert.deepEqual(key({ latitude: 52.521, longitude: 13.409 }), key({ latitude: 52.52, longitude: 13.41 }))
+  assert.notDeepEqual(key({ latitude: 52.53, longitude: 13.41 }), key({ latitude: 52.52, longitude: 13.41 }))
+})

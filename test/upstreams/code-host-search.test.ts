@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Compile } from 'typebox/compile'
+import codeHostSearch from '../../src/upstreams/code-host-search.ts'
+import {
+  type Answer,
+  authFailed,
+  type Endpoint,
+  failed,
+  InvalidParameter,
+  invalid,
+  overLimit,
+  rejected,
+} from '../../src/upstreams/upstream.ts'
+import { interpretAnswers, rateLeft } from '../../workers/interpret.ts'
+
+const repos = codeHostSearch.endpoints['/repos'] as Endpoint
+const recorded = repos.example.response as { items: Record<string, unknown>[] }
+
+function interpret(answer: Partial<Answer>) {
+  const answers = [{ status: 200, headers: {}, body: undefined, ...answer }]
+  return interpretAnswers(codeHostSearch, repos, answers, { q: 'tetris' }, { now: Date.now() })
+}
+
+function interpretRepository(changes: Record<string, unknown>) {
+  const result = interpret({ body: { ...recorded, items: [{ ...recorded.items[0], ...changes }] } })
+  assert.ok('data' in result)
+  const [repository] = result.data.repositories as Record<string, unknown>[]
+  assert.ok(repository)
+  return repository
+}
+
+test('the recorded search maps to the recorded data', () => {
+  assert.deepEqual(interpret({ body: recorded }), { data: repos.example.data })
+})
+
+test('no match is a success with an empty list', () => {
+  assert.deepEqual(interpret({ body: { total_count: 0, incomplete_results: false, items: [] } }), {
+    data: { total_count: 0, incomplete_results: false, repositories: [] },
+  })
+})
+
+test('a search that ran out of time is a success that says so', () => {
+  assert.deepEqual(interpret({ body: { total_count: 123_456, incomplete_results: true, items: [] } }), {
+    data: { total_count: 123_456, incomplete_results: true, repositories: [] },
+  })
+})
+
+test('a missing q, and a q that names what cannot be searched, are UPSTREAM_REJECTED', () => {
+  for (const error of [{ code: 'missing' }, { code: 'invalid', message: 'The listed users cannot be searched' }]) {
+    const body = { message: 'Validation Failed', errors: [{ resource: 'Search', field: 'q', ...error }] }
+    assert.deepEqual(interpret({ status: 422, body }), { verdict: rejected() })
+  }
+})
+
+test('the eleventh search in a minute is our limit, though it is a 403', () => {
+  const reset = Math.ceil(Date.now() / 1_000) + 30
+  const headers = {
+    'x-ratelimit-limit': '10',
+    'x-ratelimit-remaining': '0',
+    'x-ratelimit-reset': String(reset),
+    'x-ratelimit-resource': 'search',
+  }
+  const result = interpret({ status: 403, headers, body: { message: 'API rate limit exceeded for 192.0.2.1.' } })
+  assert.ok('verdict' in result)
+  assert.equal(result.verdict.code, 'UPSTREAM_RATE_LIMITED')
+  const waitMs = result.verdict.retryAfterMs ?? 0
+  assert.ok(waitMs > 20_000 && waitMs <= 31_000, `${waitMs}`)
+})
+
+test('headers about the limit of other requests say nothing of searches', () => {
+  const reset = String(Math.ceil(Date.now() / 1_000) + 40)
+  const headers = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': reset }
+  assert.equal(rateLeft(codeHostSearch, { ...headers, 'x-ratelimit-resource': 'core' }), undefined)
+  assert.equal(rateLeft(codeHostSearch, { ...headers, 'x-ratelimit-resource': 'search' })?.remaining, 0)
+})
+
+test('a secondary limit that names no time is a minute, not a refused key', () => {
+  const headers = { 'x-ratelimit-remaining': '7', 'gh-limited-by': 'search-elapsed-time-shared-grouped' }
+  assert.deepEqual(interpret({ status: 403, headers, body: {} }), { verdict: overLimit(60_000) })
+  const body = { message: 'You have exceeded a secondary rate limit.' }
+  assert.deepEqual(interpret({ status: 429, body }), { verdict: overLimit(60_000) })
+  const asked = { ...headers, 'retry-after': '5' }
+  assert.deepEqual(interpret({ status: 403, headers: asked, body }), { verdict: overLimit(5_000) })
+})
+
+test('a search back end that is down is UPSTREAM_ERROR', () => {
+  assert.deepEqual(interpret({ status: 503 }), { verdict: failed() })
+})
+
+test('a wrong token is UPSTREAM_AUTH_FAILED', () => {
+  assert.deepEqual(interpret({ status: 401, body: { message: 'Bad credentials' } }), { verdict: authFailed() })
+})
+
+test('a 200 without items is not taken for an empty search', () => {
+  for (const body of [{}, [], null, { total_count: 0, items: null }]) {
+    assert.deepEqual(interpret({ body }), { verdict: invalid() })
+  }
+})
+
+test('topics that an older server leaves out are an empty list', () => {
+  assert.deepEqual(interpretRepository({ topics: undefined }).topics, [])
+  assert.deepEqual(interpretRepository({ topics: ['java', 'test'] }).topics, ['java', 'test'])
+})
+
+test('a license is its SPDX id, null where there is none', () => {
+  assert.equal(interpretRepository({ license: null }).license, null)
+  assert.equal(interpretRepository({ license: { key: 'other', spdx_id: 'NOASSERTION' } }).license, 'NOASSERTION')
+})
+
+test('description, language and homepage may be null, and an empty homepage is', () => {
+  const repository = interpretRepository({ description: null, language: null, homepage: '' })
+  assert.deepEqual([repository.description, repository.language, repository.homepage], [null, null, null])
+})
+
+test('members of newer servers and of keyed calls do not show', () => {
+  const newer = { permissions: { admin: false }, has_discussions: true, pull_request_creation_policy: 'all' }
+  assert.deepEqual(interpretRepository(newer), interpretRepository({}))
+})
+
+test('a relevance score may be a fraction', () => {
+  assert.equal(interpretRepository({ score: 12.75 }).score, 12.75)
+})
+
+test('per_page is always sent, because the own default of the upstream is 30', () => {
+  assert.deepEqual(repos.request({ q: 'tetris' }, { now: 0 }), {
+    path: '/search/repositories',
+    query: { q: 'tetris', per_page: 10 },
+  })
+})
+
+test('qualifiers and plus signs of q stay as given, blanks are folded', () => {
+  const complete = (q: string) => repos.complete?.({ q, per_page: 3 }, { now: 0 })
+  assert.deepEqual(complete('  tetris   language:c++ '), { q: 'tetris language:c++', per_page: 3 })
+  assert.throws(() => complete('  '), InvalidParameter)
+})
+
+test('per_page is 1 to 30', () => {
+  const accepts = Compile(repos.parameters)
+  for (const per_page of [1, 30]) assert.ok(accepts.Check({ q: 'x', per_page }))
+  for (const per_page of [0, 31, 2.5]) assert.ok(!accepts.Check({ q: 'x', per_page }))
+})
+
+test('unkeyed calls hold 10 a minute, keyed ones 30', () => {
+  assert.deepEqual(codeHostSearch.caps.rates, [{ max: 10, seconds: 60 }])
+  assert.deepEqual(codeHostSearch.credential?.caps?.rates, [{ max: 30, seconds: 60 }])
+})
+
+test('the probe is no search', () => {
+  assert.equal(codeHostSearch.probe.request.path, '/rate_limit')
+})

@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Compile } from 'typebox/compile'
+import countries from '../../src/upstreams/countries.ts'
+import {
+  type Endpoint,
+  failed,
+  InvalidParameter,
+  invalid,
+  notFound,
+  overLimit,
+  rejected,
+} from '../../src/upstreams/upstream.ts'
+import { interpretAnswers } from '../../workers/interpret.ts'
+
+const name = countries.endpoints['/name'] as Endpoint
+const info = countries.endpoints['/info'] as Endpoint
+const code = countries.endpoints['/code'] as Endpoint
+const context = { now: 0 }
+
+function interpret(endpoint: Endpoint, body: unknown, parameters: Record<string, unknown> = {}, status = 200) {
+  const all = { ...endpoint.example.parameters, ...parameters }
+  return interpretAnswers(countries, endpoint, [{ status, headers: {}, body }], all, context)
+}
+
+/** The name of the country that /info chooses. */
+function chosen(wanted: string, records: unknown[]) {
+  const result = interpret(info, records, { name: wanted })
+  assert.ok('data' in result)
+  return result.data.name
+}
+
+function interpretCountry(record: Record<string, unknown>) {
+  const result = interpret(code, { name: 'Somewhere', ...record })
+  assert.ok('data' in result)
+  const [country] = result.data.results as Record<string, unknown>[]
+  assert.ok(country)
+  return country
+}
+
+test('the recorded answers map to the recorded data', () => {
+  for (const endpoint of [name, info, code]) {
+    assert.deepEqual(interpret(endpoint, endpoint.example.response), { data: endpoint.example.data })
+  }
+})
+
+test('an unknown name or code is UPSTREAM_NOT_FOUND', () => {
+  for (const endpoint of [name, info, code]) {
+    assert.deepEqual(interpret(endpoint, { error: 'Country not found' }, {}, 404), { verdict: notFound() })
+  }
+})
+
+test('an empty list is an empty search, and no country of that name or code', () => {
+  assert.deepEqual(interpret(name, []), { data: { count: 0, results: [] } })
+  assert.deepEqual(interpret(info, []), { verdict: notFound() })
+  assert.deepEqual(interpret(code, []), { verdict: notFound() })
+})
+
+test('a 400 is UPSTREAM_REJECTED and a 429 our limit', () => {
+  assert.deepEqual(interpret(name, { error: 'bad parameter' }, {}, 400), { verdict: rejected() })
+  const body = { error: 'Too Many Requests', message: 'Rate limit reached' }
+  assert.deepEqual(interpret(name, body, {}, 429), { verdict: overLimit() })
+})
+
+test('a retired version that answers 200 with success false is UPSTREAM_ERROR', () => {
+  const body = { success: false, data: null, errors: [{ message: 'This API version has been deprecated.' }] }
+  for (const endpoint of [name, info, code]) assert.deepEqual(interpret(endpoint, body), { verdict: failed() })
+})
+
+test('a 200 that holds no country is UPSTREAM_INVALID_RESPONSE', () => {
+  for (const endpoint of [name, info, code]) {
+    for (const body of [{}, null, 'Finland', { message: 'ok' }]) {
+      assert.deepEqual(interpret(endpoint, body), { verdict: invalid() })
+    }
+  }
+})
+
+test('a code that is answered with a list of one is read too', () => {
+  assert.deepEqual(interpret(code, [code.example.response]), { data: code.example.data })
+})
+
+test('the country of just that name is chosen before others that contain it', () => {
+  const niger = [{ name: 'Nigeria' }, { name: 'Niger' }]
+  assert.equal(chosen('niger', niger), 'Niger')
+  const guinea = [{ name: 'Equatorial Guinea' }, { name: 'Guinea-Bissau' }, { name: 'Guinea' }]
+  assert.equal(chosen('Guinea', guinea), 'Guinea')
+})
+
+test('an alternative spelling comes before a name that starts so', () => {
+  const records = [{ name: 'Suomigard' }, { name: 'Finland', altSpellings: ['FI', 'Suomi'] }]
+  assert.equal(chosen('suomi', records), 'Finland')
+})
+
+test('of several names that start so the most populous is meant', () => {
+  const records = [
+    { name: 'Isle of United States' },
+    { name: 'United States Minor Outlying Islands', population: 300 },
+    { name: 'United States of America', population: 329_484_123 },
+  ]
+  assert.equal(chosen('United States', records), 'United States of America')
+})
+
+test('without a better match the first is chosen', () => {
+  assert.equal(chosen('and', [{ name: 'Åland Islands' }, { name: 'Finland' }]), 'Åland Islands')
+})
+
+test('common names that the long ISO names do not contain are asked by code', () => {
+  for (const endpoint of [name, info]) {
+    assert.deepEqual(endpoint.request({ name: 'South Korea' }, context), { path: '/alpha/KR' })
+    assert.deepEqual(endpoint.request({ name: 'UK' }, context), { path: '/alpha/GB' })
+    assert.deepEqual(endpoint.request({ name: 'Ukraine' }, context), { path: '/name/Ukraine' })
+  }
+  const record = { name: 'Korea (Republic of)', region: 'Asia', capital: 'Seoul', population: 51_780_579 }
+  assert.deepEqual(interpret(info, record, { name: 'South Korea' }), { data: record })
+})
+
+test('a capital that is empty or missing is null', () => {
+  assert.equal(interpretCountry({ capital: '' }).capital, null)
+  assert.equal(interpretCountry({}).capital, null)
+})
+
+test('the flag is the address in flags.svg, whatever flag holds', () => {
+  const flags = { svg: 'https://countries.dev/flags/af.svg' }
+  assert.equal(interpretCountry({ flag: '🇦🇫', flags }).flag_url, 'https://countries.dev/flags/af.svg')
+  assert.equal(interpretCountry({ flag: '🇦🇫' }).flag_url, null)
+})
+
+test('lists that are left out are empty', () => {
+  const { latlng, languages, currencies, timezones, borders } = interpretCountry({})
+  assert.deepEqual([latlng, languages, currencies, timezones, borders], [[], [], [], [], []])
+})
+
+test('a name is sent trimmed and as one path segment', () => {
+  assert.deepEqual(name.complete?.({ name: '  Côte  d’Ivoire ' }, context), { name: 'Côte d’Ivoire' })
+  assert.deepEqual(name.request({ name: 'a/b c' }, context), { path: '/name/a%2Fb%20c' })
+  assert.throws(() => info.complete?.({ name: '   ' }, context), InvalidParameter)
+})
+
+test('a code is two or three letters and sent in upper case', () => {
+  const accepts = Compile(code.parameters)
+  for (const value of ['fi', 'FIN']) assert.ok(accepts.Check({ code: value }))
+  for (const value of ['f', 'finl', 'f1', '246', '']) assert.ok(!accepts.Check({ code: value }), value)
+  assert.deepEqual(code.complete?.({ code: 'fin' }, context), { code: 'FIN' })
+})
+
+test('a caller cannot cut the answer with fields', () => {
+  assert.ok(countries.reservedParameters?.includes('fields'))
+})
+
+test('names in another letter case share a stored answer', () => {
+  assert.deepEqual(name.cache?.key?.({ name: 'INDIA' }), name.cache?.key?.({ name: 'India' }))
+})

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import Value from 'typebox/value'
+import creatureGame from '../../src/upstreams/creature-game.ts'
+import { type Endpoint, InvalidParameter } from '../../src/upstreams/upstream.ts'
+import { interpretAnswers } from '../../workers/interpret.ts'
+
+const creature = creatureGame.endpoints['/creature'] ?? assert.fail()
+const ability = creatureGame.endpoints['/ability'] ?? assert.fail()
+const context = { now: 0 }
+
+function interpret(endpoint: Endpoint, status: number, body: unknown) {
+  return interpretAnswers(creatureGame, endpoint, [{ status, headers: {}, body }], { name: 'x' }, context)
+}
+
+function dataOf(endpoint: Endpoint, body: unknown) {
+  const result = interpret(endpoint, 200, body)
+  return 'data' in result ? result.data : assert.fail(result.verdict.code)
+}
+
+function codeOf(endpoint: Endpoint, status: number, body: unknown) {
+  const result = interpret(endpoint, status, body)
+  return 'verdict' in result ? result.verdict.code : assert.fail(`data: ${JSON.stringify(result.data)}`)
+}
+
+test('the recorded answers map to the recorded data', () => {
+  for (const endpoint of [creature, ability])
+    assert.deepEqual(dataOf(endpoint, endpoint.example.response), endpoint.example.data)
+})
+
+test('names and numbers go into the path', () => {
+  assert.deepEqual(creature.request({ name: 'pikachu' }, context), { path: '/api/v2/pokemon/pikachu' })
+  assert.deepEqual(creature.request({ name: '25' }, context), { path: '/api/v2/pokemon/25' })
+  assert.deepEqual(ability.request({ name: 'overgrow' }, context), { path: '/api/v2/ability/overgrow' })
+})
+
+test('names are trimmed, lower-cased and hyphenated', () => {
+  for (const endpoint of [creature, ability]) {
+    assert.deepEqual(endpoint.complete?.({ name: ' Pikachu ' }, context), { name: 'pikachu' })
+    assert.deepEqual(endpoint.complete?.({ name: 'Lightning  Rod' }, context), { name: 'lightning-rod' })
+  }
+})
+
+test('an empty name, which would be answered with the list of all, is refused before anything is spent', () => {
+  for (const endpoint of [creature, ability]) {
+    assert.ok(!Value.Check(endpoint.parameters, { name: '' }))
+    assert.throws(() => endpoint.complete?.({ name: '   ' }, context), InvalidParameter)
+    assert.throws(() => endpoint.request({ name: '' }, context), InvalidParameter)
+  }
+})
+
+test('names with characters that the upstream answers 400 are refused', () => {
+  for (const name of ['flabébé', 'mr. mime', "farfetch'd", '../ability', 'a%20b', 'x'.repeat(61)])
+    assert.ok(!Value.Check(creature.parameters, { name }), name)
+})
+
+test('the list of all is an invalid response, not an empty creature', () => {
+  const list = { count: 1351, next: null, previous: null, results: [{ name: 'bulbasaur', url: '/api/v2/pokemon/1/' }] }
+  assert.equal(codeOf(creature, 200, list), 'UPSTREAM_INVALID_RESPONSE')
+  assert.equal(codeOf(ability, 200, list), 'UPSTREAM_INVALID_RESPONSE')
+})
+
+test('an unknown name, answered in plain text, is not found and kept for an hour', () => {
+  for (const endpoint of [creature, ability]) {
+    assert.equal(codeOf(endpoint, 404, undefined), 'UPSTREAM_NOT_FOUND')
+    assert.equal(endpoint.cache?.notFoundSeconds, 3_600)
+  }
+})
+
+test('a plain text 400 is a rejection and 504 a failure', () => {
+  assert.equal(codeOf(creature, 400, undefined), 'UPSTREAM_REJECTED')
+  assert.equal(codeOf(creature, 504, undefined), 'UPSTREAM_ERROR')
+})
+
+test('types are ordered by slot', () => {
+  const types = [{ slot: 2, type: { name: 'poison' } }, { slot: 1, type: { name: 'grass' } }, null]
+  assert.deepEqual(dataOf(creature, { id: 1, types }).types, ['grass', 'poison'])
+})
+
+test('height and weight are given as they are and in metres and kilograms', () => {
+  const data = dataOf(creature, { id: 1, height: 7, weight: 69 })
+  assert.deepEqual([data.height, data.height_m, data.weight, data.weight_kg], [7, 0.7, 69, 6.9])
+})
+
+test('an ability that is null has no name', () => {
+  const abilities = [{ ability: null, is_hidden: true, slot: 3 }]
+  assert.deepEqual(dataOf(creature, { id: 1, abilities }).abilities, [{ name: null, is_hidden: true, slot: 3 }])
+})
+
+test('what a creature lacks is null or empty', () => {
+  assert.deepEqual(
+    dataOf(creature, { id: 10001, name: 'form', base_experience: null, sprites: { front_default: null } }),
+    {
+      id: 10001,
+      name: 'form',
+      types: [],
+      height: null,
+      weight: null,
+      height_m: null,
+      weight_kg: null,
+      base_experience: null,
+      abilities: [],
+      stats: {},
+      species: null,
+      sprite_url: null,
+    },
+  )
+})
+
+test('the effect is the English one, in whatever order the languages come', () => {
+  const entry = (name: string, effect: string) => ({ effect, short_effect: `${effect} short`, language: { name } })
+  const data = dataOf(ability, { id: 1, effect_entries: [entry('fr', 'un'), entry('en', 'one'), entry('de', 'eins')] })
+  assert.deepEqual([data.effect, data.short_effect], ['one', 'one short'])
+})
+
+test('an ability of a side game has no effect text in English', () => {
+  const entries = [{ effect: 'un', short_effect: 'u', language: { name: 'fr' } }]
+  for (const effect_entries of [[], entries]) {
+    const data = dataOf(ability, { id: 10001, is_main_series: false, effect_entries })
+    assert.deepEqual([data.effect, data.short_effect, data.is_main_series], [null, null, false])
+  }
+})
+
+test('answers are kept for a day, as the upstream asks', () => {
+  for (const endpoint of [creature, ability]) assert.equal(endpoint.cache?.seconds, 86_400)
+})

@@ -1,0 +1,189 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import cryptoPrices from '../../src/upstreams/crypto-prices.ts'
+import { type Endpoint, InvalidParameter } from '../../src/upstreams/upstream.ts'
+import { interpretAnswers } from '../../workers/interpret.ts'
+
+const price = cryptoPrices.endpoints['/price'] ?? assert.fail()
+const coin = cryptoPrices.endpoints['/coin'] ?? assert.fail()
+const context = { now: 0 }
+
+function interpret(
+  endpoint: Endpoint,
+  parameters: Record<string, unknown>,
+  status: number,
+  body: unknown,
+  headers = {},
+) {
+  return interpretAnswers(cryptoPrices, endpoint, [{ status, headers, body }], parameters, context)
+}
+
+function verdictOf(status: number, body: unknown, headers = {}, endpoint = price) {
+  const result = interpret(endpoint, { ids: 'bitcoin', id: 'bitcoin' }, status, body, headers)
+  return 'verdict' in result ? result.verdict : assert.fail(`data: ${JSON.stringify(result.data)}`)
+}
+
+const refused = (endpoint: Endpoint, parameters: Record<string, unknown>, reason: RegExp) =>
+  assert.throws(
+    () => endpoint.complete?.(parameters, context),
+    (error) => error instanceof InvalidParameter && reason.test(error.message),
+  )
+
+test('the recorded answers map to the recorded data', () => {
+  for (const endpoint of [price, coin]) {
+    const { parameters, response, data } = endpoint.example
+    assert.deepEqual(interpret(endpoint, parameters, 200, response), { data })
+  }
+})
+
+test('prices are asked for in US dollars with all figures, by ids alone', () => {
+  assert.deepEqual(price.request({ ids: 'bitcoin' }, context), {
+    path: '/api/v3/simple/price',
+    query: {
+      ids: 'bitcoin',
+      vs_currencies: 'usd',
+      include_market_cap: 'true',
+      include_24hr_vol: 'true',
+      include_24hr_change: 'true',
+      include_last_updated_at: 'true',
+    },
+  })
+  assert.ok(cryptoPrices.reservedParameters?.includes('symbols'))
+  assert.ok(cryptoPrices.reservedParameters?.includes('names'))
+})
+
+test('a coin is asked for without translations, tickers and community data', () => {
+  assert.deepEqual(coin.request({ id: 'bitcoin' }, context), {
+    path: '/api/v3/coins/bitcoin',
+    query: {
+      localization: 'false',
+      tickers: 'false',
+      market_data: 'true',
+      community_data: 'false',
+      developer_data: 'false',
+      sparkline: 'false',
+    },
+  })
+})
+
+test('ids are trimmed, lower-cased and asked for once', () => {
+  assert.deepEqual(price.complete?.({ ids: ' Bitcoin, usd-coin,,bitcoin ,' }, context), { ids: 'bitcoin,usd-coin' })
+  assert.deepEqual(coin.complete?.({ id: ' Bitcoin ' }, context), { id: 'bitcoin' })
+})
+
+test('the same coins in another order are the same call, down to the order of the answer', () => {
+  assert.deepEqual(price.complete?.({ ids: 'usd-coin,bitcoin' }, context), { ids: 'bitcoin,usd-coin' })
+  assert.equal(price.cache?.key, undefined)
+})
+
+test('common ticker symbols are rejected with the coin id to use, before anything is spent', () => {
+  refused(price, { ids: 'btc' }, /btc is a ticker symbol, the coin id is bitcoin/)
+  refused(price, { ids: 'bitcoin,ETH' }, /the coin id is ethereum/)
+})
+
+test('an id that equals a ticker is accepted', () => {
+  assert.deepEqual(price.complete?.({ ids: 'dai,okb' }, context), { ids: 'dai,okb' })
+  assert.deepEqual(price.complete?.({ ids: 'constructor' }, context), { ids: 'constructor' })
+})
+
+test('lists of nothing, of impossible ids and of more than 250 coins are refused', () => {
+  refused(price, { ids: ' , ' }, /names no coin/)
+  refused(price, { ids: 'bitcoin;ethereum' }, /hyphens/)
+  refused(price, { ids: '../ping' }, /hyphens/)
+  refused(coin, { id: 'bitcoin/tickers' }, /Parameter id .*hyphens/)
+  refused(coin, { id: '..' }, /hyphens/)
+  const ids = Array.from({ length: 251 }, (_, index) => `coin-${index}`)
+  refused(price, { ids: ids.join(',') }, /more than 250/)
+  assert.ok(price.complete?.({ ids: ids.slice(1).join(',') }, context))
+})
+
+test('a body of {} for unknown ids is UPSTREAM_NOT_FOUND, not an empty success', () => {
+  const verdict = verdictOf(200, {})
+  assert.equal(verdict.code, 'UPSTREAM_NOT_FOUND')
+  assert.match(verdict.message ?? '', /coin id/)
+})
+
+test('ids without a price are listed as missing beside those with one', () => {
+  const result = interpret(price, { ids: 'bitcoin,nonesuch,dai' }, 200, { dai: { usd: 1 }, bitcoin: { usd: 76975 } })
+  assert.ok('data' in result)
+  assert.deepEqual(Object.keys(Object(result.data.prices)), ['bitcoin', 'dai'])
+  assert.deepEqual(result.data.missing, ['nonesuch'])
+})
+
+test('figures that the upstream leaves out or does not know are null', () => {
+  const result = interpret(price, { ids: 'tiny' }, 200, { tiny: { usd: 0.1, usd_market_cap: null } })
+  assert.deepEqual(result, {
+    data: {
+      prices: {
+        tiny: { usd: 0.1, usd_market_cap: null, usd_24h_vol: null, usd_24h_change: null, last_updated_at: null },
+      },
+      missing: [],
+    },
+  })
+  const sparse = interpret(coin, { id: 'tiny' }, 200, {
+    id: 'tiny',
+    market_cap_rank: null,
+    market_data: { max_supply: null },
+  })
+  assert.ok('data' in sparse)
+  assert.equal(sparse.data.market_cap_rank, null)
+  assert.equal(sparse.data.ath_usd, null)
+  assert.equal(sparse.data.homepage, null)
+})
+
+test('the homepage is the first that is not empty', () => {
+  const result = interpret(coin, { id: 'x' }, 200, { id: 'x', links: { homepage: ['', 'https://x.example', ''] } })
+  assert.equal('data' in result && result.data.homepage, 'https://x.example')
+})
+
+test('an unknown coin is not found', () => {
+  assert.equal(verdictOf(404, { error: 'coin not found' }, {}, coin).code, 'UPSTREAM_NOT_FOUND')
+})
+
+test('over the rate limit waits as long as Retry-After says', () => {
+  const verdict = verdictOf(
+    429,
+    { status: { error_code: 429, error_message: "You've exceeded the Rate Limit." } },
+    { 'retry-after': '7' },
+  )
+  assert.equal(verdict.code, 'UPSTREAM_RATE_LIMITED')
+  assert.equal(verdict.retryAfterMs, 7_000)
+})
+
+test('the rate limit said in a body under HTTP 200 is that limit', () => {
+  for (const endpoint of [price, coin])
+    assert.equal(
+      verdictOf(200, { status: { error_code: 429, error_message: '…' } }, {}, endpoint).code,
+      'UPSTREAM_RATE_LIMITED',
+    )
+})
+
+test('codes about the key are a matter of authentication, under any HTTP status', () => {
+  for (const code of [10_002, 10_005, 10_010, 10_011]) {
+    const body = { status: { error_code: code, error_message: '…' } }
+    for (const status of [200, 401, 403]) assert.equal(verdictOf(status, body).code, 'UPSTREAM_AUTH_FAILED')
+  }
+})
+
+test('another code under HTTP 200 is an error of the upstream', () => {
+  assert.equal(verdictOf(200, { status: { error_code: 500, error_message: '…' } }).code, 'UPSTREAM_ERROR')
+})
+
+test('the coin whose id is status is not taken for an error', () => {
+  const result = interpret(price, { ids: 'status' }, 200, { status: { usd: 0.02 } })
+  assert.ok('data' in result)
+  assert.equal(Object(result.data.prices).status.usd, 0.02)
+})
+
+test('a page of the firewall in front of the API is a failure, not a bad key', () => {
+  assert.equal(verdictOf(403, undefined).code, 'UPSTREAM_ERROR')
+})
+
+test('a body that is no object is an invalid response', () => {
+  assert.equal(verdictOf(200, []).code, 'UPSTREAM_INVALID_RESPONSE')
+  assert.equal(verdictOf(200, {}, {}, coin).code, 'UPSTREAM_INVALID_RESPONSE')
+})
+
+test('probes are rarer than once a minute, as they count', () => {
+  assert.ok(cryptoPrices.probe.everySeconds > 60)
+})

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import currency from '../../src/upstreams/currency.ts'
+import { InvalidParameter } from '../../src/upstreams/upstream.ts'
+import { interpretAnswers } from '../../workers/interpret.ts'
+
+const context = { now: Date.parse('2026-09-13T09:00:00Z') }
+const latest = currency.endpoints['/latest']
+const pair = currency.endpoints['/pair']
+assert.ok(latest && pair)
+
+const usdToInr = { from: 'USD', to: 'INR' }
+
+function answered(endpoint: typeof pair, parameters: Record<string, unknown>, status: number, body: unknown) {
+  assert.ok(endpoint)
+  const result = interpretAnswers(currency, endpoint, [{ status, headers: {}, body }], parameters, context)
+  return 'data' in result ? result.data : result.verdict.code
+}
+
+test('the recorded rates map to the recorded data', () => {
+  assert.deepEqual(answered(latest, {}, 200, latest.example.response), latest.example.data)
+  assert.deepEqual(latest.request({}, context), { path: '/v1/latest' })
+})
+
+test('the recorded pair maps to the recorded data', () => {
+  assert.deepEqual(answered(pair, usdToInr, 200, pair.example.response), pair.example.data)
+})
+
+test('a pair is asked for under the documented names base and symbols', () => {
+  assert.deepEqual(pair.request(usdToInr, context), {
+    path: '/v1/latest',
+    query: { base: 'USD', symbols: 'INR' },
+  })
+})
+
+test('codes are accepted in lower case and answered in upper case', () => {
+  assert.deepEqual(pair.complete?.({ from: 'usd', to: 'iNr' }, context), usdToInr)
+})
+
+test('a currency against itself is refused before it costs a 422', () => {
+  assert.throws(
+    () => pair.complete?.({ from: 'usd', to: 'USD' }, context),
+    (error) => error instanceof InvalidParameter && error.parameter === 'to',
+  )
+})
+
+test('the date is that of the fix, not of the day asked', () => {
+  const sunday = { amount: 1, base: 'USD', date: '2026-09-11', rates: { INR: 95.56 } }
+  assert.deepEqual(answered(pair, usdToInr, 200, sunday), { to: 'INR', date: '2026-09-11', from: 'USD', rate: 95.56 })
+})
+
+test('any set of currencies is passed on, whole numbers included', () => {
+  const body = { amount: 1, base: 'EUR', date: '2026-10-01', rates: { IDR: 18751, USD: 1.1057 } }
+  assert.deepEqual(answered(latest, {}, 200, body), {
+    base: 'EUR',
+    date: '2026-10-01',
+    rates: { IDR: 18751, USD: 1.1057 },
+  })
+})
+
+test('a rate that is not a number is left out of the list', () => {
+  const body = { base: 'EUR', date: '2026-10-01', rates: { USD: 1.1057, XXX: null, YYY: '2' } }
+  assert.deepEqual(answered(latest, {}, 200, body), { base: 'EUR', date: '2026-10-01', rates: { USD: 1.1057 } })
+})
+
+test('an unsupported currency, a 404, is UPSTREAM_NOT_FOUND', () => {
+  assert.equal(answered(pair, { from: 'USD', to: 'RUB' }, 404, { message: 'not found' }), 'UPSTREAM_NOT_FOUND')
+})
+
+test('an unknown path, a 404 with its own shape, is UPSTREAM_NOT_FOUND too', () => {
+  assert.equal(answered(latest, {}, 404, { status: 404, message: 'not found' }), 'UPSTREAM_NOT_FOUND')
+})
+
+test('a 422 for a bad pair or value is UPSTREAM_REJECTED', () => {
+  for (const message of ['bad currency pair', 'invalid date', 'invalid currency: XYZ']) {
+    assert.equal(answered(pair, usdToInr, 422, { message }), 'UPSTREAM_REJECTED')
+  }
+})
+
+test('an overrun request deadline, a 503, is UPSTREAM_ERROR', () => {
+  assert.equal(answered(pair, usdToInr, 503, undefined), 'UPSTREAM_ERROR')
+})
+
+test('a success without the rate asked for is UPSTREAM_INVALID_RESPONSE', () => {
+  assert.equal(answered(pair, usdToInr, 200, { base: 'USD', rates: { EUR: 0.9 } }), 'UPSTREAM_INVALID_RESPONSE')
+  assert.equal(answered(pair, usdToInr, 200, {}), 'UPSTREAM_INVALID_RESPONSE')
+  assert.equal(answered(latest, {}, 200, []), 'UPSTREAM_INVALID_RESPONSE')
+})
+
+test('amount cannot be sent: it would multiply the rate', () => {
+  assert.ok(currency.reservedParameters?.includes('amount'))
+})
+
+test('rates are fresh for an hour and usable for a day when the upstream fails', () => {
+  for (const endpoint of [latest, pair]) {
+    assert.equal(endpoint.cache?.seconds, 3_600)
+    assert.equal(endpoint.cache?.staleIfErrorSeconds, 86_400)
+  }
+})

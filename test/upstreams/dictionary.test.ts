@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import dictionary from '../../src/upstreams/dictionary.ts'
+import { type Endpoint, failed, InvalidParameter, invalid, notFound, overLimit } from '../../src/upstreams/upstream.ts'
+import { interpretAnswers } from '../../workers/interpret.ts'
+
+const define = dictionary.endpoints['/define'] as Endpoint
+
+function interpret(status: number, body: unknown) {
+  return interpretAnswers(dictionary, define, [{ status, headers: {}, body }], { word: 'hello' }, { now: 0 })
+}
+
+function interpretData(entries: unknown[]) {
+  const result = interpret(200, entries)
+  assert.ok('data' in result)
+  return result.data
+}
+
+const noun = { partOfSpeech: 'noun', definitions: [{ definition: 'A.' }], synonyms: ['a'], antonyms: [] }
+const verb = { partOfSpeech: 'verb', definitions: [{ definition: 'B.', example: 'To b.' }], synonyms: [], antonyms: [] }
+
+test('the recorded answer maps to the recorded data', () => {
+  assert.deepEqual(interpret(200, define.example.response), { data: define.example.data })
+})
+
+test('an unknown word is UPSTREAM_NOT_FOUND', () => {
+  const body = { title: 'No Definitions Found', message: "Sorry pal, we couldn't find definitions.", resolution: '' }
+  assert.deepEqual(interpret(404, body), { verdict: notFound() })
+  assert.deepEqual(interpret(200, []), { verdict: notFound() })
+})
+
+test('an object is an error and never a definition, whatever its status', () => {
+  assert.deepEqual(interpret(200, { title: 'Something Went Wrong' }), { verdict: invalid() })
+})
+
+test('an origin that is down behind Cloudflare is UPSTREAM_ERROR', () => {
+  assert.deepEqual(interpret(522, undefined), { verdict: failed() })
+})
+
+test('an unexpected failure is UPSTREAM_ERROR', () => {
+  const body = { title: 'Something Went Wrong', message: 'Sorry pal, something went wrong, and its not your fault.' }
+  assert.deepEqual(interpret(500, body), { verdict: failed() })
+})
+
+test('a 429 is our limit, as text and as JSON', () => {
+  assert.deepEqual(interpret(429, undefined), { verdict: overLimit() })
+  assert.deepEqual(interpret(429, { title: 'API Rate Limit Exceeded' }), { verdict: overLimit() })
+})
+
+test('the meanings of all etymologies are joined in order', () => {
+  const { meanings, word } = interpretData([
+    { word: 'bank', meanings: [noun] },
+    { word: 'bank', meanings: [verb, noun] },
+  ])
+  assert.equal(word, 'bank')
+  assert.deepEqual(
+    (meanings as { part_of_speech: string }[]).map(({ part_of_speech }) => part_of_speech),
+    ['noun', 'verb', 'noun'],
+  )
+})
+
+test('a definition without example, synonyms or antonyms has null and empty lists', () => {
+  assert.deepEqual(interpretData([{ word: 'a', meanings: [noun] }]).meanings, [
+    {
+      part_of_speech: 'noun',
+      definitions: [{ definition: 'A.', example: null, synonyms: [], antonyms: [] }],
+      synonyms: ['a'],
+      antonyms: [],
+    },
+  ])
+})
+
+test('the phonetic of an entry comes before those of its phonetics, and empty ones do not count', () => {
+  const phonetics = [{ audio: 'https://x/a.mp3' }, { text: '' }, { text: '/b/' }]
+  assert.equal(
+    interpretData([
+      { word: 'a', phonetics },
+      { word: 'a', phonetic: '/c/' },
+    ]).phonetic,
+    '/c/',
+  )
+  assert.equal(interpretData([{ word: 'a', phonetic: '', phonetics }]).phonetic, '/b/')
+})
+
+test('phonetics may be empty or absent', () => {
+  for (const entry of [{ word: 'a', phonetics: [] }, { word: 'a' }]) {
+    const data = interpretData([entry])
+    assert.equal(data.phonetic, null)
+    assert.equal(data.audio_url, null)
+  }
+})
+
+test('an audio that is the empty string is passed over', () => {
+  const phonetics = [{ text: '/a/', audio: '' }, { audio: 'https://x/a.mp3' }]
+  assert.equal(interpretData([{ word: 'a', phonetics }]).audio_url, 'https://x/a.mp3')
+})
+
+test('sources of several entries are listed once, and a license may be absent', () => {
+  const sourceUrls = ['https://en.wiktionary.org/wiki/a']
+  const data = interpretData([
+    { word: 'a', sourceUrls },
+    { word: 'a', sourceUrls: [...sourceUrls, 'https://en.wiktionary.org/wiki/A'] },
+  ])
+  assert.deepEqual(data.source_urls, ['https://en.wiktionary.org/wiki/a', 'https://en.wiktionary.org/wiki/A'])
+  assert.equal(data.license, null)
+})
+
+test('a word is sent trimmed, in lower case and as one path segment', () => {
+  const completed = define.complete?.({ word: '  And/Or ' }, { now: 0 })
+  assert.deepEqual(completed, { word: 'and/or' })
+  assert.deepEqual(define.request({ word: 'and/or' }, { now: 0 }), { path: '/api/v2/entries/en/and%2For' })
+  assert.throws(() => define.complete?.({ word: '   ' }, { now: 0 }), InvalidParameter)
+})
+
+test('an attempt ends long before Cloudflare gives up, and the probe asks for a rare word', () => {
+  assert.equal(dictionary.attemptTimeoutMs, 5_000)
+  assert.match(dictionary.probe.request.path, /\/polenta$/)
+})
+
+test('a definition is kept for a week and a month longer on failures, a missing word for an hour', () => {
+  assert.equal(define.cache?.seconds, 604_800)
+  assert.equal(define.cache?.staleIfErrorSeconds, 2_592_000)
+  assert.equal(define.cache?.notFoundSeconds, 3_600)
+})

@@ -1,0 +1,153 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import encyclopedia from '../../src/upstreams/encyclopedia.ts'
+import { InvalidParameter } from '../../src/upstreams/upstream.ts'
+import { addressOf, codeOf, dataOf, endpointAt, fits, waitOf } from '../upstream-call.ts'
+
+const summary = endpointAt(encyclopedia, '/summary')
+const recorded = summary.example.response as Record<string, unknown>
+const pathOf = (title: string) =>
+  addressOf(encyclopedia, '/summary', { title }).replace('https://en.wikipedia.org/api/rest_v1/page/summary/', '')
+
+const isInvalidTitle = (error: unknown) => error instanceof InvalidParameter && error.parameter === 'title'
+
+test('the title is one segment of the path', () => {
+  assert.equal(
+    addressOf(encyclopedia, '/summary', { title: 'Earth' }),
+    'https://en.wikipedia.org/api/rest_v1/page/summary/Earth',
+  )
+  assert.equal(pathOf('AC/DC'), 'AC%2FDC')
+  assert.equal(pathOf('What?'), 'What%3F')
+  assert.equal(pathOf('100% Pure'), '100%25_Pure')
+  assert.equal(pathOf('Zürich'), 'Z%C3%BCrich')
+})
+
+test('a title is trimmed and its spaces are underscores', () => {
+  assert.equal(pathOf('  Albert  Einstein '), 'Albert_Einstein')
+  assert.equal(pathOf('Albert_Einstein_'), 'Albert_Einstein')
+})
+
+test('the case of the first letter does not matter, that of the others does', () => {
+  assert.equal(pathOf('earth'), 'Earth')
+  assert.equal(pathOf('iPhone'), 'IPhone')
+  assert.equal(pathOf('éclair'), '%C3%89clair')
+  assert.equal(pathOf('ß'), '%C3%9F')
+})
+
+test('characters that no title has are refused before the call', () => {
+  for (const title of ['', 'a#b', 'a<b', 'a>b', 'a[b', 'a]b', 'a|b', 'a{b', 'a}b']) {
+    assert.ok(!fits(summary, { title }), title)
+  }
+})
+
+test('a blank title is refused before the call', () => {
+  for (const title of [' ', '_', ' _ ']) assert.throws(() => pathOf(title), isInvalidTitle)
+})
+
+test('a title of half a character is refused before the call', () => {
+  assert.throws(() => pathOf('\ud800'), isInvalidTitle)
+})
+
+test('dot segments are refused before the call', () => {
+  for (const title of ['.', '..', ' .. ']) assert.throws(() => pathOf(title), InvalidParameter)
+})
+
+test('a title may have 255 bytes, not characters', () => {
+  assert.equal(pathOf('A'.repeat(255)).length, 255)
+  assert.throws(() => pathOf('ü'.repeat(128)), isInvalidTitle)
+})
+
+test('a disambiguation page is a success', () => {
+  const body = { type: 'disambiguation', title: 'Mercury', extract: 'Mercury most commonly refers to:' }
+  const data = dataOf(encyclopedia, '/summary', { body })
+  assert.equal(data.type, 'disambiguation')
+  assert.equal(data.extract, 'Mercury most commonly refers to:')
+})
+
+test('what a page does not have is null', () => {
+  const data = dataOf(encyclopedia, '/summary', { body: { type: 'standard', title: 'Xyz', extract: '' } })
+  assert.deepEqual(data, {
+    title: 'Xyz',
+    description: null,
+    extract: '',
+    page_url: null,
+    thumbnail_url: null,
+    type: 'standard',
+    page_id: null,
+    wikidata_id: null,
+    lang: null,
+    updated_at: null,
+    image_url: null,
+    coordinates: null,
+  })
+})
+
+test('the title is the canonical one after redirects', () => {
+  const body = { ...recorded, title: 'United Kingdom' }
+  assert.equal(dataOf(encyclopedia, '/summary', { body }, { title: 'UK' }).title, 'United Kingdom')
+})
+
+test('title and extract are the plain ones, not those with HTML', () => {
+  const body = { ...recorded, title: 'IPhone', displaytitle: '<i>iPhone</i>', extract: 'A & B', extract_html: '<p>A' }
+  const data = dataOf(encyclopedia, '/summary', { body })
+  assert.equal(data.title, 'IPhone')
+  assert.equal(data.extract, 'A & B')
+})
+
+test('a thumbnail may be on any host', () => {
+  const source = 'https://thumb.wikimedia.org/wikipedia/commons/thumb/a/aa/X.jpg/330px-X.jpg'
+  const data = dataOf(encyclopedia, '/summary', { body: { ...recorded, thumbnail: { source } } })
+  assert.equal(data.thumbnail_url, source)
+})
+
+test('the page is the one for desktops', () => {
+  const content_urls = { mobile: { page: 'https://en.m.wikipedia.org/wiki/Earth' }, desktop: { page: 'https://d/' } }
+  assert.equal(dataOf(encyclopedia, '/summary', { body: { ...recorded, content_urls } }).page_url, 'https://d/')
+})
+
+test('coordinates are both or none', () => {
+  const at = (coordinates: unknown) =>
+    dataOf(encyclopedia, '/summary', { body: { ...recorded, coordinates } }).coordinates
+  assert.deepEqual(at({ lat: 52.5, lon: 13.4, globe: 'earth' }), { lat: 52.5, lon: 13.4 })
+  assert.equal(at({ lat: 52.5 }), null)
+  assert.equal(at('52.5,13.4'), null)
+})
+
+test('an unknown title is UPSTREAM_NOT_FOUND, though its body says "Internal error"', () => {
+  const body = { status: 404, type: 'Internal error' }
+  assert.equal(codeOf(encyclopedia, '/summary', { status: 404, body }), 'UPSTREAM_NOT_FOUND')
+})
+
+test('an unknown title in the older form is UPSTREAM_NOT_FOUND', () => {
+  const body = {
+    type: 'https://mediawiki.org/wiki/HyperSwitch/errors/not_found',
+    title: 'Not found.',
+    method: 'get',
+    detail: 'Page or revision not found.',
+    uri: '/en.wikipedia.org/v1/page/summary/Xyz',
+  }
+  assert.equal(codeOf(encyclopedia, '/summary', { status: 404, body }), 'UPSTREAM_NOT_FOUND')
+})
+
+test('over the limit, the wait that is asked for is kept', () => {
+  assert.equal(waitOf(encyclopedia, '/summary', { status: 429, headers: { 'retry-after': '17' } }), 17_000)
+})
+
+test('an answer without a title is UPSTREAM_INVALID_RESPONSE', () => {
+  for (const body of [{}, [], { extract: 'x' }, 'x', undefined]) {
+    assert.equal(codeOf(encyclopedia, '/summary', { body }), 'UPSTREAM_INVALID_RESPONSE')
+  }
+})
+
+test('at most three requests are under way at once', () => {
+  assert.ok(encyclopedia.caps.concurrency <= 3)
+})
+
+test('a key is an OAuth token in the header', () => {
+  assert.equal(encyclopedia.credential?.required, false)
+  assert.equal(encyclopedia.credential?.format?.('token'), 'Bearer token')
+})
+
+test('a title that stands for another page is followed there', () => {
+  assert.equal(encyclopedia.redirectsMax, 2)
+})

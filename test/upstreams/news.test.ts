@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import Value from 'typebox/value'
+import news from '../../src/upstreams/news.ts'
+import { InvalidParameter } from '../../src/upstreams/upstream.ts'
+import { interpretAnswers } from '../../workers/interpret.ts'
+
+const top = news.endpoints['/top'] ?? assert.fail()
+const search = news.endpoints['/search'] ?? assert.fail()
+const context = { now: 0 }
+
+function verdictOf(status: number, body: unknown, headers: Record<string, string> = {}) {
+  const result = interpretAnswers(news, search, [{ status, headers, body }], { q: 'google', max: 5 }, context)
+  return 'verdict' in result ? result.verdict : assert.fail(`data: ${JSON.stringify(result.data)}`)
+}
+
+test('the recorded answers map to the recorded data', () => {
+  for (const endpoint of [top, search]) {
+    const { parameters, response, data } = endpoint.example
+    const answers = [{ status: 200, headers: {}, body: response }]
+    assert.deepEqual(interpretAnswers(news, endpoint, answers, parameters, context), { data })
+  }
+})
+
+test('headlines are asked for with category, language and number said, whatever the upstream defaults are', () => {
+  const parameters = top.complete?.({}, context) ?? {}
+  assert.deepEqual(top.request(parameters, context), {
+    path: '/api/v4/top-headlines',
+    query: { category: 'general', lang: 'en', max: 5 },
+  })
+  assert.deepEqual(top.request(top.example.parameters, context), {
+    path: '/api/v4/top-headlines',
+    query: { category: 'general', lang: 'ru', max: 10 },
+  })
+})
+
+test('a search is asked for in English with the number of articles said', () => {
+  const parameters = search.complete?.({ q: '  google ' }, context) ?? {}
+  assert.deepEqual(search.request(parameters, context), {
+    path: '/api/v4/search',
+    query: { q: 'google', lang: 'en', max: 5 },
+  })
+  assert.deepEqual(search.request(search.example.parameters, context), {
+    path: '/api/v4/search',
+    query: { q: 'google', lang: 'en', max: 10 },
+  })
+})
+
+test('more than 10 articles are refused, because the free plan caps them', () => {
+  for (const endpoint of [top, search]) {
+    assert.ok(Value.Check(endpoint.parameters, { q: 'x', max: 10 }))
+    for (const max of [0, 11, 2.5]) assert.ok(!Value.Check(endpoint.parameters, { q: 'x', max }))
+  }
+})
+
+test('a language is two letters in any case, a category one of nine', () => {
+  assert.equal(top.complete?.({ lang: 'DE' }, context).lang, 'de')
+  for (const lang of ['', 'eng', 'e1']) assert.ok(!Value.Check(top.parameters, { lang }))
+  assert.ok(Value.Check(top.parameters, { category: 'health' }))
+  assert.ok(!Value.Check(top.parameters, { category: 'politics' }))
+})
+
+test('a blank query is refused before anything is spent', () => {
+  assert.throws(() => search.complete?.({ q: '   ' }, context), InvalidParameter)
+  assert.ok(!Value.Check(search.parameters, { q: '' }))
+  assert.ok(!Value.Check(search.parameters, {}))
+})
+
+test('a missing or wrong key is a matter of authentication', () => {
+  assert.equal(verdictOf(401, { errors: ['Your API key is invalid.'] }).code, 'UPSTREAM_AUTH_FAILED')
+})
+
+test('403 is the used-up quota, not a forbidden key, and lasts until 00:00 UTC', () => {
+  const verdict = verdictOf(403, { errors: ['quota'] }, { date: 'Tue, 03 Nov 2026 22:30:00 GMT' })
+  assert.equal(verdict.code, 'UPSTREAM_RATE_LIMITED')
+  assert.equal(verdict.retryAfterMs, 5_400_000)
+})
+
+test('a used-up quota without a date is over the limit for a time it does not say', () => {
+  const verdict = verdictOf(403, { errors: ['quota'] })
+  assert.equal(verdict.code, 'UPSTREAM_RATE_LIMITED')
+  assert.equal(verdict.retryAfterMs, undefined)
+})
+
+test('429 without Retry-After asks for a pause of seconds', () => {
+  const verdict = verdictOf(429, { errors: ['too many requests in a short period of time'] })
+  assert.equal(verdict.code, 'UPSTREAM_RATE_LIMITED')
+  assert.equal(verdict.retryAfterMs, 5_000)
+  assert.equal(verdictOf(429, undefined, { 'retry-after': '30' }).retryAfterMs, 30_000)
+})
+
+test('errors keyed by parameter reject the query, with a hint at its syntax', () => {
+  const verdict = verdictOf(400, { errors: { q: 'The query has a syntax error.' } })
+  assert.equal(verdict.code, 'UPSTREAM_REJECTED')
+  assert.match(verdict.message ?? '', /syntax of q/)
+})
+
+test('errors in a list or about another parameter reject without that hint', () => {
+  for (const errors of [['general'], { lang: 'unsupported' }]) {
+    const verdict = verdictOf(400, { errors })
+    assert.equal(verdict.code, 'UPSTREAM_REJECTED')
+    assert.equal(verdict.message, undefined)
+  }
+})
+
+test('a failure or maintenance of the upstream is its error', () => {
+  assert.equal(verdictOf(500, undefined).code, 'UPSTREAM_ERROR')
+  assert.equal(verdictOf(503, undefined).code, 'UPSTREAM_ERROR')
+})
+
+test('no matching article is a success with an empty list', () => {
+  const answers = [{ status: 200, headers: {}, body: { totalArticles: 0, articles: [] } }]
+  assert.deepEqual(interpretAnswers(news, search, answers, { q: 'x' }, context), { data: { total: 0, articles: [] } })
+})
+
+test('an answer without a list of articles is invalid', () => {
+  for (const body of [{}, { articles: null }, [], undefined])
+    assert.equal(verdictOf(200, body).code, 'UPSTREAM_INVALID_RESPONSE')
+})
+
+test('total counts the matches, not the articles, and members that older answers lack are null', () => {
+  const body = {
+    totalArticles: 7,
+    articles: [{ title: 'One', source: { name: 'Paper', url: 'https://paper.example' } }, null],
+  }
+  const result = interpretAnswers(news, search, [{ status: 200, headers: {}, body }], { q: 'x' }, context)
+  assert.ok('data' in result)
+  assert.equal(result.data.total, 7)
+  assert.deepEqual(result.data.articles, [
+    {
+      id: null,
+      title: 'One',
+      description: null,
+      content: null,
+      url: null,
+      image: null,
+      published_at: null,
+      lang: null,
+      source: { id: null, name: 'Paper', url: 'https://paper.example', country: null },
+    },
+  ])
+})
+
+test('no key is sent by any name but the one of the credential', () => {
+  assert.ok(news.reservedParameters?.includes('token'))
+  assert.equal(news.credential?.name, 'apikey')
+  assert.equal(news.credential?.required, true)
+})
+
+test('one call in 5 seconds and 100 a day go out per key', () => {
+  for (const caps of [news.caps, news.credential?.caps])
+    assert.deepEqual(caps?.rates, [
+      { max: 1, seconds: 5 },
+      { max: 100, seconds: 86_400 },
+    ])
+})
+
+test('without a category general headlines are asked for, though none is declared as the default', () => {
+  assert.equal(Reflect.get(top.parameters.properties.category ?? {}, 'default'), undefined)
+  assert.equal(top.complete?.({}, context).category, 'general')
+})
+
+test('news of today are kept for a quarter of an hour, those half a day old for an hour', () => {
+  const now = Date.parse('2025-09-21T12:00:00Z')
+  const of = (...times: (string | null)[]) => {
+    const seconds = top.cache?.seconds
+    assert.ok(typeof seconds === 'function')
+    return seconds({}, { articles: times.map((published_at) => ({ published_at })) }, { now })
+  }
+  assert.equal(of('2025-09-21T11:30:00Z', '2025-09-20T00:00:00Z'), 900)
+  assert.equal(of('2025-09-20T23:59:00Z', '2025-09-20T00:00:00Z'), 3_600)
+  assert.deepEqual([of(), of(null)], [900, 900])
+})

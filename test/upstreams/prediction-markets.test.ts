@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import Value from 'typebox/value'
+import predictionMarkets from '../../src/upstreams/prediction-markets.ts'
+import type { Endpoint } from '../../src/upstreams/upstream.ts'
+import { interpretAnswers } from '../../workers/interpret.ts'
+
+const markets = predictionMarkets.endpoints['/markets'] ?? assert.fail()
+const events = predictionMarkets.endpoints['/events'] ?? assert.fail()
+const context = { now: 0 }
+
+function interpret(endpoint: Endpoint, status: number, body: unknown, parameters = {}, headers = {}) {
+  return interpretAnswers(predictionMarkets, endpoint, [{ status, headers, body }], parameters, context)
+}
+
+function itemsOf(endpoint: Endpoint, body: unknown, parameters = {}): Record<string, unknown>[] {
+  const result = interpret(endpoint, 200, body, parameters)
+  if (!('data' in result)) assert.fail(result.verdict.code)
+  return Object.values(result.data).flat() as Record<string, unknown>[]
+}
+
+function verdictOf(status: number, body: unknown, headers = {}, endpoint = markets) {
+  const result = interpret(endpoint, status, body, {}, headers)
+  return 'verdict' in result ? result.verdict : assert.fail(`data: ${JSON.stringify(result.data)}`)
+}
+
+test('the recorded answers map to the recorded data', () => {
+  for (const endpoint of [markets, events]) {
+    const { parameters, response, data } = endpoint.example
+    assert.deepEqual(interpret(endpoint, 200, response, parameters), { data })
+  }
+})
+
+test('the keyset lists are asked for, open items first by volume and never closed ones', () => {
+  const query = { limit: 1, closed: 'false', order: 'volume24hr', ascending: 'false' }
+  assert.deepEqual(markets.request({ limit: 1 }, context), { path: '/markets/keyset', query })
+  assert.deepEqual(events.request({ limit: 1 }, context), { path: '/events/keyset', query })
+})
+
+test('20 items are asked for unless told', () => {
+  for (const endpoint of [markets, events]) {
+    const request = endpoint.request({}, context)
+    assert.equal(Array.isArray(request) ? undefined : request.query?.limit, 20)
+  }
+})
+
+test('a limit is an integer from 1 to 100', () => {
+  for (const endpoint of [markets, events]) {
+    for (const limit of [1, 100]) assert.ok(Value.Check(endpoint.parameters, { limit }))
+    for (const limit of [0, 101, 1.5]) assert.ok(!Value.Check(endpoint.parameters, { limit }))
+  }
+})
+
+test('bare lists of the deprecated endpoints are read too', () => {
+  assert.equal(itemsOf(markets, [{ id: '1' }])[0]?.id, '1')
+  assert.equal(itemsOf(events, [{ id: '1' }])[0]?.id, '1')
+})
+
+test('no more items than asked for are given, whatever the upstream sends', () => {
+  const list = Array.from({ length: 25 }, (_, index) => ({ id: String(index) }))
+  assert.equal(itemsOf(markets, { markets: list }, { limit: 3 }).length, 3)
+  assert.equal(itemsOf(events, { events: list }, { limit: 3 }).length, 3)
+  assert.equal(itemsOf(markets, list).length, 20)
+})
+
+test('the last page, which has no cursor, is a success, and an empty one too', () => {
+  assert.deepEqual(itemsOf(markets, { markets: [] }), [])
+  assert.deepEqual(itemsOf(events, { events: [] }), [])
+})
+
+test('outcomes and prices are decoded from strings of JSON', () => {
+  const [item] = itemsOf(markets, [{ outcomes: '["Yes", "No"]', outcomePrices: '["0.25", "0.75"]' }])
+  assert.deepEqual(item?.outcomes, [
+    { name: 'Yes', price: 0.25 },
+    { name: 'No', price: 0.75 },
+  ])
+})
+
+test('outcomes that cannot be decoded are none, and a missing price is null', () => {
+  const [broken, unpriced, absent] = itemsOf(markets, [
+    { outcomes: '["Yes"' },
+    { outcomes: '["Yes", "No"]', outcomePrices: '["0.5", "?"]' },
+    {},
+  ])
+  assert.deepEqual(broken?.outcomes, [])
+  assert.deepEqual(unpriced?.outcomes, [
+    { name: 'Yes', price: 0.5 },
+    { name: 'No', price: null },
+  ])
+  assert.deepEqual(absent?.outcomes, [])
+})
+
+test('volume and liquidity of markets are numbers, also where only their text form is sent', () => {
+  const [both, textOnly] = itemsOf(markets, [
+    { volume: '1.5', volumeNum: 2.5, liquidity: '3.5', liquidityNum: 4.5 },
+    { volume: '1.5', liquidity: '3.5' },
+  ])
+  assert.deepEqual([both?.volume, both?.liquidity], [2.5, 4.5])
+  assert.deepEqual([textOnly?.volume, textOnly?.liquidity], [1.5, 3.5])
+})
+
+test('members that the upstream leaves out are null', () => {
+  assert.deepEqual(itemsOf(markets, [{ id: '1', liquidity: null, image: '' }]), [
+    {
+      id: '1',
+      question: null,
+      slug: null,
+      condition_id: null,
+      outcomes: [],
+      volume: null,
+      volume_24h: null,
+      liquidity: null,
+      best_bid: null,
+      best_ask: null,
+      last_trade_price: null,
+      start_date: null,
+      end_date: null,
+      active: null,
+      closed: null,
+      image_url: null,
+      event: null,
+    },
+  ])
+  const [event] = itemsOf(events, [{ id: '1', image: '', tags: [{ label: 'A' }, {}, null], markets: null }])
+  assert.deepEqual(
+    [event?.liquidity, event?.open_interest, event?.comment_count, event?.image_url],
+    [null, null, null, null],
+  )
+  assert.deepEqual([event?.tags, event?.markets], [['A'], []])
+})
+
+test('a bad parameter, and an offset on a keyset list, are rejected', () => {
+  assert.equal(verdictOf(422, { type: 'validation error', error: 'invalid integer' }).code, 'UPSTREAM_REJECTED')
+  assert.equal(
+    verdictOf(422, { type: 'validation error', error: 'offset is not allowed on keyset endpoints' }).code,
+    'UPSTREAM_REJECTED',
+  )
+})
+
+test('a refused country or network is a failure, not a matter of a key', () => {
+  for (const status of [403, 451, 453]) assert.equal(verdictOf(status, undefined).code, 'UPSTREAM_ERROR')
+})
+
+test('over the limit waits as long as Retry-After says, though the body is a page', () => {
+  const verdict = verdictOf(429, undefined, { 'retry-after': '12' })
+  assert.equal(verdict.code, 'UPSTREAM_RATE_LIMITED')
+  assert.equal(verdict.retryAfterMs, 12_000)
+})
+
+test('an answer without the list is invalid', () => {
+  for (const body of [{}, { markets: {} }, 'OK', undefined])
+    assert.equal(verdictOf(200, body).code, 'UPSTREAM_INVALID_RESPONSE')
+  assert.equal(verdictOf(200, { markets: [] }, {}, events).code, 'UPSTREAM_INVALID_RESPONSE')
+})
+
+test('bodies of a hundred events with all their markets fit', () => {
+  assert.ok((predictionMarkets.bodyBytesMax ?? 0) > 20_000_000)
+})
+
+test('no more than 300 requests go out in any 10 seconds', () => {
+  assert.deepEqual(predictionMarkets.caps.rates, [{ max: 300, seconds: 10 }])
+})

@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import publicHolidays from '../../src/upstreams/public-holidays.ts'
+import { InvalidParameter } from '../../src/upstreams/upstream.ts'
+import { addressOf, codeOf, dataOf, endpointAt, fits } from '../upstream-call.ts'
+
+const now = '2026-10-15T12:00:00Z'
+const goodFriday = (types: string[], subdivisions: string[]) => ({
+  date: '2027-03-26',
+  name: 'Good Friday',
+  countryCode: 'US',
+  nationalHoliday: false,
+  subdivisionCodes: subdivisions,
+  holidayTypes: types,
+})
+
+test('the country comes before the year in the path, upper-cased', () => {
+  assert.equal(
+    addressOf(publicHolidays, '/holidays', { year: 2027, countryCode: 'pt' }, now),
+    'https://nagerholidays.com/api/v4/Holidays/PT/2027',
+  )
+})
+
+test('the segment Next has a capital N', () => {
+  assert.equal(
+    addressOf(publicHolidays, '/next', { countryCode: 'gb' }),
+    'https://nagerholidays.com/api/v4/Holidays/GB/Next',
+  )
+})
+
+test('a year outside the window of the upstream is refused before the call', () => {
+  const ask = (year: number) => addressOf(publicHolidays, '/holidays', { year, countryCode: 'PT' }, now)
+  assert.match(ask(2025), /\/PT\/2025$/)
+  assert.match(ask(2031), /\/PT\/2031$/)
+  for (const year of [2024, 2032, 0, -5]) {
+    assert.throws(
+      () => ask(year),
+      (error) => error instanceof InvalidParameter && error.parameter === 'year',
+    )
+  }
+})
+
+test('what is not a year or not a country code is refused before the call', () => {
+  const holidays = endpointAt(publicHolidays, '/holidays')
+  assert.ok(fits(holidays, { year: 2027, countryCode: 'PT' }))
+  for (const year of [2027.5, '2027', null]) assert.ok(!fits(holidays, { year, countryCode: 'PT' }))
+  for (const countryCode of ['PRT', 'P', '', 'P1', '..']) assert.ok(!fits(holidays, { year: 2027, countryCode }))
+})
+
+test('204 with an empty body, a country known but without data, is an empty list', () => {
+  assert.deepEqual(dataOf(publicHolidays, '/holidays', { status: 204 }), { holidays: [] })
+  assert.deepEqual(dataOf(publicHolidays, '/next', { status: 204 }), { upcoming: [] })
+})
+
+test('200 with an empty body is UPSTREAM_INVALID_RESPONSE', () => {
+  for (const path of ['/holidays', '/next']) {
+    assert.equal(codeOf(publicHolidays, path, { status: 200 }), 'UPSTREAM_INVALID_RESPONSE')
+  }
+})
+
+test('an unknown country code is UPSTREAM_NOT_FOUND', () => {
+  const body = { title: 'Unknown country code', status: 404, detail: '...' }
+  for (const path of ['/holidays', '/next']) {
+    assert.equal(codeOf(publicHolidays, path, { status: 404, body }), 'UPSTREAM_NOT_FOUND')
+  }
+})
+
+test('a year that the upstream refuses is UPSTREAM_REJECTED', () => {
+  const body = { title: 'Bad Request', status: 400 }
+  assert.equal(codeOf(publicHolidays, '/holidays', { status: 400, body }), 'UPSTREAM_REJECTED')
+})
+
+test('a refused User-Agent, 403 from the network in front, is UPSTREAM_AUTH_FAILED', () => {
+  assert.equal(codeOf(publicHolidays, '/next', { status: 403 }), 'UPSTREAM_AUTH_FAILED')
+})
+
+test('the same day comes twice, for other subdivisions and types', () => {
+  const body = [goodFriday(['Public'], ['US-CT']), goodFriday(['Optional'], ['US-TX'])]
+  const { upcoming } = dataOf(publicHolidays, '/next', { body }) as { upcoming: { types: string[] }[] }
+  assert.deepEqual(
+    upcoming.map(({ types }) => types),
+    [['Public'], ['Optional']],
+  )
+})
+
+test('subdivisions are an empty list for a national day, null, empty or left out', () => {
+  const body = [{ date: '2027-01-01', subdivisionCodes: null }, { subdivisionCodes: [] }, {}]
+  const { holidays } = dataOf(publicHolidays, '/holidays', { body }) as { holidays: { subdivision_codes: unknown }[] }
+  assert.deepEqual(
+    holidays.map((holiday) => holiday.subdivision_codes),
+    [[], [], []],
+  )
+})
+
+test('the local name, which the upstream no longer tells, is null', () => {
+  const { upcoming } = dataOf(publicHolidays, '/next', { body: [goodFriday([], [])] }) as { upcoming: object[] }
+  assert.deepEqual(upcoming, [
+    {
+      date: '2027-03-26',
+      name: 'Good Friday',
+      local_name: null,
+      country_code: 'US',
+      national: false,
+      subdivision_codes: [],
+      types: [],
+    },
+  ])
+})
+
+test('an item that is no object is left out', () => {
+  assert.deepEqual(dataOf(publicHolidays, '/next', { body: [null, 'Easter', []] }), { upcoming: [] })
+})
+
+test('an object in place of the list is UPSTREAM_INVALID_RESPONSE', () => {
+  assert.equal(codeOf(publicHolidays, '/next', { body: { holidays: [] } }), 'UPSTREAM_INVALID_RESPONSE')
+})
+
+test('the list of the year is kept for a day, the sliding one for six hours', () => {
+  assert.equal(endpointAt(publicHolidays, '/holidays').cache?.seconds, 86_400)
+  assert.equal(endpointAt(publicHolidays, '/next').cache?.seconds, 21_600)
+})

@@ -1,0 +1,280 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Compile } from 'typebox/compile'
+import sportsScores from '../../src/upstreams/sports-scores.ts'
+import { type Endpoint, failed, InvalidParameter, invalid, rejected } from '../../src/upstreams/upstream.ts'
+import { interpretAnswers } from '../../workers/interpret.ts'
+
+const nfl = sportsScores.endpoints['/nfl'] as Endpoint
+const nba = sportsScores.endpoints['/nba'] as Endpoint
+const mlb = sportsScores.endpoints['/mlb'] as Endpoint
+
+type Game = Record<string, unknown> & { home: Record<string, unknown>; away: Record<string, unknown> }
+
+function interpret(endpoint: Endpoint, bodies: unknown[], parameters: Record<string, unknown> = {}, status = 200) {
+  const answers = bodies.map((body) => ({ status, headers: {}, body }))
+  return interpretAnswers(sportsScores, endpoint, answers, parameters, { now: 0 })
+}
+
+function games(endpoint: Endpoint, bodies: unknown[], parameters: Record<string, unknown> = {}): Game[] {
+  const result = interpret(endpoint, bodies, parameters)
+  assert.ok('data' in result)
+  assert.equal(result.data.count, (result.data.games as Game[]).length)
+  return result.data.games as Game[]
+}
+
+function game(event: Record<string, unknown>): Game {
+  const [only] = games(mlb, [{ events: [event] }])
+  assert.ok(only)
+  return only
+}
+
+const ids = (list: Game[]) => list.map(({ id }) => id)
+const dated = (id: string, date: string) => ({ id, date })
+const complete = (endpoint: Endpoint, dates: string | undefined, now = 0) =>
+  endpoint.complete?.(dates === undefined ? { limit: 10 } : { dates, limit: 10 }, { now })
+
+test('the recorded answers map to the recorded data', () => {
+  for (const endpoint of [nfl, nba, mlb]) {
+    assert.deepEqual(interpret(endpoint, [endpoint.example.response]), { data: endpoint.example.data })
+  }
+})
+
+test('a refused request is UPSTREAM_REJECTED', () => {
+  const body = { code: 400, message: 'Failed to get events endpoint.' }
+  for (const endpoint of [nfl, nba, mlb]) {
+    assert.deepEqual(interpret(endpoint, [body], {}, 400), { verdict: rejected() })
+  }
+})
+
+test('a 5xx is UPSTREAM_ERROR', () => {
+  assert.deepEqual(interpret(nba, [undefined], {}, 502), { verdict: failed() })
+})
+
+test('an empty slate is a success with an empty list', () => {
+  assert.deepEqual(interpret(nba, [{ events: [] }]), { data: { league: 'NBA', count: 0, games: [] } })
+})
+
+test('an answer without events is UPSTREAM_INVALID_RESPONSE', () => {
+  for (const body of [{}, [], null, { events: {} }]) {
+    for (const endpoint of [nfl, nba, mlb]) assert.deepEqual(interpret(endpoint, [body]), { verdict: invalid() })
+  }
+  const bodies = [{ events: [] }, {}]
+  assert.deepEqual(interpret(nfl, bodies, { dates: '20250930-20251001' }), { verdict: invalid() })
+})
+
+test('without dates the NFL is asked for no day, which is its current week', () => {
+  assert.equal(complete(nfl, undefined)?.dates, undefined)
+  assert.deepEqual(nfl.request({ limit: 10 }, { now: 0 }), {
+    path: '/apis/site/v2/sports/football/nfl/scoreboard',
+    query: { dates: undefined },
+  })
+})
+
+test('without dates the NBA and MLB are asked for today in US Eastern time, which may be yesterday in UTC', () => {
+  for (const endpoint of [nba, mlb]) {
+    assert.equal(complete(endpoint, undefined, Date.parse('2026-05-03T03:59:00Z'))?.dates, '20260502')
+    assert.equal(complete(endpoint, undefined, Date.parse('2026-05-03T04:00:00Z'))?.dates, '20260503')
+    assert.equal(complete(endpoint, undefined, Date.parse('2026-01-03T04:59:00Z'))?.dates, '20260102')
+  }
+})
+
+test('a day is sent as it is', () => {
+  assert.deepEqual(nfl.request({ dates: '20250904' }, { now: 0 }), {
+    path: '/apis/site/v2/sports/football/nfl/scoreboard',
+    query: { dates: '20250904' },
+  })
+  assert.deepEqual(mlb.request({ dates: '20250927' }, { now: 0 }), {
+    path: '/apis/site/v2/sports/baseball/mlb/scoreboard',
+    query: { dates: '20250927' },
+  })
+})
+
+test('a range, which the upstream refuses, is one request for each calendar month it touches', () => {
+  const requests = nfl.request({ dates: '20251130-20260201', limit: 10 }, { now: 0 })
+  const path = '/apis/site/v2/sports/football/nfl/scoreboard'
+  assert.deepEqual(requests, [
+    { path, query: { dates: '202511', limit: 500 } },
+    { path, query: { dates: '202512', limit: 500 } },
+    { path, query: { dates: '202601', limit: 500 } },
+    { path, query: { dates: '202602', limit: 500 } },
+  ])
+})
+
+test('a range within a month is one request for that month', () => {
+  assert.deepEqual(nfl.request({ dates: '20250904-20250908' }, { now: 0 }), [
+    { path: '/apis/site/v2/sports/football/nfl/scoreboard', query: { dates: '202509', limit: 500 } },
+  ])
+})
+
+test('a range of one day is that day', () => {
+  assert.equal(complete(nfl, '20250904-20250904')?.dates, '20250904')
+})
+
+test('a range may touch six calendar months and not seven, also over the turn of a year', () => {
+  assert.equal(complete(nfl, '20250930-20260201')?.dates, '20250930-20260201')
+  assert.throws(() => complete(nfl, '20250831-20260201'), InvalidParameter)
+  assert.throws(() => complete(nfl, '20240101-20250101'), InvalidParameter)
+})
+
+test('a range keeps the games of its days in US Eastern time', () => {
+  const events = [
+    dated('before', '2025-09-05T03:59Z'),
+    dated('first', '2025-09-05T04:00Z'),
+    dated('late-evening', '2025-09-09T00:15Z'),
+    dated('after', '2025-09-09T04:00Z'),
+    dated('undated', 'TBD'),
+  ]
+  assert.deepEqual(ids(games(nfl, [{ events }], { dates: '20250905-20250908' })), ['first', 'late-evening'])
+})
+
+test('the months of a range are merged in order of time, a game that two of them hold once', () => {
+  const september = { events: [dated('b', '2025-09-30T23:00Z'), dated('a', '2025-09-28T17:00Z')] }
+  const october = { events: [dated('c', '2025-10-02T00:15Z'), dated('b', '2025-09-30T23:00Z')] }
+  const parameters = { dates: '20250928-20251005' }
+  assert.deepEqual(ids(games(nfl, [september, october], parameters)), ['a', 'b', 'c'])
+  assert.deepEqual(ids(games(nfl, [september, october], { ...parameters, limit: 2 })), ['a', 'b'])
+})
+
+test('limit is applied here and never sent for a day, with 10 unless told', () => {
+  const events = Array.from({ length: 16 }, (_, index) => ({ id: String(index) }))
+  for (const endpoint of [nfl, nba, mlb]) {
+    assert.equal(games(endpoint, [{ events }]).length, 10)
+    assert.equal(games(endpoint, [{ events }], { limit: 3 }).length, 3)
+    assert.equal(games(endpoint, [{ events }], { limit: 100 }).length, 16)
+    const request = endpoint.request({ dates: '20250904', limit: 3 }, { now: 0 })
+    assert.ok(!Array.isArray(request) && !('limit' in (request.query ?? {})))
+    assert.equal(endpoint.cache?.key, undefined, 'the cut lists of different limits are stored apart')
+  }
+})
+
+test('scores are fresh for seconds while a game is on, for minutes before, for a day when all are over', () => {
+  const night = Date.parse('2026-05-03T02:00:00Z')
+  const seconds = (states: (string | null)[], dates: string | undefined, limit: number, now: number) => {
+    const fresh = nba.cache?.seconds
+    assert.ok(typeof fresh === 'function')
+    const data = { games: states.map((state) => ({ status: { state } })) }
+    return fresh(dates === undefined ? { limit } : { dates, limit }, data, { now })
+  }
+  assert.equal(seconds(['post', 'in', 'pre'], '20260502', 10, night), 30)
+  assert.equal(seconds(['post', null], '20260502', 10, night), 30, 'an unknown state may be a game that is on')
+  assert.equal(seconds(['pre', 'pre'], '20260502', 10, night), 300)
+  assert.equal(seconds(['post', 'pre'], '20260502', 10, night), 300)
+  assert.equal(seconds([], '20260502', 10, night), 300)
+  assert.equal(seconds(['post', 'post'], '20260502', 10, night), 86_400)
+  // Behind the limit a game may still be on, until the morning.
+  assert.equal(seconds(['post', 'post'], '20260502', 2, night), 300)
+  assert.equal(seconds(['post', 'post'], '20260502', 2, night + 86_400_000), 86_400)
+  assert.equal(seconds(['post', 'post'], '20260430-20260502', 2, night + 86_400_000), 86_400)
+  // Without a day the NFL goes on to its next week.
+  assert.equal(seconds(['post', 'post'], undefined, 10, night), 300)
+})
+
+test('dates that are no calendar dates, or end before they begin, are refused', () => {
+  for (const dates of ['20250230', '20251301', '20250900', '20250905-20250904', '20250904-20250931']) {
+    assert.throws(() => complete(nfl, dates), InvalidParameter, dates)
+  }
+  assert.throws(() => complete(nba, '20250229'), InvalidParameter)
+  assert.equal(complete(nba, '20240229')?.dates, '20240229')
+})
+
+test('only the NFL takes ranges, and limit is 1 to 100', () => {
+  const range = { dates: '20250904-20250908' }
+  assert.ok(Compile(nfl.parameters).Check(range))
+  for (const endpoint of [nba, mlb]) assert.ok(!Compile(endpoint.parameters).Check(range))
+  for (const endpoint of [nfl, nba, mlb]) {
+    const accepts = Compile(endpoint.parameters)
+    assert.ok(accepts.Check({ dates: '20250904', limit: 100 }))
+    for (const dates of ['2025-09-04', '202509', '2025090', '202509041']) assert.ok(!accepts.Check({ dates }), dates)
+    for (const limit of [0, 101, 1.5]) assert.ok(!accepts.Check({ limit }))
+  }
+})
+
+test('season and week come from each game, and only NFL games have a week', () => {
+  const body = {
+    season: { year: 1999 },
+    week: { number: 9 },
+    events: [{ id: '1', season: { year: 2025, type: 2, slug: 'regular-season' }, week: { number: 3 } }],
+  }
+  const [withWeek] = games(nfl, [body])
+  assert.deepEqual(withWeek?.season, { year: 2025, type: 2, slug: 'regular-season' })
+  assert.equal(withWeek?.week, 3)
+  const [without] = games(nba, [body])
+  assert.ok(without && !('week' in without))
+})
+
+function played(state: string, competitors: unknown[]) {
+  return game({ id: '1', status: { type: { state, completed: false } }, competitions: [{ competitors }] })
+}
+
+test('a score is a number, and null before the game although the upstream says 0', () => {
+  const home = { homeAway: 'home', score: '0' }
+  assert.equal(played('pre', [home]).home.score, null)
+  assert.equal(played('in', [home]).home.score, 0)
+  assert.equal(played('post', [{ ...home, score: '24' }]).home.score, 24)
+  assert.equal(played('post', [{ ...home, score: '' }]).home.score, null)
+})
+
+test('home and away are told by homeAway, never by their order', () => {
+  const away = { homeAway: 'away', team: { id: '2' } }
+  const home = { homeAway: 'home', team: { id: '1' } }
+  const result = played('in', [away, home])
+  assert.deepEqual([result.home.id, result.away.id], ['1', '2'])
+})
+
+test('a side that is not there is null', () => {
+  assert.equal(played('pre', []).home, null)
+})
+
+test('winner is null until the end', () => {
+  assert.equal(played('in', [{ homeAway: 'home' }]).home.winner, null)
+  assert.equal(played('post', [{ homeAway: 'home', winner: false }]).home.winner, false)
+})
+
+test('a game that is over and not completed shows as such', () => {
+  const type = { state: 'post', completed: false, name: 'STATUS_POSTPONED', description: 'Postponed', detail: 'Ppd' }
+  assert.deepEqual(game({ id: '1', status: { type, period: 0, displayClock: '0:00' } }).status, {
+    state: 'post',
+    name: 'STATUS_POSTPONED',
+    description: 'Postponed',
+    detail: 'Ppd',
+    completed: false,
+    period: 0,
+    clock: '0:00',
+  })
+})
+
+test('a placeholder time is marked, and undecided teams keep their TBD', () => {
+  const team = { id: '-1', abbreviation: 'TBD', displayName: 'TBD' }
+  const result = game({ id: '1', competitions: [{ timeValid: false, competitors: [{ homeAway: 'home', team }] }] })
+  assert.equal(result.time_confirmed, false)
+  assert.deepEqual([result.home.id, result.home.abbreviation], ['-1', 'TBD'])
+})
+
+test('the name of a team is its display name, and a guest team may have no logo and no record', () => {
+  const team = { id: '1', displayName: 'Athletics', name: 'Athletics', location: 'Athletics', logo: '' }
+  const { home } = played('pre', [{ homeAway: 'home', team }])
+  assert.deepEqual([home.name, home.logo, home.record], ['Athletics', null, null])
+})
+
+test('the record of a team is the total one', () => {
+  const records = [
+    { type: 'home', summary: '5-1' },
+    { type: 'total', summary: '9-3' },
+  ]
+  assert.equal(played('pre', [{ homeAway: 'home', records }]).home.record, '9-3')
+})
+
+test('a game without venue, broadcasts and notes has null, an empty list and null', () => {
+  const { venue, broadcasts, note } = game({ id: '1', competitions: [{}] })
+  assert.deepEqual([venue, broadcasts, note], [null, [], null])
+})
+
+test('the networks of all broadcasts are one list', () => {
+  const broadcasts = [{ market: 'home', names: ['YES', 'Prime'] }, { market: 'away', names: ['MASN'] }, {}]
+  assert.deepEqual(game({ id: '1', competitions: [{ broadcasts }] }).broadcasts, ['YES', 'Prime', 'MASN'])
+})
+
+test('a body of several MB is accepted', () => {
+  assert.ok((sportsScores.bodyBytesMax ?? 0) >= 8 * 1024 * 1024)
+})

@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import Value from 'typebox/value'
+import timezone from '../../src/upstreams/timezone.ts'
+import { InvalidParameter } from '../../src/upstreams/upstream.ts'
+import { interpretAnswers } from '../../workers/interpret.ts'
+
+const context = { now: Date.parse('2026-03-18T13:02:26Z') }
+const current = timezone.endpoints['/current']
+assert.ok(current)
+
+const amsterdam = { timezone: 'Europe/Amsterdam' }
+const recorded = current.example.response as Record<string, unknown>
+
+function answered(status: number, body: unknown) {
+  assert.ok(current)
+  const result = interpretAnswers(timezone, current, [{ status, headers: {}, body }], amsterdam, context)
+  return 'data' in result ? result.data : result.verdict.code
+}
+
+function completed(name: string) {
+  return current?.complete?.({ timezone: name }, context)?.timezone
+}
+
+test('the recorded clock maps to the recorded data', () => {
+  assert.deepEqual(answered(200, recorded), current.example.data)
+})
+
+test('the zone is asked for as timeZone', () => {
+  assert.deepEqual(current.request(amsterdam, context), {
+    path: '/api/time/current/zone',
+    query: { timeZone: 'Europe/Amsterdam' },
+  })
+})
+
+test('the US date becomes an ISO date, built from year, month and day', () => {
+  const data = answered(200, { ...recorded, year: 2026, month: 1, day: 2, date: '01/02/2026' })
+  assert.ok(typeof data === 'object')
+  assert.equal(data.date, '2026-01-02')
+})
+
+test('a clock without its numbers has no date', () => {
+  const data = answered(200, { ...recorded, month: undefined })
+  assert.ok(typeof data === 'object')
+  assert.equal(data.date, null)
+})
+
+test('the local time keeps its seven digits and gets no offset', () => {
+  const data = answered(200, recorded)
+  assert.ok(typeof data === 'object')
+  assert.equal(data.datetime, '2026-03-18T14:02:26.3823348')
+  assert.equal(data.time, '14:02')
+})
+
+test('daylight saving time in force is told', () => {
+  const data = answered(200, { ...recorded, dstActive: true })
+  assert.ok(typeof data === 'object')
+  assert.equal(data.dst_active, true)
+})
+
+test('names that are not time zones are refused before they are sent', () => {
+  for (const name of ['Mars/Olympus', 'Europe/Amsterdamn', 'CET+1', 'x']) {
+    assert.throws(
+      () => completed(name),
+      (error) => error instanceof InvalidParameter && error.parameter === 'timezone',
+      name,
+    )
+  }
+})
+
+test('zones, links to zones, UTC and Etc names are accepted as they are', () => {
+  for (const name of ['Europe/Amsterdam', 'Asia/Kolkata', 'Asia/Calcutta', 'UTC', 'Etc/GMT+5', 'US/Eastern']) {
+    assert.equal(completed(name), name)
+  }
+})
+
+test('the usual spelling is sent for another case', () => {
+  assert.equal(completed('europe/amsterdam'), 'Europe/Amsterdam')
+  assert.equal(completed('AMERICA/NEW_YORK'), 'America/New_York')
+  assert.equal(completed('utc'), 'UTC')
+})
+
+test('an offset is not a zone name', () => {
+  assert.ok(!Value.Check(current.parameters, { timezone: '+01:00' }))
+  assert.ok(Value.Check(current.parameters, { timezone: 'America/Port-au-Prince' }))
+})
+
+test('a zone the upstream does not know, a 400, is UPSTREAM_REJECTED', () => {
+  assert.equal(answered(400, null), 'UPSTREAM_REJECTED')
+  assert.equal(answered(400, undefined), 'UPSTREAM_REJECTED')
+})
+
+test('an answer without a time is UPSTREAM_INVALID_RESPONSE', () => {
+  for (const body of [{}, null, [], undefined, 'Invalid Timezone']) {
+    assert.equal(answered(200, body), 'UPSTREAM_INVALID_RESPONSE')
+  }
+})
+
+test('an attempt is short, so that one that hangs leaves time for another', () => {
+  assert.ok((timezone.attemptTimeoutMs ?? 10_000) <= 5_000)
+})
+
+test('a clock is not cached', () => {
+  assert.equal(current.cache, undefined)
+})

@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import weather from '../../src/upstreams/weather.ts'
+import { addressOf, codeOf, dataOf, endpointAt, fits, interpreted, waitOf } from '../upstream-call.ts'
+
+const current = endpointAt(weather, '/current')
+const recorded = current.example.response as Record<string, unknown>
+const refusal = (reason: string) => ({ error: true, reason })
+
+test('the request asks for the legacy block, in default units', () => {
+  assert.equal(
+    addressOf(weather, '/current', { latitude: 40.71, longitude: -74.01 }),
+    'https://api.open-meteo.com/v1/forecast?latitude=40.71&longitude=-74.01&current_weather=true',
+  )
+})
+
+test("the position is that of the model's grid cell, not the one asked for", () => {
+  const data = dataOf(weather, '/current', { body: recorded }, { latitude: 40.71, longitude: -74.01 })
+  assert.equal(data.latitude, 40.710335)
+  assert.equal(data.longitude, -73.99308)
+})
+
+test('time stays without zone, with the offset beside it', () => {
+  const block = { time: '2026-09-29T00:00' }
+  const data = dataOf(weather, '/current', { body: { utc_offset_seconds: -14400, current_weather: block } })
+  assert.equal(data.time, '2026-09-29T00:00')
+  assert.equal(data.utc_offset_seconds, -14400)
+})
+
+test('is_day and weathercode are numbers', () => {
+  const data = dataOf(weather, '/current', { body: { current_weather: { is_day: 1, weathercode: 61 } } })
+  assert.equal(data.is_day, 1)
+  assert.equal(data.weathercode, 61)
+})
+
+test('a value that no model covers is null, and so is one left out', () => {
+  const data = dataOf(weather, '/current', { body: { current_weather: { temperature: null, is_day: null } } })
+  assert.equal(data.temperature_c, null)
+  assert.equal(data.is_day, null)
+  assert.equal(data.winddirection, null)
+  assert.deepEqual(Object.keys(data), Object.keys(current.example.data))
+})
+
+test('an array, the answer for several places, is UPSTREAM_INVALID_RESPONSE', () => {
+  assert.equal(codeOf(weather, '/current', { body: [recorded, recorded] }), 'UPSTREAM_INVALID_RESPONSE')
+})
+
+test('several places are refused before the call', () => {
+  assert.ok(fits(current, { latitude: 40.71, longitude: -74.01 }))
+  assert.ok(!fits(current, { latitude: '40.71,50', longitude: -74.01 }))
+})
+
+test('coordinates out of range are refused before the call, and the bounds themselves are not', () => {
+  assert.ok(fits(current, { latitude: -90, longitude: 180 }))
+  assert.ok(!fits(current, { latitude: 90.01, longitude: 0 }))
+  assert.ok(!fits(current, { latitude: 0, longitude: -180.01 }))
+  assert.ok(!fits(current, { latitude: 0 }))
+})
+
+test('a failure in mid-stream, 200 without JSON, is UPSTREAM_INVALID_RESPONSE', () => {
+  assert.equal(codeOf(weather, '/current', { status: 200, body: undefined }), 'UPSTREAM_INVALID_RESPONSE')
+})
+
+test('an answer without the block is UPSTREAM_INVALID_RESPONSE, not a success of nulls', () => {
+  const { current_weather: _, ...rest } = recorded
+  assert.equal(codeOf(weather, '/current', { body: rest }), 'UPSTREAM_INVALID_RESPONSE')
+  assert.equal(codeOf(weather, '/current', { body: refusal('Something went wrong.') }), 'UPSTREAM_INVALID_RESPONSE')
+})
+
+test('refused coordinates are UPSTREAM_REJECTED', () => {
+  for (const reason of [
+    'Latitude must be in range of -90 to 90°. Given: 200.0.',
+    'Longitude must be in range of -180 to 180°. Given: 200.0.',
+    "Parameter 'latitude' and 'longitude' must have the same number of elements",
+  ]) {
+    assert.equal(codeOf(weather, '/current', { status: 400, body: refusal(reason) }), 'UPSTREAM_REJECTED')
+  }
+})
+
+test('every limit is UPSTREAM_RATE_LIMITED, and no header says for how long', () => {
+  for (const reason of [
+    'Minutely API request limit exceeded. Please try again in one minute.',
+    'Hourly API request limit exceeded. Please try again in the next hour.',
+    'Daily API request limit exceeded. Please try again tomorrow.',
+    'Too many concurrent requests',
+  ]) {
+    const answer = { status: 429, body: refusal(reason) }
+    assert.equal(waitOf(weather, '/current', answer), undefined)
+  }
+})
+
+test('an overload and an internal error are UPSTREAM_ERROR', () => {
+  assert.equal(
+    codeOf(weather, '/current', { status: 503, body: refusal('The service is overloaded') }),
+    'UPSTREAM_ERROR',
+  )
+  assert.equal(codeOf(weather, '/current', { status: 500, body: refusal('Something went wrong.') }), 'UPSTREAM_ERROR')
+})
+
+test('a redirect to the host for paying users is blocked', () => {
+  const headers = { location: 'https://customer-api.open-meteo.com/v1/forecast' }
+  assert.equal(codeOf(weather, '/current', { status: 302, headers }), 'UPSTREAM_REDIRECT_BLOCKED')
+})
+
+test('a key goes to the host for paying users', () => {
+  assert.equal(weather.credential?.required, false)
+  assert.equal(weather.credential?.baseUrl, 'https://customer-api.open-meteo.com')
+})
+
+test('the caps are the published limits, and fewer at once than are refused', () => {
+  assert.deepEqual(weather.caps.rates, [
+    { max: 600, seconds: 60 },
+    { max: 5_000, seconds: 3_600 },
+    { max: 10_000, seconds: 86_400 },
+  ])
+  assert.ok(weather.caps.concurrency <= 5)
+})
+
+test('units that would change the meaning of the data are reserved', () => {
+  for (const name of ['temperature_unit', 'wind_speed_unit']) assert.ok(weather.reservedParameters?.includes(name))
+})
+
+test('places in one grid cell share a cached answer', () => {
+  const key = current.cache?.key
+  assert.ok(key)
+  assert.deepEqual(key({ latitude: 40.7101, longitude: -74.0099 }), key({ latitude: 40.71, longitude: -74.01 }))
+  assert.notDeepEqual(key({ latitude: 40.72, longitude: -74.01 }), key({ latitude: 40.71, longitude: -74.01 }))
+})
+
+test('the recorded answer gives the recorded data', () => {
+  assert.deepEqual(interpreted(weather, '/current', { body: recorded }), { data: current.example.data })
+})

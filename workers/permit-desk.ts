@@ -1,0 +1,208 @@
+import { type CapScope, PERMIT_AGE_MS_MAX, SHARED_SCOPE } from '../src/caps/cap-script.ts'
+import {
+  beginCap,
+  type EndedPermits,
+  giveBackPermit,
+  type PermitId,
+  releasePermits,
+  renewPermits,
+  takePermits,
+} from '../src/caps/permit.ts'
+import { memorySince, restoreMemory } from '../src/caps/redis-memory.ts'
+import type { Api } from '../src/catalog.ts'
+import type { Db } from '../src/db/database.ts'
+import type { Log } from '../src/log.ts'
+import type { RedisConnection } from '../src/redis/connection.ts'
+import type { GrantLedger } from './grant-ledger.ts'
+
+/**
+ * How long a permit's lease lasts without being renewed, and how often it is. A killed worker's leases hold a place at
+ * the upstream no longer; a worker that stalls for as long has lost its jobs too. Milliseconds.
+ */
+const LEASE_MS = 6_000
+const RENEW_EVERY_MS = 1_500
+
+/** Longest pause between two askings, milliseconds: by asking, a parked call also says that its worker lives. */
+const ASK_EVERY_MS = 500
+
+/** Pause when connections are the bottleneck: another worker may end a request at any time. */
+const ASK_AGAIN_MS = 25
+
+/** Calls asked for in one question; the others' turn is next. */
+const CALLS_PER_ASKING = 200
+
+/** Leave to send one request to the upstream, now. */
+export interface Permit {
+  /** Whether it is still fresh enough to be used; ask right before the first byte is written. */
+  isFresh: () => boolean
+  /** Ends it after the request. */
+  release: (tookMs: number) => void
+  /** Ends it when nothing was sent. */
+  giveBack: () => void
+}
+
+export interface PermitRequest {
+  member: string
+  tag: number
+}
+
+interface Asking extends PermitRequest {
+  resolve: (permit: Permit) => void
+  reject: (error: unknown) => void
+}
+
+export interface DeskSources {
+  redis: RedisConnection
+  db: Db
+  log: Log
+  grants: GrantLedger
+}
+
+/** Where this worker's calls to one upstream, under one cap, ask for permits; one question to Redis serves them all. */
+export class PermitDesk {
+  readonly #redis: RedisConnection
+  readonly #db: Db
+  readonly #log: Log
+  readonly #grants: GrantLedger
+  readonly #api: Api
+  readonly #scope: CapScope
+  /** Permits under which a request is on its way. */
+  readonly #held = new Set<PermitId>()
+  #renewing: NodeJS.Timeout | undefined
+  readonly #asking = new Map<string, Asking>()
+  #ended: { id: PermitId; tookMs: number }[] = []
+  #isAsking = false
+  #isAskedAgain = false
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(sources: DeskSources, api: Api, scope: CapScope) {
+    this.#redis = sources.redis
+    this.#db = sources.db
+    this.#log = sources.log
+    this.#grants = sources.grants
+    this.#api = api
+    this.#scope = scope
+  }
+
+  /** Waits for a permit; ends when the signal does, with its reason. */
+  acquire(request: PermitRequest, signal: AbortSignal): Promise<Permit> {
+    if (signal.aborted) return Promise.reject(signal.reason)
+    return new Promise((resolve, reject) => {
+      const onAbort = (): void => {
+        if (this.#asking.get(request.member) === asking) this.#asking.delete(request.member)
+        reject(signal.reason)
+      }
+      signal.addEventListener('abort', onAbort, { once: true })
+      const resolveOnce = (permit: Permit): void => {
+        signal.removeEventListener('abort', onAbort)
+        resolve(permit)
+      }
+      const asking: Asking = { ...request, resolve: resolveOnce, reject }
+      this.#asking.set(request.member, asking)
+      this.#ask()
+    })
+  }
+
+  close(): void {
+    clearTimeout(this.#timer)
+    clearInterval(this.#renewing)
+  }
+
+  #ask(): void {
+    clearTimeout(this.#timer)
+    if (this.#isAsking) {
+      this.#isAskedAgain = true
+      return
+    }
+    this.#isAsking = true
+    this.#askOnce()
+      .catch((error) => {
+        this.#log.warn({ err: error, slug: this.#api.slug }, 'permits could not be asked for')
+        return ASK_EVERY_MS
+      })
+      .then((pauseMs) => {
+        this.#isAsking = false
+        if (this.#isAskedAgain) this.#ask()
+        else if (this.#asking.size > 0) this.#timer = setTimeout(() => this.#ask(), pauseMs)
+      })
+  }
+
+  /** @returns when to ask again, milliseconds */
+  async #askOnce(): Promise<number> {
+    this.#isAskedAgain = false
+    const calls = [...this.#asking.values()].slice(0, CALLS_PER_ASKING).map(({ member, tag }) => ({ member, tag }))
+    const ended = this.#takeEnded()
+    const { slug } = this.#api
+    const caps = this.#scope === SHARED_SCOPE ? this.#api.caps : this.#api.keyed.caps
+    if (calls.length === 0) {
+      if (ended.ids.length > 0) await releasePermits(this.#redis, slug, this.#scope, ended)
+      return ASK_EVERY_MS
+    }
+    const askedAt = performance.now()
+    const answer = await takePermits(this.#redis, slug, this.#scope, caps, calls, ended, LEASE_MS)
+    if (answer === 'unrestored') {
+      await restoreMemory(this.#redis, this.#db, slug, this.#scope, caps)
+      return 0
+    }
+    if (answer === 'unknown') {
+      await beginCap(this.#redis, slug, this.#scope, await memorySince(this.#redis, this.#db))
+      return 0
+    }
+    this.#grants.add(slug, this.#scope, caps, answer.granted.size)
+    for (const [member, id] of answer.granted) this.#grant(member, id, askedAt)
+    return Math.min(Math.max(answer.waitMs, ASK_AGAIN_MS), ASK_EVERY_MS)
+  }
+
+  /** What ended goes along with the next question; a lost one ends by its lease. */
+  #takeEnded(): EndedPermits {
+    const ended = this.#ended
+    this.#ended = []
+    const total = ended.reduce((sum, { tookMs }) => sum + tookMs, 0)
+    return { ids: ended.map(({ id }) => id), meanMs: total / Math.max(1, ended.length) }
+  }
+
+  #grant(member: string, id: PermitId, askedAt: number): void {
+    const asking = this.#asking.get(member)
+    // Its caller left while we asked.
+    if (!asking) {
+      this.#giveBack(id)
+      return
+    }
+    this.#asking.delete(member)
+    this.#hold(id)
+    asking.resolve({
+      // The grant was made after we asked: its true age is at most this.
+      isFresh: () => performance.now() - askedAt <= PERMIT_AGE_MS_MAX,
+      release: (tookMs) => {
+        this.#held.delete(id)
+        this.#ended.push({ id, tookMs })
+        this.#ask()
+      },
+      giveBack: () => this.#giveBack(id),
+    })
+  }
+
+  #hold(id: PermitId): void {
+    this.#held.add(id)
+    this.#renewing ??= setInterval(() => this.#renew(), RENEW_EVERY_MS)
+  }
+
+  #renew(): void {
+    if (this.#held.size === 0) {
+      clearInterval(this.#renewing)
+      this.#renewing = undefined
+      return
+    }
+    renewPermits(this.#redis, this.#api.slug, this.#scope, [...this.#held], LEASE_MS).catch((error) =>
+      this.#log.warn({ err: error, slug: this.#api.slug }, 'leases not renewed'),
+    )
+  }
+
+  #giveBack(id: PermitId): void {
+    this.#held.delete(id)
+    giveBackPermit(this.#redis, this.#api.slug, this.#scope, id).catch((error) =>
+      this.#log.warn({ err: error, slug: this.#api.slug }, 'unused permit not given back; it counts as used'),
+    )
+    if (this.#asking.size > 0) this.#ask()
+  }
+}

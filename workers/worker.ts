@@ -1,0 +1,165 @@
+import { Worker } from 'bullmq'
+import { ResponseCache } from '../src/cache/response-cache.ts'
+import { type Api, loadCatalog } from '../src/catalog.ts'
+import { type Config, ConfigError, loadConfig } from '../src/config.ts'
+import { isSameRedis } from '../src/context.ts'
+import { openDatabase } from '../src/db/database.ts'
+import { HealthWatch } from '../src/health/health-watch.ts'
+import { createLog } from '../src/log.ts'
+import { SettingsWatch } from '../src/operator/upstream-settings.ts'
+import { runProcess } from '../src/process.ts'
+import { CALL_JOB, CANCEL_CHANNEL, CallQueues, queuePrefix } from '../src/queue/call-queue.ts'
+import { PROBE_JOB } from '../src/queue/probe-job.ts'
+import { VALIDATE_KEY } from '../src/queue/validate-key-job.ts'
+import { RedisClock } from '../src/redis/clock.ts'
+import { closeRedis, openRedis, type RedisConnection } from '../src/redis/connection.ts'
+import { openTelemetry } from '../src/telemetry/telemetry.ts'
+import { Flights } from './flights.ts'
+import { GoodCalls } from './good-calls.ts'
+import { GrantLedger } from './grant-ledger.ts'
+import { HttpClients } from './http-client.ts'
+import { keyed } from './keyed.ts'
+import { ObservedJobs } from './observed-jobs.ts'
+import { PermitDesk } from './permit-desk.ts'
+import { answerLost, CALLER_LEFT, LOCK_LOST, type ProcessorSources, processCall } from './process-call.ts'
+import { processProbe } from './process-probe.ts'
+import { ProviderKeys } from './provider-keys.ts'
+import { RetryBudget } from './retry.ts'
+import { validateKey } from './validate-key.ts'
+
+/**
+ * A killed worker's jobs run elsewhere after at most lock + check: the longest pause a caller sees. Shorter ones make
+ * false stalls likely when a process is busy.
+ */
+const LOCK_MS = 4_000
+const STALLED_CHECK_MS = 1_000
+
+/**
+ * How often a job may outlive its worker. One that waits for its turn loses nothing by it; one that ends its workers
+ * itself ends with its deadline, or with this.
+ */
+const STALLED_MAX = 30
+
+/** Jobs of one upstream under way in one process at once: those that wait for a permit included. */
+const CONCURRENCY_PER_QUEUE = 64
+
+/** Longest an idle worker sleeps in Redis before it looks again, seconds. */
+const DRAIN_DELAY_SECONDS = 5
+
+await runProcess('worker', async () => {
+  const config = loadConfig()
+  const log = createLog(config.log, 'worker')
+  const redis = openRedis(config.redisUrls, 'waiter', log)
+  const listener = openRedis(config.redisUrls, 'waiter', log)
+  const cacheRedis = isSameRedis(config) ? redis : openRedis(config.cacheRedisUrls, 'producer', log)
+  const db = openDatabase(config.databaseUrl, log)
+  const clock = new RedisClock(redis, log)
+  clock.open()
+  const catalog = await loadCatalog(config.upstreams.bySlug)
+  const health = new HealthWatch(redis, config.redisUrls, catalog.keys(), log)
+  health.open()
+  const settings = new SettingsWatch({ config, log, catalog, db, redis })
+  await settings.open()
+  const observed = new ObservedJobs()
+  const telemetry = await openTelemetry(config, 'worker', { redis, log, inFlight: () => observed.active })
+  const grants = new GrantLedger(db, clock, log)
+  grants.open()
+  const clients = new HttpClients()
+  const queues = new CallQueues(redis, log)
+  const sources: ProcessorSources = {
+    catalog,
+    db,
+    queues,
+    providerKeys: new ProviderKeys(db, config.secrets.encryption, log),
+    redis,
+    clock,
+    health,
+    telemetry,
+    goodCalls: new GoodCalls(redis, health, log),
+    log,
+    contact: config.upstreams.contact,
+    cache: new ResponseCache(cacheRedis, log),
+    flights: new Flights(redis),
+    clientOf: (api) => clients.of(api),
+    deskOf: keyed(
+      (api: Api, scope: string) => `${api.slug} ${scope}`,
+      (api, scope) => new PermitDesk({ redis, db, log, grants }, api, scope),
+    ),
+    budgetOf: keyed(
+      (api: Api) => api.slug,
+      () => new RetryBudget(),
+    ),
+  }
+  const workers = new Map(
+    servedApis(config, [...catalog.values()]).map((api) => [api.slug, startWorker(api, sources, observed)]),
+  )
+  await hearCancellations(listener, workers)
+  log.info({ upstreams: workers.size }, 'workers started')
+  process.send?.({ ready: true })
+  return {
+    log,
+    close: async () => {
+      // Takes no new job and finishes those under way.
+      await Promise.all([...workers.values()].map((worker) => worker.close()))
+      await settings.close()
+      await queues.close()
+      await telemetry.close()
+      health.close()
+      clock.close()
+      await clients.close()
+      await grants.close()
+      await db.destroy()
+      if (cacheRedis !== redis) await closeRedis(cacheRedis)
+      listener.disconnect()
+      await closeRedis(redis)
+    },
+  }
+})
+
+function servedApis({ upstreams }: Config, apis: Api[]): Api[] {
+  const unknown = upstreams.only.find((slug) => !apis.some((api) => api.slug === slug))
+  if (unknown) throw new ConfigError(`WORKER_UPSTREAMS names no upstream with "${unknown}"`)
+  return upstreams.only.length === 0 ? apis : apis.filter(({ slug }) => upstreams.only.includes(slug))
+}
+
+function startWorker(api: Api, sources: ProcessorSources, observed: ObservedJobs): Worker {
+  const { redis, log } = sources
+  const worker = new Worker(
+    api.slug,
+    // Three named parameters without defaults: by their number BullMQ tells whether a signal is wanted.
+    (job, _token, signal) => {
+      const run = job.name === PROBE_JOB ? processProbe : job.name === VALIDATE_KEY ? validateKey : processCall
+      return observed.run(sources.telemetry, job, () => run(sources, job, signal ?? new AbortController().signal))
+    },
+    {
+      connection: redis,
+      prefix: queuePrefix(api.slug),
+      concurrency: CONCURRENCY_PER_QUEUE,
+      lockDuration: LOCK_MS,
+      stalledInterval: STALLED_CHECK_MS,
+      maxStalledCount: STALLED_MAX,
+      drainDelay: DRAIN_DELAY_SECONDS,
+      removeOnComplete: { count: 0 },
+      removeOnFail: { count: 100, age: 3_600 },
+    },
+  )
+  worker.on('error', (error) => log.debug({ err: error, slug: api.slug }, 'worker error'))
+  worker.on('failed', (job, error) => {
+    log.warn({ err: error, slug: api.slug, callId: job?.id }, 'job failed')
+    if (job?.name !== CALL_JOB) return
+    answerLost(sources, job).catch((cause) => log.warn({ err: cause, callId: job.id }, 'lost call not answered'))
+  })
+  worker.on('lockRenewalFailed', (ids) => {
+    for (const id of ids) worker.cancelJob(id, LOCK_LOST)
+  })
+  return worker
+}
+
+/** Ends the jobs whose callers left. A message that is missed costs one request, nothing else. */
+async function hearCancellations(listener: RedisConnection, workers: Map<string, Worker>): Promise<void> {
+  listener.on('message', (_channel, message) => {
+    const [slug = '', callId = ''] = message.split(' ')
+    workers.get(slug)?.cancelJob(callId, CALLER_LEFT)
+  })
+  listener.subscribe(CANCEL_CHANNEL).catch(() => undefined)
+}
