@@ -1,3 +1,4 @@
+import { flushCompileCache } from 'node:module'
 import { ConfigError } from './config.ts'
 import type { Log } from './log.ts'
 
@@ -25,6 +26,8 @@ export async function runProcess(name: string, start: () => Promise<Running>): P
     process.exit(1)
   }
   const { log } = running
+  // Written now, not at the end: a process that is killed leaves it to the next one too. Does nothing without a cache.
+  flushCompileCache()
   let isClosing = false
   const end = async (signal: string): Promise<void> => {
     if (isClosing) process.exit(1)

@@ -1,33 +1,26 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { type ArrivalClock, mostInWindow, startArrivalClock } from './support/arrival-clock.ts'
 import { type Account, send, signUp } from './support/client.ts'
 import { type Gateway, startGateway, until } from './support/gateway.ts'
-import { type Arrival, startUpstreamServer, type UpstreamServer } from './support/upstream-server.ts'
-
-/** Most arrivals in any window of this length. */
-function mostInWindow(arrivals: Arrival[], windowMs: number): number {
-  let most = 0
-  for (let first = 0, last = 0; last < arrivals.length; last += 1) {
-    while ((arrivals[last]?.at ?? 0) - (arrivals[first]?.at ?? 0) >= windowMs) first += 1
-    most = Math.max(most, last - first + 1)
-  }
-  return most
-}
+import { startUpstreamServer, type UpstreamServer } from './support/upstream-server.ts'
 
 const UNLIMITED = JSON.stringify({ Free: { perMinute: 100_000, inFlight: 100_000, perMonth: 1_000_000 } })
 
 describe('caps', () => {
   let gateway: Gateway
   let upstream: UpstreamServer
+  let clock: ArrivalClock
   let account: Account
 
   before(async () => {
     upstream = await startUpstreamServer()
-    upstream.play('random-facts', () => ({ id: 'a', text: 't', source: 's', source_url: 'u' }))
+    clock = await startArrivalClock({ body: { id: 'a', text: 't', source: 's', source_url: 'u' } })
     gateway = await startGateway({
       workers: 4,
       environment: {
-        ...upstream.environment('random-facts', 'mock-data'),
+        ...upstream.environment('mock-data'),
+        UPSTREAM_RANDOM_FACTS_URL: clock.url,
         PLAN_LIMITS: UNLIMITED,
         UPSTREAM_RANDOM_FACTS_CAPS: 'concurrency=4,10/2',
         UPSTREAM_MOCK_DATA_CAPS: 'concurrency=2,5/30',
@@ -39,6 +32,7 @@ describe('caps', () => {
   after(async () => {
     await gateway.stop()
     await upstream.close()
+    await clock.close()
   })
 
   it('are never exceeded in any rolling window, and hardly wasted, while workers are killed', async () => {
@@ -55,7 +49,7 @@ describe('caps', () => {
     await until(() => performance.now() - startedAt > 14_000, 20_000)
     clearInterval(killing)
     await Promise.all(starting)
-    const arrivals = upstream.arrivalsOf('random-facts')
+    const arrivals = await clock.arrivals()
     assert.ok(mostInWindow(arrivals, 2_000) <= 10, `${mostInWindow(arrivals, 2_000)} in a window of 10`)
     const elapsed = (arrivals.at(-1)?.at ?? 0) - (arrivals[0]?.at ?? 0)
     const possible = 10 * Math.floor(elapsed / 2_500)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
-import { AttemptError } from '../workers/attempt.ts'
+import { AttemptError } from '../workers/attempt-error.ts'
 import { RetryBudget, withRetries } from '../workers/retry.ts'
 import { type Account, type Answer, send, signUp } from './support/client.ts'
 import { type Gateway, startGateway } from './support/gateway.ts'

@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici'
 import type { Api } from '../src/catalog.ts'
-import type { ErrorCode } from '../src/errors.ts'
 import type { Answer } from '../src/upstreams/upstream.ts'
+import { AttemptError } from './attempt-error.ts'
 import type { Permit } from './permit-desk.ts'
 import { BodyTooLargeError, decodeBody, parseJson } from './response-body.ts'
 import type { WireRequest } from './upstream-request.ts'
@@ -13,22 +13,6 @@ const BODY_BYTES_MAX = 2 * 1024 * 1024
 export interface Exchange {
   answer: Answer
   text: string | undefined
-}
-
-/** An exchange that came to no usable answer. Whether to repeat it is a fact of its code. */
-export class AttemptError extends Error {
-  readonly code: ErrorCode
-  readonly isRetryable: boolean
-  /** When the upstream says so: milliseconds until it may be asked again. */
-  readonly retryAfterMs: number | undefined
-
-  constructor(code: ErrorCode, isRetryable: boolean, cause: unknown, retryAfterMs?: number) {
-    super(code, { cause })
-    this.name = 'AttemptError'
-    this.code = code
-    this.isRetryable = isRetryable
-    this.retryAfterMs = retryAfterMs
-  }
 }
 
 /** The permit was too old when the connection was ready. Nothing was sent. */

@@ -7,7 +7,8 @@ import type { CallJob } from '../src/queue/call-job.ts'
 import type { CallTimes } from '../src/queue/frame.ts'
 import type { RedisConnection } from '../src/redis/connection.ts'
 import type { Answer, CallContext, Endpoint, UpstreamRequest } from '../src/upstreams/upstream.ts'
-import { AttemptError, attempt, type Exchange, StalePermitError } from './attempt.ts'
+import { attempt, type Exchange, StalePermitError } from './attempt.ts'
+import { AttemptError } from './attempt-error.ts'
 import { askedWaitMs, interpretAnswers, judgeAnswer, rateLeft } from './interpret.ts'
 import { dataOutcome, type Outcome, verdictOutcome } from './outcome.ts'
 import type { Permit, PermitDesk, PermitRequest } from './permit-desk.ts'
@@ -108,7 +109,7 @@ async function followRedirects(
 }
 
 /** What sending one request needs; a probe has no endpoint. */
-export interface Sending extends Pick<UpstreamCall, 'api' | 'scope' | 'permit' | 'times' | 'signal'> {
+export interface Sending extends Pick<UpstreamCall, 'api' | 'scope' | 'permit' | 'times' | 'remainingMs' | 'signal'> {
   endpoint: Endpoint | undefined
   recorder: AttemptRecorder
 }
@@ -119,13 +120,13 @@ export async function sendOnce(
   upstreamCall: Sending,
   request: WireRequest,
 ): Promise<Exchange> {
-  const { api, endpoint, scope, times, signal, recorder } = upstreamCall
+  const { api, endpoint, scope, times, remainingMs, signal, recorder } = upstreamCall
   const judge = ({ answer }: Exchange) => judgeAnswer(api.upstream, endpoint, answer)?.code
   const desk = sources.deskOf(api, scope)
   while (true) {
     recorder.refuseWhenOpen()
     const askedAt = performance.now()
-    const permit = await desk.acquire(upstreamCall.permit, signal)
+    const permit = await desk.acquire(upstreamCall.permit, remainingMs, signal)
     const startedAt = performance.now()
     times.permitMs += startedAt - askedAt
     try {

@@ -13,6 +13,7 @@ import type { Api } from '../src/catalog.ts'
 import type { Db } from '../src/db/database.ts'
 import type { Log } from '../src/log.ts'
 import type { RedisConnection } from '../src/redis/connection.ts'
+import { AttemptError } from './attempt-error.ts'
 import type { GrantLedger } from './grant-ledger.ts'
 
 /**
@@ -25,8 +26,14 @@ const RENEW_EVERY_MS = 1_500
 /** Longest pause between two askings, milliseconds: by asking, a parked call also says that its worker lives. */
 const ASK_EVERY_MS = 500
 
-/** Pause when connections are the bottleneck: another worker may end a request at any time. */
-const ASK_AGAIN_MS = 25
+/**
+ * Pause while a request elsewhere must end first. Its end is told, so this is for what is not: a lease that ran out, a
+ * message that got lost. Milliseconds.
+ */
+const ASK_UNTOLD_MS = 200
+
+/** Shortest pause where the rates say when the next may go: several slots at once are one question. Milliseconds. */
+const ASK_MS_LEAST = 5
 
 /** Calls asked for in one question; the others' turn is next. */
 const CALLS_PER_ASKING = 200
@@ -42,15 +49,19 @@ export interface Permit {
 }
 
 export interface PermitRequest {
+  /** The call as the line knows it. */
   member: string
+  /** Its fair tag. */
   tag: number
 }
 
 interface Asking extends PermitRequest {
+  remainingMs: () => number
   resolve: (permit: Permit) => void
   reject: (error: unknown) => void
 }
 
+/** What every desk works with. */
 export interface DeskSources {
   redis: RedisConnection
   db: Db
@@ -84,8 +95,12 @@ export class PermitDesk {
     this.#scope = scope
   }
 
-  /** Waits for a permit; ends when the signal does, with its reason. */
-  acquire(request: PermitRequest, signal: AbortSignal): Promise<Permit> {
+  /**
+   * Waits for a permit; ends when the signal does, with its reason.
+   *
+   * @throws AttemptError UPSTREAM_RATE_LIMITED when the upstream takes nothing more in the time that remains
+   */
+  acquire(request: PermitRequest, remainingMs: () => number, signal: AbortSignal): Promise<Permit> {
     if (signal.aborted) return Promise.reject(signal.reason)
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {
@@ -93,19 +108,27 @@ export class PermitDesk {
         reject(signal.reason)
       }
       signal.addEventListener('abort', onAbort, { once: true })
-      const resolveOnce = (permit: Permit): void => {
-        signal.removeEventListener('abort', onAbort)
-        resolve(permit)
+      const settled = (): void => signal.removeEventListener('abort', onAbort)
+      const asking: Asking = {
+        ...request,
+        remainingMs,
+        resolve: (permit) => {
+          settled()
+          resolve(permit)
+        },
+        reject: (error) => {
+          settled()
+          reject(error)
+        },
       }
-      const asking: Asking = { ...request, resolve: resolveOnce, reject }
       this.#asking.set(request.member, asking)
       this.#ask()
     })
   }
 
-  close(): void {
-    clearTimeout(this.#timer)
-    clearInterval(this.#renewing)
+  /** The call's turn may have come. */
+  turn(member: string): void {
+    if (this.#asking.has(member)) this.#ask()
   }
 
   #ask(): void {
@@ -150,7 +173,18 @@ export class PermitDesk {
     }
     this.#grants.add(slug, this.#scope, caps, answer.granted.size)
     for (const [member, id] of answer.granted) this.#grant(member, id, askedAt)
-    return Math.min(Math.max(answer.waitMs, ASK_AGAIN_MS), ASK_EVERY_MS)
+    if (answer.closedMs > 0) this.#refuseThoseTooLate(answer.closedMs)
+    if (answer.waitMs <= 0) return ASK_UNTOLD_MS
+    return Math.min(Math.max(answer.waitMs, ASK_MS_LEAST), ASK_EVERY_MS)
+  }
+
+  /** The upstream has closed itself: who cannot wait that long is told now, not at its deadline. */
+  #refuseThoseTooLate(closedMs: number): void {
+    for (const [member, asking] of this.#asking) {
+      if (asking.remainingMs() >= closedMs) continue
+      this.#asking.delete(member)
+      asking.reject(new AttemptError('UPSTREAM_RATE_LIMITED', false, undefined, closedMs))
+    }
   }
 
   /** What ended goes along with the next question; a lost one ends by its lease. */

@@ -2,7 +2,7 @@ import type { Job } from 'bullmq'
 import { SHARED_SCOPE } from '../src/caps/cap-script.ts'
 import { lineMember } from '../src/caps/line.ts'
 import { parseProbeJob } from '../src/queue/probe-job.ts'
-import { AttemptError } from './attempt.ts'
+import { AttemptError } from './attempt-error.ts'
 import { sendOnce } from './call-upstream.ts'
 import type { ProcessorSources } from './process-call.ts'
 import { AttemptRecorder } from './record-attempt.ts'
@@ -27,6 +27,7 @@ export async function processProbe(sources: ProcessorSources, job: Job, cancelle
   if (!api?.enabled || (!isForced && isFresh(sources, slug, api.upstream.probe.everySeconds))) return null
   const recorder = new AttemptRecorder(sources, slug, 'probe', `probe-${job.id}`, { isForced })
   const timeout = AbortSignal.timeout(PROBE_MS_MAX)
+  const endsAt = performance.now() + PROBE_MS_MAX
   const sending = {
     api,
     endpoint: undefined,
@@ -34,6 +35,7 @@ export async function processProbe(sources: ProcessorSources, job: Job, cancelle
     // Where it is needed nobody is in line; where there is a line it is left out as needless.
     permit: { member: lineMember({ accountId: 'probe', callId: String(job.id) }), tag: 0 },
     times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
+    remainingMs: () => endsAt - performance.now(),
     signal: AbortSignal.any([cancelled, timeout]),
     recorder,
   }

@@ -3,7 +3,7 @@ import { type AttemptRecord, recordAttempt, takeTrial } from '../src/health/reco
 import type { Log } from '../src/log.ts'
 import type { RedisConnection } from '../src/redis/connection.ts'
 import type { Telemetry } from '../src/telemetry/telemetry.ts'
-import { AttemptError } from './attempt.ts'
+import { AttemptError } from './attempt-error.ts'
 import type { GoodCalls } from './good-calls.ts'
 
 export interface HealthSources {

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import pRetry from 'p-retry'
-import { AttemptError } from './attempt.ts'
+import { AttemptError } from './attempt-error.ts'
 
 /** Repeats after the first attempt. */
 const RETRIES_MAX = 2

@@ -65,12 +65,14 @@ async function askUpstream(
   }
   const recorder = new AttemptRecorder(sources, api.slug, 'probe', `validate-${job.id}`)
   const request = api.upstream.credential?.check ?? api.upstream.probe.request
+  const endsAt = performance.now() + VALIDATE_MS_MAX
   const sending = {
     api,
     endpoint: undefined,
     scope: row.cap_scope,
     permit: { member: lineMember({ accountId: row.user_id, callId: `validate-${job.id}` }), tag: 0 },
     times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
+    remainingMs: () => endsAt - performance.now(),
     signal: AbortSignal.any([cancelled, AbortSignal.timeout(VALIDATE_MS_MAX)]),
     recorder,
   }

@@ -1,5 +1,6 @@
 import { Worker } from 'bullmq'
 import { ResponseCache } from '../src/cache/response-cache.ts'
+import { TURN_CHANNEL } from '../src/caps/cap-script.ts'
 import { type Api, loadCatalog } from '../src/catalog.ts'
 import { type Config, ConfigError, loadConfig } from '../src/config.ts'
 import { isSameRedis } from '../src/context.ts'
@@ -20,7 +21,7 @@ import { GrantLedger } from './grant-ledger.ts'
 import { HttpClients } from './http-client.ts'
 import { keyed } from './keyed.ts'
 import { ObservedJobs } from './observed-jobs.ts'
-import { PermitDesk } from './permit-desk.ts'
+import { PermitDesks } from './permit-desks.ts'
 import { answerLost, CALLER_LEFT, LOCK_LOST, type ProcessorSources, processCall } from './process-call.ts'
 import { processProbe } from './process-probe.ts'
 import { ProviderKeys } from './provider-keys.ts'
@@ -65,6 +66,7 @@ await runProcess('worker', async () => {
   const grants = new GrantLedger(db, clock, log)
   grants.open()
   const clients = new HttpClients()
+  const desks = new PermitDesks({ redis, db, log, grants })
   const queues = new CallQueues(redis, log)
   const sources: ProcessorSources = {
     catalog,
@@ -81,10 +83,7 @@ await runProcess('worker', async () => {
     cache: new ResponseCache(cacheRedis, log),
     flights: new Flights(redis),
     clientOf: (api) => clients.of(api),
-    deskOf: keyed(
-      (api: Api, scope: string) => `${api.slug} ${scope}`,
-      (api, scope) => new PermitDesk({ redis, db, log, grants }, api, scope),
-    ),
+    deskOf: (api, scope) => desks.of(api, scope),
     budgetOf: keyed(
       (api: Api) => api.slug,
       () => new RetryBudget(),
@@ -93,7 +92,14 @@ await runProcess('worker', async () => {
   const workers = new Map(
     servedApis(config, [...catalog.values()]).map((api) => [api.slug, startWorker(api, sources, observed)]),
   )
-  await hearCancellations(listener, workers)
+  hear(listener, {
+    // A message that is missed costs one request of a caller who left, nothing else.
+    [CANCEL_CHANNEL]: (message) => {
+      const [slug = '', callId = ''] = message.split(' ')
+      workers.get(slug)?.cancelJob(callId, CALLER_LEFT)
+    },
+    [TURN_CHANNEL]: (message) => desks.hear(message),
+  })
   log.info({ upstreams: workers.size }, 'workers started')
   process.send?.({ ready: true })
   return {
@@ -155,11 +161,8 @@ function startWorker(api: Api, sources: ProcessorSources, observed: ObservedJobs
   return worker
 }
 
-/** Ends the jobs whose callers left. A message that is missed costs one request, nothing else. */
-async function hearCancellations(listener: RedisConnection, workers: Map<string, Worker>): Promise<void> {
-  listener.on('message', (_channel, message) => {
-    const [slug = '', callId = ''] = message.split(' ')
-    workers.get(slug)?.cancelJob(callId, CALLER_LEFT)
-  })
-  listener.subscribe(CANCEL_CHANNEL).catch(() => undefined)
+/** Listens to what the other processes announce; the connection subscribes again by itself after it was lost. */
+function hear(listener: RedisConnection, hearers: Record<string, (message: string) => void>): void {
+  listener.on('message', (channel, message) => hearers[channel]?.(message))
+  listener.subscribe(...Object.keys(hearers)).catch(() => undefined)
 }

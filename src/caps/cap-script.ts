@@ -1,4 +1,4 @@
-import { queuePrefix } from '../queue/call-queue.ts'
+import { KEY_PREFIX, queuePrefix } from '../queue/call-queue.ts'
 import type { Caps } from '../upstreams/upstream.ts'
 
 /**
@@ -25,13 +25,34 @@ export type CapScope = string
 /** The cap of calls without a key of the caller's. */
 export const SHARED_SCOPE: CapScope = 'shared'
 
-/** Keys of one cap; all in the upstream's hash slot. */
+/** Start of the names of one cap's keys; all in the upstream's hash slot. */
+export function capPrefix(slug: string, scope: CapScope): string {
+  return `${queuePrefix(slug)}:cap:${scope}:`
+}
+
+/** Keys of one cap. */
 export function capKeys(slug: string, scope: CapScope): string[] {
-  const prefix = `${queuePrefix(slug)}:cap:${scope}`
+  const prefix = capPrefix(slug, scope)
   return ['fair', 'line', 'line-ends', 'parked', 'parked-ends', 'log', 'leases', 'state', 'asked'].map(
-    (name) => `${prefix}:${name}`,
+    (name) => prefix + name,
   )
 }
+
+/** Where workers hear that a parked call may have its turn now: `<cap's prefix> <member>`. */
+export const TURN_CHANNEL = `${KEY_PREFIX}:turn`
+
+/**
+ * Tells the worker of a parked call that its turn may have come: a connection that one worker frees is the next one's
+ * within a round trip, not when that one happens to ask again.
+ */
+export const TELL_TURN = `
+local function tellTurn(member)
+  redis.call('PUBLISH', '${TURN_CHANNEL}', string.sub(KEYS[4], 1, -#'parked' - 1) .. ' ' .. member)
+end
+local function tellFirst(count)
+  for _, member in ipairs(redis.call('ZRANGE', KEYS[4], 0, count - 1)) do tellTurn(member) end
+end
+`
 
 /** A cap as a script's last arguments: concurrency, number of rates, then each rate's max and window in milliseconds. */
 export function capArguments({ concurrency, rates }: Caps): number[] {
@@ -127,8 +148,8 @@ end
 -- No account holds more than half of a scarce cap while others ask: until when this one has its half; 0: it has not.
 local ASKED_MS = 300000
 local function shareSpentUntil(account, waiting)
-  local untilWhen = 0
   if not isScarce then return 0 end
+  local untilWhen = 0
   for _, rule in ipairs(rules) do
     if rule.max > 1 and rule.max <= SCARCE_MAX then
       local asking = redis.call('ZCOUNT', ASKED, score(now - math.min(rule.window, ASKED_MS)), '+inf')

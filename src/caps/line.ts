@@ -6,8 +6,11 @@ import { type CapScope, capArguments, capKeys, PRELUDE } from './cap-script.ts'
 /** Calls that may wait for one upstream; past it no wait is worth quoting. */
 const LINE_LENGTH_MAX = 2_000
 
-/** Longest a call may be expected to wait for want of connections rather than for the cap, milliseconds. */
+/** Longest a call may be expected to wait for want of connections or workers rather than for the cap, milliseconds. */
 const CONGESTION_MS_MAX = 5_000
+
+/** Over how long it is counted how fast a line that is never empty moves, milliseconds. */
+const DRAIN_MS = 1_000
 
 /** Virtual time a call of weight 1 takes; a multiple of every weight, so that tags stay whole. */
 const COST = 8
@@ -51,12 +54,13 @@ if isScarce then
 end
 if redis.call('ZCARD', LINE) > 0 then dropExpired(LINE_ENDS, LINE) end
 local length = redis.call('ZCARD', LINE)
-local virtual, base, finish = 0, 0, 0
+local virtual, base, finish, busySince = 0, 0, 0, now
 if length == 0 and redis.call('ZCARD', PARKED) == 0 then
   redis.call('DEL', FAIR)
 else
-  local fields = redis.call('HMGET', FAIR, 'now', 'base', 'f:' .. account)
+  local fields = redis.call('HMGET', FAIR, 'now', 'base', 'f:' .. account, 'busySince')
   virtual, base, finish = tonumber(fields[1] or 0), tonumber(fields[2] or 0), tonumber(fields[3] or 0)
+  if length > 0 then busySince = tonumber(fields[4] or now) end
 end
 local tag = math.max(virtual, finish)
 local priority = math.max(1, math.min(2097151, math.floor(tag - base) + 1))
@@ -86,12 +90,17 @@ if slot > now and slot + state.serviceMs > deadline then
 end
 local busy = redis.call('ZCARD', LEASES) + ahead + 1 - concurrency
 local congestion = busy > 0 and state.serviceMs * busy / concurrency or 0
+if slot <= now and ahead > 0 and now - busySince > ${DRAIN_MS} and widest >= ${DRAIN_MS} then
+  -- How fast the line moves, whatever slows it: connections, or workers that are short of CPU.
+  local drained = redis.call('ZCOUNT', LOG, score(now - ${DRAIN_MS}), '+inf')
+  congestion = math.max(congestion, ahead / math.max(1, drained) * ${DRAIN_MS})
+end
 if length >= ${LINE_LENGTH_MAX} or (slot <= now and congestion > ${CONGESTION_MS_MAX}) then
   return {'overloaded', '0', 0, math.ceil(math.max(1000, congestion / 2)), ahead, 0}
 end
 redis.call('ZADD', LINE, tag, member)
 redis.call('ZADD', LINE_ENDS, score(deadline), member)
-redis.call('HSET', FAIR, 'f:' .. account, tostring(tag + ${COST} / weight), 'now', tostring(virtual), 'base', tostring(base))
+redis.call('HSET', FAIR, 'f:' .. account, tostring(tag + ${COST} / weight), 'now', tostring(virtual), 'base', tostring(base), 'busySince', tostring(busySince))
 if length > 1000 and redis.call('HLEN', FAIR) > 4000 then
   local all = redis.call('HGETALL', FAIR)
   for index = 1, #all, 2 do

@@ -1,7 +1,7 @@
 import type { RedisConnection } from '../redis/connection.ts'
 import { Script } from '../redis/script.ts'
 import type { Caps } from '../upstreams/upstream.ts'
-import { type CapScope, capArguments, capKeys, PARKED_MS, PRELUDE, QUARANTINE_MS } from './cap-script.ts'
+import { type CapScope, capArguments, capKeys, PARKED_MS, PRELUDE, QUARANTINE_MS, TELL_TURN } from './cap-script.ts'
 
 /** How long after a loss the counts in Postgres are complete: workers write them down every second. Milliseconds. */
 const RESTORE_AFTER_MS = 3_000
@@ -15,10 +15,12 @@ export interface Parked {
 }
 
 export interface Granting {
-  /** Members that may send a request now, each once. */
-  granted: string[]
-  /** When it makes sense to ask again for the others, milliseconds. */
+  /** Members that may send a request now, each once, with its permit. */
+  granted: Map<string, PermitId>
+  /** When the rates let the first of the others go, milliseconds; 0 when it waits for another request's end. */
   waitMs: number
+  /** How long the upstream has closed itself for, milliseconds; 0 when it has not. */
+  closedMs: number
 }
 
 /** What ended: leases are given back, and how long a request takes is learned. ARGV[1]: mean ms, ARGV[2]: how many, ids. */
@@ -35,21 +37,22 @@ end
 
 /**
  * Grants permits to the calls that have the least fair tags among all that are parked, in all workers; the asking
- * worker's among them are told. ARGV: what ended, lease ms, number of calls, member and tag of each, then the cap.
+ * worker's among them are told, other workers' hear that they may ask. ARGV: what ended, lease ms, number of calls,
+ * member and tag of each, then the cap.
  */
-const TAKE = new Script(`${PRELUDE}${END}
+const TAKE = new Script(`${PRELUDE}${END}${TELL_TURN}
 local first = 3 + ended
 local leaseMs, count = tonumber(ARGV[first]), tonumber(ARGV[first + 1])
 readRules(first + 2 + 2 * count)
-if not readState() then return {'unknown', 0} end
+if not readState() then return {'unknown', 0, 0} end
 if state.since > 0 and not state.restored and widest > ${QUARANTINE_MS} then
-  if now > state.since + ${RESTORE_AFTER_MS} then return {'unrestored', 0} end
-  return {'ok', ${RESTORE_AFTER_MS}}
+  if now > state.since + ${RESTORE_AFTER_MS} then return {'unrestored', 0, 0} end
+  return {'ok', ${RESTORE_AFTER_MS}, 0}
 end
 redis.call('ZREMRANGEBYSCORE', LOG, '-inf', score(now - widest))
 redis.call('ZREMRANGEBYSCORE', LEASES, '-inf', score(now))
 local free = freeNow()
-local reply = {'ok', 0}
+local reply = {'ok', 0, math.max(0, math.ceil(state.closed - now))}
 
 local function grant(members, latest)
   redis.call('ZREM', LINE, unpack(members))
@@ -73,57 +76,84 @@ local function grant(members, latest)
   renew(isFirst, {LOG, STATE, LEASES})
 end
 
+local mine, members, latest = {}, {}, 0
+for index = 1, count do
+  local member, tag = ARGV[first + 2 * index], tonumber(ARGV[first + 1 + 2 * index])
+  mine[member] = tag
+  members[index] = member
+  latest = math.max(latest, tag)
+end
+if count == 0 then return reply end
+
 -- Nobody waits and there is room for all: no line need be kept.
 if not isScarce and free >= count and redis.call('ZCARD', PARKED) == 0 then
-  local members, latest = {}, 0
-  for index = 1, count do
-    members[index] = ARGV[first + 2 * index]
-    latest = math.max(latest, tonumber(ARGV[first + 1 + 2 * index]))
-  end
-  if count > 0 then grant(members, latest) end
+  grant(members, latest)
   return reply
 end
 
 dropExpired(PARKED_ENDS, PARKED)
-local mine = {}
+local byTag, byEnd = {}, {}
 local ends = score(now + ${PARKED_MS})
-for index = 1, count do
-  local member, tag = ARGV[first + 2 * index], ARGV[first + 1 + 2 * index]
-  mine[member] = tonumber(tag)
-  redis.call('ZADD', PARKED, tag, member)
-  redis.call('ZADD', PARKED_ENDS, ends, member)
+for index, member in ipairs(members) do
+  byTag[2 * index - 1], byTag[2 * index] = mine[member], member
+  byEnd[2 * index - 1], byEnd[2 * index] = ends, member
 end
+redis.call('ZADD', PARKED, unpack(byTag))
+redis.call('ZADD', PARKED_ENDS, unpack(byEnd))
 renew(true, {PARKED, PARKED_ENDS})
-local members, latest, ahead, best = {}, 0, 0, nil
+
+-- When an account has its share changes with its grants alone.
+local spentUntil = {}
+local function blockedUntil(account)
+  spentUntil[account] = spentUntil[account] or shareSpentUntil(account, 0)
+  return spentUntil[account]
+end
+
+local granted, ahead, best = {}, 0, nil
+latest = 0
 for _, member in ipairs(redis.call('ZRANGE', PARKED, 0, 199)) do
-  local blocked = shareSpentUntil(string.match(member, '^[^|]*'), 0)
+  local account = string.match(member, '^[^|]*')
+  local blocked = blockedUntil(account)
   if blocked > now then
     if mine[member] then best = math.min(best or blocked, blocked) end
+  elseif ahead >= free then
+    if mine[member] then
+      best = math.min(best or math.huge, slotAt(ahead - free))
+      break
+    end
+    ahead = ahead + 1
   else
-    if ahead < free then
-      if mine[member] then
-        members[#members + 1] = member
-        latest = math.max(latest, mine[member])
-        redis.call('ZREM', PARKED, member)
-        redis.call('ZREM', PARKED_ENDS, member)
-        -- Shares are counted from the log: each grant must be in it before the next is judged.
+    if mine[member] then
+      granted[#granted + 1] = member
+      latest = math.max(latest, mine[member])
+      -- Shares are counted from the log: each grant must be in it before the next is judged.
+      if isScarce then
         grant({member}, latest)
+        spentUntil[account] = nil
       end
-    elseif mine[member] and not best then best = slotAt(ahead - free) end
+    else
+      tellTurn(member)
+    end
     ahead = ahead + 1
   end
+end
+if #granted > 0 then
+  redis.call('ZREM', PARKED, unpack(granted))
+  redis.call('ZREM', PARKED_ENDS, unpack(granted))
+  if not isScarce then grant(granted, latest) end
 end
 reply[2] = best and math.ceil(best - now) or 0
 return reply
 `)
 
 /** Ends leases when nobody asks for a permit at the time. ARGV as END. */
-const RELEASE = new Script(`${END} return 1`)
+const RELEASE = new Script(`${END}${TELL_TURN} tellFirst(ended) return 1`)
 
 /** Takes back a permit that was never used. ARGV: permit. */
-const GIVE_BACK = new Script(`
+const GIVE_BACK = new Script(`${TELL_TURN}
 redis.call('ZREM', KEYS[6], ARGV[1])
 redis.call('ZREM', KEYS[7], ARGV[1])
+tellFirst(1)
 return 1
 `)
 
@@ -169,15 +199,15 @@ export async function takePermits(
   calls: Parked[],
   ended: EndedPermits,
   leaseMs: number,
-): Promise<{ granted: Map<string, PermitId>; waitMs: number } | 'unknown' | 'unrestored'> {
+): Promise<Granting | 'unknown' | 'unrestored'> {
   const parked = calls.flatMap(({ member, tag }) => [member, tag])
   const values = [...endArguments(ended), leaseMs, calls.length, ...parked, ...capArguments(caps)]
-  const reply = (await TAKE.run(redis, capKeys(slug, scope), values)) as [string, number, ...string[]]
-  const [verdict, waitMs, ...pairs] = reply
+  const reply = (await TAKE.run(redis, capKeys(slug, scope), values)) as [string, number, number, ...string[]]
+  const [verdict, waitMs, closedMs, ...pairs] = reply
   if (verdict === 'unknown' || verdict === 'unrestored') return verdict
   const granted = new Map<string, PermitId>()
   for (let index = 0; index < pairs.length; index += 2) granted.set(pairs[index] ?? '', pairs[index + 1] ?? '')
-  return { granted, waitMs }
+  return { granted, waitMs, closedMs }
 }
 
 /** Permits that ended since the last asking, and how long their requests took in the mean. */

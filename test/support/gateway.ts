@@ -42,6 +42,12 @@ export function testSecrets(): Record<string, string> {
 /** How long a process may take to start on a busy machine, milliseconds. */
 const START_MS_MAX = 60_000
 
+/** All that a process takes over from the test run: nothing of the developer's own settings. */
+function ofThisRun(): Record<string, string> {
+  const { PATH = '', NODE_COMPILE_CACHE } = process.env
+  return { PATH, ...(NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }) }
+}
+
 /** For gateways whose public address is HTTPS and that trust this machine as their proxy; others take no notice. */
 const AS_HTTPS = { 'x-forwarded-proto': 'https' }
 
@@ -67,7 +73,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
 
   const startProcess: Gateway['startProcess'] = async (entry, additions = {}) => {
     const child = fork(new URL(`../../${entry}`, import.meta.url), {
-      env: { PATH: process.env.PATH ?? '', ...environment, ...additions },
+      env: { ...ofThisRun(), ...environment, ...additions },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       execArgv: [],
     })
