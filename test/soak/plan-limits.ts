@@ -1,0 +1,68 @@
+import { startArrivalClock } from '../support/arrival-clock.ts'
+import { signUp } from '../support/client.ts'
+import { type Gateway, startGateway } from '../support/gateway.ts'
+import { type Claim, exactly, FACT, FACT_BODY, type SoakScenario } from './scenario.ts'
+
+const NODES = 4
+const ROUNDS = 50
+const WIDE = { perMonth: 1_000_000, inFlight: 100_000 }
+const TIERS = [
+  ['developer', 10],
+  ['pro', 100],
+  ['business', 500],
+] as const
+
+async function run(say: (line: string) => void): Promise<Claim[]> {
+  const upstream = await startArrivalClock({ body: FACT_BODY })
+  const gateway = await startGateway({
+    webNodes: NODES,
+    environment: {
+      PLAN_LIMITS: JSON.stringify({
+        Free: { ...WIDE, perMinute: 10 },
+        Pro: { ...WIDE, perMinute: 100 },
+        Elite: { ...WIDE, perMinute: 500 },
+      }),
+      LOG_LEVEL: 'error',
+      UPSTREAM_RANDOM_FACTS_URL: upstream.url,
+      UPSTREAM_RANDOM_FACTS_CAPS: 'concurrency=64,1000000/1',
+    },
+  })
+  try {
+    const claims: Claim[] = []
+    for (const [tier, limit] of TIERS) {
+      let exact = 0
+      for (let round = 1; round <= ROUNDS; round += 1) {
+        const { live } = await signUp(gateway, tier)
+        const before = (await upstream.arrivals()).length
+        const served = await burst(gateway, live, 20 * limit)
+        const arrived = (await upstream.arrivals()).length - before
+        if (served === limit && arrived === limit) exact += 1
+        else say(`${tier}: ${served} served and ${arrived} sent of ${limit} in round ${round}`)
+        if (round % 10 === 0) say(`${limit} a minute: ${exact} of ${round} rounds exact`)
+      }
+      claims.push(exactly(`rounds with exactly ${limit} of ${20 * limit} calls let through`, exact, ROUNDS))
+    }
+    return claims
+  } finally {
+    await gateway.stop()
+    await upstream.close()
+  }
+}
+
+/** Calls all at once, over all nodes. @returns how many were served */
+async function burst({ urls }: Gateway, key: string, count: number): Promise<number> {
+  const call = async (index: number): Promise<number> => {
+    const response = await fetch(`${urls[index % urls.length]}${FACT}`, { headers: { 'x-api-key': key } })
+    await response.arrayBuffer()
+    return response.status
+  }
+  const statuses = await Promise.all(Array.from({ length: count }, (_, index) => call(index)))
+  return statuses.filter((status) => status === 200).length
+}
+
+export const planLimits: SoakScenario = {
+  name: 'plan-limits',
+  about: `20 N simultaneous calls over ${NODES} nodes, ${ROUNDS} rounds for each N of ${TIERS.map(([, limit]) => limit).join(', ')}`,
+  minutes: 15,
+  run,
+}

@@ -1,0 +1,40 @@
+/** One long run that shows what the service claims, measured from outside: by callers and at the upstream. */
+export interface SoakScenario {
+  name: string
+  about: string
+  /** How long it takes, minutes. */
+  minutes: number
+  /** @returns what it came to */
+  run: (say: (line: string) => void) => Promise<Claim[]>
+}
+
+/** Something claimed, and the figure that was measured. */
+export interface Claim {
+  what: string
+  value: number
+  /** Such as `<= 10`. */
+  bound: string
+  isHeld: boolean
+}
+
+export function atMost(what: string, value: number, max: number): Claim {
+  return { what, value, bound: `<= ${max}`, isHeld: value <= max }
+}
+
+export function atLeast(what: string, value: number, min: number): Claim {
+  return { what, value, bound: `>= ${min}`, isHeld: value >= min }
+}
+
+export function exactly(what: string, value: number, expected: number): Claim {
+  return { what, value, bound: `= ${expected}`, isHeld: value === expected }
+}
+
+const WIDE = { perMinute: 10_000_000, perMonth: 100_000_000, inFlight: 1_000_000 }
+
+/** Plan limits that are never reached. */
+export const UNLIMITED = JSON.stringify({ Free: WIDE, Pro: WIDE, Elite: WIDE })
+
+export const FACT = '/v1/call/random-facts/random'
+
+/** What the upstream of `FACT` answers. */
+export const FACT_BODY = { id: 'a', text: 't', source: 's', source_url: 'u' }
