@@ -38,7 +38,7 @@ before(async () => {
   ])
   upstream.play('currency', () => RATES)
   gateway = await startGateway({
-    services: { databaseUrl: postgres.url, redisUrl: redis.url, folder, stop: async () => undefined },
+    services: { databaseUrl: postgres.url, redisUrl: redis.url, folder },
     environment: {
       ...upstream.environment('currency'),
       UPSTREAM_CURRENCY_CAPS: 'concurrency=50,10000/1',

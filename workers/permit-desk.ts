@@ -35,8 +35,8 @@ const ASK_UNTOLD_MS = 200
 /** Shortest pause where the rates say when the next may go: several slots at once are one question. Milliseconds. */
 const ASK_MS_LEAST = 5
 
-/** Calls asked for in one question; the others' turn is next. */
-const CALLS_PER_ASKING = 200
+/** Calls asked for in one question, those with the least tags; the others' turn is later in any case. */
+const CALLS_PER_ASKING = 64
 
 /** Leave to send one request to the upstream, now. */
 export interface Permit {
@@ -81,6 +81,8 @@ export class PermitDesk {
   readonly #held = new Set<PermitId>()
   #renewing: NodeJS.Timeout | undefined
   readonly #asking = new Map<string, Asking>()
+  /** The same, by tag. */
+  readonly #inOrder: Asking[] = []
   #ended: { id: PermitId; tookMs: number }[] = []
   #isAsking = false
   #isAskedAgain = false
@@ -104,7 +106,7 @@ export class PermitDesk {
     if (signal.aborted) return Promise.reject(signal.reason)
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {
-        if (this.#asking.get(request.member) === asking) this.#asking.delete(request.member)
+        this.#leave(asking)
         reject(signal.reason)
       }
       signal.addEventListener('abort', onAbort, { once: true })
@@ -121,9 +123,23 @@ export class PermitDesk {
           reject(error)
         },
       }
-      this.#asking.set(request.member, asking)
+      this.#enter(asking)
       this.#ask()
     })
+  }
+
+  #enter(asking: Asking): void {
+    const known = this.#asking.get(asking.member)
+    if (known) this.#leave(known)
+    this.#asking.set(asking.member, asking)
+    const place = this.#inOrder.findLastIndex(({ tag }) => tag <= asking.tag) + 1
+    this.#inOrder.splice(place, 0, asking)
+  }
+
+  #leave(asking: Asking): void {
+    if (this.#asking.get(asking.member) === asking) this.#asking.delete(asking.member)
+    const place = this.#inOrder.indexOf(asking)
+    if (place >= 0) this.#inOrder.splice(place, 1)
   }
 
   /** The call's turn may have come. */
@@ -153,7 +169,7 @@ export class PermitDesk {
   /** @returns when to ask again, milliseconds */
   async #askOnce(): Promise<number> {
     this.#isAskedAgain = false
-    const calls = [...this.#asking.values()].slice(0, CALLS_PER_ASKING).map(({ member, tag }) => ({ member, tag }))
+    const calls = this.#inOrder.slice(0, CALLS_PER_ASKING)
     const ended = this.#takeEnded()
     const { slug } = this.#api
     const caps = this.#scope === SHARED_SCOPE ? this.#api.caps : this.#api.keyed.caps
@@ -180,9 +196,9 @@ export class PermitDesk {
 
   /** The upstream has closed itself: who cannot wait that long is told now, not at its deadline. */
   #refuseThoseTooLate(closedMs: number): void {
-    for (const [member, asking] of this.#asking) {
+    for (const asking of [...this.#inOrder]) {
       if (asking.remainingMs() >= closedMs) continue
-      this.#asking.delete(member)
+      this.#leave(asking)
       asking.reject(new AttemptError('UPSTREAM_RATE_LIMITED', false, undefined, closedMs))
     }
   }
@@ -202,7 +218,7 @@ export class PermitDesk {
       this.#giveBack(id)
       return
     }
-    this.#asking.delete(member)
+    this.#leave(asking)
     this.#hold(id)
     asking.resolve({
       // The grant was made after we asked: its true age is at most this.

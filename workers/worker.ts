@@ -1,6 +1,7 @@
 import { Worker } from 'bullmq'
 import { ResponseCache } from '../src/cache/response-cache.ts'
 import { TURN_CHANNEL } from '../src/caps/cap-script.ts'
+import { LINE_LENGTH_MAX } from '../src/caps/line.ts'
 import { type Api, loadCatalog } from '../src/catalog.ts'
 import { type Config, ConfigError, loadConfig } from '../src/config.ts'
 import { isSameRedis } from '../src/context.ts'
@@ -41,8 +42,11 @@ const STALLED_CHECK_MS = 1_000
  */
 const STALLED_MAX = 30
 
-/** Jobs of one upstream under way in one process at once: those that wait for a permit included. */
-const CONCURRENCY_PER_QUEUE = 64
+/**
+ * Jobs of one upstream under way in one process at once, those that wait for a permit included: as many as may stand in
+ * line. With fewer, the calls of one account that has had its share could fill them and keep the others in the queue.
+ */
+const CONCURRENCY_PER_QUEUE = LINE_LENGTH_MAX
 
 /** Longest an idle worker sleeps in Redis before it looks again, seconds. */
 const DRAIN_DELAY_SECONDS = 5

@@ -10,7 +10,7 @@ import type { Db } from '../db/database.ts'
 import { type ErrorCode, GatewayError } from '../errors.ts'
 import type { HealthWatch } from '../health/health-watch.ts'
 import type { CallJob } from '../queue/call-job.ts'
-import { type CallQueues, rebasePriorities } from '../queue/call-queue.ts'
+import { type CallQueues, priorityOf, rebasePriorities } from '../queue/call-queue.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { redisCall } from '../redis/unavailable.ts'
 import type { Caps } from '../upstreams/upstream.ts'
@@ -82,9 +82,9 @@ export async function forecastCall(
     }
     throw new GatewayError(REFUSAL_CODES[joined.refused], { retryAfterMs: joined.retryAfterMs })
   }
-  if (joined.needsRebase) await rebase(sources, api.slug, scope)
+  const priority = joined.needsRebase ? await rebase(sources, api.slug, scope, joined.tag) : joined.priority
   const place = { tag: joined.tag, weight }
-  return { priority: joined.priority, etaMs: joined.etaMs, place, waiting: joined.isFollower ? undefined : waiting }
+  return { priority, etaMs: joined.etaMs, place, waiting: joined.isFollower ? undefined : waiting }
 }
 
 async function join(
@@ -101,8 +101,9 @@ async function join(
   throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
 }
 
-/** Tags grow for as long as a line never empties; priorities are bounded. */
-async function rebase({ redis, queues }: ForecastSources, slug: string, scope: CapScope): Promise<void> {
-  const base = await redisCall(() => rebaseTags(redis, slug, scope))
-  if (base !== undefined) await redisCall(() => rebasePriorities(queues, slug, base))
+/** Tags grow for as long as a line never empties; priorities are bounded. @returns the priority of the tag from now on */
+async function rebase({ redis, queues }: ForecastSources, slug: string, scope: CapScope, tag: number): Promise<number> {
+  const { base, hasMoved } = await redisCall(() => rebaseTags(redis, slug, scope))
+  if (hasMoved) await redisCall(() => rebasePriorities(queues, slug, base))
+  return priorityOf(tag, base)
 }

@@ -87,10 +87,10 @@ local function readRules(first)
   end
 end
 
-local function dropExpired(ends, others)
-  for _, member in ipairs(redis.call('ZRANGEBYSCORE', ends, '-inf', score(now), 'LIMIT', 0, 1000)) do
-    redis.call('ZREM', ends, member)
-    redis.call('ZREM', others, member)
+local function dropExpiredParked()
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', PARKED_ENDS, '-inf', score(now), 'LIMIT', 0, 1000)) do
+    redis.call('ZREM', PARKED_ENDS, member)
+    redis.call('ZREM', PARKED, member)
   end
 end
 
@@ -145,7 +145,8 @@ local function slotAt(ahead)
   return slot
 end
 
--- No account holds more than half of a scarce cap while others ask: until when this one has its half; 0: it has not.
+-- No account holds more than half of a scarce cap while others ask: when this one's call may start that has so many
+-- of its own before it; 0: now.
 local ASKED_MS = 300000
 local function shareSpentUntil(account, waiting)
   if not isScarce then return 0 end
@@ -155,18 +156,44 @@ local function shareSpentUntil(account, waiting)
       local asking = redis.call('ZCOUNT', ASKED, score(now - math.min(rule.window, ASKED_MS)), '+inf')
       if redis.call('ZSCORE', ASKED, account) then asking = asking - 1 end
       if asking > 0 then
-        local own = {}
+        local half, own = math.floor(rule.max / 2), {}
         local entries = redis.call('ZRANGEBYSCORE', LOG, score(now - rule.window), '+inf', 'WITHSCORES')
         for index = 1, #entries, 2 do
           if string.sub(entries[index], 1, #account + 1) == account .. '|' then own[#own + 1] = tonumber(entries[index + 1]) end
         end
-        local over = #own + waiting - math.floor(rule.max / 2)
-        if over >= 0 and #own > 0 then
-          untilWhen = math.max(untilWhen, own[math.min(over + 1, #own)] + rule.window)
+        -- Each starts a window after the one that is half a cap before it.
+        local place, windows = #own + waiting, 0
+        while place >= #own and place >= half do
+          place, windows = place - half, windows + 1
         end
+        if windows > 0 then untilWhen = math.max(untilWhen, (own[place + 1] or now) + windows * rule.window) end
       end
     end
   end
   return untilWhen
+end
+
+-- Fields of FAIR: how many of an account's calls are in line, and where its next one starts, in virtual time.
+local function waitingField(account) return 'w:' .. account end
+local function startField(account) return 'f:' .. account end
+local function accountOf(member) return string.match(member, '^[^|]*') end
+
+-- Those of the members that are in line leave it.
+local function leaveLine(members)
+  local tags = redis.call('ZMSCORE', LINE, unpack(members))
+  local left = {}
+  for index, member in ipairs(members) do
+    if tags[index] then
+      local account = accountOf(member)
+      left[account] = (left[account] or 0) + 1
+    end
+  end
+  for account, count in pairs(left) do redis.call('HINCRBY', FAIR, waitingField(account), -count) end
+  redis.call('ZREM', LINE, unpack(members))
+  redis.call('ZREM', LINE_ENDS, unpack(members))
+end
+local function dropExpiredLine()
+  local expired = redis.call('ZRANGEBYSCORE', LINE_ENDS, '-inf', score(now), 'LIMIT', 0, 1000)
+  if #expired > 0 then leaveLine(expired) end
 end
 `

@@ -4,7 +4,7 @@ import type { Caps } from '../upstreams/upstream.ts'
 import { type CapScope, capArguments, capKeys, PRELUDE } from './cap-script.ts'
 
 /** Calls that may wait for one upstream; past it no wait is worth quoting. */
-const LINE_LENGTH_MAX = 2_000
+export const LINE_LENGTH_MAX = 2_000
 
 /** Longest a call may be expected to wait for want of connections or workers rather than for the cap, milliseconds. */
 const CONGESTION_MS_MAX = 5_000
@@ -45,6 +45,18 @@ export interface Refusal {
  * deadline it does not join. ARGV: member, account, weight, deadline, then the cap. KEYS[10]: flight.
  */
 const JOIN = new Script(`${PRELUDE}
+-- Accounts that have nothing in line and no lead over the others are as good as new.
+local function forgetThoseServed(virtual)
+  local fields = redis.call('HGETALL', FAIR)
+  local values = {}
+  for index = 1, #fields, 2 do values[fields[index]] = tonumber(fields[index + 1]) end
+  for field, value in pairs(values) do
+    local account = string.match(field, '^f:(.*)')
+    if account and value <= virtual and (values[waitingField(account)] or 0) <= 0 then
+      redis.call('HDEL', FAIR, field, waitingField(account))
+    end
+  end
+end
 readRules(5)
 if not readState() then return {'unknown'} end
 local member, account, weight, deadline = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -52,17 +64,18 @@ if isScarce then
   redis.call('ZADD', ASKED, score(now), account)
   redis.call('PEXPIRE', ASKED, ASKED_MS)
 end
-if redis.call('ZCARD', LINE) > 0 then dropExpired(LINE_ENDS, LINE) end
+if redis.call('ZCARD', LINE) > 0 then dropExpiredLine() end
 local length = redis.call('ZCARD', LINE)
-local virtual, base, finish, busySince = 0, 0, 0, now
+local virtual, base, start, busySince, waiting = 0, 0, 0, now, 0
 if length == 0 and redis.call('ZCARD', PARKED) == 0 then
   redis.call('DEL', FAIR)
 else
-  local fields = redis.call('HMGET', FAIR, 'now', 'base', 'f:' .. account, 'busySince')
-  virtual, base, finish = tonumber(fields[1] or 0), tonumber(fields[2] or 0), tonumber(fields[3] or 0)
-  if length > 0 then busySince = tonumber(fields[4] or now) end
+  local fields = redis.call('HMGET', FAIR, 'now', 'base', 'busySince', startField(account), waitingField(account))
+  virtual, base, start = tonumber(fields[1] or 0), tonumber(fields[2] or 0), tonumber(fields[4] or 0)
+  waiting = math.max(0, tonumber(fields[5] or 0))
+  if length > 0 then busySince = tonumber(fields[3] or now) end
 end
-local tag = math.max(virtual, finish)
+local tag = math.max(virtual, start)
 local priority = math.max(1, math.min(2097151, math.floor(tag - base) + 1))
 local rebase = tag - base > ${TAG_SPAN_MAX} and 1 or 0
 local leader = KEYS[10] and redis.call('GET', KEYS[10])
@@ -76,22 +89,16 @@ if leader then
   return {'follow', tostring(tag), priority, math.ceil(landing - now), rank or 0, rebase}
 end
 local ahead = length > 0 and redis.call('ZCOUNT', LINE, '-inf', tag) or 0
-local slot = slotAt(ahead)
-local waiting = 0
-if isScarce and length > 0 and length <= 200 then
-  for _, other in ipairs(redis.call('ZRANGE', LINE, 0, -1)) do
-    if string.sub(other, 1, #account + 1) == account .. '|' then waiting = waiting + 1 end
-  end
-end
-slot = math.max(slot, shareSpentUntil(account, waiting))
+local slot = math.max(slotAt(ahead), shareSpentUntil(account, waiting))
 -- With a free slot it may try, however long requests took of late: else a slow hour would never end.
 if slot > now and slot + state.serviceMs > deadline then
   return {state.closed > now and 'closed' or 'cap', '0', 0, math.ceil(slot - now), ahead, 0}
 end
 local busy = redis.call('ZCARD', LEASES) + ahead + 1 - concurrency
 local congestion = busy > 0 and state.serviceMs * busy / concurrency or 0
-if slot <= now and ahead > 0 and now - busySince > ${DRAIN_MS} and widest >= ${DRAIN_MS} then
-  -- How fast the line moves, whatever slows it: connections, or workers that are short of CPU.
+if slot <= now and ahead > 0 and not isScarce and now - busySince > ${DRAIN_MS} and widest >= ${DRAIN_MS} then
+  -- How fast the line moves, whatever slows it: connections, or workers that are short of CPU. (The line of a scarce cap
+  -- holds calls that are not before this one: those of accounts that had their half.)
   local drained = redis.call('ZCOUNT', LOG, score(now - ${DRAIN_MS}), '+inf')
   congestion = math.max(congestion, ahead / math.max(1, drained) * ${DRAIN_MS})
 end
@@ -100,28 +107,30 @@ if length >= ${LINE_LENGTH_MAX} or (slot <= now and congestion > ${CONGESTION_MS
 end
 redis.call('ZADD', LINE, tag, member)
 redis.call('ZADD', LINE_ENDS, score(deadline), member)
-redis.call('HSET', FAIR, 'f:' .. account, tostring(tag + ${COST} / weight), 'now', tostring(virtual), 'base', tostring(base), 'busySince', tostring(busySince))
-if length > 1000 and redis.call('HLEN', FAIR) > 4000 then
-  local all = redis.call('HGETALL', FAIR)
-  for index = 1, #all, 2 do
-    if string.sub(all[index], 1, 2) == 'f:' and tonumber(all[index + 1]) <= virtual then redis.call('HDEL', FAIR, all[index]) end
-  end
-end
+redis.call('HSET', FAIR, startField(account), tostring(tag + ${COST} / weight), waitingField(account), waiting + 1,
+  'now', tostring(virtual), 'base', tostring(base), 'busySince', tostring(busySince))
+if length > 1000 and redis.call('HLEN', FAIR) > 8000 then forgetThoseServed(virtual) end
 renew(length == 0, {FAIR, LINE, LINE_ENDS})
 if KEYS[10] then redis.call('SET', KEYS[10], member, 'PX', math.max(1, math.ceil(deadline - now))) end
 return {'ok', tostring(tag), priority, math.ceil(math.max(slot - now, congestion)), ahead, rebase}
 `)
 
-/** Leaves the line without a permit; the account's virtual time is given back. ARGV: member, account, weight. */
-const LEAVE = new Script(`
-local FAIR, LINE, LINE_ENDS, PARKED, PARKED_ENDS = unpack(KEYS)
+/**
+ * Leaves the line without a permit. What the account's next call starts after is given back where that leaves no gap:
+ * the last one in line leaves, or nothing is left in line. ARGV: member, account, weight.
+ */
+const LEAVE = new Script(`${PRELUDE}
 redis.call('ZREM', PARKED, ARGV[1])
 redis.call('ZREM', PARKED_ENDS, ARGV[1])
-redis.call('ZREM', LINE_ENDS, ARGV[1])
 if KEYS[10] and redis.call('GET', KEYS[10]) == ARGV[1] then redis.call('DEL', KEYS[10]) end
-if redis.call('ZREM', LINE, ARGV[1]) == 0 then return 0 end
-local finish = redis.call('HGET', FAIR, 'f:' .. ARGV[2])
-if finish then redis.call('HSET', FAIR, 'f:' .. ARGV[2], tostring(tonumber(finish) - ${COST} / tonumber(ARGV[3]))) end
+local tag = tonumber(redis.call('ZSCORE', LINE, ARGV[1]))
+if not tag then return 0 end
+leaveLine({ARGV[1]})
+local account = ARGV[2]
+local fields = redis.call('HMGET', FAIR, 'now', startField(account), waitingField(account))
+local virtual, start, waiting = tonumber(fields[1] or 0), tonumber(fields[2] or 0), tonumber(fields[3] or 0)
+if start <= tag + ${COST} / tonumber(ARGV[3]) then redis.call('HSET', FAIR, startField(account), tostring(tag))
+elseif waiting <= 0 then redis.call('HSET', FAIR, startField(account), tostring(virtual)) end
 return 1
 `)
 
@@ -129,7 +138,7 @@ return 1
 const LOOK = new Script(`${PRELUDE}
 readRules(2)
 if not readState() then state.since = 0 end
-dropExpired(LINE_ENDS, LINE)
+dropExpiredLine()
 redis.call('ZREMRANGEBYSCORE', LEASES, '-inf', score(now))
 local ahead = redis.call('ZCARD', LINE)
 if ARGV[1] ~= '' then ahead = redis.call('ZRANK', LINE, ARGV[1]) or -1 end
@@ -140,13 +149,13 @@ end
 return reply
 `)
 
-/** Counts tags from where virtual time is now. Returns the new base, or '' when somebody else did it already. */
+/** Counts tags from where virtual time is now. Returns the base, and 0 when somebody else has moved it already. */
 const REBASE = new Script(`
 local fields = redis.call('HMGET', KEYS[1], 'now', 'base')
 local virtual, base = tonumber(fields[1] or 0), tonumber(fields[2] or 0)
-if virtual - base < ${TAG_SPAN_MAX / 2} then return '' end
+if virtual - base < ${TAG_SPAN_MAX / 2} then return {tostring(base), 0} end
 redis.call('HSET', KEYS[1], 'base', tostring(virtual))
-return tostring(virtual)
+return {tostring(virtual), 1}
 `)
 
 /** A call as the line knows it. */
@@ -222,8 +231,12 @@ export async function readCap(
   return { ahead, nextSlotMs: Math.max(0, nextSlotMs), underWay, free, left }
 }
 
-/** Begins to count tags anew. @returns what tags are counted from now, or undefined when that was done already */
-export async function rebaseTags(redis: RedisConnection, slug: string, scope: CapScope): Promise<number | undefined> {
-  const base = (await REBASE.run(redis, capKeys(slug, scope), [])) as string
-  return base === '' ? undefined : Number(base)
+/** Begins to count tags anew. @returns what tags are counted from now, and whether that moved just now */
+export async function rebaseTags(
+  redis: RedisConnection,
+  slug: string,
+  scope: CapScope,
+): Promise<{ base: number; hasMoved: boolean }> {
+  const [base, hasMoved] = (await REBASE.run(redis, capKeys(slug, scope), [])) as [string, number]
+  return { base: Number(base), hasMoved: hasMoved === 1 }
 }

@@ -55,8 +55,7 @@ local free = freeNow()
 local reply = {'ok', 0, math.max(0, math.ceil(state.closed - now))}
 
 local function grant(members, latest)
-  redis.call('ZREM', LINE, unpack(members))
-  redis.call('ZREM', LINE_ENDS, unpack(members))
+  leaveLine(members)
   local id = redis.call('HINCRBY', STATE, 'permits', #members) - #members
   local logged, leased = {}, {}
   for index, member in ipairs(members) do
@@ -91,7 +90,7 @@ if not isScarce and free >= count and redis.call('ZCARD', PARKED) == 0 then
   return reply
 end
 
-dropExpired(PARKED_ENDS, PARKED)
+dropExpiredParked()
 local byTag, byEnd = {}, {}
 local ends = score(now + ${PARKED_MS})
 for index, member in ipairs(members) do
@@ -112,7 +111,7 @@ end
 local granted, ahead, best = {}, 0, nil
 latest = 0
 for _, member in ipairs(redis.call('ZRANGE', PARKED, 0, 199)) do
-  local account = string.match(member, '^[^|]*')
+  local account = accountOf(member)
   local blocked = blockedUntil(account)
   if blocked > now then
     if mine[member] then best = math.min(best or blocked, blocked) end

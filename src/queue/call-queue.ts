@@ -69,13 +69,21 @@ export async function removeCall(queues: CallQueues, slug: string, callId: strin
   return (await queues.of(slug).remove(callId)) === 1
 }
 
+/** BullMQ's lowest priority. */
+const PRIORITY_MAX = 2_097_151
+
+/** A fair tag as a job priority, counted from a base; who has the lower one goes first. */
+export function priorityOf(tag: number, base: number): number {
+  return Math.min(Math.max(1, Math.floor(tag - base) + 1), PRIORITY_MAX)
+}
+
 /** Gives the waiting calls of a queue priorities counted from a new base. */
 export async function rebasePriorities(queues: CallQueues, slug: string, base: number): Promise<void> {
   for (const job of await queues.of(slug).getPrioritized()) {
     // A probe has no place in line: it goes last, always.
     if (job.name !== CALL_JOB) continue
     const { place } = parseCallJob(job.data)
-    await job.changePriority({ priority: Math.max(1, Math.floor((place?.tag ?? base) - base) + 1) })
+    await job.changePriority({ priority: priorityOf(place?.tag ?? base, base) })
   }
 }
 

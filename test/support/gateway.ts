@@ -1,12 +1,16 @@
+import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { migrate } from '../../src/db/migrate.ts'
 import { type Services, startServices } from './services.ts'
 
+/** Where the services are, and the folder for the gateway's own files. */
+type Addresses = Pick<Services, 'databaseUrl' | 'redisUrl' | 'folder'>
+
 /** A running gateway of real processes, on services of its own. */
 export interface Gateway {
-  services: Services
+  services: Addresses
   /** Addresses of the API nodes. */
   urls: string[]
   url: string
@@ -30,7 +34,7 @@ export interface GatewayOptions {
   workers?: number
   environment?: Record<string, string>
   /** Use these services; they are not stopped at the end. */
-  services?: Services
+  services?: Addresses
 }
 
 /** Secrets of a test run: different each time, and marked so that a leak is found. */
@@ -53,7 +57,8 @@ const AS_HTTPS = { 'x-forwarded-proto': 'https' }
 
 /** Starts API nodes and workers as processes, as the Procfile does. */
 export async function startGateway(options: GatewayOptions = {}): Promise<Gateway> {
-  const services = options.services ?? (await startServices())
+  const own = options.services ? undefined : await startServices()
+  const services = options.services ?? own ?? assert.fail()
   await migrate(services.databaseUrl)
   const environment = {
     ...testSecrets(),
@@ -113,7 +118,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
       const ends = running.map((child) => once(child, 'exit'))
       for (const child of running) child.kill('SIGKILL')
       await Promise.all(ends)
-      if (!options.services) await services.stop()
+      await own?.stop()
     },
   }
   try {

@@ -1,5 +1,6 @@
+import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -13,6 +14,8 @@ export interface Services {
   redisUrl: string
   /** Own folder, removed at the end. */
   folder: string
+  /** Kills the Redis and starts it again at the same address, with what it had on disk or, `isWiped`, without. */
+  restartRedis: (options: { isWiped: boolean }) => Promise<void>
   stop: () => Promise<void>
 }
 
@@ -24,12 +27,22 @@ export async function startServices(): Promise<Services> {
   const folder = await mkdtemp(join(tmpdir(), 'agw-test-'))
   const options = { dataDir: folder, say: () => undefined }
   const shared = process.env.TEST_DATABASE_URL
-  const [redis, postgres] = await Promise.all([startRedis(options), shared ? undefined : startPostgres(options)])
+  const [firstRedis, postgres] = await Promise.all([startRedis(options), shared ? undefined : startPostgres(options)])
   const database = await createDatabase(shared ?? postgres?.url ?? '')
+  let redis = firstRedis
   return {
     databaseUrl: database.url,
     redisUrl: redis.url,
     folder,
+    restartRedis: async ({ isWiped }) => {
+      const pid = Number(await readFile(join(folder, 'redis', 'pid'), 'utf8'))
+      process.kill(pid, 'SIGKILL')
+      await redis.stop()
+      if (isWiped) await rm(join(folder, 'redis', 'data'), { recursive: true })
+      const { url } = redis
+      redis = await startRedis(options)
+      assert.equal(redis.url, url)
+    },
     stop: async () => {
       await database.drop()
       await Promise.all([redis.stop(), postgres?.stop()])
