@@ -9,6 +9,10 @@ export const LINE_LENGTH_MAX = 2_000
 /** Longest a call may be expected to wait for want of connections or workers rather than for the cap, milliseconds. */
 const CONGESTION_MS_MAX = 5_000
 
+/** By how much a call may start later than forecast: so long, or such a share of its wait. */
+const LATE_MS = 250
+const LATE_SHARE = 0.02
+
 /** Over how long it is counted how fast a line that is never empty moves, milliseconds. */
 const DRAIN_MS = 1_000
 
@@ -57,6 +61,11 @@ local function forgetThoseServed(virtual)
     end
   end
 end
+-- When a call that starts at its slot is answered, for all that comes in between: a line at its limit consists of calls
+-- that are served right before their deadlines, and half of them would miss it by milliseconds.
+local function answeredBy(slot)
+  return slot + 2 * state.serviceMs + math.max(${LATE_MS}, ${LATE_SHARE} * (slot - now))
+end
 readRules(5)
 if not readState() then return {'unknown'} end
 local member, account, weight, deadline = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -83,7 +92,7 @@ if leader then
   -- It waits as long as the one whose answer it shares.
   local rank = redis.call('ZRANK', LINE, leader)
   local landing = rank and slotAt(rank) or now
-  if landing > now and landing + state.serviceMs > deadline then
+  if landing > now and answeredBy(landing) > deadline then
     return {state.closed > now and 'closed' or 'cap', '0', 0, math.ceil(landing - now), rank, 0}
   end
   return {'follow', tostring(tag), priority, math.ceil(landing - now), rank or 0, rebase}
@@ -91,7 +100,7 @@ end
 local ahead = length > 0 and redis.call('ZCOUNT', LINE, '-inf', tag) or 0
 local slot = math.max(slotAt(ahead), shareSpentUntil(account, waiting))
 -- With a free slot it may try, however long requests took of late: else a slow hour would never end.
-if slot > now and slot + state.serviceMs > deadline then
+if slot > now and answeredBy(slot) > deadline then
   return {state.closed > now and 'closed' or 'cap', '0', 0, math.ceil(slot - now), ahead, 0}
 end
 local busy = redis.call('ZCARD', LEASES) + ahead + 1 - concurrency

@@ -101,10 +101,10 @@ redis.call('ZADD', PARKED, unpack(byTag))
 redis.call('ZADD', PARKED_ENDS, unpack(byEnd))
 renew(true, {PARKED, PARKED_ENDS})
 
--- When an account has its share changes with its grants alone.
-local spentUntil = {}
+-- An account's share changes with its grants alone, and with those told of their turn: theirs is as good as granted.
+local spentUntil, told = {}, {}
 local function blockedUntil(account)
-  spentUntil[account] = spentUntil[account] or shareSpentUntil(account, 0)
+  spentUntil[account] = spentUntil[account] or shareSpentUntil(account, told[account] or 0)
   return spentUntil[account]
 end
 
@@ -132,6 +132,8 @@ for _, member in ipairs(redis.call('ZRANGE', PARKED, 0, 199)) do
       end
     else
       tellTurn(member)
+      told[account] = (told[account] or 0) + 1
+      spentUntil[account] = nil
     end
     ahead = ahead + 1
   end

@@ -42,6 +42,11 @@ async function run(say: (line: string) => void): Promise<Claim[]> {
     return [
       atLeast('share of the quiet calls that was served', (after?.count ?? 0) / beside.sent, 1),
       atMost('p99 of the quiet account beside the noisy one, against alone', (after?.p99 ?? 0) / (before?.p99 ?? 1), 2),
+      atMost(
+        'calls that were accepted and then missed their deadline',
+        outcomes['503 DEADLINE_EXCEEDED']?.count ?? 0,
+        0,
+      ),
       atMost('share of the cap that the noisy one had', (outcomes['200']?.count ?? 0) / (20 * SECONDS), 0.55),
     ]
   } finally {
