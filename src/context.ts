@@ -1,10 +1,11 @@
 import { PrincipalCache } from './admission/authenticate.ts'
+import { Settlements } from './admission/settlements.ts'
 import { ResponseCache } from './cache/response-cache.ts'
 import { type Catalog, loadCatalog } from './catalog.ts'
 import type { Config } from './config.ts'
 import { type Db, openDatabase } from './db/database.ts'
 import { HealthWatch } from './health/health-watch.ts'
-import type { Log } from './log.ts'
+import { type Log, plainLog } from './log.ts'
 import { SettingsWatch } from './operator/upstream-settings.ts'
 import { CallQueues } from './queue/call-queue.ts'
 import { ReplyInbox } from './queue/reply.ts'
@@ -15,6 +16,8 @@ import { openTelemetry, type Telemetry } from './telemetry/telemetry.ts'
 export interface Context {
   config: Config
   log: Log
+  /** For the one line of each call. */
+  callLog: Log
   catalog: Catalog
   db: Db
   /** Fails at once when Redis is away. */
@@ -25,6 +28,7 @@ export interface Context {
   cache: ResponseCache
   queues: CallQueues
   replies: ReplyInbox
+  settlements: Settlements
   /** Health of every upstream, followed. */
   health: HealthWatch
   /** What operators set of upstreams, kept in force in the catalog. */
@@ -59,6 +63,7 @@ export async function openContext(
   return {
     config,
     log,
+    callLog: plainLog(log),
     catalog,
     db,
     redis,
@@ -66,6 +71,7 @@ export async function openContext(
     cache: new ResponseCache(cacheRedis, log),
     queues: new CallQueues(redis, log),
     replies,
+    settlements: new Settlements(redis, log),
     health,
     settings,
     telemetry: await openTelemetry(config, kind, { redis, log, inFlight: () => replies.waiting }),
@@ -87,6 +93,7 @@ export async function closeContext(context: Context): Promise<void> {
   context.health.close()
   await context.queues.close()
   await context.replies.close()
+  await context.settlements.close()
   if (context.cacheRedis !== context.redis) await closeRedis(context.cacheRedis)
   await closeRedis(context.redis)
   await context.db.destroy()

@@ -43,3 +43,11 @@ export function createLog(config: Config['log'], process: string): Log {
   }
   return pino(options, pino.destination({ sync: false, minLength: BATCH_BYTES, periodicFlush: LINES_KEPT_MS }))
 }
+
+/**
+ * The same log for lines of declared members alone, none of which can carry a secret: looking for one in each member of
+ * each call's line takes a twentieth of an API node's CPU.
+ */
+export function plainLog(log: Log): Log {
+  return log.child({}, { redact: [] })
+}

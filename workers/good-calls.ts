@@ -2,21 +2,14 @@ import type { HealthWatch } from '../src/health/health-watch.ts'
 import { recordGoodCalls } from '../src/health/record.ts'
 import type { Log } from '../src/log.ts'
 import type { RedisConnection } from '../src/redis/connection.ts'
+import { Gathered } from '../src/redis/gathered.ts'
 
-interface Tally {
-  latenciesMs: number[]
-  isSending: boolean
-}
-
-/**
- * Good attempts of one worker on their way to being counted: while one message to Redis is under way the next ones
- * gather, so that a busy upstream's attempts cost one message for many.
- */
+/** Good attempts of one worker on their way to being counted, with how long each took. */
 export class GoodCalls {
   readonly #redis: RedisConnection
   readonly #health: HealthWatch
   readonly #log: Log
-  readonly #tallies = new Map<string, Tally>()
+  readonly #latenciesMs = new Gathered<number>((slug, latenciesMs) => this.#count(slug, latenciesMs))
 
   constructor(redis: RedisConnection, health: HealthWatch, log: Log) {
     this.#redis = redis
@@ -25,25 +18,12 @@ export class GoodCalls {
   }
 
   add(slug: string, latencyMs: number): void {
-    let tally = this.#tallies.get(slug)
-    if (!tally) {
-      tally = { latenciesMs: [], isSending: false }
-      this.#tallies.set(slug, tally)
-    }
-    tally.latenciesMs.push(latencyMs)
-    if (!tally.isSending) void this.#drain(slug, tally)
+    this.#latenciesMs.add(slug, latencyMs)
   }
 
   /** Sends what has gathered: what is counted next comes after it. */
   send(slug: string): void {
-    const tally = this.#tallies.get(slug)
-    if (tally && tally.latenciesMs.length > 0) void this.#count(slug, tally.latenciesMs.splice(0))
-  }
-
-  async #drain(slug: string, tally: Tally): Promise<void> {
-    tally.isSending = true
-    while (tally.latenciesMs.length > 0) await this.#count(slug, tally.latenciesMs.splice(0))
-    tally.isSending = false
+    this.#latenciesMs.flush(slug)
   }
 
   async #count(slug: string, latenciesMs: number[]): Promise<void> {

@@ -1,5 +1,5 @@
 import type { Job } from 'bullmq'
-import { settleLimits } from '../src/admission/limits.ts'
+import { monthOf, settleLimits } from '../src/admission/limits.ts'
 import { cacheKeys } from '../src/cache/cache-key.ts'
 import { SHARED_SCOPE } from '../src/caps/cap-script.ts'
 import { leaveLine, lineMember, type Waiting } from '../src/caps/line.ts'
@@ -121,8 +121,9 @@ async function answer(
     await storeResult(redis, head, body)
     const status = head.code ? ERRORS[head.code].status : 200
     // The job may run twice: it is counted by the run that ends it.
-    if (await settleLimits(redis, call, call.id, call.enqueuedAt, status)) {
-      await recordUsage(redis, call, status)
+    const month = monthOf(call.enqueuedAt).name
+    if ((await settleLimits(redis, call, month, [{ callId: call.id, status }])) === 1) {
+      await recordUsage(redis, [{ call, status }])
       const { id: callId, accountId: account, slug, endpoint, mode } = call
       log.info({ callId, account, slug, endpoint, mode, status, code: head.code, ...times }, 'asynchronous call ended')
     }

@@ -80,13 +80,23 @@ if oldest[2] then reset = math.ceil((tonumber(oldest[2]) + ${MINUTE_MS}000 - now
 return {verdict, nowMs, minute, reset, flying, month}
 `)
 
-/** Gives back the in-flight lease and, for a call that failed on our side or the upstream's, the month's unit. */
+/**
+ * Gives back the in-flight leases of calls and, for those that failed on our side or the upstream's, the month's units.
+ * KEYS in-flight leases, month count. ARGV of each call: id, 1 when its unit comes back. Returns how many had a lease.
+ */
 const SETTLE = new Script(`
-if redis.call('ZREM', KEYS[1], ARGV[1]) == 0 then return 0 end
-if ARGV[2] == '1' and redis.call('EXISTS', KEYS[2]) == 1 and tonumber(redis.call('GET', KEYS[2])) > 0 then
-  redis.call('DECR', KEYS[2])
+local ended, refunds = 0, 0
+for index = 1, #ARGV, 2 do
+  if redis.call('ZREM', KEYS[1], ARGV[index]) == 1 then
+    ended = ended + 1
+    refunds = refunds + tonumber(ARGV[index + 1])
+  end
 end
-return 1
+if refunds > 0 then
+  local used = tonumber(redis.call('GET', KEYS[2]) or 0)
+  if used > 0 then redis.call('DECRBY', KEYS[2], math.min(refunds, used)) end
+end
+return ended
 `)
 
 /** Takes back what a call took that was refused after all: it costs nothing. */
@@ -173,21 +183,27 @@ function limitKeys({ accountId, mode }: Charged, month: string): string[] {
   return [versionKey(accountId), `${prefix}:${mode}:minute`, `${prefix}:${mode}:inflight`, `${prefix}:month:${month}`]
 }
 
+/** A call that has ended. */
+export interface EndedCall {
+  callId: string
+  status: number
+}
+
 /**
- * Ends a call: gives back its in-flight lease, and the month's unit when it ended in 5xx. A second time does nothing.
+ * Ends calls of one account that were admitted in one month (`2026-11`): gives back their in-flight leases, and the
+ * month's unit of each that ended in 5xx. For one that was ended before it does nothing.
  *
- * @returns whether this was the first time
+ * @returns how many had not been ended before
  */
 export async function settleLimits(
   redis: RedisConnection,
   { accountId, mode }: Pick<Charged, 'accountId' | 'mode'>,
-  callId: string,
-  admittedAt: number,
-  status: number,
-): Promise<boolean> {
+  month: string,
+  ended: EndedCall[],
+): Promise<number> {
   const prefix = accountPrefix(accountId)
-  const keys = [`${prefix}:${mode}:inflight`, `${prefix}:month:${monthOf(admittedAt).name}`]
-  return (await SETTLE.run(redis, keys, [callId, status >= 500 && mode === 'live' ? 1 : 0])) === 1
+  const calls = ended.flatMap(({ callId, status }) => [callId, status >= 500 && mode === 'live' ? 1 : 0])
+  return Number(await SETTLE.run(redis, [`${prefix}:${mode}:inflight`, `${prefix}:month:${month}`], calls))
 }
 
 /** Gives back all that a call took: it was refused before it reached the queue. */

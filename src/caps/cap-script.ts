@@ -192,8 +192,10 @@ local function leaveLine(members)
   redis.call('ZREM', LINE, unpack(members))
   redis.call('ZREM', LINE_ENDS, unpack(members))
 end
+-- Those whose deadline has passed; returns how many they were.
 local function dropExpiredLine()
   local expired = redis.call('ZRANGEBYSCORE', LINE_ENDS, '-inf', score(now), 'LIMIT', 0, 1000)
   if #expired > 0 then leaveLine(expired) end
+  return #expired
 end
 `

@@ -73,8 +73,8 @@ if isScarce then
   redis.call('ZADD', ASKED, score(now), account)
   redis.call('PEXPIRE', ASKED, ASKED_MS)
 end
-if redis.call('ZCARD', LINE) > 0 then dropExpiredLine() end
 local length = redis.call('ZCARD', LINE)
+if length > 0 then length = length - dropExpiredLine() end
 local virtual, base, start, busySince, waiting = 0, 0, 0, now, 0
 if length == 0 and redis.call('ZCARD', PARKED) == 0 then
   redis.call('DEL', FAIR)

@@ -1,16 +1,16 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Admission, type Admitted, admitCall, currentLimits } from '../admission/admit.ts'
-import { type LimitState, rateLimitHeaders, settleLimits } from '../admission/limits.ts'
+import { type LimitState, rateLimitHeaders } from '../admission/limits.ts'
 import { leaveLine } from '../caps/line.ts'
 import type { Context } from '../context.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import { replyError, replyHeaders } from '../http/call-answer.ts'
 import { recordAsyncCall } from '../queue/async-call.ts'
+import type { CallJob } from '../queue/call-job.ts'
 import { announceCancel, enqueueCall, removeCall } from '../queue/call-queue.ts'
 import type { Reply } from '../queue/reply.ts'
 import { redisCall } from '../redis/unavailable.ts'
 import { ObservedCall } from '../telemetry/observe-call.ts'
-import { recordUsage } from '../usage/ledger.ts'
 
 /** How long beyond the deadline a node waits for the worker's own word on it, milliseconds. */
 const DEADLINE_GRACE_MS = 250
@@ -50,13 +50,13 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
     observed.replied(outcome.head)
     reply.headers(replyHeaders(outcome.head, admissionMs))
     if (outcome.head.code) throw replyError(outcome.head)
-    settle(context, admitted, 200)
+    settle(context, admitted.job, 200)
     observed.ended(200)
     return reply.type('application/json; charset=utf-8').send(outcome.body)
   } catch (thrown) {
     const error = toGatewayError(thrown)
     observed.ended(error.status, error.code, admission.principal?.accountId)
-    if (admitted) settle(context, admitted, thrown instanceof CallerLeftError ? CALLER_LEFT_STATUS : error.status)
+    if (admitted) settle(context, admitted.job, thrown instanceof CallerLeftError ? CALLER_LEFT_STATUS : error.status)
     const limits = await limitsFor(context, admission)
     if (limits) reply.headers(rateLimitHeaders(limits))
     throw error
@@ -83,7 +83,7 @@ async function runCall(
   admitted: Admitted,
 ): Promise<Reply | typeof STILL_RUNNING> {
   const { job, queued, preference } = admitted
-  const { queues, replies, redis, config } = context
+  const { queues, replies, redis, settlements, config } = context
   const { reply, forget } = replies.awaitReply(job.id)
   const left = new AbortController()
   const onClose = () => left.abort(new CallerLeftError())
@@ -110,7 +110,7 @@ async function runCall(
     if (error === STILL_RUNNING) return STILL_RUNNING
     // Nobody waits any more; a call whose result is kept runs on, and its worker settles it.
     if (!job.isAsync || !isQueued) abandon(context, admitted)
-    if (job.isAsync && !isQueued) giveBack(context, admitted, toGatewayError(error).status)
+    if (job.isAsync && !isQueued) settlements.add(job, toGatewayError(error).status)
     throw error
   } finally {
     clearTimeout(timer)
@@ -149,17 +149,7 @@ async function limitsFor(context: Context, { principal, limits }: Admission): Pr
   return await currentLimits(context, principal)
 }
 
-/**
- * Gives back what the call held and counts it. The caller does not wait for it; a lease that stays for a fault ends by
- * itself.
- */
-function settle(context: Context, admitted: Admitted, status: number): void {
-  // The worker settles a call whose caller may be gone.
-  if (!admitted.job.isAsync) giveBack(context, admitted, status)
-}
-
-function giveBack({ redis, log }: Context, { principal, job }: Admitted, status: number): void {
-  Promise.all([settleLimits(redis, principal, job.id, job.enqueuedAt, status), recordUsage(redis, job, status)]).catch(
-    (error) => log.warn({ err: error, callId: job.id }, 'call not settled'),
-  )
+/** Gives back what the call held and counts it; an asynchronous call's worker does, for its caller may be gone. */
+function settle({ settlements }: Context, job: CallJob, status: number): void {
+  if (!job.isAsync) settlements.add(job, status)
 }

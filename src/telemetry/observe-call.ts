@@ -9,7 +9,7 @@ const NO_API = '-'
 
 interface Sources {
   telemetry: Telemetry
-  log: Log
+  callLog: Log
   catalog: ReadonlyMap<string, unknown>
 }
 
@@ -50,14 +50,14 @@ export class ObservedCall {
 
   /** The call is answered. */
   ended(status: number, code?: string, accountId?: string): void {
-    const { telemetry, log } = this.#sources
+    const { telemetry, callLog } = this.#sources
     const ms = performance.now() - this.#startedAt
     const job = this.#job
     const { times, cacheStatus } = this.#head ?? {}
     this.#span.set({ 'http.response.status_code': status })
     this.#span.end(code)
     this.#count(telemetry, status, code ?? 'OK', ms)
-    log.info(
+    callLog.info(
       {
         requestId: this.#requestId,
         callId: job?.id,

@@ -26,15 +26,22 @@ export interface UsageEntry {
   mode: Environment
 }
 
-/** Counts a call that has ended. A mover takes the counts on to Postgres. */
-export async function recordUsage(
-  redis: RedisConnection,
-  { accountId, keyId, slug, mode, enqueuedAt }: Pick<CallJob, 'accountId' | 'keyId' | 'slug' | 'mode' | 'enqueuedAt'>,
-  status: number,
-): Promise<void> {
-  const day = new Date(enqueuedAt).toISOString().slice(0, 10)
-  const entry = { day, accountId, key: keyId ?? 'session', slug, status, mode }
-  await redis.hincrby(LEDGER.pending, encodeEntry(entry), 1)
+/** A call that has ended, as far as usage is concerned. */
+export interface UsedCall {
+  call: Pick<CallJob, 'id' | 'accountId' | 'keyId' | 'slug' | 'mode' | 'enqueuedAt'>
+  status: number
+}
+
+/** Counts calls that have ended. A mover takes the counts on to Postgres. */
+export async function recordUsage(redis: RedisConnection, calls: UsedCall[]): Promise<void> {
+  const counts = new Map<string, number>()
+  for (const { call, status } of calls) {
+    const day = new Date(call.enqueuedAt).toISOString().slice(0, 10)
+    const { accountId, keyId, slug, mode } = call
+    const field = encodeEntry({ day, accountId, key: keyId ?? 'session', slug, status, mode })
+    counts.set(field, (counts.get(field) ?? 0) + 1)
+  }
+  await Promise.all([...counts].map(([field, count]) => redis.hincrby(LEDGER.pending, field, count)))
 }
 
 function encodeEntry({ day, accountId, key, slug, status, mode }: UsageEntry): string {
