@@ -116,8 +116,8 @@ if length >= ${LINE_LENGTH_MAX} or (slot <= now and congestion > ${CONGESTION_MS
 end
 redis.call('ZADD', LINE, tag, member)
 redis.call('ZADD', LINE_ENDS, score(deadline), member)
-redis.call('HSET', FAIR, startField(account), tostring(tag + ${COST} / weight), waitingField(account), waiting + 1,
-  'now', tostring(virtual), 'base', tostring(base), 'busySince', tostring(busySince))
+redis.call('HSET', FAIR, startField(account), tostring(tag + ${COST} / weight), waitingField(account), waiting + 1)
+if length == 0 then redis.call('HSET', FAIR, 'busySince', tostring(now)) end
 if length > 1000 and redis.call('HLEN', FAIR) > 8000 then forgetThoseServed(virtual) end
 renew(length == 0, {FAIR, LINE, LINE_ENDS})
 if KEYS[10] then redis.call('SET', KEYS[10], member, 'PX', math.max(1, math.ceil(deadline - now))) end
