@@ -1,39 +1,30 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Redis } from 'ioredis'
-import { openOperatorRedis } from './support/cap-state.ts'
 import { type Account, type Answer, send, signUp } from './support/client.ts'
-import { type Gateway, startGateway, until } from './support/gateway.ts'
-import { startUpstreamServer, type UpstreamServer } from './support/upstream-server.ts'
+import { type Gateway, until } from './support/gateway.ts'
+import { type Stage, startStage } from './support/stage.ts'
+import type { UpstreamServer } from './support/upstream-server.ts'
 
 const FACT = '/v1/call/random-facts/random'
 const fact = { id: 'a', text: 't', source: 's', source_url: 'u' }
 
 describe('an asynchronous call', () => {
+  let stage: Stage
   let gateway: Gateway
   let upstream: UpstreamServer
   let account: Account
   let redis: Redis
 
   before(async () => {
-    upstream = await startUpstreamServer()
-    gateway = await startGateway({
+    stage = await startStage({
       webNodes: 2,
-      environment: {
-        ...upstream.environment('random-facts', 'dog-images'),
-        PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":20}}',
-        UPSTREAM_RANDOM_FACTS_CAPS: 'concurrency=4,2/4',
-        UPSTREAM_DOG_IMAGES_CAPS: 'concurrency=4,1000/1',
-      },
+      caps: { 'random-facts': 'concurrency=4,2/4', 'dog-images': 'concurrency=4,1000/1' },
+      environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":20}}' },
     })
-    account = await signUp(gateway)
-    redis = openOperatorRedis(gateway)
+    ;({ gateway, upstream, account, redis } = stage)
   })
-  after(async () => {
-    redis.disconnect()
-    await gateway.stop()
-    await upstream.close()
-  })
+  after(() => stage.stop())
 
   const start = (path: string, prefer: string, options: { key?: string; url?: string } = {}): Promise<Answer> =>
     send(gateway, path, { key: account.live, headers: { prefer }, ...options })

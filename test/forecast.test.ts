@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { isCapQuiet, openOperatorRedis } from './support/cap-state.ts'
-import { type Account, type Answer, send, signUp } from './support/client.ts'
-import { type Gateway, startGateway, until } from './support/gateway.ts'
-import { startUpstreamServer, type UpstreamServer } from './support/upstream-server.ts'
+import { type Account, type Answer, send } from './support/client.ts'
+import { type Gateway, until } from './support/gateway.ts'
+import { type Stage, startStage } from './support/stage.ts'
+import type { UpstreamServer } from './support/upstream-server.ts'
 
-const UNLIMITED = JSON.stringify({ Free: { perMinute: 100_000, inFlight: 100_000, perMonth: 1_000_000 } })
 const TIMEOUT_MS = 3_000
 
 const dog = { status: 'success', message: 'https://images.dog.ceo/breeds/hound/a.jpg' }
@@ -22,35 +22,30 @@ function minuteLeft(answer: Answer): number {
 }
 
 describe('the forecast of a call', () => {
+  let stage: Stage
   let gateway: Gateway
   let upstream: UpstreamServer
   let account: Account
   const call = (path: string): Promise<Answer> => send(gateway, path, { key: account.live })
 
   before(async () => {
-    upstream = await startUpstreamServer()
+    stage = await startStage({
+      workers: 2,
+      caps: {
+        'random-facts': 'concurrency=4,3/5',
+        'dog-images': 'concurrency=4,2/2',
+        timezone: 'concurrency=4,1000/1',
+        'sunrise-sunset': 'concurrency=4,1000/1',
+        'code-host-user': 'concurrency=4,1000/1',
+        trivia: 'concurrency=1,1/2',
+      },
+      timeoutMs: TIMEOUT_MS,
+    })
+    ;({ gateway, upstream, account } = stage)
     upstream.play('random-facts', () => fact)
     upstream.play('dog-images', () => dog)
-    gateway = await startGateway({
-      workers: 2,
-      environment: {
-        ...upstream.environment('random-facts', 'dog-images', 'timezone', 'sunrise-sunset', 'trivia', 'code-host-user'),
-        PLAN_LIMITS: UNLIMITED,
-        CALL_TIMEOUT_MS: String(TIMEOUT_MS),
-        UPSTREAM_RANDOM_FACTS_CAPS: 'concurrency=4,3/5',
-        UPSTREAM_DOG_IMAGES_CAPS: 'concurrency=4,2/2',
-        UPSTREAM_TIMEZONE_CAPS: 'concurrency=4,1000/1',
-        UPSTREAM_SUNRISE_SUNSET_CAPS: 'concurrency=4,1000/1',
-        UPSTREAM_CODE_HOST_USER_CAPS: 'concurrency=4,1000/1',
-        UPSTREAM_TRIVIA_CAPS: 'concurrency=1,1/2',
-      },
-    })
-    account = await signUp(gateway)
   })
-  after(async () => {
-    await gateway.stop()
-    await upstream.close()
-  })
+  after(() => stage.stop())
 
   it('with its slot after its deadline: refused at once, free of charge, served after Retry-After', async () => {
     const path = '/v1/call/random-facts/random'

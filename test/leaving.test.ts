@@ -1,43 +1,32 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Redis } from 'ioredis'
-import { capTraces, isCapQuiet, openOperatorRedis } from './support/cap-state.ts'
-import { type Account, send, signUp } from './support/client.ts'
-import { type Gateway, startGateway, until } from './support/gateway.ts'
-import { startUpstreamServer, type UpstreamServer } from './support/upstream-server.ts'
-
-const UNLIMITED = JSON.stringify({ Free: { perMinute: 100_000, inFlight: 100_000, perMonth: 1_000_000 } })
+import { capTraces, isCapQuiet } from './support/cap-state.ts'
+import { type Account, send } from './support/client.ts'
+import { type Gateway, until } from './support/gateway.ts'
+import { type Stage, startStage } from './support/stage.ts'
+import type { UpstreamServer } from './support/upstream-server.ts'
 
 const fact = { id: 'a', text: 't', source: 's', source_url: 'u' }
 const dog = { status: 'success', message: 'https://images.dog.ceo/breeds/hound/a.jpg' }
 
 describe('a caller that leaves', () => {
+  let stage: Stage
   let gateway: Gateway
   let upstream: UpstreamServer
   let account: Account
   let redis: Redis
 
   before(async () => {
-    upstream = await startUpstreamServer()
-    gateway = await startGateway({
+    stage = await startStage({
       webNodes: 2,
       workers: 2,
-      environment: {
-        ...upstream.environment('random-facts', 'dog-images', 'mock-data'),
-        PLAN_LIMITS: UNLIMITED,
-        CALL_TIMEOUT_MS: '25000',
-        UPSTREAM_RANDOM_FACTS_CAPS: 'concurrency=20,10/6',
-        UPSTREAM_DOG_IMAGES_CAPS: 'concurrency=20,1000/1',
-      },
+      caps: { 'random-facts': 'concurrency=20,10/6', 'dog-images': 'concurrency=20,1000/1', 'mock-data': undefined },
+      timeoutMs: 25_000,
     })
-    account = await signUp(gateway)
-    redis = openOperatorRedis(gateway)
+    ;({ gateway, upstream, account, redis } = stage)
   })
-  after(async () => {
-    redis.disconnect()
-    await gateway.stop()
-    await upstream.close()
-  })
+  after(() => stage.stop())
 
   /** Sends calls of which each can be left. */
   function sendAll(path: string, count: number): { leave: AbortController; answer: Promise<number | 'left'> }[] {

@@ -1,36 +1,28 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { isCapQuiet, openOperatorRedis } from './support/cap-state.ts'
-import { type Account, type Answer, send, signUp } from './support/client.ts'
-import { type Gateway, startGateway, until } from './support/gateway.ts'
-import { startUpstreamServer, type UpstreamServer } from './support/upstream-server.ts'
+import { type Account, type Answer, send } from './support/client.ts'
+import { type Gateway, until } from './support/gateway.ts'
+import { type Stage, startStage } from './support/stage.ts'
+import type { UpstreamServer } from './support/upstream-server.ts'
 
-const UNLIMITED = JSON.stringify({ Free: { perMinute: 1_000_000, inFlight: 100_000, perMonth: 10_000_000 } })
 const FACT = '/v1/call/random-facts/random'
 
 describe('an upstream with more calls than it can take', () => {
+  let stage: Stage
   let gateway: Gateway
   let upstream: UpstreamServer
   let account: Account
 
   before(async () => {
-    upstream = await startUpstreamServer()
-    gateway = await startGateway({
+    stage = await startStage({
       workers: 2,
-      environment: {
-        ...upstream.environment('random-facts', 'dog-images'),
-        PLAN_LIMITS: UNLIMITED,
-        CALL_TIMEOUT_MS: '20000',
-        UPSTREAM_RANDOM_FACTS_CAPS: 'concurrency=4,100000/1',
-        UPSTREAM_DOG_IMAGES_CAPS: 'concurrency=4,100000/1',
-      },
+      caps: { 'random-facts': 'concurrency=4,100000/1', 'dog-images': 'concurrency=4,100000/1' },
+      timeoutMs: 20_000,
     })
-    account = await signUp(gateway)
+    ;({ gateway, upstream, account } = stage)
   })
-  after(async () => {
-    await gateway.stop()
-    await upstream.close()
-  })
+  after(() => stage.stop())
 
   it('refuses those it would keep waiting too long, at no cost, and serves all that it takes', async () => {
     upstream.play('random-facts', async () => {

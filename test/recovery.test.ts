@@ -1,39 +1,34 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { after, before, describe, it } from 'node:test'
-import { type Account, type Answer, send, signUp } from './support/client.ts'
-import { type Gateway, startGateway, until } from './support/gateway.ts'
-import { startUpstreamServer, type UpstreamServer } from './support/upstream-server.ts'
+import { type Account, type Answer, send } from './support/client.ts'
+import { type Gateway, until } from './support/gateway.ts'
+import { type Stage, startStage } from './support/stage.ts'
+import type { UpstreamServer } from './support/upstream-server.ts'
 
 const FACT = '/v1/call/random-facts/random'
 const DOG = '/v1/call/dog-images/random'
 const fact = { id: 'a', text: 't', source: 's', source_url: 'u' }
 const dog = { status: 'success', message: 'https://images.dog.ceo/breeds/a/b.jpg' }
-const UNLIMITED = JSON.stringify({ Free: { perMinute: 100_000, inFlight: 100_000, perMonth: 1_000_000 } })
 
 describe('a call', () => {
+  let stage: Stage
   let gateway: Gateway
   let upstream: UpstreamServer
   let account: Account
 
   before(async () => {
-    upstream = await startUpstreamServer()
-    gateway = await startGateway({
-      workers: 1,
-      environment: {
-        ...upstream.environment('random-facts', 'dog-images', 'mock-data'),
-        PLAN_LIMITS: UNLIMITED,
-        CALL_TIMEOUT_MS: '15000',
-        UPSTREAM_RANDOM_FACTS_CAPS: 'concurrency=50,10000/1',
-        UPSTREAM_DOG_IMAGES_CAPS: 'concurrency=50,10000/1',
+    stage = await startStage({
+      caps: {
+        'random-facts': 'concurrency=50,10000/1',
+        'dog-images': 'concurrency=50,10000/1',
+        'mock-data': undefined,
       },
+      timeoutMs: 15_000,
     })
-    account = await signUp(gateway)
+    ;({ gateway, upstream, account } = stage)
   })
-  after(async () => {
-    await gateway.stop()
-    await upstream.close()
-  })
+  after(() => stage.stop())
 
   const call = (path: string, url = gateway.url): Promise<Answer> => send(gateway, path, { key: account.live, url })
 

@@ -65,6 +65,34 @@ describe('a Redis connection', () => {
     }
   })
 
+  it('of a producer fails within seconds when Redis is silent, and serves again when it is back', async () => {
+    const producer = openRedis([services.redisUrl], 'producer', log)
+    await until(() => producer.status === 'ready')
+    const pid = Number(/process_id:(\d+)/.exec(await (producer as Redis).info('server'))?.[1])
+    process.kill(pid, 'SIGSTOP')
+    try {
+      await assert.rejects(producer.ping(), { name: 'SilentRedisError' })
+    } finally {
+      process.kill(pid, 'SIGCONT')
+    }
+    await until(async () => (await producer.ping().catch(() => '')) === 'PONG')
+    producer.disconnect()
+  })
+
+  it('of a producer does not take for silence that this process was too busy to listen', async () => {
+    const producer = openRedis([services.redisUrl], 'producer', log)
+    await until(() => producer.status === 'ready')
+    const answers: Promise<string>[] = []
+    for (let round = 0; round < 3; round += 1) {
+      answers.push(producer.ping())
+      await new Promise((resolve) => setImmediate(resolve))
+      const busyUntil = performance.now() + 1_500
+      while (performance.now() < busyUntil);
+    }
+    assert.deepEqual(await Promise.all(answers), ['PONG', 'PONG', 'PONG'])
+    producer.disconnect()
+  })
+
   it('of a producer fails at once when Redis is away; of a waiter waits for it', async () => {
     const away = 'redis://127.0.0.1:1'
     const producer = openRedis([away], 'producer', log)

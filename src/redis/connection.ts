@@ -1,11 +1,12 @@
 import type { Socket } from 'node:net'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import type { Log } from '../log.ts'
+import { failWhenSilent } from './silence.ts'
 
 export type RedisConnection = Redis | Cluster
 
-/** How long a producer waits for a command, milliseconds: past it the caller is told 503 rather than kept. */
-const COMMAND_TIMEOUT_MS = 1_000
+/** How long a producer waits for Redis to say anything, milliseconds: past it callers are told 503 rather than kept. */
+const SILENT_MS_MAX = 1_000
 
 /** Longest pause between two tries to connect, milliseconds: service is back within a second of Redis. */
 const RECONNECT_MS_MAX = 1_000
@@ -16,20 +17,22 @@ const RECONNECT_MS_MAX = 1_000
  */
 export function openRedis(urls: string[], kind: 'producer' | 'waiter', log: Log): RedisConnection {
   const options = connectionOptions(kind)
-  const redis = urls.length > 1 ? openCluster(urls, options) : new Redis(urls[0] ?? '', options)
+  const redis = urls.length > 1 ? openCluster(urls, kind, options) : new Redis(urls[0] ?? '', options)
   redis.on('error', (error) => log.debug({ err: error }, 'redis connection error'))
   redis.on('close', () => log.warn({ kind }, 'redis connection closed'))
   redis.on('ready', () => log.info({ kind }, 'redis connection ready'))
-  if (redis instanceof Redis) corkPerTurn(redis)
+  if (redis instanceof Redis) {
+    corkPerTurn(redis)
+    if (kind === 'producer') failWhenSilent(redis, SILENT_MS_MAX)
+  }
   return redis
 }
 
 function connectionOptions(kind: 'producer' | 'waiter') {
   return {
-    // BullMQ wants its blocking connections to retry for ever; the producer's time-out bounds its own commands.
+    // BullMQ wants its blocking connections to retry for ever; a producer's commands fail when Redis is silent.
     maxRetriesPerRequest: null,
     enableOfflineQueue: kind === 'waiter',
-    ...(kind === 'producer' ? { commandTimeout: COMMAND_TIMEOUT_MS } : {}),
     connectTimeout: 5_000,
     retryStrategy: (times: number) => Math.min(50 * 2 ** Math.min(times, 10), RECONNECT_MS_MAX),
   } satisfies RedisOptions
@@ -37,6 +40,7 @@ function connectionOptions(kind: 'producer' | 'waiter') {
 
 function openCluster(
   urls: string[],
+  kind: 'producer' | 'waiter',
   { retryStrategy, enableOfflineQueue, ...options }: ReturnType<typeof connectionOptions>,
 ): Cluster {
   const first = new URL(urls[0] ?? '')
@@ -47,6 +51,8 @@ function openCluster(
       clusterRetryStrategy: retryStrategy,
       redisOptions: {
         ...options,
+        // Its connections are its own business: each command has a time of its own.
+        ...(kind === 'producer' ? { commandTimeout: SILENT_MS_MAX } : {}),
         ...(first.username ? { username: decodeURIComponent(first.username) } : {}),
         ...(first.password ? { password: decodeURIComponent(first.password) } : {}),
         ...(first.protocol === 'rediss:' ? { tls: {} } : {}),

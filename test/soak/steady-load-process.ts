@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { Agent, request } from 'undici'
+import { ask } from './ask.ts'
 import type { SteadyResult } from './steady-load.ts'
 
 /** What to send. */
@@ -18,8 +18,6 @@ export interface OutcomeTimes {
   p99: number
   max: number
 }
-
-const dispatcher = new Agent({ connections: 4_000, pipelining: 1 })
 
 /** How often calls that are due are sent, milliseconds. */
 const TICK_MS = 5
@@ -48,16 +46,6 @@ async function offer({ urls, headers, perSecond, seconds }: SteadyRequest): Prom
     sent: calls.length,
     seconds: (performance.now() - startedAt) / 1_000,
     outcomes: Object.fromEntries([...times].map(([outcome, took]) => [outcome, summary(took)])),
-  }
-}
-
-async function ask(url: string, headers: Record<string, string>): Promise<string> {
-  try {
-    const { statusCode, body } = await request(url, { dispatcher, headers })
-    const text = await body.text()
-    return statusCode < 300 ? String(statusCode) : `${statusCode} ${/"code":"(\w+)"/.exec(text)?.[1]}`
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error)
   }
 }
 

@@ -1,0 +1,37 @@
+import type { Redis } from 'ioredis'
+
+/** How often it is looked whether anything came, milliseconds. */
+const LOOK_EVERY_MS = 100
+
+/** Redis is connected and says nothing. */
+class SilentRedisError extends Error {
+  constructor(silentMs: number) {
+    super(`Redis has not answered anything for ${silentMs} ms`)
+    this.name = 'SilentRedisError'
+  }
+}
+
+/**
+ * Fails all commands that wait when Redis has said nothing for so long, and connects anew. A timer for each command
+ * would cost more, and would fail those whose answers are there but not read yet, because this process is busy: time in
+ * which it could not look is no silence.
+ */
+export function failWhenSilent(redis: Redis, silentMsMax: number): void {
+  let heardAt = performance.now()
+  let lookedAt = heardAt
+  let bytesHeard = 0
+  const look = (): void => {
+    const now = performance.now()
+    const isBusy = now - lookedAt > 2 * LOOK_EVERY_MS
+    lookedAt = now
+    const { bytesRead } = redis.stream ?? { bytesRead: 0 }
+    if (isBusy || redis.commandQueue.length === 0 || bytesRead !== bytesHeard) heardAt = now
+    bytesHeard = bytesRead
+    if (now - heardAt < silentMsMax) return
+    heardAt = now
+    const error = new SilentRedisError(silentMsMax)
+    redis.recoverFromFatalError(error, error, { offlineQueue: false })
+  }
+  const timer = setInterval(look, LOOK_EVERY_MS).unref()
+  redis.once('end', () => clearInterval(timer))
+}

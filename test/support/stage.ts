@@ -1,0 +1,64 @@
+import type { Redis } from 'ioredis'
+import { openOperatorRedis } from './cap-state.ts'
+import { type Account, signUp } from './client.ts'
+import { type Gateway, startGateway } from './gateway.ts'
+import { startUpstreamServer, type UpstreamServer } from './upstream-server.ts'
+
+/** What most tests of calls need: a gateway, the upstreams it calls, and one who calls. */
+export interface Stage {
+  gateway: Gateway
+  upstream: UpstreamServer
+  account: Account
+  /** The gateway's Redis, as an operator's. */
+  redis: Redis
+  stop: () => Promise<void>
+}
+
+export interface StageOptions {
+  /** The upstreams that are played, each with its caps, or with those of its file. */
+  caps: Record<string, string | undefined>
+  /** How long a caller waits, milliseconds. */
+  timeoutMs?: number
+  webNodes?: number
+  workers?: number
+  environment?: Record<string, string>
+}
+
+const WIDE = { perMinute: 1_000_000, inFlight: 100_000, perMonth: 10_000_000 }
+
+/** Plan limits that no test reaches. */
+export const UNLIMITED = JSON.stringify({ Free: WIDE, Pro: WIDE, Elite: WIDE })
+
+export async function startStage({ caps, timeoutMs, environment, ...options }: StageOptions): Promise<Stage> {
+  const upstream = await startUpstreamServer()
+  const gateway = await startGateway({
+    ...options,
+    environment: {
+      ...upstream.environment(...Object.keys(caps)),
+      ...capsEnvironment(caps),
+      PLAN_LIMITS: UNLIMITED,
+      ...(timeoutMs === undefined ? {} : { CALL_TIMEOUT_MS: String(timeoutMs) }),
+      ...environment,
+    },
+  })
+  const account = await signUp(gateway)
+  const redis = openOperatorRedis(gateway)
+  return {
+    gateway,
+    upstream,
+    account,
+    redis,
+    stop: async () => {
+      redis.disconnect()
+      await gateway.stop()
+      await upstream.close()
+    },
+  }
+}
+
+function capsEnvironment(caps: StageOptions['caps']): Record<string, string> {
+  const set = Object.entries(caps).filter((entry): entry is [string, string] => entry[1] !== undefined)
+  return Object.fromEntries(
+    set.map(([slug, value]) => [`UPSTREAM_${slug.toUpperCase().replaceAll('-', '_')}_CAPS`, value]),
+  )
+}
