@@ -63,7 +63,7 @@ export async function admitCall(
     const admitted = await tryAdmit(sources, request, admission)
     if (admitted !== STALE) return admitted
     // Something about the account changed: who calls is looked up anew, and every check is made again.
-    forgetPrincipal(sources, request.headers)
+    forgetPrincipal(sources, request.headers, admission.principal)
   }
   throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
 }

@@ -53,15 +53,10 @@ export async function authenticateCall(
   sources: AuthenticationSources,
   headers: IncomingHttpHeaders,
 ): Promise<Principal> {
-  const credential = readCredential(headers)
-  const known = sources.principals.get(credential.cacheKey)
-  if (known) return known
-  const principal =
-    credential.kind === 'key'
-      ? await lookUpKey(sources, credential.secret)
-      : await lookUpSession(sources, credential.secret)
-  sources.principals.set(credential.cacheKey, principal)
-  return principal
+  const { kind, secret, cacheKey } = readCredential(headers)
+  return await sources.principals.get(cacheKey, () =>
+    kind === 'key' ? lookUpKey(sources, secret) : lookUpSession(sources, secret),
+  )
 }
 
 /**
@@ -74,7 +69,7 @@ export async function authenticateNow(
 ): Promise<Principal> {
   const principal = await authenticateCall(sources, headers)
   if (await isUpToDate(sources, principal)) return principal
-  forgetPrincipal(sources, headers)
+  forgetPrincipal(sources, headers, principal)
   return await authenticateCall(sources, headers)
 }
 
@@ -84,9 +79,13 @@ export function isUpToDate({ redis }: AuthenticationSources, { accountId, versio
   return redisCall(() => isCurrentVersion(redis, accountId, version))
 }
 
-/** Makes this node look the caller up again at its next call. */
-export function forgetPrincipal(sources: AuthenticationSources, headers: IncomingHttpHeaders): void {
-  sources.principals.delete(readCredential(headers).cacheKey)
+/** Makes this node look the caller up again at its next call, unless it has done so since this one was found stale. */
+export function forgetPrincipal(
+  sources: AuthenticationSources,
+  headers: IncomingHttpHeaders,
+  stale: Principal | undefined,
+): void {
+  sources.principals.forget(readCredential(headers).cacheKey, stale)
 }
 
 function readCredential(headers: IncomingHttpHeaders): Credential {
@@ -158,23 +157,41 @@ const PRINCIPAL_MS = 60_000
 /** Who recent credentials belong to, in this process. */
 export class PrincipalCache {
   readonly #entries = new Map<string, { principal: Principal; until: number }>()
+  readonly #underWay = new Map<string, Promise<Principal>>()
 
-  get(key: string): Principal | undefined {
+  /**
+   * The principal of a credential. Calls that come while it is looked up share that look-up: thousands at once with a
+   * new key ask Postgres once. One that proves stale is found out by its version, like any other.
+   */
+  get(key: string, lookUp: () => Promise<Principal>): Promise<Principal> {
     const entry = this.#entries.get(key)
-    if (!entry) return undefined
-    if (Date.now() < entry.until) return entry.principal
-    this.#entries.delete(key)
-    return undefined
+    if (entry && Date.now() < entry.until) return Promise.resolve(entry.principal)
+    const known = this.#underWay.get(key)
+    if (known) return known
+    const underWay = this.#lookUp(key, lookUp)
+    this.#underWay.set(key, underWay)
+    return underWay
   }
 
-  set(key: string, principal: Principal): void {
+  async #lookUp(key: string, lookUp: () => Promise<Principal>): Promise<Principal> {
+    try {
+      const principal = await lookUp()
+      this.#keep(key, principal)
+      return principal
+    } finally {
+      this.#underWay.delete(key)
+    }
+  }
+
+  #keep(key: string, principal: Principal): void {
     const [oldest] = this.#entries.keys()
     if (this.#entries.size >= PRINCIPALS_MAX && oldest !== undefined) this.#entries.delete(oldest)
     this.#entries.set(key, { principal, until: Math.min(Date.now() + PRINCIPAL_MS, principal.expiresAt) })
   }
 
-  delete(key: string): void {
-    this.#entries.delete(key)
+  /** Forgets what was found stale; what was looked up since stays. */
+  forget(key: string, stale: Principal | undefined): void {
+    if (this.#entries.get(key)?.principal === stale) this.#entries.delete(key)
   }
 
   /** Without Redis no change can be heard of: forget everything when the connection is lost. */
