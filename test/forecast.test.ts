@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import type { ServerResponse } from 'node:http'
 import { after, before, describe, it } from 'node:test'
 import { isCapQuiet, openOperatorRedis } from './support/cap-state.ts'
 import { type Account, type Answer, send } from './support/client.ts'
@@ -38,6 +39,7 @@ describe('the forecast of a call', () => {
         'sunrise-sunset': 'concurrency=4,1000/1',
         'code-host-user': 'concurrency=4,1000/1',
         trivia: 'concurrency=1,1/2',
+        'mock-data': 'concurrency=1,1000/1',
       },
       timeoutMs: TIMEOUT_MS,
     })
@@ -115,6 +117,22 @@ describe('the forecast of a call', () => {
       }
       assert.equal(upstream.arrivalsOf(slug).length, arrived)
     }
+  })
+
+  it('that waits when its upstream closes for longer than it can wait is told so at once, and is not sent', async () => {
+    const held: ServerResponse[] = []
+    upstream.play('mock-data', (_arrival, response) => void held.push(response))
+    const posts = [1, 2, 3].map((id) => call(`/v1/call/mock-data/posts?id=${id}`))
+    const parked = 'agw:{mock-data}:cap:shared:parked'
+    await until(async () => held.length === 1 && (await stage.redis.zcard(parked)) === 2)
+    held[0]?.writeHead(429, { 'retry-after': '60' }).end('{}')
+    for (const answer of await Promise.all(posts)) {
+      assert.equal(answer.status, 502, answer.text)
+      assert.ok(answer.text.includes('UPSTREAM_RATE_LIMITED'), answer.text)
+      assert.ok(retryAfterOf(answer) > 50)
+    }
+    assert.equal(upstream.arrivalsOf('mock-data').length, 1)
+    await until(async () => await isCapQuiet(stage.redis, 'mock-data'))
   })
 
   it('to an upstream that says what is left: no more than that is sent before its reset', async () => {
