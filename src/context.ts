@@ -1,5 +1,6 @@
 import { PrincipalCache } from './admission/authenticate.ts'
 import { Settlements } from './admission/settlements.ts'
+import { SingleFlight } from './admission/single-flight.ts'
 import { ResponseCache } from './cache/response-cache.ts'
 import { type Catalog, loadCatalog } from './catalog.ts'
 import type { Config } from './config.ts'
@@ -29,6 +30,7 @@ export interface Context {
   queues: CallQueues
   replies: ReplyInbox
   settlements: Settlements
+  monthLoads: SingleFlight<number>
   /** Health of every upstream, followed. */
   health: HealthWatch
   /** What operators set of upstreams, kept in force in the catalog. */
@@ -72,6 +74,7 @@ export async function openContext(
     queues: new CallQueues(redis, log),
     replies,
     settlements: new Settlements(redis, log),
+    monthLoads: new SingleFlight(),
     health,
     settings,
     telemetry: await openTelemetry(config, kind, { redis, log, inFlight: () => replies.waiting }),

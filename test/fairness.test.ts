@@ -22,6 +22,7 @@ describe('accounts that share an upstream', () => {
         CALL_TIMEOUT_MS: '3000',
         UPSTREAM_RANDOM_FACTS_CAPS: 'concurrency=4,20/5',
         UPSTREAM_DOG_IMAGES_CAPS: 'concurrency=4,200/1',
+        UPSTREAM_TIMEZONE_CAPS: 'concurrency=8,10/30',
         UPSTREAM_MOCK_DATA_CAPS: 'concurrency=8,50/1',
       },
     })
@@ -101,6 +102,24 @@ describe('accounts that share an upstream', () => {
     assert.ok((counts[0] ?? 0) >= 7 && (counts[0] ?? 0) <= 13, `${counts}`)
     assert.ok((counts[1] ?? 0) >= 16 && (counts[1] ?? 0) <= 24, `${counts}`)
     assert.ok((counts[2] ?? 0) >= 34 && (counts[2] ?? 0) <= 46, `${counts}`)
+  })
+
+  it('are not held up by the calls of one that has had its half, nor does it get more by asking no longer', async () => {
+    upstream.play('timezone', () => ({ dateTime: '2026-01-02T03:04:05.6789012', timeZone: 'UTC' }))
+    const [hoarder, other] = await Promise.all([signUp(gateway), signUp(gateway)])
+    const call = (account: Account, who: string, headers = {}) =>
+      send(gateway, `/v1/call/timezone/current?timezone=UTC&who=${who}`, { key: account.live, headers })
+    assert.equal((await call(other, 'other')).status, 200)
+    for (let index = 0; index < 30; index += 1) {
+      assert.equal((await call(hoarder, 'hoarder', { prefer: 'respond-async' })).status, 202)
+    }
+    await until(() => arrivalsOf('timezone', 'hoarder').length === 5)
+    // As if it had sent them long ago.
+    const redis = openOperatorRedis(gateway)
+    await redis.zadd('agw:{timezone}:cap:shared:asked', 'XX', Date.now() - 60_000, hoarder.id)
+    redis.disconnect()
+    for (let index = 0; index < 4; index += 1) assert.equal((await call(other, 'other')).status, 200)
+    assert.equal(arrivalsOf('timezone', 'hoarder').length, 5)
   })
 
   it('count as one by all their keys', async () => {

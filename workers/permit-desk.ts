@@ -35,8 +35,12 @@ const ASK_UNTOLD_MS = 200
 /** Shortest pause where the rates say when the next may go: several slots at once are one question. Milliseconds. */
 const ASK_MS_LEAST = 5
 
-/** Calls asked for in one question, those with the least tags; the others' turn is later in any case. */
+/**
+ * Calls asked for in one question, those with the least tags; the others' turn is later in any case. Of one account no
+ * more than so many: it may be one that has had its share, and would hide the others.
+ */
 const CALLS_PER_ASKING = 64
+const CALLS_PER_ACCOUNT = 16
 
 /** Leave to send one request to the upstream, now. */
 export interface Permit {
@@ -169,7 +173,7 @@ export class PermitDesk {
   /** @returns when to ask again, milliseconds */
   async #askOnce(): Promise<number> {
     this.#isAskedAgain = false
-    const calls = this.#inOrder.slice(0, CALLS_PER_ASKING)
+    const calls = this.#firstInOrder()
     const ended = this.#takeEnded()
     const { slug } = this.#api
     const caps = this.#scope === SHARED_SCOPE ? this.#api.caps : this.#api.keyed.caps
@@ -190,8 +194,24 @@ export class PermitDesk {
     this.#grants.add(slug, this.#scope, caps, answer.granted.size)
     for (const [member, id] of answer.granted) this.#grant(member, id, askedAt)
     if (answer.closedMs > 0) this.#refuseThoseTooLate(answer.closedMs)
+    if (answer.granted.size === calls.length) return 0
     if (answer.waitMs <= 0) return ASK_UNTOLD_MS
     return Math.min(Math.max(answer.waitMs, ASK_MS_LEAST), ASK_EVERY_MS)
+  }
+
+  #firstInOrder(): Asking[] {
+    if (this.#inOrder.length <= CALLS_PER_ACCOUNT) return [...this.#inOrder]
+    const first: Asking[] = []
+    const counts = new Map<string, number>()
+    for (const asking of this.#inOrder) {
+      const account = asking.member.slice(0, asking.member.indexOf('|'))
+      const count = counts.get(account) ?? 0
+      if (count >= CALLS_PER_ACCOUNT) continue
+      counts.set(account, count + 1)
+      first.push(asking)
+      if (first.length === CALLS_PER_ASKING) break
+    }
+    return first
   }
 
   /** The upstream has closed itself: who cannot wait that long is told now, not at its deadline. */

@@ -44,7 +44,8 @@ const STALLED_MAX = 30
 
 /**
  * Jobs of one upstream under way in one process at once, those that wait for a permit included: as many as may stand in
- * line. With fewer, the calls of one account that has had its share could fill them and keep the others in the queue.
+ * line of one cap. With few, the calls of one account that has had its share would fill them and keep the others in the
+ * queue.
  */
 const CONCURRENCY_PER_QUEUE = LINE_LENGTH_MAX
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import type { Api, ApiEndpoint, Catalog } from '../catalog.ts'
+import { query } from '../db/database.ts'
 import { countMonthUsage } from '../db/usage.ts'
 import { GatewayError } from '../errors.ts'
 import { readJsonBody } from '../http/json-body.ts'
@@ -20,10 +21,15 @@ import { checkParameters } from './parameters.ts'
 import { planOf, reaches, weightOf } from './plans.ts'
 import { type Preference, readPreference } from './preference.ts'
 import { chooseProviderKey } from './provider-key-choice.ts'
+import type { Settlements } from './settlements.ts'
+import type { SingleFlight } from './single-flight.ts'
 
 export interface AdmissionSources extends AuthenticationSources, ForecastSources {
   catalog: Catalog
   replies: { stream: string }
+  settlements: Pick<Settlements, 'flush'>
+  /** Look-ups of what an account has used this month, for Redis that does not know. */
+  monthLoads: SingleFlight<number>
 }
 
 /** A call that may be queued. */
@@ -90,6 +96,8 @@ async function tryAdmit(
   const timeoutMs = isAsync ? Math.max(ASYNC_MS_MAX, config.callTimeoutMs) : config.callTimeoutMs
   const plan = config.plans[planOf(principal.tier)]
   const options = takeOptions(sources, principal, timeoutMs)
+  // Who has its answer and sends the next call finds what that one held given back.
+  sources.settlements.flush(principal)
   const limits = await redisCall(() => takeLimits(sources.redis, principal, principal.tier, plan, id, options))
   if (limits === STALE) return STALE
   admission.limits = limits
@@ -154,11 +162,12 @@ export async function currentLimits(sources: AdmissionSources, principal: Princi
   return await readLimits(sources.redis, principal, plan, takeOptions(sources, principal, 0))
 }
 
-function takeOptions({ db }: AdmissionSources, { accountId }: Principal, timeoutMs: number): TakeOptions {
+function takeOptions({ db, monthLoads }: AdmissionSources, { accountId }: Principal, timeoutMs: number): TakeOptions {
   return {
     leaseMs: timeoutMs + LEASE_GRACE_MS,
     // Fails closed: without Redis' count and without the ledger nobody knows what is left.
-    loadMonthUsed: (month) => countMonthUsage(db, accountId, month),
+    loadMonthUsed: (month) =>
+      monthLoads.run(`${accountId} ${month}`, () => query(() => countMonthUsage(db, accountId, month))),
   }
 }
 

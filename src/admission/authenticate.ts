@@ -12,6 +12,7 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { redisCall } from '../redis/unavailable.ts'
 import type { Tier } from '../upstreams/upstream.ts'
 import { isCurrentVersion, readAccountVersion } from './account-version.ts'
+import { SingleFlight } from './single-flight.ts'
 
 /** Who is calling. */
 export interface Principal {
@@ -157,30 +158,20 @@ const PRINCIPAL_MS = 60_000
 /** Who recent credentials belong to, in this process. */
 export class PrincipalCache {
   readonly #entries = new Map<string, { principal: Principal; until: number }>()
-  readonly #underWay = new Map<string, Promise<Principal>>()
+  readonly #lookUps = new SingleFlight<Principal>()
 
   /**
    * The principal of a credential. Calls that come while it is looked up share that look-up: thousands at once with a
    * new key ask Postgres once. One that proves stale is found out by its version, like any other.
    */
-  get(key: string, lookUp: () => Promise<Principal>): Promise<Principal> {
+  async get(key: string, lookUp: () => Promise<Principal>): Promise<Principal> {
     const entry = this.#entries.get(key)
-    if (entry && Date.now() < entry.until) return Promise.resolve(entry.principal)
-    const known = this.#underWay.get(key)
-    if (known) return known
-    const underWay = this.#lookUp(key, lookUp)
-    this.#underWay.set(key, underWay)
-    return underWay
-  }
-
-  async #lookUp(key: string, lookUp: () => Promise<Principal>): Promise<Principal> {
-    try {
+    if (entry && Date.now() < entry.until) return entry.principal
+    return await this.#lookUps.run(key, async () => {
       const principal = await lookUp()
       this.#keep(key, principal)
       return principal
-    } finally {
-      this.#underWay.delete(key)
-    }
+    })
   }
 
   #keep(key: string, principal: Principal): void {

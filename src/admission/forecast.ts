@@ -1,8 +1,7 @@
 import { cacheKeys } from '../cache/cache-key.ts'
 import { isUsableWithoutUpstream, type ResponseCache } from '../cache/response-cache.ts'
 import { capOf } from '../caps/call-cap.ts'
-import type { CapScope } from '../caps/cap-script.ts'
-import { joinLine, type Place, type Refusal, rebaseTags, type Waiting } from '../caps/line.ts'
+import { joinLine, leaveLine, type Place, type Refusal, rebaseTags, type Waiting } from '../caps/line.ts'
 import { beginCap } from '../caps/permit.ts'
 import { memorySince } from '../caps/redis-memory.ts'
 import type { Api, ApiEndpoint } from '../catalog.ts'
@@ -82,7 +81,7 @@ export async function forecastCall(
     }
     throw new GatewayError(REFUSAL_CODES[joined.refused], { retryAfterMs: joined.retryAfterMs })
   }
-  const priority = joined.needsRebase ? await rebase(sources, api.slug, scope, joined.tag) : joined.priority
+  const priority = joined.needsRebase ? await rebase(sources, waiting, joined.tag) : joined.priority
   const place = { tag: joined.tag, weight }
   return { priority, etaMs: joined.etaMs, place, waiting: joined.isFollower ? undefined : waiting }
 }
@@ -102,8 +101,14 @@ async function join(
 }
 
 /** Tags grow for as long as a line never empties; priorities are bounded. @returns the priority of the tag from now on */
-async function rebase({ redis, queues }: ForecastSources, slug: string, scope: CapScope, tag: number): Promise<number> {
-  const { base, hasMoved } = await redisCall(() => rebaseTags(redis, slug, scope))
-  if (hasMoved) await redisCall(() => rebasePriorities(queues, slug, base))
-  return priorityOf(tag, base)
+async function rebase({ redis, queues }: ForecastSources, waiting: Waiting, tag: number): Promise<number> {
+  const { slug, scope } = waiting
+  try {
+    const { base, hasMoved } = await redisCall(() => rebaseTags(redis, slug, scope))
+    if (hasMoved) await redisCall(() => rebasePriorities(queues, slug, base))
+    return priorityOf(tag, base)
+  } catch (error) {
+    await leaveLine(redis, waiting).catch(() => undefined)
+    throw error
+  }
 }

@@ -153,8 +153,9 @@ local function shareSpentUntil(account, waiting)
   local untilWhen = 0
   for _, rule in ipairs(rules) do
     if rule.max > 1 and rule.max <= SCARCE_MAX then
-      local asking = redis.call('ZCOUNT', ASKED, score(now - math.min(rule.window, ASKED_MS)), '+inf')
-      if redis.call('ZSCORE', ASKED, account) then asking = asking - 1 end
+      local since = now - math.min(rule.window, ASKED_MS)
+      local asking = redis.call('ZCOUNT', ASKED, score(since), '+inf')
+      if tonumber(redis.call('ZSCORE', ASKED, account) or 0) >= since then asking = asking - 1 end
       if asking > 0 then
         local half, own = math.floor(rule.max / 2), {}
         local entries = redis.call('ZRANGEBYSCORE', LOG, score(now - rule.window), '+inf', 'WITHSCORES')

@@ -16,6 +16,9 @@ const LATE_SHARE = 0.02
 /** Over how long it is counted how fast a line that is never empty moves, milliseconds. */
 const DRAIN_MS = 1_000
 
+/** Where fewer are in line it is not judged by that: calls that stored answers serve pass through it without a request. */
+const DRAIN_LINE_LEAST = 32
+
 /** Virtual time a call of weight 1 takes; a multiple of every weight, so that tags stay whole. */
 const COST = 8
 
@@ -70,6 +73,7 @@ readRules(5)
 if not readState() then return {'unknown'} end
 local member, account, weight, deadline = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 if isScarce then
+  redis.call('ZREMRANGEBYSCORE', ASKED, '-inf', score(now - ASKED_MS))
   redis.call('ZADD', ASKED, score(now), account)
   redis.call('PEXPIRE', ASKED, ASKED_MS)
 end
@@ -98,6 +102,15 @@ if leader then
   return {'follow', tostring(tag), priority, math.ceil(landing - now), rank or 0, rebase}
 end
 local ahead = length > 0 and redis.call('ZCOUNT', LINE, '-inf', tag) or 0
+if isScarce and ahead > 0 then
+  -- Those of accounts that have had their half stand before it, but are not before it: they are passed over.
+  local blocked = {}
+  for _, other in ipairs(redis.call('ZRANGE', LINE, 0, math.min(ahead, 200) - 1)) do
+    local theirs = accountOf(other)
+    if blocked[theirs] == nil then blocked[theirs] = theirs ~= account and shareSpentUntil(theirs, 0) > now end
+    if blocked[theirs] then ahead = ahead - 1 end
+  end
+end
 local slot = math.max(slotAt(ahead), shareSpentUntil(account, waiting))
 -- With a free slot it may try, however long requests took of late: else a slow hour would never end.
 if slot > now and answeredBy(slot) > deadline then
@@ -105,9 +118,8 @@ if slot > now and answeredBy(slot) > deadline then
 end
 local busy = redis.call('ZCARD', LEASES) + ahead + 1 - concurrency
 local congestion = busy > 0 and state.serviceMs * busy / concurrency or 0
-if slot <= now and ahead > 0 and not isScarce and now - busySince > ${DRAIN_MS} and widest >= ${DRAIN_MS} then
-  -- How fast the line moves, whatever slows it: connections, or workers that are short of CPU. (The line of a scarce cap
-  -- holds calls that are not before this one: those of accounts that had their half.)
+if slot <= now and ahead >= ${DRAIN_LINE_LEAST} and not isScarce and now - busySince > ${DRAIN_MS} and widest >= ${DRAIN_MS} then
+  -- How fast the line moves, whatever slows it: connections, or workers that are short of CPU.
   local drained = redis.call('ZCOUNT', LOG, score(now - ${DRAIN_MS}), '+inf')
   congestion = math.max(congestion, ahead / math.max(1, drained) * ${DRAIN_MS})
 end

@@ -117,7 +117,8 @@ for _, member in ipairs(redis.call('ZRANGE', PARKED, 0, 199)) do
     if mine[member] then best = math.min(best or blocked, blocked) end
   elseif ahead >= free then
     if mine[member] then
-      best = math.min(best or math.huge, slotAt(ahead - free))
+      -- Grants of a scarce cap are in the log already, the others not yet.
+      best = math.min(best or math.huge, slotAt(ahead - (isScarce and #granted or 0)))
       break
     end
     ahead = ahead + 1

@@ -83,7 +83,8 @@ export async function rebasePriorities(queues: CallQueues, slug: string, base: n
     // A probe has no place in line: it goes last, always.
     if (job.name !== CALL_JOB) continue
     const { place } = parseCallJob(job.data)
-    await job.changePriority({ priority: priorityOf(place?.tag ?? base, base) })
+    // One that ended meanwhile needs none.
+    await job.changePriority({ priority: priorityOf(place?.tag ?? base, base) }).catch(() => undefined)
   }
 }
 

@@ -30,8 +30,9 @@ export function openRedis(urls: string[], kind: 'producer' | 'waiter', log: Log)
 
 function connectionOptions(kind: 'producer' | 'waiter') {
   return {
-    // BullMQ wants its blocking connections to retry for ever; a producer's commands fail when Redis is silent.
-    maxRetriesPerRequest: null,
+    // BullMQ wants its blocking connections to retry for ever. A producer's commands fail with their connection: sent
+    // again on the next one they could count a call twice.
+    maxRetriesPerRequest: kind === 'waiter' ? null : 0,
     enableOfflineQueue: kind === 'waiter',
     connectTimeout: 5_000,
     retryStrategy: (times: number) => Math.min(50 * 2 ** Math.min(times, 10), RECONNECT_MS_MAX),

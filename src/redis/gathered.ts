@@ -7,7 +7,7 @@ export class Gathered<Item> {
   /** What has gathered under each key for which something is under way. */
   readonly #gathered = new Map<string, Item[]>()
 
-  readonly #draining = new Set<Promise<void>>()
+  readonly #underWay = new Set<Promise<void>>()
 
   /** `send` sees to its own failures. */
   constructor(send: (key: string, items: Item[]) => Promise<void>) {
@@ -21,19 +21,23 @@ export class Gathered<Item> {
       return
     }
     this.#gathered.set(key, [])
-    const draining = this.#drain(key, [item]).finally(() => this.#draining.delete(draining))
-    this.#draining.add(draining)
+    this.#follow(this.#drain(key, [item]))
   }
 
   /** Resolves when everything is sent. */
   async sent(): Promise<void> {
-    while (this.#draining.size > 0) await Promise.all(this.#draining)
+    while (this.#underWay.size > 0) await Promise.all(this.#underWay)
   }
 
   /** Sends what has gathered under a key now: what is sent next comes after it. */
   flush(key: string): void {
     const items = this.#gathered.get(key)?.splice(0) ?? []
-    if (items.length > 0) void this.#send(key, items)
+    if (items.length > 0) this.#follow(this.#send(key, items))
+  }
+
+  #follow(sending: Promise<void>): void {
+    const followed = sending.finally(() => this.#underWay.delete(followed))
+    this.#underWay.add(followed)
   }
 
   async #drain(key: string, first: Item[]): Promise<void> {
