@@ -1,13 +1,11 @@
-import type { Server } from '@modelcontextprotocol/sdk/server/index.js'
-import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { authenticateNow } from '../admission/authenticate.ts'
 import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
 import { requireOwnOrigin } from '../http/own-origin.ts'
+import type { McpAnswer } from '../mcp/answer-message.ts'
 import type { SendCall } from '../mcp/call-tool.ts'
-import { createApiServer, createCatalogServer } from '../mcp/server.ts'
 
 const Message = Type.Object(
   { jsonrpc: Type.Literal('2.0'), method: Type.Optional(Type.String()) },
@@ -52,8 +50,8 @@ export async function mcpRoutes(app: FastifyInstance, context: Context): Promise
     },
   }
   app.post('/mcp', all, async (request, reply: FastifyReply) => {
-    const server = createCatalogServer({ catalog, baseUrl, send: sendAs(app, request) })
-    return await answer(server, request, reply, baseUrl)
+    const { answerCatalogMessage } = await loadProtocol()
+    return send(reply, await answerCatalogMessage({ catalog, baseUrl, send: sendAs(app, request) }, request))
   })
 
   const one = {
@@ -68,8 +66,8 @@ export async function mcpRoutes(app: FastifyInstance, context: Context): Promise
   app.post<{ Params: { slug: string } }>('/mcp/:slug', one, async (request, reply: FastifyReply) => {
     const api = catalog.get(request.params.slug)
     if (!api) throw new GatewayError('API_NOT_FOUND')
-    const server = createApiServer(api, { catalog, baseUrl, send: sendAs(app, request) })
-    return await answer(server, request as FastifyRequest, reply, baseUrl)
+    const { answerApiMessage } = await loadProtocol()
+    return send(reply, await answerApiMessage(api, { catalog, baseUrl, send: sendAs(app, request) }, request))
   })
 }
 
@@ -94,26 +92,12 @@ function sendAs(app: FastifyInstance, request: Pick<FastifyRequest, 'headers' | 
   }
 }
 
-/** Gives the message to the protocol's own server and its answer to the client. */
-async function answer(
-  server: Server,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  baseUrl: string,
-): Promise<FastifyReply> {
-  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
-  try {
-    await server.connect(transport)
-    const headers = Object.entries(request.headers).flatMap(([name, value]): [string, string][] =>
-      value === undefined ? [] : [[name, String(value)]],
-    )
-    const asked = new Request(new URL(request.url, baseUrl), { method: 'POST', headers })
-    const response = await transport.handleRequest(asked, { parsedBody: request.body })
-    const body = await response.text()
-    reply.status(response.status)
-    const type = response.headers.get('content-type')
-    return type === null ? reply.send() : reply.type(type).send(body)
-  } finally {
-    await server.close()
-  }
+/** The protocol's own code is a quarter of what a node would load at its start: it is loaded with the first message. */
+function loadProtocol() {
+  return import('../mcp/answer-message.ts')
+}
+
+function send(reply: FastifyReply, { status, type, body }: McpAnswer): FastifyReply {
+  reply.status(status)
+  return type === undefined ? reply.send() : reply.type(type).send(body)
 }
