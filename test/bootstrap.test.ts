@@ -197,11 +197,18 @@ test('the lock of a killed start is taken over by one of several, which ends the
   await until(async () => (await callsOf(root)).trim().split('\n').length === 2, 'one goes on')
   const [orphan] = (await readFile(path.join(root, 'pids'), 'utf8')).split('\n')
   assert.equal(isRunning(Number(orphan)), false)
+  const late = start(root)
+  await says(late, 'Another start')
+  const holder = Number(/process (\d+)/.exec(late.output())?.[1])
+  assert.ok(
+    runs.some(({ child }) => child.pid === holder),
+    `${holder} holds the lock while its npm runs`,
+  )
   await writeFile(path.join(root, 'go'), '')
-  const ends = await Promise.all(runs.map(({ ended }) => ended))
+  const ends = await Promise.all([...runs, late].map(({ ended }) => ended))
   assert.deepEqual(
     ends.map(({ code }) => code),
-    [0, 0, 0],
+    [0, 0, 0, 0],
   )
   assert.equal((await callsOf(root)).trim().split('\n').length, 2)
 })

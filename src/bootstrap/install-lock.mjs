@@ -62,20 +62,33 @@ function makeLock(dir, me) {
   }
 }
 
-/** Follows the chain to its end; takes the place of an owner that is dead. Gives who holds the lock now. */
+/** Takes the place of an owner that is dead. Gives who holds the lock now, undefined when that changed in this moment. */
 function takeOver(dir, me, watch) {
   try {
-    let holder = readOwner(path.join(dir, 'owner'))
-    for (let next = holder; next; next = readOwner(path.join(dir, `after-${holder.id}`))) holder = next
+    const holder = readHolder(dir)
     if (!holder || isAlive(holder, dir, watch)) return holder
-    const draft = path.join(dir, `draft-${me.id}`)
+    const draft = path.join(dir, `heir-${me.id}`)
+    const link = path.join(dir, `after-${holder.id}`)
     writeFileSync(draft, JSON.stringify(me))
-    linkSync(draft, path.join(dir, `after-${holder.id}`))
-    return me
+    try {
+      linkSync(draft, link)
+    } finally {
+      rmSync(draft, { force: true }) // a second name of the link: what is written to it later would be written to both
+    }
+    if (readHolder(dir)?.id === me.id) return me
+    rmSync(link, { force: true }) // freed and made anew by another since we looked: its chain does not lead to us
+    return undefined
   } catch (error) {
     if (!['ENOENT', 'EEXIST'].includes(error.code)) throw error
     return undefined // freed or taken by another in this moment: look again
   }
+}
+
+/** Follows the chain to its end. */
+function readHolder(dir) {
+  let holder = readOwner(path.join(dir, 'owner'))
+  for (let next = holder; next; next = readOwner(path.join(dir, `after-${holder.id}`))) holder = next
+  return holder
 }
 
 function isAlive(holder, dir, watch) {
@@ -94,7 +107,7 @@ function isAlive(holder, dir, watch) {
 
 /** An npm outlives the start that ran it when that one is killed. Two in one directory would spoil it for both. */
 async function endOrphans(dir, deadline) {
-  for (const name of readdirSync(dir).filter((name) => name.startsWith('npm-'))) {
+  for (const name of readdirSync(dir).filter((name) => name.startsWith('npm-of-'))) {
     const { pid, host } = JSON.parse(readFileSync(path.join(dir, name), 'utf8'))
     if (host !== hostname() || !commandLine(pid).includes('npm')) continue
     try {
@@ -119,16 +132,16 @@ function keepLock(dir, me) {
   const beat = setInterval(() => ignoreAbsent(() => utimesSync(dir, new Date(), new Date())), BEAT_MS)
   beat.unref()
   const noteNpm = (pid) => {
-    const draft = path.join(dir, `draft-${me.id}`)
+    const draft = path.join(dir, `npm-draft-${me.id}`)
     writeFileSync(draft, JSON.stringify({ pid, host: me.host }))
-    renameSync(draft, path.join(dir, `npm-${me.id}`))
+    renameSync(draft, path.join(dir, `npm-of-${me.id}`))
   }
   const release = () => {
     clearInterval(beat)
     // Moved away first: deleting file by file would show others a chain without its end.
-    const freed = `${dir}-freed-${process.pid}`
+    const freed = `${dir}-freed-${me.id}`
     ignoreAbsent(() => renameSync(dir, freed))
-    rmSync(freed, { recursive: true, force: true })
+    rmSync(freed, { recursive: true, force: true, maxRetries: 3 }) // another start may have been writing its draft
   }
   return { noteNpm, release }
 }
