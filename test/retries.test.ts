@@ -97,8 +97,9 @@ describe('a call', () => {
     for (const { status } of answers) assert.equal(status, 502)
     const sent = upstream.arrivalsOf('meal-recipes').length
     console.log(`200 failing calls: ${sent} requests`)
-    // Those under way when the fifth failed, and what was repeated before it.
-    assert.ok(sent >= 5 && sent <= 70, `${sent} requests`)
+    // The fourth failure with no success beside it takes the score below 40; the rest were under way then, or repeats
+    // made before it.
+    assert.ok(sent >= 4 && sent <= 70, `${sent} requests`)
   })
 })
 
