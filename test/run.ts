@@ -16,7 +16,7 @@ async function run(command: string, args: string[], environment: Record<string, 
 }
 
 function runTests(args: string[], environment: Record<string, string>): Promise<number> {
-  return run(process.execPath, ['--test', '--test-force-exit', '--test-timeout=240000', ...args], environment)
+  return run(process.execPath, ['--test', '--test-timeout=240000', ...args], environment)
 }
 
 async function main(files: string[]): Promise<number> {

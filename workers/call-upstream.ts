@@ -132,34 +132,40 @@ export async function sendOnce(
     try {
       const send = () => attempt(api, request, { client: sources.clientOf(api), permit, signal })
       const result = await recorder.observe(send, judge)
-      end(permit, times, startedAt)
-      heed(sources, upstreamCall, result.answer)
+      const tookMs = performance.now() - startedAt
+      // Before the permit ends, which lets the next one go: that one must find the cap as the upstream told.
+      await heed(sources, upstreamCall, permit, result.answer)
+      end(permit, times, tookMs)
       return result
     } catch (error) {
       const isUnsent = error instanceof StalePermitError || error instanceof BreakerOpenError
       if (isUnsent) permit.giveBack()
-      else end(permit, times, startedAt)
+      else end(permit, times, performance.now() - startedAt)
       // The connection took longer than a permit lasts; it is ready now.
       if (!(error instanceof StalePermitError)) throw error
     }
   }
 }
 
-function end(permit: Permit, times: CallTimes, startedAt: number): void {
-  const tookMs = performance.now() - startedAt
+function end(permit: Permit, times: CallTimes, tookMs: number): void {
   times.attempts += 1
   times.upstreamMs += tookMs
   permit.release(tookMs)
 }
 
 /** What the upstream says of its own limiter holds for all workers at once. */
-function heed({ redis, log }: UpstreamSources, { api, endpoint, scope }: Sending, answer: Answer): void {
+async function heed(
+  { redis, log }: UpstreamSources,
+  { api, endpoint, scope }: Sending,
+  permit: Permit,
+  answer: Answer,
+): Promise<void> {
   const verdict = judgeAnswer(api.upstream, endpoint, answer)
   const isLimiting = verdict?.code === 'UPSTREAM_RATE_LIMITED'
   const left = rateLeft(api.upstream, answer.headers)
   if (!isLimiting && !left) return
   const closeMs = isLimiting ? (verdict.retryAfterMs ?? CLOSED_MS) : undefined
-  tightenCap(redis, api.slug, scope, { closeMs, left }).catch((error) =>
+  await tightenCap(redis, api.slug, scope, { closeMs, left, toldUnder: permit.id }).catch((error) =>
     log.warn({ err: error, slug: api.slug }, 'cap not tightened'),
   )
 }

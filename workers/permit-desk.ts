@@ -44,6 +44,7 @@ const CALLS_PER_ACCOUNT = 16
 
 /** Leave to send one request to the upstream, now. */
 export interface Permit {
+  id: PermitId
   /** Whether it is still fresh enough to be used; ask right before the first byte is written. */
   isFresh: () => boolean
   /** Ends it after the request. */
@@ -241,6 +242,7 @@ export class PermitDesk {
     this.#leave(asking)
     this.#hold(id)
     asking.resolve({
+      id,
       // The grant was made after we asked: its true age is at most this.
       isFresh: () => performance.now() - askedAt <= PERMIT_AGE_MS_MAX,
       release: (tookMs) => {
