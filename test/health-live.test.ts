@@ -156,13 +156,20 @@ describe('the health of an upstream', () => {
     await until(async () => (await call()).body.error.code === 'UPSTREAM_AUTH_FAILED')
     const left = new AbortController()
     // A probe that comes by at this time is answered: it has nobody who could leave.
-    upstream.play('currency', ({ url }) => (url === '/v1/latest' ? undefined : {}))
+    let isAborted = false
+    upstream.play('currency', ({ url }, response) => {
+      if (url !== '/v1/latest') return {}
+      response.once('close', () => (isAborted = true))
+      return undefined
+    })
     const seen = () => upstream.arrivalsOf('currency').filter(({ url }) => url === '/v1/latest').length
     const before = seen()
     const leaving = call(left.signal)
     await until(() => seen() > before)
     left.abort()
     await assert.rejects(leaving)
+    // A call like it that came before would take the request over.
+    await until(() => isAborted)
     failWith('currency', 404)
     await until(async () => (await call()).status === 404)
     await until(async () => (await detail('currency')).health.parts.ok > 1.5)
