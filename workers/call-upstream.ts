@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici'
 import type { CapScope } from '../src/caps/cap-script.ts'
-import { tightenCap } from '../src/caps/permit.ts'
+import { tightenCap } from '../src/caps/tighten.ts'
 import type { Api } from '../src/catalog.ts'
 import type { Log } from '../src/log.ts'
 import type { CallJob } from '../src/queue/call-job.ts'

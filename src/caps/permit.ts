@@ -159,26 +159,6 @@ tellFirst(1)
 return 1
 `)
 
-/**
- * What the upstream says of its own limiter. ARGV: closed for ms (0: not), left ('' unknown), left for ms, permit of the
- * request that was told.
- */
-const TIGHTEN = new Script(`
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local closeMs = tonumber(ARGV[1])
-if closeMs > 0 and now + closeMs > tonumber(redis.call('HGET', KEYS[8], 'closed') or 0) then
-  redis.call('HSET', KEYS[8], 'closed', now + closeMs)
-end
-if ARGV[2] ~= '' then
-  -- The upstream has counted the one that was told, and maybe not the others under way: the lower figure is the safe one.
-  local others = redis.call('ZCARD', KEYS[7]) - (redis.call('ZSCORE', KEYS[7], ARGV[4]) and 1 or 0)
-  local left = math.max(0, tonumber(ARGV[2]) - others)
-  redis.call('HSET', KEYS[8], 'left', left, 'leftUntil', now + tonumber(ARGV[3]))
-end
-return 1
-`)
-
 /** Says since when nothing is known of a cap's past (0: there is no past). ARGV: milliseconds since the epoch. */
 const BEGIN = new Script(`return redis.call('HSETNX', KEYS[8], 'since', ARGV[1])`)
 
@@ -263,27 +243,6 @@ export async function giveBackPermit(
   permit: PermitId,
 ): Promise<void> {
   await GIVE_BACK.run(redis, capKeys(slug, scope), [permit])
-}
-
-/** Holds a cap to what the upstream itself says, for all workers at once: closed for a time, or so many requests left. */
-export async function tightenCap(
-  redis: RedisConnection,
-  slug: string,
-  scope: CapScope,
-  said: {
-    closeMs?: number | undefined
-    left?: { remaining: number; resetMs: number } | undefined
-    /** Permit of the request that was told. */
-    toldUnder: PermitId
-  },
-): Promise<void> {
-  const { closeMs = 0, left, toldUnder } = said
-  await TIGHTEN.run(redis, capKeys(slug, scope), [
-    Math.ceil(closeMs),
-    left?.remaining ?? '',
-    Math.ceil(left?.resetMs ?? 0),
-    toldUnder,
-  ])
 }
 
 /** Begins a cap's memory; its windows count as full until they have passed since `since` (0: nothing was before). */
