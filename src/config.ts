@@ -185,6 +185,9 @@ function readHttp(read: EnvironmentReader, port: number): Config['http'] {
   if (!/^https?:\/\/[^/?#\s]+/.test(baseUrl) || !URL.canParse(baseUrl)) {
     throw new ConfigError('BASE_URL must be an http: or https: address')
   }
+  if ((certFile !== '' || redirectPort !== 0) && !baseUrl.startsWith('https:')) {
+    throw new ConfigError('BASE_URL must be the public https: address when TLS_CERT_FILE or HTTP_REDIRECT_PORT is set')
+  }
   return {
     host: read.text('HOST', '127.0.0.1'),
     port,

@@ -61,9 +61,15 @@ export class EnvironmentReader {
     const value = this.required(name, '32 characters or more')
     if (value.length < 32 || isDefault(value))
       throw new ConfigError(`${name} must be a random text of 32 characters or more`)
+    if (!BEARER_TOKEN.test(value)) {
+      throw new ConfigError(`${name} must consist of letters, digits and - . _ ~ + / alone, at most 1000 of them`)
+    }
     return value
   }
 }
+
+/** What `Authorization: Bearer` can carry (RFC 6750, 2.1), as long as the log-in form takes. */
+const BEARER_TOKEN = /^(?=.{1,1000}$)[\w.~+/-]+=*$/
 
 function secretBytes(name: string, value: string): Buffer {
   const bytes = Buffer.from(value, 'base64url')

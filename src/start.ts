@@ -90,7 +90,8 @@ async function startProcesses(
   const kinds = [
     ...numbered('web', processes.webNodes, (index) => ({
       entry: 'src/server.ts',
-      environment: { PORT: String(port + index * 10) },
+      // One of them redirects; there is one such port.
+      environment: { PORT: String(port + index * 10), ...(index === 0 ? {} : { HTTP_REDIRECT_PORT: '' }) },
     })),
     ...numbered('worker', processes.workers, () => ({ entry: 'workers/worker.ts', environment: {} })),
     { label: 'probe', entry: 'workers/probe.ts', environment: {} },

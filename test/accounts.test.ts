@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
 import { createHmac, randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { after, before, describe, it } from 'node:test'
+import pg from 'pg'
 import { signSessionToken } from '../src/accounts/session-token.ts'
 import { loadConfig } from '../src/config.ts'
 import { type Account, createKey, send, signUp, sql } from './support/client.ts'
@@ -126,6 +130,46 @@ describe('accounts', () => {
     assert.equal((await logIn(person.email, person.password)).status, 401)
     assert.equal((await logIn(person.email, 'the new password')).status, 200)
     assert.equal((await send(gateway, EXAMPLE_CALL, { key: person.test })).status, 200)
+  })
+
+  it('get no session by a password that is changed, or when disabled, while it is compared', async () => {
+    const { password_hash: otherHash } =
+      (await sql<{ password_hash: string }>(gateway, 'select password_hash from users'))[0] ?? {}
+    for (const change of [
+      'password_hash = $2::text',
+      'disabled_at = case when $2::text <> password_hash then now() end',
+    ]) {
+      const person = await signUp(gateway)
+      const client = new pg.Client({ connectionString: gateway.services.databaseUrl })
+      await client.connect()
+      await client.query('begin')
+      await client.query(`update users set ${change} where email = $1`, [person.email, otherHash])
+      const answer = logIn(person.email, person.password)
+      // It has matched the password that still stands, and waits for the change to end.
+      const waiting = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+      await until(async () => (await sql(gateway, waiting)).length > 0)
+      await client.query('commit')
+      await client.end()
+      assert.equal((await answer).status, 401, change)
+    }
+  })
+
+  it('make no key with a body that comes after the log-out', async () => {
+    const person = await signUp(gateway)
+    const { hostname, port } = new URL(first)
+    const socket = connect(Number(port), hostname)
+    await once(socket, 'connect')
+    socket.write(
+      `POST /v1/keys HTTP/1.1\r\nhost: ${hostname}\r\nauthorization: Bearer ${person.token}\r\n` +
+        'content-type: application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{',
+    )
+    // The node has looked at the head: it answers others that came after it.
+    for (let index = 0; index < 3; index += 1) {
+      assert.equal((await send(gateway, '/v1/me', { token: person.token })).status, 200)
+    }
+    assert.equal((await send(gateway, '/v1/auth/logout', { token: person.token, method: 'POST' })).status, 204)
+    socket.write('}')
+    assert.match((await text(socket)).split('\r\n')[0] ?? '', / 401 /)
   })
 
   it('refuse tokens that are forged, altered or of another kind', async () => {

@@ -219,8 +219,19 @@ describe('a weak secret', () => {
     })
   }
   it('is refused as OPERATOR_TOKEN', () => {
-    for (const value of ['changeme', 'a'.repeat(40), 'changeme'.repeat(5), secret().slice(0, 31)]) {
+    // The last ones no `Authorization` header could carry, or the log-in form would not take.
+    const unfit = [`${secret()} `, `${secret()}!`, `=${secret()}`, secret().repeat(30)]
+    for (const value of ['changeme', 'a'.repeat(40), 'changeme'.repeat(5), secret().slice(0, 31), ...unfit]) {
       assert.throws(() => load({ OPERATOR_TOKEN: value }), /OPERATOR_TOKEN/)
+    }
+  })
+})
+
+describe('TLS', () => {
+  it('is refused without the public address it is for', () => {
+    const files = { TLS_CERT_FILE: '/c.pem', TLS_KEY_FILE: '/k.pem' }
+    for (const settings of [files, { HTTP_REDIRECT_PORT: '80' }, { ...files, BASE_URL: 'http://api.example.org' }]) {
+      assert.throws(() => load(settings), /BASE_URL/)
     }
   })
 })

@@ -56,16 +56,21 @@ describe('the guard of the console', () => {
 
   const ask = (method: string, path: string, headers: Record<string, string> = {}, base = url) =>
     fetch(base + path, { method, headers, redirect: 'manual', signal: AbortSignal.timeout(5_000) })
-  const logIn = async (): Promise<string> => {
+  const logIn = async (origin = url): Promise<string> => {
     const response = await fetch(`${url}/login`, {
       method: 'POST',
       body: new URLSearchParams({ token }),
-      headers: { origin: url },
+      headers: { origin },
       redirect: 'manual',
     })
     assert.equal(response.status, 303)
     return response.headers.get('set-cookie') ?? ''
   }
+
+  it('marks its cookie Secure where the browser came by TLS, and only there: else nobody could log in', async () => {
+    assert.doesNotMatch(await logIn(), /Secure/)
+    assert.match(await logIn(url.replace('http:', 'https:')), /; HttpOnly; SameSite=Strict; Secure$/)
+  })
 
   it('knows the routes of the queue dashboard', () => {
     assert.ok(routes.length > 40, String(routes.length))

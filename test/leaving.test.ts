@@ -82,6 +82,29 @@ describe('a caller that leaves', () => {
     await until(async () => (await redis.zcard(`agw:{a:${account.id}}:live:inflight`)) === 0)
   })
 
+  it('of an MCP server takes the call of its tool along', async () => {
+    let isClosed = false
+    upstream.play('dog-images', (_arrival, response) => void response.on('close', () => (isClosed = true)))
+    const before = upstream.arrivalsOf('dog-images').length
+    const leave = new AbortController()
+    const params = { name: 'call_api', arguments: { api: 'dog-images', endpoint: '/random', parameters: {} } }
+    const answer = fetch(`${gateway.url}/mcp`, {
+      method: 'POST',
+      headers: {
+        'x-api-key': account.live,
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
+      signal: leave.signal,
+    })
+    await until(() => upstream.arrivalsOf('dog-images').length > before)
+    leave.abort()
+    await assert.rejects(answer)
+    await until(() => isClosed)
+    await until(async () => (await redis.zcard(`agw:{a:${account.id}}:live:inflight`)) === 0)
+  })
+
   it('does not spoil the answer of one that asks for the same right after', async () => {
     upstream.play('mock-data', async ({ url }) => {
       await new Promise((resolve) => setTimeout(resolve, 60))

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import ipaddr from 'ipaddr.js'
+import type { Config } from '../config.ts'
 import { type ErrorCode, GatewayError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { KEY_PREFIX } from '../queue/call-queue.ts'
@@ -55,6 +56,39 @@ export async function takeThrottle(
   if (waitMs > 0) throw new GatewayError(code, { retryAfterMs: waitMs })
   return () => {
     redis.zrem(key, unit).catch((error) => log.debug({ err: error, throttle: name }, 'throttle unit not given back'))
+  }
+}
+
+/**
+ * Makes an attempt under a throttle that counts failures: the unit is kept when the attempt fails with `counted`, and
+ * given back however else it ends. An outage must not lock those out who try again.
+ *
+ * @throws GatewayError with the throttle's code; what the attempt throws
+ */
+export async function throttleFailures<T>(
+  sources: { redis: RedisConnection; log: Log },
+  throttle: Throttle,
+  counted: ErrorCode,
+  attempt: () => Promise<T>,
+): Promise<T> {
+  const giveBack = await takeThrottle(sources, throttle)
+  try {
+    const result = await attempt()
+    giveBack()
+    return result
+  } catch (error) {
+    if (!(error instanceof GatewayError) || error.code !== counted) giveBack()
+    throw error
+  }
+}
+
+/** The throttle of guessed passwords, wherever one is asked for. */
+export function passwordThrottle(config: Config, address: string): Throttle {
+  return {
+    name: 'login',
+    subject: clientOf(address),
+    perMinute: config.throttles.loginFailuresPerMinute,
+    code: 'LOGIN_THROTTLED',
   }
 }
 

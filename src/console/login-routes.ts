@@ -10,7 +10,6 @@ import type { Throttle } from './throttle.ts'
 /** Log-in and log-out; the only routes of the console that need no token. */
 export async function loginRoutes(app: FastifyInstance, config: Config, throttle: Throttle): Promise<void> {
   const { operatorToken } = config.secrets
-  const isSecure = config.http.baseUrl.startsWith('https:')
   app.addContentTypeParser(
     'application/x-www-form-urlencoded',
     { parseAs: 'string' },
@@ -42,13 +41,21 @@ export async function loginRoutes(app: FastifyInstance, config: Config, throttle
       return loginPage('That is not the operator token.')
     }
     request.log.info({ address: request.ip }, 'operator logged in')
-    reply.header('set-cookie', sessionCookie(createSession(operatorToken, Date.now()), isSecure))
+    reply.header('set-cookie', sessionCookie(createSession(operatorToken, Date.now()), isOnTls(request)))
     return reply.redirect('/', 303)
   })
 
   app.post('/logout', { schema: { response: { 303: Type.Null() } } }, async (request, reply) => {
     refuseForeignOrigin(request, 'cookie')
-    reply.header('set-cookie', sessionCookie('', isSecure))
+    reply.header('set-cookie', sessionCookie('', isOnTls(request)))
     return reply.redirect('/', 303)
   })
+}
+
+/**
+ * Whether the browser came by TLS, which ends before us if at all: its own word for it is the form's `Origin`. A cookie
+ * marked Secure would be dropped by one that came without, and nobody could log in.
+ */
+function isOnTls({ headers, protocol }: FastifyRequest): boolean {
+  return (headers.origin ?? `${protocol}:`).startsWith('https:')
 }

@@ -10,11 +10,40 @@ export interface SessionUser {
   terms_accepted_at: Date | null
 }
 
-export async function insertSession(db: Db, session: { id: string; userId: string; expiresAt: Date }): Promise<void> {
-  await db
+/** A session to be, and the password hash that was matched for it. */
+export interface NewSession {
+  id: string
+  userId: string
+  passwordHash: string
+  expiresAt: Date
+}
+
+/**
+ * Begins a session, if the account still has the password that was matched and is not disabled: a change that commits
+ * while the password is compared ends this session too, as it does all others.
+ *
+ * @returns whether there is a session
+ */
+export async function insertSession(db: Db, session: NewSession): Promise<boolean> {
+  const { numInsertedOrUpdatedRows } = await db
     .insertInto('sessions')
-    .values({ id: session.id, user_id: session.userId, expires_at: session.expiresAt })
-    .execute()
+    .columns(['id', 'user_id', 'expires_at'])
+    .expression((build) =>
+      build
+        .selectFrom('users')
+        .select([
+          build.cast<string>(build.val(session.id), 'uuid').as('session_id'),
+          'users.id',
+          build.cast<Date>(build.val(session.expiresAt), 'timestamptz').as('expires_at'),
+        ])
+        .where('users.id', '=', session.userId)
+        .where('users.password_hash', '=', session.passwordHash)
+        .where('users.disabled_at', 'is', null)
+        // Waits for a change under way, and then looks at what it wrote.
+        .forShare(),
+    )
+    .executeTakeFirst()
+  return (numInsertedOrUpdatedRows ?? 0n) > 0n
 }
 
 /** The user of a session that is neither revoked nor expired and whose account is not disabled. */

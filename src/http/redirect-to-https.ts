@@ -1,8 +1,8 @@
 import { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
-/** A year (RFC 6797). */
-const HSTS = 'max-age=31536000; includeSubDomains'
+/** A year (RFC 6797). Of this host alone: what other names of the domain serve is not ours to decide. */
+const HSTS = 'max-age=31536000'
 
 /**
  * Sends a plain-HTTP request to the same address under the public `https:` one, before anything else happens to it.

@@ -5,6 +5,7 @@ import type { Context } from '../context.ts'
 import { query } from '../db/database.ts'
 import { findSessionUser, type SessionUser } from '../db/sessions.ts'
 import { GatewayError } from '../errors.ts'
+import { takeIdsInAnyCase } from './path-ids.ts'
 
 /** Who is logged in on a guarded route. */
 export interface Session {
@@ -16,12 +17,14 @@ const sessions = new WeakMap<object, Session>()
 
 /**
  * Guards every route of a scope: a session token is needed, and its session is looked up each time, so that a log-out
- * or a disabled account counts at once on every node. API keys are no credential here.
+ * or a disabled account counts at once on every node; before a write once more when the body is there, for a body that
+ * was held back must not outlive its session. API keys are no credential here.
  */
 export function guardWithSession(scope: FastifyInstance, { config, db }: Context): void {
   scope.addHook('onRoute', (route) => {
     route.config = { ...route.config, guard: 'session' }
   })
+  takeIdsInAnyCase(scope)
   scope.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store')
     const token = readBearer(request.headers)
@@ -30,6 +33,11 @@ export function guardWithSession(scope: FastifyInstance, { config, db }: Context
     const user = await query(() => findSessionUser(db, userId, sessionId))
     if (!user) throw new GatewayError('INVALID_TOKEN')
     sessions.set(request, { user, id: sessionId })
+  })
+  scope.addHook('preValidation', async (request) => {
+    if (request.method === 'GET' || request.method === 'HEAD') return
+    const { user, id } = sessionOf(request)
+    if (!(await query(() => findSessionUser(db, user.id, id)))) throw new GatewayError('INVALID_TOKEN')
   })
 }
 

@@ -3,11 +3,11 @@ import type { FastifyInstance } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { hashPassword, isAcceptablePassword, isOutdatedHash, isPasswordOf } from '../accounts/password.ts'
 import { SESSION_MS, signSessionToken } from '../accounts/session-token.ts'
-import { clientOf, takeThrottle } from '../admission/throttle.ts'
+import { clientOf, passwordThrottle, takeThrottle, throttleFailures } from '../admission/throttle.ts'
 import type { Context } from '../context.ts'
 import { query, sqlState, UNIQUE_VIOLATION } from '../db/database.ts'
 import { insertSession } from '../db/sessions.ts'
-import { findUserByEmail, insertUser, updatePasswordHash } from '../db/users.ts'
+import { findUser, findUserByEmail, insertUser, updatePasswordHash } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import { errorAnswers } from '../http/error-schemas.ts'
 
@@ -59,7 +59,7 @@ export async function authRoutes(app: FastifyInstance, context: Context): Promis
         throw new GatewayError('EMAIL_IN_USE', { tokens: { param: 'email' }, cause: error })
       throw error
     }
-    const token = await startSession(context, user.id)
+    const token = await startSession(context, user.id, passwordHash)
     return reply.status(201).header('cache-control', 'no-store').send({ token, user })
   })
 
@@ -74,23 +74,27 @@ export async function authRoutes(app: FastifyInstance, context: Context): Promis
   }
   app.post<{ Body: Static<typeof LoginBody> }>('/v1/auth/login', login, async (request, reply) => {
     const { email, password } = request.body
-    const giveBack = await takeThrottle(context, {
-      name: 'login',
-      subject: clientOf(request.ip),
-      perMinute: config.throttles.loginFailuresPerMinute,
-      code: 'LOGIN_THROTTLED',
-    })
-    const user = await query(() => findUserByEmail(db, email))
-    const matches = await isPasswordOf(user?.password_hash, password)
-    if (!user || !matches || user.disabled_at) throw new GatewayError('INVALID_CREDENTIALS')
-    // Only failures count.
-    giveBack()
-    if (isOutdatedHash(user.password_hash)) {
-      const passwordHash = await hashPassword(password)
-      await query(() => updatePasswordHash(db, user, passwordHash))
-    }
-    return reply.header('cache-control', 'no-store').send({ token: await startSession(context, user.id) })
+    const throttle = passwordThrottle(config, request.ip)
+    const attempt = () => logIn(context, email, password)
+    const token = await throttleFailures(context, throttle, 'INVALID_CREDENTIALS', attempt)
+    return reply.header('cache-control', 'no-store').send({ token })
   })
+}
+
+/** @throws GatewayError INVALID_CREDENTIALS */
+async function logIn(context: Context, email: string, password: string): Promise<string> {
+  const { db } = context
+  const user = await query(() => findUserByEmail(db, email))
+  const matches = await isPasswordOf(user?.password_hash, password)
+  if (!user || !matches || user.disabled_at) throw new GatewayError('INVALID_CREDENTIALS')
+  if (!isOutdatedHash(user.password_hash)) return await startSession(context, user.id, user.password_hash)
+  const passwordHash = await hashPassword(password)
+  // Another log-in may have done so just before.
+  const isUpdated = await query(() => updatePasswordHash(db, user, passwordHash))
+  const current = isUpdated ? passwordHash : (await query(() => findUser(db, user.id)))?.password_hash
+  if (current !== passwordHash && !(await isPasswordOf(current, password)))
+    throw new GatewayError('INVALID_CREDENTIALS')
+  return await startSession(context, user.id, current ?? '')
 }
 
 /** A password that is too short or too long, counted in code points as a person counts. */
@@ -101,8 +105,9 @@ function unacceptablePassword(member: string): GatewayError {
   })
 }
 
-async function startSession({ config, db }: Context, userId: string): Promise<string> {
-  const session = { id: randomUUID(), userId, expiresAt: new Date(Date.now() + SESSION_MS) }
-  await query(() => insertSession(db, session))
+/** @throws GatewayError INVALID_CREDENTIALS when the account's password is another by now */
+async function startSession({ config, db }: Context, userId: string, passwordHash: string): Promise<string> {
+  const session = { id: randomUUID(), userId, passwordHash, expiresAt: new Date(Date.now() + SESSION_MS) }
+  if (!(await query(() => insertSession(db, session)))) throw new GatewayError('INVALID_CREDENTIALS')
   return await signSessionToken(config.secrets.jwt, { userId, sessionId: session.id }, session.expiresAt)
 }

@@ -5,6 +5,7 @@ import { leaveLine } from '../caps/line.ts'
 import type { Context } from '../context.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import { replyError, replyHeaders } from '../http/call-answer.ts'
+import { callerSocket } from '../http/caller-socket.ts'
 import { recordAsyncCall } from '../queue/async-call.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { announceCancel, enqueueCall, removeCall } from '../queue/call-queue.ts'
@@ -87,7 +88,8 @@ async function runCall(
   const { reply, forget } = replies.awaitReply(job.id)
   const left = new AbortController()
   const onClose = () => left.abort(new CallerLeftError())
-  request.raw.socket.once('close', onClose)
+  const socket = callerSocket(request)
+  socket.once('close', onClose)
   const waitMs =
     preference.waitMs === undefined
       ? config.callTimeoutMs + DEADLINE_GRACE_MS
@@ -99,7 +101,7 @@ async function runCall(
   let isQueued = false
   try {
     // It may have left while it was admitted.
-    if (request.raw.socket.destroyed) onClose()
+    if (socket.destroyed) onClose()
     left.signal.throwIfAborted()
     if (job.isAsync) await redisCall(() => recordAsyncCall(redis, job))
     await redisCall(() => enqueueCall(queues, job, queued.priority))
@@ -114,7 +116,7 @@ async function runCall(
     throw error
   } finally {
     clearTimeout(timer)
-    request.raw.socket.off('close', onClose)
+    socket.off('close', onClose)
     forget()
   }
 }

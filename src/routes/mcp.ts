@@ -3,6 +3,7 @@ import Type from 'typebox'
 import { authenticateNow } from '../admission/authenticate.ts'
 import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
+import { onBehalfOf } from '../http/caller-socket.ts'
 import { requireOwnOrigin } from '../http/own-origin.ts'
 import type { McpAnswer } from '../mcp/answer-message.ts'
 import type { SendCall } from '../mcp/call-tool.ts'
@@ -72,7 +73,7 @@ export async function mcpRoutes(app: FastifyInstance, context: Context): Promise
 }
 
 /** Sends calls for the sender of a request. */
-function sendAs(app: FastifyInstance, request: Pick<FastifyRequest, 'headers' | 'ip'>): SendCall {
+function sendAs(app: FastifyInstance, request: Pick<FastifyRequest, 'headers' | 'ip' | 'raw'>): SendCall {
   const headers = Object.fromEntries(
     CARRIED.flatMap((name) => (request.headers[name] === undefined ? [] : [[name, String(request.headers[name])]])),
   )
@@ -81,13 +82,11 @@ function sendAs(app: FastifyInstance, request: Pick<FastifyRequest, 'headers' | 
       statusCode,
       headers: answered,
       body,
-    } = await app.inject({
-      method: 'POST',
-      url,
-      headers,
-      payload: parameters,
-      remoteAddress: request.ip,
-    })
+    } = await onBehalfOf(
+      request,
+      // Awaited within: it is sent when it is awaited.
+      async () => await app.inject({ method: 'POST', url, headers, payload: parameters, remoteAddress: request.ip }),
+    )
     return { status: statusCode, headers: answered, body }
   }
 }

@@ -9,6 +9,7 @@ import { query } from '../db/database.ts'
 import { searchUsers } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import { errorAnswers } from '../http/error-schemas.ts'
+import { takeIdsInAnyCase } from '../http/path-ids.ts'
 import { changeUpstream, UpstreamChange } from '../operator/change-upstream.ts'
 import { changeUser, describeUser, UserAnswer, UserChange } from '../operator/change-user.ts'
 import { describeUpstream, UpstreamAnswer } from '../operator/describe-upstream.ts'
@@ -54,6 +55,7 @@ const tags = ['Operator']
  * written to the audit log, and in force in every process within a second.
  */
 export async function operatorRoutes(app: FastifyInstance, sources: OperatorSources): Promise<void> {
+  takeIdsInAnyCase(app)
   userRoutes(app, sources)
   upstreamRoutes(app, sources)
   queueRoutes(app, sources)

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { hashPassword, isAcceptablePassword, isPasswordOf } from '../accounts/password.ts'
 import { announceChange } from '../admission/account-version.ts'
-import { clientOf, takeThrottle } from '../admission/throttle.ts'
+import { passwordThrottle, throttleFailures } from '../admission/throttle.ts'
 import type { Context } from '../context.ts'
 import { query } from '../db/database.ts'
 import { revokeSession, revokeSessions } from '../db/sessions.ts'
@@ -18,7 +18,7 @@ const PasswordBody = Type.Object({
 
 /** What someone who is logged in does to the log-in itself: end it, change the password. */
 export async function sessionRoutes(app: FastifyInstance, context: Context): Promise<void> {
-  const { db, redis } = context
+  const { config, db, redis } = context
   guardWithSession(app, context)
 
   const logout = {
@@ -54,29 +54,23 @@ export async function sessionRoutes(app: FastifyInstance, context: Context): Pro
       })
     }
     const session = sessionOf(request)
-    await changePassword(context, session, { currentPassword, newPassword, address: request.ip })
+    // A stolen session must not be a way to guess the password: failures count as those of a log-in.
+    const throttle = passwordThrottle(config, request.ip)
+    const attempt = () => changePassword(context, session, { currentPassword, newPassword })
+    await throttleFailures(context, throttle, 'INVALID_CREDENTIALS', attempt)
     await announceChange(redis, session.user.id, request.log)
     return reply.status(204).send()
   })
 }
 
-/** @throws GatewayError INVALID_CREDENTIALS when the current password is wrong, LOGIN_THROTTLED when it was too often */
+/** @throws GatewayError INVALID_CREDENTIALS when the current password is wrong */
 async function changePassword(
-  context: Context,
+  { db }: Context,
   session: { user: { id: string }; id: string },
-  { currentPassword, newPassword, address }: { currentPassword: string; newPassword: string; address: string },
+  { currentPassword, newPassword }: { currentPassword: string; newPassword: string },
 ): Promise<void> {
-  const { config, db } = context
-  // A stolen session must not be a way to guess the password: failures count as those of a log-in.
-  const giveBack = await takeThrottle(context, {
-    name: 'login',
-    subject: clientOf(address),
-    perMinute: config.throttles.loginFailuresPerMinute,
-    code: 'LOGIN_THROTTLED',
-  })
   const user = await query(() => findUser(db, session.user.id))
   if (!user || !(await isPasswordOf(user.password_hash, currentPassword))) throw new GatewayError('INVALID_CREDENTIALS')
-  giveBack()
   const passwordHash = await hashPassword(newPassword)
   const isChanged = await query(() =>
     db.transaction().execute(async (transaction) => {
