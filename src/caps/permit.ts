@@ -154,7 +154,11 @@ const RELEASE = new Script(`${END}${TELL_TURN} tellFirst(ended) return 1`)
 /** Takes back a permit that was never used. ARGV: permit. */
 const GIVE_BACK = new Script(`${TELL_TURN}
 redis.call('ZREM', KEYS[6], ARGV[1])
-redis.call('ZREM', KEYS[7], ARGV[1])
+if redis.call('ZREM', KEYS[7], ARGV[1]) == 1 then
+  local time = redis.call('TIME')
+  local leftUntil = tonumber(redis.call('HGET', KEYS[8], 'leftUntil') or 0)
+  if leftUntil > time[1] * 1000 + time[2] / 1000 then redis.call('HINCRBY', KEYS[8], 'left', 1) end
+end
 tellFirst(1)
 return 1
 `)
