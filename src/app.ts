@@ -40,6 +40,9 @@ const URL_LENGTH_MAX = 8 * 1024
 const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 15_000
 
+/** How long an answer may lie unread beyond the longest wait for one, milliseconds: it is kept in this node until then. */
+const UNREAD_MS_MAX = 35_000
+
 const SERVER_OPTIONS: ServerOptions = {
   maxHeaderSize: HEADER_BYTES_MAX,
   headersTimeout: HEADERS_TIMEOUT_MS,
@@ -62,6 +65,7 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     trustProxy: config.http.trustProxy.length > 0 ? config.http.trustProxy : false,
     bodyLimit: BODY_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionTimeout: config.callTimeoutMs + UNREAD_MS_MAX,
     keepAliveTimeout: 65_000,
     return503OnClosing: false,
     routerOptions: { maxParamLength: 256 },

@@ -1,10 +1,14 @@
 import { createApp } from './app.ts'
 import { loadConfig } from './config.ts'
 import { closeContext, openContext } from './context.ts'
+import { GatewayError } from './errors.ts'
 import { listen } from './http/listen.ts'
 import { createLog } from './log.ts'
 import { runProcess } from './process.ts'
 import { UsageMover } from './usage/usage-mover.ts'
+
+/** How long callers may wait on a node that was told to end, milliseconds; then what waits for them is taken back. */
+const WAITING_MS_MAX = 20_000
 
 /** One API node. */
 await runProcess('web', async () => {
@@ -19,7 +23,10 @@ await runProcess('web', async () => {
     log,
     close: async () => {
       context.isDraining = true
+      // A caller who waits longer is told to ask again while there is still a connection to tell it on.
+      const refusing = setTimeout(() => context.replies.refuse(new GatewayError('DRAINING')), WAITING_MS_MAX)
       await stopListening()
+      clearTimeout(refusing)
       await usage.close()
       await closeContext(context)
     },

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import type { Redis } from 'ioredis'
+import { readResult, storeResult } from '../src/queue/reply.ts'
 import { type Account, type Answer, send, signUp } from './support/client.ts'
 import { type Gateway, until } from './support/gateway.ts'
 import { type Stage, startStage } from './support/stage.ts'
@@ -63,6 +65,20 @@ describe('an asynchronous call', () => {
     }
     assert.equal(upstream.arrivalsOf('random-facts').length, 4)
     await until(async () => (await inFlight()) === 0)
+  })
+
+  it('keeps the outcome of the run that ended first, large ones too', async () => {
+    const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 1 }
+    for (const size of [10, 3_000_000]) {
+      const id = `call_${randomUUID().replaceAll('-', '')}`
+      const body = Buffer.from(JSON.stringify({ data: 'x'.repeat(size) }))
+      assert.equal(await storeResult(redis, { id, times }, body), true)
+      assert.equal(await storeResult(redis, { id, times, code: 'UPSTREAM_ERROR' }, Buffer.alloc(0)), false)
+      const kept = await readResult(redis, id)
+      assert.equal(kept?.head.code, undefined)
+      assert.ok(kept?.body.equals(body))
+      assert.ok((await redis.strlen(`agw:{${id}}:result`)) < 20_000)
+    }
   })
 
   it('answers within the time its caller waits, or keeps its place', async () => {

@@ -161,6 +161,12 @@ describe('the forecast of a call', () => {
       assert.equal(answer.body.data.results.length, 4)
     }
     assert.equal(upstream.arrivalsOf('trivia').length, 1)
+    // What an undeclared parameter makes of the questions is for its sender alone.
+    assert.equal((await call('/v1/call/trivia/questions?amount=4&x=1')).status, 200)
+    assert.deepEqual(
+      upstream.arrivalsOf('trivia').map(({ url }) => new URL(url, 'http://a').searchParams.get('x')),
+      [null, '1'],
+    )
     await until(async () => await isCapQuiet(redis, 'trivia'))
     redis.disconnect()
   })

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { Redis } from 'ioredis'
 import { createLog } from '../src/log.ts'
 import { closeRedis, corkPerTurn, openRedis } from '../src/redis/connection.ts'
+import { reconnectWhenSilent } from '../src/redis/silence.ts'
 import { until } from './support/gateway.ts'
 import { type Services, startServices } from './support/services.ts'
 
@@ -77,6 +79,24 @@ describe('a Redis connection', () => {
     }
     await until(async () => (await producer.ping().catch(() => '')) === 'PONG')
     producer.disconnect()
+  })
+
+  it('of a waiter is opened anew when Redis is silent, and its commands are sent again', async () => {
+    const waiter = openRedis([services.redisUrl], 'waiter', log) as Redis
+    await until(() => waiter.status === 'ready')
+    reconnectWhenSilent(waiter, 500)
+    const pid = Number(/process_id:(\d+)/.exec(await waiter.info('server'))?.[1])
+    process.kill(pid, 'SIGSTOP')
+    let answer: Promise<string>
+    try {
+      const closed = once(waiter, 'close')
+      answer = waiter.ping()
+      await closed
+    } finally {
+      process.kill(pid, 'SIGCONT')
+    }
+    assert.equal(await answer, 'PONG')
+    waiter.disconnect()
   })
 
   it('of a producer does not take for silence that this process was too busy to listen', async () => {

@@ -50,9 +50,10 @@ export async function callUpstream(sources: UpstreamSources, upstreamCall: Upstr
   const recorder = new AttemptRecorder(sources, api.slug, 'call', call.id, call)
   const ask = (request: UpstreamRequest): Promise<Exchange> => exchange(sources, { ...upstreamCall, recorder }, request)
   const exchanges: Exchange[] = []
+  // What a call's own extra parameters make of the answer is not for others.
+  const pool = call.extra.length === 0 ? endpoint.pool : undefined
   try {
-    const drawn =
-      endpoint.pool && (await drawFromPool(sources.redis, api, endpoint, endpoint.pool, call.parameters, ask, signal))
+    const drawn = pool && (await drawFromPool(sources.redis, api, endpoint, pool, call.parameters, ask, signal))
     if (drawn) exchanges.push(drawn)
     else for (const request of [endpoint.request(call.parameters, context)].flat()) exchanges.push(await ask(request))
   } catch (error) {

@@ -80,7 +80,7 @@ export class PermitDesk {
   readonly #db: Db
   readonly #log: Log
   readonly #grants: GrantLedger
-  readonly #api: Api
+  #api: Api
   readonly #scope: CapScope
   /** Permits under which a request is on its way. */
   readonly #held = new Set<PermitId>()
@@ -100,6 +100,11 @@ export class PermitDesk {
     this.#grants = sources.grants
     this.#api = api
     this.#scope = scope
+  }
+
+  /** The API as it is set now: operators change caps while workers run. */
+  use(api: Api): void {
+    this.#api = api
   }
 
   /**

@@ -14,7 +14,10 @@ export class PermitDesks {
   of(api: Api, scope: CapScope): PermitDesk {
     const name = capPrefix(api.slug, scope)
     const known = this.#desks.get(name)
-    if (known) return known
+    if (known) {
+      known.use(api)
+      return known
+    }
     const desk = new PermitDesk(this.#sources, api, scope)
     this.#desks.set(name, desk)
     return desk

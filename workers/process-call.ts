@@ -9,7 +9,7 @@ import { ERRORS, GatewayError } from '../src/errors.ts'
 import { type CallJob, parseCallJob } from '../src/queue/call-job.ts'
 import type { CallQueues } from '../src/queue/call-queue.ts'
 import type { CallTimes, ReplyHead } from '../src/queue/frame.ts'
-import { sendReply, storeResult } from '../src/queue/reply.ts'
+import { RESULT_BYTES_MAX, readResult, sendReply, storeResult } from '../src/queue/reply.ts'
 import { enqueueValidateKey } from '../src/queue/validate-key-job.ts'
 import { recordUsage } from '../src/usage/ledger.ts'
 import { AttemptError } from './attempt-error.ts'
@@ -103,7 +103,7 @@ async function answer(
 ): Promise<void> {
   const { redis, log } = sources
   const { outcome, cacheStatus, ageSeconds } = result
-  const head: ReplyHead = {
+  let head: ReplyHead = {
     id: call.id,
     times,
     ...(cacheStatus === undefined ? {} : { cacheStatus }),
@@ -118,9 +118,14 @@ async function answer(
     body = outcome.body
   }
   if (call.isAsync) {
-    await storeResult(redis, head, body)
+    if (body.length > RESULT_BYTES_MAX) {
+      head.code = 'UPSTREAM_TOO_LARGE'
+      body = NO_BODY
+    }
+    // The job may run twice: what the first run kept is what the caller is told, and what is counted.
+    const earlier = (await storeResult(redis, head, body)) ? undefined : await readResult(redis, call.id)
+    if (earlier) ({ head, body } = earlier)
     const status = head.code ? ERRORS[head.code].status : 200
-    // The job may run twice: it is counted by the run that ends it.
     const month = monthOf(call.enqueuedAt).name
     if ((await settleLimits(redis, call, month, [{ callId: call.id, status }])) === 1) {
       await recordUsage(redis, [{ call, status }])

@@ -86,6 +86,8 @@ function complete(
 }
 
 function forwardable(api: Api, name: string, value: unknown): string {
+  // Some upstreams drop them, and would read a declared or a reserved name.
+  if (name !== name.trim()) throw invalid(undefined, 'its name has blanks around it')
   const lower = name.toLowerCase()
   if (
     RESERVED_EVERYWHERE.has(lower) ||

@@ -94,10 +94,10 @@ local function dropExpiredParked()
   end
 end
 
--- Keys of an idle cap end by themselves; renewing their life now and then is enough, for it is long.
+-- Keys of an idle cap end by themselves; it is long, so their life is renewed when half of it is over.
 local LIFE_MS = 86400000
 local function renew(isFirst, keys)
-  if not isFirst and math.floor(now) % 64 ~= 0 then return end
+  if not isFirst and redis.call('PTTL', keys[1]) > widest + LIFE_MS / 2 then return end
   for _, key in ipairs(keys) do redis.call('PEXPIRE', key, widest + LIFE_MS) end
 end
 

@@ -20,8 +20,9 @@ const MEMORY_KEY = `${KEY_PREFIX}:{memory}`
 export async function memorySince(redis: RedisConnection, db: Db): Promise<number> {
   const kept = await redis.get(MEMORY_KEY)
   if (kept !== null) return Number(kept)
-  const [seconds] = await redis.time()
-  const since = (await isNewInstallation(db)) ? 0 : Number(seconds) * 1_000
+  const [seconds, micros] = await redis.time()
+  // Rounded up: nothing was sent later than that.
+  const since = (await isNewInstallation(db)) ? 0 : Number(seconds) * 1_000 + Math.ceil(Number(micros) / 1_000)
   await redis.set(MEMORY_KEY, since, 'NX')
   return Number((await redis.get(MEMORY_KEY)) ?? since)
 }

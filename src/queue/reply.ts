@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { gunzip, gzip } from 'node:zlib'
 import type { Redis } from 'ioredis'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
@@ -49,19 +51,42 @@ function resultKey(callId: string): string {
   return `${KEY_PREFIX}:{${callId}}:result`
 }
 
-/** Keeps the outcome of a call that nobody may be waiting for. */
-export async function storeResult(redis: RedisConnection, head: ReplyHead, body: Buffer): Promise<void> {
-  await redis.set(resultKey(head.id), encodeFrame(head, body), 'EX', RESULT_SECONDS)
+/** Results from this size on are kept compressed, bytes: many may be kept at once. */
+const COMPRESSED_FROM_BYTES = 16 * 1024
+
+/** Largest result that is kept, bytes. */
+export const RESULT_BYTES_MAX = 8 * 1024 * 1024
+
+/**
+ * Keeps the outcome of a call that nobody may be waiting for. The first one stays: what a caller was told does not
+ * change when its job runs twice.
+ *
+ * @returns whether it is kept
+ */
+export async function storeResult(redis: RedisConnection, head: ReplyHead, body: Buffer): Promise<boolean> {
+  const frame = encodeFrame(head, body)
+  const kept = frame.length < COMPRESSED_FROM_BYTES ? frame : await compress(frame)
+  return (await redis.set(resultKey(head.id), kept, 'EX', RESULT_SECONDS, 'NX')) === 'OK'
 }
 
 /** The kept outcome of a call; undefined while there is none. */
 export async function readResult(redis: RedisConnection, callId: string): Promise<Reply | undefined> {
   const frame = await redis.getBuffer(resultKey(callId))
-  return frame === null ? undefined : decodeFrame<ReplyHead>(frame)
+  if (frame === null) return undefined
+  return decodeFrame<ReplyHead>(isCompressed(frame) ? await decompress(frame) : frame)
+}
+
+const compress = promisify(gzip)
+const decompress = promisify(gunzip)
+
+/** A frame begins with a length far below what gzip's first bytes (RFC 1952, 2.3.1) would make. */
+function isCompressed(frame: Buffer): boolean {
+  return frame[0] === 0x1f && frame[1] === 0x8b
 }
 
 interface Waiter {
   resolve: (reply: Reply) => void
+  reject: (reason: Error) => void
 }
 
 /**
@@ -109,9 +134,17 @@ export class ReplyInbox {
    * @returns the reply, and `forget` to stop waiting
    */
   awaitReply(callId: string): { reply: Promise<Reply>; forget: () => void } {
-    const { promise, resolve } = Promise.withResolvers<Reply>()
-    this.#waiters.set(callId, { resolve })
+    const { promise, resolve, reject } = Promise.withResolvers<Reply>()
+    // Nobody may be listening yet when it fails.
+    promise.catch(() => undefined)
+    this.#waiters.set(callId, { resolve, reject })
     return { reply: promise, forget: () => this.#waiters.delete(callId) }
+  }
+
+  /** Ends all waiting with an error: this node has no time left to wait in. */
+  refuse(reason: Error): void {
+    for (const { reject } of this.#waiters.values()) reject(reason)
+    this.#waiters.clear()
   }
 
   async close(): Promise<void> {

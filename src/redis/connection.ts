@@ -1,12 +1,15 @@
 import type { Socket } from 'node:net'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import type { Log } from '../log.ts'
-import { failWhenSilent } from './silence.ts'
+import { failWhenSilent, reconnectWhenSilent } from './silence.ts'
 
 export type RedisConnection = Redis | Cluster
 
 /** How long a producer waits for Redis to say anything, milliseconds: past it callers are told 503 rather than kept. */
 const SILENT_MS_MAX = 1_000
+
+/** The same of a waiter, which may block in one command for 10 s. Milliseconds. */
+const WAITER_SILENT_MS_MAX = 15_000
 
 /** Longest pause between two tries to connect, milliseconds: service is back within a second of Redis. */
 const RECONNECT_MS_MAX = 1_000
@@ -24,6 +27,7 @@ export function openRedis(urls: string[], kind: 'producer' | 'waiter', log: Log)
   if (redis instanceof Redis) {
     corkPerTurn(redis)
     if (kind === 'producer') failWhenSilent(redis, SILENT_MS_MAX)
+    else reconnectWhenSilent(redis, WAITER_SILENT_MS_MAX)
   }
   return redis
 }
@@ -53,7 +57,7 @@ function openCluster(
       redisOptions: {
         ...options,
         // Its connections are its own business: each command has a time of its own.
-        ...(kind === 'producer' ? { commandTimeout: SILENT_MS_MAX } : {}),
+        ...(kind === 'producer' ? { commandTimeout: SILENT_MS_MAX } : { socketTimeout: WAITER_SILENT_MS_MAX }),
         ...(first.username ? { username: decodeURIComponent(first.username) } : {}),
         ...(first.password ? { password: decodeURIComponent(first.password) } : {}),
         ...(first.protocol === 'rediss:' ? { tls: {} } : {}),

@@ -13,10 +13,25 @@ class SilentRedisError extends Error {
 
 /**
  * Fails all commands that wait when Redis has said nothing for so long, and connects anew. A timer for each command
- * would cost more, and would fail those whose answers are there but not read yet, because this process is busy: time in
- * which it could not look is no silence.
+ * would cost more.
  */
 export function failWhenSilent(redis: Redis, silentMsMax: number): void {
+  whenSilent(redis, silentMsMax, () => {
+    const error = new SilentRedisError(silentMsMax)
+    redis.recoverFromFatalError(error, error, { offlineQueue: false })
+  })
+}
+
+/**
+ * Connects anew when Redis has said nothing for so long although commands wait; they are sent again. Without this a
+ * host that died without a word would hold a process until the kernel gives up, a quarter of an hour later.
+ */
+export function reconnectWhenSilent(redis: Redis, silentMsMax: number): void {
+  whenSilent(redis, silentMsMax, () => redis.stream.destroy())
+}
+
+/** Time in which this process could not look, because it was busy, is no silence: the answer may be there, not read. */
+function whenSilent(redis: Redis, silentMsMax: number, act: () => void): void {
   let heardAt = performance.now()
   let lookedAt = heardAt
   let bytesHeard = 0
@@ -29,8 +44,7 @@ export function failWhenSilent(redis: Redis, silentMsMax: number): void {
     bytesHeard = bytesRead
     if (now - heardAt < silentMsMax) return
     heardAt = now
-    const error = new SilentRedisError(silentMsMax)
-    redis.recoverFromFatalError(error, error, { offlineQueue: false })
+    act()
   }
   const timer = setInterval(look, LOOK_EVERY_MS).unref()
   redis.once('end', () => clearInterval(timer))

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { SHARED_SCOPE } from '../src/caps/cap-script.ts'
+import { beginCap } from '../src/caps/permit.ts'
+import { applySettings, loadCatalog, withOwnKey } from '../src/catalog.ts'
+import { openDatabase } from '../src/db/database.ts'
+import { createLog } from '../src/log.ts'
+import { RedisClock } from '../src/redis/clock.ts'
+import { closeRedis, openRedis } from '../src/redis/connection.ts'
+import { GrantLedger } from '../workers/grant-ledger.ts'
+import { PermitDesks } from '../workers/permit-desks.ts'
+import { until } from './support/gateway.ts'
+import { startServices } from './support/services.ts'
+
+test("caps that operators change hold at once for calls with callers' own keys and without", async (t) => {
+  const services = await startServices()
+  const log = createLog({ level: 'silent', pretty: false }, 'test')
+  const redis = openRedis([services.redisUrl], 'waiter', log)
+  const db = openDatabase(services.databaseUrl, log)
+  t.after(async () => {
+    await db.destroy()
+    await closeRedis(redis)
+    await services.stop()
+  })
+  const api = (await loadCatalog(new Map())).get('code-host-user') ?? assert.fail()
+  const desks = new PermitDesks({ redis, db, log, grants: new GrantLedger(db, new RedisClock(redis, log), log) })
+  for (const scope of [SHARED_SCOPE, 'key:1']) {
+    applySettings(api, {})
+    const current = () => (scope === SHARED_SCOPE ? api : withOwnKey(api))
+    await beginCap(redis, api.slug, scope, 0)
+    const { signal } = new AbortController()
+    const acquire = (id: string) =>
+      desks.of(current(), scope).acquire({ member: `account|${id}`, tag: 0 }, () => 60_000, signal)
+    const permits = [await acquire('a')]
+    applySettings(api, { caps: { concurrency: 2, rates: [{ max: 2, seconds: 3_600 }] } })
+    permits.push(await acquire('b'))
+    const third = acquire('c')
+    await until(async () => (await redis.zcard(`agw:{${api.slug}}:cap:${scope}:parked`)) === 1)
+    applySettings(api, { caps: { concurrency: 3, rates: [{ max: 3, seconds: 3_600 }] } })
+    desks.of(current(), scope)
+    permits.push(await third)
+    for (const permit of permits) permit.release(1)
+    await until(async () => (await redis.zcard(`agw:{${api.slug}}:cap:${scope}:leases`)) === 0)
+  }
+})
