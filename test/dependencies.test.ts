@@ -59,11 +59,15 @@ const isRunning = (): boolean =>
 
 const call = () => send(gateway, path(), { key: account.live })
 
-async function killRedis(): Promise<void> {
+async function redisPid(): Promise<number> {
   const client = new Redis(redis.url)
   const pid = /process_id:(\d+)/.exec(await client.info('server'))?.[1]
   client.disconnect()
-  process.kill(Number(pid), 'SIGKILL')
+  return Number(pid)
+}
+
+async function killRedis(): Promise<void> {
+  process.kill(await redisPid(), 'SIGKILL')
   await redis.stop()
 }
 
@@ -97,6 +101,26 @@ describe('while Redis is away', () => {
       for (let count = 0; count < 10; count += 1) assert.equal((await call()).status, 200)
     }
     assert.ok(isRunning())
+  })
+})
+
+describe('while Redis says nothing', () => {
+  it('calls are refused with 503, and hold nothing when it goes on', async () => {
+    const client = new Redis(redis.url)
+    const held = (name: string) => client.zcard(`agw:{a:${account.id}}:live:${name}`)
+    await until(async () => (await call()).status === 200 && (await held('inflight')) === 0)
+    const before = await held('minute')
+    const pid = await redisPid()
+    process.kill(pid, 'SIGSTOP')
+    try {
+      for (const { status } of await Promise.all(Array.from({ length: 5 }, call))) assert.equal(status, 503)
+    } finally {
+      process.kill(pid, 'SIGCONT')
+    }
+    // What lay in its buffers is run now: five calls are charged of which nobody knows.
+    await until(async () => (await held('minute')) === before + 5)
+    await until(async () => (await held('inflight')) === 0 && (await held('minute')) === before, 20_000)
+    client.disconnect()
   })
 })
 

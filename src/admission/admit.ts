@@ -6,7 +6,7 @@ import { countMonthUsage } from '../db/usage.ts'
 import { GatewayError } from '../errors.ts'
 import { readJsonBody } from '../http/json-body.ts'
 import type { CallJob } from '../queue/call-job.ts'
-import { redisCall } from '../redis/unavailable.ts'
+import { redisCall, wasNotSent } from '../redis/unavailable.ts'
 import {
   type AuthenticationSources,
   authenticateCall,
@@ -27,7 +27,7 @@ import type { SingleFlight } from './single-flight.ts'
 export interface AdmissionSources extends AuthenticationSources, ForecastSources {
   catalog: Catalog
   replies: { stream: string }
-  settlements: Pick<Settlements, 'flush'>
+  settlements: Pick<Settlements, 'flush' | 'takeBack'>
   /** Look-ups of what an account has used this month, for Redis that does not know. */
   monthLoads: SingleFlight<number>
 }
@@ -98,7 +98,12 @@ async function tryAdmit(
   const options = takeOptions(sources, principal, timeoutMs)
   // Who has its answer and sends the next call finds what that one held given back.
   sources.settlements.flush(principal)
-  const limits = await redisCall(() => takeLimits(sources.redis, principal, principal.tier, plan, id, options))
+  const limits = await redisCall(() =>
+    takeLimits(sources.redis, principal, principal.tier, plan, id, options).catch((error) => {
+      if (!(error instanceof GatewayError || wasNotSent(error))) sources.settlements.takeBack(principal, id)
+      throw error
+    }),
+  )
   if (limits === STALE) return STALE
   admission.limits = limits
   const job: CallJob = {
@@ -125,7 +130,10 @@ async function tryAdmit(
     Object.assign(job, place && { place }, cacheOnlyMs === undefined ? undefined : { cacheOnlyMs })
     return { principal, limits, job, queued, preference }
   } catch (error) {
-    admission.limits = await refundLimits(sources.redis, principal, id, limits).catch(() => limits)
+    admission.limits = await refundLimits(sources.redis, principal, id, limits).catch(() => {
+      sources.settlements.takeBack(principal, id)
+      return limits
+    })
     throw error
   }
 }

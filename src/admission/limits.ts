@@ -36,7 +36,7 @@ export interface Charged {
 /**
  * One atomic step: account version, in flight, minute, month; takes a unit of each or of none.
  * KEYS version, minute log, in-flight leases, month count. ARGV version, call id (empty: look only), perMinute,
- * inFlight, perMonth (-1: none), lease ms.
+ * inFlight, perMonth (-1: none), lease ms, when the month whose count it is begins and ends.
  */
 const TAKE = new Script(`
 local time = redis.call('TIME')
@@ -48,6 +48,8 @@ local function renew(key, lifeMs)
   if redis.call('PTTL', key) < lifeMs then redis.call('PEXPIRE', key, 2 * lifeMs) end
 end
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then return {'stale', nowMs} end
+-- What is taken is given back by this clock; a node's own may be on the other side of midnight.
+if nowMs < tonumber(ARGV[7]) or nowMs >= tonumber(ARGV[8]) then return {'other-month', nowMs} end
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - ${MINUTE_MS}000)
 redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', nowMs)
 local minute = redis.call('ZCARD', KEYS[2])
@@ -105,13 +107,13 @@ return ended
 
 /** Takes back what a call took that was refused after all: it costs nothing. */
 const REFUND = new Script(`
-if redis.call('ZREM', KEYS[1], ARGV[1]) == 0 then return 0 end
-redis.call('ZREM', KEYS[2], ARGV[1])
+if redis.call('ZREM', KEYS[2], ARGV[1]) == 0 then return 0 end
+redis.call('ZREM', KEYS[1], ARGV[1])
 if tonumber(redis.call('GET', KEYS[3]) or 0) > 0 then redis.call('DECR', KEYS[3]) end
 return 1
 `)
 
-type Taken = ['stale' | 'month', number] | [string, number, number, number, number, number]
+type Taken = ['stale' | 'month' | 'other-month', number] | [string, number, number, number, number, number]
 
 export interface TakeOptions {
   /** Longest the call can be in flight; its lease ends by itself then. */
@@ -157,14 +159,20 @@ export async function readLimits(
 }
 
 async function run(redis: RedisConnection, charged: Charged, limits: PlanLimits, callId: string, options: TakeOptions) {
-  for (let tries = 0; tries < 3; tries += 1) {
-    const month = monthOf(Date.now())
+  let at = Date.now()
+  for (let tries = 0; tries < 4; tries += 1) {
+    const month = monthOf(at)
     const keys = limitKeys(charged, month.name)
     const perMonth = charged.mode === 'test' ? -1 : limits.perMonth
-    const monthLifeMs = month.endsAt - Date.now() + MONTH_GRACE_MS
-    const values = [charged.version, callId, limits.perMinute, limits.inFlight, perMonth, options.leaseMs]
+    const monthLifeMs = month.endsAt - at + MONTH_GRACE_MS
+    const amounts = [limits.perMinute, limits.inFlight, perMonth, options.leaseMs]
+    const values = [charged.version, callId, ...amounts, month.startsAt, month.endsAt]
     const taken = (await TAKE.run(redis, keys, values)) as Taken
     if (taken[0] === 'stale') return STALE
+    if (taken[0] === 'other-month') {
+      at = taken[1]
+      continue
+    }
     if (taken[0] === 'month') {
       await redis.set(keys[3] ?? '', await options.loadMonthUsed(month.name), 'PX', monthLifeMs, 'NX')
       continue
@@ -210,6 +218,22 @@ export async function settleLimits(
   return Number(await SETTLE.run(redis, [`${prefix}:${mode}:inflight`, `${prefix}:month:${month}`], calls))
 }
 
+/**
+ * Gives back all that a call took at an instant; a second time does nothing.
+ *
+ * @returns whether it had taken anything
+ */
+export async function refundCall(
+  redis: RedisConnection,
+  charged: Charged,
+  callId: string,
+  at: number,
+): Promise<boolean> {
+  const [, minute = '', inFlight = '', month = ''] = limitKeys(charged, monthOf(at).name)
+  const keys = [minute, inFlight, charged.mode === 'live' ? month : `${month}:none`]
+  return (await REFUND.run(redis, keys, [callId])) === 1
+}
+
 /** Gives back all that a call took: it was refused before it reached the queue. */
 export async function refundLimits(
   redis: RedisConnection,
@@ -217,8 +241,7 @@ export async function refundLimits(
   callId: string,
   state: LimitState,
 ): Promise<LimitState> {
-  const [, minute = '', inFlight = '', month = ''] = limitKeys(charged, monthOf(state.now).name)
-  await REFUND.run(redis, [minute, inFlight, charged.mode === 'live' ? month : `${month}:none`], [callId])
+  await refundCall(redis, charged, callId, state.now)
   return {
     ...state,
     minute: {
@@ -257,30 +280,9 @@ function refusal(verdict: string, state: LimitState, tier: Tier): GatewayError {
   }
 }
 
-/** The UTC month of an instant, `2026-11`, and when it ends. */
-export function monthOf(epochMs: number): { name: string; endsAt: number } {
+/** The UTC month of an instant, `2026-11`, when it begins and when the next one does. */
+export function monthOf(epochMs: number): { name: string; startsAt: number; endsAt: number } {
   const date = new Date(epochMs)
-  return { name: date.toISOString().slice(0, 7), endsAt: Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1) }
-}
-
-/**
- * `RateLimit` fields of draft-ietf-httpapi-ratelimit-headers-11, and the older `X-RateLimit-*` for clients that know
- * only those (of the minute, reset in epoch seconds).
- */
-export function rateLimitHeaders({ limits, minute, month, now }: LimitState): Record<string, string> {
-  const left = Math.max(0, limits.perMinute - minute.used)
-  const monthLeft = Math.max(0, limits.perMonth - (month?.used ?? 0))
-  const policy = [`"minute";q=${limits.perMinute};w=60`]
-  const state = [`"minute";r=${left};t=${Math.ceil(minute.resetMs / 1_000)}`]
-  if (month) {
-    policy.push(`"month";q=${limits.perMonth}`)
-    state.push(`"month";r=${monthLeft};t=${Math.ceil(month.resetMs / 1_000)}`)
-  }
-  return {
-    'ratelimit-policy': policy.join(', '),
-    ratelimit: state.join(', '),
-    'x-ratelimit-limit': String(limits.perMinute),
-    'x-ratelimit-remaining': String(left),
-    'x-ratelimit-reset': String(Math.ceil((now + minute.resetMs) / 1_000)),
-  }
+  const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()]
+  return { name: date.toISOString().slice(0, 7), startsAt: Date.UTC(year, month), endsAt: Date.UTC(year, month + 1) }
 }

@@ -3,12 +3,20 @@ import type { Log } from '../log.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { Gathered } from '../redis/gathered.ts'
+import { wasNotSent } from '../redis/unavailable.ts'
 import { recordUsage, type UsedCall } from '../usage/ledger.ts'
-import { type Charged, monthOf, settleLimits } from './limits.ts'
+import { type Charged, monthOf, refundCall, settleLimits } from './limits.ts'
 
 /** How often and how long it is tried again while Redis is away, milliseconds. */
 const AGAIN_MS = 250
 const AGAIN_MS_MAX = 10_000
+
+/** How often and how many times it is tried to take back what may have been taken, while Redis is there. */
+const TAKE_BACK_EVERY_MS = 1_500
+const TAKE_BACK_TRIES = 4
+
+/** Calls in doubt at one time; the leases of more than these end by themselves. */
+const DOUBTFUL_MAX = 2_000
 
 /** The calls of an API node that have ended, on their way to giving back what they held and to being counted. */
 export class Settlements {
@@ -16,6 +24,9 @@ export class Settlements {
   readonly #log: Log
   readonly #ended = new Gathered<UsedCall>((_account, calls) => this.#settle(calls))
   readonly #used = new Gathered<UsedCall>((_ledger, calls) => this.#count(calls))
+
+  readonly #doubtful = new Map<string, { account: Charged; at: number; triesLeft: number }>()
+  #takingBack: NodeJS.Timeout | undefined
 
   constructor(redis: RedisConnection, log: Log) {
     this.#redis = redis
@@ -34,9 +45,36 @@ export class Settlements {
     this.#ended.flush(keyOf(account, Date.now()))
   }
 
+  /**
+   * Takes back what a call may have taken whose taking was not answered: Redis may run it yet, when it goes on, and
+   * nobody would give it back before its lease ends.
+   */
+  takeBack(account: Charged, callId: string): void {
+    if (this.#doubtful.size >= DOUBTFUL_MAX) return
+    this.#doubtful.set(callId, { account, at: Date.now(), triesLeft: TAKE_BACK_TRIES })
+    this.#takingBack ??= setInterval(() => this.#takeBackDoubtful(), TAKE_BACK_EVERY_MS).unref()
+  }
+
   /** Resolves when every call that was added is settled, or has failed to be. */
   async close(): Promise<void> {
+    clearInterval(this.#takingBack)
     await Promise.all([this.#ended.sent(), this.#used.sent()])
+  }
+
+  #takeBackDoubtful(): void {
+    if (this.#redis.status !== 'ready') return
+    for (const [callId, doubt] of this.#doubtful) {
+      doubt.triesLeft -= 1
+      // The new connection may be quicker than what the old one left in Redis' buffers: not there is not never.
+      if (doubt.triesLeft === 0) this.#doubtful.delete(callId)
+      refundCall(this.#redis, doubt.account, callId, doubt.at).then(
+        (wasTaken) => wasTaken && this.#doubtful.delete(callId),
+        (error) => this.#log.debug({ err: error, callId }, 'doubtful call not taken back'),
+      )
+    }
+    if (this.#doubtful.size > 0) return
+    clearInterval(this.#takingBack)
+    this.#takingBack = undefined
   }
 
   /** All of one account, mode and month. */
@@ -73,9 +111,4 @@ async function untilWritten(write: () => Promise<unknown>, mayRepeat: (error: un
       await delay(AGAIN_MS)
     }
   }
-}
-
-/** Whether a command failed before it left: the connection was not up. */
-function wasNotSent(error: unknown): boolean {
-  return error instanceof Error && error.message.includes("Stream isn't writeable")
 }

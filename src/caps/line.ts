@@ -124,7 +124,8 @@ if slot <= now and ahead >= ${DRAIN_LINE_LEAST} and not isScarce and now - busyS
   congestion = math.max(congestion, ahead / math.max(1, drained) * ${DRAIN_MS})
 end
 if length >= ${LINE_LENGTH_MAX} or (slot <= now and congestion > ${CONGESTION_MS_MAX}) then
-  return {'overloaded', '0', 0, math.ceil(math.max(1000, congestion / 2)), ahead, 0}
+  -- Who waits leaves the line by its deadline: it is not as long as this for longer than a caller would wait.
+  return {'overloaded', '0', 0, math.ceil(math.max(1000, math.min(congestion / 2, deadline - now))), ahead, 0}
 end
 redis.call('ZADD', LINE, tag, member)
 redis.call('ZADD', LINE_ENDS, score(deadline), member)

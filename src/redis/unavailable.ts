@@ -15,3 +15,8 @@ export async function redisCall<T>(run: () => Promise<T>): Promise<T> {
     throw new GatewayError(isFull ? 'OVERLOADED' : 'DEPENDENCY_UNAVAILABLE', { retryAfterMs: 2_000, cause })
   }
 }
+
+/** Whether a command failed before it left: the connection was not up. */
+export function wasNotSent(error: unknown): boolean {
+  return error instanceof Error && error.message.includes("Stream isn't writeable")
+}

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Admission, type Admitted, admitCall, currentLimits } from '../admission/admit.ts'
-import { type LimitState, rateLimitHeaders } from '../admission/limits.ts'
+import type { LimitState } from '../admission/limits.ts'
+import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
 import { leaveLine } from '../caps/line.ts'
 import type { Context } from '../context.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'

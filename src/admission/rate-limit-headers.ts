@@ -1,0 +1,23 @@
+import type { LimitState } from './limits.ts'
+
+/**
+ * `RateLimit` fields of draft-ietf-httpapi-ratelimit-headers-11, and the older `X-RateLimit-*` for clients that know
+ * only those (of the minute, reset in epoch seconds).
+ */
+export function rateLimitHeaders({ limits, minute, month, now }: LimitState): Record<string, string> {
+  const left = Math.max(0, limits.perMinute - minute.used)
+  const monthLeft = Math.max(0, limits.perMonth - (month?.used ?? 0))
+  const policy = [`"minute";q=${limits.perMinute};w=60`]
+  const state = [`"minute";r=${left};t=${Math.ceil(minute.resetMs / 1_000)}`]
+  if (month) {
+    policy.push(`"month";q=${limits.perMonth}`)
+    state.push(`"month";r=${monthLeft};t=${Math.ceil(month.resetMs / 1_000)}`)
+  }
+  return {
+    'ratelimit-policy': policy.join(', '),
+    ratelimit: state.join(', '),
+    'x-ratelimit-limit': String(limits.perMinute),
+    'x-ratelimit-remaining': String(left),
+    'x-ratelimit-reset': String(Math.ceil((now + minute.resetMs) / 1_000)),
+  }
+}
