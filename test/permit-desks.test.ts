@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { SHARED_SCOPE } from '../src/caps/cap-script.ts'
-import { beginCap } from '../src/caps/permit.ts'
+import { beginCap, releasePermits, takePermits } from '../src/caps/permit.ts'
+import { tightenCap } from '../src/caps/tighten.ts'
 import { applySettings, loadCatalog, withOwnKey } from '../src/catalog.ts'
 import { openDatabase } from '../src/db/database.ts'
 import { createLog } from '../src/log.ts'
@@ -12,9 +13,10 @@ import { PermitDesks } from '../workers/permit-desks.ts'
 import { until } from './support/gateway.ts'
 import { startServices } from './support/services.ts'
 
-test("caps that operators change hold at once for calls with callers' own keys and without", async (t) => {
+const log = createLog({ level: 'silent', pretty: false }, 'test')
+
+async function open(t: TestContext) {
   const services = await startServices()
-  const log = createLog({ level: 'silent', pretty: false }, 'test')
   const redis = openRedis([services.redisUrl], 'waiter', log)
   const db = openDatabase(services.databaseUrl, log)
   t.after(async () => {
@@ -22,6 +24,31 @@ test("caps that operators change hold at once for calls with callers' own keys a
     await closeRedis(redis)
     await services.stop()
   })
+  return { redis, db }
+}
+
+test('what an upstream says is left is not raised by an answer that was slow', async (t) => {
+  const { redis } = await open(t)
+  const caps = { concurrency: 10, rates: [{ max: 100, seconds: 3_600 }] }
+  const left = () => redis.hget('agw:{weather}:cap:shared:state', 'left')
+  await beginCap(redis, 'weather', SHARED_SCOPE, 0)
+  const calls = ['a', 'b'].map((id) => ({ member: `account|${id}`, tag: 0 }))
+  const answer = await takePermits(redis, 'weather', SHARED_SCOPE, caps, calls, { ids: [], meanMs: 0 }, 6_000)
+  assert.ok(typeof answer === 'object')
+  const tell = async (id: string, remaining: number) => {
+    const toldUnder = answer.granted.get(`account|${id}`) ?? assert.fail()
+    await tightenCap(redis, 'weather', SHARED_SCOPE, { left: { remaining, resetMs: 60_000 }, toldUnder })
+    await releasePermits(redis, 'weather', SHARED_SCOPE, { ids: [toldUnder], meanMs: 1 })
+  }
+  await tell('b', 2)
+  // The other may not have been counted yet.
+  assert.equal(await left(), '1')
+  await tell('a', 5)
+  assert.equal(await left(), '1')
+})
+
+test("caps that operators change hold at once for calls with callers' own keys and without", async (t) => {
+  const { redis, db } = await open(t)
   const api = (await loadCatalog(new Map())).get('code-host-user') ?? assert.fail()
   const desks = new PermitDesks({ redis, db, log, grants: new GrantLedger(db, new RedisClock(redis, log), log) })
   for (const scope of [SHARED_SCOPE, 'key:1']) {

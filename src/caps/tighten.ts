@@ -18,7 +18,13 @@ if ARGV[2] ~= '' then
   -- The upstream has counted the one that was told, and maybe not the others under way: the lower figure is the safe one.
   local others = redis.call('ZCARD', KEYS[7]) - (redis.call('ZSCORE', KEYS[7], ARGV[4]) and 1 or 0)
   local left = math.max(0, tonumber(ARGV[2]) - others)
-  redis.call('HSET', KEYS[8], 'left', left, 'leftUntil', now + tonumber(ARGV[3]))
+  -- One that was granted before the last telling and comes after it, because its answer was slow, knows no better.
+  local known = redis.call('HMGET', KEYS[8], 'left', 'leftUntil', 'leftPermit', 'permits')
+  local permit = tonumber(string.match(ARGV[4], '%d+$'))
+  if tonumber(known[2] or 0) > now and permit and permit <= tonumber(known[3] or 0) then
+    left = math.min(left, tonumber(known[1] or 0))
+  end
+  redis.call('HSET', KEYS[8], 'left', left, 'leftUntil', now + tonumber(ARGV[3]), 'leftPermit', known[4] or 0)
 end
 return 1
 `)
