@@ -43,7 +43,8 @@ export function startTeams(view) {
       teams.length === 0
         ? el('p', { class: 'empty' }, 'No teams yet. A team has keys of its own, which its admins manage.')
         : table('Teams', ['Name', 'Created', 'Action'], rows),
-      openId && (await teamSection(openId, refresh, onMade).catch(failureCard)),
+      // Not after leaving the team that was open.
+      teams.some(({ id }) => id === openId) && (await teamSection(openId, refresh, onMade).catch(failureCard)),
     ]
   })
 }
