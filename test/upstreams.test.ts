@@ -61,10 +61,10 @@ for (const slug of slugs) {
       await t.test(`${path}: its example makes a request and maps to its data`, () => {
         checkExample(upstream, endpointAt(upstream, path))
       })
-      await t.test(`${path}: any change of its example maps to fitting data or a verdict`, () => {
+      await t.test(`${path}: every change of its example maps to fitting data or a verdict`, () => {
         checkChangedAnswers(upstream, endpointAt(upstream, path))
       })
-      await t.test(`${path}: any JSON with any status maps to fitting data or a verdict`, () => {
+      await t.test(`${path}: whatever JSON comes with whatever status maps to fitting data or a verdict`, () => {
         checkArbitraryAnswers(upstream, endpointAt(upstream, path))
       })
       await t.test(`${path}: no text as a parameter leads anywhere but to its own resource`, () => {

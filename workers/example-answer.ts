@@ -5,8 +5,8 @@ import { interpretAnswers } from './interpret.ts'
 import { dataOutcome, type Outcome, verdictOutcome } from './outcome.ts'
 
 /**
- * Answers a call made with a test key: the recorded example, mapped as any answer is, or the failure its scenario asks
- * for. The upstream is not asked.
+ * Answers a call made with a test key: the recorded example, mapped like an upstream's answer, or the failure its
+ * scenario asks for. The upstream is not asked.
  */
 export async function answerFromExample(
   api: Api,

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 
-/** What the pages show of an API's state, read from the public catalog as any client reads it. */
+/** What the pages show of an API's state, read from the public catalog like every client. */
 export interface ApiState {
   health_score: number
   tier_required: string

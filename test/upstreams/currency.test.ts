@@ -59,7 +59,7 @@ test('any set of currencies is passed on, whole numbers included', () => {
 })
 
 test('a rate that is not a number is left out of the list', () => {
-  const body = { base: 'EUR', date: '2026-10-01', rates: { USD: 1.1057, XXX: null, YYY: '2' } }
+  const body = { base: 'EUR', date: '2026-10-01', rates: { USD: 1.1057, CHF: null, GBP: '2' } }
   assert.deepEqual(answered(latest, {}, 200, body), { base: 'EUR', date: '2026-10-01', rates: { USD: 1.1057 } })
 })
 
