@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { join, resolve } from 'node:path'
-import { ConfigError, type Environment, EnvironmentReader, type Secret } from './environment-reader.ts'
-import { readUpstreams, type UpstreamSettings } from './upstream-settings.ts'
+import { ConfigError, type Environment, EnvironmentReader, type Secret } from './config/environment-reader.ts'
+import { readUpstreams, type UpstreamSettings } from './config/upstream-variables.ts'
 
-export { parseCaps, type UpstreamSettings } from './upstream-settings.ts'
+export { parseCaps, type UpstreamSettings } from './config/upstream-variables.ts'
 export { ConfigError, type Secret }
 
 export interface PlanLimits {

@@ -1,13 +1,13 @@
 import { PrincipalCache } from './admission/authenticate.ts'
-import { Settlements } from './admission/settlements.ts'
-import { SingleFlight } from './admission/single-flight.ts'
+import { SingleFlight } from './async/single-flight.ts'
 import { ResponseCache } from './cache/response-cache.ts'
-import { type Catalog, loadCatalog } from './catalog.ts'
+import { type Catalog, loadCatalog } from './catalog/catalog.ts'
 import type { Config } from './config.ts'
 import { type Db, openDatabase } from './db/database.ts'
-import { HealthWatch } from './health/health-watch.ts'
+import { HealthCache } from './health/health-watch.ts'
+import { CallCompletionBatcher } from './limits/settlement-batcher.ts'
 import { type Log, plainLog } from './log.ts'
-import { SettingsWatch } from './operator/upstream-settings.ts'
+import { SettingsSync } from './operator/upstream-settings.ts'
 import { CallQueues } from './queue/call-queue.ts'
 import { ReplyInbox } from './queue/reply.ts'
 import { closeRedis, openRedis, type RedisConnection } from './redis/connection.ts'
@@ -29,12 +29,12 @@ export interface Context {
   cache: ResponseCache
   queues: CallQueues
   replies: ReplyInbox
-  settlements: Settlements
+  completions: CallCompletionBatcher
   monthLoads: SingleFlight<number>
   /** Health of every upstream, followed. */
-  health: HealthWatch
+  health: HealthCache
   /** What operators set of upstreams, kept in force in the catalog. */
-  settings: SettingsWatch
+  settings: SettingsSync
   telemetry: Telemetry
   /** Set when the node is to end: it finishes what it has and takes nothing new. */
   isDraining: boolean
@@ -57,10 +57,10 @@ export async function openContext(
   const replies = new ReplyInbox(openRedis(config.redisUrls, 'waiter', log), redis, log)
   replies.open()
   const catalog = await loadCatalog(config.upstreams.bySlug)
-  const health = new HealthWatch(redis, config.redisUrls, catalog.keys(), log)
+  const health = new HealthCache(redis, config.redisUrls, catalog.keys(), log)
   health.open()
   const db = openDatabase(config.databaseUrl, log)
-  const settings = new SettingsWatch({ config, log, catalog, db, redis })
+  const settings = new SettingsSync({ config, log, catalog, db, redis })
   await settings.open()
   return {
     config,
@@ -73,7 +73,7 @@ export async function openContext(
     cache: new ResponseCache(cacheRedis, log),
     queues: new CallQueues(redis, log),
     replies,
-    settlements: new Settlements(redis, log),
+    completions: new CallCompletionBatcher(redis, log),
     monthLoads: new SingleFlight(),
     health,
     settings,
@@ -96,7 +96,7 @@ export async function closeContext(context: Context): Promise<void> {
   context.health.close()
   await context.queues.close()
   await context.replies.close()
-  await context.settlements.close()
+  await context.completions.close()
   if (context.cacheRedis !== context.redis) await closeRedis(context.cacheRedis)
   await closeRedis(context.redis)
   await context.db.destroy()

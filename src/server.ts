@@ -3,9 +3,9 @@ import { loadConfig } from './config.ts'
 import { closeContext, openContext } from './context.ts'
 import { GatewayError } from './errors.ts'
 import { listen } from './http/listen.ts'
+import { UsageFlusher } from './limits/usage-flusher.ts'
 import { createLog } from './log.ts'
 import { runProcess } from './process.ts'
-import { UsageMover } from './usage/usage-mover.ts'
 
 /** How long callers may wait on a node that was told to end, milliseconds; then what waits for them is taken back. */
 const WAITING_MS_MAX = 20_000
@@ -15,7 +15,7 @@ await runProcess('web', async () => {
   const config = loadConfig()
   const log = createLog(config.log, 'web')
   const context = await openContext(config, log, 'web')
-  const usage = new UsageMover(context)
+  const usage = new UsageFlusher(context)
   usage.open()
   const app = await createApp(context)
   const stopListening = await listen(app, config.http, log)

@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startPostgres } from '../src/embedded/postgres.ts'
-import { startRedis } from '../src/embedded/redis.ts'
+import { startPostgres } from '../src/local/embedded/postgres.ts'
+import { startRedis } from '../src/local/embedded/redis.ts'
 
 /** `npm test`: types, lint, then every test on real services. Arguments name test files to run alone. */
 const say = (text: string): void => console.log(`› ${text}`)
@@ -36,7 +36,10 @@ async function main(files: string[]): Promise<number> {
     if (files.length > 0) return await runTests(['--test-concurrency=2', ...files], environment)
     // Pure functions, hundreds of them: a process for each file would cost ten times what they do.
     const mapped = await runTests(['--test-isolation=none', 'test/upstreams/*.test.ts'], environment)
-    const others = await runTests(['--test-concurrency=2', 'test/*.test.ts'], environment)
+    const others = await runTests(
+      ['--test-concurrency=2', 'test/!(upstreams)/*.test.ts', 'test/*.test.ts'],
+      environment,
+    )
     return Math.max(mapped, others)
   } finally {
     await postgres.stop()

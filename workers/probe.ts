@@ -1,11 +1,11 @@
-import { type Api, type Catalog, loadCatalog } from '../src/catalog.ts'
+import { type Api, type Catalog, loadCatalog } from '../src/catalog/catalog.ts'
 import { loadConfig } from '../src/config.ts'
 import { type Db, openDatabase } from '../src/db/database.ts'
 import { deleteOldHealthChanges } from '../src/db/health-changes.ts'
 import { drainHealthChanges } from '../src/health/drain-changes.ts'
-import { HealthWatch } from '../src/health/health-watch.ts'
+import { HealthCache } from '../src/health/health-watch.ts'
 import { createLog, type Log } from '../src/log.ts'
-import { SettingsWatch } from '../src/operator/upstream-settings.ts'
+import { SettingsSync } from '../src/operator/upstream-settings.ts'
 import { runProcess } from '../src/process.ts'
 import { CallQueues } from '../src/queue/call-queue.ts'
 import { PROBE_JOB, PROBE_JOB_OPTIONS, PROBE_SCHEDULER, type ProbeJob } from '../src/queue/probe-job.ts'
@@ -25,7 +25,7 @@ interface Sources {
   redis: RedisConnection
   db: Db
   queues: CallQueues
-  health: HealthWatch
+  health: HealthCache
   log: Log
   /** Time of the last trial asked for, by slug. */
   asked: Map<string, number>
@@ -40,9 +40,9 @@ await runProcess('probe', async () => {
   const redis = openRedis(config.redisUrls, 'waiter', log)
   const db = openDatabase(config.databaseUrl, log)
   const catalog = await loadCatalog(config.upstreams.bySlug)
-  const health = new HealthWatch(redis, config.redisUrls, catalog.keys(), log)
+  const health = new HealthCache(redis, config.redisUrls, catalog.keys(), log)
   health.open()
-  const settings = new SettingsWatch({ config, log, catalog, db, redis })
+  const settings = new SettingsSync({ config, log, catalog, db, redis })
   await settings.open()
   const telemetry = await openTelemetry(config, 'probe', { redis, log, inFlight: () => 0 })
   const queues = new CallQueues(redis, log)

@@ -1,14 +1,15 @@
 import { Worker } from 'bullmq'
+import { keyed } from '../src/async/memoize.ts'
 import { ResponseCache } from '../src/cache/response-cache.ts'
-import { TURN_CHANNEL } from '../src/caps/cap-script.ts'
-import { LINE_LENGTH_MAX } from '../src/caps/line.ts'
-import { type Api, loadCatalog } from '../src/catalog.ts'
+import { TURN_CHANNEL } from '../src/caps/cap-keys.ts'
+import { LINE_LENGTH_MAX } from '../src/caps/wait-queue.ts'
+import { type Api, loadCatalog } from '../src/catalog/catalog.ts'
 import { type Config, ConfigError, loadConfig } from '../src/config.ts'
 import { isSameRedis } from '../src/context.ts'
 import { openDatabase } from '../src/db/database.ts'
-import { HealthWatch } from '../src/health/health-watch.ts'
+import { HealthCache } from '../src/health/health-watch.ts'
 import { createLog } from '../src/log.ts'
-import { SettingsWatch } from '../src/operator/upstream-settings.ts'
+import { SettingsSync } from '../src/operator/upstream-settings.ts'
 import { runProcess } from '../src/process.ts'
 import { CALL_JOB, CANCEL_CHANNEL, CallQueues, queuePrefix } from '../src/queue/call-queue.ts'
 import { PROBE_JOB } from '../src/queue/probe-job.ts'
@@ -16,18 +17,17 @@ import { VALIDATE_KEY } from '../src/queue/validate-key-job.ts'
 import { RedisClock } from '../src/redis/clock.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../src/redis/connection.ts'
 import { openTelemetry } from '../src/telemetry/telemetry.ts'
-import { Flights } from './flights.ts'
-import { GoodCalls } from './good-calls.ts'
-import { GrantLedger } from './grant-ledger.ts'
-import { HttpClients } from './http-client.ts'
-import { keyed } from './keyed.ts'
-import { ObservedJobs } from './observed-jobs.ts'
-import { PermitDesks } from './permit-desks.ts'
-import { answerLost, CALLER_LEFT, LOCK_LOST, type ProcessorSources, processCall } from './process-call.ts'
-import { processProbe } from './process-probe.ts'
-import { ProviderKeys } from './provider-keys.ts'
-import { RetryBudget } from './retry.ts'
-import { validateKey } from './validate-key.ts'
+import { RequestCoalescer } from './cache/request-coalescer.ts'
+import { ObservedJobs } from './jobs/observed-jobs.ts'
+import { answerLost, CALLER_LEFT, LOCK_LOST, type ProcessorDeps, processCall } from './jobs/process-call.ts'
+import { processProbe } from './jobs/process-probe.ts'
+import { validateKey } from './jobs/validate-key.ts'
+import { GrantLedger } from './permits/grant-ledger.ts'
+import { PermitClients } from './permits/permit-clients.ts'
+import { SuccessBatcher } from './upstream/attempt-batcher.ts'
+import { HttpClients } from './upstream/http-client.ts'
+import { ProviderKeys } from './upstream/provider-keys.ts'
+import { RetryBudget } from './upstream/retry.ts'
 
 /**
  * A killed worker's jobs run elsewhere after at most lock + check: the longest pause a caller sees. Shorter ones make
@@ -62,18 +62,18 @@ await runProcess('worker', async () => {
   const clock = new RedisClock(redis, log)
   clock.open()
   const catalog = await loadCatalog(config.upstreams.bySlug)
-  const health = new HealthWatch(redis, config.redisUrls, catalog.keys(), log)
+  const health = new HealthCache(redis, config.redisUrls, catalog.keys(), log)
   health.open()
-  const settings = new SettingsWatch({ config, log, catalog, db, redis })
+  const settings = new SettingsSync({ config, log, catalog, db, redis })
   await settings.open()
   const observed = new ObservedJobs()
   const telemetry = await openTelemetry(config, 'worker', { redis, log, inFlight: () => observed.active })
   const grants = new GrantLedger(db, clock, log)
   grants.open()
   const clients = new HttpClients()
-  const desks = new PermitDesks({ redis, db, log, grants })
+  const desks = new PermitClients({ redis, db, log, grants })
   const queues = new CallQueues(redis, log)
-  const sources: ProcessorSources = {
+  const sources: ProcessorDeps = {
     catalog,
     db,
     queues,
@@ -82,13 +82,13 @@ await runProcess('worker', async () => {
     clock,
     health,
     telemetry,
-    goodCalls: new GoodCalls(redis, health, log),
+    successes: new SuccessBatcher(redis, health, log),
     log,
     contact: config.upstreams.contact,
     cache: new ResponseCache(cacheRedis, log),
-    flights: new Flights(redis),
+    coalescer: new RequestCoalescer(redis),
     clientOf: (api) => clients.of(api),
-    deskOf: (api, scope) => desks.of(api, scope),
+    permitClientOf: (api, scope) => desks.of(api, scope),
     budgetOf: keyed(
       (api: Api) => api.slug,
       () => new RetryBudget(),
@@ -133,7 +133,7 @@ function servedApis({ upstreams }: Config, apis: Api[]): Api[] {
   return upstreams.only.length === 0 ? apis : apis.filter(({ slug }) => upstreams.only.includes(slug))
 }
 
-function startWorker(api: Api, sources: ProcessorSources, observed: ObservedJobs): Worker {
+function startWorker(api: Api, sources: ProcessorDeps, observed: ObservedJobs): Worker {
   const { redis, log } = sources
   const worker = new Worker(
     api.slug,

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox'
+import { nullable } from '../catalog/json.ts'
 import type { ApiKey } from '../db/schema.ts'
-import { nullable } from '../json-reading.ts'
 import { keyPrefix } from './api-key.ts'
 
 const Timestamp = Type.String({ format: 'date-time' })

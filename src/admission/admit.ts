@@ -1,33 +1,40 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
-import type { Api, ApiEndpoint, Catalog } from '../catalog.ts'
+import type { SingleFlight } from '../async/single-flight.ts'
+import type { Api, ApiEndpoint, Catalog } from '../catalog/catalog.ts'
 import { query } from '../db/database.ts'
 import { countMonthUsage } from '../db/usage.ts'
 import { GatewayError } from '../errors.ts'
 import { readJsonBody } from '../http/json-body.ts'
+import {
+  type LimitState,
+  readLimits,
+  refundLimits,
+  STALE,
+  type TakeOptions,
+  takeLimits,
+} from '../limits/account-limits.ts'
+import { planOf, reaches, weightOf } from '../limits/plans.ts'
+import type { CallCompletionBatcher } from '../limits/settlement-batcher.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { redisCall, wasNotSent } from '../redis/unavailable.ts'
 import {
-  type AuthenticationSources,
+  type AuthenticationDeps,
   authenticateCall,
   forgetPrincipal,
   isUpToDate,
   type Principal,
 } from './authenticate.ts'
 import { bodyParameters, isWellFormed, queryParameters } from './call-input.ts'
-import { type ForecastSources, forecastCall, type Queued } from './forecast.ts'
-import { type LimitState, readLimits, refundLimits, STALE, type TakeOptions, takeLimits } from './limits.ts'
+import { type ForecastDeps, forecastCall, type QueueTicket } from './forecast.ts'
 import { checkParameters } from './parameters.ts'
-import { planOf, reaches, weightOf } from './plans.ts'
 import { type Preference, readPreference } from './preference.ts'
 import { chooseProviderKey } from './provider-key-choice.ts'
-import type { Settlements } from './settlements.ts'
-import type { SingleFlight } from './single-flight.ts'
 
-export interface AdmissionSources extends AuthenticationSources, ForecastSources {
+export interface AdmissionDeps extends AuthenticationDeps, ForecastDeps {
   catalog: Catalog
   replies: { stream: string }
-  settlements: Pick<Settlements, 'flush' | 'takeBack'>
+  completions: Pick<CallCompletionBatcher, 'flush' | 'compensate'>
   /** Look-ups of what an account has used this month, for Redis that does not know. */
   monthLoads: SingleFlight<number>
 }
@@ -38,7 +45,7 @@ export interface Admitted {
   /** What the account has left, for the headers. */
   limits: LimitState
   job: CallJob
-  queued: Queued
+  queued: QueueTicket
   preference: Preference
 }
 
@@ -61,7 +68,7 @@ const LEASE_GRACE_MS = 10_000
  * @throws GatewayError with the code of the first check that fails
  */
 export async function admitCall(
-  sources: AdmissionSources,
+  sources: AdmissionDeps,
   request: FastifyRequest,
   admission: Admission,
 ): Promise<Admitted> {
@@ -75,7 +82,7 @@ export async function admitCall(
 }
 
 async function tryAdmit(
-  sources: AdmissionSources,
+  sources: AdmissionDeps,
   request: FastifyRequest,
   admission: Admission,
 ): Promise<Admitted | typeof STALE> {
@@ -97,10 +104,10 @@ async function tryAdmit(
   const plan = config.plans[planOf(principal.tier)]
   const options = takeOptions(sources, principal, timeoutMs)
   // Who has its answer and sends the next call finds what that one held given back.
-  sources.settlements.flush(principal)
+  sources.completions.flush(principal)
   const limits = await redisCall(() =>
     takeLimits(sources.redis, principal, principal.tier, plan, id, options).catch((error) => {
-      if (!(error instanceof GatewayError || wasNotSent(error))) sources.settlements.takeBack(principal, id)
+      if (!(error instanceof GatewayError || wasNotSent(error))) sources.completions.compensate(principal, id)
       throw error
     }),
   )
@@ -131,7 +138,7 @@ async function tryAdmit(
     return { principal, limits, job, queued, preference }
   } catch (error) {
     admission.limits = await refundLimits(sources.redis, principal, id, limits).catch(() => {
-      sources.settlements.takeBack(principal, id)
+      sources.completions.compensate(principal, id)
       return limits
     })
     throw error
@@ -165,12 +172,12 @@ function checkCall(catalog: Catalog, request: FastifyRequest, principal: Princip
 }
 
 /** What the account has left, for the headers of a refusal that took nothing. */
-export async function currentLimits(sources: AdmissionSources, principal: Principal): Promise<LimitState | undefined> {
+export async function currentLimits(sources: AdmissionDeps, principal: Principal): Promise<LimitState | undefined> {
   const plan = sources.config.plans[planOf(principal.tier)]
   return await readLimits(sources.redis, principal, plan, takeOptions(sources, principal, 0))
 }
 
-function takeOptions({ db, monthLoads }: AdmissionSources, { accountId }: Principal, timeoutMs: number): TakeOptions {
+function takeOptions({ db, monthLoads }: AdmissionDeps, { accountId }: Principal, timeoutMs: number): TakeOptions {
   return {
     leaseMs: timeoutMs + LEASE_GRACE_MS,
     // Fails closed: without Redis' count and without the ledger nobody knows what is left.

@@ -2,17 +2,17 @@ import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { hashApiKey, isApiKeyShaped } from '../accounts/api-key.ts'
 import { verifySessionToken } from '../accounts/session-token.ts'
+import { SingleFlight } from '../async/single-flight.ts'
+import type { Tier } from '../catalog/upstream.ts'
 import type { Config } from '../config.ts'
 import { findKeyOwner } from '../db/api-keys.ts'
 import { type Db, query } from '../db/database.ts'
 import { listProviderKeyStates, type ProviderKeyState } from '../db/provider-keys.ts'
 import { findSessionUser } from '../db/sessions.ts'
 import { GatewayError } from '../errors.ts'
+import { isCurrentVersion, readAccountVersion } from '../limits/account-version.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { redisCall } from '../redis/unavailable.ts'
-import type { Tier } from '../upstreams/upstream.ts'
-import { isCurrentVersion, readAccountVersion } from './account-version.ts'
-import { SingleFlight } from './single-flight.ts'
 
 /** Who is calling. */
 export interface Principal {
@@ -30,7 +30,7 @@ export interface Principal {
   version: string
 }
 
-export interface AuthenticationSources {
+export interface AuthenticationDeps {
   config: Config
   db: Db
   redis: RedisConnection
@@ -50,10 +50,7 @@ interface Credential {
  *
  * @throws GatewayError AUTH_REQUIRED, INVALID_API_KEY, INVALID_TOKEN or TOKEN_EXPIRED
  */
-export async function authenticateCall(
-  sources: AuthenticationSources,
-  headers: IncomingHttpHeaders,
-): Promise<Principal> {
+export async function authenticateCall(sources: AuthenticationDeps, headers: IncomingHttpHeaders): Promise<Principal> {
   const { kind, secret, cacheKey } = readCredential(headers)
   return await sources.principals.get(cacheKey, () =>
     kind === 'key' ? lookUpKey(sources, secret) : lookUpSession(sources, secret),
@@ -64,10 +61,7 @@ export async function authenticateCall(
  * As `authenticateCall`, for a request that takes nothing of the account's limits, with which a call's credential is
  * found out of date: what this node remembers is compared with the account's version here.
  */
-export async function authenticateNow(
-  sources: AuthenticationSources,
-  headers: IncomingHttpHeaders,
-): Promise<Principal> {
+export async function authenticateNow(sources: AuthenticationDeps, headers: IncomingHttpHeaders): Promise<Principal> {
   const principal = await authenticateCall(sources, headers)
   if (await isUpToDate(sources, principal)) return principal
   forgetPrincipal(sources, headers, principal)
@@ -75,14 +69,14 @@ export async function authenticateNow(
 }
 
 /** Whether nothing about the account changed since this node looked the caller up. */
-export function isUpToDate({ redis }: AuthenticationSources, { accountId, version }: Principal): Promise<boolean> {
+export function isUpToDate({ redis }: AuthenticationDeps, { accountId, version }: Principal): Promise<boolean> {
   // Fails closed, as every call does without Redis.
   return redisCall(() => isCurrentVersion(redis, accountId, version))
 }
 
 /** Makes this node look the caller up again at its next call, unless it has done so since this one was found stale. */
 export function forgetPrincipal(
-  sources: AuthenticationSources,
+  sources: AuthenticationDeps,
   headers: IncomingHttpHeaders,
   stale: Principal | undefined,
 ): void {
@@ -116,7 +110,7 @@ export function readBearer(headers: IncomingHttpHeaders): string | undefined {
   return match[1]
 }
 
-async function lookUpKey({ config, db, redis }: AuthenticationSources, key: string): Promise<Principal> {
+async function lookUpKey({ config, db, redis }: AuthenticationDeps, key: string): Promise<Principal> {
   const keyHash = hashApiKey(config.secrets.keyPepper, key)
   const first = await query(() => findKeyOwner(db, keyHash))
   if (!first) throw new GatewayError('INVALID_API_KEY')
@@ -136,7 +130,7 @@ async function lookUpKey({ config, db, redis }: AuthenticationSources, key: stri
   }
 }
 
-async function lookUpSession({ config, db, redis }: AuthenticationSources, token: string): Promise<Principal> {
+async function lookUpSession({ config, db, redis }: AuthenticationDeps, token: string): Promise<Principal> {
   const { userId, sessionId, expiresAt } = await verifySessionToken(config.secrets.jwt, token)
   const version = await redisCall(() => readAccountVersion(redis, userId))
   const user = await query(() => findSessionUser(db, userId, sessionId))

@@ -1,30 +1,30 @@
 import { cacheKeys } from '../cache/cache-key.ts'
 import { isUsableWithoutUpstream, type ResponseCache } from '../cache/response-cache.ts'
 import { capOf } from '../caps/call-cap.ts'
-import { joinLine, leaveLine, type Place, type Refusal, rebaseTags, type Waiting } from '../caps/line.ts'
 import { beginCap } from '../caps/permit.ts'
 import { memorySince } from '../caps/redis-memory.ts'
-import type { Api, ApiEndpoint } from '../catalog.ts'
+import { joinLine, leaveLine, type Place, type Refusal, rebaseTags, type Waiting } from '../caps/wait-queue.ts'
+import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
+import type { Caps } from '../catalog/upstream.ts'
 import type { Db } from '../db/database.ts'
 import { type ErrorCode, GatewayError } from '../errors.ts'
-import type { HealthWatch } from '../health/health-watch.ts'
+import type { HealthCache } from '../health/health-watch.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { type CallQueues, priorityOf, rebasePriorities } from '../queue/call-queue.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { redisCall } from '../redis/unavailable.ts'
-import type { Caps } from '../upstreams/upstream.ts'
 
-export interface ForecastSources {
+export interface ForecastDeps {
   redis: RedisConnection
   db: Db
   cache: ResponseCache
   queues: CallQueues
   /** Breakers, as this node follows them. */
-  health: HealthWatch
+  health: HealthCache
 }
 
 /** How a call goes into the queue. */
-export interface Queued {
+export interface QueueTicket {
   priority: number
   /** When its permit is expected, milliseconds from now. */
   etaMs: number
@@ -52,12 +52,12 @@ const REFUSAL_CODES: Record<Refusal['refused'] | 'down', ErrorCode> = {
  * @throws GatewayError UPSTREAM_UNAVAILABLE, UPSTREAM_CAP_EXHAUSTED, UPSTREAM_RATE_LIMITED or OVERLOADED, with when to come again
  */
 export async function forecastCall(
-  sources: ForecastSources,
+  sources: ForecastDeps,
   api: Api,
   { endpoint }: ApiEndpoint,
   job: CallJob,
   weight: number,
-): Promise<Queued> {
+): Promise<QueueTicket> {
   if (job.mode === 'test') return { priority: FIRST, etaMs: 0, waiting: undefined }
   const { scope, caps } = capOf(api, job)
   const keys = cacheKeys(endpoint, job, scope)
@@ -86,12 +86,7 @@ export async function forecastCall(
   return { priority, etaMs: joined.etaMs, place, waiting: joined.isFollower ? undefined : waiting }
 }
 
-async function join(
-  sources: ForecastSources,
-  caps: Caps,
-  waiting: Waiting,
-  deadline: number,
-): Promise<Place | Refusal> {
+async function join(sources: ForecastDeps, caps: Caps, waiting: Waiting, deadline: number): Promise<Place | Refusal> {
   for (let tries = 0; tries < 3; tries += 1) {
     const joined = await joinLine(sources.redis, waiting, caps, deadline)
     if (joined !== 'unknown') return joined
@@ -101,7 +96,7 @@ async function join(
 }
 
 /** Tags grow for as long as a line never empties; priorities are bounded. @returns the priority of the tag from now on */
-async function rebase({ redis, queues }: ForecastSources, waiting: Waiting, tag: number): Promise<number> {
+async function rebase({ redis, queues }: ForecastDeps, waiting: Waiting, tag: number): Promise<number> {
   const { slug, scope } = waiting
   try {
     const { base, hasMoved } = await redisCall(() => rebaseTags(redis, slug, scope))

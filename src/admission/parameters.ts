@@ -1,6 +1,6 @@
-import type { Api, ApiEndpoint, ParameterSchema } from '../catalog.ts'
+import type { Api, ApiEndpoint, ParameterSchema } from '../catalog/catalog.ts'
+import { type CallContext, InvalidParameter } from '../catalog/upstream.ts'
 import { GatewayError } from '../errors.ts'
-import { type CallContext, InvalidParameter } from '../upstreams/upstream.ts'
 
 /** A parameter as the caller sent it: text from a query, a JSON value from a body. */
 export interface GivenParameter {

@@ -1,4 +1,4 @@
-import type { Api } from '../catalog.ts'
+import type { Api } from '../catalog/catalog.ts'
 import { GatewayError } from '../errors.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { Principal } from './authenticate.ts'

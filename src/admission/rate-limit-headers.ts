@@ -1,4 +1,4 @@
-import type { LimitState } from './limits.ts'
+import type { LimitState } from '../limits/account-limits.ts'
 
 /**
  * `RateLimit` fields of draft-ietf-httpapi-ratelimit-headers-11, and the older `X-RateLimit-*` for clients that know

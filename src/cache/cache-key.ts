@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
-import { SHARED_SCOPE } from '../caps/cap-script.ts'
+import { SHARED_SCOPE } from '../caps/cap-keys.ts'
+import type { Endpoint } from '../catalog/upstream.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { queuePrefix } from '../queue/call-queue.ts'
-import type { Endpoint } from '../upstreams/upstream.ts'
 
 /** Keys under which identical calls share an answer; in the upstream's hash slot. */
 export interface CacheKeys {

@@ -1,7 +1,7 @@
-import type { Api } from '../catalog.ts'
+import type { Api } from '../catalog/catalog.ts'
+import type { Caps } from '../catalog/upstream.ts'
 import type { CallJob } from '../queue/call-job.ts'
-import type { Caps } from '../upstreams/upstream.ts'
-import { type CapScope, SHARED_SCOPE } from './cap-script.ts'
+import { type CapScope, SHARED_SCOPE } from './cap-keys.ts'
 
 /** The cap a call counts against: that of the caller's own key, or the one all others share. */
 export function capOf(api: Api, { providerKey }: Pick<CallJob, 'providerKey'>): { scope: CapScope; caps: Caps } {

@@ -1,7 +1,7 @@
+import type { Caps } from '../catalog/upstream.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { Script } from '../redis/script.ts'
-import type { Caps } from '../upstreams/upstream.ts'
-import { type CapScope, capArguments, capKeys, PARKED_MS, PRELUDE, QUARANTINE_MS, TELL_TURN } from './cap-script.ts'
+import { type CapScope, capArguments, capKeys, PARKED_MS, PRELUDE, QUARANTINE_MS, TELL_TURN } from './cap-keys.ts'
 
 /** How long after a loss the counts in Postgres are complete: workers write them down every second. Milliseconds. */
 const RESTORE_AFTER_MS = 3_000

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'kysely'
+import type { Caps } from '../catalog/upstream.ts'
 import { readCapGrants } from '../db/cap-grants.ts'
 import type { Db } from '../db/database.ts'
 import { KEY_PREFIX } from '../queue/call-queue.ts'
 import type { RedisConnection } from '../redis/connection.ts'
-import type { Caps } from '../upstreams/upstream.ts'
-import type { CapScope } from './cap-script.ts'
+import type { CapScope } from './cap-keys.ts'
 import { restoreCap } from './permit.ts'
 
 const MINUTE_MS = 60_000

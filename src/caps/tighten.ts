@@ -1,6 +1,6 @@
 import type { RedisConnection } from '../redis/connection.ts'
 import { Script } from '../redis/script.ts'
-import { type CapScope, capKeys } from './cap-script.ts'
+import { type CapScope, capKeys } from './cap-keys.ts'
 import type { PermitId } from './permit.ts'
 
 /**

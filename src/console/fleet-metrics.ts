@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 import Type from 'typebox'
 import type { Context } from '../context.ts'
+import type { Overview } from '../fleet/overview.ts'
+import type { Snapshot } from '../fleet/snapshot.ts'
 import { createFleetMetrics } from '../telemetry/metrics.ts'
-import type { Overview } from './overview.ts'
-import type { Snapshot } from './snapshot.ts'
 
 type FleetMetrics = ReturnType<typeof createFleetMetrics>
 

@@ -1,5 +1,5 @@
+import type { Snapshot } from '../fleet/snapshot.ts'
 import { escapeHtml, renderPlaces } from './browser/render.js'
-import type { Snapshot } from './snapshot.ts'
 
 /** The overview page with what there is to see now; its script keeps it so. */
 export function overviewPage(snapshot: Snapshot): string {

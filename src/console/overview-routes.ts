@@ -3,8 +3,8 @@ import type { FastifyInstance } from 'fastify'
 import Type from 'typebox'
 import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
+import type { Overview } from '../fleet/overview.ts'
 import { type Asset, loadAssets } from './assets.ts'
-import type { Overview } from './overview.ts'
 import { overviewPage } from './overview-page.ts'
 
 const SNAPSHOT_EVERY_MS = 1_000

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { Tier } from '../upstreams/upstream.ts'
+import type { Tier } from '../catalog/upstream.ts'
 import type { Db } from './database.ts'
 import type { ApiKey, Environment, NewApiKey } from './schema.ts'
 

@@ -1,5 +1,5 @@
 import type { ColumnType, Generated, Insertable, JSONColumnType, Selectable } from 'kysely'
-import type { Caps, Tier } from '../upstreams/upstream.ts'
+import type { Caps, Tier } from '../catalog/upstream.ts'
 
 /** The tables, as the migrations leave them. */
 export interface Database {

@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import type { Caps, Tier } from '../upstreams/upstream.ts'
+import type { Caps, Tier } from '../catalog/upstream.ts'
 import type { Db } from './database.ts'
 import type { UpstreamSettingsRow } from './schema.ts'
 

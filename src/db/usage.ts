@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely'
-import type { UsageEntry } from '../usage/ledger.ts'
+import type { UsageEntry } from '../limits/usage-ledger.ts'
 import { touchApiKeys } from './api-keys.ts'
 import type { Db } from './database.ts'
 

@@ -1,8 +1,8 @@
 import { expectation } from '../admission/parameters.ts'
-import type { Api, ApiEndpoint, Catalog } from '../catalog.ts'
-import { exampleCall } from '../catalog-example.ts'
+import type { Api, ApiEndpoint, Catalog } from '../catalog/catalog.ts'
+import { offeredApis } from '../catalog/catalog-state.ts'
+import { exampleCall } from '../catalog/example-call.ts'
 import { ERRORS, type ErrorCode } from '../errors.ts'
-import { offeredApis } from './catalog-state.ts'
 
 /** `/llms.txt` (llmstxt.org): what this is and where each API is described, for language models. */
 export function llmsText(catalog: Catalog, baseUrl: string): string {

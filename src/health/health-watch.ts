@@ -10,7 +10,7 @@ const POLL_MS = 1_000
  * The health of every upstream as this process knows it: read each second, and at once when a change is announced. Asking
  * it costs no round trip. Without Redis the last known state stands.
  */
-export class HealthWatch {
+export class HealthCache {
   readonly #redis: RedisConnection
   readonly #redisUrls: string[]
   readonly #slugs: string[]

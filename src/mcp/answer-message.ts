@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
-import type { Api } from '../catalog.ts'
-import { createApiServer, createCatalogServer, type McpSources } from './server.ts'
+import type { Api } from '../catalog/catalog.ts'
+import { createApiServer, createCatalogServer, type McpDeps } from './server.ts'
 
 /** A message as it came over HTTP. */
 export interface McpMessage {
@@ -20,17 +20,17 @@ export interface McpAnswer {
 }
 
 /** What the server of all APIs answers. */
-export function answerCatalogMessage(sources: McpSources, message: McpMessage): Promise<McpAnswer> {
+export function answerCatalogMessage(sources: McpDeps, message: McpMessage): Promise<McpAnswer> {
   return answerMessage(createCatalogServer(sources), sources, message)
 }
 
 /** What the server of one API answers. */
-export function answerApiMessage(api: Api, sources: McpSources, message: McpMessage): Promise<McpAnswer> {
+export function answerApiMessage(api: Api, sources: McpDeps, message: McpMessage): Promise<McpAnswer> {
   return answerMessage(createApiServer(api, sources), sources, message)
 }
 
 /** Gives the message to the protocol's own server, which lives as long as its answer takes. */
-async function answerMessage(server: Server, { baseUrl }: McpSources, message: McpMessage): Promise<McpAnswer> {
+async function answerMessage(server: Server, { baseUrl }: McpDeps, message: McpMessage): Promise<McpAnswer> {
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
   try {
     await server.connect(transport)

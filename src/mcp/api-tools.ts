@@ -1,5 +1,5 @@
 import type { Tool } from '@modelcontextprotocol/sdk/types.js'
-import type { Api, ApiEndpoint } from '../catalog.ts'
+import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
 import { toDocumentSchema } from '../openapi/schemas.ts'
 
 /** What calls of the gateway are to a client that asks its user: they read, and they reach the outside. */

@@ -1,4 +1,4 @@
-import type { Api } from '../catalog.ts'
+import type { Api } from '../catalog/catalog.ts'
 
 /** Words that say nothing of what is sought. */
 const EMPTY_WORDS = new Set(

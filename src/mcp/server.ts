@@ -9,15 +9,15 @@ import {
   ReadResourceRequestSchema,
   type Tool,
 } from '@modelcontextprotocol/sdk/types.js'
-import type { Api, Catalog } from '../catalog.ts'
-import { offeredApis } from '../docs/catalog-state.ts'
+import type { Api, Catalog } from '../catalog/catalog.ts'
+import { offeredApis } from '../catalog/catalog-state.ts'
 import { apiMarkdown, llmsText } from '../docs/markdown.ts'
 import { INTERFACE_VERSION } from '../openapi/components.ts'
 import { apiTools } from './api-tools.ts'
 import { callAsTool, type SendCall } from './call-tool.ts'
 import { CATALOG_TOOLS, runCatalogTool } from './catalog-tools.ts'
 
-export interface McpSources {
+export interface McpDeps {
   catalog: Catalog
   baseUrl: string
   send: SendCall
@@ -33,7 +33,7 @@ interface Offer {
 }
 
 /** The server of all APIs: search, describe, call. */
-export function createCatalogServer(sources: McpSources): Server {
+export function createCatalogServer(sources: McpDeps): Server {
   const { catalog, baseUrl } = sources
   return createServer({
     title: 'Agent API Gateway',
@@ -55,7 +55,7 @@ export function createCatalogServer(sources: McpSources): Server {
 }
 
 /** The server of one API: a typed tool per endpoint. */
-export function createApiServer(api: Api, { baseUrl, send }: McpSources): Server {
+export function createApiServer(api: Api, { baseUrl, send }: McpDeps): Server {
   const tools = apiTools(api)
   return createServer({
     title: api.upstream.displayName,

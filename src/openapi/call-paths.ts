@@ -1,4 +1,4 @@
-import type { Api, ApiEndpoint, Catalog, ParameterSchema } from '../catalog.ts'
+import type { Api, ApiEndpoint, Catalog, ParameterSchema } from '../catalog/catalog.ts'
 import { CALL_CODES, errorResponses } from './error-responses.ts'
 import { camel, pascal } from './operation-id.ts'
 import { type JsonSchema, type NamedSchemas, nameSchema, toDocumentSchema } from './schemas.ts'

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http'
-import type { Catalog } from '../catalog.ts'
+import type { Catalog } from '../catalog/catalog.ts'
 import { apiTag, CALL_ROUTE, callErrorComponents, callPaths, withCallOutcome } from './call-paths.ts'
 import { headers, info, parameters, pendingCall, responses, securitySchemes, tagDescriptions } from './components.ts'
 import { codesOf, errorExamples, errorResponses, isErrorSchema } from './error-responses.ts'

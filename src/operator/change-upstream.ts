@@ -1,13 +1,13 @@
 import Type, { type Static } from 'typebox'
-import type { Api } from '../catalog.ts'
+import { seal } from '../accounts/secret-box.ts'
+import type { Api } from '../catalog/catalog.ts'
+import { nullable } from '../catalog/json.ts'
 import type { Secret } from '../config.ts'
 import { insertAuditRecord } from '../db/audit-log.ts'
 import { type Db, query } from '../db/database.ts'
 import type { UpstreamSettingsRow } from '../db/schema.ts'
 import { lockUpstreamSettings, type NewUpstreamSettings, saveUpstreamSettings } from '../db/upstream-settings.ts'
 import { GatewayError } from '../errors.ts'
-import { nullable } from '../json-reading.ts'
-import { seal } from '../secret-box.ts'
 import { operatorKeyRecord } from './upstream-settings.ts'
 
 /** What an operator may change of an upstream; null puts a member back to what the file and the environment say. */

@@ -1,11 +1,11 @@
 import Type, { type Static } from 'typebox'
-import { planOf } from '../admission/plans.ts'
 import { insertAuditRecord } from '../db/audit-log.ts'
 import { type Db, query } from '../db/database.ts'
 import type { User } from '../db/schema.ts'
 import { revokeSessions } from '../db/sessions.ts'
 import { lockUser, updateUser } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
+import { planOf } from '../limits/plans.ts'
 
 const Tier = Type.Enum(['developer', 'pro', 'business', 'enterprise'])
 

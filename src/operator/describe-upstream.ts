@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox'
-import type { Api } from '../catalog.ts'
-import { nullable } from '../json-reading.ts'
+import type { Api } from '../catalog/catalog.ts'
+import { nullable } from '../catalog/json.ts'
 
 export const CapsAnswer = Type.Object({
   concurrency: Type.Integer(),

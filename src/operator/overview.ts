@@ -1,9 +1,9 @@
 import Type, { type Static } from 'typebox'
-import { SHARED_SCOPE } from '../caps/cap-script.ts'
-import { readCap } from '../caps/line.ts'
-import type { Api } from '../catalog.ts'
+import { SHARED_SCOPE } from '../caps/cap-keys.ts'
+import { readCap } from '../caps/wait-queue.ts'
+import type { Api } from '../catalog/catalog.ts'
+import { nullable } from '../catalog/json.ts'
 import type { Context } from '../context.ts'
-import { nullable } from '../json-reading.ts'
 import { readProcesses } from '../telemetry/heartbeat.ts'
 import { type Minute, readMinute } from '../telemetry/minute-stats.ts'
 
@@ -52,10 +52,10 @@ export const OverviewAnswer = Type.Object({
   ),
 })
 
-type OverviewSources = Pick<Context, 'catalog' | 'redis' | 'queues' | 'health'>
+type OverviewDeps = Pick<Context, 'catalog' | 'redis' | 'queues' | 'health'>
 
 /** The whole fleet at a glance: queues, what is left of caps, health, rates, processes. */
-export async function readOverview(sources: OverviewSources): Promise<Static<typeof OverviewAnswer>> {
+export async function readOverview(sources: OverviewDeps): Promise<Static<typeof OverviewAnswer>> {
   const { catalog, redis } = sources
   const [minute, processes, upstreams] = await Promise.all([
     readMinute(redis, Date.now() - MINUTE_MS),
@@ -72,7 +72,7 @@ export async function readOverview(sources: OverviewSources): Promise<Static<typ
   }
 }
 
-async function readUpstream({ redis, queues, health }: OverviewSources, { slug, caps, enabled }: Api) {
+async function readUpstream({ redis, queues, health }: OverviewDeps, { slug, caps, enabled }: Api) {
   const queue = queues.of(slug)
   const [counts, paused, cap] = await Promise.all([
     queue.getJobCounts('wait', 'prioritized', 'active', 'delayed', 'failed'),

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { applySettings, type Catalog, type OperatorSettings } from '../catalog.ts'
+import { open } from '../accounts/secret-box.ts'
+import { applySettings, type Catalog, type OperatorSettings } from '../catalog/catalog.ts'
 import type { Config, Secret } from '../config.ts'
 import type { Db } from '../db/database.ts'
 import type { UpstreamSettingsRow } from '../db/schema.ts'
@@ -7,7 +8,6 @@ import { listUpstreamSettings } from '../db/upstream-settings.ts'
 import type { Log } from '../log.ts'
 import { KEY_PREFIX } from '../queue/call-queue.ts'
 import type { RedisConnection } from '../redis/connection.ts'
-import { open } from '../secret-box.ts'
 
 /** Changes with every change of the settings: that is how processes hear of one. */
 const VERSION_KEY = `${KEY_PREFIX}:{upstream-settings}:version`
@@ -28,7 +28,7 @@ export function operatorKeyRecord(slug: string): string {
   return `operator-key|${slug}`
 }
 
-export interface SettingsSources {
+export interface SettingsDeps {
   config: Config
   log: Log
   catalog: Catalog
@@ -37,15 +37,15 @@ export interface SettingsSources {
 }
 
 /** Keeps a process's catalog as the operators set it. What was read last stands while Postgres or Redis is away. */
-export class SettingsWatch {
-  readonly #sources: SettingsSources
+export class SettingsSync {
+  readonly #sources: SettingsDeps
   readonly #listeners = new Set<() => void>()
   #timer: NodeJS.Timeout | undefined
   #version: string | null | undefined
   #readAt = Number.NEGATIVE_INFINITY
   #turn: Promise<void> | undefined
 
-  constructor(sources: SettingsSources) {
+  constructor(sources: SettingsDeps) {
     this.#sources = sources
   }
 

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import type { Log } from '../log.ts'
-import { failWhenSilent, reconnectWhenSilent } from './silence.ts'
+import { failOnStall, reconnectWhenSilent } from './silence.ts'
 
 export type RedisConnection = Redis | Cluster
 
@@ -25,8 +25,8 @@ export function openRedis(urls: string[], kind: 'producer' | 'waiter', log: Log)
   redis.on('close', () => log.warn({ kind }, 'redis connection closed'))
   redis.on('ready', () => log.info({ kind }, 'redis connection ready'))
   if (redis instanceof Redis) {
-    corkPerTurn(redis)
-    if (kind === 'producer') failWhenSilent(redis, SILENT_MS_MAX)
+    batchWritesPerTick(redis)
+    if (kind === 'producer') failOnStall(redis, SILENT_MS_MAX)
     else reconnectWhenSilent(redis, WAITER_SILENT_MS_MAX)
   }
   return redis
@@ -76,7 +76,7 @@ export async function closeRedis(redis: RedisConnection): Promise<void> {
  * Sends all commands of one event-loop turn in one write instead of one each: a tenth of the CPU of a call. Leans on
  * the `stream` field of ioredis, which a test pins.
  */
-export function corkPerTurn(redis: Redis): void {
+export function batchWritesPerTick(redis: Redis): void {
   redis.on('connect', () => {
     const stream: Socket | undefined = Reflect.get(redis, 'stream')
     if (typeof stream?.cork !== 'function') return

@@ -15,7 +15,7 @@ class SilentRedisError extends Error {
  * Fails all commands that wait when Redis has said nothing for so long, and connects anew. A timer for each command
  * would cost more.
  */
-export function failWhenSilent(redis: Redis, silentMsMax: number): void {
+export function failOnStall(redis: Redis, silentMsMax: number): void {
   whenSilent(redis, silentMsMax, () => {
     const error = new SilentRedisError(silentMsMax)
     redis.recoverFromFatalError(error, error, { offlineQueue: false })

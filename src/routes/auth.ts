@@ -3,13 +3,13 @@ import type { FastifyInstance } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { hashPassword, isAcceptablePassword, isOutdatedHash, isPasswordOf } from '../accounts/password.ts'
 import { SESSION_MS, signSessionToken } from '../accounts/session-token.ts'
-import { clientOf, passwordThrottle, takeThrottle, throttleFailures } from '../admission/throttle.ts'
 import type { Context } from '../context.ts'
 import { query, sqlState, UNIQUE_VIOLATION } from '../db/database.ts'
 import { insertSession } from '../db/sessions.ts'
 import { findUser, findUserByEmail, insertUser, updatePasswordHash } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import { errorAnswers } from '../http/error-schemas.ts'
+import { clientOf, passwordThrottle, takeThrottle, throttleFailures } from '../limits/throttle.ts'
 
 const SignupBody = Type.Object({
   email: Type.String({ format: 'email', maxLength: 254 }),

@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify'
 import Type from 'typebox'
-import { readMonthUsage } from '../admission/month-usage.ts'
-import { planOf } from '../admission/plans.ts'
 import type { Context } from '../context.ts'
 import { errorAnswers } from '../http/error-schemas.ts'
-import { guardWithSession, sessionOf } from '../http/session-guard.ts'
+import { readMonthUsage } from '../limits/month-usage.ts'
+import { planOf } from '../limits/plans.ts'
+import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const BillingStatus = Type.Object(
   {

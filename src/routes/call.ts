@@ -1,12 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Admission, type Admitted, admitCall, currentLimits } from '../admission/admit.ts'
-import type { LimitState } from '../admission/limits.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
-import { leaveLine } from '../caps/line.ts'
+import { leaveLine } from '../caps/wait-queue.ts'
 import type { Context } from '../context.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import { replyError, replyHeaders } from '../http/call-answer.ts'
 import { callerSocket } from '../http/caller-socket.ts'
+import type { LimitState } from '../limits/account-limits.ts'
 import { recordAsyncCall } from '../queue/async-call.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { announceCancel, enqueueCall, removeCall } from '../queue/call-queue.ts'
@@ -85,7 +85,7 @@ async function runCall(
   admitted: Admitted,
 ): Promise<Reply | typeof STILL_RUNNING> {
   const { job, queued, preference } = admitted
-  const { queues, replies, redis, settlements, config } = context
+  const { queues, replies, redis, completions, config } = context
   const { reply, forget } = replies.awaitReply(job.id)
   const left = new AbortController()
   const onClose = () => left.abort(new CallerLeftError())
@@ -113,7 +113,7 @@ async function runCall(
     if (error === STILL_RUNNING) return STILL_RUNNING
     // Nobody waits any more; a call whose result is kept runs on, and its worker settles it.
     if (!job.isAsync || !isQueued) abandon(context, admitted)
-    if (job.isAsync && !isQueued) settlements.add(job, toGatewayError(error).status)
+    if (job.isAsync && !isQueued) completions.add(job, toGatewayError(error).status)
     throw error
   } finally {
     clearTimeout(timer)
@@ -153,6 +153,6 @@ async function limitsFor(context: Context, { principal, limits }: Admission): Pr
 }
 
 /** Gives back what the call held and counts it; an asynchronous call's worker does, for its caller may be gone. */
-function settle({ settlements }: Context, job: CallJob, status: number): void {
-  if (!job.isAsync) settlements.add(job, status)
+function settle({ completions }: Context, job: CallJob, status: number): void {
+  if (!job.isAsync) completions.add(job, status)
 }

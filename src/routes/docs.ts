@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import Type from 'typebox'
+import { offeredApis, perCatalogState } from '../catalog/catalog-state.ts'
 import type { Context } from '../context.ts'
-import { offeredApis, perCatalogState } from '../docs/catalog-state.ts'
 import { errorPage } from '../docs/error-page.ts'
 import { apiMarkdown, errorsMarkdown, llmsText } from '../docs/markdown.ts'
 import { loadReferenceScript, REFERENCE_POLICY, REFERENCE_SCRIPT, referencePage } from '../docs/reference-page.ts'

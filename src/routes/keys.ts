@@ -5,7 +5,6 @@ import { createApiKey, hashApiKey, keyPrefix } from '../accounts/api-key.ts'
 import { KeyAnswer, toKeyAnswer } from '../accounts/key-answer.ts'
 import { isUuid } from '../accounts/session-token.ts'
 import { MANAGERS, teamFor } from '../accounts/team-access.ts'
-import { announceChange } from '../admission/account-version.ts'
 import type { Context } from '../context.ts'
 import { findApiKey, insertApiKey, listApiKeys, revokeApiKey } from '../db/api-keys.ts'
 import { type Db, query } from '../db/database.ts'
@@ -13,7 +12,8 @@ import type { ApiKey } from '../db/schema.ts'
 import { findTeamOf } from '../db/teams.ts'
 import { GatewayError } from '../errors.ts'
 import { errorAnswers } from '../http/error-schemas.ts'
-import { guardWithSession, sessionOf } from '../http/session-guard.ts'
+import { announceChange } from '../limits/account-version.ts'
+import { guardWithSession, sessionOf } from './session-guard.ts'
 
 /** Live keys an account may have, those of its teams included. */
 const KEYS_MAX = 50

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import Type from 'typebox'
+import { perCatalogState } from '../catalog/catalog-state.ts'
 import type { Context } from '../context.ts'
-import { perCatalogState } from '../docs/catalog-state.ts'
 import { createCacheable, sendCacheable } from '../http/cacheable.ts'
 import { createDocument } from '../openapi/document.ts'
 import type { DocumentedRoute } from '../openapi/route-list.ts'

@@ -1,8 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { isUuid } from '../accounts/session-token.ts'
-import { announceChange } from '../admission/account-version.ts'
-import type { Api } from '../catalog.ts'
+import type { Api } from '../catalog/catalog.ts'
 import type { Context } from '../context.ts'
 import { insertAuditRecord, listAuditRecords } from '../db/audit-log.ts'
 import { query } from '../db/database.ts'
@@ -10,6 +9,7 @@ import { searchUsers } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import { errorAnswers } from '../http/error-schemas.ts'
 import { takeIdsInAnyCase } from '../http/path-ids.ts'
+import { announceChange } from '../limits/account-version.ts'
 import { changeUpstream, UpstreamChange } from '../operator/change-upstream.ts'
 import { changeUser, describeUser, UserAnswer, UserChange } from '../operator/change-user.ts'
 import { describeUpstream, UpstreamAnswer } from '../operator/describe-upstream.ts'
@@ -19,7 +19,7 @@ import { PROBE_JOB, PROBE_JOB_OPTIONS, type ProbeJob } from '../queue/probe-job.
 import { redisCall } from '../redis/unavailable.ts'
 
 /** What the operator API needs of the process that hosts it. */
-export type OperatorSources = Pick<
+export type OperatorDeps = Pick<
   Context,
   'config' | 'log' | 'catalog' | 'db' | 'redis' | 'queues' | 'health' | 'settings'
 >
@@ -54,7 +54,7 @@ const tags = ['Operator']
  * The operator API, without a guard: whoever registers it registers it inside one. Every change is validated whole,
  * written to the audit log, and in force in every process within a second.
  */
-export async function operatorRoutes(app: FastifyInstance, sources: OperatorSources): Promise<void> {
+export async function operatorRoutes(app: FastifyInstance, sources: OperatorDeps): Promise<void> {
   takeIdsInAnyCase(app)
   userRoutes(app, sources)
   upstreamRoutes(app, sources)
@@ -62,7 +62,7 @@ export async function operatorRoutes(app: FastifyInstance, sources: OperatorSour
   readingRoutes(app, sources)
 }
 
-function userRoutes(app: FastifyInstance, { db, redis }: OperatorSources): void {
+function userRoutes(app: FastifyInstance, { db, redis }: OperatorDeps): void {
   const find = {
     schema: {
       summary: 'Find accounts by a part of their address, newest first',
@@ -97,7 +97,7 @@ function userRoutes(app: FastifyInstance, { db, redis }: OperatorSources): void 
   )
 }
 
-function upstreamRoutes(app: FastifyInstance, { config, catalog, db, redis, queues, settings }: OperatorSources): void {
+function upstreamRoutes(app: FastifyInstance, { config, catalog, db, redis, queues, settings }: OperatorDeps): void {
   const describe = async (api: Api) => describeUpstream(api, await redisCall(() => queues.of(api.slug).isPaused()))
   const list = {
     schema: {
@@ -132,7 +132,7 @@ function upstreamRoutes(app: FastifyInstance, { config, catalog, db, redis, queu
   )
 }
 
-function queueRoutes(app: FastifyInstance, { catalog, db, queues }: OperatorSources): void {
+function queueRoutes(app: FastifyInstance, { catalog, db, queues }: OperatorDeps): void {
   const actions: Record<string, { summary: string; run: (slug: string) => Promise<unknown> }> = {
     pause: { summary: 'Pause the queue of an upstream: calls wait', run: (slug) => queues.of(slug).pause() },
     resume: { summary: 'Resume the queue of an upstream', run: (slug) => queues.of(slug).resume() },
@@ -156,7 +156,7 @@ function queueRoutes(app: FastifyInstance, { catalog, db, queues }: OperatorSour
   }
 }
 
-function readingRoutes(app: FastifyInstance, sources: OperatorSources): void {
+function readingRoutes(app: FastifyInstance, sources: OperatorDeps): void {
   const overview = {
     schema: {
       summary: 'Queues, caps left, health, rates and processes',
@@ -181,7 +181,7 @@ function readingRoutes(app: FastifyInstance, sources: OperatorSources): void {
   })
 }
 
-function findApi(catalog: OperatorSources['catalog'], slug: string): Api {
+function findApi(catalog: OperatorDeps['catalog'], slug: string): Api {
   const api = catalog.get(slug)
   if (!api) throw new GatewayError('API_NOT_FOUND')
   return api

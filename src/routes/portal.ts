@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type from 'typebox'
-import type { Catalog } from '../catalog.ts'
+import type { Catalog } from '../catalog/catalog.ts'
 import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
 import type { Html } from '../http/html.ts'

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import Type from 'typebox'
 import type { Context } from '../context.ts'
 import { errorAnswers } from '../http/error-schemas.ts'
-import { guardWithSession, sessionOf } from '../http/session-guard.ts'
+import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const Profile = Type.Object(
   {

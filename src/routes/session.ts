@@ -1,15 +1,15 @@
 import type { FastifyInstance } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { hashPassword, isAcceptablePassword, isPasswordOf } from '../accounts/password.ts'
-import { announceChange } from '../admission/account-version.ts'
-import { passwordThrottle, throttleFailures } from '../admission/throttle.ts'
 import type { Context } from '../context.ts'
 import { query } from '../db/database.ts'
 import { revokeSession, revokeSessions } from '../db/sessions.ts'
 import { findUser, updatePasswordHash } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import { errorAnswers } from '../http/error-schemas.ts'
-import { guardWithSession, sessionOf } from '../http/session-guard.ts'
+import { announceChange } from '../limits/account-version.ts'
+import { passwordThrottle, throttleFailures } from '../limits/throttle.ts'
+import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const PasswordBody = Type.Object({
   currentPassword: Type.String({ maxLength: 100_000 }),

@@ -3,14 +3,14 @@ import Type, { type Static } from 'typebox'
 import { MemberAnswer, toMemberAnswer } from '../accounts/member-answer.ts'
 import { isUuid } from '../accounts/session-token.ts'
 import { ALL_ROLES, MANAGERS, teamFor } from '../accounts/team-access.ts'
-import { takeThrottle } from '../admission/throttle.ts'
 import type { Context } from '../context.ts'
 import { type Db, query } from '../db/database.ts'
 import { deleteMember, findMember, insertMember, type Member, updateMemberRole } from '../db/teams.ts'
 import { findUserByEmail } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import { errorAnswers } from '../http/error-schemas.ts'
-import { guardWithSession, sessionOf } from '../http/session-guard.ts'
+import { takeThrottle } from '../limits/throttle.ts'
+import { guardWithSession, sessionOf } from './session-guard.ts'
 
 /** Addresses without an account that one account may ask for a minute: adding members tells who has signed up. */
 const UNKNOWN_EMAILS_PER_MINUTE = 20

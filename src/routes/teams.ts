@@ -10,7 +10,7 @@ import { query } from '../db/database.ts'
 import type { Team } from '../db/schema.ts'
 import { insertTeam, listMembers, listTeams, renameTeam } from '../db/teams.ts'
 import { errorAnswers } from '../http/error-schemas.ts'
-import { guardWithSession, sessionOf } from '../http/session-guard.ts'
+import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const TeamAnswer = Type.Object(
   {

@@ -1,12 +1,12 @@
 import type { FastifyInstance } from 'fastify'
 import Type, { type Static } from 'typebox'
+import { isCalendarDate } from '../catalog/json.ts'
 import type { Context } from '../context.ts'
 import { query } from '../db/database.ts'
 import { groupUsage, type UsageGroup } from '../db/usage.ts'
 import { GatewayError } from '../errors.ts'
 import { errorAnswers } from '../http/error-schemas.ts'
-import { guardWithSession, sessionOf } from '../http/session-guard.ts'
-import { isCalendarDate } from '../json-reading.ts'
+import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const GROUPS: UsageGroup[] = ['day', 'api', 'key', 'status', 'mode']
 const DAY_MS = 86_400_000

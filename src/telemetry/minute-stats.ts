@@ -15,7 +15,7 @@ const KEPT_SECONDS = 7_200
 const FIELDS_MAX = 20_000
 
 /** An ended call, for the minute it ended in. */
-export interface EndedCall {
+export interface CompletedCall {
   slug: string
   /** `OK` or a code of the error table. */
   code: string
@@ -47,7 +47,7 @@ export class MinuteStats {
     await this.flush()
   }
 
-  add({ slug, code, queueMs, upstreamMs }: EndedCall): void {
+  add({ slug, code, queueMs, upstreamMs }: CompletedCall): void {
     const key = minuteKey(Date.now())
     const counts = this.#counts.get(key) ?? new Map<string, number>()
     this.#counts.set(key, counts)

@@ -1,6 +1,5 @@
 import Type from 'typebox'
 import {
-  type Answer,
   endpoint,
   invalid,
   isObject,
@@ -11,10 +10,11 @@ import {
   number,
   overLimit,
   path,
+  type ResponseClass,
   text,
   type Upstream,
-  type Verdict,
-} from './upstream.ts'
+  type UpstreamResponse,
+} from '../catalog/upstream.ts'
 
 const airQuality: Upstream = {
   displayName: 'Air quality',
@@ -51,7 +51,7 @@ const airQuality: Upstream = {
   },
   // The first two change the form of the answer. The others make one call weigh as several, which the caps do not see.
   reservedParameters: ['timeformat', 'format', 'hourly', 'past_days', 'forecast_days', 'start_date', 'end_date'],
-  judge: waitFromReason,
+  classify: waitFromReason,
   endpoints: {
     '/current': endpoint({
       description: 'Current air quality at a point.',
@@ -134,7 +134,7 @@ const airQuality: Upstream = {
 export default airQuality
 
 /** Reads from the reason how long a limit lasts: no header says it. Its windows follow the clock, so these are the longest. */
-function waitFromReason({ status, body }: Answer): Verdict | undefined {
+function waitFromReason({ status, body }: UpstreamResponse): ResponseClass | undefined {
   if (status !== 429) return undefined
   const reason = text(members(body).reason) ?? ''
   if (reason.startsWith('Minutely')) return overLimit(60_000)

@@ -16,7 +16,7 @@ import {
   text,
   texts,
   type Upstream,
-} from './upstream.ts'
+} from '../catalog/upstream.ts'
 
 const codeHostSearch: Upstream = {
   displayName: 'Code host search',
@@ -49,7 +49,7 @@ const codeHostSearch: Upstream = {
   probe: { request: { path: path`/rate_limit` }, everySeconds: 600 },
   reservedParameters: ['access_token', 'client_id', 'client_secret', 'callback'],
   // A secondary limit is a 403 or 429 that need not say when to come back; GitHub then asks for a minute.
-  judge: ({ status, headers, body }) => {
+  classify: ({ status, headers, body }) => {
     if (status !== 403 && status !== 429) return undefined
     if (headers['retry-after'] !== undefined || headers['x-ratelimit-remaining']?.trim() === '0') return undefined
     const message = text(members(body).message) ?? ''

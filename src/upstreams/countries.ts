@@ -17,7 +17,7 @@ import {
   texts,
   type Upstream,
   type UpstreamRequest,
-} from './upstream.ts'
+} from '../catalog/upstream.ts'
 
 /** What people call countries whose long ISO name does not contain it: "South Korea" is "Korea (Republic of)". */
 const codeByCommonName = new Map([
@@ -109,7 +109,7 @@ const countries: Upstream = {
   probe: { request: { path: path`/alpha/FI`, query: { fields: 'name' } }, everySeconds: 120 },
   reservedParameters: ['fields'],
   // Retired versions of this data model answer every request with 200 and this.
-  judge: ({ status, body }) => (status === 200 && members(body).success === false ? failed() : undefined),
+  classify: ({ status, body }) => (status === 200 && members(body).success === false ? failed() : undefined),
   endpoints: {
     '/name': endpoint({
       description: 'Countries whose name contains a text.',

@@ -14,7 +14,7 @@ import {
   text,
   texts,
   type Upstream,
-} from './upstream.ts'
+} from '../catalog/upstream.ts'
 
 // The data change with a new game, a few times in a decade; the upstream asks everyone to keep them.
 const cache = {

@@ -1,6 +1,5 @@
 import Type from 'typebox'
 import {
-  type Answer,
   authFailed,
   endpoint,
   failed,
@@ -14,11 +13,12 @@ import {
   number,
   overLimit,
   path,
+  type ResponseClass,
   text,
   texts,
   type Upstream,
-  type Verdict,
-} from './upstream.ts'
+  type UpstreamResponse,
+} from '../catalog/upstream.ts'
 
 const IDS_MAX = 250
 
@@ -65,7 +65,7 @@ const cryptoPrices: Upstream = {
   caps: { concurrency: 2, rates: [{ max: 6, seconds: 60 }] },
   probe: { request: { path: path`/api/v3/ping` }, everySeconds: 300 },
   reservedParameters: ['x_cg_demo_api_key', 'x_cg_pro_api_key', 'symbols', 'names'],
-  judge,
+  classify,
   endpoints: {
     '/price': endpoint({
       description: 'Current US dollar price, market capitalisation, volume and change of one or more coins.',
@@ -237,7 +237,7 @@ const cryptoPrices: Upstream = {
 export default cryptoPrices
 
 /** Errors stand in `status.error_code`, also under HTTP 200; there is a coin with the id `status`, without such a code. */
-function judge({ status, body }: Answer): Verdict | undefined {
+function classify({ status, body }: UpstreamResponse): ResponseClass | undefined {
   if (status === 403 && body === undefined) return failed() // the firewall in front of the API, not the key
   if (status < 200 || status > 299) return undefined
   const code = integer(members(members(body).status).error_code)

@@ -10,7 +10,7 @@ import {
   path,
   text,
   type Upstream,
-} from './upstream.ts'
+} from '../catalog/upstream.ts'
 
 /** The bank publishes once a working day, about 16:00 CET; a day-old rate is better than none. */
 const cache = { seconds: 3_600, staleWhileRevalidateSeconds: 600, staleIfErrorSeconds: 86_400 }

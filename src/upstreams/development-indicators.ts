@@ -1,6 +1,5 @@
 import Type from 'typebox'
 import {
-  type Answer,
   countryCode,
   endpoint,
   failed,
@@ -13,11 +12,12 @@ import {
   number,
   numeric,
   path,
+  ResponseClass,
   text,
   type Upstream,
   type UpstreamRequest,
-  Verdict,
-} from './upstream.ts'
+  type UpstreamResponse,
+} from '../catalog/upstream.ts'
 
 const parameters = Type.Object({ country: countryCode })
 
@@ -64,7 +64,7 @@ const developmentIndicators: Upstream = {
   probe: { request: { path: path`/v2/country/US`, query: { format: 'json' } }, everySeconds: 300 },
   // They choose other rows, another database, or another form of the answer.
   reservedParameters: ['mrv', 'page', 'source', 'prefix', 'downloadformat'],
-  judge: failureInSuccess,
+  classify: failureInSuccess,
   endpoints: {
     '/gdp': endpoint({
       description: 'Latest GDP of a country in current US dollars.',
@@ -80,7 +80,7 @@ const developmentIndicators: Upstream = {
       request: ({ country }) => latestOf(country, 'NY.GDP.MKTP.CD'),
       map: ({ body }) => {
         const figure = latestFigure(body)
-        if (figure instanceof Verdict) return figure
+        if (figure instanceof ResponseClass) return figure
         const { year, country, value, ...rest } = figure
         return { year, country, gdp_usd: value, ...rest }
       },
@@ -121,7 +121,7 @@ const developmentIndicators: Upstream = {
       request: ({ country }) => latestOf(country, 'SP.POP.TOTL'),
       map: ({ body }) => {
         const figure = latestFigure(body)
-        if (figure instanceof Verdict) return figure
+        if (figure instanceof ResponseClass) return figure
         const { year, country, value, ...rest } = figure
         return { year, country, population: value, ...rest }
       },
@@ -159,7 +159,7 @@ function latestOf(country: string, indicator: string): UpstreamRequest {
 }
 
 /** Failures come with status 200, as one object with messages; 120 is an unknown country code. */
-function failureInSuccess({ status, body }: Answer): Verdict | undefined {
+function failureInSuccess({ status, body }: UpstreamResponse): ResponseClass | undefined {
   const messages = members(items(body)[0]).message
   if (status !== 200 || !Array.isArray(messages)) return undefined
   return messages.some((message) => numeric(members(message).id) === 120) ? notFound() : failed()

@@ -13,7 +13,7 @@ import {
   texts,
   trimmed,
   type Upstream,
-} from './upstream.ts'
+} from '../catalog/upstream.ts'
 
 const dictionary: Upstream = {
   displayName: 'Dictionary',

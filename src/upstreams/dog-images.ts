@@ -1,5 +1,15 @@
 import Type from 'typebox'
-import { endpoint, failed, invalid, members, notFound, nullable, path, text, type Upstream } from './upstream.ts'
+import {
+  endpoint,
+  failed,
+  invalid,
+  members,
+  notFound,
+  nullable,
+  path,
+  text,
+  type Upstream,
+} from '../catalog/upstream.ts'
 
 const picture = Type.Object({
   status: Type.String({ description: 'success' }),
@@ -24,7 +34,7 @@ const dogImages: Upstream = {
   probe: { request: { path: path`/api/breeds/image/random` }, everySeconds: 300 },
   reservedParameters: ['format'],
   // A 404 for the route itself says nothing of the breed: the API has changed.
-  judge: ({ status, body }) => {
+  classify: ({ status, body }) => {
     const isRouteMissing = text(members(body).message)?.startsWith('No route found')
     return status === 404 && isRouteMissing ? failed() : undefined
   },

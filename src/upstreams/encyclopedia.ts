@@ -11,7 +11,7 @@ import {
   text,
   trimmed,
   type Upstream,
-} from './upstream.ts'
+} from '../catalog/upstream.ts'
 
 const TITLE_BYTES_MAX = 255
 

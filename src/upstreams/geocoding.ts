@@ -1,6 +1,5 @@
 import Type from 'typebox'
 import {
-  type Answer,
   endpoint,
   failed,
   filledText,
@@ -15,11 +14,12 @@ import {
   numeric,
   overLimit,
   path,
+  type ResponseClass,
   singleSpaced,
   text,
   type Upstream,
-  type Verdict,
-} from './upstream.ts'
+  type UpstreamResponse,
+} from '../catalog/upstream.ts'
 
 /** The usage policy demands caching, and places hardly move. */
 const WEEK = 604_800
@@ -48,7 +48,7 @@ const geocoding: Upstream = {
   },
   // Debug pages and callbacks are not JSON; paid servers of the same kind take a key.
   reservedParameters: ['debug', 'json_callback', 'key'],
-  judge: judgeRefusal,
+  classify: judgeRefusal,
   endpoints: {
     '/search': endpoint({
       description: 'Coordinates of a place name or address, best match first.',
@@ -213,7 +213,7 @@ const geocoding: Upstream = {
 
 export default geocoding
 
-function judgeRefusal({ status, headers, body }: Answer): Verdict | undefined {
+function judgeRefusal({ status, headers, body }: UpstreamResponse): ResponseClass | undefined {
   // There is no key to refuse: a 403 is the limiter's, and so is a web page where JSON was asked for.
   if (status === 403 && headers['retry-after'] === undefined) return overLimit(BLOCKED_MS)
   if (status === 200 && body === undefined && headers['content-type']?.includes('html')) return overLimit(BLOCKED_MS)

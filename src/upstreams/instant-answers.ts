@@ -1,6 +1,5 @@
 import Type from 'typebox'
 import {
-  type Answer,
   endpoint,
   filledText,
   invalid,
@@ -10,11 +9,12 @@ import {
   nullable,
   overLimit,
   path,
+  type ResponseClass,
   text,
   trimmed,
   type Upstream,
-  type Verdict,
-} from './upstream.ts'
+  type UpstreamResponse,
+} from '../catalog/upstream.ts'
 
 const instantAnswers: Upstream = {
   displayName: 'Instant Answers',
@@ -34,7 +34,7 @@ const instantAnswers: Upstream = {
     everySeconds: 300,
   },
   reservedParameters: ['callback', 'pretty'],
-  judge,
+  classify,
   endpoints: {
     '/search': endpoint({
       description:
@@ -148,7 +148,7 @@ export default instantAnswers
 const CHALLENGE_PAUSE_MS = 60_000
 
 /** 202 with JSON is a plain answer; 202 without is the challenge page that this upstream throttles with. */
-function judge({ status, body }: Answer): Verdict | undefined {
+function classify({ status, body }: UpstreamResponse): ResponseClass | undefined {
   return status === 202 && body === undefined ? overLimit(CHALLENGE_PAUSE_MS) : undefined
 }
 

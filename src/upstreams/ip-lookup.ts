@@ -1,6 +1,5 @@
 import Type from 'typebox'
 import {
-  type Answer,
   endpoint,
   failed,
   InvalidParameter,
@@ -11,11 +10,12 @@ import {
   number,
   overLimit,
   path,
+  type ResponseClass,
   rejected,
   text,
   type Upstream,
-  type Verdict,
-} from './upstream.ts'
+  type UpstreamResponse,
+} from '../catalog/upstream.ts'
 
 const ipLookup: Upstream = {
   displayName: 'IP Lookup',
@@ -47,7 +47,7 @@ const ipLookup: Upstream = {
     everySeconds: 300,
   },
   reservedParameters: ['key', 'fields', 'lang', 'callback'],
-  judge,
+  classify,
   endpoints: {
     '/lookup': endpoint({
       description: 'Location and network of an IP address.',
@@ -127,7 +127,7 @@ export default ipLookup
 const BAN_MS = 3_600_000
 
 /** Every failed lookup is HTTP 200; a 403 without a reason is the ban of an address that went on over the limit. */
-function judge({ status, body }: Answer): Verdict | undefined {
+function classify({ status, body }: UpstreamResponse): ResponseClass | undefined {
   if (status === 403 && body === undefined) return overLimit(BAN_MS)
   if (status !== 200 || !isObject(body) || body.status !== 'fail') return undefined
   if (body.message === 'private range' || body.message === 'reserved range' || body.message === 'invalid query')

@@ -16,7 +16,7 @@ import {
   rejected,
   text,
   type Upstream,
-} from './upstream.ts'
+} from '../catalog/upstream.ts'
 
 /** Seconds an answer is fresh: who asks for years does not follow the minutes. Longer ranges take an hour. */
 const secondsByRange = new Map([
@@ -124,7 +124,7 @@ const marketQuotes: Upstream = {
         path: path`/v8/finance/chart/${symbol}`,
         query: { range: range ?? '1d', interval: interval ?? '1d' },
       }),
-      judge: ({ status }) =>
+      classify: ({ status }) =>
         status === 422 ? rejected('This interval is not available over this range: take a longer one.') : undefined,
       map: ({ body, parameters }) => {
         const chart = members(members(body).chart)

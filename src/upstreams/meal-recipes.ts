@@ -11,7 +11,7 @@ import {
   text,
   trimmed,
   type Upstream,
-} from './upstream.ts'
+} from '../catalog/upstream.ts'
 
 const DAY = 86_400
 /** A meal has this many numbered pairs of ingredient and measure, used or not. */
@@ -36,7 +36,7 @@ const mealRecipes: Upstream = {
     everySeconds: 300,
   },
   // Nothing found is 200 here: a 404 is a wrong key in the path or a page that has moved.
-  judge: ({ status }) => (status === 404 ? failed() : undefined),
+  classify: ({ status }) => (status === 404 ? failed() : undefined),
   endpoints: {
     '/search': endpoint({
       description: 'Meals whose name contains a text, with ingredients and instructions.',

@@ -12,7 +12,7 @@ import {
   path,
   text,
   type Upstream,
-} from './upstream.ts'
+} from '../catalog/upstream.ts'
 
 /** Nothing of it changes. */
 const forGood = { seconds: 86_400, staleWhileRevalidateSeconds: 604_800, staleIfErrorSeconds: 2_592_000 }

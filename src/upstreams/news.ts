@@ -1,6 +1,5 @@
 import Type from 'typebox'
 import {
-  type Answer,
   type CallContext,
   type Caps,
   endpoint,
@@ -12,12 +11,13 @@ import {
   nullable,
   overLimit,
   path,
+  type ResponseClass,
   rejected,
   text,
   trimmed,
   type Upstream,
-  type Verdict,
-} from './upstream.ts'
+  type UpstreamResponse,
+} from '../catalog/upstream.ts'
 
 // Limits hold per key. The free plan has 100 calls a UTC day; calls 1.5 s apart are refused, calls 5 s apart are not.
 const freePlan: Caps = {
@@ -83,7 +83,7 @@ const newsApi: Upstream = {
     everySeconds: 21_600,
   },
   reservedParameters: ['apikey', 'token'],
-  judge,
+  classify,
   endpoints: {
     '/top': endpoint({
       description: 'Top headlines by category and language.',
@@ -210,7 +210,7 @@ const DAY_MS = 86_400_000
 const OLD_NEWS_MS = 11 * 3_600_000
 
 /** Here 403 is the day's quota and 429 a burst; neither comes with a Retry-After. */
-function judge({ status, headers, body }: Answer): Verdict | undefined {
+function classify({ status, headers, body }: UpstreamResponse): ResponseClass | undefined {
   if (status === 403) return overLimit(msToNextUtcDay(headers.date))
   if (status === 429 && headers['retry-after'] === undefined) return overLimit(BURST_PAUSE_MS)
   const { errors } = members(body)

@@ -1,6 +1,5 @@
 import Type from 'typebox'
 import {
-  type Answer,
   endpoint,
   failed,
   filledText,
@@ -14,11 +13,12 @@ import {
   number,
   numeric,
   path,
+  type ResponseClass,
   text,
   texts,
   type Upstream,
-  type Verdict,
-} from './upstream.ts'
+  type UpstreamResponse,
+} from '../catalog/upstream.ts'
 
 const limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Items in the answer' }))
 
@@ -50,7 +50,7 @@ const predictionMarkets: Upstream = {
     request: { path: path`/markets/keyset`, query: { limit: 1, closed: 'false' } },
     everySeconds: 60,
   },
-  judge,
+  classify,
   endpoints: {
     '/markets': endpoint({
       description: 'Open prediction markets with the highest 24-hour volume.',
@@ -240,7 +240,7 @@ const predictionMarkets: Upstream = {
 export default predictionMarkets
 
 /** The statuses of a refused country or network; there is no key that a 403 could be about. */
-function judge({ status }: Answer): Verdict | undefined {
+function classify({ status }: UpstreamResponse): ResponseClass | undefined {
   return status === 403 || status === 451 || status === 453 ? failed() : undefined
 }
 

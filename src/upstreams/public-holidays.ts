@@ -11,7 +11,7 @@ import {
   text,
   texts,
   type Upstream,
-} from './upstream.ts'
+} from '../catalog/upstream.ts'
 
 /** Years that the upstream serves, counted from the current one. */
 const YEARS_BACK_MAX = 1

@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { endpoint, invalid, members, nullable, path, text, type Upstream } from './upstream.ts'
+import { endpoint, invalid, members, nullable, path, text, type Upstream } from '../catalog/upstream.ts'
 
 const fact = Type.Object({
   id: nullable(Type.String({ description: '32 hexadecimal digits' })),

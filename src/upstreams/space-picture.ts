@@ -1,6 +1,5 @@
 import Type from 'typebox'
 import {
-  type Answer,
   dateIn,
   endpoint,
   failed,
@@ -12,10 +11,11 @@ import {
   members,
   nullable,
   path,
+  type ResponseClass,
   text,
   type Upstream,
-  type Verdict,
-} from './upstream.ts'
+  type UpstreamResponse,
+} from '../catalog/upstream.ts'
 
 const FIRST_DATE = '1995-06-16'
 
@@ -50,7 +50,7 @@ const spacePicture: Upstream = {
     '_method',
     '_wpnonce',
   ],
-  judge: lostRoute,
+  classify: lostRoute,
   endpoints: {
     '/today': endpoint({
       description: 'Astronomy picture of the day: the latest, or that of a date.',
@@ -141,7 +141,7 @@ const spacePicture: Upstream = {
 export default spacePicture
 
 /** A 404 without this code is no answer about a picture: the route itself has gone, as it did before. */
-function lostRoute({ status, body }: Answer): Verdict | undefined {
+function lostRoute({ status, body }: UpstreamResponse): ResponseClass | undefined {
   return status === 404 && members(body).code !== 'apod_basic_not_found' ? failed() : undefined
 }
 

@@ -18,7 +18,7 @@ import {
   text,
   texts,
   type Upstream,
-} from './upstream.ts'
+} from '../catalog/upstream.ts'
 
 /** A range costs one request for each calendar month it touches. */
 const RANGE_MONTHS_MAX = 6

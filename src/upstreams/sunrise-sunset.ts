@@ -1,6 +1,5 @@
 import Type from 'typebox'
 import {
-  type Answer,
   dateIn,
   endpoint,
   failed,
@@ -15,11 +14,12 @@ import {
   members,
   nullable,
   path,
+  type ResponseClass,
   rejected,
   text,
   type Upstream,
-  type Verdict,
-} from './upstream.ts'
+  type UpstreamResponse,
+} from '../catalog/upstream.ts'
 
 /** An ISO 8601 time with offset, null on a day the sun does not give it. */
 const sunTime = nullable(Type.String({ description: 'ISO 8601 with offset; none where it does not happen that day' }))
@@ -46,7 +46,7 @@ const sunriseSunset: Upstream = {
     everySeconds: 300,
   },
   reservedParameters: ['callback'],
-  judge: judgeStatusWord,
+  classify: judgeStatusWord,
   endpoints: {
     '/times': endpoint({
       description: 'Sunrise, sunset, solar noon and day length for coordinates and a date.',
@@ -152,7 +152,7 @@ const sunriseSunset: Upstream = {
 export default sunriseSunset
 
 /** The word tells, also beside 200: with INVALID_TZID the times are there, but in UTC. */
-function judgeStatusWord({ body }: Answer): Verdict | undefined {
+function judgeStatusWord({ body }: UpstreamResponse): ResponseClass | undefined {
   const { status } = members(body)
   if (status === 'INVALID_TZID') return rejected('The upstream does not know this time zone.')
   if (status === 'INVALID_REQUEST' || status === 'INVALID_DATE') return rejected()

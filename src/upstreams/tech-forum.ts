@@ -12,7 +12,7 @@ import {
   path,
   text,
   type Upstream,
-} from './upstream.ts'
+} from '../catalog/upstream.ts'
 
 const techForum: Upstream = {
   displayName: 'Tech forum',
@@ -31,7 +31,7 @@ const techForum: Upstream = {
   // The database's own options: keys, and those that change what an answer looks like or whether there is one.
   reservedParameters: ['auth', 'access_token', 'ns', 'callback', 'download', 'format', 'print', 'shallow'],
   // Item by item the database sometimes denies what everyone may read: its fault, no key would help.
-  judge: ({ status }) => (status === 401 ? failed() : undefined),
+  classify: ({ status }) => (status === 401 ? failed() : undefined),
   endpoints: {
     '/topstories': endpoint({
       description: 'Ids of the current top stories (up to 500), best first. Fetch each with /story.',

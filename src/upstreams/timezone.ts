@@ -11,7 +11,7 @@ import {
   path,
   text,
   type Upstream,
-} from './upstream.ts'
+} from '../catalog/upstream.ts'
 
 const timezone: Upstream = {
   displayName: 'Time zones',

@@ -1,6 +1,5 @@
 import Type from 'typebox'
 import {
-  type Answer,
   endpoint,
   failed,
   htmlDecoded,
@@ -11,11 +10,12 @@ import {
   nullable,
   overLimit,
   path,
+  type ResponseClass,
   rejected,
   text,
   type Upstream,
-  type Verdict,
-} from './upstream.ts'
+  type UpstreamResponse,
+} from '../catalog/upstream.ts'
 
 /** The upstream's only limit: one request in this time, whatever it asks. */
 const SPACING_SECONDS = 5
@@ -39,7 +39,7 @@ const trivia: Upstream = {
   probe: { request: { path: path`/api_category.php` }, everySeconds: 300 },
   // A session would tie the shared pool to one caller; another encoding would change every text.
   reservedParameters: ['token', 'encode'],
-  judge: judgeResponseCode,
+  classify: judgeResponseCode,
   endpoints: {
     '/questions': endpoint({
       description: 'Random trivia questions.',
@@ -151,7 +151,7 @@ const trivia: Upstream = {
 export default trivia
 
 /** Failures come as 200 with a code: 2 wrong parameter, 3 and 4 session token, 5 too soon (also as 429). */
-function judgeResponseCode({ status, body }: Answer): Verdict | undefined {
+function judgeResponseCode({ status, body }: UpstreamResponse): ResponseClass | undefined {
   const code = integer(members(body).response_code)
   // No waiting time is ever sent, but the spacing is known.
   if (status === 429 || code === 5) return overLimit(SPACING_SECONDS * 1_000)

@@ -12,7 +12,7 @@ import {
   path,
   text,
   type Upstream,
-} from './upstream.ts'
+} from '../catalog/upstream.ts'
 
 const weather: Upstream = {
   displayName: 'Weather',

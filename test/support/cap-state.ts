@@ -12,7 +12,7 @@ export async function capTraces(redis: Redis, slug: string): Promise<Record<stri
   for (const name of ['line', 'line-ends', 'parked', 'parked-ends', 'leases']) {
     traces[name] = await redis.zrange(`agw:{${slug}}:cap:shared:${name}`, '0', '-1')
   }
-  traces.flights = await redis.keys(`agw:{${slug}}:flight:*`)
+  traces.coalescer = await redis.keys(`agw:{${slug}}:flight:*`)
   return traces
 }
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
-import type { Tier } from '../../src/upstreams/upstream.ts'
+import type { Tier } from '../../src/catalog/upstream.ts'
 import { checkAnswer } from './answer-check.ts'
 import type { Gateway } from './gateway.ts'
 

@@ -4,9 +4,9 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
-import type { EmbeddedServer } from '../../src/embedded/embedded-server.ts'
-import { startPostgres } from '../../src/embedded/postgres.ts'
-import { startRedis } from '../../src/embedded/redis.ts'
+import type { EmbeddedServer } from '../../src/local/embedded/embedded-server.ts'
+import { startPostgres } from '../../src/local/embedded/postgres.ts'
+import { startRedis } from '../../src/local/embedded/redis.ts'
 
 /** A Postgres database and a Redis of one test file. */
 export interface Services {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import airQuality from '../../src/upstreams/air-quality.ts'
-import { addressOf, codeOf, dataOf, endpointAt, fits, waitOf } from '../upstream-call.ts'
+import { addressOf, codeOf, dataOf, endpointAt, fits, waitOf } from '../support/upstream-call.ts'
 
 const current = endpointAt(airQuality, '/current')
 const recorded = current.example.response as Record<string, unknown>

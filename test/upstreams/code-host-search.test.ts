@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Compile } from 'typebox/compile'
-import codeHostSearch from '../../src/upstreams/code-host-search.ts'
 import {
-  type Answer,
   authFailed,
   type Endpoint,
   failed,
@@ -11,13 +9,15 @@ import {
   invalid,
   overLimit,
   rejected,
-} from '../../src/upstreams/upstream.ts'
-import { interpretAnswers, rateLeft } from '../../workers/interpret.ts'
+  type UpstreamResponse,
+} from '../../src/catalog/upstream.ts'
+import codeHostSearch from '../../src/upstreams/code-host-search.ts'
+import { interpretAnswers, rateLeft } from '../../workers/upstream/interpret.ts'
 
 const repos = codeHostSearch.endpoints['/repos'] as Endpoint
 const recorded = repos.example.response as { items: Record<string, unknown>[] }
 
-function interpret(answer: Partial<Answer>) {
+function interpret(answer: Partial<UpstreamResponse>) {
   const answers = [{ status: 200, headers: {}, body: undefined, ...answer }]
   return interpretAnswers(codeHostSearch, repos, answers, { q: 'tetris' }, { now: Date.now() })
 }

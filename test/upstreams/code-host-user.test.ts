@@ -1,22 +1,22 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Compile } from 'typebox/compile'
-import codeHostUser from '../../src/upstreams/code-host-user.ts'
 import {
-  type Answer,
   authFailed,
   type Endpoint,
   failed,
   invalid,
   notFound,
   overLimit,
-} from '../../src/upstreams/upstream.ts'
-import { interpretAnswers } from '../../workers/interpret.ts'
+  type UpstreamResponse,
+} from '../../src/catalog/upstream.ts'
+import codeHostUser from '../../src/upstreams/code-host-user.ts'
+import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 
 const profile = codeHostUser.endpoints['/profile'] as Endpoint
 const recorded = profile.example.response as Record<string, unknown>
 
-function interpret(answer: Partial<Answer>) {
+function interpret(answer: Partial<UpstreamResponse>) {
   const answers = [{ status: 200, headers: {}, body: undefined, ...answer }]
   return interpretAnswers(codeHostUser, profile, answers, { username: 'jacquev6' }, { now: Date.now() })
 }

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Compile } from 'typebox/compile'
-import countries from '../../src/upstreams/countries.ts'
 import {
   type Endpoint,
   failed,
@@ -10,8 +9,9 @@ import {
   notFound,
   overLimit,
   rejected,
-} from '../../src/upstreams/upstream.ts'
-import { interpretAnswers } from '../../workers/interpret.ts'
+} from '../../src/catalog/upstream.ts'
+import countries from '../../src/upstreams/countries.ts'
+import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 
 const name = countries.endpoints['/name'] as Endpoint
 const info = countries.endpoints['/info'] as Endpoint

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Value from 'typebox/value'
+import { type Endpoint, InvalidParameter } from '../../src/catalog/upstream.ts'
 import creatureGame from '../../src/upstreams/creature-game.ts'
-import { type Endpoint, InvalidParameter } from '../../src/upstreams/upstream.ts'
-import { interpretAnswers } from '../../workers/interpret.ts'
+import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 
 const creature = creatureGame.endpoints['/creature'] ?? assert.fail()
 const ability = creatureGame.endpoints['/ability'] ?? assert.fail()

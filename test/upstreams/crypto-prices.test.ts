@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { type Endpoint, InvalidParameter } from '../../src/catalog/upstream.ts'
 import cryptoPrices from '../../src/upstreams/crypto-prices.ts'
-import { type Endpoint, InvalidParameter } from '../../src/upstreams/upstream.ts'
-import { interpretAnswers } from '../../workers/interpret.ts'
+import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 
 const price = cryptoPrices.endpoints['/price'] ?? assert.fail()
 const coin = cryptoPrices.endpoints['/coin'] ?? assert.fail()

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { InvalidParameter } from '../../src/catalog/upstream.ts'
 import currency from '../../src/upstreams/currency.ts'
-import { InvalidParameter } from '../../src/upstreams/upstream.ts'
-import { interpretAnswers } from '../../workers/interpret.ts'
+import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 
 const context = { now: Date.parse('2026-09-13T09:00:00Z') }
 const latest = currency.endpoints['/latest']

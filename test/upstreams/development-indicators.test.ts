@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import developmentIndicators from '../../src/upstreams/development-indicators.ts'
-import { addressOf, codeOf, dataOf, endpointAt, fits } from '../upstream-call.ts'
+import { addressOf, codeOf, dataOf, endpointAt, fits } from '../support/upstream-call.ts'
 
 const paths = ['/gdp', '/population']
 const head = { page: 1, pages: 1, per_page: 50, total: 2, lastupdated: '2026-07-13' }

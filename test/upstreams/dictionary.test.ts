@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { type Endpoint, failed, InvalidParameter, invalid, notFound, overLimit } from '../../src/catalog/upstream.ts'
 import dictionary from '../../src/upstreams/dictionary.ts'
-import { type Endpoint, failed, InvalidParameter, invalid, notFound, overLimit } from '../../src/upstreams/upstream.ts'
-import { interpretAnswers } from '../../workers/interpret.ts'
+import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 
 const define = dictionary.endpoints['/define'] as Endpoint
 

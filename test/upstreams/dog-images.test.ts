@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Compile } from 'typebox/compile'
+import { type Endpoint, failed, invalid, notFound } from '../../src/catalog/upstream.ts'
 import dogImages from '../../src/upstreams/dog-images.ts'
-import { type Endpoint, failed, invalid, notFound } from '../../src/upstreams/upstream.ts'
-import { interpretAnswers } from '../../workers/interpret.ts'
+import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 
 const random = dogImages.endpoints['/random'] as Endpoint
 const breed = dogImages.endpoints['/breed'] as Endpoint

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { InvalidParameter } from '../../src/catalog/upstream.ts'
 import encyclopedia from '../../src/upstreams/encyclopedia.ts'
-import { InvalidParameter } from '../../src/upstreams/upstream.ts'
-import { addressOf, codeOf, dataOf, endpointAt, fits, waitOf } from '../upstream-call.ts'
+import { addressOf, codeOf, dataOf, endpointAt, fits, waitOf } from '../support/upstream-call.ts'
 
 const summary = endpointAt(encyclopedia, '/summary')
 const recorded = summary.example.response as Record<string, unknown>

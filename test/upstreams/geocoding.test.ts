@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Value from 'typebox/value'
+import { InvalidParameter } from '../../src/catalog/upstream.ts'
 import geocoding from '../../src/upstreams/geocoding.ts'
-import { InvalidParameter } from '../../src/upstreams/upstream.ts'
-import { interpretAnswers, judgeAnswer } from '../../workers/interpret.ts'
+import { classifyResponse, interpretAnswers } from '../../workers/upstream/interpret.ts'
 
 const context = { now: Date.parse('2026-10-01T12:00:00Z') }
 const search = geocoding.endpoints['/search']
@@ -150,7 +150,7 @@ test('a search that took too long, a 503, is UPSTREAM_ERROR', () => {
 })
 
 test('a probe answer of 200 with a status that is not 0 is UPSTREAM_ERROR', () => {
-  const probed = (body: unknown) => judgeAnswer(geocoding, undefined, { status: 200, headers: {}, body })?.code
+  const probed = (body: unknown) => classifyResponse(geocoding, undefined, { status: 200, headers: {}, body })?.code
   assert.equal(probed({ status: 0, message: 'OK' }), undefined)
   assert.equal(probed({ status: 700, message: 'Database connection failed' }), 'UPSTREAM_ERROR')
 })

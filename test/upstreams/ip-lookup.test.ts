@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { InvalidParameter } from '../../src/catalog/upstream.ts'
 import ipLookup from '../../src/upstreams/ip-lookup.ts'
-import { InvalidParameter } from '../../src/upstreams/upstream.ts'
-import { interpretAnswers } from '../../workers/interpret.ts'
+import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 
 const lookup = ipLookup.endpoints['/lookup'] ?? assert.fail()
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Value from 'typebox/value'
+import { InvalidParameter } from '../../src/catalog/upstream.ts'
 import marketQuotes from '../../src/upstreams/market-quotes.ts'
-import { InvalidParameter } from '../../src/upstreams/upstream.ts'
-import { interpretAnswers } from '../../workers/interpret.ts'
+import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 
 const quote = marketQuotes.endpoints['/quote'] ?? assert.fail()
 const context = { now: 0 }

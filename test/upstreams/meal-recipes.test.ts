@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Value from 'typebox/value'
+import { InvalidParameter } from '../../src/catalog/upstream.ts'
 import mealRecipes from '../../src/upstreams/meal-recipes.ts'
-import { InvalidParameter } from '../../src/upstreams/upstream.ts'
-import { interpretAnswers } from '../../workers/interpret.ts'
+import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 
 const context = { now: Date.parse('2026-10-01T12:00:00Z') }
 const search = mealRecipes.endpoints['/search']

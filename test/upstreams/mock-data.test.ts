@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Compile } from 'typebox/compile'
+import { type Endpoint, failed, invalid, notFound } from '../../src/catalog/upstream.ts'
 import mockData from '../../src/upstreams/mock-data.ts'
-import { type Endpoint, failed, invalid, notFound } from '../../src/upstreams/upstream.ts'
-import { interpretAnswers } from '../../workers/interpret.ts'
+import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 
 const posts = mockData.endpoints['/posts'] as Endpoint
 const users = mockData.endpoints['/users'] as Endpoint

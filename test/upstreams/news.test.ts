@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Value from 'typebox/value'
+import { InvalidParameter } from '../../src/catalog/upstream.ts'
 import news from '../../src/upstreams/news.ts'
-import { InvalidParameter } from '../../src/upstreams/upstream.ts'
-import { interpretAnswers } from '../../workers/interpret.ts'
+import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 
 const top = news.endpoints['/top'] ?? assert.fail()
 const search = news.endpoints['/search'] ?? assert.fail()

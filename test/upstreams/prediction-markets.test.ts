@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Value from 'typebox/value'
+import type { Endpoint } from '../../src/catalog/upstream.ts'
 import predictionMarkets from '../../src/upstreams/prediction-markets.ts'
-import type { Endpoint } from '../../src/upstreams/upstream.ts'
-import { interpretAnswers } from '../../workers/interpret.ts'
+import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 
 const markets = predictionMarkets.endpoints['/markets'] ?? assert.fail()
 const events = predictionMarkets.endpoints['/events'] ?? assert.fail()

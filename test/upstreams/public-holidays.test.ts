@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { InvalidParameter } from '../../src/catalog/upstream.ts'
 import publicHolidays from '../../src/upstreams/public-holidays.ts'
-import { InvalidParameter } from '../../src/upstreams/upstream.ts'
-import { addressOf, codeOf, dataOf, endpointAt, fits } from '../upstream-call.ts'
+import { addressOf, codeOf, dataOf, endpointAt, fits } from '../support/upstream-call.ts'
 
 const now = '2026-10-15T12:00:00Z'
 const goodFriday = (types: string[], subdivisions: string[]) => ({

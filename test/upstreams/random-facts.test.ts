@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import randomFacts from '../../src/upstreams/random-facts.ts'
-import { addressOf, codeOf, dataOf, endpointAt } from '../upstream-call.ts'
+import { addressOf, codeOf, dataOf, endpointAt } from '../support/upstream-call.ts'
 
 const paths = ['/random', '/today']
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { InvalidParameter } from '../../src/catalog/upstream.ts'
 import spacePicture from '../../src/upstreams/space-picture.ts'
-import { InvalidParameter } from '../../src/upstreams/upstream.ts'
-import { addressOf, codeOf, dataOf, endpointAt, fits } from '../upstream-call.ts'
+import { addressOf, codeOf, dataOf, endpointAt, fits } from '../support/upstream-call.ts'
 
 const today = endpointAt(spacePicture, '/today')
 const recorded = today.example.response as Record<string, unknown>

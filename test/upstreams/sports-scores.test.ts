@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Compile } from 'typebox/compile'
+import { type Endpoint, failed, InvalidParameter, invalid, rejected } from '../../src/catalog/upstream.ts'
 import sportsScores from '../../src/upstreams/sports-scores.ts'
-import { type Endpoint, failed, InvalidParameter, invalid, rejected } from '../../src/upstreams/upstream.ts'
-import { interpretAnswers } from '../../workers/interpret.ts'
+import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 
 const nfl = sportsScores.endpoints['/nfl'] as Endpoint
 const nba = sportsScores.endpoints['/nba'] as Endpoint

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Value from 'typebox/value'
+import { InvalidParameter } from '../../src/catalog/upstream.ts'
 import sunriseSunset from '../../src/upstreams/sunrise-sunset.ts'
-import { InvalidParameter } from '../../src/upstreams/upstream.ts'
-import { interpretAnswers } from '../../workers/interpret.ts'
+import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 
 // Already the next day in Tokyo, still the day before in Honolulu.
 const context = { now: Date.parse('2026-10-02T09:30:00Z') }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Value from 'typebox/value'
 import techForum from '../../src/upstreams/tech-forum.ts'
-import { interpretAnswers } from '../../workers/interpret.ts'
+import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 
 const context = { now: Date.parse('2026-10-01T12:00:00Z') }
 const topstories = techForum.endpoints['/topstories']

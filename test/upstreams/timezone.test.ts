@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Value from 'typebox/value'
+import { InvalidParameter } from '../../src/catalog/upstream.ts'
 import timezone from '../../src/upstreams/timezone.ts'
-import { InvalidParameter } from '../../src/upstreams/upstream.ts'
-import { interpretAnswers } from '../../workers/interpret.ts'
+import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 
 const context = { now: Date.parse('2026-03-18T13:02:26Z') }
 const current = timezone.endpoints['/current']

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Value from 'typebox/value'
 import trivia from '../../src/upstreams/trivia.ts'
-import { interpretAnswers, judgeAnswer } from '../../workers/interpret.ts'
+import { classifyResponse, interpretAnswers } from '../../workers/upstream/interpret.ts'
 
 const context = { now: Date.parse('2026-10-01T12:00:00Z') }
 const questions = trivia.endpoints['/questions']
@@ -90,7 +90,7 @@ test('an answer without code or results is UPSTREAM_INVALID_RESPONSE', () => {
 
 test('the probe’s list of categories, which has no code, is a sign of life', () => {
   const body = { trivia_categories: [{ id: 9, name: 'General Knowledge' }] }
-  assert.equal(judgeAnswer(trivia, undefined, { status: 200, headers: {}, body }), undefined)
+  assert.equal(classifyResponse(trivia, undefined, { status: 200, headers: {}, body }), undefined)
 })
 
 test('never more than one request in 5 seconds, and probes take few of them', () => {

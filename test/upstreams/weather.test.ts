@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import weather from '../../src/upstreams/weather.ts'
-import { addressOf, codeOf, dataOf, endpointAt, fits, interpreted, waitOf } from '../upstream-call.ts'
+import { addressOf, codeOf, dataOf, endpointAt, fits, interpreted, waitOf } from '../support/upstream-call.ts'
 
 const current = endpointAt(weather, '/current')
 const recorded = current.example.response as Record<string, unknown>

@@ -1,4 +1,4 @@
-import type { Snapshot } from '../snapshot.ts'
+import type { Snapshot } from '../../fleet/snapshot.ts'
 
 export function renderPlaces(snapshot: Snapshot): Record<string, string>
 export function escapeHtml(text: unknown): string

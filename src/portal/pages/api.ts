@@ -1,4 +1,4 @@
-import type { Api, ApiEndpoint, ParameterSchema } from '../../catalog.ts'
+import type { Api, ApiEndpoint, ParameterSchema } from '../../catalog/catalog.ts'
 import { parameterWords } from '../../docs/markdown.ts'
 import { type Html, html } from '../../http/html.ts'
 import { snippets } from '../assets/snippets.js'

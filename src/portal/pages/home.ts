@@ -1,5 +1,5 @@
-import type { Api, Catalog } from '../../catalog.ts'
-import { exampleCall } from '../../catalog-example.ts'
+import type { Api, Catalog } from '../../catalog/catalog.ts'
+import { exampleCall } from '../../catalog/example-call.ts'
 import { type Html, html } from '../../http/html.ts'
 import { PLACEHOLDER } from '../assets/snippets.js'
 import type { ApiState } from '../catalog-view.ts'

@@ -1,0 +1,25 @@
+import type { Api, Catalog } from './catalog.ts'
+
+/** What is written from the catalog, written anew when operators have changed what it shows. */
+export function perCatalogState<T>(catalog: Catalog, write: () => T): () => T {
+  let state = stateOf(catalog)
+  let written = write()
+  return () => {
+    const now = stateOf(catalog)
+    if (now !== state) {
+      written = write()
+      state = now
+    }
+    return written
+  }
+}
+
+/** The APIs that are offered at all. */
+export function offeredApis(catalog: Catalog): Api[] {
+  return [...catalog.values()].filter((api) => !api.isSwitchedOff)
+}
+
+function stateOf(catalog: Catalog): string {
+  const parts = [...catalog.values()].map((api) => [api.slug, api.tierRequired, api.enabled, api.isSwitchedOff])
+  return JSON.stringify(parts)
+}

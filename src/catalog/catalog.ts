@@ -1,0 +1,144 @@
+import { readdir } from 'node:fs/promises'
+import { Compile, type Validator } from 'typebox/compile'
+import type { Config, UpstreamSettings } from '../config.ts'
+import type { Caps, Endpoint, Tier, Upstream } from './upstream.ts'
+
+/** Every API of the catalog, by slug: the upstreams' files under the settings of this deployment. */
+export type Catalog = Map<string, Api>
+
+export interface Api {
+  slug: string
+  upstream: Upstream
+  /** Where calls go: the file's address or `UPSTREAM_<SLUG>_URL`. */
+  baseUrl: string
+  /** Whether the operator chose the address; only such an address may be private. */
+  isBaseUrlConfigured: boolean
+  /** The operator's key for the upstream, if there is one. */
+  key: string | undefined
+  caps: Caps
+  /** Where calls with a caller's own key go, and the caps of each such key. */
+  keyed: { baseUrl: string; caps: Caps }
+  tierRequired: Tier
+  /** Whether calls without a key of the caller's can be made. */
+  enabled: boolean
+  /** Calls need a key of the caller's own. */
+  needsOwnKey: boolean
+  /** Operators switched it off: no key helps. */
+  isSwitchedOff: boolean
+  /** Settings of the environment, on which those of operators lie. */
+  configured: UpstreamSettings
+  endpoints: Map<string, ApiEndpoint>
+}
+
+/** What operators changed of an upstream while it runs; what is absent stays as the file and the environment say. */
+export interface OperatorSettings {
+  enabled?: boolean
+  tierRequired?: Tier
+  caps?: Partial<Caps>
+  key?: string
+}
+
+export interface ApiEndpoint {
+  path: string
+  endpoint: Endpoint
+  /** Declared parameters in the order of the schema, each with its compiled check. */
+  parameters: { name: string; schema: ParameterSchema; required: boolean; validator: Validator }[]
+}
+
+/** The part of a parameter's JSON Schema that words and conversions need. */
+export interface ParameterSchema {
+  type?: 'string' | 'number' | 'integer' | 'boolean'
+  description?: string
+  default?: unknown
+  enum?: unknown[]
+  anyOf?: { const?: unknown }[]
+  minimum?: number
+  maximum?: number
+  minLength?: number
+  maxLength?: number
+  pattern?: string
+}
+
+const FOLDER = new URL('../upstreams/', import.meta.url)
+
+/** Reads the folder of upstream files: a file's name is its slug. */
+export async function loadUpstreams(): Promise<Map<string, Upstream>> {
+  const upstreams = new Map<string, Upstream>()
+  for (const file of (await readdir(FOLDER)).sort()) {
+    if (!file.endsWith('.ts')) continue
+    const module: { default: Upstream } = await import(new URL(file, FOLDER).href)
+    upstreams.set(file.slice(0, -'.ts'.length), module.default)
+  }
+  return upstreams
+}
+
+/** Builds the catalog of this deployment. */
+export async function loadCatalog(settings: Config['upstreams']['bySlug']): Promise<Catalog> {
+  const catalog: Catalog = new Map()
+  for (const [slug, upstream] of await loadUpstreams()) {
+    const configured = settings.get(slug) ?? {}
+    const endpoints = Object.entries(upstream.endpoints).map(([path, endpoint]): [string, ApiEndpoint] => [
+      path,
+      createEndpoint(path, endpoint),
+    ])
+    catalog.set(slug, {
+      slug,
+      upstream,
+      configured,
+      endpoints: new Map(endpoints),
+      ...settle(upstream, configured, {}),
+    })
+  }
+  return catalog
+}
+
+/** Puts operators' settings in force for an API of this process, in place of those before; the one way it changes. */
+export function applySettings(api: Api, settings: OperatorSettings): void {
+  Object.assign(api, settle(api.upstream, api.configured, settings))
+}
+
+/** The API as a call with a caller's own key sees it: its address and caps for keys. */
+export function withCallerKey(api: Api): Api {
+  return { ...api, ...api.keyed }
+}
+
+/** What an upstream's file, the environment and the operators say together; the later wins. */
+function settle(
+  upstream: Upstream,
+  configured: UpstreamSettings,
+  settings: OperatorSettings,
+): Omit<Api, 'slug' | 'upstream' | 'configured' | 'endpoints'> {
+  const { credential } = upstream
+  const key = credential && (settings.key ?? configured.key)
+  const isKeyed = key !== undefined
+  const capsOver = (caps: Caps): Caps => ({ ...caps, ...configured.caps, ...settings.caps })
+  const keyed = {
+    baseUrl: configured.url ?? credential?.baseUrl ?? upstream.baseUrl,
+    caps: capsOver(credential?.caps ?? upstream.caps),
+  }
+  const isSwitchedOff = settings.enabled === false
+  const lacksKey = credential?.required === true && !isKeyed
+  const isForOwnKeys = credential?.accessMode === 'byok_required'
+  return {
+    baseUrl: isKeyed ? keyed.baseUrl : (configured.url ?? upstream.baseUrl),
+    isBaseUrlConfigured: configured.url !== undefined,
+    key,
+    caps: isKeyed ? keyed.caps : capsOver(upstream.caps),
+    keyed,
+    tierRequired: settings.tierRequired ?? upstream.tierRequired,
+    enabled: !isSwitchedOff && !lacksKey && !isForOwnKeys,
+    needsOwnKey: isForOwnKeys || (lacksKey && settings.enabled === true),
+    isSwitchedOff,
+  }
+}
+
+function createEndpoint(path: string, endpoint: Endpoint): ApiEndpoint {
+  const required = new Set(endpoint.parameters.required ?? [])
+  const parameters = Object.entries(endpoint.parameters.properties).map(([name, schema]) => ({
+    name,
+    schema: schema as ParameterSchema,
+    required: required.has(name),
+    validator: Compile(schema),
+  }))
+  return { path, endpoint, parameters }
+}

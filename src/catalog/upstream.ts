@@ -1,0 +1,298 @@
+/**
+ * What a file in this folder says about one upstream. Such a file is data and pure functions (parameters, request,
+ * mapping, recorded example): no I/O, no environment, no clock. Its name is the slug; adding the file adds the API.
+ */
+import Type, { type Static, type TObject } from 'typebox'
+
+export * from './json.ts'
+
+export type Tier = 'developer' | 'pro' | 'business' | 'enterprise'
+
+/** An upstream: identity, terms, address, caps, and its endpoints. */
+export interface Upstream {
+  displayName: string
+  category: string
+  description: string
+  tags: string[]
+  /** Lowest tier that may call it; operators can change it. */
+  tierRequired: Tier
+  /** Where the data come from and what the upstream asks of those who show them. */
+  terms: { summary: string; url?: string; attribution?: string }
+  /** Scheme, host and optional path prefix, without a slash at the end. */
+  baseUrl: string
+  /** Fixed request headers, lower-case names. `accept` and `user-agent` have good defaults. */
+  headers?: Record<string, string>
+  credential?: Credential
+  caps: Caps
+  /** Response headers that tell what the upstream's own limiter has left. */
+  rateHeaders?: RateHeaders
+  /** Longest one attempt may take, from connect to the last byte; 10 000 ms unless told. */
+  attemptTimeoutMs?: number
+  /** Redirects followed within the upstream's own origin, each paid for as a request; none unless told. */
+  redirectsMax?: number
+  /** Largest decoded body accepted; 2 MiB unless told. */
+  bodyBytesMax?: number
+  probe: Probe
+  /** Names a caller may not send besides those the request itself sets: they would change auth or the answer's shape. */
+  reservedParameters?: string[]
+  /** Sees every answer first, whatever its status; says what it means, or nothing to leave it to the status. */
+  classify?: (answer: UpstreamResponse) => ResponseClass | undefined
+  /** Keyed by endpoint path, `/current`. */
+  endpoints: Record<string, Endpoint>
+}
+
+/** What the upstream allows one source address; never exceeded in any rolling window. */
+export interface Caps {
+  /** Requests under way at once. */
+  concurrency: number
+  /** At most `max` requests in any `seconds`. */
+  rates: { max: number; seconds: number }[]
+}
+
+/** How a key is sent, and who may bring one. */
+export interface Credential {
+  /** Who supplies the key: only the operator; the operator or a caller; every caller. */
+  accessMode: 'platform_managed' | 'byok_available' | 'byok_required'
+  /** Whether the upstream refuses calls without a key. Without one such an API is not enabled. */
+  required: boolean
+  in: 'query' | 'header'
+  name: string
+  /** Turns the key into the value sent, `Bearer …`; the key itself unless told. */
+  format?: (key: string) => string
+  /** Host that serves calls with a key, where it is another one. */
+  baseUrl?: string
+  /** Caps of a caller's or operator's key, where they differ from those of the address. */
+  caps?: Caps
+  /** The cheapest request whose answer tells whether a key is good; the probe's unless told. */
+  check?: UpstreamRequest
+}
+
+export interface RateHeaders {
+  remaining: string
+  reset: string
+  resetIs: 'epoch-seconds' | 'seconds'
+  /**
+   * For an upstream with several limits: the header that names the one these headers are about, and its value for
+   * ours. Where it names another, they are left aside; where it is not sent, they count.
+   */
+  appliesWhen?: { header: string; value: string }
+}
+
+/** The cheapest request that shows the upstream is alive. */
+export interface Probe {
+  request: UpstreamRequest
+  /** Seconds between scheduled probes; rare where the upstream asks for it. */
+  everySeconds: number
+}
+
+/** One HTTP request to the upstream, relative to its base URL. */
+export interface UpstreamRequest {
+  path: EncodedPath
+  /** In this order; undefined members are left out. */
+  query?: Record<string, string | number | undefined>
+  headers?: Record<string, string>
+}
+
+/** One answer of the upstream, read and parsed; `body` is undefined when it was empty or not JSON. */
+export interface UpstreamResponse {
+  status: number
+  headers: Record<string, string>
+  body: unknown
+}
+
+/** What a pure function may know of the call besides its parameters. */
+export interface CallContext {
+  /** Now, milliseconds since the epoch. */
+  now: number
+  /** Address the call came from, behind trusted proxies; known to `complete` alone, for it is not sent on. */
+  callerAddress?: string
+}
+
+export interface Endpoint<Parameters extends TObject = TObject, Data extends TObject = TObject> {
+  description: string
+  /** Declared parameters: types, bounds, enums, patterns, defaults, descriptions. All are plain scalars. */
+  parameters: Parameters
+  /** The `data` of a success. Members of the spec are always present, nullable where the upstream may have none. */
+  data: Data
+  /** Whether a repeated request does no harm; true unless told. Only such endpoints are retried. */
+  idempotent?: boolean
+  /** Lifetimes of a stored answer; without it every call reaches the upstream. */
+  cache?: CacheRule<Static<Parameters>>
+  /** Answers drawn from one larger upstream answer, for upstreams that are asked rarely and answer many. */
+  pool?: PrefetchRule<Static<Parameters>>
+  /** Statuses besides 2xx with a JSON body that `map` reads, such as 204 for an empty list. */
+  acceptStatuses?: number[]
+  /**
+   * Completes checked parameters before anything is spent: trims, changes case, fills in what depends on the caller
+   * or the day. Throws InvalidParameter for what a schema cannot say.
+   */
+  complete?: (parameters: Static<Parameters>, context: CallContext) => Static<Parameters>
+  /** The request, or several where one call needs them; each pays from the cap. */
+  request: (parameters: Static<Parameters>, context: CallContext) => UpstreamRequest | UpstreamRequest[]
+  /** As the upstream's `classify`, consulted before it. */
+  classify?: (answer: UpstreamResponse) => ResponseClass | undefined
+  /** Maps a successful answer. Must not throw for any JSON: unreadable members become null, or it returns a ResponseClass. */
+  map: (input: MapInput<Static<Parameters>>) => Static<Data> | ResponseClass
+  /** A recorded answer: serves tests, the catalog's example, the OpenAPI document and calls with a test key. */
+  example: Example<Static<Parameters>, Static<Data>>
+}
+
+export interface MapInput<Parameters> {
+  /** The (first) answer's body. */
+  body: unknown
+  /** All bodies, where `request` gave several requests. */
+  bodies: unknown[]
+  parameters: Parameters
+  context: CallContext
+}
+
+export interface CacheRule<Parameters> {
+  /** Seconds an answer is fresh, of the call and its data where that differs; 0: do not store it. */
+  seconds: number | ((parameters: Parameters, data: Record<string, unknown>, context: CallContext) => number)
+  /** Seconds after that in which it is served while it is refreshed. */
+  staleWhileRevalidateSeconds?: number
+  /** Seconds after freshness in which it is served when the upstream fails or its cap is used up. */
+  staleIfErrorSeconds?: number
+  /** Answers are a caller's own and never shared with another; false unless told. */
+  perCaller?: boolean
+  /** Seconds a definite "no such thing" is kept; 0 unless told. */
+  notFoundSeconds?: number
+  /**
+   * Parameters as the key sees them (coordinates rounded, say); as they are unless told. Mapped data are stored: calls
+   * whose data differ must have different keys. Undeclared parameters are always part of the key.
+   */
+  key?: (parameters: Parameters) => Record<string, unknown>
+}
+
+export interface PrefetchRule<Parameters> {
+  /** Calls with equal keys draw from one pool. */
+  key: (parameters: Parameters) => string
+  /** The request that fills it. */
+  request: (parameters: Parameters) => UpstreamRequest
+  /** The items of a filling answer; undefined when it has none, and then the endpoint's plain request is made. */
+  items: (body: unknown) => unknown[] | undefined
+  /** How many items this call takes. */
+  take: (parameters: Parameters) => number
+  /** A body as the upstream would have sent it with just these items. */
+  body: (items: unknown[]) => unknown
+  /** Seconds a pool is kept. */
+  seconds: number
+  /** Seconds for which it is remembered that a filter has too few items to fill a pool: no request is spent on trying. */
+  unfillableSeconds?: number
+}
+
+export interface Example<Parameters, Data> {
+  parameters: Partial<Parameters>
+  /** When it was recorded, where answer or request depend on the day. */
+  now?: string
+  /** The upstream's body (an array of bodies when `request` gives several requests). */
+  response: unknown
+  data: Data
+}
+
+/** Declares an endpoint with its parameter and data types inferred from the schemas. */
+export function endpoint<Parameters extends TObject, Data extends TObject>(
+  declaration: Endpoint<Parameters, Data>,
+): Endpoint {
+  // One registry holds endpoints of all types; each one's functions are only ever given its own parameters.
+  return declaration as unknown as Endpoint
+}
+
+declare const encoded: unique symbol
+/** A request path in which every value is one percent-encoded segment: only `path` makes it. */
+export type EncodedPath = string & { readonly [encoded]: true }
+
+/**
+ * Builds a request path; each `${value}` becomes one percent-encoded segment part.
+ *
+ * @throws InvalidParameter for `.` and `..`, which no encoding keeps from being resolved (RFC 3986, 5.2.4), and for
+ * an empty value, which would name another resource
+ */
+export function path(fixed: TemplateStringsArray, ...values: (string | number)[]): EncodedPath {
+  let result = fixed[0] ?? ''
+  values.forEach((value, index) => {
+    const text = String(value)
+    if (text === '' || text === '.' || text === '..' || !text.isWellFormed()) {
+      throw new InvalidParameter(undefined, 'it cannot be a path segment')
+    }
+    result += encodeURIComponent(text) + fixed[index + 1]
+  })
+  return result as EncodedPath
+}
+
+/** Parameters that several upstreams have: coordinates, and a country. */
+export const latitude = Type.Number({ minimum: -90, maximum: 90, description: 'Degrees north' })
+export const longitude = Type.Number({ minimum: -180, maximum: 180, description: 'Degrees east' })
+export const countryCode = Type.String({
+  minLength: 2,
+  maxLength: 2,
+  pattern: '^[A-Za-z]{2}$',
+  description: 'ISO 3166-1 alpha-2 code of the country',
+})
+
+/**
+ * A text parameter without the blanks around it.
+ *
+ * @throws InvalidParameter when nothing is left, or it holds half a surrogate pair, which no URL can carry
+ */
+export function trimmed(parameter: string, value: string): string {
+  const text = value.trim()
+  if (text === '') throw new InvalidParameter(parameter, 'it is blank')
+  if (!text.isWellFormed()) throw new InvalidParameter(parameter, 'it is not well-formed Unicode')
+  return text
+}
+
+/** As `trimmed`, with single spaces between the words. */
+export function singleSpaced(parameter: string, value: string): string {
+  return trimmed(parameter, value).replace(/\s+/g, ' ')
+}
+
+/** A parameter that passed its schema and still cannot be used; `reason` completes "Parameter x is invalid: …". */
+export class InvalidParameter extends Error {
+  readonly parameter: string | undefined
+  readonly reason: string
+
+  constructor(parameter: string | undefined, reason: string) {
+    super(`Parameter ${parameter ?? ''} is invalid: ${reason}`)
+    this.name = 'InvalidParameter'
+    this.parameter = parameter
+    this.reason = reason
+  }
+}
+
+export type VerdictCode =
+  | 'UPSTREAM_NOT_FOUND'
+  | 'UPSTREAM_REJECTED'
+  | 'UPSTREAM_RATE_LIMITED'
+  | 'UPSTREAM_AUTH_FAILED'
+  | 'UPSTREAM_ERROR'
+  | 'UPSTREAM_INVALID_RESPONSE'
+  | 'UPSTREAM_REDIRECT_BLOCKED'
+
+/** What an answer that is not data means. The public text is ours, never the upstream's. */
+export class ResponseClass {
+  readonly code: VerdictCode
+  readonly message: string | undefined
+  /** When the upstream says so: milliseconds until it may be asked again. */
+  readonly retryAfterMs: number | undefined
+
+  constructor(code: VerdictCode, message?: string, retryAfterMs?: number) {
+    this.code = code
+    this.message = message
+    this.retryAfterMs = retryAfterMs
+  }
+}
+
+/** The upstream definitely has no such thing: an answer, not a failure. */
+export const notFound = (message?: string): ResponseClass => new ResponseClass('UPSTREAM_NOT_FOUND', message)
+/** The upstream refuses these values. */
+export const rejected = (message?: string): ResponseClass => new ResponseClass('UPSTREAM_REJECTED', message)
+/** We are over the upstream's limit; it may be asked again after `retryAfterMs`. */
+export const overLimit = (retryAfterMs?: number): ResponseClass =>
+  new ResponseClass('UPSTREAM_RATE_LIMITED', undefined, retryAfterMs)
+/** The upstream refuses the key, or calls without one. */
+export const authFailed = (): ResponseClass => new ResponseClass('UPSTREAM_AUTH_FAILED')
+/** The upstream says that it failed. */
+export const failed = (): ResponseClass => new ResponseClass('UPSTREAM_ERROR')
+/** The answer cannot be what it should be. */
+export const invalid = (): ResponseClass => new ResponseClass('UPSTREAM_INVALID_RESPONSE')

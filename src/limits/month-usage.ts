@@ -1,0 +1,25 @@
+import { type Db, query } from '../db/database.ts'
+import { countMonthUsage } from '../db/usage.ts'
+import type { RedisConnection } from '../redis/connection.ts'
+import { monthOf } from './account-limits.ts'
+import { accountPrefix } from './account-version.ts'
+
+/** What an account has used of its monthly quota, and when the month ends (UTC). */
+export interface MonthUsage {
+  /** 2026-11. */
+  month: string
+  used: number
+  resetsAt: Date
+}
+
+/** This month's count: Redis' own where it has one, which calls are admitted by; else what the ledger holds. */
+export async function readMonthUsage(
+  { db, redis }: { db: Db; redis: RedisConnection },
+  accountId: string,
+): Promise<MonthUsage> {
+  const { name, endsAt } = monthOf(Date.now())
+  // Without Redis the ledger answers, at most the last seconds behind.
+  const counted = await redis.get(`${accountPrefix(accountId)}:month:${name}`).catch(() => null)
+  const used = counted === null ? await query(() => countMonthUsage(db, accountId, name)) : Number(counted)
+  return { month: name, used, resetsAt: new Date(endsAt) }
+}

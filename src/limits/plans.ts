@@ -1,0 +1,28 @@
+import type { Tier } from '../catalog/upstream.ts'
+import type { PlanName } from '../config.ts'
+
+const TIERS: Tier[] = ['developer', 'pro', 'business', 'enterprise']
+
+const PLAN_OF_TIER: Record<Tier, PlanName> = {
+  developer: 'Free',
+  pro: 'Pro',
+  business: 'Elite',
+  enterprise: 'Elite (contract)',
+}
+
+/** The plan that an account of this tier is on. */
+export function planOf(tier: Tier): PlanName {
+  return PLAN_OF_TIER[tier]
+}
+
+/** Whether an account of this tier may call an API that requires `required`. */
+export function reaches(tier: Tier, required: Tier): boolean {
+  return TIERS.indexOf(tier) >= TIERS.indexOf(required)
+}
+
+const WEIGHT_OF_TIER: Record<Tier, number> = { developer: 1, pro: 2, business: 4, enterprise: 8 }
+
+/** Share of an upstream's cap that an account of this tier gets while others ask, relative to theirs. */
+export function weightOf(tier: Tier): number {
+  return WEIGHT_OF_TIER[tier]
+}

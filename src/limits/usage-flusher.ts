@@ -1,0 +1,87 @@
+import { randomUUID } from 'node:crypto'
+import type { Db } from '../db/database.ts'
+import { deleteOldSessions } from '../db/sessions.ts'
+import { deleteOldBatches, type UsageCount, writeUsageBatch } from '../db/usage.ts'
+import type { Log } from '../log.ts'
+import type { RedisConnection } from '../redis/connection.ts'
+import { Script } from '../redis/script.ts'
+import { decodeEntry, LEDGER } from './usage-ledger.ts'
+
+const MOVE_EVERY_MS = 1_000
+
+/** How long one node has the moving to itself, milliseconds: shorter than a turn, so that a dead node holds up none. */
+const LEASE_MS = 900
+
+const CLEAN_EVERY_MS = 3_600_000
+
+/** KEYS pending, batch, batches. ARGV batch id. Gives the pending counts an id; 0 when there are none. */
+const CUT = new Script(`
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+redis.call('RENAME', KEYS[1], KEYS[2])
+redis.call('SADD', KEYS[3], ARGV[1])
+return 1
+`)
+
+/**
+ * Takes usage from Redis to Postgres once a second. The counts so far become a batch with an id; Postgres keeps the ids
+ * it has seen and counts each once. A batch that a node left behind when it died is written by the next one; one that
+ * was written and not deleted is not counted again. Every API node runs one; a lease lets one of them work at a time,
+ * and two at once would do no harm.
+ */
+export class UsageFlusher {
+  readonly #sources: { db: Db; redis: RedisConnection; log: Log }
+  #timer: NodeJS.Timeout | undefined
+  #turn: Promise<void> = Promise.resolve()
+  #isMoving = false
+  #cleanedAt = 0
+
+  constructor(sources: { db: Db; redis: RedisConnection; log: Log }) {
+    this.#sources = sources
+  }
+
+  open(): void {
+    this.#timer = setInterval(() => {
+      if (!this.#isMoving) this.#turn = this.#move()
+    }, MOVE_EVERY_MS)
+  }
+
+  /** Ends after the turn under way. What is pending stays in Redis for another node. */
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.#turn
+  }
+
+  async #move(): Promise<void> {
+    const { db, redis, log } = this.#sources
+    this.#isMoving = true
+    try {
+      if ((await redis.set(LEDGER.lease, '1', 'PX', LEASE_MS, 'NX')) === null) return
+      // What is left comes first: while Postgres is away the pending counts stay one hash, however long that takes.
+      for (const id of await redis.smembers(LEDGER.batches)) await this.#write(id)
+      const id = randomUUID()
+      if ((await CUT.run(redis, [LEDGER.pending, LEDGER.batch(id), LEDGER.batches], [id])) === 1) await this.#write(id)
+      if (Date.now() - this.#cleanedAt > CLEAN_EVERY_MS) {
+        await deleteOldBatches(db)
+        await deleteOldSessions(db)
+        this.#cleanedAt = Date.now()
+      }
+    } catch (error) {
+      log.debug({ err: error }, 'usage not moved; it stays in Redis')
+    } finally {
+      this.#isMoving = false
+    }
+  }
+
+  async #write(id: string): Promise<void> {
+    const { db, redis, log } = this.#sources
+    const counts: UsageCount[] = []
+    for (const [field, value] of Object.entries(await redis.hgetall(LEDGER.batch(id)))) {
+      const entry = decodeEntry(field)
+      if (entry) counts.push({ ...entry, calls: Number(value) })
+      else log.error({ field }, 'usage entry cannot be read')
+    }
+    if (counts.length > 0) await writeUsageBatch(db, id, counts)
+    await redis.del(LEDGER.batch(id))
+    await redis.srem(LEDGER.batches, id)
+  }
+}

@@ -1,0 +1,130 @@
+import { type Config, ConfigError, loadConfig, loadStartConfig, type StartConfig } from '../config.ts'
+import { openDatabase } from '../db/database.ts'
+import { migrate } from '../db/migrate.ts'
+import { checkPort } from '../http/listen.ts'
+import { createLog } from '../log.ts'
+import { printLine, printWelcome, say } from './console-output.ts'
+import { type DemoAccount, loadDemoAccount } from './demo-account.ts'
+import type { EmbeddedServer } from './embedded/embedded-server.ts'
+import { startPostgres } from './embedded/postgres.ts'
+import { startRedis } from './embedded/redis.ts'
+import { loadSecrets, type Secrets } from './secrets.ts'
+import { type ProcessPlan, Supervisor } from './supervisor.ts'
+
+/** The whole service on one machine: Postgres and Redis where no address is given, then every process. */
+const supervisor = new Supervisor(printLine)
+const embedded: EmbeddedServer[] = []
+let isEnding = false
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void end(0))
+// Whoever started this process is gone without a signal.
+process.once('disconnect', () => void end(0))
+
+try {
+  await start()
+} catch (error) {
+  say(error instanceof Error ? error.message : String(error))
+  if (error instanceof Error && error.cause && !(error instanceof ConfigError)) say(String(error.cause))
+  await end(1)
+}
+
+async function start(): Promise<void> {
+  const settings = loadStartConfig()
+  await checkPorts(settings)
+  const secrets = { ...(await loadSecrets(settings.dataDir)), ...settings.secrets }
+  checkSettings(settings, secrets)
+  const services = await startServices(settings)
+  const environment = { ...secrets, ...services, BASE_URL: settings.baseUrl }
+  const config = loadConfig({ ...settings.environment, ...environment })
+  say('Bringing the database schema up to date …')
+  await migrate(config.databaseUrl)
+  const demo = await openDemo(config, settings.dataDir)
+  await startProcesses(settings, environment)
+  printWelcome(config, demo, secrets as Secrets)
+}
+
+/** Before anything is started: every setting; the addresses of what is not there yet are stood in for. */
+function checkSettings({ environment, databaseUrl, redisUrl }: StartConfig, secrets: Record<string, string>): void {
+  const standIns = { DATABASE_URL: databaseUrl ?? 'postgres://embedded', REDIS_URL: redisUrl ?? 'redis://embedded' }
+  loadConfig({ ...environment, ...secrets, ...standIns })
+}
+
+/** Before anything is started: a port in use is told in one sentence, and at once. */
+async function checkPorts({ processes, host, port, opsPort }: StartConfig): Promise<void> {
+  for (let index = 0; index < processes.webNodes; index += 1) await checkPort('PORT', host, port + index * 10)
+  await checkPort('OPS_PORT', host, opsPort)
+}
+
+async function startServices({
+  dataDir,
+  databaseUrl,
+  redisUrl,
+}: StartConfig): Promise<{ DATABASE_URL: string; REDIS_URL: string }> {
+  const options = { dataDir, say }
+  const [postgres, redis] = await Promise.all([
+    databaseUrl ?? startEmbedded(startPostgres(options)),
+    redisUrl ?? startEmbedded(startRedis(options)),
+  ])
+  return { DATABASE_URL: postgres, REDIS_URL: redis }
+}
+
+async function startEmbedded(starting: Promise<EmbeddedServer>): Promise<string> {
+  const server = await starting
+  embedded.push(server)
+  return server.url
+}
+
+async function openDemo(config: Config, dataDir: string): Promise<DemoAccount> {
+  const db = openDatabase(config.databaseUrl, createLog(config.log, 'start'))
+  try {
+    return await loadDemoAccount(db, dataDir, config.secrets.keyPepper)
+  } finally {
+    await db.destroy()
+  }
+}
+
+async function startProcesses(
+  { processes, port, opsPort, metricsPort }: StartConfig,
+  environment: Record<string, string>,
+): Promise<void> {
+  const kinds = [
+    ...numbered('web', processes.webNodes, (index) => ({
+      entry: 'src/server.ts',
+      // One of them redirects; there is one such port.
+      environment: { PORT: String(port + index * 10), ...(index === 0 ? {} : { HTTP_REDIRECT_PORT: '' }) },
+    })),
+    ...numbered('worker', processes.workers, () => ({ entry: 'workers/worker.ts', environment: {} })),
+    { label: 'probe', entry: 'workers/probe.ts', environment: {} },
+    { label: 'ops', entry: 'src/ops.ts', environment: { OPS_PORT: String(opsPort) } },
+  ]
+  // They share this machine: each shows its metrics on a port of its own, in this order.
+  const plans = kinds.map((kind, index) => ({
+    ...kind,
+    environment: {
+      ...environment,
+      ...kind.environment,
+      METRICS_PORT: String(metricsPort === 0 ? 0 : metricsPort + index),
+    },
+  }))
+  say(`Starting ${plans.map(({ label }) => label).join(', ')} …`)
+  await Promise.all(plans.map((plan) => supervisor.start(plan)))
+}
+
+function numbered(kind: string, count: number, plan: (index: number) => Omit<ProcessPlan, 'label'>): ProcessPlan[] {
+  return Array.from({ length: count }, (_, index) => ({ label: `${kind}-${index + 1}`, ...plan(index) }))
+}
+
+/** Ends everything in the reverse order of starting; asked twice, at once. */
+async function end(code: number): Promise<void> {
+  if (isEnding) {
+    supervisor.kill()
+    process.exit(1)
+  }
+  isEnding = true
+  say('Stopping …')
+  await supervisor.end()
+  const failures = await Promise.allSettled(embedded.map((server) => server.stop()))
+  for (const failure of failures) if (failure.status === 'rejected') say(String(failure.reason))
+  say('Stopped. Your data are kept.')
+  process.exit(code)
+}

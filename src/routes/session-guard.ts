@@ -1,0 +1,49 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { verifySessionToken } from '../accounts/session-token.ts'
+import { readBearer } from '../admission/authenticate.ts'
+import type { Context } from '../context.ts'
+import { query } from '../db/database.ts'
+import { findSessionUser, type SessionUser } from '../db/sessions.ts'
+import { GatewayError } from '../errors.ts'
+import { takeIdsInAnyCase } from '../http/path-ids.ts'
+
+/** Who is logged in on a guarded route. */
+export interface Session {
+  user: SessionUser
+  id: string
+}
+
+const sessions = new WeakMap<object, Session>()
+
+/**
+ * Guards every route of a scope: a session token is needed, and its session is looked up each time, so that a log-out
+ * or a disabled account counts at once on every node; before a write once more when the body is there, for a body that
+ * was held back must not outlive its session. API keys are no credential here.
+ */
+export function guardWithSession(scope: FastifyInstance, { config, db }: Context): void {
+  scope.addHook('onRoute', (route) => {
+    route.config = { ...route.config, guard: 'session' }
+  })
+  takeIdsInAnyCase(scope)
+  scope.addHook('onRequest', async (request, reply) => {
+    reply.header('cache-control', 'no-store')
+    const token = readBearer(request.headers)
+    if (token === undefined) throw new GatewayError('AUTH_REQUIRED')
+    const { userId, sessionId } = await verifySessionToken(config.secrets.jwt, token)
+    const user = await query(() => findSessionUser(db, userId, sessionId))
+    if (!user) throw new GatewayError('INVALID_TOKEN')
+    sessions.set(request, { user, id: sessionId })
+  })
+  scope.addHook('preValidation', async (request) => {
+    if (request.method === 'GET' || request.method === 'HEAD') return
+    const { user, id } = sessionOf(request)
+    if (!(await query(() => findSessionUser(db, user.id, id)))) throw new GatewayError('INVALID_TOKEN')
+  })
+}
+
+/** The session of a request on a guarded route. */
+export function sessionOf(request: Pick<FastifyRequest, 'id'>): Session {
+  const session = sessions.get(request)
+  if (!session) throw new Error('the route is not guarded')
+  return session
+}

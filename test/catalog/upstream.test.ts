@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import {
+  dateIn,
+  InvalidParameter,
+  isCalendarDate,
+  isTimeZone,
+  path,
+  singleSpaced,
+  trimmed,
+} from '../../src/catalog/upstream.ts'
+
+test('a date is one of the calendar, written YYYY-MM-DD', () => {
+  for (const date of ['2026-10-15', '2024-02-29', '0001-01-01', '9999-12-31']) assert.ok(isCalendarDate(date), date)
+  const others = [
+    '2026-02-29',
+    '2026-02-30',
+    '2026-13-01',
+    '2026-00-10',
+    '2026-1-5',
+    '2026-10',
+    '20261015',
+    '',
+    'today',
+  ]
+  for (const date of [...others, '2026-10-15T00:00', '+002026-10-15']) assert.ok(!isCalendarDate(date), date)
+})
+
+test('a time zone is a name, in any letter case, and no offset', () => {
+  for (const name of ['Europe/Amsterdam', 'europe/amsterdam', 'UTC', 'Asia/Kolkata', 'Etc/GMT+5']) {
+    assert.ok(isTimeZone(name), name)
+  }
+  for (const name of ['', '+01:00', '-05', 'Europe/Nowhere', 'Amsterdam', 'Europe/Amsterdam ']) {
+    assert.ok(!isTimeZone(name), name)
+  }
+})
+
+test('the date is that of the zone', () => {
+  const time = Date.parse('2026-01-01T03:00:00Z')
+  assert.equal(dateIn('UTC')(time), '2026-01-01')
+  assert.equal(dateIn('America/New_York')(time), '2025-12-31')
+  assert.equal(dateIn('Asia/Tokyo')(Date.parse('2026-02-28T15:00:00Z')), '2026-03-01')
+})
+
+test('a text loses the blanks around it, and is refused when nothing is left or half a character is in it', () => {
+  assert.equal(trimmed('q', ' \n two  words\t'), 'two  words')
+  assert.equal(singleSpaced('q', ' two \n words '), 'two words')
+  for (const value of ['', ' ', '\u00a0\n', 'a\ud800', '\udc00']) {
+    assert.throws(
+      () => trimmed('q', value),
+      (error) => error instanceof InvalidParameter && error.parameter === 'q',
+    )
+  }
+})
+
+test('a value in a path is one segment', () => {
+  assert.equal(path`/a/${'b/c?d#e%2e'}/${7}.json`, '/a/b%2Fc%3Fd%23e%252e/7.json')
+  for (const value of ['', '.', '..', '\ud800']) assert.throws(() => path`/a/${value}`, InvalidParameter)
+})

@@ -1,0 +1,292 @@
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { Compile } from 'typebox/compile'
+import { type Api, loadCatalog } from '../../src/catalog/catalog.ts'
+import {
+  type Endpoint,
+  InvalidParameter,
+  ResponseClass,
+  type Upstream,
+  type UpstreamRequest,
+  type UpstreamResponse,
+} from '../../src/catalog/upstream.ts'
+import { type Interpretation, interpretAnswers } from '../../workers/upstream/interpret.ts'
+import { buildWireRequest } from '../../workers/upstream/upstream-request.ts'
+import { mutated } from '../support/json-mutation.ts'
+import { type SpecParameter, specTable } from '../support/spec-table.ts'
+import { completed, contextAt, endpointAt, fits, requestsOf, urlOf } from '../support/upstream-call.ts'
+
+const folder = new URL('../../src/upstreams/', import.meta.url)
+const slugs = readdirSync(folder)
+  .filter((name) => name.endsWith('.ts'))
+  .map((name) => name.slice(0, -'.ts'.length))
+  .sort()
+
+const RUNS = 300
+
+const catalog = await loadCatalog(new Map())
+/** Texts that were tried as some parameter, over all endpoints. */
+let hostileTexts = 0
+
+test('every API of the specification has a file; a file more is an API more', () => {
+  assert.deepEqual(
+    Object.keys(specTable).filter((slug) => !slugs.includes(slug)),
+    [],
+  )
+})
+
+for (const slug of slugs) {
+  test(slug, async (t) => {
+    const upstream = await loadUpstream(slug)
+
+    await t.test('it imports the contract and the schema library only', () => {
+      assert.deepEqual(importsOf(readFileSync(new URL(`${slug}.ts`, folder), 'utf8')), [
+        '../catalog/upstream.ts',
+        'typebox',
+      ])
+    })
+
+    const spec = specTable[slug]
+    if (spec) {
+      await t.test('its endpoints are those of the specification', () => {
+        assert.deepEqual(Object.keys(upstream.endpoints).sort(), Object.keys(spec).sort())
+      })
+    }
+
+    for (const path of Object.keys(upstream.endpoints)) {
+      if (spec) {
+        await t.test(`${path}: its parameters and data are those of the specification`, () => {
+          checkSpec(endpointAt(upstream, path), slug, path)
+        })
+      }
+      await t.test(`${path}: its example makes a request and maps to its data`, () => {
+        checkExample(upstream, endpointAt(upstream, path))
+      })
+      await t.test(`${path}: every change of its example maps to fitting data or a verdict`, () => {
+        checkChangedAnswers(upstream, endpointAt(upstream, path))
+      })
+      await t.test(`${path}: whatever JSON comes with whatever status maps to fitting data or a verdict`, () => {
+        checkArbitraryAnswers(upstream, endpointAt(upstream, path))
+      })
+      await t.test(`${path}: no text as a parameter leads anywhere but to its own resource`, () => {
+        checkHostileTexts(slug, path)
+      })
+    }
+  })
+}
+
+test('the texts that must not lead elsewhere are thousands', () => {
+  assert.ok(hostileTexts >= 2_000, `${hostileTexts}`)
+})
+
+async function loadUpstream(slug: string): Promise<Upstream> {
+  const loaded: { default: Upstream } = await import(new URL(`${slug}.ts`, folder).href)
+  return loaded.default
+}
+
+/** What a file imports or re-exports, once each, sorted; imports at run time are named as they are written. */
+function importsOf(source: string): string[] {
+  const statements = source.matchAll(/^(?:import|export|\}).*?\bfrom\s*(['"])(.*?)\1|^import\s*(['"])(.*?)\3/gm)
+  const atRunTime = source.matchAll(/\b(?:import|require)\s*\(.*/g)
+  const found = [...[...statements].map((match) => match[2] ?? match[4] ?? ''), ...[...atRunTime].map(([call]) => call)]
+  return [...new Set(found)].sort()
+}
+
+function checkSpec(endpoint: Endpoint, slug: string, path: string): void {
+  const spec = specTable[slug]?.[path]
+  assert.ok(spec, 'not in the specification')
+  const { properties, required = [] } = endpoint.parameters as unknown as ObjectSchema
+  assert.deepEqual(Object.keys(properties).sort(), Object.keys(spec.parameters).sort())
+  for (const [name, stated] of Object.entries(spec.parameters)) {
+    assert.deepEqual(declaredAs(properties[name] ?? {}, required.includes(name), stated), stated, name)
+  }
+  const data = endpoint.data as unknown as ObjectSchema
+  for (const field of spec.data) {
+    assert.ok(data.properties[field], `data.${field} is not declared`)
+    assert.ok(data.required?.includes(field), `data.${field} is not always present`)
+  }
+}
+
+interface ObjectSchema {
+  properties: Record<string, Record<string, unknown>>
+  required?: string[]
+}
+
+/**
+ * A declared parameter in the terms of the specification. A bound that the specification does not state is left out:
+ * an upstream has bounds of its own. A default or a list of values that it does not state would be ours, and stays.
+ */
+function declaredAs(schema: Record<string, unknown>, required: boolean, stated: SpecParameter): SpecParameter {
+  const choices = choicesOf(schema)
+  const type = schema.type ?? typeof choices?.[0]
+  const declared: Record<string, unknown> = { type: type === 'integer' ? 'number' : type, required }
+  if (schema.default !== undefined) declared.default = schema.default
+  if (choices) declared.enum = choices
+  for (const bound of ['minimum', 'maximum'] as const) {
+    if (stated[bound] !== undefined) declared[bound] = schema[bound]
+  }
+  return declared as unknown as SpecParameter
+}
+
+function choicesOf(schema: Record<string, unknown>): unknown[] | undefined {
+  if (Array.isArray(schema.enum)) return schema.enum
+  if (Array.isArray(schema.anyOf)) return schema.anyOf.map((member) => member.const)
+  return undefined
+}
+
+function checkExample(upstream: Upstream, endpoint: Endpoint): void {
+  const { example } = endpoint
+  // Without a day of its own an example holds on any day.
+  for (const now of example.now ? [example.now] : ['2001-01-01T00:00:00Z', '2099-12-31T23:59:59Z']) {
+    const context = contextAt(endpoint, now)
+    const requests = requestsOf(endpoint, example.parameters, context)
+    for (const request of requests) checkRequest(upstream, urlOf(upstream, request))
+    const bodies = requests.length > 1 ? (example.response as unknown[]) : [example.response]
+    assert.equal(bodies.length, requests.length)
+    const answers = bodies.map((body) => answerWith(body))
+    const parameters = completed(endpoint, example.parameters, context)
+    assert.deepEqual(interpretAnswers(upstream, endpoint, answers, parameters, context), { data: example.data })
+  }
+  assert.ok(Compile(endpoint.data).Check(example.data), 'the example does not fit the data schema')
+  const declared = Object.keys((endpoint.data as unknown as ObjectSchema).properties)
+  for (const member of Object.keys(example.data)) assert.ok(declared.includes(member), `data.${member} is not declared`)
+}
+
+/** The address keeps the origin and the prefix of the base URL. */
+function checkRequest(upstream: Upstream, url: URL): void {
+  const base = new URL(upstream.baseUrl)
+  assert.equal(url.origin, base.origin)
+  assert.ok(url.pathname.startsWith(base.pathname.replace(/\/$/, '')), url.href)
+  assert.equal(url.hash, '')
+}
+
+function checkChangedAnswers(upstream: Upstream, endpoint: Endpoint): void {
+  const { several, bodies } = recordedBodies(endpoint)
+  const changed = bodies.map((body) => mutated(body))
+  fc.assert(
+    fc.property(fc.tuple(...changed), (changedBodies) => {
+      checkInterpretation(
+        upstream,
+        endpoint,
+        changedBodies.map((body) => answerWith(body)),
+      )
+    }),
+    { numRuns: RUNS, examples: several ? [] : [[[null]], [[[]]], [[{}]], [['']], [[undefined]]] },
+  )
+}
+
+function checkArbitraryAnswers(upstream: Upstream, endpoint: Endpoint): void {
+  const { bodies } = recordedBodies(endpoint)
+  const otherStatus = fc.constantFrom(...(endpoint.acceptStatuses ?? []), 204, 400, 401, 403, 404, 429, 500, 503)
+  const answer = fc.record({
+    status: fc.oneof({ weight: 4, arbitrary: fc.constant(200) }, { weight: 1, arbitrary: otherStatus }),
+    body: fc.oneof(fc.jsonValue(), fc.constant(undefined)),
+  })
+  fc.assert(
+    fc.property(fc.array(answer, { minLength: bodies.length, maxLength: bodies.length }), (answers) => {
+      checkInterpretation(
+        upstream,
+        endpoint,
+        answers.map(({ status, body }) => answerWith(body, status)),
+      )
+    }),
+    { numRuns: RUNS },
+  )
+}
+
+function checkInterpretation(upstream: Upstream, endpoint: Endpoint, answers: UpstreamResponse[]): void {
+  const context = contextAt(endpoint)
+  const parameters = completed(endpoint, endpoint.example.parameters, context)
+  const interpretation: Interpretation = interpretAnswers(upstream, endpoint, answers, parameters, context)
+  if ('data' in interpretation) {
+    assert.ok(Compile(endpoint.data).Check(interpretation.data))
+    return
+  }
+  assert.ok(interpretation.verdict instanceof ResponseClass)
+  if (interpretation.cause !== undefined) assert.match(String(interpretation.cause), /^Error: mapped data does not fit/)
+}
+
+function recordedBodies(endpoint: Endpoint): { several: boolean; bodies: unknown[] } {
+  const several = requestsOf(endpoint, endpoint.example.parameters).length > 1
+  return { several, bodies: several ? (endpoint.example.response as unknown[]) : [endpoint.example.response] }
+}
+
+function answerWith(body: unknown, status = 200): UpstreamResponse {
+  return { status, headers: { 'content-type': 'application/json' }, body }
+}
+
+/** What would change a path, start another part of an address, break a header, or be read in two ways. */
+// biome-ignore format: a list to look through
+const hostileFragments = [
+  '.', '..', '...', './', '../', '/', '//', '/.', '/..', '/../', '../../..', '..;/', '\\', '\\..', '..\\', 'a/b',
+  '%', '%2e', '%2e%2e', '%2E%2e/', '%2f', '%5c', '%252e%252e', '%00', '%zz',
+  '?', '?x=1', '&x=1', '&apikey=1', '=', ';x=1', '#', '#f', '+', '*', '~', '$&', '|', '^', '`', "'", '"', '{}', '<script>',
+  '@', '@evil.example', ':80', ':80@evil.example/', '//evil.example/', 'http://evil.example/', 'https:evil.example',
+  'http://169.254.169.254/', 'file:///etc/passwd', '[::1]',
+  ' ', '\t', '\n', '\r\n', '\r\nhost: evil.example', '\0', '\u0085', '\u2028', '\ufeff', '\u202e',
+  '\ud800', '\udc00', '\ud83d\ude00', '\uff0e\uff0e', '\u2025', '\uff0f', '\u3002', 'İ', 'ß',
+  'a'.repeat(2_000), '../'.repeat(667),
+]
+
+/** The fragments alone and at both ends of a text that the endpoint takes. */
+function hostileTextsFor(usual: string): string[] {
+  return hostileFragments.flatMap((fragment) => [fragment, `${usual}${fragment}`, `${fragment}${usual}`])
+}
+
+function checkHostileTexts(slug: string, path: string): void {
+  const api = catalog.get(slug)
+  assert.ok(api)
+  const endpoint = endpointAt(api.upstream, path)
+  const example = endpoint.example.parameters
+  const schemas = (endpoint.parameters as unknown as ObjectSchema).properties
+  for (const [name, schema] of Object.entries(schemas)) {
+    if (declaredAs(schema, true, { type: 'string', required: true }).type !== 'string') continue
+    for (const text of hostileTextsFor(String(example[name] ?? choicesOf(schema)?.[0] ?? 'a'))) {
+      hostileTexts += 1
+      checkHostileText(api, endpoint, { ...example, [name]: text }, name)
+    }
+  }
+}
+
+/** The call is refused, or each of its requests names the example's resource, with the text as one value in it. */
+function checkHostileText(api: Api, endpoint: Endpoint, given: Record<string, unknown>, name: string): void {
+  const context = contextAt(endpoint)
+  const [usual] = requestsOf(endpoint, endpoint.example.parameters, context)
+  assert.ok(usual)
+  const call = requestsUnlessRefused(endpoint, given)
+  for (const request of call?.requests ?? []) {
+    const url = wireUrl(api, request)
+    checkRequest(api.upstream, url)
+    assert.equal(url.username + url.password, '', url.href)
+    const query = Object.entries(request.query ?? {}).filter(([, sent]) => sent !== undefined)
+    assert.deepEqual(
+      [...url.searchParams],
+      query.map(([key, sent]) => [key, String(sent)]),
+    )
+    const value = String(call?.parameters[name])
+    // A breed and its sub-breed are the one text that stands for two segments.
+    const parts = name === 'breed' ? value.split('/') : [value]
+    const segments = url.pathname.split('/')
+    assert.equal(segments.length, wireUrl(api, usual).pathname.split('/').length + parts.length - 1, url.href)
+    const held = [...segments.map(decodeURIComponent), ...url.searchParams.values()]
+    for (const part of parts) assert.ok(held.includes(part), `${JSON.stringify(value)} is not held by ${url.href}`)
+  }
+}
+
+function requestsUnlessRefused(endpoint: Endpoint, given: Record<string, unknown>) {
+  if (!fits(endpoint, given)) return undefined
+  try {
+    const context = contextAt(endpoint)
+    const parameters = completed(endpoint, given, context)
+    return { parameters, requests: [endpoint.request(parameters, context)].flat() }
+  } catch (error) {
+    assert.ok(error instanceof InvalidParameter, `${JSON.stringify(given)}: ${error}`)
+    return undefined
+  }
+}
+
+function wireUrl(api: Api, request: UpstreamRequest): URL {
+  return buildWireRequest(api, request, { extra: [], key: undefined, contact: 'https://gateway.example' }).url
+}

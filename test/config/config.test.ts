@@ -1,0 +1,237 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { resolve } from 'node:path'
+import { describe, it } from 'node:test'
+import { ConfigError, loadConfig, loadStartConfig } from '../../src/config.ts'
+
+const secret = (bytes = 32): string => randomBytes(bytes).toString('base64url')
+
+const REQUIRED: Record<string, string> = {
+  DATABASE_URL: 'postgres://user:password@host/database',
+  REDIS_URL: 'redis://127.0.0.1:6379',
+  JWT_SECRET: secret(),
+  KEY_PEPPER: secret(),
+  ENCRYPTION_KEY: secret(),
+  OPERATOR_TOKEN: secret(),
+}
+
+const load = (environment: Record<string, string> = {}) => loadConfig({ ...REQUIRED, ...environment })
+
+describe('the settings of a process', () => {
+  it('have the documented defaults', () => {
+    const config = load()
+    assert.deepEqual(config.http, {
+      host: '127.0.0.1',
+      port: 3000,
+      opsPort: 3001,
+      metricsPort: 0,
+      baseUrl: 'http://localhost:3000',
+      trustProxy: [],
+      tls: undefined,
+      redirectPort: undefined,
+    })
+    assert.equal(config.dataDir, resolve('.data'))
+    assert.deepEqual(config.cacheRedisUrls, config.redisUrls)
+    assert.deepEqual(config.processes, { workers: 1, webNodes: 1 })
+    assert.equal(config.callTimeoutMs, 30_000)
+    assert.deepEqual(config.throttles, { signupPerMinute: 60, loginFailuresPerMinute: 30 })
+    assert.equal(config.log.level, 'info')
+    assert.deepEqual(config.plans, {
+      Free: { perMinute: 10, perMonth: 1_000, inFlight: 5 },
+      Pro: { perMinute: 100, perMonth: 100_000, inFlight: 25 },
+      Elite: { perMinute: 500, perMonth: 1_000_000, inFlight: 100 },
+      'Elite (contract)': { perMinute: 500, perMonth: 10_000_000, inFlight: 100 },
+    })
+  })
+
+  it('are read from their variables', () => {
+    const config = load({
+      PORT: '8080',
+      HOST: '0.0.0.0',
+      OPS_PORT: '9000',
+      METRICS_PORT: '9100',
+      BASE_URL: 'https://api.example.org/',
+      TLS_CERT_FILE: '/c.pem',
+      TLS_KEY_FILE: '/k.pem',
+      HTTP_REDIRECT_PORT: '80',
+      TRUST_PROXY: '10.0.0.0/8, ::1 ,192.0.2.7,loopback',
+      DATA_DIR: '/data',
+      REDIS_URL: 'redis://a:1,rediss://b:2',
+      CACHE_REDIS_URL: 'redis://cache:3',
+      WORKERS: '4',
+      WEB_NODES: '3',
+      CONTACT: 'ops@example.org',
+      CALL_TIMEOUT_MS: '5000',
+      PLAN_LIMITS: '{"Free":{"perMinute":20},"Pro":{"inFlight":30}}',
+      SIGNUP_PER_MINUTE: '0',
+      LOGIN_FAILURES_PER_MINUTE: '7',
+      LOG_LEVEL: 'debug',
+    })
+    assert.deepEqual(config.http, {
+      host: '0.0.0.0',
+      port: 8080,
+      opsPort: 9000,
+      metricsPort: 9100,
+      baseUrl: 'https://api.example.org',
+      trustProxy: ['10.0.0.0/8', '::1', '192.0.2.7', 'loopback'],
+      tls: { certFile: '/c.pem', keyFile: '/k.pem' },
+      redirectPort: 80,
+    })
+    assert.equal(config.dataDir, '/data')
+    assert.deepEqual(config.redisUrls, ['redis://a:1', 'rediss://b:2'])
+    assert.deepEqual(config.cacheRedisUrls, ['redis://cache:3'])
+    assert.deepEqual(config.processes, { workers: 4, webNodes: 3 })
+    assert.equal(config.upstreams.contact, 'ops@example.org')
+    assert.equal(config.callTimeoutMs, 5_000)
+    assert.deepEqual(config.plans.Free, { perMinute: 20, perMonth: 1_000, inFlight: 5 })
+    assert.equal(config.plans.Pro.inFlight, 30)
+    assert.deepEqual(config.throttles, { signupPerMinute: 0, loginFailuresPerMinute: 7 })
+    assert.equal(config.log.level, 'debug')
+  })
+
+  it('of an upstream are found by pattern, without a line for its slug', () => {
+    const { bySlug } = load({
+      UPSTREAM_CODE_HOST_USER_URL: 'http://127.0.0.1:9/prefix/',
+      UPSTREAM_CODE_HOST_USER_CAPS: 'concurrency=4,60/3600, 10/0.5',
+      UPSTREAM_NEWS_KEY: 'k',
+      UPSTREAM_BRAND_NEW_URL: 'https://brand.new',
+    }).upstreams
+    assert.deepEqual(bySlug.get('code-host-user'), {
+      url: 'http://127.0.0.1:9/prefix',
+      caps: {
+        concurrency: 4,
+        rates: [
+          { max: 60, seconds: 3_600 },
+          { max: 10, seconds: 0.5 },
+        ],
+      },
+    })
+    assert.deepEqual(bySlug.get('news'), { key: 'k' })
+    assert.deepEqual(bySlug.get('brand-new'), { url: 'https://brand.new' })
+  })
+
+  it('count an empty value as unset', () => {
+    assert.equal(load({ PORT: '', BASE_URL: '', PLAN_LIMITS: '', UPSTREAM_NEWS_KEY: '' }).http.port, 3000)
+  })
+
+  it('may list earlier secrets after the current one', () => {
+    const [current, earlier] = [secret(), secret()]
+    const { jwt } = load({ JWT_SECRET: `${current},${earlier}` }).secrets
+    assert.deepEqual(
+      jwt.map(({ bytes }) => bytes.toString('base64url')),
+      [current, earlier],
+    )
+    assert.equal(new Set(jwt.map(({ id }) => id)).size, 2)
+    for (const { id } of jwt) assert.ok(!current.includes(id) && !earlier.includes(id))
+  })
+
+  it('of npm start need no services and no secrets', () => {
+    const settings = loadStartConfig({ PORT: '4000', JWT_SECRET: 'given' })
+    assert.equal(settings.baseUrl, 'http://localhost:4000')
+    assert.equal(settings.databaseUrl, undefined)
+    assert.equal(settings.redisUrl, undefined)
+    assert.deepEqual(settings.secrets, { JWT_SECRET: 'given' })
+  })
+})
+
+/** [variable, value]: a value that cannot be used. */
+const UNUSABLE: [string, string][] = [
+  ...['DATABASE_URL', 'REDIS_URL', 'JWT_SECRET', 'KEY_PEPPER', 'ENCRYPTION_KEY', 'OPERATOR_TOKEN'].map(
+    (name): [string, string] => [name, ''],
+  ),
+  ...['-1', '65536', '80 ', '1e3', '0x50', '3000.5', 'http'].map((value): [string, string] => ['PORT', value]),
+  ['OPS_PORT', '70000'],
+  // The console's port is then beyond the last one.
+  ['PORT', '65535'],
+  ['METRICS_PORT', 'on'],
+  ['HTTP_REDIRECT_PORT', '99999'],
+  ...['localhost:3000', 'ftp://host', 'http://', 'https://exa mple', 'http://host:99999'].map(
+    (value): [string, string] => ['BASE_URL', value],
+  ),
+  ['TLS_CERT_FILE', '/only/one.pem'],
+  ['TLS_KEY_FILE', '/only/one.pem'],
+  ...['true', '1', '10.0.0.0/33', '::1/129', 'proxy.example', '10.0.0.0/8,nonsense'].map((value): [string, string] => [
+    'TRUST_PROXY',
+    value,
+  ]),
+  ['REDIS_URL', 'localhost:6379'],
+  ['REDIS_URL', 'redis://a:1,http://b:2'],
+  ['CACHE_REDIS_URL', 'memcached://a'],
+  ['WORKERS', '0'],
+  ['WORKERS', '1000'],
+  ['WEB_NODES', '0'],
+  ['CALL_TIMEOUT_MS', '50'],
+  ['CALL_TIMEOUT_MS', '30s'],
+  ...['{', 'null', '7', '[]', '"Free"', '{"Gold":{}}', '{"Free":7}', '{"Free":null}', '{"Free":{"perHour":1}}'].map(
+    (value): [string, string] => ['PLAN_LIMITS', value],
+  ),
+  ...['0', '-1', '1.5', '"9"', 'null'].map((value): [string, string] => [
+    'PLAN_LIMITS',
+    `{"Free":{"perMinute":${value}}}`,
+  ]),
+  ['SIGNUP_PER_MINUTE', '-1'],
+  ['LOGIN_FAILURES_PER_MINUTE', 'off'],
+  ['LOG_LEVEL', 'loud'],
+  ...[
+    'weather.example',
+    'file:///etc/passwd',
+    'http://user@host',
+    'http://:password@host',
+    'http://host?x=1',
+    'http://h#f',
+  ].map((value): [string, string] => ['UPSTREAM_WEATHER_URL', value]),
+  ...['four', '0/60', '60/0', 'concurrency=0', '60:3600', '60/3600;', '1/-1'].map((value): [string, string] => [
+    'UPSTREAM_WEATHER_CAPS',
+    value,
+  ]),
+]
+
+describe('a setting that cannot be used', () => {
+  for (const [name, value] of UNUSABLE) {
+    it(`ends the boot with the name of its variable: ${name}=${value}`, () => {
+      assert.throws(
+        () => load({ [name]: value }),
+        (error) => error instanceof ConfigError && error.message.includes(name),
+      )
+    })
+  }
+
+  it('is never shown when it is a secret', () => {
+    for (const name of ['JWT_SECRET', 'KEY_PEPPER', 'ENCRYPTION_KEY', 'OPERATOR_TOKEN', 'REDIS_URL']) {
+      assert.throws(
+        () => load({ [name]: 'hunter2hunter2' }),
+        (error) => error instanceof ConfigError && !error.message.includes('hunter2'),
+      )
+    }
+  })
+})
+
+describe('a weak secret', () => {
+  const weak = ['changeme', 'x'.repeat(64), 'abab'.repeat(20), secret(31), 'password'.repeat(8), `example${secret(40)}`]
+  for (const name of ['JWT_SECRET', 'KEY_PEPPER', 'ENCRYPTION_KEY']) {
+    it(`is refused as ${name}`, () => {
+      for (const value of [...weak, `${secret()} ${secret()}`, `${secret()}=`, `${secret()},${secret(16)}`]) {
+        assert.throws(
+          () => load({ [name]: value }),
+          (error) => error instanceof ConfigError && error.message.includes(name),
+        )
+      }
+    })
+  }
+  it('is refused as OPERATOR_TOKEN', () => {
+    // The last ones no `Authorization` header could carry, or the log-in form would not take.
+    const unfit = [`${secret()} `, `${secret()}!`, `=${secret()}`, secret().repeat(30)]
+    for (const value of ['changeme', 'a'.repeat(40), 'changeme'.repeat(5), secret().slice(0, 31), ...unfit]) {
+      assert.throws(() => load({ OPERATOR_TOKEN: value }), /OPERATOR_TOKEN/)
+    }
+  })
+})
+
+describe('TLS', () => {
+  it('is refused without the public address it is for', () => {
+    const files = { TLS_CERT_FILE: '/c.pem', TLS_KEY_FILE: '/k.pem' }
+    for (const settings of [files, { HTTP_REDIRECT_PORT: '80' }, { ...files, BASE_URL: 'http://api.example.org' }]) {
+      assert.throws(() => load(settings), /BASE_URL/)
+    }
+  })
+})

@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { appRoutes } from '@bull-board/api/dist/routes.js'
+import { createLog } from '../../src/log.ts'
+import { openRedis } from '../../src/redis/connection.ts'
+import { type Gateway, startGateway, until } from '../support/gateway.ts'
+
+const OWN_ROUTES: [string, string][] = [
+  ['GET', '/'],
+  ['GET', '/assets/overview.js'],
+  ['GET', '/assets/uplot.js'],
+  ['GET', '/overview/events'],
+  ['GET', '/metrics'],
+  ['GET', '/no-such-route'],
+  ['GET', '/v1/operator/users'],
+  ['PATCH', '/v1/operator/users/1'],
+  ['GET', '/v1/operator/upstreams'],
+  ['PATCH', '/v1/operator/upstreams/weather'],
+  ['GET', '/v1/operator/overview'],
+  ['GET', '/v1/operator/audit'],
+  ['POST', '/v1/operator/upstreams/weather/pause'],
+  ['POST', '/v1/operator/upstreams/weather/resume'],
+  ['POST', '/v1/operator/upstreams/weather/probe'],
+  ['GET', '/queues/static/favicon-32x32.png'],
+]
+
+/** Every route that the queue dashboard registers, with an upstream's name where it wants one. */
+function boardRoutes(): [string, string][] {
+  const { entryPoint, api } = appRoutes as unknown as {
+    entryPoint: { method: string; route: string[] }
+    api: { method: string | string[]; route: string | string[] }[]
+  }
+  return [entryPoint, ...api].flatMap(({ method, route }) =>
+    [method].flat().flatMap((verb) =>
+      [route].flat().map((path): [string, string] => {
+        const filled = path.replace(':queueName', 'weather').replace(/:\w+/g, '1')
+        return [verb.toUpperCase(), `/queues${filled === '/' ? '' : filled}`]
+      }),
+    ),
+  )
+}
+
+describe('the guard of the console', () => {
+  let gateway: Gateway
+  let url: string
+  let token: string
+  const routes = [...OWN_ROUTES, ...boardRoutes()]
+
+  before(async () => {
+    gateway = await startGateway({ workers: 0 })
+    token = gateway.environment.OPERATOR_TOKEN ?? ''
+    const { message } = await gateway.startProcess('src/ops.ts', { OPS_PORT: '0' })
+    url = `http://127.0.0.1:${(message as { listening: number }).listening}`
+  })
+  after(async () => await gateway.stop())
+
+  const ask = (method: string, path: string, headers: Record<string, string> = {}, base = url) =>
+    fetch(base + path, { method, headers, redirect: 'manual', signal: AbortSignal.timeout(5_000) })
+  const logIn = async (origin = url): Promise<string> => {
+    const response = await fetch(`${url}/login`, {
+      method: 'POST',
+      body: new URLSearchParams({ token }),
+      headers: { origin },
+      redirect: 'manual',
+    })
+    assert.equal(response.status, 303)
+    return response.headers.get('set-cookie') ?? ''
+  }
+
+  it('marks its cookie Secure where the browser came by TLS, and only there: else nobody could log in', async () => {
+    assert.doesNotMatch(await logIn(), /Secure/)
+    assert.match(await logIn(url.replace('http:', 'https:')), /; HttpOnly; SameSite=Strict; Secure$/)
+  })
+
+  it('knows the routes of the queue dashboard', () => {
+    assert.ok(routes.length > 40, String(routes.length))
+    assert.ok(routes.filter(([method]) => method !== 'GET').length > 15)
+  })
+
+  it('refuses every route without the token, with a wrong one, and with a forged or foreign cookie', async () => {
+    const refused: Record<string, string>[] = [
+      {},
+      { authorization: `Basic ${Buffer.from(`operator:${token}`).toString('base64')}` },
+      { cookie: 'agw_console=9999999999999.abc.def' },
+      { 'x-api-key': token },
+    ]
+    for (const [method, path] of routes) {
+      for (const headers of refused) {
+        const { status } = await ask(method, path, headers)
+        assert.equal(status, 401, `${method} ${path} ${JSON.stringify(headers)}`)
+      }
+    }
+  })
+
+  it('refuses every route to a page of another origin, whatever it sends', async () => {
+    const cookie = (await logIn()).split(';')[0] ?? ''
+    const foreign: Record<string, string>[] = [
+      { cookie, origin: 'https://evil.example' },
+      { cookie, 'sec-fetch-site': 'cross-site' },
+      { cookie, origin: 'null' },
+      { cookie, 'sec-fetch-site': 'same-site', origin: 'http://127.0.0.1:1' },
+    ]
+    for (const [method, path] of routes) {
+      for (const headers of foreign) {
+        const { status } = await ask(method, path, headers)
+        assert.equal(status, 403, `${method} ${path} ${JSON.stringify(headers)}`)
+      }
+    }
+  })
+
+  it('lets nothing be changed with the cookie alone, nor on the dashboard with the token alone', async () => {
+    const cookie = (await logIn()).split(';')[0] ?? ''
+    const writes = routes.filter(([method]) => method !== 'GET')
+    for (const [method, path] of writes) assert.equal((await ask(method, path, { cookie })).status, 403, path)
+    const bearer = { authorization: `Bearer ${token}` }
+    for (const [method, path] of writes.filter(([, to]) => to.startsWith('/queues'))) {
+      const isLeftOut = /\/(add|update-data|concurrency|rate-limit)$/.test(path)
+      assert.equal((await ask(method, path, bearer)).status, isLeftOut ? 404 : 403, path)
+    }
+    assert.equal((await ask('POST', '/v1/operator/upstreams/weather/pause', bearer)).status, 200)
+    const own = { cookie, 'sec-fetch-site': 'same-origin' }
+    assert.equal((await ask('PUT', '/queues/api/queues/weather/resume', own)).status, 200)
+  })
+
+  it('has none of its routes on the public port', async () => {
+    const bearer = { authorization: `Bearer ${token}` }
+    for (const [method, path] of routes.filter(([, to]) => to !== '/')) {
+      const { status } = await ask(method, path, bearer, gateway.url)
+      assert.equal(status, 404, `${method} ${path}`)
+    }
+  })
+
+  it('gives a strict cookie that is no secret itself, and shows a person the log-in form', async () => {
+    const cookie = await logIn()
+    assert.match(cookie, /; HttpOnly/)
+    assert.match(cookie, /; SameSite=Strict/)
+    assert.ok(!cookie.includes(token))
+    const page = await ask('GET', '/', { accept: 'text/html' })
+    assert.equal(page.status, 401)
+    assert.match(await page.text(), /<form method="post" action="\/login">/)
+    assert.ok(!gateway.output.join('').includes(token))
+  })
+
+  it('allows no request to another host and no script but its own', async () => {
+    const bearer = { authorization: `Bearer ${token}` }
+    for (const path of ['/', '/queues']) {
+      const response = await ask('GET', path, bearer)
+      const policy = response.headers.get('content-security-policy') ?? ''
+      assert.match(policy, /default-src 'none'/)
+      assert.match(policy, /script-src 'self';/)
+      assert.ok(!/https?:/.test(policy))
+      assert.ok(!/(?:href|src)="(?:https?:)?\/\//.test(await response.text()), path)
+    }
+  })
+
+  it('shows the metrics of the fleet to the token', async () => {
+    const response = await ask('GET', '/metrics', { authorization: `Bearer ${token}` })
+    const text = await response.text()
+    for (const line of [
+      /^agw_health_score\{slug="weather",process="ops"\} 100$/m,
+      /^agw_breaker_open\{slug="weather",process="ops"\} 0$/m,
+      /^agw_cap_left\{slug="code-host-search",window="60s",process="ops"\} \d+$/m,
+      /^agw_processes\{kind="web",process="ops"\} 1$/m,
+      /^nodejs_eventloop_lag_p99_seconds/m,
+    ])
+      assert.match(text, line)
+  })
+
+  it('says so when Redis does not answer, and when it does again', async () => {
+    const page = async () => await (await ask('GET', '/', { authorization: `Bearer ${token}` })).text()
+    const redis = openRedis(
+      [gateway.services.redisUrl],
+      'waiter',
+      createLog({ level: 'silent', pretty: false }, 'test'),
+    )
+    try {
+      // It answers nobody for some seconds.
+      await redis.call('CLIENT', 'PAUSE', '4000', 'ALL')
+      await until(async () => (await page()).includes('Redis does not answer'))
+      await until(async () => !(await page()).includes('Redis does not answer'))
+    } finally {
+      redis.disconnect()
+    }
+  })
+
+  // Last: it holds back this address for a minute.
+  it('holds back an address that guesses', async () => {
+    const guess = () => ask('GET', '/metrics', { authorization: 'Bearer not-the-token' })
+    const statuses: number[] = []
+    for (let index = 0; index < 32; index += 1) statuses.push((await guess()).status)
+    assert.deepEqual(statuses, [...Array.from({ length: 30 }, () => 401), 429, 429])
+    const right = await ask('GET', '/metrics', { authorization: `Bearer ${token}` })
+    assert.equal(right.status, 429)
+    assert.ok(Number(right.headers.get('retry-after')) > 0)
+  })
+})

@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import { GatewayError } from '../../src/errors.ts'
+import { parseJsonBody } from '../../src/http/json-body.ts'
+
+const parse = (text: string): unknown => parseJsonBody(Buffer.from(text))
+
+function refused(bytes: string | Buffer, code: string): void {
+  assert.throws(
+    () => parseJsonBody(typeof bytes === 'string' ? Buffer.from(bytes) : bytes),
+    (error) => error instanceof GatewayError && error.code === code && error.status === 400,
+    `${code}: ${bytes.toString().slice(0, 60)}`,
+  )
+}
+
+const nested = (depth: number, open = '[', close = ']'): string => open.repeat(depth) + close.repeat(depth)
+
+/** JSON values as text in many spellings: white space, escapes, numbers as they come. */
+const spelled = fc
+  .tuple(fc.jsonValue({ maxDepth: 8, noUnicodeString: false }), fc.constantFrom(0, 1, 4, '\t', '\r\n '), fc.boolean())
+  .map(([value, space, escaped]) => {
+    const text = JSON.stringify(value, null, space)
+    return escaped
+      ? text.replace(/[\u0080-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      : text
+  })
+
+describe('a JSON body', () => {
+  it('that is accepted is what JSON.parse makes of it', () => {
+    fc.assert(
+      fc.property(spelled, (text) => {
+        let value: unknown
+        try {
+          value = parse(text)
+        } catch (error) {
+          // What is refused although it is JSON must be one of the stated reasons.
+          assert.ok(error instanceof GatewayError && error.status === 400)
+          assert.ok(/__proto__|constructor|prototype|\\u|[\ufffe\uffff\0]/i.test(text), text)
+          return
+        }
+        assert.deepEqual(value, JSON.parse(text))
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  it('that JSON.parse refuses is refused, whatever the bytes are', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          fc.string(),
+          spelled.chain((text) => fc.nat(text.length).map((at) => `${text.slice(0, at)}${text.slice(at + 1)}`)),
+        ),
+        (text) => {
+          let isJson = true
+          try {
+            JSON.parse(text)
+          } catch {
+            isJson = false
+          }
+          if (!isJson) assert.throws(() => parse(text), GatewayError)
+        },
+      ),
+      { numRuns: 2_000 },
+    )
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
+        try {
+          parseJsonBody(Buffer.from(bytes))
+        } catch (error) {
+          assert.ok(error instanceof GatewayError && error.status === 400)
+        }
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  it('may begin with a byte order mark', () => {
+    assert.deepEqual(parseJsonBody(Buffer.from('\ufeff{"a":1}')), { a: 1 })
+  })
+
+  it('that is broken is INVALID_JSON', () => {
+    for (const text of [
+      '',
+      ' ',
+      '{',
+      '{"a":1',
+      '{"a":1}x',
+      '{"a":NaN}',
+      '{"a":Infinity}',
+      "{'a':1}",
+      '{a:1}',
+      '[1,]',
+      '01',
+      '"\t"',
+    ]) {
+      refused(text, 'INVALID_JSON')
+    }
+  })
+
+  it('with a member twice is INVALID_JSON, however the name is spelled and however deep it is', () => {
+    for (const text of ['{"a":1,"a":2}', '{"a":1,"\\u0061":2}', '[{"b":{"a":1,"c":[{"a":1}],"a":2}}]', '{"":1,"":2}']) {
+      refused(text, 'INVALID_JSON')
+    }
+    assert.deepEqual(parse('[{"a":{"a":["a","a"]}},{"a":"a"}]'), [{ a: { a: ['a', 'a'] } }, { a: 'a' }])
+  })
+
+  it('nested deeper than 32 levels is VALIDATION_ERROR, 500 000 levels included', () => {
+    assert.ok(parse(nested(32)))
+    for (const depth of [33, 500, 500_000]) {
+      refused(nested(depth), 'VALIDATION_ERROR')
+      refused(nested(depth, '{"a":', '}').replace('{"a":}', '{}'), 'VALIDATION_ERROR')
+    }
+    assert.deepEqual(parse(`["${'[{'.repeat(100)}\\""]`), [`${'[{'.repeat(100)}"`], 'brackets in a text are no levels')
+  })
+
+  it('that names a prototype is refused and changes none', () => {
+    for (const name of ['__proto__', 'constructor', 'prototype', '\\u005f_proto__']) {
+      refused(`{"x":{"${name}":{"polluted":true}}}`, 'VALIDATION_ERROR')
+    }
+    assert.equal(Reflect.get({}, 'polluted'), undefined)
+    assert.deepEqual(parse('["__proto__","constructor"]'), ['__proto__', 'constructor'], 'as values they are texts')
+  })
+
+  it('with ill-formed text is INVALID_ENCODING, as name and as value', () => {
+    for (const text of ['\\ud800', '\\udc00', 'a\\udc00\\ud800', '\\u0000', '\\ufffe', '\\uffff']) {
+      refused(`{"a":"${text}"}`, 'INVALID_ENCODING')
+      refused(`{"${text}":1}`, 'INVALID_ENCODING')
+    }
+    assert.deepEqual(parse('{"a":"\\ud83d\\udd11"}'), { a: '\u{1f511}' })
+    for (const bytes of [[0xff], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0xf4, 0x90, 0x80, 0x80], [0xe2, 0x82]]) {
+      refused(Buffer.concat([Buffer.from('{"a":"'), Buffer.from(bytes), Buffer.from('"}')]), 'INVALID_ENCODING')
+    }
+    refused(Buffer.from('{"a":1}', 'utf16le'), 'INVALID_JSON')
+  })
+
+  it('with more than 10 000 members is VALIDATION_ERROR', () => {
+    const members = (count: number) => `{${Array.from({ length: count }, (_, index) => `"m${index}":0`).join()}}`
+    assert.ok(parse(members(10_000)))
+    refused(members(10_001), 'VALIDATION_ERROR')
+  })
+})

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { after, before, describe, it, type TestContext } from 'node:test'
+import { promisify } from 'node:util'
+import { loadUpstreams } from '../../src/catalog/catalog.ts'
+import { mcpConfiguration, PLACEHOLDER, snippets } from '../../src/portal/assets/snippets.js'
+import { type Account, signUp } from '../support/client.ts'
+import { type Gateway, startGateway } from '../support/gateway.ts'
+
+const run = promisify(execFile)
+
+const THREE = ['weather', 'currency', 'encyclopedia']
+
+/** A value that means something to shells, to JavaScript, to Python and to URLs. */
+const HOSTILE = `it's "50%" & $HOME \`x\` \\n {é}`
+
+describe('the snippets of the portal', () => {
+  let gateway: Gateway
+  let account: Account
+
+  before(async () => {
+    gateway = await startGateway({ environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000}}' } })
+    account = await signUp(gateway)
+  })
+  after(() => gateway.stop())
+
+  /** Each API's first endpoint as its page shows it, with the visitor's key in place. */
+  async function* calls(language: string): AsyncGenerator<{ code: string; data: unknown }> {
+    for (const slug of THREE) {
+      const [first] = Object.entries((await loadUpstreams()).get(slug)?.endpoints ?? {})
+      const [path, { example }] = first ?? assert.fail(slug)
+      const parameters = { ...(example.parameters as Record<string, string>), extra: HOSTILE }
+      const code = snippets({ baseUrl: gateway.url, slug, path, parameters })[language] ?? assert.fail(language)
+      yield { code: code.replaceAll(PLACEHOLDER, account.test), data: JSON.parse(JSON.stringify(example.data)) }
+    }
+  }
+
+  it('in curl are answered when pasted into a shell', async (t: TestContext) => {
+    if (!(await isThere('curl'))) return t.skip('there is no curl')
+    for await (const { code, data } of calls('curl')) {
+      const { stdout } = await run('sh', ['-c', code])
+      assert.deepEqual(JSON.parse(stdout), { status: 'success', data })
+    }
+  })
+
+  it('in JavaScript are answered', async () => {
+    for await (const { code, data } of calls('JavaScript')) {
+      const script = code.replace('console.log(data)', 'console.log(JSON.stringify(data))')
+      const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', script])
+      assert.deepEqual(JSON.parse(stdout), data)
+    }
+  })
+
+  it('in Python are answered', async (t: TestContext) => {
+    if (!(await isThere('python3'))) return t.skip('there is no Python')
+    for await (const { code, data } of calls('Python')) {
+      const script = code.replace(
+        'print(json.load(response)["data"])',
+        'print(json.dumps(json.load(response)["data"]))',
+      )
+      assert.notEqual(script, code)
+      const { stdout } = await run('python3', ['-c', script])
+      assert.deepEqual(JSON.parse(stdout), data)
+    }
+  })
+
+  it('for MCP name an address that answers with the key in the header', async () => {
+    for (const slug of [undefined, 'weather']) {
+      const { mcpServers } = JSON.parse(mcpConfiguration(gateway.url, slug).replaceAll(PLACEHOLDER, account.test))
+      const { url, headers } = mcpServers[slug ?? 'agent-api-gateway']
+      const answer = await fetch(url, {
+        method: 'POST',
+        headers: { ...headers, accept: 'application/json, text/event-stream', 'content-type': 'application/json' },
+        body: '{"jsonrpc":"2.0","id":1,"method":"tools/list"}',
+      })
+      assert.equal(answer.status, 200)
+    }
+  })
+})
+
+async function isThere(program: string): Promise<boolean> {
+  return await run(program, ['--version']).then(
+    () => true,
+    () => false,
+  )
+}

@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import type { Socket } from 'node:net'
+import { after, before, describe, it } from 'node:test'
+import { Redis } from 'ioredis'
+import { createLog } from '../../src/log.ts'
+import { batchWritesPerTick, closeRedis, openRedis } from '../../src/redis/connection.ts'
+import { reconnectWhenSilent } from '../../src/redis/silence.ts'
+import { until } from '../support/gateway.ts'
+import { type Services, startServices } from '../support/services.ts'
+
+const log = createLog({ level: 'silent', pretty: false }, 'test')
+
+/** Counts the writes that reach the system, after corking. */
+function countWrites(socket: Socket): () => number {
+  let count = 0
+  const handle = Reflect.get(socket, '_handle')
+  for (const name of ['writeUtf8String', 'writeLatin1String', 'writeBuffer', 'writev']) {
+    const write = handle[name]
+    handle[name] = (...values: unknown[]) => {
+      count += 1
+      return write.apply(handle, values)
+    }
+  }
+  return () => count
+}
+
+describe('a Redis connection', () => {
+  let services: Services
+  before(async () => {
+    services = await startServices()
+  })
+  after(() => services.stop())
+
+  it('has its socket in the `stream` field that corking leans on', async () => {
+    const redis = new Redis(services.redisUrl, { lazyConnect: true })
+    try {
+      await redis.connect()
+      const stream = Reflect.get(redis, 'stream')
+      assert.equal(typeof stream?.cork, 'function')
+      assert.equal(typeof stream?.uncork, 'function')
+      assert.equal(typeof stream?.write, 'function')
+    } finally {
+      redis.disconnect()
+    }
+  })
+
+  it('sends the commands of one turn in one write, also after a reconnect, and gets every answer in order', async () => {
+    const redis = new Redis(services.redisUrl)
+    batchWritesPerTick(redis)
+    try {
+      for (let round = 0; round < 2; round += 1) {
+        await until(() => redis.status === 'ready')
+        const writes = countWrites(Reflect.get(redis, 'stream'))
+        const answers = await Promise.all(Array.from({ length: 50 }, (_, index) => redis.echo(`${round}-${index}`)))
+        assert.deepEqual(
+          answers,
+          Array.from({ length: 50 }, (_, index) => `${round}-${index}`),
+        )
+        assert.equal(writes(), 1, 'writes of 50 commands')
+        const closed = new Promise((resolve) => redis.once('close', resolve))
+        redis.disconnect(true)
+        await closed
+      }
+    } finally {
+      redis.disconnect()
+    }
+  })
+
+  it('of a producer fails within seconds when Redis is silent, and serves again when it is back', async () => {
+    const producer = openRedis([services.redisUrl], 'producer', log)
+    await until(() => producer.status === 'ready')
+    const pid = Number(/process_id:(\d+)/.exec(await (producer as Redis).info('server'))?.[1])
+    process.kill(pid, 'SIGSTOP')
+    try {
+      await assert.rejects(producer.ping(), { name: 'SilentRedisError' })
+    } finally {
+      process.kill(pid, 'SIGCONT')
+    }
+    await until(async () => (await producer.ping().catch(() => '')) === 'PONG')
+    producer.disconnect()
+  })
+
+  it('of a waiter is opened anew when Redis is silent, and its commands are sent again', async () => {
+    const waiter = openRedis([services.redisUrl], 'waiter', log) as Redis
+    await until(() => waiter.status === 'ready')
+    reconnectWhenSilent(waiter, 500)
+    const pid = Number(/process_id:(\d+)/.exec(await waiter.info('server'))?.[1])
+    process.kill(pid, 'SIGSTOP')
+    let answer: Promise<string>
+    try {
+      const closed = once(waiter, 'close')
+      answer = waiter.ping()
+      await closed
+    } finally {
+      process.kill(pid, 'SIGCONT')
+    }
+    assert.equal(await answer, 'PONG')
+    waiter.disconnect()
+  })
+
+  it('of a producer does not take for silence that this process was too busy to listen', async () => {
+    const producer = openRedis([services.redisUrl], 'producer', log)
+    await until(() => producer.status === 'ready')
+    const answers: Promise<string>[] = []
+    for (let round = 0; round < 3; round += 1) {
+      answers.push(producer.ping())
+      await new Promise((resolve) => setImmediate(resolve))
+      const busyUntil = performance.now() + 1_500
+      while (performance.now() < busyUntil);
+    }
+    assert.deepEqual(await Promise.all(answers), ['PONG', 'PONG', 'PONG'])
+    producer.disconnect()
+  })
+
+  it('of a producer fails at once when Redis is away; of a waiter waits for it', async () => {
+    const away = 'redis://127.0.0.1:1'
+    const producer = openRedis([away], 'producer', log)
+    const waiter = openRedis([away], 'waiter', log)
+    try {
+      const startedAt = performance.now()
+      await assert.rejects(producer.ping())
+      assert.ok(performance.now() - startedAt < 1_000)
+      const outcome = await Promise.race([
+        waiter.ping().catch(() => 'failed'),
+        new Promise((resolve) => setTimeout(() => resolve('waiting'), 300)),
+      ])
+      assert.equal(outcome, 'waiting')
+    } finally {
+      producer.disconnect()
+      waiter.disconnect()
+    }
+  })
+
+  it('is closed politely when it is up and at once when it is not', async () => {
+    const up = openRedis([services.redisUrl], 'producer', log)
+    await until(() => up.status === 'ready')
+    const pending = up.ping()
+    await closeRedis(up)
+    assert.equal(await pending, 'PONG')
+    const down = openRedis(['redis://127.0.0.1:1'], 'producer', log)
+    await closeRedis(down)
+    await until(() => down.status === 'end')
+  })
+})

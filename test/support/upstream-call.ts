@@ -1,0 +1,94 @@
+/** Calls an upstream file's functions in the order in which the gateway does, without HTTP. */
+import assert from 'node:assert/strict'
+import { Compile } from 'typebox/compile'
+import { Default } from 'typebox/value'
+import type { CallContext, Endpoint, Upstream, UpstreamRequest, UpstreamResponse } from '../../src/catalog/upstream.ts'
+import { type Interpretation, interpretAnswers } from '../../workers/upstream/interpret.ts'
+
+type Given = Record<string, unknown>
+
+/** When tests call, unless they or the example say. */
+const NOW = '2026-10-15T12:00:00Z'
+
+/** Where they call from; only `complete` is told. */
+const CALLER_ADDRESS = '203.0.113.7'
+
+export function endpointAt(upstream: Upstream, path: string): Endpoint {
+  const endpoint = upstream.endpoints[path]
+  assert.ok(endpoint, `endpoint ${path}`)
+  return endpoint
+}
+
+export function contextAt(endpoint: Endpoint, now: string | undefined = endpoint.example.now): CallContext {
+  return { now: Date.parse(now ?? NOW) }
+}
+
+/** Parameters as the mapping sees them: defaults applied, checked against the schema, completed. */
+export function completed(endpoint: Endpoint, given: Given, context = contextAt(endpoint)): Given {
+  const parameters = Default(endpoint.parameters, structuredClone(given)) as Given
+  const schema = Compile(endpoint.parameters)
+  assert.ok(schema.Check(parameters), `parameters ${JSON.stringify(schema.Errors(parameters))}`)
+  return endpoint.complete?.(parameters, { callerAddress: CALLER_ADDRESS, ...context }) ?? parameters
+}
+
+/** Whether the schema alone takes the parameters. */
+export function fits(endpoint: Endpoint, given: Given): boolean {
+  return Compile(endpoint.parameters).Check(Default(endpoint.parameters, structuredClone(given)))
+}
+
+export function requestsOf(endpoint: Endpoint, given: Given, context = contextAt(endpoint)): UpstreamRequest[] {
+  const requests = endpoint.request(completed(endpoint, given, context), context)
+  return Array.isArray(requests) ? requests : [requests]
+}
+
+export function urlOf(upstream: Upstream, request: UpstreamRequest): URL {
+  const url = new URL(upstream.baseUrl + request.path)
+  for (const [name, value] of Object.entries(request.query ?? {})) {
+    if (value !== undefined) url.searchParams.append(name, String(value))
+  }
+  return url
+}
+
+/** The address of a call that makes one request. */
+export function addressOf(upstream: Upstream, path: string, given: Given, now?: string): string {
+  const endpoint = endpointAt(upstream, path)
+  const [request] = requestsOf(endpoint, given, contextAt(endpoint, now))
+  assert.ok(request)
+  return urlOf(upstream, request).href
+}
+
+/** Reads one answer, 200 unless told, to the example's parameters unless told. */
+export function interpreted(
+  upstream: Upstream,
+  path: string,
+  answer: Partial<UpstreamResponse>,
+  given?: Given,
+): Interpretation {
+  const endpoint = endpointAt(upstream, path)
+  const context = contextAt(endpoint)
+  const parameters = completed(endpoint, given ?? endpoint.example.parameters, context)
+  const whole: UpstreamResponse = { status: 200, headers: {}, body: undefined, ...answer }
+  return interpretAnswers(upstream, endpoint, [whole], parameters, context)
+}
+
+/** The data of an answer that is a success. */
+export function dataOf(...call: Parameters<typeof interpreted>): Record<string, unknown> {
+  const interpretation = interpreted(...call)
+  assert.ok('data' in interpretation, JSON.stringify(interpretation))
+  return interpretation.data
+}
+
+/** The code of an answer that is none. */
+export function codeOf(...call: Parameters<typeof interpreted>): string {
+  const interpretation = interpreted(...call)
+  assert.ok('verdict' in interpretation, JSON.stringify(interpretation))
+  return interpretation.verdict.code
+}
+
+/** Milliseconds that an answer over the limit asks to wait. */
+export function waitOf(...call: Parameters<typeof interpreted>): number | undefined {
+  const interpretation = interpreted(...call)
+  assert.ok('verdict' in interpretation, JSON.stringify(interpretation))
+  assert.equal(interpretation.verdict.code, 'UPSTREAM_RATE_LIMITED')
+  return interpretation.verdict.retryAfterMs
+}

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import type { Browser, Page } from 'playwright-core'
+import { axeFindings } from '../support/axe.ts'
+import { launchBrowser } from '../support/browser.ts'
+import { type Gateway, startGateway } from '../support/gateway.ts'
+import { signUpIn, visitPortal } from '../support/portal.ts'
+
+const PUBLIC = ['/', '/apis/weather', '/apis/sports-scores', '/agents', '/docs/errors', '/signup', '/login']
+const PRIVATE = ['/account', '/account/keys', '/account/teams', '/account/provider-keys']
+
+describe('every page of the portal', () => {
+  let gateway: Gateway
+  let browser: Browser | undefined
+
+  before(async () => {
+    gateway = await startGateway()
+    browser = await launchBrowser()
+  })
+  after(async () => {
+    await browser?.close()
+    await gateway.stop()
+  })
+
+  for (const [width, colorScheme] of [
+    [1280, 'light'],
+    [390, 'dark'],
+  ] as const) {
+    it(`has no fault that axe finds and does not scroll sideways, ${width} px wide in ${colorScheme}`, async (t) => {
+      const use = async (page: Page): Promise<void> => {
+        await signUpIn(page)
+        for (const path of [...PUBLIC, ...PRIVATE]) {
+          await page.goto(path)
+          await page.locator('[aria-busy=true]').waitFor({ state: 'detached' })
+          assert.deepEqual(await axeFindings(page), [], path)
+          const overflow = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
+          assert.ok(Number(overflow) <= 0, `${path} is ${overflow} px too wide`)
+        }
+      }
+      await visitPortal(t, { gateway, browser }, use, { viewport: { width, height: 900 }, colorScheme })
+    })
+  }
+})

@@ -1,0 +1,410 @@
+import assert from 'node:assert/strict'
+import { createHmac, randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { after, before, describe, it } from 'node:test'
+import pg from 'pg'
+import { signSessionToken } from '../../src/accounts/session-token.ts'
+import { loadConfig } from '../../src/config.ts'
+import { type Account, createKey, send, signUp, sql } from '../support/client.ts'
+import { type Gateway, startGateway, until } from '../support/gateway.ts'
+
+const EXAMPLE_CALL = '/v1/call/weather/current?latitude=40.7&longitude=-74'
+
+describe('accounts', () => {
+  let gateway: Gateway
+  let account: Account
+  let first = ''
+  let second = ''
+
+  before(async () => {
+    gateway = await startGateway({ webNodes: 2, environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000}}' } })
+    account = await signUp(gateway)
+    first = gateway.urls[0] ?? ''
+    second = gateway.urls[1] ?? ''
+  })
+  after(async () => await gateway.stop())
+
+  const logIn = async (email: string, password: string, url = first) =>
+    await send(gateway, '/v1/auth/login', { body: { email, password }, url })
+
+  it('sign up once per address, whatever its case and however many try at once', async () => {
+    const name = randomUUID()
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, (_, index) => {
+        const email = `${index % 3 === 0 ? name.toUpperCase() : name}@example.com`
+        return send(gateway, '/v1/auth/signup', {
+          body: { email, password: 'long enough' },
+          url: gateway.urls[index % 2] ?? '',
+        })
+      }),
+    )
+    assert.deepEqual(answers.map(({ status }) => status).sort(), [201, ...Array(11).fill(400)])
+    const refused = answers.find(({ status }) => status === 400)
+    assert.equal(refused?.body.code, 'EMAIL_IN_USE')
+  })
+
+  it('show their profile with the time the terms were accepted', async () => {
+    const { status, body } = await send(gateway, '/v1/me', { token: account.token })
+    assert.equal(status, 200)
+    assert.deepEqual(Object.keys(body).sort(), ['email', 'id', 'termsAcceptedAt', 'tier'])
+    assert.equal(body.email, account.email)
+    assert.equal(body.tier, 'developer')
+    assert.ok(Math.abs(Date.parse(body.termsAcceptedAt) - Date.now()) < 60_000)
+  })
+
+  it('are told the same for an unknown address, a wrong password and one that cannot be', async () => {
+    const answers = await Promise.all([
+      logIn(`${randomUUID()}@example.com`, 'some password'),
+      logIn(account.email, 'some password'),
+      logIn(account.email, ''),
+      logIn(account.email, 'x'.repeat(257)),
+      logIn('not an address', 'some password'),
+    ])
+    assert.deepEqual([...new Set(answers.map(({ status, text }) => `${status} ${text}`))].length, 1)
+    assert.equal(answers[0]?.status, 401)
+    assert.equal(answers[0]?.body.code, 'INVALID_CREDENTIALS')
+  })
+
+  it('take passwords as they are: blanks, Unicode and every one of 256 characters count', async () => {
+    const email = `${randomUUID()}@example.com`
+    const password = ` ${'😀'.repeat(127)}${'é'.repeat(127)} `
+    assert.equal((await send(gateway, '/v1/auth/signup', { body: { email, password } })).status, 201)
+    assert.equal((await logIn(email, password)).status, 200)
+    assert.equal((await logIn(email, password.trim())).status, 401)
+    assert.equal((await logIn(email, password.slice(0, -1))).status, 401)
+    for (const bad of ['seven77', '😀'.repeat(7), 'x'.repeat(257)]) {
+      const { status, body } = await send(gateway, '/v1/auth/signup', {
+        body: { email: 'a@example.com', password: bad },
+      })
+      assert.deepEqual([status, body.code], [400, 'VALIDATION_ERROR'])
+    }
+  })
+
+  it('keep argon2id hashes, made anew at the log-in after the costs were raised', async () => {
+    const person = await signUp(gateway)
+    const [row] = await sql<{ password_hash: string }>(gateway, 'select password_hash from users where id = $1', [
+      person.id,
+    ])
+    assert.match(row?.password_hash ?? '', /^\$argon2id\$v=19\$m=19456,t=3,p=1\$/)
+    const { hash } = await import('@node-rs/argon2')
+    const cheap = await hash(person.password, { algorithm: 2, memoryCost: 8_192, timeCost: 1, parallelism: 1 })
+    await sql(gateway, 'update users set password_hash = $1 where id = $2', [cheap, person.id])
+    assert.equal((await logIn(person.email, person.password)).status, 200)
+    const [after] = await sql<{ password_hash: string }>(gateway, 'select password_hash from users where id = $1', [
+      person.id,
+    ])
+    assert.match(after?.password_hash ?? '', /^\$argon2id\$v=19\$m=19456,t=3,p=1\$/)
+  })
+
+  it('log out: the session is refused at once on both nodes, for account routes and calls', async () => {
+    const { body } = await logIn(account.email, account.password)
+    for (const url of gateway.urls) {
+      assert.equal((await send(gateway, '/v1/me', { token: body.token, url })).status, 200)
+      // Bad parameters: the session passes, no upstream is asked.
+      assert.equal((await send(gateway, '/v1/call/weather/current', { token: body.token, url })).status, 400)
+    }
+    assert.equal(
+      (await send(gateway, '/v1/auth/logout', { method: 'POST', token: body.token, url: first })).status,
+      204,
+    )
+    for (const url of [second, first]) {
+      assert.equal((await send(gateway, '/v1/me', { token: body.token, url })).body.code, 'INVALID_TOKEN')
+      const call = await send(gateway, EXAMPLE_CALL, { token: body.token, url })
+      assert.deepEqual([call.status, call.body.error.code], [401, 'INVALID_TOKEN'])
+    }
+    assert.equal((await send(gateway, '/v1/me', { token: account.token })).status, 200)
+  })
+
+  it('change the password: other sessions end, this one stays, only the new password logs in', async () => {
+    const person = await signUp(gateway)
+    const other = (await logIn(person.email, person.password, second)).body.token
+    const change = (currentPassword: string, newPassword: string) =>
+      send(gateway, '/v1/auth/password', { token: person.token, body: { currentPassword, newPassword } })
+    assert.equal((await change('wrong password', 'the new password')).status, 401)
+    assert.equal((await change(person.password, 'short')).status, 400)
+    assert.equal((await change(person.password, 'the new password')).status, 204)
+    assert.equal((await send(gateway, '/v1/me', { token: person.token })).status, 200)
+    assert.equal((await send(gateway, '/v1/me', { token: other, url: second })).status, 401)
+    assert.equal((await logIn(person.email, person.password)).status, 401)
+    assert.equal((await logIn(person.email, 'the new password')).status, 200)
+    assert.equal((await send(gateway, EXAMPLE_CALL, { key: person.test })).status, 200)
+  })
+
+  it('get no session by a password that is changed, or when disabled, while it is compared', async () => {
+    const { password_hash: otherHash } =
+      (await sql<{ password_hash: string }>(gateway, 'select password_hash from users'))[0] ?? {}
+    for (const change of [
+      'password_hash = $2::text',
+      'disabled_at = case when $2::text <> password_hash then now() end',
+    ]) {
+      const person = await signUp(gateway)
+      const client = new pg.Client({ connectionString: gateway.services.databaseUrl })
+      await client.connect()
+      await client.query('begin')
+      await client.query(`update users set ${change} where email = $1`, [person.email, otherHash])
+      const answer = logIn(person.email, person.password)
+      // It has matched the password that still stands, and waits for the change to end.
+      const waiting = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+      await until(async () => (await sql(gateway, waiting)).length > 0)
+      await client.query('commit')
+      await client.end()
+      assert.equal((await answer).status, 401, change)
+    }
+  })
+
+  it('make no key with a body that comes after the log-out', async () => {
+    const person = await signUp(gateway)
+    const { hostname, port } = new URL(first)
+    const socket = connect(Number(port), hostname)
+    await once(socket, 'connect')
+    socket.write(
+      `POST /v1/keys HTTP/1.1\r\nhost: ${hostname}\r\nauthorization: Bearer ${person.token}\r\n` +
+        'content-type: application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{',
+    )
+    // The node has looked at the head: it answers others that came after it.
+    for (let index = 0; index < 3; index += 1) {
+      assert.equal((await send(gateway, '/v1/me', { token: person.token })).status, 200)
+    }
+    assert.equal((await send(gateway, '/v1/auth/logout', { token: person.token, method: 'POST' })).status, 204)
+    socket.write('}')
+    assert.match((await text(socket)).split('\r\n')[0] ?? '', / 401 /)
+  })
+
+  it('refuse tokens that are forged, altered or of another kind', async () => {
+    const { jwt } = loadConfig(gateway.environment).secrets
+    const [head = '', claims = '', signature = ''] = account.token.split('.')
+    const [secret] = jwt
+    const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
+    const decode = (part: string) => JSON.parse(Buffer.from(part, 'base64url').toString())
+    const sign = (header: object, payload: object, algorithm = 'sha256') => {
+      const start = `${encode({ ...decode(head), ...header })}.${encode({ ...decode(claims), ...payload })}`
+      return `${start}.${createHmac(algorithm, secret?.bytes ?? '')
+        .update(start)
+        .digest('base64url')}`
+    }
+    assert.equal((await send(gateway, '/v1/me', { token: sign({}, {}) })).status, 200)
+    const forged = [
+      `${encode({ ...decode(head), alg: 'none' })}.${claims}.`,
+      `${encode({ ...decode(head), alg: 'None' })}.${claims}.${signature}`,
+      `${head}.${claims}`,
+      `${head}.${claims}.`,
+      `${head}.${encode({ ...decode(claims), sub: randomUUID() })}.${signature}`,
+      sign({ alg: 'HS512' }, {}, 'sha512'),
+      sign({ alg: 'HS384' }, {}, 'sha384'),
+      sign({ alg: 'RS256' }, {}),
+      sign({ kid: '../../dev/null' }, {}),
+      sign({ kid: undefined }, {}),
+      sign({ typ: 'JWT' }, {}),
+      sign({ crit: ['b64'] }, {}),
+      sign({}, { iss: 'someone else' }),
+      sign({}, { aud: 'someone else' }),
+      sign({}, { exp: undefined }),
+      sign({}, { exp: '9999999999' }),
+      sign({}, { iat: Math.floor(Date.now() / 1_000) + 3_600 }),
+      sign({}, { nbf: Math.floor(Date.now() / 1_000) + 3_600 }),
+      sign({}, { sub: undefined }),
+      sign({}, { sid: undefined }),
+      sign({}, { sid: randomUUID() }),
+      sign({}, { sid: "' or 1=1" }),
+      'a.b.c',
+      'x'.repeat(5_000),
+    ]
+    for (const path of ['/v1/me', EXAMPLE_CALL]) {
+      for (const token of forged) {
+        const answer = await send(gateway, path, { token })
+        const code = answer.body.code ?? answer.body.error?.code
+        assert.deepEqual([answer.status, code], [401, 'INVALID_TOKEN'], token.slice(0, 300))
+        assert.match(answer.headers.get('www-authenticate') ?? '', /error="invalid_token"/)
+      }
+      const expired = await send(gateway, path, { token: sign({}, { exp: Math.floor(Date.now() / 1_000) - 60 }) })
+      assert.equal(expired.body.code ?? expired.body.error.code, 'TOKEN_EXPIRED')
+    }
+  })
+
+  it('keep their sessions when the secret is rotated, until the old one is taken away', async () => {
+    const current = gateway.environment.JWT_SECRET ?? ''
+    const next = Buffer.from(randomUUID() + randomUUID()).toString('base64url')
+    const rotated = await gateway.startWeb({ JWT_SECRET: `${next},${current}` })
+    assert.equal((await send(gateway, '/v1/me', { token: account.token, url: rotated })).status, 200)
+    const fresh = (await logIn(account.email, account.password, rotated)).body.token
+    const without = await gateway.startWeb({ JWT_SECRET: next })
+    assert.equal((await send(gateway, '/v1/me', { token: fresh, url: without })).status, 200)
+    assert.equal((await send(gateway, '/v1/me', { token: account.token, url: without })).status, 401)
+  })
+
+  it('throttle sign-ups and failed log-ins by client address, and shut no owner out', async () => {
+    const url = await gateway.startWeb({
+      SIGNUP_PER_MINUTE: '3',
+      LOGIN_FAILURES_PER_MINUTE: '4',
+      TRUST_PROXY: '127.0.0.1',
+    })
+    // Before it has Redis, a node counts nothing.
+    await until(async () => (await fetch(`${url}/readyz`)).status === 200)
+    const from = (address: string) => ({ 'x-forwarded-for': address })
+    const failures = await Promise.all(
+      Array.from({ length: 10 }, () =>
+        send(gateway, '/v1/auth/login', {
+          body: { email: account.email, password: 'a wrong one' },
+          url,
+          headers: from('203.0.113.7'),
+        }),
+      ),
+    )
+    assert.deepEqual(failures.map(({ status }) => status).sort(), [...Array(4).fill(401), ...Array(6).fill(429)])
+    const refused = failures.find(({ status }) => status === 429)
+    assert.equal(refused?.body.code, 'LOGIN_THROTTLED')
+    assert.ok(Number(refused?.headers.get('retry-after')) > 0)
+    const right = { email: account.email, password: account.password }
+    for (let round = 0; round < 6; round += 1) {
+      const owner = await send(gateway, '/v1/auth/login', { body: right, url, headers: from('203.0.113.8') })
+      assert.equal(owner.status, 200)
+    }
+
+    const statuses: number[] = []
+    for (let index = 0; index < 4; index += 1) {
+      const body = { email: `${randomUUID()}@example.com`, password: 'long enough' }
+      const headers = from(`2001:db8:1:1::${index + 1}`)
+      statuses.push((await send(gateway, '/v1/auth/signup', { body, url, headers })).status)
+    }
+    assert.deepEqual(statuses, [201, 201, 201, 429])
+  })
+})
+
+describe('API keys', () => {
+  let gateway: Gateway
+  let account: Account
+
+  before(async () => {
+    gateway = await startGateway({ webNodes: 2, environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000}}' } })
+    account = await signUp(gateway)
+  })
+  after(async () => await gateway.stop())
+
+  const call = async (key: string, url?: string) =>
+    (await send(gateway, EXAMPLE_CALL, { key, ...(url ? { url } : {}) })).status
+
+  it('are shown once, and listed with everything but themselves', async () => {
+    const person = await signUp(gateway)
+    const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
+    const body = { label: 'Ünïcode label', environment: 'test', expiresAt }
+    const made = await send(gateway, '/v1/keys', { token: person.token, body })
+    assert.equal(made.status, 201)
+    assert.match(made.body.key, /^agw_test_[0-9A-Za-z]{49}$/)
+    assert.equal(made.headers.get('cache-control'), 'no-store')
+    const list = await send(gateway, '/v1/keys', { token: person.token })
+    assert.deepEqual(
+      list.body.keys.find((key: { id: string }) => key.id === made.body.id),
+      {
+        id: made.body.id,
+        keyPrefix: 'agw_test_',
+        environment: 'test',
+        label: 'Ünïcode label',
+        createdAt: list.body.keys[0].createdAt,
+        lastFour: made.body.key.slice(-4),
+        lastUsedAt: null,
+        expiresAt,
+        teamId: null,
+      },
+    )
+    for (const key of [person.live, person.test, made.body.key]) assert.ok(!list.text.includes(key))
+  })
+
+  it('are refused from the request after the revocation on, on the other node too; twice is 404', async () => {
+    const [first = '', second = ''] = gateway.urls
+    for (let round = 0; round < 20; round += 1) {
+      const { key, id } = await createKey(gateway, account.token, 'test')
+      assert.deepEqual([await call(key, first), await call(key, second)], [200, 200])
+      const revoke = () => send(gateway, `/v1/keys/${id}`, { method: 'DELETE', token: account.token, url: first })
+      assert.equal((await revoke()).status, 204)
+      // Also where the call would be refused for another reason.
+      const invalid = await send(gateway, '/v1/call/weather/current', { key, url: second })
+      assert.deepEqual([invalid.status, await call(key, second), await call(key, first)], [401, 401, 401])
+      assert.equal((await revoke()).body.code, 'KEY_NOT_FOUND')
+    }
+  })
+
+  it('are refused once they expire, and cannot be made expired', async () => {
+    const expiresAt = new Date(Date.now() + 1_500).toISOString()
+    const { body } = await send(gateway, '/v1/keys', { token: account.token, body: { environment: 'test', expiresAt } })
+    assert.equal(await call(body.key), 200)
+    let status = 200
+    while (status === 200) status = await call(body.key)
+    assert.equal(status, 401)
+    assert.ok(Date.now() >= Date.parse(expiresAt))
+    for (const bad of [new Date(Date.now() - 1_000).toISOString(), '2030-02-30T00:00:00Z', 'tomorrow', 5]) {
+      const answer = await send(gateway, '/v1/keys', { token: account.token, body: { expiresAt: bad } })
+      assert.deepEqual([answer.status, answer.body.code], [400, 'VALIDATION_ERROR'], String(bad))
+    }
+  })
+
+  it('are at most 50 live ones an account, exactly, team keys included; revoking makes room', async () => {
+    const person = await signUp(gateway)
+    const { body } = await send(gateway, '/v1/teams', { token: person.token, body: { name: 'T' } })
+    const answers = await Promise.all(
+      Array.from({ length: 60 }, (_, index) =>
+        send(gateway, '/v1/keys', {
+          token: person.token,
+          body: index % 2 ? {} : { teamId: body.team.id },
+          url: gateway.urls[index % 2] ?? '',
+        }),
+      ),
+    )
+    assert.equal(answers.filter(({ status }) => status === 201).length, 48)
+    const refused = answers.filter(({ status }) => status !== 201)
+    assert.ok(refused.every(({ status, body }) => status === 409 && body.code === 'KEY_LIMIT_REACHED'))
+    const made = answers.find(({ status }) => status === 201)
+    await send(gateway, `/v1/keys/${made?.body.id}`, { method: 'DELETE', token: person.token })
+    assert.equal((await send(gateway, '/v1/keys', { token: person.token, body: {} })).status, 201)
+  })
+
+  it("of a team are the team's own, count against its owner's plan and outlive the admin who made them", async () => {
+    const owner = await signUp(gateway, 'pro')
+    const admin = await signUp(gateway)
+    const { team } = (await send(gateway, '/v1/teams', { token: owner.token, body: { name: 'Team' } })).body
+    const body = { email: admin.email, role: 'admin' }
+    assert.equal((await send(gateway, `/v1/teams/${team.id}/members`, { token: owner.token, body })).status, 201)
+    const made = await send(gateway, '/v1/keys', {
+      token: admin.token,
+      body: { teamId: team.id, environment: 'test', label: 'ci' },
+    })
+    const view = await send(gateway, `/v1/teams/${team.id}`, { token: admin.token })
+    assert.equal(view.body.yourRole, 'admin')
+    assert.deepEqual(
+      view.body.keys.map(({ id, teamId }: { id: string; teamId: string }) => [id, teamId]),
+      [[made.body.id, team.id]],
+    )
+    const answer = await send(gateway, EXAMPLE_CALL, { key: made.body.key })
+    assert.equal(answer.headers.get('x-ratelimit-limit'), '100')
+    await send(gateway, `/v1/teams/${team.id}/members/${admin.id}`, { method: 'DELETE', token: owner.token })
+    assert.equal(await call(made.body.key), 200)
+    assert.equal(
+      (await send(gateway, `/v1/keys/${made.body.id}`, { method: 'DELETE', token: admin.token })).status,
+      404,
+    )
+    assert.equal(
+      (await send(gateway, `/v1/keys/${made.body.id}`, { method: 'DELETE', token: owner.token })).status,
+      204,
+    )
+    assert.equal(await call(made.body.key), 401)
+  })
+
+  it('of the wrong form or checksum are refused, and never make way for another credential', async () => {
+    const { key } = await createKey(gateway, account.token, 'test')
+    const last = key.endsWith('A') ? 'B' : 'A'
+    for (const bad of [key.slice(0, -1) + last, key.slice(0, -1), `${key}A`, key.toUpperCase(), 'agw_test_', '']) {
+      const answer = await send(gateway, EXAMPLE_CALL, { key: bad, token: account.token })
+      assert.deepEqual([answer.status, answer.body.error.code], [401, 'INVALID_API_KEY'], bad)
+    }
+    assert.equal((await send(gateway, `${EXAMPLE_CALL}&key=${key}`)).status, 401)
+    assert.equal((await send(gateway, EXAMPLE_CALL, { headers: { authorization: `bearer ${key}` } })).status, 200)
+    const claims = { userId: account.id, sessionId: randomUUID() }
+    const token = await signSessionToken(
+      loadConfig(gateway.environment).secrets.jwt,
+      claims,
+      new Date(Date.now() + 1_000),
+    )
+    assert.equal((await send(gateway, EXAMPLE_CALL, { token })).status, 401)
+  })
+})

@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, before, describe, it } from 'node:test'
+import type { Redis } from 'ioredis'
+import { readResult, storeResult } from '../../src/queue/reply.ts'
+import { type Account, type Answer, send, signUp } from '../support/client.ts'
+import { type Gateway, until } from '../support/gateway.ts'
+import { type Stage, startStage } from '../support/stage.ts'
+import type { UpstreamServer } from '../support/upstream-server.ts'
+
+const FACT = '/v1/call/random-facts/random'
+const fact = { id: 'a', text: 't', source: 's', source_url: 'u' }
+
+describe('an asynchronous call', () => {
+  let stage: Stage
+  let gateway: Gateway
+  let upstream: UpstreamServer
+  let account: Account
+  let redis: Redis
+
+  before(async () => {
+    stage = await startStage({
+      webNodes: 2,
+      caps: { 'random-facts': 'concurrency=4,2/4', 'dog-images': 'concurrency=4,1000/1' },
+      environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":20}}' },
+    })
+    ;({ gateway, upstream, account, redis } = stage)
+  })
+  after(() => stage.stop())
+
+  const start = (path: string, prefer: string, options: { key?: string; url?: string } = {}): Promise<Answer> =>
+    send(gateway, path, { key: account.live, headers: { prefer }, ...options })
+  const look = (id: string, options: { key?: string; url?: string } = {}): Promise<Answer> =>
+    send(gateway, `/v1/calls/${id}`, { key: account.live, ...options })
+  const finished = async (id: string): Promise<Answer> => {
+    await until(async () => (await look(id)).status !== 202)
+    return await look(id)
+  }
+  const inFlight = (): Promise<number> => redis.zcard(`agw:{a:${account.id}}:live:inflight`)
+
+  it('is taken at once, tells its place and time, and then answers as it would have', async () => {
+    upstream.play('random-facts', () => fact)
+    const ids: string[] = []
+    for (let index = 0; index < 4; index += 1) {
+      const taken = await start(FACT, 'respond-async')
+      assert.equal(taken.status, 202, taken.text)
+      assert.equal(taken.headers.get('preference-applied'), 'respond-async')
+      assert.equal(taken.headers.get('location'), `/v1/calls/${taken.headers.get('x-call-id')}`)
+      assert.ok(taken.headers.get('ratelimit'))
+      ids.push(String(taken.headers.get('x-call-id')))
+    }
+    // The cap lets two go; the last has the third before it.
+    await until(() => upstream.arrivalsOf('random-facts').length === 2)
+    await until(async () => (await look(ids[3] ?? '')).body.position === 1)
+    const { status, body, headers } = await look(ids[3] ?? '')
+    assert.equal(status, 202)
+    assert.equal(headers.get('retry-after'), '1')
+    assert.ok(body.etaMs > 0 && body.etaMs <= 4_500, `${body.etaMs}`)
+    assert.deepEqual(Object.keys(body).sort(), ['etaMs', 'id', 'position', 'status'])
+    for (const id of ids) {
+      const answer = await finished(id)
+      assert.equal(answer.status, 200)
+      assert.deepEqual(answer.body, { status: 'success', data: { ...fact, language: null, permalink: null } })
+      assert.equal(answer.headers.get('x-call-id'), id)
+    }
+    assert.equal(upstream.arrivalsOf('random-facts').length, 4)
+    await until(async () => (await inFlight()) === 0)
+  })
+
+  it('keeps the outcome of the run that ended first, large ones too', async () => {
+    const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 1 }
+    for (const size of [10, 3_000_000]) {
+      const id = `call_${randomUUID().replaceAll('-', '')}`
+      const body = Buffer.from(JSON.stringify({ data: 'x'.repeat(size) }))
+      assert.equal(await storeResult(redis, { id, times }, body), true)
+      assert.equal(await storeResult(redis, { id, times, code: 'UPSTREAM_ERROR' }, Buffer.alloc(0)), false)
+      const kept = await readResult(redis, id)
+      assert.equal(kept?.head.code, undefined)
+      assert.ok(kept?.body.equals(body))
+      assert.ok((await redis.strlen(`agw:{${id}}:result`)) < 20_000)
+    }
+  })
+
+  it('answers within the time its caller waits, or keeps its place', async () => {
+    let isHeld = false
+    const held: (() => void)[] = []
+    upstream.play('dog-images', (_arrival, response) => {
+      const end = () =>
+        response.end(JSON.stringify({ status: 'success', message: 'https://images.dog.ceo/breeds/a/b.jpg' }))
+      if (isHeld) held.push(end)
+      else end()
+    })
+    const quick = await start('/v1/call/dog-images/random', 'wait=5')
+    assert.equal(quick.status, 200, quick.text)
+    isHeld = true
+    const slow = await start('/v1/call/dog-images/random', 'wait=1')
+    assert.equal(slow.status, 202, slow.text)
+    const id = String(slow.headers.get('x-call-id'))
+    assert.equal((await look(id)).status, 202)
+    for (const end of held) end()
+    assert.equal((await finished(id)).status, 200)
+    assert.equal(upstream.arrivalsOf('dog-images').length, 2)
+  })
+
+  it('fails as it would have, and gives its month back', async () => {
+    upstream.play('dog-images', (_arrival, response) => void response.writeHead(501).end())
+    const used = async (): Promise<string | undefined> =>
+      /"month";r=(\d+)/.exec(
+        (await send(gateway, '/v1/call/none/x', { key: account.live })).headers.get('ratelimit') ?? '',
+      )?.[1]
+    await until(async () => (await inFlight()) === 0)
+    const before = await used()
+    const taken = await start('/v1/call/dog-images/random', 'respond-async')
+    const answer = await finished(String(taken.headers.get('x-call-id')))
+    assert.equal(answer.status, 502)
+    assert.equal(answer.body.status, 'error')
+    assert.equal(answer.body.error.code, 'UPSTREAM_ERROR')
+    await until(async () => (await inFlight()) === 0)
+    assert.equal(await used(), before)
+  })
+
+  it('is not there for another account, nor one that never was', async () => {
+    const other = await signUp(gateway)
+    const taken = await start(FACT, 'respond-async', { key: account.test })
+    const id = String(taken.headers.get('x-call-id'))
+    assert.equal((await finished(id)).headers.get('x-gateway-mode'), 'test')
+    for (const [path, key] of [
+      [id, other.live],
+      [`call_${'0'.repeat(32)}`, account.live],
+      ['x', account.live],
+    ] as const) {
+      const answer = await look(path, { key })
+      assert.equal(answer.status, 404, answer.text)
+      assert.ok(answer.text.includes('CALL_NOT_FOUND'))
+    }
+    assert.equal((await send(gateway, `/v1/calls/${id}`)).status, 401)
+  })
+
+  it('with a wait that is no number is refused', async () => {
+    const answer = await start(FACT, 'wait=soon', { key: account.test })
+    assert.equal(answer.status, 400)
+    assert.ok(answer.text.includes('INVALID_PARAMETER'))
+  })
+
+  it('is finished although the node that took it was killed', async () => {
+    let isHeld = true
+    upstream.play('dog-images', async () => {
+      while (isHeld) await new Promise((resolve) => setTimeout(resolve, 20))
+      return { status: 'success', message: 'https://images.dog.ceo/breeds/a/b.jpg' }
+    })
+    const url = await gateway.startWeb()
+    const taken = await start('/v1/call/dog-images/random', 'respond-async', { url })
+    assert.equal(taken.status, 202)
+    const id = String(taken.headers.get('x-call-id'))
+    await until(() => upstream.arrivalsOf('dog-images').length > 0)
+    gateway.web.at(-1)?.kill('SIGKILL')
+    isHeld = false
+    assert.equal((await finished(id)).status, 200)
+    await until(async () => (await inFlight()) === 0)
+  })
+
+  it('that was lost is not pending for ever', async () => {
+    const id = `call_${'a'.repeat(32)}`
+    const past = Date.now() - 60_000
+    const call = {
+      id,
+      accountId: account.id,
+      slug: 'dog-images',
+      mode: 'live',
+      enqueuedAt: past,
+      deadline: past + 1_000,
+    }
+    await redis.set(`agw:{${id}}:call`, JSON.stringify(call), 'EX', 60)
+    const answer = await look(id)
+    assert.equal(answer.status, 503)
+    assert.equal(answer.body.error.code, 'DEADLINE_EXCEEDED')
+  })
+})

@@ -1,0 +1,252 @@
+import assert from 'node:assert/strict'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { after, before, describe, it } from 'node:test'
+import pg from 'pg'
+import { signSessionToken } from '../../src/accounts/session-token.ts'
+import { createApp } from '../../src/app.ts'
+import { loadConfig } from '../../src/config.ts'
+import { closeContext, openContext } from '../../src/context.ts'
+import { listRoutes } from '../../src/http/method-not-allowed.ts'
+import { createLog } from '../../src/log.ts'
+import {
+  BY_KEY_OR_SESSION,
+  PRINCIPALS,
+  type PrincipalName,
+  PUBLIC,
+  REFUSED,
+  type Row,
+  TABLE,
+} from '../support/authorisation-table.ts'
+import { type Account, send, signUp } from '../support/client.ts'
+import { type Gateway, startGateway } from '../support/gateway.ts'
+
+/** One team as a case finds it, and everything a row can name. */
+type Fixture = Record<string, string>
+
+describe('authorisation', () => {
+  let gateway: Gateway
+  let database: pg.Client
+  let people: Record<PrincipalName | 'newcomer' | 'otherMember' | 'otherAdmin' | 'elsewhere' | 'disabled', Account>
+  let node = 0
+
+  before(async () => {
+    gateway = await startGateway({ webNodes: 2, workers: 0 })
+    database = new pg.Client({ connectionString: gateway.services.databaseUrl })
+    await database.connect()
+    const names = [...PRINCIPALS, 'newcomer', 'otherMember', 'otherAdmin', 'elsewhere', 'disabled'] as const
+    people = Object.fromEntries(
+      await Promise.all(names.map(async (name) => [name, await signUp(gateway)])),
+    ) as typeof people
+    await database.query('update users set disabled_at = now() where id = $1', [people.disabled.id])
+  })
+  after(async () => {
+    await database.end()
+    await gateway.stop()
+  })
+
+  async function insertKey(userId: string, teamId: string | null = null, isRevoked = false): Promise<string> {
+    const id = randomUUID()
+    await database.query(
+      `insert into api_keys (id, user_id, team_id, environment, key_hash, last_four, revoked_at)
+       values ($1, $2, $3, 'live', $4, '0000', $5)`,
+      [id, userId, teamId, randomBytes(32), isRevoked ? new Date() : null],
+    )
+    return id
+  }
+
+  async function insertTeam(owner: string, members: Record<string, string>): Promise<string> {
+    const id = randomUUID()
+    await database.query(`insert into teams (id, name, owner_id) values ($1, 'Team', $2)`, [id, owner])
+    for (const [userId, role] of Object.entries({ [owner]: 'owner', ...members })) {
+      await database.query('insert into team_members (team_id, user_id, role) values ($1, $2, $3)', [id, userId, role])
+    }
+    return id
+  }
+
+  async function createFixture(self: Account): Promise<Fixture> {
+    // Keys of earlier cases would reach the limit of keys an account may have.
+    await database.query('delete from api_keys')
+    const team = await insertTeam(people.owner.id, {
+      [people.admin.id]: 'admin',
+      [people.member.id]: 'member',
+      [people.otherMember.id]: 'member',
+      [people.otherAdmin.id]: 'admin',
+    })
+    const otherTeam = await insertTeam(people.elsewhere.id, { [people.newcomer.id]: 'member' })
+    return {
+      team,
+      otherTeam,
+      random: randomUUID(),
+      malformed: 'not-an-id',
+      ownKey: await insertKey(self.id),
+      ownRevokedKey: await insertKey(self.id, null, true),
+      otherUserKey: await insertKey(people.newcomer.id),
+      teamKey: await insertKey(people.owner.id, team),
+      otherTeamKey: await insertKey(people.elsewhere.id, otherTeam),
+      self: self.id,
+      otherMember: people.otherMember.id,
+      otherAdmin: people.otherAdmin.id,
+      owner: people.owner.id,
+      memberElsewhere: people.newcomer.id,
+    }
+  }
+
+  /** All rows that a refused request must leave as they are. */
+  async function snapshot(): Promise<string> {
+    const { rows } = await database.query(`select
+      (select json_agg(t order by id) from teams t) as teams,
+      (select json_agg(m order by team_id, user_id) from team_members m) as members,
+      (select json_agg(k order by id) from api_keys k) as keys`)
+    return JSON.stringify(rows)
+  }
+
+  /** Sends a row's request to one node and then the other in turn: rights are the same on both. */
+  async function request(row: Row, fixture: Fixture, credential: { token?: string; key?: string }): Promise<number> {
+    const [method = '', template = ''] = row.route.split(' ')
+    const path = template.replace(
+      /:(\w+)/g,
+      (_, name: string) => fixture[row.path?.[name] ?? ''] ?? row.path?.[name] ?? '',
+    )
+    node += 1
+    const { status } = await send(gateway, path, {
+      method,
+      ...credential,
+      ...(row.body === undefined ? {} : { body: fillBody(row.body, fixture) }),
+      url: gateway.urls[node % 2] ?? '',
+    })
+    return status
+  }
+
+  function fillBody(body: unknown, fixture: Fixture): unknown {
+    const emails: Fixture = { newcomer: people.newcomer.email, otherMember: people.otherMember.email }
+    return JSON.parse(
+      JSON.stringify(body).replace(/"\$(\w+)"/g, (_, name: string) => JSON.stringify(emails[name] ?? fixture[name])),
+    )
+  }
+
+  for (const name of PRINCIPALS) {
+    it(`of ${name === 'former' ? 'a former member' : name} is as the table says, and a refusal changes nothing`, async () => {
+      for (const row of TABLE) {
+        const self = people[name]
+        // Some rows end sessions; each case has its own.
+        const token = await openSession(self)
+        const fixture = await createFixture(self)
+        const before = await snapshot()
+        const status = await request(row, fixture, { token })
+        assert.equal(String(status), row.expected.split(' ')[PRINCIPALS.indexOf(name)], describeCase(row, name))
+        if (status >= 400) assert.equal(await snapshot(), before, describeCase(row, name))
+        await database.query('delete from teams')
+      }
+    })
+  }
+
+  /** A session as a log-in makes it, without the cost of a password hash. */
+  async function openSession(account: Account): Promise<string> {
+    const id = randomUUID()
+    const expiresAt = new Date(Date.now() + 60_000)
+    const values = [id, account.id, expiresAt]
+    await database.query('insert into sessions (id, user_id, expires_at) values ($1, $2, $3)', values)
+    const { jwt } = loadConfig(gateway.environment).secrets
+    return await signSessionToken(jwt, { userId: account.id, sessionId: id }, expiresAt)
+  }
+
+  it('is refused with 401 on every row without a session that stands', async () => {
+    const { jwt } = loadConfig(gateway.environment).secrets
+    const owner = people.owner
+    const ended = await openSession(owner)
+    await send(gateway, '/v1/auth/logout', { method: 'POST', token: ended })
+    const sessionId = randomUUID()
+    const claims = { userId: owner.id, sessionId }
+    const credentials: Record<string, { token?: string; key?: string }> = {
+      'no credential': {},
+      'an expired token': { token: await signSessionToken(jwt, claims, new Date(Date.now() - 60_000)) },
+      'a token of no session': { token: await signSessionToken(jwt, claims, new Date(Date.now() + 60_000)) },
+      'a session that was logged out': { token: ended },
+      'an API key': { key: owner.live },
+      'an API key as bearer': { token: owner.live },
+      'a disabled account': { token: people.disabled.token },
+    }
+    const fixture = await createFixture(owner)
+    const before = await snapshot()
+    for (const row of TABLE) {
+      for (const [name, credential] of Object.entries(credentials)) {
+        assert.equal(await request(row, fixture, credential), 401, describeCase(row, name))
+      }
+    }
+    assert.equal(await snapshot(), before)
+  })
+
+  it('has a row in the table for every route that is not public', async () => {
+    const config = loadConfig(gateway.environment)
+    const context = await openContext(config, createLog({ level: 'silent', pretty: false }, 'web'), 'web')
+    const app = await createApp(context)
+    const routes = listRoutes(app).map(({ method, url }) => `${method === 'HEAD' ? 'GET' : method} ${url}`)
+    await app.close()
+    await closeContext(context)
+    const covered = new Set([...TABLE.map(({ route }) => route), ...PUBLIC, ...BY_KEY_OR_SESSION, ...REFUSED])
+    assert.deepEqual(
+      routes.filter((route) => !covered.has(route)),
+      [],
+      'routes without a row in authorisation-table.ts',
+    )
+    assert.deepEqual(
+      [...covered].filter((route) => !routes.includes(route)),
+      [],
+      'rows for routes that there are not',
+    )
+    // fetch() itself sends no TRACE.
+    for (const route of [...BY_KEY_OR_SESSION, ...REFUSED].filter((name) => !name.startsWith('TRACE'))) {
+      const status = await request({ route: route.replace('*', 'weather/current'), expected: '' }, {}, {})
+      assert.equal(status, 401, route)
+    }
+  })
+
+  it('follows a demotion and a removal on the next request on the other node', async () => {
+    const fixture = await createFixture(people.admin)
+    const [first = '', second = ''] = gateway.urls
+    const rename = (url: string) =>
+      send(gateway, `/v1/teams/${fixture.team}`, { method: 'PUT', token: people.admin.token, body: { name: 'X' }, url })
+    const path = `/v1/teams/${fixture.team}/members/${people.admin.id}`
+    assert.equal((await rename(second)).status, 200)
+    const demoted = await send(gateway, path, {
+      method: 'PUT',
+      token: people.owner.token,
+      body: { role: 'member' },
+      url: first,
+    })
+    assert.equal(demoted.body.member.role, 'member')
+    assert.equal((await rename(second)).status, 403)
+    assert.equal((await send(gateway, path, { method: 'DELETE', token: people.owner.token, url: first })).status, 204)
+    assert.equal((await rename(second)).status, 404)
+  })
+
+  it('keeps one owner and one row per member under concurrent changes', async () => {
+    const fixture = await createFixture(people.owner)
+    const members = `/v1/teams/${fixture.team}/members`
+    const token = people.owner.token
+    for (let round = 0; round < 10; round += 1) {
+      const adds = await Promise.all(
+        Array.from({ length: 8 }, (_, index) =>
+          send(gateway, members, { token, body: { email: people.newcomer.email }, url: gateway.urls[index % 2] ?? '' }),
+        ),
+      )
+      assert.deepEqual(adds.map(({ status }) => status).sort(), [201, ...Array(7).fill(409)])
+      const changes = await Promise.all([
+        send(gateway, `${members}/${people.newcomer.id}`, { method: 'DELETE', token }),
+        send(gateway, `${members}/${people.newcomer.id}`, { method: 'PUT', token, body: { role: 'admin' } }),
+        send(gateway, `${members}/${people.newcomer.id}`, { method: 'DELETE', token, url: gateway.urls[1] ?? '' }),
+      ])
+      assert.ok(changes.every(({ status }) => [200, 204, 404].includes(status)))
+      const { rows } = await database.query(
+        `select count(*) filter (where role = 'owner')::int as owners, count(*) filter (where user_id = $2)::int as newcomers
+         from team_members where team_id = $1`,
+        [fixture.team, people.newcomer.id],
+      )
+      assert.deepEqual(rows, [{ owners: 1, newcomers: 0 }])
+    }
+  })
+})
+
+function describeCase(row: Row, principal: string): string {
+  return `${principal}: ${row.route} ${JSON.stringify(row.path ?? {})} ${JSON.stringify(row.body ?? null)}`
+}

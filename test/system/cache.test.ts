@@ -1,0 +1,240 @@
+import assert from 'node:assert/strict'
+import type { ServerResponse } from 'node:http'
+import { after, before, describe, it } from 'node:test'
+import type { Redis } from 'ioredis'
+import { ageAnswers, isCapQuiet, openOperatorRedis } from '../support/cap-state.ts'
+import { type Account, type Answer, send, signUp } from '../support/client.ts'
+import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
+
+const UNLIMITED = JSON.stringify({ Free: { perMinute: 100_000, inFlight: 100_000, perMonth: 1_000_000 } })
+
+const SLUGS = ['tech-forum', 'mock-data', 'random-facts', 'ip-lookup', 'crypto-prices', 'currency', 'encyclopedia']
+
+/** A post whose title tells which request it answers. */
+function post(id: string | undefined, title: string): object {
+  return { id: Number(id), userId: 1, title, body: 'b' }
+}
+
+describe('stored answers', () => {
+  let gateway: Gateway
+  let upstream: UpstreamServer
+  let account: Account
+  let redis: Redis
+  const call = (path: string, options: { key?: string; headers?: Record<string, string>; url?: string } = {}) =>
+    send(gateway, `/v1/call${path}`, { key: account.live, ...options })
+  const count = (slug: string): number => upstream.arrivalsOf(slug).length
+
+  before(async () => {
+    upstream = await startUpstreamServer()
+    gateway = await startGateway({
+      webNodes: 2,
+      workers: 3,
+      environment: {
+        ...upstream.environment(...SLUGS),
+        PLAN_LIMITS: UNLIMITED,
+        CALL_TIMEOUT_MS: '30000',
+        TRUST_PROXY: '127.0.0.1',
+        UPSTREAM_CRYPTO_PRICES_CAPS: 'concurrency=2,1/3600',
+        UPSTREAM_RANDOM_FACTS_CAPS: 'concurrency=8,1000/1',
+        UPSTREAM_ENCYCLOPEDIA_CAPS: 'concurrency=8,1000/1',
+      },
+    })
+    account = await signUp(gateway)
+    redis = openOperatorRedis(gateway)
+  })
+  after(async () => {
+    redis.disconnect()
+    await gateway.stop()
+    await upstream.close()
+  })
+
+  it('of 1 000 identical cold calls over several nodes come from one upstream request', async () => {
+    const { promise: allAreThere, resolve: answer } = Promise.withResolvers<void>()
+    upstream.play('mock-data', async () => {
+      await allAreThere
+      return post('1', 'once')
+    })
+    const calls: Promise<Answer>[] = []
+    while (calls.length < 1_000) {
+      for (let index = 0; index < 50; index += 1) {
+        calls.push(call('/mock-data/posts?id=1', { url: gateway.urls[index % 2] ?? '' }))
+      }
+      await until(async () => (await redis.zcard(`agw:{a:${account.id}}:live:inflight`)) === calls.length)
+    }
+    answer()
+    for (const { status, body, text } of await Promise.all(calls)) {
+      assert.equal(status, 200, text)
+      assert.equal(body.data.title, 'once')
+    }
+    assert.equal(count('mock-data'), 1)
+    await until(async () => await isCapQuiet(redis, 'mock-data'))
+  })
+
+  it('tell that they are stored and how old they are', async () => {
+    upstream.play('mock-data', () => post('50', 'fresh'))
+    const first = await call('/mock-data/posts?id=50')
+    assert.equal(first.headers.get('cache-status'), 'agw; fwd=miss; stored')
+    assert.equal(first.headers.get('age'), null)
+    await ageAnswers(redis, 'mock-data', 100)
+    const second = await call('/mock-data/posts?id=50')
+    assert.match(second.headers.get('cache-status') ?? '', /^agw; hit; ttl=\d+$/)
+    assert.ok(Math.abs(Number(second.headers.get('age')) - 100) <= 2)
+    assert.equal(second.text, first.text)
+    assert.match(second.headers.get('server-timing') ?? '', /attempts;desc="0"/)
+    await until(async () => await isCapQuiet(redis, 'mock-data'))
+  })
+
+  it('past their time are served while one call refreshes them', async () => {
+    upstream.play('tech-forum', () => [1])
+    assert.deepEqual((await call('/tech-forum/topstories')).body.data.story_ids, [1])
+    await ageAnswers(redis, 'tech-forum', 90)
+    const { promise: staleIsServed, resolve: answer } = Promise.withResolvers<void>()
+    upstream.play('tech-forum', async () => {
+      await staleIsServed
+      return [2]
+    })
+    const stale = await Promise.all(Array.from({ length: 30 }, () => call('/tech-forum/topstories')))
+    answer()
+    for (const { body } of stale) assert.deepEqual(body.data.story_ids, [1])
+    assert.match(stale[0]?.headers.get('cache-status') ?? '', /^agw; hit; ttl=-\d+; detail=revalidating$/)
+    await until(async () => (await call('/tech-forum/topstories')).body.data.story_ids[0] === 2)
+    assert.equal(count('tech-forum'), 2)
+    await until(async () => await isCapQuiet(redis, 'tech-forum'))
+  })
+
+  it('are served when the upstream fails, as long as that is allowed', async () => {
+    upstream.play('currency', () => ({ base: 'EUR', date: '2026-11-20', rates: { USD: 1.1 } }))
+    const first = await call('/currency/latest')
+    await ageAnswers(redis, 'currency', 3_600 + 700)
+    upstream.play('currency', (_arrival, response) => void response.writeHead(503).end())
+    const stale = await call('/currency/latest')
+    assert.equal(stale.text, first.text)
+    assert.match(stale.headers.get('cache-status') ?? '', /^agw; fwd=stale; ttl=-\d+; detail=upstream-failed$/)
+    await ageAnswers(redis, 'currency', 86_400)
+    assert.equal((await call('/currency/latest')).status, 502)
+  })
+
+  it('are kept for what does not exist', async () => {
+    upstream.play('mock-data', (_arrival, response) => void response.writeHead(404).end('{}'))
+    const before = count('mock-data')
+    for (let time = 0; time < 3; time += 1) {
+      const answer = await call('/mock-data/posts?id=77')
+      assert.equal(answer.status, 404)
+      assert.ok(answer.text.includes('UPSTREAM_NOT_FOUND'))
+    }
+    assert.equal(count('mock-data') - before, 1)
+  })
+
+  it('are never kept of a failure or of a random endpoint', async () => {
+    upstream.play('mock-data', (_arrival, response) => void response.writeHead(400).end('{}'))
+    const before = count('mock-data')
+    for (let time = 0; time < 2; time += 1) assert.equal((await call('/mock-data/posts?id=78')).status, 400)
+    assert.equal(count('mock-data') - before, 2)
+    let facts = 0
+    upstream.play('random-facts', () => ({ id: String(++facts), text: 't', source: 's', source_url: 'u' }))
+    const answers = await Promise.all(Array.from({ length: 20 }, () => call('/random-facts/random')))
+    assert.equal(new Set(answers.map(({ body }) => body.data.id)).size, 20)
+    assert.equal(answers[0]?.headers.get('cache-status'), null)
+  })
+
+  it('of ip-lookup are never shared with another caller', async () => {
+    upstream.play('ip-lookup', () => ({ status: 'success', query: '9.9.9.9', isp: 'i', lat: 1, lon: 2, city: 'c' }))
+    const other = await signUp(gateway)
+    for (const key of [account.live, account.live, other.live]) {
+      assert.equal((await call('/ip-lookup/lookup?ip=9.9.9.9', { key })).status, 200)
+    }
+    assert.equal(count('ip-lookup'), 2)
+    // Whose address it is makes the answer, not only who asks.
+    const headers = (address: string) => ({ headers: { 'x-forwarded-for': address } })
+    for (const address of ['8.8.8.8', '8.8.4.4']) await call('/ip-lookup/lookup', headers(address))
+    assert.deepEqual(
+      upstream
+        .arrivalsOf('ip-lookup')
+        .slice(2)
+        .map(({ url }) => url.split('?')[0]),
+      ['/json/8.8.8.8', '/json/8.8.4.4'],
+    )
+  })
+
+  it('are apart for raw and mapped answers and for undeclared parameters, not for their order', async () => {
+    upstream.play('mock-data', () => ({ ...post('60', 't'), unmapped: true }))
+    const before = count('mock-data')
+    const raw = { headers: { 'x-gateway-response': 'raw' } }
+    const answers: Answer[] = []
+    for (const [path, options] of [
+      ['/mock-data/posts?id=60', {}],
+      ['/mock-data/posts?id=60', raw],
+      ['/mock-data/posts?id=60&x=1', {}],
+      ['/mock-data/posts?x=1&id=60', {}],
+      ['/mock-data/posts?id=60', raw],
+    ] as const) {
+      answers.push(await call(path, options))
+    }
+    assert.equal(count('mock-data') - before, 3)
+    assert.equal(answers[0]?.body.data.unmapped, undefined)
+    for (const at of [1, 4]) assert.equal(answers[at]?.body.unmapped, true)
+  })
+
+  it('serve calls when the cap is used up', async () => {
+    upstream.play('crypto-prices', () => ({ bitcoin: { usd: 5 } }))
+    const path = '/crypto-prices/price?ids=bitcoin'
+    const first = await call(path)
+    assert.equal(first.status, 200, first.text)
+    const refused = await call('/crypto-prices/price?ids=ethereum')
+    assert.equal(refused.status, 503, refused.text)
+    const hit = await call(path)
+    assert.equal(hit.text, first.text)
+    assert.match(hit.headers.get('cache-status') ?? '', /^agw; hit; ttl=\d+$/)
+    await ageAnswers(redis, 'crypto-prices', 600)
+    const stale = await call(path)
+    assert.equal(stale.text, first.text)
+    assert.match(stale.headers.get('cache-status') ?? '', /detail=cap-exhausted$/)
+    assert.equal(count('crypto-prices'), 1)
+  })
+
+  it('that share a flight are given to those who stay when the first caller leaves', async () => {
+    const pending: ServerResponse[] = []
+    upstream.play('mock-data', (_arrival, response) => void pending.push(response))
+    const before = count('mock-data')
+    const leaving = new AbortController()
+    const path = '/v1/call/mock-data/posts?id=90'
+    const gone = send(gateway, path, { key: account.live, signal: leaving.signal }).catch(() => 'gone')
+    await until(() => count('mock-data') === before + 1)
+    const staying = Promise.all(Array.from({ length: 5 }, () => send(gateway, path, { key: account.live })))
+    const leader = (await redis.keys('agw:{mock-data}:leader:*')).length
+    assert.equal(leader, 1)
+    leaving.abort()
+    assert.equal(await gone, 'gone')
+    let answered = 0
+    const answering = setInterval(() => {
+      for (const response of pending.slice(answered)) response.end(JSON.stringify(post('90', 'kept')))
+      answered = pending.length
+    }, 300)
+    const answers = await staying
+    clearInterval(answering)
+    for (const { status, body, text } of answers) {
+      assert.equal(status, 200, text)
+      assert.equal(body.data.title, 'kept')
+    }
+    await until(async () => await isCapQuiet(redis, 'mock-data'))
+  })
+
+  it('take bounded room', async () => {
+    const extract = 'x'.repeat(200_000)
+    upstream.play('encyclopedia', ({ url }) => ({ type: 'standard', title: url, extract }))
+    for (let round = 0; round < 10; round += 1) {
+      const answers = await Promise.all(
+        Array.from({ length: 12 }, (_, index) => call(`/encyclopedia/summary?title=t${round}x${index}`)),
+      )
+      for (const { status, text } of answers) assert.equal(status, 200, text.slice(0, 200))
+    }
+    const keys = await redis.keys('agw:{encyclopedia}:cache:*')
+    const sizes = await Promise.all(keys.map((key) => redis.strlen(key)))
+    const total = sizes.reduce((sum, size) => sum + size, 0)
+    assert.ok(total <= 16 * 1024 * 1024, `${total} bytes in ${keys.length} answers`)
+    assert.ok(total > 10 * 1024 * 1024, `${total} bytes in ${keys.length} answers`)
+    // The youngest are there.
+    assert.match((await call('/encyclopedia/summary?title=t9x11')).headers.get('cache-status') ?? '', /^agw; hit/)
+  })
+})

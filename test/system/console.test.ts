@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { after, before, describe, it } from 'node:test'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { loadUpstreams } from '../../src/catalog/catalog.ts'
+import { healthKey } from '../../src/health/health-keys.ts'
+import { createLog } from '../../src/log.ts'
+import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
+import { launchBrowser } from '../support/browser.ts'
+import { type Account, send, signUp } from '../support/client.ts'
+import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
+
+const launched = await launchBrowser()
+const skip = launched ? false : 'there is no Chromium here'
+
+describe('the console in a browser', { skip }, () => {
+  let browser: Browser
+  let context: BrowserContext
+  let page: Page
+  let gateway: Gateway
+  let upstream: UpstreamServer
+  let account: Account
+  let redis: RedisConnection
+  let url: string
+  const requested: string[] = []
+  const problems: string[] = []
+
+  before(async () => {
+    browser = launched as Browser
+    upstream = await startUpstreamServer()
+    const upstreams = await loadUpstreams()
+    for (const [slug, { endpoints }] of upstreams)
+      upstream.play(slug, () => Object.values(endpoints)[0]?.example.response)
+    gateway = await startGateway({
+      environment: {
+        ...upstream.environment(...upstreams.keys()),
+        PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":50}}',
+      },
+    })
+    account = await signUp(gateway)
+    redis = openRedis([gateway.services.redisUrl], 'waiter', createLog({ level: 'silent', pretty: false }, 'test'))
+    await gateway.startProcess('workers/probe.ts')
+    const { message } = await gateway.startProcess('src/ops.ts', { OPS_PORT: '0' })
+    url = `http://127.0.0.1:${(message as { listening: number }).listening}`
+    context = await browser.newContext()
+    page = await context.newPage()
+    page.on('request', (request) => requested.push(request.url()))
+    page.on('pageerror', (error) => problems.push(String(error)))
+    page.on('dialog', (dialog) => {
+      problems.push(`dialog: ${dialog.message()}`)
+      void dialog.dismiss()
+    })
+  })
+  after(async () => {
+    await browser.close()
+    await closeRedis(redis)
+    await gateway.stop()
+    await upstream.close()
+  })
+
+  const place = (name: string) => page.locator(`[data-place="${name}"]`)
+  const shows = (name: string, text: RegExp) => until(async () => text.test((await place(name).textContent()) ?? ''))
+  const press = async (action: string, slug: string) => {
+    await page.locator(`button[data-action="${action}"][data-slug="${slug}"]`).click()
+    await page.locator('#confirm-yes').click()
+    await until(async () => (await page.locator('#notice').textContent())?.includes(`${slug}: done`) === true)
+  }
+  const call = (path: string) => send(gateway, `/v1/call/${path}`, { key: account.live })
+  /** No serious fault that axe finds. */
+  const checkAccess = async () => {
+    const source = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+    await page.evaluate(source)
+    const found = (await page.evaluate('axe.run()')) as {
+      violations: { id: string; impact: string; nodes: object[] }[]
+    }
+    const serious = found.violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    assert.deepEqual(serious, [], JSON.stringify(serious, null, 1).slice(0, 2_000))
+  }
+
+  it('lets in who has the token, by keyboard alone, and nobody else', async () => {
+    await page.goto(url)
+    await checkAccess()
+    await page.keyboard.type('this is not the token')
+    await page.keyboard.press('Enter')
+    await page.getByRole('alert').waitFor()
+    assert.match((await page.getByRole('alert').textContent()) ?? '', /not the operator token/)
+    await page.getByLabel('Operator token').focus()
+    await page.keyboard.type(gateway.environment.OPERATOR_TOKEN ?? '')
+    await page.keyboard.press('Enter')
+    await page.waitForURL(`${url}/`)
+    await until(async () => (await page.locator('#live').textContent()) === 'live')
+    await shows('headline', /\d+ enabled APIs are healthy|\d+ APIs degraded/)
+  })
+
+  it('shows a queue grow while an upstream is held, without reloading', async () => {
+    const held = Promise.withResolvers<void>()
+    const { example } = (await loadUpstreams()).get('code-host-search')?.endpoints['/repos'] ?? assert.fail()
+    upstream.play('code-host-search', async () => {
+      await held.promise
+      return example.response
+    })
+    const calls = Array.from({ length: 8 }, (_, index) => call(`code-host-search/repos?q=q${index}`))
+    await shows('code-host-search queue', /[1-9]\d* waiting, [1-9]\d* under way/)
+    await shows('tiles', /oldest \d/)
+    await shows('code-host-search cap', /of 10 left/)
+    held.resolve()
+    for (const { status } of await Promise.all(calls)) assert.equal(status, 200)
+    await shows('code-host-search queue', /0 waiting, 0 under way/)
+  })
+
+  it('pauses and resumes a queue after asking, and says so', async () => {
+    upstream.play('timezone', () => ({ dateTime: '2026-01-01T00:00:00', timeZone: 'Europe/Rome' }))
+    await page.locator('button[data-action="pause"][data-slug="timezone"]').click()
+    await page.getByRole('button', { name: 'Cancel' }).click()
+    assert.doesNotMatch((await place('timezone queue').textContent()) ?? '', /Paused/)
+    await press('pause', 'timezone')
+    await shows('timezone queue', /Paused/)
+    await shows('attention', /Paused timezone/)
+    await shows('audit', /upstream\.pause timezone/)
+    const seen = upstream.arrivalsOf('timezone').length
+    const waiting = call('timezone/current?timezone=Europe/Rome')
+    await shows('timezone queue', /1 waiting/)
+    assert.equal(upstream.arrivalsOf('timezone').length, seen)
+    await press('resume', 'timezone')
+    await until(() => upstream.arrivalsOf('timezone').length > seen)
+    await waiting
+    await shows('timezone queue', /^0 waiting/)
+  })
+
+  it('shows an upstream turn Down, since when and why, and come back', async () => {
+    upstream.play('dictionary', (_arrival, response) => void response.writeHead(500).end())
+    await until(async () => (await call('dictionary/define?word=polenta')).body.error.code === 'UPSTREAM_UNAVAILABLE')
+    await shows('dictionary health', /Down/)
+    await shows('headline', /1 of \d+ APIs down/)
+    await shows('attention', /Down dictionary for .*UPSTREAM_ERROR; next trial in/)
+    await shows('changes', /Down dictionary/)
+    await shows('errors', /dictionaryUPSTREAM_UNAVAILABLE/)
+    upstream.play('dictionary', () => [{ word: 'polenta', meanings: [], phonetics: [] }])
+    // The operator's probe need not wait for the breaker's pause; it is the first of three good trials.
+    await press('probe', 'dictionary')
+    await shows('dictionary health', /Degraded/)
+    await shows('changes', /Degraded dictionary three good trials/)
+    // The failures forgotten, as after some minutes.
+    await redis.hset(healthKey('dictionary'), 'fail', '0')
+    await press('probe', 'dictionary')
+    await shows('dictionary health', /Healthy/)
+  })
+
+  it('shows a script in a parameter as text', async () => {
+    await press('pause', 'geocoding')
+    const script = '<script>document.title="taken"</script><img src=x onerror=alert(1)>'
+    const leave = new AbortController()
+    const waiting = send(gateway, `/v1/call/geocoding/search?q=${encodeURIComponent(script)}&secret=hush`, {
+      key: account.live,
+      signal: leave.signal,
+    })
+    await shows('geocoding queue', /1 waiting/)
+    const board = await context.newPage()
+    board.on('request', (request) => requested.push(request.url()))
+    await board.goto(`${url}/queues/queue/geocoding?status=prioritized`)
+    await until(async () => (await board.locator('body').textContent())?.includes('<script>document.title') === true)
+    const text = (await board.locator('body').textContent()) ?? ''
+    assert.ok(!text.includes('hush'), 'an undeclared parameter is redacted')
+    assert.notEqual(await board.title(), 'taken')
+    await board.close()
+    leave.abort()
+    await assert.rejects(waiting)
+    await press('resume', 'geocoding')
+  })
+
+  it('has no serious fault for assistive technology, light or dark, wide or phone', async () => {
+    for (const [colorScheme, width] of [
+      ['light', 1_280],
+      ['dark', 360],
+    ] as const) {
+      await page.emulateMedia({ colorScheme })
+      await page.setViewportSize({ width, height: 800 })
+      await checkAccess()
+      const overflow = await page.evaluate(
+        'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+      )
+      assert.ok(Number(overflow) <= 0, `${width} px wide: ${overflow} px too many`)
+    }
+  })
+
+  it('asked no other host for anything and broke nothing', () => {
+    assert.deepEqual(
+      [
+        ...new Set(
+          requested
+            .map((to) => new URL(to))
+            .filter(({ protocol }) => protocol !== 'data:')
+            .map(({ origin }) => origin),
+        ),
+      ],
+      [url],
+    )
+    assert.deepEqual(problems, [])
+  })
+})

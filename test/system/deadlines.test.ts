@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { after, before, describe, it } from 'node:test'
+import type { Redis } from 'ioredis'
+import { isCapQuiet } from '../support/cap-state.ts'
+import { type Account, type Answer, send } from '../support/client.ts'
+import { type Gateway, until } from '../support/gateway.ts'
+import { type Stage, startStage } from '../support/stage.ts'
+import type { UpstreamServer } from '../support/upstream-server.ts'
+
+const DOG = '/v1/call/dog-images/random'
+const dog = { status: 'success', message: 'https://images.dog.ceo/breeds/a/b.jpg' }
+
+describe('a call past its deadline', () => {
+  let stage: Stage
+  let gateway: Gateway
+  let upstream: UpstreamServer
+  let account: Account
+  let redis: Redis
+
+  before(async () => {
+    stage = await startStage({
+      caps: {
+        'random-facts': 'concurrency=50,10000/1',
+        'dog-images': 'concurrency=50,10000/1',
+        'mock-data': undefined,
+      },
+      timeoutMs: 2_000,
+    })
+    ;({ gateway, upstream, account, redis } = stage)
+  })
+  after(() => stage.stop())
+
+  const call = (path: string, url = gateway.url): Promise<Answer> => send(gateway, path, { key: account.live, url })
+
+  it('never reaches the upstream', async () => {
+    upstream.play('dog-images', () => dog)
+    const [worker] = gateway.workers
+    worker?.kill('SIGKILL')
+    await once(worker ?? assert.fail(), 'exit')
+    const before = upstream.arrivalsOf('dog-images').length
+    const answers = await Promise.all(Array.from({ length: 20 }, () => call(DOG)))
+    for (const { status, text, headers } of answers) {
+      assert.equal(status, 503, text)
+      assert.ok(text.includes('DEADLINE_EXCEEDED'), text)
+      assert.ok(headers.get('retry-after'))
+    }
+    await gateway.startWorker()
+    assert.equal((await call(DOG)).status, 200)
+    await until(async () => await isCapQuiet(redis, 'dog-images'))
+    assert.equal(upstream.arrivalsOf('dog-images').length - before, 1)
+  })
+
+  it('never reaches the upstream either when its node was killed', async () => {
+    const [worker] = gateway.workers.slice(-1)
+    worker?.kill('SIGKILL')
+    await once(worker ?? assert.fail(), 'exit')
+    const url = await gateway.startWeb()
+    const before = upstream.arrivalsOf('dog-images').length
+    const calls = Array.from({ length: 10 }, () => call(DOG, url).catch(() => 'no answer'))
+    const jobs = (): Promise<number> => redis.zcard('agw:{dog-images}:dog-images:prioritized')
+    await until(async () => (await jobs()) === 10)
+    const queuedAt = performance.now()
+    gateway.web.at(-1)?.kill('SIGKILL')
+    await Promise.all(calls)
+    await until(() => performance.now() - queuedAt > 2_100)
+    assert.equal(await jobs(), 10)
+    await gateway.startWorker()
+    await until(async () => (await jobs()) === 0)
+    assert.equal((await call(DOG)).status, 200)
+    assert.equal(upstream.arrivalsOf('dog-images').length - before, 1)
+  })
+})

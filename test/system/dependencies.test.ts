@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { Redis } from 'ioredis'
+import pg from 'pg'
+import type { EmbeddedServer } from '../../src/local/embedded/embedded-server.ts'
+import { startPostgres } from '../../src/local/embedded/postgres.ts'
+import { startRedis } from '../../src/local/embedded/redis.ts'
+import { type Account, send, signUp } from '../support/client.ts'
+import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
+
+/** An address whose answer is in no cache. */
+const path = (): string => `/v1/call/currency/latest?nonce=${randomUUID()}`
+const RATES = { base: 'EUR', date: '2026-01-02', rates: { USD: 1.1 } }
+
+let folder: string
+let redis: EmbeddedServer
+let postgres: EmbeddedServer
+let gateway: Gateway
+let upstream: UpstreamServer
+let account: Account
+
+/** Servers of this folder come back under their old address, with their data. */
+const options = () => ({ dataDir: folder, say: () => undefined })
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'agw-dependencies-'))
+  ;[redis, postgres, upstream] = await Promise.all([
+    startRedis(options()),
+    startPostgres(options()),
+    startUpstreamServer(),
+  ])
+  upstream.play('currency', () => RATES)
+  gateway = await startGateway({
+    services: { databaseUrl: postgres.url, redisUrl: redis.url, folder },
+    environment: {
+      ...upstream.environment('currency'),
+      UPSTREAM_CURRENCY_CAPS: 'concurrency=50,10000/1',
+      PLAN_LIMITS: '{"Free":{"perMinute":100000,"inFlight":1000,"perMonth":1000000}}',
+    },
+  })
+  account = await signUp(gateway)
+})
+after(async () => {
+  await gateway.stop()
+  await upstream.close()
+  await Promise.all([redis.stop(), postgres.stop()])
+  await rm(folder, { recursive: true, force: true })
+})
+
+const isRunning = (): boolean =>
+  [...gateway.web, ...gateway.workers].every(({ exitCode, signalCode }) => exitCode === null && signalCode === null)
+
+const call = () => send(gateway, path(), { key: account.live })
+
+async function redisPid(): Promise<number> {
+  const client = new Redis(redis.url)
+  const pid = /process_id:(\d+)/.exec(await client.info('server'))?.[1]
+  client.disconnect()
+  return Number(pid)
+}
+
+async function killRedis(): Promise<void> {
+  process.kill(await redisPid(), 'SIGKILL')
+  await redis.stop()
+}
+
+describe('while Redis is away', () => {
+  it('calls are refused with 503 at once, other routes serve, and calls are answered again without a restart', async () => {
+    assert.equal((await call()).status, 200)
+    for (let round = 0; round < 2; round += 1) {
+      await killRedis()
+      await until(async () => (await fetch(`${gateway.url}/readyz`)).status === 503)
+      const answers = await Promise.all(
+        Array.from({ length: 20 }, async () => {
+          const startedAt = performance.now()
+          const answer = await call()
+          return { answer, tookMs: performance.now() - startedAt }
+        }),
+      )
+      for (const { answer, tookMs } of answers) {
+        assert.equal(answer.status, 503, answer.text)
+        assert.equal(answer.body.error.code, 'DEPENDENCY_UNAVAILABLE')
+        assert.ok(Number(answer.headers.get('retry-after')) >= 1)
+        // A command fails with its connection; else a call would wait for its deadline of 30 s.
+        assert.ok(tookMs < 6_000, `refused after ${tookMs} ms`)
+      }
+      assert.equal((await send(gateway, '/healthz')).status, 200)
+      assert.equal((await send(gateway, '/v1/catalog')).status, 200)
+      assert.equal((await send(gateway, '/v1/me', { token: account.token })).status, 200)
+      redis = await startRedis(options())
+      assert.equal(redis.url, gateway.environment['REDIS_URL'])
+      await until(async () => (await call()).status === 200)
+      assert.equal((await fetch(`${gateway.url}/readyz`)).status, 200)
+      for (let count = 0; count < 10; count += 1) assert.equal((await call()).status, 200)
+    }
+    assert.ok(isRunning())
+  })
+})
+
+describe('while Redis says nothing', () => {
+  it('calls are refused with 503, and hold nothing when it goes on', async () => {
+    const client = new Redis(redis.url)
+    const held = (name: string) => client.zcard(`agw:{a:${account.id}}:live:${name}`)
+    await until(async () => (await call()).status === 200 && (await held('inflight')) === 0)
+    const before = await held('minute')
+    const pid = await redisPid()
+    process.kill(pid, 'SIGSTOP')
+    try {
+      for (const { status } of await Promise.all(Array.from({ length: 5 }, call))) assert.equal(status, 503)
+    } finally {
+      process.kill(pid, 'SIGCONT')
+    }
+    // What lay in its buffers is run now: five calls are charged of which nobody knows.
+    await until(async () => (await held('minute')) === before + 5)
+    await until(async () => (await held('inflight')) === 0 && (await held('minute')) === before, 20_000)
+    client.disconnect()
+  })
+})
+
+describe('while Postgres is away', () => {
+  it('who is known may go on calling, the rest is refused with 503, and all serve again without a restart', async () => {
+    assert.equal((await call()).status, 200)
+    await postgres.stop()
+    await until(async () => (await fetch(`${gateway.url}/readyz`)).status === 503)
+    assert.equal((await call()).status, 200)
+    for (const answer of await Promise.all([
+      send(gateway, '/v1/me', { token: account.token }),
+      send(gateway, '/v1/auth/login', { body: { email: account.email, password: account.password } }),
+      send(gateway, path(), { key: account.test }),
+    ])) {
+      assert.equal(answer.status, 503, answer.text)
+      assert.ok(!/postgres|ECONN|sql/i.test(answer.text.replaceAll('/docs/errors#DEPENDENCY_UNAVAILABLE', '')))
+    }
+    postgres = await startPostgres(options())
+    assert.equal(postgres.url, gateway.environment['DATABASE_URL'])
+    await until(async () => (await send(gateway, '/v1/me', { token: account.token })).status === 200)
+    await until(async () => (await fetch(`${gateway.url}/readyz`)).status === 200)
+    assert.equal((await send(gateway, path(), { key: account.test })).status, 200)
+    assert.ok(isRunning())
+  })
+})
+
+describe('an API node and a worker started without Redis and Postgres', () => {
+  it('stay up, say that they are not ready, and serve when these come', async () => {
+    for (const child of [...gateway.web, ...gateway.workers]) {
+      child.kill('SIGKILL')
+      await once(child, 'exit')
+    }
+    gateway.web.length = 0
+    gateway.workers.length = 0
+    await Promise.all([redis.stop(), postgres.stop()])
+    const [url] = await Promise.all([gateway.startWeb(), gateway.startWorker()])
+    gateway.url = url
+    assert.equal((await fetch(`${url}/healthz`)).status, 200)
+    const ready = await fetch(`${url}/readyz`)
+    assert.equal(ready.status, 503)
+    assert.deepEqual(await ready.json(), { status: 'unavailable', postgres: false, redis: false })
+    assert.deepEqual([(await call()).status, (await call()).body.error.code], [503, 'DEPENDENCY_UNAVAILABLE'])
+    postgres = await startPostgres(options())
+    await until(async () => (await send(gateway, '/readyz')).body.postgres === true)
+    assert.equal((await fetch(`${url}/readyz`)).status, 503)
+    redis = await startRedis(options())
+    await until(async () => (await fetch(`${url}/readyz`)).status === 200)
+    await until(async () => (await call()).status === 200)
+    assert.ok(isRunning())
+  })
+})
+
+describe('an empty database', () => {
+  it('is brought up to date by three nodes at once: one does it, all succeed', async () => {
+    const address = new URL(postgres.url)
+    const admin = new pg.Client({ connectionString: postgres.url })
+    await admin.connect()
+    await admin.query('create database empty_at_first')
+    address.pathname = '/empty_at_first'
+    const runs = await Promise.all(
+      Array.from({ length: 3 }, async () => {
+        const child = spawn(process.execPath, [join(import.meta.dirname, '../../src/db/migrate.ts')], {
+          env: { PATH: process.env.PATH ?? '', DATABASE_URL: address.href },
+        })
+        let output = ''
+        for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (output += data))
+        const [code] = await once(child, 'exit')
+        return { code, output }
+      }),
+    )
+    for (const { code, output } of runs) assert.equal(code, 0, output)
+    assert.equal(runs.filter(({ output }) => output.startsWith('Migrated:')).length, 1)
+    assert.equal(runs.filter(({ output }) => output.startsWith('The schema is up to date.')).length, 2)
+    await admin.query('drop database empty_at_first with (force)')
+    await admin.end()
+  })
+})

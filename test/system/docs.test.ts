@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { loadUpstreams } from '../../src/catalog/catalog.ts'
+import { ERRORS } from '../../src/errors.ts'
+import { html } from '../../src/http/html.ts'
+import { send, signUp } from '../support/client.ts'
+import { type Gateway, startGateway } from '../support/gateway.ts'
+
+describe('the documentation', () => {
+  let gateway: Gateway
+  const BASE_URL = 'http://localhost:3000'
+
+  before(async () => {
+    gateway = await startGateway({ environment: { BASE_URL } })
+  })
+  after(() => gateway.stop())
+
+  const read = async (path: string): Promise<{ status: number; text: string; headers: Headers }> => {
+    const answer = await fetch(gateway.url + path)
+    return { status: answer.status, text: await answer.text(), headers: answer.headers }
+  }
+  const local = (address: string): string => address.replace(BASE_URL, '')
+
+  it('has a place for every error code, where the docs link of an error leads', async () => {
+    const { text } = await read('/docs/errors')
+    for (const code of Object.keys(ERRORS)) assert.ok(text.includes(`id="${code}"`), code)
+    const account = await signUp(gateway)
+    const failures = [
+      await send(gateway, '/v1/me'),
+      await send(gateway, '/v1/nothing'),
+      await send(gateway, '/v1/auth/signup', { body: { email: 'x', password: 'y' } }),
+      await send(gateway, '/v1/call/weather/current', { key: account.test }),
+    ]
+    for (const { body } of failures) {
+      const { docs, hint } = body.error?.docs ? body.error : body
+      const [page = '', anchor] = local(docs).split('#')
+      assert.match((await read(page)).text, new RegExp(`id="${anchor}"`))
+      assert.match(hint, /^[A-Z][^.]+\./)
+    }
+  })
+
+  it('lists every API for language models, each with a page that answers', async () => {
+    const { text, headers } = await read('/llms.txt')
+    assert.match(headers.get('content-type') ?? '', /^text\/plain/)
+    for (const [slug, { endpoints, terms }] of await loadUpstreams()) {
+      const [link = ''] =
+        new RegExp(`${BASE_URL}/docs/apis/${slug}\\.md`).exec(text) ?? assert.fail(`${slug} is not listed`)
+      const page = await read(local(link))
+      assert.equal(page.status, 200)
+      assert.match(page.headers.get('content-type') ?? '', /^text\/markdown/)
+      for (const [path, { parameters }] of Object.entries(endpoints)) {
+        assert.ok(page.text.includes(`GET /v1/call/${slug}${path}`))
+        for (const name of Object.keys(parameters.properties))
+          assert.ok(page.text.includes(`\`${name}\``), `${slug} ${name}`)
+      }
+      assert.ok(page.text.includes(terms.summary))
+    }
+    const links = [...text.matchAll(/\((http[^)\s]+)\)/g)].map(([, link = '']) => local(link))
+    for (const link of links) {
+      const { status } = await read(link)
+      assert.equal(status, link === '/mcp' ? 405 : 200, link)
+    }
+  })
+
+  it('shows a call on each page that is answered when it is pasted', async () => {
+    const account = await signUp(gateway, 'business')
+    for (const [slug] of await loadUpstreams()) {
+      const { text } = await read(`/docs/apis/${slug}.md`)
+      for (const [, address = ''] of text.matchAll(/^curl .* '([^']+)'$/gm)) {
+        const answer = await send(gateway, local(address), { key: account.test })
+        assert.equal(answer.status, 200, `${address}: ${answer.text}`)
+        assert.ok(text.includes(JSON.stringify(answer.body, null, 2)), address)
+      }
+    }
+  })
+
+  it('is kept by clients as long as it is the same, and sent compressed to those who ask', async () => {
+    for (const path of ['/openapi.json', '/llms.txt', '/docs/errors.md', '/docs/apis/weather.md']) {
+      const { headers, text } = await read(path)
+      const etag = headers.get('etag') ?? assert.fail(path)
+      assert.equal((await fetch(gateway.url + path, { headers: { 'if-none-match': etag } })).status, 304)
+      assert.ok(text.length > 0)
+    }
+    const packed = await fetch(`${gateway.url}/openapi.json`, { headers: { 'accept-encoding': 'gzip;q=1, br;q=0' } })
+    assert.equal(packed.headers.get('content-encoding'), 'gzip')
+    assert.match(await packed.text(), /^{"openapi":"3.1.0"/)
+  })
+
+  it('escapes what is put into pages', () => {
+    const name = `<script>'"&`
+    assert.equal(
+      html`<a title="${name}">${[name, null, false, 0]}</a>`.text,
+      '<a title="&#60;script&#62;&#39;&#34;&#38;">&#60;script&#62;&#39;&#34;&#38;0</a>',
+    )
+  })
+
+  it('names no other host in its pages than those of the sources', async () => {
+    for (const path of ['/', '/agents', '/docs', '/docs/errors', '/signup']) {
+      const { text } = await read(path)
+      for (const [, address = ''] of text.matchAll(/(?:src|href)="(https?:[^"]+)"/g))
+        assert.fail(`${path} loads ${address}`)
+    }
+  })
+})

@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { openOperatorRedis } from '../support/cap-state.ts'
+import { type Account, createKey, send, signUp } from '../support/client.ts'
+import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
+
+const UNLIMITED = { perMinute: 1_000_000, inFlight: 100_000, perMonth: 10_000_000 }
+
+describe('accounts that share an upstream', () => {
+  let gateway: Gateway
+  let upstream: UpstreamServer
+
+  before(async () => {
+    upstream = await startUpstreamServer()
+    gateway = await startGateway({
+      webNodes: 2,
+      workers: 2,
+      environment: {
+        ...upstream.environment('random-facts', 'dog-images', 'timezone', 'mock-data'),
+        PLAN_LIMITS: JSON.stringify({ Free: UNLIMITED, Pro: UNLIMITED, Elite: UNLIMITED }),
+        CALL_TIMEOUT_MS: '3000',
+        UPSTREAM_RANDOM_FACTS_CAPS: 'concurrency=4,20/5',
+        UPSTREAM_DOG_IMAGES_CAPS: 'concurrency=4,200/1',
+        UPSTREAM_TIMEZONE_CAPS: 'concurrency=8,10/30',
+        UPSTREAM_MOCK_DATA_CAPS: 'concurrency=8,50/1',
+      },
+    })
+  })
+  after(async () => {
+    await gateway.stop()
+    await upstream.close()
+  })
+
+  /** Whose request it was: each account names itself in an undeclared parameter, which is forwarded. */
+  const arrivalsOf = (slug: string, name: string) =>
+    upstream.arrivalsOf(slug).filter(({ url }) => url.includes(`who=${name}`))
+
+  it('are both served when one sends hundreds a second and the cap is scarce; the loud one has at most half', async () => {
+    upstream.play('random-facts', () => ({ id: 'a', text: 't', source: 's', source_url: 'u' }))
+    const [noisy, quiet] = await Promise.all([signUp(gateway), signUp(gateway)])
+    const call = (account: Account, who: string, index = 0) =>
+      send(gateway, `/v1/call/random-facts/random?who=${who}`, {
+        key: account.live,
+        url: gateway.urls[index % 2] ?? '',
+      })
+    // The quiet one has asked: from now on the cap is shared.
+    assert.equal((await call(quiet, 'quiet')).status, 200)
+    const statuses = new Map<number, number>()
+    let sent = 0
+    const flooding = setInterval(() => {
+      for (let index = 0; index < 10; index += 1) {
+        sent += 1
+        call(noisy, 'noisy', sent).then(
+          ({ status }) => statuses.set(status, (statuses.get(status) ?? 0) + 1),
+          () => undefined,
+        )
+      }
+    }, 40)
+    const answers: number[] = []
+    for (let index = 0; index < 16; index += 1) {
+      const { status } = await call(quiet, 'quiet', index)
+      answers.push(status)
+      await new Promise((resolve) => setTimeout(resolve, 650))
+    }
+    clearInterval(flooding)
+    console.log({ sent, noisy: Object.fromEntries(statuses), noisyArrived: arrivalsOf('random-facts', 'noisy').length })
+    assert.deepEqual(
+      answers,
+      answers.map(() => 200),
+    )
+    const noisyArrivals = arrivalsOf('random-facts', 'noisy').map(({ at }) => at)
+    assert.ok(noisyArrivals.length >= 18, `${noisyArrivals.length}: half of the cap is the noisy one's to use`)
+    for (const [index, at] of noisyArrivals.entries()) {
+      const later = noisyArrivals[index + 10]
+      assert.ok(later === undefined || later - at >= 5_000, `more than 10 of 20 in ${(later ?? 0) - at} ms`)
+    }
+  })
+
+  it('have shares by their plans when the cap is saturated', async () => {
+    upstream.play('dog-images', () => ({ status: 'success', message: 'https://images.dog.ceo/breeds/a/b.jpg' }))
+    const tiers = ['developer', 'pro', 'business'] as const
+    const accounts = await Promise.all(tiers.map((tier) => signUp(gateway, tier)))
+    const redis = openOperatorRedis(gateway)
+    // All stand in line before the first is served: the cap is closed until then.
+    await redis.hset('agw:{dog-images}:cap:shared:state', { since: 0, closed: Date.now() + 2_000 })
+    const calls = Array.from({ length: 60 }, (_, index) =>
+      tiers.map((tier, at) =>
+        send(gateway, `/v1/call/dog-images/random?who=${tier}`, {
+          key: accounts[at]?.live ?? '',
+          url: gateway.urls[index % 2] ?? '',
+          headers: { prefer: 'respond-async' },
+        }),
+      ),
+    ).flat()
+    for (const { status, text } of await Promise.all(calls)) assert.equal(status, 202, text)
+    await until(() => upstream.arrivalsOf('dog-images').length === 180)
+    redis.disconnect()
+    const first = upstream.arrivalsOf('dog-images').slice(0, 70)
+    const counts = tiers.map((tier) => first.filter(({ url }) => url.includes(`who=${tier}`)).length)
+    console.log(`first 70 of 180 by plan weights 1, 2, 4: ${counts}`)
+    assert.ok((counts[0] ?? 0) >= 7 && (counts[0] ?? 0) <= 13, `${counts}`)
+    assert.ok((counts[1] ?? 0) >= 16 && (counts[1] ?? 0) <= 24, `${counts}`)
+    assert.ok((counts[2] ?? 0) >= 34 && (counts[2] ?? 0) <= 46, `${counts}`)
+  })
+
+  it('are not held up by the calls of one that has had its half, nor does it get more by asking no longer', async () => {
+    upstream.play('timezone', () => ({ dateTime: '2026-01-02T03:04:05.6789012', timeZone: 'UTC' }))
+    const [hoarder, other] = await Promise.all([signUp(gateway), signUp(gateway)])
+    const call = (account: Account, who: string, headers = {}) =>
+      send(gateway, `/v1/call/timezone/current?timezone=UTC&who=${who}`, { key: account.live, headers })
+    assert.equal((await call(other, 'other')).status, 200)
+    for (let index = 0; index < 30; index += 1) {
+      assert.equal((await call(hoarder, 'hoarder', { prefer: 'respond-async' })).status, 202)
+    }
+    await until(() => arrivalsOf('timezone', 'hoarder').length === 5)
+    // As if it had sent them long ago.
+    const redis = openOperatorRedis(gateway)
+    await redis.zadd('agw:{timezone}:cap:shared:asked', 'XX', Date.now() - 60_000, hoarder.id)
+    redis.disconnect()
+    for (let index = 0; index < 4; index += 1) assert.equal((await call(other, 'other')).status, 200)
+    assert.equal(arrivalsOf('timezone', 'hoarder').length, 5)
+  })
+
+  it('count as one by all their keys', async () => {
+    upstream.play('mock-data', () => ({ id: 1, userId: 1, title: 't', body: 'b' }))
+    const account = await signUp(gateway)
+    const second = await createKey(gateway, account.token)
+    const redis = openOperatorRedis(gateway)
+    for (const key of [account.live, second.key]) {
+      assert.equal((await send(gateway, '/v1/call/mock-data/posts?id=1', { key })).status, 200)
+    }
+    assert.equal(await redis.zcard('agw:{mock-data}:cap:shared:asked'), 1)
+    redis.disconnect()
+  })
+})

@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict'
+import type { ServerResponse } from 'node:http'
+import { after, before, describe, it } from 'node:test'
+import { isCapQuiet, openOperatorRedis } from '../support/cap-state.ts'
+import { type Account, type Answer, send } from '../support/client.ts'
+import { type Gateway, until } from '../support/gateway.ts'
+import { type Stage, startStage } from '../support/stage.ts'
+import type { UpstreamServer } from '../support/upstream-server.ts'
+
+const TIMEOUT_MS = 3_000
+
+const dog = { status: 'success', message: 'https://images.dog.ceo/breeds/hound/a.jpg' }
+const fact = { id: 'a', text: 't', source: 's', source_url: 'u' }
+
+function retryAfterOf(answer: Answer): number {
+  const seconds = Number(answer.headers.get('retry-after'))
+  assert.ok(seconds > 0, `no Retry-After with ${answer.status} ${answer.text}`)
+  return seconds
+}
+
+function minuteLeft(answer: Answer): number {
+  return Number(/"minute";r=(\d+)/.exec(answer.headers.get('ratelimit') ?? '')?.[1])
+}
+
+describe('the forecast of a call', () => {
+  let stage: Stage
+  let gateway: Gateway
+  let upstream: UpstreamServer
+  let account: Account
+  const call = (path: string): Promise<Answer> => send(gateway, path, { key: account.live })
+
+  before(async () => {
+    stage = await startStage({
+      workers: 2,
+      caps: {
+        'random-facts': 'concurrency=4,3/5',
+        'dog-images': 'concurrency=4,2/2',
+        timezone: 'concurrency=4,1000/1',
+        'sunrise-sunset': 'concurrency=4,1000/1',
+        'code-host-user': 'concurrency=4,1000/1',
+        trivia: 'concurrency=1,1/2',
+        'mock-data': 'concurrency=1,1000/1',
+      },
+      timeoutMs: TIMEOUT_MS,
+    })
+    ;({ gateway, upstream, account } = stage)
+    upstream.play('random-facts', () => fact)
+    upstream.play('dog-images', () => dog)
+  })
+  after(() => stage.stop())
+
+  it('with its slot after its deadline: refused at once, free of charge, served after Retry-After', async () => {
+    const path = '/v1/call/random-facts/random'
+    const served = await Promise.all([call(path), call(path), call(path)])
+    assert.deepEqual(
+      served.map(({ status }) => status),
+      [200, 200, 200],
+    )
+    const before = Math.min(...served.map(minuteLeft))
+    const refused = await call(path)
+    assert.equal(refused.status, 503)
+    assert.ok(refused.text.includes('UPSTREAM_CAP_EXHAUSTED'), refused.text)
+    assert.equal(upstream.arrivalsOf('random-facts').length, 3)
+    assert.equal(minuteLeft(refused), before)
+    const seconds = retryAfterOf(refused)
+    // Our window is the upstream's and a margin: rounded up to whole seconds, and not a second more.
+    const spent = performance.now() - (upstream.arrivalsOf('random-facts')[0]?.at ?? 0)
+    assert.ok(Math.abs(seconds * 1_000 - (5_500 - spent)) <= 1_200, `${seconds} s after ${spent} ms`)
+    await new Promise((resolve) => setTimeout(resolve, seconds * 1_000))
+    assert.equal((await call(path)).status, 200)
+  })
+
+  it('with its slot before its deadline: it waits and is served', async () => {
+    const path = '/v1/call/dog-images/random'
+    const answers = await Promise.all(Array.from({ length: 4 }, () => call(path)))
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [200, 200, 200, 200],
+    )
+    const arrivals = upstream.arrivalsOf('dog-images').map(({ at }) => at)
+    assert.equal(arrivals.length, 4)
+    assert.ok((arrivals[2] ?? 0) - (arrivals[0] ?? 0) > 2_000)
+    const waited = answers.filter(({ headers }) => {
+      const permitMs = Number(/permit;dur=([\d.]+)/.exec(headers.get('server-timing') ?? '')?.[1])
+      return permitMs > 1_000
+    })
+    assert.equal(waited.length, 2)
+  })
+
+  it('to an upstream that limits us: refused with its Retry-After by all workers, and nothing is sent', async () => {
+    const limiting: [string, string, (() => string) | undefined, number][] = [
+      ['timezone', '/v1/call/timezone/current?timezone=UTC', () => '30', 30],
+      [
+        'sunrise-sunset',
+        '/v1/call/sunrise-sunset/times?lat=1&lng=2',
+        () => new Date(Date.now() + 40_000).toUTCString(),
+        40,
+      ],
+    ]
+    for (const [slug, path, header, seconds] of limiting) {
+      upstream.play(slug, (_arrival, response) => {
+        response.writeHead(429, { 'retry-after': header?.() ?? '' }).end('{}')
+      })
+      const first = await call(path)
+      assert.equal(first.status, 502, first.text)
+      assert.ok(first.text.includes('UPSTREAM_RATE_LIMITED'), first.text)
+      assert.ok(Math.abs(retryAfterOf(first) - seconds) <= 2)
+      const arrived = upstream.arrivalsOf(slug).length
+      assert.equal(arrived, 1)
+      const redis = openOperatorRedis(gateway)
+      await until(async () => (await redis.hget(`agw:{${slug}}:cap:shared:state`, 'closed')) !== null)
+      redis.disconnect()
+      for (const later of await Promise.all(Array.from({ length: 20 }, () => call(path)))) {
+        assert.equal(later.status, 502, later.text)
+        assert.ok(later.text.includes('UPSTREAM_RATE_LIMITED'), later.text)
+        assert.ok(Math.abs(retryAfterOf(later) - seconds) <= 2)
+      }
+      assert.equal(upstream.arrivalsOf(slug).length, arrived)
+    }
+  })
+
+  it('that waits when its upstream closes for longer than it can wait is told so at once, and is not sent', async () => {
+    const held: ServerResponse[] = []
+    upstream.play('mock-data', (_arrival, response) => void held.push(response))
+    const posts = [1, 2, 3].map((id) => call(`/v1/call/mock-data/posts?id=${id}`))
+    const parked = 'agw:{mock-data}:cap:shared:parked'
+    await until(async () => held.length === 1 && (await stage.redis.zcard(parked)) === 2)
+    held[0]?.writeHead(429, { 'retry-after': '60' }).end('{}')
+    for (const answer of await Promise.all(posts)) {
+      assert.equal(answer.status, 502, answer.text)
+      assert.ok(answer.text.includes('UPSTREAM_RATE_LIMITED'), answer.text)
+      assert.ok(retryAfterOf(answer) > 50)
+    }
+    assert.equal(upstream.arrivalsOf('mock-data').length, 1)
+    await until(async () => await isCapQuiet(stage.redis, 'mock-data'))
+  })
+
+  it('to an upstream that says what is left: no more than that is sent before its reset', async () => {
+    upstream.play('code-host-user', (_arrival, response) => {
+      const isFirst = upstream.arrivalsOf('code-host-user').length === 1
+      const reset = String(Math.ceil(Date.now() / 1_000) + 60)
+      const headers = { 'x-ratelimit-remaining': '2', 'x-ratelimit-reset': reset, 'x-ratelimit-resource': 'core' }
+      response.writeHead(200, isFirst ? headers : {}).end('{"login":"a","id":1}')
+    })
+    const statuses: number[] = []
+    for (const name of ['a', 'b', 'c', 'd']) {
+      statuses.push((await call(`/v1/call/code-host-user/profile?username=${name}`)).status)
+    }
+    assert.deepEqual(statuses, [200, 200, 200, 503])
+    assert.equal(upstream.arrivalsOf('code-host-user').length, 3)
+  })
+
+  it('that is answered from a pool does not take a slot from the next', async () => {
+    const question = { type: 'boolean', difficulty: 'easy', category: 'c', question: 'q', correct_answer: 'True' }
+    const results = Array.from({ length: 50 }, () => ({ ...question, incorrect_answers: ['False'] }))
+    upstream.play('trivia', () => ({ response_code: 0, results }))
+    const redis = openOperatorRedis(gateway)
+    for (let round = 0; round < 12; round += 1) {
+      const answer = await call('/v1/call/trivia/questions?amount=4')
+      assert.equal(answer.status, 200, answer.text)
+      assert.equal(answer.body.data.results.length, 4)
+    }
+    assert.equal(upstream.arrivalsOf('trivia').length, 1)
+    // What an undeclared parameter makes of the questions is for its sender alone.
+    assert.equal((await call('/v1/call/trivia/questions?amount=4&x=1')).status, 200)
+    assert.deepEqual(
+      upstream.arrivalsOf('trivia').map(({ url }) => new URL(url, 'http://a').searchParams.get('x')),
+      [null, '1'],
+    )
+    await until(async () => await isCapQuiet(redis, 'trivia'))
+    redis.disconnect()
+  })
+})

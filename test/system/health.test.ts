@@ -1,0 +1,205 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { loadUpstreams } from '../../src/catalog/catalog.ts'
+import { healthKey } from '../../src/health/health-keys.ts'
+import { createLog } from '../../src/log.ts'
+import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
+import { type Account, send, signUp, sql } from '../support/client.ts'
+import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
+
+const SLUGS = ['mock-data', 'currency', 'countries', 'tech-forum', 'timezone']
+
+describe('the health of an upstream', () => {
+  let gateway: Gateway
+  let upstream: UpstreamServer
+  let account: Account
+  let redis: RedisConnection
+
+  before(async () => {
+    upstream = await startUpstreamServer()
+    const environment = {
+      // All of them, so that no probe leaves the machine.
+      ...upstream.environment(...(await loadUpstreams()).keys()),
+      PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":50}}',
+    }
+    for (const slug of SLUGS) upstream.play(slug, () => ({ id: 1, title: 't', body: 'b', userId: 1 }))
+    gateway = await startGateway({ environment })
+    account = await signUp(gateway)
+    await gateway.startProcess('workers/probe.ts')
+    redis = openRedis([gateway.services.redisUrl], 'waiter', createLog({ level: 'silent', pretty: false }, 'test'))
+  })
+  after(async () => {
+    await closeRedis(redis)
+    await gateway.stop()
+    await upstream.close()
+  })
+
+  const detail = async (slug: string) => (await send(gateway, `/v1/catalog/${slug}`)).body
+  let posts = 0
+  /** A call that none before it was like: no stored answer serves it. */
+  const post = () => {
+    posts += 1
+    return send(gateway, `/v1/call/mock-data/posts?id=${posts}`, { key: account.live })
+  }
+  const answerPost = () => upstream.play('mock-data', () => ({ id: 1, title: 't', body: 'b', userId: 1 }))
+  const failWith = (slug: string, status: number, headers: Record<string, string> = {}) =>
+    upstream.play(slug, (_arrival, response) => void response.writeHead(status, headers).end('{}'))
+  /** The breaker's pause over, as if its time had passed. */
+  const endPause = async (slug: string) => {
+    await redis.hset(healthKey(slug), 'trialAt', '1')
+    await redis.publish('agw:health', slug)
+  }
+
+  it('is 100 and Healthy where nothing was tried', async () => {
+    const { health, health_score, limits, terms, docs } = await detail('news')
+    assert.equal(health_score, 100)
+    assert.deepEqual(
+      [health.status, health.score, health.lastChange, health.history, health.parts.p95Ms],
+      ['Healthy', 100, null, [], null],
+    )
+    assert.ok(limits.concurrency >= 1 && terms.summary.length > 0 && docs.endsWith('/docs'))
+    assert.equal((await send(gateway, '/v1/catalog/no-such')).body.code, 'API_NOT_FOUND')
+  })
+
+  it('falls with each failed attempt as the formula says, is Down after five, and comes back by three trials', async () => {
+    // The probe and this call: two good attempts.
+    assert.equal((await post()).status, 200)
+    await until(async () => (await detail('mock-data')).health.parts.ok > 1.9)
+    failWith('mock-data', 500)
+    const arrived = upstream.arrivalsOf('mock-data').length
+    const failures = () => upstream.arrivalsOf('mock-data').length - arrived
+    assert.deepEqual((await post()).body.error.code, 'UPSTREAM_ERROR')
+    await until(async () => (await post()).body.error.code === 'UPSTREAM_UNAVAILABLE')
+    assert.equal(failures(), 5)
+    await until(async () => (await detail('mock-data')).health.status === 'Down')
+    const { health, health_score } = await detail('mock-data')
+    const { ok, fail } = health.parts
+    assert.ok(Math.abs(fail - 5) < 0.5)
+    const formula = Math.round(80 * Math.max(0, 1 - (2 * fail) / (ok + fail + 5)) + health.parts.latency)
+    assert.equal(health_score, Math.min(39, formula))
+
+    const refused = await post()
+    assert.deepEqual([refused.status, refused.body.error.code], [502, 'UPSTREAM_UNAVAILABLE'])
+    const retryAfter = Number(refused.headers.get('retry-after'))
+    assert.ok(retryAfter > 20 && retryAfter <= 30, String(retryAfter))
+    assert.equal(failures(), 5)
+
+    answerPost()
+    for (let good = 0; good < 3; good += 1) {
+      await endPause('mock-data')
+      await until(async () => (await post()).status === 200)
+    }
+    await until(async () => (await detail('mock-data')).health.status === 'Degraded')
+    await until(async () => (await detail('mock-data')).health.lastChange?.to === 'Degraded')
+    const { history } = (await detail('mock-data')).health
+    assert.deepEqual(
+      history.map(({ from, to, cause }: Record<string, string>) => `${from} ${to} ${cause}`).toReversed(),
+      ['Healthy Degraded score', 'Degraded Down failures-in-a-row', 'Down Degraded trials-passed'],
+    )
+  })
+
+  it('admits one call at a time when the pause of an open breaker is over', async () => {
+    failWith('timezone', 500)
+    const zones = [
+      'Rome',
+      'Paris',
+      'Berlin',
+      'Madrid',
+      'Vienna',
+      'Prague',
+      'Warsaw',
+      'Athens',
+      'Oslo',
+      'Lisbon',
+      'Dublin',
+    ]
+    // Different calls: identical ones would share one request anyway.
+    const call = (index = 0) =>
+      send(gateway, `/v1/call/timezone/current?timezone=Europe/${zones[index]}`, { key: account.live })
+    await until(async () => (await call()).body.error.code === 'UPSTREAM_UNAVAILABLE')
+    const before = upstream.arrivalsOf('timezone').length
+    const held = Promise.withResolvers<void>()
+    upstream.play('timezone', async (_arrival, response) => {
+      await held.promise
+      response.writeHead(500).end()
+    })
+    await endPause('timezone')
+    const trials = Array.from({ length: 10 }, (_, index) => call(index + 1))
+    await until(() => upstream.arrivalsOf('timezone').length > before)
+    held.resolve()
+    await Promise.all(trials)
+    assert.equal(upstream.arrivalsOf('timezone').length - before, 1)
+  })
+
+  it('gives back every unit of a call that the breaker refused', async () => {
+    failWith('countries', 500)
+    const call = () => send(gateway, '/v1/call/countries/name?name=Chile', { key: account.live })
+    await until(async () => (await call()).body.error.code === 'UPSTREAM_UNAVAILABLE')
+    // Some of those were refused by the worker; from here on the node itself refuses.
+    await until(async () => !(await call()).headers.has('x-call-id'))
+    const left = async () => {
+      const { headers } = await call()
+      return [headers.get('x-ratelimit-remaining'), /"month";r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1]]
+    }
+    const first = await left()
+    for (let index = 0; index < 5; index += 1) assert.deepEqual(await left(), first)
+  })
+
+  it('is not touched by a 429, a "no such thing", a refused key, or a caller that leaves', async () => {
+    const call = (signal?: AbortSignal) =>
+      send(gateway, '/v1/call/currency/latest', { key: account.live, ...(signal ? { signal } : {}) })
+    await until(async () => (await detail('currency')).health.parts.ok > 0.9)
+    failWith('currency', 429, { 'retry-after': '1' })
+    assert.equal((await call()).body.error.code, 'UPSTREAM_RATE_LIMITED')
+    failWith('currency', 401)
+    await until(async () => (await call()).body.error.code === 'UPSTREAM_AUTH_FAILED')
+    const left = new AbortController()
+    // A probe that comes by at this time is answered: it has nobody who could leave.
+    let isAborted = false
+    upstream.play('currency', ({ url }, response) => {
+      if (url !== '/v1/latest') return {}
+      response.once('close', () => (isAborted = true))
+      return undefined
+    })
+    const seen = () => upstream.arrivalsOf('currency').filter(({ url }) => url === '/v1/latest').length
+    const before = seen()
+    const leaving = call(left.signal)
+    await until(() => seen() > before)
+    left.abort()
+    await assert.rejects(leaving)
+    // A call like it that came before would take the request over.
+    await until(() => isAborted)
+    failWith('currency', 404)
+    await until(async () => (await call()).status === 404)
+    await until(async () => (await detail('currency')).health.parts.ok > 1.5)
+    const { health } = await detail('currency')
+    assert.deepEqual([health.parts.fail, health.status, health.score], [0, 'Healthy', 100])
+  })
+
+  it('is kept by probes where no caller asks, and probes stay out of the way where one did', async () => {
+    const row = () => redis.hgetall(healthKey('tech-forum'))
+    // The scheduler of the probe process ran when it started; a probe answers for it.
+    await until(async () => (await row()).probeAt !== undefined)
+    assert.ok(upstream.arrivalsOf('tech-forum').every(({ url }) => url === '/v0/maxitem.json'))
+    const schedulers = await redis.zrange('agw:{tech-forum}:tech-forum:repeat', '0', '-1')
+    assert.deepEqual(schedulers, ['probe'])
+    // An API that is not enabled is not probed.
+    assert.deepEqual(await redis.zrange('agw:{news}:news:repeat', '0', '-1'), [])
+    assert.deepEqual(upstream.arrivalsOf('news'), [])
+  })
+
+  it('writes every change to Postgres once, whoever drains it', async () => {
+    const probes = await Promise.all([
+      gateway.startProcess('workers/probe.ts'),
+      gateway.startProcess('workers/probe.ts'),
+    ])
+    assert.equal(probes.length, 2)
+    const rows = await sql<{ n: string; d: string }>(
+      gateway,
+      'select count(*) n, count(distinct (slug, id)) d from health_changes',
+    )
+    assert.equal(rows[0]?.n, rows[0]?.d)
+    for (const slug of SLUGS) await until(async () => (await redis.xlen(`agw:{${slug}}:health:changes`)) === 0)
+  })
+})

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { openOperatorRedis } from '../support/cap-state.ts'
+import { send, signUp } from '../support/client.ts'
+import { type Gateway, startGateway, until } from '../support/gateway.ts'
+
+const FACT = '/v1/call/random-facts/random'
+
+describe('calls in flight', () => {
+  let gateway: Gateway
+
+  before(async () => {
+    gateway = await startGateway({ webNodes: 3, environment: { PLAN_LIMITS: '{"Free":{"perMinute":10000}}' } })
+  })
+  after(async () => await gateway.stop())
+
+  it('are held exactly over all nodes, and come back when their node is killed', async () => {
+    const account = await signUp(gateway)
+    const slow = { 'x-gateway-scenario': 'slow-1500' }
+    const answers = await Promise.all(
+      Array.from({ length: 60 }, (_, index) =>
+        send(gateway, FACT, { key: account.test, url: gateway.urls[index % 3] ?? '', headers: slow }),
+      ),
+    )
+    assert.equal(answers.filter(({ status }) => status === 200).length, 5)
+    const refused = answers.filter(({ status }) => status === 429)
+    assert.equal(refused.length, 55)
+    for (const { text, headers } of refused) {
+      assert.ok(text.includes('CONCURRENCY_LIMIT_EXCEEDED'), text)
+      assert.equal(headers.get('retry-after'), '1')
+    }
+    const url = await gateway.startWeb({ CALL_TIMEOUT_MS: '1000' })
+    const endless = { 'x-gateway-scenario': 'slow-60000' }
+    const lost = Array.from({ length: 5 }, () =>
+      send(gateway, FACT, { key: account.test, url, headers: endless }).catch(() => 'no answer'),
+    )
+    const redis = openOperatorRedis(gateway)
+    await until(async () => (await redis.zcard(`agw:{a:${account.id}}:test:inflight`)) === 5)
+    gateway.web.at(-1)?.kill('SIGKILL')
+    assert.deepEqual(
+      await Promise.all(lost),
+      Array.from({ length: 5 }, () => 'no answer'),
+    )
+    assert.equal((await send(gateway, FACT, { key: account.test })).status, 429)
+    await until(async () => (await send(gateway, FACT, { key: account.test })).status === 200)
+    redis.disconnect()
+  })
+
+  it('end with their answer, whatever it is', async () => {
+    const account = await signUp(gateway)
+    const scenarios = ['upstream-500', 'timeout', 'rate-limited', 'invalid', 'slow-1']
+    for (let round = 0; round < 12; round += 1) {
+      const headers = { 'x-gateway-scenario': scenarios[round % 5] ?? '' }
+      const answers = await Promise.all(
+        Array.from({ length: 5 }, () => send(gateway, FACT, { key: account.test, headers })),
+      )
+      for (const { status, text } of answers) assert.notEqual(status, 429, text)
+    }
+  })
+})

@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import type { Redis } from 'ioredis'
+import { capTraces, isCapQuiet } from '../support/cap-state.ts'
+import { type Account, send } from '../support/client.ts'
+import { type Gateway, until } from '../support/gateway.ts'
+import { type Stage, startStage } from '../support/stage.ts'
+import type { UpstreamServer } from '../support/upstream-server.ts'
+
+const fact = { id: 'a', text: 't', source: 's', source_url: 'u' }
+const dog = { status: 'success', message: 'https://images.dog.ceo/breeds/hound/a.jpg' }
+
+describe('a caller that leaves', () => {
+  let stage: Stage
+  let gateway: Gateway
+  let upstream: UpstreamServer
+  let account: Account
+  let redis: Redis
+
+  before(async () => {
+    stage = await startStage({
+      webNodes: 2,
+      workers: 2,
+      caps: { 'random-facts': 'concurrency=20,10/6', 'dog-images': 'concurrency=20,1000/1', 'mock-data': undefined },
+      timeoutMs: 25_000,
+    })
+    ;({ gateway, upstream, account, redis } = stage)
+  })
+  after(() => stage.stop())
+
+  /** Sends calls of which each can be left. */
+  function sendAll(path: string, count: number): { leave: AbortController; answer: Promise<number | 'left'> }[] {
+    return Array.from({ length: count }, (_, index) => {
+      const leave = new AbortController()
+      const url = gateway.urls[index % 2] ?? ''
+      const answer = send(gateway, path, { key: account.live, url, signal: leave.signal }).then(
+        ({ status }) => status,
+        () => 'left' as const,
+      )
+      return { leave, answer }
+    })
+  }
+
+  const waitingJobs = async (slug: string): Promise<number> =>
+    (await redis.zcard(`agw:{${slug}}:${slug}:prioritized`)) + (await redis.llen(`agw:{${slug}}:${slug}:active`))
+
+  it('while it waits, takes its call along: 9 of 10 leave and the upstream sees only the others', async () => {
+    upstream.play('random-facts', () => fact)
+    // The cap's first ten go through; then the line begins.
+    const first = sendAll('/v1/call/random-facts/random', 10)
+    for (const { answer } of first) assert.equal(await answer, 200)
+    const calls = sendAll('/v1/call/random-facts/random', 30)
+    await until(async () => ((await capTraces(redis, 'random-facts')).line ?? []).length === 30)
+    const staying = calls.filter((_, index) => index % 10 === 0)
+    for (const call of calls) if (!staying.includes(call)) call.leave.abort()
+    await until(async () => ((await capTraces(redis, 'random-facts')).line ?? []).length === 3)
+    assert.equal(upstream.arrivalsOf('random-facts').length, 10)
+    for (const { answer } of staying) assert.equal(await answer, 200)
+    assert.equal(upstream.arrivalsOf('random-facts').length, 13)
+    for (const call of calls) if (!staying.includes(call)) assert.equal(await call.answer, 'left')
+    await until(async () => (await isCapQuiet(redis, 'random-facts')) && (await waitingJobs('random-facts')) === 0)
+    await until(async () => (await redis.zcard(`agw:{a:${account.id}}:live:inflight`)) === 0)
+  })
+
+  it('while its call is at the upstream, has it aborted there', async () => {
+    let closed = 0
+    const answers: (() => void)[] = []
+    upstream.play('dog-images', (_arrival, response) => {
+      response.on('close', () => {
+        if (!response.writableFinished) closed += 1
+      })
+      answers.push(() => response.end(JSON.stringify(dog)))
+    })
+    const calls = sendAll('/v1/call/dog-images/random', 20)
+    await until(() => upstream.arrivalsOf('dog-images').length === 20)
+    for (const call of calls.slice(2)) call.leave.abort()
+    await until(() => closed === 18)
+    for (const answer of answers) answer()
+    for (const call of calls.slice(0, 2)) assert.equal(await call.answer, 200)
+    assert.equal(upstream.arrivalsOf('dog-images').length, 20)
+    await until(async () => (await isCapQuiet(redis, 'dog-images')) && (await waitingJobs('dog-images')) === 0)
+    await until(async () => (await redis.zcard(`agw:{a:${account.id}}:live:inflight`)) === 0)
+  })
+
+  it('of an MCP server takes the call of its tool along', async () => {
+    let isClosed = false
+    upstream.play('dog-images', (_arrival, response) => void response.on('close', () => (isClosed = true)))
+    const before = upstream.arrivalsOf('dog-images').length
+    const leave = new AbortController()
+    const params = { name: 'call_api', arguments: { api: 'dog-images', endpoint: '/random', parameters: {} } }
+    const answer = fetch(`${gateway.url}/mcp`, {
+      method: 'POST',
+      headers: {
+        'x-api-key': account.live,
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
+      signal: leave.signal,
+    })
+    await until(() => upstream.arrivalsOf('dog-images').length > before)
+    leave.abort()
+    await assert.rejects(answer)
+    await until(() => isClosed)
+    await until(async () => (await redis.zcard(`agw:{a:${account.id}}:live:inflight`)) === 0)
+  })
+
+  it('does not spoil the answer of one that asks for the same right after', async () => {
+    upstream.play('mock-data', async ({ url }) => {
+      await new Promise((resolve) => setTimeout(resolve, 60))
+      return { id: Number(/\d+$/.exec(url)?.[0]), userId: 1, title: 't', body: 'b' }
+    })
+    for (let id = 1; id <= 15; id += 1) {
+      const path = `/v1/call/mock-data/posts?id=${id}`
+      const [call] = sendAll(path, 1)
+      await until(() => upstream.arrivalsOf('mock-data').some(({ url }) => url === `/posts/${id}`))
+      call?.leave.abort()
+      await call?.answer
+      const next = await send(gateway, path, { key: account.live })
+      assert.equal(next.status, 200, next.text)
+    }
+    await until(async () => await isCapQuiet(redis, 'mock-data'))
+  })
+
+  it('before its call was admitted, leaves nothing behind', async () => {
+    upstream.play('dog-images', () => dog)
+    for (let round = 0; round < 30; round += 1) {
+      const [call] = sendAll('/v1/call/dog-images/random', 1)
+      await new Promise((resolve) => setTimeout(resolve, round / 4))
+      call?.leave.abort()
+      await call?.answer
+    }
+    await until(async () => (await isCapQuiet(redis, 'dog-images')) && (await waitingJobs('dog-images')) === 0)
+    await until(async () => (await redis.zcard(`agw:{a:${account.id}}:live:inflight`)) === 0)
+  })
+})

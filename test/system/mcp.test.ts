@@ -1,0 +1,220 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { LATEST_PROTOCOL_VERSION, SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/sdk/types.js'
+import { loadUpstreams } from '../../src/catalog/catalog.ts'
+import type { Upstream } from '../../src/catalog/upstream.ts'
+import { type Account, send, signUp } from '../support/client.ts'
+import { type Gateway, startGateway } from '../support/gateway.ts'
+
+const THREE = ['sports-scores', 'currency', 'trivia']
+
+// biome-ignore lint/suspicious/noExplicitAny: results of tools are what the tests check
+type Result = any
+
+describe('the MCP servers', () => {
+  let gateway: Gateway
+  let account: Account
+  let upstreams: Map<string, Upstream>
+
+  before(async () => {
+    gateway = await startGateway({ environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":50}}' } })
+    account = await signUp(gateway)
+    upstreams = await loadUpstreams()
+  })
+  after(() => gateway.stop())
+
+  async function withClient<T>(
+    path: string,
+    headers: Record<string, string>,
+    use: (client: Client) => Promise<T>,
+  ): Promise<T> {
+    const client = new Client({ name: 'test', version: '1' })
+    const transport = new StreamableHTTPClientTransport(new URL(path, gateway.url), { requestInit: { headers } })
+    // The class declares what may be undefined in another form than the interface it implements.
+    await client.connect(transport as Parameters<Client['connect']>[0])
+    try {
+      return await use(client)
+    } finally {
+      await client.close()
+    }
+  }
+  const withKey = () => ({ 'x-api-key': account.test })
+
+  it('of all APIs finds, describes and calls every endpoint of three APIs', async () => {
+    await withClient('/mcp', withKey(), async (client) => {
+      const { tools } = await client.listTools()
+      assert.deepEqual(
+        tools.map(({ name }) => name),
+        ['search_apis', 'describe_api', 'call_api'],
+      )
+      for (const tool of tools) assert.equal(tool.annotations?.readOnlyHint, true)
+      for (const slug of THREE) {
+        const found: Result = await client.callTool({ name: 'search_apis', arguments: { query: slug } })
+        assert.equal(found.structuredContent.apis[0].api, slug)
+        const described: Result = await client.callTool({ name: 'describe_api', arguments: { api: slug } })
+        const { endpoints } = described.structuredContent
+        assert.equal(endpoints.length, Object.keys(upstreams.get(slug)?.endpoints ?? {}).length)
+        for (const { path, example } of endpoints) {
+          const input = { api: slug, endpoint: path, parameters: example.parameters }
+          const called: Result = await client.callTool({ name: 'call_api', arguments: input })
+          assert.equal(called.isError, undefined, JSON.stringify(called))
+          assert.deepEqual(called.structuredContent.data, example.data)
+        }
+      }
+    })
+  })
+
+  it('of one API has a typed tool for each endpoint, whose results fit its output schema', async () => {
+    for (const slug of THREE) {
+      await withClient(`/mcp/${slug}`, { authorization: `Bearer ${account.test}` }, async (client) => {
+        // The client itself checks results against the output schemas that it has listed.
+        const { tools } = await client.listTools()
+        const endpoints = Object.entries(upstreams.get(slug)?.endpoints ?? {})
+        assert.equal(tools.length, endpoints.length)
+        for (const [index, [, { example, parameters }]] of endpoints.entries()) {
+          const tool = tools[index] ?? assert.fail('a tool is missing')
+          assert.deepEqual(Object.keys(tool.inputSchema.properties ?? {}), Object.keys(parameters.properties))
+          assert.ok(tool.outputSchema)
+          const result: Result = await client.callTool({ name: tool.name, arguments: example.parameters })
+          assert.deepEqual(result.structuredContent, JSON.parse(JSON.stringify(example.data)))
+          assert.equal(result._meta['agent-api-gateway/x-gateway-mode'], 'test')
+        }
+      })
+    }
+  })
+
+  it('tells of a bad parameter so that the call can be mended from the hint', async () => {
+    await withClient('/mcp/trivia', withKey(), async (client) => {
+      const input: Record<string, unknown> = { amount: 500, difficulty: null }
+      const bad: Result = await client.callTool({ name: 'trivia_questions', arguments: input })
+      assert.equal(bad.isError, true)
+      const { code, hint, docs, message } = JSON.parse(bad.content[0].text)
+      assert.equal(code, 'INVALID_PARAMETER')
+      assert.match(docs, /\/docs\/errors#INVALID_PARAMETER$/)
+      const [, name = ''] = /param=(\w+)/.exec(hint) ?? []
+      const [, highest] = /to (\d+)/.exec(message) ?? []
+      const mended: Result = await client.callTool({
+        name: 'trivia_questions',
+        arguments: { ...input, [name]: Number(highest) },
+      })
+      assert.equal(mended.isError, undefined, JSON.stringify(mended))
+      assert.ok(mended.structuredContent.results.length > 0)
+    })
+  })
+
+  it('tell of an unknown API, of wrong arguments and of an upstream failure as results with a code', async () => {
+    await withClient('/mcp', { ...withKey(), 'x-gateway-scenario': 'upstream-500' }, async (client) => {
+      const codeOf = async (name: string, input: Record<string, unknown>) => {
+        const { isError, content }: Result = await client.callTool({ name, arguments: input })
+        assert.equal(isError, true)
+        return JSON.parse(content[0].text)
+      }
+      const unknown = await codeOf('describe_api', { api: 'wether' })
+      assert.equal(unknown.code, 'API_NOT_FOUND')
+      assert.match(unknown.hint, /search_apis/)
+      assert.equal((await codeOf('call_api', { api: 'weather' })).code, 'INVALID_PARAMETER')
+      const parameters = { latitude: 1, longitude: 2 }
+      assert.equal(
+        (await codeOf('call_api', { api: 'weather', endpoint: 'current', parameters })).code,
+        'UPSTREAM_ERROR',
+      )
+      assert.equal(
+        (await codeOf('call_api', { api: 'weather', endpoint: '/no', parameters })).code,
+        'ENDPOINT_NOT_FOUND',
+      )
+      await assert.rejects(client.callTool({ name: 'no_tool', arguments: {} }), /-32602/)
+    })
+  })
+
+  it('count their calls against the limits of the account, once', async () => {
+    const other = await signUp(gateway)
+    await withClient('/mcp/currency', { 'x-api-key': other.test }, async (client) => {
+      await client.listTools()
+      await client.callTool({ name: 'currency_latest', arguments: {} })
+      await client.callTool({ name: 'currency_latest', arguments: {} })
+    })
+    const { headers } = await send(gateway, '/v1/call/currency/latest', { key: other.test })
+    assert.equal(headers.get('x-ratelimit-remaining'), '997')
+  })
+
+  it('offer the catalog and each API as resources', async () => {
+    await withClient('/mcp', withKey(), async (client) => {
+      const { resources } = await client.listResources()
+      assert.equal(resources.length, upstreams.size + 1)
+      for (const { uri } of resources) {
+        const { contents }: Result = await client.readResource({ uri })
+        assert.match(contents[0].text, /^# /)
+      }
+    })
+    await withClient('/mcp/weather', withKey(), async (client) => {
+      const { resources } = await client.listResources()
+      assert.deepEqual(
+        resources.map(({ name }) => name),
+        ['weather'],
+      )
+    })
+  })
+
+  const initialize = (protocolVersion: string) => ({
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'initialize',
+    params: { protocolVersion, capabilities: {}, clientInfo: { name: 'test', version: '1' } },
+  })
+  const accept = { accept: 'application/json, text/event-stream' }
+
+  it('speak the newest protocol revision and the one before', async () => {
+    assert.equal(LATEST_PROTOCOL_VERSION, SUPPORTED_PROTOCOL_VERSIONS[0])
+    for (const version of SUPPORTED_PROTOCOL_VERSIONS.slice(0, 2)) {
+      const { status, body, headers } = await send(gateway, '/mcp', {
+        key: account.test,
+        headers: accept,
+        body: initialize(version),
+      })
+      assert.equal(status, 200)
+      assert.equal(body.result.protocolVersion, version)
+      assert.equal(headers.get('mcp-session-id'), null)
+    }
+  })
+
+  it('ask for a credential with 401 and a challenge, and refuse a wrong one', async () => {
+    const none = await send(gateway, '/mcp', { headers: accept, body: initialize(LATEST_PROTOCOL_VERSION) })
+    assert.equal(none.status, 401)
+    assert.equal(none.body.code, 'AUTH_REQUIRED')
+    assert.match(none.headers.get('www-authenticate') ?? '', /^Bearer /)
+    const wrong = await send(gateway, '/mcp/weather', {
+      key: 'agw_live_no',
+      headers: accept,
+      body: initialize('2025-06-18'),
+    })
+    assert.equal(wrong.body.code, 'INVALID_API_KEY')
+  })
+
+  it('have no streams or sessions to open or end: GET and DELETE are answered 405', async () => {
+    for (const method of ['GET', 'DELETE']) {
+      const { status, headers } = await send(gateway, '/mcp', { method, key: account.test, headers: accept })
+      assert.equal(status, 405)
+      assert.equal(headers.get('allow'), 'POST')
+    }
+  })
+
+  it('refuse pages of other origins, and know no API that is not in the catalog', async () => {
+    const body = initialize(LATEST_PROTOCOL_VERSION)
+    for (const origin of ['https://evil.example', 'null', 'http://localhost:1']) {
+      const { status } = await send(gateway, '/mcp', { key: account.test, headers: { ...accept, origin }, body })
+      assert.equal(status, 403, origin)
+    }
+    const own = await send(gateway, '/mcp', {
+      key: account.test,
+      headers: { ...accept, origin: 'http://localhost:3000' },
+      body,
+    })
+    assert.equal(own.status, 200)
+    assert.equal(
+      (await send(gateway, '/mcp/nothing', { key: account.test, headers: accept, body })).body.code,
+      'API_NOT_FOUND',
+    )
+  })
+})

@@ -1,0 +1,283 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { after, before, describe, it } from 'node:test'
+import { promisify } from 'node:util'
+import { loadUpstreams } from '../../src/catalog/catalog.ts'
+import { send, signUp, sql } from '../support/client.ts'
+import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
+
+const run = promisify(execFile)
+
+describe('the operator API', () => {
+  let gateway: Gateway
+  let upstream: UpstreamServer
+  let ops = ''
+  let number = 0
+
+  before(async () => {
+    upstream = await startUpstreamServer()
+    const upstreams = await loadUpstreams()
+    upstream.play('news', () => upstreams.get('news')?.endpoints['/top']?.example.response)
+    const comments = upstreams.get('mock-data')?.endpoints['/comments']?.example.response
+    upstream.play('mock-data', ({ url }) =>
+      url.startsWith('/comments') ? comments : { id: 1, title: 't', body: 'b', userId: 1 },
+    )
+    gateway = await startGateway({
+      webNodes: 2,
+      environment: {
+        ...upstream.environment('news', 'mock-data'),
+        UPSTREAM_NEWS_CAPS: 'concurrency=10,1000/1',
+        PLAN_LIMITS: '{"Free":{"perMinute":1000},"Pro":{"perMinute":1000}}',
+        OPS_PORT: '0',
+      },
+    })
+    const { message } = await gateway.startProcess('src/ops.ts')
+    ops = `http://127.0.0.1:${(message as { listening: number }).listening}`
+    await until(async () => (await operator('/overview')).status === 200)
+  })
+  after(async () => {
+    await gateway.stop()
+    await upstream.close()
+  })
+
+  const operator = (
+    path: string,
+    options: { method?: string; body?: unknown; headers?: Record<string, string> } = {},
+  ) => send(gateway, `/v1/operator${path}`, { ...options, token: gateway.environment.OPERATOR_TOKEN, url: ops })
+  const patch = (path: string, body: unknown) => operator(path, { method: 'PATCH', body })
+  const cli = async (...args: string[]) => {
+    const env = { ...process.env, OPERATOR_TOKEN: gateway.environment.OPERATOR_TOKEN, USER: 'casey' }
+    const { stdout } = await run(process.execPath, ['src/operator-cli.ts', '--url', ops, ...args], { env })
+    return stdout
+  }
+  /** One call to each node; parameters that no call had before, so that no answer is a stored one. */
+  const callBoth = (path: string, key: string) =>
+    Promise.all(
+      gateway.urls.map(async (url) => {
+        number += 1
+        const { status, body } = await send(gateway, `${path}${number}`, { key, url })
+        return `${status} ${body.error?.code ?? ''}`.trim()
+      }),
+    )
+  const audit = async () => (await operator('/audit')).body.records
+
+  it('answers nobody without the operator token', async () => {
+    const account = await signUp(gateway)
+    for (const path of ['/users', '/upstreams', '/overview', '/audit']) {
+      for (const token of [undefined, account.token, account.live, randomBytes(32).toString('base64url')]) {
+        const answer = await send(gateway, `/v1/operator${path}`, { token, url: ops })
+        assert.equal(answer.status, 401, `${path} ${token}`)
+      }
+      const onPublicPort = await send(gateway, `/v1/operator${path}`, { token: gateway.environment.OPERATOR_TOKEN })
+      assert.equal(onPublicPort.status, 404)
+    }
+  })
+
+  it('finds accounts by address and changes their tier at once on every node', async () => {
+    const account = await signUp(gateway)
+    const found = await operator(`/users?email=${encodeURIComponent(account.email.toUpperCase())}`)
+    assert.deepEqual(found.body.users, [
+      {
+        id: account.id,
+        email: account.email,
+        tier: 'developer',
+        plan: 'Free',
+        disabled: false,
+        createdAt: found.body.users[0].createdAt,
+      },
+    ])
+    const path = '/v1/call/news/search?q=word'
+    assert.deepEqual(await callBoth(path, account.live), Array(2).fill('402 PLAN_UPGRADE_REQUIRED'))
+    assert.equal((await patch(`/users/${account.id}`, { tier: 'pro' })).body.user.plan, 'Pro')
+    assert.deepEqual(await callBoth(path, account.live), Array(2).fill('503 API_NOT_ENABLED'))
+    await patch(`/users/${account.id}`, { tier: 'developer' })
+    assert.deepEqual(await callBoth(path, account.live), Array(2).fill('402 PLAN_UPGRADE_REQUIRED'))
+  })
+
+  it('disables an account: keys and sessions are refused at once, and its sessions stay ended', async () => {
+    const account = await signUp(gateway)
+    const path = '/v1/call/mock-data/posts?id='
+    const statuses = async () =>
+      [
+        ...(await Promise.all(gateway.urls.map((url) => send(gateway, `${path}1`, { key: account.live, url })))),
+        ...(await Promise.all(gateway.urls.map((url) => send(gateway, '/v1/me', { token: account.token, url })))),
+      ].map(({ status }) => status)
+    assert.deepEqual(await statuses(), [200, 200, 200, 200])
+    assert.equal((await patch(`/users/${account.id}`, { disabled: true })).body.user.disabled, true)
+    assert.deepEqual(await statuses(), [401, 401, 401, 401])
+    const login = () => send(gateway, '/v1/auth/login', { body: { email: account.email, password: account.password } })
+    assert.equal((await login()).status, 401)
+    await patch(`/users/${account.id}`, { disabled: false })
+    assert.deepEqual(await statuses(), [200, 200, 401, 401])
+    assert.equal((await login()).status, 200)
+  })
+
+  it('gives an upstream its key: it works within a second everywhere, and stops when it is taken away', async () => {
+    const account = await signUp(gateway, 'pro')
+    const key = `operator-${randomBytes(12).toString('hex')}`
+    const path = '/v1/call/news/search?q=word'
+    assert.deepEqual(await callBoth(path, account.live), Array(2).fill('503 API_NOT_ENABLED'))
+    const changed = await patch('/upstreams/news', { key })
+    assert.equal(changed.status, 200, changed.text)
+    assert.equal(changed.body.upstream.hasKey, true)
+    assert.ok(!changed.text.includes(key))
+    await until(async () => (await callBoth(path, account.live)).every((answer) => answer === '200'), 3_000)
+    assert.ok(upstream.arrivalsOf('news').at(-1)?.url.includes(`apikey=${key}`))
+    const [row] = await sql<{ key_sealed: Buffer }>(
+      gateway,
+      `select key_sealed from upstream_settings where slug = 'news'`,
+    )
+    assert.ok(row && !row.key_sealed.includes(key))
+    await patch('/upstreams/news', { key: null })
+    await until(
+      async () => (await callBoth(path, account.live)).every((answer) => answer === '503 API_NOT_ENABLED'),
+      3_000,
+    )
+  })
+
+  it('changes tier, caps and whether an upstream is on, in every process', async () => {
+    const account = await signUp(gateway)
+    const path = '/v1/call/mock-data/posts?id='
+    const call = async () => (await callBoth('/v1/call/mock-data/comments?n=', account.live)).join()
+    assert.equal(await call(), '200,200')
+    await patch('/upstreams/mock-data', { tierRequired: 'business' })
+    await until(async () => (await call()) === '402 PLAN_UPGRADE_REQUIRED,402 PLAN_UPGRADE_REQUIRED', 3_000)
+    await patch('/upstreams/mock-data', { tierRequired: null, enabled: false })
+    await until(async () => (await call()) === '503 API_NOT_ENABLED,503 API_NOT_ENABLED', 3_000)
+    const catalog = await send(gateway, '/v1/catalog')
+    assert.ok(!catalog.body.data.some((api: { api_name: string }) => api.api_name === 'mock-data'))
+    const rates = [{ max: 2, seconds: 3_600 }]
+    const changed = await patch('/upstreams/mock-data', { enabled: null, caps: { rates } })
+    assert.deepEqual(changed.body.upstream.caps.rates, rates)
+    // Two an hour, all calls of all nodes together.
+    await until(async () => (await call()).includes('503 UPSTREAM_CAP_EXHAUSTED'), 5_000)
+    const before = upstream.arrivalsOf('mock-data').length
+    for (let index = 0; index < 5; index += 1) await callBoth(path, account.live)
+    assert.equal(upstream.arrivalsOf('mock-data').length, before)
+    await patch('/upstreams/mock-data', { caps: null })
+    await until(async () => (await send(gateway, `${path}2`, { key: account.live })).status === 200, 5_000)
+  })
+
+  it('takes a change whole or not at all', async () => {
+    const list = async () => (await operator('/upstreams')).body.upstreams
+    const before = await list()
+    for (const body of [
+      {},
+      { enabled: 'yes' },
+      { tierRequired: 'gold' },
+      { tierRequired: 'pro', caps: { concurrency: 0 } },
+      { caps: { rates: [{ max: 1 }] } },
+      { caps: { rates: [{ max: -1, seconds: 1 }] } },
+      { tierRequired: 'pro', key: 'with blank' },
+      { tierRequired: 'pro', unknown: 1 },
+    ]) {
+      const { status, body: answer } = await patch('/upstreams/weather', body)
+      assert.deepEqual([status, answer.code], [400, 'VALIDATION_ERROR'], JSON.stringify(body))
+    }
+    assert.equal((await patch('/upstreams/dog-images', { key: 'k' })).status, 400)
+    assert.equal((await patch('/upstreams/none', { enabled: false })).body.code, 'API_NOT_FOUND')
+    assert.equal((await patch(`/users/${randomUUID()}`, { tier: 'pro' })).body.code, 'USER_NOT_FOUND')
+    assert.equal((await patch('/users/none', { tier: 'pro' })).body.code, 'USER_NOT_FOUND')
+    for (const body of [{}, { tier: 'gold' }, { disabled: 1 }, { email: 'a@b.c' }]) {
+      assert.equal((await patch(`/users/${randomUUID()}`, body)).status, 400)
+    }
+    assert.deepEqual(await list(), before)
+  })
+
+  it('pauses and resumes a queue: calls wait meanwhile and are answered then', async () => {
+    const account = await signUp(gateway)
+    assert.equal((await operator('/upstreams/mock-data/pause', { method: 'POST' })).status, 200)
+    assert.equal((await operator('/upstreams/none/pause', { method: 'POST' })).status, 404)
+    let isAnswered = false
+    const waiting = send(gateway, '/v1/call/mock-data/users?id=3', { key: account.test }).then((answer) => {
+      isAnswered = true
+      return answer
+    })
+    const queueOf = async () => {
+      const { body } = await operator('/overview')
+      return body.upstreams.find(({ slug }: { slug: string }) => slug === 'mock-data').queue
+    }
+    await until(async () => (await queueOf()).waiting === 1)
+    assert.equal((await queueOf()).paused, true)
+    assert.equal(isAnswered, false)
+    await operator('/upstreams/mock-data/resume', { method: 'POST' })
+    assert.equal((await waiting).status, 200)
+  })
+
+  it('probes an upstream on asking', async () => {
+    const before = upstream.arrivalsOf('mock-data').length
+    assert.equal((await operator('/upstreams/mock-data/probe', { method: 'POST' })).status, 200)
+    await until(() => upstream.arrivalsOf('mock-data').length > before)
+  })
+
+  it('shows queues, caps left, health and processes', async () => {
+    await until(async () => (await operator('/overview')).body.processes.length >= 4)
+    const { body } = await operator('/overview')
+    assert.equal(body.upstreams.length, (await loadUpstreams()).size)
+    const kinds = body.processes.map(({ kind }: { kind: string }) => kind)
+    assert.deepEqual([...new Set(kinds)].sort(), ['ops', 'web', 'worker'])
+    const search = body.upstreams.find(({ slug }: { slug: string }) => slug === 'code-host-search')
+    assert.deepEqual(search.caps.rates, [{ max: 10, seconds: 60, left: 10 }])
+    assert.equal(search.health.status, 'Healthy')
+  })
+
+  it('writes down who changed what, when, from what to what, and never a key', async () => {
+    const account = await signUp(gateway)
+    const key = `operator-${randomBytes(12).toString('hex')}`
+    await operator(`/users/${account.id}`, {
+      method: 'PATCH',
+      body: { tier: 'business' },
+      headers: { 'x-operator': 'robin' },
+    })
+    await operator('/upstreams/weather', { method: 'PATCH', body: { key, tierRequired: 'pro' } })
+    const [second, first] = await audit()
+    assert.deepEqual(
+      { ...first, id: '', at: '' },
+      {
+        id: '',
+        at: '',
+        actor: 'robin (127.0.0.1)',
+        action: 'user.update',
+        subject: account.id,
+        before: { tier: 'developer', disabled: false },
+        after: { tier: 'business', disabled: false },
+      },
+    )
+    assert.ok(Math.abs(Date.parse(first.at) - Date.now()) < 60_000)
+    assert.equal(second.subject, 'weather')
+    assert.deepEqual(second.before, { enabled: null, tierRequired: null, caps: null, key: null })
+    assert.deepEqual(second.after, { enabled: null, tierRequired: 'pro', caps: null, key: 'replaced' })
+    assert.ok(!JSON.stringify(await audit()).includes(key))
+    await patch('/upstreams/weather', { key: null, tierRequired: null })
+  })
+
+  it('has a command line that does all of it', async () => {
+    const account = await signUp(gateway)
+    assert.match(await cli('--help'), /npm run operator -- <command>/)
+    assert.match(await cli('users', account.email), new RegExp(account.id))
+    await cli('user', account.email, '--tier', 'pro')
+    assert.equal((await send(gateway, '/v1/me', { token: account.token })).body.tier, 'pro')
+    await cli('upstream', 'trivia', '--caps', 'concurrency=3,7/60', '--tier', 'pro')
+    const { upstreams } = JSON.parse(await cli('upstreams', '--json'))
+    const trivia = upstreams.find(({ slug }: { slug: string }) => slug === 'trivia')
+    assert.deepEqual(trivia.caps, { concurrency: 3, rates: [{ max: 7, seconds: 60 }] })
+    assert.equal(trivia.tierRequired, 'pro')
+    await cli('reset', 'trivia')
+    await cli('pause', 'trivia')
+    await cli('resume', 'trivia')
+    const actions = JSON.parse(await cli('audit', '--limit', '4', '--json')).records
+    assert.deepEqual(
+      actions.map(({ action, actor }: { action: string; actor: string }) => [action, actor]),
+      ['upstream.resume', 'upstream.pause', 'upstream.update', 'upstream.update'].map((action) => [
+        action,
+        'casey (127.0.0.1)',
+      ]),
+    )
+    assert.match(await cli('overview'), /trivia/)
+    await assert.rejects(cli('user', 'nobody@example.com', '--tier', 'pro'), /No account has the address/)
+    await assert.rejects(cli('upstream', 'trivia', '--tier', 'gold'), /--tier must be one of/)
+    await assert.rejects(cli('frobnicate'), /There is no command/)
+  })
+})

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { isCapQuiet, openOperatorRedis } from '../support/cap-state.ts'
+import { type Account, type Answer, send } from '../support/client.ts'
+import { type Gateway, until } from '../support/gateway.ts'
+import { type Stage, startStage } from '../support/stage.ts'
+import type { UpstreamServer } from '../support/upstream-server.ts'
+
+const FACT = '/v1/call/random-facts/random'
+
+describe('an upstream with more calls than it can take', () => {
+  let stage: Stage
+  let gateway: Gateway
+  let upstream: UpstreamServer
+  let account: Account
+
+  before(async () => {
+    stage = await startStage({
+      workers: 2,
+      caps: { 'random-facts': 'concurrency=4,100000/1', 'dog-images': 'concurrency=4,100000/1' },
+      timeoutMs: 20_000,
+    })
+    ;({ gateway, upstream, account } = stage)
+  })
+  after(() => stage.stop())
+
+  it('refuses those it would keep waiting too long, at no cost, and serves all that it takes', async () => {
+    upstream.play('random-facts', async () => {
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      return { id: 'a', text: 't', source: 's', source_url: 'u' }
+    })
+    const call = (): Promise<Answer> => send(gateway, FACT, { key: account.live })
+    // It learns how long a request takes.
+    for (let index = 0; index < 4; index += 1) assert.equal((await call()).status, 200)
+    // Twenty a second can be served and a wait of five seconds is quoted: a thousand at once are ten times too many.
+    const answers = await Promise.all(Array.from({ length: 1_000 }, call))
+    const served = answers.filter(({ status }) => status === 200)
+    const refused = answers.filter(({ status }) => status !== 200)
+    console.log({ served: served.length, refused: refused.length })
+    for (const { status, text, headers } of refused) {
+      assert.equal(status, 503)
+      assert.ok(text.includes('OVERLOADED'), text)
+      assert.ok(Number(headers.get('retry-after')) >= 1)
+    }
+    assert.equal(upstream.arrivalsOf('random-facts').length, served.length + 4)
+    // What a wait of five seconds holds, no more than the estimate's error beside it.
+    assert.ok(served.length >= 60 && served.length <= 250, `${served.length} served`)
+    const redis = openOperatorRedis(gateway)
+    await until(async () => await isCapQuiet(redis, 'random-facts'))
+    assert.equal(await redis.zcard(`agw:{a:${account.id}}:live:minute`), served.length + 4)
+    redis.disconnect()
+    assert.equal((await call()).status, 200)
+  })
+
+  it('does not hold up the calls to another', async () => {
+    upstream.play('random-facts', async () => {
+      await new Promise((resolve) => setTimeout(resolve, 500))
+      return { id: 'a', text: 't', source: 's', source_url: 'u' }
+    })
+    upstream.play('dog-images', () => ({ status: 'success', message: 'https://images.dog.ceo/breeds/a/b.jpg' }))
+    const slow = Promise.all(Array.from({ length: 30 }, () => send(gateway, FACT, { key: account.live })))
+    await until(async () => upstream.arrivalsOf('random-facts').length > 4)
+    const before = upstream.arrivalsOf('random-facts').length
+    for (let index = 0; index < 10; index += 1) {
+      assert.equal((await send(gateway, '/v1/call/dog-images/random', { key: account.live })).status, 200)
+    }
+    const atUpstream = upstream.arrivalsOf('random-facts').length - before
+    assert.ok(atUpstream < 26, 'all of the slow calls were sent before ten quick ones were answered')
+    await slow
+  })
+
+  it('whose requests took longer than a caller waits is tried again when it is free', async () => {
+    const redis = openOperatorRedis(gateway)
+    await redis.hset('agw:{dog-images}:cap:shared:state', 'serviceMs', '60000')
+    redis.disconnect()
+    assert.equal((await send(gateway, '/v1/call/dog-images/random', { key: account.live })).status, 200)
+  })
+})

@@ -1,0 +1,225 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it, type TestContext } from 'node:test'
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { loadUpstreams } from '../../src/catalog/catalog.ts'
+import { launchBrowser } from '../support/browser.ts'
+import { send, signUp } from '../support/client.ts'
+import { type Gateway, startGateway } from '../support/gateway.ts'
+import { signUpIn, visitPortal } from '../support/portal.ts'
+
+describe('the portal', () => {
+  let gateway: Gateway
+  let browser: Browser | undefined
+
+  before(async () => {
+    gateway = await startGateway()
+    browser = await launchBrowser()
+  })
+  after(async () => {
+    await browser?.close()
+    await gateway.stop()
+  })
+
+  const withPage = (t: TestContext, use: (page: Page, context: BrowserContext) => Promise<void>) =>
+    visitPortal(t, { gateway, browser }, use)
+
+  it('takes a newcomer from sign-up over a key to an answer, and refuses the key once it is revoked', async (t) => {
+    await withPage(t, async (page) => {
+      await signUpIn(page)
+      await page.getByRole('link', { name: 'make your first key' }).click()
+      await page.getByLabel('Label').fill('first')
+      await page.getByRole('button', { name: 'Create key' }).click()
+      const key = (await page.locator('[data-new-key]').textContent()) ?? ''
+      assert.match(key, /^agw_test_/)
+      await page.getByRole('button', { name: 'Copy key' }).click()
+      await page.getByText('Key copied').waitFor()
+      assert.equal(await page.evaluate('navigator.clipboard.readText()'), key)
+
+      await page.getByRole('link', { name: 'try the first call' }).click()
+      assert.equal(await page.locator('[data-key]').inputValue(), key)
+      await page.getByRole('button', { name: 'Send' }).click()
+      await page.getByText('200 in').waitFor()
+      assert.match((await page.locator('[data-answer]').textContent()) ?? '', /"temperature_c": 15.3/)
+      await page.getByRole('button', { name: 'Copy curl' }).click()
+      await page.getByText('Copied, with your key in it').waitFor()
+      assert.ok(String(await page.evaluate('navigator.clipboard.readText()')).includes(key))
+
+      await page.getByRole('link', { name: 'Account' }).click()
+      await page.getByRole('link', { name: 'API keys' }).click()
+      assert.equal(await page.locator('[data-new-key]').count(), 0)
+      await page.getByRole('button', { name: 'Revoke first' }).click()
+      await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
+      await page.getByText('No keys yet').waitFor()
+
+      await page.getByRole('link', { name: 'APIs', exact: true }).click()
+      await page.getByRole('link', { name: 'Weather' }).click()
+      await page.getByRole('button', { name: 'Send' }).click()
+      await page.getByText('401 in').waitFor()
+      await page.getByText('INVALID_API_KEY').first().waitFor()
+    })
+  })
+
+  it('keeps the log-in over a reload and ends it on log-out, on the server too', async (t) => {
+    await withPage(t, async (page, context) => {
+      const { email, password } = await signUpIn(page)
+      await page.reload()
+      await page.getByText(email).waitFor()
+      const [cookie] = await context.cookies()
+      assert.equal(cookie?.httpOnly, true)
+      assert.equal(cookie?.sameSite, 'Strict')
+      assert.equal(await page.evaluate('document.cookie'), '')
+      await page.getByRole('button', { name: 'Log out' }).click()
+      await page.getByRole('link', { name: 'Log in' }).waitFor()
+      assert.deepEqual(await context.cookies(), [])
+
+      await page.goto('/account/keys')
+      await page.getByRole('button', { name: 'Log in' }).waitFor()
+      await page.getByLabel('Email').fill(email)
+      await page.getByLabel('Password').fill('wrong password')
+      await page.getByRole('button', { name: 'Log in' }).click()
+      await page.getByText('Email or password is wrong').waitFor()
+      await page.getByLabel('Password').fill(password)
+      await page.getByRole('button', { name: 'Log in' }).click()
+      await page.getByRole('button', { name: 'Create key' }).waitFor()
+    })
+  })
+
+  it('finds APIs by word, category and health', async (t) => {
+    await withPage(t, async (page) => {
+      await page.goto('/')
+      const shown = () => page.locator('[data-cards] > li:visible').count()
+      assert.equal(await shown(), (await loadUpstreams()).size)
+      await page.getByLabel('Search').fill('exchange rate')
+      assert.ok((await shown()) < 5)
+      await page.getByRole('link', { name: /Currency/ }).waitFor()
+      await page.getByLabel('Search').fill('nothing like this')
+      await page.getByRole('button', { name: 'Show all' }).click()
+      await page.getByLabel('Category').selectOption('sports')
+      assert.equal(await shown(), 1)
+      await page.getByLabel('Category').selectOption('')
+      await page.getByLabel('Health').selectOption('Down')
+      assert.equal(await shown(), 0)
+    })
+  })
+
+  it('makes a test key from the page of an API, and shows the hint of a mistake', async (t) => {
+    await withPage(t, async (page) => {
+      await signUpIn(page)
+      await page.goto('/apis/trivia')
+      await page.getByRole('button', { name: 'Make a test key' }).click()
+      await page.getByText('A test key is made').waitFor()
+      await page.getByLabel('amount').fill('500')
+      await page.getByRole('button', { name: 'Send' }).click()
+      await page.getByText('400 in').waitFor()
+      await page.getByText('param=amount').first().waitFor()
+      await page.getByLabel('amount').fill('3')
+      assert.match((await page.locator('[data-language=curl] code').textContent()) ?? '', /amount=3/)
+      await page.keyboard.press('Enter')
+      await page.getByText('200 in').waitFor()
+    })
+  })
+
+  it('manages a team, its members and its keys', async (t) => {
+    const colleague = await signUp(gateway)
+    await withPage(t, async (page) => {
+      await signUpIn(page)
+      await page.goto('/account/teams')
+      await page.getByLabel('Name').fill('Blue team')
+      await page.getByRole('button', { name: 'Create team' }).click()
+      const team = page.getByRole('region', { name: 'Blue team' })
+      await team.getByLabel('Email').fill('nobody@example.com')
+      await team.getByRole('button', { name: 'Add member' }).click()
+      await team.getByText('No user has this email').waitFor()
+      await team.getByLabel('Email').fill(colleague.email)
+      await team.getByRole('button', { name: 'Add member' }).click()
+      await team.getByLabel(`Role of ${colleague.email}`).selectOption('admin')
+      await page.getByText('The role is changed').waitFor()
+      await team.getByRole('button', { name: 'Create key' }).click()
+      assert.match((await page.locator('[data-new-key]').textContent()) ?? '', /^agw_test_/)
+      const teams = await send(gateway, '/v1/teams', { token: colleague.token })
+      const seen = await send(gateway, `/v1/teams/${teams.body.teams[0].id}`, { token: colleague.token })
+      assert.equal(seen.body.yourRole, 'admin')
+      assert.equal(seen.body.keys.length, 1)
+      await team.getByRole('button', { name: `Remove ${colleague.email}` }).click()
+      await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
+      await team.getByRole('button', { name: `Remove ${colleague.email}` }).waitFor({ state: 'detached' })
+      assert.equal((await send(gateway, '/v1/teams', { token: colleague.token })).body.teams.length, 0)
+    })
+  })
+
+  it('shows the plan, what was called, and keeps a provider key without showing it', async (t) => {
+    await withPage(t, async (page) => {
+      await signUpIn(page)
+      await page.getByText('0 of 1,000 calls').waitFor()
+      await page.locator('svg.chart').waitFor()
+      await page.getByRole('link', { name: 'Provider keys' }).click()
+      await page.getByLabel('API', { exact: true }).selectOption('news')
+      await page.getByLabel('Key of the provider').fill('a-provider-key-1234')
+      await page.getByRole('button', { name: 'Save key' }).click()
+      await page.getByRole('cell', { name: '1234' }).waitFor()
+      assert.doesNotMatch(await page.content(), /a-provider-key/)
+      await page.getByRole('button', { name: 'Delete the key of News' }).click()
+      await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+      await page.getByText('No provider keys yet').waitFor()
+    })
+  })
+
+  it('is used with the keyboard alone', async (t) => {
+    await withPage(t, async (page) => {
+      await page.goto('/apis/weather')
+      await page.keyboard.press('Tab')
+      await page.keyboard.press('Enter')
+      assert.equal(await page.evaluate('document.activeElement.id'), 'main')
+      await page.getByRole('tab', { name: 'curl' }).focus()
+      await page.keyboard.press('ArrowRight')
+      assert.equal(await page.evaluate('document.activeElement.textContent'), 'JavaScript')
+      assert.equal(await page.locator('[data-language=JavaScript]').isVisible(), true)
+    })
+  })
+
+  it('has a reference that loads from here alone', async (t) => {
+    await withPage(t, async (page) => {
+      await page.goto('/docs')
+      await page.getByRole('heading', { name: 'Agent API Gateway' }).first().waitFor()
+      await page.goto('/docs#tag/weather')
+      await page.getByText('Current temperature, wind and weather code for coordinates').first().waitFor()
+    })
+  })
+
+  it('sends pages under a policy without anything inline, and files that may be kept for ever', async () => {
+    const page = await fetch(`${gateway.url}/`)
+    const policy = page.headers.get('content-security-policy') ?? ''
+    assert.match(policy, /default-src 'none'/)
+    assert.doesNotMatch(policy, /unsafe|\*|https?:/)
+    const text = await page.text()
+    assert.doesNotMatch(text, /<script(?![^>]* src=)|<style| style=| on\w+=/)
+    const [, file = ''] = /src="(\/assets\/[^"]+)"/.exec(text) ?? []
+    const script = await fetch(gateway.url + file)
+    assert.match(script.headers.get('cache-control') ?? '', /immutable/)
+    const etag = script.headers.get('etag') ?? ''
+    assert.equal((await fetch(gateway.url + file, { headers: { 'if-none-match': etag } })).status, 304)
+    const other = await fetch(`${gateway.url}${file.replace(/assets\/[^/]+/, 'assets/old')}`)
+    assert.equal(other.headers.get('cache-control'), 'no-cache')
+    assert.equal((await fetch(`${gateway.url}/assets/x/..%2f..%2fconfig.ts`)).status, 404)
+  })
+
+  it('takes the session of its cookie only from its own pages', async () => {
+    const { email, password } = await signUp(gateway)
+    const own = { 'x-portal-request': '1', 'content-type': 'application/json' }
+    const login = (headers: Record<string, string>) =>
+      fetch(`${gateway.url}/portal/login`, { method: 'POST', headers, body: JSON.stringify({ email, password }) })
+    assert.equal((await login({ 'content-type': 'application/json' })).status, 403)
+    assert.equal((await login({ ...own, origin: 'https://evil.example' })).status, 403)
+    assert.equal((await login({ ...own, 'sec-fetch-site': 'cross-site' })).status, 403)
+    const answer = await login({ ...own, origin: gateway.url, 'sec-fetch-site': 'same-origin' })
+    assert.equal(answer.status, 204)
+    assert.equal(await answer.text(), '')
+    const cookie = answer.headers.get('set-cookie')?.split(';')[0] ?? ''
+    const me = async (headers: Record<string, string>) =>
+      (await send(gateway, '/v1/me', { headers: { cookie, ...headers } })).status
+    assert.equal(await me({ 'x-portal-request': '1' }), 200)
+    assert.equal(await me({}), 401)
+    assert.equal(await me({ 'x-portal-request': '1', origin: 'https://evil.example' }), 401)
+    assert.equal(await me({ 'x-portal-request': '1', 'sec-fetch-site': 'same-site' }), 401)
+  })
+})

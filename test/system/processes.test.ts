@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict'
+import type { ChildProcess } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { after, before, describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { type Account, type Answer, send, signUp } from '../support/client.ts'
+import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
+
+/** An address whose answer is in no cache. */
+const path = (): string => `/v1/call/currency/latest?nonce=${randomUUID()}`
+const RATES = { base: 'EUR', date: '2026-01-02', rates: { USD: 1.1 } }
+
+let gateway: Gateway
+let upstream: UpstreamServer
+let account: Account
+
+before(async () => {
+  upstream = await startUpstreamServer()
+  gateway = await startGateway({
+    environment: {
+      ...upstream.environment('currency'),
+      UPSTREAM_CURRENCY_CAPS: 'concurrency=200,100000/1',
+      PLAN_LIMITS: '{"Free":{"perMinute":1000000,"inFlight":10000,"perMonth":10000000}}',
+    },
+  })
+  account = await signUp(gateway)
+})
+after(async () => {
+  await gateway.stop()
+  await upstream.close()
+})
+
+const call = (url = gateway.url): Promise<Answer> => send(gateway, path(), { key: account.live, url })
+
+/** How a process ended: its exit code, or the signal. */
+async function ending(child: ChildProcess): Promise<number | string> {
+  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+  return child.exitCode ?? child.signalCode ?? ''
+}
+
+/** Holds every request of the upstream until it is let go. */
+function holdUpstream(): { held: () => number; letGo: () => void } {
+  const before = upstream.arrivals.length
+  const { promise, resolve } = Promise.withResolvers<void>()
+  upstream.play('currency', async () => {
+    await promise
+    return RATES
+  })
+  return { held: () => upstream.arrivals.length - before, letGo: resolve }
+}
+
+describe('a worker', () => {
+  it('that is killed in the middle of a call loses none: another one runs it', async () => {
+    const { held, letGo } = holdUpstream()
+    const calls = Array.from({ length: 5 }, () => call())
+    await until(() => held() >= 5)
+    const startedAt = performance.now()
+    await gateway.startWorker()
+    gateway.workers.shift()?.kill('SIGKILL')
+    letGo()
+    for (const answer of await Promise.all(calls)) assert.equal(answer.status, 200, answer.text)
+    assert.ok(performance.now() - startedAt < 25_000, `${performance.now() - startedAt} ms`)
+  })
+
+  it('told to end finishes the call it has, takes no new one, and exits with 0', async () => {
+    const { held, letGo } = holdUpstream()
+    const active = call()
+    await until(() => held() === 1)
+    const ended = gateway.workers.shift() ?? assert.fail()
+    const output = gateway.output.length
+    ended.kill('SIGTERM')
+    await until(() => gateway.output.slice(output).join('').includes('"closing"'))
+    await gateway.startWorker()
+    letGo()
+    assert.equal((await active).status, 200)
+    assert.equal(await ending(ended), 0)
+    assert.equal(held(), 1, 'the call was asked once')
+    assert.equal((await call()).status, 200)
+  })
+})
+
+describe('an API node', () => {
+  it('told to end says so first, fails no call under load, and exits with 0', async () => {
+    upstream.play('currency', async () => {
+      await delay(20)
+      return RATES
+    })
+    const url = await gateway.startWeb()
+    const node = gateway.web.at(-1) ?? assert.fail()
+    const seen: number[] = []
+    let isSending = true
+    // As clients behind a load balancer: they go on until readyz says 503.
+    // Few enough that the node, which serves on for a moment only, is not kept busy for longer than that.
+    const clients = Array.from({ length: 4 }, async () => {
+      const statuses: number[] = []
+      while (isSending) statuses.push((await call(url)).status)
+      return statuses
+    })
+    await until(() => upstream.arrivals.length > 100)
+    const active = call(url)
+    node.kill('SIGTERM')
+    await until(async () => {
+      const { status } = await fetch(`${url}/readyz`)
+      seen.push(status)
+      return status === 503
+    })
+    const [draining, served] = await Promise.all([send(gateway, '/readyz', { url }), call(url)])
+    // The load balancer has seen it; from here on it sends nothing.
+    isSending = false
+    assert.equal(draining.body.status, 'draining')
+    assert.equal(draining.headers.get('connection'), 'close')
+    assert.equal(served.status, 200, 'it still serves')
+    const statuses = (await Promise.all(clients)).flat()
+    assert.equal((await active).status, 200)
+    assert.equal(await ending(node), 0)
+    assert.ok(statuses.length > 50)
+    assert.deepEqual(new Set(statuses), new Set([200]), `of ${statuses.length} calls`)
+    await assert.rejects(fetch(`${url}/healthz`))
+  })
+
+  it('told to end while a call runs answers it before it goes', async () => {
+    const { held, letGo } = holdUpstream()
+    const url = await gateway.startWeb()
+    const node = gateway.web.at(-1) ?? assert.fail()
+    const active = call(url)
+    await until(() => held() === 1)
+    node.kill('SIGTERM')
+    await until(
+      async () =>
+        await fetch(`${url}/healthz`).then(
+          () => false,
+          () => true,
+        ),
+    )
+    letGo()
+    assert.equal((await active).status, 200)
+    assert.equal(await ending(node), 0)
+  })
+
+  it('told twice ends at once', async () => {
+    const { held, letGo } = holdUpstream()
+    const url = await gateway.startWeb()
+    const node = gateway.web.at(-1) ?? assert.fail()
+    const active = call(url).then(
+      () => 'answered',
+      () => 'broken off',
+    )
+    await until(() => held() === 1)
+    const output = gateway.output.length
+    node.kill('SIGTERM')
+    await until(() => gateway.output.slice(output).join('').includes('"closing"'))
+    const startedAt = performance.now()
+    node.kill('SIGTERM')
+    assert.equal(await ending(node), 1)
+    assert.ok(performance.now() - startedAt < 10_000)
+    assert.equal(await active, 'broken off')
+    letGo()
+  })
+
+  it('whose reply connection is killed ten times loses no reply', async () => {
+    upstream.play('currency', async () => {
+      await delay(Math.random() * 60)
+      return RATES
+    })
+    const redis = new Redis(gateway.services.redisUrl)
+    try {
+      let kills = 0
+      let isSending = true
+      const statuses: number[] = []
+      const clients = Array.from({ length: 50 }, async () => {
+        while (isSending) statuses.push((await call()).status)
+      })
+      while (kills < 10) {
+        const answered = statuses.length
+        await until(() => statuses.length > answered + 20)
+        const list = String(await redis.client('LIST'))
+        const readers = list.split('\n').filter((line) => /\bcmd=xread\b/.test(line))
+        for (const line of readers) {
+          const id = /\bid=(\d+)/.exec(line)?.[1] ?? ''
+          kills += Number(await redis.client('KILL', 'ID', id))
+        }
+      }
+      isSending = false
+      await Promise.all(clients)
+      assert.ok(kills >= 10)
+      assert.deepEqual(new Set(statuses), new Set([200]), `of ${statuses.length} calls`)
+    } finally {
+      redis.disconnect()
+    }
+  })
+})

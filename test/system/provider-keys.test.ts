@@ -1,0 +1,242 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import { loadUpstreams } from '../../src/catalog/catalog.ts'
+import { type Account, send, signUp, sql } from '../support/client.ts'
+import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
+
+const NEWS = '/v1/call/news/top'
+const USER = '/v1/call/code-host-user/profile?username=octocat'
+
+describe('provider keys', () => {
+  let gateway: Gateway
+  let upstream: UpstreamServer
+  let account: Account
+  let newsAnswer: unknown
+  let userAnswer: unknown
+  /** Keys that the upstreams take. */
+  const taken = new Set<string>()
+  const secret = (marker: string) => `pk-${marker}-${randomBytes(12).toString('hex')}`
+
+  before(async () => {
+    upstream = await startUpstreamServer()
+    const upstreams = await loadUpstreams()
+    newsAnswer = upstreams.get('news')?.endpoints['/top']?.example.response
+    userAnswer = upstreams.get('code-host-user')?.endpoints['/profile']?.example.response
+    gateway = await startGateway({
+      webNodes: 2,
+      environment: {
+        ...upstream.environment('news', 'code-host-user'),
+        UPSTREAM_NEWS_CAPS: 'concurrency=10,1000/1',
+        PLAN_LIMITS: '{"Free":{"perMinute":1000},"Pro":{"perMinute":1000,"inFlight":200}}',
+      },
+    })
+  })
+  after(async () => {
+    await gateway.stop()
+    await upstream.close()
+  })
+
+  beforeEach(async () => {
+    account = await signUp(gateway, 'pro')
+    upstream.play('news', ({ url }, response) => {
+      const key = new URL(url, 'http://upstream').searchParams.get('apikey')
+      if (key !== null && taken.has(key)) return newsAnswer
+      return void response.writeHead(401, { 'content-type': 'application/json' }).end('{"errors":["bad key"]}')
+    })
+    upstream.play('code-host-user', ({ headers }, response) => {
+      const key = headers.authorization?.replace(/^\w+ /, '')
+      if (key === undefined || taken.has(key)) return userAnswer
+      return void response.writeHead(401, { 'content-type': 'application/json' }).end('{"message":"Bad credentials"}')
+    })
+  })
+
+  const put = (slug: string, key: unknown, token = account.token) =>
+    send(gateway, `/v1/provider-keys/${slug}`, { method: 'PUT', token, body: { key } })
+  const statusOf = async (slug: string) => {
+    const { body } = await send(gateway, '/v1/provider-keys', { token: account.token })
+    return body.providerKeys.find(({ apiSlug }: { apiSlug: string }) => apiSlug === slug)?.status
+  }
+  const call = (path: string, key = account.live, url = gateway.url) => send(gateway, path, { key, url })
+
+  it('are saved masked, found valid by the upstream, and make an API work that needs a key', async () => {
+    const refused = await call(NEWS)
+    assert.deepEqual([refused.status, refused.body.error.code], [503, 'API_NOT_ENABLED'])
+    const key = secret('good')
+    taken.add(key)
+    const { status, body } = await put('news', key)
+    assert.equal(status, 200)
+    assert.deepEqual(body, {
+      apiSlug: 'news',
+      displayName: 'News',
+      accessMode: 'byok_available',
+      status: body.status,
+      maskedKey: `********${key.slice(-4)}`,
+      savedAt: body.savedAt,
+      lastValidatedAt: null,
+    })
+    assert.equal(body.status, 'unvalidated')
+    await until(async () => (await statusOf('news')) === 'valid')
+    for (const url of gateway.urls) assert.equal((await call(NEWS, account.live, url)).status, 200)
+    const { text } = await send(gateway, '/v1/provider-keys', { token: account.token })
+    assert.ok(!text.includes(key))
+  })
+
+  it('that the upstream refuses are invalid, refuse calls, and are replaced by another', async () => {
+    await put('news', secret('bad'))
+    await until(async () => (await statusOf('news')) === 'invalid')
+    const before = upstream.arrivalsOf('news').length
+    const refused = await call(NEWS)
+    assert.deepEqual([refused.status, refused.body.error.code], [400, 'PROVIDER_KEY_INVALID'])
+    assert.equal(upstream.arrivalsOf('news').length, before)
+    const good = secret('replacement')
+    taken.add(good)
+    assert.equal((await put('news', good)).body.status, 'unvalidated')
+    await until(async () => (await statusOf('news')) === 'valid')
+    assert.equal((await call(NEWS)).status, 200)
+  })
+
+  it('that stop being taken answer the call with 400 and become invalid', async () => {
+    const key = secret('expiring')
+    taken.add(key)
+    await put('news', key)
+    await until(async () => (await statusOf('news')) === 'valid')
+    taken.delete(key)
+    const refused = await call('/v1/call/news/search?q=anything')
+    assert.deepEqual([refused.status, refused.body.error.code], [400, 'PROVIDER_KEY_INVALID'], refused.text)
+    assert.ok(!refused.text.includes('bad key'))
+    await until(async () => (await statusOf('news')) === 'invalid')
+  })
+
+  it('stay as they are while the upstream is away, until it can say', async () => {
+    const key = secret('waiting')
+    taken.add(key)
+    upstream.play('news', (_, response) => void response.writeHead(503).end())
+    await put('news', key)
+    const arrivals = upstream.arrivalsOf('news').length
+    const { status, body } = await send(gateway, '/v1/provider-keys/news/validate', {
+      method: 'POST',
+      token: account.token,
+    })
+    assert.equal(status, 200, JSON.stringify(body))
+    assert.equal(body.status, 'unvalidated')
+    assert.equal(body.lastValidatedAt, null)
+    assert.ok(upstream.arrivalsOf('news').length >= arrivals)
+  })
+
+  it('are validated on asking, and the answer has what came of it', async () => {
+    const key = secret('asked')
+    taken.add(key)
+    await put('code-host-user', key)
+    const validate = () =>
+      send(gateway, '/v1/provider-keys/code-host-user/validate', { method: 'POST', token: account.token })
+    const first = await validate()
+    assert.equal(first.body.status, 'valid')
+    assert.ok(Math.abs(Date.parse(first.body.lastValidatedAt) - Date.now()) < 60_000)
+    taken.delete(key)
+    assert.equal((await validate()).body.status, 'invalid')
+  })
+
+  it("are used by their owner's own calls alone, not by test keys, team keys or other accounts", async () => {
+    const key = secret('owner')
+    taken.add(key)
+    await put('code-host-user', key)
+    const { body } = await send(gateway, '/v1/teams', { token: account.token, body: { name: 'T' } })
+    const team = await send(gateway, '/v1/keys', { token: account.token, body: { teamId: body.team.id } })
+    const stranger = await signUp(gateway)
+    let number = 0
+    const sentWith = async (credential: { key?: string; token?: string }) => {
+      number += 1
+      const path = `/v1/call/code-host-user/profile?username=user${number}`
+      assert.equal((await send(gateway, path, credential)).status, 200)
+      const arrival = upstream.arrivalsOf('code-host-user').find(({ url }) => url.includes(`user${number}`))
+      return arrival?.headers.authorization
+    }
+    assert.ok((await sentWith({ key: account.live }))?.includes(key))
+    assert.ok((await sentWith({ token: account.token }))?.includes(key))
+    assert.equal(await sentWith({ key: account.test }), undefined)
+    assert.equal(await sentWith({ key: team.body.key }), undefined)
+    assert.equal(await sentWith({ key: stranger.live }), undefined)
+  })
+
+  it('have a cap of their own: the shared one being used up does not hold them up', async () => {
+    const others = await signUp(gateway, 'pro')
+    const path = (index: number) => `/v1/call/code-host-user/profile?username=cap${index}`
+    const shared = await Promise.all(Array.from({ length: 65 }, (_value, index) => call(path(index), others.live)))
+    assert.ok(shared.some(({ body }) => body.error?.code === 'UPSTREAM_CAP_EXHAUSTED'))
+    const key = secret('own-cap')
+    taken.add(key)
+    await put('code-host-user', key)
+    assert.equal((await call(path(1_000))).status, 200)
+  })
+
+  it('are deleted: the next call on every node goes without', async () => {
+    const key = secret('deleted')
+    taken.add(key)
+    await put('news', key)
+    for (const url of gateway.urls) assert.equal((await call(NEWS, account.live, url)).status, 200)
+    const remove = () => send(gateway, '/v1/provider-keys/news', { method: 'DELETE', token: account.token })
+    assert.equal((await remove()).status, 204)
+    for (const url of gateway.urls) {
+      assert.equal((await call(NEWS, account.live, url)).body.error.code, 'API_NOT_ENABLED')
+    }
+    assert.equal((await remove()).body.code, 'KEY_NOT_FOUND')
+  })
+
+  it('are sealed for their account alone: a row moved to another account opens nothing', async () => {
+    const key = secret('sealed')
+    taken.add(key)
+    const thief = await signUp(gateway, 'pro')
+    await put('news', key)
+    await put('news', secret('other'), thief.token)
+    const rows = await sql<{ sealed: Buffer; masked: string }>(
+      gateway,
+      'select sealed, masked from provider_keys where user_id = $1',
+      [account.id],
+    )
+    assert.ok(!rows[0]?.sealed.includes(key))
+    await sql(
+      gateway,
+      `update provider_keys t set sealed = o.sealed, secret_id = o.secret_id, status = 'valid'
+       from provider_keys o where t.user_id = $1 and o.user_id = $2 and t.slug = o.slug`,
+      [thief.id, account.id],
+    )
+    const before = upstream.arrivalsOf('news').filter(({ url }) => url.includes(key)).length
+    await send(gateway, '/v1/provider-keys/news/validate', { method: 'POST', token: thief.token })
+    const answer = await call('/v1/call/news/search?q=stolen', thief.live)
+    assert.deepEqual([answer.status, answer.body.error.code], [400, 'PROVIDER_KEY_INVALID'], answer.text)
+    const since = upstream.arrivalsOf('news').filter(({ url }) => url.includes(key)).length - before
+    assert.ok(since <= 1, 'only the validation of its owner may have used it')
+  })
+
+  it('are opened after the encryption key was rotated, and sealed anew by the new one', async () => {
+    const key = secret('rotated')
+    taken.add(key)
+    await put('code-host-user', key)
+    await until(async () => (await statusOf('code-host-user')) === 'valid')
+    const secretIds = () =>
+      sql<{ secret_id: string }>(gateway, 'select secret_id from provider_keys where user_id = $1', [account.id])
+    const [before] = await secretIds()
+    const next = `${randomBytes(32).toString('base64url')},${gateway.environment.ENCRYPTION_KEY}`
+    for (const worker of gateway.workers) worker.kill('SIGKILL')
+    await gateway.startWorker({ ENCRYPTION_KEY: next })
+    assert.equal((await call(`${USER}rotated`)).status, 200)
+    await until(async () => (await secretIds())[0]?.secret_id !== before?.secret_id)
+    assert.equal((await call(`${USER}again`)).status, 200)
+  })
+
+  it('cannot be what no header carries, nor be for an API that takes none', async () => {
+    for (const bad of ['', 'with blank', 'line\nbreak', 'ünïcode', 'x'.repeat(513), 7, null]) {
+      const { status, body } = await put('news', bad)
+      assert.deepEqual([status, body.code], [400, 'VALIDATION_ERROR'], String(bad))
+    }
+    assert.deepEqual((await put('dog-images', 'key')).status, 400)
+    assert.deepEqual((await put('no-such-api', 'key')).body.code, 'API_NOT_FOUND')
+    const [row] = await sql<{ count: string }>(gateway, 'select count(*) from provider_keys where user_id = $1', [
+      account.id,
+    ])
+    assert.equal(row?.count, '0')
+    assert.equal((await put('news', 'short')).body.maskedKey, '********')
+  })
+})

@@ -1,0 +1,191 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { promisify } from 'node:util'
+import { loadUpstreams } from '../../src/catalog/catalog.ts'
+import { freePort } from '../../src/local/embedded/free-port.ts'
+import { until } from '../support/gateway.ts'
+import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
+
+const START = join(import.meta.dirname, '../../src/local/start.ts')
+
+interface Started {
+  child: ChildProcess
+  output: () => string
+  tookMs: number
+}
+
+let folder: string
+let port: number
+let upstream: UpstreamServer
+/** Every API leads to the loopback server: no probe leaves the machine. */
+let addresses: Record<string, string>
+let running: Started | undefined
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'agw-start-'))
+  port = await freePort()
+  upstream = await startUpstreamServer()
+  addresses = upstream.environment(...(await loadUpstreams()).keys())
+  upstream.play('weather', () => ({
+    current_weather: {
+      time: '2026-01-02T03:00',
+      interval: 900,
+      temperature: 1.5,
+      windspeed: 2,
+      winddirection: 3,
+      is_day: 1,
+      weathercode: 4,
+    },
+  }))
+})
+after(async () => {
+  if (running) {
+    running.child.kill('SIGTERM')
+    await until(() => running?.child.exitCode !== null || running.child.signalCode !== null, 30_000)
+  }
+  await upstream.close()
+  await rm(folder, { recursive: true, force: true })
+})
+
+/** Runs the service on the test's folder; the processes it starts carry a mark by which they are found. */
+function run(environment: Record<string, string> = {}): { child: ChildProcess; output: () => string } {
+  let output = ''
+  const child = spawn(process.execPath, [START], {
+    env: {
+      PATH: process.env.PATH ?? '',
+      HOME: process.env.HOME ?? '',
+      DATA_DIR: folder,
+      PORT: String(port),
+      OPS_PORT: '0',
+      ...addresses,
+      ...environment,
+    },
+  })
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (output += data))
+  return { child, output: () => output }
+}
+
+async function start(environment: Record<string, string> = {}): Promise<Started> {
+  const startedAt = performance.now()
+  const { child, output } = run(environment)
+  await until(() => {
+    if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}:\n${output()}`)
+    return output().includes('data stay in the data folder')
+  }, 60_000)
+  return { child, output, tookMs: performance.now() - startedAt }
+}
+
+/** Processes of this machine whose environment or arguments name the test's folder. */
+async function processesOfFolder(): Promise<string[]> {
+  const ids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+  const found = await Promise.all(
+    ids.map(async (id) => {
+      const read = (file: string) => readFile(`/proc/${id}/${file}`, 'utf8').catch(() => '')
+      const [command, environment] = await Promise.all([read('cmdline'), read('environ')])
+      const isOurs = command.includes(folder) || environment.split('\0').includes(`DATA_DIR=${folder}`)
+      return isOurs ? `${id} ${command.replaceAll('\0', ' ')}` : ''
+    }),
+  )
+  return found.filter((line) => line !== '')
+}
+
+const curlLines = (text: string): string[] => text.split('\n').flatMap((line) => /^\s*(curl .*)$/.exec(line)?.[1] ?? [])
+
+/** What a person sees who pastes a line. */
+async function paste(
+  line: string,
+): Promise<{ status: number; body: { status: string; data: Record<string, unknown> } }> {
+  const { stdout } = await promisify(execFile)('sh', ['-c', `${line} -s -w '\\n%{http_code}'`])
+  const [body = '', status] = stdout.split('\n')
+  return { status: Number(status), body: JSON.parse(body) }
+}
+
+describe('npm start', { skip: process.platform !== 'linux' }, () => {
+  let firstKeys: string[] = []
+
+  it('says where everything is, and the lines it prints work when pasted', async () => {
+    running = await start()
+    const text = running.output()
+    assert.match(text, new RegExp(`Address +http://localhost:${port}\n`))
+    assert.match(text, new RegExp(`Docs +http://localhost:${port}/docs\n`))
+    assert.match(text, /Console +http:\/\/127\.0\.0\.1:\d+ /)
+    firstKeys = text.match(/agw_(live|test)_[0-9A-Za-z]{49}/g) ?? []
+    assert.deepEqual(
+      firstKeys.map((key) => key.slice(0, 9)),
+      ['agw_live_', 'agw_test_'],
+    )
+    const [live = '', test = ''] = curlLines(text)
+    const tested = await paste(test)
+    assert.equal(tested.status, 200)
+    assert.equal(tested.body.status, 'success')
+    // Probes ask the upstream at the same place, so it is the answer that tells where it is from.
+    assert.notEqual(tested.body.data.temperature_c, 1.5)
+    const answered = await paste(live)
+    assert.equal(answered.status, 200)
+    assert.equal(answered.body.data.temperature_c, 1.5)
+  })
+
+  it('starts a worker again that was killed', async () => {
+    const workers = (await processesOfFolder()).filter((line) => line.includes('workers/worker.ts'))
+    assert.equal(workers.length, 1)
+    process.kill(Number.parseInt(workers[0] ?? '', 10), 'SIGKILL')
+    const [, test = ''] = curlLines(running?.output() ?? '')
+    assert.equal((await paste(test)).status, 200)
+    const again = (await processesOfFolder()).filter((line) => line.includes('workers/worker.ts'))
+    assert.equal(again.length, 1)
+    assert.notDeepEqual(again, workers)
+  })
+
+  it('tells a taken port in one sentence that names its variable, and leaves the running service alone', async () => {
+    const second = run()
+    const [code] = await once(second.child, 'exit')
+    assert.equal(code, 1)
+    assert.match(second.output(), new RegExp(`› PORT cannot be used: port ${port} is in use\n`))
+    assert.ok(!/EADDRINUSE|\bat /.test(second.output()), second.output())
+    assert.equal((await fetch(`http://127.0.0.1:${port}/readyz`)).status, 200)
+  })
+
+  it('told to end leaves no process behind, and exits with 0', async () => {
+    const child = running?.child ?? assert.fail()
+    assert.ok((await processesOfFolder()).length >= 5)
+    child.kill('SIGTERM')
+    const [code] = await once(child, 'exit')
+    assert.equal(code, 0, running?.output())
+    running = undefined
+    assert.deepEqual(await processesOfFolder(), [])
+  })
+
+  it('finds its data again, with the same keys, and is quick', async () => {
+    running = await start()
+    assert.deepEqual(running.output().match(/agw_(live|test)_[0-9A-Za-z]{49}/g), firstKeys)
+    assert.ok(running.tookMs < 40_000, `${running.tookMs} ms; 3 to 5 s on a machine with nothing else to do`)
+    const [, test = ''] = curlLines(running.output())
+    assert.equal((await paste(test)).status, 200)
+  })
+
+  it('names the variable that cannot be used, before it starts anything', async () => {
+    const { child, output } = run({
+      DATA_DIR: join(folder, 'other'),
+      LOG_LEVEL: 'loud',
+      PORT: String(await freePort()),
+    })
+    const [code] = await once(child, 'exit')
+    assert.equal(code, 1)
+    assert.match(output(), /› LOG_LEVEL must be /)
+    const taken = createServer()
+    taken.listen(0, '127.0.0.1')
+    await once(taken, 'listening')
+    const address = taken.address()
+    const opsPort = typeof address === 'object' && address ? address.port : 0
+    const second = run({ DATA_DIR: join(folder, 'other'), OPS_PORT: String(opsPort), PORT: String(await freePort()) })
+    await once(second.child, 'exit')
+    assert.match(second.output(), new RegExp(`› OPS_PORT cannot be used: port ${opsPort} is in use\n`))
+    taken.close()
+  })
+})

@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { after, before, describe, it } from 'node:test'
+import { freePort } from '../../src/local/embedded/free-port.ts'
+import { type Account, send, signUp } from '../support/client.ts'
+import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
+
+interface Span {
+  name: string
+  traceId: string
+  spanId: string
+  parentSpanId?: string
+  service: string
+  attributes: Record<string, unknown>
+  failed: boolean
+}
+
+/** A collector that keeps the spans it is sent: OTLP over HTTP, as JSON. */
+async function startCollector(): Promise<{ url: string; spans: Span[]; server: Server }> {
+  const spans: Span[] = []
+  const server = createServer(async (request, response) => {
+    const { resourceSpans } = JSON.parse(await text(request))
+    for (const { resource, scopeSpans } of resourceSpans) {
+      const service = attributeOf(resource.attributes, 'service.name')
+      for (const span of scopeSpans.flatMap((scope: { spans: object[] }) => scope.spans)) {
+        const attributes = Object.fromEntries(
+          span.attributes.map(({ key }: { key: string }) => [key, attributeOf(span.attributes, key)]),
+        )
+        spans.push({ ...span, service, attributes, failed: span.status?.code === 2 })
+      }
+    }
+    response.writeHead(200, { 'content-type': 'application/json' }).end('{}')
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, spans, server }
+}
+
+function attributeOf(attributes: { key: string; value: Record<string, unknown> }[], key: string): string {
+  return String(Object.values(attributes.find((attribute) => attribute.key === key)?.value ?? {})[0])
+}
+
+describe('what the service tells of itself', () => {
+  let gateway: Gateway
+  let upstream: UpstreamServer
+  let collector: Awaited<ReturnType<typeof startCollector>>
+  let account: Account
+  let webMetrics: string
+  let workerMetrics: string
+
+  before(async () => {
+    upstream = await startUpstreamServer()
+    collector = await startCollector()
+    gateway = await startGateway({
+      workers: 0,
+      environment: {
+        ...upstream.environment('weather', 'ip-lookup', 'currency'),
+        OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      },
+    })
+    const ports = [await freePort(), await freePort()]
+    webMetrics = `http://127.0.0.1:${ports[0]}/metrics`
+    workerMetrics = `http://127.0.0.1:${ports[1]}/metrics`
+    gateway.url = await gateway.startWeb({ METRICS_PORT: String(ports[0]) })
+    await gateway.startWorker({ METRICS_PORT: String(ports[1]) })
+    account = await signUp(gateway)
+  })
+  after(async () => {
+    await gateway.stop()
+    await upstream.close()
+    collector.server.close()
+  })
+
+  const call = (path: string, headers: Record<string, string> = {}) =>
+    send(gateway, `/v1/call/${path}`, { key: account.live, headers })
+  const metricsOf = async (url: string) => await (await fetch(url)).text()
+  const spansOf = (callId: string | null) => {
+    const root = collector.spans.find(({ attributes }) => attributes['agw.call_id'] === callId)
+    return root ? collector.spans.filter(({ traceId }) => traceId === root.traceId) : []
+  }
+
+  it('is one trace per call, from the HTTP request through the job to each attempt', async () => {
+    let failures = 1
+    upstream.play('currency', (_arrival, response) => {
+      if (failures-- > 0) return void response.writeHead(500).end()
+      return { amount: 1, base: 'EUR', date: '2026-01-01', rates: { USD: 1.1 } }
+    })
+    const strange = '00-11111111111111111111111111111111-2222222222222222-01'
+    const answer = await call('currency/latest', { traceparent: strange })
+    assert.equal(answer.status, 200)
+    const callId = answer.headers.get('x-call-id')
+    await until(() => spansOf(callId).length === 4)
+    const spans = spansOf(callId)
+    const [root, job] = ['call', 'job'].map((name) => spans.find((span) => span.name === name))
+    const attempts = spans.filter(({ name }) => name === 'attempt')
+    assert.equal(root?.service, 'agent-api-gateway-web')
+    assert.equal(job?.service, 'agent-api-gateway-worker')
+    assert.ok(!root?.parentSpanId && !strange.includes(root?.traceId ?? ''), 'a caller joins no trace of ours')
+    assert.equal(job?.parentSpanId, root?.spanId)
+    assert.deepEqual(
+      attempts.map(({ parentSpanId, failed }) => [parentSpanId, failed]).toSorted(),
+      [
+        [job?.spanId, false],
+        [job?.spanId, true],
+      ].toSorted(),
+    )
+    assert.equal(root?.attributes['http.response.status_code'], '200')
+  })
+
+  it('is one log line per call with who, what, how it ended and its times, and no query or secret', async () => {
+    upstream.play('ip-lookup', () => ({ status: 'success', query: '9.9.9.9' }))
+    const answers = [
+      await call('ip-lookup/lookup?ip=9.9.9.9&token=canary-in-query'),
+      await call('weather/current?latitude=north&longitude=2'),
+      await call('nothing/here?password=canary-in-query'),
+    ]
+    const lines = () =>
+      gateway.output
+        .join('')
+        .split('\n')
+        .filter((line) => line.includes('"msg":"call"'))
+        .map((line) => JSON.parse(line))
+    for (const { headers, status, body } of answers) {
+      await until(() => lines().some(({ requestId }) => requestId === headers.get('x-request-id')))
+      const own = lines().filter(({ requestId }) => requestId === headers.get('x-request-id'))
+      assert.equal(own.length, 1)
+      const [line] = own
+      assert.deepEqual([line.status, line.code, line.account], [status, body.error?.code, account.id])
+      assert.ok(line.ms >= 0)
+      if (status === 200) {
+        assert.deepEqual(
+          [line.callId, line.slug, line.endpoint, line.attempts],
+          [headers.get('x-call-id'), 'ip-lookup', '/lookup', 1],
+        )
+        assert.ok(line.queueMs >= 0 && line.upstreamMs > 0)
+      }
+    }
+    const all = gateway.output.join('')
+    for (const secret of ['canary-in-query', account.live, account.live.slice(9, 40), account.token]) {
+      assert.ok(!all.includes(secret), secret.slice(0, 8))
+    }
+  })
+
+  it('is counted by API, status and code, on the metrics of each process', async () => {
+    const web = await metricsOf(webMetrics)
+    for (const line of [
+      /^agw_calls_total\{slug="currency",status="200",code="OK",process="web"\} 1$/m,
+      /^agw_calls_total\{slug="-",status="404",code="API_NOT_FOUND",process="web"\} 1$/m,
+      /^agw_calls_total\{slug="weather",status="400",code="INVALID_PARAMETER",process="web"\} 1$/m,
+      /^agw_queue_wait_seconds_count\{process="web",slug="currency"\} 1$/m,
+      /^agw_upstream_seconds_count\{process="web",slug="currency"\} 1$/m,
+      /^agw_cache_results_total\{slug="currency",result="miss",process="web"\} 1$/m,
+      /^agw_in_flight\{process="web"\} 0$/m,
+      /^nodejs_eventloop_lag_p99_seconds\{process="web"\}/m,
+    ])
+      assert.match(web, line)
+    const worker = await metricsOf(workerMetrics)
+    for (const line of [
+      /^agw_attempts_total\{slug="currency",result="fail",source="call",process="worker"\} 1$/m,
+      /^agw_attempts_total\{slug="currency",result="ok",source="call",process="worker"\} 1$/m,
+      /^agw_retries_total\{slug="currency",process="worker"\} 1$/m,
+    ])
+      assert.match(worker, line)
+    for (const secret of [account.live, account.id, 'canary']) assert.ok(!(web + worker).includes(secret))
+    assert.equal((await fetch(webMetrics.replace('/metrics', '/healthz'))).status, 200)
+  })
+})

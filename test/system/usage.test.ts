@@ -1,0 +1,191 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { after, before, describe, it } from 'node:test'
+import { isDeepStrictEqual } from 'node:util'
+import { Redis } from 'ioredis'
+import pg from 'pg'
+import { LEDGER } from '../../src/limits/usage-ledger.ts'
+import { type Account, createKey, send, signUp, sql } from '../support/client.ts'
+import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
+
+/** A call like no other, so that it is never answered from the cache. */
+const call = () => `/v1/call/mock-data/posts?id=1&n=${randomUUID()}`
+const POST = { id: 1, title: 't', body: 'b', userId: 1 }
+
+describe('usage', () => {
+  let gateway: Gateway
+  let upstream: UpstreamServer
+  let redis: Redis
+
+  before(async () => {
+    upstream = await startUpstreamServer()
+    upstream.play('mock-data', () => POST)
+    gateway = await startGateway({
+      webNodes: 2,
+      environment: {
+        ...upstream.environment('mock-data'),
+        UPSTREAM_MOCK_DATA_CAPS: 'concurrency=50,100000/1',
+        PLAN_LIMITS: '{"Free":{"perMinute":1000,"perMonth":500,"inFlight":50},"Pro":{"perMonth":20}}',
+      },
+    })
+    redis = new Redis(gateway.services.redisUrl)
+  })
+  after(async () => {
+    redis.disconnect()
+    await gateway.stop()
+    await upstream.close()
+  })
+
+  const today = () => new Date().toISOString().slice(0, 10)
+  const usageOf = async (account: Account, query = '') =>
+    (await send(gateway, `/v1/usage${query}`, { token: account.token })).body
+  const billingOf = async (account: Account) =>
+    (await send(gateway, '/v1/billing/status', { token: account.token })).body
+  const callTimes = (count: number, options: { key?: string; token?: string }) =>
+    Promise.all(
+      Array.from({ length: count }, async (_, index) => {
+        const answer = await send(gateway, call(), { ...options, url: gateway.urls[index % gateway.urls.length] ?? '' })
+        return answer.status
+      }),
+    )
+
+  it('is told per day, API, key and status, of this account alone', async () => {
+    const account = await signUp(gateway)
+    const second = await createKey(gateway, account.token)
+    const { body } = await send(gateway, '/v1/keys', { token: account.token })
+    const firstId = body.keys.find(({ lastFour }: { lastFour: string }) => account.live.endsWith(lastFour)).id
+    await callTimes(3, { key: account.live })
+    await callTimes(2, { key: second.key })
+    await callTimes(1, { token: account.token })
+    await callTimes(4, { key: account.test })
+    upstream.play(
+      'mock-data',
+      (_, response) => void response.writeHead(404, { 'content-type': 'application/json' }).end('{}'),
+    )
+    assert.deepEqual(await callTimes(1, { key: account.live }), [404])
+    upstream.play('mock-data', () => POST)
+    await until(async () => (await usageOf(account)).total === 11)
+    const { usage } = await usageOf(account, '?groupBy=day,api,key,status,mode')
+    const day = today()
+    for (const expected of [
+      { day, api: 'mock-data', key: firstId, status: 200, mode: 'live', calls: 3 },
+      { day, api: 'mock-data', key: firstId, status: 404, mode: 'live', calls: 1 },
+      { day, api: 'mock-data', key: second.id, status: 200, mode: 'live', calls: 2 },
+      { day, api: 'mock-data', key: 'session', status: 200, mode: 'live', calls: 1 },
+    ]) {
+      assert.ok(
+        usage.some((line: unknown) => isDeepStrictEqual(line, expected)),
+        JSON.stringify([expected, usage]),
+      )
+    }
+    assert.equal(usage.length, 5)
+    assert.deepEqual((await usageOf(account, '?groupBy=status')).usage, [
+      { status: 200, calls: 10 },
+      { status: 404, calls: 1 },
+    ])
+    assert.equal((await usageOf(account, '?from=2020-01-01&to=2020-01-31')).total, 0)
+    assert.equal((await usageOf(await signUp(gateway))).total, 0)
+  })
+
+  it('refuses spans and groups that are none', async () => {
+    const { token } = await signUp(gateway)
+    for (const query of [
+      'from=2026-02-30',
+      'from=yesterday',
+      'from=2026-02-01&to=2026-01-01',
+      'from=2020-01-01&to=2026-01-01',
+    ]) {
+      const answer = await send(gateway, `/v1/usage?${query}`, { token })
+      assert.deepEqual([answer.status, answer.body.code], [400, 'VALIDATION_ERROR'], query)
+    }
+    for (const query of [
+      'groupBy=user_id',
+      'groupBy=',
+      'groupBy=day;api',
+      'groupBy=day&groupBy=api',
+      'from=0000-01-01&to=0000-01-02',
+    ]) {
+      assert.equal((await send(gateway, `/v1/usage?${query}`, { token })).status, 400, query)
+    }
+  })
+
+  it('notes when a key was used, without a write for each call', async () => {
+    const account = await signUp(gateway)
+    await callTimes(5, { key: account.live })
+    const lastUsed = async () => {
+      const { body } = await send(gateway, '/v1/keys', { token: account.token })
+      return body.keys.find(({ environment }: { environment: string }) => environment === 'live').lastUsedAt
+    }
+    await until(async () => (await lastUsed()) !== null)
+    const noted = await lastUsed()
+    assert.ok(Math.abs(Date.parse(noted) - Date.now()) < 60_000)
+    await callTimes(5, { key: account.live })
+    await until(async () => (await usageOf(account)).total === 10)
+    assert.equal(await lastUsed(), noted)
+  })
+
+  it('shows in the billing status, and what ends in 5xx is given back', async () => {
+    const account = await signUp(gateway)
+    const month = today().slice(0, 7)
+    const [year = 0, index = 0] = month.split('-').map(Number)
+    const resetsAt = new Date(Date.UTC(year, index)).toISOString()
+    const limits = { perMinute: 1000, perMonth: 500, inFlight: 50 }
+    const fresh = { tier: 'developer', plan: 'Free', limits, usage: { month, used: 0, remaining: 500, resetsAt } }
+    assert.deepEqual(await billingOf(account), fresh)
+    await callTimes(4, { key: account.live })
+    await callTimes(2, { key: account.test })
+    upstream.play('mock-data', (_, response) => void response.writeHead(500).end())
+    // One call, its repeats included, leaves the breaker closed.
+    assert.deepEqual(await callTimes(1, { key: account.live }), [502])
+    upstream.play('mock-data', () => POST)
+    await until(async () => (await billingOf(account)).usage.used === 4)
+    assert.deepEqual((await billingOf(account)).usage, { month, used: 4, remaining: 496, resetsAt })
+  })
+
+  it('of the month is rebuilt from Postgres when Redis is wiped, and the quota holds', async () => {
+    const account = await signUp(gateway, 'pro')
+    await callTimes(15, { key: account.live })
+    await until(async () => (await usageOf(account)).total === 15)
+    await redis.flushall()
+    assert.equal((await billingOf(account)).usage.used, 15)
+    const statuses = await callTimes(12, { key: account.live })
+    assert.deepEqual(statuses.sort(), [...Array(5).fill(200), ...Array(7).fill(429)])
+    const refused = await send(gateway, call(), { key: account.live })
+    assert.equal(refused.body.error.code, 'MONTHLY_QUOTA_EXCEEDED')
+    assert.ok(Number(refused.headers.get('retry-after')) > 0)
+  })
+
+  it('survives nodes killed in the middle of writing it, and no batch counts twice', async () => {
+    const account = await signUp(gateway)
+    const database = new pg.Client({ connectionString: gateway.services.databaseUrl })
+    await database.connect()
+    await database.query('begin')
+    // Whoever writes a batch now waits for this transaction.
+    await database.query('lock table usage_batches in access exclusive mode')
+    await callTimes(30, { key: account.live })
+    await until(async () => (await redis.scard(LEDGER.batches)) > 0)
+    const [batch = ''] = await redis.smembers(LEDGER.batches)
+    const counts = await redis.hgetall(LEDGER.batch(batch))
+    for (const web of gateway.web) {
+      const ended = once(web, 'exit')
+      web.kill('SIGKILL')
+      await ended
+    }
+    await database.query('rollback')
+    await database.end()
+    gateway.urls = [await gateway.startWeb()]
+    gateway.url = gateway.urls[0] ?? ''
+    await until(async () => (await usageOf(account)).total === 30)
+
+    // As a node leaves it that dies after the commit: the batch is there again, and counted already.
+    await redis.hset(LEDGER.batch(batch), counts)
+    await redis.sadd(LEDGER.batches, batch)
+    await callTimes(3, { key: account.live })
+    await until(async () => (await redis.scard(LEDGER.batches)) === 0 && (await usageOf(account)).total >= 33)
+    assert.equal((await usageOf(account)).total, 33)
+    const [row] = await sql<{ count: string }>(gateway, 'select count(*) from usage_batches where id = $1', [batch])
+    assert.equal(row?.count, '1')
+  })
+})

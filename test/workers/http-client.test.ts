@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, before, describe, it } from 'node:test'
+import { BlockedAddressError, isPublicAddress, openHttpClient } from '../../workers/upstream/http-client.ts'
+
+/** Addresses that no upstream may lead to, by what they are. */
+const PRIVATE: Record<string, string[]> = {
+  unspecified: ['0.0.0.0', '0.1.2.3', '::'],
+  loopback: [
+    '127.0.0.1',
+    '127.255.255.254',
+    '::1',
+    '0:0:0:0:0:0:0:1',
+    '2130706433',
+    '0x7f000001',
+    '0177.0.0.1',
+    '127.1',
+  ],
+  private: ['10.0.0.1', '10.255.255.255', '172.16.0.1', '172.31.255.255', '192.168.0.1', '192.168.255.255'],
+  'shared (CGNAT)': ['100.64.0.1', '100.127.255.255'],
+  'link-local': ['169.254.0.1', '169.254.169.254', 'fe80::1', 'febf::1', 'fe80::1%eth0'],
+  'unique local': ['fc00::1', 'fd00:ec2::254', 'fdff:ffff::1'],
+  'site-local, deprecated': ['fec0::1', 'feff::1'],
+  documentation: ['192.0.2.1', '198.51.100.1', '203.0.113.1', '2001:db8::1', '3fff::1'],
+  benchmarking: ['198.18.0.1', '198.19.255.255', '2001:2::1'],
+  'protocol assignments': ['192.0.0.1', '192.0.0.170'],
+  '6to4 relay': ['192.88.99.1'],
+  multicast: ['224.0.0.1', '239.255.255.255', 'ff02::1', 'ff0e::1'],
+  'reserved and broadcast': ['240.0.0.1', '255.255.255.254', '255.255.255.255'],
+  'IPv4-mapped': ['::ffff:127.0.0.1', '::ffff:7f00:1', '::ffff:10.0.0.1', '::ffff:169.254.169.254', '::ffff:0:0'],
+  'IPv4-compatible': ['::127.0.0.1', '::10.0.0.1', '::7f00:1'],
+  'IPv4-translated': ['::ffff:0:127.0.0.1', '::ffff:0:a00:1'],
+  NAT64: ['64:ff9b::127.0.0.1', '64:ff9b::a00:1', '64:ff9b::8.8.8.8', '64:ff9b:1::1', '64:ff9b:1:ffff::10.0.0.1'],
+  '6to4': ['2002:7f00:1::', '2002:a00:1::1', '2002:c0a8:1::1', '2002:808:808::1'],
+  Teredo: ['2001::1', '2001:0:4136:e378:8000:63bf:3fff:fdd2'],
+  ORCHID: ['2001:10::1', '2001:20::1'],
+  'discard only': ['100::1', '100:0:0:1::1'],
+  SRv6: ['5f00::1'],
+  unassigned: ['4000::1', '8000::1', 'c000::1', 'e000::1', '1::1', '200::1'],
+  'no address': ['', 'localhost', 'example.com', '1.2.3', '1.2.3.4.5', '[::1]', '127.0.0.1:80', '::g', ' 8.8.8.8'],
+}
+
+const PUBLIC = ['8.8.8.8', '1.1.1.1', '93.184.216.34', '172.15.255.255', '172.32.0.1', '100.63.255.255', '100.128.0.1']
+const PUBLIC_6 = ['2606:4700:4700::1111', '2001:4860:4860::8888', '2a00:1450:4001:80b::200e', '::ffff:8.8.8.8']
+
+describe('an address', () => {
+  assert.ok(Object.values(PRIVATE).flat().length >= 60)
+  for (const [kind, addresses] of Object.entries(PRIVATE)) {
+    it(`that is ${kind} is not public`, () => {
+      for (const address of addresses) assert.equal(isPublicAddress(address), false, address)
+    })
+  }
+  it('of the public Internet is public', () => {
+    for (const address of [...PUBLIC, ...PUBLIC_6]) assert.equal(isPublicAddress(address), true, address)
+  })
+})
+
+describe('a connection to an upstream', () => {
+  let server: Server
+  let port: number
+  let arrivals = 0
+  before(async () => {
+    server = createServer((_request, response) => {
+      arrivals += 1
+      response.end('{}')
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    port = (server.address() as AddressInfo).port
+  })
+  after(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+
+  async function ask(host: string, allowPrivate: boolean): Promise<number> {
+    const client = openHttpClient({ connections: 1, allowPrivate })
+    try {
+      const { statusCode, body } = await client.request({ origin: `http://${host}:${port}`, path: '/', method: 'GET' })
+      await body.dump()
+      return statusCode
+    } finally {
+      await client.destroy()
+    }
+  }
+
+  // Names of the system's own resolver and literals, in the spellings that the URL parser takes.
+  for (const host of [
+    'localhost',
+    '127.0.0.1',
+    '127.1',
+    '2130706433',
+    '0x7f.0.0.1',
+    '0.0.0.0',
+    '[::ffff:127.0.0.1]',
+    '[::1]',
+  ]) {
+    it(`is not made to ${host} unless the operator chose the address`, async () => {
+      arrivals = 0
+      await assert.rejects(
+        ask(host, false),
+        (error) => error instanceof BlockedAddressError && error.code === 'BLOCKED_ADDRESS',
+      )
+      assert.equal(arrivals, 0)
+    })
+  }
+
+  it('is made to a private address that the operator chose', async () => {
+    assert.equal(await ask('localhost', true), 200)
+    assert.equal(await ask('127.0.0.1', true), 200)
+  })
+})

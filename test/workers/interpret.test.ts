@@ -1,0 +1,283 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import Type from 'typebox'
+import {
+  endpoint,
+  failed,
+  members,
+  notFound,
+  path,
+  type RateHeaders,
+  ResponseClass,
+  rejected,
+  text,
+  type Upstream,
+  type UpstreamResponse,
+} from '../../src/catalog/upstream.ts'
+import { classifyResponse, interpretAnswers, rateLeft, requestedWaitMs } from '../../workers/upstream/interpret.ts'
+
+const epochSeconds: RateHeaders = { remaining: 'x-left', reset: 'x-reset', resetIs: 'epoch-seconds' }
+const seconds: RateHeaders = { remaining: 'x-left', reset: 'x-reset', resetIs: 'seconds' }
+const ofSearches: RateHeaders = { ...seconds, appliesWhen: { header: 'x-resource', value: 'search' } }
+
+/** An upstream that leaves all to the default rules. */
+function plain(rateHeaders?: RateHeaders): Upstream {
+  return {
+    displayName: 'Plain',
+    category: 'test',
+    description: 'An upstream without rules of its own.',
+    tags: [],
+    tierRequired: 'developer',
+    terms: { summary: 'None.' },
+    baseUrl: 'https://plain.example',
+    caps: { concurrency: 1, rates: [] },
+    ...(rateHeaders ? { rateHeaders } : {}),
+    probe: { request: { path: path`/` }, everySeconds: 60 },
+    endpoints: { '/thing': thing },
+  }
+}
+
+const thing = endpoint({
+  description: 'A thing.',
+  parameters: Type.Object({}),
+  data: Type.Object({ name: Type.String() }),
+  request: () => ({ path: path`/thing` }),
+  map: ({ body }) => {
+    const { name, isMissing } = members(body)
+    if (isMissing === true) return notFound()
+    return { name: name as string, ...(name === 'throw' ? { name: thrown() } : {}) }
+  },
+  example: { parameters: {}, response: { name: 'x' }, data: { name: 'x' } },
+})
+
+function thrown(): never {
+  throw new TypeError('the mapping failed')
+}
+
+const NOW = Date.parse('2026-10-15T12:00:00Z')
+const codeOf = (answer: Partial<UpstreamResponse>, upstream = plain()) =>
+  classifyResponse(upstream, thing, { status: 200, headers: {}, body: {}, ...answer })?.code
+
+const statusRows: [what: string, answer: Partial<UpstreamResponse>, code: string | undefined][] = [
+  ['200 with JSON is mapped', { status: 200 }, undefined],
+  ['201 with JSON is mapped', { status: 201 }, undefined],
+  ['202 with JSON is mapped', { status: 202 }, undefined],
+  ['299 with JSON is mapped', { status: 299 }, undefined],
+  ['JSON null is a body', { status: 200, body: null }, undefined],
+  ['200 without JSON cannot be used', { status: 200, body: undefined }, 'UPSTREAM_INVALID_RESPONSE'],
+  ['204 cannot be used', { status: 204, body: undefined }, 'UPSTREAM_INVALID_RESPONSE'],
+  ['205 cannot be used, with a body neither', { status: 205 }, 'UPSTREAM_INVALID_RESPONSE'],
+  ['206, a part of an answer, cannot be used', { status: 206 }, 'UPSTREAM_INVALID_RESPONSE'],
+  ['101 cannot be used', { status: 101 }, 'UPSTREAM_INVALID_RESPONSE'],
+  ['304, which was not asked for, cannot be used', { status: 304 }, 'UPSTREAM_INVALID_RESPONSE'],
+  ['304 with a location neither', { status: 304, headers: { location: '/x' } }, 'UPSTREAM_INVALID_RESPONSE'],
+  ['300 without a location leads nowhere', { status: 300 }, 'UPSTREAM_INVALID_RESPONSE'],
+  ['302 without a location leads nowhere', { status: 302 }, 'UPSTREAM_INVALID_RESPONSE'],
+  ...[301, 302, 303, 307, 308].map((status): (typeof statusRows)[number] => [
+    `${status} with a location is a redirect not followed`,
+    { status, headers: { location: 'https://elsewhere.example/' } },
+    'UPSTREAM_REDIRECT_BLOCKED',
+  ]),
+  ['400 rejects the values', { status: 400 }, 'UPSTREAM_REJECTED'],
+  ['422 rejects the values', { status: 422 }, 'UPSTREAM_REJECTED'],
+  ['401 refuses the key', { status: 401 }, 'UPSTREAM_AUTH_FAILED'],
+  [
+    '401 with nothing remaining still refuses the key',
+    { status: 401, headers: { 'x-ratelimit-remaining': '0' } },
+    'UPSTREAM_AUTH_FAILED',
+  ],
+  ['403 refuses the key', { status: 403 }, 'UPSTREAM_AUTH_FAILED'],
+  [
+    '403 with requests remaining refuses the key',
+    { status: 403, headers: { 'x-ratelimit-remaining': '7' } },
+    'UPSTREAM_AUTH_FAILED',
+  ],
+  ['403 with Retry-After is over the limit', { status: 403, headers: { 'retry-after': '9' } }, 'UPSTREAM_RATE_LIMITED'],
+  [
+    '403 with nothing remaining is over the limit',
+    { status: 403, headers: { 'x-ratelimit-remaining': ' 0 ' } },
+    'UPSTREAM_RATE_LIMITED',
+  ],
+  ['404 is no such thing', { status: 404 }, 'UPSTREAM_NOT_FOUND'],
+  ['410 is no such thing', { status: 410, body: undefined }, 'UPSTREAM_NOT_FOUND'],
+  ['429 is over the limit', { status: 429 }, 'UPSTREAM_RATE_LIMITED'],
+  ['402 is a failure', { status: 402 }, 'UPSTREAM_ERROR'],
+  ...[405, 406, 408, 409, 418, 451, 499].map((status): (typeof statusRows)[number] => [
+    `${status} is a failure`,
+    { status },
+    'UPSTREAM_ERROR',
+  ]),
+  ...[500, 501, 502, 503, 504, 522, 599].map((status): (typeof statusRows)[number] => [
+    `${status} is a failure`,
+    { status },
+    'UPSTREAM_ERROR',
+  ]),
+  [
+    '503 with Retry-After is a failure, not a limit',
+    { status: 503, headers: { 'retry-after': '9' } },
+    'UPSTREAM_ERROR',
+  ],
+]
+
+for (const [what, answer, code] of statusRows) {
+  test(what, () => assert.equal(codeOf(answer), code))
+}
+
+test('a status that the endpoint accepts is mapped whatever it is', () => {
+  const accepting = { ...thing, acceptStatuses: [204, 404] }
+  for (const status of [204, 404]) {
+    assert.equal(classifyResponse(plain(), accepting, { status, headers: {}, body: undefined }), undefined)
+  }
+  assert.equal(
+    classifyResponse(plain(), accepting, { status: 410, headers: {}, body: undefined })?.code,
+    'UPSTREAM_NOT_FOUND',
+  )
+})
+
+test('the endpoint judges before its upstream, and both before the status', () => {
+  const strict: Upstream = { ...plain(), classify: ({ body }) => (text(body) === 'bad' ? failed() : undefined) }
+  const stricter = { ...thing, classify: ({ body }: UpstreamResponse) => (body === 'bad' ? rejected() : undefined) }
+  const answer = { status: 200, headers: {}, body: 'bad' }
+  assert.deepEqual(classifyResponse(strict, stricter, answer), rejected())
+  assert.deepEqual(classifyResponse(strict, thing, answer), failed())
+  assert.deepEqual(classifyResponse(strict, undefined, answer), failed())
+  assert.equal(classifyResponse(strict, thing, { ...answer, body: 'good' }), undefined)
+})
+
+const waitRows: [
+  what: string,
+  headers: Record<string, string>,
+  rateHeaders: RateHeaders | undefined,
+  ms: number | undefined,
+][] = [
+  ['seconds', { 'retry-after': '30' }, undefined, 30_000],
+  ['seconds between blanks', { 'retry-after': ' 30 ' }, undefined, 30_000],
+  ['0 seconds: at least one', { 'retry-after': '0' }, undefined, 1_000],
+  ['a day in seconds: at most an hour', { 'retry-after': '86400' }, undefined, 3_600_000],
+  ['more digits than a number holds: at most an hour', { 'retry-after': '9'.repeat(400) }, undefined, 3_600_000],
+  ['an HTTP date', { 'retry-after': 'Thu, 15 Oct 2026 12:02:00 GMT' }, undefined, 120_000],
+  ['a date in the past: at least a second', { 'retry-after': 'Thu, 15 Oct 2026 11:00:00 GMT' }, undefined, 1_000],
+  ['a date next year: at most an hour', { 'retry-after': 'Fri, 15 Oct 2027 12:00:00 GMT' }, undefined, 3_600_000],
+  ['nothing', {}, undefined, undefined],
+  ['a word', { 'retry-after': 'soon' }, undefined, undefined],
+  ['a date that is none', { 'retry-after': 'Thu, 99 Foo 2026' }, undefined, undefined],
+  ['an empty header', { 'retry-after': '' }, undefined, undefined],
+  ['negative seconds, which are none', { 'retry-after': '-5' }, undefined, undefined],
+  ['a fraction, which is none', { 'retry-after': '1.5' }, undefined, undefined],
+  ['the header twice', { 'retry-after': '5, 7' }, undefined, undefined],
+  ['seconds to the reset', { 'x-left': '0', 'x-reset': '40' }, seconds, 40_000],
+  ['the time of the reset', { 'x-left': '0', 'x-reset': String(NOW / 1_000 + 50) }, epochSeconds, 50_000],
+  [
+    'a reset in the past: at least a second',
+    { 'x-left': '0', 'x-reset': String(NOW / 1_000 - 50) },
+    epochSeconds,
+    1_000,
+  ],
+  ['a reset in years: at most an hour', { 'x-left': '0', 'x-reset': '99999999999' }, epochSeconds, 3_600_000],
+  ['Retry-After goes before the reset', { 'retry-after': '5', 'x-left': '0', 'x-reset': '40' }, seconds, 5_000],
+  [
+    'an unreadable Retry-After leaves it to the reset',
+    { 'retry-after': 'soon', 'x-left': '0', 'x-reset': '40' },
+    seconds,
+    40_000,
+  ],
+  ['with requests left the reset says nothing', { 'x-left': '3', 'x-reset': '40' }, seconds, undefined],
+  ['a reset that is no number', { 'x-left': '0', 'x-reset': 'soon' }, seconds, undefined],
+  ['an empty reset is not the year 1970', { 'x-left': '0', 'x-reset': '' }, epochSeconds, undefined],
+  ['no reset', { 'x-left': '0' }, seconds, undefined],
+  ['the reset of another limit', { 'x-left': '0', 'x-reset': '40', 'x-resource': 'core' }, ofSearches, undefined],
+  ['the reset of our limit', { 'x-left': '0', 'x-reset': '40', 'x-resource': 'search' }, ofSearches, 40_000],
+]
+
+for (const [what, headers, rateHeaders, ms] of waitRows) {
+  test(`the wait asked for by ${what} is ${ms === undefined ? 'not known' : `${ms} ms`}`, () => {
+    assert.equal(requestedWaitMs(plain(rateHeaders), headers, NOW), ms)
+  })
+}
+
+test('an answer over the limit carries the wait it asks for', () => {
+  const verdict = classifyResponse(plain(), thing, { status: 429, headers: { 'retry-after': '12' }, body: undefined })
+  assert.equal(verdict?.retryAfterMs, 12_000)
+  assert.equal(classifyResponse(plain(), thing, { status: 429, headers: {}, body: {} })?.retryAfterMs, undefined)
+})
+
+test('a 403 with nothing remaining of another limit refuses the key', () => {
+  const own = { 'x-left': '0', 'x-resource': 'search' }
+  assert.equal(codeOf({ status: 403, headers: own }, plain(ofSearches)), 'UPSTREAM_RATE_LIMITED')
+  assert.equal(codeOf({ status: 403, headers: { 'x-left': '0' } }, plain(ofSearches)), 'UPSTREAM_RATE_LIMITED')
+  assert.equal(
+    codeOf({ status: 403, headers: { ...own, 'x-resource': 'core' } }, plain(ofSearches)),
+    'UPSTREAM_AUTH_FAILED',
+  )
+  // Retry-After is about this very answer.
+  const told = { ...own, 'x-resource': 'core', 'retry-after': '5' }
+  assert.equal(codeOf({ status: 403, headers: told }, plain(ofSearches)), 'UPSTREAM_RATE_LIMITED')
+})
+
+test('what is left is told by any answer that has both headers', () => {
+  const left = (headers: Record<string, string>, rateHeaders?: RateHeaders) =>
+    rateLeft(plain(rateHeaders), headers, NOW)
+  assert.deepEqual(left({ 'x-left': '41', 'x-reset': '7' }, seconds), { remaining: 41, resetMs: 7_000 })
+  assert.deepEqual(left({ 'x-left': ' 0 ', 'x-reset': '0' }, seconds), { remaining: 0, resetMs: 0 })
+  const reset = String(NOW / 1_000 + 90)
+  assert.deepEqual(left({ 'x-left': '5', 'x-reset': reset }, epochSeconds), { remaining: 5, resetMs: 90_000 })
+  assert.equal(left({ 'x-left': '5' }, seconds), undefined)
+  assert.equal(left({ 'x-reset': '7' }, seconds), undefined)
+  assert.equal(left({}, seconds), undefined)
+  assert.equal(left({ 'x-left': '5', 'x-reset': '7' }), undefined, 'the upstream declares no such headers')
+})
+
+test('what is left of another limit is left aside', () => {
+  const headers = { 'x-left': '5', 'x-reset': '7' }
+  const left = { remaining: 5, resetMs: 7_000 }
+  assert.deepEqual(rateLeft(plain(ofSearches), { ...headers, 'x-resource': 'search' }, NOW), left)
+  assert.deepEqual(rateLeft(plain(ofSearches), headers, NOW), left)
+  assert.equal(rateLeft(plain(ofSearches), { ...headers, 'x-resource': 'core' }, NOW), undefined)
+  assert.equal(rateLeft(plain(ofSearches), { ...headers, 'x-resource': '' }, NOW), undefined)
+})
+
+test('a reset in the past or years away is held between 0 and 1 h', () => {
+  const resetMs = (reset: string, rateHeaders: RateHeaders) =>
+    rateLeft(plain(rateHeaders), { 'x-left': '5', 'x-reset': reset }, NOW)?.resetMs
+  assert.equal(resetMs('1', epochSeconds), 0)
+  assert.equal(resetMs('99999999999', epochSeconds), 3_600_000)
+  assert.equal(resetMs('86400', seconds), 3_600_000)
+})
+
+test('counts that are no whole numbers tell nothing', () => {
+  for (const value of ['', ' ', '-1', '1.5', '0x10', 'many', '1, 2', '9'.repeat(16), 'NaN', 'Infinity']) {
+    assert.equal(rateLeft(plain(seconds), { 'x-left': value, 'x-reset': '7' }, NOW), undefined, value)
+    assert.equal(rateLeft(plain(seconds), { 'x-left': '7', 'x-reset': value }, NOW), undefined, value)
+  }
+})
+
+function interpret(...answers: Partial<UpstreamResponse>[]) {
+  const whole = answers.map((answer) => ({ status: 200, headers: {}, body: { name: 'x' }, ...answer }))
+  return interpretAnswers(plain(), thing, whole, {}, { now: NOW })
+}
+
+test('a success is the mapped data', () => {
+  assert.deepEqual(interpret({}), { data: { name: 'x' } })
+})
+
+test('a verdict of the mapping is the outcome', () => {
+  assert.deepEqual(interpret({ body: { isMissing: true } }), { verdict: notFound() })
+})
+
+test('the first answer that is no success decides for all', () => {
+  assert.deepEqual(interpret({}, { status: 404 }, { status: 500 }), { verdict: notFound() })
+})
+
+test('data that do not fit their schema are UPSTREAM_INVALID_RESPONSE, and the log is told where', () => {
+  const result = interpret({ body: { name: 7 } })
+  assert.ok('verdict' in result && result.verdict instanceof ResponseClass)
+  assert.equal(result.verdict.code, 'UPSTREAM_INVALID_RESPONSE')
+  assert.match(String(result.cause), /\/name/)
+})
+
+test('a mapping that throws is UPSTREAM_INVALID_RESPONSE, with what it threw as the cause', () => {
+  const result = interpret({ body: { name: 'throw' } })
+  assert.ok('verdict' in result)
+  assert.equal(result.verdict.code, 'UPSTREAM_INVALID_RESPONSE')
+  assert.ok(result.cause instanceof TypeError)
+})

@@ -1,0 +1,138 @@
+import { type CacheKeys, cacheKeys } from '../../src/cache/cache-key.ts'
+import {
+  type CacheEntry,
+  isUsableWithoutUpstream,
+  type ResponseCache,
+  stalenessMs,
+} from '../../src/cache/response-cache.ts'
+import { lineMember } from '../../src/caps/wait-queue.ts'
+import { ERRORS } from '../../src/errors.ts'
+import type { RedisClock } from '../../src/redis/clock.ts'
+import { callUpstream, type UpstreamCall, type UpstreamDeps } from '../upstream/call-upstream.ts'
+import { isFailure, type Outcome } from '../upstream/outcome.ts'
+import type { Flight, RequestCoalescer } from './request-coalescer.ts'
+
+export interface CachingDeps extends UpstreamDeps {
+  cache: ResponseCache
+  coalescer: RequestCoalescer
+  clock: RedisClock
+}
+
+/** An outcome and what the cache had to do with it. */
+export interface CachedOutcome {
+  outcome: Outcome
+  /** `Cache-Status` (RFC 9211); undefined where answers are not stored. */
+  cacheStatus?: string
+  ageSeconds?: number
+  /** What is left to do after the reply: a refresh of what was served stale. */
+  afterwards?: () => Promise<unknown>
+}
+
+/**
+ * Answers a call from the cache where its endpoint allows, else from the upstream, sharing one request among identical
+ * calls of the whole fleet.
+ */
+export async function callThroughCache(sources: CachingDeps, upstreamCall: UpstreamCall): Promise<CachedOutcome> {
+  const { call, endpoint, scope } = upstreamCall
+  const keys = cacheKeys(endpoint, call, scope)
+  if (!keys) return { outcome: await callUpstream(sources, upstreamCall) }
+  const now = sources.clock.now()
+  const entry = await sources.cache.get(keys.entry)
+  if (entry && stalenessMs(entry, now) <= 0) return served(sources, entry, 'hit')
+  const { cacheOnlyMs } = call
+  if (entry && cacheOnlyMs === undefined && stalenessMs(entry, now) <= entry.staleWhileRevalidateMs) {
+    const answer = served(sources, entry, 'hit; detail=revalidating')
+    // One refresh in a process is enough; more would hold workers that other calls need.
+    if (sources.coalescer.isUnderWay(keys)) return answer
+    return { ...answer, afterwards: async () => await fly(sources, upstreamCall, keys) }
+  }
+  if (cacheOnlyMs !== undefined) {
+    if (entry && isUsableWithoutUpstream(entry, now)) return served(sources, entry, 'hit; detail=cap-exhausted')
+    return { outcome: { code: 'UPSTREAM_CAP_EXHAUSTED', retryAfterMs: cacheOnlyMs }, cacheStatus: 'agw; fwd=miss' }
+  }
+  const { outcome, isCollapsed } = await fly(sources, upstreamCall, keys)
+  const isUpstreamFailing = isFailure(outcome) && ERRORS[outcome.code].status >= 500
+  if (isUpstreamFailing && entry && isUsableWithoutUpstream(entry, sources.clock.now())) {
+    return served(sources, entry, 'fwd=stale; detail=upstream-failed')
+  }
+  return {
+    outcome,
+    cacheStatus: `agw; fwd=${entry ? 'stale' : 'miss'}${isCollapsed ? '; collapsed' : isFailure(outcome) ? '' : '; stored'}`,
+  }
+}
+
+/** The stored answer as this call's outcome. */
+function served(sources: CachingDeps, entry: CacheEntry, how: string): CachedOutcome {
+  const now = sources.clock.now()
+  const ttl = Math.floor(-stalenessMs(entry, now) / 1_000)
+  const [first, ...rest] = how.split('; ')
+  return {
+    outcome: storedOutcome(entry),
+    cacheStatus: ['agw', first, `ttl=${ttl}`, ...rest].join('; '),
+    ageSeconds: Math.max(0, Math.floor((now - entry.storedAt) / 1_000)),
+  }
+}
+
+function storedOutcome({ body, code, message }: CacheEntry): Outcome {
+  if (code === undefined) return { body }
+  return { code, ...(message === undefined ? {} : { message }) }
+}
+
+/** Asks the upstream, once for all identical calls, and stores what it answers. */
+async function fly(
+  sources: CachingDeps,
+  upstreamCall: UpstreamCall,
+  keys: CacheKeys,
+): Promise<{ outcome: Outcome; isCollapsed: boolean }> {
+  const { call, signal } = upstreamCall
+  const work = async (flight: Flight): Promise<Outcome> => {
+    // The last flight may have landed after this call looked.
+    const entry = await sources.cache.get(keys.entry)
+    if (entry && stalenessMs(entry, sources.clock.now()) <= 0) return storedOutcome(entry)
+    const remainingMs = (): number => flight.deadline() - sources.clock.now()
+    const outcome = await callUpstream(sources, { ...upstreamCall, signal: flight.signal, remainingMs })
+    await store(sources, upstreamCall, keys.entry, outcome)
+    return outcome
+  }
+  const passenger = {
+    callId: lineMember({ accountId: call.accountId, callId: call.id }),
+    deadline: call.deadline,
+    signal,
+  }
+  return await sources.coalescer.join(keys, passenger, work)
+}
+
+async function store(
+  { cache, clock }: CachingDeps,
+  { call, endpoint }: UpstreamCall,
+  key: string,
+  outcome: Outcome,
+): Promise<void> {
+  const rule = endpoint.cache
+  if (!rule) return
+  const base = { storedAt: clock.now(), staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
+  if (isFailure(outcome)) {
+    if (outcome.code !== 'UPSTREAM_NOT_FOUND' || !rule.notFoundSeconds) return
+    const message = outcome.message === undefined ? {} : { message: outcome.message }
+    const entry = {
+      ...base,
+      freshMs: rule.notFoundSeconds * 1_000,
+      code: outcome.code,
+      ...message,
+      body: Buffer.alloc(0),
+    }
+    await cache.store(call.slug, key, entry)
+    return
+  }
+  const { seconds } = rule
+  const freshSeconds =
+    typeof seconds === 'number' ? seconds : seconds(call.parameters, outcome.data ?? {}, { now: Date.now() })
+  if (freshSeconds <= 0) return
+  await cache.store(call.slug, key, {
+    ...base,
+    freshMs: freshSeconds * 1_000,
+    staleWhileRevalidateMs: (rule.staleWhileRevalidateSeconds ?? 0) * 1_000,
+    staleIfErrorMs: (rule.staleIfErrorSeconds ?? 0) * 1_000,
+    body: outcome.body,
+  })
+}

@@ -1,0 +1,100 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Api } from '../../src/catalog/catalog.ts'
+import type { Endpoint, PrefetchRule, UpstreamRequest } from '../../src/catalog/upstream.ts'
+import { queuePrefix } from '../../src/queue/call-queue.ts'
+import type { RedisConnection } from '../../src/redis/connection.ts'
+import { Script } from '../../src/redis/script.ts'
+import type { HttpExchange } from '../upstream/attempt.ts'
+import { classifyResponse } from '../upstream/interpret.ts'
+
+/** Takes items, all or none. ARGV: how many. */
+const DRAW = new Script(`
+if redis.call('LLEN', KEYS[1]) < tonumber(ARGV[1]) then return {} end
+return redis.call('LPOP', KEYS[1], ARGV[1])
+`)
+
+/** Longest that one call's filling keeps others waiting, should its worker die; and how often those look. Milliseconds. */
+const FILLING_MS = 15_000
+const LOOK_EVERY_MS = 50
+
+type Parameters = Record<string, unknown>
+
+/**
+ * Answers a call from its pool, which one larger request fills when it runs out.
+ *
+ * @returns an exchange as if the upstream had sent just these items; undefined when no pool can serve this call, and
+ * then the endpoint's plain request is made
+ */
+export async function takePrefetched(
+  redis: RedisConnection,
+  api: Api,
+  endpoint: Endpoint,
+  rule: PrefetchRule<Parameters>,
+  parameters: Parameters,
+  ask: (request: UpstreamRequest) => Promise<HttpExchange>,
+  signal: AbortSignal,
+): Promise<HttpExchange | undefined> {
+  const key = `${queuePrefix(api.slug)}:pool:${rule.key(parameters)}`
+  const count = rule.take(parameters)
+  while (true) {
+    const drawn = await draw(redis, key, count)
+    if (drawn) return asExchange(rule, drawn)
+    if ((await redis.exists(`${key}:unfillable`)) === 1) return undefined
+    // One fills it; the others wait for what it brings, for a request each would waste a scarce cap.
+    if ((await redis.set(`${key}:filling`, 1, 'PX', FILLING_MS, 'NX')) === 'OK') break
+    await delay(LOOK_EVERY_MS, undefined, { signal })
+  }
+  try {
+    return await fill(redis, key, { api, endpoint, rule, parameters, ask })
+  } finally {
+    await redis.del(`${key}:filling`)
+  }
+}
+
+interface Filling {
+  api: Api
+  endpoint: Endpoint
+  rule: PrefetchRule<Parameters>
+  parameters: Parameters
+  ask: (request: UpstreamRequest) => Promise<HttpExchange>
+}
+
+/** Fills a pool, and answers with its first items. */
+async function fill(
+  redis: RedisConnection,
+  key: string,
+  { api, endpoint, rule, parameters, ask }: Filling,
+): Promise<HttpExchange | undefined> {
+  const count = rule.take(parameters)
+  // Another one may have filled it just before.
+  const drawn = await draw(redis, key, count)
+  if (drawn) return asExchange(rule, drawn)
+  const filling = await ask(rule.request(parameters))
+  // Refused or over its limit: that is this call's answer too.
+  if (classifyResponse(api.upstream, endpoint, filling.answer)) return filling
+  const items = rule.items(filling.answer.body)
+  if (!items || items.length < count) {
+    if (rule.unfillableSeconds) await redis.set(`${key}:unfillable`, 1, 'EX', rule.unfillableSeconds)
+    return undefined
+  }
+  const rest = items.slice(count)
+  if (rest.length > 0) {
+    const texts = rest.map((item) => JSON.stringify(item))
+    await redis
+      .pipeline()
+      .rpush(key, ...texts)
+      .expire(key, rule.seconds)
+      .exec()
+  }
+  return asExchange(rule, items.slice(0, count))
+}
+
+async function draw(redis: RedisConnection, key: string, count: number): Promise<unknown[] | undefined> {
+  const texts = (await DRAW.run(redis, [key], [count])) as string[]
+  return texts.length === 0 ? undefined : texts.map((text) => JSON.parse(text))
+}
+
+function asExchange(rule: PrefetchRule<Parameters>, items: unknown[]): HttpExchange {
+  const body = rule.body(items)
+  return { answer: { status: 200, headers: {}, body }, text: JSON.stringify(body) }
+}

@@ -1,0 +1,64 @@
+import type { Job } from 'bullmq'
+import { SHARED_SCOPE } from '../../src/caps/cap-keys.ts'
+import { lineMember } from '../../src/caps/wait-queue.ts'
+import { parseProbeJob } from '../../src/queue/probe-job.ts'
+import { AttemptError } from '../upstream/attempt-error.ts'
+import { sendOnce } from '../upstream/call-upstream.ts'
+import { AttemptRecorder } from '../upstream/record-attempt.ts'
+import { buildWireRequest } from '../upstream/upstream-request.ts'
+import type { ProcessorDeps } from './process-call.ts'
+
+/** Share of the interval in which other attempts make a probe needless. */
+const FRESH_SHARE = 0.9
+
+/** Longest a probe may take, its wait for a permit included, milliseconds. */
+const PROBE_MS_MAX = 30_000
+
+/**
+ * Runs one probe: the upstream's cheapest request, paid from its cap and counted like any attempt. Left out where the
+ * upstream is not enabled or real traffic shows its health already.
+ *
+ * @returns null: a return value would be kept in Redis
+ */
+export async function processProbe(sources: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
+  const { slug, isForced = false } = parseProbeJob(job.data)
+  const { log } = sources
+  const api = sources.catalog.get(slug)
+  if (!api?.enabled || (!isForced && isFresh(sources, slug, api.upstream.probe.everySeconds))) return null
+  const recorder = new AttemptRecorder(sources, slug, 'probe', `probe-${job.id}`, { isForced })
+  const timeout = AbortSignal.timeout(PROBE_MS_MAX)
+  const endsAt = performance.now() + PROBE_MS_MAX
+  const sending = {
+    api,
+    endpoint: undefined,
+    scope: SHARED_SCOPE,
+    // Where it is needed nobody is in line; where there is a line it is left out as needless.
+    permit: { member: lineMember({ accountId: 'probe', callId: String(job.id) }), tag: 0 },
+    times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
+    remainingMs: () => endsAt - performance.now(),
+    signal: AbortSignal.any([cancelled, timeout]),
+    recorder,
+  }
+  try {
+    const request = buildWireRequest(api, api.upstream.probe.request, {
+      extra: [],
+      key: api.key,
+      contact: sources.contact,
+    })
+    const { answer } = await sendOnce(sources, sending, request)
+    log.info({ slug, status: answer.status }, 'probe answered')
+  } catch (error) {
+    // The health record holds what came of it; a probe that failed is no failed job.
+    if (!(error instanceof AttemptError) && !timeout.aborted) throw error
+    log.info({ slug, code: error instanceof AttemptError ? error.code : 'no permit in time' }, 'probe failed')
+  } finally {
+    recorder.flush()
+  }
+  return null
+}
+
+function isFresh({ health }: ProcessorDeps, slug: string, everySeconds: number): boolean {
+  const { status, lastCallAt, lastProbeAt } = health.of(slug)
+  if (status === 'Down') return false
+  return health.now() - Math.max(lastCallAt, lastProbeAt) < everySeconds * 1_000 * FRESH_SHARE
+}

@@ -1,0 +1,90 @@
+import type { Job } from 'bullmq'
+import { lineMember } from '../../src/caps/wait-queue.ts'
+import { withCallerKey } from '../../src/catalog/catalog.ts'
+import { type Db, query } from '../../src/db/database.ts'
+import { findProviderKey, setProviderKeyStatus } from '../../src/db/provider-keys.ts'
+import type { ProviderKey } from '../../src/db/schema.ts'
+import { GatewayError } from '../../src/errors.ts'
+import { announceChange } from '../../src/limits/account-version.ts'
+import { sendReply } from '../../src/queue/reply.ts'
+import { parseValidateKeyJob } from '../../src/queue/validate-key-job.ts'
+import { sendOnce } from '../upstream/call-upstream.ts'
+import { classifyResponse } from '../upstream/interpret.ts'
+import { AttemptRecorder } from '../upstream/record-attempt.ts'
+import { buildWireRequest } from '../upstream/upstream-request.ts'
+import type { ProcessorDeps } from './process-call.ts'
+
+/** Longest one try may take, its wait for a permit included, milliseconds. */
+const VALIDATE_MS_MAX = 30_000
+
+/**
+ * Finds out whether an upstream takes a caller's key, by its cheapest request, on the key's own cap: `valid` when the
+ * upstream answers it, `invalid` when it refuses the key. When it does neither (down, limiting) the status stays and
+ * the job is tried again.
+ *
+ * @returns null: a return value would be kept in Redis
+ */
+export async function validateKey(sources: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
+  const { providerKeyId, reply } = parseValidateKeyJob(job.data)
+  const { db, redis, log } = sources
+  try {
+    const row = await query(() => findProviderKey(db, providerKeyId))
+    // Replaced or deleted meanwhile: what was asked no longer matters.
+    if (row) await setStatus(db, row, await askUpstream(sources, row, job, cancelled))
+    if (row) await announceChange(redis, row.user_id, log)
+  } finally {
+    if (reply) {
+      const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 1 }
+      await sendReply(redis, reply.to, { id: reply.id, times }, Buffer.alloc(0))
+    }
+  }
+  return null
+}
+
+async function setStatus(db: Db, { id }: ProviderKey, status: 'valid' | 'invalid'): Promise<void> {
+  await query(() => setProviderKeyStatus(db, id, status))
+}
+
+/** @throws Error when the upstream said neither yes nor no */
+async function askUpstream(
+  sources: ProcessorDeps,
+  row: ProviderKey,
+  job: Job,
+  cancelled: AbortSignal,
+): Promise<'valid' | 'invalid'> {
+  const known = sources.catalog.get(row.slug)
+  if (!known) throw new Error(`this worker does not know ${row.slug}`)
+  const api = withCallerKey(known)
+  let key: string
+  try {
+    key = sources.providerKeys.open(row)
+  } catch (error) {
+    // What cannot be opened is of no use to anybody.
+    if (error instanceof GatewayError) return 'invalid'
+    throw error
+  }
+  const recorder = new AttemptRecorder(sources, api.slug, 'probe', `validate-${job.id}`)
+  const request = api.upstream.credential?.check ?? api.upstream.probe.request
+  const endsAt = performance.now() + VALIDATE_MS_MAX
+  const sending = {
+    api,
+    endpoint: undefined,
+    scope: row.cap_scope,
+    permit: { member: lineMember({ accountId: row.user_id, callId: `validate-${job.id}` }), tag: 0 },
+    times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
+    remainingMs: () => endsAt - performance.now(),
+    signal: AbortSignal.any([cancelled, AbortSignal.timeout(VALIDATE_MS_MAX)]),
+    recorder,
+  }
+  try {
+    const wire = buildWireRequest(api, request, { extra: [], key, contact: sources.contact })
+    const { answer } = await sendOnce(sources, sending, wire)
+    const verdict = classifyResponse(api.upstream, undefined, answer)
+    if (verdict?.code === 'UPSTREAM_AUTH_FAILED') return 'invalid'
+    // "No such thing" and "not these values" are answers that a refused key does not get.
+    if (!verdict || verdict.code === 'UPSTREAM_NOT_FOUND' || verdict.code === 'UPSTREAM_REJECTED') return 'valid'
+    throw new Error(`the upstream said neither yes nor no: ${verdict.code}`)
+  } finally {
+    recorder.flush()
+  }
+}

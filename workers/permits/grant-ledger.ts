@@ -1,0 +1,74 @@
+import { randomUUID } from 'node:crypto'
+import { QUARANTINE_MS } from '../../src/caps/cap-keys.ts'
+import type { Caps } from '../../src/catalog/upstream.ts'
+import { addCapGrants, deleteOldCapGrants } from '../../src/db/cap-grants.ts'
+import type { Db } from '../../src/db/database.ts'
+import type { Log } from '../../src/log.ts'
+import type { RedisClock } from '../../src/redis/clock.ts'
+
+const FLUSH_EVERY_MS = 1_000
+const MINUTE_MS = 60_000
+const CLEAN_EVERY_MS = 3_600_000
+
+/**
+ * Writes down in Postgres how many requests this worker sent under caps with long windows, so that they hold also when
+ * Redis loses its memory: what was sent in the last minute is covered by the quarantine, what was before by this.
+ */
+export class GrantLedger {
+  readonly #db: Db
+  readonly #clock: RedisClock
+  readonly #log: Log
+  readonly #worker = randomUUID()
+  #counts = new Map<string, { slug: string; scope: string; minute: Date; granted: number }>()
+  #timers: NodeJS.Timeout[] = []
+
+  constructor(db: Db, clock: RedisClock, log: Log) {
+    this.#db = db
+    this.#clock = clock
+    this.#log = log
+  }
+
+  open(): void {
+    const clean = (): void => {
+      deleteOldCapGrants(this.#db).catch((error) => this.#log.debug({ err: error }, 'old grants not deleted'))
+    }
+    this.#timers = [setInterval(() => void this.#flush(), FLUSH_EVERY_MS), setInterval(clean, CLEAN_EVERY_MS)]
+  }
+
+  /** Counts requests that may be sent now. */
+  add(slug: string, scope: string, caps: Caps, granted: number): void {
+    if (!caps.rates.some(({ seconds }) => seconds * 1_000 > QUARANTINE_MS)) return
+    const minute = new Date(Math.floor(this.#clock.now() / MINUTE_MS) * MINUTE_MS)
+    const key = `${slug} ${scope} ${minute.getTime()}`
+    const known = this.#counts.get(key)
+    if (known) known.granted += granted
+    else this.#counts.set(key, { slug, scope, minute, granted })
+  }
+
+  async close(): Promise<void> {
+    for (const timer of this.#timers) clearInterval(timer)
+    await this.#flush()
+  }
+
+  async #flush(): Promise<void> {
+    if (this.#counts.size === 0) return
+    const counts = this.#counts
+    this.#counts = new Map()
+    try {
+      await addCapGrants(
+        this.#db,
+        [...counts.values()].map((count) => ({ ...count, worker: this.#worker })),
+      )
+    } catch (error) {
+      this.#log.warn({ err: error }, 'grants not written down; tried again')
+      for (const { slug, scope, minute, granted } of counts.values()) this.#addBack(slug, scope, minute, granted)
+    }
+  }
+
+  #addBack(slug: string, scope: string, minute: Date, granted: number): void {
+    const key = `${slug} ${scope} ${minute.getTime()}`
+    const known = this.#counts.get(key)
+    if (known) known.granted += granted
+    else this.#counts.set(key, { slug, scope, minute, granted })
+  }
+}

@@ -1,0 +1,38 @@
+import { Batcher } from '../../src/async/batcher.ts'
+import type { HealthCache } from '../../src/health/health-watch.ts'
+import { recordGoodCalls } from '../../src/health/record.ts'
+import type { Log } from '../../src/log.ts'
+import type { RedisConnection } from '../../src/redis/connection.ts'
+
+/** Good attempts of one worker on their way to being counted, with how long each took. */
+export class SuccessBatcher {
+  readonly #redis: RedisConnection
+  readonly #health: HealthCache
+  readonly #log: Log
+  readonly #latenciesMs = new Batcher<number>((slug, latenciesMs) => this.#count(slug, latenciesMs))
+
+  constructor(redis: RedisConnection, health: HealthCache, log: Log) {
+    this.#redis = redis
+    this.#health = health
+    this.#log = log
+  }
+
+  add(slug: string, latencyMs: number): void {
+    this.#latenciesMs.add(slug, latencyMs)
+  }
+
+  /** Sends what has gathered: what is counted next comes after it. */
+  send(slug: string): void {
+    this.#latenciesMs.flush(slug)
+  }
+
+  async #count(slug: string, latenciesMs: number[]): Promise<void> {
+    try {
+      const { changed } = await recordGoodCalls(this.#redis, slug, latenciesMs)
+      if (changed) await this.#health.read(slug)
+    } catch (error) {
+      // Lost where Redis is away: a score stands missing samples.
+      this.#log.warn({ err: error, slug, attempts: latenciesMs.length }, 'attempts not counted')
+    }
+  }
+}

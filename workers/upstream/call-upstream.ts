@@ -1,0 +1,179 @@
+import type { Dispatcher } from 'undici'
+import type { CapScope } from '../../src/caps/cap-keys.ts'
+import { tightenCap } from '../../src/caps/tighten.ts'
+import type { Api } from '../../src/catalog/catalog.ts'
+import type { CallContext, Endpoint, UpstreamRequest, UpstreamResponse } from '../../src/catalog/upstream.ts'
+import type { Log } from '../../src/log.ts'
+import type { CallJob } from '../../src/queue/call-job.ts'
+import type { CallTimes } from '../../src/queue/frame.ts'
+import type { RedisConnection } from '../../src/redis/connection.ts'
+import { takePrefetched } from '../cache/item-pool.ts'
+import type { Permit, PermitClient, PermitRequest } from '../permits/permit-client.ts'
+import { attempt, type HttpExchange, StalePermitError } from './attempt.ts'
+import { AttemptError } from './attempt-error.ts'
+import { classifyResponse, interpretAnswers, rateLeft, requestedWaitMs } from './interpret.ts'
+import { dataOutcome, type Outcome, verdictOutcome } from './outcome.ts'
+import { AttemptRecorder, BreakerOpenError, type HealthDeps } from './record-attempt.ts'
+import { type RetryBudget, withRetries } from './retry.ts'
+import { buildWireRequest, redirectedRequest, type WireRequest } from './upstream-request.ts'
+
+/** How long nobody asks an upstream that is limiting us and does not say for how long, milliseconds. */
+const CLOSED_MS = 60_000
+
+export interface UpstreamDeps extends HealthDeps {
+  redis: RedisConnection
+  log: Log
+  contact: string
+  /** Connections to an upstream, kept between calls. */
+  clientOf: (api: Api) => Dispatcher
+  permitClientOf: (api: Api, scope: CapScope) => PermitClient
+  budgetOf: (api: Api) => RetryBudget
+}
+
+/** What one call's requests share. */
+export interface UpstreamCall {
+  api: Api
+  endpoint: Endpoint
+  call: CallJob
+  key: string | undefined
+  scope: CapScope
+  permit: PermitRequest
+  times: CallTimes
+  remainingMs: () => number
+  signal: AbortSignal
+}
+
+/** Asks the upstream what a call wants to know: its requests, each with a permit and repeated where that may help. */
+export async function callUpstream(sources: UpstreamDeps, upstreamCall: UpstreamCall): Promise<Outcome> {
+  const { api, endpoint, call, signal } = upstreamCall
+  const context: CallContext = { now: Date.now() }
+  const recorder = new AttemptRecorder(sources, api.slug, 'call', call.id, call)
+  const ask = (request: UpstreamRequest): Promise<HttpExchange> =>
+    exchange(sources, { ...upstreamCall, recorder }, request)
+  const exchanges: HttpExchange[] = []
+  // What a call's own extra parameters make of the answer is not for others.
+  const pool = call.extra.length === 0 ? endpoint.pool : undefined
+  try {
+    const drawn = pool && (await takePrefetched(sources.redis, api, endpoint, pool, call.parameters, ask, signal))
+    if (drawn) exchanges.push(drawn)
+    else for (const request of [endpoint.request(call.parameters, context)].flat()) exchanges.push(await ask(request))
+  } catch (error) {
+    recorder.flush()
+    if (!(error instanceof AttemptError)) throw error
+    const { code, cause, retryAfterMs } = error
+    return { code, cause, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) }
+  }
+  const answers = exchanges.map(({ answer }) => answer)
+  const read = interpretAnswers(api.upstream, endpoint, answers, call.parameters, context)
+  recorder.flush('data' in read ? undefined : read.verdict.code)
+  if (!('data' in read)) {
+    const { code, retryAfterMs } = read.verdict
+    const closedMs = code === 'UPSTREAM_RATE_LIMITED' && retryAfterMs === undefined ? { retryAfterMs: CLOSED_MS } : {}
+    return { ...verdictOutcome(read.verdict, read.cause), ...closedMs }
+  }
+  return call.raw ? { body: rawBody(exchanges), data: read.data } : dataOutcome(read.data)
+}
+
+type RecordedCall = UpstreamCall & { recorder: AttemptRecorder }
+
+/** One request of the call, repeated where that may help. */
+function exchange(sources: UpstreamDeps, upstreamCall: RecordedCall, request: UpstreamRequest): Promise<HttpExchange> {
+  const { api, endpoint, call, key, recorder, remainingMs, signal } = upstreamCall
+  const wire = buildWireRequest(api, request, { extra: call.extra, key, contact: sources.contact })
+  const run = async (attemptNumber: number): Promise<HttpExchange> => {
+    if (attemptNumber > 1) recorder.repeats()
+    const result = await followRedirects(sources, upstreamCall, wire)
+    const verdict = classifyResponse(api.upstream, endpoint, result.answer)
+    if (verdict?.code === 'UPSTREAM_ERROR') {
+      const asked = requestedWaitMs(api.upstream, result.answer.headers, Date.now())
+      throw new AttemptError(verdict.code, true, new Error(`status ${result.answer.status}`), asked)
+    }
+    return result
+  }
+  const isIdempotent = endpoint.idempotent !== false
+  return withRetries(run, { isIdempotent, budget: sources.budgetOf(api), remainingMs, signal })
+}
+
+/** Redirects within the upstream's own origin are followed where its file allows; each is a request that pays. */
+async function followRedirects(
+  sources: UpstreamDeps,
+  upstreamCall: RecordedCall,
+  first: WireRequest,
+): Promise<HttpExchange> {
+  const { api } = upstreamCall
+  let request = first
+  for (let hops = api.upstream.redirectsMax ?? 0; ; hops -= 1) {
+    const result = await sendOnce(sources, upstreamCall, request)
+    const next = hops > 0 ? redirectedRequest(api, request, result.answer) : undefined
+    if (!next) return result
+    request = next
+  }
+}
+
+/** What sending one request needs; a probe has no endpoint. */
+export interface Sending extends Pick<UpstreamCall, 'api' | 'scope' | 'permit' | 'times' | 'remainingMs' | 'signal'> {
+  endpoint: Endpoint | undefined
+  recorder: AttemptRecorder
+}
+
+/** Sends one request under a permit that is fresh when the first byte is written. */
+export async function sendOnce(
+  sources: UpstreamDeps,
+  upstreamCall: Sending,
+  request: WireRequest,
+): Promise<HttpExchange> {
+  const { api, endpoint, scope, times, remainingMs, signal, recorder } = upstreamCall
+  const classify = ({ answer }: HttpExchange) => classifyResponse(api.upstream, endpoint, answer)?.code
+  const desk = sources.permitClientOf(api, scope)
+  while (true) {
+    recorder.refuseWhenOpen()
+    const askedAt = performance.now()
+    const permit = await desk.acquire(upstreamCall.permit, remainingMs, signal)
+    const startedAt = performance.now()
+    times.permitMs += startedAt - askedAt
+    try {
+      const send = () => attempt(api, request, { client: sources.clientOf(api), permit, signal })
+      const result = await recorder.observe(send, classify)
+      const tookMs = performance.now() - startedAt
+      // Before the permit ends, which lets the next one go: that one must find the cap as the upstream told.
+      await heed(sources, upstreamCall, permit, result.answer)
+      end(permit, times, tookMs)
+      return result
+    } catch (error) {
+      const isUnsent = error instanceof StalePermitError || error instanceof BreakerOpenError
+      if (isUnsent) permit.giveBack()
+      else end(permit, times, performance.now() - startedAt)
+      // The connection took longer than a permit lasts; it is ready now.
+      if (!(error instanceof StalePermitError)) throw error
+    }
+  }
+}
+
+function end(permit: Permit, times: CallTimes, tookMs: number): void {
+  times.attempts += 1
+  times.upstreamMs += tookMs
+  permit.release(tookMs)
+}
+
+/** What the upstream says of its own limiter holds for all workers at once. */
+async function heed(
+  { redis, log }: UpstreamDeps,
+  { api, endpoint, scope }: Sending,
+  permit: Permit,
+  answer: UpstreamResponse,
+): Promise<void> {
+  const verdict = classifyResponse(api.upstream, endpoint, answer)
+  const isLimiting = verdict?.code === 'UPSTREAM_RATE_LIMITED'
+  const left = rateLeft(api.upstream, answer.headers)
+  if (!isLimiting && !left) return
+  const closeMs = isLimiting ? (verdict.retryAfterMs ?? CLOSED_MS) : undefined
+  await tightenCap(redis, api.slug, scope, { closeMs, left, toldUnder: permit.id }).catch((error) =>
+    log.warn({ err: error, slug: api.slug }, 'cap not tightened'),
+  )
+}
+
+/** The upstream's JSON as it came; an array of them where one call took several requests. */
+function rawBody(exchanges: HttpExchange[]): Buffer {
+  const texts = exchanges.map(({ text }) => text ?? 'null')
+  return Buffer.from(texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(',')}]`)
+}

@@ -1,0 +1,154 @@
+import { Compile, type Validator } from 'typebox/compile'
+import {
+  authFailed,
+  type CallContext,
+  type Endpoint,
+  failed,
+  invalid,
+  notFound,
+  overLimit,
+  ResponseClass,
+  rejected,
+  type Upstream,
+  type UpstreamResponse,
+} from '../../src/catalog/upstream.ts'
+
+/** Bounds of a wait that an upstream asks for, milliseconds: a wrong header must not close an API for days. */
+const RETRY_AFTER_MS_MIN = 1_000
+const RETRY_AFTER_MS_MAX = 3_600_000
+
+/** The mapped data of a call, or what its answers mean instead. */
+export type Interpretation = { data: Record<string, unknown> } | { verdict: ResponseClass; cause?: unknown }
+
+/**
+ * Reads what the upstream answered: the endpoint's and the upstream's own judgement first, then the HTTP status, then
+ * the mapping, whose result must fit the endpoint's data schema. Never throws: a mapping that does is an answer that
+ * cannot be what it should be.
+ */
+export function interpretAnswers(
+  upstream: Upstream,
+  endpoint: Endpoint,
+  answers: UpstreamResponse[],
+  parameters: Record<string, unknown>,
+  context: CallContext,
+): Interpretation {
+  for (const answer of answers) {
+    const verdict = classifyResponse(upstream, endpoint, answer)
+    if (verdict) return { verdict }
+  }
+  try {
+    const bodies = answers.map((answer) => answer.body)
+    const mapped = endpoint.map({
+      body: bodies[0],
+      bodies,
+      parameters,
+      context,
+    })
+    if (mapped instanceof ResponseClass) return { verdict: mapped }
+    if (!dataValidator(endpoint).Check(mapped)) return { verdict: invalid(), cause: drift(endpoint, mapped) }
+    return { data: mapped }
+  } catch (cause) {
+    return { verdict: invalid(), cause }
+  }
+}
+
+/** What one answer means when it is not a success; undefined when it is to be mapped. */
+export function classifyResponse(
+  upstream: Upstream,
+  endpoint: Endpoint | undefined,
+  answer: UpstreamResponse,
+): ResponseClass | undefined {
+  const own = endpoint?.classify?.(answer) ?? upstream.classify?.(answer)
+  if (own) return own
+  if (endpoint?.acceptStatuses?.includes(answer.status)) return undefined
+  return classifyStatus(upstream, answer)
+}
+
+function classifyStatus(upstream: Upstream, { status, headers, body }: UpstreamResponse): ResponseClass | undefined {
+  if (status >= 200 && status < 300) {
+    const unusable = status === 204 || status === 205 || status === 206 || body === undefined
+    return unusable ? invalid() : undefined
+  }
+  if (status === 304 || status < 200) return invalid()
+  if (status < 400) return headers.location ? new ResponseClass('UPSTREAM_REDIRECT_BLOCKED') : invalid()
+  if (status === 404 || status === 410) return notFound()
+  if (status === 400 || status === 422) return rejected()
+  if (status === 429 || (status === 403 && isRateMarked(upstream, headers))) {
+    return overLimit(requestedWaitMs(upstream, headers, Date.now()))
+  }
+  if (status === 401 || status === 403) return authFailed()
+  return failed()
+}
+
+function isRateMarked(upstream: Upstream, headers: Record<string, string>): boolean {
+  if (headers['retry-after'] !== undefined) return true
+  const remaining = headers[upstream.rateHeaders?.remaining ?? 'x-ratelimit-remaining']
+  return remaining?.trim() === '0' && isOurLimit(upstream, headers)
+}
+
+/** Whether the rate headers are about the limit that our requests count against. */
+function isOurLimit({ rateHeaders }: Upstream, headers: Record<string, string>): boolean {
+  if (!rateHeaders?.appliesWhen) return true
+  const { header, value } = rateHeaders.appliesWhen
+  return (headers[header]?.trim() ?? value) === value
+}
+
+/**
+ * How long the upstream asks us to wait, from `Retry-After` (RFC 9110, 10.2.3: seconds or an HTTP date) or its own
+ * rate headers; clamped to 1 s … 1 h, undefined when it does not say.
+ */
+export function requestedWaitMs(upstream: Upstream, headers: Record<string, string>, now: number): number | undefined {
+  const asked = retryAfterMs(headers['retry-after'], now) ?? usedUpMs(upstream, headers, now)
+  return asked === undefined ? undefined : Math.min(Math.max(asked, RETRY_AFTER_MS_MIN), RETRY_AFTER_MS_MAX)
+}
+
+function retryAfterMs(value: string | undefined, now: number): number | undefined {
+  if (value === undefined) return undefined
+  if (/^\d+$/.test(value.trim())) return Number(value) * 1_000
+  // Dates begin with the day of the week; Date.parse would find one in other texts too.
+  const date = /^\s*[A-Z][a-z]{2}/.test(value) ? Date.parse(value) : Number.NaN
+  return Number.isNaN(date) ? undefined : date - now
+}
+
+function usedUpMs(upstream: Upstream, headers: Record<string, string>, now: number): number | undefined {
+  const left = rateLeft(upstream, headers, now)
+  return left?.remaining === 0 ? left.resetMs : undefined
+}
+
+/**
+ * What the upstream's own limiter has left for us, by the headers of any answer: requests, and milliseconds until it
+ * counts anew, 0 to 1 h. Undefined when the answer does not say, or speaks of another limit.
+ */
+export function rateLeft(
+  upstream: Upstream,
+  headers: Record<string, string>,
+  now: number = Date.now(),
+): { remaining: number; resetMs: number } | undefined {
+  const rate = upstream.rateHeaders
+  if (!rate || !isOurLimit(upstream, headers)) return undefined
+  const remaining = wholeNumber(headers[rate.remaining])
+  const reset = wholeNumber(headers[rate.reset])
+  if (remaining === undefined || reset === undefined) return undefined
+  const resetMs = rate.resetIs === 'seconds' ? reset * 1_000 : reset * 1_000 - now
+  return { remaining, resetMs: Math.min(Math.max(resetMs, 0), RETRY_AFTER_MS_MAX) }
+}
+
+function wholeNumber(value: string | undefined): number | undefined {
+  return value !== undefined && /^\s*\d{1,15}\s*$/.test(value) ? Number(value) : undefined
+}
+
+const validators = new WeakMap<Endpoint, Validator>()
+
+/** The compiled check of an endpoint's data, built once. */
+function dataValidator(endpoint: Endpoint): Validator {
+  const known = validators.get(endpoint)
+  if (known) return known
+  const validator = Compile(endpoint.data)
+  validators.set(endpoint, validator)
+  return validator
+}
+
+function drift(endpoint: Endpoint, mapped: unknown): Error {
+  const first = dataValidator(endpoint).Errors(mapped)[0]
+  return new Error(`mapped data does not fit its schema: ${first?.instancePath ?? ''} ${first?.message ?? ''}`)
+}

@@ -1,0 +1,65 @@
+import { providerKeyRecord } from '../../src/accounts/provider-key.ts'
+import { isOutdated, open, seal } from '../../src/accounts/secret-box.ts'
+import type { Secret } from '../../src/config.ts'
+import { type Db, query } from '../../src/db/database.ts'
+import { findProviderKey, resealProviderKey } from '../../src/db/provider-keys.ts'
+import type { ProviderKey } from '../../src/db/schema.ts'
+import { GatewayError } from '../../src/errors.ts'
+import type { Log } from '../../src/log.ts'
+
+/** How long an opened key is kept, milliseconds. A replaced key has a new id, so what is kept is never wrong. */
+const KEPT_MS = 10_000
+
+const KEPT_MAX = 1_000
+
+/** Opens callers' upstream keys for the calls that name them. */
+export class ProviderKeys {
+  readonly #db: Db
+  readonly #secrets: Secret[]
+  readonly #log: Log
+  readonly #kept = new Map<string, { key: string; until: number }>()
+
+  constructor(db: Db, secrets: Secret[], log: Log) {
+    this.#db = db
+    this.#secrets = secrets
+    this.#log = log
+  }
+
+  /**
+   * The key of this id, for a call of its owner.
+   *
+   * @throws GatewayError PROVIDER_KEY_REQUIRED when it was deleted meanwhile, PROVIDER_KEY_INVALID when it cannot be
+   * opened or is another account's, DEPENDENCY_UNAVAILABLE
+   */
+  async of(id: string, ownerId: string): Promise<string> {
+    const known = this.#kept.get(id)
+    if (known && Date.now() < known.until) return known.key
+    const row = await query(() => findProviderKey(this.#db, id))
+    if (!row) throw new GatewayError('PROVIDER_KEY_REQUIRED')
+    if (row.user_id !== ownerId) throw new GatewayError('PROVIDER_KEY_INVALID')
+    const key = this.open(row)
+    const [oldest] = this.#kept.keys()
+    if (this.#kept.size >= KEPT_MAX && oldest !== undefined) this.#kept.delete(oldest)
+    this.#kept.set(id, { key, until: Date.now() + KEPT_MS })
+    return key
+  }
+
+  /** Opens a stored key; one that an earlier encryption key sealed is sealed anew. @throws GatewayError */
+  open(row: ProviderKey): string {
+    const record = providerKeyRecord(row.user_id, row.slug)
+    let key: string
+    try {
+      key = open(this.#secrets, record, { secretId: row.secret_id, bytes: row.sealed })
+    } catch (cause) {
+      this.#log.error({ err: cause, providerKeyId: row.id }, 'provider key cannot be opened')
+      throw new GatewayError('PROVIDER_KEY_INVALID', { cause })
+    }
+    if (isOutdated(this.#secrets, { secretId: row.secret_id })) {
+      const { secretId, bytes } = seal(this.#secrets, record, key)
+      resealProviderKey(this.#db, row.id, secretId, bytes).catch((error) =>
+        this.#log.debug({ err: error, providerKeyId: row.id }, 'provider key not sealed anew'),
+      )
+    }
+    return key
+  }
+}

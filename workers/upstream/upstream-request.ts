@@ -1,0 +1,68 @@
+import type { Api } from '../../src/catalog/catalog.ts'
+import type { UpstreamRequest, UpstreamResponse } from '../../src/catalog/upstream.ts'
+import { ACCEPT_ENCODING } from './response-body.ts'
+
+/** A request ready to be sent. Its URL may hold a key: it is never logged. */
+export interface WireRequest {
+  url: URL
+  headers: Record<string, string>
+}
+
+const VERSION = '0.3.0'
+
+/**
+ * Puts a request of an upstream's file on the wire: under the upstream's base URL, with the caller's undeclared
+ * parameters and the key, and with our headers alone; nothing of the caller's own headers is sent.
+ *
+ * @throws Error when the address would leave the upstream's base URL
+ */
+export function buildWireRequest(
+  api: Api,
+  request: UpstreamRequest,
+  options: { extra: [string, string][]; key: string | undefined; contact: string },
+): WireRequest {
+  const { upstream } = api
+  const url = new URL(api.baseUrl + request.path)
+  if (!isUnderBase(api, url)) throw new Error('the request leaves the base address of its upstream')
+  for (const [name, value] of Object.entries(request.query ?? {})) {
+    if (value !== undefined) url.searchParams.append(name, String(value))
+  }
+  for (const [name, value] of options.extra) url.searchParams.append(name, value)
+  const headers: Record<string, string> = {
+    accept: 'application/json',
+    'user-agent': `agent-api-gateway/${VERSION} (+${options.contact})`,
+    ...upstream.headers,
+    ...request.headers,
+    'accept-encoding': ACCEPT_ENCODING,
+  }
+  const { credential } = upstream
+  if (credential && options.key !== undefined) {
+    const value = credential.format?.(options.key) ?? options.key
+    if (credential.in === 'query') url.searchParams.set(credential.name, value)
+    else headers[credential.name.toLowerCase()] = value
+  }
+  return { url, headers }
+}
+
+const REDIRECTS = new Set([301, 302, 303, 307, 308])
+
+/** The request an answer redirects to, if it stays under the upstream's base address; undefined otherwise. */
+export function redirectedRequest(
+  api: Api,
+  { url, headers }: WireRequest,
+  answer: UpstreamResponse,
+): WireRequest | undefined {
+  const { location } = answer.headers
+  if (!REDIRECTS.has(answer.status) || location === undefined || !URL.canParse(location, url.href)) return undefined
+  const next = new URL(location, url.href)
+  return isUnderBase(api, next) ? { url: next, headers } : undefined
+}
+
+/** Base addresses, parsed once each. */
+const bases = new Map<string, URL>()
+
+function isUnderBase({ baseUrl }: Api, url: URL): boolean {
+  const base = bases.get(baseUrl) ?? new URL(baseUrl)
+  bases.set(baseUrl, base)
+  return url.origin === base.origin && url.pathname.startsWith(base.pathname === '/' ? '/' : `${base.pathname}/`)
+}
