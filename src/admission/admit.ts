@@ -6,6 +6,7 @@ import { query } from '../db/database.ts'
 import { countMonthUsage } from '../db/usage.ts'
 import { GatewayError } from '../errors.ts'
 import { readJsonBody } from '../http/json-body.ts'
+import { isWellFormed } from '../http/well-formed.ts'
 import {
   type LimitState,
   readLimits,
@@ -25,7 +26,7 @@ import {
   isUpToDate,
   type Principal,
 } from './authenticate.ts'
-import { bodyParameters, isWellFormed, queryParameters } from './call-input.ts'
+import { bodyParameters, queryParameters } from './call-input.ts'
 import { type ForecastDeps, forecastCall, type QueueTicket } from './forecast.ts'
 import { checkParameters } from './parameters.ts'
 import { type Preference, readPreference } from './preference.ts'

@@ -10,6 +10,7 @@ import { type Db, query } from '../db/database.ts'
 import { listProviderKeyStates, type ProviderKeyState } from '../db/provider-keys.ts'
 import { findSessionUser } from '../db/sessions.ts'
 import { GatewayError } from '../errors.ts'
+import { readBearer } from '../http/bearer.ts'
 import { isCurrentVersion, readAccountVersion } from '../limits/account-version.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { redisCall } from '../redis/unavailable.ts'
@@ -96,18 +97,6 @@ function keyCredential(secret: string): Credential {
   // A wrong checksum costs nobody a look-up.
   if (!isApiKeyShaped(secret)) throw new GatewayError('INVALID_API_KEY')
   return { kind: 'key', secret, cacheKey: hash('sha256', secret, 'base64') }
-}
-
-/**
- * The token of `Authorization: Bearer …` (RFC 6750, 2.1); undefined when there is no such header.
- *
- * @throws GatewayError INVALID_TOKEN for another scheme or form
- */
-export function readBearer(headers: IncomingHttpHeaders): string | undefined {
-  if (headers.authorization === undefined) return undefined
-  const match = /^bearer ([\w.~+/-]+=*)$/i.exec(headers.authorization)
-  if (!match?.[1] || match[1].length > 4_096) throw new GatewayError('INVALID_TOKEN')
-  return match[1]
 }
 
 async function lookUpKey({ config, db, redis }: AuthenticationDeps, key: string): Promise<Principal> {

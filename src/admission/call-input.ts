@@ -1,13 +1,6 @@
 import { GatewayError } from '../errors.ts'
+import { isWellFormed } from '../http/well-formed.ts'
 import type { GivenParameter } from './parameters.ts'
-
-/** Control characters that no parameter needs, lone surrogates, and the two code points that are never characters. */
-const ILL_FORMED = /[\0\ufffe\uffff]/
-
-/** Whether a text may be stored and sent on: well-formed Unicode without NUL. */
-export function isWellFormed(text: string): boolean {
-  return !ILL_FORMED.test(text) && text.isWellFormed()
-}
 
 /**
  * The parameters of a query string, in order, decoded once as a form (`+` is a blank).

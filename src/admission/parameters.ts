@@ -1,4 +1,5 @@
 import type { Api, ApiEndpoint, ParameterSchema } from '../catalog/catalog.ts'
+import { expectation } from '../catalog/parameter-words.ts'
 import { type CallContext, InvalidParameter } from '../catalog/upstream.ts'
 import { GatewayError } from '../errors.ts'
 
@@ -129,18 +130,4 @@ function invalid(parameter: string | undefined, reason: string): GatewayError {
     message: name === undefined ? `A parameter is invalid: ${reason}.` : `Parameter ${name} is invalid: ${reason}.`,
     tokens: name === undefined ? {} : { param: name },
   })
-}
-
-/** What a parameter must be, in words. */
-export function expectation(schema: ParameterSchema, isGiven: boolean): string {
-  const options = schema.enum ?? schema.anyOf?.map((option) => option.const)
-  const kind = schema.type === 'integer' ? 'a whole number' : schema.type === 'number' ? 'a number' : 'a text'
-  const parts = [options ? `one of ${options.join(', ')}` : kind]
-  const { minimum, maximum } = schema
-  if (minimum !== undefined && maximum !== undefined) parts.push(`from ${minimum} to ${maximum}`)
-  else if (minimum !== undefined) parts.push(`of at least ${minimum}`)
-  else if (maximum !== undefined) parts.push(`of at most ${maximum}`)
-  if (schema.maxLength !== undefined) parts.push(`of ${schema.minLength ?? 0} to ${schema.maxLength} characters`)
-  if (schema.pattern !== undefined) parts.push(`matching ${schema.pattern}`)
-  return `${isGiven ? 'it must be' : 'it is required and must be'} ${parts.join(' ')}`
 }

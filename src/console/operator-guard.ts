@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { readBearer } from '../admission/authenticate.ts'
 import type { Config } from '../config.ts'
 import { GatewayError } from '../errors.ts'
+import { readBearer } from '../http/bearer.ts'
 import { sendError } from '../http/error-answer.ts'
 import { loginPage, PAGE_HEADERS } from './login-page.ts'
 import { isSameSecret, isValidSession, readCookie } from './operator-session.ts'

@@ -1,7 +1,20 @@
 import { type RawBuilder, sql } from 'kysely'
-import type { UsageEntry } from '../limits/usage-ledger.ts'
 import { touchApiKeys } from './api-keys.ts'
 import type { Db } from './database.ts'
+import type { Environment } from './schema.ts'
+
+/** What calls are counted by. */
+export interface UsageEntry {
+  /** UTC day, YYYY-MM-DD. */
+  day: string
+  accountId: string
+  /** Id of the API key, or `session`. */
+  key: string
+  slug: string
+  /** HTTP status the call ended with. */
+  status: number
+  mode: Environment
+}
 
 export interface UsageCount extends UsageEntry {
   calls: number

@@ -1,7 +1,7 @@
-import { expectation } from '../admission/parameters.ts'
 import type { Api, ApiEndpoint, Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { exampleCall } from '../catalog/example-call.ts'
+import { parameterWords } from '../catalog/parameter-words.ts'
 import { ERRORS, type ErrorCode } from '../errors.ts'
 
 /** `/llms.txt` (llmstxt.org): what this is and where each API is described, for language models. */
@@ -89,12 +89,6 @@ function endpointMarkdown({ slug }: Api, endpoint: ApiEndpoint, baseUrl: string)
     '```',
     '',
   ]
-}
-
-/** What a value must be and what it is when left out: `a whole number from 1 to 10; 5 unless told`. */
-export function parameterWords(schema: ApiEndpoint['parameters'][number]['schema']): string {
-  const must = expectation(schema, true).replace('it must be ', '')
-  return schema.default === undefined ? must : `${must}; ${schema.default} unless told`
 }
 
 const cell = (text: string): string => text.replaceAll('|', '\\|').replace(/\s+/g, ' ')

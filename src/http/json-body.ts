@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { isWellFormed } from '../admission/call-input.ts'
 import { GatewayError } from '../errors.ts'
+import { isWellFormed } from './well-formed.ts'
 
 const DEPTH_MAX = 32
 const MEMBERS_MAX = 10_000

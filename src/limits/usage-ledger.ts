@@ -1,4 +1,4 @@
-import type { Environment } from '../db/schema.ts'
+import type { UsageEntry } from '../db/usage.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { KEY_PREFIX } from '../queue/call-queue.ts'
 import type { RedisConnection } from '../redis/connection.ts'
@@ -11,19 +11,6 @@ export const LEDGER = {
   batches: `${KEY_PREFIX}:{usage}:batches`,
   lease: `${KEY_PREFIX}:{usage}:lease`,
   batch: (id: string): string => `${KEY_PREFIX}:{usage}:batch:${id}`,
-}
-
-/** What calls are counted by. */
-export interface UsageEntry {
-  /** UTC day, YYYY-MM-DD. */
-  day: string
-  accountId: string
-  /** Id of the API key, or `session`. */
-  key: string
-  slug: string
-  /** HTTP status the call ended with. */
-  status: number
-  mode: Environment
 }
 
 /** A call that has ended, as far as usage is concerned. */

@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { verifySessionToken } from '../accounts/session-token.ts'
-import { readBearer } from '../admission/authenticate.ts'
 import type { Context } from '../context.ts'
 import { query } from '../db/database.ts'
 import { findSessionUser, type SessionUser } from '../db/sessions.ts'
 import { GatewayError } from '../errors.ts'
+import { readBearer } from '../http/bearer.ts'
 import { takeIdsInAnyCase } from '../http/path-ids.ts'
 
 /** Who is logged in on a guarded route. */

@@ -1,5 +1,5 @@
 import type { Api, ApiEndpoint, ParameterSchema } from '../../catalog/catalog.ts'
-import { parameterWords } from '../../docs/markdown.ts'
+import { parameterWords } from '../../catalog/parameter-words.ts'
 import { type Html, html } from '../../http/html.ts'
 import { snippets } from '../assets/snippets.js'
 import type { ApiState } from '../catalog-view.ts'

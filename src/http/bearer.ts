@@ -1,0 +1,14 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { GatewayError } from '../errors.ts'
+
+/**
+ * The token of `Authorization: Bearer …` (RFC 6750, 2.1); undefined when there is no such header.
+ *
+ * @throws GatewayError INVALID_TOKEN for another scheme or form
+ */
+export function readBearer(headers: IncomingHttpHeaders): string | undefined {
+  if (headers.authorization === undefined) return undefined
+  const match = /^bearer ([\w.~+/-]+=*)$/i.exec(headers.authorization)
+  if (!match?.[1] || match[1].length > 4_096) throw new GatewayError('INVALID_TOKEN')
+  return match[1]
+}
