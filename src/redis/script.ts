@@ -1,25 +1,92 @@
 import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { basename } from 'node:path'
 import type { RedisConnection } from './connection.ts'
 
 type Value = string | number | Buffer
 
+/** What TypeScript and Lua share: it is written down in TypeScript and becomes a local of the script. */
+export type ScriptConstants = Record<string, string | number | readonly (string | number)[]>
+
+interface Line {
+  text: string
+  /** `file.lua:12`, for errors. */
+  origin: string
+}
+
 /** A Lua script, sent by its hash and in full only where Redis does not know it yet. Its keys share one hash slot. */
 export class Script {
-  readonly #lua: string
+  /** The whole script: constants, includes and the file itself. */
+  readonly lua: string
   readonly #sha: string
+  readonly #origins: string[]
 
-  constructor(lua: string) {
-    this.#lua = lua
-    this.#sha = createHash('sha1').update(lua).digest('hex')
+  constructor(source: string | Line[]) {
+    const lines = typeof source === 'string' ? [] : source
+    this.lua = typeof source === 'string' ? source : lines.map(({ text }) => text).join('\n')
+    this.#origins = lines.map(({ origin }) => origin)
+    this.#sha = createHash('sha1').update(this.lua).digest('hex')
   }
 
-  /** Runs it; resolves to Redis' reply as ioredis shapes it. */
+  /**
+   * Runs the script.
+   *
+   * @returns Redis' reply as ioredis shapes it
+   * @throws ReplyError of the script, naming the file and line of the `.lua` file
+   */
   async run(redis: RedisConnection, keys: string[], values: Value[]): Promise<unknown> {
     try {
       return await redis.evalsha(this.#sha, keys.length, ...keys, ...values)
     } catch (error) {
-      if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
-      return await redis.eval(this.#lua, keys.length, ...keys, ...values)
+      if (!(error instanceof Error)) throw error
+      if (error.message.startsWith('NOSCRIPT')) return await redis.eval(this.lua, keys.length, ...keys, ...values)
+      error.message = error.message.replace(/user_script:(\d+)/g, (place, line) => this.#origins[line - 1] ?? place)
+      throw error
     }
   }
+}
+
+/** Every script of this process by the path of its file, and the files that each is made of. */
+export const loadedScripts = new Map<string, { script: Script; files: string[] }>()
+
+/**
+ * Loads a script from the `.lua` file beside the module that calls it. A line `--- @include "./other.lua"` is replaced
+ * by that file, once a script; `constants` become locals before everything else.
+ *
+ * ARGV[1] of a script that includes `clock.lua` is the time; an empty one means Redis' clock.
+ *
+ * @throws Error when a file is missing, or a constant is handed in that the script does not use
+ */
+export function loadScript(url: URL, constants: ScriptConstants = {}): Script {
+  const included = new Set<string>()
+  const body = readLines(url, included)
+  const text = body.map((line) => line.text).join('\n')
+  const declared = Object.entries(constants).map(([name, value]): Line => {
+    if (!new RegExp(`\\b${name}\\b`).test(text)) throw new Error(`${basename(url.pathname)} does not use ${name}`)
+    return { text: `local ${name} = ${luaLiteral(value)}`, origin: `constant ${name}` }
+  })
+  const script = new Script([...declared, ...body])
+  loadedScripts.set(url.pathname, { script, files: [...included] })
+  return script
+}
+
+const INCLUDE = /^--- @include "(.+)"$/
+
+function readLines(url: URL, included: Set<string>): Line[] {
+  if (included.has(url.pathname)) return []
+  included.add(url.pathname)
+  const file = basename(url.pathname)
+  return readFileSync(url, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .flatMap((text, index) => {
+      const [, path] = INCLUDE.exec(text) ?? []
+      return path === undefined ? { text, origin: `${file}:${index + 1}` } : readLines(new URL(path, url), included)
+    })
+}
+
+function luaLiteral(value: ScriptConstants[string]): string {
+  if (typeof value === 'number') return String(value)
+  if (typeof value === 'string') return JSON.stringify(value)
+  return `{${value.map(luaLiteral).join(', ')}}`
 }

@@ -1,0 +1,9 @@
+--[[ The time of a script: ARGV[1] in milliseconds, or Redis' own clock where ARGV[1] is empty. Only tests hand one in.
+     Redis counts microseconds, so `now` has three decimals. ]]
+local now = tonumber(ARGV[1])
+if not now then
+  local time = redis.call('TIME')
+  now = time[1] * 1000 + time[2] / 1000
+end
+-- A time as a sorted set's score: Lua's own tostring() would round it to 14 digits.
+local function score(value) return string.format('%.3f', value) end

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { glob, readFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { it } from 'node:test'
+import { parse } from 'luaparse'
+import { createLog } from '../../src/log.ts'
+import { closeRedis, openRedis } from '../../src/redis/connection.ts'
+import { loadedScripts, loadScript } from '../../src/redis/script.ts'
+import { startServices } from '../support/services.ts'
+
+const ROOT = resolve(import.meta.dirname, '../..')
+
+/** What a script finds in Redis without having defined it. */
+const REDIS_GLOBALS = new Set(
+  `redis KEYS ARGV cjson cmsgpack bit struct math string table tonumber tostring type unpack select pairs ipairs next
+   error pcall assert`.split(/\s+/),
+)
+
+interface Parsed {
+  globals?: { name: string; loc?: { start: { line: number } } }[]
+}
+
+it('every .lua file belongs to a script that parses and uses nothing undefined', async () => {
+  for await (const path of glob('{src,workers}/**/*.ts', { cwd: ROOT })) {
+    if ((await readFile(join(ROOT, path), 'utf8')).includes('loadScript(new URL')) await import(join(ROOT, path))
+  }
+  const used = new Set<string>()
+  for (const [path, { script, files }] of loadedScripts) {
+    for (const file of files) used.add(file)
+    const { globals = [] } = parse(script.lua, { luaVersion: '5.1', scope: true }) as Parsed
+    const unknown = globals.map(({ name }) => name).filter((name) => !REDIS_GLOBALS.has(name))
+    assert.deepEqual(unknown, [], path)
+  }
+  for await (const path of glob('{src,workers}/**/*.lua', { cwd: ROOT })) {
+    assert.ok(used.has(join(ROOT, path)) || path === 'src/redis/lua/clock.lua', `${path} is part of no script`)
+  }
+})
+
+it('a script gets its constants from TypeScript and its includes once, and names the line that failed', async (t) => {
+  const services = await startServices()
+  const redis = openRedis([services.redisUrl], 'waiter', createLog({ level: 'silent', pretty: false }, 'test'))
+  t.after(async () => {
+    await closeRedis(redis)
+    await services.stop()
+  })
+  const url = new URL('./lua/clock-reader.lua', import.meta.url)
+  const script = loadScript(url, { FACTOR: 2, NAMES: ['a', 'b"'] })
+  for (const _ of ['in full', 'by its hash']) {
+    assert.deepEqual(await script.run(redis, [], [1_800_000_000_000.25, 21]), ['1800000000000.250', 42, 2])
+  }
+  const [now] = (await script.run(redis, [], ['', 1])) as [string]
+  assert.ok(Math.abs(Number(now) - Date.now()) < 60_000)
+  await assert.rejects(script.run(redis, [], ['', 'x']), /clock-reader\.lua:5/)
+  assert.throws(() => loadScript(url, { FACTOR: 2, NAMES: [], UNUSED: 1 }), /clock-reader\.lua does not use UNUSED/)
+})
