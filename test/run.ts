@@ -1,12 +1,16 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { globSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startPostgres } from '../src/local/embedded/postgres.ts'
 import { startRedis } from '../src/local/embedded/redis.ts'
 
-/** `npm test`: types, lint, then every test on real services. Arguments name test files to run alone. */
+/**
+ * `npm test`: types, lint, then every test on real services. Arguments name test files to run alone. `--unit` runs the
+ * tests that need no service, and nothing else.
+ */
 const say = (text: string): void => console.log(`› ${text}`)
 
 async function run(command: string, args: string[], environment: Record<string, string> = {}): Promise<number> {
@@ -15,32 +19,44 @@ async function run(command: string, args: string[], environment: Record<string, 
   return code ?? 1
 }
 
-function runTests(args: string[], environment: Record<string, string>): Promise<number> {
+function runTests(args: string[], environment: Record<string, string> = {}): Promise<number> {
   return run(process.execPath, ['--test', '--test-timeout=240000', ...args], environment)
 }
 
-async function main(files: string[]): Promise<number> {
-  if (files.length === 0) {
-    say('Checking types …')
-    if ((await run('tsc', [])) !== 0) return 1
-    say('Checking style …')
-    if ((await run('biome', ['check', '--error-on-warnings', '.'])) !== 0) return 1
-  }
+/** Hundreds of pure functions: one process for all of them, because a process a file costs ten times what they do. */
+const runUnitTests = (files: string[]): Promise<number> => runTests(['--test-isolation=none', ...files])
+
+/** What a test file imports when it needs Postgres, Redis, a gateway or a browser. */
+const NEEDS_SERVICE = /from '[./]+\/(support\/(services|gateway|stage|portal|browser|cap-state)|src\/local\/embedded\/)/
+
+/** Test files, those that need no service apart from the others. */
+function listTests(): { unit: string[]; others: string[] } {
+  const files = globSync('test/**/*.test.ts').sort()
+  const isUnit = (file: string) => !file.startsWith('test/system/') && !NEEDS_SERVICE.test(readFileSync(file, 'utf8'))
+  const { unit = [], others = [] } = Object.groupBy(files, (file) => (isUnit(file) ? 'unit' : 'others'))
+  return { unit, others }
+}
+
+async function main(args: string[]): Promise<number> {
+  const { unit, others } = listTests()
+  if (args.includes('--unit')) return await runUnitTests(unit)
+  if (args.length > 0) return await runWithServices(['--test-concurrency=2', ...args])
+  say('Checking types …')
+  if ((await run('tsc', [])) !== 0) return 1
+  say('Checking style …')
+  if ((await run('biome', ['check', '--error-on-warnings', '.'])) !== 0) return 1
+  const codes = [await runUnitTests(unit), await runWithServices(['--test-concurrency=2', ...others])]
+  return Math.max(...codes)
+}
+
+async function runWithServices(args: string[]): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), 'agw-run-'))
   say('Starting Postgres for the tests …')
   const postgres = await startPostgres({ dataDir: folder, say })
   try {
     // Each test file starts a Redis of its own; this one only makes sure that the machine has the program.
     await (await startRedis({ dataDir: folder, say })).stop()
-    const environment = { TEST_DATABASE_URL: postgres.url }
-    if (files.length > 0) return await runTests(['--test-concurrency=2', ...files], environment)
-    // Pure functions, hundreds of them: a process for each file would cost ten times what they do.
-    const mapped = await runTests(['--test-isolation=none', 'test/upstreams/*.test.ts'], environment)
-    const others = await runTests(
-      ['--test-concurrency=2', 'test/!(upstreams)/*.test.ts', 'test/*.test.ts'],
-      environment,
-    )
-    return Math.max(mapped, others)
+    return await runTests(args, { TEST_DATABASE_URL: postgres.url })
   } finally {
     await postgres.stop()
     await rm(folder, { recursive: true, force: true })
