@@ -14,6 +14,8 @@ export interface Upstream {
   category: string
   description: string
   tags: string[]
+  /** Everyday words by which search finds it as well; never shown. */
+  keywords?: string[]
   /** Lowest tier that may call it; operators can change it. */
   tierRequired: Tier
   /** Where the data come from and what the upstream asks of those who show them. */

@@ -3,10 +3,10 @@ import Type, { type Static } from 'typebox'
 import { Compile } from 'typebox/compile'
 import type { Api, Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
+import { rankApis } from '../catalog/search.ts'
 import { GatewayError } from '../errors.ts'
 import { CALL_HINTS, objectSchema } from './api-tools.ts'
 import { callAsTool, refusal, type SendCall } from './call-tool.ts'
-import { rankApis } from './search.ts'
 
 const SearchInput = Type.Object({
   query: Type.Optional(

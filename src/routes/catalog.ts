@@ -3,9 +3,11 @@ import Type, { type Static } from 'typebox'
 import { SHARED_SCOPE } from '../caps/cap-keys.ts'
 import { type CapState, readCap } from '../caps/wait-queue.ts'
 import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
+import { offeredApis } from '../catalog/catalog-state.ts'
 import { exampleCall } from '../catalog/example-call.ts'
 import { nullable } from '../catalog/json.ts'
 import { expectation } from '../catalog/parameter-words.ts'
+import { rankApis } from '../catalog/search.ts'
 import type { Caps } from '../catalog/upstream.ts'
 import type { Context } from '../context.ts'
 import { query } from '../db/database.ts'
@@ -45,6 +47,12 @@ const ApiEntry = Type.Object(
   { title: 'ApiEntry' },
 )
 type ApiEntry = Static<typeof ApiEntry>
+
+const CatalogQuery = Type.Object({
+  q: Type.Optional(
+    Type.String({ maxLength: 200, description: 'What you need, in everyday words: only what fits, best first' }),
+  ),
+})
 
 const CatalogAnswer = Type.Object({ data: Type.Array(ApiEntry), total: Type.Integer() })
 
@@ -109,9 +117,16 @@ export async function catalogRoutes(
   app: FastifyInstance,
   { catalog, config, db, health, redis }: Context,
 ): Promise<void> {
-  const list = { schema: { summary: 'List all active APIs', tags: ['Catalog'], response: { 200: CatalogAnswer } } }
-  app.get('/v1/catalog', list, async () => {
-    const data = [...catalog.values()].filter(isListed).map((api) => toEntry(api, health.of(api.slug)))
+  const list = {
+    schema: {
+      summary: 'List all active APIs',
+      tags: ['Catalog'],
+      querystring: CatalogQuery,
+      response: { 200: CatalogAnswer, 400: ErrorAnswer },
+    },
+  }
+  app.get<{ Querystring: Static<typeof CatalogQuery> }>('/v1/catalog', list, async ({ query: { q = '' } }) => {
+    const data = rankApis(offeredApis(catalog), q).map((api) => toEntry(api, health.of(api.slug)))
     return { data, total: data.length }
   })
 

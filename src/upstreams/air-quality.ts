@@ -21,6 +21,7 @@ const airQuality: Upstream = {
   category: 'weather',
   description: 'Current pollutant concentrations and air quality indices for coordinates, from the CAMS models.',
   tags: ['air quality', 'pollution', 'aqi', 'ozone', 'particulates', 'coordinates'],
+  keywords: ['smog', 'pollen', 'dust', 'clean', 'breathe', 'pm2.5', 'pm10', 'haze', 'emissions'],
   tierRequired: 'developer',
   terms: {
     summary:

@@ -23,6 +23,7 @@ const codeHostSearch: Upstream = {
   category: 'developer',
   description: 'Search of public GitHub repositories by words and qualifiers such as language:, org: or stars:.',
   tags: ['github', 'code', 'developer', 'repositories', 'search'],
+  keywords: ['project', 'open', 'source', 'library', 'stars', 'repo', 'git', 'software'],
   tierRequired: 'developer',
   terms: {
     summary: 'GitHub Terms of Service, section H: no excessive or abusive use.',

@@ -18,6 +18,7 @@ const codeHostUser: Upstream = {
   category: 'developer',
   description: 'Public profile of a GitHub user or organization: name, bio, followers, public repositories.',
   tags: ['github', 'code', 'developer', 'profile', 'user'],
+  keywords: ['account', 'developer', 'followers', 'organization', 'bio', 'programmer'],
   tierRequired: 'developer',
   terms: {
     summary:

@@ -97,6 +97,7 @@ const countries: Upstream = {
   category: 'geography',
   description: 'Countries by name or ISO code: capital, region, population, languages, currencies, flag.',
   tags: ['countries', 'iso-3166', 'capital', 'population', 'geography'],
+  keywords: ['nation', 'flag', 'language', 'currency', 'continent', 'region', 'borders'],
   tierRequired: 'developer',
   terms: {
     summary: 'Free, no registration. Data derived from REST Countries under MPL-2.0.',

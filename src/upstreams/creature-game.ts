@@ -29,6 +29,7 @@ const creatureGame: Upstream = {
   category: 'games',
   description: 'Creatures and abilities of the Pokémon games, from PokéAPI.',
   tags: ['games', 'creatures', 'pokemon', 'abilities', 'reference'],
+  keywords: ['pikachu', 'pokedex', 'monster', 'type', 'moves'],
   tierRequired: 'developer',
   terms: {
     summary: 'Free under a fair use policy: store what you request. Names are trademarks of Nintendo.',

@@ -40,6 +40,7 @@ const cryptoPrices: Upstream = {
   category: 'finance',
   description: 'US dollar prices and market figures of crypto coins, from CoinGecko.',
   tags: ['crypto', 'bitcoin', 'prices', 'market', 'coins'],
+  keywords: ['ethereum', 'btc', 'eth', 'dogecoin', 'token', 'blockchain', 'altcoin', 'market', 'cap'],
   tierRequired: 'developer',
   terms: {
     summary: 'CoinGecko API terms apply; attribution with a link is required. A public service should use a paid plan.',

@@ -44,6 +44,7 @@ const developmentIndicators: Upstream = {
   category: 'economy',
   description: 'Latest published GDP and population of a country, from the World Development Indicators.',
   tags: ['economy', 'gdp', 'population', 'country', 'statistics', 'world bank'],
+  keywords: ['inhabitants', 'gross', 'domestic', 'product', 'wealth', 'people', 'census', 'nation'],
   tierRequired: 'developer',
   terms: {
     summary: 'Data under CC BY 4.0; name the source.',

@@ -20,6 +20,7 @@ const dictionary: Upstream = {
   category: 'reference',
   description: 'Definitions, examples, synonyms and pronunciation of English words, from Wiktionary.',
   tags: ['dictionary', 'english', 'definitions', 'synonyms', 'pronunciation'],
+  keywords: ['word', 'meaning', 'mean', 'define', 'spelling', 'thesaurus', 'vocabulary', 'language', 'phonetic'],
   tierRequired: 'developer',
   terms: {
     summary:

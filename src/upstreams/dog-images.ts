@@ -23,6 +23,7 @@ const dogImages: Upstream = {
   category: 'animals',
   description: 'Random dog pictures of any breed or of one, from the Dog CEO collection.',
   tags: ['dogs', 'animals', 'images', 'random', 'breeds'],
+  keywords: ['puppy', 'pet', 'photo', 'picture', 'canine', 'hound'],
   tierRequired: 'developer',
   terms: {
     summary: 'Free. Pictures of the Stanford Dogs data set and of users; no attribution is asked for.',

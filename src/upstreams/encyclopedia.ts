@@ -20,6 +20,7 @@ const encyclopedia: Upstream = {
   category: 'knowledge',
   description: 'Summaries of the pages of the English Wikipedia: extract, description, image and coordinates.',
   tags: ['encyclopedia', 'wikipedia', 'knowledge', 'summary', 'reference'],
+  keywords: ['wiki', 'article', 'biography', 'history', 'person', 'born', 'famous', 'who', 'explain'],
   tierRequired: 'developer',
   terms: {
     summary: 'Text under CC BY-SA 4.0: show "Wikipedia" with a link to the page. Images have licences of their own.',

@@ -31,6 +31,7 @@ const geocoding: Upstream = {
   category: 'geography',
   description: 'Place names and addresses to coordinates and back, from OpenStreetMap data (Nominatim).',
   tags: ['geocoding', 'address', 'coordinates', 'reverse-geocoding', 'openstreetmap', 'map'],
+  keywords: ['street', 'city', 'place', 'postcode', 'zip', 'latitude', 'longitude', 'map', 'location'],
   tierRequired: 'developer',
   terms: {
     summary:

@@ -21,6 +21,7 @@ const instantAnswers: Upstream = {
   category: 'search',
   description: 'Abstract, definition, direct answer and related topics for a query, from DuckDuckGo; no web results.',
   tags: ['search', 'answers', 'definitions', 'topics', 'abstract'],
+  keywords: ['duckduckgo', 'answer', 'question', 'quick', 'explain', 'fact', 'web'],
   tierRequired: 'developer',
   terms: {
     summary: 'Free with attribution to DuckDuckGo and to the source of the abstract.',

@@ -22,6 +22,7 @@ const ipLookup: Upstream = {
   category: 'network',
   description: 'Location and network operator of an IPv4 or IPv6 address; of your own address when you name none.',
   tags: ['ip', 'geolocation', 'isp', 'network', 'location'],
+  keywords: ['whois', 'geoip', 'hostname', 'server', 'visitor', 'internet', 'provider'],
   tierRequired: 'developer',
   terms: {
     summary: 'The free host is for non-commercial use and plain HTTP only; commercial use needs an ip-api.com pro key.',

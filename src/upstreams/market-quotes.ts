@@ -31,6 +31,7 @@ const marketQuotes: Upstream = {
   description:
     'Latest price, day figures and price history of a stock, fund, index, currency or future, from Yahoo Finance.',
   tags: ['stocks', 'quotes', 'market', 'prices', 'finance'],
+  keywords: ['share', 'stock', 'exchange', 'nasdaq', 'nyse', 'dow', 'ticker', 'company', 'etf', 'index', 'invest'],
   tierRequired: 'developer',
   terms: {
     summary: 'An undocumented endpoint without a service agreement: best effort, personal use, no redistribution.',

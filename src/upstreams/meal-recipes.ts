@@ -22,6 +22,7 @@ const mealRecipes: Upstream = {
   category: 'food',
   description: 'Recipes with ingredients and instructions, by name or main ingredient, and the meal categories.',
   tags: ['food', 'recipes', 'meals', 'cooking', 'ingredients'],
+  keywords: ['cook', 'dinner', 'lunch', 'breakfast', 'dish', 'cuisine', 'eat', 'kitchen', 'chicken', 'dessert'],
   tierRequired: 'developer',
   terms: {
     summary: 'The public key 1 is for development and education; a public service is asked to become a supporter.',

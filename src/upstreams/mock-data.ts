@@ -22,6 +22,7 @@ const mockData: Upstream = {
   category: 'developer',
   description: 'Fixed made-up posts, users and comments from JSONPlaceholder, for trying things out.',
   tags: ['mock', 'testing', 'posts', 'users', 'comments'],
+  keywords: ['dummy', 'fake', 'sample', 'placeholder', 'test', 'lorem', 'ipsum', 'json'],
   tierRequired: 'developer',
   terms: {
     summary: 'Code and data under the MIT licence; free, no registration.',

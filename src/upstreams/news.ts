@@ -61,6 +61,7 @@ const newsApi: Upstream = {
   category: 'news',
   description: 'Top headlines by category and language, and search in news articles, from GNews.',
   tags: ['news', 'headlines', 'articles', 'search', 'media'],
+  keywords: ['breaking', 'press', 'newspaper', 'journalism', 'politics'],
   tierRequired: 'pro',
   terms: {
     summary: 'Needs a GNews key; the free plan is non-commercial, 12 hours behind and cuts articles short.',

@@ -34,6 +34,7 @@ const predictionMarkets: Upstream = {
   category: 'finance',
   description: 'Open prediction markets and events with prices, volume and liquidity, from Polymarket.',
   tags: ['prediction', 'markets', 'probability', 'events', 'betting'],
+  keywords: ['election', 'odds', 'bet', 'forecast', 'win', 'polls', 'gamble', 'chance', 'outcome', 'president'],
   tierRequired: 'developer',
   terms: {
     summary: 'Public data for reading; some countries and networks are refused. Name Polymarket as the source.',

@@ -34,6 +34,7 @@ const publicHolidays: Upstream = {
   category: 'calendar',
   description: 'Public holidays of a country: those of a year, or those of the next 365 days.',
   tags: ['holidays', 'calendar', 'country', 'dates'],
+  keywords: ['bank', 'holiday', 'vacation', 'christmas', 'easter', 'festival', 'monday', 'workday'],
   tierRequired: 'developer',
   terms: {
     summary: 'Free for non-commercial use; commercial use needs a sponsorship of the project.',

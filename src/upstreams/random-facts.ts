@@ -15,6 +15,7 @@ const randomFacts: Upstream = {
   category: 'entertainment',
   description: 'Useless facts, a random one or that of the day. Old trivia of doubtful truth, some of it crude.',
   tags: ['facts', 'trivia', 'random', 'fun'],
+  keywords: ['funny', 'joke', 'useless', 'curious', 'bored'],
   tierRequired: 'developer',
   terms: {
     summary: 'Free, run by one person, without published terms. Name the source that comes with each fact.',

@@ -27,6 +27,7 @@ const spacePicture: Upstream = {
   category: 'science',
   description: 'The astronomy picture of the day with its explanation, for today or a date since 1995.',
   tags: ['space', 'astronomy', 'nasa', 'apod', 'image'],
+  keywords: ['galaxy', 'star', 'planet', 'telescope', 'universe', 'photo', 'picture', 'day', 'moon'],
   tierRequired: 'developer',
   terms: {
     summary:

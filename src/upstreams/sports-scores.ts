@@ -100,6 +100,20 @@ const sportsScores: Upstream = {
   category: 'sports',
   description: 'Games of the NFL, NBA and MLB with scores, status, teams and venue, from the ESPN scoreboards.',
   tags: ['sports', 'scores', 'nfl', 'nba', 'mlb'],
+  keywords: [
+    'football',
+    'american',
+    'soccer',
+    'basketball',
+    'baseball',
+    'game',
+    'match',
+    'result',
+    'league',
+    'team',
+    'fixture',
+    'standings',
+  ],
   tierRequired: 'developer',
   terms: {
     summary:

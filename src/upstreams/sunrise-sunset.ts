@@ -29,6 +29,7 @@ const sunriseSunset: Upstream = {
   category: 'weather',
   description: 'Sunrise, sunset, solar noon, twilights and day length for coordinates and a date.',
   tags: ['sun', 'sunrise', 'sunset', 'twilight', 'daylight', 'coordinates'],
+  keywords: ['sun', 'rise', 'set', 'dawn', 'dusk', 'dark', 'golden', 'hour', 'day', 'length'],
   tierRequired: 'developer',
   terms: {
     summary: 'Free at a reasonable volume; showing the data requires attribution with a link.',

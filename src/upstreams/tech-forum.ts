@@ -19,6 +19,7 @@ const techForum: Upstream = {
   category: 'news',
   description: 'Top stories of Hacker News and the stories, jobs, polls and comments behind their ids.',
   tags: ['hacker-news', 'technology', 'stories', 'startups', 'forum'],
+  keywords: ['hacker', 'news', 'ycombinator', 'startup', 'programming', 'discussion', 'comments'],
   tierRequired: 'developer',
   terms: {
     summary: 'Public API without key or rate limit. Linking back to the discussion page is good manners.',

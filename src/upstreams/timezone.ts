@@ -18,6 +18,7 @@ const timezone: Upstream = {
   category: 'time',
   description: 'Current date, time and daylight saving state in a time zone.',
   tags: ['time', 'timezone', 'clock', 'date', 'dst'],
+  keywords: ['time', 'hour', 'clock', 'daylight', 'saving', 'utc', 'gmt', 'local'],
   tierRequired: 'developer',
   terms: { summary: 'Free, without a key or a published limit.', url: 'https://timeapi.io' },
   baseUrl: 'https://timeapi.io',

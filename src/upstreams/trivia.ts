@@ -27,6 +27,7 @@ const trivia: Upstream = {
   category: 'entertainment',
   description: 'Random quiz questions with right and wrong answers, by category, difficulty and type.',
   tags: ['trivia', 'quiz', 'questions', 'games'],
+  keywords: ['quiz', 'question', 'answer', 'pub', 'game', 'knowledge', 'test'],
   tierRequired: 'developer',
   terms: {
     summary: 'Free, without a key; one request in 5 seconds. Questions under CC BY-SA 4.0.',

@@ -1,0 +1,136 @@
+import type { Api } from './catalog.ts'
+
+/** Words that say nothing of what is sought. */
+const EMPTY_WORDS = new Set(
+  'a about all an and any api apis are as at be by can could current data do does every fetch find for from get give has have how i in is it its latest list live look lookup me my near need now of on one or please right show some tell than that the their there this to today tomorrow up us want was what whats when where which will with would you your'.split(
+    ' ',
+  ),
+)
+
+/** What a word is worth by where it stands. */
+const WEIGHTS = { name: 5, tag: 4, keyword: 4, category: 3, description: 2, parameter: 1 }
+
+/** What the start of a word, and a word with a typing error, are worth beside the word itself. */
+const STEM_SHARE = 0.8
+const TYPO_SHARE = 0.5
+
+/** An API that is worth less than this share of the best one is not what was sought. */
+const SHARE_OF_BEST_MIN = 0.25
+
+/**
+ * APIs that fit a query in everyday words, the best first; all of them, in their order, for a query without words. The
+ * one search of the portal, the catalog and MCP. A word counts by where it stands and by how few APIs have it (Spärck
+ * Jones, 1972), at the start of a word alone: `rate` is not in `temperature`. A word that no API has is taken for the
+ * nearest one with a typing error.
+ */
+export function rankApis(apis: Api[], query: string): Api[] {
+  const words = [...new Set(wordsOf(query))].filter((word) => !EMPTY_WORDS.has(word))
+  if (words.length === 0) return apis
+  const indexed = apis.map((api) => ({ api, index: indexOf(api), score: 0 }))
+  for (const word of words) {
+    const weights = weigh(indexed, word, weightOfWord)
+    const found = weights.some((weight) => weight > 0) ? weights : weigh(indexed, word, weightOfTypo)
+    const rarity = Math.log(1 + apis.length / Math.max(1, found.filter((weight) => weight > 0).length))
+    for (const [position, entry] of indexed.entries()) entry.score += (found[position] ?? 0) * rarity
+  }
+  const best = Math.max(...indexed.map(({ score }) => score))
+  const fitting = indexed.filter(({ score }) => score > 0 && score >= best * SHARE_OF_BEST_MIN)
+  return fitting.sort((a, b) => b.score - a.score).map(({ api }) => api)
+}
+
+type Index = ReadonlyMap<string, number>
+
+function weigh(indexed: { index: Index }[], word: string, weightOf: (index: Index, word: string) => number): number[] {
+  return indexed.map(({ index }) => weightOf(index, word))
+}
+
+/** Words of an upstream's file do not change while a process runs. */
+const indexes = new WeakMap<Api['upstream'], Index>()
+
+/** Each word of an API's description with the most it is worth. */
+function indexOf({ slug, upstream, endpoints }: Api): Index {
+  const known = indexes.get(upstream)
+  if (known) return known
+  const index = new Map<string, number>()
+  const add = (text: string, weight: number) => {
+    for (const word of wordsOf(text)) index.set(word, Math.max(index.get(word) ?? 0, weight))
+  }
+  add(`${slug} ${upstream.displayName}`, WEIGHTS.name)
+  add(upstream.tags.join(' '), WEIGHTS.tag)
+  add((upstream.keywords ?? []).join(' '), WEIGHTS.keyword)
+  add(upstream.category, WEIGHTS.category)
+  add(upstream.description, WEIGHTS.description)
+  for (const { path, endpoint, parameters } of endpoints.values()) {
+    add(`${path} ${endpoint.description}`, WEIGHTS.description)
+    for (const { name, schema } of parameters) add(`${name} ${schema.description ?? ''}`, WEIGHTS.parameter)
+  }
+  indexes.set(upstream, index)
+  return index
+}
+
+function weightOfWord(index: Index, word: string): number {
+  const exact = index.get(word) ?? 0
+  if (word.length < 4) return exact
+  let best = exact
+  for (const [candidate, weight] of index) {
+    const isStem = candidate.length >= 4 && (candidate.startsWith(word) || word.startsWith(candidate))
+    if (isStem) best = Math.max(best, weight * STEM_SHARE)
+  }
+  return best
+}
+
+function weightOfTypo(index: Index, word: string): number {
+  const errorsMax = word.length < 4 ? 0 : word.length < 8 ? 1 : 2
+  if (errorsMax === 0) return 0
+  let best = 0
+  for (const [candidate, weight] of index) {
+    if (candidate.length >= 4 && isWithin(errorsMax, word, candidate)) best = Math.max(best, weight * TYPO_SHARE)
+  }
+  return best
+}
+
+/**
+ * Whether two words differ by at most so many typing errors: a letter too many, missing, wrong, or two neighbours
+ * swapped (optimal string alignment distance).
+ */
+function isWithin(errorsMax: number, one: string, other: string): boolean {
+  if (Math.abs(one.length - other.length) > errorsMax) return false
+  let before: number[] = []
+  let previous = Array.from({ length: other.length + 1 }, (_, column) => column)
+  for (let row = 1; row <= one.length; row += 1) {
+    const current = [row]
+    for (let column = 1; column <= other.length; column += 1) {
+      const isSame = one[row - 1] === other[column - 1]
+      const isSwapped =
+        row > 1 && column > 1 && one[row - 1] === other[column - 2] && one[row - 2] === other[column - 1]
+      current[column] = Math.min(
+        at(previous, column) + 1,
+        at(current, column - 1) + 1,
+        at(previous, column - 1) + (isSame ? 0 : 1),
+        isSwapped ? at(before, column - 2) + 1 : Number.POSITIVE_INFINITY,
+      )
+    }
+    before = previous
+    previous = current
+  }
+  return at(previous, other.length) <= errorsMax
+}
+
+const at = (row: number[], column: number): number => row[column] ?? Number.POSITIVE_INFINITY
+
+/** Ends as a plural does and is none: its stem would be found in New York. */
+const SINGULAR = new Set(['news'])
+
+/** Lower-case words without the endings of plurals. */
+function wordsOf(text: string): string[] {
+  const words =
+    text
+      .toLowerCase()
+      .normalize('NFKD')
+      .replace(/\p{M}/gu, '')
+      .replace(/[’']s\b/g, '')
+      .match(/[\p{L}\p{N}]+/gu) ?? []
+  return words.map((word) =>
+    word.length > 3 && !SINGULAR.has(word) ? word.replace(/ies$/, 'y').replace(/([^s])s$/, '$1') : word,
+  )
+}

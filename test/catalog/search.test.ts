@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import { before, describe, it } from 'node:test'
+import { type Api, loadCatalog } from '../../src/catalog/catalog.ts'
+import { rankApis } from '../../src/catalog/search.ts'
+
+/** What people ask for in everyday words, and the API that should come first. */
+const ASKED: [query: string, slug: string][] = [
+  ['convert euros to dollars', 'currency'],
+  ['convert 100 USD to EUR', 'currency'],
+  ['USD EUR', 'currency'],
+  ['exchange rate of the yen', 'currency'],
+  ['forex', 'currency'],
+  ['temperature in Paris', 'weather'],
+  ['how warm is it in Berlin', 'weather'],
+  ['rain tomorrow', 'weather'],
+  ['do I need an umbrella', 'weather'],
+  ['hot', 'weather'],
+  ['weahter', 'weather'],
+  ['wether in London', 'weather'],
+  ['is the air clean', 'air-quality'],
+  ['smog and pollen', 'air-quality'],
+  ['What are the public holidays in Germany?', 'public-holidays'],
+  ['holiday germany', 'public-holidays'],
+  ['is monday a bank holiday', 'public-holidays'],
+  ['stock price of apple', 'market-quotes'],
+  ['share price', 'market-quotes'],
+  ['bitcoin price', 'crypto-prices'],
+  ['ethereum', 'crypto-prices'],
+  ['coordinates of a place name', 'geocoding'],
+  ['street address to latitude', 'geocoding'],
+  ['ip address location', 'ip-lookup'],
+  ['NBA scores', 'sports-scores'],
+  ['football results', 'sports-scores'],
+  ['baseball', 'sports-scores'],
+  ['basketball games tonight', 'sports-scores'],
+  ['soccer', 'sports-scores'],
+  ['recipes with chicken', 'meal-recipes'],
+  ['what can I cook for dinner', 'meal-recipes'],
+  ['time in Tokyo', 'timezone'],
+  ['what time is it in New York', 'timezone'],
+  ['Pokémon', 'creature-game'],
+  ['election odds', 'prediction-markets'],
+  ['who will win the election', 'prediction-markets'],
+  ['meaning of a word', 'dictionary'],
+  ['who was Marie Curie', 'encyclopedia'],
+  ['when does the sun rise', 'sunrise-sunset'],
+  ['photo of a puppy', 'dog-images'],
+  ['nasa picture of the day', 'space-picture'],
+  ['hacker news', 'tech-forum'],
+  ['breaking news', 'news'],
+  ['quiz questions', 'trivia'],
+  ['capital of France', 'countries'],
+  ['gdp of japan', 'development-indicators'],
+  ['github stars of a project', 'code-host-search'],
+  ['dummy users for testing', 'mock-data'],
+  ['tell me something funny', 'random-facts'],
+  ['currancy', 'currency'],
+]
+
+describe('the search', () => {
+  let apis: Api[]
+  before(async () => {
+    apis = [...(await loadCatalog(new Map())).values()]
+  })
+
+  for (const [query, slug] of ASKED) {
+    it(`puts ${slug} first for "${query}"`, () => assert.equal(rankApis(apis, query)[0]?.slug, slug))
+  }
+
+  it('lists every API for no words, and none for words that no API has', () => {
+    assert.equal(rankApis(apis, ' the ').length, apis.length)
+    assert.deepEqual(rankApis(apis, 'xyzzy'), [])
+  })
+
+  it('leaves out what fits far less than the best', () => {
+    assert.ok(rankApis(apis, 'exchange rate').length < 5)
+    assert.deepEqual(
+      rankApis(apis, 'air quality').map(({ slug }) => slug),
+      ['air-quality'],
+    )
+  })
+
+  it('takes a word of 200 letters in no time that is noticed', () => {
+    const startedAt = performance.now()
+    rankApis(apis, 'x'.repeat(200))
+    assert.ok(performance.now() - startedAt < 250)
+  })
+})
