@@ -100,6 +100,13 @@ export const ERRORS = {
     'The account has its full number of live keys.',
     'Revoke a key with DELETE /v1/keys/{id} first',
   ),
+  CALL_CANCELLED: entry(409, false, 'The call was cancelled.', 'Send the call again if its result is wanted'),
+  CALL_ENDED: entry(
+    409,
+    false,
+    'The call had ended before it was cancelled.',
+    'Get its result with GET /v1/calls/{id}',
+  ),
   IDEMPOTENCY_IN_PROGRESS: entry(409, true, 'A request with this idempotency key is under way.', 'Wait for its answer'),
   PAYLOAD_TOO_LARGE: entry(413, false, 'The body is too large.', 'Send at most 1 MiB'),
   URI_TOO_LONG: entry(414, false, 'The address is too long.', 'Send parameters in a POST body'),

@@ -7,6 +7,9 @@ import { wasNotSent } from '../redis/unavailable.ts'
 import { type LimitSubject, monthOf, refundCall, releaseLimits } from './account-limits.ts'
 import { recordUsage, type UsedCall } from './usage-ledger.ts'
 
+/** What a call counts as whose caller left: no failure, so its month's unit stays spent. */
+export const CALLER_LEFT_STATUS = 499
+
 /** How often and how long it is tried again while Redis is away, milliseconds. */
 const AGAIN_MS = 250
 const AGAIN_MS_MAX = 10_000

@@ -1,3 +1,4 @@
+import type { Waiting } from '../caps/wait-queue.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import type { CallJob } from './call-job.ts'
 import { KEY_PREFIX } from './call-queue.ts'
@@ -5,17 +6,32 @@ import { KEY_PREFIX } from './call-queue.ts'
 /** How long after its deadline a call is remembered, seconds: as long as its result is kept. */
 const REMEMBERED_SECONDS = 900
 
-/** What is remembered of an asynchronous call, to find it again. */
-export type AsyncCall = Pick<CallJob, 'id' | 'accountId' | 'slug' | 'mode' | 'enqueuedAt' | 'deadline' | 'providerKey'>
+/** What is remembered of an asynchronous call, to find it again and to cancel it. */
+export interface AsyncCall
+  extends Pick<
+    CallJob,
+    'id' | 'accountId' | 'keyId' | 'slug' | 'endpoint' | 'mode' | 'enqueuedAt' | 'deadline' | 'providerKey' | 'replyTo'
+  > {
+  /** Its entry in the wait queue of its upstream; undefined where it has none. */
+  waiting: Waiting | undefined
+}
 
 function callKey(callId: string): string {
   return `${KEY_PREFIX}:{${callId}}:call`
 }
 
 /** Remembers a call whose result will be asked for. */
-export async function recordAsyncCall(redis: RedisConnection, job: CallJob): Promise<void> {
-  const { id, accountId, slug, mode, enqueuedAt, deadline, providerKey } = job
-  const call: AsyncCall = { id, accountId, slug, mode, enqueuedAt, deadline, ...(providerKey ? { providerKey } : {}) }
+export async function recordAsyncCall(
+  redis: RedisConnection,
+  job: CallJob,
+  waiting: AsyncCall['waiting'],
+): Promise<void> {
+  const { id, accountId, slug, endpoint, mode, enqueuedAt, deadline, replyTo, keyId, providerKey } = job
+  const call: AsyncCall = {
+    ...{ id, accountId, slug, endpoint, mode, enqueuedAt, deadline, replyTo, waiting },
+    ...(keyId === undefined ? {} : { keyId }),
+    ...(providerKey === undefined ? {} : { providerKey }),
+  }
   const seconds = Math.ceil((deadline - enqueuedAt) / 1_000) + REMEMBERED_SECONDS
   await redis.set(callKey(id), JSON.stringify(call), 'EX', seconds)
 }

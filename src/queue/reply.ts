@@ -69,6 +69,11 @@ export async function storeResult(redis: RedisConnection, head: ReplyHead, body:
   return (await redis.set(resultKey(head.id), kept, 'EX', RESULT_SECONDS, 'NX')) === 'OK'
 }
 
+/** Whether the outcome of a call is kept already. */
+export async function hasResult(redis: RedisConnection, callId: string): Promise<boolean> {
+  return (await redis.exists(resultKey(callId))) === 1
+}
+
 /** The kept outcome of a call; undefined while there is none. */
 export async function readResult(redis: RedisConnection, callId: string): Promise<Reply | undefined> {
   const frame = await redis.getBuffer(resultKey(callId))

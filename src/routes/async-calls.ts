@@ -1,6 +1,7 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { authenticateNow } from '../admission/authenticate.ts'
+import { cancelCall } from '../calls/cancel-call.ts'
 import { capOf } from '../caps/call-cap.ts'
 import { readCap } from '../caps/wait-queue.ts'
 import type { Context } from '../context.ts'
@@ -29,11 +30,8 @@ export async function asyncCallRoutes(app: FastifyInstance, context: Context): P
     schema: { summary: 'The result of an asynchronous call', tags: ['Calls'], response: { 202: Pending } },
   }
   app.get<{ Params: { id: string } }>('/v1/calls/:id', options, async (request, reply) => {
-    const principal = await authenticateNow(context, request.headers)
-    const { id } = request.params
-    const call = /^call_[0-9a-f]{32}$/.test(id) ? await redisCall(() => readAsyncCall(redis, id)) : undefined
-    // Another account's call is not told from none.
-    if (call?.accountId !== principal.accountId) throw new GatewayError('CALL_NOT_FOUND')
+    const call = await findOwnCall(context, request)
+    const { id } = call
     reply.header('x-call-id', id).header('cache-control', 'no-store')
     if (call.mode === 'test') reply.header('x-gateway-mode', 'test')
     const result = await redisCall(() => readResult(redis, id))
@@ -52,6 +50,33 @@ export async function asyncCallRoutes(app: FastifyInstance, context: Context): P
     if (retryAfter !== undefined) reply.header('retry-after', retryAfter)
     return reply.status(error.status).send(JSON.stringify(errorBody(error, config.http.baseUrl, true)))
   })
+
+  const cancelling = {
+    config: { guard: 'call', errors: ['CALL_NOT_FOUND', 'CALL_ENDED'] } as const,
+    schema: {
+      summary: 'Cancel an asynchronous call',
+      description: 'A call that waits never reaches the upstream. Afterwards its result is 409 CALL_CANCELLED.',
+      tags: ['Calls'],
+      response: { 204: Type.Null() },
+    },
+  }
+  app.delete<{ Params: { id: string } }>('/v1/calls/:id', cancelling, async (request, reply) => {
+    const call = await findOwnCall(context, request)
+    if (!(await cancelCall(context, call))) throw new GatewayError('CALL_ENDED')
+    return reply.status(204).header('x-call-id', call.id).send()
+  })
+}
+
+/** @throws GatewayError CALL_NOT_FOUND, for another account's call too: that it exists is not disclosed */
+async function findOwnCall(
+  context: Context,
+  { headers, params }: FastifyRequest<{ Params: { id: string } }>,
+): Promise<AsyncCall> {
+  const principal = await authenticateNow(context, headers)
+  const { id } = params
+  const call = /^call_[0-9a-f]{32}$/.test(id) ? await redisCall(() => readAsyncCall(context.redis, id)) : undefined
+  if (call?.accountId !== principal.accountId) throw new GatewayError('CALL_NOT_FOUND')
+  return call
 }
 
 /** Its worker died and Redis lost the job, say: nobody will ever answer it. */

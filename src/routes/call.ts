@@ -1,15 +1,16 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Admission, type Admitted, admitCall, currentLimits } from '../admission/admit.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
-import { leaveLine } from '../caps/wait-queue.ts'
+import { withdrawCall } from '../calls/withdraw-call.ts'
 import type { Context } from '../context.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import { replyError, replyHeaders } from '../http/call-answer.ts'
 import { callerSocket } from '../http/caller-socket.ts'
 import type { LimitState } from '../limits/account-limits.ts'
+import { CALLER_LEFT_STATUS } from '../limits/settlement-batcher.ts'
 import { recordAsyncCall } from '../queue/async-call.ts'
 import type { CallJob } from '../queue/call-job.ts'
-import { announceCancel, enqueueCall, removeCall } from '../queue/call-queue.ts'
+import { enqueueCall } from '../queue/call-queue.ts'
 import type { Reply } from '../queue/reply.ts'
 import { redisCall } from '../redis/unavailable.ts'
 import { ObservedCall } from '../telemetry/observe-call.ts'
@@ -65,9 +66,6 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   }
 }
 
-/** What a call counts as whose caller left: nobody's failure, so its month's unit stays spent. */
-const CALLER_LEFT_STATUS = 499
-
 /** Nobody is there to be told. */
 class CallerLeftError extends GatewayError {
   constructor() {
@@ -104,7 +102,7 @@ async function runCall(
     // It may have left while it was admitted.
     if (socket.destroyed) onClose()
     left.signal.throwIfAborted()
-    if (job.isAsync) await redisCall(() => recordAsyncCall(redis, job))
+    if (job.isAsync) await redisCall(() => recordAsyncCall(redis, job, queued.waiting))
     await redisCall(() => enqueueCall(queues, job, queued.priority))
     isQueued = true
     if (waitMs === 0) return STILL_RUNNING
@@ -130,13 +128,12 @@ function rejection(signal: AbortSignal): Promise<never> {
 }
 
 /** Takes a call that nobody waits for out of its queue, or, when it runs already, has its worker end it. */
-function abandon({ queues, redis, log }: Context, { job, queued }: Admitted): void {
-  const leave = async (): Promise<void> => {
-    if (queued.waiting) await leaveLine(redis, queued.waiting)
-    if (!(await removeCall(queues, job.slug, job.id))) await announceCancel(redis, job.slug, job.id)
-  }
+function abandon(context: Context, { job, queued }: Admitted): void {
+  const { log } = context
   // What is not taken back runs to its deadline: wasted, not wrong.
-  leave().catch((error) => log.debug({ err: error, callId: job.id }, 'call not taken back'))
+  withdrawCall(context, { id: job.id, slug: job.slug, waiting: queued.waiting }).catch((error) =>
+    log.debug({ err: error, callId: job.id }, 'call not taken back'),
+  )
 }
 
 function answerAccepted(reply: FastifyReply, { job, queued }: Admitted): FastifyReply {

@@ -176,6 +176,7 @@ export const BY_KEY_OR_SESSION = new Set([
   'GET /v1/call/*',
   'POST /v1/call/*',
   'GET /v1/calls/:id',
+  'DELETE /v1/calls/:id',
   'POST /mcp',
   'POST /mcp/:slug',
 ])

@@ -136,6 +136,96 @@ describe('an asynchronous call', () => {
     assert.equal((await send(gateway, `/v1/calls/${id}`)).status, 401)
   })
 
+  const cancel = (id: string, options: { key?: string; url?: string } = {}): Promise<Answer> =>
+    send(gateway, `/v1/calls/${id}`, { method: 'DELETE', key: account.live, ...options })
+  const startIds = async (path: string, count: number): Promise<string[]> => {
+    const taken = await Promise.all(Array.from({ length: count }, () => start(path, 'respond-async')))
+    return taken.map(({ headers, text }) => headers.get('x-call-id') ?? assert.fail(text))
+  }
+  /** Ended calls of an account by status. */
+  const counted = async ({ token }: Account): Promise<Record<string, number>> => {
+    const { body } = await send(gateway, '/v1/usage?groupBy=status', { token })
+    return Object.fromEntries(body.usage.map((row: { status: number; calls: number }) => [row.status, row.calls]))
+  }
+
+  it('that is cancelled while it waits never reaches the upstream, and its place goes to the next', async () => {
+    upstream.play('random-facts', () => fact)
+    const before = upstream.arrivalsOf('random-facts').length
+    const ids = await startIds(FACT, 5)
+    await until(async () => {
+      const states = await Promise.all(ids.map(async (id) => (await look(id)).status))
+      return states.filter((status) => status === 200).length === 2
+    })
+    const states = await Promise.all(ids.map(async (id) => ({ id, status: (await look(id)).status })))
+    const waiting = states.filter(({ status }) => status === 202).map(({ id }) => id)
+    // One at the node that took it, one at the other.
+    for (const [index, id] of waiting.slice(0, 2).entries()) {
+      const answer = await cancel(id, { url: gateway.urls[index] ?? '' })
+      assert.equal(answer.status, 204, answer.text)
+      assert.equal(answer.text, '')
+      const { status, body } = await look(id)
+      assert.equal(status, 409)
+      assert.equal(body.error.code, 'CALL_CANCELLED')
+      assert.equal((await cancel(id)).status, 204, 'a second time does nothing more')
+    }
+    assert.equal((await finished(waiting[2] ?? '')).status, 200)
+    await until(async () => (await inFlight()) === 0)
+    assert.equal(upstream.arrivalsOf('random-facts').length - before, 3)
+  })
+
+  it('that is cancelled while it runs ends at the upstream, and who waits for it is told', async () => {
+    const closed = Promise.withResolvers<void>()
+    upstream.play('dog-images', (_arrival, response) => void response.once('close', closed.resolve))
+    const seen = new Set(await redis.keys('agw:{call_*}:call'))
+    const arrivals = upstream.arrivalsOf('dog-images').length
+    const waits = start('/v1/call/dog-images/random', 'wait=30')
+    await until(() => upstream.arrivalsOf('dog-images').length > arrivals)
+    const [key = ''] = (await redis.keys('agw:{call_*}:call')).filter((name) => !seen.has(name))
+    const id = /call_[0-9a-f]{32}/.exec(key)?.[0] ?? assert.fail(key)
+    assert.equal((await cancel(id)).status, 204)
+    await closed.promise
+    const answer = await waits
+    assert.equal(answer.status, 409, answer.text)
+    assert.equal(answer.body.error.code, 'CALL_CANCELLED')
+    await until(async () => (await inFlight()) === 0)
+  })
+
+  it('has one outcome however close its end and its cancelling come, and is counted once', async () => {
+    upstream.play('dog-images', () => ({ status: 'success', message: 'https://images.dog.ceo/breeds/a/b.jpg' }))
+    const caller = await signUp(gateway)
+    const outcomes = await Promise.all(
+      Array.from({ length: 20 }, async (_, index) => {
+        const taken = await start('/v1/call/dog-images/random', 'respond-async', { key: caller.live })
+        const id = String(taken.headers.get('x-call-id'))
+        await new Promise((resolve) => setTimeout(resolve, index * 2))
+        const { status, text } = await cancel(id, { key: caller.live })
+        const result = await look(id, { key: caller.live })
+        if (status === 204) assert.equal(result.body.error?.code, 'CALL_CANCELLED', result.text)
+        else {
+          assert.ok(status === 409 && text.includes('CALL_ENDED'), text)
+          assert.equal(result.status, 200)
+        }
+        return status
+      }),
+    )
+    await until(async () => (await redis.zcard(`agw:{a:${caller.id}}:live:inflight`)) === 0)
+    const cancelled = outcomes.filter((status) => status === 204).length
+    const expected = { 200: 20 - cancelled, 499: cancelled }
+    await until(async () => Object.values(await counted(caller)).reduce((sum, calls) => sum + calls, 0) >= 20)
+    assert.deepEqual({ 200: 0, 499: 0, ...(await counted(caller)) }, expected)
+  })
+
+  it('of another account cannot be cancelled, nor one that has ended', async () => {
+    const other = await signUp(gateway)
+    const [id = ''] = await startIds('/v1/call/dog-images/random', 1)
+    assert.equal((await cancel(id, { key: other.live })).status, 404)
+    assert.equal((await finished(id)).status, 200)
+    const late = await cancel(id)
+    assert.equal(late.status, 409)
+    assert.equal(late.body.code, 'CALL_ENDED')
+    assert.equal((await look(id)).status, 200)
+  })
+
   it('with a wait that is no number is refused', async () => {
     const answer = await start(FACT, 'wait=soon', { key: account.test })
     assert.equal(answer.status, 400)

@@ -6,11 +6,12 @@ import type { Api, ApiEndpoint, Catalog } from '../../src/catalog/catalog.ts'
 import type { Db } from '../../src/db/database.ts'
 import { ERRORS, GatewayError } from '../../src/errors.ts'
 import { monthOf, releaseLimits } from '../../src/limits/account-limits.ts'
+import { CALLER_LEFT_STATUS } from '../../src/limits/settlement-batcher.ts'
 import { recordUsage } from '../../src/limits/usage-ledger.ts'
 import { type CallJob, parseCallJob } from '../../src/queue/call-job.ts'
 import type { CallQueues } from '../../src/queue/call-queue.ts'
 import type { CallTimes, ReplyHead } from '../../src/queue/frame.ts'
-import { RESULT_BYTES_MAX, readResult, sendReply, storeResult } from '../../src/queue/reply.ts'
+import { hasResult, RESULT_BYTES_MAX, readResult, sendReply, storeResult } from '../../src/queue/reply.ts'
 import { enqueueValidateKey } from '../../src/queue/validate-key-job.ts'
 import { type CachedOutcome, type CachingDeps, callThroughCache } from '../cache/cached-call.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
@@ -120,7 +121,7 @@ async function answer(sources: ProcessorDeps, call: CallJob, times: CallTimes, r
     // The job may run twice: what the first run kept is what the caller is told, and what is counted.
     const earlier = (await storeResult(redis, head, body)) ? undefined : await readResult(redis, call.id)
     if (earlier) ({ head, body } = earlier)
-    const status = head.code ? ERRORS[head.code].status : 200
+    const status = settledStatus(head)
     const month = monthOf(call.enqueuedAt).name
     if ((await releaseLimits(redis, call, month, [{ callId: call.id, status }])) === 1) {
       await recordUsage(redis, [{ call, status }])
@@ -129,6 +130,11 @@ async function answer(sources: ProcessorDeps, call: CallJob, times: CallTimes, r
     }
   }
   await sendReply(redis, call.replyTo, head, body)
+}
+
+function settledStatus({ code }: ReplyHead): number {
+  if (code === 'CALL_CANCELLED') return CALLER_LEFT_STATUS
+  return code ? ERRORS[code].status : 200
 }
 
 async function run(
@@ -145,6 +151,9 @@ async function run(
   }
   const remainingMs = () => call.deadline - sources.clock.now()
   if (remainingMs() <= 0) return { outcome: { code: 'DEADLINE_EXCEEDED' } }
+  // Cancelled before this job became active, or ended by an earlier run: no request is to be made for it. A cancel after
+  // this look finds the job active and aborts it.
+  if (call.isAsync && (await hasResult(sources.redis, call.id))) return { outcome: { code: 'CALL_CANCELLED' } }
   if (isSecondRun && endpoint.endpoint.idempotent === false) {
     return {
       outcome: {

@@ -1,0 +1,56 @@
+import { monthOf, releaseLimits } from '../limits/account-limits.ts'
+import { CALLER_LEFT_STATUS } from '../limits/settlement-batcher.ts'
+import { recordUsage } from '../limits/usage-ledger.ts'
+import type { Log } from '../log.ts'
+import type { AsyncCall } from '../queue/async-call.ts'
+import type { ReplyHead } from '../queue/frame.ts'
+import { readResult, sendReply, storeResult } from '../queue/reply.ts'
+import { redisCall } from '../redis/unavailable.ts'
+import { type WithdrawDeps, withdrawCall } from './withdraw-call.ts'
+
+export interface CancelDeps extends WithdrawDeps {
+  log: Log
+}
+
+const NO_BODY = Buffer.alloc(0)
+
+/**
+ * Cancels an asynchronous call. The first result that is stored decides who wins, the caller or the worker: a worker
+ * reads it before it begins, and drops its own outcome where it comes second. Cancelling twice does nothing more.
+ *
+ * @returns whether the call is cancelled; false when it had ended before
+ * @throws GatewayError DEPENDENCY_UNAVAILABLE or OVERLOADED: nothing was decided
+ */
+export async function cancelCall(deps: CancelDeps, call: AsyncCall): Promise<boolean> {
+  const { redis, log } = deps
+  const head: ReplyHead = {
+    id: call.id,
+    code: 'CALL_CANCELLED',
+    times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
+  }
+  if (!(await redisCall(() => storeResult(redis, head, NO_BODY)))) {
+    const earlier = await redisCall(() => readResult(redis, call.id))
+    return earlier?.head.code === 'CALL_CANCELLED'
+  }
+  // From here on the call is cancelled, whatever fails: a worker that still has it reads the stored result.
+  const steps = await Promise.allSettled([
+    withdrawCall(deps, call),
+    settle(deps, call),
+    sendReply(redis, call.replyTo, head, NO_BODY),
+  ])
+  for (const step of steps) {
+    if (step.status === 'rejected')
+      log.warn({ err: step.reason, callId: call.id }, 'failed to clean up after a cancelled call')
+  }
+  return true
+}
+
+/** Gives back the lease, and counts the call as one whose caller left; its month's unit stays spent. */
+async function settle({ redis, log }: CancelDeps, call: AsyncCall): Promise<void> {
+  const month = monthOf(call.enqueuedAt).name
+  const ended = [{ callId: call.id, status: CALLER_LEFT_STATUS }]
+  // Whoever gives back the lease counts the call: the worker does it where it is quicker.
+  if ((await releaseLimits(redis, call, month, ended)) !== 1) return
+  await recordUsage(redis, [{ call, status: CALLER_LEFT_STATUS }])
+  log.info({ callId: call.id, account: call.accountId, slug: call.slug }, 'asynchronous call cancelled')
+}
