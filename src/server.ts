@@ -1,5 +1,5 @@
 import { createApp } from './app.ts'
-import { loadConfig } from './config.ts'
+import { loadProcessConfig } from './config.ts'
 import { closeContext, openContext } from './context.ts'
 import { GatewayError } from './errors.ts'
 import { listen } from './http/listen.ts'
@@ -12,7 +12,7 @@ const WAITING_MS_MAX = 20_000
 
 /** One API node. */
 await runProcess('web', async () => {
-  const config = loadConfig()
+  const config = loadProcessConfig('web')
   const log = createLog(config.log, 'web')
   const context = await openContext(config, log, 'web')
   const usage = new UsageFlusher(context)

@@ -1,5 +1,5 @@
 import { type Api, type Catalog, loadCatalog } from '../src/catalog/catalog.ts'
-import { loadConfig } from '../src/config.ts'
+import { loadProcessConfig } from '../src/config.ts'
 import { type Db, openDatabase } from '../src/db/database.ts'
 import { deleteOldHealthChanges } from '../src/db/health-changes.ts'
 import { drainHealthChanges } from '../src/health/drain-changes.ts'
@@ -35,7 +35,7 @@ interface Sources {
 
 /** The probe scheduler: makes probes, which workers run, and writes health changes down. Any number may run. */
 await runProcess('probe', async () => {
-  const config = loadConfig()
+  const config = loadProcessConfig('probe')
   const log = createLog(config.log, 'probe')
   const redis = openRedis(config.redisUrls, 'waiter', log)
   const db = openDatabase(config.databaseUrl, log)

@@ -4,7 +4,7 @@ import { ResponseCache } from '../src/cache/response-cache.ts'
 import { TURN_CHANNEL } from '../src/caps/cap-keys.ts'
 import { LINE_LENGTH_MAX } from '../src/caps/wait-queue.ts'
 import { type Api, loadCatalog } from '../src/catalog/catalog.ts'
-import { type Config, ConfigError, loadConfig } from '../src/config.ts'
+import { type Config, ConfigError, loadProcessConfig } from '../src/config.ts'
 import { isSameRedis } from '../src/context.ts'
 import { openDatabase } from '../src/db/database.ts'
 import { HealthCache } from '../src/health/health-watch.ts'
@@ -53,7 +53,7 @@ const CONCURRENCY_PER_QUEUE = LINE_LENGTH_MAX
 const DRAIN_DELAY_SECONDS = 5
 
 await runProcess('worker', async () => {
-  const config = loadConfig()
+  const config = loadProcessConfig('worker')
   const log = createLog(config.log, 'worker')
   const redis = openRedis(config.redisUrls, 'waiter', log)
   const listener = openRedis(config.redisUrls, 'waiter', log)

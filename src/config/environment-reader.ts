@@ -44,6 +44,20 @@ export class EnvironmentReader {
     return list
   }
 
+  /** One of a few words. */
+  choice<T extends string>(name: string, words: readonly T[], otherwise: T): T {
+    const value = this.text(name, otherwise)
+    const word = words.find((each) => each === value)
+    if (word === undefined) throw new ConfigError(`${name} must be ${words.join(', ').replace(/, ([^,]*)$/, ' or $1')}`)
+    return word
+  }
+
+  /** A JSON value; undefined when unset. */
+  json(name: string): unknown {
+    const value = this.#environment[name]
+    return value ? parseJson(value, name) : undefined
+  }
+
   secret(name: string): Buffer {
     return secretBytes(name, this.required(name, '32 bytes or more, base64url'))
   }
@@ -87,4 +101,13 @@ function keyId(secret: Buffer): string {
 /** Secrets out of a tutorial: a few characters, or one repeated. */
 function isDefault(value: string): boolean {
   return new Set(value).size < 8 || /changeme|password|secret|example/i.test(value)
+}
+
+/** @throws ConfigError naming what is no JSON */
+export function parseJson(value: string, name: string): unknown {
+  try {
+    return JSON.parse(value)
+  } catch (cause) {
+    throw new ConfigError(`${name} must be JSON`, { cause })
+  }
 }

@@ -44,7 +44,7 @@ export function printWelcome({ http, dataDir }: Config, demo: DemoAccount, _secr
     `  Address      ${http.baseUrl}`,
     `  Docs         ${http.baseUrl}/docs`,
     `  MCP          ${http.baseUrl}/mcp`,
-    `  Console      http://${http.host}:${http.opsPort}  (operator token: OPERATOR_TOKEN in ${dataDir}/secrets.json)`,
+    `  Console      http://${http.opsHost}:${http.opsPort}  (operator token: OPERATOR_TOKEN in ${dataDir}/secrets.json)`,
     '',
     '  A call that reaches the real API (demo live key):',
     '',

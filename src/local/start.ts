@@ -50,9 +50,9 @@ function checkSettings({ environment, databaseUrl, redisUrl }: StartConfig, secr
 }
 
 /** Before anything is started: a port in use is told in one sentence, and at once. */
-async function checkPorts({ processes, host, port, opsPort }: StartConfig): Promise<void> {
+async function checkPorts({ processes, host, port, opsHost, opsPort }: StartConfig): Promise<void> {
   for (let index = 0; index < processes.webNodes; index += 1) await checkPort('PORT', host, port + index * 10)
-  await checkPort('OPS_PORT', host, opsPort)
+  await checkPort('OPS_PORT', opsHost, opsPort)
 }
 
 async function startServices({
@@ -89,13 +89,18 @@ async function startProcesses(
 ): Promise<void> {
   const kinds = [
     ...numbered('web', processes.webNodes, (index) => ({
+      kind: 'web' as const,
       entry: 'src/server.ts',
       // One of them redirects; there is one such port.
       environment: { PORT: String(port + index * 10), ...(index === 0 ? {} : { HTTP_REDIRECT_PORT: '' }) },
     })),
-    ...numbered('worker', processes.workers, () => ({ entry: 'workers/worker.ts', environment: {} })),
-    { label: 'probe', entry: 'workers/probe.ts', environment: {} },
-    { label: 'ops', entry: 'src/ops.ts', environment: { OPS_PORT: String(opsPort) } },
+    ...numbered('worker', processes.workers, () => ({
+      kind: 'worker' as const,
+      entry: 'workers/worker.ts',
+      environment: {},
+    })),
+    { kind: 'probe' as const, label: 'probe', entry: 'workers/probe.ts', environment: {} },
+    { kind: 'ops' as const, label: 'ops', entry: 'src/ops.ts', environment: { OPS_PORT: String(opsPort) } },
   ]
   // They share this machine: each shows its metrics on a port of its own, in this order.
   const plans = kinds.map((kind, index) => ({

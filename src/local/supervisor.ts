@@ -1,10 +1,11 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { childEnvironment } from '../config.ts'
+import { childEnvironment, type ProcessKind } from '../config.ts'
 
 /** A kind of process to keep running. */
 export interface ProcessPlan {
+  kind: ProcessKind
   /** `web-1`: stands before its log lines. */
   label: string
   /** File to run, relative to the project. */
@@ -66,9 +67,9 @@ export class Supervisor {
     for (const child of this.#children.values()) child.kill('SIGKILL')
   }
 
-  #spawn({ label, entry, environment }: ProcessPlan): ChildProcess {
+  #spawn({ kind, label, entry, environment }: ProcessPlan): ChildProcess {
     const child = fork(new URL(`../../${entry}`, import.meta.url), {
-      env: childEnvironment(environment),
+      env: childEnvironment(kind, environment),
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       // A Ctrl-C in the terminal reaches this process alone, which then ends the others in order.
       detached: true,

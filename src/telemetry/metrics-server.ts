@@ -22,8 +22,8 @@ export async function serveMetrics(http: Config['http'], registry: Registry, log
       response.writeHead(404).end()
     }
   })
-  await listening(server, http.metricsPort, http.host)
-  log.info({ host: http.host, port: http.metricsPort }, 'metrics')
+  await listening(server, http.metricsPort, http.metricsHost)
+  log.info({ host: http.metricsHost, port: http.metricsPort }, 'metrics')
   return () => void server.close()
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import { describe, it } from 'node:test'
-import { ConfigError, loadConfig, loadStartConfig } from '../../src/config.ts'
+import { ConfigError, childEnvironment, loadConfig, loadProcessConfig, loadStartConfig } from '../../src/config.ts'
 
 const secret = (bytes = 32): string => randomBytes(bytes).toString('base64url')
 
@@ -23,7 +23,9 @@ describe('the settings of a process', () => {
     assert.deepEqual(config.http, {
       host: '127.0.0.1',
       port: 3000,
+      opsHost: '127.0.0.1',
       opsPort: 3001,
+      metricsHost: '127.0.0.1',
       metricsPort: 0,
       baseUrl: 'http://localhost:3000',
       trustProxy: [],
@@ -48,7 +50,9 @@ describe('the settings of a process', () => {
     const config = load({
       PORT: '8080',
       HOST: '0.0.0.0',
+      OPS_HOST: '::1',
       OPS_PORT: '9000',
+      METRICS_HOST: '10.0.0.7',
       METRICS_PORT: '9100',
       BASE_URL: 'https://api.example.org/',
       TLS_CERT_FILE: '/c.pem',
@@ -70,7 +74,9 @@ describe('the settings of a process', () => {
     assert.deepEqual(config.http, {
       host: '0.0.0.0',
       port: 8080,
+      opsHost: '::1',
       opsPort: 9000,
+      metricsHost: '10.0.0.7',
       metricsPort: 9100,
       baseUrl: 'https://api.example.org',
       trustProxy: ['10.0.0.0/8', '::1', '192.0.2.7', 'loopback'],
@@ -110,6 +116,34 @@ describe('the settings of a process', () => {
     assert.deepEqual(bySlug.get('brand-new'), { url: 'https://brand.new' })
   })
 
+  it('of accounts: open sign-up, no mail, sign-in by OAuth where the address is safe', () => {
+    assert.deepEqual(load().accounts, { signup: 'open', smtpUrl: undefined, isOauthOn: true })
+    assert.equal(load({ BASE_URL: 'http://api.example.org' }).accounts.isOauthOn, false)
+    assert.equal(load({ BASE_URL: 'https://api.example.org' }).accounts.isOauthOn, true)
+    assert.deepEqual(load({ SIGNUP: 'verified', SMTP_URL: 'smtps://u:p@mail', OAUTH: 'off' }).accounts, {
+      signup: 'verified',
+      smtpUrl: 'smtps://u:p@mail',
+      isOauthOn: false,
+    })
+  })
+
+  it('of one kind of process have the secrets that it needs and no other', () => {
+    const { JWT_SECRET: _jwt, KEY_PEPPER: _pepper, OPERATOR_TOKEN: _token, ...rest } = REQUIRED
+    const { secrets } = loadProcessConfig('worker', rest)
+    assert.equal(secrets.encryption.length, 1)
+    // An empty secret would let everybody in: reading one that is not there throws.
+    assert.throws(() => secrets.jwt, /JWT_SECRET/)
+    assert.throws(() => secrets.keyPepper, /KEY_PEPPER/)
+    assert.throws(() => secrets.operatorToken, /OPERATOR_TOKEN/)
+    assert.throws(() => loadProcessConfig('web', rest), /JWT_SECRET/)
+    assert.throws(() => loadProcessConfig('ops', rest), /OPERATOR_TOKEN/)
+    const child = childEnvironment('worker', { ...REQUIRED, X: '1' })
+    assert.deepEqual(
+      [child.X, child.JWT_SECRET, child.KEY_PEPPER, child.OPERATOR_TOKEN],
+      ['1', ...Array(3).fill(undefined)],
+    )
+  })
+
   it('count an empty value as unset', () => {
     assert.equal(load({ PORT: '', BASE_URL: '', PLAN_LIMITS: '', UPSTREAM_NEWS_KEY: '' }).http.port, 3000)
   })
@@ -128,6 +162,8 @@ describe('the settings of a process', () => {
   it('of npm start need no services and no secrets', () => {
     const settings = loadStartConfig({ PORT: '4000', JWT_SECRET: 'given' })
     assert.equal(settings.baseUrl, 'http://localhost:4000')
+    assert.equal(settings.install, 'ask')
+    assert.throws(() => loadStartConfig({ INSTALL: 'perhaps' }), /INSTALL must be ask or no/)
     assert.equal(settings.databaseUrl, undefined)
     assert.equal(settings.redisUrl, undefined)
     assert.deepEqual(settings.secrets, { JWT_SECRET: 'given' })
@@ -157,6 +193,10 @@ const UNUSABLE: [string, string][] = [
   ['REDIS_URL', 'localhost:6379'],
   ['REDIS_URL', 'redis://a:1,http://b:2'],
   ['CACHE_REDIS_URL', 'memcached://a'],
+  ['DATABASE_URL', 'localhost:5432/gateway'],
+  ['SIGNUP', 'yes'],
+  ['SMTP_URL', 'mail.example'],
+  ['OAUTH', 'true'],
   ['WORKERS', '0'],
   ['WORKERS', '1000'],
   ['WEB_NODES', '0'],

@@ -1,0 +1,35 @@
+import { ConfigError, type EnvironmentReader } from './environment-reader.ts'
+import { isLocalAddress } from './http.ts'
+
+/** Under which condition an account that signs up can make live calls: see README, Configuration. */
+export type SignupPolicy = 'open' | 'verified' | 'approval' | 'closed'
+
+/** How accounts come to be and are reached. */
+export interface AccountsConfig {
+  signup: SignupPolicy
+  /** Address of the mail server; nothing is mailed without one. */
+  smtpUrl: string | undefined
+  /** Whether agents can sign in by OAuth. */
+  isOauthOn: boolean
+}
+
+const SIGNUP_POLICIES: readonly SignupPolicy[] = ['open', 'verified', 'approval', 'closed']
+
+/** @throws ConfigError naming the variable that cannot be used */
+export function readAccounts(read: EnvironmentReader, baseUrl: string): AccountsConfig {
+  const isSafe = baseUrl.startsWith('https:') || isLocalAddress(baseUrl)
+  return {
+    signup: read.choice('SIGNUP', SIGNUP_POLICIES, 'open'),
+    smtpUrl: readSmtpUrl(read),
+    isOauthOn: read.choice('OAUTH', ['on', 'off'], isSafe ? 'on' : 'off') === 'on',
+  }
+}
+
+function readSmtpUrl(read: EnvironmentReader): string | undefined {
+  const value = read.text('SMTP_URL', '')
+  if (value === '') return undefined
+  if (!/^smtps?:\/\/[^/]/.test(value) || !URL.canParse(value)) {
+    throw new ConfigError('SMTP_URL must be an smtp: or smtps: address, smtp://user:password@host:587')
+  }
+  return value
+}

@@ -1,0 +1,69 @@
+import { isIP } from 'node:net'
+import { ConfigError, type EnvironmentReader } from './environment-reader.ts'
+
+/** Where the listeners of a process stand, and under which address the public knows them. */
+export interface HttpConfig {
+  host: string
+  port: number
+  /** The operator console; `host` does not move it. */
+  opsHost: string
+  opsPort: number
+  /** `/metrics`, `/healthz` and `/readyz` of one process; 0 = off. */
+  metricsHost: string
+  metricsPort: number
+  /** Public address, without a slash at the end. */
+  baseUrl: string
+  trustProxy: string[]
+  tls: { certFile: string; keyFile: string } | undefined
+  redirectPort: number | undefined
+}
+
+/** @throws ConfigError naming the variable that cannot be used */
+export function readHttp(read: EnvironmentReader): HttpConfig {
+  const port = read.integer('PORT', 3000, 0, 65_535)
+  const certFile = read.text('TLS_CERT_FILE', '')
+  const keyFile = read.text('TLS_KEY_FILE', '')
+  if ((certFile === '') !== (keyFile === '')) throw new ConfigError('TLS_CERT_FILE and TLS_KEY_FILE go together')
+  const redirectPort = read.integer('HTTP_REDIRECT_PORT', 0, 0, 65_535)
+  const baseUrl = readBaseUrl(read, port)
+  if ((certFile !== '' || redirectPort !== 0) && !baseUrl.startsWith('https:')) {
+    throw new ConfigError('BASE_URL must be the public https: address when TLS_CERT_FILE or HTTP_REDIRECT_PORT is set')
+  }
+  return {
+    host: read.text('HOST', LOOPBACK),
+    port,
+    opsHost: read.text('OPS_HOST', LOOPBACK),
+    opsPort: read.integer('OPS_PORT', port === 0 ? 0 : port + 1, 0, 65_535),
+    metricsHost: read.text('METRICS_HOST', LOOPBACK),
+    metricsPort: read.integer('METRICS_PORT', 0, 0, 65_535),
+    baseUrl,
+    trustProxy: read.list('TRUST_PROXY', isAddressOrRange),
+    tls: certFile === '' ? undefined : { certFile, keyFile },
+    redirectPort: redirectPort === 0 ? undefined : redirectPort,
+  }
+}
+
+const LOOPBACK = '127.0.0.1'
+
+function readBaseUrl(read: EnvironmentReader, port: number): string {
+  const baseUrl = read.text('BASE_URL', `http://localhost:${port}`).replace(/\/+$/, '')
+  if (!/^https?:\/\/[^/?#\s]+/.test(baseUrl) || !URL.canParse(baseUrl)) {
+    throw new ConfigError('BASE_URL must be an http: or https: address')
+  }
+  return baseUrl
+}
+
+/** Whether an address means this machine alone: `localhost`, a name under it, or a loopback address. */
+export function isLocalAddress(url: string): boolean {
+  const { hostname } = new URL(url)
+  return hostname === 'localhost' || hostname.endsWith('.localhost') || /^(127(\.\d+){3}|\[::1\])$/.test(hostname)
+}
+
+/** An address, a CIDR, or one of the named ranges that Fastify's `trustProxy` knows. */
+function isAddressOrRange(value: string): boolean {
+  const [address = '', length, ...rest] = value.split('/')
+  const version = isIP(address)
+  if (version === 0) return ['loopback', 'linklocal', 'uniquelocal'].includes(value)
+  if (length === undefined) return true
+  return rest.length === 0 && /^\d{1,3}$/.test(length) && Number(length) <= (version === 4 ? 32 : 128)
+}

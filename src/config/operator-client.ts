@@ -1,0 +1,35 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { ConfigError, type Environment, EnvironmentReader, parseJson } from './environment-reader.ts'
+import { readHttp } from './http.ts'
+import { readDataDir } from './start.ts'
+
+/** Where the operator API is, and with what the command line calls it. */
+export interface OperatorClient {
+  url: string
+  token: string
+  /** The name for the audit log. */
+  name: string
+}
+
+/** @throws ConfigError when there is no token, in the environment or in the data folder */
+export async function readOperatorClient(url: string | undefined, environment: Environment): Promise<OperatorClient> {
+  const read = new EnvironmentReader(environment)
+  const { opsHost, opsPort } = readHttp(read)
+  const token = read.text('OPERATOR_TOKEN', '') || (await keptOperatorToken(readDataDir(read)))
+  if (!token) throw new ConfigError('OPERATOR_TOKEN is required: the token that opens the operator API')
+  const name = read
+    .text('USER', '')
+    .replace(/[^\w.@-]/g, '')
+    .slice(0, 64)
+  // A listener on every address is reached on this machine's own.
+  const host = opsHost === '0.0.0.0' || opsHost === '::' ? '127.0.0.1' : opsHost
+  return { url: (url ?? `http://${host}:${opsPort}`).replace(/\/+$/, ''), token, name: name || 'operator' }
+}
+
+async function keptOperatorToken(dataDir: string): Promise<string | undefined> {
+  // `npm start` made it; where it did not run there is no such file.
+  const text = await readFile(join(dataDir, 'secrets.json'), 'utf8').catch(() => '{}')
+  const { OPERATOR_TOKEN: token } = Object(parseJson(text, 'secrets.json')) as { OPERATOR_TOKEN?: unknown }
+  return typeof token === 'string' ? token : undefined
+}

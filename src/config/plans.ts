@@ -1,0 +1,42 @@
+import { ConfigError, type EnvironmentReader } from './environment-reader.ts'
+
+export interface PlanLimits {
+  perMinute: number
+  perMonth: number
+  inFlight: number
+}
+
+export type PlanName = 'Free' | 'Pro' | 'Elite' | 'Elite (contract)'
+
+const PLANS: Record<PlanName, PlanLimits> = {
+  Free: { perMinute: 10, perMonth: 1_000, inFlight: 5 },
+  Pro: { perMinute: 100, perMonth: 100_000, inFlight: 25 },
+  Elite: { perMinute: 500, perMonth: 1_000_000, inFlight: 100 },
+  'Elite (contract)': { perMinute: 500, perMonth: 10_000_000, inFlight: 100 },
+}
+
+/** @throws ConfigError naming what of PLAN_LIMITS cannot be used */
+export function readPlans(read: EnvironmentReader): Record<PlanName, PlanLimits> {
+  const plans = structuredClone(PLANS)
+  const given = read.json('PLAN_LIMITS')
+  if (given === undefined) return plans
+  const override = asObject(given, 'PLAN_LIMITS')
+  for (const [name, limits] of Object.entries(override)) {
+    if (!Object.hasOwn(plans, name)) throw new ConfigError(`PLAN_LIMITS names no plan with "${name}"`)
+    for (const [limit, value] of Object.entries(asObject(limits, `PLAN_LIMITS: ${name}`))) {
+      const known = limit === 'perMinute' || limit === 'perMonth' || limit === 'inFlight'
+      if (!known || !Number.isSafeInteger(value) || Number(value) < 1) {
+        throw new ConfigError(
+          `PLAN_LIMITS: ${name}.${limit} must be perMinute, perMonth or inFlight, a whole number from 1`,
+        )
+      }
+      plans[name as PlanName][limit] = Number(value)
+    }
+  }
+  return plans
+}
+
+function asObject(value: unknown, name: string): Record<string, unknown> {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value }
+  throw new ConfigError(`${name} must be a JSON object`)
+}

@@ -1,0 +1,59 @@
+import { ConfigError, type EnvironmentReader, type Secret } from './environment-reader.ts'
+
+/** The kinds of processes that are run by themselves. */
+export type ProcessKind = 'web' | 'worker' | 'probe' | 'ops'
+
+export const SECRET_NAMES = ['JWT_SECRET', 'KEY_PEPPER', 'ENCRYPTION_KEY', 'OPERATOR_TOKEN'] as const
+
+export type SecretName = (typeof SECRET_NAMES)[number]
+
+/**
+ * The secrets that a process of each kind needs; it runs without the others, so that whoever takes it over has not got
+ * them. The worker reads what upstreams send: it can neither make sessions nor keys nor act as an operator.
+ */
+export const SECRETS_OF: Record<ProcessKind, readonly SecretName[]> = {
+  web: ['JWT_SECRET', 'KEY_PEPPER', 'ENCRYPTION_KEY'],
+  worker: ['ENCRYPTION_KEY'],
+  probe: ['ENCRYPTION_KEY'],
+  ops: ['ENCRYPTION_KEY', 'OPERATOR_TOKEN'],
+}
+
+/** The secrets of a process. Reading one that its kind does not have throws: an empty one would let everybody in. */
+export class ProcessSecrets {
+  readonly #values: Map<string, Secret[]>
+  readonly #operatorToken: string | undefined
+
+  /** @throws ConfigError naming the secret that is missing or cannot be used */
+  constructor(read: EnvironmentReader, names: readonly SecretName[]) {
+    const lists = names.filter((name) => name === 'JWT_SECRET' || name === 'ENCRYPTION_KEY')
+    this.#values = new Map(lists.map((name) => [name, read.secrets(name)]))
+    if (names.includes('KEY_PEPPER')) this.#values.set('KEY_PEPPER', [{ id: '', bytes: read.secret('KEY_PEPPER') }])
+    this.#operatorToken = names.includes('OPERATOR_TOKEN') ? read.token('OPERATOR_TOKEN') : undefined
+  }
+
+  /** The current secret that signs sessions, then earlier ones. */
+  get jwt(): Secret[] {
+    return this.#valuesOf('JWT_SECRET')
+  }
+
+  get keyPepper(): Buffer {
+    return this.#valuesOf('KEY_PEPPER')[0]?.bytes ?? missing('KEY_PEPPER')
+  }
+
+  /** The current secret that seals stored keys, then earlier ones. */
+  get encryption(): Secret[] {
+    return this.#valuesOf('ENCRYPTION_KEY')
+  }
+
+  get operatorToken(): string {
+    return this.#operatorToken ?? missing('OPERATOR_TOKEN')
+  }
+
+  #valuesOf(name: SecretName): Secret[] {
+    return this.#values.get(name) ?? missing(name)
+  }
+}
+
+function missing(name: SecretName): never {
+  throw new ConfigError(`${name} is not given to this kind of process`)
+}

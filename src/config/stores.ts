@@ -1,0 +1,33 @@
+import { ConfigError, type EnvironmentReader } from './environment-reader.ts'
+
+/** Addresses of the stores. Several addresses of Redis are nodes of one Redis Cluster. */
+export interface StoresConfig {
+  databaseUrl: string
+  redisUrls: string[]
+  cacheRedisUrls: string[]
+}
+
+/** @throws ConfigError naming the variable that is missing or cannot be used */
+export function readStores(read: EnvironmentReader): StoresConfig {
+  const redisUrls = read.list('REDIS_URL', isRedisUrl)
+  if (redisUrls.length === 0) throw new ConfigError('REDIS_URL is required: the address of Redis, redis://host:6379')
+  const cacheRedisUrls = read.list('CACHE_REDIS_URL', isRedisUrl)
+  return {
+    databaseUrl: readDatabaseUrl(read),
+    redisUrls,
+    cacheRedisUrls: cacheRedisUrls.length > 0 ? cacheRedisUrls : redisUrls,
+  }
+}
+
+/** @throws ConfigError when DATABASE_URL is not set or is no address of Postgres */
+export function readDatabaseUrl(read: EnvironmentReader): string {
+  const url = read.required('DATABASE_URL', FORM)
+  if (!/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url)) throw new ConfigError(`DATABASE_URL must be ${FORM}`)
+  return url
+}
+
+const FORM = 'the address of Postgres, postgres://user:password@host/database'
+
+function isRedisUrl(value: string): boolean {
+  return /^rediss?:\/\//.test(value) && URL.canParse(value)
+}
