@@ -1,4 +1,4 @@
-import { type Db, query } from '../db/database.ts'
+import type { Db } from '../db/database.ts'
 import type { Role, Team } from '../db/schema.ts'
 import { findTeamOf } from '../db/teams.ts'
 import { GatewayError } from '../errors.ts'
@@ -15,7 +15,7 @@ export const MANAGERS: Role[] = ['owner', 'admin']
  * member of another role
  */
 export async function teamFor(db: Db, teamId: string, userId: string, roles: Role[]): Promise<Team & { role: Role }> {
-  const team = isUuid(teamId) ? await query(() => findTeamOf(db, teamId, userId)) : undefined
+  const team = isUuid(teamId) ? await findTeamOf(db, teamId, userId) : undefined
   if (!team) throw new GatewayError('TEAM_NOT_FOUND')
   if (!roles.includes(team.role)) throw new GatewayError('FORBIDDEN')
   return team

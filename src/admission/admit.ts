@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import type { SingleFlight } from '../async/single-flight.ts'
 import type { Api, ApiEndpoint, Catalog } from '../catalog/catalog.ts'
-import { query } from '../db/database.ts'
 import { countMonthUsage } from '../db/usage.ts'
 import { GatewayError } from '../errors.ts'
 import { readJsonBody } from '../http/json-body.ts'
@@ -182,8 +181,7 @@ function takeOptions({ db, monthLoads }: AdmissionDeps, { accountId }: Principal
   return {
     leaseMs: timeoutMs + LEASE_GRACE_MS,
     // Fails closed: without Redis' count and without the ledger nobody knows what is left.
-    loadMonthUsed: (month) =>
-      monthLoads.run(`${accountId} ${month}`, () => query(() => countMonthUsage(db, accountId, month))),
+    loadMonthUsed: (month) => monthLoads.run(`${accountId} ${month}`, () => countMonthUsage(db, accountId, month)),
   }
 }
 

@@ -6,7 +6,7 @@ import { SingleFlight } from '../async/single-flight.ts'
 import type { Tier } from '../catalog/upstream.ts'
 import type { Config } from '../config.ts'
 import { findKeyOwner } from '../db/api-keys.ts'
-import { type Db, query } from '../db/database.ts'
+import type { Db } from '../db/database.ts'
 import { listProviderKeyStates, type ProviderKeyState } from '../db/provider-keys.ts'
 import { findSessionUser } from '../db/sessions.ts'
 import { GatewayError } from '../errors.ts'
@@ -101,11 +101,11 @@ function keyCredential(secret: string): Credential {
 
 async function lookUpKey({ config, db, redis }: AuthenticationDeps, key: string): Promise<Principal> {
   const keyHash = hashApiKey(config.secrets.keyPepper, key)
-  const first = await query(() => findKeyOwner(db, keyHash))
+  const first = await findKeyOwner(db, keyHash)
   if (!first) throw new GatewayError('INVALID_API_KEY')
   // The version is read before the rights that are kept under it: a change in between makes them stale, never fresh.
   const version = await redisCall(() => readAccountVersion(redis, first.userId))
-  const owner = await query(() => findKeyOwner(db, keyHash))
+  const owner = await findKeyOwner(db, keyHash)
   if (!owner) throw new GatewayError('INVALID_API_KEY')
   return {
     accountId: owner.userId,
@@ -122,14 +122,14 @@ async function lookUpKey({ config, db, redis }: AuthenticationDeps, key: string)
 async function lookUpSession({ config, db, redis }: AuthenticationDeps, token: string): Promise<Principal> {
   const { userId, sessionId, expiresAt } = await verifySessionToken(config.secrets.jwt, token)
   const version = await redisCall(() => readAccountVersion(redis, userId))
-  const user = await query(() => findSessionUser(db, userId, sessionId))
+  const user = await findSessionUser(db, userId, sessionId)
   if (!user) throw new GatewayError('INVALID_TOKEN')
   const providerKeys = await loadProviderKeys(db, user.id)
   return { accountId: user.id, tier: user.tier, mode: 'live', keyId: undefined, providerKeys, expiresAt, version }
 }
 
 async function loadProviderKeys(db: Db, userId: string): Promise<Map<string, ProviderKeyState>> {
-  const keys = await query(() => listProviderKeyStates(db, userId))
+  const keys = await listProviderKeyStates(db, userId)
   return new Map(keys.map((key) => [key.slug, key]))
 }
 

@@ -1,4 +1,4 @@
-import { type Db, query } from '../db/database.ts'
+import type { Db } from '../db/database.ts'
 import { countMonthUsage } from '../db/usage.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { monthOf } from './account-limits.ts'
@@ -20,6 +20,6 @@ export async function readMonthUsage(
   const { name, endsAt } = monthOf(Date.now())
   // Without Redis the ledger answers, at most the last seconds behind.
   const counted = await redis.get(`${accountPrefix(accountId)}:month:${name}`).catch(() => null)
-  const used = counted === null ? await query(() => countMonthUsage(db, accountId, name)) : Number(counted)
+  const used = counted === null ? await countMonthUsage(db, accountId, name) : Number(counted)
   return { month: name, used, resetsAt: new Date(endsAt) }
 }

@@ -4,7 +4,7 @@ import type { Api } from '../catalog/catalog.ts'
 import { nullable } from '../catalog/json.ts'
 import type { Secret } from '../config.ts'
 import { insertAuditRecord } from '../db/audit-log.ts'
-import { type Db, query } from '../db/database.ts'
+import type { Db } from '../db/database.ts'
 import type { UpstreamSettingsRow } from '../db/schema.ts'
 import { lockUpstreamSettings, type NewUpstreamSettings, saveUpstreamSettings } from '../db/upstream-settings.ts'
 import { GatewayError } from '../errors.ts'
@@ -63,22 +63,20 @@ export function changeUpstream(
   { actor, secrets }: { actor: string; secrets: Secret[] },
 ): Promise<void> {
   const { slug } = api
-  return query(() =>
-    db.transaction().execute(async (transaction) => {
-      const row = await lockUpstreamSettings(transaction, slug)
-      const settings = merge(row, change, slug, secrets)
-      check(api, change, settings)
-      await saveUpstreamSettings(transaction, slug, settings)
-      const before = told(merge(row, {}, slug, secrets))
-      await insertAuditRecord(transaction, {
-        actor,
-        action: 'upstream.update',
-        subject: slug,
-        before,
-        after: { ...told(settings), ...(change.key ? { key: 'replaced' } : {}) },
-      })
-    }),
-  )
+  return db.transaction().execute(async (transaction) => {
+    const row = await lockUpstreamSettings(transaction, slug)
+    const settings = merge(row, change, slug, secrets)
+    check(api, change, settings)
+    await saveUpstreamSettings(transaction, slug, settings)
+    const before = told(merge(row, {}, slug, secrets))
+    await insertAuditRecord(transaction, {
+      actor,
+      action: 'upstream.update',
+      subject: slug,
+      before,
+      after: { ...told(settings), ...(change.key ? { key: 'replaced' } : {}) },
+    })
+  })
 }
 
 function merge(

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox'
 import { insertAuditRecord } from '../db/audit-log.ts'
-import { type Db, query } from '../db/database.ts'
+import type { Db } from '../db/database.ts'
 import type { User } from '../db/schema.ts'
 import { revokeSessions } from '../db/sessions.ts'
 import { lockUser, updateUser } from '../db/users.ts'
@@ -36,26 +36,24 @@ export function changeUser(
   { tier, disabled }: Static<typeof UserChange>,
   actor: string,
 ): Promise<User> {
-  return query(() =>
-    db.transaction().execute(async (transaction) => {
-      const before = await lockUser(transaction, id)
-      if (!before) throw new GatewayError('USER_NOT_FOUND')
-      const disabledAt = disabled ? (before.disabled_at ?? new Date()) : null
-      const after = await updateUser(transaction, id, {
-        ...(tier === undefined ? {} : { tier }),
-        ...(disabled === undefined ? {} : { disabled_at: disabledAt }),
-      })
-      if (disabled) await revokeSessions(transaction, id)
-      await insertAuditRecord(transaction, {
-        actor,
-        action: 'user.update',
-        subject: id,
-        before: told(before),
-        after: told(after),
-      })
-      return after
-    }),
-  )
+  return db.transaction().execute(async (transaction) => {
+    const before = await lockUser(transaction, id)
+    if (!before) throw new GatewayError('USER_NOT_FOUND')
+    const disabledAt = disabled ? (before.disabled_at ?? new Date()) : null
+    const after = await updateUser(transaction, id, {
+      ...(tier === undefined ? {} : { tier }),
+      ...(disabled === undefined ? {} : { disabled_at: disabledAt }),
+    })
+    if (disabled) await revokeSessions(transaction, id)
+    await insertAuditRecord(transaction, {
+      actor,
+      action: 'user.update',
+      subject: id,
+      before: told(before),
+      after: told(after),
+    })
+    return after
+  })
 }
 
 function told({ tier, disabled_at }: User): object {

@@ -4,7 +4,7 @@ import Type, { type Static } from 'typebox'
 import { hashPassword, isAcceptablePassword, isOutdatedHash, isPasswordOf } from '../accounts/password.ts'
 import { SESSION_MS, signSessionToken } from '../accounts/session-token.ts'
 import type { Context } from '../context.ts'
-import { query, sqlState, UNIQUE_VIOLATION } from '../db/database.ts'
+import { sqlState, UNIQUE_VIOLATION } from '../db/database.ts'
 import { insertSession } from '../db/sessions.ts'
 import { findUser, findUserByEmail, insertUser, updatePasswordHash } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
@@ -53,7 +53,7 @@ export async function authRoutes(app: FastifyInstance, context: Context): Promis
     const passwordHash = await hashPassword(password)
     const user = { id: randomUUID(), email }
     try {
-      await query(() => insertUser(db, { ...user, passwordHash }))
+      await insertUser(db, { ...user, passwordHash })
     } catch (error) {
       if (sqlState(error) === UNIQUE_VIOLATION)
         throw new GatewayError('EMAIL_IN_USE', { tokens: { param: 'email' }, cause: error })
@@ -84,14 +84,14 @@ export async function authRoutes(app: FastifyInstance, context: Context): Promis
 /** @throws GatewayError INVALID_CREDENTIALS */
 async function logIn(context: Context, email: string, password: string): Promise<string> {
   const { db } = context
-  const user = await query(() => findUserByEmail(db, email))
+  const user = await findUserByEmail(db, email)
   const matches = await isPasswordOf(user?.password_hash, password)
   if (!user || !matches || user.disabled_at) throw new GatewayError('INVALID_CREDENTIALS')
   if (!isOutdatedHash(user.password_hash)) return await startSession(context, user.id, user.password_hash)
   const passwordHash = await hashPassword(password)
   // Another log-in may have done so just before.
-  const isUpdated = await query(() => updatePasswordHash(db, user, passwordHash))
-  const current = isUpdated ? passwordHash : (await query(() => findUser(db, user.id)))?.password_hash
+  const isUpdated = await updatePasswordHash(db, user, passwordHash)
+  const current = isUpdated ? passwordHash : (await findUser(db, user.id))?.password_hash
   if (current !== passwordHash && !(await isPasswordOf(current, password)))
     throw new GatewayError('INVALID_CREDENTIALS')
   return await startSession(context, user.id, current ?? '')
@@ -108,6 +108,6 @@ function unacceptablePassword(member: string): GatewayError {
 /** @throws GatewayError INVALID_CREDENTIALS when the account's password is another by now */
 async function startSession({ config, db }: Context, userId: string, passwordHash: string): Promise<string> {
   const session = { id: randomUUID(), userId, passwordHash, expiresAt: new Date(Date.now() + SESSION_MS) }
-  if (!(await query(() => insertSession(db, session)))) throw new GatewayError('INVALID_CREDENTIALS')
+  if (!(await insertSession(db, session))) throw new GatewayError('INVALID_CREDENTIALS')
   return await signSessionToken(config.secrets.jwt, { userId, sessionId: session.id }, session.expiresAt)
 }

@@ -10,7 +10,6 @@ import { expectation } from '../catalog/parameter-words.ts'
 import { rankApis } from '../catalog/search.ts'
 import type { Caps } from '../catalog/upstream.ts'
 import type { Context } from '../context.ts'
-import { query } from '../db/database.ts'
 import { findLastHealthChange, type HealthChange, listHealthChanges } from '../db/health-changes.ts'
 import { GatewayError } from '../errors.ts'
 import type { HealthView } from '../health/health-view.ts'
@@ -142,12 +141,10 @@ export async function catalogRoutes(
   app.get<{ Params: { slug: string } }>('/v1/catalog/:slug', detail, async ({ params }): Promise<ApiDetail> => {
     const api = catalog.get(params.slug)
     if (!api || !isListed(api)) throw new GatewayError('API_NOT_FOUND')
-    const [history, last] = await query(() =>
-      Promise.all([
-        listHealthChanges(db, api.slug, new Date(Date.now() - DAY_MS), HISTORY_MAX),
-        findLastHealthChange(db, api.slug),
-      ]),
-    )
+    const [history, last] = await Promise.all([
+      listHealthChanges(db, api.slug, new Date(Date.now() - DAY_MS), HISTORY_MAX),
+      findLastHealthChange(db, api.slug),
+    ])
     const view = health.of(api.slug)
     // The rest is worth telling without it.
     const cap = await readCap(redis, api.slug, SHARED_SCOPE, api.caps).catch(() => undefined)

@@ -7,7 +7,7 @@ import { isUuid } from '../accounts/session-token.ts'
 import { MANAGERS, teamFor } from '../accounts/team-access.ts'
 import type { Context } from '../context.ts'
 import { findApiKey, insertApiKey, listApiKeys, revokeApiKey } from '../db/api-keys.ts'
-import { type Db, query } from '../db/database.ts'
+import type { Db } from '../db/database.ts'
 import type { ApiKey } from '../db/schema.ts'
 import { findTeamOf } from '../db/teams.ts'
 import { GatewayError } from '../errors.ts'
@@ -49,7 +49,7 @@ export async function keyRoutes(app: FastifyInstance, context: Context): Promise
     },
   }
   app.get('/v1/keys', list, async (request) => {
-    const keys = await query(() => listApiKeys(db, sessionOf(request).user.id))
+    const keys = await listApiKeys(db, sessionOf(request).user.id)
     return { keys: keys.map(toKeyAnswer) }
   })
 
@@ -78,7 +78,7 @@ export async function keyRoutes(app: FastifyInstance, context: Context): Promise
       label: label ?? null,
       expires_at: expiresAt,
     }
-    if (!(await query(() => insertApiKey(db, row, KEYS_MAX)))) {
+    if (!(await insertApiKey(db, row, KEYS_MAX))) {
       throw new GatewayError('KEY_LIMIT_REACHED', { tokens: { limit: KEYS_MAX } })
     }
     return reply.status(201).send({ key, id: row.id, keyPrefix: keyPrefix(environment) })
@@ -94,7 +94,7 @@ export async function keyRoutes(app: FastifyInstance, context: Context): Promise
   }
   app.delete<{ Params: { id: string } }>('/v1/keys/:id', revoke, async (request, reply) => {
     const key = await revocableKey(db, request.params.id, sessionOf(request).user.id)
-    if (!(await query(() => revokeApiKey(db, key.id)))) throw new GatewayError('KEY_NOT_FOUND')
+    if (!(await revokeApiKey(db, key.id))) throw new GatewayError('KEY_NOT_FOUND')
     await announceChange(redis, key.user_id, request.log)
     return reply.status(204).send()
   })
@@ -119,14 +119,14 @@ function readExpiry(value: string | undefined): Date | null {
  * @throws GatewayError KEY_NOT_FOUND, or FORBIDDEN for a member who sees the team's keys and manages none
  */
 async function revocableKey(db: Db, keyId: string, userId: string): Promise<ApiKey> {
-  const key = isUuid(keyId) ? await query(() => findApiKey(db, keyId)) : undefined
+  const key = isUuid(keyId) ? await findApiKey(db, keyId) : undefined
   if (!key) throw new GatewayError('KEY_NOT_FOUND')
   const { team_id: teamId } = key
   if (teamId === null) {
     if (key.user_id !== userId) throw new GatewayError('KEY_NOT_FOUND')
     return key
   }
-  const team = await query(() => findTeamOf(db, teamId, userId))
+  const team = await findTeamOf(db, teamId, userId)
   if (!team) throw new GatewayError('KEY_NOT_FOUND')
   if (!MANAGERS.includes(team.role)) throw new GatewayError('FORBIDDEN')
   return key

@@ -4,7 +4,6 @@ import { isUuid } from '../accounts/session-token.ts'
 import type { Api } from '../catalog/catalog.ts'
 import type { Context } from '../context.ts'
 import { insertAuditRecord, listAuditRecords } from '../db/audit-log.ts'
-import { query } from '../db/database.ts'
 import { searchUsers } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import { errorAnswers } from '../http/error-schemas.ts'
@@ -72,7 +71,7 @@ function userRoutes(app: FastifyInstance, { db, redis }: OperatorDeps): void {
     },
   }
   app.get<{ Querystring: Static<typeof UsersQuery> }>('/v1/operator/users', find, async (request) => {
-    const users = await query(() => searchUsers(db, request.query.email ?? '', USERS_MAX))
+    const users = await searchUsers(db, request.query.email ?? '', USERS_MAX)
     return { users: users.map(describeUser) }
   })
 
@@ -126,7 +125,7 @@ function upstreamRoutes(app: FastifyInstance, { config, catalog, db, redis, queu
       await changeUpstream(db, api, request.body, { actor: actorOf(request), secrets: config.secrets.encryption })
       // It is in force when Postgres has it; without the notice processes find it at their next reading.
       await announceSettings(redis).catch((error) => request.log.warn({ err: error }, 'settings not announced'))
-      await query(() => settings.read())
+      await settings.read()
       return { upstream: await describe(api) }
     },
   )
@@ -149,7 +148,7 @@ function queueRoutes(app: FastifyInstance, { catalog, db, queues }: OperatorDeps
     app.post<{ Params: { slug: string } }>(`/v1/operator/upstreams/:slug/${name}`, { schema }, async (request) => {
       const { slug } = findApi(catalog, request.params.slug)
       // Written down first: what is done without a record would be worse than a record of what then failed.
-      await query(() => insertAuditRecord(db, { actor: actorOf(request), action: `upstream.${name}`, subject: slug }))
+      await insertAuditRecord(db, { actor: actorOf(request), action: `upstream.${name}`, subject: slug })
       await redisCall(() => run(slug))
       return { slug, action: name }
     })
@@ -176,7 +175,7 @@ function readingRoutes(app: FastifyInstance, sources: OperatorDeps): void {
   }
   app.get<{ Querystring: Static<typeof AuditQuery> }>('/v1/operator/audit', audit, async (request) => {
     const limit = Math.min(Number(request.query.limit ?? AUDIT_DEFAULT), AUDIT_MAX)
-    const records = await query(() => listAuditRecords(sources.db, limit))
+    const records = await listAuditRecords(sources.db, limit)
     return { records: records.map((record) => ({ ...record, at: record.at.toISOString() })) }
   })
 }

@@ -7,7 +7,6 @@ import { seal } from '../accounts/secret-box.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
 import { nullable } from '../catalog/json.ts'
 import type { Context } from '../context.ts'
-import { query } from '../db/database.ts'
 import { deleteProviderKey, findProviderKeyOf, listProviderKeys, saveProviderKey } from '../db/provider-keys.ts'
 import type { ProviderKey } from '../db/schema.ts'
 import { GatewayError } from '../errors.ts'
@@ -57,7 +56,7 @@ export async function providerKeyRoutes(app: FastifyInstance, context: Context):
     },
   }
   app.get('/v1/provider-keys', list, async (request) => {
-    const keys = await query(() => listProviderKeys(db, sessionOf(request).user.id))
+    const keys = await listProviderKeys(db, sessionOf(request).user.id)
     return { providerKeys: keys.flatMap((key) => toAnswer(catalog, key) ?? []) }
   })
 
@@ -76,17 +75,15 @@ export async function providerKeyRoutes(app: FastifyInstance, context: Context):
     const { key } = request.body
     await takeValidation(context, userId)
     const sealed = seal(config.secrets.encryption, providerKeyRecord(userId, slug), key)
-    const saved = await query(() =>
-      saveProviderKey(db, {
-        id: randomUUID(),
-        user_id: userId,
-        slug,
-        secret_id: sealed.secretId,
-        sealed: sealed.bytes,
-        cap_scope: keyScope(config.secrets.keyPepper, slug, key),
-        masked: maskKey(key),
-      }),
-    )
+    const saved = await saveProviderKey(db, {
+      id: randomUUID(),
+      user_id: userId,
+      slug,
+      secret_id: sealed.secretId,
+      sealed: sealed.bytes,
+      cap_scope: keyScope(config.secrets.keyPepper, slug, key),
+      masked: maskKey(key),
+    })
     await announceChange(redis, userId, request.log)
     // It is saved whether Redis is there or not, and can be validated later.
     await enqueueValidateKey(queues, slug, { v: 1, providerKeyId: saved.id }).catch((error) =>
@@ -106,7 +103,7 @@ export async function providerKeyRoutes(app: FastifyInstance, context: Context):
   app.delete<{ Params: SlugParams }>('/v1/provider-keys/:apiSlug', remove, async (request, reply) => {
     const userId = sessionOf(request).user.id
     const { slug } = knownApi(catalog, request.params.apiSlug)
-    if (!(await query(() => deleteProviderKey(db, userId, slug)))) throw new GatewayError('KEY_NOT_FOUND')
+    if (!(await deleteProviderKey(db, userId, slug))) throw new GatewayError('KEY_NOT_FOUND')
     await announceChange(redis, userId, request.log)
     return reply.status(204).send()
   })
@@ -122,11 +119,11 @@ export async function providerKeyRoutes(app: FastifyInstance, context: Context):
   app.post<{ Params: SlugParams }>('/v1/provider-keys/:apiSlug/validate', validate, async (request) => {
     const userId = sessionOf(request).user.id
     const { slug } = knownApi(catalog, request.params.apiSlug)
-    const key = await query(() => findProviderKeyOf(db, userId, slug))
+    const key = await findProviderKeyOf(db, userId, slug)
     if (!key) throw new GatewayError('KEY_NOT_FOUND')
     await takeValidation(context, userId)
     await validateNow(context, key)
-    const validated = await query(() => findProviderKeyOf(db, userId, slug))
+    const validated = await findProviderKeyOf(db, userId, slug)
     if (!validated) throw new GatewayError('KEY_NOT_FOUND')
     return toAnswer(catalog, validated)
   })

@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { verifySessionToken } from '../accounts/session-token.ts'
 import type { Context } from '../context.ts'
-import { query } from '../db/database.ts'
 import { findSessionUser, type SessionUser } from '../db/sessions.ts'
 import { GatewayError } from '../errors.ts'
 import { readBearer } from '../http/bearer.ts'
@@ -30,14 +29,14 @@ export function guardWithSession(scope: FastifyInstance, { config, db }: Context
     const token = readBearer(request.headers)
     if (token === undefined) throw new GatewayError('AUTH_REQUIRED')
     const { userId, sessionId } = await verifySessionToken(config.secrets.jwt, token)
-    const user = await query(() => findSessionUser(db, userId, sessionId))
+    const user = await findSessionUser(db, userId, sessionId)
     if (!user) throw new GatewayError('INVALID_TOKEN')
     sessions.set(request, { user, id: sessionId })
   })
   scope.addHook('preValidation', async (request) => {
     if (request.method === 'GET' || request.method === 'HEAD') return
     const { user, id } = sessionOf(request)
-    if (!(await query(() => findSessionUser(db, user.id, id)))) throw new GatewayError('INVALID_TOKEN')
+    if (!(await findSessionUser(db, user.id, id))) throw new GatewayError('INVALID_TOKEN')
   })
 }
 

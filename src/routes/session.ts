@@ -2,7 +2,6 @@ import type { FastifyInstance } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { hashPassword, isAcceptablePassword, isPasswordOf } from '../accounts/password.ts'
 import type { Context } from '../context.ts'
-import { query } from '../db/database.ts'
 import { revokeSession, revokeSessions } from '../db/sessions.ts'
 import { findUser, updatePasswordHash } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
@@ -30,7 +29,7 @@ export async function sessionRoutes(app: FastifyInstance, context: Context): Pro
   }
   app.post('/v1/auth/logout', logout, async (request, reply) => {
     const { user, id } = sessionOf(request)
-    await query(() => revokeSession(db, user.id, id))
+    await revokeSession(db, user.id, id)
     await announceChange(redis, user.id, request.log)
     return reply.status(204).send()
   })
@@ -69,15 +68,13 @@ async function changePassword(
   session: { user: { id: string }; id: string },
   { currentPassword, newPassword }: { currentPassword: string; newPassword: string },
 ): Promise<void> {
-  const user = await query(() => findUser(db, session.user.id))
+  const user = await findUser(db, session.user.id)
   if (!user || !(await isPasswordOf(user.password_hash, currentPassword))) throw new GatewayError('INVALID_CREDENTIALS')
   const passwordHash = await hashPassword(newPassword)
-  const isChanged = await query(() =>
-    db.transaction().execute(async (transaction) => {
-      if (!(await updatePasswordHash(transaction, user, passwordHash))) return false
-      await revokeSessions(transaction, user.id, session.id)
-      return true
-    }),
-  )
+  const isChanged = await db.transaction().execute(async (transaction) => {
+    if (!(await updatePasswordHash(transaction, user, passwordHash))) return false
+    await revokeSessions(transaction, user.id, session.id)
+    return true
+  })
   if (!isChanged) throw new GatewayError('INVALID_CREDENTIALS')
 }

@@ -4,7 +4,7 @@ import { MemberAnswer, toMemberAnswer } from '../accounts/member-answer.ts'
 import { isUuid } from '../accounts/session-token.ts'
 import { ALL_ROLES, MANAGERS, teamFor } from '../accounts/team-access.ts'
 import type { Context } from '../context.ts'
-import { type Db, query } from '../db/database.ts'
+import type { Db } from '../db/database.ts'
 import { deleteMember, findMember, insertMember, type Member, updateMemberRole } from '../db/teams.ts'
 import { findUserByEmail } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
@@ -56,7 +56,7 @@ export async function teamMemberRoutes(app: FastifyInstance, context: Context): 
       const { email, role = 'member' } = request.body
       const teamId = request.params.id
       const userId = await findUserToAdd(context, sessionOf(request).user.id, email)
-      if (!(await query(() => insertMember(db, teamId, userId, role)))) throw new GatewayError('ALREADY_MEMBER')
+      if (!(await insertMember(db, teamId, userId, role))) throw new GatewayError('ALREADY_MEMBER')
       return reply.status(201).send({ member: toMemberAnswer(await memberOf(db, teamId, userId)) })
     },
   )
@@ -82,7 +82,7 @@ export async function teamMemberRoutes(app: FastifyInstance, context: Context): 
     change,
     async (request) => {
       const { id, memberId } = request.params
-      if (!(await query(() => updateMemberRole(db, id, memberId, request.body.role)))) {
+      if (!(await updateMemberRole(db, id, memberId, request.body.role))) {
         throw new GatewayError('MEMBER_NOT_FOUND')
       }
       return { member: toMemberAnswer(await memberOf(db, id, memberId)) }
@@ -104,7 +104,7 @@ export async function teamMemberRoutes(app: FastifyInstance, context: Context): 
     const member = await memberOf(db, id, memberId)
     if (team.role === 'member' && member.id !== user.id) throw new GatewayError('FORBIDDEN')
     if (member.role === 'owner') throw new GatewayError('OWNER_IMMUTABLE')
-    if (!(await query(() => deleteMember(db, id, memberId)))) throw new GatewayError('MEMBER_NOT_FOUND')
+    if (!(await deleteMember(db, id, memberId))) throw new GatewayError('MEMBER_NOT_FOUND')
     return reply.status(204).send()
   })
 }
@@ -117,7 +117,7 @@ async function findUserToAdd(context: Context, callerId: string, email: string):
     perMinute: UNKNOWN_EMAILS_PER_MINUTE,
     code: 'RATE_LIMIT_EXCEEDED',
   })
-  const user = await query(() => findUserByEmail(context.db, email))
+  const user = await findUserByEmail(context.db, email)
   if (!user) throw new GatewayError('USER_NOT_FOUND', { tokens: { param: 'email' } })
   giveBack()
   return user.id
@@ -125,7 +125,7 @@ async function findUserToAdd(context: Context, callerId: string, email: string):
 
 /** @throws GatewayError MEMBER_NOT_FOUND */
 async function memberOf(db: Db, teamId: string, memberId: string): Promise<Member> {
-  const member = isUuid(memberId) ? await query(() => findMember(db, teamId, memberId)) : undefined
+  const member = isUuid(memberId) ? await findMember(db, teamId, memberId) : undefined
   if (!member) throw new GatewayError('MEMBER_NOT_FOUND')
   return member
 }

@@ -6,7 +6,6 @@ import { MemberAnswer, toMemberAnswer } from '../accounts/member-answer.ts'
 import { ALL_ROLES, MANAGERS, teamFor } from '../accounts/team-access.ts'
 import type { Context } from '../context.ts'
 import { listTeamKeys } from '../db/api-keys.ts'
-import { query } from '../db/database.ts'
 import type { Team } from '../db/schema.ts'
 import { insertTeam, listMembers, listTeams, renameTeam } from '../db/teams.ts'
 import { errorAnswers } from '../http/error-schemas.ts'
@@ -42,7 +41,7 @@ export async function teamRoutes(app: FastifyInstance, context: Context): Promis
     },
   }
   app.get('/v1/teams', list, async (request) => {
-    const teams = await query(() => listTeams(db, sessionOf(request).user.id))
+    const teams = await listTeams(db, sessionOf(request).user.id)
     return { teams: teams.map(toTeamAnswer) }
   })
 
@@ -56,7 +55,7 @@ export async function teamRoutes(app: FastifyInstance, context: Context): Promis
   }
   app.post<{ Body: Static<typeof NameBody> }>('/v1/teams', create, async (request, reply) => {
     const ownerId = sessionOf(request).user.id
-    const team = await query(() => insertTeam(db, { id: randomUUID(), name: request.body.name, ownerId }))
+    const team = await insertTeam(db, { id: randomUUID(), name: request.body.name, ownerId })
     return reply.status(201).send({ team: toTeamAnswer(team) })
   })
 
@@ -78,7 +77,7 @@ export async function teamRoutes(app: FastifyInstance, context: Context): Promis
   }
   app.get<{ Params: TeamParams }>('/v1/teams/:id', view, async (request) => {
     const team = await teamFor(db, request.params.id, sessionOf(request).user.id, ALL_ROLES)
-    const [members, keys] = await query(() => Promise.all([listMembers(db, team.id), listTeamKeys(db, team.id)]))
+    const [members, keys] = await Promise.all([listMembers(db, team.id), listTeamKeys(db, team.id)])
     return {
       team: toTeamAnswer(team),
       members: members.map(toMemberAnswer),
@@ -100,7 +99,7 @@ export async function teamRoutes(app: FastifyInstance, context: Context): Promis
     },
   }
   app.put<{ Params: TeamParams; Body: Static<typeof NameBody> }>('/v1/teams/:id', rename, async (request) => {
-    return { team: toTeamAnswer(await query(() => renameTeam(db, request.params.id, request.body.name))) }
+    return { team: toTeamAnswer(await renameTeam(db, request.params.id, request.body.name)) }
   })
 }
 

@@ -2,7 +2,6 @@ import type { FastifyInstance } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { isCalendarDate } from '../catalog/json.ts'
 import type { Context } from '../context.ts'
-import { query } from '../db/database.ts'
 import { groupUsage, type UsageGroup } from '../db/usage.ts'
 import { GatewayError } from '../errors.ts'
 import { errorAnswers } from '../http/error-schemas.ts'
@@ -60,7 +59,7 @@ export async function usageRoutes(app: FastifyInstance, context: Context): Promi
   app.get<{ Querystring: Static<typeof UsageQuery> }>('/v1/usage', usage, async (request) => {
     const { from, to } = readSpan(request.query)
     const groupBy = [...new Set((request.query.groupBy ?? 'day,api,key,status').split(','))] as UsageGroup[]
-    const lines = await query(() => groupUsage(context.db, sessionOf(request).user.id, { from, to, groupBy }))
+    const lines = await groupUsage(context.db, sessionOf(request).user.id, { from, to, groupBy })
     const counted = lines.map((line) => ({ ...line, calls: Number(line.calls) }))
     return { from, to, groupBy, total: counted.reduce((sum, { calls }) => sum + calls, 0), usage: counted }
   })

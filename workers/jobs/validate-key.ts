@@ -1,7 +1,7 @@
 import type { Job } from 'bullmq'
 import { lineMember } from '../../src/caps/wait-queue.ts'
 import { withCallerKey } from '../../src/catalog/catalog.ts'
-import { type Db, query } from '../../src/db/database.ts'
+import type { Db } from '../../src/db/database.ts'
 import { findProviderKey, setProviderKeyStatus } from '../../src/db/provider-keys.ts'
 import type { ProviderKey } from '../../src/db/schema.ts'
 import { GatewayError } from '../../src/errors.ts'
@@ -28,7 +28,7 @@ export async function validateKey(sources: ProcessorDeps, job: Job, cancelled: A
   const { providerKeyId, reply } = parseValidateKeyJob(job.data)
   const { db, redis, log } = sources
   try {
-    const row = await query(() => findProviderKey(db, providerKeyId))
+    const row = await findProviderKey(db, providerKeyId)
     // Replaced or deleted meanwhile: what was asked no longer matters.
     if (row) await setStatus(db, row, await askUpstream(sources, row, job, cancelled))
     if (row) await announceChange(redis, row.user_id, log)
@@ -42,7 +42,7 @@ export async function validateKey(sources: ProcessorDeps, job: Job, cancelled: A
 }
 
 async function setStatus(db: Db, { id }: ProviderKey, status: 'valid' | 'invalid'): Promise<void> {
-  await query(() => setProviderKeyStatus(db, id, status))
+  await setProviderKeyStatus(db, id, status)
 }
 
 /** @throws Error when the upstream said neither yes nor no */

@@ -1,7 +1,7 @@
 import { providerKeyRecord } from '../../src/accounts/provider-key.ts'
 import { isOutdated, open, seal } from '../../src/accounts/secret-box.ts'
 import type { Secret } from '../../src/config.ts'
-import { type Db, query } from '../../src/db/database.ts'
+import type { Db } from '../../src/db/database.ts'
 import { findProviderKey, resealProviderKey } from '../../src/db/provider-keys.ts'
 import type { ProviderKey } from '../../src/db/schema.ts'
 import { GatewayError } from '../../src/errors.ts'
@@ -34,7 +34,7 @@ export class ProviderKeys {
   async of(id: string, ownerId: string): Promise<string> {
     const known = this.#kept.get(id)
     if (known && Date.now() < known.until) return known.key
-    const row = await query(() => findProviderKey(this.#db, id))
+    const row = await findProviderKey(this.#db, id)
     if (!row) throw new GatewayError('PROVIDER_KEY_REQUIRED')
     if (row.user_id !== ownerId) throw new GatewayError('PROVIDER_KEY_INVALID')
     const key = this.open(row)

@@ -1,0 +1,225 @@
+import type { PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely'
+import pg from 'pg'
+import { GatewayError } from '../errors.ts'
+import type { Log } from '../log.ts'
+
+/** Longest a statement may run on the server, milliseconds. */
+const STATEMENT_MS_MAX = 1_500
+
+/** Longest a transaction may stay idle on the server, milliseconds. */
+const IDLE_IN_TRANSACTION_MS_MAX = 5_000
+
+/** Longest a request waits for a connection of the pool, milliseconds. */
+const CONNECT_MS_MAX = 1_000
+
+/**
+ * Longest from the request for a connection to the answer of its first statement, and longest for every further
+ * statement, milliseconds. The server's own limit comes first; this one is for a server that says nothing.
+ */
+const ANSWER_MS_MAX = 1_800
+
+/** Limits that the server keeps. PgBouncer knows none of them as a startup parameter. */
+const SERVER_LIMITS = {
+  statement_timeout: STATEMENT_MS_MAX,
+  idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS_MAX,
+}
+
+/** The same limits for one transaction: what a pooler in transaction mode lets a client set. */
+const BEGIN_WITH_LIMITS = `begin; set local statement_timeout = ${STATEMENT_MS_MAX}; set local idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_MS_MAX}`
+
+/** SQLSTATE of a server that does not accept a startup parameter. */
+const PROTOCOL_VIOLATION = '08P01'
+
+export interface PoolOptions {
+  url: string
+  log: Log
+  connectionsMax: number
+}
+
+/**
+ * A pool of Postgres connections that answers in time. Every failure to get an answer is thrown as
+ * DEPENDENCY_UNAVAILABLE: no connection, a broken one, a server that is silent, overloaded or read-only. Errors of the
+ * statement itself are thrown as pg throws them. Works through PgBouncer in transaction mode too.
+ */
+export class BoundedPool implements PostgresPool {
+  readonly options = {}
+  readonly #options: PoolOptions
+  #pool: pg.Pool
+  /** A pooler stands between, which keeps no settings of a session: each transaction sets its limits itself. */
+  #isPooled = false
+  #loggedReason = ''
+
+  constructor(options: PoolOptions) {
+    this.#options = options
+    this.#pool = this.#openPool()
+  }
+
+  /** @throws GatewayError DEPENDENCY_UNAVAILABLE */
+  async connect(): Promise<PostgresPoolClient> {
+    const startedAt = performance.now()
+    const client = await this.#checkOut()
+    return new BoundedClient(client, this.#isPooled, ANSWER_MS_MAX - (performance.now() - startedAt))
+  }
+
+  async end(): Promise<void> {
+    await this.#pool.end()
+  }
+
+  #openPool(): pg.Pool {
+    const pool = new pg.Pool({
+      connectionString: this.#options.url,
+      max: this.#options.connectionsMax,
+      connectionTimeoutMillis: CONNECT_MS_MAX,
+      application_name: 'agent-api-gateway',
+      ...(this.#isPooled ? {} : SERVER_LIMITS),
+    })
+    // Each connection has a listener of its own while it is in use: the pool listens to idle ones alone, and an error
+    // nobody listens to would end the process.
+    pool.on('connect', (client) => {
+      client.on('error', (error) => this.#options.log.warn({ err: error }, 'postgres connection lost'))
+    })
+    pool.on('error', () => undefined)
+    return pool
+  }
+
+  async #checkOut(): Promise<pg.PoolClient> {
+    const pool = this.#pool
+    try {
+      const client = await pool.connect()
+      this.#loggedReason = ''
+      return client
+    } catch (cause) {
+      if (sqlState(cause) === PROTOCOL_VIOLATION && (pool !== this.#pool || !this.#isPooled)) {
+        if (pool === this.#pool) this.#leaveLimitsToTransactions()
+        return await this.#checkOut()
+      }
+      this.#logFailure(cause)
+      throw unavailable(cause)
+    }
+  }
+
+  #leaveLimitsToTransactions(): void {
+    this.#options.log.info('postgres takes no startup parameters: time limits are set in each transaction')
+    const refused = this.#pool
+    this.#isPooled = true
+    this.#pool = this.#openPool()
+    refused.end().catch((error) => this.#options.log.debug({ err: error }, 'failed to close the refused pool'))
+  }
+
+  /** Once for each reason: an outage makes a failure of every request. */
+  #logFailure(cause: unknown): void {
+    const reason = sqlState(cause) ?? (cause instanceof Error ? cause.message : '')
+    if (reason === this.#loggedReason) return
+    this.#loggedReason = reason
+    const { host, pathname } = new URL(this.#options.url)
+    this.#options.log.warn({ err: cause, host, database: pathname.slice(1) }, 'failed to connect to postgres')
+  }
+}
+
+/** A connection for as long as one request or transaction has it. */
+class BoundedClient implements PostgresPoolClient {
+  readonly #client: pg.PoolClient
+  readonly #isPooled: boolean
+  #answerMs: number
+  #isBroken = false
+  #isInTransaction = false
+
+  constructor(client: pg.PoolClient, isPooled: boolean, firstAnswerMs: number) {
+    this.#client = client
+    this.#isPooled = isPooled
+    this.#answerMs = firstAnswerMs
+  }
+
+  query<Row>(statement: string, values: readonly unknown[]): Promise<PostgresQueryResult<Row>>
+  query(): never
+  async query(statement?: string, values: readonly unknown[] = []): Promise<unknown> {
+    // The other form of Kysely's interface streams rows; no query of ours does.
+    if (typeof statement !== 'string') throw new TypeError('only statements are taken')
+    return this.#isPooled ? await this.#runWithLimits(statement, values) : await this.#run(statement, values)
+  }
+
+  release(isDiscarded = false): void {
+    // A connection whose answer did not come is closed: the late answer must not meet the next request.
+    this.#client.release(isDiscarded || this.#isBroken)
+  }
+
+  async #runWithLimits(statement: string, values: readonly unknown[]): Promise<unknown> {
+    if (/^(begin|start transaction)/.test(statement)) {
+      this.#isInTransaction = true
+      return await this.#run(statement.replace(/^begin$/, BEGIN_WITH_LIMITS), [])
+    }
+    if (this.#isInTransaction) {
+      if (/^(commit|rollback)$/.test(statement)) this.#isInTransaction = false
+      return await this.#run(statement, values)
+    }
+    await this.#run(BEGIN_WITH_LIMITS, [])
+    try {
+      const result = await this.#run(statement, values)
+      await this.#run('commit', [])
+      return result
+    } catch (error) {
+      if (!this.#isBroken) await this.#run('rollback', [])
+      throw error
+    }
+  }
+
+  async #run(statement: string, values: readonly unknown[]): Promise<unknown> {
+    const { timedOut, stop } = startTimer(this.#answerMs)
+    this.#answerMs = ANSWER_MS_MAX
+    try {
+      // Without values the simple protocol is used, which takes several statements at once.
+      const answer = values.length === 0 ? this.#client.query(statement) : this.#client.query(statement, [...values])
+      return await Promise.race([answer, timedOut])
+    } catch (cause) {
+      const state = sqlState(cause)
+      if (state === undefined) this.#isBroken = true
+      throw isUnavailable(cause) ? unavailable(cause) : cause
+    } finally {
+      stop()
+    }
+  }
+}
+
+/** Postgres is connected and says nothing. */
+class SilentPostgresError extends Error {
+  constructor(silentMs: number) {
+    super(`Postgres has not answered for ${Math.round(silentMs)} ms`)
+    this.name = 'SilentPostgresError'
+  }
+}
+
+function startTimer(timeoutMs: number): { timedOut: Promise<never>; stop: () => void } {
+  const { promise: timedOut, reject } = Promise.withResolvers<never>()
+  let immediate: NodeJS.Immediate | undefined
+  const timer = setTimeout(() => {
+    // One more look at the sockets: in a busy process the answer may have come without being read.
+    immediate = setImmediate(() => reject(new SilentPostgresError(timeoutMs)))
+  }, timeoutMs)
+  return {
+    timedOut,
+    stop: () => {
+      clearTimeout(timer)
+      clearImmediate(immediate)
+    },
+  }
+}
+
+/** SQLSTATE of an error that the server sent; undefined for anything else. */
+export function sqlState(error: unknown): string | undefined {
+  return error instanceof pg.DatabaseError ? error.code : undefined
+}
+
+/**
+ * Whether Postgres could not answer: SQLSTATE classes 08, 53 and 57, 25006 (read-only), deadlocks and serialisation
+ * failures, all of which pass by themselves, and everything that is no answer of the server (a broken or silent
+ * connection) but a mistake of ours.
+ */
+function isUnavailable(error: unknown): boolean {
+  const state = sqlState(error)
+  if (state !== undefined) return /^(08|53|57)/.test(state) || ['25006', '40P01', '40001'].includes(state)
+  return error instanceof Error && !(error instanceof TypeError || error instanceof RangeError)
+}
+
+function unavailable(cause: unknown): GatewayError {
+  return new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 2_000, cause })
+}

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict'
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
+import { sql } from 'kysely'
+import { type Db, openDatabase, sqlState } from '../../src/db/database.ts'
+import { GatewayError } from '../../src/errors.ts'
+import { createLog } from '../../src/log.ts'
+import { until } from '../support/gateway.ts'
+import { type PostgresProxy, startPostgresProxy } from '../support/postgres-proxy.ts'
+import { type Services, startServices } from '../support/services.ts'
+
+const log = createLog({ level: 'silent', pretty: false }, 'test')
+
+let services: Services
+let proxy: PostgresProxy
+let db: Db
+
+before(async () => {
+  services = await startServices()
+})
+after(() => services.stop())
+beforeEach(async () => {
+  proxy = await startPostgresProxy(services.databaseUrl)
+  db = openDatabase(proxy.url, log, { connectionsMax: 2 })
+})
+afterEach(async () => {
+  await db.destroy()
+  await proxy.close()
+})
+
+const isUnavailable = (error: unknown): boolean =>
+  error instanceof GatewayError && error.code === 'DEPENDENCY_UNAVAILABLE' && error.cause instanceof Error
+
+const selectOne = () => sql<{ one: number }>`select 1 as one`.execute(db)
+
+async function limitsOf(client: Db): Promise<string[]> {
+  const { rows } = await sql<{ statement: string; idle: string }>`
+    select current_setting('statement_timeout') as statement,
+           current_setting('idle_in_transaction_session_timeout') as idle`.execute(client)
+  return [rows[0]?.statement ?? '', rows[0]?.idle ?? '']
+}
+
+describe('a connection that breaks while a query is under way', () => {
+  it('fails that query with DEPENDENCY_UNAVAILABLE, ends no process, and the next query is answered', async () => {
+    await selectOne()
+    const running = sql`select pg_sleep(1)`.execute(db)
+    const refused = assert.rejects(running, isUnavailable)
+    await until(
+      async () =>
+        (
+          await sql`select 1 from pg_stat_activity where query like '%pg_sleep(1)%' and pid <> pg_backend_pid()`.execute(
+            db,
+          )
+        ).rows.length > 0,
+    )
+    // What the process does with an error that nobody listens to: the test runner counts it as a failure.
+    proxy.resetAll()
+    await refused
+    const isAnswered = () =>
+      selectOne().then(
+        () => true,
+        () => false,
+      )
+    await until(isAnswered, 5_000)
+  })
+})
+
+describe('a Postgres that is silent', () => {
+  it('refuses every query within 2 s, those without a connection too, and answers again when it goes on', async () => {
+    await Promise.all([selectOne(), selectOne()])
+    proxy.isSilent = true
+    const startedAt = performance.now()
+    const waits = await Promise.all(
+      Array.from({ length: 5 }, async () => {
+        await assert.rejects(selectOne(), isUnavailable)
+        return performance.now() - startedAt
+      }),
+    )
+    assert.ok(Math.max(...waits) < 2_000, `refused after ${waits}`)
+    proxy.isSilent = false
+    assert.deepEqual((await selectOne()).rows, [{ one: 1 }])
+  })
+})
+
+describe('a statement', () => {
+  it('that runs too long is ended by the server, and its connection stays in use', async () => {
+    const pid = async () => (await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(db)).rows[0]?.pid
+    const before = await pid()
+    await assert.rejects(sql`select pg_sleep(10)`.execute(db), isUnavailable)
+    assert.equal(await pid(), before)
+  })
+
+  it('that is wrong throws what Postgres says of it', async () => {
+    await assert.rejects(sql`select nothing_of_this_name`.execute(db), (error) => sqlState(error) === '42703')
+  })
+})
+
+describe('through PgBouncer, which refuses startup parameters', () => {
+  beforeEach(() => {
+    proxy.refusedParameters = ['statement_timeout', 'idle_in_transaction_session_timeout']
+  })
+
+  it('queries are answered and keep their time limits, which no transaction leaves behind', async () => {
+    assert.deepEqual(await limitsOf(db), ['1500ms', '5s'])
+    assert.equal(proxy.refusals, 1)
+    await db.transaction().execute(async (transaction) => {
+      assert.deepEqual(await limitsOf(transaction), ['1500ms', '5s'])
+    })
+    await assert.rejects(sql`select nothing_of_this_name`.execute(db), (error) => sqlState(error) === '42703')
+    assert.deepEqual(await limitsOf(db), ['1500ms', '5s'])
+  })
+
+  it('a transaction that fails is undone', async () => {
+    await sql`create table kept (id int)`.execute(db)
+    const failing = db.transaction().execute(async (transaction) => {
+      await sql`insert into kept values (1)`.execute(transaction)
+      throw new TypeError('undo it')
+    })
+    await assert.rejects(failing, TypeError)
+    await sql`insert into kept values (2)`.execute(db)
+    assert.deepEqual((await sql`select id from kept`.execute(db)).rows, [{ id: 2 }])
+  })
+})

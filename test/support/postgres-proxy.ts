@@ -1,0 +1,74 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+
+/** A TCP proxy in front of Postgres, for faults of the network and of poolers. */
+export interface PostgresProxy {
+  url: string
+  /** Ends every connection without a word of the protocol, as a server does whose process is killed. */
+  resetAll: () => void
+  /** While set, nothing passes and new connections are accepted: a server that is stopped. */
+  isSilent: boolean
+  /** Names of startup parameters that are refused, as PgBouncer refuses what it does not track. */
+  refusedParameters: string[]
+  /** How many connections were refused for a parameter. */
+  refusals: number
+  close: () => Promise<void>
+}
+
+export async function startPostgresProxy(databaseUrl: string): Promise<PostgresProxy> {
+  const target = new URL(databaseUrl)
+  const sockets = new Set<Socket>()
+  const server = createServer((client) => {
+    const upstream = connect(Number(target.port || 5432), target.hostname)
+    for (const [from, to] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      sockets.add(from)
+      from.on('error', () => to.destroy())
+      from.on('close', () => {
+        sockets.delete(from)
+        to.destroy()
+      })
+    }
+    upstream.on('data', (data) => proxy.isSilent || client.write(data))
+    client.once('data', (startup) => {
+      const refused = proxy.refusedParameters.find((name) => startup.includes(`\0${name}\0`))
+      if (refused !== undefined) {
+        proxy.refusals += 1
+        client.end(errorMessage('08P01', `unsupported startup parameter: ${refused}`))
+        return
+      }
+      if (!proxy.isSilent) upstream.write(startup)
+      client.on('data', (data) => proxy.isSilent || upstream.write(data))
+    })
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const url = new URL(databaseUrl)
+  url.hostname = '127.0.0.1'
+  url.port = String((server.address() as AddressInfo).port)
+  const proxy: PostgresProxy = {
+    url: url.href,
+    resetAll: () => {
+      for (const socket of sockets) socket.destroy()
+    },
+    isSilent: false,
+    refusedParameters: [],
+    refusals: 0,
+    close: async () => {
+      server.close()
+      proxy.resetAll()
+      await once(server, 'close')
+    },
+  }
+  return proxy
+}
+
+/** ErrorResponse of the Postgres protocol. */
+function errorMessage(state: string, message: string): Buffer {
+  const fields = Buffer.from(`SFATAL\0VFATAL\0C${state}\0M${message}\0\0`)
+  const head = Buffer.alloc(5)
+  head.write('E')
+  head.writeInt32BE(fields.length + 4, 1)
+  return Buffer.concat([head, fields])
+}
