@@ -1,7 +1,6 @@
 import { Worker } from 'bullmq'
 import { keyed } from '../src/async/memoize.ts'
 import { ResponseCache } from '../src/cache/response-cache.ts'
-import { TURN_CHANNEL } from '../src/caps/cap-keys.ts'
 import { LINE_LENGTH_MAX } from '../src/caps/wait-queue.ts'
 import { type Api, loadCatalog } from '../src/catalog/catalog.ts'
 import { type Config, ConfigError, loadProcessConfig } from '../src/config.ts'
@@ -11,11 +10,12 @@ import { HealthCache } from '../src/health/health-watch.ts'
 import { createLog } from '../src/log.ts'
 import { SettingsSync } from '../src/operator/upstream-settings.ts'
 import { runProcess } from '../src/process.ts'
-import { CALL_JOB, CANCEL_CHANNEL, CallQueues, queuePrefix } from '../src/queue/call-queue.ts'
+import { CALL_JOB, CallQueues } from '../src/queue/call-queue.ts'
 import { PROBE_JOB } from '../src/queue/probe-job.ts'
 import { VALIDATE_KEY } from '../src/queue/validate-key-job.ts'
 import { RedisClock } from '../src/redis/clock.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../src/redis/connection.ts'
+import { channels, upstreamKeys } from '../src/redis/keys.ts'
 import { openTelemetry } from '../src/telemetry/telemetry.ts'
 import { RequestCoalescer } from './cache/request-coalescer.ts'
 import { ObservedJobs } from './jobs/observed-jobs.ts'
@@ -99,11 +99,11 @@ await runProcess('worker', async () => {
   )
   hear(listener, {
     // A message that is missed costs one request of a caller who left, nothing else.
-    [CANCEL_CHANNEL]: (message) => {
+    [channels.cancel]: (message) => {
       const [slug = '', callId = ''] = message.split(' ')
       workers.get(slug)?.cancelJob(callId, CALLER_LEFT)
     },
-    [TURN_CHANNEL]: (message) => desks.hear(message),
+    [channels.wakeUp]: (message) => desks.hear(message),
   })
   log.info({ upstreams: workers.size }, 'workers started')
   process.send?.({ ready: true })
@@ -144,7 +144,7 @@ function startWorker(api: Api, sources: ProcessorDeps, observed: ObservedJobs): 
     },
     {
       connection: redis,
-      prefix: queuePrefix(api.slug),
+      prefix: upstreamKeys.queuePrefix(api.slug),
       concurrency: CONCURRENCY_PER_QUEUE,
       lockDuration: LOCK_MS,
       stalledInterval: STALLED_CHECK_MS,

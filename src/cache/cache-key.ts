@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { SHARED_SCOPE } from '../caps/cap-keys.ts'
 import type { Endpoint } from '../catalog/upstream.ts'
 import type { CallJob } from '../queue/call-job.ts'
-import { queuePrefix } from '../queue/call-queue.ts'
+import { upstreamKeys } from '../redis/keys.ts'
 
 /** Keys under which identical calls share an answer; in the upstream's hash slot. */
 export interface CacheKeys {
@@ -28,11 +28,10 @@ export function cacheKeys(endpoint: Endpoint, call: CachedCall, scope: string): 
   const owner = rule.perCaller ? call.accountId : scope === SHARED_SCOPE ? '' : scope
   const identity = JSON.stringify([call.endpoint, sorted, call.extra, call.raw, owner])
   const hash = createHash('sha256').update(identity).digest('base64url').slice(0, 27)
-  const prefix = queuePrefix(call.slug)
   return {
-    entry: `${prefix}:cache:${hash}`,
-    flight: `${prefix}:flight:${hash}`,
-    leader: `${prefix}:leader:${hash}`,
-    landed: `${prefix}:landed:${hash}`,
+    entry: upstreamKeys.cacheEntry(call.slug, hash),
+    flight: upstreamKeys.flight(call.slug, hash),
+    leader: upstreamKeys.leader(call.slug, hash),
+    landed: upstreamKeys.landed(call.slug, hash),
   }
 }

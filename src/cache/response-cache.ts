@@ -1,8 +1,8 @@
 import type { ErrorCode } from '../errors.ts'
 import type { Log } from '../log.ts'
-import { queuePrefix } from '../queue/call-queue.ts'
 import { decodeFrame, encodeFrame } from '../queue/frame.ts'
 import type { RedisConnection } from '../redis/connection.ts'
+import { upstreamKeys } from '../redis/keys.ts'
 import { Script } from '../redis/script.ts'
 
 /** Room for the stored answers of one upstream, bytes; those that end soonest make way. */
@@ -85,7 +85,7 @@ export class ResponseCache {
     if (body.length > ENTRY_BYTES_MAX) return
     const frame = encodeFrame(head, body)
     const lifeMs = entry.freshMs + Math.max(entry.staleWhileRevalidateMs, entry.staleIfErrorMs)
-    const keys = [key, `${queuePrefix(slug)}:cache-index`, `${queuePrefix(slug)}:cache-sizes`]
+    const keys = [key, upstreamKeys.cacheIndex(slug), upstreamKeys.cacheSizes(slug)]
     const values = [
       frame,
       Math.ceil(lifeMs),

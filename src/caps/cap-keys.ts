@@ -1,5 +1,5 @@
 import type { Caps } from '../catalog/upstream.ts'
-import { KEY_PREFIX, queuePrefix } from '../queue/call-queue.ts'
+import { channels } from '../redis/keys.ts'
 
 /**
  * How much longer than the upstream's window ours is, milliseconds. A permit is used within PERMIT_AGE_MS_MAX of its
@@ -25,29 +25,13 @@ export type CapScope = string
 /** The cap of calls without a key of the caller's. */
 export const SHARED_SCOPE: CapScope = 'shared'
 
-/** Start of the names of one cap's keys; all in the upstream's hash slot. */
-export function capPrefix(slug: string, scope: CapScope): string {
-  return `${queuePrefix(slug)}:cap:${scope}:`
-}
-
-/** Keys of one cap. */
-export function capKeys(slug: string, scope: CapScope): string[] {
-  const prefix = capPrefix(slug, scope)
-  return ['fair', 'line', 'line-ends', 'parked', 'parked-ends', 'log', 'leases', 'state', 'asked'].map(
-    (name) => prefix + name,
-  )
-}
-
-/** Where workers hear that a parked call may have its turn now: `<cap's prefix> <member>`. */
-export const TURN_CHANNEL = `${KEY_PREFIX}:turn`
-
 /**
  * Tells the worker of a parked call that its turn may have come: a connection that one worker frees is the next one's
  * within a round trip, not when that one happens to ask again.
  */
 export const TELL_TURN = `
 local function tellTurn(member)
-  redis.call('PUBLISH', '${TURN_CHANNEL}', string.sub(KEYS[4], 1, -#'parked' - 1) .. ' ' .. member)
+  redis.call('PUBLISH', '${channels.wakeUp}', string.sub(KEYS[4], 1, -#'waiters' - 1) .. ' ' .. member)
 end
 local function tellFirst(count)
   for _, member in ipairs(redis.call('ZRANGE', KEYS[4], 0, count - 1)) do tellTurn(member) end

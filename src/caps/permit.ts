@@ -1,7 +1,8 @@
 import type { Caps } from '../catalog/upstream.ts'
 import type { RedisConnection } from '../redis/connection.ts'
+import { capKeys } from '../redis/keys.ts'
 import { Script } from '../redis/script.ts'
-import { type CapScope, capArguments, capKeys, PARKED_MS, PRELUDE, QUARANTINE_MS, TELL_TURN } from './cap-keys.ts'
+import { type CapScope, capArguments, PARKED_MS, PRELUDE, QUARANTINE_MS, TELL_TURN } from './cap-keys.ts'
 
 /** How long after a loss the counts in Postgres are complete: workers write them down every second. Milliseconds. */
 const RESTORE_AFTER_MS = 3_000
@@ -192,7 +193,7 @@ export async function takePermits(
 ): Promise<Granting | 'unknown' | 'unrestored'> {
   const parked = calls.flatMap(({ member, tag }) => [member, tag])
   const values = [...endArguments(ended), leaseMs, calls.length, ...parked, ...capArguments(caps)]
-  const reply = (await TAKE.run(redis, capKeys(slug, scope), values)) as [string, number, number, ...string[]]
+  const reply = (await TAKE.run(redis, capKeys.all(slug, scope), values)) as [string, number, number, ...string[]]
   const [verdict, waitMs, closedMs, ...pairs] = reply
   if (verdict === 'unknown' || verdict === 'unrestored') return verdict
   const granted = new Map<string, PermitId>()
@@ -217,7 +218,7 @@ export async function releasePermits(
   scope: CapScope,
   ended: EndedPermits,
 ): Promise<void> {
-  await RELEASE.run(redis, capKeys(slug, scope), endArguments(ended))
+  await RELEASE.run(redis, capKeys.all(slug, scope), endArguments(ended))
 }
 
 /** Lengthens leases that still are. ARGV: lease ms, permits. */
@@ -236,7 +237,7 @@ export async function renewPermits(
   permits: PermitId[],
   leaseMs: number,
 ): Promise<void> {
-  await RENEW.run(redis, capKeys(slug, scope), [leaseMs, ...permits])
+  await RENEW.run(redis, capKeys.all(slug, scope), [leaseMs, ...permits])
 }
 
 /** Takes back a permit under which nothing was sent. */
@@ -246,12 +247,12 @@ export async function giveBackPermit(
   scope: CapScope,
   permit: PermitId,
 ): Promise<void> {
-  await GIVE_BACK.run(redis, capKeys(slug, scope), [permit])
+  await GIVE_BACK.run(redis, capKeys.all(slug, scope), [permit])
 }
 
 /** Begins a cap's memory; its windows count as full until they have passed since `since` (0: nothing was before). */
 export async function beginCap(redis: RedisConnection, slug: string, scope: CapScope, since: number): Promise<void> {
-  await BEGIN.run(redis, capKeys(slug, scope), [since])
+  await BEGIN.run(redis, capKeys.all(slug, scope), [since])
 }
 
 /** Puts a cap's past back as counts at times (milliseconds since the epoch). A second time does nothing. */
@@ -263,7 +264,7 @@ export async function restoreCap(
 ): Promise<void> {
   await RESTORE.run(
     redis,
-    capKeys(slug, scope),
+    capKeys.all(slug, scope),
     past.flatMap(({ at, granted }) => [at, granted]),
   )
 }

@@ -3,14 +3,12 @@ import { sql } from 'kysely'
 import type { Caps } from '../catalog/upstream.ts'
 import { readCapGrants } from '../db/cap-grants.ts'
 import type { Db } from '../db/database.ts'
-import { KEY_PREFIX } from '../queue/call-queue.ts'
 import type { RedisConnection } from '../redis/connection.ts'
+import { keys } from '../redis/keys.ts'
 import type { CapScope } from './cap-keys.ts'
 import { restoreCap } from './permit.ts'
 
 const MINUTE_MS = 60_000
-
-const MEMORY_KEY = `${KEY_PREFIX}:{memory}`
 
 /**
  * Since when Redis remembers what was sent to upstreams: 0 when it does from the start, else the time (Redis',
@@ -18,13 +16,13 @@ const MEMORY_KEY = `${KEY_PREFIX}:{memory}`
  * window, a minute at most; what was sent before is restored. Postgres tells a new installation from one whose Redis was wiped; when it cannot, a loss is assumed.
  */
 export async function memorySince(redis: RedisConnection, db: Db): Promise<number> {
-  const kept = await redis.get(MEMORY_KEY)
+  const kept = await redis.get(keys.memory)
   if (kept !== null) return Number(kept)
   const [seconds, micros] = await redis.time()
   // Rounded up: nothing was sent later than that.
   const since = (await isNewInstallation(db)) ? 0 : Number(seconds) * 1_000 + Math.ceil(Number(micros) / 1_000)
-  await redis.set(MEMORY_KEY, since, 'NX')
-  return Number((await redis.get(MEMORY_KEY)) ?? since)
+  await redis.set(keys.memory, since, 'NX')
+  return Number((await redis.get(keys.memory)) ?? since)
 }
 
 /** Whether the first asking was just now; that it is recorded makes the installation old. */

@@ -1,6 +1,7 @@
 import type { RedisConnection } from '../redis/connection.ts'
+import { capKeys } from '../redis/keys.ts'
 import { Script } from '../redis/script.ts'
-import { type CapScope, capKeys } from './cap-keys.ts'
+import type { CapScope } from './cap-keys.ts'
 import type { PermitId } from './permit.ts'
 
 /**
@@ -42,7 +43,7 @@ export async function tightenCap(
   },
 ): Promise<void> {
   const { closeMs = 0, left, toldUnder } = said
-  await TIGHTEN.run(redis, capKeys(slug, scope), [
+  await TIGHTEN.run(redis, capKeys.all(slug, scope), [
     Math.ceil(closeMs),
     left?.remaining ?? '',
     Math.ceil(left?.resetMs ?? 0),

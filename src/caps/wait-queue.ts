@@ -1,7 +1,8 @@
 import type { Caps } from '../catalog/upstream.ts'
 import type { RedisConnection } from '../redis/connection.ts'
+import { capKeys } from '../redis/keys.ts'
 import { Script } from '../redis/script.ts'
-import { type CapScope, capArguments, capKeys, PRELUDE } from './cap-keys.ts'
+import { type CapScope, capArguments, PRELUDE } from './cap-keys.ts'
 
 /** Calls that may wait for one upstream; past it no wait is worth quoting. */
 export const LINE_LENGTH_MAX = 2_000
@@ -198,7 +199,7 @@ export function lineMember({ accountId, callId }: Pick<Waiting, 'accountId' | 'c
 }
 
 function keysOf({ slug, scope, flightKey }: Waiting): string[] {
-  return flightKey === undefined ? capKeys(slug, scope) : [...capKeys(slug, scope), flightKey]
+  return flightKey === undefined ? capKeys.all(slug, scope) : [...capKeys.all(slug, scope), flightKey]
 }
 
 /**
@@ -245,7 +246,7 @@ export async function readCap(
   caps: Caps,
   call?: Pick<Waiting, 'accountId' | 'callId'>,
 ): Promise<CapState> {
-  const reply = (await LOOK.run(redis, capKeys(slug, scope), [
+  const reply = (await LOOK.run(redis, capKeys.all(slug, scope), [
     call ? lineMember(call) : '',
     ...capArguments(caps),
   ])) as number[]
@@ -259,6 +260,6 @@ export async function rebaseTags(
   slug: string,
   scope: CapScope,
 ): Promise<{ base: number; hasMoved: boolean }> {
-  const [base, hasMoved] = (await REBASE.run(redis, capKeys(slug, scope), [])) as [string, number]
+  const [base, hasMoved] = (await REBASE.run(redis, capKeys.all(slug, scope), [])) as [string, number]
   return { base: Number(base), hasMoved: hasMoved === 1 }
 }

@@ -1,6 +1,6 @@
 import type { Log } from '../log.ts'
 import { openRedis, type RedisConnection } from '../redis/connection.ts'
-import { HEALTH_CHANNEL, healthKey } from './health-keys.ts'
+import { channels, upstreamKeys } from '../redis/keys.ts'
 import { type HealthView, viewHealth } from './health-view.ts'
 
 /** How often every upstream is read again, milliseconds: a message that got lost is made good by then. */
@@ -34,7 +34,7 @@ export class HealthCache {
     this.#subscriber = openRedis(this.#redisUrls, 'waiter', this.#log)
     this.#subscriber.on('message', (_channel, slug) => this.#onChange(slug))
     this.#subscriber
-      .subscribe(HEALTH_CHANNEL)
+      .subscribe(channels.health)
       .catch((error) => this.#log.debug({ err: error }, 'health changes not heard'))
     this.#timer = setInterval(() => void this.refresh(), POLL_MS)
     this.#redis.once('ready', () => void this.refresh())
@@ -94,7 +94,7 @@ export class HealthCache {
 
   /** Reads one upstream. @throws what Redis throws */
   async read(slug: string): Promise<void> {
-    this.#hashes.set(slug, await this.#redis.hgetall(healthKey(slug)))
+    this.#hashes.set(slug, await this.#redis.hgetall(upstreamKeys.health(slug)))
   }
 
   #onChange(slug: string): void {

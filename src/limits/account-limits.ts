@@ -2,8 +2,8 @@ import type { Tier } from '../catalog/upstream.ts'
 import type { PlanLimits } from '../config.ts'
 import { GatewayError } from '../errors.ts'
 import type { RedisConnection } from '../redis/connection.ts'
+import { accountKeys } from '../redis/keys.ts'
 import { Script } from '../redis/script.ts'
-import { accountPrefix, versionKey } from './account-version.ts'
 import { planOf } from './plans.ts'
 
 const MINUTE_MS = 60_000
@@ -197,8 +197,12 @@ async function run(
 }
 
 function limitKeys({ accountId, mode }: LimitSubject, month: string): string[] {
-  const prefix = accountPrefix(accountId)
-  return [versionKey(accountId), `${prefix}:${mode}:minute`, `${prefix}:${mode}:inflight`, `${prefix}:month:${month}`]
+  return [
+    accountKeys.version(accountId),
+    accountKeys.minute(accountId, mode),
+    accountKeys.inFlight(accountId, mode),
+    accountKeys.month(accountId, month),
+  ]
 }
 
 /** A call that has ended. */
@@ -219,9 +223,10 @@ export async function releaseLimits(
   month: string,
   ended: CompletedCall[],
 ): Promise<number> {
-  const prefix = accountPrefix(accountId)
   const calls = ended.flatMap(({ callId, status }) => [callId, status >= 500 && mode === 'live' ? 1 : 0])
-  return Number(await SETTLE.run(redis, [`${prefix}:${mode}:inflight`, `${prefix}:month:${month}`], calls))
+  return Number(
+    await SETTLE.run(redis, [accountKeys.inFlight(accountId, mode), accountKeys.month(accountId, month)], calls),
+  )
 }
 
 /**

@@ -1,31 +1,21 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
-import { KEY_PREFIX } from '../queue/call-queue.ts'
 import type { RedisConnection } from '../redis/connection.ts'
+import { accountKeys } from '../redis/keys.ts'
 
 /** A day: an account that nobody calls with for so long is looked up anew. */
 const VERSION_SECONDS = 86_400
 
-/** Start of the keys of one account, which share a hash slot. */
-export function accountPrefix(accountId: string): string {
-  return `${KEY_PREFIX}:{a:${accountId}}`
-}
-
-/** Key of the version of an account's rights: what a node remembers of an account is good only under it. */
-export function versionKey(accountId: string): string {
-  return `${accountPrefix(accountId)}:version`
-}
-
 /** The account's version now; made when there is none, never one that was there before. */
 export async function readAccountVersion(redis: RedisConnection, accountId: string): Promise<string> {
   const fresh = newVersion()
-  return (await redis.set(versionKey(accountId), fresh, 'EX', VERSION_SECONDS, 'NX', 'GET')) ?? fresh
+  return (await redis.set(accountKeys.version(accountId), fresh, 'EX', VERSION_SECONDS, 'NX', 'GET')) ?? fresh
 }
 
 /** Whether a version is still the account's: if not, what was looked up under it is to be looked up again. */
 export async function isCurrentVersion(redis: RedisConnection, accountId: string, version: string): Promise<boolean> {
-  return (await redis.get(versionKey(accountId))) === version
+  return (await redis.get(accountKeys.version(accountId))) === version
 }
 
 /**
@@ -33,7 +23,7 @@ export async function isCurrentVersion(redis: RedisConnection, accountId: string
  * counts from the next request on. Call it after the change is committed.
  */
 export async function renewAccountVersion(redis: RedisConnection, accountId: string): Promise<void> {
-  await redis.set(versionKey(accountId), newVersion(), 'EX', VERSION_SECONDS)
+  await redis.set(accountKeys.version(accountId), newVersion(), 'EX', VERSION_SECONDS)
 }
 
 /** Longest a change is announced anew, milliseconds: by then no node remembers what was before it. */

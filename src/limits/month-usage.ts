@@ -1,8 +1,8 @@
 import type { Db } from '../db/database.ts'
 import { countMonthUsage } from '../db/usage.ts'
 import type { RedisConnection } from '../redis/connection.ts'
+import { accountKeys } from '../redis/keys.ts'
 import { monthOf } from './account-limits.ts'
-import { accountPrefix } from './account-version.ts'
 
 /** What an account has used of its monthly quota, and when the month ends (UTC). */
 export interface MonthUsage {
@@ -19,7 +19,7 @@ export async function readMonthUsage(
 ): Promise<MonthUsage> {
   const { name, endsAt } = monthOf(Date.now())
   // Without Redis the ledger answers, at most the last seconds behind.
-  const counted = await redis.get(`${accountPrefix(accountId)}:month:${name}`).catch(() => null)
+  const counted = await redis.get(accountKeys.month(accountId, name)).catch(() => null)
   const used = counted === null ? await countMonthUsage(db, accountId, name) : Number(counted)
   return { month: name, used, resetsAt: new Date(endsAt) }
 }

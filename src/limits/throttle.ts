@@ -3,8 +3,8 @@ import ipaddr from 'ipaddr.js'
 import type { Config } from '../config.ts'
 import { type ErrorCode, GatewayError } from '../errors.ts'
 import type { Log } from '../log.ts'
-import { KEY_PREFIX } from '../queue/call-queue.ts'
 import type { RedisConnection } from '../redis/connection.ts'
+import { keys } from '../redis/keys.ts'
 import { Script } from '../redis/script.ts'
 
 const MINUTE_MS = 60_000
@@ -43,7 +43,7 @@ export async function takeThrottle(
   { name, subject, perMinute, code }: Throttle,
 ): Promise<() => void> {
   if (perMinute === 0) return () => undefined
-  const key = `${KEY_PREFIX}:{throttle:${name}:${subject}}`
+  const key = keys.throttle(name, subject)
   const unit = randomUUID()
   let waitMs: number
   try {

@@ -4,8 +4,9 @@ import { deleteOldSessions } from '../db/sessions.ts'
 import { deleteOldBatches, type UsageCount, writeUsageBatch } from '../db/usage.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
+import { keys } from '../redis/keys.ts'
 import { Script } from '../redis/script.ts'
-import { decodeEntry, LEDGER } from './usage-ledger.ts'
+import { decodeEntry } from './usage-ledger.ts'
 
 const MOVE_EVERY_MS = 1_000
 
@@ -55,11 +56,12 @@ export class UsageFlusher {
     const { db, redis, log } = this.#sources
     this.#isMoving = true
     try {
-      if ((await redis.set(LEDGER.lease, '1', 'PX', LEASE_MS, 'NX')) === null) return
+      if ((await redis.set(keys.usageLease, '1', 'PX', LEASE_MS, 'NX')) === null) return
       // What is left comes first: while Postgres is away the pending counts stay one hash, however long that takes.
-      for (const id of await redis.smembers(LEDGER.batches)) await this.#write(id)
+      for (const id of await redis.smembers(keys.usageBatches)) await this.#write(id)
       const id = randomUUID()
-      if ((await CUT.run(redis, [LEDGER.pending, LEDGER.batch(id), LEDGER.batches], [id])) === 1) await this.#write(id)
+      if ((await CUT.run(redis, [keys.usagePending, keys.usageBatch(id), keys.usageBatches], [id])) === 1)
+        await this.#write(id)
       if (Date.now() - this.#cleanedAt > CLEAN_EVERY_MS) {
         await deleteOldBatches(db)
         await deleteOldSessions(db)
@@ -75,13 +77,13 @@ export class UsageFlusher {
   async #write(id: string): Promise<void> {
     const { db, redis, log } = this.#sources
     const counts: UsageCount[] = []
-    for (const [field, value] of Object.entries(await redis.hgetall(LEDGER.batch(id)))) {
+    for (const [field, value] of Object.entries(await redis.hgetall(keys.usageBatch(id)))) {
       const entry = decodeEntry(field)
       if (entry) counts.push({ ...entry, calls: Number(value) })
       else log.error({ field }, 'usage entry cannot be read')
     }
     if (counts.length > 0) await writeUsageBatch(db, id, counts)
-    await redis.del(LEDGER.batch(id))
-    await redis.srem(LEDGER.batches, id)
+    await redis.del(keys.usageBatch(id))
+    await redis.srem(keys.usageBatches, id)
   }
 }

@@ -1,17 +1,7 @@
 import type { UsageEntry } from '../db/usage.ts'
 import type { CallJob } from '../queue/call-job.ts'
-import { KEY_PREFIX } from '../queue/call-queue.ts'
 import type { RedisConnection } from '../redis/connection.ts'
-
-/** Keys of the ledger in Redis; one hash slot, so that a batch is cut in one step. */
-export const LEDGER = {
-  /** Hash of what is not in Postgres yet: fields as `encodeEntry` writes them, values are calls. */
-  pending: `${KEY_PREFIX}:{usage}:pending`,
-  /** Set of the ids of batches that were cut and are not known to be written. */
-  batches: `${KEY_PREFIX}:{usage}:batches`,
-  lease: `${KEY_PREFIX}:{usage}:lease`,
-  batch: (id: string): string => `${KEY_PREFIX}:{usage}:batch:${id}`,
-}
+import { keys } from '../redis/keys.ts'
 
 /** A call that has ended, as far as usage is concerned. */
 export interface UsedCall {
@@ -28,7 +18,7 @@ export async function recordUsage(redis: RedisConnection, calls: UsedCall[]): Pr
     const field = encodeEntry({ day, accountId, key: keyId ?? 'session', slug, status, mode })
     counts.set(field, (counts.get(field) ?? 0) + 1)
   }
-  await Promise.all([...counts].map(([field, count]) => redis.hincrby(LEDGER.pending, field, count)))
+  await Promise.all([...counts].map(([field, count]) => redis.hincrby(keys.usagePending, field, count)))
 }
 
 function encodeEntry({ day, accountId, key, slug, status, mode }: UsageEntry): string {

@@ -6,12 +6,10 @@ import type { Db } from '../db/database.ts'
 import type { UpstreamSettingsRow } from '../db/schema.ts'
 import { listUpstreamSettings } from '../db/upstream-settings.ts'
 import type { Log } from '../log.ts'
-import { KEY_PREFIX } from '../queue/call-queue.ts'
 import type { RedisConnection } from '../redis/connection.ts'
+import { keys } from '../redis/keys.ts'
 
 /** Changes with every change of the settings: that is how processes hear of one. */
-const VERSION_KEY = `${KEY_PREFIX}:{upstream-settings}:version`
-
 /** How often the version is looked at, milliseconds: a change is in force everywhere within a second. */
 const LOOK_EVERY_MS = 400
 
@@ -20,7 +18,7 @@ const READ_EVERY_MS = 30_000
 
 /** Tells every process that settings were changed. Call it after the change is committed. */
 export async function announceSettings(redis: RedisConnection): Promise<void> {
-  await redis.set(VERSION_KEY, randomUUID())
+  await redis.set(keys.settingsVersion, randomUUID())
 }
 
 /** The record an operator's key for an upstream is sealed for. */
@@ -82,7 +80,7 @@ export class SettingsSync {
     const { redis, log } = this.#sources
     try {
       // Without Redis the settings are still read now and then.
-      const version = redis.status === 'ready' ? await redis.get(VERSION_KEY) : (this.#version ?? null)
+      const version = redis.status === 'ready' ? await redis.get(keys.settingsVersion) : (this.#version ?? null)
       if (version === this.#version && performance.now() - this.#readAt < READ_EVERY_MS) return
       await this.read()
       this.#version = version

@@ -1,7 +1,7 @@
 import type { Waiting } from '../caps/wait-queue.ts'
 import type { RedisConnection } from '../redis/connection.ts'
+import { callKeys } from '../redis/keys.ts'
 import type { CallJob } from './call-job.ts'
-import { KEY_PREFIX } from './call-queue.ts'
 
 /** How long after its deadline a call is remembered, seconds: as long as its result is kept. */
 const REMEMBERED_SECONDS = 900
@@ -14,10 +14,6 @@ export interface AsyncCall
   > {
   /** Its entry in the wait queue of its upstream; undefined where it has none. */
   waiting: Waiting | undefined
-}
-
-function callKey(callId: string): string {
-  return `${KEY_PREFIX}:{${callId}}:call`
 }
 
 /** Remembers a call whose result will be asked for. */
@@ -33,11 +29,11 @@ export async function recordAsyncCall(
     ...(providerKey === undefined ? {} : { providerKey }),
   }
   const seconds = Math.ceil((deadline - enqueuedAt) / 1_000) + REMEMBERED_SECONDS
-  await redis.set(callKey(id), JSON.stringify(call), 'EX', seconds)
+  await redis.set(callKeys.call(id), JSON.stringify(call), 'EX', seconds)
 }
 
 /** The call of this id; undefined when there is none. */
 export async function readAsyncCall(redis: RedisConnection, callId: string): Promise<AsyncCall | undefined> {
-  const text = await redis.get(callKey(callId))
+  const text = await redis.get(callKeys.call(callId))
   return text === null ? undefined : JSON.parse(text)
 }

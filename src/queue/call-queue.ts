@@ -1,15 +1,8 @@
 import { Queue } from 'bullmq'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
+import { channels, upstreamKeys } from '../redis/keys.ts'
 import { type CallJob, parseCallJob } from './call-job.ts'
-
-/** Start of every key of the gateway in Redis. */
-export const KEY_PREFIX = 'agw'
-
-/** Prefix of a queue's keys; the braces give each upstream a hash slot of its own on Redis Cluster. */
-export function queuePrefix(slug: string): string {
-  return `${KEY_PREFIX}:{${slug}}`
-}
 
 /** Name of a call among an upstream's jobs. */
 export const CALL_JOB = 'call'
@@ -43,7 +36,7 @@ export class CallQueues {
 function openQueue(slug: string, redis: RedisConnection): Queue {
   return new Queue(slug, {
     connection: redis,
-    prefix: queuePrefix(slug),
+    prefix: upstreamKeys.queuePrefix(slug),
     // Fails when Redis is away instead of waiting for it: the caller is told 503.
     skipWaitingForReady: true,
     streams: { events: { maxLen: 100 } },
@@ -88,10 +81,7 @@ export async function rebasePriorities(queues: CallQueues, slug: string, base: n
   }
 }
 
-/** Where workers hear that a call's caller left. */
-export const CANCEL_CHANNEL = `${KEY_PREFIX}:cancel`
-
 /** Tells the workers that nobody waits for a call any more. */
 export async function announceCancel(redis: RedisConnection, slug: string, callId: string): Promise<void> {
-  await redis.publish(CANCEL_CHANNEL, `${slug} ${callId}`)
+  await redis.publish(channels.cancel, `${slug} ${callId}`)
 }

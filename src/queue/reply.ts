@@ -5,7 +5,7 @@ import { gunzip, gzip } from 'node:zlib'
 import type { Redis } from 'ioredis'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
-import { KEY_PREFIX } from './call-queue.ts'
+import { callKeys, keys } from '../redis/keys.ts'
 import { decodeFrame, encodeFrame, type ReplyHead } from './frame.ts'
 
 /** Bodies above this go into a key of their own; the stream carries where. Bytes. */
@@ -31,7 +31,7 @@ export interface Reply {
 /** Sends the outcome of a call to the API node whose stream the job names. */
 export async function sendReply(redis: RedisConnection, replyTo: string, head: ReplyHead, body: Buffer): Promise<void> {
   if (body.length <= INLINE_BYTES_MAX) return await append(redis, replyTo, encodeFrame(head, body))
-  const bodyKey = `${KEY_PREFIX}:{${head.id}}:body`
+  const bodyKey = callKeys.body(head.id)
   await redis.set(bodyKey, body, 'EX', BODY_SECONDS)
   await append(redis, replyTo, encodeFrame({ ...head, bodyKey }, Buffer.alloc(0)))
 }
@@ -46,10 +46,6 @@ async function append(redis: RedisConnection, stream: string, frame: Buffer): Pr
 
 /** How long the result of an asynchronous call is kept, seconds. */
 const RESULT_SECONDS = 900
-
-function resultKey(callId: string): string {
-  return `${KEY_PREFIX}:{${callId}}:result`
-}
 
 /** Results from this size on are kept compressed, bytes: many may be kept at once. */
 const COMPRESSED_FROM_BYTES = 16 * 1024
@@ -66,17 +62,17 @@ export const RESULT_BYTES_MAX = 8 * 1024 * 1024
 export async function storeResult(redis: RedisConnection, head: ReplyHead, body: Buffer): Promise<boolean> {
   const frame = encodeFrame(head, body)
   const kept = frame.length < COMPRESSED_FROM_BYTES ? frame : await compress(frame)
-  return (await redis.set(resultKey(head.id), kept, 'EX', RESULT_SECONDS, 'NX')) === 'OK'
+  return (await redis.set(callKeys.result(head.id), kept, 'EX', RESULT_SECONDS, 'NX')) === 'OK'
 }
 
 /** Whether the outcome of a call is kept already. */
 export async function hasResult(redis: RedisConnection, callId: string): Promise<boolean> {
-  return (await redis.exists(resultKey(callId))) === 1
+  return (await redis.exists(callKeys.result(callId))) === 1
 }
 
 /** The kept outcome of a call; undefined while there is none. */
 export async function readResult(redis: RedisConnection, callId: string): Promise<Reply | undefined> {
-  const frame = await redis.getBuffer(resultKey(callId))
+  const frame = await redis.getBuffer(callKeys.result(callId))
   if (frame === null) return undefined
   return decodeFrame<ReplyHead>(isCompressed(frame) ? await decompress(frame) : frame)
 }
@@ -100,7 +96,7 @@ interface Waiter {
  */
 export class ReplyInbox {
   /** Name of the stream, for the job. */
-  readonly stream = `${KEY_PREFIX}:{reply-${randomUUID()}}`
+  readonly stream = keys.replies(randomUUID())
   readonly #reader: RedisConnection
   readonly #redis: RedisConnection
   readonly #log: Log

@@ -2,15 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks'
 import type { Log } from '../log.ts'
-import { KEY_PREFIX } from '../queue/call-queue.ts'
 import type { RedisConnection } from '../redis/connection.ts'
+import { keys } from '../redis/keys.ts'
 
 const BEAT_MS = 2_000
 
 /** A process that was not heard of for so long is gone, milliseconds. */
 const ALIVE_MS = 7_000
-
-const KEY = `${KEY_PREFIX}:{processes}`
 
 /** A process that is alive, with its load. */
 export interface ProcessBeat {
@@ -59,7 +57,9 @@ export function startHeartbeat(
     last = now
     delay.reset()
     if (redis.status !== 'ready') return
-    redis.hset(KEY, id, JSON.stringify(beat)).catch((error) => log.debug({ err: error }, 'heartbeat not written'))
+    redis
+      .hset(keys.processes, id, JSON.stringify(beat))
+      .catch((error) => log.debug({ err: error }, 'heartbeat not written'))
   }
   redis.once('ready', beat)
   beat()
@@ -67,15 +67,15 @@ export function startHeartbeat(
   return async () => {
     clearInterval(timer)
     delay.disable()
-    if (redis.status === 'ready') await redis.hdel(KEY, id).catch(() => undefined)
+    if (redis.status === 'ready') await redis.hdel(keys.processes, id).catch(() => undefined)
   }
 }
 
 /** The processes that are alive; those that went without a word are forgotten. */
 export async function readProcesses(redis: RedisConnection): Promise<ProcessBeat[]> {
-  const beats = Object.values(await redis.hgetall(KEY)).map((text): ProcessBeat => JSON.parse(text))
+  const beats = Object.values(await redis.hgetall(keys.processes)).map((text): ProcessBeat => JSON.parse(text))
   const gone = beats.filter(({ at }) => Date.now() - at > ALIVE_MS)
-  if (gone.length > 0) await redis.hdel(KEY, ...gone.map(({ id }) => id))
+  if (gone.length > 0) await redis.hdel(keys.processes, ...gone.map(({ id }) => id))
   return beats
     .filter((beat) => !gone.includes(beat))
     .sort((a, b) => a.kind.localeCompare(b.kind) || a.startedAt - b.startedAt)

@@ -1,6 +1,6 @@
 import type { Log } from '../log.ts'
-import { KEY_PREFIX } from '../queue/call-queue.ts'
 import type { RedisConnection } from '../redis/connection.ts'
+import { keys } from '../redis/keys.ts'
 
 /** Upper bounds of the time buckets, milliseconds; a last bucket holds what took longer. */
 export const TIME_BOUNDS_MS = [
@@ -87,7 +87,7 @@ function bucketOf(ms: number): number {
 }
 
 function minuteKey(epochMs: number): string {
-  return `${KEY_PREFIX}:{stats}:${Math.floor(epochMs / MINUTE_MS)}`
+  return keys.minuteStats(Math.floor(epochMs / MINUTE_MS))
 }
 
 /** One minute of the whole fleet. */

@@ -1,4 +1,5 @@
 import { Redis } from 'ioredis'
+import { capKeys, upstreamKeys } from '../../src/redis/keys.ts'
 import type { Gateway } from './gateway.ts'
 
 /** A connection to the gateway's Redis, as an operator's. Close it with `disconnect()`. */
@@ -9,10 +10,10 @@ export function openOperatorRedis(gateway: Gateway): Redis {
 /** Every call that waits for an upstream or has a permit, by where it is remembered; empty lists when there is none. */
 export async function capTraces(redis: Redis, slug: string): Promise<Record<string, string[]>> {
   const traces: Record<string, string[]> = {}
-  for (const name of ['line', 'line-ends', 'parked', 'parked-ends', 'leases']) {
-    traces[name] = await redis.zrange(`agw:{${slug}}:cap:shared:${name}`, '0', '-1')
+  for (const name of ['queue', 'queueDeadlines', 'waiters', 'waiterExpiries', 'leases'] as const) {
+    traces[name] = await redis.zrange(capKeys.of(slug, 'shared', name), '0', '-1')
   }
-  traces.coalescer = await redis.keys(`agw:{${slug}}:flight:*`)
+  traces.coalescer = await redis.keys(upstreamKeys.flight(slug, '*'))
   return traces
 }
 
@@ -23,7 +24,7 @@ export async function isCapQuiet(redis: Redis, slug: string): Promise<boolean> {
 
 /** Makes the stored answers of an upstream older by so many seconds. */
 export async function ageAnswers(redis: Redis, slug: string, seconds: number): Promise<number> {
-  const keys = (await redis.keys(`agw:{${slug}}:cache:*`)).sort()
+  const keys = (await redis.keys(upstreamKeys.cacheEntry(slug, '*'))).sort()
   for (const key of keys) {
     const frame = await redis.getBuffer(key)
     if (!frame) continue

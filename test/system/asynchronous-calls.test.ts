@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import type { Redis } from 'ioredis'
 import { readResult, storeResult } from '../../src/queue/reply.ts'
+import { accountKeys, callKeys } from '../../src/redis/keys.ts'
 import { type Account, type Answer, send, signUp } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
 import { type Stage, startStage } from '../support/stage.ts'
@@ -36,7 +37,7 @@ describe('an asynchronous call', () => {
     await until(async () => (await look(id)).status !== 202)
     return await look(id)
   }
-  const inFlight = (): Promise<number> => redis.zcard(`agw:{a:${account.id}}:live:inflight`)
+  const inFlight = (): Promise<number> => redis.zcard(accountKeys.inFlight(account.id, 'live'))
 
   it('is taken at once, tells its place and time, and then answers as it would have', async () => {
     upstream.play('random-facts', () => fact)
@@ -77,7 +78,7 @@ describe('an asynchronous call', () => {
       const kept = await readResult(redis, id)
       assert.equal(kept?.head.code, undefined)
       assert.ok(kept?.body.equals(body))
-      assert.ok((await redis.strlen(`agw:{${id}}:result`)) < 20_000)
+      assert.ok((await redis.strlen(callKeys.result(id))) < 20_000)
     }
   })
 
@@ -260,7 +261,7 @@ describe('an asynchronous call', () => {
       enqueuedAt: past,
       deadline: past + 1_000,
     }
-    await redis.set(`agw:{${id}}:call`, JSON.stringify(call), 'EX', 60)
+    await redis.set(callKeys.call(id), JSON.stringify(call), 'EX', 60)
     const answer = await look(id)
     assert.equal(answer.status, 503)
     assert.equal(answer.body.error.code, 'DEADLINE_EXCEEDED')

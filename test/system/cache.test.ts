@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { after, before, describe, it } from 'node:test'
 import type { Redis } from 'ioredis'
+import { accountKeys } from '../../src/redis/keys.ts'
 import { ageAnswers, isCapQuiet, openOperatorRedis } from '../support/cap-state.ts'
 import { type Account, type Answer, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
@@ -60,7 +61,7 @@ describe('stored answers', () => {
       for (let index = 0; index < 50; index += 1) {
         calls.push(call('/mock-data/posts?id=1', { url: gateway.urls[index % 2] ?? '' }))
       }
-      await until(async () => (await redis.zcard(`agw:{a:${account.id}}:live:inflight`)) === calls.length)
+      await until(async () => (await redis.zcard(accountKeys.inFlight(account.id, 'live'))) === calls.length)
     }
     answer()
     for (const { status, body, text } of await Promise.all(calls)) {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { capKeys } from '../../src/redis/keys.ts'
 import { openOperatorRedis } from '../support/cap-state.ts'
 import { type Account, createKey, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
@@ -83,7 +84,7 @@ describe('accounts that share an upstream', () => {
     const accounts = await Promise.all(tiers.map((tier) => signUp(gateway, tier)))
     const redis = openOperatorRedis(gateway)
     // All stand in line before the first is served: the cap is closed until then.
-    await redis.hset('agw:{dog-images}:cap:shared:state', { since: 0, closed: Date.now() + 2_000 })
+    await redis.hset(capKeys.of('dog-images', 'shared', 'state'), { since: 0, closed: Date.now() + 2_000 })
     const calls = Array.from({ length: 60 }, (_, index) =>
       tiers.map((tier, at) =>
         send(gateway, `/v1/call/dog-images/random?who=${tier}`, {
@@ -116,7 +117,7 @@ describe('accounts that share an upstream', () => {
     await until(() => arrivalsOf('timezone', 'hoarder').length === 5)
     // As if it had sent them long ago.
     const redis = openOperatorRedis(gateway)
-    await redis.zadd('agw:{timezone}:cap:shared:asked', 'XX', Date.now() - 60_000, hoarder.id)
+    await redis.zadd(capKeys.of('timezone', 'shared', 'demand'), 'XX', Date.now() - 60_000, hoarder.id)
     redis.disconnect()
     for (let index = 0; index < 4; index += 1) assert.equal((await call(other, 'other')).status, 200)
     assert.equal(arrivalsOf('timezone', 'hoarder').length, 5)
@@ -130,7 +131,7 @@ describe('accounts that share an upstream', () => {
     for (const key of [account.live, second.key]) {
       assert.equal((await send(gateway, '/v1/call/mock-data/posts?id=1', { key })).status, 200)
     }
-    assert.equal(await redis.zcard('agw:{mock-data}:cap:shared:asked'), 1)
+    assert.equal(await redis.zcard(capKeys.of('mock-data', 'shared', 'demand')), 1)
     redis.disconnect()
   })
 })

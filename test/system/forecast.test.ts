@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { after, before, describe, it } from 'node:test'
+import { capKeys } from '../../src/redis/keys.ts'
 import { isCapQuiet, openOperatorRedis } from '../support/cap-state.ts'
 import { type Account, type Answer, send } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
@@ -108,7 +109,7 @@ describe('the forecast of a call', () => {
       const arrived = upstream.arrivalsOf(slug).length
       assert.equal(arrived, 1)
       const redis = openOperatorRedis(gateway)
-      await until(async () => (await redis.hget(`agw:{${slug}}:cap:shared:state`, 'closed')) !== null)
+      await until(async () => (await redis.hget(capKeys.of(slug, 'shared', 'state'), 'closed')) !== null)
       redis.disconnect()
       for (const later of await Promise.all(Array.from({ length: 20 }, () => call(path)))) {
         assert.equal(later.status, 502, later.text)
@@ -123,7 +124,7 @@ describe('the forecast of a call', () => {
     const held: ServerResponse[] = []
     upstream.play('mock-data', (_arrival, response) => void held.push(response))
     const posts = [1, 2, 3].map((id) => call(`/v1/call/mock-data/posts?id=${id}`))
-    const parked = 'agw:{mock-data}:cap:shared:parked'
+    const parked = capKeys.of('mock-data', 'shared', 'waiters')
     await until(async () => held.length === 1 && (await stage.redis.zcard(parked)) === 2)
     held[0]?.writeHead(429, { 'retry-after': '60' }).end('{}')
     for (const answer of await Promise.all(posts)) {

@@ -4,6 +4,7 @@ import { loadUpstreams } from '../../src/catalog/catalog.ts'
 import { healthKey } from '../../src/health/health-keys.ts'
 import { createLog } from '../../src/log.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
+import { channels } from '../../src/redis/keys.ts'
 import { type Account, send, signUp, sql } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
@@ -48,7 +49,7 @@ describe('the health of an upstream', () => {
   /** The breaker's pause over, as if its time had passed. */
   const endPause = async (slug: string) => {
     await redis.hset(healthKey(slug), 'trialAt', '1')
-    await redis.publish('agw:health', slug)
+    await redis.publish(channels.health, slug)
   }
 
   it('is 100 and Healthy where nothing was tried', async () => {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { accountKeys } from '../../src/redis/keys.ts'
 import { openOperatorRedis } from '../support/cap-state.ts'
 import { send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
@@ -35,7 +36,7 @@ describe('calls in flight', () => {
       send(gateway, FACT, { key: account.test, url, headers: endless }).catch(() => 'no answer'),
     )
     const redis = openOperatorRedis(gateway)
-    await until(async () => (await redis.zcard(`agw:{a:${account.id}}:test:inflight`)) === 5)
+    await until(async () => (await redis.zcard(accountKeys.inFlight(account.id, 'test'))) === 5)
     gateway.web.at(-1)?.kill('SIGKILL')
     assert.deepEqual(
       await Promise.all(lost),

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Redis } from 'ioredis'
+import { accountKeys } from '../../src/redis/keys.ts'
 import { capTraces, isCapQuiet } from '../support/cap-state.ts'
 import { type Account, send } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
@@ -59,7 +60,7 @@ describe('a caller that leaves', () => {
     assert.equal(upstream.arrivalsOf('random-facts').length, 13)
     for (const call of calls) if (!staying.includes(call)) assert.equal(await call.answer, 'left')
     await until(async () => (await isCapQuiet(redis, 'random-facts')) && (await waitingJobs('random-facts')) === 0)
-    await until(async () => (await redis.zcard(`agw:{a:${account.id}}:live:inflight`)) === 0)
+    await until(async () => (await redis.zcard(accountKeys.inFlight(account.id, 'live'))) === 0)
   })
 
   it('while its call is at the upstream, has it aborted there', async () => {
@@ -79,7 +80,7 @@ describe('a caller that leaves', () => {
     for (const call of calls.slice(0, 2)) assert.equal(await call.answer, 200)
     assert.equal(upstream.arrivalsOf('dog-images').length, 20)
     await until(async () => (await isCapQuiet(redis, 'dog-images')) && (await waitingJobs('dog-images')) === 0)
-    await until(async () => (await redis.zcard(`agw:{a:${account.id}}:live:inflight`)) === 0)
+    await until(async () => (await redis.zcard(accountKeys.inFlight(account.id, 'live'))) === 0)
   })
 
   it('of an MCP server takes the call of its tool along', async () => {
@@ -102,7 +103,7 @@ describe('a caller that leaves', () => {
     leave.abort()
     await assert.rejects(answer)
     await until(() => isClosed)
-    await until(async () => (await redis.zcard(`agw:{a:${account.id}}:live:inflight`)) === 0)
+    await until(async () => (await redis.zcard(accountKeys.inFlight(account.id, 'live'))) === 0)
   })
 
   it('does not spoil the answer of one that asks for the same right after', async () => {
@@ -131,6 +132,6 @@ describe('a caller that leaves', () => {
       await call?.answer
     }
     await until(async () => (await isCapQuiet(redis, 'dog-images')) && (await waitingJobs('dog-images')) === 0)
-    await until(async () => (await redis.zcard(`agw:{a:${account.id}}:live:inflight`)) === 0)
+    await until(async () => (await redis.zcard(accountKeys.inFlight(account.id, 'live'))) === 0)
   })
 })

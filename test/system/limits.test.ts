@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it, mock } from 'node:test'
 import { monthOf, STALE, takeLimits } from '../../src/limits/account-limits.ts'
 import { readAccountVersion } from '../../src/limits/account-version.ts'
+import { accountKeys } from '../../src/redis/keys.ts'
 import { openOperatorRedis } from '../support/cap-state.ts'
 import { type Answer, createKey, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
@@ -167,7 +168,7 @@ describe('plan limits', () => {
     assert.ok(refused.text.includes(`retry_after=${retryAfter}`))
     // The minute passes: its log is moved into the past by what the refusal asked to wait.
     const redis = openOperatorRedis(gateway)
-    const log = `agw:{a:${account.id}}:live:minute`
+    const log = accountKeys.minute(account.id, 'live')
     for (const id of await redis.zrange(log, '0', '-1')) await redis.zincrby(log, String(-retryAfter * 1_000_000), id)
     redis.disconnect()
     assert.equal((await send(gateway, FACT, { key: account.live })).status, 200)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { accountKeys, capKeys } from '../../src/redis/keys.ts'
 import { isCapQuiet, openOperatorRedis } from '../support/cap-state.ts'
 import { type Account, type Answer, send } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
@@ -47,7 +48,7 @@ describe('an upstream with more calls than it can take', () => {
     assert.ok(served.length >= 60 && served.length <= 250, `${served.length} served`)
     const redis = openOperatorRedis(gateway)
     await until(async () => await isCapQuiet(redis, 'random-facts'))
-    assert.equal(await redis.zcard(`agw:{a:${account.id}}:live:minute`), served.length + 4)
+    assert.equal(await redis.zcard(accountKeys.minute(account.id, 'live')), served.length + 4)
     redis.disconnect()
     assert.equal((await call()).status, 200)
   })
@@ -71,7 +72,7 @@ describe('an upstream with more calls than it can take', () => {
 
   it('whose requests took longer than a caller waits is tried again when it is free', async () => {
     const redis = openOperatorRedis(gateway)
-    await redis.hset('agw:{dog-images}:cap:shared:state', 'serviceMs', '60000')
+    await redis.hset(capKeys.of('dog-images', 'shared', 'state'), 'serviceMs', '60000')
     redis.disconnect()
     assert.equal((await send(gateway, '/v1/call/dog-images/random', { key: account.live })).status, 200)
   })

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { capKeys } from '../../src/redis/keys.ts'
 import { isCapQuiet, openOperatorRedis } from '../support/cap-state.ts'
 import { type Account, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
-const FAIR = 'agw:{random-facts}:cap:shared:fair'
+const FAIR = capKeys.of('random-facts', 'shared', 'fair')
 const QUEUE = 'agw:{random-facts}:random-facts'
 
 describe('fair tags of a line that never empties', () => {

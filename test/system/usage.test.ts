@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import { Redis } from 'ioredis'
 import pg from 'pg'
-import { LEDGER } from '../../src/limits/usage-ledger.ts'
+import { keys } from '../../src/redis/keys.ts'
 import { type Account, createKey, send, signUp, sql } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
@@ -165,9 +165,9 @@ describe('usage', () => {
     // Whoever writes a batch now waits for this transaction.
     await database.query('lock table usage_batches in access exclusive mode')
     await callTimes(30, { key: account.live })
-    await until(async () => (await redis.scard(LEDGER.batches)) > 0)
-    const [batch = ''] = await redis.smembers(LEDGER.batches)
-    const counts = await redis.hgetall(LEDGER.batch(batch))
+    await until(async () => (await redis.scard(keys.usageBatches)) > 0)
+    const [batch = ''] = await redis.smembers(keys.usageBatches)
+    const counts = await redis.hgetall(keys.usageBatch(batch))
     for (const web of gateway.web) {
       const ended = once(web, 'exit')
       web.kill('SIGKILL')
@@ -180,10 +180,10 @@ describe('usage', () => {
     await until(async () => (await usageOf(account)).total === 30)
 
     // As a node leaves it that dies after the commit: the batch is there again, and counted already.
-    await redis.hset(LEDGER.batch(batch), counts)
-    await redis.sadd(LEDGER.batches, batch)
+    await redis.hset(keys.usageBatch(batch), counts)
+    await redis.sadd(keys.usageBatches, batch)
     await callTimes(3, { key: account.live })
-    await until(async () => (await redis.scard(LEDGER.batches)) === 0 && (await usageOf(account)).total >= 33)
+    await until(async () => (await redis.scard(keys.usageBatches)) === 0 && (await usageOf(account)).total >= 33)
     assert.equal((await usageOf(account)).total, 33)
     const [row] = await sql<{ count: string }>(gateway, 'select count(*) from usage_batches where id = $1', [batch])
     assert.equal(row?.count, '1')

@@ -8,6 +8,7 @@ import { openDatabase } from '../../src/db/database.ts'
 import { createLog } from '../../src/log.ts'
 import { RedisClock } from '../../src/redis/clock.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
+import { capKeys } from '../../src/redis/keys.ts'
 import { GrantLedger } from '../../workers/permits/grant-ledger.ts'
 import { PermitClients } from '../../workers/permits/permit-clients.ts'
 import { until } from '../support/gateway.ts'
@@ -30,7 +31,7 @@ async function open(t: TestContext) {
 test('what an upstream says is left is not raised by an answer that was slow', async (t) => {
   const { redis } = await open(t)
   const caps = { concurrency: 10, rates: [{ max: 100, seconds: 3_600 }] }
-  const left = () => redis.hget('agw:{weather}:cap:shared:state', 'left')
+  const left = () => redis.hget(capKeys.of('weather', 'shared', 'state'), 'left')
   await beginCap(redis, 'weather', SHARED_SCOPE, 0)
   const calls = ['a', 'b'].map((id) => ({ member: `account|${id}`, tag: 0 }))
   const answer = await takePermits(redis, 'weather', SHARED_SCOPE, caps, calls, { ids: [], meanMs: 0 }, 6_000)
@@ -62,11 +63,11 @@ test("caps that operators change hold at once for calls with callers' own keys a
     applySettings(api, { caps: { concurrency: 2, rates: [{ max: 2, seconds: 3_600 }] } })
     permits.push(await acquire('b'))
     const third = acquire('c')
-    await until(async () => (await redis.zcard(`agw:{${api.slug}}:cap:${scope}:parked`)) === 1)
+    await until(async () => (await redis.zcard(capKeys.of(api.slug, scope, 'waiters'))) === 1)
     applySettings(api, { caps: { concurrency: 3, rates: [{ max: 3, seconds: 3_600 }] } })
     desks.of(current(), scope)
     permits.push(await third)
     for (const permit of permits) permit.release(1)
-    await until(async () => (await redis.zcard(`agw:{${api.slug}}:cap:${scope}:leases`)) === 0)
+    await until(async () => (await redis.zcard(capKeys.of(api.slug, scope, 'leases'))) === 0)
   }
 })

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Api } from '../../src/catalog/catalog.ts'
 import type { Endpoint, PrefetchRule, UpstreamRequest } from '../../src/catalog/upstream.ts'
-import { queuePrefix } from '../../src/queue/call-queue.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
+import { upstreamKeys } from '../../src/redis/keys.ts'
 import { Script } from '../../src/redis/script.ts'
 import type { HttpExchange } from '../upstream/attempt.ts'
 import { classifyResponse } from '../upstream/interpret.ts'
@@ -34,7 +34,7 @@ export async function takePrefetched(
   ask: (request: UpstreamRequest) => Promise<HttpExchange>,
   signal: AbortSignal,
 ): Promise<HttpExchange | undefined> {
-  const key = `${queuePrefix(api.slug)}:pool:${rule.key(parameters)}`
+  const key = upstreamKeys.pool(api.slug, rule.key(parameters))
   const count = rule.take(parameters)
   while (true) {
     const drawn = await draw(redis, key, count)

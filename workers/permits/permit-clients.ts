@@ -1,5 +1,6 @@
-import { type CapScope, capPrefix } from '../../src/caps/cap-keys.ts'
+import type { CapScope } from '../../src/caps/cap-keys.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
+import { capKeys } from '../../src/redis/keys.ts'
 import { PermitClient, type PermitClientDeps } from './permit-client.ts'
 
 /** A worker's desks, one for each cap it uses. */
@@ -12,7 +13,7 @@ export class PermitClients {
   }
 
   of(api: Api, scope: CapScope): PermitClient {
-    const name = capPrefix(api.slug, scope)
+    const name = capKeys.prefix(api.slug, scope)
     const known = this.#desks.get(name)
     if (known) {
       known.use(api)

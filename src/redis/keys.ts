@@ -1,0 +1,117 @@
+/**
+ * Every key and channel of the gateway in Redis. Braces name the hash slot: keys that one script uses share a slot, and
+ * each upstream has a slot of its own on Redis Cluster.
+ */
+
+const PREFIX = 'agw'
+
+/** Keys of one upstream; BullMQ keeps its queue under `<queuePrefix>:<slug>:…`, for as long as the queue is used. */
+export const upstreamKeys = {
+  queuePrefix: (slug: string): string => `${PREFIX}:{${slug}}`,
+  /** Hash: counts, score, state and breaker of the upstream. No end. */
+  health: (slug: string): string => `${PREFIX}:{${slug}}:health`,
+  /** Stream: changes of state that are not in Postgres yet, about 1 000 at most. No end. */
+  healthChanges: (slug: string): string => `${PREFIX}:{${slug}}:health:changes`,
+  /** String: a stored answer. Ends when it is too old to be served in any case. */
+  cacheEntry: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:cache:${hash}`,
+  /** Sorted set: keys of stored answers by their end. No end. */
+  cacheIndex: (slug: string): string => `${PREFIX}:{${slug}}:cache-index`,
+  /** Hash: bytes of each stored answer, and their total. No end. */
+  cacheSizes: (slug: string): string => `${PREFIX}:{${slug}}:cache-sizes`,
+  /** String: member of the wait queue whose answer identical calls share. Ends with that call's deadline. */
+  flight: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:flight:${hash}`,
+  /** String: id of the call that fetches an answer for identical ones. 3 s, renewed. */
+  leader: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:leader:${hash}`,
+  /** String: that call's outcome, for identical calls in other processes. 1.5 s. */
+  landed: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:landed:${hash}`,
+  /** List: items fetched ahead. As long as the upstream's file says; `:filling` 15 s, `:unfillable` as the file says. */
+  pool: (slug: string, key: string): string => `${PREFIX}:{${slug}}:pool:${key}`,
+}
+
+/** Names of a cap's keys in the order in which the scripts take them. */
+const CAP_KEYS = {
+  /** Hash: virtual time, and of each account how many calls wait and where its next one starts. */
+  fair: 'fair',
+  /** Sorted set: admitted calls without a permit, by fair tag. */
+  queue: 'queue',
+  /** Sorted set: the same calls by deadline. */
+  queueDeadlines: 'queue-deadlines',
+  /** Sorted set: those whose worker asks for a permit right now, by fair tag. */
+  waiters: 'waiters',
+  /** Sorted set: the same by when they expire unless their worker asks again. */
+  waiterExpiries: 'waiter-expiries',
+  /** Sorted set: permits of the longest window by when they were granted. */
+  log: 'log',
+  /** Sorted set: permits whose request is under way, by when their lease ends. */
+  leases: 'leases',
+  /** Hash: since when Redis knows the cap, what the upstream says of its limiter, mean service time. */
+  state: 'state',
+  /** Sorted set: accounts by when they last asked for the cap; 5 min. */
+  demand: 'demand',
+}
+
+export type CapKeyName = keyof typeof CAP_KEYS
+
+/** The keys of one cap. They end a day after its longest window. */
+export const capKeys = {
+  prefix: (slug: string, bucket: string): string => `${PREFIX}:{${slug}}:cap:${bucket}:`,
+  of: (slug: string, bucket: string, name: CapKeyName): string => capKeys.prefix(slug, bucket) + CAP_KEYS[name],
+  all: (slug: string, bucket: string): string[] =>
+    Object.values(CAP_KEYS).map((name) => capKeys.prefix(slug, bucket) + name),
+}
+
+/** Keys of one account. */
+export const accountKeys = {
+  /** String: version of the account's rights. 1 day. */
+  version: (accountId: string): string => `${PREFIX}:{a:${accountId}}:version`,
+  /** Sorted set: calls admitted in the last minute, by microsecond. 2 to 4 min. */
+  minute: (accountId: string, mode: 'live' | 'test'): string => `${PREFIX}:{a:${accountId}}:${mode}:minute`,
+  /** Sorted set: calls in flight, by when their lease ends. 15 to 30 min. */
+  inFlight: (accountId: string, mode: 'live' | 'test'): string => `${PREFIX}:{a:${accountId}}:${mode}:inflight`,
+  /** String: calls charged to a month, `2026-11`. A day longer than the month. */
+  month: (accountId: string, month: string): string => `${PREFIX}:{a:${accountId}}:month:${month}`,
+}
+
+/** Keys of one call. */
+export const callKeys = {
+  /** String: what is remembered of an asynchronous call. 15 min after its deadline. */
+  call: (callId: string): string => `${PREFIX}:{${callId}}:call`,
+  /** String: result of an asynchronous call. 15 min. */
+  result: (callId: string): string => `${PREFIX}:{${callId}}:result`,
+  /** String: body of a reply that is too large for the stream. 60 s. */
+  body: (callId: string): string => `${PREFIX}:{${callId}}:body`,
+}
+
+/** Keys of the whole installation. */
+export const keys = {
+  /** Stream: replies to one API node. 120 s after the node's end. */
+  replies: (node: string): string => `${PREFIX}:{reply-${node}}`,
+  /** Sorted set: units that one client took of a throttle, by millisecond. As long as the throttle's window. */
+  throttle: (name: string, subject: string): string => `${PREFIX}:{throttle:${name}:${subject}}`,
+  /** Hash: heartbeats of all processes. No end; those of dead processes are deleted when it is read. */
+  processes: `${PREFIX}:{processes}`,
+  /** Hash: counts of one minute of the whole fleet. 2 h. */
+  minuteStats: (minute: number): string => `${PREFIX}:{stats}:${minute}`,
+  /** String: version of what operators set of upstreams. No end. */
+  settingsVersion: `${PREFIX}:{upstream-settings}:version`,
+  /** String: since when Redis has had its memory, 0 from the start. No end. */
+  memory: `${PREFIX}:{memory}`,
+  /** Hash: usage that is not in Postgres yet. No end. */
+  usagePending: `${PREFIX}:{usage}:pending`,
+  /** Set: ids of batches of usage on their way to Postgres. No end. */
+  usageBatches: `${PREFIX}:{usage}:batches`,
+  /** Hash: one such batch. Until it is in Postgres. */
+  usageBatch: (id: string): string => `${PREFIX}:{usage}:batch:${id}`,
+  /** String: held by the node that takes usage to Postgres. 0.9 s. */
+  usageLease: `${PREFIX}:{usage}:lease`,
+}
+
+/** Publish/subscribe channels. */
+export const channels = {
+  /** `<slug> <call id>`: nobody waits for the call any more. */
+  cancel: `${PREFIX}:cancel`,
+  /** `<cap's prefix> <waiter>`: a permit may be free for the waiter. */
+  wakeUp: `${PREFIX}:wake-up`,
+  /** `<slug>`: the upstream's state changed. */
+  health: `${PREFIX}:health`,
+}
