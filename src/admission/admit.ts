@@ -27,7 +27,7 @@ import {
 } from './authenticate.ts'
 import { bodyParameters, queryParameters } from './call-input.ts'
 import { type ForecastDeps, forecastCall, type QueueTicket } from './forecast.ts'
-import { checkParameters } from './parameters.ts'
+import { type CallTarget, checkParameters } from './parameters.ts'
 import { type Preference, readPreference } from './preference.ts'
 import { chooseProviderKey } from './provider-key-choice.ts'
 
@@ -158,17 +158,19 @@ interface CheckedCall {
 /** All checks that need no round trip, in the order in which a caller is told of them. @throws GatewayError */
 function checkCall(catalog: Catalog, request: FastifyRequest, principal: Principal): CheckedCall {
   const url = request.raw.url ?? ''
-  const { api, endpoint } = findEndpoint(catalog, url)
+  const target = findEndpoint(catalog, url)
+  const { api, endpoint } = target
   if (request.method !== 'GET' && request.method !== 'POST') {
     throw new GatewayError('METHOD_NOT_ALLOWED', { allow: ['GET', 'POST'] })
   }
   checkPlan(api, principal)
-  const providerKey = chooseProviderKey(api, principal)
   const given = [...queryParameters(splitUrl(url).query), ...bodyParameters(readBody(request))]
   const context = { now: Date.now(), callerAddress: request.ip }
-  const { parameters, extra } = checkParameters(api, endpoint, given, context)
+  const { parameters, extra } = checkParameters(target, given, context)
   const scenario = readScenario(request, principal)
-  return { api, endpoint, providerKey, parameters, extra, scenario, preference: readPreference(request.headers) }
+  const preference = readPreference(request.headers)
+  const providerKey = chooseProviderKey(api, principal)
+  return { api, endpoint, providerKey, parameters, extra, scenario, preference }
 }
 
 /** What the account has left, for the headers of a refusal that took nothing. */
@@ -190,7 +192,7 @@ function takeOptions({ db, monthLoads }: AdmissionDeps, { accountId }: Principal
  *
  * @throws GatewayError API_NOT_FOUND, ENDPOINT_NOT_FOUND or INVALID_ENCODING
  */
-export function findEndpoint(catalog: Catalog, url: string): { api: Api; endpoint: ApiEndpoint } {
+export function findEndpoint(catalog: Catalog, url: string): CallTarget {
   const [slug = '', ...rest] = splitUrl(url).path.slice('/v1/call/'.length).split('/')
   const api = catalog.get(decodeSegment(slug))
   if (!api) throw new GatewayError('API_NOT_FOUND')

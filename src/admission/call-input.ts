@@ -18,13 +18,21 @@ export function queryParameters(query: string): GivenParameter[] {
     })
 }
 
-/** The parameters of a JSON body: its members. */
+/**
+ * The parameters of a JSON body: its members. One that is null is not given, and the items of a list are given one
+ * after another. `undefined` is no body.
+ *
+ * @throws GatewayError VALIDATION_ERROR for a body that is no object
+ */
 export function bodyParameters(body: unknown): GivenParameter[] {
-  if (body === undefined || body === null) return []
-  if (typeof body !== 'object' || Array.isArray(body)) {
+  if (body === undefined) return []
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new GatewayError('VALIDATION_ERROR', { message: 'The body must be a JSON object of parameters.' })
   }
-  return Object.entries(body).map(([name, value]) => ({ name, value }))
+  return Object.entries(body).flatMap(([name, value]: [string, unknown]) => {
+    const values: unknown[] = Array.isArray(value) ? value : value === null ? [] : [value]
+    return values.map((item) => ({ name, value: item }))
+  })
 }
 
 function formDecoded(text: string): string {

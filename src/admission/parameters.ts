@@ -1,7 +1,8 @@
 import type { Api, ApiEndpoint, ParameterSchema } from '../catalog/catalog.ts'
 import { expectation } from '../catalog/parameter-words.ts'
+import { requestUrl } from '../catalog/request-url.ts'
 import { type CallContext, InvalidParameter } from '../catalog/upstream.ts'
-import { GatewayError } from '../errors.ts'
+import { checkHoldsNoKey, checkNotSet, invalidParameter, readUndeclared } from './undeclared-parameters.ts'
 
 /** A parameter as the caller sent it: text from a query, a JSON value from a body. */
 export interface GivenParameter {
@@ -17,58 +18,57 @@ export interface CheckedParameters {
 
 const PARAMETERS_MAX = 100
 
-/** Names that carry a credential or change the form of an answer at one upstream or another. */
-const RESERVED_EVERYWHERE = new Set([
-  'apikey',
-  'api_key',
-  'api-key',
-  'key',
-  'token',
-  'access_token',
-  'auth',
-  'authorization',
-  'client_id',
-  'client_secret',
-  'callback',
-  'jsonp',
-])
+/** Longest request line built for an upstream, bytes: `GET`, path with query, `HTTP/1.1`. Longer ones servers refuse. */
+const REQUEST_LINE_BYTES_MAX = 4_096
+const REQUEST_LINE_BYTES_FIXED = 'GET  HTTP/1.1\r\n'.length
+
+/** The endpoint that a call is for. */
+export interface CallTarget {
+  api: Api
+  endpoint: ApiEndpoint
+}
 
 /**
- * Checks the parameters of a call against the catalog's bounds.
+ * Checks the parameters of a call against the catalog's bounds, and what they become against those of a request to the
+ * upstream: what only the caller's values would make too long is refused here, where it costs nobody anything.
  *
  * @throws GatewayError INVALID_PARAMETER naming the parameter
  */
-export function checkParameters(
-  api: Api,
-  { endpoint, parameters: declared }: ApiEndpoint,
-  given: GivenParameter[],
-  context: CallContext,
-): CheckedParameters {
-  if (given.length > PARAMETERS_MAX) throw invalid(undefined, `at most ${PARAMETERS_MAX} may be sent`)
+export function checkParameters(target: CallTarget, given: GivenParameter[], context: CallContext): CheckedParameters {
+  if (given.length > PARAMETERS_MAX) throw invalidParameter(undefined, `at most ${PARAMETERS_MAX} may be sent`)
+  for (const { name, value } of given) checkHoldsNoKey(name, value)
+  const { parameters: declared } = target.endpoint
   const names = new Set(declared.map(({ name }) => name))
+  const extra = readUndeclared(
+    target.api,
+    target.endpoint,
+    given.filter(({ name }) => !names.has(name)),
+  )
   const values = new Map<string, unknown>()
-  const extra: [string, string][] = []
   for (const { name, value } of given) {
-    if (!names.has(name)) extra.push([name, forwardable(api, name, value)])
-    else if (values.has(name)) throw invalid(name, 'it is given more than once')
-    else values.set(name, value)
+    if (values.has(name)) throw invalidParameter(name, 'it is given more than once')
+    if (names.has(name)) values.set(name, value)
   }
+  return { parameters: complete(target, readDeclared(declared, values), extra, context), extra }
+}
+
+function readDeclared(declared: ApiEndpoint['parameters'], values: Map<string, unknown>): Record<string, unknown> {
   const parameters: Record<string, unknown> = {}
   for (const { name, schema, required, validator } of declared) {
     const value = values.has(name) ? toType(schema, values.get(name)) : schema.default
     if (value === undefined) {
-      if (required || values.has(name)) throw invalid(name, expectation(schema, values.has(name)))
+      if (required || values.has(name)) throw invalidParameter(name, expectation(schema, values.has(name)))
       continue
     }
-    if (!validator.Check(value)) throw invalid(name, expectation(schema, true))
+    if (!validator.Check(value)) throw invalidParameter(name, expectation(schema, true))
     parameters[name] = value
   }
-  return { parameters: complete(endpoint, parameters, extra, context), extra }
+  return parameters
 }
 
 /** What only the endpoint can say: its own completion, and the request that comes of it, which must be buildable. */
 function complete(
-  endpoint: ApiEndpoint['endpoint'],
+  { api, endpoint: { endpoint } }: CallTarget,
   parameters: Record<string, unknown>,
   extra: [string, string][],
   context: CallContext,
@@ -76,44 +76,33 @@ function complete(
   try {
     const completed = endpoint.complete?.(parameters, context) ?? parameters
     for (const request of [endpoint.request(completed, context)].flat()) {
-      const taken = extra.find(([name]) => Object.hasOwn(request.query ?? {}, name))
-      if (taken) throw new InvalidParameter(taken[0], 'the gateway sets it')
+      checkNotSet(extra, request)
+      const { pathname, search } = requestUrl(api.baseUrl, request, extra)
+      if (REQUEST_LINE_BYTES_FIXED + pathname.length + search.length > REQUEST_LINE_BYTES_MAX) {
+        throw invalidParameter(undefined, `the request to the upstream would exceed ${REQUEST_LINE_BYTES_MAX} bytes`)
+      }
     }
     return completed
   } catch (error) {
-    if (error instanceof InvalidParameter) throw invalid(error.parameter, error.reason)
+    if (error instanceof InvalidParameter) throw invalidParameter(error.parameter, error.reason)
     throw error
   }
 }
 
-function forwardable(api: Api, name: string, value: unknown): string {
-  // Some upstreams drop them, and would read a declared or a reserved name.
-  if (name !== name.trim()) throw invalid(undefined, 'its name has blanks around it')
-  const lower = name.toLowerCase()
-  if (
-    RESERVED_EVERYWHERE.has(lower) ||
-    lower === api.upstream.credential?.name.toLowerCase() ||
-    api.upstream.reservedParameters?.includes(lower)
-  ) {
-    throw invalid(name, 'it is reserved')
-  }
-  if (name === '') throw invalid(undefined, 'one has no name')
-  if (typeof value === 'string') return value
-  // JSON's 1e400 is read as infinity, which no text says.
-  if (Number.isFinite(value) || typeof value === 'boolean') return String(value)
-  throw invalid(name, 'it must be a text, a number or a boolean')
-}
-
-/** Plain decimal notation only: no sign but minus, no exponent, no hexadecimal, no blanks, no minus zero. */
-const DECIMAL = /^(?!-0(\.0+)?$)-?(0|[1-9]\d{0,15})(\.\d{1,17})?$/
+/**
+ * A number as programs print it: `52.52`, `.5`, `52.`, `5e-7`. No plus sign, leading zeros, hexadecimal or blanks, and no
+ * more digits before the point than a double holds.
+ */
+const DECIMAL = /^-?((0|[1-9]\d{0,15})(\.\d{0,30})?|\.\d{1,30})(e[-+]?\d{1,2})?$/i
 
 /** The value in its declared type; undefined when it cannot be that. */
 function toType(schema: ParameterSchema, value: unknown): unknown {
   switch (schema.type) {
     case 'number':
     case 'integer':
-      if (typeof value === 'number') return Number.isFinite(value) ? value : undefined
-      return typeof value === 'string' && DECIMAL.test(value) ? Number(value) : undefined
+      if (typeof value === 'number') return Number.isFinite(value) ? value + 0 : undefined
+      // Plus zero: minus zero is a zero of its own, which JSON and query strings would show.
+      return typeof value === 'string' && DECIMAL.test(value) ? Number(value) + 0 : undefined
     case 'boolean':
       if (typeof value === 'boolean') return value
       return value === 'true' ? true : value === 'false' ? false : undefined
@@ -121,13 +110,4 @@ function toType(schema: ParameterSchema, value: unknown): unknown {
       if (typeof value === 'number' && Number.isSafeInteger(value)) return String(value)
       return typeof value === 'string' ? value : undefined
   }
-}
-
-function invalid(parameter: string | undefined, reason: string): GatewayError {
-  // A name that the caller made up goes back only in a form that cannot be mistaken for anything else.
-  const name = parameter !== undefined && /^[\w.-]{1,64}$/.test(parameter) ? parameter : undefined
-  return new GatewayError('INVALID_PARAMETER', {
-    message: name === undefined ? `A parameter is invalid: ${reason}.` : `Parameter ${name} is invalid: ${reason}.`,
-    tokens: name === undefined ? {} : { param: name },
-  })
 }

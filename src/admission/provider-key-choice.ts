@@ -1,11 +1,12 @@
-import type { Api } from '../catalog/catalog.ts'
+import { type Api, isOpen } from '../catalog/catalog.ts'
 import { GatewayError } from '../errors.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { Principal } from './authenticate.ts'
 
 /**
- * Decides whose key a live call is made with: the caller's own where there is one, else the gateway's way. Whoever
- * saved a key of their own means it: once the upstream has refused it, calls are refused too, not made another way.
+ * Decides whose key a live call is made with: the caller's own where there is one, else the gateway's way. A saved key
+ * is meant to be used: once the upstream has refused it, calls are refused too, not made another way. No key of a
+ * caller's opens what the operator has not enabled.
  *
  * @returns the caller's key for the job; undefined for the gateway's way
  * @throws GatewayError API_NOT_ENABLED, PROVIDER_KEY_REQUIRED or PROVIDER_KEY_INVALID
@@ -18,10 +19,9 @@ export function chooseProviderKey(api: Api, principal: Principal): CallJob['prov
     credential && credential.accessMode !== 'platform_managed' ? principal.providerKeys.get(api.slug) : undefined
   const refuse = (code: 'API_NOT_ENABLED' | 'PROVIDER_KEY_REQUIRED' | 'PROVIDER_KEY_INVALID') =>
     new GatewayError(code, { tokens: { api: api.slug } })
-  if (api.isSwitchedOff) throw refuse('API_NOT_ENABLED')
+  if (!isOpen(api)) throw refuse('API_NOT_ENABLED')
   if (own?.status === 'invalid') throw refuse('PROVIDER_KEY_INVALID')
   if (own) return { id: own.id, scope: own.scope }
   if (api.needsOwnKey) throw refuse('PROVIDER_KEY_REQUIRED')
-  if (!api.enabled) throw refuse('API_NOT_ENABLED')
   return undefined
 }

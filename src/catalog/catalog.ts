@@ -97,6 +97,11 @@ export function applySettings(api: Api, settings: OperatorSettings): void {
   Object.assign(api, settle(api.upstream, api.configured, settings))
 }
 
+/** Whether live calls can be made at all, with a key of the caller's where one is needed. */
+export function isOpen({ enabled, needsOwnKey, isSwitchedOff }: Api): boolean {
+  return !isSwitchedOff && (enabled || needsOwnKey)
+}
+
 /** The API as a call with a caller's own key sees it: its address and caps for keys. */
 export function withCallerKey(api: Api): Api {
   return { ...api, ...api.keyed }

@@ -15,6 +15,7 @@ import {
   type Upstream,
   type UpstreamResponse,
 } from '../catalog/upstream.ts'
+import { WEIGHTED_PARAMETERS } from './families/open-meteo.ts'
 
 const airQuality: Upstream = {
   displayName: 'Air quality',
@@ -50,8 +51,8 @@ const airQuality: Upstream = {
     request: { path: path`/v1/air-quality`, query: { latitude: 52.52, longitude: 13.41, current: 'us_aqi' } },
     everySeconds: 300,
   },
-  // The first two change the form of the answer. The others make one call weigh as several, which the caps do not see.
-  reservedParameters: ['timeformat', 'format', 'hourly', 'past_days', 'forecast_days', 'start_date', 'end_date'],
+  // The first two change the form of the answer.
+  reservedParameters: ['timeformat', 'format', ...WEIGHTED_PARAMETERS],
   classify: waitFromReason,
   endpoints: {
     '/current': endpoint({

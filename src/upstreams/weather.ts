@@ -13,6 +13,7 @@ import {
   text,
   type Upstream,
 } from '../catalog/upstream.ts'
+import { WEIGHTED_PARAMETERS } from './families/open-meteo.ts'
 
 const weather: Upstream = {
   displayName: 'Weather',
@@ -65,8 +66,15 @@ const weather: Upstream = {
     },
     everySeconds: 60,
   },
-  // Units and modern blocks would change what the mapped members mean.
-  reservedParameters: ['temperature_unit', 'wind_speed_unit', 'windspeed_unit', 'timeformat', 'format'],
+  // Units would change what the mapped members mean.
+  reservedParameters: [
+    'temperature_unit',
+    'wind_speed_unit',
+    'windspeed_unit',
+    'timeformat',
+    'format',
+    ...WEIGHTED_PARAMETERS,
+  ],
   endpoints: {
     '/current': endpoint({
       description: 'Current temperature, wind and weather code for coordinates.',

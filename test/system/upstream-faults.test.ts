@@ -204,7 +204,8 @@ const FAULTS: [string, Play, ErrorCode][] = [
   ['answers 500', withStatus(500, {}, 'stack SECRET'), 'UPSTREAM_ERROR'],
   ['answers 503', withStatus(503), 'UPSTREAM_ERROR'],
   ['answers 599', withStatus(599), 'UPSTREAM_ERROR'],
-  ['answers 418', withStatus(418), 'UPSTREAM_ERROR'],
+  ['answers 418', withStatus(418), 'UPSTREAM_REJECTED'],
+  ['answers 431', withStatus(431), 'UPSTREAM_REJECTED'],
 ]
 
 describe('a call whose upstream', () => {

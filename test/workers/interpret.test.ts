@@ -101,11 +101,11 @@ const statusRows: [what: string, answer: Partial<UpstreamResponse>, code: string
   ['404 is no such thing', { status: 404 }, 'UPSTREAM_NOT_FOUND'],
   ['410 is no such thing', { status: 410, body: undefined }, 'UPSTREAM_NOT_FOUND'],
   ['429 is over the limit', { status: 429 }, 'UPSTREAM_RATE_LIMITED'],
-  ['402 is a failure', { status: 402 }, 'UPSTREAM_ERROR'],
-  ...[405, 406, 408, 409, 418, 451, 499].map((status): (typeof statusRows)[number] => [
-    `${status} is a failure`,
+  ['402 refuses the key', { status: 402 }, 'UPSTREAM_AUTH_FAILED'],
+  ...[405, 406, 408, 409, 413, 414, 418, 431, 451, 499].map((status): (typeof statusRows)[number] => [
+    `${status} rejects what was sent`,
     { status },
-    'UPSTREAM_ERROR',
+    'UPSTREAM_REJECTED',
   ]),
   ...[500, 501, 502, 503, 504, 522, 599].map((status): (typeof statusRows)[number] => [
     `${status} is a failure`,

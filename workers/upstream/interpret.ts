@@ -72,12 +72,12 @@ function classifyStatus(upstream: Upstream, { status, headers, body }: UpstreamR
   if (status === 304 || status < 200) return invalid()
   if (status < 400) return headers.location ? new ResponseClass('UPSTREAM_REDIRECT_BLOCKED') : invalid()
   if (status === 404 || status === 410) return notFound()
-  if (status === 400 || status === 422) return rejected()
   if (status === 429 || (status === 403 && isRateMarked(upstream, headers))) {
     return overLimit(requestedWaitMs(upstream, headers, Date.now()))
   }
-  if (status === 401 || status === 403) return authFailed()
-  return failed()
+  if (status === 401 || status === 402 || status === 403 || status === 407) return authFailed()
+  // What else a client is told in the 4xx (too long, too large, not these values) is about what this caller sent.
+  return status < 500 ? rejected() : failed()
 }
 
 function isRateMarked(upstream: Upstream, headers: Record<string, string>): boolean {

@@ -1,5 +1,5 @@
 import { type CapScope, SHARED_SCOPE } from '../../src/caps/cap-keys.ts'
-import { type Api, withCallerKey } from '../../src/catalog/catalog.ts'
+import { type Api, isOpen, withCallerKey } from '../../src/catalog/catalog.ts'
 import { GatewayError } from '../../src/errors.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import type { ProviderKeys } from './provider-keys.ts'
@@ -22,7 +22,7 @@ export async function resolveUpstreamKey(
   api: Api,
   { providerKey, accountId }: Pick<CallJob, 'providerKey' | 'accountId'>,
 ): Promise<UpstreamKey> {
-  if (api.isSwitchedOff || (!providerKey && !api.enabled)) throw new GatewayError('API_NOT_ENABLED')
+  if (!isOpen(api) || (!providerKey && !api.enabled)) throw new GatewayError('API_NOT_ENABLED')
   if (!providerKey) return { api, key: api.key, scope: SHARED_SCOPE }
   return { api: withCallerKey(api), key: await providerKeys.of(providerKey.id, accountId), scope: providerKey.scope }
 }

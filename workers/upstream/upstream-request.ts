@@ -1,4 +1,5 @@
 import type { Api } from '../../src/catalog/catalog.ts'
+import { requestUrl } from '../../src/catalog/request-url.ts'
 import type { UpstreamRequest, UpstreamResponse } from '../../src/catalog/upstream.ts'
 import { ACCEPT_ENCODING } from './response-body.ts'
 
@@ -22,12 +23,8 @@ export function buildWireRequest(
   options: { extra: [string, string][]; key: string | undefined; contact: string },
 ): WireRequest {
   const { upstream } = api
-  const url = new URL(api.baseUrl + request.path)
+  const url = requestUrl(api.baseUrl, request, options.extra)
   if (!isUnderBase(api, url)) throw new Error('the request leaves the base address of its upstream')
-  for (const [name, value] of Object.entries(request.query ?? {})) {
-    if (value !== undefined) url.searchParams.append(name, String(value))
-  }
-  for (const [name, value] of options.extra) url.searchParams.append(name, value)
   const headers: Record<string, string> = {
     accept: 'application/json',
     'user-agent': `agent-api-gateway/${VERSION} (+${options.contact})`,

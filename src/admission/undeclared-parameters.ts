@@ -1,0 +1,100 @@
+import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
+import type { UpstreamRequest } from '../catalog/upstream.ts'
+import { GatewayError } from '../errors.ts'
+
+/** Bounds of what a caller adds to a request: distinct names, and bytes of the query string that they become. */
+const NAMES_MAX = 20
+const QUERY_BYTES_MAX = 2_048
+
+/** Names that hold a credential whatever the upstream. What one upstream alone reads as one, its file says. */
+const CREDENTIAL_NAMES = new Set(
+  ['x-api-key', 'api-key', 'api_key', 'apikey', 'access_token', 'authorization', 'client_secret'].map(comparableName),
+)
+
+/** A key of this gateway, or what begins like one. */
+const OWN_KEY = /agw_(live|test)_/i
+
+/**
+ * The parameters that an endpoint does not declare, as they are forwarded: names and texts in the caller's order.
+ *
+ * @throws GatewayError INVALID_PARAMETER for a name that the endpoint declares in another spelling, that the upstream's
+ * file reserves, that holds a credential, or that has no one reading; and for more than the bounds allow
+ */
+export function readUndeclared(
+  { upstream }: Api,
+  { parameters: declared }: ApiEndpoint,
+  given: { name: string; value: unknown }[],
+): [name: string, value: string][] {
+  if (given.length === 0) return []
+  const spellings = new Map(declared.map(({ name }) => [comparableName(name), name]))
+  const reserved = new Set(
+    [...(upstream.reservedParameters ?? []), upstream.credential?.name ?? ''].map(comparableName),
+  )
+  const names = new Set<string>()
+  const extra = given.map(({ name, value }): [string, string] => {
+    const comparable = comparableName(name)
+    checkName(name, comparable)
+    const spelling = spellings.get(comparable)
+    if (spelling !== undefined) throw invalidParameter(spelling, `its name is spelled ${spelling}`)
+    if (CREDENTIAL_NAMES.has(comparable)) throw invalidParameter(name, 'a credential is never sent to the upstream')
+    if (reserved.has(comparable)) throw invalidParameter(name, 'it is reserved')
+    names.add(comparable)
+    return [name, forwardedText(name, value)]
+  })
+  if (names.size > NAMES_MAX) throw invalidParameter(undefined, `at most ${NAMES_MAX} undeclared ones may be sent`)
+  if (new URLSearchParams(extra).toString().length > QUERY_BYTES_MAX) {
+    throw invalidParameter(undefined, `undeclared ones may take at most ${QUERY_BYTES_MAX} bytes of the query string`)
+  }
+  return extra
+}
+
+/** @throws GatewayError INVALID_PARAMETER when the upstream's request sets one of the names itself */
+export function checkNotSet(extra: [name: string, value: string][], { query = {} }: UpstreamRequest): void {
+  if (extra.length === 0) return
+  const set = new Set(Object.keys(query).map(comparableName))
+  const taken = extra.find(([name]) => set.has(comparableName(name)))
+  if (taken) throw invalidParameter(taken[0], 'the gateway sets it')
+}
+
+/** @throws GatewayError INVALID_PARAMETER when a name or a value holds a key of this gateway */
+export function checkHoldsNoKey(name: string, value: unknown): void {
+  const holds = (text: unknown): boolean => typeof text === 'string' && OWN_KEY.test(text)
+  if (holds(name)) throw invalidParameter(undefined, 'its name holds a key of this service')
+  if (holds(value)) throw invalidParameter(name, 'it holds a key of this service, which is never sent to the upstream')
+}
+
+/**
+ * A name as the most lenient of upstreams reads it: without letter case, without what PHP cuts off (`limit[]`) or
+ * replaces (`a.b` is `a_b`), and without the difference between `-` and `_`. Two names that are equal in this form may
+ * be one to an upstream, so that every comparison of names is made in it.
+ */
+export function comparableName(name: string): string {
+  const bracket = name.indexOf('[')
+  const base = bracket < 0 ? name : name.slice(0, bracket)
+  return base.trim().toLowerCase().replace(/[ .-]/g, '_')
+}
+
+function checkName(name: string, comparable: string): void {
+  // Some upstreams drop the blanks, and would read a declared or a reserved name.
+  if (name !== name.trim()) throw invalidParameter(undefined, 'its name has blanks around it')
+  if (comparable === '') throw invalidParameter(undefined, 'one has no name')
+  // PHP reads `a[b` as `a_b`.
+  if (name.includes('[') && !name.endsWith(']'))
+    throw invalidParameter(undefined, 'the brackets of its name are not closed')
+}
+
+function forwardedText(name: string, value: unknown): string {
+  if (typeof value === 'string') return value
+  // JSON's 1e400 is read as infinity, which no text says.
+  if (Number.isFinite(value) || typeof value === 'boolean') return String(value)
+  throw invalidParameter(name, 'it must be a text, a number, a boolean or a list of them')
+}
+
+export function invalidParameter(parameter: string | undefined, reason: string): GatewayError {
+  // A name that the caller made up goes back only in a form that cannot be mistaken for anything else.
+  const name = parameter !== undefined && /^[\w.-]{1,64}$/.test(parameter) ? parameter : undefined
+  return new GatewayError('INVALID_PARAMETER', {
+    message: name === undefined ? `A parameter is invalid: ${reason}.` : `Parameter ${name} is invalid: ${reason}.`,
+    tokens: name === undefined ? {} : { param: name },
+  })
+}
