@@ -15,6 +15,16 @@ export const info = (baseUrl: string): JsonSchema => ({
     '3. `GET /v1/call/{apiSlug}/{endpoint}` with the key in `X-Api-Key`.',
     '',
     'Every failure has a `code`, a `hint` that names the next action, and a link to its documentation.',
+    `Clients in one file, made from this catalog: [TypeScript](${baseUrl}/client.ts), [Python](${baseUrl}/client.py), [Postman or Bruno collection](${baseUrl}/postman.json).`,
+    '',
+    '## Options of a call',
+    '',
+    'Every call takes these headers; they are described once, on the operation `callApi`.',
+    '',
+    '- `Prefer: respond-async` answers 202 at once, `Prefer: wait=5` after five seconds; the result is at the address in `Location` (RFC 7240).',
+    '- `Accept: application/vnd.upstream+json`, or `X-Gateway-Response: raw`, answers with the JSON of the upstream as it came.',
+    '- `Accept: application/problem+json` writes failures as problem details (RFC 9457).',
+    '- `X-Gateway-Scenario: upstream-500`, `timeout`, `rate-limited`, `invalid` or `slow-<ms>` makes a call with a test key fail on purpose, to try error handling.',
   ].join('\n'),
   license: { name: 'Data under the terms of each API', url: `${baseUrl}/` },
 })
@@ -43,7 +53,8 @@ export const tagDescriptions: Record<string, string> = {
   Usage: 'What was called, by day, API, key or status.',
   'Provider keys': 'Your own keys for APIs that take them, stored encrypted.',
   Catalog: 'Every API with its endpoints, parameters, tier and health.',
-  Calls: 'The proxy route for any endpoint of any API; each endpoint also has a path of its own below.',
+  Calls:
+    'The proxy route for any endpoint of any API, and asynchronous calls; each endpoint also has a path of its own.',
   Documentation: 'This description and its readable forms.',
   MCP: 'The Model Context Protocol, for agents.',
   Service: 'Whether the service is up.',
@@ -58,11 +69,17 @@ const text = (description: string, example?: string): JsonSchema => ({
 export const headers: Record<string, JsonSchema> = {
   RequestId: text('Names this request in our logs', 'req_0b5b8d0c6f3a4a5e9f1d2c3b4a596877'),
   CallId: text('Names the call', 'call_0b5b8d0c6f3a4a5e9f1d2c3b4a596877'),
-  RateLimit: text(
-    'What is left: `r` requests, `t` seconds until it counts anew',
-    '"minute";r=9;t=6, "month";r=999;t=86400',
-  ),
+  RateLimit: text('What is left: `r` requests, `t` seconds until it resets', '"minute";r=9;t=6, "month";r=999;t=86400'),
   RateLimitPolicy: text('What the plan allows', '"minute";q=10;w=60, "month";q=1000'),
+  LimitPerMinute: { description: 'Calls a minute that the plan allows', schema: { type: 'integer' } },
+  RemainingThisMinute: { description: 'Of them, left now', schema: { type: 'integer' } },
+  MinuteReset: { description: 'When the minute is free again, seconds since 1970', schema: { type: 'integer' } },
+  Age: { description: 'Age of a stored answer, seconds', schema: { type: 'integer', minimum: 0 } },
+  PreferenceApplied: text('The preference of `Prefer` that was heeded (RFC 7240)', 'respond-async'),
+  TermsLink: text(
+    'Terms and licence of the data (RFC 8288)',
+    '<https://open-meteo.com/en/terms>; rel="terms-of-service"',
+  ),
   GatewayMode: text('`test` where the answer comes from a recorded example', 'test'),
   CacheStatus: text('Whether a stored answer was used (RFC 9211)', 'agw; hit; ttl=240'),
   ServerTiming: text('Where the time went, milliseconds', 'queue;dur=1.2, upstream;dur=84.0'),
@@ -82,7 +99,8 @@ export const parameters: Record<string, JsonSchema> = {
     name: 'X-Gateway-Response',
     in: 'header',
     description: '`raw`: the JSON of the upstream as it came instead of the envelope',
-    schema: { type: 'string', enum: ['raw'] },
+    // A pattern, for tools fill in the one value of an enum.
+    schema: { type: 'string', pattern: '^raw$' },
   },
   GatewayScenario: {
     name: 'X-Gateway-Scenario',

@@ -1,10 +1,12 @@
 import { STATUS_CODES } from 'node:http'
 import type { Catalog } from '../catalog/catalog.ts'
-import { apiTag, CALL_ROUTE, callErrorComponents, callPaths, withCallOutcome } from './call-paths.ts'
+import { apiTag, CALL_ROUTE, callErrorComponents, endpointPaths } from './call-paths.ts'
 import { headers, info, parameters, pendingCall, responses, securitySchemes, tagDescriptions } from './components.ts'
-import { codesOf, errorExamples, errorResponses, isErrorSchema } from './error-responses.ts'
+import { codesOf, errorExamples, errorResponses, isErrorSchema, refusedResponses } from './error-responses.ts'
+import { genericPath, withCallOutcome } from './generic-call.ts'
 import { operationId } from './operation-id.ts'
 import type { DocumentedRoute } from './route-list.ts'
+import { sampleOf } from './sample.ts'
 import { type JsonSchema, type NamedSchemas, toDocumentSchema } from './schemas.ts'
 
 /** An OpenAPI 3.1.0 description, ready to be written as JSON. */
@@ -13,6 +15,8 @@ export interface OpenApiDocument {
   info: JsonSchema
   servers: { url: string; description: string }[]
   tags: { name: string; description?: string }[]
+  /** Groups of tags, as Scalar and Redoc show them: the APIs first. */
+  'x-tagGroups': { name: string; tags: string[] }[]
   paths: Record<string, JsonSchema>
   components: Record<string, JsonSchema>
 }
@@ -20,29 +24,42 @@ export interface OpenApiDocument {
 /** Describes the registered routes and the endpoints of the catalog, from the schemas that validate them. */
 export function createDocument(routes: DocumentedRoute[], catalog: Catalog, baseUrl: string): OpenApiDocument {
   const named: NamedSchemas = new Map([['PendingCall', pendingCall]])
-  const paths: Record<string, JsonSchema> = {}
+  const paths: Record<string, JsonSchema> = {
+    ...endpointPaths(catalog, named),
+    '/v1/call/{apiSlug}/{endpoint}': genericPath(catalog, named),
+  }
   for (const route of routes) {
     if (route.hidden || route.url === CALL_ROUTE) continue
     const path = templated(route.url)
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, path, catalog, named) }
   }
-  Object.assign(paths, callPaths(catalog, named))
-  const callErrors = callErrorComponents(named)
+  const answers = { ...responses, ...refusedResponses(named), ...callErrorComponents(named) }
+  const listed = tags(paths, catalog)
   return {
     openapi: '3.1.0',
     info: info(baseUrl),
     servers: [{ url: baseUrl, description: 'This gateway' }],
-    tags: tags(paths, catalog),
+    tags: listed,
+    'x-tagGroups': tagGroups(listed, catalog),
     paths,
     components: {
       securitySchemes,
       parameters,
       headers,
-      responses: { ...responses, ...callErrors },
-      examples: errorExamples([paths, callErrors], baseUrl),
+      responses: answers,
+      examples: errorExamples([paths, answers], baseUrl),
       schemas: Object.fromEntries([...named].sort(([a], [b]) => a.localeCompare(b))),
     },
   }
+}
+
+/** Tag of the generic route and of asynchronous calls. */
+const CALLS = 'Calls'
+
+/** Bodies whose schema says too little to make an example from. */
+const BODY_EXAMPLES: Record<string, unknown> = {
+  mcp: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+  mcpOfApi: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
 }
 
 /** `/v1/keys/:id` → `/v1/keys/{id}`. */
@@ -52,8 +69,9 @@ function templated(url: string): string {
 
 function operation(route: DocumentedRoute, path: string, catalog: Catalog, named: NamedSchemas): JsonSchema {
   const { body } = route
+  const id = route.operationId ?? operationId(route.method, path)
   return {
-    operationId: route.operationId ?? operationId(route.method, path),
+    operationId: id,
     tags: route.tags,
     summary: route.summary,
     ...(route.description === undefined ? {} : { description: route.description }),
@@ -64,7 +82,7 @@ function operation(route: DocumentedRoute, path: string, catalog: Catalog, named
       ...given(route.querystring, 'query', named),
       ...given(route.headers, 'header', named),
     ],
-    ...(body === undefined ? {} : { requestBody: requestBody(body, named) }),
+    ...(body === undefined ? {} : { requestBody: requestBody(body, id, named) }),
     responses: responsesOf(route, named),
   }
 }
@@ -80,12 +98,13 @@ function declaredResponses({ responses }: DocumentedRoute, named: NamedSchemas):
   return Object.fromEntries(declared.map(([status, schema]) => [status, response(status, schema, named)]))
 }
 
-function requestBody(body: unknown, named: NamedSchemas): JsonSchema {
+function requestBody(body: unknown, id: string, named: NamedSchemas): JsonSchema {
   const schema = toDocumentSchema(body, named)
   const inner = typeof schema.$ref === 'string' ? named.get(schema.$ref.slice('#/components/schemas/'.length)) : schema
+  const example = BODY_EXAMPLES[id] ?? sampleOf(schema, named, { isRequest: true })
   return {
     required: Array.isArray(inner?.required) && inner.required.length > 0,
-    content: { 'application/json': { schema } },
+    content: { 'application/json': { schema, example } },
   }
 }
 
@@ -99,10 +118,11 @@ function response(status: string, declared: unknown, named: NamedSchemas): JsonS
     return { description: words, headers: requestId, content: Object.fromEntries(written) }
   }
   if (schema.type === 'null') return { description: words, headers: requestId }
+  const written = toDocumentSchema(declared, named)
   return {
     description: words,
     headers: requestId,
-    content: { 'application/json': { schema: toDocumentSchema(declared, named) } },
+    content: { 'application/json': { schema: written, example: sampleOf(written, named) } },
   }
 }
 
@@ -144,7 +164,7 @@ function pathSchema(name: string, path: string, catalog: Catalog): JsonSchema {
   return /^id$|Id$/.test(name) ? { type: 'string', format: 'uuid' } : { type: 'string' }
 }
 
-/** The service's own tags in the order of their descriptions, then the APIs'. */
+/** The generic call, the APIs, then the service's own tags in the order of their descriptions. */
 function tags(paths: Record<string, JsonSchema>, catalog: Catalog): OpenApiDocument['tags'] {
   const apis = new Map([...catalog.values()].map((api) => [apiTag(api), api.upstream.description]))
   const used = new Set(
@@ -154,9 +174,19 @@ function tags(paths: Record<string, JsonSchema>, catalog: Catalog): OpenApiDocum
   )
   const order = Object.keys(tagDescriptions)
   const place = (name: string) => (order.includes(name) ? order.indexOf(name) : order.length)
-  const own = [...used].filter((name) => !apis.has(name)).sort((a, b) => place(a) - place(b))
-  return [...own, ...apis.keys()].map((name) => {
+  const own = [...used].filter((name) => !apis.has(name) && name !== CALLS).sort((a, b) => place(a) - place(b))
+  return [CALLS, ...apis.keys(), ...own].map((name) => {
     const description = apis.get(name) ?? tagDescriptions[name]
     return description === undefined ? { name } : { name, description }
   })
+}
+
+function tagGroups(tags: OpenApiDocument['tags'], catalog: Catalog): OpenApiDocument['x-tagGroups'] {
+  const apis = new Set([...catalog.values()].map(apiTag))
+  const names = tags.map(({ name }) => name)
+  return [
+    { name: 'APIs', tags: names.filter((name) => apis.has(name)) },
+    { name: 'Calls', tags: [CALLS] },
+    { name: 'Account and service', tags: names.filter((name) => !apis.has(name) && name !== CALLS) },
+  ]
 }

@@ -2,18 +2,23 @@ import { STATUS_CODES } from 'node:http'
 import { ERRORS, type ErrorCode, GatewayError } from '../errors.ts'
 import { CallErrorAnswer, ErrorAnswer, errorBody } from '../http/error-answer.ts'
 import type { DocumentedRoute } from './route-list.ts'
-import { type JsonSchema, type NamedSchemas, toDocumentSchema } from './schemas.ts'
+import { type JsonSchema, type NamedSchemas, nameSchema, toDocumentSchema } from './schemas.ts'
 
-/** What any request can run into, whatever its route. */
-const EVERYWHERE: ErrorCode[] = ['REQUEST_TIMEOUT', 'URI_TOO_LONG', 'HEADERS_TOO_LARGE', 'INTERNAL_ERROR']
-const WITH_STORES: ErrorCode[] = ['DEPENDENCY_UNAVAILABLE', 'DRAINING']
-const WITH_BODY: ErrorCode[] = [
-  'VALIDATION_ERROR',
-  'INVALID_JSON',
-  'INVALID_ENCODING',
+/** Refusals of a request as such, whatever its route: they are described once, as `4XX`. */
+export const TRANSPORT_CODES: ErrorCode[] = [
+  'METHOD_NOT_ALLOWED',
+  'REQUEST_TIMEOUT',
   'PAYLOAD_TOO_LARGE',
+  'URI_TOO_LONG',
   'UNSUPPORTED_MEDIA_TYPE',
+  'HEADERS_TOO_LARGE',
 ]
+const TRANSPORT_STATUSES = new Set<number>(TRANSPORT_CODES.map((code) => ERRORS[code].status))
+
+/** What any request can run into besides. */
+const EVERYWHERE: ErrorCode[] = ['INTERNAL_ERROR']
+const WITH_STORES: ErrorCode[] = ['DEPENDENCY_UNAVAILABLE', 'DRAINING']
+const WITH_BODY: ErrorCode[] = ['VALIDATION_ERROR', 'INVALID_JSON', 'INVALID_ENCODING']
 const WITH_INPUT: ErrorCode[] = ['VALIDATION_ERROR', 'INVALID_ENCODING']
 const WITH_SESSION: ErrorCode[] = ['AUTH_REQUIRED', 'INVALID_TOKEN', 'TOKEN_EXPIRED']
 const WITH_CREDENTIAL: ErrorCode[] = [...WITH_SESSION, 'INVALID_API_KEY']
@@ -33,57 +38,88 @@ export function isErrorSchema(declared: unknown): boolean {
   return Object(declared).$id === 'Error'
 }
 
-export const CALL_CODES = (Object.keys(ERRORS) as ErrorCode[]).filter((code) => !NOT_OF_CALLS.includes(code))
+const ALL_CODES = Object.keys(ERRORS) as ErrorCode[]
+
+export const CALL_CODES = ALL_CODES.filter((code) => !NOT_OF_CALLS.includes(code) && !TRANSPORT_CODES.includes(code))
 
 /**
  * The codes that a route can answer: of its guard, its input, and those declared beside it. A status it declares
- * without naming codes may come with any code of accounts, keys and teams that has this status.
+ * for which none of these is known may come with any code of accounts, keys and teams that has this status.
  */
 export function codesOf(route: DocumentedRoute): ErrorCode[] {
-  const codes = new Set<ErrorCode>(route.errors)
-  const named = new Set(route.errors.map((code) => ERRORS[code].status))
-  for (const code of [...NOT_OF_CALLS, ...SHARED]) {
-    const { status } = ERRORS[code]
-    if (isErrorSchema(route.responses[status]) && !named.has(status)) codes.add(code)
-  }
+  const codes = new Set<ErrorCode>([...route.errors, ...EVERYWHERE])
   const add = (more: ErrorCode[]) => {
     for (const code of more) codes.add(code)
   }
-  add(EVERYWHERE)
   if (route.url.startsWith('/v1/') || route.url.startsWith('/mcp')) add(WITH_STORES)
   if (route.method !== 'GET') add(WITH_BODY)
   else if (route.querystring || route.params) add(WITH_INPUT)
   if (route.guard === 'session') add(WITH_SESSION)
   if (route.guard === 'call') add(WITH_CREDENTIAL)
-  return (Object.keys(ERRORS) as ErrorCode[]).filter((code) => codes.has(code))
+  const known = new Set([...codes].map((code) => ERRORS[code].status))
+  add(
+    [...NOT_OF_CALLS, ...SHARED].filter((code) => {
+      const { status } = ERRORS[code]
+      return isErrorSchema(route.responses[status]) && !known.has(status)
+    }),
+  )
+  return ALL_CODES.filter((code) => codes.has(code))
 }
 
-/** The error answers of these codes by status, each code with its example. */
+/** The error answers of these codes by status, each code with its example; refusals of the request as such are `4XX`. */
 export function errorResponses(codes: ErrorCode[], isCall: boolean, named: NamedSchemas): Record<string, JsonSchema> {
-  const schema = toDocumentSchema(isCall ? CallErrorAnswer : ErrorAnswer, named)
   const responses: Record<string, JsonSchema> = {}
   for (const [status, group] of Map.groupBy(codes, (code) => ERRORS[code].status)) {
+    if (TRANSPORT_STATUSES.has(status)) continue
     responses[status] = {
       description: `${STATUS_CODES[status]}: ${group.join(', ')}`,
       headers: errorHeaders(status, isCall),
       content: {
-        'application/json': {
-          schema,
-          examples: Object.fromEntries(
-            group.map((code) => [code, { $ref: `#/components/examples/${exampleName(code, isCall)}` }]),
-          ),
-        },
+        'application/json': { schema: errorSchema(group, isCall, named), examples: exampleReferences(group, isCall) },
       },
     }
   }
+  responses['4XX'] = { $ref: `#/components/responses/${isCall ? 'CallRefused' : 'Refused'}` }
   return responses
 }
+
+/** The `4XX` answers: a refusal of the request as such. */
+export function refusedResponses(named: NamedSchemas): Record<string, JsonSchema> {
+  const refused = (isCall: boolean): JsonSchema => ({
+    description: `The request as such was refused: ${TRANSPORT_CODES.join(', ')}`,
+    headers: { 'X-Request-Id': { $ref: '#/components/headers/RequestId' } },
+    content: {
+      'application/json': {
+        schema: nameSchema(isCall ? 'CallError' : 'Error', errorSchema(ALL_CODES, isCall, named), named),
+        examples: exampleReferences(TRANSPORT_CODES, isCall),
+      },
+    },
+  })
+  return { Refused: refused(false), CallRefused: refused(true) }
+}
+
+/** The error body whose `code` is one of these, so that a client's type names what to expect. */
+function errorSchema(codes: ErrorCode[], isCall: boolean, named: NamedSchemas): JsonSchema {
+  const schema = isCall ? CallErrorAnswer.properties.error : ErrorAnswer
+  const { $id: _, ...written } = JSON.parse(JSON.stringify(schema))
+  written.properties.code = { type: 'string', enum: codes }
+  const body = toDocumentSchema(written, named)
+  if (!isCall) return body
+  return {
+    type: 'object',
+    required: ['status', 'error'],
+    properties: { status: { type: 'string', const: 'error' }, error: body },
+  }
+}
+
+const exampleReferences = (codes: ErrorCode[], isCall: boolean): JsonSchema =>
+  Object.fromEntries(codes.map((code) => [code, { $ref: `#/components/examples/${exampleName(code, isCall)}` }]))
 
 /** The examples that the written paths and responses refer to. */
 export function errorExamples(written: object, baseUrl: string): Record<string, JsonSchema> {
   const text = JSON.stringify(written)
   const examples: Record<string, JsonSchema> = {}
-  for (const code of Object.keys(ERRORS) as ErrorCode[]) {
+  for (const code of ALL_CODES) {
     for (const isCall of [false, true]) {
       const name = exampleName(code, isCall)
       if (!text.includes(`"#/components/examples/${name}"`)) continue
@@ -95,14 +131,24 @@ export function errorExamples(written: object, baseUrl: string): Record<string, 
 
 const exampleName = (code: ErrorCode, isCall: boolean): string => (isCall ? `call.${code}` : code)
 
+/** What the account has left, on every answer to a caller that is known. */
+export function limitHeaders(): JsonSchema {
+  const header = (name: string) => ({ $ref: `#/components/headers/${name}` })
+  return {
+    RateLimit: header('RateLimit'),
+    'RateLimit-Policy': header('RateLimitPolicy'),
+    'X-RateLimit-Limit': header('LimitPerMinute'),
+    'X-RateLimit-Remaining': header('RemainingThisMinute'),
+    'X-RateLimit-Reset': header('MinuteReset'),
+  }
+}
+
 function errorHeaders(status: number, isCall: boolean): JsonSchema {
   const header = (name: string) => ({ $ref: `#/components/headers/${name}` })
   return {
     'X-Request-Id': header('RequestId'),
     ...(status === 401 ? { 'WWW-Authenticate': header('Challenge') } : {}),
     ...(status === 429 || status >= 502 ? { 'Retry-After': header('RetryAfter') } : {}),
-    ...(isCall && status !== 401
-      ? { RateLimit: header('RateLimit'), 'RateLimit-Policy': header('RateLimitPolicy') }
-      : {}),
+    ...(isCall && status !== 401 ? limitHeaders() : {}),
   }
 }

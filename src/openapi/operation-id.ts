@@ -30,6 +30,12 @@ export function operationId(method: string, path: string): string {
   return camel([verb, ...owners, thing, ...by])
 }
 
+/** The words that name an endpoint, without stutter: `ip-lookup`, `/lookup` is `['ip-lookup']`. */
+export function endpointWords(slug: string, path: string): string[] {
+  const word = path.slice(1)
+  return slug === word || slug.endsWith(`-${word}`) ? [slug] : [slug, word]
+}
+
 /** `['get', 'provider-key']` → `getProviderKey`. */
 export function camel(words: string[]): string {
   const parts = words.flatMap((word) => word.split(/[^A-Za-z0-9]+/)).filter((word) => word !== '')

@@ -45,8 +45,29 @@ function rewrite(value: unknown, named: NamedSchemas): unknown {
     written.enum.every((item) => typeof item === 'string')
   )
     written.type = 'string'
+  const flat = withNull(written)
   const name = $id ?? (/^[A-Z][A-Za-z0-9]*$/.test(String(schema.title ?? '')) ? schema.title : undefined)
-  return typeof name === 'string' ? nameSchema(name, written, named) : written
+  return typeof name === 'string' ? nameSchema(name, flat, named) : flat
+}
+
+/**
+ * `anyOf: [{ type: 'string', description }, { type: 'null' }]` as `{ type: ['string', 'null'], description }`: generators
+ * of clients and references show no description that stands inside a union.
+ */
+function withNull(schema: JsonSchema): JsonSchema {
+  const { anyOf, ...outer } = schema
+  if (!Array.isArray(anyOf)) return schema
+  const others: JsonSchema[] = anyOf.filter(({ type }: JsonSchema) => type !== 'null')
+  const [only] = others
+  if (others.length !== 1 || anyOf.length !== 2 || typeof only?.type !== 'string') return schema
+  const { const: constant, ...rest } = only
+  const values = constant === undefined ? only.enum : [constant]
+  return {
+    ...rest,
+    type: [only.type, 'null'],
+    ...(Array.isArray(values) ? { enum: [...values, null] } : {}),
+    ...outer,
+  }
 }
 
 /** TypeBox writes a record of any names as a pattern that every name matches. */

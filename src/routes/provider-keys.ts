@@ -65,6 +65,7 @@ export async function providerKeyRoutes(app: FastifyInstance, context: Context):
     schema: {
       summary: 'Save your key for an upstream; its validation begins at once',
       tags: ['Provider keys'],
+      operationId: 'putProviderKey',
       body: PutBody,
       response: { 200: ProviderKeyAnswer, ...errorAnswers(400, 401, 404, 429) },
     },

@@ -18,7 +18,10 @@ interface Response {
   $ref?: string
   content?: Record<string, { schema?: object; examples?: Record<string, unknown> }>
 }
-type PathItem = Record<string, { responses: Record<string, Response> }>
+interface Operation {
+  responses: Record<string, Response>
+}
+type PathItem = Record<string, Operation>
 interface Described {
   paths: Record<string, PathItem>
   responses: Record<string, Response>
@@ -29,6 +32,12 @@ interface Described {
 
 /** What a request that fits no route of the document may be answered with. */
 const REFUSALS = new Set([400, 401, 404, 405, 408, 413, 414, 415, 431, 503])
+
+/** What the `4XX` answer of an operation stands for. */
+const TRANSPORT = new Set([408, 413, 414, 415, 431])
+
+const GENERIC_CALL = '/v1/call/{apiSlug}/{endpoint}'
+const RAW_TYPE = 'application/vnd.upstream+json'
 
 const REFUSAL = {
   Error: { $ref: '#/components/schemas/Error' },
@@ -54,11 +63,25 @@ export async function checkAnswer(answer: CheckedAnswer): Promise<void> {
   const item = findPath(document, path)
   const operation = item && document.paths[item]?.[answer.method.toLowerCase()]
   if (!operation) return checkRefusal(document, path, answer)
-  const declared = operation.responses[answer.status]
+  const declared = declaredResponse(document, operation, path, answer)
   const where = `${answer.method} ${item} ${answer.status}`
   if (!declared) throw refused(answer, `the document has no ${where}`)
-  const response = declared.$ref ? document.responses[declared.$ref.split('/').at(-1) ?? ''] : declared
-  checkResponse(document, where, response ?? {}, answer)
+  checkResponse(document, where, declared, answer)
+}
+
+/** Where a path is written out for itself, what only an option of the call brings is described on the generic one. */
+function declaredResponse(
+  { paths, responses }: Described,
+  operation: Operation,
+  path: string,
+  { status, method, contentType }: CheckedAnswer,
+): Response | undefined {
+  const resolve = (response: Response | undefined): Response | undefined =>
+    response?.$ref ? responses[response.$ref.split('/').at(-1) ?? ''] : response
+  const own = resolve(operation.responses[status])
+  const generic = resolve(paths[GENERIC_CALL]?.[method.toLowerCase()]?.responses[status])
+  if (path.startsWith('/v1/call/') && generic && (!own || contentType.startsWith(RAW_TYPE))) return generic
+  return own ?? (TRANSPORT.has(status) ? resolve(operation.responses['4XX']) : undefined)
 }
 
 function checkResponse(document: Described, where: string, { content }: Response, answer: CheckedAnswer): void {
@@ -71,9 +94,10 @@ function checkResponse(document: Described, where: string, { content }: Response
   if (!media) throw refused(answer, `${where} is ${Object.keys(content).join(', ')} in the document, not ${type}`)
   if (type !== 'application/json' || !media.schema) return
   const body: unknown = JSON.parse(answer.text)
+  // Until raw answers have their own media type.
   if (answer.status === 200 && isRaw(answer.requestHeaders)) return
-  validate(document, where, media.schema, body, answer)
   checkCode(where, media.examples, body, answer)
+  validate(document, where, media.schema, body, answer)
 }
 
 /** Each code that a route answers is declared beside it. */

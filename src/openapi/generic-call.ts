@@ -1,0 +1,116 @@
+import type { Catalog } from '../catalog/catalog.ts'
+import { CALL_SECURITY, envelope, errorReferences, success } from './call-paths.ts'
+import { CALL_CODES, errorResponses } from './error-responses.ts'
+import { type JsonSchema, type NamedSchemas, nameSchema } from './schemas.ts'
+
+/** The headers by which a caller chooses how a call is answered. */
+const CALL_HEADERS: JsonSchema[] = [
+  { $ref: '#/components/parameters/Prefer' },
+  { $ref: '#/components/parameters/GatewayResponse' },
+  { $ref: '#/components/parameters/GatewayScenario' },
+]
+
+/** The data of any endpoint. */
+const ANY_DATA: JsonSchema = {
+  type: 'object',
+  additionalProperties: true,
+  description: 'As the path of the endpoint itself says',
+}
+
+/** The upstream's own JSON, whatever it is. */
+const RAW_MEDIA: JsonSchema = { schema: { description: 'The JSON of the upstream API as it came' } }
+
+/** Both forms of a call's success, for a route that answers for any endpoint. */
+function anySuccess(named: NamedSchemas, example?: unknown): JsonSchema {
+  return success({
+    'application/json': envelope(nameSchema('AnyData', ANY_DATA, named), example),
+    'application/vnd.upstream+json': RAW_MEDIA,
+  })
+}
+
+/** The route that takes any endpoint of any API, with every way to be answered. */
+export function genericPath(catalog: Catalog, named: NamedSchemas): JsonSchema {
+  const [first] = catalog.values()
+  const endpoint = first && [...first.endpoints.values()][0]?.endpoint
+  const paths = new Set([...catalog.values()].flatMap((api) => [...api.endpoints.keys()]))
+  const shared = {
+    tags: ['Calls'],
+    security: CALL_SECURITY,
+    responses: {
+      200: anySuccess(named, endpoint && { status: 'success', data: endpoint.example.data }),
+      202: { $ref: '#/components/responses/CallAccepted' },
+      ...errorReferences(),
+    },
+  }
+  return {
+    parameters: [
+      pathParameter('apiSlug', 'An api_name of the catalog', [...catalog.keys()]),
+      pathParameter(
+        'endpoint',
+        'An endpoint of that API, without the slash',
+        [...paths].map((path) => path.slice(1)),
+      ),
+      ...CALL_HEADERS,
+    ],
+    get: {
+      ...shared,
+      operationId: 'callApi',
+      summary: 'Call any endpoint with query parameters',
+      description: 'Declared parameters are checked; undeclared ones are forwarded as given.',
+      parameters: [
+        {
+          name: 'parameters',
+          in: 'query',
+          description: 'The parameters of the endpoint',
+          style: 'form',
+          explode: true,
+          schema: { type: 'object', additionalProperties: { type: ['string', 'number', 'boolean'] } },
+        },
+      ],
+    },
+    post: {
+      ...shared,
+      operationId: 'callApiWithBody',
+      summary: 'Call any endpoint with parameters in a JSON body',
+      description: 'The members of the body are the parameters of the endpoint.',
+      requestBody: {
+        required: false,
+        content: {
+          'application/json': {
+            schema: { type: 'object', additionalProperties: true },
+            ...(endpoint ? { example: endpoint.example.parameters } : {}),
+          },
+        },
+      },
+    },
+  }
+}
+
+function pathParameter(name: string, description: string, values: string[]): JsonSchema {
+  return { name, in: 'path', required: true, description, schema: { type: 'string', enum: values.sort() } }
+}
+
+/** The answers of a route that answers in its own form, or as a call would have. */
+export function withCallOutcome(own: Record<string, JsonSchema>, named: NamedSchemas): Record<string, JsonSchema> {
+  const responses: Record<string, JsonSchema> = { ...own, 200: anySuccess(named) }
+  const { '4XX': _, ...ofCalls } = errorResponses(CALL_CODES, true, named)
+  for (const [status, response] of Object.entries(ofCalls)) {
+    const both = [own[status], response].flatMap((answer) => jsonMedia(answer) ?? [])
+    responses[status] = {
+      ...response,
+      content: {
+        'application/json': {
+          schema: both.length === 1 ? both[0]?.schema : { anyOf: both.map(({ schema }) => schema) },
+          examples: Object.assign({}, ...both.map(({ examples }) => examples)),
+        },
+      },
+    }
+  }
+  return responses
+}
+
+function jsonMedia(response: JsonSchema | undefined): { schema: JsonSchema; examples: JsonSchema } | undefined {
+  return (response?.content as Record<string, { schema: JsonSchema; examples: JsonSchema }> | undefined)?.[
+    'application/json'
+  ]
+}

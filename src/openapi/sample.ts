@@ -1,0 +1,75 @@
+import type { JsonSchema, NamedSchemas } from './schemas.ts'
+
+/** What a text is by the name of its member, where its schema does not say. */
+const BY_NAME: Record<string, string> = {
+  password: 'correct horse battery staple',
+  currentPassword: 'correct horse battery staple',
+  newPassword: 'a longer horse, a better staple',
+  token: 'eyJhbGciOiJIUzI1NiIsImtpZCI6IjEifQ.eyJzdWIiOiI5ZjFjM2M1MiJ9.c2lnbmF0dXJl',
+  key: 'agw_test_0123456789abcdefghijABCDEFGHIJ0123456789abc0123456',
+  keyPrefix: 'agw_test_',
+  lastFour: 'x7Qp',
+  label: 'My laptop',
+  name: 'Weather team',
+  apiSlug: 'news',
+  api: 'weather',
+  displayName: 'News',
+  maskedKey: '…x7Qp',
+  tier: 'developer',
+  plan: 'Free',
+  month: '2026-11',
+  day: '2026-11-21',
+  from: '2026-11-01',
+  to: '2026-11-21',
+  location: '/v1/calls/call_0b5b8d0c6f3a4a5e9f1d2c3b4a596877',
+}
+
+const BY_FORMAT: Record<string, string> = {
+  email: 'ada@example.com',
+  uuid: '9f1c3c52-7f3e-4f8e-9d43-0d3f0f7f9a11',
+  'date-time': '2026-11-21T12:00:00.000Z',
+  date: '2026-11-21',
+  uri: 'https://example.com',
+}
+
+interface SampleOptions {
+  /** Name of the member that the value is for. */
+  name?: string
+  /** Of a request: optional ids and times are left out, for a made-up one names nothing. */
+  isRequest?: boolean
+}
+
+/** A value that fits a schema of the document and reads like a real one. */
+export function sampleOf(schema: JsonSchema, named: NamedSchemas, options: SampleOptions = {}): unknown {
+  if (typeof schema.$ref === 'string') {
+    return sampleOf(named.get(schema.$ref.slice('#/components/schemas/'.length)) ?? {}, named, options)
+  }
+  const [listed] = Array.isArray(schema.examples) ? schema.examples : []
+  const given = listed ?? schema.default ?? schema.const ?? (schema.enum as unknown[] | undefined)?.[0]
+  if (given !== undefined) return given
+  const [branch] = (schema.anyOf ?? schema.oneOf ?? []) as JsonSchema[]
+  if (branch) return sampleOf(branch, named, options)
+  switch ([schema.type].flat()[0]) {
+    case 'object':
+      return sampleObject(schema, named, options)
+    case 'array':
+      return [sampleOf(schema.items as JsonSchema, named, options)]
+    case 'integer':
+    case 'number':
+      return schema.minimum ?? 1
+    case 'boolean':
+      return true
+    case 'string':
+      return BY_FORMAT[String(schema.format)] ?? BY_NAME[options.name ?? ''] ?? options.name ?? 'text'
+    default:
+      return null
+  }
+}
+
+function sampleObject(schema: JsonSchema, named: NamedSchemas, { isRequest = false }: SampleOptions): unknown {
+  const required = new Set((schema.required as string[] | undefined) ?? [])
+  const entries = Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>)
+    .filter(([name, { format }]) => required.has(name) || !isRequest || !(format === 'uuid' || format === 'date-time'))
+    .map(([name, member]) => [name, sampleOf(member, named, { name, isRequest })])
+  return Object.fromEntries(entries)
+}
