@@ -41,7 +41,12 @@ export interface Config extends StoresConfig {
   callTimeoutMs: number
   plans: Record<PlanName, PlanLimits>
   accounts: AccountsConfig
-  throttles: { signupPerMinute: number; loginFailuresPerMinute: number }
+  throttles: {
+    signupPerMinute: number
+    loginFailuresPerMinute: number
+    /** Look-ups of API keys that nobody has, for each client address. */
+    unknownKeysPerMinute: number
+  }
   log: LogConfig
   /** Base address of an OpenTelemetry collector (OTLP over HTTP); no traces without one. */
   otlpEndpoint: string | undefined
@@ -85,6 +90,7 @@ function readConfig(environment: Environment, secrets: ProcessSecrets): Config {
     throttles: {
       signupPerMinute: read.integer('SIGNUP_PER_MINUTE', 60, 0, 1_000_000),
       loginFailuresPerMinute: read.integer('LOGIN_FAILURES_PER_MINUTE', 30, 0, 1_000_000),
+      unknownKeysPerMinute: read.integer('UNKNOWN_KEYS_PER_MINUTE', 120, 0, 1_000_000),
     },
     log: readLog(read),
     otlpEndpoint: readOtlpEndpoint(read),

@@ -1,4 +1,5 @@
-import { PrincipalCache } from './admission/authenticate.ts'
+import { PrincipalCache } from './admission/principal-cache.ts'
+import { UnknownKeys } from './admission/unknown-keys.ts'
 import { SingleFlight } from './async/single-flight.ts'
 import { ResponseCache } from './cache/response-cache.ts'
 import { type Catalog, loadCatalog } from './catalog/catalog.ts'
@@ -21,11 +22,14 @@ export interface Context {
   callLog: Log
   catalog: Catalog
   db: Db
+  /** A few connections for what needs no credential or one that may be made up. */
+  strangersDb: Db
   /** Fails at once when Redis is away. */
   redis: RedisConnection
   /** Where answers are cached; the same unless CACHE_REDIS_URL says otherwise. */
   cacheRedis: RedisConnection
   principals: PrincipalCache
+  unknownKeys: UnknownKeys
   cache: ResponseCache
   queues: CallQueues
   replies: ReplyInbox
@@ -39,6 +43,9 @@ export interface Context {
   /** Set when the node is to end: it finishes what it has and takes nothing new. */
   isDraining: boolean
 }
+
+/** Connections to Postgres that serve strangers. */
+const STRANGERS_CONNECTIONS_MAX = 2
 
 /**
  * Opens what an API node needs, and the operator console: `kind` says which. Nothing waits for Postgres or Redis: they
@@ -68,8 +75,10 @@ export async function openContext(
     callLog: plainLog(log),
     catalog,
     db,
+    strangersDb: openDatabase(config.databaseUrl, log, { connectionsMax: STRANGERS_CONNECTIONS_MAX }),
     redis,
     principals,
+    unknownKeys: new UnknownKeys(config.throttles.unknownKeysPerMinute),
     cache: new ResponseCache(cacheRedis, log),
     queues: new CallQueues(redis, log),
     replies,
@@ -99,5 +108,6 @@ export async function closeContext(context: Context): Promise<void> {
   await context.completions.close()
   if (context.cacheRedis !== context.redis) await closeRedis(context.cacheRedis)
   await closeRedis(context.redis)
+  await context.strangersDb.destroy()
   await context.db.destroy()
 }

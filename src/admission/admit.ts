@@ -87,7 +87,7 @@ async function tryAdmit(
   admission: Admission,
 ): Promise<Admitted | typeof STALE> {
   const { config } = sources
-  const principal = await authenticateCall(sources, request.headers)
+  const principal = await authenticateCall(sources, request)
   admission.principal = principal
   let checked: CheckedCall
   try {

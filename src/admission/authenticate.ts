@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
+import type { FastifyRequest } from 'fastify'
 import { hashApiKey, isApiKeyShaped } from '../accounts/api-key.ts'
 import { verifySessionToken } from '../accounts/session-token.ts'
-import { SingleFlight } from '../async/single-flight.ts'
 import type { Tier } from '../catalog/upstream.ts'
 import type { Config } from '../config.ts'
 import { findKeyOwner } from '../db/api-keys.ts'
@@ -14,6 +14,8 @@ import { readBearer } from '../http/bearer.ts'
 import { isCurrentVersion, readAccountVersion } from '../limits/account-version.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { redisCall } from '../redis/unavailable.ts'
+import type { PrincipalCache } from './principal-cache.ts'
+import type { UnknownKeys } from './unknown-keys.ts'
 
 /** Who is calling. */
 export interface Principal {
@@ -35,8 +37,14 @@ export interface AuthenticationDeps {
   config: Config
   db: Db
   redis: RedisConnection
+  /** For look-ups of credentials that may be made up: a flood of them leaves `db` to accounts. */
+  strangersDb: Db
   principals: PrincipalCache
+  unknownKeys: UnknownKeys
 }
+
+/** What tells the caller of a request. */
+export type CallerRequest = Pick<FastifyRequest, 'headers' | 'ip'>
 
 /** The credential of a call, named so that nothing remembers the secret itself. */
 interface Credential {
@@ -49,24 +57,27 @@ interface Credential {
  * Finds out who sends a call: an API key in `X-Api-Key` or as a bearer, or a session token. `X-Api-Key` wins when it is
  * there, even when it is wrong.
  *
- * @throws GatewayError AUTH_REQUIRED, INVALID_API_KEY, INVALID_TOKEN or TOKEN_EXPIRED
+ * @throws GatewayError AUTH_REQUIRED, INVALID_API_KEY, INVALID_TOKEN or TOKEN_EXPIRED; RATE_LIMIT_EXCEEDED for a client
+ *   that sends unknown keys
  */
-export async function authenticateCall(sources: AuthenticationDeps, headers: IncomingHttpHeaders): Promise<Principal> {
+export async function authenticateCall(deps: AuthenticationDeps, { headers, ip }: CallerRequest): Promise<Principal> {
   const { kind, secret, cacheKey } = readCredential(headers)
-  return await sources.principals.get(cacheKey, () =>
-    kind === 'key' ? lookUpKey(sources, secret) : lookUpSession(sources, secret),
-  )
+  return await deps.principals.get(cacheKey, (isKnown) => {
+    if (kind === 'session') return lookUpSession(deps, secret)
+    if (isKnown) return lookUpKey(deps, secret, deps.db)
+    return deps.unknownKeys.lookUp(cacheKey, ip, () => lookUpKey(deps, secret, deps.strangersDb))
+  })
 }
 
 /**
  * As `authenticateCall`, for a request that takes nothing of the account's limits, with which a call's credential is
  * found out of date: what this node remembers is compared with the account's version here.
  */
-export async function authenticateNow(sources: AuthenticationDeps, headers: IncomingHttpHeaders): Promise<Principal> {
-  const principal = await authenticateCall(sources, headers)
-  if (await isUpToDate(sources, principal)) return principal
-  forgetPrincipal(sources, headers, principal)
-  return await authenticateCall(sources, headers)
+export async function authenticateNow(deps: AuthenticationDeps, request: CallerRequest): Promise<Principal> {
+  const principal = await authenticateCall(deps, request)
+  if (await isUpToDate(deps, principal)) return principal
+  forgetPrincipal(deps, request.headers, principal)
+  return await authenticateCall(deps, request)
 }
 
 /** Whether nothing about the account changed since this node looked the caller up. */
@@ -99,9 +110,10 @@ function keyCredential(secret: string): Credential {
   return { kind: 'key', secret, cacheKey: hash('sha256', secret, 'base64') }
 }
 
-async function lookUpKey({ config, db, redis }: AuthenticationDeps, key: string): Promise<Principal> {
+/** `firstDb` is where it is found out whether there is such a key at all. */
+async function lookUpKey({ config, db, redis }: AuthenticationDeps, key: string, firstDb: Db): Promise<Principal> {
   const keyHash = hashApiKey(config.secrets.keyPepper, key)
-  const first = await findKeyOwner(db, keyHash)
+  const first = await findKeyOwner(firstDb, keyHash)
   if (!first) throw new GatewayError('INVALID_API_KEY')
   // The version is read before the rights that are kept under it: a change in between makes them stale, never fresh.
   const version = await redisCall(() => readAccountVersion(redis, first.userId))
@@ -131,45 +143,4 @@ async function lookUpSession({ config, db, redis }: AuthenticationDeps, token: s
 async function loadProviderKeys(db: Db, userId: string): Promise<Map<string, ProviderKeyState>> {
   const keys = await listProviderKeyStates(db, userId)
   return new Map(keys.map((key) => [key.slug, key]))
-}
-
-const PRINCIPALS_MAX = 10_000
-
-/** How long a look-up is kept, milliseconds; what changes meanwhile is told by the account's version. */
-const PRINCIPAL_MS = 60_000
-
-/** Who recent credentials belong to, in this process. */
-export class PrincipalCache {
-  readonly #entries = new Map<string, { principal: Principal; until: number }>()
-  readonly #lookUps = new SingleFlight<Principal>()
-
-  /**
-   * The principal of a credential. Calls that come while it is looked up share that look-up: thousands at once with a
-   * new key ask Postgres once. One that proves stale is found out by its version, like any other.
-   */
-  async get(key: string, lookUp: () => Promise<Principal>): Promise<Principal> {
-    const entry = this.#entries.get(key)
-    if (entry && Date.now() < entry.until) return entry.principal
-    return await this.#lookUps.run(key, async () => {
-      const principal = await lookUp()
-      this.#keep(key, principal)
-      return principal
-    })
-  }
-
-  #keep(key: string, principal: Principal): void {
-    const [oldest] = this.#entries.keys()
-    if (this.#entries.size >= PRINCIPALS_MAX && oldest !== undefined) this.#entries.delete(oldest)
-    this.#entries.set(key, { principal, until: Math.min(Date.now() + PRINCIPAL_MS, principal.expiresAt) })
-  }
-
-  /** Forgets what was found stale; what was looked up since stays. */
-  forget(key: string, stale: Principal | undefined): void {
-    if (this.#entries.get(key)?.principal === stale) this.#entries.delete(key)
-  }
-
-  /** Without Redis no change can be heard of: forget everything when the connection is lost. */
-  clear(): void {
-    this.#entries.clear()
-  }
 }

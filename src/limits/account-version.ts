@@ -27,7 +27,7 @@ export async function renewAccountVersion(redis: RedisConnection, accountId: str
 }
 
 /** Longest a change is announced anew, milliseconds: by then no node remembers what was before it. */
-const ANNOUNCE_MS_MAX = 60_000
+const ANNOUNCE_MS_MAX = 120_000
 const ANNOUNCE_AGAIN_MS = 250
 
 /**

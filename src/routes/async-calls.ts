@@ -68,12 +68,9 @@ export async function asyncCallRoutes(app: FastifyInstance, context: Context): P
 }
 
 /** @throws GatewayError CALL_NOT_FOUND, for another account's call too: that it exists is not disclosed */
-async function findOwnCall(
-  context: Context,
-  { headers, params }: FastifyRequest<{ Params: { id: string } }>,
-): Promise<AsyncCall> {
-  const principal = await authenticateNow(context, headers)
-  const { id } = params
+async function findOwnCall(context: Context, request: FastifyRequest<{ Params: { id: string } }>): Promise<AsyncCall> {
+  const principal = await authenticateNow(context, request)
+  const { id } = request.params
   const call = /^call_[0-9a-f]{32}$/.test(id) ? await redisCall(() => readAsyncCall(context.redis, id)) : undefined
   if (call?.accountId !== principal.accountId) throw new GatewayError('CALL_NOT_FOUND')
   return call

@@ -31,7 +31,7 @@ export async function mcpRoutes(app: FastifyInstance, context: Context): Promise
   app.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store')
     requireOwnOrigin(request, baseUrl)
-    await authenticateNow(context, request.headers)
+    await authenticateNow(context, request)
   })
 
   const all = {

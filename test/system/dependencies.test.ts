@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
 import pg from 'pg'
 import type { EmbeddedServer } from '../../src/local/embedded/embedded-server.ts'
@@ -146,6 +147,45 @@ describe('while Postgres is away', () => {
     assert.ok(isRunning())
   })
 })
+
+describe('while Postgres says nothing', () => {
+  it('requests that need it are refused with 503 within 2 s, readyz included, and known keys go on calling', async () => {
+    await until(async () => (await call()).status === 200)
+    const pids = await postgresPids()
+    for (const pid of pids) process.kill(pid, 'SIGSTOP')
+    try {
+      const refusals = await Promise.all(
+        ['/readyz', '/v1/me', '/v1/keys', '/v1/teams', '/v1/me', '/v1/usage'].map(async (route) => {
+          const startedAt = performance.now()
+          const { status } = await send(gateway, route, { token: account.token })
+          return { route, status, tookMs: performance.now() - startedAt }
+        }),
+      )
+      for (const { route, status, tookMs } of refusals) {
+        assert.equal(status, 503, route)
+        // The limit is 1.8 s; the rest is for a busy machine.
+        assert.ok(tookMs < 3_000, `${route} was answered after ${tookMs} ms`)
+      }
+      assert.equal((await call()).status, 200)
+    } finally {
+      for (const pid of pids) process.kill(pid, 'SIGCONT')
+    }
+    await until(async () => (await send(gateway, '/v1/me', { token: account.token })).status === 200)
+    assert.ok(isRunning())
+  })
+})
+
+/** The server process and those of its connections. */
+async function postgresPids(): Promise<number[]> {
+  const client = new pg.Client({ connectionString: postgres.url })
+  await client.connect()
+  const { rows } = await client.query('select setting from pg_settings where name = $1', ['data_directory'])
+  await client.end()
+  const file = await readFile(join(String(rows[0]?.setting), 'postmaster.pid'), 'utf8')
+  const server = Number(file.split('\n', 1)[0])
+  const { stdout } = await promisify(execFile)('ps', ['-o', 'pid=', '--ppid', String(server)])
+  return [server, ...stdout.trim().split(/\s+/).map(Number)]
+}
 
 describe('an API node and a worker started without Redis and Postgres', () => {
   it('stay up, say that they are not ready, and serve when these come', async () => {

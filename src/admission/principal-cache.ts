@@ -1,0 +1,95 @@
+import { LRUCache } from 'lru-cache'
+import { SingleFlight } from '../async/single-flight.ts'
+import { GatewayError } from '../errors.ts'
+import type { Principal } from './authenticate.ts'
+
+const PRINCIPALS_MAX = 10_000
+
+/** Age from which a look-up that is used is renewed in the background, milliseconds. */
+const RENEW_MS = 30_000
+
+/** Longest a look-up is used while Postgres answers, milliseconds; the account's version tells what changes meanwhile. */
+const FRESH_MS = 60_000
+
+/** Longest a look-up is used while Postgres does not answer, milliseconds: a minute more, whatever its age was. */
+export const PRINCIPAL_MS_MAX = 2 * FRESH_MS
+
+/** Pause between two renewals that Postgres does not answer, milliseconds. */
+const RENEW_AGAIN_MS = 1_000
+
+type LookUp = (isKnown: boolean) => Promise<Principal>
+
+interface Entry {
+  principal: Principal
+  lookedUpAt: number
+  /** When a renewal last failed for want of an answer; undefined since the last good one. */
+  failedAt: number | undefined
+}
+
+/** The principals of recent credentials, in this process. */
+export class PrincipalCache {
+  readonly #entries = new LRUCache<string, Entry>({ max: PRINCIPALS_MAX })
+  readonly #lookUps = new SingleFlight<Principal>()
+  readonly #now: () => number
+
+  /** `now` is the clock, milliseconds since the epoch. */
+  constructor(now: () => number = Date.now) {
+    this.#now = now
+  }
+
+  /**
+   * The principal of a credential. Calls that come while it is looked up share that look-up. A stale one is found out
+   * by its version. `lookUp` is told whether the credential is a known one that is renewed. While look-ups fail with DEPENDENCY_UNAVAILABLE, what is known is kept for a minute at least.
+   */
+  async get(key: string, lookUp: LookUp): Promise<Principal> {
+    const entry = this.#entries.get(key)
+    const now = this.#now()
+    if (!entry || now >= entry.principal.expiresAt || now - entry.lookedUpAt >= PRINCIPAL_MS_MAX) {
+      return await this.#renew(key, lookUp)
+    }
+    const ageMs = now - entry.lookedUpAt
+    if (ageMs < RENEW_MS) return entry.principal
+    const isWaiting = entry.failedAt !== undefined && now - entry.failedAt < RENEW_AGAIN_MS
+    if (ageMs < FRESH_MS || entry.failedAt !== undefined) {
+      // The outcome is in the entry: a failure keeps it, a credential that ended removes it.
+      if (!isWaiting) void this.#renew(key, lookUp).catch(() => undefined)
+      return entry.principal
+    }
+    try {
+      return await this.#renew(key, lookUp)
+    } catch (error) {
+      // Fails open for a bounded time: the account's version, which Redis keeps, is compared on every call.
+      if (isUnanswered(error)) return entry.principal
+      throw error
+    }
+  }
+
+  #renew(key: string, lookUp: LookUp): Promise<Principal> {
+    return this.#lookUps.run(key, async () => {
+      try {
+        const principal = await lookUp(this.#entries.has(key))
+        this.#entries.set(key, { principal, lookedUpAt: this.#now(), failedAt: undefined })
+        return principal
+      } catch (error) {
+        const entry = this.#entries.peek(key)
+        if (entry && isUnanswered(error)) entry.failedAt = this.#now()
+        else this.#entries.delete(key)
+        throw error
+      }
+    })
+  }
+
+  /** Forgets what was found stale; what was looked up since stays. */
+  forget(key: string, stale: Principal | undefined): void {
+    if (this.#entries.peek(key)?.principal === stale) this.#entries.delete(key)
+  }
+
+  /** Without Redis no change can be heard of: forget everything when the connection is lost. */
+  clear(): void {
+    this.#entries.clear()
+  }
+}
+
+function isUnanswered(error: unknown): boolean {
+  return error instanceof GatewayError && error.code === 'DEPENDENCY_UNAVAILABLE'
+}

@@ -1,0 +1,50 @@
+import { LRUCache } from 'lru-cache'
+import { GatewayError } from '../errors.ts'
+import { clientOf } from '../limits/throttle.ts'
+import { TokenBuckets } from '../limits/token-buckets.ts'
+
+/** How long a key that nobody has is remembered, milliseconds: no longer, for an account may be enabled again. */
+const REMEMBERED_MS = 1_000
+const REMEMBERED_MAX = 10_000
+
+/**
+ * Keeps callers with made-up keys from Postgres: anybody can compute a right checksum. Only look-ups of keys that this
+ * process does not know pass here, so an account that is calling never notices.
+ */
+export class UnknownKeys {
+  readonly #refused = new LRUCache<string, true>({ max: REMEMBERED_MAX, ttl: REMEMBERED_MS })
+  readonly #lookUps: TokenBuckets
+
+  /** `perMinute` bounds the look-ups that find nothing, for each client address; 0 is no bound. */
+  constructor(perMinute: number) {
+    this.#lookUps = new TokenBuckets({ perSecond: perMinute / 60, burst: perMinute })
+  }
+
+  /**
+   * Looks a key up for a client address. `cacheKey` names the key without being it.
+   *
+   * @throws GatewayError INVALID_API_KEY, or RATE_LIMIT_EXCEEDED for a client that sent too many unknown keys
+   */
+  async lookUp<T>(cacheKey: string, address: string, find: () => Promise<T>): Promise<T> {
+    if (this.#refused.has(cacheKey)) throw new GatewayError('INVALID_API_KEY')
+    const client = clientOf(address)
+    // Taken before the look-up, so that look-ups made at once are counted too.
+    const retryAfterMs = this.#lookUps.take(client)
+    if (retryAfterMs > 0) {
+      throw new GatewayError('RATE_LIMIT_EXCEEDED', {
+        message: 'Too many unknown API keys came from this address.',
+        hint: 'Wait, and check the key',
+        retryAfterMs,
+      })
+    }
+    try {
+      const found = await find()
+      this.#lookUps.giveBack(client)
+      return found
+    } catch (error) {
+      if (error instanceof GatewayError && error.code === 'INVALID_API_KEY') this.#refused.set(cacheKey, true)
+      else this.#lookUps.giveBack(client)
+      throw error
+    }
+  }
+}

@@ -1,0 +1,52 @@
+import { LRUCache } from 'lru-cache'
+
+export interface TokenBucketOptions {
+  /** Tokens that come back in a second; 0 is no bound. */
+  perSecond: number
+  /** Tokens of a bucket that was not used for a while. */
+  burst: number
+  /** Clock, milliseconds. */
+  now?: () => number
+}
+
+/** Buckets that are remembered. Past it the one that was not used for longest is forgotten, which makes it full. */
+const BUCKETS_MAX = 50_000
+
+/** A token bucket for each subject, in the memory of this process. */
+export class TokenBuckets {
+  readonly #perSecond: number
+  readonly #burst: number
+  readonly #now: () => number
+  readonly #buckets = new LRUCache<string, { tokens: number; at: number }>({ max: BUCKETS_MAX })
+
+  constructor({ perSecond, burst, now = () => performance.now() }: TokenBucketOptions) {
+    this.#perSecond = perSecond
+    this.#burst = Math.max(burst, 1)
+    this.#now = now
+  }
+
+  /** Takes a token. @returns 0, or milliseconds until there is one */
+  take(subject: string): number {
+    if (this.#perSecond === 0) return 0
+    const bucket = this.#filled(subject)
+    if (bucket.tokens < 1) return Math.ceil(((1 - bucket.tokens) / this.#perSecond) * 1_000)
+    bucket.tokens -= 1
+    return 0
+  }
+
+  /** Gives a token back, for what is not to count after all. */
+  giveBack(subject: string): void {
+    if (this.#perSecond === 0) return
+    const bucket = this.#filled(subject)
+    bucket.tokens = Math.min(this.#burst, bucket.tokens + 1)
+  }
+
+  #filled(subject: string): { tokens: number; at: number } {
+    const now = this.#now()
+    const bucket = this.#buckets.get(subject) ?? { tokens: this.#burst, at: now }
+    bucket.tokens = Math.min(this.#burst, bucket.tokens + ((now - bucket.at) / 1_000) * this.#perSecond)
+    bucket.at = now
+    this.#buckets.set(subject, bucket)
+    return bucket
+  }
+}

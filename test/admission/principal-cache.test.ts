@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { Principal } from '../../src/admission/authenticate.ts'
+import { PrincipalCache } from '../../src/admission/principal-cache.ts'
+import { GatewayError } from '../../src/errors.ts'
+
+const principal = (version: string): Principal => ({
+  accountId: 'account',
+  tier: 'developer',
+  mode: 'live',
+  keyId: 'key',
+  providerKeys: new Map(),
+  expiresAt: Number.POSITIVE_INFINITY,
+  version,
+})
+
+/** A cache on a clock that the test moves, with a store that answers as the test says. */
+function cacheAt() {
+  let now = 1_000_000
+  const lookUps: boolean[] = []
+  const store: { answer: () => Promise<Principal> } = { answer: async () => principal('first') }
+  const cache = new PrincipalCache(() => now)
+  const get = () =>
+    cache.get('credential', (isKnown) => {
+      lookUps.push(isKnown)
+      return store.answer()
+    })
+  const pass = (seconds: number): void => {
+    now += seconds * 1_000
+  }
+  return { get, pass, lookUps, store }
+}
+
+const isUnanswered = async (): Promise<never> => {
+  throw new GatewayError('DEPENDENCY_UNAVAILABLE')
+}
+
+/** Lets what runs in the background come to its end. */
+const settled = () => new Promise((resolve) => setImmediate(resolve))
+
+describe('a credential that is used', () => {
+  it('is renewed in the background before its look-up is too old, so that no call waits for it', async () => {
+    const { get, pass, lookUps, store } = cacheAt()
+    await get()
+    pass(31)
+    store.answer = async () => principal('second')
+    assert.equal((await get()).version, 'first')
+    await settled()
+    assert.equal((await get()).version, 'second')
+    assert.deepEqual(lookUps, [false, true])
+  })
+
+  it('is looked up anew before it is used again after a minute of rest', async () => {
+    const { get, pass, store } = cacheAt()
+    await get()
+    pass(61)
+    store.answer = async () => principal('second')
+    assert.equal((await get()).version, 'second')
+  })
+})
+
+describe('while look-ups are not answered', () => {
+  it('a credential that was known is kept for a minute at least, and tried once a second', async () => {
+    const { get, pass, lookUps, store } = cacheAt()
+    await get()
+    pass(59)
+    store.answer = isUnanswered
+    for (let second = 0; second < 60; second += 1) {
+      assert.equal((await get()).version, 'first')
+      await settled()
+      assert.equal((await get()).version, 'first')
+      await settled()
+      pass(1)
+    }
+    assert.equal(lookUps.length, 1 + 60)
+    pass(1)
+    await assert.rejects(get(), { code: 'DEPENDENCY_UNAVAILABLE' })
+  })
+
+  it('a credential that rested for a minute is kept too', async () => {
+    const { get, pass, store } = cacheAt()
+    await get()
+    pass(61)
+    store.answer = isUnanswered
+    assert.equal((await get()).version, 'first')
+  })
+})
+
+describe('a credential that ended', () => {
+  it('is refused from the call after its renewal on', async () => {
+    const { get, pass, store } = cacheAt()
+    await get()
+    pass(31)
+    store.answer = async () => {
+      throw new GatewayError('INVALID_API_KEY')
+    }
+    await get()
+    await settled()
+    await assert.rejects(get(), { code: 'INVALID_API_KEY' })
+  })
+})

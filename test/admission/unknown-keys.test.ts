@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { UnknownKeys } from '../../src/admission/unknown-keys.ts'
+import { GatewayError } from '../../src/errors.ts'
+
+const nobody = async (): Promise<never> => {
+  throw new GatewayError('INVALID_API_KEY')
+}
+
+describe('unknown keys', () => {
+  it('of one client are looked up so often in a minute and then refused with 429, which concerns no other client', async () => {
+    const keys = new UnknownKeys(3)
+    let lookUps = 0
+    const send = (key: string, address: string) =>
+      keys.lookUp(key, address, () => {
+        lookUps += 1
+        return nobody()
+      })
+    for (const key of ['a', 'b', 'c']) await assert.rejects(send(key, '192.0.2.1'), { code: 'INVALID_API_KEY' })
+    await assert.rejects(send('d', '192.0.2.1'), (error: GatewayError) => {
+      assert.equal(error.code, 'RATE_LIMIT_EXCEEDED')
+      assert.ok((error.details.retryAfterMs ?? 0) <= 20_000 && (error.details.retryAfterMs ?? 0) > 19_000)
+      return true
+    })
+    assert.equal(lookUps, 3)
+    await assert.rejects(send('e', '192.0.2.2'), { code: 'INVALID_API_KEY' })
+    assert.equal(lookUps, 4)
+  })
+
+  it('that come again at once are refused without a look-up', async () => {
+    const keys = new UnknownKeys(0)
+    await assert.rejects(keys.lookUp('a', '192.0.2.1', nobody), { code: 'INVALID_API_KEY' })
+    await assert.rejects(
+      keys.lookUp('a', '192.0.2.1', () => assert.fail('looked up')),
+      { code: 'INVALID_API_KEY' },
+    )
+  })
+
+  it('that are found, or whose look-up gets no answer, use up nothing', async () => {
+    const keys = new UnknownKeys(1)
+    for (let count = 0; count < 5; count += 1) {
+      assert.equal(await keys.lookUp('a', '192.0.2.1', async () => 'found'), 'found')
+      const unanswered = keys.lookUp('a', '192.0.2.1', async () => {
+        throw new GatewayError('DEPENDENCY_UNAVAILABLE')
+      })
+      await assert.rejects(unanswered, { code: 'DEPENDENCY_UNAVAILABLE' })
+    }
+  })
+})
