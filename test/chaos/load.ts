@@ -1,0 +1,120 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { Agent, request } from 'undici'
+import { echoOf, type Flow, pathOf } from './nonce.ts'
+
+/** What came of one call. */
+export interface CallRecord {
+  nonce: number
+  flow: Flow
+  /** Milliseconds since the epoch. */
+  sentAt: number
+  tookMs: number
+  /** `200`, `503 OVERLOADED`, or the connection's error code. */
+  outcome: string
+  /** A 200 carries its own number. */
+  isEchoed: boolean
+  retryAfterSeconds: number | undefined
+}
+
+export interface LoadOptions {
+  /** API nodes; those whose /readyz is not 200 get no calls, as a load balancer would have it. */
+  urls: () => string[]
+  /** Keys, used in turn. */
+  keys: string[]
+  perSecond: Partial<Record<Flow, number>>
+  seconds: number
+  /** Callers give up after this long, milliseconds. */
+  patienceMs?: number
+}
+
+const PATIENCE_MS = 35_000
+const TICK_MS = 5
+const READY_POLL_MS = 100
+
+/** Open-loop load: so many calls a second, whatever becomes of them. Numbers are unique over the life of the process. */
+export class Load {
+  readonly #agent = new Agent({ connections: 4_000, pipelining: 1 })
+  #nonce = 1_000
+
+  async run(options: LoadOptions): Promise<CallRecord[]> {
+    const ready = new Set(options.urls())
+    const watching = new AbortController()
+    const watch = this.#watchReadiness(options, { ready, signal: watching.signal })
+    const flows = Object.entries(options.perSecond) as [Flow, number][]
+    const calls: Promise<CallRecord>[] = []
+    const sent = new Map<Flow, number>()
+    const startedAt = performance.now()
+    while (performance.now() - startedAt < options.seconds * 1_000) {
+      for (const [flow, perSecond] of flows) {
+        const due = Math.ceil(((performance.now() - startedAt) / 1_000) * perSecond)
+        for (let count = sent.get(flow) ?? 0; count < due; count += 1) {
+          calls.push(this.#call(flow, options, [...ready]))
+          sent.set(flow, count + 1)
+        }
+      }
+      await delay(TICK_MS)
+    }
+    const records = await Promise.all(calls)
+    watching.abort()
+    await watch
+    return records
+  }
+
+  async close(): Promise<void> {
+    await this.#agent.destroy()
+  }
+
+  async #call(flow: Flow, options: LoadOptions, ready: string[]): Promise<CallRecord> {
+    this.#nonce += 1
+    const nonce = this.#nonce
+    const nodes = ready.length > 0 ? ready : options.urls()
+    const base = nodes[nonce % nodes.length] ?? ''
+    const key = options.keys[nonce % options.keys.length] ?? ''
+    const record = { nonce, flow, sentAt: performance.timeOrigin + performance.now() }
+    const startedAt = performance.now()
+    const signal = AbortSignal.timeout(options.patienceMs ?? PATIENCE_MS)
+    try {
+      const { statusCode, headers, body } = await request(base + pathOf(flow, nonce), {
+        dispatcher: this.#agent,
+        headers: { 'x-api-key': key },
+        signal,
+      })
+      const answer = (await body.json()) as { data?: unknown; error?: { code?: string } }
+      const retryAfter = headers['retry-after']
+      return {
+        ...record,
+        tookMs: performance.now() - startedAt,
+        outcome: statusCode === 200 ? '200' : `${statusCode} ${answer.error?.code}`,
+        isEchoed: statusCode === 200 && echoOf(answer.data) === nonce,
+        retryAfterSeconds: typeof retryAfter === 'string' ? Number(retryAfter) : undefined,
+      }
+    } catch (error) {
+      const code = error instanceof Error ? (Reflect.get(error, 'code') ?? error.name) : 'unknown'
+      const outcome = signal.aborted ? 'left' : String(code)
+      return {
+        ...record,
+        tookMs: performance.now() - startedAt,
+        outcome,
+        isEchoed: false,
+        retryAfterSeconds: undefined,
+      }
+    }
+  }
+
+  async #watchReadiness(
+    { urls }: LoadOptions,
+    { ready, signal }: { ready: Set<string>; signal: AbortSignal },
+  ): Promise<void> {
+    while (!signal.aborted) {
+      for (const url of new Set([...urls(), ...ready])) {
+        const isReady = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(2_000) }).then(
+          ({ status }) => status === 200,
+          () => false,
+        )
+        if (isReady && urls().includes(url)) ready.add(url)
+        else ready.delete(url)
+      }
+      await delay(READY_POLL_MS, undefined, { signal }).catch(() => undefined)
+    }
+  }
+}

@@ -1,0 +1,151 @@
+import { once } from 'node:events'
+import { setTimeout as delay } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { type Account, signUp } from '../support/client.ts'
+import { type Gateway, startGateway } from '../support/gateway.ts'
+import { type Services, startServices } from '../support/services.ts'
+import { UNLIMITED } from '../support/stage.ts'
+import { type CallRecord, Load, type LoadOptions } from './load.ts'
+import { NARROW } from './nonce.ts'
+import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts'
+import { type ChaosUpstream, startChaosUpstream } from './upstream.ts'
+
+/** A whole deployment on loopback in which every part can be made to fail. */
+export interface Rig {
+  gateway: Gateway
+  services: Services
+  /** Between the gateway and its stores. */
+  redis: TcpProxy
+  postgres: TcpProxy
+  /** A connection to Redis past the proxy. */
+  store: Redis
+  upstream: ChaosUpstream
+  accounts: Account[]
+  offer: (options: Omit<LoadOptions, 'urls' | 'keys'>) => Promise<CallRecord[]>
+  /** Pseudo-random numbers from the seed, 0 to 1. */
+  random: () => number
+  say: (line: string) => void
+  stop: () => Promise<void>
+}
+
+export interface RigOptions {
+  webNodes: number
+  workers: number
+  seed: number
+  say: (line: string) => void
+  environment?: Record<string, string>
+}
+
+const ACCOUNTS = 4
+
+export async function startRig({ webNodes, workers, seed, say, environment }: RigOptions): Promise<Rig> {
+  const services = await startServices()
+  const upstream = await startChaosUpstream()
+  const redis = await startTcpProxy(addressOf(services.redisUrl))
+  const postgres = await startTcpProxy(addressOf(services.databaseUrl))
+  const gateway = await startGateway({
+    webNodes,
+    workers,
+    services: {
+      folder: services.folder,
+      redisUrl: through(services.redisUrl, redis),
+      databaseUrl: through(services.databaseUrl, postgres),
+    },
+    environment: {
+      PLAN_LIMITS: UNLIMITED,
+      LOG_LEVEL: 'warn',
+      UPSTREAM_WEATHER_URL: `http://127.0.0.1:${upstream.port}/weather`,
+      UPSTREAM_AIR_QUALITY_URL: `http://127.0.0.1:${upstream.port}/air-quality`,
+      UPSTREAM_WEATHER_CAPS: 'concurrency=64,1000000/60',
+      UPSTREAM_AIR_QUALITY_CAPS: `concurrency=${NARROW.concurrency},${NARROW.max}/${NARROW.windowMs / 1_000}`,
+      ...environment,
+    },
+  })
+  const load = new Load()
+  const store = new Redis(services.redisUrl)
+  const accounts: Account[] = []
+  for (let index = 0; index < ACCOUNTS; index += 1) accounts.push(await signUp(gateway))
+  const keys = accounts.map(({ live }) => live)
+  return {
+    gateway,
+    services,
+    redis,
+    postgres,
+    store,
+    upstream,
+    accounts,
+    offer: (options) => load.run({ ...options, keys, urls: () => gateway.urls }),
+    random: randomFrom(seed),
+    say,
+    stop: async () => {
+      await load.close()
+      store.disconnect()
+      await gateway.stop()
+      await Promise.all([redis.close(), postgres.close(), upstream.close()])
+      await services.stop()
+    },
+  }
+}
+
+/** Kills a worker without warning and starts another. */
+export async function replaceWorker({ gateway, random }: Rig, signal: NodeJS.Signals): Promise<void> {
+  const index = Math.floor(random() * gateway.workers.length)
+  const [worker] = gateway.workers.splice(index, 1)
+  if (!worker) return
+  // A worker told to end serves until another one is there, as a rolling deployment has it.
+  if (signal === 'SIGTERM') await gateway.startWorker()
+  const ended = once(worker, 'exit')
+  worker.kill(signal)
+  await ended
+  if (signal !== 'SIGTERM') await gateway.startWorker()
+}
+
+/** Ends an API node and starts another. A killed one takes its callers' connections with it. */
+export async function replaceNode({ gateway }: Rig, signal: NodeJS.Signals): Promise<void> {
+  const node = gateway.web.shift()
+  const url = gateway.urls.shift()
+  if (!node || url === undefined) return
+  if (signal === 'SIGTERM') {
+    await gateway.startWeb()
+    // The load balancer still knows it, and learns from /readyz that it drains.
+    gateway.urls.push(url)
+  }
+  const ended = once(node, 'exit')
+  node.kill(signal)
+  await ended
+  if (signal === 'SIGTERM') gateway.urls.splice(gateway.urls.indexOf(url), 1)
+  else await gateway.startWeb()
+}
+
+/** Stops a process for a time, as a machine that is suspended. */
+export async function freeze(pid: number, ms: number): Promise<void> {
+  process.kill(pid, 'SIGSTOP')
+  try {
+    await delay(ms)
+  } finally {
+    process.kill(pid, 'SIGCONT')
+  }
+}
+
+function addressOf(url: string): { host: string; port: number } {
+  const { hostname, port } = new URL(url)
+  return { host: hostname, port: Number(port) }
+}
+
+function through(url: string, { port }: TcpProxy): string {
+  const changed = new URL(url)
+  changed.hostname = '127.0.0.1'
+  changed.port = String(port)
+  return changed.href
+}
+
+/** Mulberry32: small, and the same everywhere for the same seed. */
+function randomFrom(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+}

@@ -1,0 +1,81 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+
+/** A TCP proxy on loopback that can misbehave as a network does. */
+export interface TcpProxy {
+  port: number
+  /** Bytes of both directions are late by this much, milliseconds; 0 ends it. */
+  delay: (ms: number) => void
+  /** Nothing passes and nothing is closed until `heal()`; what was sent meanwhile arrives then. */
+  blackHole: () => void
+  /** New connections are refused, and those that exist are reset. */
+  cut: () => void
+  /** Resets all connections once. */
+  reset: () => void
+  heal: () => void
+  close: () => Promise<void>
+}
+
+/** Listens on a free port and forwards to `target`. */
+export async function startTcpProxy(target: { host: string; port: number }): Promise<TcpProxy> {
+  const pairs = new Set<[Socket, Socket]>()
+  let delayMs = 0
+  let isHeld = false
+  let isCut = false
+  const waiting: (() => void)[] = []
+
+  const pass = (from: Socket, to: Socket): void => {
+    from.on('data', (bytes) => {
+      const write = (): void => void (to.destroyed || to.write(bytes))
+      if (isHeld) waiting.push(write)
+      else if (delayMs > 0) setTimeout(write, delayMs)
+      else write()
+    })
+    from.on('end', () => (delayMs > 0 ? setTimeout(() => to.end(), delayMs) : to.end()))
+    from.on('error', () => to.destroy())
+    from.on('close', () => to.destroy())
+  }
+  const server = createServer({ allowHalfOpen: true }, (client) => {
+    if (isCut) return void client.resetAndDestroy()
+    const upstream = connect({ ...target, allowHalfOpen: true })
+    const pair: [Socket, Socket] = [client, upstream]
+    pairs.add(pair)
+    for (const socket of pair) socket.setNoDelay(true)
+    upstream.on('close', () => pairs.delete(pair))
+    pass(client, upstream)
+    pass(upstream, client)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const reset = (): void => {
+    for (const [client, upstream] of pairs) {
+      client.resetAndDestroy()
+      upstream.destroy()
+    }
+  }
+  return {
+    port: (server.address() as AddressInfo).port,
+    delay: (ms) => {
+      delayMs = ms
+    },
+    blackHole: () => {
+      isHeld = true
+    },
+    cut: () => {
+      isCut = true
+      reset()
+    },
+    reset,
+    heal: () => {
+      delayMs = 0
+      isCut = false
+      isHeld = false
+      for (const write of waiting.splice(0)) write()
+    },
+    close: async () => {
+      reset()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
