@@ -6,6 +6,7 @@ import { createLog } from '../log.ts'
 import { printLine, printWelcome, say } from './console-output.ts'
 import { type DemoAccount, loadDemoAccount } from './demo-account.ts'
 import type { EmbeddedServer } from './embedded/embedded-server.ts'
+import { type KeptServer, keepServer } from './embedded/keep-server.ts'
 import { startPostgres } from './embedded/postgres.ts'
 import { startRedis } from './embedded/redis.ts'
 import { loadSecrets, type Secrets } from './secrets.ts'
@@ -13,7 +14,7 @@ import { type ProcessPlan, Supervisor } from './supervisor.ts'
 
 /** The whole service on one machine: Postgres and Redis where no address is given, then every process. */
 const supervisor = new Supervisor(printLine)
-const embedded: EmbeddedServer[] = []
+const embedded: KeptServer[] = []
 let isEnding = false
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void end(0))
@@ -62,15 +63,19 @@ async function startServices({
 }: StartConfig): Promise<{ DATABASE_URL: string; REDIS_URL: string }> {
   const options = { dataDir, say }
   const [postgres, redis] = await Promise.all([
-    databaseUrl ?? startEmbedded(startPostgres(options)),
-    redisUrl ?? startEmbedded(startRedis(options)),
+    databaseUrl ?? startEmbedded('Postgres', () => startPostgres(options)),
+    redisUrl ?? startEmbedded('Redis', () => startRedis(options)),
   ])
   return { DATABASE_URL: postgres, REDIS_URL: redis }
 }
 
-async function startEmbedded(starting: Promise<EmbeddedServer>): Promise<string> {
-  const server = await starting
+async function startEmbedded(name: string, start: () => Promise<EmbeddedServer>): Promise<string> {
+  const server = await keepServer({ name, start, say })
   embedded.push(server)
+  server.givenUp.then((reason) => {
+    say(reason.message)
+    return end(1)
+  })
   return server.url
 }
 

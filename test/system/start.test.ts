@@ -142,6 +142,27 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     assert.notDeepEqual(again, workers)
   })
 
+  it('starts the embedded Redis and Postgres again when they are killed, and serves calls again by itself', async () => {
+    const [, test = ''] = curlLines(running?.output() ?? '')
+    for (const [name, file] of [
+      ['Redis', 'redis/pid'],
+      ['Postgres', 'postgres/data/postmaster.pid'],
+    ] as const) {
+      const pid = Number.parseInt(await readFile(join(folder, file), 'utf8'), 10)
+      process.kill(pid, 'SIGKILL')
+      await until(() => running?.output().includes(`The embedded ${name} died and was started again`) === true)
+      await until(async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).status === 200)
+      assert.equal((await paste(test)).status, 200)
+    }
+  })
+
+  it('gives a worker no secret that it does not need', async () => {
+    const [worker = ''] = (await processesOfFolder()).filter((line) => line.includes('workers/worker.ts'))
+    const environment = await readFile(`/proc/${Number.parseInt(worker, 10)}/environ`, 'utf8')
+    assert.match(environment, /ENCRYPTION_KEY=/)
+    assert.doesNotMatch(environment, /JWT_SECRET=|KEY_PEPPER=|OPERATOR_TOKEN=/)
+  })
+
   it('tells a taken port in one sentence that names its variable, and leaves the running service alone', async () => {
     const second = run()
     const [code] = await once(second.child, 'exit')

@@ -11,6 +11,10 @@ export type EmbeddedServer = {
   url: string
   /** Stops the server and keeps its data. Safe to call twice. */
   stop: () => Promise<void>
+  /** Resolves when the server has ended, stopped or not. */
+  ended: Promise<void>
+  /** The last lines that the server wrote. */
+  lastLog: () => string
 }
 
 /** The same promise for every call of `action`. */

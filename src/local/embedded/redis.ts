@@ -44,7 +44,7 @@ export async function startRedis({ dataDir, say }: EmbeddedOptions): Promise<Emb
       await runner.after()
       release()
     })
-    return { url, stop }
+    return { url, stop, ended: server.ended, lastLog: server.lastLog }
   } catch (error) {
     release()
     throw error
