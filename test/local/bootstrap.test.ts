@@ -32,7 +32,7 @@ if (!plan.skipScripts || process.argv[2] === 'rebuild') symlinkSync(process.exec
 const SCRIPT = `
 import { writeFileSync } from 'node:fs'
 const args = process.argv.slice(2)
-console.log(JSON.stringify({ args, execPath: process.execPath, path: process.env.PATH }))
+console.log(JSON.stringify({ pid: process.pid, args, execPath: process.execPath, path: process.env.PATH }))
 if (args[0] === 'signals') {
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => console.log(signal))
   process.once('SIGINT', () => setTimeout(() => process.exit(7), 200))
@@ -108,6 +108,8 @@ async function until(condition: () => boolean | Promise<boolean>, what: string):
 const says = (run: Run, text: string) => until(() => run.output().includes(text), `${text} in ${run.output()}`)
 const callsOf = (root: string) => readFile(path.join(root, 'calls'), 'utf8').catch(() => '')
 const lockOf = (root: string) => path.join(root, '.install-lock')
+const noProc = process.platform !== 'linux'
+const manifestOf = async (root: string) => JSON.parse(await readFile(path.join(root, 'package.json'), 'utf8'))
 const exists = (file: string) =>
   realpath(file).then(
     () => true,
@@ -260,6 +262,28 @@ test('the script is told when the bootstrap is killed', async (t) => {
   run.child.kill('SIGKILL')
   await until(() => exists(path.join(root, 'left-alone')), 'the script notices')
 })
+
+for (const way of ['directly', 'through a shell']) {
+  test(`the script is stopped when the npm that runs it ${way} is told to end`, { skip: noProc }, async (t) => {
+    const root = await createProject(t)
+    await start(root).ended
+    const command = 'node src/local/bootstrap.mjs src/start.mjs signals'
+    // A command that is not the last keeps the shell between the two.
+    const scripts = { start: way === 'directly' ? command : `${command}; true` }
+    await writeFile(path.join(root, 'package.json'), JSON.stringify({ ...(await manifestOf(root)), scripts }))
+    const { npm_lifecycle_event: _event, ...env } = process.env
+    const npm = spawn('npm', ['start'], { cwd: root, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+    const ended = once(npm, 'close')
+    let output = ''
+    for (const stream of [npm.stdout, npm.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text))
+    await until(() => output.includes('ready'), `ready in ${output}`)
+    const { pid = 0 } = JSON.parse(output.split('\n').find((line) => line.startsWith('{')) ?? '{}')
+    npm.kill('SIGTERM')
+    await until(() => output.includes('SIGTERM'), 'the script is told')
+    process.kill(pid, 'SIGKILL')
+    await ended
+  })
+}
 
 test('a lock of another machine is waited for while it shows life', async (t) => {
   const root = await createProject(t)

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import path from 'node:path'
+import { onNpmGone } from './parent-watch.mjs'
 
 /** Signals this close together are one request: a terminal and npm both deliver the same Ctrl-C. */
 const SAME_SIGNAL_MS = 1000
@@ -26,6 +27,7 @@ export async function runScript({ root, node, script, scriptArgs }) {
       child.kill(signal)
     })
   }
+  onNpmGone(() => child.kill('SIGTERM'))
   const { code, signal, error } = await new Promise((resolve) => {
     child.once('error', (error) => resolve({ error }))
     child.once('exit', (code, signal) => resolve({ code, signal }))
