@@ -28,6 +28,9 @@ const REDACTED = [
 const LINES_KEPT_MS = 100
 const BATCH_BYTES = 4_096
 
+/** The loggers of this process. */
+const logs = new Set<Log>()
+
 /** The logger of a process: JSON lines, or readable ones on a terminal. `process` names it: web, worker, probe, ops. */
 export function createLog(config: Config['log'], process: string): Log {
   const options: LoggerOptions = {
@@ -39,9 +42,23 @@ export function createLog(config: Config['log'], process: string): Log {
   }
   if (config.pretty) {
     const transport = { target: 'pino-pretty', options: { ignore: 'pid,hostname,process', singleLine: true } }
-    return pino({ ...options, transport })
+    return kept(pino({ ...options, transport }))
   }
-  return pino(options, pino.destination({ sync: false, minLength: BATCH_BYTES, periodicFlush: LINES_KEPT_MS }))
+  return kept(pino(options, pino.destination({ sync: false, minLength: BATCH_BYTES, periodicFlush: LINES_KEPT_MS })))
+}
+
+function kept(log: Log): Log {
+  logs.add(log)
+  return log
+}
+
+/**
+ * Writes what is left of all logs. Call it before the process ends: what pino itself does at the end tries a broken pipe
+ * for ever, unless it has met the broken pipe before.
+ */
+export async function flushLogs(): Promise<void> {
+  // A line that cannot be written is lost; there is nowhere else to say so.
+  await Promise.all([...logs].map((log) => new Promise<void>((resolve) => log.flush(() => resolve()))))
 }
 
 /**

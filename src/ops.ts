@@ -18,9 +18,9 @@ await runProcess('ops', async () => {
   process.send?.({ listening: port })
   return {
     log,
-    close: async () => {
+    finish: async () => {
       await app.close()
-      await closeContext(context)
     },
+    close: () => closeContext(context),
   }
 })

@@ -6,6 +6,7 @@ import { listen } from './http/listen.ts'
 import { UsageFlusher } from './limits/usage-flusher.ts'
 import { createLog } from './log.ts'
 import { runProcess } from './process.ts'
+import { unlessAway } from './redis/connection.ts'
 
 /** How long callers may wait on a node that was told to end, milliseconds; then what waits for them is taken back. */
 const WAITING_MS_MAX = 20_000
@@ -21,12 +22,19 @@ await runProcess('web', async () => {
   const stopListening = await listen(app, config.http, log)
   return {
     log,
-    close: async () => {
+    finish: async () => {
       context.isDraining = true
+      context.telemetry.drain()
+      const refuse = () => context.replies.refuse(new GatewayError('DRAINING'))
       // A caller who waits longer is told to ask again while there is still a connection to tell it on.
-      const refusing = setTimeout(() => context.replies.refuse(new GatewayError('DRAINING')), WAITING_MS_MAX)
-      await stopListening()
+      const refusing = setTimeout(refuse, WAITING_MS_MAX)
+      const stopping = stopListening()
+      // Replies come over Redis: without it nothing that waits will be answered.
+      if ((await unlessAway(context.redis, stopping)) === 'away') refuse()
+      await stopping
       clearTimeout(refusing)
+    },
+    close: async () => {
       await usage.close()
       await closeContext(context)
     },

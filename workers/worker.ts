@@ -14,10 +14,11 @@ import { CALL_JOB, CallQueues } from '../src/queue/call-queue.ts'
 import { PROBE_JOB } from '../src/queue/probe-job.ts'
 import { VALIDATE_KEY } from '../src/queue/validate-key-job.ts'
 import { RedisClock } from '../src/redis/clock.ts'
-import { closeRedis, openRedis, type RedisConnection } from '../src/redis/connection.ts'
+import { closeRedis, openRedis, type RedisConnection, unlessAway } from '../src/redis/connection.ts'
 import { channels, upstreamKeys } from '../src/redis/keys.ts'
 import { openTelemetry } from '../src/telemetry/telemetry.ts'
 import { RequestCoalescer } from './cache/request-coalescer.ts'
+import { closeWorkers, serveDrainingNodes } from './drain.ts'
 import { ObservedJobs } from './jobs/observed-jobs.ts'
 import { answerLost, CALLER_LEFT, LOCK_LOST, type ProcessorDeps, processCall } from './jobs/process-call.ts'
 import { processProbe } from './jobs/process-probe.ts'
@@ -109,9 +110,17 @@ await runProcess('worker', async () => {
   process.send?.({ ready: true })
   return {
     log,
-    close: async () => {
+    finish: async () => {
+      telemetry.drain()
+      await unlessAway(redis, serveDrainingNodes(redis, log))
       // Takes no new job and finishes those under way.
-      await Promise.all([...workers.values()].map((worker) => worker.close()))
+      const closing = Promise.all([...workers.values()].map((worker) => worker.close()))
+      await unlessAway(
+        redis,
+        closeWorkers(closing, () => observed.active),
+      )
+    },
+    close: async () => {
       await settings.close()
       await queues.close()
       await telemetry.close()

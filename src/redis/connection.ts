@@ -72,6 +72,24 @@ export async function closeRedis(redis: RedisConnection): Promise<void> {
   else redis.disconnect()
 }
 
+/** How long Redis may be away before work that needs it is given up at the end of a process, milliseconds. */
+const AWAY_MS_MAX = 1_500
+
+/** Waits for work that needs Redis to be done, but not for a Redis that stays away. @throws what the work throws */
+export async function unlessAway(redis: RedisConnection, work: Promise<void>): Promise<'done' | 'away'> {
+  const { promise, resolve } = Promise.withResolvers<'away'>()
+  let readyAt = performance.now()
+  const timer = setInterval(() => {
+    if (redis.status === 'ready') readyAt = performance.now()
+    else if (performance.now() - readyAt > AWAY_MS_MAX) resolve('away')
+  }, 100)
+  try {
+    return await Promise.race([work.then(() => 'done' as const), promise])
+  } finally {
+    clearInterval(timer)
+  }
+}
+
 /**
  * Sends all commands of one event-loop turn in one write instead of one each: a tenth of the CPU of a call. Leans on
  * the `stream` field of ioredis, which a test pins.

@@ -10,6 +10,21 @@ const BEAT_MS = 2_000
 /** A process that was not heard of for so long is gone, milliseconds. */
 const ALIVE_MS = 7_000
 
+export interface HeartbeatDeps {
+  redis: RedisConnection
+  kind: string
+  inFlight: () => number
+  log: Log
+}
+
+export interface Heartbeat {
+  /** Share of time the event loop was busy up to the last beat, 0 to 1. */
+  busy: () => number
+  /** Says at once that the process ends. */
+  drain: () => void
+  close: () => Promise<void>
+}
+
 /** A process that is alive, with its load. */
 export interface ProcessBeat {
   id: string
@@ -26,22 +41,22 @@ export interface ProcessBeat {
   memoryBytes: number
   /** Calls waiting for replies, or jobs under way. */
   inFlight: number
+  /** The process was told to end and finishes what it has. */
+  isDraining: boolean
 }
 
-/** Says each two seconds that this process lives and how busy it is. @returns how to stop */
-export function startHeartbeat(
-  redis: RedisConnection,
-  kind: string,
-  inFlight: () => number,
-  log: Log,
-): () => Promise<void> {
+/** Says each two seconds that this process lives and how busy it is. */
+export function startHeartbeat({ redis, kind, inFlight, log }: HeartbeatDeps): Heartbeat {
   const id = randomUUID()
   const startedAt = Date.now()
   const delay = monitorEventLoopDelay({ resolution: 10 })
   delay.enable()
   let last = performance.eventLoopUtilization()
+  let busy = 0
+  let isDraining = false
   const beat = (): void => {
     const now = performance.eventLoopUtilization()
+    busy = performance.eventLoopUtilization(now, last).utilization
     const beat: ProcessBeat = {
       id,
       kind,
@@ -49,10 +64,11 @@ export function startHeartbeat(
       pid: process.pid,
       startedAt,
       at: Date.now(),
-      busy: performance.eventLoopUtilization(now, last).utilization,
+      busy,
       lagMs: Math.max(0, delay.percentile(99) / 1e6 - 10),
       memoryBytes: process.memoryUsage.rss(),
       inFlight: inFlight(),
+      isDraining,
     }
     last = now
     delay.reset()
@@ -64,10 +80,17 @@ export function startHeartbeat(
   redis.once('ready', beat)
   beat()
   const timer = setInterval(beat, BEAT_MS)
-  return async () => {
-    clearInterval(timer)
-    delay.disable()
-    if (redis.status === 'ready') await redis.hdel(keys.processes, id).catch(() => undefined)
+  return {
+    busy: () => busy,
+    drain: () => {
+      isDraining = true
+      beat()
+    },
+    close: async () => {
+      clearInterval(timer)
+      delay.disable()
+      if (redis.status === 'ready') await redis.hdel(keys.processes, id).catch(() => undefined)
+    },
   }
 }
 

@@ -12,6 +12,8 @@ export interface Telemetry {
   metrics: Metrics
   tracing: Tracing
   minutes: MinuteStats
+  /** Tells the other processes that this one ends. */
+  drain: () => void
   close: () => Promise<void>
 }
 
@@ -25,15 +27,16 @@ export async function openTelemetry(
   const tracing = await openTracing(config.otlpEndpoint, kind)
   const minutes = new MinuteStats(redis, log)
   minutes.open()
-  const stopHeartbeat = startHeartbeat(redis, kind, inFlight, log)
+  const heartbeat = startHeartbeat({ redis, kind, inFlight, log })
   const stopServing = await serveMetrics(config.http, metrics.registry, log)
   return {
     metrics,
     tracing,
     minutes,
+    drain: heartbeat.drain,
     close: async () => {
       stopServing()
-      await stopHeartbeat()
+      await heartbeat.close()
       await minutes.close()
       await tracing.close()
     },

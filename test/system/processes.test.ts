@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
-import type { ChildProcess } from 'node:child_process'
+import { type ChildProcess, fork } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
+import { freePort } from '../../src/local/embedded/free-port.ts'
 import { type Account, type Answer, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
@@ -39,6 +40,15 @@ const call = (url = gateway.url): Promise<Answer> => send(gateway, path(), { key
 async function ending(child: ChildProcess): Promise<number | string> {
   if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
   return child.exitCode ?? child.signalCode ?? ''
+}
+
+/** Starts a process without waiting for it. */
+function spawnProcess(entry: string, env: Record<string, string>) {
+  const child = fork(new URL(`../../${entry}`, import.meta.url), { env, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (data) => (output += data))
+  const ready = once(child, 'message')
+  return { process: child, output: () => output, ready }
 }
 
 /** Holds every request of the upstream until it is let go. */
@@ -79,6 +89,42 @@ describe('a worker', () => {
     assert.equal(await ending(ended), 0)
     assert.equal(held(), 1, 'the call was asked once')
     assert.equal((await call()).status, 200)
+  })
+})
+
+describe('a process of any kind', () => {
+  const ENTRIES = ['src/server.ts', 'src/ops.ts', 'workers/worker.ts', 'workers/probe.ts']
+
+  it('ends within 5 s and with 0 when Redis is away, whether it has started or not', async () => {
+    const environment = { ...gateway.environment, REDIS_URL: `redis://127.0.0.1:${await freePort()}` }
+    await Promise.all(
+      ENTRIES.map(async (entry) => {
+        const child = spawnProcess(entry, environment)
+        await until(() => child.output().includes('redis'))
+        // The probe scheduler is not ready before Redis is.
+        if (!entry.endsWith('probe.ts')) await child.ready
+        const startedAt = performance.now()
+        child.process.kill('SIGTERM')
+        assert.equal(await ending(child.process), 0, child.output())
+        const tookMs = performance.now() - startedAt
+        assert.ok(tookMs < 5_000, `${entry}: ${tookMs} ms`)
+      }),
+    )
+  })
+
+  it('ends when its supervisor was killed and nobody reads its log any more', async () => {
+    await Promise.all(
+      ENTRIES.map(async (entry) => {
+        const child = spawnProcess(entry, gateway.environment)
+        await child.ready
+        child.process.stdout?.destroy()
+        child.process.stderr?.destroy()
+        child.process.disconnect()
+        const startedAt = performance.now()
+        await ending(child.process)
+        assert.ok(performance.now() - startedAt < 25_000, entry)
+      }),
+    )
   })
 })
 

@@ -1,0 +1,54 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Log } from '../src/log.ts'
+import type { RedisConnection } from '../src/redis/connection.ts'
+import { readProcesses } from '../src/telemetry/heartbeat.ts'
+
+/** As long as an API node may keep its callers waiting once it was told to end, milliseconds. */
+const NODES_MS_MAX = 20_000
+
+/** Processes are told to end at the same moment: the nodes' word of it comes within this time, milliseconds. */
+const WORD_MS = 500
+
+const LOOK_EVERY_MS = 250
+
+/**
+ * Waits as long as API nodes that end need this worker, that is while they finish calls and no other worker serves. Nodes
+ * and workers told to end together thus lose no call.
+ */
+export async function serveDrainingNodes(redis: RedisConnection, log: Log): Promise<void> {
+  const end = performance.now() + NODES_MS_MAX
+  await delay(WORD_MS)
+  while (performance.now() < end) {
+    if (!(await isNeeded(redis, log))) return
+    await delay(LOOK_EVERY_MS)
+  }
+}
+
+async function isNeeded(redis: RedisConnection, log: Log): Promise<boolean> {
+  try {
+    const processes = await readProcesses(redis)
+    const isServed = processes.some(({ kind, isDraining }) => kind === 'worker' && !isDraining)
+    return !isServed && processes.some(({ kind, isDraining }) => kind === 'web' && isDraining)
+  } catch (error) {
+    log.debug({ err: error }, 'failed to read which API nodes end')
+    return false
+  }
+}
+
+/** How long BullMQ may take to close once no job is under way, milliseconds. After a failover it may wait for ever. */
+const IDLE_MS_MAX = 2_500
+
+/** Closes the queues' workers: ends when they are closed, or when none of them has had a job for a while. */
+export async function closeWorkers(closing: Promise<unknown>, active: () => number): Promise<void> {
+  let isClosed = false
+  const closed = closing.then(() => {
+    isClosed = true
+  })
+  // It may fail after nobody waits for it any more.
+  closed.catch(() => undefined)
+  let activeAt = performance.now()
+  while (!isClosed && performance.now() - activeAt < IDLE_MS_MAX) {
+    await Promise.race([closed, delay(100)])
+    if (active() > 0) activeAt = performance.now()
+  }
+}
