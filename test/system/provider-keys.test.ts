@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { after, before, beforeEach, describe, it } from 'node:test'
+import { Redis } from 'ioredis'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
+import { keys } from '../../src/redis/keys.ts'
 import { type Account, send, signUp, sql } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
@@ -60,7 +62,16 @@ describe('provider keys', () => {
   }
   const call = (path: string, key = account.live, url = gateway.url) => send(gateway, path, { key, url })
 
-  it('are saved masked, found valid by the upstream, and make an API work that needs a key', async () => {
+  /** As an operator does who has no key and lets callers bring theirs; every process knows it afterwards. */
+  async function enableNews(): Promise<void> {
+    await sql(gateway, "insert into upstream_settings (slug, enabled) values ('news', true)")
+    const redis = new Redis(gateway.services.redisUrl)
+    await redis.set(keys.settingsVersion, randomUUID())
+    redis.disconnect()
+    for (const url of gateway.urls) await until(async () => (await call(NEWS, account.live, url)).status === 200)
+  }
+
+  it('are saved masked, found valid by the upstream, and make an enabled API work that needs a key', async () => {
     const refused = await call(NEWS)
     assert.deepEqual([refused.status, refused.body.error.code], [503, 'API_NOT_ENABLED'])
     const key = secret('good')
@@ -78,6 +89,9 @@ describe('provider keys', () => {
     })
     assert.equal(body.status, 'unvalidated')
     await until(async () => (await statusOf('news')) === 'valid')
+    // A caller's key opens nothing that the operator has not enabled.
+    assert.equal((await call(NEWS)).body.error.code, 'API_NOT_ENABLED')
+    await enableNews()
     for (const url of gateway.urls) assert.equal((await call(NEWS, account.live, url)).status, 200)
     const { text } = await send(gateway, '/v1/provider-keys', { token: account.token })
     assert.ok(!text.includes(key))
@@ -179,7 +193,7 @@ describe('provider keys', () => {
     const remove = () => send(gateway, '/v1/provider-keys/news', { method: 'DELETE', token: account.token })
     assert.equal((await remove()).status, 204)
     for (const url of gateway.urls) {
-      assert.equal((await call(NEWS, account.live, url)).body.error.code, 'API_NOT_ENABLED')
+      assert.equal((await call(NEWS, account.live, url)).body.error.code, 'PROVIDER_KEY_REQUIRED')
     }
     assert.equal((await remove()).body.code, 'KEY_NOT_FOUND')
   })
