@@ -107,7 +107,6 @@ export const ERRORS = {
     'The call had ended before it was cancelled.',
     'Get its result with GET /v1/calls/{id}',
   ),
-  IDEMPOTENCY_IN_PROGRESS: entry(409, true, 'A request with this idempotency key is under way.', 'Wait for its answer'),
   PAYLOAD_TOO_LARGE: entry(413, false, 'The body is too large.', 'Send at most 1 MiB'),
   URI_TOO_LONG: entry(414, false, 'The address is too long.', 'Send parameters in a POST body'),
   UNSUPPORTED_MEDIA_TYPE: entry(
@@ -116,7 +115,6 @@ export const ERRORS = {
     'The body must be JSON.',
     'Send Content-Type: application/json without Content-Encoding',
   ),
-  IDEMPOTENCY_KEY_REUSED: entry(422, false, 'This idempotency key was used for another request.', 'Use a new key'),
   RATE_LIMIT_EXCEEDED: entry(429, true, 'Rate limit exceeded.', 'Wait and send the call again, or upgrade the plan'),
   MONTHLY_QUOTA_EXCEEDED: entry(
     429,

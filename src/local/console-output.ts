@@ -36,7 +36,7 @@ function inWords(line: string): string {
 
 /** What a person needs to know when the service is up: where it is, and a call that works when pasted. */
 export function printWelcome({ http, dataDir }: Config, demo: DemoAccount, _secrets: Secrets): void {
-  const call = `${http.baseUrl}/v1/call/weather/current?latitude=52.52&longitude=13.41`
+  const call = `${http.baseUrl}/v1/call/weather/current?latitude=40.71&longitude=-74.01`
   const lines = [
     '',
     'The Agent API Gateway is up.',

@@ -27,8 +27,14 @@ export async function callAsTool(
   const _meta = metaOf(outcome.headers)
   if (outcome.status !== 200) return { ...failure(answer.error ?? answer), _meta }
   const structuredContent = shape(answer.data)
-  return { content: [{ type: 'text', text: JSON.stringify(structuredContent) }], structuredContent, _meta }
+  const content: CallToolResult['content'] = [{ type: 'text', text: JSON.stringify(structuredContent) }]
+  // Models do not see `_meta`: without a word in the content, one would take the recording for an answer.
+  if (outcome.headers['x-gateway-mode'] === 'test') content.push({ type: 'text', text: TEST_REMARK })
+  return { content, structuredContent, _meta }
 }
+
+/** What a model is to know of the data of a test key. */
+const TEST_REMARK = 'Recorded example, not for your parameters. Use a live key for real data.'
 
 /** A failure that no call was needed for. */
 export function refusal(error: GatewayError, baseUrl: string): CallToolResult {

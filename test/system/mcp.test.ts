@@ -80,6 +80,7 @@ describe('the MCP servers', () => {
           const result: Result = await client.callTool({ name: tool.name, arguments: example.parameters })
           assert.deepEqual(result.structuredContent, JSON.parse(JSON.stringify(example.data)))
           assert.equal(result._meta['agent-api-gateway/x-gateway-mode'], 'test')
+          assert.match(result.content[1].text, /^Recorded example, not for your parameters\./)
         }
       })
     }

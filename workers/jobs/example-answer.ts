@@ -3,15 +3,16 @@ import type { Api, ApiEndpoint } from '../../src/catalog/catalog.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { interpretAnswers } from '../upstream/interpret.ts'
 import { dataOutcome, type Outcome, verdictOutcome } from '../upstream/outcome.ts'
+import { withCallerValues } from './caller-values.ts'
 
 /**
- * Answers a call made with a test key: the recorded example, mapped like an upstream's answer, or the failure its
- * scenario asks for. The upstream is not asked.
+ * Answers a call made with a test key: the recorded example, mapped like an upstream's answer, with the caller's values
+ * where it repeats parameters; or the failure its scenario asks for. Nothing is sent to the upstream.
  */
 export async function answerFromExample(
   api: Api,
   { endpoint }: ApiEndpoint,
-  { scenario, raw }: CallJob,
+  { scenario, raw, parameters: given }: CallJob,
   signal: AbortSignal,
 ): Promise<Outcome> {
   switch (scenario) {
@@ -35,7 +36,8 @@ export async function answerFromExample(
   const bodies = isSeveral && Array.isArray(example.response) ? example.response : [example.response]
   const answers = bodies.map((body) => ({ status: 200, headers: {}, body }))
   const read = interpretAnswers(api.upstream, endpoint, answers, parameters, context)
-  return 'data' in read ? dataOutcome(read.data) : verdictOutcome(read.verdict, read.cause)
+  if (!('data' in read)) return verdictOutcome(read.verdict, read.cause)
+  return dataOutcome(withCallerValues(read.data, parameters, given))
 }
 
 function withDefaults(endpoint: ApiEndpoint['endpoint'], parameters: Record<string, unknown>): Record<string, unknown> {

@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict'
+import { globSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { it } from 'node:test'
+import { ERRORS } from '../src/errors.ts'
+
+const ROOT = resolve(import.meta.dirname, '..')
+
+it('the error table has no code that nothing answers with', () => {
+  const files = globSync('{src,workers}/**/*.ts', { cwd: ROOT }).filter(
+    (file) => file !== join('src', 'errors.ts') && !file.startsWith(join('src', 'openapi')),
+  )
+  const source = files.map((file) => readFileSync(join(ROOT, file), 'utf8')).join('\n')
+  assert.deepEqual(
+    Object.keys(ERRORS).filter((code) => !source.includes(`'${code}'`)),
+    [],
+  )
+})
