@@ -8,14 +8,18 @@ import { createLog, type Log } from '../src/log.ts'
 import { SettingsSync } from '../src/operator/upstream-settings.ts'
 import { runProcess } from '../src/process.ts'
 import { CallQueues } from '../src/queue/call-queue.ts'
-import { PROBE_JOB, PROBE_JOB_OPTIONS, PROBE_SCHEDULER, type ProbeJob } from '../src/queue/probe-job.ts'
+import { PROBE_JOB, PROBE_JOB_OPTIONS, type ProbeJob } from '../src/queue/probe-job.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../src/redis/connection.ts'
 import { openTelemetry } from '../src/telemetry/telemetry.ts'
+import { ProbeSchedule } from './probe-schedule.ts'
 
 /** How often trials are looked for and change records are written down, milliseconds. */
 const TICK_MS = 1_000
 
 const CLEAN_EVERY_MS = 3_600_000
+
+/** How often everything is looked at, whatever was announced: schedulers and unwritten change records. Milliseconds. */
+const REPAIR_EVERY_MS = 60_000
 
 /** Upstreams that ask to be probed more rarely are tried again by calls and their scheduled probe alone. Seconds. */
 const TRIAL_PROBE_SECONDS_MAX = 600
@@ -29,8 +33,8 @@ interface Sources {
   log: Log
   /** Time of the last trial asked for, by slug. */
   asked: Map<string, number>
-  /** Upstreams with a scheduler, once they are known. */
-  scheduled: Map<string, boolean>
+  /** Upstreams whose change records may not all be in Postgres. */
+  undrained: Set<string>
 }
 
 /** The probe scheduler: makes probes, which workers run, and writes health changes down. Any number may run. */
@@ -46,15 +50,32 @@ await runProcess('probe', async () => {
   await settings.open()
   const telemetry = await openTelemetry(config, 'probe', { redis, log, inFlight: () => 0 })
   const queues = new CallQueues(redis, log)
-  const sources: Sources = { catalog, redis, db, queues, health, log, asked: new Map(), scheduled: new Map() }
-  await scheduleProbes(sources)
-  settings.onChange(
-    () => void scheduleProbes(sources).catch((error) => log.warn({ err: error }, 'probes not scheduled')),
-  )
-  health.onChange((slug) => void drain(sources, [slug]))
+  const sources: Sources = {
+    catalog,
+    redis,
+    db,
+    queues,
+    health,
+    log,
+    asked: new Map(),
+    undrained: new Set(catalog.keys()),
+  }
+  const schedule = new ProbeSchedule({ catalog, queues, log })
+  const orLog = (scheduling: Promise<void>) =>
+    void scheduling.catch((error) => log.warn({ err: error }, 'failed to schedule probes'))
+  await schedule.repair()
+  settings.onChange(() => orLog(schedule.follow()))
+  health.onChange((slug) => {
+    sources.undrained.add(slug)
+    void drain(sources)
+  })
   const timers = [
     setInterval(() => void askForTrials(sources), TICK_MS),
-    setInterval(() => void drain(sources, [...catalog.keys()]), TICK_MS),
+    setInterval(() => void drain(sources), TICK_MS),
+    setInterval(() => {
+      for (const slug of catalog.keys()) sources.undrained.add(slug)
+      orLog(schedule.repair())
+    }, REPAIR_EVERY_MS),
     setInterval(() => void clean(sources), CLEAN_EVERY_MS),
   ]
   process.send?.({ ready: true })
@@ -72,25 +93,6 @@ await runProcess('probe', async () => {
   }
 })
 
-/** One scheduler per enabled upstream in its own queue; its name makes it one, whoever else sets it too. */
-async function scheduleProbes({ catalog, queues, log, scheduled }: Sources): Promise<void> {
-  for (const { slug, enabled, upstream } of catalog.values()) {
-    if (scheduled.get(slug) === enabled) continue
-    const queue = queues.of(slug)
-    if (!enabled) await queue.removeJobScheduler(PROBE_SCHEDULER)
-    else {
-      const data: ProbeJob = { v: 1, slug }
-      await queue.upsertJobScheduler(
-        PROBE_SCHEDULER,
-        { every: upstream.probe.everySeconds * 1_000 },
-        { name: PROBE_JOB, data, opts: PROBE_JOB_OPTIONS },
-      )
-    }
-    scheduled.set(slug, enabled)
-  }
-  log.info({ upstreams: catalog.size }, 'probes scheduled')
-}
-
 /** For each open breaker a probe at the time of its next trial, so that callers need not be the ones to try. */
 async function askForTrials({ catalog, queues, health, asked, log }: Sources): Promise<void> {
   for (const api of catalog.values()) {
@@ -105,7 +107,7 @@ async function askForTrials({ catalog, queues, health, asked, log }: Sources): P
       .add(PROBE_JOB, data, { ...PROBE_JOB_OPTIONS, delay, jobId: `trial-${trialAt}` })
       .catch((error) => {
         asked.delete(api.slug)
-        log.debug({ err: error, slug: api.slug }, 'trial not scheduled')
+        log.debug({ err: error, slug: api.slug }, 'failed to schedule a trial')
       })
   }
 }
@@ -114,15 +116,19 @@ function isTriedByProbe({ enabled, upstream }: Api): boolean {
   return enabled && upstream.probe.everySeconds <= TRIAL_PROBE_SECONDS_MAX
 }
 
-async function drain({ redis, db, log }: Sources, slugs: string[]): Promise<void> {
-  for (const slug of slugs) {
+/** Writes the changes of upstreams that announced one; what fails is tried again with the next tick. */
+async function drain({ redis, db, undrained, log }: Sources): Promise<void> {
+  for (const slug of [...undrained]) {
     if (redis.status !== 'ready') return
-    await drainHealthChanges(redis, db, slug).catch((error) =>
-      log.warn({ err: error, slug }, 'health changes not written yet'),
-    )
+    // Taken out first: a change announced meanwhile puts it back.
+    undrained.delete(slug)
+    await drainHealthChanges(redis, db, slug).catch((error) => {
+      undrained.add(slug)
+      log.warn({ err: error, slug }, 'failed to write health changes')
+    })
   }
 }
 
 async function clean({ db, log }: Sources): Promise<void> {
-  await deleteOldHealthChanges(db).catch((error) => log.warn({ err: error }, 'old health changes not deleted'))
+  await deleteOldHealthChanges(db).catch((error) => log.warn({ err: error }, 'failed to delete old health changes'))
 }

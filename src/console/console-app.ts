@@ -8,9 +8,14 @@ import { parseJsonBody } from '../http/json-body.ts'
 import { metricsRoute } from './fleet-metrics.ts'
 import { loginRoutes } from './login-routes.ts'
 import { guardOperator } from './operator-guard.ts'
+import { OperatorSessions } from './operator-session.ts'
 import { overviewRoutes } from './overview-routes.ts'
 import { queueBoard } from './queue-board.ts'
 import { Throttle } from './throttle.ts'
+
+/** Longest a request may take to arrive, milliseconds: its header, and all of it. */
+const HEADERS_TIMEOUT_MS = 10_000
+const REQUEST_TIMEOUT_MS = 15_000
 
 /** A plugin of the operator's JSON API; it is registered behind the guard. */
 export type OperatorRoutes = (scope: FastifyInstance, context: Context) => Promise<void>
@@ -25,6 +30,8 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
     requestIdHeader: false,
     trustProxy: config.http.trustProxy.length > 0 ? config.http.trustProxy : false,
     bodyLimit: 64 * 1024,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    http: { headersTimeout: HEADERS_TIMEOUT_MS, connectionsCheckingInterval: 1_000 },
     forceCloseConnections: true,
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: true, allErrors: false } },
   })
@@ -34,14 +41,16 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
   })
   app.setErrorHandler((error, request, reply) => sendError(request, reply, error, config.http.baseUrl))
   const throttle = new Throttle()
+  const sessions = new OperatorSessions({ redis: context.redis, operatorToken: config.secrets.operatorToken, log })
+  const guard = { config, sessions, throttle }
   const overview = new Overview(context)
-  await app.register(async (scope) => await loginRoutes(scope, config, throttle))
+  await app.register(async (scope) => await loginRoutes(scope, guard))
   await app.register(async (scope) => {
-    guardOperator(scope, config, throttle)
+    guardOperator(scope, guard)
     scope.setNotFoundHandler(() => {
       throw new GatewayError('NOT_FOUND')
     })
-    await overviewRoutes(scope, context, overview)
+    await overviewRoutes(scope, { log, overview, sessions })
     await metricsRoute(scope, context, overview)
     for (const routes of operatorRoutes) await scope.register(async (inner) => await routes(inner, context))
     await scope.register(async (inner) => await queueBoard(inner, context))

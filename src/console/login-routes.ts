@@ -1,14 +1,20 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import type { Config } from '../config.ts'
-import { GatewayError } from '../errors.ts'
+import { redisCall } from '../redis/unavailable.ts'
 import { loginPage, PAGE_HEADERS } from './login-page.ts'
 import { refuseForeignOrigin } from './operator-guard.ts'
-import { createSession, isSameSecret, sessionCookie } from './operator-session.ts'
+import { isSameSecret, type OperatorSessions, readCookie, sessionCookie } from './operator-session.ts'
 import type { Throttle } from './throttle.ts'
 
+export interface LoginDeps {
+  config: Config
+  sessions: OperatorSessions
+  throttle: Throttle
+}
+
 /** Log-in and log-out; the only routes of the console that need no token. */
-export async function loginRoutes(app: FastifyInstance, config: Config, throttle: Throttle): Promise<void> {
+export async function loginRoutes(app: FastifyInstance, { config, sessions, throttle }: LoginDeps): Promise<void> {
   const { operatorToken } = config.secrets
   app.addContentTypeParser(
     'application/x-www-form-urlencoded',
@@ -26,30 +32,34 @@ export async function loginRoutes(app: FastifyInstance, config: Config, throttle
     // A page elsewhere must not log a person in without their knowing it.
     refuseForeignOrigin(request, 'cookie')
     reply.header('cache-control', 'no-store').headers(PAGE_HEADERS).type('text/html; charset=utf-8')
-    try {
-      throttle.check(request.ip)
-    } catch (error) {
-      if (!(error instanceof GatewayError)) throw error
-      const seconds = Math.ceil((error.details.retryAfterMs ?? 1_000) / 1_000)
-      reply.status(429).header('retry-after', seconds)
-      return loginPage(`Too many attempts. Try again in ${seconds} seconds.`)
-    }
-    if (!isSameSecret(request.body.token, operatorToken)) {
-      throttle.fail(request.ip)
-      request.log.warn({ address: request.ip }, 'operator log-in refused')
-      reply.status(401)
-      return loginPage('That is not the operator token.')
-    }
+    // Compared first: the right token gets in, however often others at this address guessed.
+    if (!isSameSecret(request.body.token, operatorToken)) return refuseLogin(request, reply, throttle)
     request.log.info({ address: request.ip }, 'operator logged in')
-    reply.header('set-cookie', sessionCookie(createSession(operatorToken, Date.now()), isOnTls(request)))
+    reply.header('set-cookie', sessionCookie(await sessions.begin(), isOnTls(request)))
     return reply.redirect('/', 303)
   })
 
   app.post('/logout', { schema: { response: { 303: Type.Null() } } }, async (request, reply) => {
     refuseForeignOrigin(request, 'cookie')
     reply.header('set-cookie', sessionCookie('', isOnTls(request)))
+    const id = readCookie(request.headers.cookie)
+    // Without Redis other processes cannot learn of it: the person is told (503) rather than shown a log-in form.
+    if (id !== undefined) await redisCall(() => sessions.end(id))
     return reply.redirect('/', 303)
   })
+}
+
+/** Counts a wrong token and says so; an address that keeps guessing is told to wait. */
+function refuseLogin(request: FastifyRequest, reply: FastifyReply, throttle: Throttle): string {
+  const waitMs = throttle.fail(request.ip)
+  request.log.warn({ address: request.ip }, 'operator log-in refused')
+  if (waitMs === 0) {
+    reply.status(401)
+    return loginPage('That is not the operator token.')
+  }
+  const seconds = Math.ceil(waitMs / 1_000)
+  reply.status(429).header('retry-after', seconds)
+  return loginPage(`Too many attempts. Try again in ${seconds} seconds.`)
 }
 
 /**

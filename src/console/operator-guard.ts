@@ -4,7 +4,7 @@ import { GatewayError } from '../errors.ts'
 import { readBearer } from '../http/bearer.ts'
 import { sendError } from '../http/error-answer.ts'
 import { loginPage, PAGE_HEADERS } from './login-page.ts'
-import { isSameSecret, isValidSession, readCookie } from './operator-session.ts'
+import { isSameSecret, type OperatorSessions, readCookie } from './operator-session.ts'
 import type { Throttle } from './throttle.ts'
 
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
@@ -12,54 +12,56 @@ const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 /** How an operator proved to be one. */
 export type OperatorProof = 'bearer' | 'cookie'
 
+/** What the guard needs. */
+export interface GuardDeps {
+  config: Config
+  sessions: OperatorSessions
+  throttle: Throttle
+}
+
 const proofs = new WeakMap<FastifyRequest, OperatorProof>()
 
 /**
  * Guards every route of a scope: the operator token as bearer, or the cookie of a log-in. Another site's page gets
  * nothing, whatever it sends. A person who opens a page without a session is shown the log-in form.
  */
-export function guardOperator(scope: FastifyInstance, config: Config, throttle: Throttle): void {
+export function guardOperator(scope: FastifyInstance, deps: GuardDeps): void {
   scope.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store')
     try {
-      const proof = proveOperator(config.secrets.operatorToken, request, throttle)
+      const proof = await proveOperator(deps, request)
       refuseForeignOrigin(request, proof)
       proofs.set(request, proof)
     } catch (error) {
       const isUnknown = error instanceof GatewayError && error.status === 401
       if (isPageView(request) && isUnknown) return showLogin(reply)
       // Answered here: a plugin of the scope may have an error handler of its own.
-      return sendError(request, reply, error, config.http.baseUrl)
+      return sendError(request, reply, error, deps.config.http.baseUrl)
     }
   })
 }
 
-/** Refuses what changes something unless it comes from the console's own pages: a token alone is not enough. */
-export function guardWritesWithCookie(scope: FastifyInstance, { http }: Config): void {
-  scope.addHook('onRequest', async (request, reply) => {
-    if (SAFE_METHODS.has(request.method) || operatorProof(request) === 'cookie') return
-    const error = new GatewayError('FORBIDDEN', { message: 'Only the console itself may do this.' })
-    return sendError(request, reply, error, http.baseUrl)
-  })
+/** Whether whoever was let in by the guard would still be: the session of a long answer may have ended meanwhile. */
+export async function isStillOperator(request: FastifyRequest, sessions: OperatorSessions): Promise<boolean> {
+  if (proofs.get(request) === 'bearer') return true
+  const id = readCookie(request.headers.cookie)
+  return id !== undefined && (await sessions.isValid(id))
 }
 
-/** How the operator of a request on a guarded route proved to be one. */
-export function operatorProof(request: FastifyRequest): OperatorProof {
-  const proof = proofs.get(request)
-  if (!proof) throw new Error('the route is not guarded')
-  return proof
-}
-
-function proveOperator(operatorToken: string, request: FastifyRequest, throttle: Throttle): OperatorProof {
+async function proveOperator(
+  { config, sessions, throttle }: GuardDeps,
+  request: FastifyRequest,
+): Promise<OperatorProof> {
   const bearer = readBearer(request.headers)
   if (bearer !== undefined) {
-    throttle.check(request.ip)
-    if (isSameSecret(bearer, operatorToken)) return 'bearer'
-    throttle.fail(request.ip)
+    // Compared first: the right token is served, however often others at this address guessed.
+    if (isSameSecret(bearer, config.secrets.operatorToken)) return 'bearer'
+    const waitMs = throttle.fail(request.ip)
+    if (waitMs > 0) throw new GatewayError('LOGIN_THROTTLED', { retryAfterMs: waitMs })
     throw new GatewayError('INVALID_TOKEN', { message: 'The operator token is not valid.' })
   }
-  const cookie = readCookie(request.headers.cookie)
-  if (cookie !== undefined && isValidSession(operatorToken, cookie, Date.now())) return 'cookie'
+  const id = readCookie(request.headers.cookie)
+  if (id !== undefined && (await sessions.isValid(id))) return 'cookie'
   throw new GatewayError('AUTH_REQUIRED', { message: 'The operator token is required.' })
 }
 

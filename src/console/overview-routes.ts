@@ -1,16 +1,18 @@
 import type { ServerResponse } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import Type from 'typebox'
-import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
 import type { Overview } from '../fleet/overview.ts'
+import type { Log } from '../log.ts'
 import { type Asset, loadAssets } from './assets.ts'
+import { isStillOperator } from './operator-guard.ts'
+import type { OperatorSessions } from './operator-session.ts'
 import { overviewPage } from './overview-page.ts'
 
 const SNAPSHOT_EVERY_MS = 1_000
 
-/** After this a stream ends and the browser asks for another: a session that ended is noticed. */
-const STREAM_MS_MAX = 15 * 60_000
+/** How often a stream's session is looked at: one that ended ends its stream. Milliseconds. */
+const SESSION_CHECK_MS = 5_000
 
 const PAGE_HEADERS = {
   'content-security-policy':
@@ -21,7 +23,10 @@ const PAGE_HEADERS = {
 }
 
 /** The overview page, its files, and the stream that keeps it as things are. */
-export async function overviewRoutes(scope: FastifyInstance, { log }: Context, overview: Overview): Promise<void> {
+export async function overviewRoutes(
+  scope: FastifyInstance,
+  { log, overview, sessions }: { log: Log; overview: Overview; sessions: OperatorSessions },
+): Promise<void> {
   const assets = await loadAssets()
   const streams = new Set<ServerResponse>()
   const page = { schema: { response: { 200: Type.String() } } }
@@ -60,10 +65,12 @@ export async function overviewRoutes(scope: FastifyInstance, { log }: Context, o
     }
     send()
     const timer = setInterval(send, SNAPSHOT_EVERY_MS)
-    const end = setTimeout(() => response.end(), STREAM_MS_MAX)
+    const check = setInterval(() => {
+      isStillOperator(request, sessions).then((is) => is || response.end())
+    }, SESSION_CHECK_MS)
     request.raw.once('close', () => {
       clearInterval(timer)
-      clearTimeout(end)
+      clearInterval(check)
       streams.delete(response)
     })
   })

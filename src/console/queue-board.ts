@@ -4,8 +4,6 @@ import type { AppControllerRoute } from '@bull-board/api/typings/app'
 import { FastifyAdapter } from '@bull-board/fastify'
 import type { FastifyInstance } from 'fastify'
 import type { Context } from '../context.ts'
-import { insertAuditRecord } from '../db/audit-log.ts'
-import { guardWritesWithCookie } from './operator-guard.ts'
 
 const PREFIX = '/queues'
 
@@ -21,47 +19,28 @@ const CONTENT_SECURITY_POLICY =
 const FOREIGN_LINK = /<link\b[^>]*href="https?:[^>]*>/g
 
 /**
- * Not offered: jobs that nobody admitted, data written back as they are shown (redacted), and limits that would compete
- * with the upstream's cap.
+ * Serves what reads alone. What changes a queue is done on the overview page, where it is asked for, has a name in the
+ * audit log and says what callers get; emptying or obliterating a queue would take the probes' schedule with it.
  */
-const LEFT_OUT = new Set([
-  '/api/queues/:queueName/add',
-  '/api/queues/:queueName/:jobId/update-data',
-  '/api/queues/:queueName/concurrency',
-  '/api/queues/:queueName/rate-limit',
-])
-
-class LimitedAdapter extends FastifyAdapter {
+class ReadingAdapter extends FastifyAdapter {
   override setApiRoutes(routes: AppControllerRoute[]): FastifyAdapter {
-    return super.setApiRoutes(
-      routes.filter(({ method, route }) => method === 'get' || ![route].flat().some((path) => LEFT_OUT.has(path))),
-    )
+    return super.setApiRoutes(routes.filter(({ method }) => method === 'get'))
   }
 }
 
 /** bull-board over the queues of all upstreams. Whoever registers it guards the scope. */
-export async function queueBoard(scope: FastifyInstance, { config, catalog, db, log, queues }: Context): Promise<void> {
-  guardWritesWithCookie(scope, config)
+export async function queueBoard(scope: FastifyInstance, { catalog, queues }: Context): Promise<void> {
   scope.addHook('onSend', async (_request, reply, payload) => {
     reply.header('content-security-policy', CONTENT_SECURITY_POLICY)
     return typeof payload === 'string' && String(reply.getHeader('content-type')).startsWith('text/html')
       ? payload.replace(FOREIGN_LINK, '')
       : payload
   })
-  scope.addHook('onResponse', async (request, reply) => {
-    if (request.method === 'GET' || reply.statusCode >= 400) return
-    const [subject = '', ...rest] = request.url.slice('/queues/api/queues/'.length).split('?')[0]?.split('/') ?? []
-    const record = { actor: `operator (${request.ip})`, action: `queues.${rest.join('.')}`, subject }
-    // Done already: a record that cannot be written goes to the log instead.
-    await insertAuditRecord(db, record).catch((error) =>
-      log.error({ err: error, audit: record }, 'not in the audit log'),
-    )
-  })
-  const adapter = new LimitedAdapter()
+  const adapter = new ReadingAdapter()
   adapter.setBasePath(PREFIX)
   createBullBoard({
     queues: [...catalog.keys()].map((slug) => {
-      const queue = new BullMQAdapter(queues.of(slug))
+      const queue = new BullMQAdapter(queues.of(slug), { readOnlyMode: true })
       queue.setFormatter('data', redactJob)
       queue.setFormatter('returnValue', () => null)
       return queue

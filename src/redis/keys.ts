@@ -94,6 +94,8 @@ export const keys = {
   minuteStats: (minute: number): string => `${PREFIX}:{stats}:${minute}`,
   /** String: version of what operators set of upstreams. No end. */
   settingsVersion: `${PREFIX}:{upstream-settings}:version`,
+  /** String: a log-in of the console, by a keyed digest of its id. 12 h, or until log-out. */
+  consoleSession: (digest: string): string => `${PREFIX}:{console}:session:${digest}`,
   /** String: since when Redis has had its memory, 0 from the start. No end. */
   memory: `${PREFIX}:{memory}`,
   /** Hash: usage that is not in Postgres yet. No end. */

@@ -108,18 +108,19 @@ describe('the guard of the console', () => {
     }
   })
 
-  it('lets nothing be changed with the cookie alone, nor on the dashboard with the token alone', async () => {
+  it('lets nothing be changed with the cookie alone, nor on the queue dashboard at all', async () => {
     const cookie = (await logIn()).split(';')[0] ?? ''
     const writes = routes.filter(([method]) => method !== 'GET')
-    for (const [method, path] of writes) assert.equal((await ask(method, path, { cookie })).status, 403, path)
+    const operatorWrites = writes.filter(([, to]) => !to.startsWith('/queues'))
+    for (const [method, path] of operatorWrites) assert.equal((await ask(method, path, { cookie })).status, 403, path)
     const bearer = { authorization: `Bearer ${token}` }
     for (const [method, path] of writes.filter(([, to]) => to.startsWith('/queues'))) {
-      const isLeftOut = /\/(add|update-data|concurrency|rate-limit)$/.test(path)
-      assert.equal((await ask(method, path, bearer)).status, isLeftOut ? 404 : 403, path)
+      assert.equal((await ask(method, path, bearer)).status, 404, path)
+      assert.equal((await ask(method, path, { cookie, 'sec-fetch-site': 'same-origin' })).status, 404, path)
     }
     assert.equal((await ask('POST', '/v1/operator/upstreams/weather/pause', bearer)).status, 200)
     const own = { cookie, 'sec-fetch-site': 'same-origin' }
-    assert.equal((await ask('PUT', '/queues/api/queues/weather/resume', own)).status, 200)
+    assert.equal((await ask('POST', '/v1/operator/upstreams/weather/resume', own)).status, 200)
   })
 
   it('has none of its routes on the public port', async () => {
@@ -181,16 +182,5 @@ describe('the guard of the console', () => {
     } finally {
       redis.disconnect()
     }
-  })
-
-  // Last: it holds back this address for a minute.
-  it('holds back an address that guesses', async () => {
-    const guess = () => ask('GET', '/metrics', { authorization: 'Bearer not-the-token' })
-    const statuses: number[] = []
-    for (let index = 0; index < 32; index += 1) statuses.push((await guess()).status)
-    assert.deepEqual(statuses, [...Array.from({ length: 30 }, () => 401), 429, 429])
-    const right = await ask('GET', '/metrics', { authorization: `Bearer ${token}` })
-    assert.equal(right.status, 429)
-    assert.ok(Number(right.headers.get('retry-after')) > 0)
   })
 })

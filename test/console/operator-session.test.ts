@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { closeRedis, openRedis } from '../../src/redis/connection.ts'
+import { openTestConsole, type TestConsole } from '../support/console.ts'
+
+describe('an operator session', () => {
+  let console_: TestConsole
+
+  before(async () => {
+    console_ = await openTestConsole()
+  })
+  after(async () => await console_.stop())
+
+  const form = { 'content-type': 'application/x-www-form-urlencoded', 'sec-fetch-site': 'same-origin' }
+  const logIn = async (token = console_.token) =>
+    await console_.app.inject({ method: 'POST', url: '/login', headers: form, payload: `token=${token}` })
+  const cookieOf = (response: Awaited<ReturnType<typeof logIn>>) => String(response.headers['set-cookie']).split(';')[0]
+  const statusWith = async (cookie: string | undefined, app = console_.app) =>
+    (await app.inject({ url: '/v1/operator/audit', headers: { cookie: cookie ?? '' } })).statusCode
+
+  it('ends at log-out in every process, for a copy of its cookie too', async () => {
+    const cookie = cookieOf(await logIn())
+    const other = await console_.another()
+    try {
+      assert.equal(await statusWith(cookie), 200)
+      assert.equal(await statusWith(cookie, other.app), 200)
+      const headers = { ...form, cookie: cookie ?? '' }
+      assert.equal((await console_.app.inject({ method: 'POST', url: '/logout', headers })).statusCode, 303)
+      assert.equal(await statusWith(cookie), 401)
+      assert.equal(await statusWith(cookie, other.app), 401)
+    } finally {
+      await other.close()
+    }
+  })
+
+  it('is of no use to somebody who reads Redis', async () => {
+    const [, id = ''] = cookieOf(await logIn())?.split('=') ?? []
+    const keys = await console_.context.redis.keys('*console*')
+    assert.ok(keys.length > 0)
+    assert.ok(keys.every((key) => !key.includes(id)))
+    assert.equal(await statusWith(`agw_console=${keys[0]?.split(':').at(-1)}`), 401)
+  })
+
+  it('goes on while Redis does not answer, and a log-in then is good afterwards', async () => {
+    const cookie = cookieOf(await logIn())
+    const asker = openRedis(console_.config.redisUrls, 'waiter', console_.context.log)
+    await asker.call('CLIENT', 'PAUSE', '2000', 'ALL')
+    const during = cookieOf(await logIn())
+    const page = await console_.app.inject({ url: '/', headers: { cookie: cookie ?? '' } })
+    assert.equal(page.statusCode, 200)
+    assert.equal(await statusWith('agw_console=0123456789012345678901234567890123456789abc'), 401)
+    await asker.ping()
+    await closeRedis(asker)
+    assert.equal(await statusWith(during), 200)
+    const other = await console_.another()
+    assert.equal(await statusWith(during, other.app), 200)
+    await other.close()
+  })
+
+  it('is asked for over a listener that ends requests which do not arrive', () => {
+    const { headersTimeout, requestTimeout } = console_.app.server
+    assert.deepEqual({ headersTimeout, requestTimeout }, { headersTimeout: 10_000, requestTimeout: 15_000 })
+  })
+
+  // Last: it counts many wrong tokens of this address.
+  it('opens under the right token, however often others at the address guessed', async () => {
+    const guess = async () =>
+      (await console_.app.inject({ url: '/metrics', headers: { authorization: 'Bearer not-the-token' } })).statusCode
+    const statuses: number[] = []
+    for (let index = 0; index < 32; index += 1) statuses.push(await guess())
+    assert.deepEqual(statuses, [...Array.from({ length: 30 }, () => 401), 429, 429])
+    assert.equal((await logIn('wrong')).statusCode, 429)
+    assert.equal((await console_.app.inject({ url: '/metrics', headers: console_.bearer })).statusCode, 200)
+    assert.equal((await logIn()).statusCode, 303)
+  })
+})

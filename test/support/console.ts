@@ -1,0 +1,61 @@
+import type { FastifyInstance } from 'fastify'
+import { type Config, loadConfig } from '../../src/config.ts'
+import { createConsole } from '../../src/console/console-app.ts'
+import { type Context, closeContext, openContext } from '../../src/context.ts'
+import { migrate } from '../../src/db/migrate.ts'
+import { createLog } from '../../src/log.ts'
+import { operatorRoutes } from '../../src/routes/operator.ts'
+import { testSecrets, until } from './gateway.ts'
+import { type Services, startServices } from './services.ts'
+
+/** A console in this process, on services of its own; asked by `app.inject`. */
+export interface TestConsole {
+  app: FastifyInstance
+  context: Context
+  services: Services
+  config: Config
+  token: string
+  bearer: { authorization: string }
+  /** Another process's console on the same services. */
+  another: () => Promise<{ app: FastifyInstance; close: () => Promise<void> }>
+  stop: () => Promise<void>
+}
+
+export async function openTestConsole(environment: Record<string, string> = {}): Promise<TestConsole> {
+  const services = await startServices()
+  await migrate(services.databaseUrl)
+  const config = loadConfig({
+    ...testSecrets(),
+    DATABASE_URL: services.databaseUrl,
+    REDIS_URL: services.redisUrl,
+    DATA_DIR: services.folder,
+    PORT: '0',
+    BASE_URL: 'http://localhost:3000',
+    ...environment,
+  })
+  const open = async () => {
+    const context = await openContext(config, createLog({ level: 'silent', pretty: false }, 'ops'), 'ops')
+    const app = await createConsole(context, [operatorRoutes])
+    await until(() => context.redis.status === 'ready')
+    const close = async () => {
+      await app.close()
+      await closeContext(context)
+    }
+    return { app, context, close }
+  }
+  const { app, context, close } = await open()
+  const token = config.secrets.operatorToken
+  return {
+    app,
+    context,
+    services,
+    config,
+    token,
+    bearer: { authorization: `Bearer ${token}` },
+    another: open,
+    stop: async () => {
+      await close()
+      await services.stop()
+    },
+  }
+}

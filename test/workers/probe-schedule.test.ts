@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { loadCatalog } from '../../src/catalog/catalog.ts'
+import { createLog } from '../../src/log.ts'
+import { CallQueues } from '../../src/queue/call-queue.ts'
+import { PROBE_SCHEDULER } from '../../src/queue/probe-job.ts'
+import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
+import { ProbeSchedule } from '../../workers/probe-schedule.ts'
+import { type Services, startServices } from '../support/services.ts'
+
+describe('the schedule of probes', () => {
+  let services: Services
+  let redis: RedisConnection
+  let queues: CallQueues
+  let schedule: ProbeSchedule
+  const log = createLog({ level: 'silent', pretty: false }, 'test')
+
+  before(async () => {
+    services = await startServices()
+    redis = openRedis([services.redisUrl], 'waiter', log)
+    queues = new CallQueues(redis, log)
+    schedule = new ProbeSchedule({ catalog: await loadCatalog(new Map()), queues, log })
+    await schedule.repair()
+  })
+  after(async () => {
+    await queues.close()
+    await closeRedis(redis)
+    await services.stop()
+  })
+
+  const scheduled = async (slug: string) => {
+    const scheduler = await queues.of(slug).getJobScheduler(PROBE_SCHEDULER)
+    const jobs = await queues.of(slug).getJobCounts('delayed', 'prioritized', 'waiting')
+    return {
+      hasScheduler: scheduler !== undefined,
+      next: scheduler?.next,
+      jobs: Object.values(jobs).reduce((a, b) => a + b),
+    }
+  }
+
+  it('keeps the time of the next probe when nothing was lost', async () => {
+    const before = await scheduled('weather')
+    assert.deepEqual({ ...before, next: 0 }, { hasScheduler: true, next: 0, jobs: 1 })
+    await schedule.repair()
+    assert.deepEqual(await scheduled('weather'), before)
+  })
+
+  it('is whole again after a queue was obliterated, a job of it was lost, or Redis lost everything', async () => {
+    const loseJob = async () => {
+      const queue = queues.of('weather')
+      const { next } = (await queue.getJobScheduler(PROBE_SCHEDULER)) ?? assert.fail()
+      await redis.del(...[`repeat:${PROBE_SCHEDULER}:${next}`, 'delayed', 'prioritized'].map((key) => queue.toKey(key)))
+    }
+    const losses = [() => queues.of('weather').obliterate({ force: true }), loseJob, () => redis.flushall()]
+    for (const lose of losses) {
+      await lose()
+      assert.equal((await scheduled('weather')).jobs, 0, String(lose))
+      await schedule.repair()
+      const { hasScheduler, jobs } = await scheduled('weather')
+      assert.deepEqual({ hasScheduler, jobs }, { hasScheduler: true, jobs: 1 }, String(lose))
+    }
+  })
+
+  it('holds no probes of an upstream that is not enabled', async () => {
+    assert.deepEqual(await scheduled('news'), { hasScheduler: false, next: undefined, jobs: 0 })
+  })
+})
