@@ -50,20 +50,23 @@ export type CallerRequest = Pick<FastifyRequest, 'headers' | 'ip'>
 interface Credential {
   kind: 'key' | 'session'
   secret: string
+  /** What a session asks for; a key's environment decides for itself. */
+  mode: 'live' | 'test'
   cacheKey: string
 }
 
 /**
  * Finds out who sends a call: an API key in `X-Api-Key` or as a bearer, or a session token. `X-Api-Key` wins when it is
- * there, even when it is wrong.
+ * there, even when it is wrong. A session makes test calls with `X-Gateway-Mode: test`.
  *
  * @throws GatewayError AUTH_REQUIRED, INVALID_API_KEY, INVALID_TOKEN or TOKEN_EXPIRED; RATE_LIMIT_EXCEEDED for a client
  *   that sends unknown keys
  */
 export async function authenticateCall(deps: AuthenticationDeps, { headers, ip }: CallerRequest): Promise<Principal> {
-  const { kind, secret, cacheKey } = readCredential(headers)
+  const credential = readCredential(headers)
+  const { secret, cacheKey } = credential
   return await deps.principals.get(cacheKey, (isKnown) => {
-    if (kind === 'session') return lookUpSession(deps, secret)
+    if (credential.kind === 'session') return lookUpSession(deps, credential)
     if (isKnown) return lookUpKey(deps, secret, deps.db)
     return deps.unknownKeys.lookUp(cacheKey, ip, () => lookUpKey(deps, secret, deps.strangersDb))
   })
@@ -101,13 +104,15 @@ function readCredential(headers: IncomingHttpHeaders): Credential {
   const bearer = readBearer(headers)
   if (bearer === undefined) throw new GatewayError('AUTH_REQUIRED')
   if (bearer.startsWith('agw_')) return keyCredential(bearer)
-  return { kind: 'session', secret: bearer, cacheKey: hash('sha256', bearer, 'base64') }
+  // Whoever may send live calls may send test calls; the other way round a header is of no use.
+  const mode = headers['x-gateway-mode'] === 'test' ? 'test' : 'live'
+  return { kind: 'session', secret: bearer, mode, cacheKey: `${mode} ${hash('sha256', bearer, 'base64')}` }
 }
 
 function keyCredential(secret: string): Credential {
   // A wrong checksum costs nobody a look-up.
   if (!isApiKeyShaped(secret)) throw new GatewayError('INVALID_API_KEY')
-  return { kind: 'key', secret, cacheKey: hash('sha256', secret, 'base64') }
+  return { kind: 'key', secret, mode: 'live', cacheKey: hash('sha256', secret, 'base64') }
 }
 
 /** `firstDb` is where it is found out whether there is such a key at all. */
@@ -131,13 +136,16 @@ async function lookUpKey({ config, db, redis }: AuthenticationDeps, key: string,
   }
 }
 
-async function lookUpSession({ config, db, redis }: AuthenticationDeps, token: string): Promise<Principal> {
+async function lookUpSession(
+  { config, db, redis }: AuthenticationDeps,
+  { secret: token, mode }: Credential,
+): Promise<Principal> {
   const { userId, sessionId, expiresAt } = await verifySessionToken(config.secrets.jwt, token)
   const version = await redisCall(() => readAccountVersion(redis, userId))
   const user = await findSessionUser(db, userId, sessionId)
   if (!user) throw new GatewayError('INVALID_TOKEN')
   const providerKeys = await loadProviderKeys(db, user.id)
-  return { accountId: user.id, tier: user.tier, mode: 'live', keyId: undefined, providerKeys, expiresAt, version }
+  return { accountId: user.id, tier: user.tier, mode, keyId: undefined, providerKeys, expiresAt, version }
 }
 
 async function loadProviderKeys(db: Db, userId: string): Promise<Map<string, ProviderKeyState>> {

@@ -14,8 +14,34 @@ export function expectation(schema: ParameterSchema, isGiven: boolean): string {
   return `${isGiven ? 'it must be' : 'it is required and must be'} ${parts.join(' ')}`
 }
 
-/** What a value must be, and its default: `a whole number from 1 to 10; default: 5`. */
+/** Patterns that a few words say as exactly. */
+const PATTERN_WORDS: Record<string, string> = {
+  '^[A-Za-z]{2}$': '2 letters',
+  '^[A-Za-z]{3}$': '3 letters',
+  '^[A-Za-z]{2,3}$': '2 or 3 letters',
+  '^\\d{8}$': '8 digits: YYYYMMDD',
+  '^\\d{8}(-\\d{8})?$': 'YYYYMMDD or YYYYMMDD-YYYYMMDD',
+  '^\\d{4}-\\d{2}-\\d{2}$': 'date: YYYY-MM-DD',
+  '^[0-9]{4}-[0-9]{2}-[0-9]{2}$': 'date: YYYY-MM-DD',
+  '^[0-9]{1,10}$': '1–10 digits',
+}
+
+/** Type, bounds and default of a parameter for people: `integer, 1–10. Default: 5`. */
 export function parameterWords(schema: ParameterSchema): string {
-  const must = expectation(schema, true).replace('it must be ', '')
-  return schema.default === undefined ? must : `${must}; default: ${schema.default}`
+  const words = valueWords(schema)
+  return schema.default === undefined ? words : `${words}. Default: ${schema.default}`
+}
+
+function valueWords(schema: ParameterSchema): string {
+  const options = schema.enum ?? schema.anyOf?.map((option) => option.const)
+  if (options) return `one of ${options.join(', ')}`
+  const { minimum, maximum, minLength = 0, maxLength, pattern } = schema
+  if (schema.type === 'number' || schema.type === 'integer') {
+    if (minimum === undefined || maximum === undefined) return schema.type
+    return `${schema.type}, ${minimum < 0 ? `${minimum} to ${maximum}` : `${minimum}–${maximum}`}`
+  }
+  const known = pattern === undefined ? undefined : PATTERN_WORDS[pattern]
+  if (known !== undefined) return known
+  if (maxLength === undefined) return schema.type ?? 'string'
+  return minLength > 1 ? `string, ${minLength}–${maxLength} characters` : `string, up to ${maxLength} characters`
 }

@@ -3,6 +3,7 @@
  * mapping, recorded example): no I/O, no environment, no clock. Its name is the slug; adding the file adds the API.
  */
 import Type, { type Static, type TObject } from 'typebox'
+import type { Terms } from './terms.ts'
 
 export * from './json.ts'
 
@@ -18,8 +19,7 @@ export interface Upstream {
   keywords?: string[]
   /** Lowest tier that may call it; operators can change it. */
   tierRequired: Tier
-  /** Where the data come from and what the upstream asks of those who show them. */
-  terms: { summary: string; url?: string; attribution?: string }
+  terms: Terms
   /** Scheme, host and optional path prefix, without a slash at the end. */
   baseUrl: string
   /** Fixed request headers, lower-case names. `accept` and `user-agent` have good defaults. */

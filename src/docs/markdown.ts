@@ -1,8 +1,7 @@
-import type { Api, ApiEndpoint, Catalog } from '../catalog/catalog.ts'
+import type { Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
-import { exampleCall } from '../catalog/example-call.ts'
-import { parameterWords } from '../catalog/parameter-words.ts'
 import { ERRORS, type ErrorCode } from '../errors.ts'
+import { cell } from './api-markdown.ts'
 
 /** `/llms.txt` (llmstxt.org): what this is and where each API is described, for language models. */
 export function llmsText(catalog: Catalog, baseUrl: string): string {
@@ -36,62 +35,6 @@ export function llmsText(catalog: Catalog, baseUrl: string): string {
   }
   return lines.join('\n')
 }
-
-/** One API in Markdown: terms, and each endpoint with parameters, a call and its answer. */
-export function apiMarkdown(api: Api, baseUrl: string): string {
-  const { slug, upstream, tierRequired, enabled, needsOwnKey } = api
-  const { terms } = upstream
-  return [
-    `# ${upstream.displayName}`,
-    '',
-    upstream.description,
-    '',
-    `- Name: \`${slug}\``,
-    `- Category: ${upstream.category}`,
-    `- Needs the tier: ${tierRequired}`,
-    ...(enabled
-      ? []
-      : [
-          needsOwnKey
-            ? '- Needs a provider key of your own; test keys work.'
-            : '- Not enabled by the operator; test keys work.',
-        ]),
-    `- Terms: ${terms.summary}${terms.url ? ` <${terms.url}>` : ''}`,
-    ...(terms.attribution ? [`- Attribution: ${terms.attribution}`] : []),
-    `- MCP: ${baseUrl}/mcp/${slug}`,
-    '',
-    ...[...api.endpoints.values()].flatMap((endpoint) => endpointMarkdown(api, endpoint, baseUrl)),
-  ].join('\n')
-}
-
-function endpointMarkdown({ slug }: Api, endpoint: ApiEndpoint, baseUrl: string): string[] {
-  const { path, parameters } = endpoint
-  const answer = { status: 'success', data: endpoint.endpoint.example.data }
-  const rows = parameters.map(
-    ({ name, schema, required }) =>
-      `| \`${name}\` | ${required ? 'yes' : 'no'} | ${cell(parameterWords(schema))} | ${cell(schema.description ?? '')} |`,
-  )
-  return [
-    `## GET /v1/call/${slug}${path}`,
-    '',
-    endpoint.endpoint.description,
-    '',
-    ...(rows.length > 0
-      ? ['| Parameter | Required | Value | Meaning |', '|---|---|---|---|', ...rows]
-      : ['No parameters.']),
-    '',
-    '```sh',
-    `curl -H "X-Api-Key: $AGW_KEY" '${baseUrl}${exampleCall(slug, endpoint)}'`,
-    '```',
-    '',
-    '```json',
-    JSON.stringify(answer, null, 2),
-    '```',
-    '',
-  ]
-}
-
-const cell = (text: string): string => text.replaceAll('|', '\\|').replace(/\s+/g, ' ')
 
 /** The error table in Markdown. */
 export function errorsMarkdown(): string {

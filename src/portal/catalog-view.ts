@@ -1,20 +1,35 @@
 import type { FastifyInstance } from 'fastify'
+import type { Api } from '../catalog/catalog.ts'
+import type { PlanLimits } from '../config.ts'
+import type { Condition } from './condition.ts'
 
-/** What the pages show of an API's state, read from the public catalog like every client. */
-export interface ApiState {
-  health_score: number
-  tier_required: string
-  free: boolean
+/** What the page of an API shows besides the API itself. */
+export interface ApiView {
+  api: Api
+  condition: Condition
+  /** Changes of its health in the last 24 hours, newest first. */
+  history: HealthChangeView[]
 }
 
-/** The public catalog by slug. */
-export async function readCatalog(app: FastifyInstance): Promise<Map<string, ApiState>> {
-  const answer = await app.inject('/v1/catalog')
-  const { data } = answer.json<{ data: (ApiState & { api_name: string })[] }>()
-  return new Map(data.map((entry) => [entry.api_name, entry]))
+export interface HealthChangeView {
+  /** ISO 8601. */
+  at: string
+  from: string
+  to: string
+  cause: string
+  code: string | null
 }
 
-/** The bands of the health score. */
-export function healthWord(score: number): 'Healthy' | 'Degraded' | 'Down' {
-  return score >= 80 ? 'Healthy' : score >= 40 ? 'Degraded' : 'Down'
+/** The visitor and the gateway that a page is for. */
+export interface Visit {
+  baseUrl: string
+  isLoggedIn: boolean
+  plans: Record<string, PlanLimits>
+}
+
+/** The day's changes of an API's health, from the public catalog; none where Postgres is away: the rest is worth showing. */
+export async function readHistory(app: FastifyInstance, slug: string): Promise<HealthChangeView[]> {
+  const answer = await app.inject(`/v1/catalog/${slug}`)
+  if (answer.statusCode !== 200) return []
+  return answer.json<{ health: { history: HealthChangeView[] } }>().health.history
 }

@@ -19,7 +19,7 @@ const LINKS = [
 ] as const
 
 /** In this order: later ones refine earlier ones. */
-const STYLES = ['base.css', 'controls.css', 'data.css', 'pages.css', 'account.css']
+const STYLES = ['base.css', 'controls.css', 'data.css', 'pages.css', 'api.css', 'account.css']
 
 /** A page of the portal: head, header, main, footer. */
 export function layout(assets: Assets, { title, description, path, main, isLoggedIn = false }: Page): string {
@@ -55,7 +55,7 @@ ${STYLES.map(
 <main id="main" tabindex="-1">${main}</main>
 <footer class="bottom">
 <div class="wrap">
-<p>Agent API Gateway: one key, one form of answer, waits that are known.</p>
+<p>Agent API Gateway: one key, one response format, predictable waits.</p>
 <p><a href="/openapi.json">OpenAPI 3.1</a> <a href="/llms.txt">llms.txt</a> <a href="/docs">Reference</a> <a href="/docs/errors">Errors</a></p>
 </div>
 </footer>

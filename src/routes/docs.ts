@@ -1,14 +1,17 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import Type from 'typebox'
-import { offeredApis, perCatalogState } from '../catalog/catalog-state.ts'
+import type { Api } from '../catalog/catalog.ts'
+import { perCatalogState } from '../catalog/catalog-state.ts'
 import type { Context } from '../context.ts'
+import { apiMarkdown } from '../docs/api-markdown.ts'
 import { errorPage } from '../docs/error-page.ts'
-import { apiMarkdown, errorsMarkdown, llmsText } from '../docs/markdown.ts'
+import { errorsMarkdown, llmsText } from '../docs/markdown.ts'
 import { loadReferenceScript, REFERENCE_POLICY, REFERENCE_SCRIPT, referencePage } from '../docs/reference-page.ts'
 import { GatewayError } from '../errors.ts'
 import { type Cacheable, createCacheable, sendCacheable } from '../http/cacheable.ts'
 import { sendPage } from '../http/page-headers.ts'
 import type { Assets } from '../portal/assets.ts'
+import { conditionOf } from '../portal/condition.ts'
 import { layout } from '../portal/layout.ts'
 
 const MARKDOWN = 'text/markdown; charset=utf-8'
@@ -16,7 +19,11 @@ const FRESH = 'public, max-age=60'
 const HTML = { hide: true, response: { 200: { content: { 'text/html': { schema: Type.String() } } } } }
 
 /** Documentation for people and for language models, all written from the catalog, the schemas and the error table. */
-export async function docsRoutes(app: FastifyInstance, { catalog, config }: Context, assets: Assets): Promise<void> {
+export async function docsRoutes(
+  app: FastifyInstance,
+  { catalog, config, health }: Context,
+  assets: Assets,
+): Promise<void> {
   const { baseUrl } = config.http
 
   const errors = layout(assets, {
@@ -56,10 +63,16 @@ export async function docsRoutes(app: FastifyInstance, { catalog, config }: Cont
     sendCacheable(request, reply, errorTable, FRESH),
   )
 
-  const twins = perCatalogState(
-    catalog,
-    () => new Map(offeredApis(catalog).map((api) => [api.slug, createCacheable(apiMarkdown(api, baseUrl), MARKDOWN)])),
-  )
+  // Written anew when the text changes: with the catalog, or with the state of the API.
+  const twins = new Map<string, { text: string; file: Cacheable }>()
+  const twinOf = (api: Api): Cacheable => {
+    const text = apiMarkdown(api, baseUrl, conditionOf(api, health.of(api.slug)))
+    const known = twins.get(api.slug)
+    if (known?.text === text) return known.file
+    const file = createCacheable(text, MARKDOWN)
+    twins.set(api.slug, { text, file })
+    return file
+  }
   const twinSchema = {
     summary: 'One API, in Markdown',
     tags: ['Documentation'],
@@ -68,8 +81,8 @@ export async function docsRoutes(app: FastifyInstance, { catalog, config }: Cont
   }
   const twin = { config: { errors: ['API_NOT_FOUND'] as const }, schema: twinSchema }
   app.get<{ Params: { slug: string } }>('/docs/apis/:slug.md', twin, async (request, reply: FastifyReply) => {
-    const file = twins().get(request.params.slug)
-    if (!file) throw new GatewayError('API_NOT_FOUND')
-    return await sendCacheable(request, reply, file, FRESH)
+    const api = catalog.get(request.params.slug)
+    if (!api || api.isSwitchedOff) throw new GatewayError('API_NOT_FOUND')
+    return await sendCacheable(request, reply, twinOf(api), FRESH)
   })
 }

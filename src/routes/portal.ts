@@ -1,12 +1,14 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
 import type { Catalog } from '../catalog/catalog.ts'
+import { offeredApis } from '../catalog/catalog-state.ts'
 import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
 import type { Html } from '../http/html.ts'
 import { sendPage } from '../http/page-headers.ts'
 import type { Assets } from '../portal/assets.ts'
-import { readCatalog } from '../portal/catalog-view.ts'
+import { readHistory, type Visit } from '../portal/catalog-view.ts'
+import { conditionOf } from '../portal/condition.ts'
 import { layout } from '../portal/layout.ts'
 import { type AccountSection, accountPage, credentialsPage } from '../portal/pages/account.ts'
 import { agentsPage } from '../portal/pages/agents.ts'
@@ -16,9 +18,24 @@ import { readSessionCookie } from '../portal/session-cookie.ts'
 
 const schema = { hide: true, response: { 200: { content: { 'text/html': { schema: Type.String() } } } } }
 
-/** The portal's pages. What they hold of the service they read from its own public routes. */
-export async function portalRoutes(app: FastifyInstance, { catalog, config }: Context, assets: Assets): Promise<void> {
+const Text = (maxLength: number) => Type.String({ maxLength, default: '' })
+
+/** What the home page filters by. Unknown categories and states match nothing. */
+const Filter = Type.Object({ q: Text(200), category: Text(60), health: Text(20) })
+
+/** The portal's pages. What they hold of the service they read from the catalog and its public routes. */
+export async function portalRoutes(
+  app: FastifyInstance,
+  { catalog, config, health }: Context,
+  assets: Assets,
+): Promise<void> {
   const { baseUrl } = config.http
+
+  const visitOf = (request: FastifyRequest): Visit => ({
+    baseUrl,
+    isLoggedIn: readSessionCookie(request, baseUrl) !== undefined,
+    plans: config.plans,
+  })
 
   const page = (request: FastifyRequest, title: string, main: Html, description = title): string =>
     layout(assets, {
@@ -26,26 +43,34 @@ export async function portalRoutes(app: FastifyInstance, { catalog, config }: Co
       description,
       path: request.url.split('?', 1)[0] ?? '/',
       main,
-      isLoggedIn: readSessionCookie(request, baseUrl) !== undefined,
+      isLoggedIn: visitOf(request).isLoggedIn,
     })
 
-  app.get('/', { schema }, async (request, reply) => {
-    const main = homePage(catalog, await readCatalog(app), baseUrl)
-    return sendPage(reply, page(request, '', main, 'One HTTP layer over many public data APIs, for people and agents.'))
-  })
+  app.get<{ Querystring: Static<typeof Filter> }>(
+    '/',
+    { schema: { ...schema, querystring: Filter } },
+    async (request, reply) => {
+      const items = offeredApis(catalog).map((api) => ({ api, condition: conditionOf(api, health.of(api.slug)) }))
+      const main = homePage(items, request.query, visitOf(request as FastifyRequest))
+      const description = 'One HTTP layer over many public data APIs, for people and agents.'
+      return sendPage(reply, page(request as FastifyRequest, '', main, description))
+    },
+  )
 
   app.get<{ Params: { slug: string } }>('/apis/:slug', { schema }, async (request, reply) => {
-    const api = catalog.get(request.params.slug)
-    const state = (await readCatalog(app)).get(request.params.slug)
-    if (!api || !state) throw new GatewayError('API_NOT_FOUND')
+    const { slug } = request.params
+    const api = catalog.get(slug)
+    if (!api || api.isSwitchedOff) throw new GatewayError('API_NOT_FOUND')
+    const condition = conditionOf(api, health.of(slug))
+    const main = apiPage({ api, condition, history: await readHistory(app, slug) }, visitOf(request as FastifyRequest))
     const { displayName, description } = api.upstream
-    return sendPage(reply, page(request as FastifyRequest, displayName, apiPage(api, state, baseUrl), description))
+    return sendPage(reply, page(request as FastifyRequest, displayName, main, description))
   })
 
   const still: [path: string, title: string, main: Html][] = [
     ['/agents', 'For agents', agentsPage(baseUrl)],
-    ['/signup', 'Sign up', credentialsPage('signup')],
-    ['/login', 'Log in', credentialsPage('login')],
+    ['/signup', 'Sign up', credentialsPage('signup', `/apis/${firstApi(catalog)}`)],
+    ['/login', 'Log in', credentialsPage('login', '/account')],
     ...(['overview', 'keys', 'teams', 'provider-keys'] as AccountSection[]).map((section): [string, string, Html] => [
       section === 'overview' ? '/account' : `/account/${section}`,
       'Account',
@@ -55,6 +80,12 @@ export async function portalRoutes(app: FastifyInstance, { catalog, config }: Co
   for (const [path, title, main] of still) {
     app.get(path, { schema }, async (request, reply) => sendPage(reply, page(request, title, main)))
   }
+}
+
+/** The API that a newcomer tries first. */
+function firstApi(catalog: Catalog): string {
+  const offered = offeredApis(catalog).map(({ slug }) => slug)
+  return offered.includes('weather') ? 'weather' : (offered[0] ?? '')
 }
 
 /** Slug and name of the APIs that take a caller's own key. */

@@ -25,6 +25,7 @@ const airQuality: Upstream = {
   keywords: ['smog', 'pollen', 'dust', 'clean', 'breathe', 'pm2.5', 'pm10', 'haze', 'emissions'],
   tierRequired: 'developer',
   terms: {
+    nonCommercial: true,
     summary:
       'Free for non-commercial use; commercial use needs an Open-Meteo subscription. Data under CC BY 4.0, from the Copernicus Atmosphere Monitoring Service.',
     url: 'https://open-meteo.com/en/terms',

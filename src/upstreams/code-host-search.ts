@@ -68,7 +68,7 @@ const codeHostSearch: Upstream = {
           description: 'Words and qualifiers, separated by blanks: tetris language:assembly',
         }),
         per_page: Type.Optional(
-          Type.Integer({ minimum: 1, maximum: 30, default: 10, description: 'Most repositories to give' }),
+          Type.Integer({ minimum: 1, maximum: 30, default: 10, description: 'Maximum number of repositories' }),
         ),
       }),
       data: Type.Object({

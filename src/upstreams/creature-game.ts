@@ -25,7 +25,7 @@ const cache = {
 }
 
 const creatureGame: Upstream = {
-  displayName: 'Creature Game',
+  displayName: 'Creature game',
   category: 'games',
   description: 'Creatures and abilities of the Pokémon games, from PokéAPI.',
   tags: ['games', 'creatures', 'pokemon', 'abilities', 'reference'],

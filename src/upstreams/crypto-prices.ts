@@ -36,7 +36,7 @@ const coinIdOfTicker: Record<string, string> = {
 }
 
 const cryptoPrices: Upstream = {
-  displayName: 'Crypto Prices',
+  displayName: 'Crypto prices',
   category: 'finance',
   description: 'US dollar prices and market figures of crypto coins, from CoinGecko.',
   tags: ['crypto', 'bitcoin', 'prices', 'market', 'coins'],

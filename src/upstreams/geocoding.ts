@@ -64,7 +64,7 @@ const geocoding: Upstream = {
             minimum: 1,
             maximum: 10,
             default: 5,
-            description: 'Most results wanted',
+            description: 'Maximum number of results',
           }),
         ),
       }),

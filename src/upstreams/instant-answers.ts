@@ -17,7 +17,7 @@ import {
 } from '../catalog/upstream.ts'
 
 const instantAnswers: Upstream = {
-  displayName: 'Instant Answers',
+  displayName: 'Instant answers',
   category: 'search',
   description: 'Abstract, definition, direct answer and related topics for a query, from DuckDuckGo; no web results.',
   tags: ['search', 'answers', 'definitions', 'topics', 'abstract'],

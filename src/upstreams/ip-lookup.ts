@@ -18,13 +18,14 @@ import {
 } from '../catalog/upstream.ts'
 
 const ipLookup: Upstream = {
-  displayName: 'IP Lookup',
+  displayName: 'IP lookup',
   category: 'network',
   description: 'Location and network operator of an IPv4 or IPv6 address; of your own address when you name none.',
   tags: ['ip', 'geolocation', 'isp', 'network', 'location'],
   keywords: ['whois', 'geoip', 'hostname', 'server', 'visitor', 'internet', 'provider'],
   tierRequired: 'developer',
   terms: {
+    nonCommercial: true,
     summary: 'The free host is for non-commercial use and plain HTTP only; commercial use needs an ip-api.com pro key.',
     url: 'https://ip-api.com/docs/legal',
     attribution: 'IP data by ip-api.com',

@@ -26,7 +26,7 @@ const secondsByRange = new Map([
 ])
 
 const marketQuotes: Upstream = {
-  displayName: 'Market Quotes',
+  displayName: 'Market quotes',
   category: 'finance',
   description:
     'Latest price, day figures and price history of a stock, fund, index, currency or future, from Yahoo Finance.',
@@ -34,6 +34,7 @@ const marketQuotes: Upstream = {
   keywords: ['share', 'stock', 'exchange', 'nasdaq', 'nyse', 'dow', 'ticker', 'company', 'etf', 'index', 'invest'],
   tierRequired: 'developer',
   terms: {
+    nonCommercial: true,
     summary: 'An undocumented endpoint without a service agreement: best effort, personal use, no redistribution.',
     attribution: 'Quotes by Yahoo Finance',
   },

@@ -25,6 +25,7 @@ const mealRecipes: Upstream = {
   keywords: ['cook', 'dinner', 'lunch', 'breakfast', 'dish', 'cuisine', 'eat', 'kitchen', 'chicken', 'dessert'],
   tierRequired: 'developer',
   terms: {
+    nonCommercial: true,
     summary: 'The public key 1 is for development and education; a public service is asked to become a supporter.',
     url: 'https://www.themealdb.com/api.php',
     attribution: 'Recipes by TheMealDB.com',

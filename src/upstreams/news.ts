@@ -64,6 +64,7 @@ const newsApi: Upstream = {
   keywords: ['breaking', 'press', 'newspaper', 'journalism', 'politics'],
   tierRequired: 'pro',
   terms: {
+    nonCommercial: true,
     summary: 'Needs a GNews key; the free plan is non-commercial, 12 hours behind and cuts articles short.',
     url: 'https://gnews.io/pricing',
     attribution: 'News by GNews.io; show the name and link of each source',
@@ -102,7 +103,7 @@ const newsApi: Upstream = {
         category: Type.Optional(
           Type.Enum(
             ['general', 'world', 'nation', 'business', 'technology', 'entertainment', 'sports', 'science', 'health'],
-            { description: 'Kind of headlines; general unless told' },
+            { description: 'Kind of headlines; default: general' },
           ),
         ),
       }),

@@ -30,7 +30,7 @@ const outcomesSchema = Type.Array(
 )
 
 const predictionMarkets: Upstream = {
-  displayName: 'Prediction Markets',
+  displayName: 'Prediction markets',
   category: 'finance',
   description: 'Open prediction markets and events with prices, volume and liquidity, from Polymarket.',
   tags: ['prediction', 'markets', 'probability', 'events', 'betting'],

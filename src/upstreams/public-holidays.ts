@@ -37,6 +37,7 @@ const publicHolidays: Upstream = {
   keywords: ['bank', 'holiday', 'vacation', 'christmas', 'easter', 'festival', 'monday', 'workday'],
   tierRequired: 'developer',
   terms: {
+    nonCommercial: true,
     summary: 'Free for non-commercial use; commercial use needs a sponsorship of the project.',
     url: 'https://nagerholidays.com/legal/termsofservice',
     attribution: 'Nager.Date',

@@ -23,14 +23,16 @@ import {
 /** A range costs one request for each calendar month it touches. */
 const RANGE_MONTHS_MAX = 6
 
-const limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 10, description: 'Most games to give' }))
+const limit = Type.Optional(
+  Type.Integer({ minimum: 1, maximum: 100, default: 10, description: 'Maximum number of games' }),
+)
 
 const date = Type.Optional(
   Type.String({
     minLength: 8,
     maxLength: 8,
     pattern: '^\\d{8}$',
-    description: 'Day in US Eastern time, YYYYMMDD; today unless told',
+    description: 'Day in US Eastern time, YYYYMMDD; default: today',
   }),
 )
 
@@ -140,7 +142,7 @@ const sportsScores: Upstream = {
             minLength: 8,
             maxLength: 17,
             pattern: '^\\d{8}(-\\d{8})?$',
-            description: `Day YYYYMMDD or range YYYYMMDD-YYYYMMDD in US Eastern time, touching at most ${RANGE_MONTHS_MAX} calendar months; the current week unless told`,
+            description: `Day YYYYMMDD or range YYYYMMDD-YYYYMMDD in US Eastern time, touching at most ${RANGE_MONTHS_MAX} calendar months; default: the current week`,
           }),
         ),
         limit,

@@ -59,7 +59,7 @@ const sunriseSunset: Upstream = {
             minLength: 10,
             maxLength: 10,
             pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}$',
-            description: 'YYYY-MM-DD; today in the time zone asked for unless told',
+            description: 'YYYY-MM-DD; default: today in the requested time zone',
           }),
         ),
         tzid: Type.Optional(
@@ -67,7 +67,7 @@ const sunriseSunset: Upstream = {
             minLength: 1,
             maxLength: 64,
             pattern: '^[A-Za-z][A-Za-z0-9_+/-]*$',
-            description: 'IANA time zone of the times; UTC unless told',
+            description: 'IANA time zone of the times; default: UTC',
           }),
         ),
       }),

@@ -46,7 +46,7 @@ const trivia: Upstream = {
       description: 'Random trivia questions.',
       parameters: Type.Object({
         type: Type.Optional(
-          Type.Enum(['multiple', 'boolean'], { description: 'Multiple choice or true and false; both unless told' }),
+          Type.Enum(['multiple', 'boolean'], { description: 'Multiple choice or true and false; default: both' }),
         ),
         amount: Type.Optional(
           Type.Integer({
@@ -61,10 +61,10 @@ const trivia: Upstream = {
             minimum: 9,
             maximum: 32,
             description:
-              '9 general knowledge, 17 science, 18 computers, 21 sports, 22 geography, 23 history; any unless told',
+              '9 general knowledge, 17 science, 18 computers, 21 sports, 22 geography, 23 history; default: any',
           }),
         ),
-        difficulty: Type.Optional(Type.Enum(['easy', 'medium', 'hard'], { description: 'Any unless told' })),
+        difficulty: Type.Optional(Type.Enum(['easy', 'medium', 'hard'], { description: 'Default: any' })),
       }),
       data: Type.Object({
         response_code: Type.Integer({

@@ -38,6 +38,7 @@ const weather: Upstream = {
   ],
   tierRequired: 'developer',
   terms: {
+    nonCommercial: true,
     summary: 'Free for non-commercial use; commercial use needs an Open-Meteo subscription. Data under CC BY 4.0.',
     url: 'https://open-meteo.com/en/terms',
     attribution: 'Weather data by Open-Meteo.com',

@@ -32,7 +32,7 @@ export async function visitPortal(
   }
 }
 
-/** Signs up as a visitor does. */
+/** Signs up as a visitor does, and goes on to the account's overview. */
 export async function signUpIn(page: Page): Promise<{ email: string; password: string }> {
   const person = { email: `${randomUUID()}@example.com`, password: `pass ${randomUUID()}` }
   await page.goto('/')
@@ -40,6 +40,8 @@ export async function signUpIn(page: Page): Promise<{ email: string; password: s
   await page.getByLabel('Email').fill(person.email)
   await page.getByLabel('Password').fill(person.password)
   await page.getByRole('button', { name: 'Create account' }).click()
+  await page.getByRole('button', { name: 'Send' }).waitFor()
+  await page.getByRole('link', { name: 'Account' }).click()
   await page.getByText(person.email).waitFor()
   return person
 }

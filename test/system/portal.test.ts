@@ -36,9 +36,11 @@ describe('the portal', () => {
       assert.equal(await page.evaluate('navigator.clipboard.readText()'), key)
 
       await page.getByRole('link', { name: 'try the first call' }).click()
+      await page.getByLabel('An API key').check()
       assert.equal(await page.locator('[data-key]').inputValue(), key)
       await page.getByRole('button', { name: 'Send' }).click()
-      await page.getByText('200 in').waitFor()
+      await page.getByText(/200 in \d/).waitFor()
+      await page.getByText('Test data', { exact: true }).last().waitFor()
       assert.match((await page.locator('[data-answer]').textContent()) ?? '', /"temperature_c": 15.3/)
       await page.getByRole('button', { name: 'Copy curl' }).click()
       await page.getByText('Copied, with your key in it').waitFor()
@@ -53,8 +55,9 @@ describe('the portal', () => {
 
       await page.getByRole('link', { name: 'APIs', exact: true }).click()
       await page.getByRole('link', { name: 'Weather' }).click()
+      await page.getByLabel('An API key').check()
       await page.getByRole('button', { name: 'Send' }).click()
-      await page.getByText('401 in').waitFor()
+      await page.getByText(/401 in \d/).waitFor()
       await page.getByText('INVALID_API_KEY').first().waitFor()
     })
   })
@@ -84,38 +87,87 @@ describe('the portal', () => {
     })
   })
 
-  it('finds APIs by word, category and health', async (t) => {
+  it('finds APIs in everyday words, and keeps what is chosen in an address that can be shared', async (t) => {
     await withPage(t, async (page) => {
       await page.goto('/')
       const shown = () => page.locator('[data-cards] > li:visible').count()
+      const first = () => page.locator('[data-cards] > li:visible h3').first().textContent()
       assert.equal(await shown(), (await loadUpstreams()).size)
       await page.getByLabel('Search').fill('exchange rate')
-      assert.ok((await shown()) < 5)
-      await page.getByRole('link', { name: /Currency/ }).waitFor()
-      await page.getByLabel('Search').fill('nothing like this')
-      await page.getByRole('button', { name: 'Show all' }).click()
+      await page.getByText(/^\d of \d+ APIs$/).waitFor()
+      assert.equal(await first(), 'Currency rates')
+      await page.getByLabel('Search').fill('do I need an umbrella')
+      await page.getByText('1 of 28 APIs').waitFor()
+      assert.equal(await first(), 'Weather')
+      await page.getByLabel('Search').fill('qqqq')
+      await page.getByText('No API matches “qqqq”.').waitFor()
+      await page.getByRole('link', { name: 'Show all' }).click()
+      await page.locator('[data-slug=weather]').waitFor()
       await page.getByLabel('Category').selectOption('sports')
       assert.equal(await shown(), 1)
-      await page.getByLabel('Category').selectOption('')
+      assert.match(page.url(), /\/\?category=sports$/)
       await page.getByLabel('Health').selectOption('Down')
       assert.equal(await shown(), 0)
+
+      await page.goto('/?q=weahter&category=weather')
+      assert.equal(await first(), 'Weather')
+      assert.equal(await page.getByLabel('Search').inputValue(), 'weahter')
+      assert.ok((await shown()) < 5)
     })
   })
 
-  it('makes a test key from the page of an API, and shows the hint of a mistake', async (t) => {
+  it('goes back to where the visitor was in the catalog, with the search as it was', async (t) => {
+    await withPage(t, async (page) => {
+      await page.goto('/')
+      await page.getByLabel('Category').selectOption('finance')
+      await page.evaluate('scrollTo(0, 700)')
+      const before = await page.evaluate('scrollY')
+      assert.ok(Number(before) > 300)
+      await page.getByRole('link', { name: 'Market quotes' }).click()
+      await page.getByRole('heading', { name: 'Market quotes' }).waitFor()
+      assert.equal(await page.evaluate('scrollY'), 0)
+      await page.goBack()
+      await page.getByRole('heading', { name: 'Catalog' }).waitFor()
+      await page.waitForFunction(`scrollY === ${before}`)
+      assert.equal(await page.getByLabel('Category').inputValue(), 'finance')
+    })
+  })
+
+  it('sends calls under the log-in without a key, with test data or live data, and shows what a mistake was', async (t) => {
     await withPage(t, async (page) => {
       await signUpIn(page)
       await page.goto('/apis/trivia')
-      await page.getByRole('button', { name: 'Make a test key' }).click()
-      await page.getByText('A test key is made').waitFor()
       await page.getByLabel('amount').fill('500')
       await page.getByRole('button', { name: 'Send' }).click()
-      await page.getByText('400 in').waitFor()
-      await page.getByText('param=amount').first().waitFor()
+      await page.getByText(/400 in \d/).waitFor()
+      await page.getByText('amount is invalid').first().waitFor()
       await page.getByLabel('amount').fill('3')
       assert.match((await page.locator('[data-language=curl] code').textContent()) ?? '', /amount=3/)
       await page.keyboard.press('Enter')
-      await page.getByText('200 in').waitFor()
+      await page.getByText(/200 in \d/).waitFor()
+      await page.getByText('Test data, not for these values').waitFor()
+      await page.getByLabel('Live data').check()
+      const sent = page.waitForRequest(/\/v1\/call\//)
+      await page.getByRole('button', { name: 'Send' }).click()
+      assert.equal((await sent).headers()['x-gateway-mode'], undefined)
+      // No key was made on the way.
+      await page.goto('/account/keys')
+      await page.getByText('No keys yet').waitFor()
+    })
+  })
+
+  it('shows what an answer holds, what limits it, and how healthy its source is', async (t) => {
+    await withPage(t, async (page) => {
+      await page.goto('/apis/weather')
+      const response = page.getByRole('region', { name: 'Response of /current' })
+      await response.getByText('temperature_c').waitFor()
+      await response.getByText('WMO 4677 code').waitFor()
+      await page.getByText('600 per minute, 5,000 per hour, 10,000 per day, 4 at once').waitFor()
+      await page.getByText('Stored for 5 minutes').waitFor()
+      await page.getByText('Errors of this endpoint').click()
+      await page.getByRole('link', { name: 'UPSTREAM_TIMEOUT' }).waitFor()
+      await page.goto('/apis/news')
+      await page.getByText('The operator has not enabled this API: live calls are refused').waitFor()
     })
   })
 
@@ -129,7 +181,7 @@ describe('the portal', () => {
       const team = page.getByRole('region', { name: 'Blue team' })
       await team.getByLabel('Email').fill('nobody@example.com')
       await team.getByRole('button', { name: 'Add member' }).click()
-      await team.getByText('No user has this email').waitFor()
+      await team.getByText('Nobody has signed up with this email').waitFor()
       await team.getByLabel('Email').fill(colleague.email)
       await team.getByRole('button', { name: 'Add member' }).click()
       await team.getByLabel(`Role of ${colleague.email}`).selectOption('admin')
@@ -201,6 +253,17 @@ describe('the portal', () => {
     const other = await fetch(`${gateway.url}${file.replace(/assets\/[^/]+/, 'assets/old')}`)
     assert.equal(other.headers.get('cache-control'), 'no-cache')
     assert.equal((await fetch(`${gateway.url}/assets/x/..%2f..%2fconfig.ts`)).status, 404)
+  })
+
+  it('takes test calls of a session, but no live calls of a test key', async () => {
+    const { token, test } = await signUp(gateway)
+    const mode = async (credential: { token?: string; key?: string }, asked: string) =>
+      (
+        await send(gateway, '/v1/call/mock-data/posts?id=1', { ...credential, headers: { 'x-gateway-mode': asked } })
+      ).headers.get('x-gateway-mode')
+    assert.equal(await mode({ token }, 'test'), 'test')
+    assert.equal(await mode({ token }, 'anything'), null)
+    assert.equal(await mode({ key: test }, 'live'), 'test')
   })
 
   it('takes the session of its cookie only from its own pages', async () => {

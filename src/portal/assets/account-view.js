@@ -1,6 +1,7 @@
 import { ApiError } from './api.js'
 import { el } from './dom.js'
 import { visit } from './navigate.js'
+import { forPeople } from './words.js'
 
 /** Fills an account page with what `build` makes, again after each change; failures are told in its place. */
 export async function showAccount(view, build) {
@@ -27,7 +28,7 @@ export function failureCard(error) {
   if (error.status === 404 && error.code === 'NOT_FOUND') {
     return el('p', { class: 'notice' }, 'This gateway does not offer this part yet.')
   }
-  return el('p', { class: 'failure', role: 'alert' }, `${error.message} ${error.hint ?? ''}`)
+  return el('p', { class: 'failure', role: 'alert' }, forPeople(error))
 }
 
 /** A form that runs an action, and says beside it what went wrong. */
@@ -42,7 +43,7 @@ export function actionForm(members, action, ...children) {
     try {
       await action(Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== '')), form)
     } catch (error) {
-      failure.textContent = `${error.message} ${error.hint ?? ''}`
+      failure.textContent = forPeople(error)
       failure.hidden = false
     } finally {
       for (const button of buttons) button.disabled = false

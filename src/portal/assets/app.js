@@ -2,6 +2,7 @@ import { api } from './api.js'
 import { startCatalog } from './catalog.js'
 import { copyCode, startTabs } from './code.js'
 import { startCredentials } from './credentials.js'
+import { localizeMoments } from './dom.js'
 import { startKeys } from './keys.js'
 import { startNavigation, visit } from './navigate.js'
 import { startOverview } from './overview.js'
@@ -22,6 +23,7 @@ const VIEWS = {
 function startPage() {
   for (const view of document.querySelectorAll('[data-view]')) VIEWS[view.dataset.view]?.(view)
   for (const group of document.querySelectorAll('[data-tabs]')) startTabs(group)
+  localizeMoments(document)
 }
 
 document.addEventListener('click', async ({ target }) => {

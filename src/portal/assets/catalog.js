@@ -1,30 +1,70 @@
-/** Search and filters over the cards that the page came with. */
+import { request } from './api.js'
+
+/** How long after the last key the search is sent, milliseconds. */
+const PAUSE_MS = 150
+
+/** Search and filters over the cards that the page came with. What is chosen stands in the address. */
 export function startCatalog(view) {
   const form = view.querySelector('[data-filters]')
-  const cards = [...view.querySelectorAll('[data-cards] > li')]
-  const count = view.querySelector('[data-count]')
-  const empty = view.querySelector('[data-empty]')
-  const filter = () => {
+  const list = view.querySelector('[data-cards]')
+  const cards = new Map([...list.children].map((card) => [card.dataset.slug, card]))
+  // In the catalog's own order, whatever search the page came with.
+  const all = [...cards.keys()].sort()
+  let found = all
+  let timer
+  let latest = 0
+
+  const show = () => {
     const { q, category, health } = Object.fromEntries(new FormData(form))
-    const words = q.toLowerCase().split(/\s+/).filter(Boolean)
     let shown = 0
-    for (const card of cards) {
+    for (const [slug, card] of cards) {
       const fits =
-        words.every((word) => card.dataset.words.includes(word)) &&
+        found.includes(slug) &&
         (category === '' || card.dataset.category === category) &&
-        (health === '' || card.querySelector('.health').textContent.startsWith(health))
+        (health === '' || card.dataset.health === health)
       card.hidden = !fits
       if (fits) shown += 1
     }
-    count.textContent = shown === cards.length ? '' : `${shown} of ${cards.length} APIs`
-    empty.hidden = shown > 0
+    list.append(...found.map((slug) => cards.get(slug)).filter(Boolean))
+    view.querySelector('[data-count]').textContent = shown === cards.size ? '' : `${shown} of ${cards.size} APIs`
+    view.querySelector('[data-empty]').hidden = shown > 0
+    view.querySelector('[data-empty-text]').textContent =
+      q.trim() === '' ? 'No API matches.' : `No API matches “${q.trim()}”.`
   }
-  form.addEventListener('input', filter)
+
+  const remember = () => {
+    const filled = [...new FormData(form)].filter(([, value]) => value.trim() !== '')
+    const query = new URLSearchParams(filled).toString()
+    history.replaceState(history.state, '', query === '' ? '/' : `/?${query}`)
+  }
+
+  /** The ranking is the gateway's own; one that comes after a later one is left aside. */
+  const search = async () => {
+    latest += 1
+    const mine = latest
+    const q = form.elements.q.value.trim()
+    const answer =
+      q === '' ? undefined : await request(`/v1/catalog?${new URLSearchParams({ q })}`).catch(() => undefined)
+    if (mine !== latest || !view.isConnected) return
+    found = answer?.data?.data?.map((entry) => entry.api_name) ?? all
+    show()
+  }
+
+  form.addEventListener('input', ({ target }) => {
+    remember()
+    if (target !== form.elements.q) return show()
+    clearTimeout(timer)
+    timer = setTimeout(search, PAUSE_MS)
+  })
   form.addEventListener('submit', (event) => event.preventDefault())
-  view.querySelector('[data-clear]').addEventListener('click', () => {
-    form.reset()
-    filter()
+  view.querySelector('[data-clear]').addEventListener('click', (event) => {
+    event.preventDefault()
+    for (const control of form.elements) if (control.name) control.value = ''
+    remember()
+    search()
     form.elements.q.focus()
   })
-  filter()
+  // The page came with the search of its address done: its order is the ranking.
+  if (form.elements.q.value.trim() !== '') found = [...list.children].map((card) => card.dataset.slug)
+  if (form.elements.q.value.trim() !== '') search()
 }

@@ -1,5 +1,6 @@
 import { api } from './api.js'
 import { visit } from './navigate.js'
+import { forPeople } from './words.js'
 
 /** Sign-up and log-in. The session goes into a cookie; nothing of it comes to this script. */
 export function startCredentials(view) {
@@ -13,9 +14,9 @@ export function startCredentials(view) {
     try {
       const { email, password } = Object.fromEntries(new FormData(form))
       await api(`/portal/${form.dataset.credentials}`, { method: 'POST', body: { email, password } })
-      await visit(nextPage())
+      await visit(nextPage(form.dataset.start))
     } catch (error) {
-      failure.textContent = `${error.message} ${error.hint ?? ''}`
+      failure.textContent = forPeople(error)
       failure.hidden = false
     } finally {
       button.disabled = false
@@ -23,8 +24,9 @@ export function startCredentials(view) {
   })
 }
 
-/** Where the visitor came from: a path of this portal and nothing else. */
-function nextPage() {
+/** Where the visitor came from: a path of this portal and nothing else. A newcomer goes to a page that is ready to send. */
+function nextPage(start) {
   const next = new URLSearchParams(location.search).get('next') ?? ''
-  return /^\/(apis\/[a-z0-9-]+|account(\/[a-z-]+)?)$/.test(next) ? next : '/account'
+  if (/^\/(apis\/[a-z0-9-]+|account(\/[a-z-]+)?)$/.test(next)) return next
+  return start
 }

@@ -48,6 +48,12 @@ export function toast(text) {
 
 const dates = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
 
+/** Puts the moments that a page came with into the visitor's own words and time zone. */
+export function localizeMoments(root) {
+  for (const time of root.querySelectorAll('time[data-moment]'))
+    time.textContent = dates.format(new Date(time.dateTime))
+}
+
 /** A moment in the visitor's own words, or what stands for none. */
 export function moment(iso, none = 'never') {
   return iso ? el('time', { datetime: iso }, dates.format(new Date(iso))) : none

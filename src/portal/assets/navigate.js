@@ -5,25 +5,53 @@
 let start = () => undefined
 
 /** Paths of the portal's own pages; everything else is left to the browser. */
-const isPage = (path) => /^\/($|apis\/|agents$|signup$|login$|account(\/|$)|docs\/errors$)/.test(path)
+const isPage = (path) => /^\/($|apis\/|agents$|signup$|login$|account(\/|$)|docs($|\/(errors|guides|apis)))/.test(path)
 
 export function startNavigation(startPage) {
   start = startPage
+  // Where a page was scrolled to is kept with its place in the history: the browser would restore it too early.
+  history.scrollRestoration = 'manual'
+  scrollTo(0, history.state?.scrollY ?? scrollY)
+  addEventListener('pagehide', keepScroll)
   document.addEventListener('click', (event) => {
     const link = event.target.closest?.('a[href]')
     const isPlain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey
     if (!link || !isPlain || event.defaultPrevented || link.target || link.origin !== location.origin) return
-    if (!isPage(link.pathname) || (link.pathname === location.pathname && link.hash !== '')) return
+    if (!isPage(link.pathname) || link.pathname.endsWith('.md')) return
+    if (link.pathname === location.pathname && link.hash !== '' && link.search === location.search) return
     event.preventDefault()
     visit(link.href)
   })
-  addEventListener('popstate', () => load(location.href))
+  addEventListener('scroll', keepScrollSoon, { passive: true })
+  addEventListener('popstate', async ({ state }) => {
+    clearTimeout(scrollTimer)
+    // A jump within the page: the browser shows the right one already.
+    if (location.pathname + location.search === shownPage) return scrollTo(0, state?.scrollY ?? scrollY)
+    if (await load(location.href)) scrollTo(0, state?.scrollY ?? 0)
+  })
+}
+
+let shownPage = location.pathname + location.search
+let scrollTimer
+
+function keepScroll() {
+  history.replaceState({ ...history.state, scrollY }, '')
+}
+
+/** Browsers allow few changes of the history a second. */
+function keepScrollSoon() {
+  clearTimeout(scrollTimer)
+  scrollTimer = setTimeout(keepScroll, 200)
 }
 
 /** Shows another page of the portal. */
 export async function visit(address) {
   const url = new URL(address, location.href)
-  if (await load(url)) history.pushState(null, '', url)
+  clearTimeout(scrollTimer)
+  keepScroll()
+  if (!(await load(url))) return
+  history.pushState(null, '', url)
+  shownPage = url.pathname + url.search
   const target = url.hash === '' ? undefined : document.getElementById(url.hash.slice(1))
   if (target) target.scrollIntoView()
   else scrollTo(0, 0)
@@ -32,7 +60,9 @@ export async function visit(address) {
 const script = (page) => page.querySelector('script[src]')?.getAttribute('src')
 
 async function load(address) {
+  document.documentElement.classList.add('loading')
   const next = await fetchPage(address)
+  document.documentElement.classList.remove('loading')
   // Not a page, or one of another version of the portal: the browser does it all anew.
   if (!next || script(next) !== script(document)) {
     location.assign(address)
@@ -42,6 +72,7 @@ async function load(address) {
   for (const part of ['main', '.top'])
     document.querySelector(part).replaceWith(document.adoptNode(next.querySelector(part)))
   document.querySelector('main').focus({ preventScroll: true })
+  shownPage = location.pathname + location.search
   start()
   return true
 }

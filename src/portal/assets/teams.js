@@ -2,6 +2,7 @@ import { actionButton, actionForm, failureCard, showAccount, table } from './acc
 import { api } from './api.js'
 import { confirmed, el, field, moment, select, toast } from './dom.js'
 import { createdCard, keyForm, keyTable } from './keys.js'
+import { forPeople } from './words.js'
 
 /** Teams: list and create; one at a time in full. */
 export function startTeams(view) {
@@ -131,7 +132,7 @@ function roleSelect(member, path, refresh) {
       await api(path, { method: 'PUT', body: { role: control.value } })
       toast('The role is changed')
     } catch (error) {
-      toast(`${error.message} ${error.hint ?? ''}`)
+      toast(forPeople(error))
     }
     await refresh()
   })

@@ -1,44 +1,39 @@
-import { ApiError, api, request } from './api.js'
-import { el, toast } from './dom.js'
+import { request } from './api.js'
+import { el } from './dom.js'
 import { currentKey, onKey, useKey } from './key.js'
-import { visit } from './navigate.js'
 import { snippets } from './snippets.js'
+import { forPeople } from './words.js'
 
-/** The page of one API: the visitor's key, and a form for each endpoint. */
+/** The page of one API: what calls are sent with, and a form for each endpoint. */
 export function startApiPage(view) {
-  const input = view.querySelector('[data-key]')
+  const sendAs = view.querySelector('[data-send-as]')
+  const input = sendAs.querySelector('[data-key]')
+  const keyField = sendAs.querySelector('[data-key-field]')
+  const showField = () => {
+    keyField.hidden = sendAs.elements['send-as'].value !== 'key'
+  }
   input.value = currentKey()
   input.addEventListener('input', () => useKey(input.value))
   onKey(input, (key) => {
     if (input.value !== key) input.value = key
   })
-  view.querySelector('[data-make-key]').addEventListener('click', makeTestKey)
-  for (const form of view.querySelectorAll('[data-try]')) startForm(form)
+  sendAs.addEventListener('change', showField)
+  sendAs.addEventListener('submit', (event) => event.preventDefault())
+  showField()
+  for (const form of view.querySelectorAll('[data-try]')) startForm(form, sendAs)
 }
 
-async function makeTestKey() {
-  try {
-    const { key } = await api('/v1/keys', { method: 'POST', body: { environment: 'test', label: 'Portal' } })
-    useKey(key)
-    toast('A test key is made and in use; find it under Account')
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error
-    if (error.status !== 401) return toast(`${error.message} ${error.hint}`)
-    toast('Sign up or log in first; it takes a moment')
-    await visit(`/signup?next=${encodeURIComponent(location.pathname)}`)
-  }
-}
-
-function startForm(form) {
+function startForm(form, sendAs) {
   const { slug, path, base } = form.dataset
-  const codes = form.parentElement.querySelectorAll('[data-language]')
+  const section = form.closest('.endpoint')
+  const codes = section.querySelectorAll('[data-language]')
   form.addEventListener('input', () => {
     const written = snippets({ baseUrl: base, slug, path, parameters: parametersOf(form) })
     for (const panel of codes) panel.querySelector('code').textContent = written[panel.dataset.language]
   })
   form.addEventListener('submit', async (event) => {
     event.preventDefault()
-    await send(form)
+    await send(form, section, sendAs.elements['send-as'].value)
   })
 }
 
@@ -50,15 +45,19 @@ function parametersOf(form) {
   )
 }
 
-async function send(form) {
+/** The headers that make a call count: of the key, or of the log-in, with which test data must be asked for. */
+function credentialOf(sendAs) {
+  if (sendAs === 'key') return { 'x-api-key': currentKey() }
+  return { 'x-portal-request': '1', ...(sendAs === 'test' ? { 'x-gateway-mode': 'test' } : {}) }
+}
+
+async function send(form, section, sendAs) {
   const outcome = form.querySelector('[data-outcome]')
-  const answer = form.querySelector('[data-answer]')
   const hint = form.querySelector('[data-hint]')
   const button = form.querySelector('button[type=submit]')
-  const key = currentKey()
   hint.hidden = true
-  if (key === '') {
-    outcome.textContent = 'Put in a key above, or make a test key.'
+  if (sendAs === 'key' && currentKey() === '') {
+    outcome.textContent = 'Put in an API key above, or log in to send without one.'
     document.querySelector('[data-key]').focus()
     return
   }
@@ -69,32 +68,65 @@ async function send(form) {
     const filled = [...new FormData(form)].filter(([, value]) => value !== '')
     const query = new URLSearchParams(filled).toString()
     const url = `/v1/call/${form.dataset.slug}${form.dataset.path}${query === '' ? '' : `?${query}`}`
-    const { status, headers, data, text } = await request(url, { headers: { 'x-api-key': key } })
-    const took = Math.round(performance.now() - startedAt)
-    const isTest = headers.get('x-gateway-mode') === 'test'
-    outcome.textContent = [`${status} in ${took} ms`, isTest && 'recorded example', left(headers)]
+    const { status, headers, data, text } = await request(url, { headers: credentialOf(sendAs) })
+    outcome.textContent = [`${status} in ${Math.round(performance.now() - startedAt)} ms`, left(headers)]
       .filter(Boolean)
       .join(' · ')
-    answer.hidden = false
-    answer.classList.toggle('bad', status >= 400)
-    answer.querySelector('code').textContent = data === undefined ? text : JSON.stringify(data, null, 2)
-    if (data?.error) {
-      hint.hidden = false
-      hint.replaceChildren(
-        el('strong', {}, data.error.code),
-        ` ${data.error.hint} `,
-        el('a', { href: `/docs/errors#${data.error.code}` }, 'What this means'),
-      )
-    }
+    const isExample = [...form.elements].every(({ value, defaultValue = value }) => value === defaultValue)
+    const body = data === undefined ? text : JSON.stringify(data, null, 2)
+    showAnswer(section, { status, headers, body, isExample })
+    if (data?.error) showHint(hint, data.error, headers, button)
   } catch (error) {
-    outcome.textContent = `${error.message} ${error.hint ?? ''}`
+    outcome.textContent = forPeople(error)
   } finally {
-    button.disabled = false
+    if (button.dataset.until === undefined) button.disabled = false
   }
+}
+
+/** A recorded example is for its own parameters: for others, the badge says so. */
+function showAnswer(section, { status, headers, body, isExample }) {
+  const answer = section.querySelector('[data-answer]')
+  const mode = section.querySelector('[data-mode]')
+  const isTest = headers.get('x-gateway-mode') === 'test'
+  const testWords = isExample ? 'Test data' : 'Test data, not for these values'
+  answer.classList.toggle('bad', status >= 400)
+  answer.querySelector('code').textContent = body
+  mode.textContent = status >= 400 ? `Error ${status}` : isTest ? testWords : 'Live data'
+  mode.className = `badge ${status >= 400 ? 'invalid' : isTest ? 'recorded' : 'valid'}`
+}
+
+function showHint(hint, error, headers, button) {
+  hint.hidden = false
+  hint.replaceChildren(
+    el('strong', {}, error.code),
+    ` ${forPeople(error)} `,
+    el('a', { href: `/docs/errors#${error.code}` }, 'What this means'),
+  )
+  const seconds = Number(headers.get('retry-after'))
+  if (error.code === 'RATE_LIMIT_EXCEEDED' && seconds > 0) countDown(button, seconds)
+}
+
+/** Sending is of no use before the plan's minute has passed: the button says how long. */
+function countDown(button, seconds) {
+  button.disabled = true
+  button.dataset.until = String(performance.now() + seconds * 1_000)
+  const tick = () => {
+    const leftMs = Number(button.dataset.until) - performance.now()
+    if (leftMs > 0 && button.isConnected) {
+      button.textContent = `Send in ${Math.ceil(leftMs / 1_000)} s`
+      return
+    }
+    clearInterval(timer)
+    delete button.dataset.until
+    button.disabled = false
+    button.textContent = 'Send'
+  }
+  const timer = setInterval(tick, 500)
+  tick()
 }
 
 /** What the plan has left this minute. */
 function left(headers) {
   const remaining = headers.get('x-ratelimit-remaining')
-  return remaining === null ? undefined : `${remaining} left this minute`
+  return remaining === null ? undefined : `${remaining} calls left this minute`
 }

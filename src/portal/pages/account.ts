@@ -24,12 +24,12 @@ export function accountPage(section: AccountSection, data: string = ''): Html {
 </div>`
 }
 
-/** Sign-up and log-in. */
-export function credentialsPage(action: 'signup' | 'login'): Html {
+/** Sign-up and log-in. `start` is the page that a newcomer is led to. */
+export function credentialsPage(action: 'signup' | 'login', start: string): Html {
   const isNew = action === 'signup'
   return html`<div class="wrap narrow" data-view="credentials">
 <h1>${isNew ? 'Sign up' : 'Log in'}</h1>
-<form class="card" data-credentials="${action}" method="post" action="/${action}">
+<form class="card" data-credentials="${action}" data-start="${start}" method="post" action="/${action}">
 <div class="field"><label for="email">Email</label><input id="email" name="email" type="email" autocomplete="email" required maxlength="254"></div>
 <div class="field"><label for="password">Password</label><input id="password" name="password" type="password" autocomplete="${isNew ? 'new-password' : 'current-password'}" required ${isNew ? html`minlength="8" aria-describedby="password-help"` : ''}>${isNew ? html`<p class="small" id="password-help">8 characters or more.</p>` : ''}</div>
 <p class="failure" role="alert" data-failure hidden></p>

@@ -1,85 +1,81 @@
-import type { Api, ApiEndpoint, ParameterSchema } from '../../catalog/catalog.ts'
-import { parameterWords } from '../../catalog/parameter-words.ts'
+import type { Api } from '../../catalog/catalog.ts'
+import { capWords, numberWords } from '../../catalog/limit-words.ts'
 import { type Html, html } from '../../http/html.ts'
-import { snippets } from '../assets/snippets.js'
-import type { ApiState } from '../catalog-view.ts'
-import { codeTabs, healthBadge, planBadge } from './parts.ts'
+import type { ApiView, Visit } from '../catalog-view.ts'
+import type { Condition } from '../condition.ts'
+import { endpointSection } from './api-endpoint.ts'
+import { healthOfTheDay } from './api-health.ts'
+import { capitalized, healthBadge, moment, planBadge } from './parts.ts'
 
-/** One API: terms, and each endpoint with its parameters, a form to try it, snippets and a recorded answer. */
-export function apiPage(api: Api, state: ApiState, baseUrl: string): Html {
+/** One API: its state, terms and limits, and each endpoint with a form to try it, snippets, response and errors. */
+export function apiPage({ api, condition, history }: ApiView, visit: Visit): Html {
   const { upstream, slug } = api
-  const { terms } = upstream
+  const endpoints = [...api.endpoints.values()]
   return html`<div class="wrap" data-view="api">
 <p class="crumbs"><a href="/">APIs</a> / ${upstream.displayName}</p>
-<div class="split top-split">
-<div>
 <h1>${upstream.displayName}</h1>
 <p class="lead">${upstream.description}</p>
-<p class="badges">${healthBadge(state)} ${planBadge(state)} <span class="badge">${upstream.category}</span></p>
-<p class="small"><a href="/docs/apis/${slug}.md">As Markdown</a> · <a href="/openapi.json">OpenAPI</a> · MCP server <code>${baseUrl}/mcp/${slug}</code></p>
-</div>
-<aside class="card" aria-labelledby="terms-title">
-<h2 id="terms-title" class="h3">Terms of the source</h2>
-<p>${terms.summary}</p>
-${terms.attribution ? html`<p>Show: <q>${terms.attribution}</q></p>` : ''}
-${terms.url ? html`<p><a href="${terms.url}" rel="noreferrer noopener">Read the terms</a></p>` : ''}
-</aside>
-</div>
-${api.enabled ? '' : html`<p class="notice">${api.needsOwnKey ? html`Live calls need a key of your own: <a href="/account/provider-keys">save one</a>.` : 'The operator has not enabled this API.'} Test keys work all the same.</p>`}
-<section class="card keybar" aria-labelledby="key-title">
-<h2 id="key-title" class="h3">Your key</h2>
-<div class="field grow"><label for="api-key">API key</label><input id="api-key" type="password" autocomplete="off" spellcheck="false" placeholder="agw_test_… or agw_live_…" data-key></div>
-<button type="button" class="button quiet" data-make-key>Make a test key</button>
-<p class="small">Kept in this tab’s memory alone: a reload forgets it. A test key is answered from recorded examples, whatever the parameters.</p>
+<p class="badges">${healthBadge(condition)} ${planBadge(api)} <span class="badge">${capitalized(upstream.category)}</span></p>
+${banner(api, condition)}
+<p class="small"><a href="/docs/apis/${slug}.md">As Markdown</a> · <a href="/openapi.json">OpenAPI</a> · MCP server <code>${visit.baseUrl}/mcp/${slug}</code></p>
+${
+  endpoints.length < 2
+    ? ''
+    : html`<nav class="chips" aria-label="Endpoints">${endpoints.map(({ path }, index) => html`<a class="chip" href="#e${index}"><code>${path}</code></a>`)}</nav>`
+}
+${credentialBar(visit, slug)}
+${endpoints.map((endpoint, index) => endpointSection({ api, endpoint, index, baseUrl: visit.baseUrl }))}
+<div class="split facts-of-api">
+<section class="card" aria-labelledby="limits-title">
+<h2 id="limits-title">Limits</h2>
+<dl><div><dt>At the source, for all callers of this gateway together</dt><dd>${capWords(api.caps)}</dd></div></dl>
+${planTable(visit.plans)}
 </section>
-${[...api.endpoints.values()].map((endpoint, index) => endpointSection(api, endpoint, index, baseUrl))}
+<div>
+<section class="card" aria-labelledby="health-title"><h2 id="health-title">Health of the last 24 hours</h2>${healthOfTheDay(condition, history)}</section>
+<section class="card" aria-labelledby="terms-title">
+<h2 id="terms-title">Terms of the source</h2>
+<p>${upstream.terms.summary}</p>
+${upstream.terms.attribution ? html`<p>Show: <q>${upstream.terms.attribution}</q></p>` : ''}
+${upstream.terms.url ? html`<p><a href="${upstream.terms.url}" rel="noreferrer noopener">Read the terms</a></p>` : ''}
+</section>
+</div>
+</div>
 </div>`
 }
 
-function endpointSection(
-  { slug }: Api,
-  { path, endpoint, parameters }: ApiEndpoint,
-  index: number,
-  baseUrl: string,
-): Html {
-  const id = `e${index}`
-  const example = endpoint.example.parameters as Record<string, string | number | boolean>
-  return html`<section class="endpoint" aria-labelledby="${id}">
-<h2 id="${id}"><span class="verb">GET</span> <code>/v1/call/${slug}${path}</code></h2>
-<p>${endpoint.description}</p>
-${
-  parameters.length === 0
-    ? html`<p class="small">No parameters.</p>`
-    : html`<div class="scroll" tabindex="0" role="region" aria-label="Parameters of ${path}"><table><thead><tr><th scope="col">Parameter</th><th scope="col">Value</th><th scope="col">Meaning</th></tr></thead><tbody>${parameters.map(
-        ({ name, schema, required }) =>
-          html`<tr><td><code>${name}</code>${required ? html` <span class="must">required</span>` : ''}</td><td>${parameterWords(schema)}</td><td>${schema.description}</td></tr>`,
-      )}</tbody></table></div>`
-}
-<div class="split try">
-<form class="card" data-try data-slug="${slug}" data-path="${path}" data-base="${baseUrl}">
-<h3>Try it</h3>
-${parameters.map(({ name, schema, required }) => field(`${id}-${name}`, name, schema, required, example[name]))}
-<div class="actions"><button class="button" type="submit">Send</button><span class="small" role="status" data-outcome></span></div>
-<pre class="answer" tabindex="0" aria-label="Answer" data-answer hidden><code></code></pre>
-<p class="small hint" data-hint hidden></p>
-</form>
-<div>${codeTabs(id, snippets({ baseUrl, slug, path, parameters: example }))}
-<details><summary>A recorded answer</summary><pre class="answer" tabindex="0" aria-label="Recorded answer of ${path}"><code>${JSON.stringify({ status: 'success', data: endpoint.example.data }, null, 2)}</code></pre></details>
-</div>
-</div>
-</section>`
+/** What a caller has to know before calling an API that is not healthy. */
+function banner(api: Api, { word, since, reason, effect }: Condition): Html {
+  if (effect === '') return html``
+  return html`<div class="banner ${word === 'Down' ? 'bad' : 'fair'}" role="note">
+<p><strong>${word}${since === undefined ? '' : html` since ${moment(since)}`}.</strong> ${reason}</p>
+<p>${effect}${api.needsOwnKey ? html` <a href="/account/provider-keys">Save your key</a>` : ''}</p>
+</div>`
 }
 
-function field(id: string, name: string, schema: ParameterSchema, required: boolean, value: unknown): Html {
-  const options = schema.enum ?? schema.anyOf?.map((option) => option.const)
-  const label = html`<label for="${id}">${name}${required ? html` <span class="must">required</span>` : ''}</label>`
-  if (options) {
-    return html`<div class="field">${label}<select id="${id}" name="${name}">${required ? '' : html`<option value=""></option>`}${options.map(
-      (option) => html`<option${option === value ? html` selected` : ''}>${String(option)}</option>`,
-    )}</select></div>`
-  }
-  const isNumber = schema.type === 'number' || schema.type === 'integer'
-  const placeholder = schema.default === undefined ? '' : String(schema.default)
-  // Not restricted by the browser: an invalid value shows what the gateway says to it.
-  return html`<div class="field">${label}<input id="${id}" name="${name}" type="text"${isNumber ? html` inputmode="decimal"` : ''} autocomplete="off" placeholder="${placeholder}" value="${value === undefined ? '' : String(value)}"></div>`
+/** With what the forms send: under the log-in with test or live data, or with a key. */
+function credentialBar({ isLoggedIn }: Visit, slug: string): Html {
+  const option = (value: string, label: string, isChecked: boolean) =>
+    html`<label class="option"><input type="radio" name="send-as" value="${value}"${isChecked ? html` checked` : ''}${!isLoggedIn && value !== 'key' ? html` disabled` : ''}> ${label}</label>`
+  return html`<form class="card sendbar" data-send-as>
+<fieldset><legend>Send with</legend>
+${option('test', 'Test data', isLoggedIn)}${option('live', 'Live data', false)}${option('key', 'An API key', !isLoggedIn)}
+</fieldset>
+<div class="field grow" data-key-field${isLoggedIn ? html` hidden` : ''}><label for="api-key">API key</label><input id="api-key" type="password" autocomplete="off" spellcheck="false" placeholder="agw_test_… or agw_live_…" data-key></div>
+<p class="small">${
+    isLoggedIn
+      ? 'Test data are recorded examples and cost nothing. Live data count against your plan.'
+      : html`<a href="/signup?next=/apis/${slug}">Sign up</a> or <a href="/login?next=/apis/${slug}">log in</a> to send calls without a key.`
+  } A key stays in this tab’s memory and goes into the code you copy.</p>
+</form>`
+}
+
+/** What each plan may call, over all APIs. */
+function planTable(plans: Visit['plans']): Html {
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Limits of the plans"><table><caption>Your plan, over all APIs</caption><thead><tr><th scope="col">Plan</th><th scope="col">Per minute</th><th scope="col">Per month</th><th scope="col">At once</th></tr></thead><tbody>${Object.entries(
+    plans,
+  ).map(
+    ([name, { perMinute, perMonth, inFlight }]) =>
+      html`<tr><th scope="row">${name === 'Elite (contract)' ? 'Enterprise' : name}</th><td>${numberWords(perMinute)}</td><td>${numberWords(perMonth)}</td><td>${numberWords(inFlight)}</td></tr>`,
+  )}</tbody></table></div>`
 }

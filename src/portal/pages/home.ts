@@ -1,48 +1,76 @@
-import type { Api, Catalog } from '../../catalog/catalog.ts'
+import type { Api } from '../../catalog/catalog.ts'
 import { exampleCall } from '../../catalog/example-call.ts'
+import { rankApis } from '../../catalog/search.ts'
 import { type Html, html } from '../../http/html.ts'
 import { PLACEHOLDER } from '../assets/snippets.js'
-import type { ApiState } from '../catalog-view.ts'
-import { codeBlock, healthBadge, planBadge } from './parts.ts'
+import type { Visit } from '../catalog-view.ts'
+import { CONDITIONS, type Condition } from '../condition.ts'
+import { capitalized, codeBlock, healthBadge, planBadge } from './parts.ts'
 
-/** What this is, and the catalog. */
-export function homePage(catalog: Catalog, states: Map<string, ApiState>, baseUrl: string): Html {
-  const apis = [...catalog.values()].filter(({ slug }) => states.has(slug))
-  const endpoints = apis.reduce((sum, api) => sum + api.endpoints.size, 0)
+/** What a visitor filters the catalog by; it stands in the address. */
+export interface CatalogFilter {
+  q: string
+  category: string
+  health: string
+}
+
+/** An API of the catalog with its state. */
+export interface CatalogItem {
+  api: Api
+  condition: Condition
+}
+
+/** What this is, and the catalog: all of it is sent, and what the filter leaves out is hidden. */
+export function homePage(items: CatalogItem[], filter: CatalogFilter, { baseUrl, isLoggedIn }: Visit): Html {
+  const endpoints = items.reduce((sum, { api }) => sum + api.endpoints.size, 0)
+  const ranked = rankApis(
+    items.map(({ api }) => api),
+    filter.q,
+  )
+  const place = (item: CatalogItem) => ranked.indexOf(item.api)
+  const fits = (item: CatalogItem) =>
+    place(item) >= 0 &&
+    (filter.category === '' || item.api.upstream.category === filter.category) &&
+    (filter.health === '' || item.condition.word === filter.health)
+  const sorted = items.toSorted((a, b) => Number(place(a) < 0) - Number(place(b) < 0) || place(a) - place(b))
+  const shown = sorted.filter(fits)
   return html`
 <section class="hero">
 <div class="wrap split">
 <div>
-<h1>${apis.length} data APIs.<br>One key.</h1>
-<p class="lead">Weather, currencies, news, encyclopedia and more behind one HTTP interface, for people and for agents: one form of answer, errors that say what to do next, and the upstreams’ limits kept for you.</p>
-<p class="actions"><a class="button big" href="/signup">Get a key</a> <a class="button quiet big" href="#catalog">See the catalog</a></p>
-<p class="small">Free plan, no card. A test key answers from recorded examples at once.</p>
+<h1>${items.length} data APIs.<br>One key.</h1>
+<p class="lead">Weather, currencies, news, encyclopedia and more behind one HTTP interface, for people and for agents: one response format, errors that say what to do next, and the sources’ limits kept for you.</p>
+<p class="actions"><a class="button big" href="${isLoggedIn ? '/account/keys' : '/signup'}">Get a key</a> <a class="button quiet big" href="#catalog">See the catalog</a></p>
+<p class="small">Free plan, no card. Test calls are answered from recorded examples at once.</p>
 </div>
-${demo(catalog, baseUrl)}
+${demo(items, baseUrl)}
 </div>
 </section>
 <section class="wrap steps" aria-label="How it works">
 <ol>
 <li><h2>Sign up</h2><p>An email and a password.</p></li>
-<li><h2>Make a key</h2><p>Test keys for building, live keys for the real data.</p></li>
-<li><h2>Call</h2><p>Try any API in the browser, or paste the snippet: curl, JavaScript, Python, MCP.</p></li>
+<li><h2>Try an API</h2><p>Press Send on any API’s page, with test data or live data.</p></li>
+<li><h2>Call it</h2><p>Make a key and paste the snippet: curl, JavaScript, Python or MCP.</p></li>
 </ol>
 </section>
 <section class="wrap" id="catalog" data-view="catalog" aria-labelledby="catalog-title">
-<div class="row"><h2 id="catalog-title">Catalog</h2><p class="small">${apis.length} APIs, ${endpoints} endpoints</p></div>
-<form class="filters" role="search" data-filters>
-<div class="field"><label for="q">Search</label><input id="q" name="q" type="search" placeholder="weather, exchange rates, ip address" autocomplete="off"></div>
-<div class="field"><label for="category">Category</label><select id="category" name="category"><option value="">All categories</option>${categories(apis)}</select></div>
-<div class="field"><label for="health">Health</label><select id="health" name="health"><option value="">Any health</option><option>Healthy</option><option>Degraded</option><option>Down</option></select></div>
+<div class="row"><h2 id="catalog-title">Catalog</h2><p class="small">${items.length} APIs, ${endpoints} endpoints</p></div>
+<form class="filters" role="search" data-filters method="get" action="/#catalog">
+<div class="field"><label for="q">Search</label><input id="q" name="q" type="search" maxlength="200" value="${filter.q}" placeholder="weather, exchange rates, IP address" autocomplete="off"></div>
+<div class="field"><label for="category">Category</label><select id="category" name="category"><option value="">All categories</option>${categories(items, filter.category)}</select></div>
+<div class="field"><label for="health">Health</label><select id="health" name="health"><option value="">Any health</option>${CONDITIONS.map((word) => html`<option${word === filter.health ? html` selected` : ''}>${word}</option>`)}</select></div>
+<noscript><button class="button" type="submit">Search</button></noscript>
 </form>
-<p class="small" role="status" data-count></p>
-<ul class="grid" data-cards>${apis.map((api) => card(api, states.get(api.slug)))}</ul>
-<p class="empty" data-empty hidden>No API fits. <button type="button" class="link" data-clear>Show all</button></p>
+<p class="small" role="status" data-count>${shown.length === items.length ? '' : `${shown.length} of ${items.length} APIs`}</p>
+<ul class="grid" data-cards>${sorted.map((item) => card(item, !fits(item)))}</ul>
+<p class="empty" data-empty${shown.length > 0 ? html` hidden` : ''}><span data-empty-text>${emptyText(filter.q)}</span> <a href="/#catalog" data-clear>Show all APIs</a></p>
 </section>`
 }
 
-function demo(catalog: Catalog, baseUrl: string): Html {
-  const api = catalog.get('weather') ?? [...catalog.values()][0]
+const emptyText = (q: string): string => (q === '' ? 'No API matches.' : `No API matches “${q}”.`)
+
+function demo(items: CatalogItem[], baseUrl: string): Html {
+  const { api } = items.find((item) => item.api.slug === 'weather') ?? items[0] ?? {}
   const endpoint = api && [...api.endpoints.values()][0]
   if (!api || !endpoint) return html``
   const members = Object.entries(endpoint.endpoint.example.data).slice(0, 5)
@@ -53,27 +81,27 @@ ${codeBlock(`curl -H 'X-Api-Key: ${PLACEHOLDER}' \\\n  '${baseUrl}${exampleCall(
 </div>`
 }
 
-function categories(apis: Api[]): Html[] {
-  const counts = Map.groupBy(apis, (api) => api.upstream.category)
+function categories(items: CatalogItem[], chosen: string): Html[] {
+  const counts = Map.groupBy(items, ({ api }) => api.upstream.category)
   const sorted = [...counts].sort(([a], [b]) => a.localeCompare(b))
-  return sorted.map(([name, { length }]) => html`<option value="${name}">${name} (${length})</option>`)
+  return sorted.map(
+    ([name, { length }]) =>
+      html`<option value="${name}"${name === chosen ? html` selected` : ''}>${capitalized(name)} (${length})</option>`,
+  )
 }
 
-function card({ slug, upstream, endpoints }: Api, state: ApiState | undefined): Html {
-  if (!state) return html``
-  const words = [
-    slug,
-    upstream.displayName,
-    upstream.category,
-    upstream.description,
-    ...upstream.tags,
-    ...endpoints.keys(),
-  ]
-  return html`<li class="card api" data-words="${words.join(' ').toLowerCase()}" data-category="${upstream.category}">
-<p class="row"><span class="kicker">${upstream.category}</span>${healthBadge(state)}</p>
+function card({ api, condition }: CatalogItem, isHidden: boolean): Html {
+  const { slug, upstream, endpoints } = api
+  return html`<li class="card api" data-slug="${slug}" data-category="${upstream.category}" data-health="${condition.word}"${isHidden ? html` hidden` : ''}>
+<p class="row"><span class="kicker">${capitalized(upstream.category)}</span>${healthBadge(condition)}</p>
 <h3><a href="/apis/${slug}">${upstream.displayName}</a></h3>
 <p>${upstream.description}</p>
 <p class="paths">${[...endpoints.keys()].map((path) => html`<code>${path}</code> `)}</p>
-<p class="terms"><span>${planBadge(state)}</span> ${upstream.terms.summary}</p>
+<p class="badges terms">${planBadge(api)}${termBadges(upstream.terms).map((word) => html` <span class="badge">${word}</span>`)}</p>
 </li>`
+}
+
+/** The terms in a word each; what they say in full is on the API's page. */
+function termBadges({ attribution, nonCommercial }: Api['upstream']['terms']): string[] {
+  return [...(nonCommercial ? ['Non-commercial'] : []), ...(attribution === undefined ? [] : ['Attribution'])]
 }

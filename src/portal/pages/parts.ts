@@ -1,23 +1,31 @@
 import { type Html, html } from '../../http/html.ts'
-import type { ApiState } from '../catalog-view.ts'
-import { healthWord } from '../catalog-view.ts'
+import type { Condition } from '../condition.ts'
 
-/** An API's health in a word, a colour and a number. */
-export function healthBadge({ health_score }: ApiState): Html {
-  const word = healthWord(health_score)
-  return html`<span class="badge health ${word.toLowerCase()}" title="Health score ${health_score} of 100">${word} <b>${health_score}</b></span>`
+/** An API's state in a word and a colour; the score is in its tooltip. */
+export function healthBadge({ word, score }: Condition): Html {
+  const style = word.toLowerCase().replaceAll(' ', '-')
+  return html`<span class="badge health ${style}"${score === undefined ? '' : html` title="Health score ${score} of 100"`}>${word}</span>`
 }
 
 const PLAN_WORDS: Record<string, string> = {
-  developer: 'Free',
-  pro: 'Pro',
-  business: 'Elite',
-  enterprise: 'Elite (contract)',
+  developer: 'Free plan',
+  pro: 'Pro plan',
+  business: 'Elite plan',
+  enterprise: 'Enterprise plan',
 }
 
 /** The lowest plan that may call an API. */
-export function planBadge({ tier_required }: ApiState): Html {
-  return html`<span class="badge">${PLAN_WORDS[tier_required] ?? tier_required}${tier_required === 'developer' ? '' : ' plan'}</span>`
+export function planBadge({ tierRequired }: { tierRequired: string }): Html {
+  return html`<span class="badge">${PLAN_WORDS[tierRequired] ?? tierRequired}</span>`
+}
+
+/** A name with a capital letter, `Weather`. */
+export const capitalized = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1)
+
+/** A moment for people, in UTC; scripts put it into the visitor's own time zone. */
+export function moment(at: number | string): Html {
+  const iso = new Date(at).toISOString()
+  return html`<time datetime="${iso}" data-moment>${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC</time>`
 }
 
 /** A block of code that is copied with one click. */

@@ -1,0 +1,101 @@
+/** One member of an answer's data, for the table of a page. */
+export interface DataField {
+  name: string
+  /** How deep it stands: 0 for members of `data` itself. */
+  depth: number
+  /** `number or null`, `list of objects`. */
+  type: string
+  meaning: string
+  /** Its value in the recorded example, as JSON; empty for objects, lists and what the example has not. */
+  example: string
+}
+
+/** The part of a JSON Schema that describes data. */
+interface DataSchema {
+  type?: string | string[]
+  description?: string
+  properties?: Record<string, DataSchema>
+  patternProperties?: Record<string, DataSchema>
+  additionalProperties?: DataSchema | boolean
+  items?: DataSchema
+  anyOf?: DataSchema[]
+  enum?: unknown[]
+  const?: unknown
+}
+
+/** Longest example value shown, characters. */
+const EXAMPLE_LENGTH_MAX = 60
+
+/** Every member of an endpoint's data with type, meaning and recorded value, in the order of the schema. */
+export function dataFields(schema: object, example: unknown): DataField[] {
+  return membersOf(schema as DataSchema, example, 0)
+}
+
+function membersOf(schema: DataSchema, example: unknown, depth: number): DataField[] {
+  const { inner } = withoutNull(schema)
+  if (inner.items) return membersOf(inner.items, Array.isArray(example) ? example[0] : undefined, depth)
+  const named = Object.entries(inner.properties ?? {}).flatMap(([name, member]) =>
+    fieldsOf(name, member, memberOf(example, name), depth),
+  )
+  const record = recordOf(inner)
+  if (!record) return named
+  const [name, value] = Object.entries(Object(example) as Record<string, unknown>)[0] ?? ['name', undefined]
+  return [...named, ...fieldsOf(`${name}, …`, record, value, depth)]
+}
+
+function fieldsOf(name: string, schema: DataSchema, example: unknown, depth: number): DataField[] {
+  const { inner, isNullable, description } = withoutNull(schema)
+  const field = {
+    name,
+    depth,
+    type: `${typeWords(inner)}${isNullable ? ' or null' : ''}`,
+    meaning: description ?? '',
+    example: exampleWords(example),
+  }
+  return [field, ...membersOf(inner, example, depth + 1)]
+}
+
+/** A union with null is the schema beside null; the description may stand at either. */
+function withoutNull(schema: DataSchema): { inner: DataSchema; isNullable: boolean; description: string | undefined } {
+  if (Array.isArray(schema.type)) {
+    const [type, ...others] = schema.type.filter((name) => name !== 'null')
+    const isNullable = schema.type.includes('null')
+    if (type !== undefined && others.length === 0) {
+      return { inner: { ...schema, type }, isNullable, description: schema.description }
+    }
+  }
+  const options = schema.anyOf ?? []
+  const [only, ...others] = options.filter(({ type }) => type !== 'null')
+  if (!only || others.length > 0) return { inner: schema, isNullable: false, description: schema.description }
+  return { inner: only, isNullable: options.length > 1, description: schema.description ?? only.description }
+}
+
+function recordOf({ patternProperties, additionalProperties }: DataSchema): DataSchema | undefined {
+  if (patternProperties) return Object.values(patternProperties)[0]
+  return typeof additionalProperties === 'object' ? additionalProperties : undefined
+}
+
+function typeWords(schema: DataSchema): string {
+  if (schema.enum) return `one of ${schema.enum.join(', ')}`
+  if (schema.const !== undefined) return JSON.stringify(schema.const)
+  if (schema.items) {
+    const { inner } = withoutNull(schema.items)
+    return `list of ${inner.properties || inner.patternProperties ? 'objects' : `${typeWords(inner)}s`}`
+  }
+  return typeof schema.type === 'string' ? schema.type : 'any'
+}
+
+function memberOf(example: unknown, name: string): unknown {
+  return typeof example === 'object' && example !== null ? (example as Record<string, unknown>)[name] : undefined
+}
+
+function exampleWords(example: unknown): string {
+  if (example === undefined || example === null) return ''
+  if (Array.isArray(example) && example.length > 0 && example.every((item) => typeof item !== 'object')) {
+    return shortened(JSON.stringify(example))
+  }
+  return typeof example === 'object' ? '' : shortened(JSON.stringify(example))
+}
+
+const shortened = (text: string): string =>
+  text.length <= EXAMPLE_LENGTH_MAX ? text : `${text.slice(0, EXAMPLE_LENGTH_MAX)}…`

@@ -1,0 +1,49 @@
+import type { Api, ApiEndpoint } from './catalog.ts'
+import type { Caps } from './upstream.ts'
+
+const number = new Intl.NumberFormat('en-GB')
+
+/** A number for people, `10,000`. */
+export const numberWords = (value: number): string => number.format(value)
+
+const UNITS: [seconds: number, name: string][] = [
+  [604_800, 'week'],
+  [86_400, 'day'],
+  [3_600, 'hour'],
+  [60, 'minute'],
+  [1, 'second'],
+]
+
+/** A span of time for people: `5 minutes`, `1 day`. */
+export function spanWords(seconds: number): string {
+  const [length, name] = UNITS.find(([unit]) => seconds >= unit && seconds % unit === 0) ?? [1, 'second']
+  const count = Math.round((seconds / length) * 100) / 100
+  return `${numberWords(count)} ${name}${count === 1 ? '' : 's'}`
+}
+
+/** What a source allows all callers of this gateway together: `600 per minute, 5,000 per hour, 4 at once`. */
+export function capWords({ rates, concurrency }: Caps): string {
+  const each = rates.map(({ max, seconds }) => {
+    const span = spanWords(seconds)
+    return `${numberWords(max)} per ${span.startsWith('1 ') ? span.slice(2) : span}`
+  })
+  return [...each, `${numberWords(concurrency)} at once`].join(', ')
+}
+
+/** How long answers of an endpoint are stored. */
+export function cacheWords({ endpoint: { cache, pool } }: ApiEndpoint): string {
+  if (!cache)
+    return pool ? 'Not stored. Items come from a prefetched pool.' : 'Not stored: each call reaches the source.'
+  const { seconds, staleIfErrorSeconds = 0 } = cache
+  if (seconds === 0) return 'Not stored: each call reaches the source.'
+  const fresh =
+    typeof seconds === 'number' ? `Stored for ${spanWords(seconds)}` : 'Stored for a time that depends on the answer'
+  return staleIfErrorSeconds > 0
+    ? `${fresh}; for ${spanWords(staleIfErrorSeconds)} more while the source fails.`
+    : `${fresh}.`
+}
+
+/** Whether an old stored answer may be served while the source fails. */
+export function servesStored(api: Api): boolean {
+  return [...api.endpoints.values()].some(({ endpoint }) => (endpoint.cache?.staleIfErrorSeconds ?? 0) > 0)
+}

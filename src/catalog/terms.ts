@@ -1,0 +1,10 @@
+/** Where data come from and what the upstream asks of those who show them. */
+export interface Terms {
+  /** For people, one or two sentences. */
+  summary: string
+  url?: string
+  /** What has to be shown beside the data. */
+  attribution?: string
+  /** Without a key of one's own the source allows non-commercial use alone. */
+  nonCommercial?: boolean
+}

@@ -1,0 +1,83 @@
+import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
+import { dataFields } from '../catalog/data-fields.ts'
+import { endpointErrors } from '../catalog/endpoint-errors.ts'
+import { exampleCall } from '../catalog/example-call.ts'
+import { cacheWords, capWords } from '../catalog/limit-words.ts'
+import { parameterWords } from '../catalog/parameter-words.ts'
+import { ERRORS } from '../errors.ts'
+import type { Condition } from '../portal/condition.ts'
+
+/** One API in Markdown: state, limits, terms, and each endpoint with parameters, a call, its answer and its errors. Without its state where that is not known. */
+export function apiMarkdown(api: Api, baseUrl: string, condition?: Condition): string {
+  const { slug, upstream, tierRequired } = api
+  const { terms } = upstream
+  return [
+    `# ${upstream.displayName}`,
+    '',
+    upstream.description,
+    '',
+    `- Name: \`${slug}\``,
+    `- Category: ${upstream.category}`,
+    `- Needs the tier: ${tierRequired}`,
+    ...(condition ? [`- State: ${stateWords(condition)}`] : []),
+    `- Limits at the source, for all callers of this gateway together: ${capWords(api.caps)}`,
+    `- Terms: ${terms.summary}${terms.url ? ` <${terms.url}>` : ''}`,
+    ...(terms.attribution ? [`- Attribution: ${terms.attribution}`] : []),
+    `- MCP: ${baseUrl}/mcp/${slug}`,
+    '',
+    ...[...api.endpoints.values()].flatMap((endpoint) => endpointMarkdown(api, endpoint, baseUrl)),
+  ].join('\n')
+}
+
+function stateWords({ word, since, reason, effect }: Condition): string {
+  const begun = since === undefined ? '' : ` since ${new Date(since).toISOString()}`
+  return [`${word}${begun}.`, reason, effect].filter((sentence) => sentence !== '').join(' ')
+}
+
+function endpointMarkdown(api: Api, endpoint: ApiEndpoint, baseUrl: string): string[] {
+  const { slug } = api
+  const { path, parameters } = endpoint
+  const { description, data, example } = endpoint.endpoint
+  const rows = parameters.map(
+    ({ name, schema, required }) =>
+      `| \`${name}\` | ${required ? 'yes' : 'no'} | ${cell(parameterWords(schema))} | ${cell(schema.description ?? '')} |`,
+  )
+  return [
+    `## GET /v1/call/${slug}${path}`,
+    '',
+    `${description} ${cacheWords(endpoint)}`,
+    '',
+    ...(rows.length > 0
+      ? ['| Parameter | Required | Value | Meaning |', '|---|---|---|---|', ...rows]
+      : ['No parameters.']),
+    '',
+    '```sh',
+    `curl -H "X-Api-Key: $AGW_KEY" '${baseUrl}${exampleCall(slug, endpoint)}'`,
+    '```',
+    '',
+    '```json',
+    JSON.stringify({ status: 'success', data: example.data }, null, 2),
+    '```',
+    '',
+    '| Member of `data` | Type | Meaning |',
+    '|---|---|---|',
+    ...namesOf(data, example.data),
+    '',
+    `Errors: ${endpointErrors(api, endpoint)
+      .map((code) => `${code} (${ERRORS[code].status})`)
+      .join(', ')}. See ${baseUrl}/docs/errors.md`,
+    '',
+  ]
+}
+
+/** A row for each member, nested ones by their whole path: `games.home.score`. */
+function namesOf(data: object, example: unknown): string[] {
+  const trail: string[] = []
+  return dataFields(data, example).map(({ name, depth, type, meaning }) => {
+    trail.splice(depth, trail.length, name)
+    return `| \`${trail.join('.')}\` | ${cell(type)} | ${cell(meaning)} |`
+  })
+}
+
+/** A text as a cell of a Markdown table. */
+export const cell = (text: string): string => text.replaceAll('|', '\\|').replace(/\s+/g, ' ')

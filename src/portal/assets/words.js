@@ -1,0 +1,40 @@
+/**
+ * What a failure says to a person. Hints of the gateway name routes and tokens for programs; these name buttons and
+ * pages. A code without an entry keeps its message, which is plain, and loses the tokens.
+ */
+const WORDS = {
+  EMAIL_IN_USE: () => 'This email already has an account. Log in instead.',
+  INVALID_CREDENTIALS: () => 'Email or password is wrong.',
+  INVALID_API_KEY: () => 'This key is not valid. Make a new one under API keys.',
+  AUTH_REQUIRED: () => 'You are not logged in. Log in and send again.',
+  INVALID_TOKEN: () => 'Your log-in has ended. Log in again.',
+  TOKEN_EXPIRED: () => 'Your log-in has ended. Log in again.',
+  RATE_LIMIT_EXCEEDED: ({ limit, retry_after: wait }) =>
+    `${limit ? `${limit} calls a minute are used up.` : 'The calls of this minute are used up.'}${wait ? ` Try again in ${wait} s.` : ''}`,
+  MONTHLY_QUOTA_EXCEEDED: () => 'The calls of this month are used up. They are counted from zero on the 1st.',
+  CONCURRENCY_LIMIT_EXCEEDED: () => 'Too many of your calls are running. Wait for one to end.',
+  PLAN_UPGRADE_REQUIRED: ({ upgrade_to: plan }) =>
+    `Live data of this API need ${plan ? `the plan ${plan}` : 'a higher plan'}. Test data work on every plan.`,
+  USER_NOT_FOUND: () => 'Nobody has signed up with this email. Ask the person to sign up first.',
+  ALREADY_MEMBER: () => 'This person is a member already.',
+  KEY_LIMIT_REACHED: () => 'The account has its full number of keys. Revoke one first.',
+  PROVIDER_KEY_REQUIRED: () => 'This API needs your own key. Save it under Account, Provider keys.',
+  PROVIDER_KEY_INVALID: () => 'The source refused your key. Replace it under Account, Provider keys.',
+  LOGIN_THROTTLED: ({ retry_after: wait }) => `Too many attempts.${wait ? ` Try again in ${wait} s.` : ''}`,
+  SIGNUP_THROTTLED: ({ retry_after: wait }) =>
+    `Too many sign-ups from this address.${wait ? ` Try again in ${wait} s.` : ''}`,
+  API_NOT_ENABLED: () => 'The operator has not enabled this API. Test data work all the same.',
+}
+
+/** An error's words for a person. */
+export function forPeople({ code, message = '', hint = '' }) {
+  const say = WORDS[code]
+  if (say) return say(tokensOf(hint))
+  const sentence = hint.replace(/(?:\s\w+=\S+)+$/, '')
+  // A hint that names a route is for programs.
+  return /\/v1\/|GET |POST |PUT |DELETE /.test(sentence) ? message : `${message} ${sentence}`.trim()
+}
+
+function tokensOf(hint) {
+  return Object.fromEntries([...hint.matchAll(/\s(\w+)=(\S+)/g)].map(([, name, value]) => [name, value]))
+}

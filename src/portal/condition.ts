@@ -1,0 +1,62 @@
+import type { Api } from '../catalog/catalog.ts'
+import { servesStored } from '../catalog/limit-words.ts'
+import { ERRORS, type ErrorCode } from '../errors.ts'
+import type { HealthView } from '../health/health-view.ts'
+
+/** The state of an API in one word, as people filter by it. */
+export const CONDITIONS = ['Healthy', 'Degraded', 'Down', 'Not enabled', 'Not checked'] as const
+export type ConditionWord = (typeof CONDITIONS)[number]
+
+/** What callers of an API have to know of its state now. */
+export interface Condition {
+  word: ConditionWord
+  /** 0 to 100; undefined where nothing was measured. */
+  score: number | undefined
+  /** Since when, milliseconds since the epoch; undefined when the state never changed. */
+  since: number | undefined
+  /** Why it is not healthy, one sentence; empty when it is, or when nothing is known. */
+  reason: string
+  /** What callers get meanwhile, in sentences; empty when there is nothing to say. */
+  effect: string
+}
+
+/** What came between an API and its health, for people. */
+const CAUSES: Record<string, string> = {
+  score: 'Too many recent calls failed or were slow',
+  'failures-in-a-row': 'Several calls in a row failed',
+  'trials-passed': 'Trial calls succeed again',
+}
+
+/** The state of an API from what this node knows; costs no round trip. */
+export function conditionOf(api: Api, health: HealthView): Condition {
+  const nothing = { score: undefined, since: undefined, reason: '', effect: '' }
+  if (!api.enabled) {
+    const effect = api.needsOwnKey
+      ? 'Live calls need your own key for this API. Test calls work.'
+      : 'The operator has not enabled this API: live calls are refused with API_NOT_ENABLED. Test calls work.'
+    return { ...nothing, word: 'Not enabled', effect }
+  }
+  if (health.since === undefined && health.lastCallAt === 0 && health.lastProbeAt === 0) {
+    return { ...nothing, word: 'Not checked' }
+  }
+  const { status: word, score, since } = health
+  if (word === 'Healthy') return { word, score, since, reason: '', effect: '' }
+  return { word, score, since, reason: reasonOf(health), effect: effectOf(api, word) }
+}
+
+function reasonOf({ cause = '', lastCode }: HealthView): string {
+  return changeWords(cause, lastCode)
+}
+
+/** Why a state began, in words: cause of the change and the failure that decided it. */
+export function changeWords(cause: string, code: string | null | undefined): string {
+  const why = CAUSES[cause] ?? 'The source failed'
+  if (!code || !Object.hasOwn(ERRORS, code)) return `${why}.`
+  return `${why}; the last failure: ${ERRORS[code as ErrorCode].message}`
+}
+
+function effectOf(api: Api, word: 'Degraded' | 'Down'): string {
+  if (word === 'Degraded') return 'Live calls go through, but may fail or take longer. Test calls work.'
+  const stored = servesStored(api) ? ' Stored answers are still served where there are any.' : ''
+  return `Live calls are refused at once with UPSTREAM_UNAVAILABLE; the source is tried again every few minutes.${stored} Test calls work.`
+}

@@ -1,0 +1,85 @@
+import type { Api, ApiEndpoint, ParameterSchema } from '../../catalog/catalog.ts'
+import { type DataField, dataFields } from '../../catalog/data-fields.ts'
+import { endpointErrors } from '../../catalog/endpoint-errors.ts'
+import { cacheWords } from '../../catalog/limit-words.ts'
+import { parameterWords } from '../../catalog/parameter-words.ts'
+import { ERRORS } from '../../errors.ts'
+import { type Html, html } from '../../http/html.ts'
+import { snippets } from '../assets/snippets.js'
+import { codeTabs } from './parts.ts'
+
+/** An endpoint in two columns: parameters and response beside the code and its answer. */
+export function endpointSection({
+  api,
+  endpoint: apiEndpoint,
+  index,
+  baseUrl,
+}: {
+  api: Api
+  endpoint: ApiEndpoint
+  index: number
+  baseUrl: string
+}): Html {
+  const { slug } = api
+  const { path, endpoint, parameters } = apiEndpoint
+  const id = `e${index}`
+  const example = endpoint.example.parameters as Record<string, string | number | boolean>
+  const recorded = JSON.stringify({ status: 'success', data: endpoint.example.data }, null, 2)
+  return html`<section class="endpoint" aria-labelledby="${id}">
+<h2 id="${id}"><span class="verb">GET</span> <code>/v1/call/${slug}${path}</code></h2>
+<p>${endpoint.description} <span class="small">${cacheWords(apiEndpoint)}</span></p>
+<div class="split try">
+<div>
+<form class="card" data-try data-slug="${slug}" data-path="${path}" data-base="${baseUrl}">
+<h3>Parameters</h3>
+${parameters.length === 0 ? html`<p class="small">None.</p>` : parameters.map((parameter) => field(`${id}-${parameter.name}`, parameter, example[parameter.name]))}
+<div class="actions"><button class="button" type="submit">Send</button><span class="small" role="status" data-outcome></span></div>
+<div class="hint" data-hint hidden></div>
+</form>
+${responseTable(path, dataFields(endpoint.data, endpoint.example.data))}
+${errorList(api, apiEndpoint)}
+</div>
+<div class="beside">${codeTabs(id, snippets({ baseUrl, slug, path, parameters: example }))}
+<div class="answer-head"><h3>Answer</h3><span class="badge recorded" data-mode>Recorded example</span></div>
+<pre class="answer" tabindex="0" aria-label="Answer of ${path}" data-answer><code>${recorded}</code></pre>
+</div>
+</div>
+</section>`
+}
+
+function field(id: string, { name, schema, required }: ApiEndpoint['parameters'][number], value: unknown): Html {
+  const options = schema.enum ?? schema.anyOf?.map((option) => option.const)
+  const label = html`<label for="${id}"><code>${name}</code>${required ? html` <span class="must">required</span>` : ''} <span class="type">${parameterWords(schema)}</span></label>`
+  const help = schema.description ? html`<p class="small" id="${id}-help">${schema.description}</p>` : ''
+  const described = schema.description ? html` aria-describedby="${id}-help"` : ''
+  if (options) {
+    return html`<div class="field">${label}${help}<select id="${id}" name="${name}"${described}>${required ? '' : html`<option value=""></option>`}${options.map(
+      (option) => html`<option${option === value ? html` selected` : ''}>${String(option)}</option>`,
+    )}</select></div>`
+  }
+  return html`<div class="field">${label}${help}${input(id, name, schema, value)}</div>`
+}
+
+/** Not restricted by the browser: an invalid value shows what the gateway says to it. */
+function input(id: string, name: string, schema: ParameterSchema, value: unknown): Html {
+  const isNumber = schema.type === 'number' || schema.type === 'integer'
+  const placeholder = schema.default === undefined ? '' : String(schema.default)
+  const described = schema.description ? html` aria-describedby="${id}-help"` : ''
+  return html`<input id="${id}" name="${name}" type="text"${isNumber ? html` inputmode="decimal"` : ''}${described} autocomplete="off" placeholder="${placeholder}" value="${value === undefined ? '' : String(value)}">`
+}
+
+/** Members of `data`: name, type, meaning and the recorded value; nested ones are indented. */
+function responseTable(path: string, fields: DataField[]): Html {
+  return html`<h3>Response: members of <code>data</code></h3>
+<div class="scroll" tabindex="0" role="region" aria-label="Response of ${path}"><table class="response"><thead><tr><th scope="col">Name and type</th><th scope="col">Meaning and recorded value</th></tr></thead><tbody>${fields.map(
+    ({ name, depth, type, meaning, example }) =>
+      html`<tr><th scope="row" class="d${Math.min(depth, 5)}"><code>${name}</code> <span class="type">${type}</span></th><td>${meaning} ${example ? html`<code class="value">${example}</code>` : ''}</td></tr>`,
+  )}</tbody></table></div>`
+}
+
+function errorList(api: Api, endpoint: ApiEndpoint): Html {
+  return html`<details><summary>Errors of this endpoint</summary><dl class="codes">${endpointErrors(api, endpoint).map(
+    (code) =>
+      html`<div><dt>${ERRORS[code].status} <a href="/docs/errors#${code}"><code>${code}</code></a></dt><dd>${ERRORS[code].message}</dd></div>`,
+  )}</dl></details>`
+}

@@ -1,0 +1,46 @@
+import { type Html, html } from '../../http/html.ts'
+import type { HealthChangeView } from '../catalog-view.ts'
+import { type Condition, changeWords } from '../condition.ts'
+import { moment } from './parts.ts'
+
+const DAY_MS = 86_400_000
+const WIDTH = 720
+const HEIGHT = 28
+
+/** Most changes listed; the strip shows all. */
+const CHANGES_MAX = 8
+
+/** The last 24 hours as a strip, and the changes in words with their causes. `history` is newest first. */
+export function healthOfTheDay({ word }: Condition, history: HealthChangeView[], now: number = Date.now()): Html {
+  if (word === 'Not checked') return html`<p>Nobody has called this API yet, and no probe has ended.</p>`
+  if (word === 'Not enabled') return html`<p>An API that is not enabled is not probed.</p>`
+  const summary = history.length === 0 ? `${word} all day.` : `${history.length} changes. Now: ${word}.`
+  return html`${strip(word, history, now)}
+<p class="axis small" aria-hidden="true"><span>24 h ago</span><span>now</span></p>
+<p>${summary}</p>
+${
+  history.length === 0
+    ? ''
+    : html`<ul class="changes">${history
+        .slice(0, CHANGES_MAX)
+        .map(
+          ({ at, to, cause, code }) =>
+            html`<li>${moment(at)}: <strong>${to}</strong>. ${changeWords(cause, code)}</li>`,
+        )}</ul>`
+}`
+}
+
+function strip(word: string, history: HealthChangeView[], now: number): Html {
+  const start = now - DAY_MS
+  const x = (time: number) => Math.round(((Math.max(start, time) - start) / DAY_MS) * WIDTH)
+  const changes = history.toReversed()
+  const spans = [
+    { from: start, state: changes[0]?.from ?? word },
+    ...changes.map(({ at, to }) => ({ from: Date.parse(at), state: to })),
+  ]
+  const rects = spans.map(({ from, state }, index) => {
+    const end = spans[index + 1]?.from ?? now
+    return html`<rect class="${state.toLowerCase()}" x="${x(from)}" y="0" width="${Math.max(2, x(end) - x(from))}" height="${HEIGHT}"></rect>`
+  })
+  return html`<svg class="strip" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="Health of the last 24 hours: ${spans.map(({ state }) => state).join(', then ')}">${rects}</svg>`
+}
