@@ -1,8 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Server } from '@modelcontextprotocol/sdk/server/index.js'
-import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js'
+import {
+  createMcpHandler,
+  isLegacyRequest,
+  ProtocolErrorCode,
+  type Server,
+  WebStandardStreamableHTTPServerTransport,
+} from '@modelcontextprotocol/server'
 import type { Api } from '../catalog/catalog.ts'
-import { createApiServer, createCatalogServer, type McpDeps } from './server.ts'
+import { createApiServer, createCatalogServer, type Era, type McpDeps } from './server.ts'
 
 /** A message as it came over HTTP. */
 export interface McpMessage {
@@ -12,36 +17,83 @@ export interface McpMessage {
   body: unknown
 }
 
-export interface McpAnswer {
-  status: number
-  /** Absent where there is no body. */
-  type: string | undefined
-  body: string
-}
-
 /** What the server of all APIs answers. */
-export function answerCatalogMessage(sources: McpDeps, message: McpMessage): Promise<McpAnswer> {
-  return answerMessage(createCatalogServer(sources), sources, message)
+export function answerCatalogMessage(deps: McpDeps, message: McpMessage): Promise<Response> {
+  return answerMessage((era) => createCatalogServer(deps, era), deps, message)
 }
 
 /** What the server of one API answers. */
-export function answerApiMessage(api: Api, sources: McpDeps, message: McpMessage): Promise<McpAnswer> {
-  return answerMessage(createApiServer(api, sources), sources, message)
+export function answerApiMessage(api: Api, deps: McpDeps, message: McpMessage): Promise<Response> {
+  return answerMessage((era) => createApiServer(api, deps, era), deps, message)
 }
 
 /** Gives the message to the protocol's own server, which lives as long as its answer takes. */
-async function answerMessage(server: Server, { baseUrl }: McpDeps, message: McpMessage): Promise<McpAnswer> {
-  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
-  try {
-    await server.connect(transport)
-    const headers = Object.entries(message.headers).flatMap(([name, value]): [string, string][] =>
-      value === undefined ? [] : [[name, String(value)]],
-    )
-    const asked = new Request(new URL(message.url, baseUrl), { method: 'POST', headers })
-    const response = await transport.handleRequest(asked, { parsedBody: message.body })
-    const type = response.headers.get('content-type') ?? undefined
-    return { status: response.status, type, body: await response.text() }
-  } finally {
-    await server.close()
+async function answerMessage(create: (era: Era) => Server, deps: McpDeps, message: McpMessage): Promise<Response> {
+  const { body } = message
+  const accepted = acceptedForms(message.headers.accept)
+  const request = toWebRequest(deps, message, accepted)
+  if (await isLegacyRequest(request, body)) {
+    // Progress needs a stream; every other answer is one JSON body, as it always was.
+    const isStream = accepted.stream && (!accepted.json || wantsProgress(body))
+    return await answerLegacy(create('legacy'), request, { body, isStream })
   }
+  if (methodOf(body) === 'subscriptions/listen') return noSuchMethod(body)
+  const responseMode = accepted.stream ? (accepted.json ? 'auto' : 'sse') : 'json'
+  const handler = createMcpHandler(() => create('modern'), { legacy: 'reject', responseMode })
+  return await handler.fetch(request, { parsedBody: body })
+}
+
+async function answerLegacy(
+  server: Server,
+  request: Request,
+  { body, isStream }: { body: unknown; isStream: boolean },
+): Promise<Response> {
+  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: !isStream })
+  await server.connect(transport)
+  const response = await transport.handleRequest(request, { parsedBody: body })
+  if (response.headers.get('content-type')?.startsWith('text/event-stream') && response.body) {
+    const end = new TransformStream({ flush: () => server.close() })
+    return new Response(response.body.pipeThrough(end), response)
+  }
+  await server.close()
+  return response
+}
+
+/** Which forms of an answer a client takes. */
+interface AcceptedForms {
+  json: boolean
+  stream: boolean
+}
+
+/** Reads `Accept` (RFC 9110, 12.5.1): any header that allows one of the two forms is enough. */
+function acceptedForms(accept = '*/*'): AcceptedForms {
+  const ranges = accept.split(',').flatMap((item) => {
+    const [range = '', ...parameters] = item.split(';').map((part) => part.trim().toLowerCase())
+    return parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter)) ? [] : [range]
+  })
+  const takes = (type: string) =>
+    ranges.some((range) => range === type || range === '*/*' || range === `${type.split('/', 1)[0]}/*`)
+  return { json: takes('application/json'), stream: takes('text/event-stream') }
+}
+
+/** The protocol's own code wants both forms accepted; which one is sent is decided here. */
+function toWebRequest({ baseUrl, client }: McpDeps, message: McpMessage, { json, stream }: AcceptedForms): Request {
+  const headers = new Headers()
+  for (const [name, value] of Object.entries(message.headers)) if (value !== undefined) headers.set(name, String(value))
+  if (json || stream) headers.set('accept', 'application/json, text/event-stream')
+  return new Request(new URL(message.url, baseUrl), { method: 'POST', headers, signal: client.left })
+}
+
+function methodOf(body: unknown): unknown {
+  return Object(body).method
+}
+
+function wantsProgress(body: unknown): boolean {
+  return methodOf(body) === 'tools/call' && Object(Object(Object(body).params)._meta).progressToken !== undefined
+}
+
+/** No list of ours changes while a node runs, so there is nothing to subscribe to, and no stream to keep open. */
+function noSuchMethod(body: unknown): Response {
+  const error = { code: ProtocolErrorCode.MethodNotFound, message: 'Method not found' }
+  return Response.json({ jsonrpc: '2.0', id: Object(body).id ?? null, error }, { status: 404 })
 }

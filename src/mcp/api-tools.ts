@@ -1,4 +1,4 @@
-import type { Tool } from '@modelcontextprotocol/sdk/types.js'
+import type { Tool } from '@modelcontextprotocol/server'
 import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
 import { toDocumentSchema } from '../openapi/schemas.ts'
 

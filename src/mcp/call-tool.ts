@@ -1,15 +1,6 @@
-import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
+import type { CallToolResult } from '@modelcontextprotocol/server'
 import { type GatewayError, type PublicError, publicError } from '../errors.ts'
-
-/** One call under the caller's own credential: goes through the proxy route, so that every check is made there, once. */
-export type SendCall = (path: string, parameters: Record<string, unknown>) => Promise<CallOutcome>
-
-/** The answer of the proxy route. */
-export interface CallOutcome {
-  status: number
-  headers: Record<string, unknown>
-  body: string
-}
+import type { CallOutcome, SendCall } from './call-client.ts'
 
 /** A call as the result of a tool: the data, or the failure with its code and hint, so that the model can mend it. */
 export async function callAsTool(
@@ -23,6 +14,15 @@ export async function callAsTool(
   const endpoint = target.endpoint.replace(/^\/+/, '')
   const path = `/v1/call/${encodeURIComponent(target.slug)}/${encodeURIComponent(endpoint)}`
   const outcome = await send(path, given)
+  if (outcome.task) return { resultType: 'task', ...outcome.task, content: [] }
+  return resultOf(outcome, shape)
+}
+
+/** The answer to a call as the result of a tool. */
+export function resultOf(
+  outcome: CallOutcome,
+  shape: (data: Record<string, unknown>) => Record<string, unknown>,
+): CallToolResult {
   const answer = JSON.parse(outcome.body)
   const _meta = metaOf(outcome.headers)
   if (outcome.status !== 200) return { ...failure(answer.error ?? answer), _meta }

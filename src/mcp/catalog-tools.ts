@@ -1,4 +1,4 @@
-import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js'
+import type { CallToolResult, Tool } from '@modelcontextprotocol/server'
 import Type, { type Static } from 'typebox'
 import { Compile } from 'typebox/compile'
 import type { Api, Catalog } from '../catalog/catalog.ts'
@@ -6,7 +6,8 @@ import { offeredApis } from '../catalog/catalog-state.ts'
 import { rankApis } from '../catalog/search.ts'
 import { GatewayError } from '../errors.ts'
 import { CALL_HINTS, objectSchema } from './api-tools.ts'
-import { callAsTool, refusal, type SendCall } from './call-tool.ts'
+import type { SendCall } from './call-client.ts'
+import { callAsTool, refusal } from './call-tool.ts'
 
 const SearchInput = Type.Object({
   query: Type.Optional(

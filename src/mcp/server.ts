@@ -1,47 +1,61 @@
-import { Server } from '@modelcontextprotocol/sdk/server/index.js'
 import {
-  CallToolRequestSchema,
   type CallToolResult,
-  ErrorCode,
-  ListResourcesRequestSchema,
-  ListToolsRequestSchema,
-  McpError,
-  ReadResourceRequestSchema,
+  CLIENT_CAPABILITIES_META_KEY,
+  fromJsonSchema,
+  MissingRequiredClientCapabilityError,
+  ProtocolError,
+  ProtocolErrorCode,
+  Server,
+  type ServerContext,
   type Tool,
-} from '@modelcontextprotocol/sdk/types.js'
+} from '@modelcontextprotocol/server'
+import Type, { type Static } from 'typebox'
 import type { Api, Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { apiMarkdown } from '../docs/api-markdown.ts'
 import { llmsText } from '../docs/markdown.ts'
 import { INTERFACE_VERSION } from '../openapi/components.ts'
+import type { AsyncCall } from '../queue/async-call.ts'
 import { apiTools } from './api-tools.ts'
-import { callAsTool, type SendCall } from './call-tool.ts'
+import { type CallClient, callIdOf, type SendCall } from './call-client.ts'
+import { callAsTool, resultOf } from './call-tool.ts'
 import { CATALOG_TOOLS, runCatalogTool } from './catalog-tools.ts'
+import { endedTask, sendAsTask, sendWithProgress, TASKS_EXTENSION, taskOf } from './tasks.ts'
 
 export interface McpDeps {
   catalog: Catalog
   baseUrl: string
-  send: SendCall
+  client: CallClient
 }
+
+/** Which generation of the protocol a request speaks: with a handshake, up to 2025-11-25, or without, from 2026-07-28. */
+export type Era = 'legacy' | 'modern'
 
 /** What a server offers beside its name. */
 interface Offer {
   title: string
   instructions: string
+  websiteUrl: string
   tools: Tool[]
-  run: (name: string, input: Record<string, unknown>) => Promise<CallToolResult | undefined>
+  run: (name: string, input: Record<string, unknown>, send: SendCall) => Promise<CallToolResult | undefined>
+  /** The data of a call as its tool's result; undefined for a call that no tool of this server makes. */
+  shapeOf: (call: AsyncCall) => ((data: Record<string, unknown>) => Record<string, unknown>) | undefined
   resources: { uri: string; name: string; description: string; mimeType: string; read: () => string }[]
 }
 
 /** The server of all APIs: search, describe, call. */
-export function createCatalogServer(sources: McpDeps): Server {
-  const { catalog, baseUrl } = sources
-  return createServer({
+export function createCatalogServer(deps: McpDeps, era: Era): Server {
+  const { catalog, baseUrl } = deps
+  const offer: Offer = {
     title: 'Agent API Gateway',
     instructions:
       'Find an API with search_apis, read its endpoints with describe_api, then call_api. When a result is an error, do what its hint says.',
+    websiteUrl: `${baseUrl}/agents`,
     tools: CATALOG_TOOLS,
-    run: (name, input) => runCatalogTool(name, input, sources),
+    run: (name, input, send) => runCatalogTool(name, input, { catalog, baseUrl, send }),
+    shapeOf:
+      ({ slug, endpoint }) =>
+      (data) => ({ api: slug, endpoint, data }),
     resources: [
       {
         uri: `${baseUrl}/llms.txt`,
@@ -52,22 +66,27 @@ export function createCatalogServer(sources: McpDeps): Server {
       },
       ...offeredApis(catalog).map((api) => apiResource(api, baseUrl)),
     ],
-  })
+  }
+  return createServer(offer, deps, era)
 }
 
 /** The server of one API: a typed tool per endpoint. */
-export function createApiServer(api: Api, { baseUrl, send }: McpDeps): Server {
+export function createApiServer(api: Api, deps: McpDeps, era: Era): Server {
+  const { baseUrl } = deps
   const tools = apiTools(api)
-  return createServer({
+  const offer: Offer = {
     title: api.upstream.displayName,
     instructions: `${api.upstream.description} When a result is an error, do what its hint says.`,
+    websiteUrl: `${baseUrl}/apis/${api.slug}`,
     tools: [...tools.values()].map(({ tool }) => tool),
-    run: async (name, input) => {
+    run: async (name, input, send) => {
       const entry = tools.get(name)
       return entry && (await callAsTool(send, { slug: api.slug, endpoint: entry.endpoint.path }, input))
     },
+    shapeOf: ({ slug }) => (slug === api.slug ? (data) => data : undefined),
     resources: [apiResource(api, baseUrl)],
-  })
+  }
+  return createServer(offer, deps, era)
 }
 
 function apiResource(api: Api, baseUrl: string): Offer['resources'][number] {
@@ -80,25 +99,126 @@ function apiResource(api: Api, baseUrl: string): Offer['resources'][number] {
   }
 }
 
-function createServer({ title, instructions, tools, run, resources }: Offer): Server {
-  const server = new Server(
-    { name: 'agent-api-gateway', title, version: INTERFACE_VERSION },
-    { capabilities: { tools: {}, resources: {} }, instructions },
-  )
-  server.setRequestHandler(ListToolsRequestSchema, () => ({ tools }))
-  server.setRequestHandler(CallToolRequestSchema, async ({ params }) => {
-    const result = await run(params.name, params.arguments ?? {})
+/** How long clients may keep what the server says of itself, milliseconds: it changes with a deployment. */
+const DISCOVER_TTL_MS = 3_600_000
+const LIST_TTL_MS = 300_000
+
+const CACHE_HINTS = {
+  'server/discover': { ttlMs: DISCOVER_TTL_MS, cacheScope: 'public' },
+  'tools/list': { ttlMs: LIST_TTL_MS, cacheScope: 'public' },
+  'resources/list': { ttlMs: LIST_TTL_MS, cacheScope: 'public' },
+  'resources/read': { ttlMs: LIST_TTL_MS, cacheScope: 'public' },
+} as const
+
+function createServer(offer: Offer, deps: McpDeps, era: Era): Server {
+  const { title, instructions, websiteUrl, tools, run, resources } = offer
+  const identity = { name: 'agent-api-gateway', title, version: INTERFACE_VERSION }
+  const server =
+    era === 'legacy'
+      ? new Server(identity, { capabilities: { tools: {}, resources: {} }, instructions })
+      : new Server(
+          { ...identity, websiteUrl, icons: iconsOf(deps.baseUrl) },
+          {
+            capabilities: { tools: {}, resources: {}, extensions: { [TASKS_EXTENSION]: {} } },
+            instructions,
+            cacheHints: CACHE_HINTS,
+          },
+        )
+  server.setRequestHandler('tools/list', () => ({ tools }))
+  server.setRequestHandler('tools/call', async ({ params }, context) => {
+    const result = await run(params.name, params.arguments ?? {}, sendFor(deps.client, context, era))
     if (result) return result
     const names = tools.map(({ name }) => name).join(', ')
-    throw new McpError(ErrorCode.InvalidParams, `There is no tool of this name; there are ${names}.`)
+    throw invalidParams(era, `There is no tool of this name; there are ${names}.`)
   })
-  server.setRequestHandler(ListResourcesRequestSchema, () => ({
+  server.setRequestHandler('resources/list', () => ({
     resources: resources.map(({ read: _, ...resource }) => resource),
   }))
-  server.setRequestHandler(ReadResourceRequestSchema, ({ params }) => {
+  server.setRequestHandler('resources/read', ({ params }) => {
     const resource = resources.find(({ uri }) => uri === params.uri)
-    if (!resource) throw new McpError(ErrorCode.InvalidParams, 'There is no resource of this address.')
+    if (!resource) throw invalidParams(era, 'There is no resource of this address.')
     return { contents: [{ uri: resource.uri, mimeType: resource.mimeType, text: resource.read() }] }
   })
+  if (era === 'modern') serveTasks(server, offer, deps.client)
   return server
+}
+
+/** Clients of the earlier revisions get the message as they always have, with the code in it. */
+function invalidParams(era: Era, message: string): ProtocolError {
+  const code = ProtocolErrorCode.InvalidParams
+  return new ProtocolError(code, era === 'legacy' ? `MCP error ${code}: ${message}` : message)
+}
+
+/** Clients must take PNG; not all take SVG. */
+function iconsOf(baseUrl: string) {
+  return [{ src: `${baseUrl}/icon-64.png`, mimeType: 'image/png', sizes: ['64x64'] }]
+}
+
+/** How the client that asks wants to wait: with a task, with progress, or for the result alone. */
+function sendFor(client: CallClient, context: ServerContext, era: Era): SendCall {
+  if (era === 'modern' && takesTasks(context)) return sendAsTask(client)
+  const progressToken = context.mcpReq._meta?.progressToken
+  if (progressToken === undefined) return (path, parameters) => client.send(path, parameters)
+  return sendWithProgress(client, (progress) =>
+    context.mcpReq.notify({ method: 'notifications/progress', params: { progressToken, ...progress } }),
+  )
+}
+
+function takesTasks({ mcpReq }: ServerContext): boolean {
+  const envelope: Record<string, unknown> = mcpReq.envelope ?? {}
+  return Object(Object(envelope[CLIENT_CAPABILITIES_META_KEY]).extensions)[TASKS_EXTENSION] !== undefined
+}
+
+const TaskParams = Type.Object({ taskId: Type.String() })
+const taskParams = { params: fromJsonSchema<Static<typeof TaskParams>>(TaskParams) }
+
+/** The methods of the tasks extension. A task is an asynchronous call, and its id the call's. */
+function serveTasks(server: Server, { shapeOf }: Offer, client: CallClient): void {
+  const unknown = () => invalidParams('modern', 'There is no such task, or it has expired.')
+
+  /** The caller's own call and its state now. @throws ProtocolError */
+  const find = async (taskId: string, context: ServerContext) => {
+    if (!takesTasks(context)) {
+      throw new MissingRequiredClientCapabilityError({
+        requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } },
+      })
+    }
+    const outcome = await client.look(encodeURIComponent(taskId))
+    if (callIdOf(outcome) !== taskId) {
+      // Another account's call is 404, as one that never was.
+      if (outcome.status < 500) throw unknown()
+      throw new ProtocolError(
+        ProtocolErrorCode.InternalError,
+        failureOf(outcome.body).message ?? 'The task could not be looked up.',
+      )
+    }
+    const call = await client.find(taskId)
+    const shape = call && shapeOf(call)
+    if (!call || !shape) throw unknown()
+    return { outcome, call, shape }
+  }
+
+  server.setRequestHandler('tasks/get', taskParams, async ({ taskId }, context) => {
+    const { outcome, call, shape } = await find(taskId, context)
+    if (outcome.status === 202) return { ...(await taskOf(client, outcome)) }
+    const isCancelled = failureOf(outcome.body).code === 'CALL_CANCELLED'
+    const state = endedTask(call, isCancelled)
+    return isCancelled ? { ...state } : { ...state, result: resultOf(outcome, shape) }
+  })
+  server.setRequestHandler('tasks/cancel', taskParams, async ({ taskId }, context) => {
+    await find(taskId, context)
+    await client.cancel(taskId)
+    return {}
+  })
+  // No call ever asks its client for anything: there is nothing to take.
+  server.setRequestHandler('tasks/update', taskParams, async ({ taskId }, context) => {
+    await find(taskId, context)
+    return {}
+  })
+}
+
+/** Code and message of a failure's body, of either shape. */
+function failureOf(body: string): { code?: string; message?: string } {
+  const answer = JSON.parse(body)
+  return typeof answer.error === 'object' ? answer.error : answer
 }

@@ -88,8 +88,24 @@ function operation(route: DocumentedRoute, path: string, catalog: Catalog, named
 }
 
 function responsesOf(route: DocumentedRoute, named: NamedSchemas): Record<string, JsonSchema> {
-  const own = { ...errorResponses(codesOf(route), false, named), ...declaredResponses(route, named) }
+  const refusals = errorResponses(codesOf(route), false, named)
+  const declared = declaredResponses(route, named)
+  const own = { ...refusals, ...declared }
+  for (const [status, refusal] of Object.entries(refusals)) {
+    if (declared[status]) own[status] = eitherOf(refusal, declared[status])
+  }
   return route.outcome === 'call' ? withCallOutcome(own, named) : own
+}
+
+/** A status that comes with an error of ours or with what the route describes for it. */
+function eitherOf(refusal: JsonSchema, declared: JsonSchema): JsonSchema {
+  const json = (response: JsonSchema) => Object(Object(response.content)['application/json'])
+  const schema = { anyOf: [json(refusal).schema, json(declared).schema].filter(Boolean) }
+  return {
+    ...refusal,
+    description: `${refusal.description}, or: ${declared.description}`,
+    content: { ...Object(refusal.content), 'application/json': { ...json(refusal), schema } },
+  }
 }
 
 /** What the route itself describes; its error bodies are told by their codes instead. */

@@ -17,6 +17,7 @@ const FOLDER = new URL('./assets/', import.meta.url)
 const TYPES: Record<string, string> = {
   '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
+  '.png': 'image/png',
   '.svg': 'image/svg+xml; charset=utf-8',
 }
 

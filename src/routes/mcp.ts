@@ -1,12 +1,15 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { Readable } from 'node:stream'
+import type { ReadableStream } from 'node:stream/web'
+import type { FastifyInstance, FastifyReply, FastifyRequest, InjectOptions } from 'fastify'
 import Type from 'typebox'
 import { authenticateNow } from '../admission/authenticate.ts'
 import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
 import { onBehalfOf } from '../http/caller-socket.ts'
 import { requireOwnOrigin } from '../http/own-origin.ts'
-import type { McpAnswer } from '../mcp/answer-message.ts'
-import type { SendCall } from '../mcp/call-tool.ts'
+import type { CallClient, CallOutcome } from '../mcp/call-client.ts'
+import { readAsyncCall } from '../queue/async-call.ts'
+import { redisCall } from '../redis/unavailable.ts'
 
 const Message = Type.Object(
   { jsonrpc: Type.Literal('2.0'), method: Type.Optional(Type.String()) },
@@ -14,7 +17,7 @@ const Message = Type.Object(
 )
 const Answer = Type.Object({ jsonrpc: Type.Literal('2.0') }, { additionalProperties: true })
 
-/** What the protocol's own server refuses: a wrong revision, or a client that does not accept both forms of answer. */
+/** What the protocol's own server refuses: a wrong revision, headers that differ from the body, an unknown method. */
 const Refusal = Type.Object({}, { additionalProperties: true, description: 'A JSON-RPC error, or an error of ours' })
 
 /** Headers of the caller that its calls carry too. */
@@ -43,16 +46,18 @@ export async function mcpRoutes(app: FastifyInstance, context: Context): Promise
       operationId: 'mcp',
       body: Message,
       response: {
-        200: { content: { 'application/json': { schema: Answer } } },
+        200: { content: { 'application/json': { schema: Answer }, 'text/event-stream': { schema: Type.String() } } },
         202: Type.Null(),
         400: Refusal,
+        404: Refusal,
         406: Refusal,
       },
     },
   }
   app.post('/mcp', all, async (request, reply: FastifyReply) => {
     const { answerCatalogMessage } = await loadProtocol()
-    return send(reply, await answerCatalogMessage({ catalog, baseUrl, send: sendAs(app, request) }, request))
+    const deps = { catalog, baseUrl, client: clientFor(app, context, { request, reply }) }
+    return send(reply, await answerCatalogMessage(deps, request))
   })
 
   const one = {
@@ -68,26 +73,42 @@ export async function mcpRoutes(app: FastifyInstance, context: Context): Promise
     const api = catalog.get(request.params.slug)
     if (!api) throw new GatewayError('API_NOT_FOUND')
     const { answerApiMessage } = await loadProtocol()
-    return send(reply, await answerApiMessage(api, { catalog, baseUrl, send: sendAs(app, request) }, request))
+    const deps = { catalog, baseUrl, client: clientFor(app, context, { request, reply }) }
+    return send(reply, await answerApiMessage(api, deps, request))
   })
 }
 
-/** Sends calls for the sender of a request. */
-function sendAs(app: FastifyInstance, request: Pick<FastifyRequest, 'headers' | 'ip' | 'raw'>): SendCall {
+/** The gateway's own routes, for the sender of a request. */
+function clientFor(
+  app: FastifyInstance,
+  { redis }: Context,
+  { request, reply }: { request: Pick<FastifyRequest, 'headers' | 'ip' | 'raw'>; reply: FastifyReply },
+): CallClient {
   const headers = Object.fromEntries(
     CARRIED.flatMap((name) => (request.headers[name] === undefined ? [] : [[name, String(request.headers[name])]])),
   )
-  return async (url, parameters) => {
-    const {
-      statusCode,
-      headers: answered,
-      body,
-    } = await onBehalfOf(
-      request,
-      // Awaited within: it is sent when it is awaited.
-      async () => await app.inject({ method: 'POST', url, headers, payload: parameters, remoteAddress: request.ip }),
-    )
+  const inject = async (options: InjectOptions): Promise<CallOutcome> => {
+    const injected = { ...options, headers: { ...headers, ...options.headers }, remoteAddress: request.ip }
+    // Awaited within: it is sent when it is awaited.
+    const { statusCode, headers: answered, body } = await onBehalfOf(request, async () => await app.inject(injected))
     return { status: statusCode, headers: answered, body }
+  }
+  const left = new AbortController()
+  reply.raw.once('close', () => {
+    if (!reply.raw.writableFinished) left.abort(new GatewayError('DEADLINE_EXCEEDED', { message: 'The caller left.' }))
+  })
+  return {
+    send: (url, payload, waitSeconds) =>
+      inject({
+        method: 'POST',
+        url,
+        payload,
+        headers: waitSeconds === undefined ? {} : { prefer: `wait=${waitSeconds}` },
+      }),
+    look: (callId) => inject({ method: 'GET', url: `/v1/calls/${callId}` }),
+    cancel: (callId) => inject({ method: 'DELETE', url: `/v1/calls/${callId}` }),
+    find: (callId) => redisCall(() => readAsyncCall(redis, callId)),
+    left: left.signal,
   }
 }
 
@@ -96,7 +117,12 @@ function loadProtocol() {
   return import('../mcp/answer-message.ts')
 }
 
-function send(reply: FastifyReply, { status, type, body }: McpAnswer): FastifyReply {
-  reply.status(status)
-  return type === undefined ? reply.send() : reply.type(type).send(body)
+/** Passes an answer on; a stream as it comes, which proxies are told not to gather. */
+async function send(reply: FastifyReply, response: Response): Promise<FastifyReply> {
+  const type = response.headers.get('content-type')
+  reply.status(response.status)
+  if (type !== null) reply.type(type)
+  if (response.body === null) return reply.send()
+  if (!type?.startsWith('text/event-stream')) return reply.send(await response.text())
+  return reply.header('x-accel-buffering', 'no').send(Readable.fromWeb(response.body as ReadableStream))
 }

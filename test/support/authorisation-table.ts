@@ -166,7 +166,7 @@ export const PUBLIC = new Set([
   ...['/docs', '/docs/errors', '/docs/errors.md', '/docs/apis/:slug.md', '/docs/reference.js'].map(
     (path) => `GET ${path}`,
   ),
-  ...['/openapi.json', '/llms.txt', '/assets/:version/:name'].map((path) => `GET ${path}`),
+  ...['/openapi.json', '/llms.txt', '/assets/:version/:name', '/icon-64.png'].map((path) => `GET ${path}`),
   // For the portal's own pages, and by a credential in the body or a session to be ended.
   ...['signup', 'login', 'logout'].map((action) => `POST /portal/${action}`),
 ])

@@ -6,6 +6,7 @@ import { readResult, storeResult } from '../../src/queue/reply.ts'
 import { accountKeys, callKeys } from '../../src/redis/keys.ts'
 import { type Account, type Answer, send, signUp } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
+import { MODERN, modernMessage, withMcpClient } from '../support/mcp-client.ts'
 import { type Stage, startStage } from '../support/stage.ts'
 import type { UpstreamServer } from '../support/upstream-server.ts'
 
@@ -22,7 +23,7 @@ describe('an asynchronous call', () => {
   before(async () => {
     stage = await startStage({
       webNodes: 2,
-      caps: { 'random-facts': 'concurrency=4,2/4', 'dog-images': 'concurrency=4,1000/1' },
+      caps: { 'random-facts': 'concurrency=4,2/4', 'dog-images': 'concurrency=4,1000/1', 'tech-forum': undefined },
       environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":20}}' },
     })
     ;({ gateway, upstream, account, redis } = stage)
@@ -231,6 +232,178 @@ describe('an asynchronous call', () => {
     const answer = await start(FACT, 'wait=soon', { key: account.test })
     assert.equal(answer.status, 400)
     assert.ok(answer.text.includes('INVALID_PARAMETER'))
+  })
+
+  describe('of an MCP client', () => {
+    const TASKS = { extensions: { 'io.modelcontextprotocol/tasks': {} } }
+    const headers = () => ({ 'x-api-key': account.live })
+    const pinned = { versionNegotiation: { mode: { pin: MODERN } } }
+    const dogs = { name: 'dog_images_random', arguments: {} }
+    /** Holds every answer of the upstream back until it is released. */
+    const holdDogs = () => {
+      const held: (() => void)[] = []
+      let closed = 0
+      upstream.play('dog-images', (_arrival, response) => {
+        response.once('close', () => (closed += response.writableFinished ? 0 : 1))
+        const answer = { status: 'success', message: 'https://images.dog.ceo/breeds/a/b.jpg' }
+        held.push(() => response.end(JSON.stringify(answer)))
+      })
+      return {
+        release: () => {
+          for (const answer of held) answer()
+        },
+        closed: () => closed,
+        count: () => held.length,
+      }
+    }
+    const askTask = (
+      method: string,
+      taskId: string,
+      options: { key?: string; url?: string; path?: string; capabilities?: object } = {},
+    ) =>
+      send(gateway, options.path ?? '/mcp/dog-images', {
+        key: options.key ?? account.live,
+        ...(options.url === undefined ? {} : { url: options.url }),
+        ...modernMessage(method, { taskId }, options.capabilities ?? TASKS),
+      })
+
+    it('that takes tasks is one after two seconds, on every node, until it has its result', async () => {
+      const dogsHeld = holdDogs()
+      await withMcpClient(
+        `${gateway.urls[0]}/mcp/dog-images`,
+        headers(),
+        { ...pinned, capabilities: TASKS },
+        async ({ client, answers }) => {
+          // The client has no code for tasks yet: it tells that it got one.
+          await assert.rejects(client.callTool(dogs), /task/)
+          const task = answers.at(-1).result
+          assert.equal(task.resultType, 'task')
+          assert.equal(task.status, 'working')
+          assert.match(task.taskId, /^call_[0-9a-f]{32}$/)
+          assert.ok(task.pollIntervalMs >= 500 && task.pollIntervalMs <= 5_000)
+          assert.ok(task.ttlMs > 900_000 && Date.parse(task.createdAt) <= Date.parse(task.lastUpdatedAt))
+          const url = gateway.urls[1] ?? ''
+          const working = (await askTask('tasks/get', task.taskId, { url })).body.result
+          assert.deepEqual([working.status, working.statusMessage], ['working', 'The call is under way.'])
+          const other = await signUp(gateway)
+          const unknown = { code: -32_602, message: 'There is no such task, or it has expired.' }
+          for (const answer of [
+            await askTask('tasks/get', task.taskId, { key: other.live }),
+            await askTask('tasks/cancel', task.taskId, { key: other.live }),
+            await askTask('tasks/get', `call_${'0'.repeat(32)}`),
+            await askTask('tasks/get', '../keys'),
+            await send(gateway, '/mcp/weather', {
+              key: account.live,
+              ...modernMessage('tasks/get', { taskId: task.taskId }, TASKS),
+            }),
+          ]) {
+            assert.deepEqual(answer.body.error, unknown)
+          }
+          const undeclared = await askTask('tasks/get', task.taskId, { capabilities: {} })
+          assert.equal(undeclared.body.error.code, -32_021)
+          dogsHeld.release()
+          await until(async () => (await askTask('tasks/get', task.taskId)).body.result.status === 'completed')
+          const { result } = (await askTask('tasks/get', task.taskId, { url })).body
+          assert.equal(result.resultType, 'complete')
+          assert.equal(result.result.structuredContent.image_url, 'https://images.dog.ceo/breeds/a/b.jpg')
+        },
+      )
+      assert.equal(dogsHeld.count(), 1)
+    })
+
+    it('that was cancelled as a task ends at the upstream, and is told to be', async () => {
+      const dogsHeld = holdDogs()
+      const { body } = await send(gateway, '/mcp/dog-images', {
+        key: account.live,
+        ...modernMessage('tools/call', dogs, TASKS),
+      })
+      const { taskId } = body.result
+      assert.deepEqual(
+        (await askTask('tasks/cancel', taskId, { url: gateway.urls[1] ?? '' })).body.result.resultType,
+        'complete',
+      )
+      assert.equal((await askTask('tasks/get', taskId)).body.result.status, 'cancelled')
+      await until(() => dogsHeld.closed() === 1)
+      await redis.del(`agw:{${taskId}}:call`)
+      assert.equal((await askTask('tasks/get', taskId)).body.error.code, -32_602, 'expired')
+      await until(async () => (await inFlight()) === 0)
+    })
+
+    it('that fails ends as a result with the error, never as a failed task', async () => {
+      let attempts = 0
+      upstream.play('tech-forum', async (_arrival, response) => {
+        attempts += 1
+        if (attempts === 1) await new Promise((resolve) => setTimeout(resolve, 2_300))
+        response.writeHead(501).end()
+      })
+      const { body } = await send(gateway, '/mcp/tech-forum', {
+        key: account.live,
+        ...modernMessage('tools/call', { name: 'tech_forum_topstories', arguments: {} }, TASKS),
+      })
+      const { taskId } = body.result
+      await until(
+        async () => (await askTask('tasks/get', taskId, { path: '/mcp/tech-forum' })).body.result.status !== 'working',
+      )
+      const { status, result } = (await askTask('tasks/get', taskId, { path: '/mcp/tech-forum' })).body.result
+      assert.equal(status, 'completed')
+      assert.equal(result.isError, true)
+      assert.equal(JSON.parse(result.content[0].text).code, 'UPSTREAM_ERROR')
+    })
+
+    it('that wants its progress hears of it until the result, of either generation', async () => {
+      for (const options of [pinned, {}]) {
+        const dogsHeld = holdDogs()
+        await withMcpClient(`${gateway.url}/mcp/dog-images`, headers(), options, async ({ client }) => {
+          const heard: { progress: number; total?: number | undefined; message?: string | undefined }[] = []
+          const result = await client.callTool(dogs, {
+            onprogress: (progress) => {
+              heard.push(progress)
+              if (heard.length === 2) dogsHeld.release()
+            },
+          })
+          assert.match(JSON.stringify(result), /breeds/)
+          assert.ok(heard.length >= 2)
+          for (const [index, { progress, total = 0, message }] of heard.entries()) {
+            assert.ok(progress > (heard[index - 1]?.progress ?? 0) && total >= progress)
+            assert.equal(message, 'The call is under way.')
+          }
+        })
+      }
+    })
+
+    it('whose stream is closed is cancelled, and not sent when it waited', async () => {
+      const dogsHeld = holdDogs()
+      await withMcpClient(`${gateway.url}/mcp/dog-images`, headers(), pinned, async ({ client }) => {
+        const left = new AbortController()
+        await assert.rejects(client.callTool(dogs, { onprogress: () => left.abort(), signal: left.signal }))
+      })
+      await until(() => dogsHeld.closed() === 1)
+      await until(async () => (await inFlight()) === 0)
+
+      // The cap of two in four seconds is used up, so that the next call waits in the queue.
+      upstream.play('random-facts', () => fact)
+      const ids = await startIds(FACT, 2)
+      await Promise.all(ids.map(finished))
+      const arrivals = upstream.arrivalsOf('random-facts').length
+      const messages: (string | undefined)[] = []
+      await withMcpClient(`${gateway.url}/mcp/random-facts`, headers(), pinned, async ({ client }) => {
+        const left = new AbortController()
+        const onprogress = ({ message }: { message?: string | undefined }) => {
+          messages.push(message)
+          left.abort()
+        }
+        const call = client.callTool(
+          { name: 'random_facts_random', arguments: {} },
+          { onprogress, signal: left.signal },
+        )
+        await assert.rejects(call)
+      })
+      assert.match(messages[0] ?? '', /^The call has place 1 in the queue; its turn is expected in about \d s\.$/)
+      await until(async () => (await inFlight()) === 0)
+      const next = (await startIds(FACT, 1))[0] ?? ''
+      assert.equal((await finished(next)).status, 200)
+      assert.equal(upstream.arrivalsOf('random-facts').length, arrivals + 1)
+    })
   })
 
   it('is finished although the node that took it was killed', async () => {

@@ -7,6 +7,7 @@ import { loadUpstreams } from '../../src/catalog/catalog.ts'
 import type { Upstream } from '../../src/catalog/upstream.ts'
 import { type Account, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
+import { MODERN, modernMessage, withMcpClient } from '../support/mcp-client.ts'
 
 const THREE = ['sports-scores', 'currency', 'trivia']
 
@@ -178,6 +179,110 @@ describe('the MCP servers', () => {
       assert.equal(body.result.protocolVersion, version)
       assert.equal(headers.get('mcp-session-id'), null)
     }
+  })
+
+  it('speak the revision without handshake on the same address, to the newest client too', async () => {
+    for (const mode of ['auto', { pin: MODERN }] as const) {
+      await withMcpClient(
+        `${gateway.url}/mcp/currency`,
+        withKey(),
+        { versionNegotiation: { mode } },
+        async ({ client, answers }) => {
+          assert.equal(client.getNegotiatedProtocolVersion(), MODERN)
+          const { tools } = await client.listTools()
+          assert.deepEqual(
+            tools.map(({ name }) => name),
+            ['currency_latest', 'currency_pair'],
+          )
+          const result: Result = await client.callTool({ name: 'currency_latest', arguments: {} })
+          assert.equal(
+            result.structuredContent.base,
+            upstreams.get('currency')?.endpoints['/latest']?.example.data.base,
+          )
+          assert.ok(!answers.some(({ result }) => result?.resultType === 'task'))
+        },
+      )
+    }
+    // Without being told of it, it shakes hands as before.
+    await withMcpClient(`${gateway.url}/mcp`, withKey(), {}, async ({ client }) => {
+      assert.equal(client.getNegotiatedProtocolVersion(), LATEST_PROTOCOL_VERSION)
+      assert.equal((await client.listTools()).tools[0]?.name, 'search_apis')
+    })
+  })
+
+  it('tell what they are, and for how long that may be kept', async () => {
+    const modern = (method: string, params: Record<string, unknown> = {}) =>
+      send(gateway, '/mcp', { key: account.test, ...modernMessage(method, params) })
+    const { result } = (await modern('server/discover')).body
+    assert.deepEqual(result.supportedVersions, [MODERN])
+    assert.deepEqual(result.capabilities.extensions, { 'io.modelcontextprotocol/tasks': {} })
+    assert.deepEqual([result.ttlMs, result.cacheScope], [3_600_000, 'public'])
+    const { icons, websiteUrl } = result._meta['io.modelcontextprotocol/serverInfo']
+    assert.equal(websiteUrl, 'http://localhost:3000/agents')
+    const icon = await fetch(gateway.url + new URL(icons[0].src).pathname)
+    assert.equal(icon.headers.get('content-type'), 'image/png')
+    assert.equal(Buffer.from(await icon.arrayBuffer()).toString('latin1', 1, 4), 'PNG')
+    for (const [method, params] of [
+      ['tools/list'],
+      ['resources/list'],
+      ['resources/read', { uri: 'http://localhost:3000/llms.txt' }],
+    ] as const) {
+      const { body } = await modern(method, params)
+      assert.deepEqual([body.result.ttlMs, body.result.cacheScope], [300_000, 'public'], method)
+    }
+  })
+
+  it('refuse headers that differ from the message, unknown revisions and unknown methods, each with its code', async () => {
+    const message = modernMessage('tools/call', { name: 'search_apis', arguments: {} })
+    const codes = async (headers: Record<string, string>, body: object = message.body) => {
+      const answer = await send(gateway, '/mcp', {
+        key: account.test,
+        headers: { ...message.headers, ...headers },
+        body,
+      })
+      return [answer.status, answer.body.error?.code]
+    }
+    assert.deepEqual(await codes({}), [200, undefined])
+    assert.deepEqual(await codes({ 'mcp-name': 'call_api' }), [400, -32_020])
+    assert.deepEqual(await codes({ 'mcp-method': 'tools/list' }), [400, -32_020])
+    assert.deepEqual(await codes({ 'mcp-protocol-version': '2025-06-18' }), [400, -32_020])
+    const text = JSON.stringify(message.body).replaceAll(MODERN, '2030-01-01')
+    assert.deepEqual(await codes({ 'mcp-protocol-version': '2030-01-01' }, JSON.parse(text)), [400, -32_022])
+    for (const method of ['nothing/here', 'subscriptions/listen']) {
+      const unknown = await send(gateway, '/mcp', { key: account.test, ...modernMessage(method) })
+      assert.deepEqual([unknown.status, unknown.body.error.code], [404, -32_601])
+    }
+  })
+
+  it('answer whatever form of answer a client accepts, and 406 where it accepts neither', async () => {
+    for (const message of [
+      { headers: { 'content-type': 'application/json' }, body: { jsonrpc: '2.0', id: 1, method: 'tools/list' } },
+      modernMessage('tools/list'),
+    ]) {
+      const answerTo = async (accept: string) => {
+        const headers = { ...message.headers, 'x-api-key': account.test, accept }
+        const body = JSON.stringify(message.body)
+        const answer = await fetch(`${gateway.url}/mcp`, { method: 'POST', headers, body })
+        return { status: answer.status, type: answer.headers.get('content-type') ?? '', text: await answer.text() }
+      }
+      for (const accept of ['*/*', 'application/json', 'application/*;q=0.5', 'text/event-stream, application/json']) {
+        const { status, type, text } = await answerTo(accept)
+        assert.equal(status, 200, accept)
+        assert.match(type, /^application\/json/)
+        assert.ok(JSON.parse(text).result.tools.length > 0)
+      }
+      for (const accept of ['text/event-stream', 'text/*, application/json;q=0']) {
+        const { type, text } = await answerTo(accept)
+        assert.match(type, /^text\/event-stream/, accept)
+        assert.ok(JSON.parse(/^data: (.*)$/m.exec(text)?.[1] ?? '').result.tools.length > 0)
+      }
+    }
+    const neither = await send(gateway, '/mcp', {
+      key: account.test,
+      headers: { accept: 'text/html' },
+      body: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
+    })
+    assert.equal(neither.status, 406)
   })
 
   it('ask for a credential with 401 and a challenge, and refuse a wrong one', async () => {

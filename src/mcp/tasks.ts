@@ -1,0 +1,139 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { AsyncCall } from '../queue/async-call.ts'
+import { type CallClient, type CallOutcome, callIdOf, type SendCall } from './call-client.ts'
+
+/** Identifier of the extension by which a tool's call may be answered with a task. */
+export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks'
+
+/** How long a call is waited for before it becomes a task, and before the first word on its progress, seconds. */
+const TASK_AFTER_SECONDS = 2
+const PROGRESS_AFTER_SECONDS = 1
+
+const POLL_MS_LEAST = 500
+const POLL_MS_MAX = 5_000
+
+/** How often a call whose progress is reported is looked at, milliseconds. */
+const PROGRESS_EVERY_MS = 1_000
+const PROGRESS_MS_LEAST = 200
+
+/** How long after its deadline the result of a call is kept, milliseconds. */
+const RESULT_KEPT_MS = 900_000
+
+/** A task as the extension describes it, without its result. */
+export interface TaskState {
+  taskId: string
+  status: 'working' | 'completed' | 'cancelled'
+  statusMessage: string
+  createdAt: string
+  lastUpdatedAt: string
+  ttlMs: number
+  pollIntervalMs: number
+}
+
+/** What is known of a call that waits: calls before it, and when its turn is expected. */
+interface Forecast {
+  position?: number
+  etaMs?: number
+}
+
+/**
+ * Sends calls for a client that takes tasks: one that is not answered within two seconds goes on as a task. A client
+ * that leaves before it is answered has cancelled the call.
+ */
+export function sendAsTask(client: CallClient): SendCall {
+  return async (path, parameters) => {
+    const outcome = await sendForecast(client, { path, parameters, waitSeconds: TASK_AFTER_SECONDS })
+    await cancelIfLeft(client, callIdOf(outcome))
+    return outcome.status === 202 ? { ...outcome, task: await taskOf(client, outcome) } : outcome
+  }
+}
+
+/** Sends calls whose progress is reported each second until they are answered. A client that leaves cancels the call. */
+export function sendWithProgress(client: CallClient, report: (progress: Progress) => Promise<void>): SendCall {
+  return async (path, parameters) => {
+    const startedAt = performance.now()
+    let outcome = await sendForecast(client, { path, parameters, waitSeconds: PROGRESS_AFTER_SECONDS })
+    const callId = callIdOf(outcome)
+    while (true) {
+      await cancelIfLeft(client, callId)
+      if (outcome.status !== 202 || callId === undefined) return outcome
+      const forecast = forecastOf(outcome)
+      const waitedSeconds = (performance.now() - startedAt) / 1_000
+      const total = waitedSeconds + (forecast.etaMs ?? 0) / 1_000
+      await report({ progress: waitedSeconds, total, message: inWords(forecast) })
+      const pauseMs = Math.min(PROGRESS_EVERY_MS, Math.max(PROGRESS_MS_LEAST, forecast.etaMs ?? PROGRESS_EVERY_MS))
+      // A client that leaves is noticed above.
+      await delay(pauseMs, undefined, { signal: client.left }).catch(() => undefined)
+      outcome = client.left.aborted ? outcome : await client.look(callId)
+    }
+  }
+}
+
+/** Sends a call. Where it goes on, its place in the queue is looked up: the answer that accepted it has none. */
+async function sendForecast(
+  client: CallClient,
+  { path, parameters, waitSeconds }: { path: string; parameters: Record<string, unknown>; waitSeconds: number },
+): Promise<CallOutcome> {
+  const outcome = await client.send(path, parameters, waitSeconds)
+  const callId = callIdOf(outcome)
+  return outcome.status === 202 && callId !== undefined ? await client.look(callId) : outcome
+}
+
+/** What a progress notification says besides its token: seconds waited, and seconds expected in all. */
+export interface Progress {
+  progress: number
+  total: number
+  message: string
+}
+
+/** @throws the reason for which the client left */
+async function cancelIfLeft({ left, cancel }: CallClient, callId: string | undefined): Promise<void> {
+  if (!left.aborted) return
+  if (callId !== undefined) await cancel(callId)
+  throw left.reason
+}
+
+/** The state of a call that waits or runs. */
+export async function taskOf(client: CallClient, outcome: CallOutcome): Promise<TaskState> {
+  const callId = callIdOf(outcome) ?? ''
+  const forecast = forecastOf(outcome)
+  return {
+    ...times(callId, await client.find(callId)),
+    status: 'working',
+    statusMessage: inWords(forecast),
+    pollIntervalMs: Math.round(Math.min(POLL_MS_MAX, Math.max(POLL_MS_LEAST, (forecast.etaMs ?? 0) / 2))),
+  }
+}
+
+/** The state of a call that has ended. */
+export function endedTask(call: AsyncCall, isCancelled: boolean): TaskState {
+  return {
+    ...times(call.id, call),
+    status: isCancelled ? 'cancelled' : 'completed',
+    statusMessage: isCancelled ? 'The call was cancelled.' : 'The call has ended.',
+    pollIntervalMs: POLL_MS_LEAST,
+  }
+}
+
+function times(taskId: string, call: AsyncCall | undefined) {
+  const now = Date.now()
+  const createdAt = call?.enqueuedAt ?? now
+  return {
+    taskId,
+    createdAt: new Date(createdAt).toISOString(),
+    lastUpdatedAt: new Date(Math.max(now, createdAt)).toISOString(),
+    ttlMs: (call?.deadline ?? now) - createdAt + RESULT_KEPT_MS,
+  }
+}
+
+function forecastOf({ body }: CallOutcome): Forecast {
+  return JSON.parse(body)
+}
+
+function inWords({ position, etaMs = 0 }: Forecast): string {
+  const seconds = Math.ceil(etaMs / 1_000)
+  if (seconds === 0 && !position) return 'The call is under way.'
+  const place =
+    position === undefined ? 'The call waits in the queue' : `The call has place ${position + 1} in the queue`
+  return `${place}; its turn is expected in about ${seconds} s.`
+}

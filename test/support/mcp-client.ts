@@ -1,0 +1,68 @@
+import { Client, type ClientOptions, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+
+export const MODERN = '2026-07-28'
+
+export interface McpConnection {
+  client: Client
+  /** What the server answered, in order: parsed JSON bodies of answers that were no streams. */
+  // biome-ignore lint/suspicious/noExplicitAny: what shape an answer has is what the tests check
+  answers: any[]
+}
+
+/** Connects the protocol's own client to a server of the gateway; it is closed when `use` ends. */
+export async function withMcpClient<T>(
+  url: string,
+  headers: Record<string, string>,
+  options: ClientOptions,
+  use: (connection: McpConnection) => Promise<T>,
+): Promise<T> {
+  const client = new Client({ name: 'test', version: '1' }, options)
+  const answers: unknown[] = []
+  const transport = new StreamableHTTPClientTransport(new URL(url), {
+    requestInit: { headers },
+    fetch: async (address, init) => {
+      const response = await fetch(address, init)
+      if (response.headers.get('content-type')?.startsWith('application/json')) {
+        answers.push(await response.clone().json())
+      }
+      return response
+    },
+  })
+  await client.connect(transport)
+  try {
+    return await use({ client, answers })
+  } finally {
+    await client.close()
+  }
+}
+
+/** A message of the revision without handshake, with the headers that must repeat what is in it. */
+export function modernMessage(
+  method: string,
+  params: Record<string, unknown> = {},
+  capabilities: object = {},
+): { headers: Record<string, string>; body: object } {
+  const name = params.name ?? params.uri ?? params.taskId
+  return {
+    headers: {
+      'content-type': 'application/json',
+      'mcp-protocol-version': MODERN,
+      'mcp-method': method,
+      ...(name === undefined ? {} : { 'mcp-name': String(name) }),
+    },
+    body: {
+      jsonrpc: '2.0',
+      id: 1,
+      method,
+      params: {
+        ...params,
+        _meta: {
+          ...Object(params._meta),
+          'io.modelcontextprotocol/protocolVersion': MODERN,
+          'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+          'io.modelcontextprotocol/clientCapabilities': capabilities,
+        },
+      },
+    },
+  }
+}
