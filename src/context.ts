@@ -2,6 +2,7 @@ import { PrincipalCache } from './admission/principal-cache.ts'
 import { UnknownKeys } from './admission/unknown-keys.ts'
 import { SingleFlight } from './async/single-flight.ts'
 import { ResponseCache } from './cache/response-cache.ts'
+import { UpstreamCaps } from './caps/upstream-caps.ts'
 import { type Catalog, loadCatalog } from './catalog/catalog.ts'
 import type { Config } from './config.ts'
 import { type Db, openDatabase } from './db/database.ts'
@@ -31,6 +32,7 @@ export interface Context {
   principals: PrincipalCache
   unknownKeys: UnknownKeys
   cache: ResponseCache
+  caps: UpstreamCaps
   queues: CallQueues
   replies: ReplyInbox
   completions: CallCompletionBatcher
@@ -80,6 +82,7 @@ export async function openContext(
     principals,
     unknownKeys: new UnknownKeys(config.throttles.unknownKeysPerMinute),
     cache: new ResponseCache(cacheRedis, log),
+    caps: new UpstreamCaps({ redis, db, catalog }),
     queues: new CallQueues(redis, log),
     replies,
     completions: new CallCompletionBatcher(redis, log),

@@ -1,7 +1,8 @@
 import { Worker } from 'bullmq'
 import { keyed } from '../src/async/memoize.ts'
 import { ResponseCache } from '../src/cache/response-cache.ts'
-import { LINE_LENGTH_MAX } from '../src/caps/wait-queue.ts'
+import { QUEUE_LENGTH_MAX } from '../src/caps/scripts.ts'
+import { UpstreamCaps } from '../src/caps/upstream-caps.ts'
 import { type Api, loadCatalog } from '../src/catalog/catalog.ts'
 import { type Config, ConfigError, loadProcessConfig } from '../src/config.ts'
 import { isSameRedis } from '../src/context.ts'
@@ -44,11 +45,11 @@ const STALLED_CHECK_MS = 1_000
 const STALLED_MAX = 30
 
 /**
- * Jobs of one upstream under way in one process at once, those that wait for a permit included: as many as may stand in
- * line of one cap. With few, the calls of one account that has had its share would fill them and keep the others in the
- * queue.
+ * Jobs of one upstream under way in one process at once, those that wait for a permit included: as many as the wait
+ * queue of one cap may hold. With few, the calls of one account that has had its share would fill them and keep the
+ * others in BullMQ's queue.
  */
-const CONCURRENCY_PER_QUEUE = LINE_LENGTH_MAX
+const CONCURRENCY_PER_QUEUE = QUEUE_LENGTH_MAX
 
 /** Longest an idle worker sleeps in Redis before it looks again, seconds. */
 const DRAIN_DELAY_SECONDS = 5
@@ -72,7 +73,8 @@ await runProcess('worker', async () => {
   const grants = new GrantLedger(db, clock, log)
   grants.open()
   const clients = new HttpClients()
-  const desks = new PermitClients({ redis, db, log, grants })
+  const caps = new UpstreamCaps({ redis, db, catalog })
+  const permits = new PermitClients({ caps, log, grants })
   const queues = new CallQueues(redis, log)
   const sources: ProcessorDeps = {
     catalog,
@@ -80,6 +82,7 @@ await runProcess('worker', async () => {
     queues,
     providerKeys: new ProviderKeys(db, config.secrets.encryption, log),
     redis,
+    caps,
     clock,
     health,
     telemetry,
@@ -89,7 +92,7 @@ await runProcess('worker', async () => {
     cache: new ResponseCache(cacheRedis, log),
     coalescer: new RequestCoalescer(redis),
     clientOf: (api) => clients.of(api),
-    permitClientOf: (api, scope) => desks.of(api, scope),
+    permitClientOf: (api, bucket) => permits.of(api, bucket),
     budgetOf: keyed(
       (api: Api) => api.slug,
       () => new RetryBudget(),
@@ -104,7 +107,7 @@ await runProcess('worker', async () => {
       const [slug = '', callId = ''] = message.split(' ')
       workers.get(slug)?.cancelJob(callId, CALLER_LEFT)
     },
-    [channels.wakeUp]: (message) => desks.hear(message),
+    [channels.wakeUp]: (message) => permits.onWakeUp(message),
   })
   log.info({ upstreams: workers.size }, 'workers started')
   process.send?.({ ready: true })

@@ -132,7 +132,7 @@ async function tryAdmit(
     deadline: limits.now + timeoutMs,
   }
   try {
-    const queued = await forecastCall(sources, api, endpoint, job, weightOf(principal.tier))
+    const queued = await forecastCall(sources, { api, endpoint, job, weight: weightOf(principal.tier) })
     const { place, cacheOnlyMs } = queued
     Object.assign(job, place && { place }, cacheOnlyMs === undefined ? undefined : { cacheOnlyMs })
     return { principal, limits, job, queued, preference }

@@ -1,26 +1,31 @@
 import { cacheKeys } from '../cache/cache-key.ts'
 import { isUsableWithoutUpstream, type ResponseCache } from '../cache/response-cache.ts'
-import { capOf } from '../caps/call-cap.ts'
-import { beginCap } from '../caps/permit.ts'
-import { memorySince } from '../caps/redis-memory.ts'
-import { joinLine, leaveLine, type Place, type Refusal, rebaseTags, type Waiting } from '../caps/wait-queue.ts'
+import { bucketOf } from '../caps/bucket.ts'
+import type { QueueRefusal } from '../caps/cap.ts'
+import type { QueueEntry } from '../caps/queue-entry.ts'
+import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
-import type { Caps } from '../catalog/upstream.ts'
-import type { Db } from '../db/database.ts'
 import { type ErrorCode, GatewayError } from '../errors.ts'
 import type { HealthCache } from '../health/health-watch.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { type CallQueues, priorityOf, rebasePriorities } from '../queue/call-queue.ts'
-import type { RedisConnection } from '../redis/connection.ts'
 import { redisCall } from '../redis/unavailable.ts'
 
 export interface ForecastDeps {
-  redis: RedisConnection
-  db: Db
+  caps: UpstreamCaps
   cache: ResponseCache
   queues: CallQueues
   /** Breakers, as this node follows them. */
   health: HealthCache
+}
+
+/** A call whose parameters and limits are checked. */
+export interface CheckedCall {
+  api: Api
+  endpoint: ApiEndpoint
+  job: CallJob
+  /** Share by plan. */
+  weight: number
 }
 
 /** How a call goes into the queue. */
@@ -31,14 +36,14 @@ export interface QueueTicket {
   /** For the job. */
   place?: { tag: number; weight: number }
   cacheOnlyMs?: number
-  /** To leave the line with, when its caller does. */
-  waiting: Waiting | undefined
+  /** To leave the wait queue with, when the caller leaves. */
+  waiting: QueueEntry | undefined
 }
 
 /** Priority of calls that need no permit. */
 const FIRST = 1
 
-const REFUSAL_CODES: Record<Refusal['refused'] | 'down', ErrorCode> = {
+const REFUSAL_CODES: Record<QueueRefusal['refused'] | 'down', ErrorCode> = {
   down: 'UPSTREAM_UNAVAILABLE',
   cap: 'UPSTREAM_CAP_EXHAUSTED',
   closed: 'UPSTREAM_RATE_LIMITED',
@@ -46,64 +51,53 @@ const REFUSAL_CODES: Record<Refusal['refused'] | 'down', ErrorCode> = {
 }
 
 /**
- * Forecasts a call's turn at its upstream before it is queued: it is queued only if its breaker is closed or due for a
- * trial, and if its permit comes before its deadline, by its fair place. Else a stored answer still serves it.
+ * Forecasts when a call's upstream can take it, before the call is queued: it is queued only if the breaker is closed or
+ * due for a probe, and if its permit comes before its deadline. Else a stored answer still serves it.
  *
  * @throws GatewayError UPSTREAM_UNAVAILABLE, UPSTREAM_CAP_EXHAUSTED, UPSTREAM_RATE_LIMITED or OVERLOADED, with when to come again
  */
 export async function forecastCall(
-  sources: ForecastDeps,
-  api: Api,
-  { endpoint }: ApiEndpoint,
-  job: CallJob,
-  weight: number,
+  deps: ForecastDeps,
+  { api, endpoint, job, weight }: CheckedCall,
 ): Promise<QueueTicket> {
   if (job.mode === 'test') return { priority: FIRST, etaMs: 0, waiting: undefined }
-  const { scope, caps } = capOf(api, job)
-  const keys = cacheKeys(endpoint, job, scope)
-  const waiting: Waiting = {
+  const bucket = bucketOf(job)
+  const keys = cacheKeys(endpoint.endpoint, job, bucket)
+  const waiting: QueueEntry = {
     callId: job.id,
     accountId: job.accountId,
     weight,
     slug: job.slug,
-    scope,
+    bucket,
     flightKey: keys?.flight,
   }
-  // Costs no round trip; a node that has heard nothing lets calls through, and the worker asks again.
-  const downMs = sources.health.breakerWaitMs(api.slug)
+  // Costs no round trip; a node that has heard nothing lets calls through, and the worker looks again.
+  const downMs = deps.health.breakerWaitMs(api.slug)
   const joined = downMs
     ? { refused: 'down' as const, retryAfterMs: downMs }
-    : await redisCall(() => join(sources, caps, waiting, job.deadline))
+    : await redisCall(() => deps.caps.of(api, bucket).joinQueue(waiting, job.deadline))
   if ('refused' in joined) {
-    const entry = keys && (await sources.cache.get(keys.entry))
+    const entry = keys && (await deps.cache.get(keys.entry))
     if (entry && isUsableWithoutUpstream(entry, job.enqueuedAt)) {
       return { priority: FIRST, etaMs: 0, cacheOnlyMs: joined.retryAfterMs, waiting: undefined }
     }
     throw new GatewayError(REFUSAL_CODES[joined.refused], { retryAfterMs: joined.retryAfterMs })
   }
-  const priority = joined.needsRebase ? await rebase(sources, waiting, joined.tag) : joined.priority
+  const priority = joined.needsRebase ? await rebase(deps, waiting, joined.tag) : joined.priority
   const place = { tag: joined.tag, weight }
   return { priority, etaMs: joined.etaMs, place, waiting: joined.isFollower ? undefined : waiting }
 }
 
-async function join(sources: ForecastDeps, caps: Caps, waiting: Waiting, deadline: number): Promise<Place | Refusal> {
-  for (let tries = 0; tries < 3; tries += 1) {
-    const joined = await joinLine(sources.redis, waiting, caps, deadline)
-    if (joined !== 'unknown') return joined
-    await beginCap(sources.redis, waiting.slug, waiting.scope, await memorySince(sources.redis, sources.db))
-  }
-  throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
-}
-
-/** Tags grow for as long as a line never empties; priorities are bounded. @returns the priority of the tag from now on */
-async function rebase({ redis, queues }: ForecastDeps, waiting: Waiting, tag: number): Promise<number> {
-  const { slug, scope } = waiting
+/** Tags grow while a queue never empties; priorities are bounded. @returns the priority of the tag from now on */
+async function rebase({ caps, queues }: ForecastDeps, waiting: QueueEntry, tag: number): Promise<number> {
+  const { slug, bucket } = waiting
+  const cap = caps.of({ slug }, bucket)
   try {
-    const { base, hasMoved } = await redisCall(() => rebaseTags(redis, slug, scope))
+    const { base, hasMoved } = await redisCall(() => cap.rebaseTags())
     if (hasMoved) await redisCall(() => rebasePriorities(queues, slug, base))
     return priorityOf(tag, base)
   } catch (error) {
-    await leaveLine(redis, waiting).catch(() => undefined)
+    await cap.leaveQueue(waiting).catch(() => undefined)
     throw error
   }
 }

@@ -1,9 +1,11 @@
-import { leaveLine, type Waiting } from '../caps/wait-queue.ts'
+import type { QueueEntry } from '../caps/queue-entry.ts'
+import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import { announceCancel, type CallQueues, removeCall } from '../queue/call-queue.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 
 export interface WithdrawDeps {
   redis: RedisConnection
+  caps: UpstreamCaps
   queues: CallQueues
 }
 
@@ -11,14 +13,17 @@ export interface WithdrawDeps {
 export interface QueuedCall {
   id: string
   slug: string
-  waiting: Waiting | undefined
+  waiting: QueueEntry | undefined
 }
 
 /**
  * Takes a call that nobody waits for any more out of its queue, so that its place goes to the next one. When a worker
  * runs it already, the workers are told to abort it.
  */
-export async function withdrawCall({ redis, queues }: WithdrawDeps, { id, slug, waiting }: QueuedCall): Promise<void> {
-  if (waiting) await leaveLine(redis, waiting)
+export async function withdrawCall(
+  { redis, caps, queues }: WithdrawDeps,
+  { id, slug, waiting }: QueuedCall,
+): Promise<void> {
+  if (waiting) await caps.of({ slug }, waiting.bucket).leaveQueue(waiting)
   if (!(await removeCall(queues, slug, id))) await announceCancel(redis, slug, id)
 }

@@ -5,17 +5,17 @@ import { readCapGrants } from '../db/cap-grants.ts'
 import type { Db } from '../db/database.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
-import type { CapScope } from './cap-keys.ts'
-import { restoreCap } from './permit.ts'
+import type { CapBucket } from './bucket.ts'
 
 const MINUTE_MS = 60_000
 
 /**
  * Since when Redis remembers what was sent to upstreams: 0 when it does from the start, else the time (Redis',
  * milliseconds) at which its loss was noticed. What was sent shortly before is unknown, so caps are held closed for one
- * window, a minute at most; what was sent before is restored. Postgres tells a new installation from one whose Redis was wiped; when it cannot, a loss is assumed.
+ * window, a minute at most; what was sent before is put back from Postgres. Postgres tells a new installation from one
+ * whose Redis was wiped; when it cannot, a loss is assumed.
  */
-export async function memorySince(redis: RedisConnection, db: Db): Promise<number> {
+export async function initialisedAt(redis: RedisConnection, db: Db): Promise<number> {
   const kept = await redis.get(keys.memory)
   if (kept !== null) return Number(kept)
   const [seconds, micros] = await redis.time()
@@ -25,7 +25,7 @@ export async function memorySince(redis: RedisConnection, db: Db): Promise<numbe
   return Number((await redis.get(keys.memory)) ?? since)
 }
 
-/** Whether the first asking was just now; that it is recorded makes the installation old. */
+/** Whether this is the first time anything looks; that it is recorded makes the installation old. */
 async function isNewInstallation(db: Db): Promise<boolean> {
   try {
     const { rows } = await sql<{ fresh: boolean }>`
@@ -40,21 +40,13 @@ async function isNewInstallation(db: Db): Promise<boolean> {
   }
 }
 
-/** Puts back what Postgres knows of a cap's past, each minute's requests at its end: never earlier than they were. */
-export async function restoreMemory(
-  redis: RedisConnection,
+/** What Postgres knows of a cap's past, each minute's requests at its end: never earlier than they were. */
+export async function readPastGrants(
   db: Db,
-  slug: string,
-  scope: CapScope,
-  { rates }: Caps,
-): Promise<void> {
-  const widestMs = Math.max(...rates.map(({ seconds }) => seconds * 1_000))
+  { slug, bucket, caps }: { slug: string; bucket: CapBucket; caps: Caps },
+): Promise<{ at: number; granted: number }[]> {
+  const widestMs = Math.max(...caps.rates.map(({ seconds }) => seconds * 1_000))
   const now = Date.now()
-  const grants = await readCapGrants(db, slug, scope, new Date(now - widestMs - MINUTE_MS))
-  await restoreCap(
-    redis,
-    slug,
-    scope,
-    grants.map(({ minute, granted }) => ({ at: Math.min(minute.getTime() + MINUTE_MS, now), granted })),
-  )
+  const grants = await readCapGrants(db, slug, bucket, new Date(now - widestMs - MINUTE_MS))
+  return grants.map(({ minute, granted }) => ({ at: Math.min(minute.getTime() + MINUTE_MS, now), granted }))
 }

@@ -1,6 +1,5 @@
 import type { Queue } from 'bullmq'
-import { SHARED_SCOPE } from '../caps/cap-keys.ts'
-import { readCap } from '../caps/wait-queue.ts'
+import { SHARED_BUCKET } from '../caps/bucket.ts'
 import type { Api } from '../catalog/catalog.ts'
 import type { Context } from '../context.ts'
 import type { HealthCache } from '../health/health-watch.ts'
@@ -23,17 +22,24 @@ export function rowsWithoutRedis({ catalog, health }: Context): UpstreamRow[] {
   return [...catalog.values()].map((api) => ({ ...describe(api, health), ...idle, cap: null }))
 }
 
-async function readRow({ queues, health, redis, log }: Context, api: Api, minutes: Minute[]): Promise<UpstreamRow> {
+async function readRow(
+  { queues, health, caps: allCaps, log }: Context,
+  api: Api,
+  minutes: Minute[],
+): Promise<UpstreamRow> {
   const { slug, caps } = api
   const queue = queues.of(slug)
   const [queued, cap] = await Promise.all([
     readQueue(queue, health.now()),
-    readCap(redis, slug, SHARED_SCOPE, caps).catch((error) => {
-      log.debug({ err: error, slug }, 'cap not read')
-      return undefined
-    }),
+    allCaps
+      .of(api, SHARED_BUCKET)
+      .read()
+      .catch((error) => {
+        log.debug({ err: error, slug }, 'failed to read a cap')
+        return undefined
+      }),
   ])
-  // A worker takes jobs ahead of their permits: who waits for one is in the cap's line, wherever the job is.
+  // A worker takes jobs ahead of their permits: a call that waits for one is in the cap's queue, wherever its job is.
   const waiting = Math.max(queued.queued, Math.min(cap?.ahead ?? 0, queued.queued + queued.taken))
   return {
     ...describe(api, health),

@@ -1,6 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { SHARED_SCOPE } from '../caps/cap-keys.ts'
-import { readCap } from '../caps/wait-queue.ts'
+import { SHARED_BUCKET } from '../caps/bucket.ts'
 import type { Api } from '../catalog/catalog.ts'
 import { nullable } from '../catalog/json.ts'
 import type { Context } from '../context.ts'
@@ -52,7 +51,7 @@ export const OverviewAnswer = Type.Object({
   ),
 })
 
-type OverviewDeps = Pick<Context, 'catalog' | 'redis' | 'queues' | 'health'>
+type OverviewDeps = Pick<Context, 'catalog' | 'redis' | 'caps' | 'queues' | 'health'>
 
 /** The whole fleet at a glance: queues, what is left of caps, health, rates, processes. */
 export async function readOverview(sources: OverviewDeps): Promise<Static<typeof OverviewAnswer>> {
@@ -72,12 +71,13 @@ export async function readOverview(sources: OverviewDeps): Promise<Static<typeof
   }
 }
 
-async function readUpstream({ redis, queues, health }: OverviewDeps, { slug, caps, enabled }: Api) {
+async function readUpstream({ caps: allCaps, queues, health }: OverviewDeps, api: Api) {
+  const { slug, caps, enabled } = api
   const queue = queues.of(slug)
   const [counts, paused, cap] = await Promise.all([
     queue.getJobCounts('wait', 'prioritized', 'active', 'delayed', 'failed'),
     queue.isPaused(),
-    readCap(redis, slug, SHARED_SCOPE, caps),
+    allCaps.of(api, SHARED_BUCKET).read(),
   ])
   const { wait = 0, prioritized = 0, active = 0, delayed = 0, failed = 0 } = counts
   const { status, score, since, cause } = health.of(slug)

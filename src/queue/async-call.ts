@@ -1,4 +1,4 @@
-import type { Waiting } from '../caps/wait-queue.ts'
+import type { QueueEntry } from '../caps/queue-entry.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { callKeys } from '../redis/keys.ts'
 import type { CallJob } from './call-job.ts'
@@ -13,7 +13,7 @@ export interface AsyncCall
     'id' | 'accountId' | 'keyId' | 'slug' | 'endpoint' | 'mode' | 'enqueuedAt' | 'deadline' | 'providerKey' | 'replyTo'
   > {
   /** Its entry in the wait queue of its upstream; undefined where it has none. */
-  waiting: Waiting | undefined
+  waiting: QueueEntry | undefined
 }
 
 /** Remembers a call whose result will be asked for. */

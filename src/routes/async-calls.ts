@@ -2,8 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { authenticateNow } from '../admission/authenticate.ts'
 import { cancelCall } from '../calls/cancel-call.ts'
-import { capOf } from '../caps/call-cap.ts'
-import { readCap } from '../caps/wait-queue.ts'
+import { bucketOf } from '../caps/bucket.ts'
 import type { Context } from '../context.ts'
 import { GatewayError, retryAfterSeconds } from '../errors.ts'
 import { replyError, replyHeaders } from '../http/call-answer.ts'
@@ -82,14 +81,13 @@ async function isOverdue({ redis }: Context, { deadline }: AsyncCall): Promise<b
   return Number(seconds) * 1_000 > deadline + LATE_MS
 }
 
-async function pendingAnswer({ redis, catalog }: Context, call: AsyncCall): Promise<object> {
+async function pendingAnswer({ caps, catalog }: Context, call: AsyncCall): Promise<object> {
   const api = catalog.get(call.slug)
   if (!api || call.mode === 'test') return { status: 'pending', id: call.id }
-  const { scope, caps } = capOf(api, call)
   const { ahead, nextSlotMs } = await redisCall(() =>
-    readCap(redis, call.slug, scope, caps, { accountId: call.accountId, callId: call.id }),
+    caps.of(api, bucketOf(call)).read({ accountId: call.accountId, callId: call.id }),
   )
-  // Not in the line: it has its permit, or needs none.
+  // Not queued: it has its permit, or needs none.
   return ahead < 0
     ? { status: 'pending', id: call.id, position: 0, etaMs: 0 }
     : { status: 'pending', id: call.id, position: ahead, etaMs: nextSlotMs }

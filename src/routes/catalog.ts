@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import Type, { type Static } from 'typebox'
-import { SHARED_SCOPE } from '../caps/cap-keys.ts'
-import { type CapState, readCap } from '../caps/wait-queue.ts'
+import { SHARED_BUCKET } from '../caps/bucket.ts'
+import type { CapState } from '../caps/cap.ts'
 import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { exampleCall } from '../catalog/example-call.ts'
@@ -114,7 +114,7 @@ const HISTORY_MAX = 200
 /** The public catalog. */
 export async function catalogRoutes(
   app: FastifyInstance,
-  { catalog, config, db, health, redis }: Context,
+  { caps, catalog, config, db, health }: Context,
 ): Promise<void> {
   const list = {
     schema: {
@@ -147,7 +147,10 @@ export async function catalogRoutes(
     ])
     const view = health.of(api.slug)
     // The rest is worth telling without it.
-    const cap = await readCap(redis, api.slug, SHARED_SCOPE, api.caps).catch(() => undefined)
+    const cap = await caps
+      .of(api, SHARED_BUCKET)
+      .read()
+      .catch(() => undefined)
     const { summary, url = null, attribution = null } = api.upstream.terms
     return {
       ...toEntry(api, view),

@@ -20,7 +20,7 @@ import { redisCall } from '../redis/unavailable.ts'
 /** What the operator API needs of the process that hosts it. */
 export type OperatorDeps = Pick<
   Context,
-  'config' | 'log' | 'catalog' | 'db' | 'redis' | 'queues' | 'health' | 'settings'
+  'config' | 'log' | 'catalog' | 'db' | 'redis' | 'caps' | 'queues' | 'health' | 'settings'
 >
 
 const USERS_MAX = 100

@@ -84,7 +84,7 @@ describe('accounts that share an upstream', () => {
     const accounts = await Promise.all(tiers.map((tier) => signUp(gateway, tier)))
     const redis = openOperatorRedis(gateway)
     // All stand in line before the first is served: the cap is closed until then.
-    await redis.hset(capKeys.of('dog-images', 'shared', 'state'), { since: 0, closed: Date.now() + 2_000 })
+    await redis.hset(capKeys.of('dog-images', 'shared', 'state'), { initialisedAt: 0, closed: Date.now() + 2_000 })
     const calls = Array.from({ length: 60 }, (_, index) =>
       tiers.map((tier, at) =>
         send(gateway, `/v1/call/dog-images/random?who=${tier}`, {

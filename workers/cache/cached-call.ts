@@ -5,7 +5,7 @@ import {
   type ResponseCache,
   stalenessMs,
 } from '../../src/cache/response-cache.ts'
-import { lineMember } from '../../src/caps/wait-queue.ts'
+import { memberOf } from '../../src/caps/queue-entry.ts'
 import { ERRORS } from '../../src/errors.ts'
 import type { RedisClock } from '../../src/redis/clock.ts'
 import { callUpstream, type UpstreamCall, type UpstreamDeps } from '../upstream/call-upstream.ts'
@@ -33,8 +33,8 @@ export interface CachedOutcome {
  * calls of the whole fleet.
  */
 export async function callThroughCache(sources: CachingDeps, upstreamCall: UpstreamCall): Promise<CachedOutcome> {
-  const { call, endpoint, scope } = upstreamCall
-  const keys = cacheKeys(endpoint, call, scope)
+  const { call, endpoint, bucket } = upstreamCall
+  const keys = cacheKeys(endpoint, call, bucket)
   if (!keys) return { outcome: await callUpstream(sources, upstreamCall) }
   const now = sources.clock.now()
   const entry = await sources.cache.get(keys.entry)
@@ -95,7 +95,7 @@ async function fly(
     return outcome
   }
   const passenger = {
-    callId: lineMember({ accountId: call.accountId, callId: call.id }),
+    callId: memberOf({ accountId: call.accountId, callId: call.id }),
     deadline: call.deadline,
     signal,
   }

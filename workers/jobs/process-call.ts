@@ -1,7 +1,7 @@
 import type { Job } from 'bullmq'
 import { cacheKeys } from '../../src/cache/cache-key.ts'
-import { SHARED_SCOPE } from '../../src/caps/cap-keys.ts'
-import { leaveLine, lineMember, type Waiting } from '../../src/caps/wait-queue.ts'
+import { bucketOf } from '../../src/caps/bucket.ts'
+import { memberOf, type QueueEntry } from '../../src/caps/queue-entry.ts'
 import type { Api, ApiEndpoint, Catalog } from '../../src/catalog/catalog.ts'
 import type { Db } from '../../src/db/database.ts'
 import { ERRORS, GatewayError } from '../../src/errors.ts'
@@ -178,8 +178,8 @@ async function runLive(
   call: CallJob,
   bounds: { times: CallTimes; remainingMs: () => number; signal: AbortSignal },
 ): Promise<CachedOutcome> {
-  const scope = call.providerKey?.scope ?? SHARED_SCOPE
-  const permit = { member: lineMember({ accountId: call.accountId, callId: call.id }), tag: call.place?.tag ?? 0 }
+  const bucket = bucketOf(call)
+  const permit = { member: memberOf({ accountId: call.accountId, callId: call.id }), tag: call.place?.tag ?? 0 }
   try {
     const upstreamKey = await resolveUpstreamKey(sources, api, call)
     const result = await callThroughCache(sources, { endpoint, call, ...upstreamKey, permit, ...bounds })
@@ -187,15 +187,18 @@ async function runLive(
   } finally {
     if (call.place && bounds.times.attempts === 0) {
       // It had no permit, for it ended before its turn or needed none: its place goes to the next.
-      const waiting: Waiting = {
+      const waiting: QueueEntry = {
         callId: call.id,
         accountId: call.accountId,
         weight: call.place.weight,
         slug: call.slug,
-        scope,
-        flightKey: cacheKeys(endpoint, call, scope)?.flight,
+        bucket,
+        flightKey: cacheKeys(endpoint, call, bucket)?.flight,
       }
-      leaveLine(sources.redis, waiting).catch((cause) => sources.log.debug({ err: cause }, 'line not left'))
+      sources.caps
+        .of(api, bucket)
+        .leaveQueue(waiting)
+        .catch((cause) => sources.log.debug({ err: cause }, 'failed to dequeue a call'))
     }
   }
 }

@@ -1,6 +1,6 @@
 import type { Job } from 'bullmq'
-import { SHARED_SCOPE } from '../../src/caps/cap-keys.ts'
-import { lineMember } from '../../src/caps/wait-queue.ts'
+import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
+import { memberOf } from '../../src/caps/queue-entry.ts'
 import { parseProbeJob } from '../../src/queue/probe-job.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
 import { sendOnce } from '../upstream/call-upstream.ts'
@@ -31,9 +31,9 @@ export async function processProbe(sources: ProcessorDeps, job: Job, cancelled: 
   const sending = {
     api,
     endpoint: undefined,
-    scope: SHARED_SCOPE,
-    // Where it is needed nobody is in line; where there is a line it is left out as needless.
-    permit: { member: lineMember({ accountId: 'probe', callId: String(job.id) }), tag: 0 },
+    bucket: SHARED_BUCKET,
+    // Where it is needed nothing is queued; where calls are queued it is left out as needless.
+    permit: { member: memberOf({ accountId: 'probe', callId: String(job.id) }), tag: 0 },
     times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
     remainingMs: () => endsAt - performance.now(),
     signal: AbortSignal.any([cancelled, timeout]),

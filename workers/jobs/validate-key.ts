@@ -1,5 +1,5 @@
 import type { Job } from 'bullmq'
-import { lineMember } from '../../src/caps/wait-queue.ts'
+import { memberOf } from '../../src/caps/queue-entry.ts'
 import { withCallerKey } from '../../src/catalog/catalog.ts'
 import type { Db } from '../../src/db/database.ts'
 import { findProviderKey, setProviderKeyStatus } from '../../src/db/provider-keys.ts'
@@ -69,8 +69,8 @@ async function askUpstream(
   const sending = {
     api,
     endpoint: undefined,
-    scope: row.cap_scope,
-    permit: { member: lineMember({ accountId: row.user_id, callId: `validate-${job.id}` }), tag: 0 },
+    bucket: row.cap_scope,
+    permit: { member: memberOf({ accountId: row.user_id, callId: `validate-${job.id}` }), tag: 0 },
     times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
     remainingMs: () => endsAt - performance.now(),
     signal: AbortSignal.any([cancelled, AbortSignal.timeout(VALIDATE_MS_MAX)]),

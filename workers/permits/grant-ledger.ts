@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { QUARANTINE_MS } from '../../src/caps/cap-keys.ts'
+import type { CapBucket } from '../../src/caps/bucket.ts'
+import { COLD_START_HOLD_MS } from '../../src/caps/timing.ts'
 import type { Caps } from '../../src/catalog/upstream.ts'
 import { addCapGrants, deleteOldCapGrants } from '../../src/db/cap-grants.ts'
 import type { Db } from '../../src/db/database.ts'
@@ -10,16 +11,22 @@ const FLUSH_EVERY_MS = 1_000
 const MINUTE_MS = 60_000
 const CLEAN_EVERY_MS = 3_600_000
 
+interface GrantCount {
+  slug: string
+  bucket: CapBucket
+  granted: number
+}
+
 /**
  * Writes down in Postgres how many requests this worker sent under caps with long windows, so that they hold also when
- * Redis loses its memory: what was sent in the last minute is covered by the quarantine, what was before by this.
+ * Redis loses its memory: what was sent in the last minute is covered by the hold after a cold start, what was before by this.
  */
 export class GrantLedger {
   readonly #db: Db
   readonly #clock: RedisClock
   readonly #log: Log
   readonly #worker = randomUUID()
-  #counts = new Map<string, { slug: string; scope: string; minute: Date; granted: number }>()
+  #counts = new Map<string, GrantCount & { minute: Date }>()
   #timers: NodeJS.Timeout[] = []
 
   constructor(db: Db, clock: RedisClock, log: Log) {
@@ -30,19 +37,16 @@ export class GrantLedger {
 
   open(): void {
     const clean = (): void => {
-      deleteOldCapGrants(this.#db).catch((error) => this.#log.debug({ err: error }, 'old grants not deleted'))
+      deleteOldCapGrants(this.#db).catch((error) => this.#log.debug({ err: error }, 'failed to delete old grants'))
     }
     this.#timers = [setInterval(() => void this.#flush(), FLUSH_EVERY_MS), setInterval(clean, CLEAN_EVERY_MS)]
   }
 
   /** Counts requests that may be sent now. */
-  add(slug: string, scope: string, caps: Caps, granted: number): void {
-    if (!caps.rates.some(({ seconds }) => seconds * 1_000 > QUARANTINE_MS)) return
+  add({ slug, bucket, caps, granted }: GrantCount & { caps: Caps }): void {
+    if (!caps.rates.some(({ seconds }) => seconds * 1_000 > COLD_START_HOLD_MS)) return
     const minute = new Date(Math.floor(this.#clock.now() / MINUTE_MS) * MINUTE_MS)
-    const key = `${slug} ${scope} ${minute.getTime()}`
-    const known = this.#counts.get(key)
-    if (known) known.granted += granted
-    else this.#counts.set(key, { slug, scope, minute, granted })
+    this.#count({ slug, bucket, minute, granted })
   }
 
   async close(): Promise<void> {
@@ -57,18 +61,18 @@ export class GrantLedger {
     try {
       await addCapGrants(
         this.#db,
-        [...counts.values()].map((count) => ({ ...count, worker: this.#worker })),
+        [...counts.values()].map(({ bucket, ...count }) => ({ ...count, scope: bucket, worker: this.#worker })),
       )
     } catch (error) {
-      this.#log.warn({ err: error }, 'grants not written down; tried again')
-      for (const { slug, scope, minute, granted } of counts.values()) this.#addBack(slug, scope, minute, granted)
+      this.#log.warn({ err: error }, 'failed to write grants to Postgres; they are kept for the next flush')
+      for (const count of counts.values()) this.#count(count)
     }
   }
 
-  #addBack(slug: string, scope: string, minute: Date, granted: number): void {
-    const key = `${slug} ${scope} ${minute.getTime()}`
+  #count(count: GrantCount & { minute: Date }): void {
+    const key = `${count.slug} ${count.bucket} ${count.minute.getTime()}`
     const known = this.#counts.get(key)
-    if (known) known.granted += granted
-    else this.#counts.set(key, { slug, scope, minute, granted })
+    if (known) known.granted += count.granted
+    else this.#counts.set(key, count)
   }
 }

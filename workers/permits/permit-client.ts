@@ -1,20 +1,7 @@
-import { type CapScope, PERMIT_AGE_MS_MAX, SHARED_SCOPE } from '../../src/caps/cap-keys.ts'
-import {
-  beginCap,
-  type EndedPermits,
-  giveBackPermit,
-  type PermitId,
-  releasePermits,
-  renewPermits,
-  takePermits,
-} from '../../src/caps/permit.ts'
-import { memorySince, restoreMemory } from '../../src/caps/redis-memory.ts'
-import type { Api } from '../../src/catalog/catalog.ts'
-import type { Db } from '../../src/db/database.ts'
+import type { AcquireResult, Cap, PermitId, ReleasedPermits, Waiter } from '../../src/caps/cap.ts'
+import { PERMIT_AGE_MS_MAX } from '../../src/caps/timing.ts'
 import type { Log } from '../../src/log.ts'
-import type { RedisConnection } from '../../src/redis/connection.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
-import type { GrantLedger } from './grant-ledger.ts'
 
 /**
  * How long a permit's lease lasts without being renewed, and how often it is. A killed worker's leases hold a place at
@@ -23,29 +10,29 @@ import type { GrantLedger } from './grant-ledger.ts'
 const LEASE_MS = 6_000
 const RENEW_EVERY_MS = 1_500
 
-/** Longest pause between two askings, milliseconds: by asking, a parked call also says that its worker lives. */
-const ASK_EVERY_MS = 500
+/** Longest pause between two polls, milliseconds: a poll also says that the waiters' worker lives. */
+const POLL_INTERVAL_MS = 500
 
 /**
- * Pause while a request elsewhere must end first. Its end is told, so this is for what is not: a lease that ran out, a
- * message that got lost. Milliseconds.
+ * Poll interval while waiting for another request to finish, milliseconds. Normally a wake-up arrives first; this covers
+ * a lost message or an expired lease.
  */
-const ASK_UNTOLD_MS = 200
+const FALLBACK_POLL_MS = 200
 
-/** Shortest pause where the rates say when the next may go: several slots at once are one question. Milliseconds. */
-const ASK_MS_LEAST = 5
+/** Shortest pause where the rates say when the next may go: one poll serves several slots. Milliseconds. */
+const POLL_MS_MIN = 5
 
 /**
- * Calls asked for in one question, those with the least tags; the others' turn is later in any case. Of one account no
- * more than so many: it may be one that has had its share, and would hide the others.
+ * Waiters in one poll: those with the least tags, for the others cannot come before them. Of one account no more than
+ * so many: it may be one that has had its share, and would hide the others.
  */
-const CALLS_PER_ASKING = 64
-const CALLS_PER_ACCOUNT = 16
+const WAITERS_PER_POLL = 64
+const WAITERS_PER_ACCOUNT = 16
 
 /** Leave to send one request to the upstream, now. */
 export interface Permit {
   id: PermitId
-  /** Whether it is still fresh enough to be used; ask right before the first byte is written. */
+  /** Whether it is still fresh enough to be used; look right before the first byte is written. */
   isFresh: () => boolean
   /** Ends it after the request. */
   release: (tookMs: number) => void
@@ -53,58 +40,45 @@ export interface Permit {
   giveBack: () => void
 }
 
-export interface PermitRequest {
-  /** The call as the line knows it. */
-  member: string
-  /** Its fair tag. */
-  tag: number
-}
+export type PermitRequest = Waiter
 
-interface Asking extends PermitRequest {
+interface LocalWaiter extends Waiter {
   remainingMs: () => number
   resolve: (permit: Permit) => void
   reject: (error: unknown) => void
 }
 
-/** What every desk works with. */
 export interface PermitClientDeps {
-  redis: RedisConnection
-  db: Db
+  cap: Cap
   log: Log
-  grants: GrantLedger
+  /** Counts requests that may be sent now. */
+  onGranted: (granted: number) => void
 }
 
-/** Where this worker's calls to one upstream, under one cap, ask for permits; one question to Redis serves them all. */
+/**
+ * Gets permits of one cap for this worker's calls; one poll of Redis serves all that wait. It is idle (nothing waits),
+ * polling, or waiting (a timer runs). `acquire`, `wake` and the release of a permit make it poll; after a poll it waits
+ * for as long as Redis said, or polls again at once if it was asked to meanwhile.
+ */
 export class PermitClient {
-  readonly #redis: RedisConnection
-  readonly #db: Db
+  readonly #cap: Cap
   readonly #log: Log
-  readonly #grants: GrantLedger
-  #api: Api
-  readonly #scope: CapScope
-  /** Permits under which a request is on its way. */
+  readonly #onGranted: PermitClientDeps['onGranted']
+  /** Permits under which a request is under way. */
   readonly #held = new Set<PermitId>()
   #renewing: NodeJS.Timeout | undefined
-  readonly #asking = new Map<string, Asking>()
+  readonly #waiters = new Map<string, LocalWaiter>()
   /** The same, by tag. */
-  readonly #inOrder: Asking[] = []
-  #ended: { id: PermitId; tookMs: number }[] = []
-  #isAsking = false
-  #isAskedAgain = false
+  readonly #waitersByTag: LocalWaiter[] = []
+  #released: { id: PermitId; tookMs: number }[] = []
+  #isPolling = false
+  #pollAgain = false
   #timer: NodeJS.Timeout | undefined
 
-  constructor(sources: PermitClientDeps, api: Api, scope: CapScope) {
-    this.#redis = sources.redis
-    this.#db = sources.db
-    this.#log = sources.log
-    this.#grants = sources.grants
-    this.#api = api
-    this.#scope = scope
-  }
-
-  /** The API as it is set now: operators change caps while workers run. */
-  use(api: Api): void {
-    this.#api = api
+  constructor({ cap, log, onGranted }: PermitClientDeps) {
+    this.#cap = cap
+    this.#log = log.child({ cap: cap.name })
+    this.#onGranted = onGranted
   }
 
   /**
@@ -116,144 +90,142 @@ export class PermitClient {
     if (signal.aborted) return Promise.reject(signal.reason)
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {
-        this.#leave(asking)
+        this.#remove(waiter)
         reject(signal.reason)
       }
       signal.addEventListener('abort', onAbort, { once: true })
-      const settled = (): void => signal.removeEventListener('abort', onAbort)
-      const asking: Asking = {
+      const stopListening = (): void => signal.removeEventListener('abort', onAbort)
+      const waiter: LocalWaiter = {
         ...request,
         remainingMs,
         resolve: (permit) => {
-          settled()
+          stopListening()
           resolve(permit)
         },
         reject: (error) => {
-          settled()
+          stopListening()
           reject(error)
         },
       }
-      this.#enter(asking)
-      this.#ask()
+      this.#insert(waiter)
+      this.#poll()
     })
   }
 
-  #enter(asking: Asking): void {
-    const known = this.#asking.get(asking.member)
-    if (known) this.#leave(known)
-    this.#asking.set(asking.member, asking)
-    const place = this.#inOrder.findLastIndex(({ tag }) => tag <= asking.tag) + 1
-    this.#inOrder.splice(place, 0, asking)
+  /** A permit may be free for the waiter. */
+  wake(member: string): void {
+    if (this.#waiters.has(member)) this.#poll()
   }
 
-  #leave(asking: Asking): void {
-    if (this.#asking.get(asking.member) === asking) this.#asking.delete(asking.member)
-    const place = this.#inOrder.indexOf(asking)
-    if (place >= 0) this.#inOrder.splice(place, 1)
+  #insert(waiter: LocalWaiter): void {
+    const known = this.#waiters.get(waiter.member)
+    if (known) this.#remove(known)
+    this.#waiters.set(waiter.member, waiter)
+    const index = this.#waitersByTag.findLastIndex(({ tag }) => tag <= waiter.tag) + 1
+    this.#waitersByTag.splice(index, 0, waiter)
   }
 
-  /** The call's turn may have come. */
-  turn(member: string): void {
-    if (this.#asking.has(member)) this.#ask()
+  #remove(waiter: LocalWaiter): void {
+    if (this.#waiters.get(waiter.member) === waiter) this.#waiters.delete(waiter.member)
+    const index = this.#waitersByTag.indexOf(waiter)
+    if (index >= 0) this.#waitersByTag.splice(index, 1)
   }
 
-  #ask(): void {
+  #poll(): void {
     clearTimeout(this.#timer)
-    if (this.#isAsking) {
-      this.#isAskedAgain = true
+    if (this.#isPolling) {
+      this.#pollAgain = true
       return
     }
-    this.#isAsking = true
-    this.#askOnce()
+    this.#isPolling = true
+    this.#pollOnce()
       .catch((error) => {
-        this.#log.warn({ err: error, slug: this.#api.slug }, 'permits could not be asked for')
-        return ASK_EVERY_MS
+        this.#log.warn({ err: error }, 'failed to acquire permits')
+        return POLL_INTERVAL_MS
       })
       .then((pauseMs) => {
-        this.#isAsking = false
-        if (this.#isAskedAgain) this.#ask()
-        else if (this.#asking.size > 0) this.#timer = setTimeout(() => this.#ask(), pauseMs)
+        this.#isPolling = false
+        if (this.#pollAgain) this.#poll()
+        else if (this.#waiters.size > 0) this.#timer = setTimeout(() => this.#poll(), pauseMs)
       })
   }
 
-  /** @returns when to ask again, milliseconds */
-  async #askOnce(): Promise<number> {
-    this.#isAskedAgain = false
-    const calls = this.#firstInOrder()
-    const ended = this.#takeEnded()
-    const { slug } = this.#api
-    const caps = this.#scope === SHARED_SCOPE ? this.#api.caps : this.#api.keyed.caps
-    if (calls.length === 0) {
-      if (ended.ids.length > 0) await releasePermits(this.#redis, slug, this.#scope, ended)
-      return ASK_EVERY_MS
+  /** @returns when to poll again, milliseconds */
+  async #pollOnce(): Promise<number> {
+    this.#pollAgain = false
+    const waiters = this.#firstWaiters()
+    const released = this.#drainReleased()
+    if (waiters.length === 0) {
+      if (released.ids.length > 0) await this.#cap.release(released)
+      return POLL_INTERVAL_MS
     }
-    const askedAt = performance.now()
-    const answer = await takePermits(this.#redis, slug, this.#scope, caps, calls, ended, LEASE_MS)
-    if (answer === 'unrestored') {
-      await restoreMemory(this.#redis, this.#db, slug, this.#scope, caps)
-      return 0
-    }
-    if (answer === 'unknown') {
-      await beginCap(this.#redis, slug, this.#scope, await memorySince(this.#redis, this.#db))
-      return 0
-    }
-    this.#grants.add(slug, this.#scope, caps, answer.granted.size)
-    for (const [member, id] of answer.granted) this.#grant(member, id, askedAt)
-    if (answer.closedMs > 0) this.#refuseThoseTooLate(answer.closedMs)
-    if (answer.granted.size === calls.length) return 0
-    if (answer.waitMs <= 0) return ASK_UNTOLD_MS
-    return Math.min(Math.max(answer.waitMs, ASK_MS_LEAST), ASK_EVERY_MS)
+    const polledAt = performance.now()
+    const result = await this.#cap.acquire({ waiters, released, leaseMs: LEASE_MS })
+    return this.#use(result, { polledAt, isAll: result.granted.size === waiters.length })
   }
 
-  #firstInOrder(): Asking[] {
-    if (this.#inOrder.length <= CALLS_PER_ACCOUNT) return [...this.#inOrder]
-    const first: Asking[] = []
+  /** @returns when to poll again, milliseconds */
+  #use(
+    { granted, closedForMs, retryInMs }: AcquireResult,
+    { polledAt, isAll }: { polledAt: number; isAll: boolean },
+  ): number {
+    this.#onGranted(granted.size)
+    for (const [member, id] of granted) this.#grant(member, id, polledAt)
+    if (closedForMs > 0) this.#rejectTooLate(closedForMs)
+    if (isAll) return 0
+    if (retryInMs <= 0) return FALLBACK_POLL_MS
+    return Math.min(Math.max(retryInMs, POLL_MS_MIN), POLL_INTERVAL_MS)
+  }
+
+  #firstWaiters(): Waiter[] {
+    if (this.#waitersByTag.length <= WAITERS_PER_ACCOUNT) return [...this.#waitersByTag]
+    const first: Waiter[] = []
     const counts = new Map<string, number>()
-    for (const asking of this.#inOrder) {
-      const account = asking.member.slice(0, asking.member.indexOf('|'))
+    for (const waiter of this.#waitersByTag) {
+      const account = waiter.member.slice(0, waiter.member.indexOf('|'))
       const count = counts.get(account) ?? 0
-      if (count >= CALLS_PER_ACCOUNT) continue
+      if (count >= WAITERS_PER_ACCOUNT) continue
       counts.set(account, count + 1)
-      first.push(asking)
-      if (first.length === CALLS_PER_ASKING) break
+      first.push(waiter)
+      if (first.length === WAITERS_PER_POLL) break
     }
     return first
   }
 
-  /** The upstream has closed itself: who cannot wait that long is told now, not at its deadline. */
-  #refuseThoseTooLate(closedMs: number): void {
-    for (const asking of [...this.#inOrder]) {
-      if (asking.remainingMs() >= closedMs) continue
-      this.#leave(asking)
-      asking.reject(new AttemptError('UPSTREAM_RATE_LIMITED', false, undefined, closedMs))
+  /** The upstream has closed itself: calls that cannot wait that long fail now, not at their deadline. */
+  #rejectTooLate(closedForMs: number): void {
+    for (const waiter of [...this.#waitersByTag]) {
+      if (waiter.remainingMs() >= closedForMs) continue
+      this.#remove(waiter)
+      waiter.reject(new AttemptError('UPSTREAM_RATE_LIMITED', false, undefined, closedForMs))
     }
   }
 
-  /** What ended goes along with the next question; a lost one ends by its lease. */
-  #takeEnded(): EndedPermits {
-    const ended = this.#ended
-    this.#ended = []
-    const total = ended.reduce((sum, { tookMs }) => sum + tookMs, 0)
-    return { ids: ended.map(({ id }) => id), meanMs: total / Math.max(1, ended.length) }
+  /** Released permits go along with the next poll; a lost one ends by its lease. */
+  #drainReleased(): ReleasedPermits {
+    const released = this.#released
+    this.#released = []
+    const total = released.reduce((sum, { tookMs }) => sum + tookMs, 0)
+    return { ids: released.map(({ id }) => id), meanMs: total / Math.max(1, released.length) }
   }
 
-  #grant(member: string, id: PermitId, askedAt: number): void {
-    const asking = this.#asking.get(member)
-    // Its caller left while we asked.
-    if (!asking) {
+  #grant(member: string, id: PermitId, polledAt: number): void {
+    const waiter = this.#waiters.get(member)
+    // Its caller left during the poll.
+    if (!waiter) {
       this.#giveBack(id)
       return
     }
-    this.#leave(asking)
+    this.#remove(waiter)
     this.#hold(id)
-    asking.resolve({
+    waiter.resolve({
       id,
-      // The grant was made after we asked: its true age is at most this.
-      isFresh: () => performance.now() - askedAt <= PERMIT_AGE_MS_MAX,
+      // The grant was made after the poll began: its true age is at most this.
+      isFresh: () => performance.now() - polledAt <= PERMIT_AGE_MS_MAX,
       release: (tookMs) => {
         this.#held.delete(id)
-        this.#ended.push({ id, tookMs })
-        this.#ask()
+        this.#released.push({ id, tookMs })
+        this.#poll()
       },
       giveBack: () => this.#giveBack(id),
     })
@@ -270,16 +242,16 @@ export class PermitClient {
       this.#renewing = undefined
       return
     }
-    renewPermits(this.#redis, this.#api.slug, this.#scope, [...this.#held], LEASE_MS).catch((error) =>
-      this.#log.warn({ err: error, slug: this.#api.slug }, 'leases not renewed'),
-    )
+    this.#cap
+      .renew([...this.#held], LEASE_MS)
+      .catch((error) => this.#log.warn({ err: error }, 'failed to renew permit leases'))
   }
 
   #giveBack(id: PermitId): void {
     this.#held.delete(id)
-    giveBackPermit(this.#redis, this.#api.slug, this.#scope, id).catch((error) =>
-      this.#log.warn({ err: error, slug: this.#api.slug }, 'unused permit not given back; it counts as used'),
-    )
-    if (this.#asking.size > 0) this.#ask()
+    this.#cap
+      .giveBack(id)
+      .catch((error) => this.#log.warn({ err: error }, 'failed to give back an unused permit; it counts as used'))
+    if (this.#waiters.size > 0) this.#poll()
   }
 }

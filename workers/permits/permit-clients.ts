@@ -1,32 +1,38 @@
-import type { CapScope } from '../../src/caps/cap-keys.ts'
-import type { Api } from '../../src/catalog/catalog.ts'
-import { capKeys } from '../../src/redis/keys.ts'
-import { PermitClient, type PermitClientDeps } from './permit-client.ts'
+import type { CapBucket } from '../../src/caps/bucket.ts'
+import type { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
+import type { Log } from '../../src/log.ts'
+import type { GrantLedger } from './grant-ledger.ts'
+import { PermitClient } from './permit-client.ts'
 
-/** A worker's desks, one for each cap it uses. */
+export interface PermitClientsDeps {
+  caps: UpstreamCaps
+  log: Log
+  grants: GrantLedger
+}
+
+/** The permit clients of a worker, one for each cap it uses. */
 export class PermitClients {
-  readonly #sources: PermitClientDeps
-  readonly #desks = new Map<string, PermitClient>()
+  readonly #deps: PermitClientsDeps
+  readonly #clients = new Map<string, PermitClient>()
 
-  constructor(sources: PermitClientDeps) {
-    this.#sources = sources
+  constructor(deps: PermitClientsDeps) {
+    this.#deps = deps
   }
 
-  of(api: Api, scope: CapScope): PermitClient {
-    const name = capKeys.prefix(api.slug, scope)
-    const known = this.#desks.get(name)
-    if (known) {
-      known.use(api)
-      return known
-    }
-    const desk = new PermitClient(this.#sources, api, scope)
-    this.#desks.set(name, desk)
-    return desk
+  of({ slug }: { slug: string }, bucket: CapBucket): PermitClient {
+    const { caps, log, grants } = this.#deps
+    const cap = caps.of({ slug }, bucket)
+    const known = this.#clients.get(cap.name)
+    if (known) return known
+    const onGranted = (granted: number): void => grants.add({ slug, bucket, caps: cap.rules, granted })
+    const client = new PermitClient({ cap, log, onGranted })
+    this.#clients.set(cap.name, client)
+    return client
   }
 
-  /** Hears that a parked call may have its turn, which may be another worker's: `<cap's prefix> <member>`. */
-  hear(message: string): void {
+  /** Handles a wake-up, `<cap's name> <waiter>`; the waiter may be another worker's. */
+  onWakeUp(message: string): void {
     const end = message.indexOf(' ')
-    this.#desks.get(message.slice(0, end))?.turn(message.slice(end + 1))
+    this.#clients.get(message.slice(0, end))?.wake(message.slice(end + 1))
   }
 }

@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici'
-import type { CapScope } from '../../src/caps/cap-keys.ts'
-import { tightenCap } from '../../src/caps/tighten.ts'
+import type { CapBucket } from '../../src/caps/bucket.ts'
+import type { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
 import type { CallContext, Endpoint, UpstreamRequest, UpstreamResponse } from '../../src/catalog/upstream.ts'
 import type { Log } from '../../src/log.ts'
@@ -21,12 +21,13 @@ import { buildWireRequest, redirectedRequest, type WireRequest } from './upstrea
 const CLOSED_MS = 60_000
 
 export interface UpstreamDeps extends HealthDeps {
+  caps: UpstreamCaps
   redis: RedisConnection
   log: Log
   contact: string
   /** Connections to an upstream, kept between calls. */
   clientOf: (api: Api) => Dispatcher
-  permitClientOf: (api: Api, scope: CapScope) => PermitClient
+  permitClientOf: (api: Api, bucket: CapBucket) => PermitClient
   budgetOf: (api: Api) => RetryBudget
 }
 
@@ -36,7 +37,7 @@ export interface UpstreamCall {
   endpoint: Endpoint
   call: CallJob
   key: string | undefined
-  scope: CapScope
+  bucket: CapBucket
   permit: PermitRequest
   times: CallTimes
   remainingMs: () => number
@@ -111,7 +112,7 @@ async function followRedirects(
 }
 
 /** What sending one request needs; a probe has no endpoint. */
-export interface Sending extends Pick<UpstreamCall, 'api' | 'scope' | 'permit' | 'times' | 'remainingMs' | 'signal'> {
+export interface Sending extends Pick<UpstreamCall, 'api' | 'bucket' | 'permit' | 'times' | 'remainingMs' | 'signal'> {
   endpoint: Endpoint | undefined
   recorder: AttemptRecorder
 }
@@ -122,13 +123,13 @@ export async function sendOnce(
   upstreamCall: Sending,
   request: WireRequest,
 ): Promise<HttpExchange> {
-  const { api, endpoint, scope, times, remainingMs, signal, recorder } = upstreamCall
+  const { api, endpoint, bucket, times, remainingMs, signal, recorder } = upstreamCall
   const classify = ({ answer }: HttpExchange) => classifyResponse(api.upstream, endpoint, answer)?.code
-  const desk = sources.permitClientOf(api, scope)
+  const permits = sources.permitClientOf(api, bucket)
   while (true) {
     recorder.refuseWhenOpen()
     const askedAt = performance.now()
-    const permit = await desk.acquire(upstreamCall.permit, remainingMs, signal)
+    const permit = await permits.acquire(upstreamCall.permit, remainingMs, signal)
     const startedAt = performance.now()
     times.permitMs += startedAt - askedAt
     try {
@@ -136,7 +137,7 @@ export async function sendOnce(
       const result = await recorder.observe(send, classify)
       const tookMs = performance.now() - startedAt
       // Before the permit ends, which lets the next one go: that one must find the cap as the upstream told.
-      await heed(sources, upstreamCall, permit, result.answer)
+      await applyRateLimitHeaders(sources, upstreamCall, permit, result.answer)
       end(permit, times, tookMs)
       return result
     } catch (error) {
@@ -156,9 +157,9 @@ function end(permit: Permit, times: CallTimes, tookMs: number): void {
 }
 
 /** What the upstream says of its own limiter holds for all workers at once. */
-async function heed(
-  { redis, log }: UpstreamDeps,
-  { api, endpoint, scope }: Sending,
+async function applyRateLimitHeaders(
+  { caps, log }: UpstreamDeps,
+  { api, endpoint, bucket }: Sending,
   permit: Permit,
   answer: UpstreamResponse,
 ): Promise<void> {
@@ -166,10 +167,12 @@ async function heed(
   const isLimiting = verdict?.code === 'UPSTREAM_RATE_LIMITED'
   const left = rateLeft(api.upstream, answer.headers)
   if (!isLimiting && !left) return
-  const closeMs = isLimiting ? (verdict.retryAfterMs ?? CLOSED_MS) : undefined
-  await tightenCap(redis, api.slug, scope, { closeMs, left, toldUnder: permit.id }).catch((error) =>
-    log.warn({ err: error, slug: api.slug }, 'cap not tightened'),
-  )
+  const closedForMs = isLimiting ? (verdict.retryAfterMs ?? CLOSED_MS) : undefined
+  const remaining = left && { requests: left.remaining, resetMs: left.resetMs }
+  await caps
+    .of(api, bucket)
+    .applyUpstreamLimit({ closedForMs, remaining, observedBy: permit.id })
+    .catch((error) => log.warn({ err: error, slug: api.slug }, 'failed to apply the limit that an upstream reported'))
 }
 
 /** The upstream's JSON as it came; an array of them where one call took several requests. */

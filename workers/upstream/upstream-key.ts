@@ -1,4 +1,4 @@
-import { type CapScope, SHARED_SCOPE } from '../../src/caps/cap-keys.ts'
+import { type CapBucket, SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { type Api, isOpen, withCallerKey } from '../../src/catalog/catalog.ts'
 import { GatewayError } from '../../src/errors.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
@@ -8,7 +8,7 @@ import type { ProviderKeys } from './provider-keys.ts'
 export interface UpstreamKey {
   api: Api
   key: string | undefined
-  scope: CapScope
+  bucket: CapBucket
 }
 
 /**
@@ -23,6 +23,6 @@ export async function resolveUpstreamKey(
   { providerKey, accountId }: Pick<CallJob, 'providerKey' | 'accountId'>,
 ): Promise<UpstreamKey> {
   if (!isOpen(api) || (!providerKey && !api.enabled)) throw new GatewayError('API_NOT_ENABLED')
-  if (!providerKey) return { api, key: api.key, scope: SHARED_SCOPE }
-  return { api: withCallerKey(api), key: await providerKeys.of(providerKey.id, accountId), scope: providerKey.scope }
+  if (!providerKey) return { api, key: api.key, bucket: SHARED_BUCKET }
+  return { api: withCallerKey(api), key: await providerKeys.of(providerKey.id, accountId), bucket: providerKey.scope }
 }

@@ -1,0 +1,12 @@
+import type { CallJob } from '../queue/call-job.ts'
+
+/** What a cap is counted for: the address from which the gateway calls, or one key of a caller. */
+export type CapBucket = string
+
+/** The bucket of all calls without a key of the caller's own. */
+export const SHARED_BUCKET: CapBucket = 'shared'
+
+/** The bucket that a call counts against. */
+export function bucketOf({ providerKey }: Pick<CallJob, 'providerKey'>): CapBucket {
+  return providerKey?.scope ?? SHARED_BUCKET
+}

@@ -1,0 +1,248 @@
+import type { Caps } from '../catalog/upstream.ts'
+import type { Db } from '../db/database.ts'
+import { GatewayError } from '../errors.ts'
+import type { RedisConnection } from '../redis/connection.ts'
+import { capKeys } from '../redis/keys.ts'
+import type { Script } from '../redis/script.ts'
+import type { CapBucket } from './bucket.ts'
+import { memberOf, type QueueEntry } from './queue-entry.ts'
+import { initialisedAt, readPastGrants } from './redis-memory.ts'
+import { scripts } from './scripts.ts'
+import { WINDOW_MARGIN_MS } from './timing.ts'
+
+export type PermitId = string
+
+/** A call that is ready to send a request and asks for a permit. */
+export interface Waiter {
+  /** Its member in the queue. */
+  member: string
+  /** Its fair tag: the waiter with the least one goes first. */
+  tag: number
+}
+
+/** Permits that ended since the last poll, and how long their requests took in the mean. */
+export interface ReleasedPermits {
+  ids: PermitId[]
+  meanMs: number
+}
+
+export interface AcquireResult {
+  /** Members that may send a request now, each once, with its permit. */
+  granted: Map<string, PermitId>
+  /** When the rates let the first of the others go, milliseconds; 0 when it waits for another request's end. */
+  retryInMs: number
+  /** How long the upstream has closed itself for, milliseconds; 0 when it has not. */
+  closedForMs: number
+}
+
+/** A call's place in the queue. */
+export interface QueuePlace {
+  /** Start tag of the call in virtual time. */
+  tag: number
+  /** The same as a BullMQ job priority, 1 and up. */
+  priority: number
+  /** When its permit is expected, milliseconds from now. */
+  etaMs: number
+  /** Calls before it. */
+  ahead: number
+  /** Another call is already on its way to the same answer: this one needs no permit. */
+  isFollower: boolean
+  /** Tags have grown far from their base. */
+  needsRebase: boolean
+}
+
+/** Why a call may not join the queue, and when it would have had its permit. */
+export interface QueueRefusal {
+  refused: 'cap' | 'closed' | 'overloaded'
+  retryAfterMs: number
+}
+
+/** What the upstream says of its own limiter. */
+export interface UpstreamLimit {
+  /** How long it takes nothing, milliseconds. */
+  closedForMs?: number | undefined
+  /** How many requests are left, and when they are renewed. */
+  remaining?: { requests: number; resetMs: number } | undefined
+  /** Permit of the request whose response said so. */
+  observedBy: PermitId
+}
+
+/** What is left of a cap, and when the next request may start. */
+export interface CapState {
+  /** Calls in the queue, or those before the call in question; -1 when that call is not queued. */
+  ahead: number
+  nextSlotMs: number
+  underWay: number
+  /** Requests that may start now. */
+  free: number
+  /** What is left of each rate, in the cap's order. */
+  left: number[]
+}
+
+export interface CapDeps {
+  redis: RedisConnection
+  db: Db
+  /** The clock of the scripts, for tests; Redis' own where absent. Milliseconds. */
+  now?: () => number
+}
+
+/** How often a script is run again after Redis' memory of the cap was initialised or filled. */
+const TRIES_MAX = 4
+
+/**
+ * The limit of one upstream on concurrency and rates, for one bucket, over all processes. Where Redis has lost its
+ * memory of it the cap initialises itself: it stays closed for a while and puts its past back from Postgres.
+ *
+ * Every method throws what ioredis throws; without Redis no permit is granted and no call is queued.
+ */
+export class Cap {
+  /** The cap's name in wake-ups. */
+  readonly name: string
+  readonly #deps: CapDeps
+  readonly #slug: string
+  readonly #bucket: CapBucket
+  readonly #keys: string[]
+  readonly #rules: () => Caps
+
+  /** `rules` is read at each call: operators change caps while processes run. */
+  constructor(deps: CapDeps, { slug, bucket }: { slug: string; bucket: CapBucket }, rules: () => Caps) {
+    this.#deps = deps
+    this.#slug = slug
+    this.#bucket = bucket
+    this.#rules = rules
+    this.#keys = capKeys.all(slug, bucket)
+    this.name = capKeys.of(slug, bucket, 'state')
+  }
+
+  /** What is allowed at the time. */
+  get rules(): Caps {
+    return this.#rules()
+  }
+
+  /** Ends permits, and asks for new ones for all waiters of this worker, in one step. */
+  async acquire({
+    waiters,
+    released,
+    leaseMs,
+  }: {
+    waiters: Waiter[]
+    released: ReleasedPermits
+    leaseMs: number
+  }): Promise<AcquireResult> {
+    const arguments_ = [leaseMs, released.meanMs.toFixed(1), released.ids.length, waiters.length, ...released.ids]
+    const values = [...arguments_, ...waiters.flatMap(({ member, tag }) => [member, tag])]
+    const reply = await this.#runInitialised(scripts.acquire, this.#keys, values)
+    const [, retryInMs, closedForMs, ...pairs] = reply as [string, number, number, ...string[]]
+    const granted = new Map<string, PermitId>()
+    for (let index = 0; index < pairs.length; index += 2) granted.set(pairs[index] ?? '', pairs[index + 1] ?? '')
+    return { granted, retryInMs, closedForMs }
+  }
+
+  /** Ends permits while no call waits for one. */
+  async release({ ids, meanMs }: ReleasedPermits): Promise<void> {
+    await this.#run(scripts.release, this.#keys, [meanMs.toFixed(1), ...ids])
+  }
+
+  /** Extends the leases of permits whose requests are still under way. @returns how many leases still existed */
+  async renew(permits: PermitId[], leaseMs: number): Promise<number> {
+    return Number(await this.#run(scripts.renew, this.#keys, [leaseMs, ...permits]))
+  }
+
+  /** Undoes a permit under which nothing was sent. */
+  async giveBack(permit: PermitId): Promise<void> {
+    await this.#run(scripts.giveBack, this.#keys, [permit])
+  }
+
+  /** Holds the cap, for all workers at once, to what the upstream itself says. */
+  async applyUpstreamLimit({ closedForMs = 0, remaining, observedBy }: UpstreamLimit): Promise<void> {
+    const left = [remaining?.requests ?? '', Math.ceil(remaining?.resetMs ?? 0)]
+    await this.#run(scripts.applyUpstreamLimit, this.#keys, [Math.ceil(closedForMs), ...left, observedBy])
+  }
+
+  /**
+   * Queues a call if its permit is expected before its deadline (Redis time, milliseconds).
+   *
+   * @returns its place, or a refusal with the wait it would have had
+   */
+  async joinQueue(call: QueueEntry, deadline: number): Promise<QueuePlace | QueueRefusal> {
+    const values = [memberOf(call), call.weight, deadline]
+    const reply = await this.#runInitialised(scripts.joinQueue, this.#keysWith(call), values)
+    const [verdict, tag, priority, etaMs, ahead, needsRebase] = reply as [
+      string,
+      string,
+      number,
+      number,
+      number,
+      number,
+    ]
+    if (verdict !== 'ok' && verdict !== 'follow') {
+      return { refused: verdict as QueueRefusal['refused'], retryAfterMs: etaMs }
+    }
+    return {
+      tag: Number(tag),
+      priority,
+      etaMs,
+      ahead,
+      isFollower: verdict === 'follow',
+      needsRebase: needsRebase === 1,
+    }
+  }
+
+  /** Takes a call out of the queue: its caller left, or it needed no permit. Harmless when it is not there. */
+  async leaveQueue(call: QueueEntry): Promise<void> {
+    await this.#run(scripts.leaveQueue, this.#keysWith(call), [memberOf(call), call.weight])
+  }
+
+  /** Reads the cap as it stands, for one queued call or for one that would come now. */
+  async read(call?: Pick<QueueEntry, 'accountId' | 'callId'>): Promise<CapState> {
+    const reply = await this.#run(scripts.read, this.#keys, [...this.#ruleArguments(), call ? memberOf(call) : ''])
+    const [ahead = 0, nextSlotMs = 0, underWay = 0, free = 0, ...left] = reply as number[]
+    return { ahead, nextSlotMs: Math.max(0, nextSlotMs), underWay, free, left }
+  }
+
+  /** Begins to count tags anew. @returns what tags are counted from now, and whether that moved just now */
+  async rebaseTags(): Promise<{ base: number; hasMoved: boolean }> {
+    const [base, hasMoved] = (await this.#run(scripts.rebaseTags, this.#keys, [])) as [string, number]
+    return { base: Number(base), hasMoved: hasMoved === 1 }
+  }
+
+  #keysWith({ flightKey }: QueueEntry): string[] {
+    return flightKey === undefined ? this.#keys : [...this.#keys, flightKey]
+  }
+
+  /** Concurrency, number of rates, then each rate's max and window in milliseconds. */
+  #ruleArguments(): number[] {
+    const { concurrency, rates } = this.#rules()
+    const windows = rates.flatMap(({ max, seconds }) => [max, seconds * 1_000 + WINDOW_MARGIN_MS])
+    return [concurrency, rates.length, ...windows]
+  }
+
+  async #run(script: Script, keys: string[], values: (string | number)[]): Promise<unknown> {
+    return await script.run(this.#deps.redis, keys, [this.#deps.now?.() ?? '', ...values])
+  }
+
+  /** Runs a script that needs the cap's past, and sees to it that Redis has it. */
+  async #runInitialised(script: Script, keys: string[], values: (string | number)[]): Promise<unknown[]> {
+    for (let tries = 1; tries <= TRIES_MAX; tries += 1) {
+      const reply = (await this.#run(script, keys, [...this.#ruleArguments(), ...values])) as unknown[]
+      if (reply[0] === 'uninitialised') await this.#initialise()
+      else if (reply[0] === 'needs-backfill') await this.#backfill()
+      else return reply
+    }
+    throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
+  }
+
+  async #initialise(): Promise<void> {
+    const { redis, db } = this.#deps
+    await this.#run(scripts.initialise, this.#keys, [await initialisedAt(redis, db)])
+  }
+
+  async #backfill(): Promise<void> {
+    const past = await readPastGrants(this.#deps.db, { slug: this.#slug, bucket: this.#bucket, caps: this.#rules() })
+    await this.#run(
+      scripts.backfill,
+      this.#keys,
+      past.flatMap(({ at, granted }) => [at, granted]),
+    )
+  }
+}

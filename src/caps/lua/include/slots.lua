@@ -1,0 +1,30 @@
+local function usedOf(rule) return redis.call('ZCOUNT', LOG, score(now - rule.window), '+inf') end
+
+-- Requests that may start at this instant.
+local function freeNow()
+  if state.closed > now then return 0 end
+  local free = concurrency - redis.call('ZCARD', LEASES)
+  for _, rule in ipairs(rules) do
+    if now < coldStartEnd(rule) then return 0 end
+    free = math.min(free, rule.max - usedOf(rule))
+  end
+  if state.leftUntil > now then free = math.min(free, state.left) end
+  return math.max(0, free)
+end
+
+-- When the rates let a request start that has so many others before it.
+local function slotAt(ahead)
+  local slot = math.max(now, state.closed)
+  if state.leftUntil > now and ahead >= state.left then slot = math.max(slot, state.leftUntil) end
+  for _, rule in ipairs(rules) do
+    local rank = ahead % rule.max
+    local at = math.max(now, coldStartEnd(rule))
+    local place = usedOf(rule) + rank - rule.max
+    if place >= 0 then
+      local entry = redis.call('ZRANGEBYSCORE', LOG, score(now - rule.window), '+inf', 'WITHSCORES', 'LIMIT', place, 1)
+      if entry[2] then at = math.max(at, tonumber(entry[2]) + rule.window) end
+    end
+    slot = math.max(slot, at + math.floor(ahead / rule.max) * rule.window)
+  end
+  return slot
+end

@@ -1,0 +1,15 @@
+-- What is remembered of the cap. Without `initialisedAt` Redis knows nothing of it: see redis-memory.ts.
+local fields = redis.call('HMGET', STATE, 'initialisedAt', 'closed', 'left', 'leftUntil', 'serviceMs', 'backfilled')
+local state = {
+  initialisedAt = tonumber(fields[1]),
+  closed = tonumber(fields[2] or 0),
+  left = tonumber(fields[3] or 0),
+  leftUntil = tonumber(fields[4] or 0),
+  serviceMs = tonumber(fields[5] or 0),
+  isBackfilled = fields[6] == '1',
+}
+-- Redis lost its memory at `initialisedAt` (0: never): a rate counts as used up until its window or the hold has passed.
+local function coldStartEnd(rule)
+  if (state.initialisedAt or 0) == 0 then return 0 end
+  return state.initialisedAt + math.min(rule.window, COLD_START_HOLD_MS)
+end

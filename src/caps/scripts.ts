@@ -1,0 +1,74 @@
+import { channels } from '../redis/keys.ts'
+import { loadScript, type ScriptConstants } from '../redis/script.ts'
+import { BACKFILL_AFTER_MS, COLD_START_HOLD_MS, WAITER_TTL_MS } from './timing.ts'
+
+/** Calls that may wait for one cap; past it no wait is worth quoting. */
+export const QUEUE_LENGTH_MAX = 2_000
+
+/** Largest distance of a tag from the base before tags are counted from a new base (BullMQ's priorities end at 2^21). */
+const TAG_SPAN_MAX = 1_000_000
+
+/** BullMQ's lowest priority. */
+const PRIORITY_MAX = 2_097_151
+
+/** Virtual time that a call of weight 1 takes; a multiple of every weight, so that tags stay whole. */
+const COST = 8
+
+/** Keys of an idle cap live so much longer than its longest window, milliseconds. */
+const KEY_LIFE_MS = 86_400_000
+
+const WAKE_UP_CHANNEL = channels.wakeUp
+
+/** What the cap's rules and shares are computed with. */
+const SHARES = {
+  /** A rate of at most so many requests a window is scarce: accounts have shares of it. */
+  SCARCE_MAX: 100,
+  /** How long an account counts as asking after its last call, milliseconds. */
+  DEMAND_WINDOW_MS: 300_000,
+}
+
+const FORECAST = {
+  /** By how much a call may start later than forecast: so many milliseconds, or such a share of its wait. */
+  LATE_MS: 250,
+  LATE_SHARE: 0.02,
+  /** Longest a call may be expected to wait for want of connections or workers rather than for the rates. */
+  CONGESTION_MS_MAX: 5_000,
+  /** Over how long it is counted how fast a queue that is never empty drains, milliseconds. */
+  DRAIN_MS: 1_000,
+  /** A shorter queue is not judged by that: calls that stored answers serve pass through it without a request. */
+  DRAIN_LENGTH_MIN: 32,
+}
+
+const load = (name: string, constants: ScriptConstants = {}) =>
+  loadScript(new URL(`./lua/${name}.lua`, import.meta.url), constants)
+
+/** The scripts of a cap. Input and output of each stand at the head of its file. */
+export const scripts = {
+  acquire: load('acquire', {
+    BACKFILL_AFTER_MS,
+    COLD_START_HOLD_MS,
+    KEY_LIFE_MS,
+    WAITER_TTL_MS,
+    WAKE_UP_CHANNEL,
+    ...SHARES,
+  }),
+  release: load('release', { WAKE_UP_CHANNEL }),
+  renew: load('renew'),
+  giveBack: load('give-back', { WAKE_UP_CHANNEL }),
+  applyUpstreamLimit: load('apply-upstream-limit'),
+  joinQueue: load('join-queue', {
+    COLD_START_HOLD_MS,
+    COST,
+    KEY_LIFE_MS,
+    PRIORITY_MAX,
+    QUEUE_LENGTH_MAX,
+    TAG_SPAN_MAX,
+    ...SHARES,
+    ...FORECAST,
+  }),
+  leaveQueue: load('leave-queue', { COST }),
+  read: load('read', { COLD_START_HOLD_MS, SCARCE_MAX: SHARES.SCARCE_MAX }),
+  rebaseTags: load('rebase-tags', { TAG_SPAN_MAX }),
+  initialise: load('initialise'),
+  backfill: load('backfill'),
+}
