@@ -7,8 +7,8 @@ export interface FixtureOptions {
   upstreamUrl: string
 }
 
-/** The key that fixtures know. */
-export const FIXTURE_KEY = 'fixture-key'
+/** The keys that fixtures know: one without a reachable limit, one whose limit is used up; and one that they do not know. */
+export const FIXTURE_KEYS = { live: 'fixture-key', limited: 'limited-key', unknown: 'unknown-key' }
 
 /** Fixed window of a minute, as the usual plugins keep it in Redis. */
 const COUNT = `
@@ -25,15 +25,18 @@ export function fixtureOptions(): FixtureOptions {
 /** An HTTP server that checks a key and a rate limit in Redis before every request, as both peers do. */
 export async function createFixtureApp(redis: Redis): Promise<FastifyInstance> {
   redis.defineCommand('countCall', { numberOfKeys: 1, lua: COUNT })
-  await redis.hset(`key:${FIXTURE_KEY}`, { account: 'a', tier: 'pro' })
+  await redis.hset(`key:${FIXTURE_KEYS.live}`, { account: 'a', tier: 'pro', perMinute: PER_MINUTE })
+  await redis.hset(`key:${FIXTURE_KEYS.limited}`, { account: 'b', tier: 'pro', perMinute: 0 })
   const app = Fastify({ logger: false })
   app.addHook('onRequest', async (request, reply) => {
     const key = await redis.hgetall(`key:${String(request.headers['x-api-key'])}`)
     if (!key.account) return reply.status(401).send({ error: 'unauthorized' })
     const count = Reflect.get(redis, 'countCall') as (key: string) => Promise<[number, number]>
     const [used, leftMs] = await count.call(redis, `limit:${key.account}`)
-    if (used > PER_MINUTE) return reply.status(429).send({ error: 'too many requests' })
-    reply.header('x-ratelimit-remaining', PER_MINUTE - used).header('x-ratelimit-reset', Math.ceil(leftMs / 1_000))
+    if (used > Number(key.perMinute)) return reply.status(429).send({ error: 'too many requests' })
+    reply
+      .header('x-ratelimit-remaining', Number(key.perMinute) - used)
+      .header('x-ratelimit-reset', Math.ceil(leftMs / 1_000))
   })
   return app
 }

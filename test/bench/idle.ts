@@ -16,15 +16,15 @@ export interface Idle {
 export async function measureIdle({ processes, redis }: Subject, seconds: number): Promise<Idle> {
   const look = async () => ({
     at: performance.now(),
-    worker: await cpuSeconds(processes.worker ?? 0),
-    web: await cpuSeconds(processes.web),
+    worker: await cpuSeconds(processes.worker[0] ?? 0),
+    web: await cpuSeconds(processes.web[0] ?? 0),
     commands: Number(/total_commands_processed:(\d+)/.exec(await redis.info('stats'))?.[1]),
   })
   const before = await look()
   await delay(seconds * 1_000)
   const after = await look()
   const took = (after.at - before.at) / 1_000
-  const status = await readFile(`/proc/${processes.worker}/status`, 'utf8')
+  const status = await readFile(`/proc/${processes.worker[0]}/status`, 'utf8')
   return {
     workerCpuPercent: ((after.worker - before.worker) / took) * 100,
     webCpuPercent: ((after.web - before.web) / took) * 100,

@@ -1,9 +1,8 @@
 import type { Measurement } from './measure.ts'
 import type { Bound, Figure, Scenario } from './scenario.ts'
-import type { SubjectName } from './subject.ts'
 
 /** All measurements of one scenario, by subject and round. */
-export type Rounds = Record<SubjectName, Measurement[]>
+export type Rounds = Record<string, Measurement[]>
 
 /** What a bound came to. */
 export interface Judgement {
@@ -20,35 +19,65 @@ const SPREAD_MAX = 0.25
 /** Calls that a measurement needs to say something. */
 const CALLS_LEAST = 20
 
-/** Whether the machine was quiet enough. */
+/** How much the base's CPU differed over the rounds. The base is the first subject. */
 export function spreadOf(rounds: Rounds): number {
-  const sums = rounds.direct.map(({ cpu }) => cpu.sum)
+  const sums = (Object.values(rounds)[0] ?? []).map(({ cpu }) => cpu.sum)
   return (Math.max(...sums) - Math.min(...sums)) / median(sums)
 }
 
 /** Judges a scenario by the medians of ratios within a round, so that a slow minute weighs on both sides. */
-export function judge({ bounds }: Scenario, rounds: Rounds): Judgement[] {
+export function judge({ bounds }: Pick<Scenario, 'bounds'>, rounds: Rounds): Judgement[] {
   const isQuiet = spreadOf(rounds) <= SPREAD_MAX
   const isEnough = Object.values(rounds).every((all) => all.every(({ calls }) => calls >= CALLS_LEAST))
   return bounds.map((bound) => {
-    const value = median(rounds.gateway.map((gateway, round) => compare(bound, gateway, rounds, round)))
+    const value = ratioOf(bound, rounds)
     const isHeld = value <= (bound.max ?? Number.POSITIVE_INFINITY) && value >= (bound.min ?? Number.NEGATIVE_INFINITY)
     // How many commands a call takes does not hang on how busy the machine is.
-    const isJudged = isEnough && (isQuiet || bound.figure === 'wirePerCall')
+    const isCount = bound.figure === 'wirePerCall' || bound.figure === 'commandsPerCall'
     return {
       what: bound.what,
       value,
       bound: bound.max === undefined ? `>= ${bound.min}` : `<= ${bound.max}`,
-      verdict: isJudged ? (isHeld ? 'held' : 'exceeded') : 'not judged',
+      verdict: isEnough && (isQuiet || isCount) ? (isHeld ? 'held' : 'exceeded') : 'not judged',
     }
   })
 }
 
-function compare({ figure, against, minus }: Bound, gateway: Measurement, rounds: Rounds, round: number): number {
-  const own = figureOf(gateway, figure)
-  const base = against && rounds[against][round]
-  if (!base) return own
-  return minus ? own - figureOf(base, figure) : own / figureOf(base, figure)
+/** The median over the rounds of a figure, or of its ratio to another subject's in the same round. */
+export function ratioOf({ figure, of = 'gateway', against, minus }: Omit<Bound, 'what'>, rounds: Rounds): number {
+  return median(
+    (rounds[of] ?? []).map((measurement, round) => {
+      const own = figureOf(measurement, figure)
+      const base = against === undefined ? undefined : rounds[against]?.[round]
+      if (!base) return against === undefined ? own : Number.NaN
+      return minus ? own - figureOf(base, figure) : own / figureOf(base, figure)
+    }),
+  )
+}
+
+/** What the scenarios are compared by from one commit to the next. */
+export interface Ratios {
+  cpuVsDirect: number
+  cpuVsNaive: number
+  rpsVsDirect: number
+  rpsVsNaive: number
+  p50OverDirectMs: number
+  wirePerCall: number
+  allCommandsPerCall: number
+  spread: number
+}
+
+export function ratiosOf(rounds: Rounds): Ratios {
+  return {
+    cpuVsDirect: ratioOf({ figure: 'cpu', against: 'direct' }, rounds),
+    cpuVsNaive: ratioOf({ figure: 'cpu', against: 'naive' }, rounds),
+    rpsVsDirect: ratioOf({ figure: 'callsPerSecond', against: 'direct' }, rounds),
+    rpsVsNaive: ratioOf({ figure: 'callsPerSecond', against: 'naive' }, rounds),
+    p50OverDirectMs: ratioOf({ figure: 'p50Ms', against: 'direct', minus: true }, rounds),
+    wirePerCall: ratioOf({ figure: 'wirePerCall' }, rounds),
+    allCommandsPerCall: ratioOf({ figure: 'commandsPerCall' }, rounds),
+    spread: spreadOf(rounds),
+  }
 }
 
 export function figureOf(measurement: Measurement, figure: Figure): number {

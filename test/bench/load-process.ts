@@ -1,21 +1,25 @@
 import { Agent, get } from 'node:http'
 import type { LoadRequest, LoadResult } from './load.ts'
+import { fillUrl } from './target.ts'
 
 /** Load in a process of its own: so many connections, each sending the next request when the last is answered. */
 process.on('message', async (request: LoadRequest) => process.send?.(await run(request)))
 process.on('disconnect', () => process.exit(0))
 
-async function run({ url, headers, connections, seconds }: LoadRequest): Promise<LoadResult> {
+async function run({ urls, headers, connections, seconds, status, firstNumber }: LoadRequest): Promise<LoadResult> {
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
   const latencies: number[] = []
   const failures = new Map<string, number>()
   const startedAt = performance.now()
   const endsAt = startedAt + seconds * 1_000
+  let sent = firstNumber
   const one = async (): Promise<void> => {
     while (performance.now() < endsAt) {
+      sent += 1
+      const url = fillUrl(urls[sent % urls.length] ?? '', sent)
       const sentAt = performance.now()
       const outcome = await ask(url, headers, agent)
-      if (outcome === '2xx') latencies.push(performance.now() - sentAt)
+      if (outcome === String(status)) latencies.push(performance.now() - sentAt)
       else failures.set(outcome, (failures.get(outcome) ?? 0) + 1)
     }
   }
@@ -36,9 +40,8 @@ async function run({ url, headers, connections, seconds }: LoadRequest): Promise
 function ask(url: string, headers: Record<string, string>, agent: Agent): Promise<string> {
   return new Promise((resolve) => {
     const request = get(url, { headers, agent }, (response) => {
-      const status = response.statusCode ?? 0
       response.resume()
-      response.on('end', () => resolve(status >= 200 && status < 300 ? '2xx' : String(status)))
+      response.on('end', () => resolve(String(response.statusCode)))
       response.on('error', (error) => resolve(error.message))
     })
     request.on('error', (error) => resolve(error.message))

@@ -1,19 +1,23 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { startChild } from './child.ts'
+import { type TargetRequest, wrkScript } from './target.ts'
 
 /** What to send. */
-export interface LoadRequest {
-  url: string
-  headers: Record<string, string>
+export interface LoadRequest extends TargetRequest {
   connections: number
   seconds: number
+  /** Where `{n}` begins: no two runs send the same. */
+  firstNumber: number
 }
 
 /** What came back. */
 export interface LoadResult {
-  /** Answers of 2xx. */
+  /** Right answers. */
   calls: number
   callsPerSecond: number
   p50Ms: number
@@ -47,17 +51,25 @@ export async function startLoadGenerator(useWrk: boolean): Promise<LoadGenerator
   }
 }
 
-async function runWrk({ url, headers, connections, seconds }: LoadRequest): Promise<LoadResult> {
-  const named = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`])
-  const flags = ['-t1', `-c${connections}`, `-d${Math.ceil(seconds)}s`, '--latency', '--timeout', '30s']
-  const { stdout } = await execute('wrk', [...flags, ...named, url])
-  return readWrk(stdout)
+async function runWrk(request: LoadRequest): Promise<LoadResult> {
+  const { urls, headers, connections, seconds, status, firstNumber } = request
+  const folder = await mkdtemp(join(tmpdir(), 'agw-wrk-'))
+  const script = join(folder, 'request.lua')
+  await writeFile(script, wrkScript(urls, headers, firstNumber))
+  const flags = ['-t1', `-c${connections}`, `-d${Math.ceil(seconds)}s`, '--latency', '--timeout', '30s', '-s', script]
+  try {
+    const { stdout } = await execute('wrk', [...flags, new URL(urls[0]?.replaceAll(/[{}]/g, '_') ?? '').origin])
+    return readWrk(stdout, status < 300)
+  } finally {
+    await rm(folder, { recursive: true })
+  }
 }
 
-/** Reads what wrk prints. */
-export function readWrk(text: string): LoadResult {
+/** Reads what wrk prints. It knows 2xx and 3xx from others and no more, so a refusal that is expected is any other. */
+export function readWrk(text: string, expectsSuccess = true): LoadResult {
   const [, requests = '0', seconds = '1', unit = 's'] = /(\d+) requests in ([\d.]+)(m?s)/.exec(text) ?? []
-  const failed = Number(/Non-2xx or 3xx responses: (\d+)/.exec(text)?.[1] ?? 0)
+  const refused = Number(/Non-2xx or 3xx responses: (\d+)/.exec(text)?.[1] ?? 0)
+  const failed = expectsSuccess ? refused : Number(requests) - refused
   const sockets = /Socket errors: (.*)/.exec(text)?.[1]
   const calls = Number(requests) - failed
   return {
@@ -65,7 +77,10 @@ export function readWrk(text: string): LoadResult {
     callsPerSecond: calls / (Number(seconds) / (unit === 'ms' ? 1_000 : 1)),
     p50Ms: latency(text, '50'),
     p99Ms: latency(text, '99'),
-    failures: { ...(failed > 0 ? { 'not 2xx': failed } : {}), ...(sockets ? { [sockets]: 1 } : {}) },
+    failures: {
+      ...(failed > 0 ? { [expectsSuccess ? 'not 2xx' : 'not refused']: failed } : {}),
+      ...(sockets ? { [sockets]: 1 } : {}),
+    },
   }
 }
 

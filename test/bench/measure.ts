@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import type { LoadGenerator, LoadResult } from './load.ts'
+import type { Target } from './scenario.ts'
 import type { Subject } from './subject.ts'
 
 /** One run against one subject. */
@@ -21,16 +22,28 @@ interface Snapshot {
   commands: Map<string, number>
 }
 
+export interface MeasureOptions {
+  target: Target
+  connections: number
+  seconds: number
+  warmUpSeconds: number
+}
+
+/** Requests are numbered over the life of the process, so that no two runs send the same. */
+let firstNumber = 0
+const NUMBERS_A_RUN = 1_000_000
+
 /** Warms up, then measures. */
-export async function measure(
-  subject: Subject,
-  load: LoadGenerator,
-  { connections, seconds, warmUpSeconds }: { connections: number; seconds: number; warmUpSeconds: number },
-): Promise<Measurement> {
-  const request = { url: subject.url, headers: subject.headers, connections }
-  const warmUp = await load.run({ ...request, seconds: warmUpSeconds })
+export async function measure(subject: Subject, load: LoadGenerator, options: MeasureOptions): Promise<Measurement> {
+  const { target, connections, seconds, warmUpSeconds } = options
+  const request = { ...(await subject.request(target)), connections }
+  const run = (duration: number) => {
+    firstNumber += NUMBERS_A_RUN
+    return load.run({ ...request, seconds: duration, firstNumber })
+  }
+  const warmUp = await run(warmUpSeconds)
   const before = await snapshot(subject)
-  const result = await load.run({ ...request, seconds })
+  const result = await run(seconds)
   const after = await snapshot(subject)
   const per1000 = (process: 'web' | 'worker' | 'redis') => ((after[process] - before[process]) / result.calls) * 1_000
   const cpu = { web: per1000('web'), worker: per1000('worker'), redis: per1000('redis') }
@@ -56,11 +69,15 @@ async function snapshot({ processes, redis }: Subject): Promise<Snapshot> {
     ([, name = '', calls]): [string, number] => [name, Number(calls)],
   )
   const [web, worker, server] = await Promise.all([
-    cpuSeconds(processes.web),
-    processes.worker === undefined ? 0 : cpuSeconds(processes.worker),
+    cpuOfAll(processes.web),
+    cpuOfAll(processes.worker),
     redisPid(redis).then(cpuSeconds),
   ])
   return { web, worker, redis: server, commands: new Map(commands) }
+}
+
+async function cpuOfAll(pids: number[]): Promise<number> {
+  return (await Promise.all(pids.map(cpuSeconds))).reduce((sum, seconds) => sum + seconds, 0)
 }
 
 async function redisPid(redis: Subject['redis']): Promise<number> {

@@ -1,9 +1,6 @@
 import { figureOf, type Judgement, median, type Rounds, spreadOf } from './judge.ts'
 import type { Measurement } from './measure.ts'
 import type { Scenario } from './scenario.ts'
-import type { SubjectName } from './subject.ts'
-
-const SUBJECTS: SubjectName[] = ['direct', 'naive', 'gateway']
 
 const COLUMNS: [string, (measurement: Measurement) => number, number][] = [
   ['calls/s', (it) => it.callsPerSecond, 0],
@@ -20,9 +17,9 @@ const COLUMNS: [string, (measurement: Measurement) => number, number][] = [
 /** Medians of one scenario, and what they were judged to be. */
 export function scenarioLines({ name, about }: Scenario, rounds: Rounds, judgements: Judgement[]): string[] {
   const header = ['', ...COLUMNS.map(([title]) => title)]
-  const rows = SUBJECTS.map((subject) => [
+  const rows = Object.entries(rounds).map(([subject, measurements]) => [
     subject,
-    ...COLUMNS.map(([, read, digits]) => median(rounds[subject].map(read)).toFixed(digits)),
+    ...COLUMNS.map(([, read, digits]) => median(measurements.map(read)).toFixed(digits)),
   ])
   const spread = Math.round(spreadOf(rounds) * 100)
   return [

@@ -1,37 +1,42 @@
 import { once } from 'node:events'
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { startServer } from './child.ts'
 import { type Idle, measureIdle } from './idle.ts'
-import { type Judgement, judge, type Rounds } from './judge.ts'
+import { type Judgement, judge, type Ratios, type Rounds, ratiosOf } from './judge.ts'
 import { type LoadGenerator, startLoadGenerator } from './load.ts'
 import { measure, redisBytes } from './measure.ts'
+import { plotCosts } from './plot.ts'
 import { scenarioLines } from './report.ts'
 import { SCENARIOS, type Scenario } from './scenario.ts'
-import { type Subject, startDirect, startNaive, startOurs } from './subject.ts'
+import { type Subject, startDirect, startNaive, startOurs, startPlugins } from './subject.ts'
 import type { UpstreamPlay } from './upstream-process.ts'
+import { measureWaiting, type Waiting } from './waiting.ts'
 
 const HELP = `Usage: npm run bench -- [options]
 
 Measures the gateway side by side with two peers, all as real processes on this machine, each with a Redis of its own:
   direct   a proxy without a queue; key and rate limit in Redis
+  plugins  the same of plugins: @fastify/rate-limit, @fastify/http-proxy (with --plugins)
   naive    a queue-backed proxy as usually written: BullMQ, waitUntilFinished, fetch
   gateway  this service: one API node, one worker
 
 Rounds are interleaved and every other one runs in reverse order; ratios are medians of ratios within a round. Where the
 base's CPU per call spreads by more than 25 %, the machine is too busy and ratios are not judged.
 
-  --quick           two scenarios of five, short rounds: about two minutes
+  --quick           three scenarios, short rounds: about three minutes
   --rounds <n>      rounds of each scenario, 3 or more        3
   --seconds <n>     measured in each round and subject        4
   --only <names>    scenarios by name: ${SCENARIOS.map(({ name }) => name).join(', ')}
   --check           exceeded bounds are a failure
   --own-client      load from our own client even where wrk is installed
   --profile <dir>   writes CPU profiles of the gateway's processes there
-  --json            everything measured, as JSON, on the standard output
+  --plugins         measures the proxy made of plugins too
+  --plot <file>     draws the cost of a call by scenario, as SVG
+  --json            everything measured, as JSON with the ratios first, on the standard output
   --help            this text
 
-Exit code: 0 measured, 1 a call was not answered 2xx (or, with --check, a bound was exceeded), 2 the run could not start.`
+Exit code: 0 measured, 1 a call was not answered as it should be (or, with --check, a bound was exceeded), 2 the run could not start.`
 
 interface Options {
   scenarios: Scenario[]
@@ -41,11 +46,14 @@ interface Options {
   isChecked: boolean
   ownClient: boolean
   isJson: boolean
+  withPlugins: boolean
+  plot: string | undefined
   profile: string | undefined
 }
 
 interface Result {
   scenario: string
+  ratios: Ratios | undefined
   rounds: Rounds
   judgements: Judgement[]
 }
@@ -64,6 +72,8 @@ function readOptions(): Options | undefined {
       'own-client': { type: 'boolean', default: false },
       profile: { type: 'string' },
       json: { type: 'boolean', default: false },
+      plugins: { type: 'boolean', default: false },
+      plot: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
   })
@@ -83,6 +93,8 @@ function readOptions(): Options | undefined {
     isChecked: values.check,
     ownClient: values['own-client'],
     isJson: values.json,
+    withPlugins: values.plugins,
+    plot: values.plot,
     profile: values.profile,
   }
 }
@@ -97,18 +109,27 @@ async function bench(options: Options): Promise<number> {
   const subjects: Subject[] = []
   try {
     subjects.push(await startDirect(upstream.url), await startNaive(upstream.url))
-    subjects.push(await startOurs(upstream.url, options.profile))
+    if (options.withPlugins) subjects.push(await startPlugins(upstream.url))
+    const gateway = await startOurs(upstream.url, { profileFolder: options.profile })
+    subjects.push(gateway)
     const results: Result[] = []
     for (const scenario of options.scenarios) {
       await play(upstream.child, scenario.play)
-      const rounds = await runScenario(scenario, subjects, load, options)
+      const rounds = scenario.sizes
+        ? await runSizes(scenario, upstream.url, load, options)
+        : await runScenario(scenario, subjects, load, options)
       const judgements = judge(scenario, rounds)
-      results.push({ scenario: scenario.name, rounds, judgements })
+      const ratios = scenario.sizes ? undefined : ratiosOf(rounds)
+      results.push({ scenario: scenario.name, ratios, rounds, judgements })
       for (const line of scenarioLines(scenario, rounds, judgements)) (options.isJson ? say : console.log)(line)
     }
-    const gateway = subjects[2]
-    const idle = gateway && options.withIdle ? await watchIdle(gateway, options.isJson) : undefined
-    if (options.isJson) console.log(JSON.stringify({ load: load.name, results, idle }, null, 2))
+    const idle = options.withIdle ? await watchIdle(gateway, options.isJson) : undefined
+    const waiting = options.withIdle ? await watchWaiting(options.isJson) : undefined
+    if (options.plot !== undefined) writeFileSync(options.plot, plotCosts(results))
+    if (options.isJson) {
+      const ratios = Object.fromEntries(results.map(({ scenario, ratios: own }) => [scenario, own]))
+      console.log(JSON.stringify({ ratios, load: load.name, results, idle, waiting }, null, 2))
+    }
     return exitCode(results, options.isChecked)
   } finally {
     await Promise.all(subjects.map((subject) => subject.stop()))
@@ -129,23 +150,57 @@ async function runScenario(
   load: LoadGenerator,
   { rounds: count, seconds }: Options,
 ): Promise<Rounds> {
-  const rounds: Rounds = { direct: [], naive: [], gateway: [] }
+  const { connections, target = 'call' } = scenario
+  const plain = target === 'call' ? [] : subjects.filter(({ name }) => name === 'gateway')
+  const runs = [
+    ...subjects.map((subject) => ({ name: subject.name, subject, target })),
+    // What the scenario's way costs is compared with a plain call in the same round.
+    ...plain.map((subject) => ({ name: 'call', subject, target: 'call' as const })),
+  ]
+  const rounds: Rounds = Object.fromEntries(runs.map(({ name }) => [name, []]))
   for (let round = 0; round < count; round += 1) {
-    for (const subject of round % 2 === 0 ? subjects : subjects.toReversed()) {
-      const { connections } = scenario
+    for (const { name, subject, target: called } of round % 2 === 0 ? runs : runs.toReversed()) {
       // The first round also warms the code.
       const warmUpSeconds = round === 0 ? 2 : 1
-      const measured = await measure(subject, load, { connections, seconds, warmUpSeconds })
-      rounds[subject.name].push(measured)
+      const measured = await measure(subject, load, { target: called, connections, seconds, warmUpSeconds })
+      rounds[name]?.push(measured)
       const failures = Object.entries(measured.failures).map(([what, times]) => `, ${times} × ${what}`)
       const bytes = Math.round((await redisBytes(subject)) / 1_048_576)
       say(
-        `${scenario.name} ${round + 1}/${count} ${subject.name}: ${measured.callsPerSecond.toFixed(0)} calls/s, ` +
+        `${scenario.name} ${round + 1}/${count} ${name}: ${measured.callsPerSecond.toFixed(0)} calls/s, ` +
           `${measured.cpu.sum.toFixed(3)} CPU-s per 1 000, Redis ${bytes} MB${failures.join('')}`,
       )
     }
   }
   return rounds
+}
+
+/** The gateway in each size, for this scenario alone. */
+async function runSizes(
+  scenario: Scenario,
+  upstreamUrl: string,
+  load: LoadGenerator,
+  options: Options,
+): Promise<Rounds> {
+  const subjects: Subject[] = []
+  try {
+    for (const size of scenario.sizes ?? []) subjects.push(await startOurs(upstreamUrl, { size }))
+    return await runScenario(scenario, subjects, load, options)
+  } finally {
+    await Promise.all(subjects.map((subject) => subject.stop()))
+  }
+}
+
+async function watchWaiting(isJson: boolean): Promise<Waiting> {
+  say('Watching calls that wait …')
+  const waiting = await measureWaiting()
+  const { calls, workerCpuPercent, webCpuPercent, commandsPerSecond, kilobytesPerCall } = waiting
+  const line =
+    `waiting: ${calls} calls, worker ${workerCpuPercent.toFixed(1)} % CPU, web ${webCpuPercent.toFixed(1)} % CPU, ` +
+    `${commandsPerSecond.toFixed(0)} commands/s, ${kilobytesPerCall.toFixed(0)} KB a call`
+  if (isJson) say(line)
+  else console.log(line)
+  return waiting
 }
 
 const IDLE_SECONDS = 20
@@ -167,7 +222,7 @@ function exitCode(results: Result[], isChecked: boolean): number {
     Object.values(rounds).flatMap((measurements) => measurements.flatMap(({ failures }) => Object.keys(failures))),
   )
   const exceeded = results.flatMap(({ judgements }) => judgements.filter(({ verdict }) => verdict === 'exceeded'))
-  if (failures.length > 0) say(`Not every call was answered 2xx: ${[...new Set(failures)].join(', ')}`)
+  if (failures.length > 0) say(`Not every call was answered as it should be: ${[...new Set(failures)].join(', ')}`)
   if (exceeded.length > 0) say(`${exceeded.length} bounds exceeded: ${exceeded.map(({ what }) => what).join('; ')}`)
   return failures.length > 0 || (isChecked && exceeded.length > 0) ? 1 : 0
 }

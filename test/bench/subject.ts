@@ -4,20 +4,21 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
+import { createApiKey } from '../../src/accounts/api-key.ts'
 import { startRedis } from '../../src/local/embedded/redis.ts'
-import { signUp } from '../support/client.ts'
+import { send, signUp, sql } from '../support/client.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startServer } from './child.ts'
-import { FIXTURE_KEY, type FixtureOptions } from './fixture-admission.ts'
+import { FIXTURE_KEYS, type FixtureOptions } from './fixture-admission.ts'
+import type { Target } from './scenario.ts'
+import { gatewayRequest, type Keys, peerRequest, spreadSlugs, type TargetRequest } from './target.ts'
 
 /** What is measured: real processes and a Redis of their own. */
 export interface Subject {
-  name: SubjectName
-  /** One call. */
-  url: string
-  headers: Record<string, string>
+  name: string
+  request: (target: Target) => Promise<TargetRequest>
   /** Process ids whose CPU counts; that of Redis is added. */
-  processes: { web: number; worker?: number }
+  processes: { web: number[]; worker: number[] }
   redis: Redis
   /**
    * Commands that reach Redis over the wire: those of these names, which no script runs, and so many others a call.
@@ -27,33 +28,49 @@ export interface Subject {
   stop: () => Promise<void>
 }
 
-export type SubjectName = 'direct' | 'naive' | 'gateway'
+/** The gateway's deployment. */
+export interface GatewaySize {
+  name: string
+  webNodes: number
+  workers: number
+}
 
 const SCRIPTS_AND_READS = ['evalsha', 'eval', 'bzpopmin', 'xread', 'xtrim', 'publish']
 
-/** The upstream that answers anew each time: nothing of it is cached or shared. */
-const SLUG = 'random-facts'
 const UNLIMITED = { perMinute: 100_000_000, perMonth: 1_000_000_000, inFlight: 100_000 }
+const WIDE = 'concurrency=256,1000000/1'
 
-/** The gateway as it is deployed: one API node and one worker for all its upstreams. */
-export async function startOurs(upstreamUrl: string, profileFolder: string | undefined): Promise<Subject> {
+/** The gateway as it is deployed; by default one API node and one worker for all its upstreams. */
+export async function startOurs(
+  upstreamUrl: string,
+  options: { profileFolder?: string | undefined; size?: GatewaySize } = {},
+): Promise<Subject> {
+  const { profileFolder, size } = options
   const gateway = await startGateway({
+    webNodes: size?.webNodes ?? 1,
+    workers: size?.workers ?? 1,
     environment: {
-      UPSTREAM_RANDOM_FACTS_URL: upstreamUrl,
-      UPSTREAM_RANDOM_FACTS_CAPS: 'concurrency=256,1000000/1',
-      PLAN_LIMITS: JSON.stringify({ Free: UNLIMITED }),
+      ...(await upstreamEnvironment(upstreamUrl)),
+      PLAN_LIMITS: JSON.stringify({ Free: UNLIMITED, Pro: { ...UNLIMITED, perMinute: 1 } }),
       ...(profileFolder === undefined ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${profileFolder}` }),
     },
   })
-  const { live } = await signUp(gateway)
+  const { live, test } = await signUp(gateway)
+  const limited = await signUp(gateway)
+  const keys: Keys = { live, test, limited: limited.live, unknown: createApiKey('live') }
   const redis = new Redis(gateway.services.redisUrl)
   const processes = [...gateway.web, ...gateway.workers]
-  const [web, worker] = processes
   return {
-    name: 'gateway',
-    url: `${gateway.url}/v1/call/${SLUG}/random`,
-    headers: { 'x-api-key': live },
-    processes: { web: web?.pid ?? 0, worker: worker?.pid ?? 0 },
+    name: size?.name ?? 'gateway',
+    request: async (target) => {
+      // The plan that is over its limit is reached when the scenario begins: one call uses it up.
+      if (target === 'limited') {
+        await sql(gateway, 'update users set tier = $1 where id = $2', ['pro', limited.id])
+        await send(gateway, '/v1/call/random-facts/random', { key: limited.live })
+      }
+      return await gatewayRequest(target, gateway.urls, keys)
+    },
+    processes: { web: pidsOf(gateway.web), worker: pidsOf(gateway.workers) },
     redis,
     // The reply, and the usage of the call.
     wire: { names: SCRIPTS_AND_READS, others: 2 },
@@ -64,6 +81,21 @@ export async function startOurs(upstreamUrl: string, profileFolder: string | und
       await gateway.stop()
     },
   }
+}
+
+async function upstreamEnvironment(upstreamUrl: string): Promise<Record<string, string>> {
+  const environment: Record<string, string> = {}
+  for (const slug of await spreadSlugs()) {
+    const name = slug.toUpperCase().replaceAll('-', '_')
+    environment[`UPSTREAM_${name}_URL`] = `${upstreamUrl}/u/${slug}`
+    environment[`UPSTREAM_${name}_CAPS`] = WIDE
+  }
+  // These answer with bodies of the scenario's size.
+  return { ...environment, UPSTREAM_RANDOM_FACTS_URL: upstreamUrl, UPSTREAM_WEATHER_URL: upstreamUrl }
+}
+
+function pidsOf(children: ChildProcess[]): number[] {
+  return children.flatMap(({ pid }) => (pid === undefined ? [] : [pid]))
 }
 
 async function endOrderly(processes: ChildProcess[]): Promise<void> {
@@ -77,6 +109,11 @@ export async function startDirect(upstreamUrl: string): Promise<Subject> {
   return await startFixture('direct', upstreamUrl, ['direct-web.ts'], { names: ['hgetall', 'evalsha'], others: 0 })
 }
 
+/** The same put together from plugins. */
+export async function startPlugins(upstreamUrl: string): Promise<Subject> {
+  return await startFixture('plugins', upstreamUrl, ['plugin-web.ts'], { names: ['hgetall', 'evalsha'], others: 0 })
+}
+
 /** A queue-backed proxy as it is usually written. */
 export async function startNaive(upstreamUrl: string): Promise<Subject> {
   const files = ['naive-web.ts', 'naive-worker.ts']
@@ -85,7 +122,7 @@ export async function startNaive(upstreamUrl: string): Promise<Subject> {
 }
 
 async function startFixture(
-  name: SubjectName,
+  name: string,
   upstreamUrl: string,
   files: string[],
   wire: Subject['wire'],
@@ -97,9 +134,8 @@ async function startFixture(
   const [web, worker] = await Promise.all(files.map((file) => startServer(file, options)))
   return {
     name,
-    url: `${web?.url}/random`,
-    headers: { 'x-api-key': FIXTURE_KEY },
-    processes: { web: web?.child.pid ?? 0, ...(worker ? { worker: worker.child.pid ?? 0 } : {}) },
+    request: async (target) => peerRequest(target, web?.url ?? '', FIXTURE_KEYS),
+    processes: { web: pidsOf(web ? [web.child] : []), worker: pidsOf(worker ? [worker.child] : []) },
     redis,
     wire,
     stop: async () => {

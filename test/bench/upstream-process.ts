@@ -1,6 +1,8 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { loadUpstreams } from '../../src/catalog/catalog.ts'
+import { firstSingleEndpoint } from './target.ts'
 
 /** What the upstream answers from now on. */
 export interface UpstreamPlay {
@@ -8,7 +10,10 @@ export interface UpstreamPlay {
   delayMs: number
 }
 
-/** A process that plays the upstream: any path is answered with a fact as long as asked, after the asked delay. */
+/**
+ * A process that plays the upstreams. Below `/u/<slug>` each answers with its recorded example; any other path is
+ * answered with a body as long as wished, after the wished delay, which is a fact and the weather at once.
+ */
 let body: Buffer = Buffer.alloc(0)
 let delayMs = 0
 
@@ -22,14 +27,23 @@ process.on('disconnect', () => process.exit(0))
 /** JSON with quotes and characters outside ASCII, as real answers have them. */
 function factOf(bytes: number): Buffer {
   const fact = { id: 'a'.repeat(32), text: '', source: 's', source_url: 'u', language: 'en', permalink: 'p' }
-  const room = bytes - Buffer.byteLength(JSON.stringify(fact))
+  const weather = { latitude: 1, longitude: 2, current_weather: { time: '2026-01-01T00:00', temperature: 3 } }
+  const room = bytes - Buffer.byteLength(JSON.stringify({ ...fact, ...weather }))
   const phrase = 'It is “true” that \\"ducks\\" say über. '
-  return Buffer.from(JSON.stringify({ ...fact, text: phrase.repeat(Math.ceil(room / 48)) }))
+  return Buffer.from(JSON.stringify({ ...fact, ...weather, text: phrase.repeat(Math.ceil(room / 48)) }))
 }
 
-const server = createServer((_request, response) => {
+const examples = new Map<string, Buffer>()
+for (const [slug, upstream] of await loadUpstreams()) {
+  const endpoint = firstSingleEndpoint(upstream)?.endpoint
+  if (endpoint) examples.set(slug, Buffer.from(JSON.stringify(endpoint.example.response)))
+}
+
+const server = createServer((request, response) => {
+  const [, mark, slug = ''] = (request.url ?? '').split('/')
   const answer = (): void => {
-    response.writeHead(200, { 'content-type': 'application/json', 'content-length': body.length }).end(body)
+    const bytes = (mark === 'u' && examples.get(slug)) || body
+    response.writeHead(200, { 'content-type': 'application/json', 'content-length': bytes.length }).end(bytes)
   }
   if (delayMs > 0) setTimeout(answer, delayMs)
   else answer()
