@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
 import { openTestConsole, type TestConsole } from '../support/console.ts'
+import { until } from '../support/gateway.ts'
 
 describe('an operator session', () => {
   let console_: TestConsole
@@ -51,10 +52,12 @@ describe('an operator session', () => {
     assert.equal(await statusWith('agw_console=0123456789012345678901234567890123456789abc'), 401)
     await asker.ping()
     await closeRedis(asker)
+    await until(() => console_.context.redis.status === 'ready')
     assert.equal(await statusWith(during), 200)
     const other = await console_.another()
-    assert.equal(await statusWith(during, other.app), 200)
+    const status = await statusWith(during, other.app)
     await other.close()
+    assert.equal(status, 200)
   })
 
   it('is asked for over a listener that ends requests which do not arrive', () => {
