@@ -157,6 +157,7 @@ export const ERRORS = {
     'Wait and send the call again',
   ),
   API_NOT_ENABLED: entry(503, false, 'The operator has not enabled this API.', 'Ask the operator to enable it'),
+  API_PAUSED: entry(503, true, 'The operator has paused this API.', 'Wait until it is resumed, or use another API'),
   OVERLOADED: entry(503, true, 'The gateway is overloaded.', 'Wait and send the call again'),
   DEADLINE_EXCEEDED: entry(
     503,

@@ -9,19 +9,31 @@ import type { Principal } from './authenticate.ts'
  * caller's opens what the operator has not enabled.
  *
  * @returns the caller's key for the job; undefined for the gateway's way
- * @throws GatewayError API_NOT_ENABLED, PROVIDER_KEY_REQUIRED or PROVIDER_KEY_INVALID
+ * @throws GatewayError API_NOT_ENABLED, API_PAUSED, PROVIDER_KEY_REQUIRED or PROVIDER_KEY_INVALID
  */
 export function chooseProviderKey(api: Api, principal: Principal): CallJob['providerKey'] {
-  // A test call is answered from the recorded example, whatever is enabled.
-  if (principal.mode === 'test') return undefined
+  // A test call is answered from the recorded example, whatever is enabled; it goes through the queue like any other.
+  if (principal.mode === 'test') {
+    refuseWhenPaused(api)
+    return undefined
+  }
   const { credential } = api.upstream
   const own =
     credential && credential.accessMode !== 'platform_managed' ? principal.providerKeys.get(api.slug) : undefined
   const refuse = (code: 'API_NOT_ENABLED' | 'PROVIDER_KEY_REQUIRED' | 'PROVIDER_KEY_INVALID') =>
     new GatewayError(code, { tokens: { api: api.slug } })
   if (!isOpen(api)) throw refuse('API_NOT_ENABLED')
+  refuseWhenPaused(api)
   if (own?.status === 'invalid') throw refuse('PROVIDER_KEY_INVALID')
   if (own) return { id: own.id, scope: own.scope }
   if (api.needsOwnKey) throw refuse('PROVIDER_KEY_REQUIRED')
   return undefined
+}
+
+/** How long callers of a paused API are told to wait: nobody knows when it is resumed. Milliseconds. */
+const PAUSED_RETRY_MS = 30_000
+
+function refuseWhenPaused({ slug, pausedMode }: Api): void {
+  if (pausedMode !== 'refuse') return
+  throw new GatewayError('API_PAUSED', { tokens: { api: slug }, retryAfterMs: PAUSED_RETRY_MS })
 }

@@ -6,6 +6,9 @@ import type { Caps, Endpoint, Tier, Upstream } from './upstream.ts'
 /** Every API of the catalog, by slug: the upstreams' files under the settings of this deployment. */
 export type Catalog = Map<string, Api>
 
+/** What callers of a paused upstream get: their calls wait until it is resumed, or are refused at once. */
+export type PausedMode = 'hold' | 'refuse'
+
 export interface Api {
   slug: string
   upstream: Upstream
@@ -25,6 +28,8 @@ export interface Api {
   needsOwnKey: boolean
   /** Operators switched it off: no key helps. */
   isSwitchedOff: boolean
+  /** Operators paused its queue; undefined while it runs. */
+  pausedMode: PausedMode | undefined
   /** Settings of the environment, on which those of operators lie. */
   configured: UpstreamSettings
   endpoints: Map<string, ApiEndpoint>
@@ -36,6 +41,7 @@ export interface OperatorSettings {
   tierRequired?: Tier
   caps?: Partial<Caps>
   key?: string
+  pausedMode?: PausedMode
 }
 
 export interface ApiEndpoint {
@@ -134,6 +140,7 @@ function settle(
     enabled: !isSwitchedOff && !lacksKey && !isForOwnKeys,
     needsOwnKey: isForOwnKeys || (lacksKey && settings.enabled === true),
     isSwitchedOff,
+    pausedMode: settings.pausedMode,
   }
 }
 

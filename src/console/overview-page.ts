@@ -56,6 +56,9 @@ ${place('tiles', 'dl', ' class="tiles"')}
 </main>
 <dialog id="confirm" aria-labelledby="confirm-title" aria-describedby="confirm-text">
 <form method="dialog"><h2 id="confirm-title"></h2><p id="confirm-text"></p>
+<fieldset id="confirm-mode" hidden><legend>New calls</legend>
+<label><input type="radio" name="mode" value="refuse" checked> refuse them at once: callers get 503 API_PAUSED</label>
+<label><input type="radio" name="mode" value="hold"> hold them: they wait, and end with 503 at their deadline if it comes first</label></fieldset>
 <menu><button value="no" class="quiet">Cancel</button><button value="yes" id="confirm-yes"></button></menu></form>
 </dialog>
 <p id="notice" role="status" aria-live="polite"></p>

@@ -1,4 +1,5 @@
 import type { ColumnType, Generated, Insertable, JSONColumnType, Selectable } from 'kysely'
+import type { PausedMode } from '../catalog/catalog.ts'
 import type { Caps, Tier } from '../catalog/upstream.ts'
 
 /** The tables, as the migrations leave them. */
@@ -118,6 +119,7 @@ interface UpstreamSettingsTable {
   enabled: boolean | null
   tier_required: Tier | null
   caps: JSONColumnType<Partial<Caps>> | null
+  paused_mode: PausedMode | null
   key_secret_id: string | null
   key_sealed: Buffer | null
   updated_at: Timestamp

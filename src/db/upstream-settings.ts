@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import type { PausedMode } from '../catalog/catalog.ts'
 import type { Caps, Tier } from '../catalog/upstream.ts'
 import type { Db } from './database.ts'
 import type { UpstreamSettingsRow } from './schema.ts'
@@ -30,6 +31,16 @@ export async function saveUpstreamSettings(db: Db, slug: string, settings: NewUp
     key_sealed: settings.key?.bytes ?? null,
     updated_at: sql<Date>`now()`,
   }
+  await db
+    .insertInto('upstream_settings')
+    .values({ slug, ...columns })
+    .onConflict((conflict) => conflict.column('slug').doUpdateSet(columns))
+    .execute()
+}
+
+/** Notes what callers of a paused upstream get; null: it is not paused. */
+export async function savePausedMode(db: Db, slug: string, mode: PausedMode | null): Promise<void> {
+  const columns = { paused_mode: mode, updated_at: sql<Date>`now()` }
   await db
     .insertInto('upstream_settings')
     .values({ slug, ...columns })

@@ -18,10 +18,12 @@ export const UpstreamAnswer = Type.Object({
   accessMode: nullable(Type.Enum(['platform_managed', 'byok_available', 'byok_required'])),
   hasKey: Type.Boolean(),
   caps: CapsAnswer,
-  paused: Type.Boolean({ description: 'Its queue is paused: calls wait' }),
+  paused: nullable(
+    Type.Enum(['hold', 'refuse'], { description: 'Its queue is paused: calls wait, or are refused; null: it runs' }),
+  ),
 })
 
-export function describeUpstream(api: Api, isPaused: boolean): Static<typeof UpstreamAnswer> {
+export function describeUpstream(api: Api): Static<typeof UpstreamAnswer> {
   return {
     slug: api.slug,
     displayName: api.upstream.displayName,
@@ -32,6 +34,6 @@ export function describeUpstream(api: Api, isPaused: boolean): Static<typeof Ups
     accessMode: api.upstream.credential?.accessMode ?? null,
     hasKey: api.key !== undefined,
     caps: api.caps,
-    paused: isPaused,
+    paused: api.pausedMode ?? null,
   }
 }

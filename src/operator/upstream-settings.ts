@@ -101,6 +101,7 @@ export function decodeSettings(row: UpstreamSettingsRow, secrets: Secret[], log:
   if (row.enabled !== null) settings.enabled = row.enabled
   if (row.tier_required !== null) settings.tierRequired = row.tier_required
   if (row.caps !== null) settings.caps = row.caps
+  if (row.paused_mode !== null) settings.pausedMode = row.paused_mode
   if (row.key_sealed !== null && row.key_secret_id !== null) {
     try {
       settings.key = open(secrets, operatorKeyRecord(row.slug), { secretId: row.key_secret_id, bytes: row.key_sealed })

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { isUuid } from '../accounts/session-token.ts'
-import type { Api } from '../catalog/catalog.ts'
+import type { Api, PausedMode } from '../catalog/catalog.ts'
 import type { Context } from '../context.ts'
 import { insertAuditRecord, listAuditRecords } from '../db/audit-log.ts'
 import { searchUsers } from '../db/users.ts'
@@ -13,6 +13,7 @@ import { changeUpstream, UpstreamChange } from '../operator/change-upstream.ts'
 import { changeUser, describeUser, UserAnswer, UserChange } from '../operator/change-user.ts'
 import { describeUpstream, UpstreamAnswer } from '../operator/describe-upstream.ts'
 import { OverviewAnswer, readOverview } from '../operator/overview.ts'
+import { changePause } from '../operator/pause-upstream.ts'
 import { announceSettings } from '../operator/upstream-settings.ts'
 import { PROBE_JOB, PROBE_JOB_OPTIONS, type ProbeJob } from '../queue/probe-job.ts'
 import { redisCall } from '../redis/unavailable.ts'
@@ -96,8 +97,7 @@ function userRoutes(app: FastifyInstance, { db, redis }: OperatorDeps): void {
   )
 }
 
-function upstreamRoutes(app: FastifyInstance, { config, catalog, db, redis, queues, settings }: OperatorDeps): void {
-  const describe = async (api: Api) => describeUpstream(api, await redisCall(() => queues.of(api.slug).isPaused()))
+function upstreamRoutes(app: FastifyInstance, { config, catalog, db, redis, settings }: OperatorDeps): void {
   const list = {
     schema: {
       summary: 'List the upstreams with the settings in force',
@@ -106,7 +106,7 @@ function upstreamRoutes(app: FastifyInstance, { config, catalog, db, redis, queu
     },
   }
   app.get('/v1/operator/upstreams', list, async () => {
-    return { upstreams: await Promise.all([...catalog.values()].map(describe)) }
+    return { upstreams: [...catalog.values()].map(describeUpstream) }
   })
 
   const change = {
@@ -124,35 +124,63 @@ function upstreamRoutes(app: FastifyInstance, { config, catalog, db, redis, queu
       const api = findApi(catalog, request.params.slug)
       await changeUpstream(db, api, request.body, { actor: actorOf(request), secrets: config.secrets.encryption })
       // It is in force when Postgres has it; without the notice processes find it at their next reading.
-      await announceSettings(redis).catch((error) => request.log.warn({ err: error }, 'settings not announced'))
+      await announceSettings(redis).catch((error) => request.log.warn({ err: error }, 'failed to announce settings'))
       await settings.read()
-      return { upstream: await describe(api) }
+      return { upstream: describeUpstream(api) }
     },
   )
 }
 
-function queueRoutes(app: FastifyInstance, { catalog, db, queues }: OperatorDeps): void {
-  const actions: Record<string, { summary: string; run: (slug: string) => Promise<unknown> }> = {
-    pause: { summary: 'Pause the queue of an upstream: calls wait', run: (slug) => queues.of(slug).pause() },
-    resume: { summary: 'Resume the queue of an upstream', run: (slug) => queues.of(slug).resume() },
-    probe: {
-      summary: 'Probe an upstream now, whatever its health',
-      run: (slug) => {
-        const data: ProbeJob = { v: 1, slug, isForced: true }
-        return queues.of(slug).add(PROBE_JOB, data, PROBE_JOB_OPTIONS)
-      },
+const PauseBody = Type.Object(
+  { mode: Type.Optional(Type.Enum(['hold', 'refuse'], { default: 'refuse' })) },
+  { additionalProperties: false },
+)
+
+function queueRoutes(app: FastifyInstance, sources: OperatorDeps): void {
+  const { catalog, db, queues } = sources
+  const schema = (summary: string) => ({ summary, tags, response: { 200: Done, ...errorAnswers(400, 401, 404) } })
+
+  const pause = {
+    schema: { ...schema('Pause an upstream: new calls are refused, or with mode hold wait'), body: PauseBody },
+    // No body is none of the members.
+    preValidation: async (request: FastifyRequest) => {
+      request.body ??= {}
     },
   }
-  for (const [name, { summary, run }] of Object.entries(actions)) {
-    const schema = { summary, tags, response: { 200: Done, ...errorAnswers(401, 404) } }
-    app.post<{ Params: { slug: string } }>(`/v1/operator/upstreams/:slug/${name}`, { schema }, async (request) => {
-      const { slug } = findApi(catalog, request.params.slug)
-      // Written down first: what is done without a record would be worse than a record of what then failed.
-      await insertAuditRecord(db, { actor: actorOf(request), action: `upstream.${name}`, subject: slug })
-      await redisCall(() => run(slug))
-      return { slug, action: name }
-    })
-  }
+  app.post<{ Params: { slug: string }; Body: { mode?: PausedMode } }>(
+    '/v1/operator/upstreams/:slug/pause',
+    pause,
+    async (request) => await setPause(sources, request, request.body.mode ?? 'refuse'),
+  )
+  const resume = { schema: schema('Resume an upstream: its waiting calls go on') }
+  app.post<{ Params: { slug: string } }>(
+    '/v1/operator/upstreams/:slug/resume',
+    resume,
+    async (request) => await setPause(sources, request, null),
+  )
+  const probe = { schema: schema('Probe an upstream now, whatever its health') }
+  app.post<{ Params: { slug: string } }>('/v1/operator/upstreams/:slug/probe', probe, async (request) => {
+    const { slug } = findApi(catalog, request.params.slug)
+    // Written down first: what is done without a record would be worse than a record of what then failed.
+    await insertAuditRecord(db, { actor: actorOf(request), action: 'upstream.probe', subject: slug })
+    const data: ProbeJob = { v: 1, slug, isForced: true }
+    await redisCall(() => queues.of(slug).add(PROBE_JOB, data, PROBE_JOB_OPTIONS))
+    return { slug, action: 'probe' }
+  })
+}
+
+/** Pauses an upstream's queue, or with null lets it go on. The setting is in force when Postgres has it. */
+async function setPause(
+  { catalog, db, redis, queues, settings }: OperatorDeps,
+  request: FastifyRequest<{ Params: { slug: string } }>,
+  mode: PausedMode | null,
+): Promise<Static<typeof Done>> {
+  const { slug } = findApi(catalog, request.params.slug)
+  await changePause(db, slug, { mode, actor: actorOf(request) })
+  await redisCall(() => (mode === null ? queues.of(slug).resume() : queues.of(slug).pause()))
+  await announceSettings(redis).catch((error) => request.log.warn({ err: error }, 'failed to announce settings'))
+  await settings.read()
+  return { slug, action: mode === null ? 'resume' : 'pause' }
 }
 
 function readingRoutes(app: FastifyInstance, sources: OperatorDeps): void {

@@ -64,6 +64,7 @@ describe('the console in a browser', { skip }, () => {
   const shows = (name: string, text: RegExp) => until(async () => text.test((await place(name).textContent()) ?? ''))
   const press = async (action: string, slug: string) => {
     await page.locator(`button[data-action="${action}"][data-slug="${slug}"]`).click()
+    if (action === 'pause') await page.getByLabel(/hold them/).check()
     await page.locator('#confirm-yes').click()
     await until(async () => (await page.locator('#notice').textContent())?.includes(`${slug}: done`) === true)
   }

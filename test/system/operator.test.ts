@@ -186,24 +186,38 @@ describe('the operator API', () => {
     assert.deepEqual(await list(), before)
   })
 
-  it('pauses and resumes a queue: calls wait meanwhile and are answered then', async () => {
+  it('pauses an upstream: calls are refused at once, or wait if they are to be held, until it is resumed', async () => {
     const account = await signUp(gateway)
-    assert.equal((await operator('/upstreams/mock-data/pause', { method: 'POST' })).status, 200)
+    const act = (action: string, body?: object) => operator(`/upstreams/mock-data/${action}`, { method: 'POST', body })
+    const call = (key: string) => send(gateway, '/v1/call/mock-data/users?id=3', { key })
     assert.equal((await operator('/upstreams/none/pause', { method: 'POST' })).status, 404)
+    assert.equal((await act('pause', { mode: 'forget' })).status, 400)
+    assert.equal((await act('pause')).status, 200)
+    await until(async () => (await call(account.live)).body.error?.code === 'API_PAUSED', 3_000)
+    const refused = await call(account.test)
+    assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '30'])
+    await act('pause', { mode: 'hold' })
+    const paused = async () => (await operator('/upstreams')).body.upstreams.find(ofMockData).paused
+    const ofMockData = ({ slug }: { slug: string }) => slug === 'mock-data'
+    assert.equal(await paused(), 'hold')
     let isAnswered = false
-    const waiting = send(gateway, '/v1/call/mock-data/users?id=3', { key: account.test }).then((answer) => {
+    // The first that is not refused any more waits.
+    const waiting = (async () => {
+      for (;;) {
+        const answer = await call(account.test)
+        if (answer.body.error?.code !== 'API_PAUSED') return answer
+      }
+    })().finally(() => {
       isAnswered = true
-      return answer
     })
-    const queueOf = async () => {
-      const { body } = await operator('/overview')
-      return body.upstreams.find(({ slug }: { slug: string }) => slug === 'mock-data').queue
-    }
+    const queueOf = async () => (await operator('/overview')).body.upstreams.find(ofMockData).queue
     await until(async () => (await queueOf()).waiting === 1)
-    assert.equal((await queueOf()).paused, true)
     assert.equal(isAnswered, false)
-    await operator('/upstreams/mock-data/resume', { method: 'POST' })
+    assert.equal((await act('resume')).status, 200)
     assert.equal((await waiting).status, 200)
+    assert.equal(await paused(), null)
+    const [last] = await audit()
+    assert.deepEqual([last.before, last.after], [{ paused: 'hold' }, { paused: null }])
   })
 
   it('probes an upstream on asking', async () => {

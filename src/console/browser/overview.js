@@ -59,7 +59,7 @@ events.onerror = () => {
 filter.addEventListener('input', applyFilter)
 
 const WORDS = {
-  pause: ['Pause', 'Workers take no more calls of it; calls wait until their deadline.'],
+  pause: ['Pause', 'Workers take no more calls of it, until somebody resumes it.'],
   resume: ['Resume', 'Workers take its waiting calls again.'],
   probe: ['Probe', 'One request is sent to it now, paid from its cap.'],
   disable: ['Disable', 'Calls to it are refused, and it leaves the catalog.'],
@@ -75,27 +75,30 @@ function ask(action, slug) {
   const [verb, text] = WORDS[action]
   const dialog = document.getElementById('confirm')
   document.getElementById('confirm-title').textContent = `${verb} ${slug}?`
-  document.getElementById('confirm-text').textContent = text
+  const waiting = latest?.upstreams.find((row) => row.slug === slug)?.waiting ?? 0
+  const now = action === 'pause' && waiting > 0 ? ` ${waiting} waiting now.` : ''
+  document.getElementById('confirm-text').textContent = text + now
+  document.getElementById('confirm-mode').hidden = action !== 'pause'
   document.getElementById('confirm-yes').textContent = verb
   dialog.returnValue = ''
   dialog.onclose = () => {
-    if (dialog.returnValue === 'yes') act(action, slug, verb)
+    if (dialog.returnValue !== 'yes') return
+    const mode = document.querySelector('#confirm-mode input:checked').value
+    act({ action, slug, verb, body: action === 'pause' ? { mode } : undefined })
   }
   dialog.showModal()
 }
 
-async function act(action, slug, verb) {
+async function act({ action, slug, verb, body }) {
   notice.textContent = ''
   const path = `/v1/operator/upstreams/${encodeURIComponent(slug)}`
-  const isSetting = action === 'enable' || action === 'disable'
   try {
-    const response = await (isSetting
-      ? fetch(path, {
-          method: 'PATCH',
-          headers: { 'content-type': 'application/json' },
-          body: JSON.stringify({ enabled: action === 'enable' }),
-        })
-      : fetch(`${path}/${action}`, { method: 'POST' }))
+    const isSetting = action === 'enable' || action === 'disable'
+    const sent = isSetting ? { enabled: action === 'enable' } : body
+    const response = await fetch(isSetting ? path : `${path}/${action}`, {
+      method: isSetting ? 'PATCH' : 'POST',
+      ...(sent ? { headers: { 'content-type': 'application/json' }, body: JSON.stringify(sent) } : {}),
+    })
     const answer = response.ok ? undefined : await response.json().catch(() => undefined)
     notice.textContent = response.ok
       ? `${verb} ${slug}: done.`
