@@ -1,6 +1,12 @@
 import type { ServerOptions } from 'node:http'
 import type { Socket } from 'node:net'
-import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from 'fastify'
 import type { Context } from './context.ts'
 import { GatewayError } from './errors.ts'
 import { sendError } from './http/error-answer.ts'
@@ -10,7 +16,8 @@ import { collectMethods } from './http/method-not-allowed.ts'
 import { redirectToHttps } from './http/redirect-to-https.ts'
 import { checkHost, createRequestId, noteRequest, refuseConnection } from './http/refuse-connection.ts'
 import { collectRoutes, type DocumentedRoute } from './openapi/route-list.ts'
-import { loadAssets } from './portal/assets.ts'
+import { type Assets, loadAssets } from './portal/assets.ts'
+import { isForPeople, sendProblem } from './portal/problem.ts'
 import { acceptPortalSession } from './portal/session-cookie.ts'
 import { asyncCallRoutes } from './routes/async-calls.ts'
 import { authRoutes } from './routes/auth.ts'
@@ -101,10 +108,16 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     if (context.isDraining) reply.header('connection', 'close')
     done(null, payload)
   })
-  app.setErrorHandler((error, request, reply) => sendError(request, reply, error, baseUrl))
-  app.setNotFoundHandler((request, reply) => sendError(request, reply, new GatewayError('NOT_FOUND'), baseUrl))
+  const assets = loadAssets()
+  // People get a page, programs get JSON.
+  const refuse = (request: FastifyRequest, reply: FastifyReply, thrown: unknown): FastifyReply =>
+    isForPeople(request)
+      ? sendProblem(request, reply, thrown, { assets, catalog: context.catalog, baseUrl })
+      : sendError(request, reply, thrown, baseUrl)
+  app.setErrorHandler((error, request, reply) => refuse(request, reply, error))
+  app.setNotFoundHandler((request, reply) => refuse(request, reply, new GatewayError('NOT_FOUND')))
 
-  await registerRoutes(app, context, listRoutes)
+  await registerRoutes(app, context, { assets, listRoutes })
   return app
 }
 
@@ -112,7 +125,7 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
 async function registerRoutes(
   app: FastifyInstance,
   context: Context,
-  listRoutes: () => DocumentedRoute[],
+  { assets, listRoutes }: { assets: Assets; listRoutes: () => DocumentedRoute[] },
 ): Promise<void> {
   const routes = [
     healthRoutes,
@@ -133,7 +146,6 @@ async function registerRoutes(
   ]
   for (const route of routes) await app.register(async (scope) => await route(scope, context))
   await app.register(async (scope) => await openApiRoutes(scope, context, listRoutes))
-  const assets = loadAssets()
   for (const route of [docsRoutes, portalRoutes, portalAssetRoutes]) {
     await app.register(async (scope) => await route(scope, context, assets))
   }

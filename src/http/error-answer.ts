@@ -30,13 +30,22 @@ export function errorBody(error: GatewayError, baseUrl: string, isCall: boolean)
   return isCall ? { status: 'error', error: told } : { error: STATUS_CODES[error.status] ?? 'Error', ...told }
 }
 
-/** Answers a failure; whatever was thrown, the caller gets one of our codes. */
+/** Answers a failure in JSON; whatever was thrown, the caller gets one of our codes. */
 export function sendError(
   request: FastifyRequest,
   reply: FastifyReply,
   thrown: unknown,
   baseUrl: string,
 ): FastifyReply {
+  const error = prepareError(request, reply, thrown)
+  return reply
+    .header('cache-control', 'no-store')
+    .type('application/json; charset=utf-8')
+    .send(JSON.stringify(errorBody(error, baseUrl, isCallRoute(request.url))))
+}
+
+/** Sets status and headers of the answer to a failure and logs what is not the caller's; the body is left to others. */
+export function prepareError(request: FastifyRequest, reply: FastifyReply, thrown: unknown): GatewayError {
   const error = fromFramework(thrown) ?? toGatewayError(thrown)
   if (error.status >= 500)
     request.log[error.status === 500 ? 'error' : 'info']({ code: error.code, err: error.cause }, 'request failed')
@@ -46,11 +55,8 @@ export function sendError(
   if (error.status === 401) reply.header('www-authenticate', challenge(error.code))
   // The client is still sending what we refuse to read: the connection cannot be used for another request.
   if (error.status === 413 || error.status === 408) reply.header('connection', 'close')
-  return reply
-    .status(error.status)
-    .header('cache-control', 'no-store')
-    .type('application/json; charset=utf-8')
-    .send(JSON.stringify(errorBody(error, baseUrl, isCallRoute(request.url))))
+  reply.status(error.status)
+  return error
 }
 
 /** RFC 6750, 3: which scheme is asked for, and what was wrong with the token. */

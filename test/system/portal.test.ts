@@ -255,6 +255,32 @@ describe('the portal', () => {
     assert.equal((await fetch(`${gateway.url}/assets/x/..%2f..%2fconfig.ts`)).status, 404)
   })
 
+  it('answers people who take a wrong address with a page, and programs with JSON', async () => {
+    const browser = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' }
+    const ask = async (path: string, headers: Record<string, string>, method = 'GET') => {
+      const answer = await fetch(gateway.url + path, { method, headers, redirect: 'manual' })
+      return { answer, type: answer.headers.get('content-type') ?? '', text: await answer.text() }
+    }
+    for (const path of ['/apis/wether', '/wether']) {
+      const { answer, type, text } = await ask(path, browser)
+      assert.equal(answer.status, 404)
+      assert.match(type, /^text\/html/)
+      assert.match(answer.headers.get('content-security-policy') ?? '', /default-src 'none'/)
+      assert.match(text, /<a href="\/apis\/weather">Weather<\/a>/)
+      for (const accept of ['*/*', 'application/json', 'application/json, text/html;q=0.5']) {
+        assert.match((await ask(path, { accept })).type, /^application\/json/)
+      }
+    }
+    assert.match((await ask('/%3Cscript%3Ealert(1)', browser)).text, /No such page/)
+    assert.doesNotMatch((await ask('/%3Cscript%3Ealert(1)', browser)).text, /<script>alert/)
+    assert.match((await ask('/signup', browser, 'POST')).text, /This form needs JavaScript/)
+    assert.match((await ask('/v1/nothing', browser)).type, /^application\/json/)
+    const { answer } = await ask('/mcp', browser)
+    assert.equal(answer.status, 303)
+    assert.equal(answer.headers.get('location'), '/agents')
+    assert.equal((await ask('/mcp', { accept: 'text/event-stream' })).answer.status, 405)
+  })
+
   it('takes test calls of a session, but no live calls of a test key', async () => {
     const { token, test } = await signUp(gateway)
     const mode = async (credential: { token?: string; key?: string }, asked: string) =>

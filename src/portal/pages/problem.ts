@@ -1,0 +1,47 @@
+import type { Api } from '../../catalog/catalog.ts'
+import type { GatewayError } from '../../errors.ts'
+import { type Html, html } from '../../http/html.ts'
+
+/** What was asked for, and what comes near it. */
+export interface Wanted {
+  method: string
+  path: string
+  /** Words of the address, for the search field. */
+  sought: string
+  nearest: Api[]
+}
+
+/** A wrong address or a failure, with ways on. */
+export function problemPage(error: GatewayError, wanted: Wanted): Html {
+  const { title, text } = wordsOf(error, wanted)
+  return html`<div class="wrap narrow problem">
+<h1>${title}</h1>
+<p class="lead">${text}</p>
+${
+  wanted.nearest.length === 0
+    ? ''
+    : html`<p>Did you mean ${wanted.nearest.map(
+        ({ slug, upstream }, index) =>
+          html`${index === 0 ? '' : index === wanted.nearest.length - 1 ? ' or ' : ', '}<a href="/apis/${slug}">${upstream.displayName}</a>`,
+      )}?</p>`
+}
+<form role="search" method="get" action="/#catalog">
+<div class="field"><label for="q">Search the APIs</label><input id="q" name="q" type="search" maxlength="200" value="${wanted.sought.slice(0, 200)}"></div>
+<button class="button" type="submit">Search</button>
+</form>
+<p class="small"><a href="/">All APIs</a> · <a href="/docs">Docs</a> · <a href="/docs/errors#${error.code}">${error.code}</a></p>
+</div>`
+}
+
+function wordsOf(error: GatewayError, { method, path }: Wanted): { title: string; text: string } {
+  if (error.code === 'API_NOT_FOUND') return { title: 'No such API', text: 'The catalog has no API with this name.' }
+  if (error.status === 404) return { title: 'No such page', text: `There is nothing at ${path.slice(0, 100)}.` }
+  if (method === 'POST' && /^\/(signup|login)$/.test(path)) {
+    return {
+      title: 'This form needs JavaScript',
+      text: `Turn it on, or send POST /v1/auth${path} with email and password as JSON.`,
+    }
+  }
+  if (error.status >= 500) return { title: 'That did not work', text: `${error.message} Try again in a moment.` }
+  return { title: 'That is not possible here', text: error.message }
+}

@@ -1,0 +1,79 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Catalog } from '../catalog/catalog.ts'
+import { offeredApis } from '../catalog/catalog-state.ts'
+import { rankApis } from '../catalog/search.ts'
+import { prepareError } from '../http/error-answer.ts'
+import { sendPage } from '../http/page-headers.ts'
+import type { Assets } from './assets.ts'
+import { layout } from './layout.ts'
+import { problemPage } from './pages/problem.ts'
+import { readSessionCookie } from './session-cookie.ts'
+
+export interface ProblemDeps {
+  assets: Assets
+  catalog: Catalog
+  baseUrl: string
+}
+
+/** Addresses that programs send to: their failures are JSON whoever asks. */
+const FOR_PROGRAMS = /^\/(v1|oauth|\.well-known|portal|healthz|readyz|assets)(\/|\?|$)|\.(json|md|txt|ts|py)(\?|$)/
+
+/** Whether a failure is to be told to a person: a browser asks for a page at an address that is no program's. */
+export function isForPeople({ url, method, headers }: FastifyRequest): boolean {
+  if (FOR_PROGRAMS.test(url)) return false
+  if (isMcp(url) && method !== 'GET') return false
+  return prefersHtml(headers.accept)
+}
+
+const isMcp = (url: string): boolean => /^\/mcp(\/|\?|$)/.test(url)
+
+/** Answers a failure with a page: what is wrong, and where to go on. A browser at `/mcp` is shown how agents use it. */
+export function sendProblem(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  thrown: unknown,
+  { assets, catalog, baseUrl }: ProblemDeps,
+): FastifyReply {
+  if (isMcp(request.url)) return reply.redirect('/agents', 303)
+  const error = prepareError(request, reply, thrown)
+  const [path = ''] = request.url.split('?', 1)
+  const sought = decoded(path)
+    .replace(/^\/(apis|docs)\//, '/')
+    .replace(/[^\p{L}\p{N}]+/gu, ' ')
+  const nearest = error.status === 404 ? rankApis(offeredApis(catalog), sought).slice(0, 3) : []
+  const isEverything = nearest.length > 0 && sought.trim() === ''
+  const page = layout(assets, {
+    title: `${error.status} · Agent API Gateway`,
+    description: error.message,
+    path,
+    main: problemPage(error, {
+      method: request.method,
+      path,
+      sought: sought.trim(),
+      nearest: isEverything ? [] : nearest,
+    }),
+    isLoggedIn: readSessionCookie(request, baseUrl) !== undefined,
+  })
+  return sendPage(reply, page)
+}
+
+/** The media type named first by weight (RFC 9110, 12.5.1); a wildcard asks for no page. */
+function prefersHtml(accept = ''): boolean {
+  const weights = new Map(
+    accept.split(',').map((item) => {
+      const [type = '', ...parameters] = item.split(';').map((part) => part.trim().toLowerCase())
+      const weight = parameters.find((parameter) => parameter.startsWith('q='))
+      return [type, weight === undefined ? 1 : Number(weight.slice(2)) || 0]
+    }),
+  )
+  const html = weights.get('text/html') ?? 0
+  return html > 0 && html >= (weights.get('application/json') ?? 0)
+}
+
+function decoded(path: string): string {
+  try {
+    return decodeURIComponent(path)
+  } catch {
+    return ''
+  }
+}
