@@ -24,6 +24,7 @@ import { authRoutes } from './routes/auth.ts'
 import { billingRoutes } from './routes/billing.ts'
 import { callRoutes } from './routes/call.ts'
 import { catalogRoutes } from './routes/catalog.ts'
+import { clientRoutes } from './routes/clients.ts'
 import { docsRoutes } from './routes/docs.ts'
 import { healthRoutes } from './routes/health.ts'
 import { keyRoutes } from './routes/keys.ts'
@@ -143,6 +144,7 @@ async function registerRoutes(
     billingRoutes,
     usageRoutes,
     asyncCallRoutes,
+    clientRoutes,
   ]
   for (const route of routes) await app.register(async (scope) => await route(scope, context))
   await app.register(async (scope) => await openApiRoutes(scope, context, listRoutes))

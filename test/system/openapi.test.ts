@@ -214,7 +214,8 @@ describe('the OpenAPI document', () => {
       for (const [status, { content }] of Object.entries<Json>(operation.responses)) {
         const media = content?.['application/json']
         // What is any JSON of another protocol, or as a call would have answered, is not made up.
-        if (media && /^2/.test(status) && !/ \/(mcp|openapi|v1\/calls)/.test(name)) check(`${name} ${status}`, media)
+        if (media && /^2/.test(status) && !/ \/(mcp|openapi|postman|v1\/calls)/.test(name))
+          check(`${name} ${status}`, media)
       }
     }
   })
@@ -250,8 +251,12 @@ describe('the OpenAPI document', () => {
       const { files } = await generateApi(options)
       await writeFile(join(folder, 'Api.ts'), files.map(({ fileContent }) => fileContent).join('\n'))
       await writeFile(join(folder, 'class-client.ts'), CLASS_CLIENT)
+      for (const file of ['client.ts', 'client.py']) {
+        await writeFile(join(folder, file), await (await fetch(`${gateway.url}/${file}`)).text())
+      }
+      await writeFile(join(folder, 'file-client.ts'), FILE_CLIENT)
       // One run of the compiler for all of them: it reads the same declarations.
-      await compile(folder, ['fetch-client.ts', 'class-client.ts'])
+      await compile(folder, ['fetch-client.ts', 'class-client.ts', 'file-client.ts'])
     })
 
     it('makes a client, by openapi-typescript, whose typed call compiles and is answered', async () => {
@@ -263,6 +268,43 @@ describe('the OpenAPI document', () => {
     it('makes a client, by swagger-typescript-api, whose typed call compiles and is answered', async () => {
       const { latest } = await import(pathToFileURL(join(folder, 'out', 'class-client.js')).href)
       assert.equal(typeof (await latest(gateway.url, account.test)), 'number')
+    })
+
+    it('serves one in TypeScript whose typed call compiles and is answered, and whose errors tell what to do', async () => {
+      const { current, failure } = await import(pathToFileURL(join(folder, 'out', 'file-client.js')).href)
+      assert.equal(await current(gateway.url, account.test), 15.3)
+      const { code, status, hint, requestId } = await failure(gateway.url, account.test)
+      assert.deepEqual([code, status], ['INVALID_PARAMETER', 400])
+      assert.match(hint, /param=from/)
+      assert.match(requestId, /^req_/)
+    })
+
+    it('serves one in Python whose call is answered, and whose errors tell what to do', async (context) => {
+      if (!(await run('python3', ['--version']).catch(() => undefined))) return context.skip('there is no python3 here')
+      const { stdout } = await run('python3', ['-c', PYTHON, gateway.url, account.test], { cwd: folder })
+      const [temperature, code, status, hint, requestId] = JSON.parse(stdout)
+      assert.deepEqual([temperature, code, status], [15.3, 'INVALID_PARAMETER', 400])
+      assert.match(hint, /param=from/)
+      assert.match(requestId, /^req_/)
+    })
+
+    it('serves a collection whose every call is answered 200 once the key is set', async () => {
+      const collection: Json = await (await fetch(`${gateway.url}/postman.json`)).json()
+      const { auth } = collection
+      assert.deepEqual(
+        auth.apikey.map(({ value }: Json) => value),
+        ['X-Api-Key', '{{apiKey}}', 'header'],
+      )
+      const folders = collection.item.filter(({ name }: Json) => name !== 'Account' && name !== 'News')
+      assert.equal(folders.length, 27)
+      for (const { request } of folders.flatMap(({ item }: Json) => item)) {
+        const { host, path, query = [] } = request.url
+        const sent = query.filter(({ disabled }: Json) => !disabled).map(({ key, value }: Json) => [key, value])
+        const base = host[0].replace('{{baseUrl}}', gateway.url)
+        const url = `${base}/${path.join('/')}?${new URLSearchParams(sent)}`
+        const answer = await fetch(url, { headers: { 'x-api-key': account.test } })
+        assert.equal(answer.status, 200, `${url} ${await answer.text()}`)
+      }
     })
   })
 })
@@ -297,6 +339,39 @@ export async function latest(baseUrl: string, key: string): Promise<number | und
   const { data } = await api.v1.currencyLatest({})
   return data.data.rates.USD ?? Object.values(data.data.rates)[0]
 }
+`
+
+const FILE_CLIENT = `
+import { Gateway, GatewayError } from './client.ts'
+
+export async function current(baseUrl: string, key: string): Promise<number | null> {
+  const gateway = new Gateway({ key, baseUrl })
+  // @ts-expect-error: latitude is a number, and longitude is missing
+  const wrong = () => gateway.weather.current({ latitude: 'north' })
+  const { temperature_c } = await gateway.weather.current({ latitude: 40.71, longitude: -74.01 })
+  return temperature_c
+}
+
+export async function failure(baseUrl: string, key: string): Promise<GatewayError | undefined> {
+  try {
+    await new Gateway({ key, baseUrl }).currency.pair({ from: 'nowhere', to: 'EUR' })
+  } catch (error) {
+    if (error instanceof GatewayError) return error
+  }
+  return undefined
+}
+`
+
+const PYTHON = `
+import json, sys
+from client import Gateway, GatewayError
+
+gateway = Gateway(sys.argv[2], base_url=sys.argv[1])
+temperature = gateway.weather.current(latitude=40.71, longitude=-74.01)["temperature_c"]
+try:
+    gateway.currency.pair(from_="nowhere", to="EUR")
+except GatewayError as error:
+    print(json.dumps([temperature, error.code, error.status, error.hint, error.request_id]))
 `
 
 const OPTIONS = [

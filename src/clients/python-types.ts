@@ -1,0 +1,72 @@
+import type { JsonSchema } from '../openapi/schemas.ts'
+import { kindsOf } from './client-api.ts'
+
+/** A typed dictionary of Python: its name and its members, with their types. */
+export interface PythonRecord {
+  name: string
+  members: { name: string; type: string; description: string | undefined }[]
+  /** Whether each member is always there. */
+  isTotal: boolean
+}
+
+/** A JSON Schema as a Python type; objects with named members are added to `records` under `name`. */
+export function pythonType(schema: JsonSchema, name: string, records: PythonRecord[]): string {
+  if (schema.const !== undefined) return `Literal[${literal(schema.const)}]`
+  if (Array.isArray(schema.enum)) return `Literal[${schema.enum.map(literal).join(', ')}]`
+  if (Array.isArray(schema.anyOf)) {
+    return `Union[${schema.anyOf.map((branch: JsonSchema, index) => pythonType(branch, `${name}${index + 1}`, records)).join(', ')}]`
+  }
+  const kinds = kindsOf(schema)
+  const types = kinds.filter((kind) => kind !== 'null').map((kind) => kindType(kind, schema, name, records))
+  const [only = 'Any', ...others] = types
+  const type = others.length > 0 ? `Union[${types.join(', ')}]` : only
+  return kinds.includes('null') ? `Optional[${type}]` : type
+}
+
+function kindType(kind: string, schema: JsonSchema, name: string, records: PythonRecord[]): string {
+  switch (kind) {
+    case 'string':
+      return 'str'
+    case 'integer':
+      return 'int'
+    case 'number':
+      return 'float'
+    case 'boolean':
+      return 'bool'
+    case 'array':
+      return `List[${pythonType((schema.items ?? {}) as JsonSchema, `${name}Item`, records)}]`
+    case 'object':
+      return objectType(schema, name, records)
+    default:
+      return 'Any'
+  }
+}
+
+function objectType(schema: JsonSchema, name: string, records: PythonRecord[]): string {
+  const properties = schema.properties as Record<string, JsonSchema> | undefined
+  if (!properties) {
+    const { additionalProperties } = schema
+    if (typeof additionalProperties !== 'object') return 'Dict[str, Any]'
+    return `Dict[str, ${pythonType(additionalProperties as JsonSchema, `${name}Value`, records)}]`
+  }
+  const members = Object.entries(properties).map(([member, inner]) => ({
+    name: member,
+    type: pythonType(inner, `${name}${capitalised(member)}`, records),
+    description: inner.description as string | undefined,
+  }))
+  const required = new Set((schema.required as string[] | undefined) ?? [])
+  records.push({ name, members, isTotal: Object.keys(properties).every((member) => required.has(member)) })
+  return name
+}
+
+const capitalised = (word: string): string =>
+  word
+    .split(/[^A-Za-z0-9]+/)
+    .map((part) => part.charAt(0).toUpperCase() + part.slice(1))
+    .join('')
+
+/** A JSON value as Python writes it. */
+export function literal(value: unknown): string {
+  if (value === null) return 'None'
+  return typeof value === 'boolean' ? (value ? 'True' : 'False') : JSON.stringify(value)
+}

@@ -1,0 +1,91 @@
+import { readFileSync } from 'node:fs'
+import { ERRORS } from '../errors.ts'
+import { camel } from '../openapi/operation-id.ts'
+import type { JsonSchema } from '../openapi/schemas.ts'
+import type { ClientApi, ClientEndpoint } from './client-api.ts'
+import { comment, memberName, typescriptType } from './typescript-types.ts'
+
+/** The part of the client that is the same for every catalog. */
+const RUNTIME = new URL('./runtime.ts', import.meta.url)
+
+/** The client for TypeScript in one file without a dependency: types and methods of every endpoint. */
+export function typescriptClient(apis: ClientApi[], baseUrl: string): string {
+  const codes = Object.keys(ERRORS)
+  const retryable = Object.entries(ERRORS).flatMap(([code, { retryable }]) => (retryable ? [code] : []))
+  return [
+    `// Client of the Agent API Gateway at ${baseUrl}, made from its catalog. Get the current one at ${baseUrl}/client.ts`,
+    '//',
+    "//   import { Gateway } from './client.ts'",
+    "//   const gateway = new Gateway({ key: 'agw_test_…' })",
+    '//   const data = await gateway.weather.current({ latitude: 40.71, longitude: -74.01 })',
+    '',
+    `const BASE_URL = ${JSON.stringify(baseUrl)}`,
+    '',
+    '/** Every code that a failure can have. */',
+    `export type ErrorCode =\n${codes.map((code) => `  | '${code}'`).join('\n')}`,
+    '',
+    '/** Failures after which the same call may succeed. */',
+    `const RETRYABLE: ReadonlySet<string> = new Set(${JSON.stringify(retryable)})`,
+    '',
+    runtime(),
+    ...apis.flatMap(({ endpoints }) => endpoints.flatMap(endpointTypes)),
+    '/** Every API of the gateway. */',
+    'export class Gateway extends Transport {',
+    ...apis.flatMap(apiMember),
+    '}',
+    '',
+  ].join('\n')
+}
+
+/** What stands below the line is copied; what is above declares, for the compiler, what is generated. */
+function runtime(): string {
+  const [, copied = ''] = readFileSync(RUNTIME, 'utf8').split('// ---\n')
+  return copied.trimStart()
+}
+
+function endpointTypes({ typeName, description, parameters, data }: ClientEndpoint): string[] {
+  const members = parameters.flatMap(({ name, schema, required }) => [
+    ...comment(parameterWords(schema as JsonSchema), '  '),
+    `  ${memberName(name)}${required ? '' : '?'}: ${typescriptType(schema as JsonSchema, '  ')}`,
+  ])
+  return [
+    ...(members.length === 0
+      ? []
+      : [
+          ...comment(`Parameters: ${description}`, ''),
+          `export interface ${typeName}Parameters {`,
+          ...members,
+          '}',
+          '',
+        ]),
+    ...comment(description, ''),
+    `export type ${typeName} = ${typescriptType(data)}`,
+    '',
+  ]
+}
+
+function parameterWords({ description, default: fallback }: JsonSchema): string {
+  return [description, fallback === undefined ? undefined : `default ${JSON.stringify(fallback)}`]
+    .filter(Boolean)
+    .join('; ')
+}
+
+function apiMember({ slug, description, endpoints }: ClientApi): string[] {
+  return [
+    ...comment(description, '  '),
+    `  readonly ${camel([slug])} = {`,
+    ...endpoints.flatMap((endpoint) => [...comment(endpoint.description, '    '), `    ${method(slug, endpoint)}`]),
+    '  }',
+    '',
+  ]
+}
+
+function method(slug: string, { path, typeName, parameters }: ClientEndpoint): string {
+  const name = camel([path])
+  const target = `${JSON.stringify(slug)}, ${JSON.stringify(path)}`
+  if (parameters.length === 0) {
+    return `${name}: (options: CallOptions = {}): Promise<${typeName}> => this.call(${target}, {}, options),`
+  }
+  const fallback = parameters.some(({ required }) => required) ? '' : ' = {}'
+  return `${name}: (parameters: ${typeName}Parameters${fallback}, options: CallOptions = {}): Promise<${typeName}> => this.call(${target}, parameters, options),`
+}

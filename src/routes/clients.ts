@@ -1,0 +1,60 @@
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import Type from 'typebox'
+import { perCatalogState } from '../catalog/catalog-state.ts'
+import { type ClientApi, clientApis } from '../clients/client-api.ts'
+import { postmanCollection } from '../clients/postman.ts'
+import { pythonClient } from '../clients/python-client.ts'
+import { typescriptClient } from '../clients/typescript-client.ts'
+import type { Context } from '../context.ts'
+import { createCacheable, sendCacheable } from '../http/cacheable.ts'
+
+interface ClientFile {
+  path: string
+  operationId: string
+  summary: string
+  mediaType: string
+  write: (apis: ClientApi[], baseUrl: string) => string
+}
+
+const FILES: ClientFile[] = [
+  {
+    path: '/client.ts',
+    operationId: 'getTypescriptClient',
+    summary: 'A typed client for TypeScript, one file',
+    // Shown by browsers; there is no registered type.
+    mediaType: 'text/plain',
+    write: typescriptClient,
+  },
+  {
+    path: '/client.py',
+    operationId: 'getPythonClient',
+    summary: 'A typed client for Python, one file',
+    mediaType: 'text/x-python',
+    write: pythonClient,
+  },
+  {
+    path: '/postman.json',
+    operationId: 'getPostmanCollection',
+    summary: 'A collection for Postman and Bruno',
+    mediaType: 'application/json',
+    write: (apis, baseUrl) => JSON.stringify(postmanCollection(apis, baseUrl), null, 2),
+  },
+]
+
+/** Clients in a single file, made from the catalog. */
+export async function clientRoutes(app: FastifyInstance, { catalog, config }: Context): Promise<void> {
+  for (const { path, operationId, summary, mediaType, write } of FILES) {
+    const content = { [mediaType]: { schema: mediaType === 'application/json' ? Type.Object({}) : Type.String() } }
+    const schema = { summary, tags: ['Documentation'], operationId, response: { 200: { content } } }
+    // Written when it is first sought: most nodes are never sent such a request.
+    let file: ReturnType<typeof perCatalogState<ReturnType<typeof createCacheable>>> | undefined
+    app.get(path, { schema }, async (request, reply: FastifyReply) => {
+      file ??= perCatalogState(catalog, () =>
+        createCacheable(write(clientApis(catalog), config.http.baseUrl), `${mediaType}; charset=utf-8`),
+      )
+      // Tools in a browser on other origins read it too: it is public.
+      reply.header('access-control-allow-origin', '*')
+      return await sendCacheable(request, reply, file(), 'public, max-age=60')
+    })
+  }
+}

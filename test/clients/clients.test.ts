@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import { pathToFileURL } from 'node:url'
+import { promisify } from 'node:util'
+import { loadCatalog } from '../../src/catalog/catalog.ts'
+import { type ClientApi, clientApis } from '../../src/clients/client-api.ts'
+import { pythonClient } from '../../src/clients/python-client.ts'
+import { typescriptClient } from '../../src/clients/typescript-client.ts'
+
+const run = promisify(execFile)
+
+/** One answer that the server is to give. */
+interface Scripted {
+  status: number
+  code?: string
+  retryAfter?: number
+}
+
+const PYTHON = `
+import json, sys
+from client import Gateway, GatewayError
+
+try:
+    print(json.dumps(Gateway("k", base_url=sys.argv[1], retry_wait_max=5).mock_data.posts(id=1)))
+except GatewayError as error:
+    print(json.dumps([error.code, error.retry_after]))
+`
+
+describe('the clients in one file', () => {
+  let server: Server
+  let url: string
+  let folder: string
+  let script: Scripted[]
+  let arrivals: { at: number; path: string; authorization: string | undefined }[]
+  let apis: ClientApi[]
+
+  before(async () => {
+    server = createServer((request, response) => {
+      arrivals.push({
+        at: performance.now(),
+        path: request.url ?? '',
+        authorization: request.headers.authorization,
+      })
+      const { status, code, retryAfter } = script.shift() ?? { status: 200 }
+      const failure = { code, message: 'It failed.', hint: 'Wait.', docs: '' }
+      const body = status === 200 ? { status: 'success', data: { id: 1 } } : { status: 'error', error: failure }
+      response.writeHead(status, retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) })
+      response.end(code === 'none' ? '<html>' : JSON.stringify(body))
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    folder = await mkdtemp(join(tmpdir(), 'agw-clients-'))
+    apis = clientApis(await loadCatalog(new Map()))
+    await writeFile(join(folder, 'package.json'), '{"type":"module"}')
+    await writeFile(join(folder, 'client.ts'), typescriptClient(apis, 'http://gateway.test'))
+    await writeFile(join(folder, 'client.py'), pythonClient(apis, 'http://gateway.test'))
+  })
+  beforeEach(() => {
+    script = []
+    arrivals = []
+  })
+  after(async () => {
+    server.close()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  const hasPython = () => run('python3', ['--version']).catch(() => undefined)
+
+  /** A call of each client: its data, or code and Retry-After of its failure. */
+  const clients = {
+    TypeScript: async (): Promise<unknown> => {
+      const { Gateway, GatewayError } = await import(pathToFileURL(join(folder, 'client.ts')).href)
+      const gateway = new Gateway({ key: 'k', baseUrl: url, retryWaitMsMax: 5_000 })
+      return await gateway.mockData.posts({ id: 1 }).catch((error: { code: string; retryAfter?: number }) => {
+        assert.ok(error instanceof GatewayError)
+        return [error.code, error.retryAfter ?? null]
+      })
+    },
+    Python: async (): Promise<unknown> =>
+      JSON.parse((await run('python3', ['-c', PYTHON, url], { cwd: folder })).stdout),
+  }
+
+  for (const [name, call] of Object.entries(clients)) {
+    const skipWithoutPython = async (context: { skip: (reason: string) => void }): Promise<boolean> => {
+      if (name !== 'Python' || (await hasPython())) return false
+      context.skip('there is no python3 here')
+      return true
+    }
+
+    it(`in ${name} waits as long as Retry-After says and calls again`, async (context) => {
+      if (await skipWithoutPython(context)) return
+      script = [{ status: 429, code: 'RATE_LIMIT_EXCEEDED', retryAfter: 1 }]
+      assert.deepEqual(await call(), { id: 1 })
+      const [first, second] = arrivals
+      assert.equal(arrivals.length, 2)
+      assert.ok((second?.at ?? 0) - (first?.at ?? 0) >= 990)
+      assert.deepEqual([first?.path, first?.authorization], ['/v1/call/mock-data/posts?id=1', 'Bearer k'])
+    })
+
+    it(`in ${name} throws what no retry can mend, and what must wait too long, at once`, async (context) => {
+      if (await skipWithoutPython(context)) return
+      script = [{ status: 404, code: 'UPSTREAM_NOT_FOUND' }]
+      assert.deepEqual(await call(), ['UPSTREAM_NOT_FOUND', null])
+      script = [{ status: 429, code: 'MONTHLY_QUOTA_EXCEEDED', retryAfter: 86_400 }]
+      assert.deepEqual(await call(), ['MONTHLY_QUOTA_EXCEEDED', 86_400])
+      script = [{ status: 500, code: 'none' }]
+      assert.deepEqual(await call(), ['INVALID_ANSWER', null])
+      assert.equal(arrivals.length, 3)
+    })
+  }
+
+  it('leave a wait for a retry when the call is aborted', async () => {
+    const { Gateway } = await import(pathToFileURL(join(folder, 'client.ts')).href)
+    script = [{ status: 503, code: 'OVERLOADED', retryAfter: 60 }]
+    const aborted = new AbortController()
+    const call = new Gateway({ key: 'k', baseUrl: url }).weather.current(
+      { latitude: 1, longitude: 2 },
+      { signal: aborted.signal },
+    )
+    await once(server, 'request')
+    aborted.abort(new Error('left'))
+    await assert.rejects(call, /left|abort/i)
+    assert.equal(arrivals.length, 1)
+  })
+
+  it('know every endpoint of the catalog', async () => {
+    const source = typescriptClient(apis, 'http://gateway.test')
+    const python = pythonClient(apis, 'http://gateway.test')
+    for (const { slug, endpoints } of apis) {
+      for (const { path } of endpoints) {
+        assert.ok(source.includes(`this.call("${slug}", "${path}",`), slug + path)
+        assert.ok(python.includes(`self._transport.call("${slug}", "${path}",`), slug + path)
+      }
+    }
+  })
+})
