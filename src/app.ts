@@ -68,6 +68,8 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     loggerInstance: log as FastifyBaseLogger,
     // One line a call is written where the call is answered, without its query string.
     logController: new LogController({ disableRequestLogging: true }),
+    // A logger of its own for each request costs more than it tells: failures are logged with the request's id.
+    childLoggerFactory: (logger) => logger,
     genReqId: createRequestId,
     requestIdHeader: false,
     trustProxy: config.http.trustProxy.length > 0 ? config.http.trustProxy : false,

@@ -1,17 +1,26 @@
+import { setTimeout as delay } from 'node:timers/promises'
+
+export interface BatcherOptions {
+  /** Pause between two messages of one key, milliseconds. Default: 0, the next follows when the last is done. */
+  pauseMs?: number
+}
+
 /**
- * Sends what gathers under a key: at once while nothing is under way for it, else all that has gathered as soon as that
- * is done. A busy key so costs one message for many items, a quiet one no waiting.
+ * Micro-batching by key: an item is sent at once while nothing is under way for its key; what comes meanwhile is sent
+ * together as soon as that is done and the pause is over.
  */
 export class Batcher<Item> {
   readonly #send: (key: string, items: Item[]) => Promise<void>
+  readonly #pauseMs: number
   /** What has gathered under each key for which something is under way. */
   readonly #gathered = new Map<string, Item[]>()
-
   readonly #underWay = new Set<Promise<void>>()
+  readonly #closing = new AbortController()
 
-  /** `send` sees to its own failures. */
-  constructor(send: (key: string, items: Item[]) => Promise<void>) {
+  /** `send` handles its own failures. */
+  constructor(send: (key: string, items: Item[]) => Promise<void>, { pauseMs = 0 }: BatcherOptions = {}) {
     this.#send = send
+    this.#pauseMs = pauseMs
   }
 
   add(key: string, item: Item): void {
@@ -21,11 +30,12 @@ export class Batcher<Item> {
       return
     }
     this.#gathered.set(key, [])
-    this.#follow(this.#drain(key, [item]))
+    this.#follow(this.#sendAll(key, [item]))
   }
 
-  /** Resolves when everything is sent. */
-  async sent(): Promise<void> {
+  /** Sends what is left without further pauses. Resolves when everything is sent. */
+  async drain(): Promise<void> {
+    this.#closing.abort()
     while (this.#underWay.size > 0) await Promise.all(this.#underWay)
   }
 
@@ -40,10 +50,16 @@ export class Batcher<Item> {
     this.#underWay.add(followed)
   }
 
-  async #drain(key: string, first: Item[]): Promise<void> {
+  async #sendAll(key: string, first: Item[]): Promise<void> {
     for (let items = first; items.length > 0; items = this.#gathered.get(key)?.splice(0) ?? []) {
       await this.#send(key, items)
+      if (this.#pauseMs > 0) await this.#pause()
     }
     this.#gathered.delete(key)
+  }
+
+  async #pause(): Promise<void> {
+    const { signal } = this.#closing
+    if (!signal.aborted) await delay(this.#pauseMs, undefined, { signal, ref: false }).catch(() => undefined)
   }
 }

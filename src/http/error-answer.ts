@@ -48,7 +48,10 @@ export function sendError(
 export function prepareError(request: FastifyRequest, reply: FastifyReply, thrown: unknown): GatewayError {
   const error = fromFramework(thrown) ?? toGatewayError(thrown)
   if (error.status >= 500)
-    request.log[error.status === 500 ? 'error' : 'info']({ code: error.code, err: error.cause }, 'request failed')
+    request.log[error.status === 500 ? 'error' : 'info'](
+      { requestId: request.id, code: error.code, err: error.cause },
+      'request failed',
+    )
   const retryAfter = retryAfterSeconds(error)
   if (retryAfter !== undefined) reply.header('retry-after', retryAfter)
   if (error.details.allow) reply.header('allow', error.details.allow.join(', '))

@@ -10,6 +10,9 @@ import { recordUsage, type UsedCall } from './usage-ledger.ts'
 /** What a call counts as whose caller left: no failure, so its month's unit stays spent. */
 export const CALLER_LEFT_STATUS = 499
 
+/** Usage is shown a second or two after a call: it is written at most this often, milliseconds. */
+const USAGE_PAUSE_MS = 200
+
 /** How often and how long it is tried again while Redis is away, milliseconds. */
 const AGAIN_MS = 250
 const AGAIN_MS_MAX = 10_000
@@ -26,7 +29,7 @@ export class CallCompletionBatcher {
   readonly #redis: RedisConnection
   readonly #log: Log
   readonly #ended = new Batcher<UsedCall>((_account, calls) => this.#settle(calls))
-  readonly #used = new Batcher<UsedCall>((_ledger, calls) => this.#count(calls))
+  readonly #used = new Batcher<UsedCall>((_ledger, calls) => this.#count(calls), { pauseMs: USAGE_PAUSE_MS })
 
   readonly #doubtful = new Map<string, { account: LimitSubject; at: number; triesLeft: number }>()
   #takingBack: NodeJS.Timeout | undefined
@@ -61,7 +64,7 @@ export class CallCompletionBatcher {
   /** Resolves when every call that was added is settled, or has failed to be. */
   async close(): Promise<void> {
     clearInterval(this.#takingBack)
-    await Promise.all([this.#ended.sent(), this.#used.sent()])
+    await Promise.all([this.#ended.drain(), this.#used.drain()])
   }
 
   #takeBackDoubtful(): void {

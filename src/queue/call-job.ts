@@ -35,6 +35,8 @@ export const CallJob = Type.Object({
   traceparent: Type.Optional(Type.String()),
   /** Reply stream of the API node that waits. */
   replyTo: Type.String(),
+  /** That node reads several replies from one entry of its stream; absent from nodes of an earlier version. */
+  bundledReplies: Type.Optional(Type.Boolean()),
   /** When the call was put in the queue, and when its caller stops waiting: Redis time, milliseconds. */
   enqueuedAt: Type.Integer(),
   deadline: Type.Integer(),
@@ -42,15 +44,40 @@ export const CallJob = Type.Object({
 
 export type CallJob = Static<typeof CallJob>
 
-const validator = Compile(CallJob)
+/** Most calls that travel as one job. */
+export const BATCH_CALLS_MAX = 16
+
+/** Calls that reached a node together while nobody waited for their upstream: one job. */
+const CallBatch = Type.Object({
+  v: Type.Literal(2),
+  calls: Type.Array(CallJob, { minItems: 1, maxItems: BATCH_CALLS_MAX }),
+})
+
+const oneCall = Compile(CallJob)
+const batchOfCalls = Compile(CallBatch)
 
 /**
- * Reads a job's data.
+ * Reads the data of a job with one call.
  *
- * @throws Error when it is not a job of this version
+ * @throws Error when it is not a call of this version
  */
 export function parseCallJob(data: unknown): CallJob {
-  if (validator.Check(data)) return data
-  const [first] = validator.Errors(data)
+  if (oneCall.Check(data)) return data
+  const [first] = oneCall.Errors(data)
   throw new Error(`job data do not fit version 1: ${first?.instancePath ?? ''} ${first?.message ?? ''}`)
+}
+
+/**
+ * The calls of a job: one (version 1), or several (version 2).
+ *
+ * @throws Error when it is a job of neither version
+ */
+export function parseCalls(data: unknown): CallJob[] {
+  return batchOfCalls.Check(data) ? data.calls : [parseCallJob(data)]
+}
+
+/** The data of a job with these calls: version 1 for one, which workers of both versions read. */
+export function toJobData(calls: CallJob[]): unknown {
+  const [first] = calls
+  return calls.length === 1 ? parseCallJob(first) : { v: 2, calls: calls.map(parseCallJob) }
 }

@@ -1,8 +1,9 @@
 import { Queue } from 'bullmq'
+import { TickBatcher } from '../async/tick-batcher.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { channels, upstreamKeys } from '../redis/keys.ts'
-import { type CallJob, parseCallJob } from './call-job.ts'
+import { BATCH_CALLS_MAX, type CallJob, parseCalls, toJobData } from './call-job.ts'
 
 /** Name of a call among an upstream's jobs. */
 export const CALL_JOB = 'call'
@@ -12,6 +13,9 @@ export class CallQueues {
   readonly #redis: RedisConnection
   readonly #log: Log
   readonly #queues = new Map<string, Queue>()
+  readonly #together = new TickBatcher<QueuedJob, undefined>(async (slug, jobs) => await this.#add(slug, jobs), {
+    itemsMax: BATCH_CALLS_MAX,
+  })
 
   constructor(redis: RedisConnection, log: Log) {
     this.#redis = redis
@@ -28,9 +32,34 @@ export class CallQueues {
     return queue
   }
 
+  /** Adds a call to its queue; one that may share a job does so with those that come in the same turn of the event loop. */
+  async add(job: QueuedJob): Promise<void> {
+    const { slug } = job.call
+    if (job.mayShareJob) await this.#together.add(slug, job)
+    else await this.#add(slug, [job])
+  }
+
+  async #add(slug: string, jobs: QueuedJob[]): Promise<undefined[]> {
+    const calls = jobs.map(({ call }) => call)
+    const priority = Math.min(...jobs.map((job) => job.priority))
+    // The id makes a second add of the same job harmless.
+    const jobId = `${calls.length === 1 ? '' : 'batch_'}${calls[0]?.id}`
+    await this.of(slug).add(CALL_JOB, toJobData(calls), { jobId, priority })
+    return jobs.map(() => undefined)
+  }
+
   async close(): Promise<void> {
     await Promise.all([...this.#queues.values()].map((queue) => queue.close()))
   }
+}
+
+/** A call on its way into the queue. */
+export interface QueuedJob {
+  call: CallJob
+  /** The job with the lower priority runs first; every job has one, because jobs without run before all others. */
+  priority: number
+  /** Nobody waits for the upstream, so that the order within a job does not matter. */
+  mayShareJob: boolean
 }
 
 function openQueue(slug: string, redis: RedisConnection): Queue {
@@ -49,15 +78,12 @@ function openQueue(slug: string, redis: RedisConnection): Queue {
   })
 }
 
-/**
- * Puts a call in its upstream's queue. Its id makes a second add of the same call harmless. Who has the lower priority
- * goes first; every job has one, for jobs without would go before all others.
- */
-export async function enqueueCall(queues: CallQueues, call: CallJob, priority: number): Promise<void> {
-  await queues.of(call.slug).add(CALL_JOB, parseCallJob(call), { jobId: call.id, priority })
+/** Puts a call in its upstream's queue. @throws what Redis throws */
+export async function enqueueCall(queues: CallQueues, job: QueuedJob): Promise<void> {
+  await queues.add(job)
 }
 
-/** Takes a call out of its queue while it still waits; true when it was there. */
+/** Takes a call out of its queue while it still waits in a job of its own; true when it was there. */
 export async function removeCall(queues: CallQueues, slug: string, callId: string): Promise<boolean> {
   return (await queues.of(slug).remove(callId)) === 1
 }
@@ -65,7 +91,7 @@ export async function removeCall(queues: CallQueues, slug: string, callId: strin
 /** BullMQ's lowest priority. */
 const PRIORITY_MAX = 2_097_151
 
-/** A fair tag as a job priority, counted from a base; who has the lower one goes first. */
+/** A fair tag as a job priority, counted from a base. */
 export function priorityOf(tag: number, base: number): number {
   return Math.min(Math.max(1, Math.floor(tag - base) + 1), PRIORITY_MAX)
 }
@@ -75,7 +101,7 @@ export async function rebasePriorities(queues: CallQueues, slug: string, base: n
   for (const job of await queues.of(slug).getPrioritized()) {
     // A probe has no place in line: it goes last, always.
     if (job.name !== CALL_JOB) continue
-    const { place } = parseCallJob(job.data)
+    const [{ place } = {}] = parseCalls(job.data)
     // One that ended meanwhile needs none.
     await job.changePriority({ priority: priorityOf(place?.tag ?? base, base) }).catch(() => undefined)
   }

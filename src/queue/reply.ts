@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { gunzip, gzip } from 'node:zlib'
 import type { Redis } from 'ioredis'
+import { TickBatcher } from '../async/tick-batcher.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { callKeys, keys } from '../redis/keys.ts'
@@ -18,6 +19,10 @@ const BODY_SECONDS = 60
 const STREAM_SECONDS = 120
 
 const STREAM_LENGTH_MAX = 10_000
+
+/** Most replies in one entry of a stream. */
+const BUNDLE_REPLIES_MAX = 16
+
 const TRIM_EVERY_MS = 250
 const READ_BLOCK_MS = 5_000
 const READ_COUNT = 200
@@ -28,20 +33,55 @@ export interface Reply {
   body: Buffer
 }
 
-/** Sends the outcome of a call to the API node whose stream the job names. */
-export async function sendReply(redis: RedisConnection, replyTo: string, head: ReplyHead, body: Buffer): Promise<void> {
-  if (body.length <= INLINE_BYTES_MAX) return await append(redis, replyTo, encodeFrame(head, body))
-  const bodyKey = callKeys.body(head.id)
-  await redis.set(bodyKey, body, 'EX', BODY_SECONDS)
-  await append(redis, replyTo, encodeFrame({ ...head, bodyKey }, Buffer.alloc(0)))
+/** Where a reply goes, and whether its node reads several replies from one entry of its stream. */
+export interface ReplyAddress {
+  replyTo: string
+  bundledReplies?: boolean | undefined
 }
 
-async function append(redis: RedisConnection, stream: string, frame: Buffer): Promise<void> {
-  const entry = ['MAXLEN', '~', STREAM_LENGTH_MAX, '*', 'f', frame] as const
-  if ((await redis.xadd(stream, 'NOMKSTREAM', ...entry)) !== null) return
-  // Its node is gone, or Redis lost the stream: one made now ends by itself where no node renews it.
-  await redis.xadd(stream, ...entry)
-  await redis.expire(stream, STREAM_SECONDS)
+/** Replies on their way from a worker to the API nodes that wait: those of one turn of the event loop travel as one entry. */
+export class ReplyOutbox {
+  readonly #redis: RedisConnection
+  readonly #bundles = new TickBatcher<Buffer, undefined>(
+    async (stream, frames) => await append(this.#redis, stream, frames),
+    {
+      itemsMax: BUNDLE_REPLIES_MAX,
+    },
+  )
+
+  constructor(redis: RedisConnection) {
+    this.#redis = redis
+  }
+
+  /** Sends the outcome of a call to the API node whose stream the job names. @throws what Redis throws */
+  async send({ replyTo, bundledReplies }: ReplyAddress, reply: Reply): Promise<void> {
+    const frame = await frameOf(this.#redis, reply)
+    if (bundledReplies) await this.#bundles.add(replyTo, frame)
+    else await append(this.#redis, replyTo, [frame])
+  }
+}
+
+/** Sends the outcome of one call by itself. @throws what Redis throws */
+export async function sendReply(redis: RedisConnection, replyTo: string, head: ReplyHead, body: Buffer): Promise<void> {
+  await append(redis, replyTo, [await frameOf(redis, { head, body })])
+}
+
+async function frameOf(redis: RedisConnection, { head, body }: Reply): Promise<Buffer> {
+  if (body.length <= INLINE_BYTES_MAX) return encodeFrame(head, body)
+  const bodyKey = callKeys.body(head.id)
+  await redis.set(bodyKey, body, 'EX', BODY_SECONDS)
+  return encodeFrame({ ...head, bodyKey }, Buffer.alloc(0))
+}
+
+async function append(redis: RedisConnection, stream: string, frames: Buffer[]): Promise<undefined[]> {
+  const fields = frames.flatMap((frame) => ['f', frame])
+  const entry = ['MAXLEN', '~', STREAM_LENGTH_MAX, '*', ...fields] as const
+  if ((await redis.xadd(stream, 'NOMKSTREAM', ...entry)) === null) {
+    // Its node is gone, or Redis lost the stream: one made now ends by itself where no node renews it.
+    await redis.xadd(stream, ...entry)
+    await redis.expire(stream, STREAM_SECONDS)
+  }
+  return frames.map(() => undefined)
 }
 
 /** How long the result of an asynchronous call is kept, seconds. */
@@ -163,9 +203,13 @@ export class ReplyInbox {
         const streams = await (this.#reader as Redis).xreadBuffer(
           ...(['COUNT', READ_COUNT, 'BLOCK', READ_BLOCK_MS, 'STREAMS', this.stream, this.#lastId] as const),
         )
-        for (const [id, [, frame]] of streams?.[0]?.[1] ?? []) {
+        for (const [id, fields] of streams?.[0]?.[1] ?? []) {
           this.#lastId = id.toString()
-          if (frame?.length) this.#deliver(frame)
+          // Names and values in turn; the entry that made the stream has an empty value.
+          for (let index = 1; index < fields.length; index += 2) {
+            const frame = fields[index]
+            if (frame?.length) this.#deliver(frame)
+          }
         }
       } catch (error) {
         if (this.#closing) return

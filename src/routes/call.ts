@@ -103,7 +103,7 @@ async function runCall(
     if (socket.destroyed) onClose()
     left.signal.throwIfAborted()
     if (job.isAsync) await redisCall(() => recordAsyncCall(redis, job, queued.waiting))
-    await redisCall(() => enqueueCall(queues, job, queued.priority))
+    await redisCall(() => enqueueCall(queues, { call: job, priority: queued.priority, mayShareJob: false }))
     isQueued = true
     if (waitMs === 0) return STILL_RUNNING
     return await Promise.race([reply, rejection(left.signal)])

@@ -4,12 +4,17 @@ import { recordGoodCalls } from '../../src/health/record.ts'
 import type { Log } from '../../src/log.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 
+/** Good attempts of one upstream are counted at most this often, milliseconds; a failure is counted at once. */
+const PAUSE_MS = 150
+
 /** Good attempts of one worker on their way to being counted, with how long each took. */
 export class SuccessBatcher {
   readonly #redis: RedisConnection
   readonly #health: HealthCache
   readonly #log: Log
-  readonly #latenciesMs = new Batcher<number>((slug, latenciesMs) => this.#count(slug, latenciesMs))
+  readonly #latenciesMs = new Batcher<number>((slug, latenciesMs) => this.#count(slug, latenciesMs), {
+    pauseMs: PAUSE_MS,
+  })
 
   constructor(redis: RedisConnection, health: HealthCache, log: Log) {
     this.#redis = redis
