@@ -8,7 +8,7 @@ import { createLog, type Log } from '../src/log.ts'
 import { SettingsSync } from '../src/operator/upstream-settings.ts'
 import { runProcess } from '../src/process.ts'
 import { CallQueues } from '../src/queue/call-queue.ts'
-import { PROBE_JOB, PROBE_JOB_OPTIONS, type ProbeJob } from '../src/queue/probe-job.ts'
+import { enqueueProbe } from '../src/queue/probe-job.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../src/redis/connection.ts'
 import { openTelemetry } from '../src/telemetry/telemetry.ts'
 import { ProbeSchedule } from './probe-schedule.ts'
@@ -99,16 +99,12 @@ async function askForTrials({ catalog, queues, health, asked, log }: Sources): P
     const { trialAt, isTrialUnderWay } = health.of(api.slug)
     if (trialAt === undefined || isTrialUnderWay || !isTriedByProbe(api) || asked.get(api.slug) === trialAt) continue
     asked.set(api.slug, trialAt)
-    const data: ProbeJob = { v: 1, slug: api.slug }
-    const delay = Math.max(0, Math.ceil(trialAt - health.now()))
-    await queues
-      .of(api.slug)
-      // Several schedulers ask for the same trial under the same id: one job.
-      .add(PROBE_JOB, data, { ...PROBE_JOB_OPTIONS, delay, jobId: `trial-${trialAt}` })
-      .catch((error) => {
-        asked.delete(api.slug)
-        log.debug({ err: error, slug: api.slug }, 'failed to schedule a trial')
-      })
+    const delayMs = Math.max(0, Math.ceil(trialAt - health.now()))
+    // Several processes ask for the same trial under the same name: one job.
+    await enqueueProbe(queues, api.slug, { name: `trial-${trialAt}`, delayMs }).catch((error) => {
+      asked.delete(api.slug)
+      log.debug({ err: error, slug: api.slug }, 'failed to schedule a trial')
+    })
   }
 }
 

@@ -21,12 +21,13 @@ import { openTelemetry } from '../src/telemetry/telemetry.ts'
 import { RequestCoalescer } from './cache/request-coalescer.ts'
 import { closeWorkers, serveDrainingNodes } from './drain.ts'
 import { ObservedJobs } from './jobs/observed-jobs.ts'
-import { answerLost, CALLER_LEFT, LOCK_LOST, type ProcessorDeps, processCall } from './jobs/process-call.ts'
+import { answerLost, type ProcessorDeps, processCall } from './jobs/process-call.ts'
 import { processProbe } from './jobs/process-probe.ts'
 import { validateKey } from './jobs/validate-key.ts'
 import { GrantLedger } from './permits/grant-ledger.ts'
 import { PermitClients } from './permits/permit-clients.ts'
 import { SuccessBatcher } from './upstream/attempt-batcher.ts'
+import { CALLER_LEFT, LOCK_LOST } from './upstream/call-end.ts'
 import { HttpClients } from './upstream/http-client.ts'
 import { ProviderKeys } from './upstream/provider-keys.ts'
 import { RetryBudget } from './upstream/retry.ts'
@@ -50,6 +51,9 @@ const STALLED_MAX = 30
  * others in BullMQ's queue.
  */
 const CONCURRENCY_PER_QUEUE = QUEUE_LENGTH_MAX
+
+/** Share of the time a caller waits that one attempt may take: some is left for the wait before it and the answer. */
+const ATTEMPT_SHARE = 2 / 3
 
 /** Longest an idle worker sleeps in Redis before it looks again, seconds. */
 const DRAIN_DELAY_SECONDS = 5
@@ -89,6 +93,7 @@ await runProcess('worker', async () => {
     successes: new SuccessBatcher(redis, health, log),
     log,
     contact: config.upstreams.contact,
+    attemptTimeoutMsMax: config.callTimeoutMs * ATTEMPT_SHARE,
     cache: new ResponseCache(cacheRedis, log),
     coalescer: new RequestCoalescer(redis),
     clientOf: (api) => clients.of(api),

@@ -1,17 +1,48 @@
-/** When an upstream is tried at all. */
+/**
+ * When an upstream is tried at all. The breaker opens on failures in a row, and only where the requests were plain: a
+ * probe's, or those of two accounts without undeclared parameters. What one caller adds or chooses may be why a request
+ * fails, so that such failures alone lead to a probe, which decides.
+ */
 
-/** Failures in a row that open the breaker. */
+/** Failures in a row that open the breaker of an upstream which answered everything before them. */
 export const FAILURES_TO_OPEN = 5
 
+/**
+ * An upstream that fails part of the time has failures in a row by chance. So many are needed that chance would bring
+ * them once in 1 / this many attempts: 14 in a row where every second attempt failed before.
+ */
+export const CHANCE_TO_OPEN = 1e-4
+
+/** However often it failed before, so many in a row open it. */
+export const FAILURES_TO_OPEN_MAX = 30
+
+/** Least time since the last good attempt before the breaker opens, milliseconds: a restart is over by then. */
+export const QUIET_MS_TO_OPEN = 1_000
+
+/** Least time between two probes that are asked for because failures in a row need one to decide, milliseconds. */
+export const CONFIRM_EVERY_MS = 5_000
+
 /** Pause before the first trial, and the longest that doubling leads to. Milliseconds. */
-export const TRIAL_MS_FIRST = 30_000
+export const TRIAL_MS_FIRST = 1_000
 export const TRIAL_MS_MAX = 300_000
 
-/** Good trials in a row that close the breaker. */
+/** Good trials that close the breaker. */
 export const TRIALS_TO_CLOSE = 3
 
-/** Good attempts in a row before Degraded becomes Healthy again: hysteresis, so that a flapping API does not blink. */
+/** Good attempts in a row before a status gets better: hysteresis, so that a flapping API does not blink. */
 export const GOOD_TO_RECOVER = 3
 
 /** Longest a trial may be under way before another may be made: its worker may have died. Milliseconds. */
-export const TRIAL_LEASE_MS = 20_000
+export const TRIAL_LEASE_MS = 30_000
+
+/**
+ * An attempt that has no answer after this long counts as a failure in a row before its time is over, so that an upstream
+ * which hangs is noticed before all its places are taken; or after so many times its p95, if that is longer. Milliseconds.
+ */
+export const HANGING_MS = 2_500
+
+/** The same for an attempt whose caller left, however little patience it had. Milliseconds. */
+export const LEFT_MS = 500
+
+/** How many times the p95 an attempt may take before it counts as one that hangs. */
+export const HANGING_P95_TIMES = 3

@@ -32,6 +32,8 @@ export interface HealthView {
   /** When the last attempt for a caller, and the last probe, ended. Redis time, milliseconds; 0 for never. */
   lastCallAt: number
   lastProbeAt: number
+  /** Whether nothing but trials is sent. The status is Down then; it may be Down by its score alone too. */
+  isOpen: boolean
   /** When an open breaker admits its next trial, Redis time; undefined while it is closed. */
   trialAt: number | undefined
   isTrialUnderWay: boolean
@@ -45,6 +47,7 @@ export function viewHealth(hash: Record<string, string>, now: number): HealthVie
   const weights = (hash.hist ?? '').split(',').map((weight) => decay(Number(weight), elapsedMs))
   const p95Ms = p95OfHistogram(weights)
   const status = readStatus(hash.state)
+  const isOpen = hash.open === '1'
   const unclampedScore = healthScore(ok, fail, p95Ms)
   return {
     status,
@@ -56,8 +59,9 @@ export function viewHealth(hash: Record<string, string>, now: number): HealthVie
     lastCode: hash.lastCode,
     lastCallAt: Number(hash.callAt ?? 0),
     lastProbeAt: Number(hash.probeAt ?? 0),
-    trialAt: status === 'Down' ? Number(hash.trialAt ?? 0) : undefined,
-    isTrialUnderWay: status === 'Down' && (hash.trialBy ?? '') !== '' && Number(hash.trialAt ?? 0) > now,
+    isOpen,
+    trialAt: isOpen ? Number(hash.trialAt ?? 0) : undefined,
+    isTrialUnderWay: isOpen && (hash.trialBy ?? '') !== '' && Number(hash.trialAt ?? 0) > now,
   }
 }
 

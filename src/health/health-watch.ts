@@ -1,4 +1,5 @@
 import type { Log } from '../log.ts'
+import { RedisClock } from '../redis/clock.ts'
 import { openRedis, type RedisConnection } from '../redis/connection.ts'
 import { channels, upstreamKeys } from '../redis/keys.ts'
 import { type HealthView, viewHealth } from './health-view.ts'
@@ -15,11 +16,11 @@ export class HealthCache {
   readonly #redisUrls: string[]
   readonly #slugs: string[]
   readonly #log: Log
+  readonly #clock: RedisClock
   readonly #hashes = new Map<string, Record<string, string>>()
   readonly #listeners = new Set<(slug: string) => void>()
   #subscriber: RedisConnection | undefined
   #timer: NodeJS.Timeout | undefined
-  #offsetMs = 0
   #isReading = false
 
   constructor(redis: RedisConnection, redisUrls: string[], slugs: Iterable<string>, log: Log) {
@@ -27,10 +28,12 @@ export class HealthCache {
     this.#redisUrls = redisUrls
     this.#slugs = [...slugs]
     this.#log = log
+    this.#clock = new RedisClock(redis, log)
   }
 
   /** Starts following; what is known comes in the background. */
   open(): void {
+    this.#clock.open()
     this.#subscriber = openRedis(this.#redisUrls, 'waiter', this.#log)
     this.#subscriber.on('message', (_channel, slug) => this.#onChange(slug))
     this.#subscriber
@@ -42,6 +45,7 @@ export class HealthCache {
   }
 
   close(): void {
+    this.#clock.close()
     clearInterval(this.#timer)
     this.#subscriber?.disconnect()
   }
@@ -54,12 +58,12 @@ export class HealthCache {
   /** How long until an open breaker admits a trial, milliseconds (0: now); undefined while it is closed. */
   breakerWaitMs(slug: string): number | undefined {
     const hash = this.#hashes.get(slug)
-    return hash?.state === 'Down' ? Math.max(0, Number(hash.trialAt ?? 0) - this.now()) : undefined
+    return hash?.open === '1' ? Math.max(0, Number(hash.trialAt ?? 0) - this.now()) : undefined
   }
 
   /** Redis' clock, milliseconds since the epoch. */
   now(): number {
-    return Date.now() + this.#offsetMs
+    return this.#clock.now()
   }
 
   /** Calls back after an announced change was read. @returns how to stop */
@@ -74,21 +78,11 @@ export class HealthCache {
     this.#isReading = true
     try {
       // One write for all of them: the connection sends a turn's commands together.
-      await Promise.all([this.#readClock(), ...this.#slugs.map((slug) => this.read(slug))])
+      await Promise.all(this.#slugs.map((slug) => this.read(slug)))
     } catch (error) {
       this.#log.debug({ err: error }, 'health not read')
     } finally {
       this.#isReading = false
-    }
-  }
-
-  async #readClock(): Promise<void> {
-    const sentAt = Date.now()
-    const [seconds, microseconds] = await this.#redis.time()
-    const roundTripMs = Date.now() - sentAt
-    // A slow answer says little about when it was written.
-    if (roundTripMs < 250) {
-      this.#offsetMs = Number(seconds) * 1_000 + Number(microseconds) / 1_000 - (sentAt + roundTripMs / 2)
     }
   }
 

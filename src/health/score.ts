@@ -9,11 +9,12 @@ export const HALF_LIFE_MS = 120_000
 export const PRIOR_ATTEMPTS = 5
 
 /** Latency that costs nothing, and latency that costs all 20 points: p95, milliseconds. */
-const FAST_MS = 1_000
+export const FAST_MS = 1_000
 export const SLOW_MS = 10_000
 
-const AVAILABILITY_POINTS = 80
-const LATENCY_POINTS = 20
+/** Points of a score that the share of good attempts gives, and those that short latencies give. */
+export const AVAILABILITY_POINTS = 80
+export const LATENCY_POINTS = 20
 
 /** Lowest score of a status, and highest. */
 export const BANDS: Record<HealthStatus, { min: number; max: number }> = {

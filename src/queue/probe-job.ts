@@ -1,4 +1,5 @@
 import type { JobsOptions } from 'bullmq'
+import type { CallQueues } from './call-queue.ts'
 
 /** Name of a probe among an upstream's jobs. */
 export const PROBE_JOB = 'probe'
@@ -13,7 +14,7 @@ export const PROBE_PRIORITY = 2_097_151
 export interface ProbeJob {
   v: 1
   slug: string
-  /** An operator asked: it is made even where traffic shows the health, or the breaker's pause is not over. */
+  /** It is made even where traffic shows the health, or the breaker's pause is not over. */
   isForced?: boolean
 }
 
@@ -23,6 +24,16 @@ export const PROBE_JOB_OPTIONS = {
   removeOnComplete: true,
   removeOnFail: { count: 10, age: 3_600 },
 } satisfies JobsOptions
+
+/** Asks for one probe now or later; while one of the same name waits or runs, there is no second. */
+export async function enqueueProbe(
+  queues: CallQueues,
+  slug: string,
+  { name, isForced, delayMs = 0 }: { name: string; isForced?: boolean; delayMs?: number },
+): Promise<void> {
+  const data: ProbeJob = { v: 1, slug, ...(isForced ? { isForced } : {}) }
+  await queues.of(slug).add(PROBE_JOB, data, { ...PROBE_JOB_OPTIONS, delay: delayMs, jobId: name })
+}
 
 /** @throws Error when it is no probe of this version */
 export function parseProbeJob(data: unknown): ProbeJob {

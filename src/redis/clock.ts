@@ -3,14 +3,19 @@ import type { RedisConnection } from './connection.ts'
 
 const SYNC_EVERY_MS = 15_000
 
+/** A slower answer says little about when it was written, milliseconds. */
+const ROUND_TRIP_MS_MAX = 250
+
 /**
  * Redis' clock as this process sees it. Deadlines are written and read in Redis time, so that machines whose own
- * clocks differ agree on them.
+ * clocks differ agree on them. It is counted from the process's monotonic clock: a step of the machine's clock, as
+ * after a resume or by NTP, moves no deadline.
  */
 export class RedisClock {
   readonly #redis: RedisConnection
   readonly #log: Log
-  #offsetMs = 0
+  /** Redis' time minus the monotonic clock's; the machine's own time until Redis was asked. */
+  #offsetMs = Date.now() - performance.now()
   #timer: NodeJS.Timeout | undefined
 
   constructor(redis: RedisConnection, log: Log) {
@@ -30,20 +35,19 @@ export class RedisClock {
 
   /** Milliseconds since the epoch. */
   now(): number {
-    return Date.now() + this.#offsetMs
+    return performance.now() + this.#offsetMs
   }
 
   #sync(): void {
     if (this.#redis.status !== 'ready') return
-    const sentAt = Date.now()
+    const sentAt = performance.now()
     this.#redis.time().then(
       ([seconds, microseconds]) => {
-        const roundTripMs = Date.now() - sentAt
-        // A slow answer says little about when it was written.
-        if (roundTripMs < 250)
-          this.#offsetMs = Number(seconds) * 1_000 + Number(microseconds) / 1_000 - (sentAt + roundTripMs / 2)
+        const roundTripMs = performance.now() - sentAt
+        if (roundTripMs > ROUND_TRIP_MS_MAX) return
+        this.#offsetMs = Number(seconds) * 1_000 + Number(microseconds) / 1_000 - (sentAt + roundTripMs / 2)
       },
-      (error) => this.#log.debug({ err: error }, 'redis clock not read'),
+      (error) => this.#log.debug({ err: error }, 'failed to read the clock of Redis'),
     )
   }
 }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import fc from 'fast-check'
-import { healthChangesKey, healthKey } from '../../src/health/health-keys.ts'
+import { CHANCE_TO_OPEN, CONFIRM_EVERY_MS, QUIET_MS_TO_OPEN, TRIAL_LEASE_MS } from '../../src/health/breaker.ts'
 import { viewHealth } from '../../src/health/health-view.ts'
-import { recordAttempt, recordGoodCalls, takeTrial } from '../../src/health/record.ts'
+import { type AttemptRecord, recordAttempt, recordGoodCalls, takeTrial } from '../../src/health/record.ts'
 import {
   BANDS,
   bucketOf,
@@ -15,11 +15,13 @@ import {
   healthScore,
   LATENCY_BOUNDS_MS,
   latencyFactor,
+  PRIOR_ATTEMPTS,
   p95OfHistogram,
   scoreParts,
 } from '../../src/health/score.ts'
 import { createLog } from '../../src/log.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
+import { upstreamKeys } from '../../src/redis/keys.ts'
 import { type Services, startServices } from '../support/services.ts'
 
 const count = () => fc.double({ min: 0, max: 1e6, noNaN: true })
@@ -111,35 +113,63 @@ describe('the health score', () => {
 /** The state as the contract words it, over `score.ts`: what the script in Redis must do. */
 class Model {
   state: HealthStatus = 'Healthy'
+  isOpen = false
   ok = 0
   fail = 0
   weights = Array.from({ length: LATENCY_BOUNDS_MS.length + 1 }, () => 0)
   run = 0
+  okBefore = 0
+  failBefore = 0
+  okAt = 0
   at = 0
+  accounts = new Set<string>()
+  isProbed = false
+  confirmAt = 0
+  needsProbe = false
   trialAt = 0
   pause = 0
   good = 0
   trial: string | undefined
   changes: string[] = []
+  justClosed = false
 
-  record(now: number, result: 'ok' | 'fail' | 'none', latencyMs: number, trial: string | undefined): void {
+  record(now: number, { result, latencyMs, source, isPlain, accountId = '', trial }: AttemptRecord): void {
     const elapsed = this.at === 0 ? 0 : now - this.at
-    this.ok = decay(this.ok, elapsed)
-    this.fail = decay(this.fail, elapsed)
+    for (const name of ['ok', 'fail', 'okBefore', 'failBefore'] as const) this[name] = decay(this[name], elapsed)
     this.weights = this.weights.map((weight) => decay(weight, elapsed))
     this.at = now
+    this.needsProbe = false
     if (result === 'ok') {
+      if (this.run < 0) this.failBefore -= this.run
       this.ok += 1
+      this.okBefore += 1
       this.run = Math.max(this.run, 0) + 1
       this.weights[bucketOf(latencyMs)] = (this.weights[bucketOf(latencyMs)] ?? 0) + 1
-    } else if (result === 'fail') {
-      this.fail += 1
-      this.run = Math.min(this.run, 0) - 1
+    }
+    const isFailure = (result === 'fail' || result === 'late') && isPlain
+    const isInRow = result === 'fail' || result === 'hanging'
+    if (isFailure) this.fail += 1
+    if (isInRow) this.run = Math.min(this.run, 0) - 1
+    if (this.run >= 0) {
+      this.accounts.clear()
+      this.isProbed = false
+    }
+    if (isInRow && isPlain) {
+      if (source === 'probe') this.isProbed = true
+      else this.accounts.add(accountId)
+    }
+    if (this.isOpen) this.#tryAgain(now, result, trial)
+    else if (isInRow && -this.run >= this.#needed() && now - this.okAt >= QUIET_MS_TO_OPEN) this.#decide(now)
+    if (result === 'ok') this.okAt = now
+    if (this.isOpen) return
+    if (this.justClosed) {
+      this.justClosed = false
+      return
     }
     const score = this.score()
-    if (this.state === 'Down') this.#trial(now, result, trial)
-    else if (result === 'fail' && (this.run <= -5 || score < 40)) this.#open(now)
+    if (isFailure && score < 40 && this.state !== 'Down') this.#go('Down')
     else if (this.state === 'Healthy' && score < 80) this.#go('Degraded')
+    else if (this.state === 'Down' && score >= 40 && this.run >= 3) this.#go('Degraded')
     else if (this.state === 'Degraded' && score >= 80 && this.run >= 3) this.#go('Healthy')
   }
 
@@ -147,29 +177,47 @@ class Model {
     return healthScore(this.ok, this.fail, p95OfHistogram(this.weights))
   }
 
-  #trial(now: number, result: 'ok' | 'fail' | 'none', trial: string | undefined): void {
-    if (trial === undefined || trial !== this.trial) return
+  #needed(): number {
+    const share = this.failBefore / (this.okBefore + this.failBefore + PRIOR_ATTEMPTS)
+    if (share === 0) return 5
+    return Math.max(5, Math.min(30, Math.ceil(Math.log(CHANCE_TO_OPEN) / Math.log(share))))
+  }
+
+  #decide(now: number): void {
+    if (this.isProbed || this.accounts.size > 1) {
+      this.isOpen = true
+      this.#go('Down')
+      this.pause = 1_000
+      this.trialAt = now + this.pause
+      this.good = 0
+      this.trial = undefined
+    } else if (now - this.confirmAt >= CONFIRM_EVERY_MS) {
+      this.confirmAt = now
+      this.needsProbe = true
+    }
+  }
+
+  #tryAgain(now: number, result: AttemptRecord['result'], trial: string | undefined): void {
+    if (trial === undefined || trial !== this.trial || result === 'hanging') return
     this.trial = undefined
     this.trialAt = now
     if (result === 'ok') {
       this.good += 1
-      if (this.good >= 3) this.#go('Degraded')
-    } else if (result === 'fail') {
-      this.good = 0
-      this.pause = Math.min(this.pause * 2, 300_000)
+      this.pause = 0
+      if (this.good < 3) return
+      this.isOpen = false
+      this.justClosed = true
+      this.okBefore = 0
+      this.failBefore = 0
+      this.#go('Degraded')
+    } else if (result !== 'none') {
+      this.pause = Math.min(Math.max(this.pause * 2, 1_000), 300_000)
       this.trialAt = now + this.pause
     }
   }
 
-  #open(now: number): void {
-    this.#go('Down')
-    this.pause = 30_000
-    this.trialAt = now + this.pause
-    this.good = 0
-    this.trial = undefined
-  }
-
   #go(to: HealthStatus): void {
+    if (to === this.state) return
     this.changes.push(`${this.state}>${to}`)
     this.state = to
   }
@@ -194,17 +242,30 @@ describe('health in Redis', () => {
     await services.stop()
   })
 
-  const fails = async (name: string, times: number, now: number) => {
-    for (let index = 0; index < times; index += 1)
-      await recordAttempt(redis, name, { result: 'fail', code: 'UPSTREAM_ERROR', latencyMs: 5, source: 'call' }, now)
+  const plain = { latencyMs: 5, source: 'call', isPlain: true } as const
+  /** Good attempts of one account. */
+  const succeed = (name: string, now: number, times = 1) =>
+    recordGoodCalls(redis, name, { latenciesMs: Array.from({ length: times }, () => 20), now })
+  /** Failed attempts one after another, of two accounts in turn unless told. */
+  const fail = async (name: string, now: number, times = 1, attempt: Partial<AttemptRecord> = {}) => {
+    const needed: boolean[] = []
+    for (let index = 0; index < times; index += 1) {
+      const accountId = index % 2 === 0 ? 'a' : 'b'
+      const failed = { ...plain, result: 'fail', code: 'UPSTREAM_ERROR', accountId, ...attempt, now } as const
+      needed.push((await recordAttempt(redis, name, failed)).needsProbe)
+    }
+    return needed
   }
-  const view = async (name: string, now: number) => viewHealth(await redis.hgetall(healthKey(name)), now)
+  const view = async (name: string, now: number) => viewHealth(await redis.hgetall(upstreamKeys.health(name)), now)
 
   it('does what the pure functions say, attempt by attempt, for any history', async () => {
     const step = fc.record({
       pauseMs: fc.oneof(fc.integer({ min: 0, max: 2_000 }), fc.integer({ min: 0, max: 400_000 })),
-      result: fc.constantFrom('ok', 'ok', 'fail', 'fail', 'none'),
+      result: fc.constantFrom<AttemptRecord['result']>('ok', 'fail', 'fail', 'fail', 'hanging', 'late', 'none'),
       latencyMs: fc.integer({ min: 0, max: 15_000 }),
+      source: fc.constantFrom('call', 'call', 'call', 'probe'),
+      isPlain: fc.constantFrom(true, true, false),
+      accountId: fc.constantFrom('a', 'b'),
       asksForTrial: fc.boolean(),
     })
     await fc.assert(
@@ -212,86 +273,161 @@ describe('health in Redis', () => {
         const name = slug()
         const model = new Model()
         let now = START
-        for (const [index, { pauseMs, result, latencyMs, asksForTrial }] of steps.entries()) {
+        for (const [index, { pauseMs, asksForTrial, ...attempt }] of steps.entries()) {
           now += pauseMs
           let trial: string | undefined
           if (asksForTrial) {
-            const answer = await takeTrial(redis, name, `t${index}`, { now: now })
-            const expected = model.state !== 'Down' ? 'closed' : model.trialAt > now ? 'wait' : 'trial'
+            const answer = await takeTrial(redis, name, { token: `t${index}`, now })
+            const expected = !model.isOpen ? 'closed' : model.trialAt > now ? 'wait' : 'trial'
             assert.equal(answer.kind, expected)
             if (answer.kind === 'trial') {
               trial = `t${index}`
               model.trial = trial
+              model.trialAt = now + TRIAL_LEASE_MS
             }
           }
-          const typed = result as 'ok' | 'fail' | 'none'
-          const seen = await recordAttempt(redis, name, { result: typed, latencyMs, source: 'call', trial }, now)
-          model.record(now, typed, latencyMs, trial)
-          assert.equal(seen.state, model.state)
+          const record = { ...attempt, trial } as AttemptRecord
+          const seen = await recordAttempt(redis, name, { ...record, now })
+          model.record(now, record)
+          assert.deepEqual([seen.state, seen.needsProbe], [model.state, model.needsProbe])
           assert.ok(Math.abs(seen.score - model.score()) <= 1, `${seen.score} for ${model.score()}`)
         }
         const shown = await view(name, now)
-        assert.equal(shown.status, model.state)
+        assert.deepEqual([shown.status, shown.isOpen], [model.state, model.isOpen])
         assert.ok(Math.abs(shown.score - clampToBand(model.score(), model.state)) <= 1)
-        const written = await redis.xrange(healthChangesKey(name), '-', '+')
+        const written = await redis.xrange(upstreamKeys.healthChanges(name), '-', '+')
         const pairs = written.map(([, fields]) => `${fields[3]}>${fields[5]}`)
         assert.deepEqual(pairs, model.changes)
       }),
-      { numRuns: 120 },
+      { numRuns: 150 },
     )
   })
 
   it('counts several good calls in one step as it does one by one', async () => {
     const [together, apart] = [slug(), slug()]
     const latenciesMs = [3, 20, 700, 9_000, 60, 60, 12_000]
-    await recordGoodCalls(redis, together, latenciesMs, START)
+    await recordGoodCalls(redis, together, { latenciesMs, now: START })
     for (const latencyMs of latenciesMs)
-      await recordAttempt(redis, apart, { result: 'ok', latencyMs, source: 'call' }, START)
-    assert.deepEqual(await redis.hgetall(healthKey(together)), await redis.hgetall(healthKey(apart)))
+      await recordAttempt(redis, apart, { ...plain, result: 'ok', latencyMs, now: START })
+    const [first, second] = await Promise.all([together, apart].map((name) => redis.hgetall(upstreamKeys.health(name))))
+    assert.deepEqual(first, second)
   })
 
-  it('opens the breaker at five failures in a row, and not at four', async () => {
+  it('opens the breaker at five plain failures in a row of two accounts, and not at four', async () => {
     const name = slug()
-    for (let index = 0; index < 40; index += 1)
-      await recordAttempt(redis, name, { result: 'ok', latencyMs: 20, source: 'call' }, START)
-    await fails(name, 4, START)
-    assert.equal((await view(name, START)).status, 'Healthy')
-    await fails(name, 1, START)
-    const { status, score, unclampedScore, trialAt } = await view(name, START)
-    assert.deepEqual([status, score, trialAt], ['Down', 39, START + 30_000])
-    assert.equal(unclampedScore, 84)
+    await succeed(name, START, 40)
+    await fail(name, START + 2_000, 4)
+    assert.equal((await view(name, START + 2_000)).status, 'Healthy')
+    await fail(name, START + 2_000)
+    const { status, score, isOpen, trialAt } = await view(name, START + 2_000)
+    assert.deepEqual([status, score, isOpen, trialAt], ['Down', 39, true, START + 3_000])
+  })
+
+  it('keeps it closed while less than a second has passed since the last good attempt', async () => {
+    const name = slug()
+    for (let at = START; at < START + 900; at += 100) {
+      if (at === START) await succeed(name, at)
+      await fail(name, at, 2)
+    }
+    assert.equal((await view(name, START + 900)).isOpen, false)
+    await fail(name, START + 1_000)
+    assert.equal((await view(name, START + 1_000)).isOpen, true)
+  })
+
+  it('keeps it closed for failures of one account alone, and asks for a probe, which decides', async () => {
+    const name = slug()
+    assert.deepEqual(await fail(name, START, 6, { accountId: 'a' }), [false, false, false, false, true, false])
+    assert.equal((await view(name, START)).isOpen, false)
+    const probe = { ...plain, source: 'probe', code: 'UPSTREAM_ERROR', now: START + 10 } as const
+    await recordAttempt(redis, name, { ...probe, result: 'fail' })
+    assert.equal((await view(name, START + 10)).isOpen, true)
+
+    const well = slug()
+    await fail(well, START, 5, { accountId: 'a' })
+    await recordAttempt(redis, well, { ...probe, result: 'ok' })
+    assert.deepEqual(await fail(well, START + 20, 4, { accountId: 'a' }), [false, false, false, false])
+  })
+
+  it('keeps it closed for failures of requests with undeclared parameters, which leave the score alone', async () => {
+    const name = slug()
+    await fail(name, START, 60, { isPlain: false })
+    const { isOpen, status, score, parts } = await view(name, START)
+    assert.deepEqual([isOpen, status, score, parts.fail], [false, 'Healthy', 100, 0])
+  })
+
+  it('keeps it closed for an upstream that fails every second attempt, and shows it Down', async () => {
+    for (const perSecond of [1, 20]) {
+      const name = slug()
+      let random = 7
+      const isGood = () => {
+        random = (random * 48_271) % 2_147_483_647
+        return random % 2 === 0
+      }
+      let opened = 0
+      // As from the middle of such a time: its record is not clean any more.
+      for (let index = 0; index < 400; index += 1) {
+        const now = START + (index * 1_000) / perSecond
+        if (index < 12 ? index % 2 === 0 : isGood()) await succeed(name, now)
+        else await fail(name, now, 1, { accountId: index % 2 === 0 ? 'a' : 'b' })
+        if ((await view(name, now)).isOpen) opened += 1
+      }
+      assert.equal(opened, 0, `${perSecond} a second`)
+      assert.equal((await view(name, START + 400_000 / perSecond)).status, 'Down')
+    }
+  })
+
+  it('opens it for requests that hang while they are under way, fewer where the upstream takes fewer at once', async () => {
+    const name = slug()
+    await succeed(name, START, 40)
+    await fail(name, START + 3_000, 2, { result: 'hanging', failuresToOpen: 2 })
+    assert.equal((await view(name, START + 3_000)).isOpen, true)
+    // Their end is counted, and not in the row again.
+    await fail(name, START + 10_000, 2, { result: 'late' })
+    const { run, fail: failed } = await redis.hgetall(upstreamKeys.health(name))
+    assert.deepEqual([run, Number(failed)], ['-2', 2])
   })
 
   it('gives the trial of an open breaker to one asker, again when that one is lost', async () => {
     const name = slug()
-    await fails(name, 5, START)
-    assert.deepEqual(await takeTrial(redis, name, 'early', { now: START + 29_000 }), { kind: 'wait', waitMs: 1_000 })
+    await fail(name, START, 5)
+    const early = await takeTrial(redis, name, { token: 'early', now: START + 600 })
+    assert.deepEqual(early, { kind: 'wait', waitMs: 400 })
     const answers = await Promise.all(
-      ['a', 'b', 'c'].map((token) => takeTrial(redis, name, token, { now: START + 30_000 })),
+      ['a', 'b', 'c'].map((token) => takeTrial(redis, name, { token, now: START + 1_000 })),
     )
     assert.deepEqual(answers.map(({ kind }) => kind).toSorted(), ['trial', 'wait', 'wait'])
-    assert.equal((await takeTrial(redis, name, 'd', { now: START + 50_001 })).kind, 'trial')
+    const late = await takeTrial(redis, name, { token: 'd', now: START + 1_001 + TRIAL_LEASE_MS })
+    assert.equal(late.kind, 'trial')
   })
 
-  it('waits 30, 60, 120, 240, 300 and 300 seconds between trials that fail', async () => {
+  it('waits 1, 2, 4 and up to 300 seconds between trials that fail, and 1 again after a good one', async () => {
     const name = slug()
-    await fails(name, 5, START)
+    await fail(name, START, 5)
     let now = START
-    const pauses: number[] = []
-    for (let index = 0; index < 6; index += 1) {
+    const trial = async (result: 'ok' | 'fail', index: number) => {
       const { trialAt = 0 } = await view(name, now)
-      pauses.push((trialAt - now) / 1_000)
+      const pause = (trialAt - now) / 1_000
       now = trialAt
-      assert.equal((await takeTrial(redis, name, `t${index}`, { now: now })).kind, 'trial')
-      await recordAttempt(redis, name, { result: 'fail', latencyMs: 5, source: 'call', trial: `t${index}` }, now)
+      assert.equal((await takeTrial(redis, name, { token: `t${index}`, now })).kind, 'trial')
+      await recordAttempt(redis, name, { ...plain, result, trial: `t${index}`, now })
+      return pause
     }
-    assert.deepEqual(pauses, [30, 60, 120, 240, 300, 300])
+    const pauses: number[] = []
+    for (let index = 0; index < 11; index += 1) pauses.push(await trial('fail', index))
+    assert.deepEqual(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300])
+    assert.deepEqual([await trial('ok', 20), await trial('fail', 21), await trial('fail', 22)], [300, 0, 1])
+    await trial('ok', 23)
+    await trial('ok', 24)
+    const { status, isOpen } = await view(name, now)
+    assert.deepEqual([status, isOpen], ['Degraded', false])
   })
 
   it('counts a change once when many workers see it at once', async () => {
     const name = slug()
-    await Promise.all(Array.from({ length: 50 }, () => fails(name, 1, START)))
-    const changes = await redis.xrange(healthChangesKey(name), '-', '+')
+    await Promise.all(
+      Array.from({ length: 50 }, (_, index) => fail(name, START, 1, { accountId: index % 2 === 0 ? 'a' : 'b' })),
+    )
+    const changes = await redis.xrange(upstreamKeys.healthChanges(name), '-', '+')
     assert.deepEqual(
       changes.map(([, fields]) => fields[5]),
       ['Degraded', 'Down'],

@@ -51,6 +51,20 @@ describe('a call past its deadline', () => {
     assert.equal(upstream.arrivalsOf('dog-images').length - before, 1)
   })
 
+  it('that the upstream used up is 502 UPSTREAM_TIMEOUT in the time of its attempt', async () => {
+    upstream.play('mock-data', () => undefined)
+    const startedAt = performance.now()
+    const answers = await Promise.all([1, 1, 2].map((id) => call(`/v1/call/mock-data/posts?id=${id}`)))
+    const tookMs = performance.now() - startedAt
+    for (const { status, text } of answers) {
+      assert.equal(status, 502, text)
+      assert.ok(text.includes('UPSTREAM_TIMEOUT'), text)
+    }
+    // Two thirds of the two seconds that a caller waits; there is no time for a second one.
+    assert.ok(tookMs >= 1_300 && tookMs < 1_950, `${tookMs} ms`)
+    assert.equal(upstream.arrivalsOf('mock-data').length, 2)
+  })
+
   it('never reaches the upstream either when its node was killed', async () => {
     const [worker] = gateway.workers.slice(-1)
     worker?.kill('SIGKILL')

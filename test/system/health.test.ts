@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import type { ServerResponse } from 'node:http'
 import { after, before, describe, it } from 'node:test'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
 import { healthKey } from '../../src/health/health-keys.ts'
@@ -7,9 +8,9 @@ import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/con
 import { channels } from '../../src/redis/keys.ts'
 import { type Account, send, signUp, sql } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
-import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
+import { type Arrival, startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
-const SLUGS = ['mock-data', 'currency', 'countries', 'tech-forum', 'timezone']
+const SLUGS = ['mock-data', 'dog-images', 'currency', 'countries', 'tech-forum', 'timezone']
 
 describe('the health of an upstream', () => {
   let gateway: Gateway
@@ -63,7 +64,7 @@ describe('the health of an upstream', () => {
     assert.equal((await send(gateway, '/v1/catalog/no-such')).body.code, 'API_NOT_FOUND')
   })
 
-  it('falls with each failed attempt as the formula says, is Down after five, and comes back by three trials', async () => {
+  it('falls with each failed attempt as the formula says, is Down after five and a probe, and comes back by three trials', async () => {
     // The probe and this call: two good attempts.
     assert.equal((await post()).status, 200)
     await until(async () => (await detail('mock-data')).health.parts.ok > 1.9)
@@ -72,19 +73,19 @@ describe('the health of an upstream', () => {
     const failures = () => upstream.arrivalsOf('mock-data').length - arrived
     assert.deepEqual((await post()).body.error.code, 'UPSTREAM_ERROR')
     await until(async () => (await post()).body.error.code === 'UPSTREAM_UNAVAILABLE')
-    assert.equal(failures(), 5)
+    // Five of one account's calls, with one or two more on their way, and the probe that decides.
+    assert.ok(failures() >= 6, `${failures()} failures`)
     await until(async () => (await detail('mock-data')).health.status === 'Down')
     const { health, health_score } = await detail('mock-data')
     const { ok, fail } = health.parts
-    assert.ok(Math.abs(fail - 5) < 0.5)
+    assert.ok(fail > 5)
     const formula = Math.round(80 * Math.max(0, 1 - (2 * fail) / (ok + fail + 5)) + health.parts.latency)
     assert.equal(health_score, Math.min(39, formula))
 
     const refused = await post()
     assert.deepEqual([refused.status, refused.body.error.code], [502, 'UPSTREAM_UNAVAILABLE'])
     const retryAfter = Number(refused.headers.get('retry-after'))
-    assert.ok(retryAfter > 20 && retryAfter <= 30, String(retryAfter))
-    assert.equal(failures(), 5)
+    assert.ok(retryAfter >= 1 && retryAfter <= 8, String(retryAfter))
 
     answerPost()
     for (let good = 0; good < 3; good += 1) {
@@ -96,7 +97,7 @@ describe('the health of an upstream', () => {
     const { history } = (await detail('mock-data')).health
     assert.deepEqual(
       history.map(({ from, to, cause }: Record<string, string>) => `${from} ${to} ${cause}`).toReversed(),
-      ['Healthy Degraded score', 'Degraded Down failures-in-a-row', 'Down Degraded trials-passed'],
+      ['Healthy Degraded score', 'Degraded Down score', 'Down Degraded trials-passed'],
     )
   })
 
@@ -119,18 +120,45 @@ describe('the health of an upstream', () => {
     const call = (index = 0) =>
       send(gateway, `/v1/call/timezone/current?timezone=Europe/${zones[index]}`, { key: account.live })
     await until(async () => (await call()).body.error.code === 'UPSTREAM_UNAVAILABLE')
-    const before = upstream.arrivalsOf('timezone').length
     const held = Promise.withResolvers<void>()
     upstream.play('timezone', async (_arrival, response) => {
       await held.promise
       response.writeHead(500).end()
     })
+    const before = upstream.arrivalsOf('timezone').length
     await endPause('timezone')
     const trials = Array.from({ length: 10 }, (_, index) => call(index + 1))
     await until(() => upstream.arrivalsOf('timezone').length > before)
     held.resolve()
     await Promise.all(trials)
     assert.equal(upstream.arrivalsOf('timezone').length - before, 1)
+  })
+
+  it('is not touched by what one caller adds to its requests, which is answered 502 or 400 and sent once', async () => {
+    const one = await signUp(gateway)
+    const answers: Record<string, (response: ServerResponse) => unknown> = {
+      UPSTREAM_TOO_LARGE: (response) => response.end(`"${'x'.repeat(3 * 1024 * 1024)}"`),
+      UPSTREAM_INVALID_RESPONSE: (response) => response.end('<html>'),
+      UPSTREAM_REJECTED: (response) => response.writeHead(431).end(),
+    }
+    const isAdded = ({ url }: Arrival) => url.includes('extra=')
+    const sent = () => upstream.arrivalsOf('dog-images').filter(isAdded).length
+    for (const [code, answer] of Object.entries(answers)) {
+      upstream.play('dog-images', (arrival, response) =>
+        isAdded(arrival)
+          ? void answer(response)
+          : { status: 'success', message: 'https://images.dog.ceo/breeds/a/b.jpg' },
+      )
+      const before = sent()
+      for (let index = 0; index < 6; index += 1) {
+        const { body } = await send(gateway, `/v1/call/dog-images/random?extra=${code}-${index}`, { key: one.live })
+        assert.equal(body.error.code, code)
+      }
+      assert.equal(sent() - before, 6)
+      assert.equal((await send(gateway, '/v1/call/dog-images/random', { key: account.live })).status, 200)
+    }
+    const { parts, status } = (await detail('dog-images')).health
+    assert.deepEqual([parts.fail, status], [0, 'Healthy'])
   })
 
   it('gives back every unit of a call that the breaker refused', async () => {

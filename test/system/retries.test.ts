@@ -113,7 +113,7 @@ describe('repeats', () => {
       await setImmediate()
       throw new AttemptError('UPSTREAM_ERROR', true, undefined)
     }
-    const options = { isIdempotent: true, budget, remainingMs: () => 60_000, signal }
+    const options = { isIdempotent: true, budget, attemptMs: 1_000, remainingMs: () => 60_000, signal }
     await Promise.allSettled(Array.from({ length: 100 }, () => withRetries(fail, options)))
     // Twenty at once; a call that gives up makes room for another's.
     assert.ok(runs > 100 && runs <= 140, `${runs} runs of 100 calls`)

@@ -30,7 +30,7 @@ async function serve(t: TestContext, listener: RequestListener) {
   const signal = new AbortController().signal
   const ask = (isFresh = true) => {
     const permit = { id: '', isFresh: () => isFresh, release: () => undefined, giveBack: () => undefined }
-    return attempt(api, request, { client, permit, signal })
+    return attempt(api, request, { client, permit, signal, timeoutMs: 10_000 })
   }
   return { seen, ask }
 }

@@ -84,13 +84,18 @@ async function fly(
   upstreamCall: UpstreamCall,
   keys: CacheKeys,
 ): Promise<{ outcome: Outcome; isCollapsed: boolean }> {
-  const { call, signal } = upstreamCall
+  const { call, progress, signal } = upstreamCall
   const work = async (flight: Flight): Promise<Outcome> => {
     // The last flight may have landed after this call looked.
     const entry = await sources.cache.get(keys.entry)
     if (entry && stalenessMs(entry, sources.clock.now()) <= 0) return storedOutcome(entry)
     const remainingMs = (): number => flight.deadline() - sources.clock.now()
-    const outcome = await callUpstream(sources, { ...upstreamCall, signal: flight.signal, remainingMs })
+    const outcome = await callUpstream(sources, {
+      ...upstreamCall,
+      progress: flight.progress,
+      signal: flight.signal,
+      remainingMs,
+    })
     await store(sources, upstreamCall, keys.entry, outcome)
     return outcome
   }
@@ -98,6 +103,7 @@ async function fly(
     callId: memberOf({ accountId: call.accountId, callId: call.id }),
     deadline: call.deadline,
     signal,
+    progress,
   }
   return await sources.coalescer.join(keys, passenger, work)
 }

@@ -3,6 +3,7 @@ import type { CacheKeys } from '../../src/cache/cache-key.ts'
 import { decodeFrame, encodeFrame } from '../../src/queue/frame.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import { Script } from '../../src/redis/script.ts'
+import type { CallProgress } from '../upstream/call-upstream.ts'
 import { type Failure, isFailure, type Outcome } from '../upstream/outcome.ts'
 
 /** How long a leader counts as alive after it last said so, and how often it does. Milliseconds. */
@@ -27,6 +28,7 @@ export interface Subscriber {
   /** Redis time, milliseconds. */
   deadline: number
   signal: AbortSignal
+  progress: CallProgress
 }
 
 /** The flight as its work sees it: it ends when the last passenger has left. */
@@ -34,12 +36,15 @@ export interface Flight {
   signal: AbortSignal
   /** The latest deadline of its passengers. */
   deadline: () => number
+  /** For all of them. */
+  progress: CallProgress
 }
 
 interface LocalFlight {
   outcome: Promise<{ outcome: Outcome; isLeader: boolean }>
   passengers: Set<Subscriber>
   deadline: number
+  progress: CallProgress
   ending: AbortController
 }
 
@@ -66,6 +71,7 @@ export class RequestCoalescer {
     const known = this.#coalescer.get(keys.entry)
     const flight = known ?? this.#depart(keys, passenger, work)
     flight.passengers.add(passenger)
+    passenger.progress.shared = flight.progress
     flight.deadline = Math.max(flight.deadline, passenger.deadline)
     try {
       const { outcome, isLeader } = await Promise.race([flight.outcome, aborted(passenger.signal)])
@@ -89,12 +95,18 @@ export class RequestCoalescer {
     const flight: LocalFlight = {
       passengers: new Set(),
       deadline,
+      progress: {},
       ending,
       outcome: Promise.resolve().then(() => run()),
     }
     const run = async (): Promise<{ outcome: Outcome; isLeader: boolean }> => {
       try {
-        return await this.#lead(keys, callId, { signal: ending.signal, deadline: () => flight.deadline }, work)
+        return await this.#lead(
+          keys,
+          callId,
+          { signal: ending.signal, deadline: () => flight.deadline, progress: flight.progress },
+          work,
+        )
       } finally {
         this.#forget(keys, flight)
       }

@@ -25,7 +25,14 @@ export async function processProbe(sources: ProcessorDeps, job: Job, cancelled: 
   const { log } = sources
   const api = sources.catalog.get(slug)
   if (!api?.enabled || (!isForced && isFresh(sources, slug, api.upstream.probe.everySeconds))) return null
-  const recorder = new AttemptRecorder(sources, slug, 'probe', `probe-${job.id}`, { isForced })
+  const recorder = new AttemptRecorder(sources, {
+    slug,
+    source: 'probe',
+    id: `probe-${job.id}`,
+    isPlain: true,
+    concurrency: api.caps.concurrency,
+    isForced,
+  })
   const timeout = AbortSignal.timeout(PROBE_MS_MAX)
   const endsAt = performance.now() + PROBE_MS_MAX
   const sending = {
@@ -35,6 +42,7 @@ export async function processProbe(sources: ProcessorDeps, job: Job, cancelled: 
     // Where it is needed nothing is queued; where calls are queued it is left out as needless.
     permit: { member: memberOf({ accountId: 'probe', callId: String(job.id) }), tag: 0 },
     times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
+    progress: {},
     remainingMs: () => endsAt - performance.now(),
     signal: AbortSignal.any([cancelled, timeout]),
     recorder,

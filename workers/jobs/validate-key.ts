@@ -63,7 +63,15 @@ async function askUpstream(
     if (error instanceof GatewayError) return 'invalid'
     throw error
   }
-  const recorder = new AttemptRecorder(sources, api.slug, 'probe', `validate-${job.id}`)
+  // Counted as a call of the key's owner: what comes of it may be the key's doing.
+  const recorder = new AttemptRecorder(sources, {
+    slug: api.slug,
+    source: 'call',
+    id: `validate-${job.id}`,
+    isPlain: true,
+    accountId: row.user_id,
+    concurrency: api.caps.concurrency,
+  })
   const request = api.upstream.credential?.check ?? api.upstream.probe.request
   const endsAt = performance.now() + VALIDATE_MS_MAX
   const sending = {
@@ -72,6 +80,7 @@ async function askUpstream(
     bucket: row.cap_scope,
     permit: { member: memberOf({ accountId: row.user_id, callId: `validate-${job.id}` }), tag: 0 },
     times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
+    progress: {},
     remainingMs: () => endsAt - performance.now(),
     signal: AbortSignal.any([cancelled, AbortSignal.timeout(VALIDATE_MS_MAX)]),
     recorder,

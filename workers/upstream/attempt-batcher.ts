@@ -33,7 +33,7 @@ export class SuccessBatcher {
 
   async #count(slug: string, latenciesMs: number[]): Promise<void> {
     try {
-      const { changed } = await recordGoodCalls(this.#redis, slug, latenciesMs)
+      const { changed } = await recordGoodCalls(this.#redis, slug, { latenciesMs })
       if (changed) await this.#health.read(slug)
     } catch (error) {
       // Lost where Redis is away: a score stands missing samples.

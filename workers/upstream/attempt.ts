@@ -6,7 +6,6 @@ import { AttemptError } from './attempt-error.ts'
 import { BodyTooLargeError, decodeBody, parseJson } from './response-body.ts'
 import type { WireRequest } from './upstream-request.ts'
 
-const ATTEMPT_TIMEOUT_MS = 10_000
 const BODY_BYTES_MAX = 2 * 1024 * 1024
 
 /** One answer of the upstream, and the text its JSON came as. */
@@ -23,6 +22,8 @@ export interface AttemptOptions {
   permit: Permit
   /** The call's end: deadline, caller gone, lock lost. */
   signal: AbortSignal
+  /** Longest it may take, from connect to last byte, milliseconds. */
+  timeoutMs: number
 }
 
 /**
@@ -33,9 +34,8 @@ export interface AttemptOptions {
  * the call ended
  */
 export async function attempt(api: Api, request: WireRequest, options: AttemptOptions): Promise<HttpExchange> {
-  const { signal, permit, client } = options
+  const { signal, permit, client, timeoutMs } = options
   const bytesMax = api.upstream.bodyBytesMax ?? BODY_BYTES_MAX
-  const timeoutMs = api.upstream.attemptTimeoutMs ?? ATTEMPT_TIMEOUT_MS
   const response: Response = { status: 0, headers: {}, body: Buffer.alloc(0) }
   try {
     await exchangeBytes(client, request, response, { permit, signal, timeoutMs, bytesMax })

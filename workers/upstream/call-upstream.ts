@@ -12,7 +12,7 @@ import type { Permit, PermitClient, PermitRequest } from '../permits/permit-clie
 import { attempt, type HttpExchange, StalePermitError } from './attempt.ts'
 import { AttemptError } from './attempt-error.ts'
 import { classifyResponse, interpretAnswers, rateLeft, requestedWaitMs } from './interpret.ts'
-import { dataOutcome, type Outcome, verdictOutcome } from './outcome.ts'
+import { dataOutcome, type Failure, type Outcome, verdictOutcome } from './outcome.ts'
 import { AttemptRecorder, BreakerOpenError, type HealthDeps } from './record-attempt.ts'
 import { type RetryBudget, withRetries } from './retry.ts'
 import { buildWireRequest, redirectedRequest, type WireRequest } from './upstream-request.ts'
@@ -25,6 +25,8 @@ export interface UpstreamDeps extends HealthDeps {
   redis: RedisConnection
   log: Log
   contact: string
+  /** Longest one attempt may take, whatever its upstream's file says, milliseconds. */
+  attemptTimeoutMsMax: number
   /** Connections to an upstream, kept between calls. */
   clientOf: (api: Api) => Dispatcher
   permitClientOf: (api: Api, bucket: CapBucket) => PermitClient
@@ -40,15 +42,33 @@ export interface UpstreamCall {
   bucket: CapBucket
   permit: PermitRequest
   times: CallTimes
+  progress: CallProgress
   remainingMs: () => number
   signal: AbortSignal
+}
+
+/** How far the requests of a call have come: what it is answered with when its time is over. */
+export interface CallProgress {
+  isUnderWay?: boolean
+  /** What the last attempt that ended came to, when it failed. */
+  lastFailure?: AttemptError
+  /** How far the request is that this call shares with others, where it does. */
+  shared?: CallProgress
 }
 
 /** Asks the upstream what a call wants to know: its requests, each with a permit and repeated where that may help. */
 export async function callUpstream(sources: UpstreamDeps, upstreamCall: UpstreamCall): Promise<Outcome> {
   const { api, endpoint, call, signal } = upstreamCall
   const context: CallContext = { now: Date.now() }
-  const recorder = new AttemptRecorder(sources, api.slug, 'call', call.id, call)
+  const recorder = new AttemptRecorder(sources, {
+    slug: api.slug,
+    source: 'call',
+    id: call.id,
+    isPlain: call.extra.length === 0,
+    accountId: call.accountId,
+    concurrency: api.caps.concurrency,
+    traceparent: call.traceparent,
+  })
   const ask = (request: UpstreamRequest): Promise<HttpExchange> =>
     exchange(sources, { ...upstreamCall, recorder }, request)
   const exchanges: HttpExchange[] = []
@@ -61,8 +81,7 @@ export async function callUpstream(sources: UpstreamDeps, upstreamCall: Upstream
   } catch (error) {
     recorder.flush()
     if (!(error instanceof AttemptError)) throw error
-    const { code, cause, retryAfterMs } = error
-    return { code, cause, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) }
+    return attemptFailure(error)
   }
   const answers = exchanges.map(({ answer }) => answer)
   const read = interpretAnswers(api.upstream, endpoint, answers, call.parameters, context)
@@ -79,7 +98,7 @@ type RecordedCall = UpstreamCall & { recorder: AttemptRecorder }
 
 /** One request of the call, repeated where that may help. */
 function exchange(sources: UpstreamDeps, upstreamCall: RecordedCall, request: UpstreamRequest): Promise<HttpExchange> {
-  const { api, endpoint, call, key, recorder, remainingMs, signal } = upstreamCall
+  const { api, endpoint, call, key, recorder, progress, remainingMs, signal } = upstreamCall
   const wire = buildWireRequest(api, request, { extra: call.extra, key, contact: sources.contact })
   const run = async (attemptNumber: number): Promise<HttpExchange> => {
     if (attemptNumber > 1) recorder.repeats()
@@ -91,8 +110,34 @@ function exchange(sources: UpstreamDeps, upstreamCall: RecordedCall, request: Up
     }
     return result
   }
+  const runNoted = async (attemptNumber: number): Promise<HttpExchange> => {
+    try {
+      return await run(attemptNumber)
+    } catch (error) {
+      // A repeat that could not be made says less than the attempt before it.
+      const isUnsent = error instanceof BreakerOpenError
+      if (isUnsent && attemptNumber > 1 && progress.lastFailure) throw progress.lastFailure
+      if (error instanceof AttemptError && !isUnsent) progress.lastFailure = error
+      throw error
+    }
+  }
   const isIdempotent = endpoint.idempotent !== false
-  return withRetries(run, { isIdempotent, budget: sources.budgetOf(api), remainingMs, signal })
+  const attemptMs = attemptTimeoutMs(sources, api)
+  return withRetries(runNoted, { isIdempotent, budget: sources.budgetOf(api), attemptMs, remainingMs, signal })
+}
+
+/** What a failed attempt is to the caller. */
+export function attemptFailure({ code, cause, retryAfterMs }: AttemptError): Failure {
+  return { code, cause, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) }
+}
+
+const ATTEMPT_TIMEOUT_MS = 10_000
+
+/** How long before a call's deadline its last attempt ends, milliseconds: the answer must get back in time. */
+const ANSWER_MS = 200
+
+function attemptTimeoutMs({ attemptTimeoutMsMax }: UpstreamDeps, { upstream }: Api): number {
+  return Math.min(upstream.attemptTimeoutMs ?? ATTEMPT_TIMEOUT_MS, attemptTimeoutMsMax)
 }
 
 /** Redirects within the upstream's own origin are followed where its file allows; each is a request that pays. */
@@ -112,7 +157,8 @@ async function followRedirects(
 }
 
 /** What sending one request needs; a probe has no endpoint. */
-export interface Sending extends Pick<UpstreamCall, 'api' | 'bucket' | 'permit' | 'times' | 'remainingMs' | 'signal'> {
+export interface Sending
+  extends Pick<UpstreamCall, 'api' | 'bucket' | 'permit' | 'times' | 'progress' | 'remainingMs' | 'signal'> {
   endpoint: Endpoint | undefined
   recorder: AttemptRecorder
 }
@@ -123,17 +169,20 @@ export async function sendOnce(
   upstreamCall: Sending,
   request: WireRequest,
 ): Promise<HttpExchange> {
-  const { api, endpoint, bucket, times, remainingMs, signal, recorder } = upstreamCall
+  const { api, endpoint, times, progress, remainingMs, signal, recorder } = upstreamCall
   const classify = ({ answer }: HttpExchange) => classifyResponse(api.upstream, endpoint, answer)?.code
-  const permits = sources.permitClientOf(api, bucket)
   while (true) {
     recorder.refuseWhenOpen()
     const askedAt = performance.now()
-    const permit = await permits.acquire(upstreamCall.permit, remainingMs, signal)
+    const permit = await acquirePermit(sources, upstreamCall)
     const startedAt = performance.now()
     times.permitMs += startedAt - askedAt
+    const timeoutMs = Math.min(attemptTimeoutMs(sources, api), Math.max(1, remainingMs() - ANSWER_MS))
     try {
-      const send = () => attempt(api, request, { client: sources.clientOf(api), permit, signal })
+      const send = () => {
+        progress.isUnderWay = true
+        return attempt(api, request, { client: sources.clientOf(api), permit, signal, timeoutMs })
+      }
       const result = await recorder.observe(send, classify)
       const tookMs = performance.now() - startedAt
       // Before the permit ends, which lets the next one go: that one must find the cap as the upstream told.
@@ -146,7 +195,25 @@ export async function sendOnce(
       else end(permit, times, performance.now() - startedAt)
       // The connection took longer than a permit lasts; it is ready now.
       if (!(error instanceof StalePermitError)) throw error
+    } finally {
+      progress.isUnderWay = false
     }
+  }
+}
+
+/** Waits for a permit, no longer than the breaker stays closed. @throws BreakerOpenError, or as `PermitClient.acquire` */
+async function acquirePermit(sources: UpstreamDeps, upstreamCall: Sending): Promise<Permit> {
+  const { api, bucket, permit, remainingMs, signal, recorder } = upstreamCall
+  const ending = new AbortController()
+  const onAbort = (): void => ending.abort(signal.reason)
+  signal.addEventListener('abort', onAbort, { once: true })
+  const stopListening = recorder.onOpen((error) => ending.abort(error))
+  try {
+    signal.throwIfAborted()
+    return await sources.permitClientOf(api, bucket).acquire(permit, remainingMs, ending.signal)
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+    stopListening()
   }
 }
 

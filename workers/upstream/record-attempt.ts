@@ -1,10 +1,15 @@
+import { FAILURES_TO_OPEN, HANGING_MS, HANGING_P95_TIMES, LEFT_MS } from '../../src/health/breaker.ts'
 import type { HealthCache } from '../../src/health/health-watch.ts'
 import { type AttemptRecord, recordAttempt, takeTrial } from '../../src/health/record.ts'
 import type { Log } from '../../src/log.ts'
+import type { CallQueues } from '../../src/queue/call-queue.ts'
+import { enqueueProbe } from '../../src/queue/probe-job.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import type { Telemetry } from '../../src/telemetry/telemetry.ts'
+import { StalePermitError } from './attempt.ts'
 import type { SuccessBatcher } from './attempt-batcher.ts'
 import { AttemptError } from './attempt-error.ts'
+import { LOCK_LOST } from './call-end.ts'
 
 export interface HealthDeps {
   redis: RedisConnection
@@ -12,6 +17,8 @@ export interface HealthDeps {
   health: HealthCache
   telemetry: Telemetry
   successes: SuccessBatcher
+  /** For probes that decide whether a breaker opens, or closes. */
+  queues: CallQueues
   log: Log
 }
 
@@ -22,49 +29,71 @@ export class BreakerOpenError extends AttemptError {
   }
 }
 
+/** Whose attempts are counted, and what they say of the upstream. */
+export interface RecordedRequest {
+  slug: string
+  source: 'call' | 'probe'
+  /** Makes the trial tokens of the call its own. */
+  id: string
+  /** Whether nothing of it is a caller's own addition: others' failures may be their callers' doing. */
+  isPlain: boolean
+  accountId?: string
+  /** Requests that the upstream takes at once: when all of them hang, that is enough to know. */
+  concurrency: number
+  /** It takes a trial before its time, as an operator's probe does. */
+  isForced?: boolean
+  traceparent?: string | undefined
+}
+
 /** Codes of answers that are the upstream's failure. */
 const FAILURES = new Set(['UPSTREAM_ERROR', 'UPSTREAM_TIMEOUT', 'UPSTREAM_INVALID_RESPONSE', 'UPSTREAM_TOO_LARGE'])
 
-/** Codes that say nothing of its health: our rate, our key, a redirect that we do not follow. */
-const NEUTRAL = new Set(['UPSTREAM_RATE_LIMITED', 'UPSTREAM_AUTH_FAILED', 'UPSTREAM_REDIRECT_BLOCKED'])
+/** Failures that what a caller added to the request explains: with undeclared parameters they say nothing. */
+const OF_THE_ANSWER = new Set(['UPSTREAM_INVALID_RESPONSE', 'UPSTREAM_TOO_LARGE'])
+
+/** Codes that say nothing of its health: our rate, our key, a redirect that we do not follow, a caller's values. */
+const NEUTRAL = new Set([
+  'UPSTREAM_RATE_LIMITED',
+  'UPSTREAM_AUTH_FAILED',
+  'UPSTREAM_REDIRECT_BLOCKED',
+  'UPSTREAM_REJECTED',
+])
+
+/** Pause for a call that may not be the trial while a probe makes it, milliseconds. */
+const TRIAL_BY_PROBE_MS = 1_000
 
 /**
  * The health side of one call's or probe's attempts: asks the breaker before each, counts each once, and never by what
- * is our own doing (cap, deadline, cancelled caller, lost lock).
+ * is our own doing (cap, deadline, lost lock) or what a caller added.
  */
 export class AttemptRecorder {
   readonly #sources: HealthDeps
-  readonly #slug: string
-  readonly #source: 'call' | 'probe'
-  readonly #id: string
+  readonly #request: RecordedRequest
   /** Answered attempts, kept until the whole call's answer was read: a body may prove invalid only then. */
   #answered: AttemptRecord[] = []
   #trials = 0
   #counted: Promise<void> | undefined
-  readonly #isForced: boolean
 
-  readonly #traceparent: string | undefined
-
-  /** `id` makes the call's trial tokens its own; `isForced` takes a trial before its time. */
-  constructor(
-    sources: HealthDeps,
-    slug: string,
-    source: 'call' | 'probe',
-    id: string,
-    options: { isForced?: boolean; traceparent?: string | undefined } = {},
-  ) {
-    this.#isForced = options.isForced === true
-    this.#traceparent = options.traceparent
+  constructor(sources: HealthDeps, request: RecordedRequest) {
     this.#sources = sources
-    this.#slug = slug
-    this.#source = source
-    this.#id = id
+    this.#request = request
   }
 
   /** Refuses an attempt that would only wait for a permit and then be refused. @throws BreakerOpenError */
   refuseWhenOpen(): void {
-    const waitMs = this.#isForced ? 0 : this.#sources.health.breakerWaitMs(this.#slug)
+    const { slug, isForced } = this.#request
+    const waitMs = isForced ? 0 : this.#sources.health.breakerWaitMs(slug)
     if (waitMs) throw new BreakerOpenError(waitMs)
+  }
+
+  /** Calls back when the breaker opens: what waits for a permit need wait no longer. @returns how to stop */
+  onOpen(listener: (error: BreakerOpenError) => void): () => void {
+    const { slug, isForced } = this.#request
+    if (isForced) return () => undefined
+    return this.#sources.health.onChange((changed) => {
+      const waitMs = changed === slug ? this.#sources.health.breakerWaitMs(slug) : undefined
+      if (waitMs) listener(new BreakerOpenError(waitMs))
+    })
   }
 
   /**
@@ -73,33 +102,35 @@ export class AttemptRecorder {
    * @throws what the attempt throws; BreakerOpenError when it may not be made
    */
   async observe<T>(run: () => Promise<T>, classify: (result: T) => string | undefined): Promise<T> {
+    const { slug, source, isPlain, accountId, traceparent } = this.#request
     const trial = await this.#askBreaker()
     const startedAt = performance.now()
     const span = this.#sources.telemetry.tracing.start('attempt', {
       kind: 'client',
-      parent: this.#traceparent,
-      attributes: { 'agw.api': this.#slug },
+      parent: traceparent,
+      attributes: { 'agw.api': slug },
     })
-    const record = (result: AttemptRecord['result'], code?: string): AttemptRecord => ({
-      result,
-      ...(code === undefined ? {} : { code }),
-      latencyMs: performance.now() - startedAt,
-      source: this.#source,
-      trial,
-    })
+    const record = (result: AttemptRecord['result'], code?: string): AttemptRecord => {
+      const latencyMs = performance.now() - startedAt
+      return { result, ...(code === undefined ? {} : { code }), latencyMs, source, isPlain, accountId, trial }
+    }
+    const watch = this.#watchHanging(() => record('hanging', 'UPSTREAM_TIMEOUT'))
     try {
       const result = await run()
       const code = classify(result)
       span.end(code)
-      const judged = record(resultOf(code), code)
+      const judged = record(this.#resultOf(code), code)
       if (judged.result === 'ok') this.#answered.push(judged)
       else this.#send(judged)
       return result
     } catch (error) {
-      const code = error instanceof AttemptError ? error.code : undefined
-      span.end(code ?? 'not finished')
-      this.#send(record(code === undefined ? 'none' : resultOf(code), code))
+      const code = this.#failureOf(error, performance.now() - startedAt)
+      span.end(error instanceof AttemptError ? error.code : 'not finished')
+      const result = code === undefined ? 'none' : this.#resultOf(code)
+      this.#send(record(result === 'fail' && watch.isCounted() ? 'late' : result, code))
       throw error
+    } finally {
+      watch.stop()
     }
   }
 
@@ -109,58 +140,112 @@ export class AttemptRecorder {
    */
   flush(code?: string): void {
     const last = this.#answered.at(-1)
-    if (code !== undefined && last?.result === 'ok') Object.assign(last, { result: resultOf(code), code })
+    if (code !== undefined && last?.result === 'ok') Object.assign(last, { result: this.#resultOf(code), code })
     for (const answered of this.#answered.splice(0)) this.#send(answered)
   }
 
   /** One more attempt of the same request follows. */
   repeats(): void {
-    this.#sources.telemetry.metrics.retries.inc({ slug: this.#slug })
+    this.#sources.telemetry.metrics.retries.inc({ slug: this.#request.slug })
   }
 
   async #askBreaker(): Promise<string | undefined> {
     const { redis, health } = this.#sources
+    const { slug, id, isForced, isPlain } = this.#request
     // A repeat comes after its call's failure was counted, which may have opened the breaker.
     await this.#counted
-    if (health.breakerWaitMs(this.#slug) === undefined) return undefined
+    if (health.breakerWaitMs(slug) === undefined) return undefined
     this.refuseWhenOpen()
+    if (!isPlain) {
+      this.#askForProbe(`trial-${health.of(slug).trialAt}`)
+      throw new BreakerOpenError(TRIAL_BY_PROBE_MS)
+    }
     this.#trials += 1
-    const token = `${this.#id}:${this.#trials}`
-    const answer = await takeTrial(redis, this.#slug, token, { isForced: this.#isForced })
+    const token = `${id}:${this.#trials}`
+    const answer = await takeTrial(redis, slug, { token, isForced: isForced === true })
     if (answer.kind === 'wait') throw new BreakerOpenError(answer.waitMs)
     return answer.kind === 'trial' ? token : undefined
   }
 
+  /** How a failed attempt counts: its code, or that of a timeout where it took long for nobody. */
+  #failureOf(error: unknown, tookMs: number): string | undefined {
+    if (error instanceof StalePermitError || error === LOCK_LOST) return undefined
+    // Callers have more patience or less, and deadlines leave more time or less: what counts is how long it took.
+    const isCutShort = !(error instanceof AttemptError) || error.code === 'UPSTREAM_TIMEOUT'
+    if (!isCutShort) return error.code
+    return tookMs >= this.#longMs(LEFT_MS) ? 'UPSTREAM_TIMEOUT' : undefined
+  }
+
+  /** A time in which this upstream would long have answered, milliseconds. */
+  #longMs(leastMs: number): number {
+    const { p95Ms } = this.#sources.health.of(this.#request.slug).parts
+    return Math.max(leastMs, HANGING_P95_TIMES * (p95Ms ?? 0))
+  }
+
+  /** Counts an attempt as hanging while it is under way, once it has taken too long for this upstream. */
+  #watchHanging(record: () => AttemptRecord): { isCounted: () => boolean; stop: () => void } {
+    let isCounted = false
+    const look = (waitedMs: number): NodeJS.Timeout =>
+      setTimeout(() => {
+        const leftMs = this.#longMs(HANGING_MS) - waitedMs
+        if (leftMs > 0) {
+          timer = look(waitedMs + leftMs)
+          return
+        }
+        isCounted = true
+        const failuresToOpen = Math.min(FAILURES_TO_OPEN, this.#request.concurrency)
+        // Its trial, if it is one, goes on until it ends.
+        this.#counted = this.#count({ ...record(), trial: undefined, failuresToOpen })
+      }, HANGING_MS)
+    let timer = look(HANGING_MS)
+    return { isCounted: () => isCounted, stop: () => clearTimeout(timer) }
+  }
+
+  #resultOf(code: string | undefined): AttemptRecord['result'] {
+    const { source, isPlain } = this.#request
+    if (code === undefined) return 'ok'
+    if (FAILURES.has(code)) return !isPlain && OF_THE_ANSWER.has(code) ? 'none' : 'fail'
+    // A probe has nobody's values: what refuses it refuses the gateway.
+    if (code === 'UPSTREAM_REJECTED' && source === 'probe') return 'fail'
+    // "No such thing" is an answer.
+    return NEUTRAL.has(code) ? 'none' : 'ok'
+  }
+
   #send(record: AttemptRecord): void {
-    if (record.result !== 'none') {
-      const { result, source } = record
-      this.#sources.telemetry.metrics.attempts.inc({ slug: this.#slug, result, source })
+    const { slug } = this.#request
+    const { result, source } = record
+    if (result !== 'none') {
+      this.#sources.telemetry.metrics.attempts.inc({ slug, result: result === 'ok' ? 'ok' : 'fail', source })
     } else if (record.trial === undefined) return
     const { successes } = this.#sources
-    if (record.result === 'ok' && record.source === 'call' && record.trial === undefined) {
-      successes.add(this.#slug, record.latencyMs)
+    if (result === 'ok' && source === 'call' && record.trial === undefined) {
+      successes.add(slug, record.latencyMs)
       return
     }
-    successes.send(this.#slug)
+    successes.send(slug)
     // The caller's answer does not wait for it.
     this.#counted = this.#count(record)
   }
 
   async #count(record: AttemptRecord): Promise<void> {
     const { redis, health, log } = this.#sources
+    const { slug } = this.#request
     try {
-      const { changed } = await recordAttempt(redis, this.#slug, record)
-      if (changed) await health.read(this.#slug)
+      const { changed, needsProbe } = await recordAttempt(redis, slug, record)
+      if (changed) await health.read(slug)
+      if (needsProbe) this.#askForProbe(`confirm-${Math.floor(health.now())}`, true)
     } catch (error) {
       // Lost where Redis is away: a score stands a missing sample.
-      log.warn({ err: error, slug: this.#slug }, 'attempt not counted')
+      log.warn({ err: error, slug }, 'failed to count an attempt')
     }
   }
-}
 
-function resultOf(code: string | undefined): AttemptRecord['result'] {
-  if (code === undefined) return 'ok'
-  if (FAILURES.has(code)) return 'fail'
-  // "No such thing" and "not these values" are answers.
-  return NEUTRAL.has(code) ? 'none' : 'ok'
+  /** A probe decides where calls may not; several ask for it under one name, and one is made. */
+  #askForProbe(name: string, isForced = false): void {
+    const { queues, log } = this.#sources
+    const { slug } = this.#request
+    enqueueProbe(queues, slug, { name, isForced }).catch((error) =>
+      log.warn({ err: error, slug }, 'failed to ask for a probe'),
+    )
+  }
 }

@@ -8,9 +8,6 @@ const RETRIES_MAX = 2
 const BACKOFF_MS_FIRST = 100
 const BACKOFF_MS_MAX = 2_000
 
-/** Least time that must be left for another attempt to make sense, milliseconds. */
-const ATTEMPT_MS_LEAST = 250
-
 /** Share of an upstream's calls under way that may be repeats, and how many may be whatever the share. */
 const BUDGET_SHARE = 0.2
 const BUDGET_LEAST = 3
@@ -43,18 +40,20 @@ export class RetryBudget {
 export interface RetryOptions {
   isIdempotent: boolean
   budget: RetryBudget
+  /** Longest an attempt takes, milliseconds: none is begun again that might not end in the time that remains. */
+  attemptMs: number
   remainingMs: () => number
   signal: AbortSignal
 }
 
 /**
  * Runs an attempt again while it fails in a way that may pass: after what the upstream asks for, else with full jitter
- * (Brooker, "Exponential Backoff and Jitter", 2015); within the budget and never past the deadline.
+ * (Brooker, "Exponential Backoff and Jitter", 2015); within the budget, and only where an attempt can end before the deadline.
  *
  * @throws the last attempt's error, or the signal's reason
  */
 export async function withRetries<T>(run: (attemptNumber: number) => Promise<T>, options: RetryOptions): Promise<T> {
-  const { budget, remainingMs, signal } = options
+  const { budget, attemptMs, remainingMs, signal } = options
   let repeats = 0
   budget.enter()
   try {
@@ -67,7 +66,7 @@ export async function withRetries<T>(run: (attemptNumber: number) => Promise<T>,
         if (!(error instanceof AttemptError && error.isRetryable)) return false
         const pauseMs =
           error.retryAfterMs ?? Math.random() * Math.min(BACKOFF_MS_FIRST * 2 ** attemptNumber, BACKOFF_MS_MAX)
-        if (remainingMs() < pauseMs + ATTEMPT_MS_LEAST || !budget.take()) return false
+        if (remainingMs() < pauseMs + attemptMs || !budget.take()) return false
         repeats += 1
         await delay(pauseMs, undefined, { signal })
         return true

@@ -1,0 +1,139 @@
+--[[ Counts an attempt, or several good ones, in one step: decay, counts, score, state, breaker, record of a change.
+     The arithmetic of the score is that of score.ts; a property test holds the two together.
+     Input   KEYS[1] health hash; KEYS[2] stream of changes
+             ARGV[1]  time
+             ARGV[2]  result: ok · fail · hanging (a failure in a row; how it ends is not known) · late (the end of one
+                      that was hanging: a failure, not in a row any more) · none (it only gives back its trial)
+             ARGV[3]  latencies of good attempts, ms, with commas between
+             ARGV[4]  code; ARGV[5] source: call or probe; ARGV[6] token of its trial
+             ARGV[7]  slug
+             ARGV[8]  1: plain, without undeclared parameters; ARGV[9] account
+             ARGV[10] failures in a row that open the breaker after a clean record
+     Output  {state, 1 when it changed, score, 1 when a probe must decide whether the breaker opens} ]]
+--- @include "../../redis/lua/clock.lua"
+--- @include "./read-health.lua"
+local changes = KEYS[2]
+local result, latencies, code, source, token, slug = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local isPlain, account, failuresToOpen = ARGV[8] == '1', ARGV[9], tonumber(ARGV[10])
+local isFailure = (result == 'fail' or result == 'late') and isPlain
+local isInRow = result == 'fail' or result == 'hanging'
+
+local factor = 2 ^ (-math.max(0, now - num('at')) / HALF_LIFE_MS)
+local ok, fail, run = num('ok') * factor, num('fail') * factor, num('run')
+-- What came before the present failures in a row, since the breaker last closed.
+local okBefore, failBefore = num('okBefore') * factor, num('failBefore') * factor
+local weights, total, index = {}, 0, 1
+for weight in string.gmatch(h.hist or '', '[^,]+') do
+  weights[index] = tonumber(weight) * factor
+  index = index + 1
+end
+if result == 'ok' then
+  if run < 0 then failBefore = failBefore - run end
+  run = math.max(run, 0)
+  for latencyText in string.gmatch(latencies, '[^,]+') do
+    local latency = tonumber(latencyText)
+    ok, okBefore, run = ok + 1, okBefore + 1, run + 1
+    local bucket = #LATENCY_BOUNDS_MS + 1
+    for i = 1, #LATENCY_BOUNDS_MS do if latency <= LATENCY_BOUNDS_MS[i] then bucket = i break end end
+    weights[bucket] = (weights[bucket] or 0) + 1
+  end
+end
+if isFailure then fail = fail + 1 end
+if isInRow then run = math.min(run, 0) - 1 end
+local hist = {}
+for i = 1, #LATENCY_BOUNDS_MS + 1 do
+  weights[i] = weights[i] or 0
+  total = total + weights[i]
+  hist[i] = weights[i] < 1e-6 and '0' or string.format('%.9g', weights[i])
+end
+
+local p95 = nil
+if total >= LATENCY_WEIGHT_LEAST then
+  p95 = SLOW_MS
+  local below, rank = 0, total * 0.95
+  for i = 1, #LATENCY_BOUNDS_MS do
+    if below + weights[i] >= rank then
+      local lower = LATENCY_BOUNDS_MS[i - 1] or 0
+      p95 = lower + (LATENCY_BOUNDS_MS[i] - lower) * (rank - below) / weights[i]
+      break
+    end
+    below = below + weights[i]
+  end
+end
+local share = fail / (ok + fail + PRIOR_ATTEMPTS)
+local quick = 1
+if p95 then quick = math.min(math.max((SLOW_MS - p95) / (SLOW_MS - FAST_MS), 0), 1) end
+local score = math.floor(AVAILABILITY_POINTS * math.max(0, 1 - 2 * share) + LATENCY_POINTS * quick + 0.5)
+
+-- Whether the failures in a row are the upstream's own: a probe's, or plain ones of two accounts.
+local rowAccount, isRowPlain = h.rowAccount or '', h.rowPlain == '1'
+if run >= 0 then rowAccount, isRowPlain = '', false end
+if isInRow and isPlain then
+  if source == 'probe' then isRowPlain = true
+  elseif rowAccount == '' then rowAccount = account
+  elseif rowAccount ~= account then isRowPlain = true end
+end
+local needed = failuresToOpen
+local shareBefore = failBefore / (okBefore + failBefore + PRIOR_ATTEMPTS)
+if shareBefore > 0 then
+  local byChance = math.ceil(math.log(CHANCE_TO_OPEN) / math.log(shareBefore))
+  needed = math.max(needed, math.min(byChance, FAILURES_TO_OPEN_MAX))
+end
+local isDue = isInRow and -run >= needed and now - num('okAt') >= QUIET_MS_TO_OPEN
+
+local from = h.state or 'Healthy'
+local to, cause = from, nil
+local isOpen = h.open == '1'
+local isTrial = token ~= '' and token == h.trialBy
+local trialAt, trialBy, pause, good = num('trialAt'), h.trialBy or '', num('pause'), num('good')
+local isTold, needsProbe = false, 0
+local confirmAt = num('confirmAt')
+if isOpen then
+  -- Attempts that were under way when the breaker opened are counted and decide nothing.
+  if isTrial and result ~= 'hanging' then
+    trialBy = ''
+    isTold = true
+    if result == 'ok' then
+      good = good + 1
+      trialAt, pause = now, 0
+      if good >= TRIALS_TO_CLOSE then
+        isOpen, to, cause = false, 'Degraded', 'trials-passed'
+        okBefore, failBefore = 0, 0
+      end
+    elseif result == 'none' then trialAt = now
+    else
+      pause = math.min(math.max(pause * 2, TRIAL_MS_FIRST), TRIAL_MS_MAX)
+      trialAt = now + pause
+    end
+  end
+elseif isDue and isRowPlain then
+  isOpen, to, cause, isTold = true, 'Down', 'failures-in-a-row', true
+  pause, good, trialBy = TRIAL_MS_FIRST, 0, ''
+  trialAt = now + pause
+elseif isDue and now - confirmAt >= CONFIRM_EVERY_MS then
+  confirmAt, needsProbe = now, 1
+end
+if not isOpen and to == from then
+  -- A good attempt makes no status worse: what failed before it was judged then.
+  if isFailure and score < 40 and from ~= 'Down' then to, cause = 'Down', 'score'
+  elseif from == 'Healthy' and score < 80 then to, cause = 'Degraded', 'score'
+  elseif from == 'Down' and score >= 40 and run >= GOOD_TO_RECOVER then to, cause = 'Degraded', 'score'
+  elseif from == 'Degraded' and score >= 80 and run >= GOOD_TO_RECOVER then to, cause = 'Healthy', 'score' end
+end
+
+redis.call('HSET', key, 'state', to, 'open', isOpen and 1 or 0, 'at', text(now), 'ok', text(ok), 'fail', text(fail),
+  'run', run, 'hist', table.concat(hist, ','), 'okBefore', text(okBefore), 'failBefore', text(failBefore),
+  'rowAccount', rowAccount, 'rowPlain', isRowPlain and 1 or 0, 'confirmAt', text(confirmAt),
+  'trialAt', text(trialAt), 'trialBy', trialBy, 'pause', text(pause), 'good', good)
+if result == 'ok' then redis.call('HSET', key, 'okAt', text(now)) end
+-- Failures that may be a caller's own doing leave the upstream to the probe.
+if result == 'ok' or isFailure then redis.call('HSET', key, source == 'probe' and 'probeAt' or 'callAt', text(now)) end
+if isFailure then redis.call('HSET', key, 'lastCode', code, 'lastFailAt', text(now)) end
+if to ~= from then
+  redis.call('HSET', key, 'since', text(now), 'cause', cause)
+  redis.call('XADD', changes, 'MAXLEN', '~', CHANGES_MAX, '*', 'at', text(now), 'from', from, 'to', to, 'cause', cause,
+    'code', code, 'source', source, 'score', score, 'ok', string.format('%.3f', ok), 'fail', string.format('%.3f', fail),
+    'p95', p95 and string.format('%.0f', p95) or '')
+end
+if to ~= from or isTold then redis.call('PUBLISH', HEALTH_CHANNEL, slug) end
+return {to, (to ~= from or isTold) and 1 or 0, score, needsProbe}

@@ -1,0 +1,136 @@
+import { cacheKeys } from '../../src/cache/cache-key.ts'
+import { bucketOf } from '../../src/caps/bucket.ts'
+import { memberOf, type QueueEntry } from '../../src/caps/queue-entry.ts'
+import type { Api, ApiEndpoint, Catalog } from '../../src/catalog/catalog.ts'
+import type { Db } from '../../src/db/database.ts'
+import { GatewayError } from '../../src/errors.ts'
+import type { CallJob } from '../../src/queue/call-job.ts'
+import type { CallTimes } from '../../src/queue/frame.ts'
+import { hasResult } from '../../src/queue/reply.ts'
+import { enqueueValidateKey } from '../../src/queue/validate-key-job.ts'
+import { type CachedOutcome, type CachingDeps, callThroughCache } from '../cache/cached-call.ts'
+import { AttemptError } from '../upstream/attempt-error.ts'
+import { DEADLINE_PASSED } from '../upstream/call-end.ts'
+import { attemptFailure, type CallProgress } from '../upstream/call-upstream.ts'
+import { isFailure, type Outcome } from '../upstream/outcome.ts'
+import type { ProviderKeys } from '../upstream/provider-keys.ts'
+import { resolveUpstreamKey } from '../upstream/upstream-key.ts'
+import { answerFromExample } from './example-answer.ts'
+
+export interface RunDeps extends CachingDeps {
+  catalog: Catalog
+  db: Db
+  providerKeys: ProviderKeys
+}
+
+/** What one run of a call counts, and what ends it. */
+export interface CallRun {
+  times: CallTimes
+  progress: CallProgress
+  /** A worker was lost with the call; what it did is not known. */
+  isSecondRun: boolean
+  remainingMs: () => number
+  signal: AbortSignal
+}
+
+/** Runs a call: deadline, cache, permit, attempts. Never throws: what is thrown on the way becomes its outcome. */
+export async function runCall(sources: RunDeps, call: CallJob, bounds: CallRun): Promise<CachedOutcome> {
+  const api = sources.catalog.get(call.slug)
+  const endpoint = api?.endpoints.get(call.endpoint)
+  if (!api || !endpoint) {
+    return { outcome: { code: 'INTERNAL_ERROR', cause: new Error('this worker does not know the endpoint') } }
+  }
+  const { progress, signal } = bounds
+  // What the call ends by ends its request too: how far that is must be read first.
+  let atDeadline: Outcome = { code: 'DEADLINE_EXCEEDED' }
+  const onAbort = (): void => {
+    atDeadline = outcomeAtDeadline(progress)
+  }
+  signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    return await runKnown(sources, { api, endpoint, call }, bounds)
+  } catch (error) {
+    return { outcome: signal.reason === DEADLINE_PASSED ? atDeadline : toOutcome(error) }
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+    // It had no permit, for it ended before its turn or needed none: its place goes to the next.
+    if (bounds.times.attempts === 0) leaveQueue(sources, { api, endpoint, call })
+  }
+}
+
+interface KnownCall {
+  api: Api
+  endpoint: ApiEndpoint
+  call: CallJob
+}
+
+async function runKnown(sources: RunDeps, { api, endpoint, call }: KnownCall, bounds: CallRun): Promise<CachedOutcome> {
+  if (bounds.remainingMs() <= 0) return { outcome: { code: 'DEADLINE_EXCEEDED' } }
+  // Cancelled before this job became active, or ended by an earlier run: no request is to be made for it. A cancel after
+  // this look finds the job active and aborts it.
+  if (call.isAsync && (await hasResult(sources.redis, call.id))) return { outcome: { code: 'CALL_CANCELLED' } }
+  if (bounds.isSecondRun && endpoint.endpoint.idempotent === false) {
+    return {
+      outcome: {
+        code: 'UPSTREAM_ERROR',
+        message: 'A worker was lost during the call; whether it took effect is not known.',
+      },
+    }
+  }
+  if (call.mode === 'test') return { outcome: await answerFromExample(api, endpoint, call, bounds.signal) }
+  const permit = { member: memberOf({ accountId: call.accountId, callId: call.id }), tag: call.place?.tag ?? 0 }
+  const upstreamKey = await resolveUpstreamKey(sources, api, call)
+  const result = await callThroughCache(sources, {
+    endpoint: endpoint.endpoint,
+    call,
+    ...upstreamKey,
+    permit,
+    ...bounds,
+  })
+  return call.providerKey ? withRefusedKey(sources, call, call.providerKey.id, result) : result
+}
+
+/** What a call is answered whose time is over: 502 where the upstream used it up, 503 where nothing was sent. */
+function outcomeAtDeadline(progress: CallProgress): Outcome {
+  const { isUnderWay, lastFailure } = progress.shared ?? progress
+  if (isUnderWay) return { code: 'UPSTREAM_TIMEOUT' }
+  return lastFailure ? attemptFailure(lastFailure) : { code: 'DEADLINE_EXCEEDED' }
+}
+
+function leaveQueue({ caps, log }: RunDeps, { api, endpoint, call }: KnownCall): void {
+  if (!call.place) return
+  const bucket = bucketOf(call)
+  const entry: QueueEntry = {
+    callId: call.id,
+    accountId: call.accountId,
+    weight: call.place.weight,
+    slug: call.slug,
+    bucket,
+    flightKey: cacheKeys(endpoint.endpoint, call, bucket)?.flight,
+  }
+  caps
+    .of(api, bucket)
+    .leaveQueue(entry)
+    .catch((cause) => log.debug({ err: cause, callId: call.id }, 'failed to leave the wait queue'))
+}
+
+/** A refusal of the caller's own key is the caller's to mend; whether it is refused for good is asked once more. */
+function withRefusedKey(
+  { queues, log }: RunDeps,
+  call: CallJob,
+  providerKeyId: string,
+  result: CachedOutcome,
+): CachedOutcome {
+  const { outcome } = result
+  if (!isFailure(outcome) || outcome.code !== 'UPSTREAM_AUTH_FAILED') return result
+  enqueueValidateKey(queues, call.slug, { v: 1, providerKeyId }).catch((error) =>
+    log.warn({ err: error, callId: call.id }, 'validation of a refused key not queued'),
+  )
+  return { ...result, outcome: { code: 'PROVIDER_KEY_INVALID', cause: outcome.cause } }
+}
+
+function toOutcome(error: unknown): Outcome {
+  if (error instanceof AttemptError) return { code: error.code, cause: error.cause }
+  if (error instanceof GatewayError) return { code: error.code, message: error.message }
+  return { code: 'INTERNAL_ERROR', cause: error }
+}
