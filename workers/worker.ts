@@ -1,5 +1,5 @@
 import { Worker } from 'bullmq'
-import { keyed } from '../src/async/memoize.ts'
+import { memoize } from '../src/async/memoize.ts'
 import { ResponseCache } from '../src/cache/response-cache.ts'
 import { QUEUE_LENGTH_MAX } from '../src/caps/scripts.ts'
 import { UpstreamCaps } from '../src/caps/upstream-caps.ts'
@@ -98,7 +98,7 @@ await runProcess('worker', async () => {
     coalescer: new RequestCoalescer(redis),
     clientOf: (api) => clients.of(api),
     permitClientOf: (api, bucket) => permits.of(api, bucket),
-    budgetOf: keyed(
+    budgetOf: memoize(
       (api: Api) => api.slug,
       () => new RetryBudget(),
     ),

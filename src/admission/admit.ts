@@ -7,12 +7,12 @@ import { GatewayError } from '../errors.ts'
 import { readJsonBody } from '../http/json-body.ts'
 import { isWellFormed } from '../http/well-formed.ts'
 import {
+  acquireLimits,
+  type LimitReading,
   type LimitState,
   readLimits,
   refundLimits,
   STALE,
-  type TakeOptions,
-  takeLimits,
 } from '../limits/account-limits.ts'
 import { planOf, reaches, weightOf } from '../limits/plans.ts'
 import type { CallCompletionBatcher } from '../limits/settlement-batcher.ts'
@@ -106,7 +106,13 @@ async function tryAdmit(
   // Who has its answer and sends the next call finds what that one held given back.
   sources.completions.flush(principal)
   const limits = await redisCall(() =>
-    takeLimits(sources.redis, principal, principal.tier, plan, id, options).catch((error) => {
+    acquireLimits(sources.redis, {
+      ...options,
+      subject: principal,
+      tier: principal.tier,
+      limits: plan,
+      callId: id,
+    }).catch((error) => {
       if (!(error instanceof GatewayError || wasNotSent(error))) sources.completions.compensate(principal, id)
       throw error
     }),
@@ -137,7 +143,7 @@ async function tryAdmit(
     Object.assign(job, place && { place }, cacheOnlyMs === undefined ? undefined : { cacheOnlyMs })
     return { principal, limits, job, queued, preference }
   } catch (error) {
-    admission.limits = await refundLimits(sources.redis, principal, id, limits).catch(() => {
+    admission.limits = await refundLimits(sources.redis, principal, { callId: id, state: limits }).catch(() => {
       sources.completions.compensate(principal, id)
       return limits
     })
@@ -176,10 +182,14 @@ function checkCall(catalog: Catalog, request: FastifyRequest, principal: Princip
 /** What the account has left, for the headers of a refusal that took nothing. */
 export async function currentLimits(sources: AdmissionDeps, principal: Principal): Promise<LimitState | undefined> {
   const plan = sources.config.plans[planOf(principal.tier)]
-  return await readLimits(sources.redis, principal, plan, takeOptions(sources, principal, 0))
+  return await readLimits(sources.redis, { ...takeOptions(sources, principal, 0), subject: principal, limits: plan })
 }
 
-function takeOptions({ db, monthLoads }: AdmissionDeps, { accountId }: Principal, timeoutMs: number): TakeOptions {
+function takeOptions(
+  { db, monthLoads }: AdmissionDeps,
+  { accountId }: Principal,
+  timeoutMs: number,
+): Omit<LimitReading, 'subject' | 'limits'> {
   return {
     leaseMs: timeoutMs + LEASE_GRACE_MS,
     // Fails closed: without Redis' count and without the ledger nobody knows what is left.

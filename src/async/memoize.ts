@@ -1,15 +1,13 @@
-/** One value per key, made when first asked for. */
-export function keyed<Arguments extends unknown[], Value>(
+/** One value per key, made when it is first needed. */
+export function memoize<Arguments extends unknown[], Value>(
   keyOf: (...values: Arguments) => string,
   create: (...values: Arguments) => Value,
 ): (...values: Arguments) => Value {
-  const known = new Map<string, Value>()
+  const known = new Map<string, { value: Value }>()
   return (...values) => {
     const key = keyOf(...values)
-    const value = known.get(key)
-    if (value !== undefined) return value
-    const created = create(...values)
-    known.set(key, created)
-    return created
+    const entry = known.get(key) ?? { value: create(...values) }
+    known.set(key, entry)
+    return entry.value
   }
 }

@@ -3,7 +3,7 @@ import type { Log } from '../log.ts'
 import { decodeFrame, encodeFrame } from '../queue/frame.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { upstreamKeys } from '../redis/keys.ts'
-import { Script } from '../redis/script.ts'
+import { loadScript } from '../redis/script.ts'
 
 /** Room for the stored answers of one upstream, bytes; those that end soonest make way. */
 const BYTES_MAX_PER_UPSTREAM = 16 * 1024 * 1024
@@ -25,35 +25,7 @@ export interface CacheEntry {
   body: Buffer
 }
 
-/**
- * Stores an entry and keeps the upstream's entries within their room. KEYS entry, index (by end), sizes.
- * ARGV frame, life ms, now, size, room.
- */
-const STORE = new Script(`
-local now = tonumber(ARGV[3])
-local function drop(keys)
-  for _, key in ipairs(keys) do
-    local size = redis.call('HGET', KEYS[3], key)
-    if size then redis.call('HINCRBY', KEYS[3], 'total', '-' .. size) end
-    redis.call('HDEL', KEYS[3], key)
-    redis.call('ZREM', KEYS[2], key)
-    redis.call('DEL', key)
-  end
-end
-drop(redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 500))
-drop({KEYS[1]})
-local room = tonumber(ARGV[5]) - tonumber(ARGV[4])
-while tonumber(redis.call('HGET', KEYS[3], 'total') or 0) > room do
-  local first = redis.call('ZRANGE', KEYS[2], 0, 9)
-  if #first == 0 then break end
-  drop(first)
-end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-redis.call('ZADD', KEYS[2], now + tonumber(ARGV[2]), KEYS[1])
-redis.call('HSET', KEYS[3], KEYS[1], ARGV[4])
-redis.call('HINCRBY', KEYS[3], 'total', ARGV[4])
-return 1
-`)
+const storeAnswer = loadScript(new URL('./lua/store-answer.lua', import.meta.url))
 
 /**
  * Stored answers in Redis, bounded in memory per upstream. It fails open: without it calls are slower, not broken.
@@ -93,7 +65,9 @@ export class ResponseCache {
       frame.length + key.length,
       BYTES_MAX_PER_UPSTREAM,
     ]
-    await STORE.run(this.#redis, keys, values).catch((error) => this.#log.debug({ err: error }, 'answer not stored'))
+    await storeAnswer
+      .run(this.#redis, keys, values)
+      .catch((error) => this.#log.debug({ err: error }, 'answer not stored'))
   }
 }
 

@@ -50,7 +50,7 @@ async function settle({ redis, log }: CancelDeps, call: AsyncCall): Promise<void
   const month = monthOf(call.enqueuedAt).name
   const ended = [{ callId: call.id, status: CALLER_LEFT_STATUS }]
   // Whoever gives back the lease counts the call: the worker does it where it is quicker.
-  if ((await releaseLimits(redis, call, month, ended)) !== 1) return
+  if ((await releaseLimits(redis, call, { month, ended })) !== 1) return
   await recordUsage(redis, [{ call, status: CALLER_LEFT_STATUS }])
   log.info({ callId: call.id, account: call.accountId, slug: call.slug }, 'asynchronous call cancelled')
 }

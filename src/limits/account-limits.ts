@@ -3,7 +3,7 @@ import type { PlanLimits } from '../config.ts'
 import { GatewayError } from '../errors.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { accountKeys } from '../redis/keys.ts'
-import { Script } from '../redis/script.ts'
+import { loadScript, type ScriptConstants } from '../redis/script.ts'
 import { planOf } from './plans.ts'
 
 const MINUTE_MS = 60_000
@@ -33,93 +33,33 @@ export interface LimitSubject {
   version: string
 }
 
-/**
- * One atomic step: account version, in flight, minute, month; takes a unit of each or of none.
- * KEYS version, minute log, in-flight leases, month count. ARGV version, call id (empty: look only), perMinute,
- * inFlight, perMonth (-1: none), lease ms, when the month whose count it is begins and ends.
- */
-const TAKE = new Script(`
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
-local nowMs = math.floor(now / 1000)
-local verdict = 'ok'
--- A key's life is lengthened when less than what it must last is left: asking costs a fraction of telling.
-local function renew(key, lifeMs)
-  if redis.call('PTTL', key) < lifeMs then redis.call('PEXPIRE', key, 2 * lifeMs) end
-end
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return {'stale', nowMs} end
--- What is taken is given back by this clock; a node's own may be on the other side of midnight.
-if nowMs < tonumber(ARGV[7]) or nowMs >= tonumber(ARGV[8]) then return {'other-month', nowMs} end
-redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - ${MINUTE_MS}000)
-redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', nowMs)
-local minute = redis.call('ZCARD', KEYS[2])
-local flying = redis.call('ZCARD', KEYS[3])
-local perMonth = tonumber(ARGV[5])
-local month = 0
-if perMonth >= 0 then
-  month = redis.call('GET', KEYS[4])
-  if not month then return {'month', nowMs} end
-  month = tonumber(month)
-end
-if ARGV[2] ~= '' then
-  if flying >= tonumber(ARGV[4]) then verdict = 'inFlight'
-  elseif minute >= tonumber(ARGV[3]) then verdict = 'minute'
-  elseif perMonth >= 0 and month >= perMonth then verdict = 'month-used'
-  else
-    redis.call('ZADD', KEYS[2], now, ARGV[2])
-    redis.call('ZADD', KEYS[3], nowMs + tonumber(ARGV[6]), ARGV[2])
-    renew(KEYS[2], ${2 * MINUTE_MS})
-    renew(KEYS[3], ${LEASE_MS_MAX})
-    minute = minute + 1
-    flying = flying + 1
-    if perMonth >= 0 then
-      month = redis.call('INCR', KEYS[4])
-    end
-  end
-end
--- A unit comes back when the oldest entry leaves the window; over a limit that was lowered, when enough have left.
-local index = 0
-if verdict == 'minute' then index = minute - tonumber(ARGV[3]) end
-local oldest = redis.call('ZRANGE', KEYS[2], index, index, 'WITHSCORES')
-local reset = 0
-if oldest[2] then reset = math.ceil((tonumber(oldest[2]) + ${MINUTE_MS}000 - now) / 1000) end
-return {verdict, nowMs, minute, reset, flying, month}
-`)
+const load = (name: string, constants: ScriptConstants = {}) =>
+  loadScript(new URL(`./lua/${name}.lua`, import.meta.url), constants)
 
-/**
- * Gives back the in-flight leases of calls and, for those that failed on our side or the upstream's, the month's units.
- * KEYS in-flight leases, month count. ARGV of each call: id, 1 when its unit comes back. Returns how many had a lease.
- */
-const SETTLE = new Script(`
-local ended, refunds = 0, 0
-for index = 1, #ARGV, 2 do
-  if redis.call('ZREM', KEYS[1], ARGV[index]) == 1 then
-    ended = ended + 1
-    refunds = refunds + tonumber(ARGV[index + 1])
-  end
-end
-if refunds > 0 then
-  local used = tonumber(redis.call('GET', KEYS[2]) or 0)
-  if used > 0 then redis.call('DECRBY', KEYS[2], math.min(refunds, used)) end
-end
-return ended
-`)
+const scripts = {
+  acquire: load('acquire-limits', { MINUTE_MS, LEASE_MS_MAX }),
+  release: load('release-limits'),
+  refund: load('refund-limits'),
+}
 
-/** Takes back what a call took that was refused after all: it costs nothing. */
-const REFUND = new Script(`
-if redis.call('ZREM', KEYS[2], ARGV[1]) == 0 then return 0 end
-redis.call('ZREM', KEYS[1], ARGV[1])
-if tonumber(redis.call('GET', KEYS[3]) or 0) > 0 then redis.call('DECR', KEYS[3]) end
-return 1
-`)
+type Acquired = ['stale' | 'month' | 'other-month', number] | [string, number, number, number, number, number]
 
-type Taken = ['stale' | 'month' | 'other-month', number] | [string, number, number, number, number, number]
+/** A call that is to take units of its account's limits. */
+export interface LimitRequest extends LimitReading {
+  tier: Tier
+  callId: string
+}
 
-export interface TakeOptions {
+/** What is needed to know what an account has left. */
+export interface LimitReading {
+  subject: LimitSubject
+  limits: PlanLimits
   /** Longest the call can be in flight; its lease ends by itself then. */
   leaseMs: number
-  /** What the account has used this month, from the ledger; asked when Redis does not know. */
+  /** What the account has used this month, from the ledger; called when Redis does not know. */
   loadMonthUsed: (month: string) => Promise<number>
+  /** The clock, for tests; Redis' own where absent. Milliseconds. */
+  now?: (() => number) | undefined
 }
 
 /** The account's version changed since its rights were looked up. */
@@ -131,59 +71,42 @@ export const STALE = Symbol('stale')
  * @returns what is left, or STALE when the account must be looked up again
  * @throws GatewayError CONCURRENCY_LIMIT_EXCEEDED, RATE_LIMIT_EXCEEDED or MONTHLY_QUOTA_EXCEEDED; nothing is taken
  */
-export async function takeLimits(
-  redis: RedisConnection,
-  charged: LimitSubject,
-  tier: Tier,
-  limits: PlanLimits,
-  callId: string,
-  options: TakeOptions,
-): Promise<LimitState | typeof STALE> {
-  const result = await run(redis, charged, limits, callId, options)
+export async function acquireLimits(redis: RedisConnection, request: LimitRequest): Promise<LimitState | typeof STALE> {
+  const result = await run(redis, request, request.callId)
   if (result === STALE) return STALE
   const { verdict, state } = result
   if (verdict === 'ok') return state
-  throw refusal(verdict, state, tier)
+  throw refusal(verdict, state, request.tier)
 }
 
 /** What an account has left now, without taking anything; undefined when Redis cannot tell. */
-export async function readLimits(
-  redis: RedisConnection,
-  charged: LimitSubject,
-  limits: PlanLimits,
-  options: TakeOptions,
-): Promise<LimitState | undefined> {
+export async function readLimits(redis: RedisConnection, reading: LimitReading): Promise<LimitState | undefined> {
   // Only headers depend on it: without Redis they are left out.
-  const result = await run(redis, charged, limits, '', options).catch(() => STALE)
+  const result = await run(redis, reading, '').catch(() => STALE)
   return typeof result === 'symbol' ? undefined : result.state
 }
 
-async function run(
-  redis: RedisConnection,
-  charged: LimitSubject,
-  limits: PlanLimits,
-  callId: string,
-  options: TakeOptions,
-) {
-  let at = Date.now()
+async function run(redis: RedisConnection, reading: LimitReading, callId: string) {
+  const { subject, limits, leaseMs, loadMonthUsed, now: clock } = reading
+  let at = clock?.() ?? Date.now()
   for (let tries = 0; tries < 4; tries += 1) {
     const month = monthOf(at)
-    const keys = limitKeys(charged, month.name)
-    const perMonth = charged.mode === 'test' ? -1 : limits.perMonth
-    const monthLifeMs = month.endsAt - at + MONTH_GRACE_MS
-    const amounts = [limits.perMinute, limits.inFlight, perMonth, options.leaseMs]
-    const values = [charged.version, callId, ...amounts, month.startsAt, month.endsAt]
-    const taken = (await TAKE.run(redis, keys, values)) as Taken
-    if (taken[0] === 'stale') return STALE
-    if (taken[0] === 'other-month') {
-      at = taken[1]
+    const keys = limitKeys(subject, month.name)
+    const perMonth = subject.mode === 'test' ? -1 : limits.perMonth
+    const amounts = [limits.perMinute, limits.inFlight, perMonth, leaseMs]
+    const values = [clock?.() ?? '', subject.version, callId, ...amounts, month.startsAt, month.endsAt]
+    const acquired = (await scripts.acquire.run(redis, keys, values)) as Acquired
+    if (acquired[0] === 'stale') return STALE
+    if (acquired[0] === 'other-month') {
+      at = acquired[1]
       continue
     }
-    if (taken[0] === 'month') {
-      await redis.set(keys[3] ?? '', await options.loadMonthUsed(month.name), 'PX', monthLifeMs, 'NX')
+    if (acquired[0] === 'month') {
+      const lifeMs = month.endsAt - at + MONTH_GRACE_MS
+      await redis.set(keys[3] ?? '', await loadMonthUsed(month.name), 'PX', lifeMs, 'NX')
       continue
     }
-    const [verdict, now, minute = 0, resetMs = 0, inFlight = 0, monthUsed = 0] = taken
+    const [verdict, now, minute = 0, resetMs = 0, inFlight = 0, monthUsed = 0] = acquired
     const state: LimitState = {
       now,
       limits,
@@ -220,13 +143,11 @@ export interface CompletedCall {
 export async function releaseLimits(
   redis: RedisConnection,
   { accountId, mode }: Pick<LimitSubject, 'accountId' | 'mode'>,
-  month: string,
-  ended: CompletedCall[],
+  { month, ended }: { month: string; ended: CompletedCall[] },
 ): Promise<number> {
   const calls = ended.flatMap(({ callId, status }) => [callId, status >= 500 && mode === 'live' ? 1 : 0])
-  return Number(
-    await SETTLE.run(redis, [accountKeys.inFlight(accountId, mode), accountKeys.month(accountId, month)], calls),
-  )
+  const keys = [accountKeys.inFlight(accountId, mode), accountKeys.month(accountId, month)]
+  return Number(await scripts.release.run(redis, keys, calls))
 }
 
 /**
@@ -236,23 +157,21 @@ export async function releaseLimits(
  */
 export async function refundCall(
   redis: RedisConnection,
-  charged: LimitSubject,
-  callId: string,
-  at: number,
+  subject: LimitSubject,
+  { callId, at }: { callId: string; at: number },
 ): Promise<boolean> {
-  const [, minute = '', inFlight = '', month = ''] = limitKeys(charged, monthOf(at).name)
-  const keys = [minute, inFlight, charged.mode === 'live' ? month : `${month}:none`]
-  return (await REFUND.run(redis, keys, [callId])) === 1
+  const [, minute = '', inFlight = '', month = ''] = limitKeys(subject, monthOf(at).name)
+  const keys = [minute, inFlight, subject.mode === 'live' ? month : `${month}:none`]
+  return (await scripts.refund.run(redis, keys, [callId])) === 1
 }
 
-/** Gives back all that a call took: it was refused before it reached the queue. */
+/** Gives back all that a call took: it was refused before it reached the queue. @returns what is left then */
 export async function refundLimits(
   redis: RedisConnection,
-  charged: LimitSubject,
-  callId: string,
-  state: LimitState,
+  subject: LimitSubject,
+  { callId, state }: { callId: string; state: LimitState },
 ): Promise<LimitState> {
-  await refundCall(redis, charged, callId, state.now)
+  await refundCall(redis, subject, { callId, at: state.now })
   return {
     ...state,
     minute: {

@@ -5,24 +5,20 @@ import { type ErrorCode, GatewayError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
-import { Script } from '../redis/script.ts'
+import { loadScript } from '../redis/script.ts'
 
 const MINUTE_MS = 60_000
 
-/** KEYS log. ARGV max, unit. Answers 0 when the unit is taken, else milliseconds until the oldest leaves the window. */
-const TAKE = new Script(`
-local time = redis.call('TIME')
-local now = math.floor((time[1] * 1000000 + time[2]) / 1000)
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ${MINUTE_MS})
-if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[1]) then
-  return math.max(1, redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2] + ${MINUTE_MS} - now)
-end
-redis.call('ZADD', KEYS[1], now, ARGV[2])
-redis.call('PEXPIRE', KEYS[1], ${MINUTE_MS})
-return 0
-`)
+const takeUnit = loadScript(new URL('./lua/take-throttle.lua', import.meta.url))
 
-/** What is bounded, whom it is counted for, and what the caller over it is told. */
+export interface ThrottleDeps {
+  redis: RedisConnection
+  log: Log
+  /** The clock, for tests; Redis' own where absent. Milliseconds. */
+  now?: () => number
+}
+
+/** What is bounded, for whom, and the error of a caller over the bound. */
 export interface Throttle {
   name: 'signup' | 'login' | 'member-add' | 'key-validate'
   subject: string
@@ -39,7 +35,7 @@ export interface Throttle {
  * @throws GatewayError with the throttle's code
  */
 export async function takeThrottle(
-  { redis, log }: { redis: RedisConnection; log: Log },
+  { redis, log, now }: ThrottleDeps,
   { name, subject, perMinute, code }: Throttle,
 ): Promise<() => void> {
   if (perMinute === 0) return () => undefined
@@ -47,15 +43,17 @@ export async function takeThrottle(
   const unit = randomUUID()
   let waitMs: number
   try {
-    waitMs = Number(await TAKE.run(redis, [key], [perMinute, unit]))
+    waitMs = Number(await takeUnit.run(redis, [key], [now?.() ?? '', perMinute, unit, MINUTE_MS]))
   } catch (error) {
     // Fails open: accounts must work while Redis is away, and the bounded password hashing still limits a guesser.
-    log.warn({ err: error, throttle: name }, 'throttle not counted')
+    log.warn({ err: error, throttle: name }, 'failed to count a throttle; the attempt is let through')
     return () => undefined
   }
   if (waitMs > 0) throw new GatewayError(code, { retryAfterMs: waitMs })
   return () => {
-    redis.zrem(key, unit).catch((error) => log.debug({ err: error, throttle: name }, 'throttle unit not given back'))
+    redis
+      .zrem(key, unit)
+      .catch((error) => log.debug({ err: error, throttle: name }, 'failed to give back a throttle unit'))
   }
 }
 
@@ -66,12 +64,11 @@ export async function takeThrottle(
  * @throws GatewayError with the throttle's code; what the attempt throws
  */
 export async function throttleFailures<T>(
-  sources: { redis: RedisConnection; log: Log },
-  throttle: Throttle,
-  counted: ErrorCode,
+  deps: ThrottleDeps,
+  { counted, ...throttle }: Throttle & { counted: ErrorCode },
   attempt: () => Promise<T>,
 ): Promise<T> {
-  const giveBack = await takeThrottle(sources, throttle)
+  const giveBack = await takeThrottle(deps, throttle)
   try {
     const result = await attempt()
     giveBack()

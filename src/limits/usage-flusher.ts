@@ -5,7 +5,7 @@ import { deleteOldBatches, type UsageCount, writeUsageBatch } from '../db/usage.
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
-import { Script } from '../redis/script.ts'
+import { loadScript } from '../redis/script.ts'
 import { decodeEntry } from './usage-ledger.ts'
 
 const MOVE_EVERY_MS = 1_000
@@ -15,13 +15,7 @@ const LEASE_MS = 900
 
 const CLEAN_EVERY_MS = 3_600_000
 
-/** KEYS pending, batch, batches. ARGV batch id. Gives the pending counts an id; 0 when there are none. */
-const CUT = new Script(`
-if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-redis.call('RENAME', KEYS[1], KEYS[2])
-redis.call('SADD', KEYS[3], ARGV[1])
-return 1
-`)
+const sealBatch = loadScript(new URL('./lua/seal-usage-batch.lua', import.meta.url))
 
 /**
  * Takes usage from Redis to Postgres once a second. The counts so far become a batch with an id; Postgres keeps the ids
@@ -60,7 +54,7 @@ export class UsageFlusher {
       // What is left comes first: while Postgres is away the pending counts stay one hash, however long that takes.
       for (const id of await redis.smembers(keys.usageBatches)) await this.#write(id)
       const id = randomUUID()
-      if ((await CUT.run(redis, [keys.usagePending, keys.usageBatch(id), keys.usageBatches], [id])) === 1)
+      if ((await sealBatch.run(redis, [keys.usagePending, keys.usageBatch(id), keys.usageBatches], [id])) === 1)
         await this.#write(id)
       if (Date.now() - this.#cleanedAt > CLEAN_EVERY_MS) {
         await deleteOldBatches(db)

@@ -21,9 +21,8 @@ export class Script {
   readonly #sha: string
   readonly #origins: string[]
 
-  constructor(source: string | Line[]) {
-    const lines = typeof source === 'string' ? [] : source
-    this.lua = typeof source === 'string' ? source : lines.map(({ text }) => text).join('\n')
+  constructor(lines: Line[]) {
+    this.lua = lines.map(({ text }) => text).join('\n')
     this.#origins = lines.map(({ origin }) => origin)
     this.#sha = createHash('sha1').update(this.lua).digest('hex')
   }

@@ -76,7 +76,7 @@ export async function authRoutes(app: FastifyInstance, context: Context): Promis
     const { email, password } = request.body
     const throttle = passwordThrottle(config, request.ip)
     const attempt = () => logIn(context, email, password)
-    const token = await throttleFailures(context, throttle, 'INVALID_CREDENTIALS', attempt)
+    const token = await throttleFailures(context, { ...throttle, counted: 'INVALID_CREDENTIALS' }, attempt)
     return reply.header('cache-control', 'no-store').send({ token })
   })
 }

@@ -56,7 +56,7 @@ export async function sessionRoutes(app: FastifyInstance, context: Context): Pro
     // A stolen session must not be a way to guess the password: failures count as those of a log-in.
     const throttle = passwordThrottle(config, request.ip)
     const attempt = () => changePassword(context, session, { currentPassword, newPassword })
-    await throttleFailures(context, throttle, 'INVALID_CREDENTIALS', attempt)
+    await throttleFailures(context, { ...throttle, counted: 'INVALID_CREDENTIALS' }, attempt)
     await announceChange(redis, session.user.id, request.log)
     return reply.status(204).send()
   })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it, mock } from 'node:test'
-import { monthOf, STALE, takeLimits } from '../../src/limits/account-limits.ts'
+import { acquireLimits, monthOf, STALE } from '../../src/limits/account-limits.ts'
 import { readAccountVersion } from '../../src/limits/account-version.ts'
 import { accountKeys } from '../../src/redis/keys.ts'
 import { openOperatorRedis } from '../support/cap-state.ts'
@@ -183,7 +183,14 @@ describe('plan limits', () => {
     const loadMonthUsed = async (month: string) => (month === monthOf(now).name ? 3 : 0)
     const now = Date.now()
     mock.timers.enable({ apis: ['Date'], now: now + 40 * 86_400_000 })
-    const taken = await takeLimits(redis, charged, 'pro', limits, 'call_a', { leaseMs: 1_000, loadMonthUsed })
+    const taken = await acquireLimits(redis, {
+      subject: charged,
+      tier: 'pro',
+      limits,
+      callId: 'call_a',
+      leaseMs: 1_000,
+      loadMonthUsed,
+    })
     mock.timers.reset()
     assert.ok(taken !== STALE)
     assert.equal(taken.month?.used, 4)

@@ -3,15 +3,11 @@ import type { Api } from '../../src/catalog/catalog.ts'
 import type { Endpoint, PrefetchRule, UpstreamRequest } from '../../src/catalog/upstream.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import { upstreamKeys } from '../../src/redis/keys.ts'
-import { Script } from '../../src/redis/script.ts'
+import { loadScript } from '../../src/redis/script.ts'
 import type { HttpExchange } from '../upstream/attempt.ts'
 import { classifyResponse } from '../upstream/interpret.ts'
 
-/** Takes items, all or none. ARGV: how many. */
-const DRAW = new Script(`
-if redis.call('LLEN', KEYS[1]) < tonumber(ARGV[1]) then return {} end
-return redis.call('LPOP', KEYS[1], ARGV[1])
-`)
+const takeItems = loadScript(new URL('./lua/take-prefetched.lua', import.meta.url))
 
 /** Longest that one call's filling keeps others waiting, should its worker die; and how often those look. Milliseconds. */
 const FILLING_MS = 15_000
@@ -90,7 +86,7 @@ async function fill(
 }
 
 async function draw(redis: RedisConnection, key: string, count: number): Promise<unknown[] | undefined> {
-  const texts = (await DRAW.run(redis, [key], [count])) as string[]
+  const texts = (await takeItems.run(redis, [key], [count])) as string[]
   return texts.length === 0 ? undefined : texts.map((text) => JSON.parse(text))
 }
 

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { CacheKeys } from '../../src/cache/cache-key.ts'
 import { decodeFrame, encodeFrame } from '../../src/queue/frame.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
-import { Script } from '../../src/redis/script.ts'
+import { loadScript } from '../../src/redis/script.ts'
 import type { CallProgress } from '../upstream/call-upstream.ts'
 import { type Failure, isFailure, type Outcome } from '../upstream/outcome.ts'
 
@@ -15,12 +15,7 @@ const LANDED_MS = 1_500
 
 const FOLLOW_EVERY_MS = 40
 
-/** Renews or ends the lead, if it is still ours. ARGV: id, ms (0: end). */
-const LEAD = new Script(`
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-if ARGV[2] == '0' then redis.call('DEL', KEYS[1]) else redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-return 1
-`)
+const lead = loadScript(new URL('./lua/lead.lua', import.meta.url))
 
 /** One who waits for a flight. */
 export interface Subscriber {
@@ -131,7 +126,7 @@ export class RequestCoalescer {
       if (leader !== null) leaders.add(leader)
       const landed = leaders.size === 0 ? undefined : await this.#landedOf(keys.landed, leaders)
       if (landed) {
-        if (isLeader) await LEAD.run(this.#redis, [keys.leader], [callId, 0])
+        if (isLeader) await lead.run(this.#redis, [keys.leader], [callId, 0])
         return { outcome: landed, isLeader: false }
       }
       if (isLeader) return { outcome: await this.#fly(keys, callId, flight, work), isLeader: true }
@@ -146,7 +141,7 @@ export class RequestCoalescer {
     work: (flight: Flight) => Promise<Outcome>,
   ): Promise<Outcome> {
     const renewing = setInterval(() => {
-      LEAD.run(this.#redis, [keys.leader], [callId, LEADER_MS]).catch(() => undefined)
+      lead.run(this.#redis, [keys.leader], [callId, LEADER_MS]).catch(() => undefined)
     }, LEADER_RENEW_MS)
     try {
       const outcome = await work(flight)
@@ -154,7 +149,7 @@ export class RequestCoalescer {
       return outcome
     } finally {
       clearInterval(renewing)
-      await LEAD.run(this.#redis, [keys.leader], [callId, 0]).catch(() => undefined)
+      await lead.run(this.#redis, [keys.leader], [callId, 0]).catch(() => undefined)
       await this.#redis.del(keys.flight).catch(() => undefined)
     }
   }

@@ -100,7 +100,7 @@ async function answer(sources: ProcessorDeps, call: CallJob, times: CallTimes, r
     if (earlier) ({ head, body } = earlier)
     const status = settledStatus(head)
     const month = monthOf(call.enqueuedAt).name
-    if ((await releaseLimits(redis, call, month, [{ callId: call.id, status }])) === 1) {
+    if ((await releaseLimits(redis, call, { month, ended: [{ callId: call.id, status }] })) === 1) {
       await recordUsage(redis, [{ call, status }])
       const { id: callId, accountId: account, slug, endpoint, mode } = call
       log.info({ callId, account, slug, endpoint, mode, status, code: head.code, ...times }, 'asynchronous call ended')

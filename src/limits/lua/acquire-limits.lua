@@ -1,0 +1,54 @@
+--[[ One atomic step: account version, calls in flight, minute, month. Takes a unit of each, or of none.
+     Input:  KEYS version, minute log, in-flight leases, month count
+             ARGV[1] clock  ARGV[2] version  ARGV[3] call id (empty: read only)  ARGV[4] per minute  ARGV[5] in flight
+             ARGV[6] per month (-1: no quota)  ARGV[7] lease (ms)  ARGV[8], ARGV[9] begin and end of the month (ms)
+     Output: 'stale' (version changed), 'other-month' or 'month' (no count), and the time; else 'ok', 'inFlight',
+             'minute' or 'month-used', the time, units of the minute, ms until one comes back, calls in flight, units of
+             the month ]]
+--- @include "../../redis/lua/clock.lua"
+local VERSION, MINUTE, IN_FLIGHT, MONTH = unpack(KEYS)
+local version, callId, perMinute, inFlightMax = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+local perMonth, leaseMs = tonumber(ARGV[6]), tonumber(ARGV[7])
+local monthBegin, monthEnd = tonumber(ARGV[8]), tonumber(ARGV[9])
+local nowMs, nowMicros = math.floor(now), math.floor(now * 1000 + 0.5)
+local MINUTE_MICROS = MINUTE_MS * 1000
+
+-- A key's life is extended when less is left than it must last: reading the rest costs a fraction of writing it.
+local function keepAlive(key, lifeMs)
+  if redis.call('PTTL', key) < lifeMs then redis.call('PEXPIRE', key, 2 * lifeMs) end
+end
+
+if redis.call('GET', VERSION) ~= version then return {'stale', nowMs} end
+-- Units are given back by this clock; a node's own may be on the other side of midnight.
+if nowMs < monthBegin or nowMs >= monthEnd then return {'other-month', nowMs} end
+redis.call('ZREMRANGEBYSCORE', MINUTE, '-inf', nowMicros - MINUTE_MICROS)
+redis.call('ZREMRANGEBYSCORE', IN_FLIGHT, '-inf', nowMs)
+local inMinute, inFlight, inMonth = redis.call('ZCARD', MINUTE), redis.call('ZCARD', IN_FLIGHT), 0
+if perMonth >= 0 then
+  local counted = redis.call('GET', MONTH)
+  if not counted then return {'month', nowMs} end
+  inMonth = tonumber(counted)
+end
+
+local verdict = 'ok'
+if callId ~= '' then
+  if inFlight >= inFlightMax then verdict = 'inFlight'
+  elseif inMinute >= perMinute then verdict = 'minute'
+  elseif perMonth >= 0 and inMonth >= perMonth then verdict = 'month-used'
+  else
+    redis.call('ZADD', MINUTE, nowMicros, callId)
+    redis.call('ZADD', IN_FLIGHT, nowMs + leaseMs, callId)
+    keepAlive(MINUTE, 2 * MINUTE_MS)
+    keepAlive(IN_FLIGHT, LEASE_MS_MAX)
+    inMinute = inMinute + 1
+    inFlight = inFlight + 1
+    if perMonth >= 0 then inMonth = redis.call('INCR', MONTH) end
+  end
+end
+
+-- A unit comes back when the oldest entry leaves the window; over a limit that was lowered, when enough have left.
+local index = verdict == 'minute' and inMinute - perMinute or 0
+local oldest = redis.call('ZRANGE', MINUTE, index, index, 'WITHSCORES')
+local resetMs = 0
+if oldest[2] then resetMs = math.ceil((tonumber(oldest[2]) + MINUTE_MICROS - nowMicros) / 1000) end
+return {verdict, nowMs, inMinute, resetMs, inFlight, inMonth}

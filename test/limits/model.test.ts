@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict'
+import { after, before, it } from 'node:test'
+import { GatewayError } from '../../src/errors.ts'
+import {
+  acquireLimits,
+  type LimitState,
+  monthOf,
+  readLimits,
+  refundCall,
+  releaseLimits,
+  STALE,
+} from '../../src/limits/account-limits.ts'
+import { takeThrottle } from '../../src/limits/throttle.ts'
+import { createLog } from '../../src/log.ts'
+import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
+import { accountKeys } from '../../src/redis/keys.ts'
+import { fc, propertyRuns } from '../support/property.ts'
+import { type Services, startServices } from '../support/services.ts'
+
+const LIMITS = { perMinute: 5, inFlight: 4, perMonth: 12 }
+const LEASE_MS = 20_000
+const START = Date.UTC(2027, 0, 31, 23, 58)
+
+const step = fc.record({
+  op: fc.constantFrom('acquire', 'acquire', 'acquire', 'release', 'release', 'refund', 'refund again', 'read', 'lower'),
+  pauseMs: fc.oneof(fc.integer({ min: 0, max: 3_000 }), fc.integer({ min: 0, max: 30_000 }), fc.constant(60_000)),
+  pick: fc.nat(1_000),
+  status: fc.constantFrom(200, 404, 502, 503),
+})
+
+/** An account's units as the contract words them. */
+class Model {
+  perMinute = LIMITS.perMinute
+  readonly minute = new Map<string, number>()
+  readonly inFlight = new Map<string, { endsAt: number; month: string }>()
+  readonly months = new Map<string, number>()
+
+  advance(now: number): void {
+    for (const [id, at] of this.minute) if (at <= now - 60_000) this.minute.delete(id)
+    for (const [id, { endsAt }] of this.inFlight) if (endsAt <= now) this.inFlight.delete(id)
+  }
+
+  refusal(now: number): string | undefined {
+    if (this.inFlight.size >= LIMITS.inFlight) return 'CONCURRENCY_LIMIT_EXCEEDED'
+    if (this.minute.size >= this.perMinute) return 'RATE_LIMIT_EXCEEDED'
+    if (this.used(monthOf(now).name) >= LIMITS.perMonth) return 'MONTHLY_QUOTA_EXCEEDED'
+    return undefined
+  }
+
+  used(month: string): number {
+    return this.months.get(month) ?? 0
+  }
+
+  acquire(id: string, now: number): void {
+    const month = monthOf(now).name
+    this.minute.set(id, now)
+    this.inFlight.set(id, { endsAt: now + LEASE_MS, month })
+    this.months.set(month, this.used(month) + 1)
+  }
+
+  /** When a unit of the minute comes back, over a limit that may have been lowered. */
+  resetMs(now: number): number {
+    const byAge = [...this.minute.values()].sort((a, b) => a - b)
+    const at = byAge[Math.max(0, byAge.length - this.perMinute)]
+    return at === undefined ? 0 : at + 60_000 - now
+  }
+
+  assertEquals(state: LimitState, now: number): void {
+    const counts = { minute: state.minute.used, inFlight: state.inFlight, month: state.month?.used }
+    const expected = { minute: this.minute.size, inFlight: this.inFlight.size, month: this.used(monthOf(now).name) }
+    assert.deepEqual(counts, expected)
+  }
+}
+
+let services: Services
+let redis: RedisConnection
+const log = createLog({ level: 'silent', pretty: false }, 'test')
+before(async () => {
+  services = await startServices()
+  redis = openRedis([services.redisUrl], 'waiter', log)
+})
+after(async () => {
+  await closeRedis(redis)
+  await services.stop()
+})
+
+let accounts = 0
+
+it('plan limits are exact and nothing is given back twice in any history of calls', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 60 }), async (steps) => {
+      accounts += 1
+      const subject = { accountId: `account-${accounts}`, mode: 'live', version: 'v' } as const
+      await redis.set(accountKeys.version(subject.accountId), 'v')
+      const model = new Model()
+      const calls: { id: string; at: number }[] = []
+      let now = START
+      const request = () => ({
+        subject,
+        tier: 'pro' as const,
+        limits: { ...LIMITS, perMinute: model.perMinute },
+        leaseMs: LEASE_MS,
+        loadMonthUsed: async () => 0,
+        now: () => now,
+      })
+      for (const [index, { op, pauseMs, pick, status }] of steps.entries()) {
+        now += pauseMs
+        // A lease that ran out is found gone when the limits are looked at; until then its call may still end.
+        if (op === 'acquire' || op === 'read') model.advance(now)
+        const call = calls[pick % Math.max(1, calls.length)]
+        if (op === 'acquire') {
+          const id = `call-${index}`
+          const expected = model.refusal(now)
+          const resetMs = model.resetMs(now)
+          try {
+            const state = await acquireLimits(redis, { ...request(), callId: id })
+            assert.equal(expected, undefined)
+            assert.ok(state !== STALE)
+            model.acquire(id, now)
+            calls.push({ id, at: now })
+            model.assertEquals(state, now)
+          } catch (error) {
+            if (!(error instanceof GatewayError)) throw error
+            assert.equal(error.code, expected)
+            if (expected === 'RATE_LIMIT_EXCEEDED') assert.equal(error.details.retryAfterMs, resetMs)
+          }
+        } else if (op === 'read') {
+          const state = await readLimits(redis, request())
+          assert.ok(state)
+          model.assertEquals(state, now)
+        } else if (op === 'lower') {
+          model.perMinute = model.perMinute === 5 ? 3 : 5
+        } else if (call) {
+          const lease = model.inFlight.get(call.id)
+          const month = monthOf(call.at).name
+          if (op === 'release') {
+            const ended = [{ callId: call.id, status }]
+            const released = await releaseLimits(redis, subject, { month, ended: [...ended, ...ended] })
+            assert.equal(released, lease ? 1 : 0)
+            if (lease && status >= 500) model.months.set(month, model.used(month) - 1)
+          } else {
+            assert.equal(await refundCall(redis, subject, { callId: call.id, at: call.at }), lease !== undefined)
+            if (lease) {
+              model.minute.delete(call.id)
+              model.months.set(month, model.used(month) - 1)
+            }
+          }
+          model.inFlight.delete(call.id)
+        }
+      }
+      model.advance(now)
+      const state = await readLimits(redis, request())
+      assert.ok(state)
+      model.assertEquals(state, now)
+    }),
+    propertyRuns(120),
+  )
+})
+
+it('a throttle lets no more than its units through in any window', async (t) => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.integer({ min: 0, max: 25_000 }), { minLength: 1, maxLength: 40 }), async (pauses) => {
+      accounts += 1
+      const taken: number[] = []
+      let now = START
+      for (const pause of pauses) {
+        now += pause
+        const inWindow = taken.filter((at) => at > now - 60_000)
+        const throttle = { name: 'login', subject: `s-${accounts}`, perMinute: 4, code: 'LOGIN_THROTTLED' } as const
+        const refusal = await takeThrottle({ redis, log, now: () => now }, throttle).then(
+          () => undefined,
+          (error: GatewayError) => error.details.retryAfterMs,
+        )
+        assert.equal(refusal, inWindow.length < 4 ? undefined : (inWindow[0] ?? 0) + 60_000 - now)
+        if (refusal === undefined) taken.push(now)
+      }
+    }),
+    propertyRuns(40),
+  )
+  t.diagnostic(`${accounts} histories`)
+})
