@@ -46,7 +46,7 @@ function runtime(): string {
 function endpointTypes({ typeName, description, parameters, data }: ClientEndpoint): string[] {
   const members = parameters.flatMap(({ name, schema, required }) => [
     ...comment(parameterWords(schema as JsonSchema), '  '),
-    `  ${memberName(name)}${required ? '' : '?'}: ${typescriptType(schema as JsonSchema, '  ')}`,
+    `  ${memberName(name)}${required ? '' : '?'}: ${typescriptType(schema as JsonSchema)}`,
   ])
   return [
     ...(members.length === 0

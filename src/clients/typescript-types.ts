@@ -1,29 +1,38 @@
 import type { JsonSchema } from '../openapi/schemas.ts'
 import { kindsOf } from './client-api.ts'
 
-/** A JSON Schema as a TypeScript type; members carry their descriptions. `indent` is that of the line it begins on. */
-export function typescriptType(schema: JsonSchema, indent = ''): string {
+export interface TypeOptions {
+  /** Of the line that the type begins on. */
+  indent?: string
+  /** Whether members carry their descriptions. */
+  hasComments?: boolean
+  /** Objects deeper than this are written as `object`. */
+  depthMax?: number
+}
+
+/** A JSON Schema as a TypeScript type. */
+export function typescriptType(schema: JsonSchema, options: TypeOptions = {}): string {
   if (schema.const !== undefined) return JSON.stringify(schema.const)
   if (Array.isArray(schema.enum)) return schema.enum.map((value) => JSON.stringify(value)).join(' | ')
   if (Array.isArray(schema.anyOf)) {
-    return [...new Set(schema.anyOf.map((branch: JsonSchema) => typescriptType(branch, indent)))].join(' | ')
+    return [...new Set(schema.anyOf.map((branch: JsonSchema) => typescriptType(branch, options)))].join(' | ')
   }
-  const kinds = kindsOf(schema).map((kind) => kindType(kind, schema, indent))
+  const kinds = kindsOf(schema).map((kind) => kindType(kind, schema, options))
   return kinds.length === 0 ? 'unknown' : [...new Set(kinds)].join(' | ')
 }
 
-function kindType(kind: string, schema: JsonSchema, indent: string): string {
+function kindType(kind: string, schema: JsonSchema, options: TypeOptions): string {
   switch (kind) {
     case 'integer':
     case 'number':
       return 'number'
     case 'array': {
       const item = (schema.items ?? {}) as JsonSchema
-      const type = typescriptType(item, indent)
+      const type = typescriptType(item, options)
       return isUnion(item) ? `(${type})[]` : `${type}[]`
     }
     case 'object':
-      return objectType(schema, indent)
+      return objectType(schema, options)
     default:
       return kind
   }
@@ -34,19 +43,21 @@ function isUnion(schema: JsonSchema): boolean {
   return schema.const === undefined && branches.length > 1
 }
 
-function objectType(schema: JsonSchema, indent: string): string {
+function objectType(schema: JsonSchema, options: TypeOptions): string {
+  const { indent = '', hasComments = true, depthMax = Number.POSITIVE_INFINITY } = options
+  if (depthMax === 0) return 'object'
+  const inner = { ...options, depthMax: depthMax - 1 }
   const properties = schema.properties as Record<string, JsonSchema> | undefined
   if (!properties) {
     const { additionalProperties } = schema
-    const value =
-      typeof additionalProperties === 'object' ? typescriptType(additionalProperties as JsonSchema, indent) : 'unknown'
-    return `Record<string, ${value}>`
+    const isTyped = typeof additionalProperties === 'object'
+    return `Record<string, ${isTyped ? typescriptType(additionalProperties as JsonSchema, inner) : 'unknown'}>`
   }
   const required = new Set((schema.required as string[] | undefined) ?? [])
-  const inner = `${indent}  `
+  const deeper = { ...inner, indent: `${indent}  ` }
   const lines = Object.entries(properties).flatMap(([name, member]) => [
-    ...comment(member.description, inner),
-    `${inner}${memberName(name)}${required.has(name) ? '' : '?'}: ${typescriptType(member, inner)}`,
+    ...(hasComments ? comment(member.description, deeper.indent) : []),
+    `${deeper.indent}${memberName(name)}${required.has(name) ? '' : '?'}: ${typescriptType(member, deeper)}`,
   ])
   return lines.length === 0 ? 'Record<string, never>' : `{\n${lines.join('\n')}\n${indent}}`
 }

@@ -22,9 +22,9 @@ export function answerCatalogMessage(deps: McpDeps, message: McpMessage): Promis
   return answerMessage((era) => createCatalogServer(deps, era), deps, message)
 }
 
-/** What the server of one API answers. */
-export function answerApiMessage(api: Api, deps: McpDeps, message: McpMessage): Promise<Response> {
-  return answerMessage((era) => createApiServer(api, deps, era), deps, message)
+/** What the server of chosen APIs answers. */
+export function answerApiMessage(apis: Api[], deps: McpDeps, message: McpMessage): Promise<Response> {
+  return answerMessage((era) => createApiServer(apis, deps, era), deps, message)
 }
 
 /** Gives the message to the protocol's own server, which lives as long as its answer takes. */

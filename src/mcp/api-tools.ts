@@ -12,11 +12,13 @@ export function apiTools(api: Api): Map<string, { tool: Tool; endpoint: ApiEndpo
 }
 
 function endpointTool({ slug, upstream }: Api, { path, endpoint }: ApiEndpoint): Tool {
-  const attribution = upstream.terms.attribution ? ` ${upstream.terms.attribution}.` : ''
+  const { attribution, url } = upstream.terms
+  // Some sources ask that whoever offers them to models points to their terms.
+  const terms = [attribution && `${attribution}.`, url && `Terms: ${url}`].filter(Boolean).join(' ')
   return {
     name: `${slug}${path}`.replace(/[^A-Za-z0-9]+/g, '_'),
     title: `${upstream.displayName}: ${path.slice(1)}`,
-    description: `${endpoint.description}${attribution}`,
+    description: [endpoint.description, terms].filter(Boolean).join(' '),
     inputSchema: objectSchema(endpoint.parameters),
     outputSchema: objectSchema(endpoint.data),
     annotations: CALL_HINTS,

@@ -4,10 +4,12 @@ import { Compile } from 'typebox/compile'
 import type { Api, Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { rankApis } from '../catalog/search.ts'
+import { unknownApi } from '../catalog/unknown-api.ts'
 import { GatewayError } from '../errors.ts'
 import { CALL_HINTS, objectSchema } from './api-tools.ts'
 import type { SendCall } from './call-client.ts'
 import { callAsTool, refusal } from './call-tool.ts'
+import { DescribeOutput, describeApi, type Observer, Standing, standingOf } from './describe-api.ts'
 
 const SearchInput = Type.Object({
   query: Type.Optional(
@@ -19,35 +21,22 @@ const SearchInput = Type.Object({
 const SearchOutput = Type.Object({
   total: Type.Integer({ description: 'APIs that match, of which the first are listed' }),
   categories: Type.Array(Type.String()),
+  hint: Type.Optional(Type.String({ description: 'What to do where nothing matches' })),
   apis: Type.Array(
     Type.Object({
       api: Type.String({ description: 'Name for describe_api and call_api' }),
       name: Type.String(),
       category: Type.String(),
       description: Type.String(),
-      tier_required: Type.String(),
+      ...Standing,
       endpoints: Type.Array(Type.Object({ path: Type.String(), description: Type.String() })),
     }),
   ),
 })
-const DescribeInput = Type.Object({ api: Type.String({ description: 'As search_apis names it, such as weather' }) })
-const DescribeOutput = Type.Object({
-  api: Type.String(),
-  name: Type.String(),
-  description: Type.String(),
-  tier_required: Type.String(),
-  terms: Type.String(),
-  endpoints: Type.Array(
-    Type.Object({
-      path: Type.String(),
-      description: Type.String(),
-      parameters: Type.Record(Type.String(), Type.Unknown(), { description: 'JSON Schema of the parameters' }),
-      data: Type.Record(Type.String(), Type.Unknown(), { description: 'JSON Schema of the data' }),
-      example: Type.Object({
-        parameters: Type.Record(Type.String(), Type.Unknown()),
-        data: Type.Record(Type.String(), Type.Unknown()),
-      }),
-    }),
+const DescribeInput = Type.Object({
+  api: Type.String({ description: 'As search_apis names it, such as weather' }),
+  endpoint: Type.Optional(
+    Type.String({ description: 'Only this endpoint, in full, such as /current; all of them when left out' }),
   ),
 })
 const CallInput = Type.Object({
@@ -81,7 +70,7 @@ export const CATALOG_TOOLS: Tool[] = [
     name: 'describe_api',
     title: 'Describe an API',
     description:
-      'Endpoints of one API with their parameters, data and a recorded example. Ask before the first call_api.',
+      'Endpoints of one API with their parameters, data and an example, and how it stands: health, plan, limits, terms. Read it before the first call_api.',
     inputSchema: objectSchema(DescribeInput),
     outputSchema: objectSchema(DescribeOutput),
     annotations: LOCAL_HINTS,
@@ -98,25 +87,39 @@ export const CATALOG_TOOLS: Tool[] = [
 
 const inputs = { search_apis: Compile(SearchInput), describe_api: Compile(DescribeInput), call_api: Compile(CallInput) }
 
+/** What the tools need to know besides their input. */
+export interface CatalogToolDeps extends Observer {
+  catalog: Catalog
+  baseUrl: string
+  send: SendCall
+}
+
 /** Runs one of them; undefined when there is none of this name. */
 export async function runCatalogTool(
   name: string,
   input: unknown,
-  { catalog, baseUrl, send }: { catalog: Catalog; baseUrl: string; send: SendCall },
+  deps: CatalogToolDeps,
 ): Promise<CallToolResult | undefined> {
   if (!Object.hasOwn(inputs, name)) return undefined
+  const { catalog, baseUrl, send } = deps
   const validator = inputs[name as keyof typeof inputs]
   if (!validator.Check(input)) {
     const [first] = validator.Errors(input)
     return refusal(invalid(first?.instancePath ?? '', first?.message ?? 'is not valid'), baseUrl)
   }
-  if (name === 'search_apis') return structured(searchApis(catalog, input as Static<typeof SearchInput>))
-  const { api: slug } = input as { api: string }
+  if (name === 'search_apis') return structured(searchApis(input as Static<typeof SearchInput>, deps))
+  const { api: slug, endpoint: path } = input as { api: string; endpoint?: string }
   const api = catalog.get(slug)
   if (!api || api.isSwitchedOff) return refusal(unknownApi(catalog, slug), baseUrl)
-  if (name === 'describe_api') return structured(describeApi(api))
-  const { endpoint, parameters = {} } = input as Static<typeof CallInput>
-  return await callAsTool(send, { slug, endpoint }, parameters, (data) => ({ api: slug, endpoint, data }))
+  const endpoint = path === undefined ? undefined : api.endpoints.get(`/${path.replace(/^\/+/, '')}`)
+  if (path !== undefined && !endpoint) return refusal(unknownEndpoint(api), baseUrl)
+  if (name === 'describe_api') return structured(describeApi(api, deps, { baseUrl, endpoint }))
+  const { endpoint: called, parameters = {} } = input as Static<typeof CallInput>
+  return await callAsTool(send, { slug, endpoint: called }, parameters, (data) => ({
+    api: slug,
+    endpoint: called,
+    data,
+  }))
 }
 
 function structured(content: Record<string, unknown>): CallToolResult {
@@ -131,51 +134,32 @@ function invalid(place: string, reason: string): GatewayError {
   })
 }
 
-function unknownApi(catalog: Catalog, slug: string): GatewayError {
-  const near = rankApis(offeredApis(catalog), slug).slice(0, 3)
-  const names = (near.length > 0 ? near : offeredApis(catalog)).map((api) => api.slug)
-  return new GatewayError('API_NOT_FOUND', {
-    hint: `Choose an api that search_apis lists, such as ${names.slice(0, 5).join(', ')}`,
+function unknownEndpoint({ slug, endpoints }: Api): GatewayError {
+  const paths = [...endpoints.keys()].join(', ')
+  return new GatewayError('ENDPOINT_NOT_FOUND', {
+    message: `The API ${slug} has no such endpoint.`,
+    hint: `Choose one of ${paths}`,
   })
 }
 
 function searchApis(
-  catalog: Catalog,
   { query = '', category, limit = 10 }: Static<typeof SearchInput>,
+  deps: CatalogToolDeps,
 ): Static<typeof SearchOutput> {
-  const found = rankApis(offeredApis(catalog), query).filter(
-    (api) => category === undefined || api.upstream.category === category,
-  )
+  // Those that wait for the operator answer no live call: a model is not sent there.
+  const callable = offeredApis(deps.catalog).filter((api) => api.enabled || api.needsOwnKey)
+  const found = rankApis(callable, query).filter((api) => category === undefined || api.upstream.category === category)
   return {
     total: found.length,
-    categories: [...new Set(offeredApis(catalog).map((api) => api.upstream.category))].sort(),
-    apis: found.slice(0, limit).map(({ slug, upstream, tierRequired, endpoints }) => ({
-      api: slug,
-      name: upstream.displayName,
-      category: upstream.category,
-      description: upstream.description,
-      tier_required: tierRequired,
-      endpoints: [...endpoints.values()].map(({ path, endpoint }) => ({ path, description: endpoint.description })),
-    })),
-  }
-}
-
-function describeApi({ slug, upstream, tierRequired, endpoints }: Api): Static<typeof DescribeOutput> {
-  return {
-    api: slug,
-    name: upstream.displayName,
-    description: upstream.description,
-    tier_required: tierRequired,
-    terms: [upstream.terms.summary, upstream.terms.attribution].filter(Boolean).join(' '),
-    endpoints: [...endpoints.values()].map(({ path, endpoint }) => ({
-      path,
-      description: endpoint.description,
-      parameters: objectSchema(endpoint.parameters),
-      data: objectSchema(endpoint.data),
-      example: {
-        parameters: endpoint.example.parameters as Record<string, unknown>,
-        data: endpoint.example.data as Record<string, unknown>,
-      },
+    categories: [...new Set(callable.map((api) => api.upstream.category))].sort(),
+    ...(found.length === 0 ? { hint: `Nothing matches. Leave query out to list all ${callable.length} APIs.` } : {}),
+    apis: found.slice(0, limit).map((api) => ({
+      api: api.slug,
+      name: api.upstream.displayName,
+      category: api.upstream.category,
+      description: api.upstream.description,
+      ...standingOf(api, deps),
+      endpoints: [...api.endpoints.values()].map(({ path, endpoint }) => ({ path, description: endpoint.description })),
     })),
   }
 }

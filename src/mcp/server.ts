@@ -20,9 +20,10 @@ import { apiTools } from './api-tools.ts'
 import { type CallClient, callIdOf, type SendCall } from './call-client.ts'
 import { callAsTool, resultOf } from './call-tool.ts'
 import { CATALOG_TOOLS, runCatalogTool } from './catalog-tools.ts'
+import type { Observer } from './describe-api.ts'
 import { endedTask, sendAsTask, sendWithProgress, TASKS_EXTENSION, taskOf } from './tasks.ts'
 
-export interface McpDeps {
+export interface McpDeps extends Observer {
   catalog: Catalog
   baseUrl: string
   client: CallClient
@@ -52,7 +53,7 @@ export function createCatalogServer(deps: McpDeps, era: Era): Server {
       'Find an API with search_apis, read its endpoints with describe_api, then call_api. When a result is an error, do what its hint says.',
     websiteUrl: `${baseUrl}/agents`,
     tools: CATALOG_TOOLS,
-    run: (name, input, send) => runCatalogTool(name, input, { catalog, baseUrl, send }),
+    run: (name, input, send) => runCatalogTool(name, input, { ...deps, send }),
     shapeOf:
       ({ slug, endpoint }) =>
       (data) => ({ api: slug, endpoint, data }),
@@ -70,21 +71,22 @@ export function createCatalogServer(deps: McpDeps, era: Era): Server {
   return createServer(offer, deps, era)
 }
 
-/** The server of one API: a typed tool per endpoint. */
-export function createApiServer(api: Api, deps: McpDeps, era: Era): Server {
+/** The server of chosen APIs: a typed tool per endpoint. */
+export function createApiServer(apis: Api[], deps: McpDeps, era: Era): Server {
   const { baseUrl } = deps
-  const tools = apiTools(api)
+  const tools = new Map(apis.flatMap((api) => [...apiTools(api)].map(([name, entry]) => [name, { api, ...entry }])))
+  const [only, ...others] = apis
   const offer: Offer = {
-    title: api.upstream.displayName,
-    instructions: `${api.upstream.description} When a result is an error, do what its hint says.`,
-    websiteUrl: `${baseUrl}/apis/${api.slug}`,
+    title: apis.map(({ upstream }) => upstream.displayName).join(', '),
+    instructions: `${apis.map(({ upstream }) => upstream.description).join(' ')} When a result is an error, do what its hint says.`,
+    websiteUrl: only && others.length === 0 ? `${baseUrl}/apis/${only.slug}` : `${baseUrl}/agents`,
     tools: [...tools.values()].map(({ tool }) => tool),
     run: async (name, input, send) => {
       const entry = tools.get(name)
-      return entry && (await callAsTool(send, { slug: api.slug, endpoint: entry.endpoint.path }, input))
+      return entry && (await callAsTool(send, { slug: entry.api.slug, endpoint: entry.endpoint.path }, input))
     },
-    shapeOf: ({ slug }) => (slug === api.slug ? (data) => data : undefined),
-    resources: [apiResource(api, baseUrl)],
+    shapeOf: ({ slug }) => (apis.some((api) => api.slug === slug) ? (data) => data : undefined),
+    resources: apis.map((api) => apiResource(api, baseUrl)),
   }
   return createServer(offer, deps, era)
 }

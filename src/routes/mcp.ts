@@ -1,13 +1,17 @@
 import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import type { FastifyInstance, FastifyReply, FastifyRequest, InjectOptions } from 'fastify'
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
 import { authenticateNow } from '../admission/authenticate.ts'
+import type { Api, Catalog } from '../catalog/catalog.ts'
+import { unknownApi } from '../catalog/unknown-api.ts'
+import type { Tier } from '../catalog/upstream.ts'
 import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
 import { onBehalfOf } from '../http/caller-socket.ts'
 import { requireOwnOrigin } from '../http/own-origin.ts'
 import type { CallClient, CallOutcome } from '../mcp/call-client.ts'
+import type { McpDeps } from '../mcp/server.ts'
 import { readAsyncCall } from '../queue/async-call.ts'
 import { redisCall } from '../redis/unavailable.ts'
 
@@ -15,6 +19,11 @@ const Message = Type.Object(
   { jsonrpc: Type.Literal('2.0'), method: Type.Optional(Type.String()) },
   { additionalProperties: true, description: 'One JSON-RPC 2.0 message of the Model Context Protocol' },
 )
+const Chosen = Type.Object({
+  apis: Type.Optional(
+    Type.String({ maxLength: 600, description: 'Names of APIs, separated by commas, whose typed tools are wanted' }),
+  ),
+})
 const Answer = Type.Object({ jsonrpc: Type.Literal('2.0') }, { additionalProperties: true })
 
 /** What the protocol's own server refuses: a wrong revision, headers that differ from the body, an unknown method. */
@@ -28,20 +37,30 @@ const CARRIED = ['x-api-key', 'authorization', 'x-gateway-scenario'] as const
  * tool's call goes through the proxy route of this process under the caller's credential and address.
  */
 export async function mcpRoutes(app: FastifyInstance, context: Context): Promise<void> {
-  const { catalog, config } = context
+  const { catalog, config, health } = context
   const { baseUrl } = config.http
+  const tiers = new WeakMap<FastifyRequest, Tier>()
+  const depsOf = (request: FastifyRequest, reply: FastifyReply): McpDeps => ({
+    catalog,
+    baseUrl,
+    health,
+    tier: tiers.get(request) ?? 'developer',
+    client: clientFor(app, context, { request, reply }),
+  })
 
   app.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store')
     requireOwnOrigin(request, baseUrl)
-    await authenticateNow(context, request)
+    tiers.set(request, (await authenticateNow(context, request)).tier)
   })
 
   const all = {
-    config: { guard: 'call', errors: ['FORBIDDEN'] as const } as const,
+    config: { guard: 'call', errors: ['FORBIDDEN', 'API_NOT_FOUND'] as const } as const,
     schema: {
-      summary: 'MCP server of all APIs',
-      description: 'Tools: search_apis, describe_api, call_api. Stateless Streamable HTTP.',
+      summary: 'MCP server of all APIs, or of those that apis names',
+      description:
+        'Tools: search_apis, describe_api, call_api; with `?apis=weather,currency` one typed tool per endpoint of those APIs. Stateless Streamable HTTP.',
+      querystring: Chosen,
       tags: ['MCP'],
       operationId: 'mcp',
       body: Message,
@@ -54,27 +73,36 @@ export async function mcpRoutes(app: FastifyInstance, context: Context): Promise
       },
     },
   }
-  app.post('/mcp', all, async (request, reply: FastifyReply) => {
-    const { answerCatalogMessage } = await loadProtocol()
-    const deps = { catalog, baseUrl, client: clientFor(app, context, { request, reply }) }
-    return send(reply, await answerCatalogMessage(deps, request))
+  app.post<{ Querystring: Static<typeof Chosen> }>('/mcp', all, async (request, reply: FastifyReply) => {
+    const { answerApiMessage, answerCatalogMessage } = await loadProtocol()
+    const { apis } = request.query
+    if (apis === undefined) return send(reply, await answerCatalogMessage(depsOf(request, reply), request))
+    return send(reply, await answerApiMessage(chosenApis(catalog, apis), depsOf(request, reply), request))
   })
 
   const one = {
     config: { guard: 'call', errors: ['FORBIDDEN', 'API_NOT_FOUND'] as const } as const,
     schema: {
       ...all.schema,
+      querystring: Type.Object({}),
       summary: 'MCP server of one API',
       description: 'One typed tool per endpoint. Stateless Streamable HTTP.',
       operationId: 'mcpOfApi',
     },
   }
   app.post<{ Params: { slug: string } }>('/mcp/:slug', one, async (request, reply: FastifyReply) => {
-    const api = catalog.get(request.params.slug)
-    if (!api) throw new GatewayError('API_NOT_FOUND')
+    const apis = chosenApis(catalog, request.params.slug)
     const { answerApiMessage } = await loadProtocol()
-    const deps = { catalog, baseUrl, client: clientFor(app, context, { request, reply }) }
-    return send(reply, await answerApiMessage(api, deps, request))
+    return send(reply, await answerApiMessage(apis, depsOf(request, reply), request))
+  })
+}
+
+/** The APIs of a list of names, each once. @throws GatewayError API_NOT_FOUND */
+function chosenApis(catalog: Catalog, names: string): Api[] {
+  return [...new Set(names.split(','))].map((name) => {
+    const api = catalog.get(name.trim())
+    if (!api || api.isSwitchedOff) throw unknownApi(catalog, name.trim())
+    return api
   })
 }
 

@@ -42,6 +42,13 @@ describe('the MCP servers', () => {
     }
   }
   const withKey = () => ({ 'x-api-key': account.test })
+  const initialize = (protocolVersion: string) => ({
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'initialize',
+    params: { protocolVersion, capabilities: {}, clientInfo: { name: 'test', version: '1' } },
+  })
+  const accept = { accept: 'application/json, text/event-stream' }
 
   it('of all APIs finds, describes and calls every endpoint of three APIs', async () => {
     await withClient('/mcp', withKey(), async (client) => {
@@ -61,10 +68,67 @@ describe('the MCP servers', () => {
           const input = { api: slug, endpoint: path, parameters: example.parameters }
           const called: Result = await client.callTool({ name: 'call_api', arguments: input })
           assert.equal(called.isError, undefined, JSON.stringify(called))
-          assert.deepEqual(called.structuredContent.data, example.data)
+          const recorded = upstreams.get(slug)?.endpoints[path]?.example.data
+          assert.deepEqual(called.structuredContent.data, JSON.parse(JSON.stringify(recorded)))
         }
       }
     })
+  })
+
+  it('describe any API, and any endpoint of it, in at most 8 KB, with how it stands, its limits and its terms', async () => {
+    await withClient('/mcp', withKey(), async (client) => {
+      for (const [slug, { endpoints }] of upstreams) {
+        for (const endpoint of [undefined, ...Object.keys(endpoints)]) {
+          const input = { api: slug, ...(endpoint === undefined ? {} : { endpoint }) }
+          const described: Result = await client.callTool({ name: 'describe_api', arguments: input })
+          assert.ok(JSON.stringify(described).length <= 8_192, `${slug} ${JSON.stringify(described).length}`)
+          const { endpoints: listed } = described.structuredContent
+          assert.equal(listed.length, endpoint === undefined ? Object.keys(endpoints).length : 1)
+        }
+      }
+      const weather: Result = await client.callTool({ name: 'describe_api', arguments: { api: 'weather' } })
+      const { status, within_your_plan, source_limits, terms, endpoints } = weather.structuredContent
+      assert.deepEqual([status, within_your_plan], ['Healthy', true])
+      assert.match(source_limits, /^600 per minute/)
+      assert.match(terms, /https:\/\/open-meteo\.com\/en\/terms$/)
+      assert.match(endpoints[0].data, /is_day: number \| null/)
+      assert.match(endpoints[0].cache, /^Stored for 5 minutes/)
+      const news: Result = await client.callTool({ name: 'describe_api', arguments: { api: 'news' } })
+      assert.deepEqual([news.structuredContent.status, news.structuredContent.within_your_plan], ['Not enabled', false])
+    })
+  })
+
+  it('offer no API that waits for the operator, and say what to do where nothing matches', async () => {
+    await withClient('/mcp', withKey(), async (client) => {
+      const all: Result = await client.callTool({ name: 'search_apis', arguments: { limit: 50 } })
+      const names = all.structuredContent.apis.map(({ api }: { api: string }) => api)
+      assert.equal(all.structuredContent.total, 27)
+      assert.ok(!names.includes('news') && names.includes('weather'))
+      const none: Result = await client.callTool({ name: 'search_apis', arguments: { query: 'xyzzyqwv' } })
+      assert.equal(none.structuredContent.hint, 'Nothing matches. Leave query out to list all 27 APIs.')
+    })
+  })
+
+  it('of chosen APIs have the typed tools of each, and no others', async () => {
+    await withClient('/mcp?apis=weather,currency', withKey(), async (client) => {
+      const { tools } = await client.listTools()
+      assert.deepEqual(
+        tools.map(({ name }) => name),
+        ['weather_current', 'currency_latest', 'currency_pair'],
+      )
+      assert.match(tools[0]?.description ?? '', /Terms: https:\/\/open-meteo\.com\/en\/terms$/)
+      const result: Result = await client.callTool({ name: 'currency_pair', arguments: { from: 'GBP', to: 'JPY' } })
+      assert.deepEqual([result.structuredContent.from, result.structuredContent.to], ['GBP', 'JPY'])
+      const { resources } = await client.listResources()
+      assert.equal(resources.length, 2)
+    })
+    const wrong = await send(gateway, '/mcp?apis=weather,curency', {
+      key: account.test,
+      headers: accept,
+      body: initialize(LATEST_PROTOCOL_VERSION),
+    })
+    assert.deepEqual([wrong.status, wrong.body.code], [404, 'API_NOT_FOUND'])
+    assert.match(wrong.body.hint, /\bcurrency\b/)
   })
 
   it('of one API has a typed tool for each endpoint, whose results fit its output schema', async () => {
@@ -115,7 +179,7 @@ describe('the MCP servers', () => {
       }
       const unknown = await codeOf('describe_api', { api: 'wether' })
       assert.equal(unknown.code, 'API_NOT_FOUND')
-      assert.match(unknown.hint, /search_apis/)
+      assert.match(unknown.hint, /nearest names, weather\b/)
       assert.equal((await codeOf('call_api', { api: 'weather' })).code, 'INVALID_PARAMETER')
       const parameters = { latitude: 1, longitude: 2 }
       assert.equal(
@@ -158,14 +222,6 @@ describe('the MCP servers', () => {
       )
     })
   })
-
-  const initialize = (protocolVersion: string) => ({
-    jsonrpc: '2.0',
-    id: 1,
-    method: 'initialize',
-    params: { protocolVersion, capabilities: {}, clientInfo: { name: 'test', version: '1' } },
-  })
-  const accept = { accept: 'application/json, text/event-stream' }
 
   it('speak the newest protocol revision and the one before', async () => {
     assert.equal(LATEST_PROTOCOL_VERSION, SUPPORTED_PROTOCOL_VERSIONS[0])

@@ -1,0 +1,121 @@
+import Type, { type Static } from 'typebox'
+import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
+import { cacheWords, capWords } from '../catalog/limit-words.ts'
+import type { Tier } from '../catalog/upstream.ts'
+import { typescriptType } from '../clients/typescript-types.ts'
+import type { HealthView } from '../health/health-view.ts'
+import { reaches } from '../limits/plans.ts'
+import { toDocumentSchema } from '../openapi/schemas.ts'
+import { objectSchema } from './api-tools.ts'
+
+/** Who asks, and where the health of an API is read. */
+export interface Observer {
+  health: { of: (slug: string) => HealthView }
+  /** The caller's own. */
+  tier: Tier
+}
+
+/** How an API stands now, for search_apis and describe_api. */
+export const Standing = {
+  status: Type.Enum(['Healthy', 'Degraded', 'Down', 'Paused', 'Not enabled'], {
+    description: 'Down, Paused and Not enabled: calls with a live key are refused for now',
+  }),
+  tier_required: Type.String(),
+  within_your_plan: Type.Boolean({ description: 'false: calls with a live or test key are refused with 402' }),
+}
+
+export function standingOf(api: Api, { health, tier }: Observer): Static<ReturnType<typeof standingSchema>> {
+  const status = !api.enabled ? 'Not enabled' : api.pausedMode ? 'Paused' : health.of(api.slug).status
+  return { status, tier_required: api.tierRequired, within_your_plan: reaches(tier, api.tierRequired) }
+}
+const standingSchema = () => Type.Object(Standing)
+
+export const DescribeOutput = Type.Object({
+  api: Type.String(),
+  name: Type.String(),
+  description: Type.String(),
+  ...Standing,
+  source_limits: Type.String({ description: 'What the source allows all callers together; calls over it wait' }),
+  terms: Type.String({ description: 'With their address and the attribution that is to be shown' }),
+  docs: Type.String(),
+  endpoints: Type.Array(
+    Type.Object({
+      path: Type.String(),
+      description: Type.String(),
+      parameters: Type.Record(Type.String(), Type.Unknown(), { description: 'JSON Schema of the parameters' }),
+      data: Type.String({ description: 'The data as a TypeScript type' }),
+      cache: Type.String(),
+      example: Type.Object({
+        parameters: Type.Record(Type.String(), Type.Unknown()),
+        data: Type.Optional(
+          Type.Record(Type.String(), Type.Unknown(), { description: 'Recorded, where it is short enough' }),
+        ),
+      }),
+    }),
+  ),
+})
+type Description = Static<typeof DescribeOutput>
+
+/** Longest description, characters: it goes into a model's context, and once more beside it as structured content. */
+export const DESCRIPTION_LENGTH_MAX = 3_900
+
+/** How much is said of an endpoint's data, the fullest first. */
+const FORMS = [
+  { hasComments: true, hasExample: true, depthMax: 9 },
+  { hasComments: true, hasExample: false, depthMax: 9 },
+  { hasComments: false, hasExample: false, depthMax: 9 },
+  { hasComments: false, hasExample: false, depthMax: 3 },
+  { hasComments: false, hasExample: false, depthMax: 1 },
+]
+type Form = (typeof FORMS)[number]
+
+/** An API, or one endpoint of it, in the fullest form that is short enough for a model. */
+export function describeApi(
+  api: Api,
+  observer: Observer,
+  { baseUrl, endpoint }: { baseUrl: string; endpoint?: ApiEndpoint | undefined },
+): Description {
+  const { slug, upstream, endpoints } = api
+  const { summary, url, attribution } = upstream.terms
+  const about = {
+    api: slug,
+    name: upstream.displayName,
+    description: upstream.description,
+    ...standingOf(api, observer),
+    source_limits: capWords(api.caps),
+    terms: [summary, attribution && `${attribution}.`, url].filter(Boolean).join(' '),
+    docs: `${baseUrl}/docs/apis/${slug}.md`,
+  }
+  const described = endpoint ? [endpoint] : [...endpoints.values()]
+  let description: Description = { ...about, endpoints: [] }
+  for (const form of FORMS) {
+    description = { ...about, endpoints: described.map((each) => describeEndpoint(each, form)) }
+    if (JSON.stringify(description).length <= DESCRIPTION_LENGTH_MAX) break
+  }
+  return description
+}
+
+function describeEndpoint(apiEndpoint: ApiEndpoint, form: Form): Description['endpoints'][number] {
+  const { path, endpoint } = apiEndpoint
+  const { parameters, data } = endpoint.example as {
+    parameters: Record<string, unknown>
+    data: Record<string, unknown>
+  }
+  const schema = toDocumentSchema(endpoint.data, new Map())
+  return {
+    path,
+    description: endpoint.description,
+    parameters: objectSchema(endpoint.parameters),
+    data: onOneLine(typescriptType(schema, form)),
+    cache: cacheWords(apiEndpoint),
+    example: { parameters, ...(form.hasExample ? { data } : {}) },
+  }
+}
+
+/** Members of a type end with their line, or here with a semicolon. */
+function onOneLine(type: string): string {
+  return type
+    .replace(/(\{|\*\/)\n\s*/g, '$1 ')
+    .replace(/\n\s*\}/g, ' }')
+    .replace(/\n\s*/g, '; ')
+}
