@@ -26,6 +26,7 @@ import { callRoutes } from './routes/call.ts'
 import { catalogRoutes } from './routes/catalog.ts'
 import { clientRoutes } from './routes/clients.ts'
 import { docsRoutes } from './routes/docs.ts'
+import { docsPageRoutes } from './routes/docs-pages.ts'
 import { healthRoutes } from './routes/health.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { mcpRoutes } from './routes/mcp.ts'
@@ -150,7 +151,7 @@ async function registerRoutes(
   ]
   for (const route of routes) await app.register(async (scope) => await route(scope, context))
   await app.register(async (scope) => await openApiRoutes(scope, context, listRoutes))
-  for (const route of [docsRoutes, portalRoutes, portalAssetRoutes]) {
+  for (const route of [docsRoutes, docsPageRoutes, portalRoutes, portalAssetRoutes]) {
     await app.register(async (scope) => await route(scope, context, assets))
   }
 }

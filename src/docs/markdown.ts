@@ -2,14 +2,16 @@ import type { Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { ERRORS, type ErrorCode } from '../errors.ts'
 import { cell } from './api-markdown.ts'
+import { ERROR_HELP } from './error-causes.ts'
+import type { Guide } from './guides.ts'
 
 /** `/llms.txt` (llmstxt.org): what this is and where each API is described, for language models. */
-export function llmsText(catalog: Catalog, baseUrl: string): string {
+export function llmsText(catalog: Catalog, baseUrl: string, guides: Guide[] = []): string {
   const categories = Map.groupBy(offeredApis(catalog), (api) => api.upstream.category)
   const lines = [
     '# Agent API Gateway',
     '',
-    '> One HTTP layer over many public data APIs: one key, one form of answer, errors that say what to do next.',
+    '> One HTTP layer over many public data APIs: one key, one response format, errors that say what to do next.',
     '',
     `Every endpoint is a GET under ${baseUrl}/v1/call/{api}/{endpoint} with the API key in the header X-Api-Key (or Authorization: Bearer).`,
     'A success is `{"status":"success","data":{…}}`, a failure `{"status":"error","error":{"code","message","hint","docs"}}`; follow the hint.',
@@ -22,7 +24,8 @@ export function llmsText(catalog: Catalog, baseUrl: string): string {
     `- [Collection for Postman and Bruno](${baseUrl}/postman.json): every endpoint; set the variable apiKey`,
     `- [Errors](${baseUrl}/docs/errors.md): every code and what to do`,
     `- [MCP](${baseUrl}/mcp): Model Context Protocol over Streamable HTTP; \`search_apis\`, \`describe_api\`, \`call_api\`, or ${baseUrl}/mcp?apis=weather,currency for the typed tools of chosen APIs`,
-    `- [Catalog](${baseUrl}/v1/catalog): the APIs as JSON with their health`,
+    `- [Catalog](${baseUrl}/v1/catalog): the APIs as JSON with their health; \`?q=\` searches in everyday words`,
+    ...guides.map(({ name, title, summary }) => `- [${title}](${baseUrl}/docs/guides/${name}.md): ${summary}`),
     '',
   ]
   for (const [category, apis] of categories) {
@@ -38,21 +41,30 @@ export function llmsText(catalog: Catalog, baseUrl: string): string {
   return lines.join('\n')
 }
 
-/** The error table in Markdown. */
+/** Every error code in Markdown: a table, then causes and fix of each. */
 export function errorsMarkdown(): string {
-  const rows = Object.entries(ERRORS).map(
-    ([code, { status, retryable, message, hint }]) =>
-      `| \`${code as ErrorCode}\` | ${status} | ${cell(message)} | ${cell(hint)}. | ${retryable ? 'yes' : 'no'} |`,
-  )
+  const entries = Object.entries(ERRORS) as [ErrorCode, (typeof ERRORS)[ErrorCode]][]
   return [
     '# Errors',
     '',
     'Every failure has `code`, `message`, `hint` and `docs`. The hint is one sentence and machine tokens such as `retry_after=7` or `param=id`.',
-    '502 is because of the upstream API, 503 because of the gateway.',
+    '502: the source failed. 503: the gateway could not serve you.',
     '',
-    '| Code | Status | When | What to do | Same request may succeed later |',
+    '| Code | Status | When | What to do | Retry |',
     '|---|---|---|---|---|',
-    ...rows,
+    ...entries.map(
+      ([code, { status, retryable, message, hint }]) =>
+        `| \`${code}\` | ${status} | ${cell(message)} | ${cell(hint)}. | ${retryable ? 'yes' : 'no'} |`,
+    ),
     '',
+    ...entries.flatMap(([code, { status, message }]) => [
+      `## ${code}`,
+      '',
+      `${status}. ${message}`,
+      '',
+      ...ERROR_HELP[code].causes.map((cause) => `- Cause: ${cause}`),
+      `- Fix: ${ERROR_HELP[code].fix}`,
+      '',
+    ]),
   ].join('\n')
 }

@@ -1,54 +1,101 @@
-import Fastify from 'fastify'
-import { type Cacheable, createCacheable } from '../http/cacheable.ts'
-import { html } from '../http/html.ts'
-import type { Assets } from '../portal/assets.ts'
+import type { ParameterSchema } from '../catalog/catalog.ts'
+import { dataFields } from '../catalog/data-fields.ts'
+import { parameterWords } from '../catalog/parameter-words.ts'
+import { type Html, html, trusted } from '../http/html.ts'
+import { codeBlock } from '../portal/pages/parts.ts'
+import { accountOperations, type OpenApi, type Operation } from './operations.ts'
 
-/** The reference builds its styles while it runs; scripts and requests still come from here alone. */
-export const REFERENCE_POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self' 'unsafe-inline'",
-  "img-src 'self' data: blob:",
-  "font-src 'self' data:",
-  "connect-src 'self'",
-  "worker-src 'self' blob:",
-  "form-action 'self'",
-  "base-uri 'none'",
-  "frame-ancestors 'none'",
-].join('; ')
-
-export const REFERENCE_SCRIPT = '/docs/reference.js'
-
-/** The interactive reference over `/openapi.json`. */
-export function referencePage(assets: Assets): string {
-  return html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Reference · Agent API Gateway</title>
-<link rel="icon" type="image/svg+xml" href="${assets.href('icon.svg')}">
-</head>
-<body>
-<div id="reference"></div>
-<noscript><p>The reference needs JavaScript. The same is in <a href="/openapi.json">openapi.json</a> and <a href="/llms.txt">llms.txt</a>.</p></noscript>
-<script src="${REFERENCE_SCRIPT}"></script>
-<script type="module" src="${assets.href('reference.js')}"></script>
-</body>
-</html>
-`.text
+/** The reference of all routes that are no endpoint of an API, each with a form that sends it under the log-in. */
+export function referencePage(document: OpenApi, baseUrl: string): Html {
+  const byTag = Map.groupBy(accountOperations(document), ({ tag }) => tag)
+  const groups = document.tags.filter(({ name }) => byTag.has(name))
+  return html`<h1>Reference</h1>
+<p class="lead">Routes of accounts, keys, teams and calls. The endpoints of the APIs are on <a href="/">the pages of the APIs</a>.</p>
+<p>Base address <code>${baseUrl}</code>. Everything is also in <a href="/openapi.json">OpenAPI 3.1</a>.</p>
+<nav class="chips" aria-label="Groups">${groups.map(({ name }) => html`<a class="chip" href="#${anchor(name)}">${name}</a>`)}</nav>
+<div data-view="reference">${groups.map(
+    ({ name, description }) => html`<section aria-labelledby="${anchor(name)}">
+<h2 id="${anchor(name)}">${name}</h2>
+${description ? html`<p>${description}</p>` : ''}
+${byTag.get(name)?.map((operation) => operationCard(operation, baseUrl))}
+</section>`,
+  )}</div>`
 }
 
-/**
- * The script of the reference. Its package serves it inside the code of a Fastify plugin, so a server that never
- * listens is asked for it, once, when it is first needed: it is 4 MB.
- */
-export async function loadReferenceScript(): Promise<Cacheable> {
-  const { default: reference } = await import('@scalar/fastify-api-reference')
-  const holder = Fastify()
-  await holder.register(reference, { routePrefix: '/r', configuration: { content: { openapi: '3.1.0' } } })
-  const answer = await holder.inject('/r/js/scalar.js')
-  await holder.close()
-  if (answer.statusCode !== 200) throw new Error('the reference has no script')
-  return createCacheable(answer.rawPayload, 'text/javascript; charset=utf-8')
+function operationCard(operation: Operation, baseUrl: string): Html {
+  const { id, method, path, summary, description, credential, parameters, body, responses } = operation
+  const success = responses.find(({ status }) => status.startsWith('2'))
+  return html`<details class="card operation" id="${id}">
+<summary><span class="verb">${method}</span> <code>${breakable(path)}</code> <span class="summary">${summary}</span></summary>
+${description ? html`<p>${description}</p>` : ''}
+<p class="small">${credential}</p>
+${fieldTable('Parameters', parameters)}
+${body ? html`<h3>Body${body.required ? '' : ' (optional)'}</h3>${memberTable(`Body of ${id}`, body.schema, body.example)}` : ''}
+<h3>Request</h3>
+${codeBlock(curlOf(operation, baseUrl), `request of ${id}`)}
+${success?.schema ? html`<h3>Response ${success.status}</h3>${memberTable(`Response of ${id}`, success.schema, success.example)}` : ''}
+${success?.example === undefined ? '' : codeBlock(JSON.stringify(success.example, null, 2), `response of ${id}`)}
+<h3>Statuses</h3>
+<dl class="codes">${responses.map(({ status, description: words }) => html`<div><dt>${status}</dt><dd>${linked(words)}</dd></div>`)}</dl>
+${tryForm(operation)}
+</details>`
 }
+
+function fieldTable(label: string, parameters: Operation['parameters']): Html {
+  if (parameters.length === 0) return html``
+  return html`<h3>${label}</h3><div class="scroll" tabindex="0" role="region" aria-label="${label}"><table><tbody>${parameters.map(
+    ({ name, place, required, schema, description }) =>
+      html`<tr><th scope="row"><code>${name}</code> <span class="type">${place}${required ? ', required' : ''}</span></th><td>${parameterWords(schema as ParameterSchema)}${description ? html`<br>${description}` : ''}</td></tr>`,
+  )}</tbody></table></div>`
+}
+
+function memberTable(label: string, schema: object, example: unknown): Html {
+  const fields = dataFields(schema, example)
+  if (fields.length === 0) return html``
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="${label}"><table class="response"><tbody>${fields.map(
+    ({ name, depth, type, meaning }) =>
+      html`<tr><th scope="row" class="d${Math.min(depth, 5)}"><code>${name}</code> <span class="type">${type}</span></th><td>${meaning}</td></tr>`,
+  )}</tbody></table></div>`
+}
+
+function curlOf({ method, path, credential, body }: Operation, baseUrl: string): string {
+  const header =
+    credential === 'No credential'
+      ? []
+      : [credential.startsWith('API key') ? "-H 'X-Api-Key: YOUR_API_KEY'" : "-H 'Authorization: Bearer YOUR_TOKEN'"]
+  const data =
+    body?.example === undefined
+      ? []
+      : [`-H 'Content-Type: application/json'`, `-d '${JSON.stringify(body.example).replaceAll("'", "'\\''")}'`]
+  return [`curl${method === 'GET' ? '' : ` -X ${method}`} '${baseUrl}${path}'`, ...header, ...data].join(' \\\n  ')
+}
+
+/** Sends the request from here, under the visitor's log-in. */
+function tryForm({ id, method, path, parameters, body }: Operation): Html {
+  if (!path.startsWith('/v1/')) return html``
+  const fields = parameters.map(
+    ({ name, required }) =>
+      html`<div class="field"><label for="${id}-${name}">${name}${required ? html` <span class="must">required</span>` : ''}</label><input id="${id}-${name}" name="${name}" autocomplete="off"></div>`,
+  )
+  const area = body
+    ? html`<div class="field"><label for="${id}-body">Body</label><textarea id="${id}-body" name="body" rows="5" spellcheck="false" data-json>${body.example === undefined ? '' : JSON.stringify(body.example, null, 2)}</textarea></div>`
+    : ''
+  return html`<form class="try-route" data-route data-method="${method}" data-path="${path}">
+<h3>Try it</h3>
+${fields}${area}
+<div class="actions"><button class="button" type="submit">Send</button><span class="small" role="status" data-outcome>Under your log-in; what it changes is changed.</span></div>
+<pre class="answer" tabindex="0" aria-label="Answer of ${id}" data-answer hidden><code></code></pre>
+</form>`
+}
+
+/** Codes in a status's words lead to their place among the errors. */
+function linked(words: string): Html {
+  const parts = words.split(/\b([A-Z]+(?:_[A-Z]+)+|DRAINING|FORBIDDEN|OVERLOADED)\b/)
+  return html`${parts.map((part, index) => (index % 2 === 1 ? html`<a href="/docs/errors#${part}"><code>${part}</code></a>` : part))}`
+}
+
+/** A path may break after a slash. */
+const breakable = (path: string): Html =>
+  html`${path.split('/').map((part, index) => (index === 0 ? '' : html`/${trusted('<wbr>')}${part}`))}`
+
+const anchor = (name: string): string => `group-${name.toLowerCase().replace(/[^a-z0-9]+/g, '-')}`

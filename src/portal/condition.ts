@@ -4,7 +4,7 @@ import { ERRORS, type ErrorCode } from '../errors.ts'
 import type { HealthView } from '../health/health-view.ts'
 
 /** The state of an API in one word, as people filter by it. */
-export const CONDITIONS = ['Healthy', 'Degraded', 'Down', 'Not enabled', 'Not checked'] as const
+export const CONDITIONS = ['Healthy', 'Degraded', 'Down', 'Paused', 'Not enabled', 'Not checked'] as const
 export type ConditionWord = (typeof CONDITIONS)[number]
 
 /** What callers of an API have to know of its state now. */
@@ -35,6 +35,13 @@ export function conditionOf(api: Api, health: HealthView): Condition {
       ? 'Live calls need your own key for this API. Test calls work.'
       : 'The operator has not enabled this API: live calls are refused with API_NOT_ENABLED. Test calls work.'
     return { ...nothing, word: 'Not enabled', effect }
+  }
+  if (api.pausedMode !== undefined) {
+    const effect =
+      api.pausedMode === 'refuse'
+        ? 'The operator has paused this API: live calls are refused with API_PAUSED. Test calls work.'
+        : 'The operator has paused this API: live calls wait until it is resumed, 30 seconds at most. Test calls work.'
+    return { ...nothing, word: 'Paused', effect }
   }
   if (health.since === undefined && health.lastCallAt === 0 && health.lastProbeAt === 0) {
     return { ...nothing, word: 'Not checked' }

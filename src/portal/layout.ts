@@ -14,17 +14,22 @@ export interface Page {
 const LINKS = [
   ['/', 'APIs'],
   ['/agents', 'For agents'],
-  ['/docs', 'Reference'],
-  ['/docs/errors', 'Errors'],
+  ['/docs', 'Docs'],
 ] as const
 
 /** In this order: later ones refine earlier ones. */
-const STYLES = ['base.css', 'controls.css', 'data.css', 'pages.css', 'api.css', 'account.css']
+const STYLES = ['base.css', 'controls.css', 'data.css', 'pages.css', 'api.css', 'account.css', 'docs.css']
+
+/** Whether a page belongs to a link of the header: an API's page to the catalog, a guide to the docs. */
+function isWithin(path: string, href: string): boolean {
+  if (href === '/') return path === '/' || path.startsWith('/apis/')
+  return path === href || path.startsWith(`${href}/`)
+}
 
 /** A page of the portal: head, header, main, footer. */
 export function layout(assets: Assets, { title, description, path, main, isLoggedIn = false }: Page): string {
   const link = ([href, name]: readonly [string, string]) =>
-    html`<a href="${href}"${href === path ? html` aria-current="page"` : ''}>${name}</a>`
+    html`<a href="${href}"${isWithin(path, href) ? html` aria-current="page"` : ''}>${name}</a>`
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -56,7 +61,7 @@ ${STYLES.map(
 <footer class="bottom">
 <div class="wrap">
 <p>Agent API Gateway: one key, one response format, predictable waits.</p>
-<p><a href="/openapi.json">OpenAPI 3.1</a> <a href="/llms.txt">llms.txt</a> <a href="/docs">Reference</a> <a href="/docs/errors">Errors</a></p>
+<p><a href="/openapi.json">OpenAPI 3.1</a> <a href="/llms.txt">llms.txt</a> <a href="/docs">Docs</a> <a href="/docs/errors">Errors</a></p>
 </div>
 </footer>
 <div id="toast" role="status" aria-live="polite"></div>

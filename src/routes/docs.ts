@@ -4,44 +4,23 @@ import type { Api } from '../catalog/catalog.ts'
 import { perCatalogState } from '../catalog/catalog-state.ts'
 import type { Context } from '../context.ts'
 import { apiMarkdown } from '../docs/api-markdown.ts'
-import { errorPage } from '../docs/error-page.ts'
+import { loadGuides } from '../docs/guides.ts'
 import { errorsMarkdown, llmsText } from '../docs/markdown.ts'
-import { loadReferenceScript, REFERENCE_POLICY, REFERENCE_SCRIPT, referencePage } from '../docs/reference-page.ts'
 import { GatewayError } from '../errors.ts'
 import { type Cacheable, createCacheable, sendCacheable } from '../http/cacheable.ts'
-import { sendPage } from '../http/page-headers.ts'
-import type { Assets } from '../portal/assets.ts'
 import { conditionOf } from '../portal/condition.ts'
-import { layout } from '../portal/layout.ts'
 
 const MARKDOWN = 'text/markdown; charset=utf-8'
 const FRESH = 'public, max-age=60'
-const HTML = { hide: true, response: { 200: { content: { 'text/html': { schema: Type.String() } } } } }
 
-/** Documentation for people and for language models, all written from the catalog, the schemas and the error table. */
-export async function docsRoutes(
-  app: FastifyInstance,
-  { catalog, config, health }: Context,
-  assets: Assets,
-): Promise<void> {
+/** Documentation in Markdown, for language models and for reading: the catalog, each API, the errors, the guides. */
+export async function docsRoutes(app: FastifyInstance, { catalog, config, health }: Context): Promise<void> {
   const { baseUrl } = config.http
 
-  const errors = layout(assets, {
-    title: 'Errors · Agent API Gateway',
-    description: 'Every error code: status, when, what to do.',
-    path: '/docs/errors',
-    main: errorPage(),
-  })
-  app.get('/docs', { schema: HTML }, async (_, reply) => sendPage(reply, referencePage(assets), REFERENCE_POLICY))
-  app.get('/docs/errors', { schema: HTML }, async (_, reply) => sendPage(reply, errors))
-
-  let script: Promise<Cacheable> | undefined
-  app.get(REFERENCE_SCRIPT, { schema: { hide: true } }, async (request, reply) => {
-    script ??= loadReferenceScript()
-    return await sendCacheable(request, reply, await script, 'public, max-age=3600')
-  })
-
-  const llms = perCatalogState(catalog, () => createCacheable(llmsText(catalog, baseUrl), 'text/plain; charset=utf-8'))
+  const guides = loadGuides(config)
+  const llms = perCatalogState(catalog, () =>
+    createCacheable(llmsText(catalog, baseUrl, guides), 'text/plain; charset=utf-8'),
+  )
   const llmsSchema = {
     summary: 'The catalog for language models',
     tags: ['Documentation'],
@@ -84,5 +63,14 @@ export async function docsRoutes(
     const api = catalog.get(request.params.slug)
     if (!api || api.isSwitchedOff) throw new GatewayError('API_NOT_FOUND')
     return await sendCacheable(request, reply, twinOf(api), FRESH)
+  })
+
+  const guideFiles = new Map(guides.map(({ name, markdown }) => [name, createCacheable(markdown, MARKDOWN)]))
+  const guideSchema = { ...twinSchema, summary: 'One guide, in Markdown', operationId: 'getGuideMarkdown' }
+  const guide = { config: { errors: ['NOT_FOUND'] as const }, schema: guideSchema }
+  app.get<{ Params: { name: string } }>('/docs/guides/:name.md', guide, async (request, reply: FastifyReply) => {
+    const file = guideFiles.get(request.params.name)
+    if (!file) throw new GatewayError('NOT_FOUND')
+    return await sendCacheable(request, reply, file, FRESH)
   })
 }

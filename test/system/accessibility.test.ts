@@ -6,7 +6,18 @@ import { launchBrowser } from '../support/browser.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
 import { signUpIn, visitPortal } from '../support/portal.ts'
 
-const PUBLIC = ['/', '/apis/weather', '/apis/sports-scores', '/agents', '/docs/errors', '/signup', '/login']
+const PUBLIC = [
+  '/',
+  '/apis/weather',
+  '/apis/sports-scores',
+  '/agents',
+  '/docs',
+  '/docs/reference',
+  '/docs/guides/limits-and-waits',
+  '/docs/errors',
+  '/signup',
+  '/login',
+]
 const PRIVATE = ['/account', '/account/keys', '/account/teams', '/account/provider-keys']
 
 describe('every page of the portal', () => {

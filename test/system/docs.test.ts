@@ -53,13 +53,49 @@ describe('the documentation', () => {
         for (const name of Object.keys(parameters.properties))
           assert.ok(page.text.includes(`\`${name}\``), `${slug} ${name}`)
       }
+      for (const { data } of Object.values(endpoints))
+        for (const name of Object.keys(data.properties))
+          assert.ok(page.text.includes(`| \`${name}\` |`), `${slug} ${name}`)
       assert.ok(page.text.includes(terms.summary))
+      assert.match(page.text, /^- State: (Healthy|Degraded|Not checked|Not enabled)/m)
     }
     const links = [...text.matchAll(/\((http[^)\s]+)\)/g)].map(([, link = '']) => local(link))
     for (const link of links) {
       const { status } = await read(link)
       assert.equal(status, link === '/mcp' ? 405 : 200, link)
     }
+  })
+
+  it('has each guide as a page and as Markdown, listed for language models', async () => {
+    const { text } = await read('/llms.txt')
+    const guides = [...text.matchAll(/\/docs\/guides\/([a-z-]+)\.md/g)].map(([, name]) => name)
+    assert.equal(guides.length, 9)
+    for (const name of guides) {
+      const twin = await read(`/docs/guides/${name}.md`)
+      assert.match(twin.headers.get('content-type') ?? '', /^text\/markdown/)
+      assert.doesNotMatch(twin.text, /\{\{/)
+      const page = await read(`/docs/guides/${name}`)
+      const [, title = ''] = /^# (.+)$/m.exec(twin.text) ?? []
+      assert.ok(page.text.includes(`>${title}</h1>`), title)
+      // What a guide leads to is there.
+      for (const [, path = ''] of page.text.matchAll(/href="(\/[^"#]*)/g))
+        assert.equal((await read(path)).status, 200, path)
+    }
+    assert.match((await read('/docs/guides/limits-and-waits')).text, /<td>1,000<\/td>/)
+    assert.equal((await read('/docs/guides/nothing')).status, 404)
+  })
+
+  it('has every route that is no endpoint of an API in its reference, and every code in the statuses linked', async () => {
+    const document = JSON.parse((await read('/openapi.json')).text)
+    const { text } = await read('/docs/reference')
+    for (const [path, methods] of Object.entries(
+      document.paths as Record<string, Record<string, { operationId: string }>>,
+    )) {
+      if (path.startsWith('/v1/call/') && !path.includes('{')) continue
+      for (const { operationId } of Object.values(methods))
+        if (operationId) assert.ok(text.includes(`id="${operationId}"`), path)
+    }
+    for (const [, code = ''] of text.matchAll(/href="\/docs\/errors#(\w+)"/g)) assert.ok(code in ERRORS, code)
   })
 
   it('shows a call on each page that is answered when it is pasted', async () => {
@@ -95,7 +131,7 @@ describe('the documentation', () => {
   })
 
   it('names no other host in its pages than those of the sources', async () => {
-    for (const path of ['/', '/agents', '/docs', '/docs/errors', '/signup']) {
+    for (const path of ['/', '/agents', '/docs', '/docs/reference', '/docs/errors', '/signup']) {
       const { text } = await read(path)
       for (const [, address = ''] of text.matchAll(/(?:src|href)="(https?:[^"]+)"/g))
         assert.fail(`${path} loads ${address}`)

@@ -125,7 +125,7 @@ describe('the portal', () => {
       assert.ok(Number(before) > 300)
       await page.getByRole('link', { name: 'Market quotes' }).click()
       await page.getByRole('heading', { name: 'Market quotes' }).waitFor()
-      assert.equal(await page.evaluate('scrollY'), 0)
+      await page.waitForFunction('scrollY === 0')
       await page.goBack()
       await page.getByRole('heading', { name: 'Catalog' }).waitFor()
       await page.waitForFunction(`scrollY === ${before}`)
@@ -229,12 +229,20 @@ describe('the portal', () => {
     })
   })
 
-  it('has a reference that loads from here alone', async (t) => {
+  it('has a reference of its own whose forms send under the log-in', async (t) => {
     await withPage(t, async (page) => {
-      await page.goto('/docs')
-      await page.getByRole('heading', { name: 'Agent API Gateway' }).first().waitFor()
-      await page.goto('/docs#tag/weather')
-      await page.getByText('Current temperature, wind and weather code for coordinates').first().waitFor()
+      const { email } = await signUpIn(page)
+      await page.getByRole('link', { name: 'Docs', exact: true }).first().click()
+      await page.getByRole('link', { name: 'Account routes' }).first().click()
+      await page.getByText('/v1/me', { exact: true }).click()
+      const operation = page.locator('#getMe')
+      await operation.getByRole('button', { name: 'Send' }).click()
+      await operation.getByText(email).waitFor()
+      await operation.getByRole('link', { name: 'AUTH_REQUIRED' }).waitFor()
+      await page.goto('/docs/errors')
+      await page.getByLabel('Find a code').fill('monthly')
+      await page.getByText('1 of').waitFor()
+      await page.getByText('The calls of the month are used up').waitFor()
     })
   })
 

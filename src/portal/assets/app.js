@@ -3,10 +3,12 @@ import { startCatalog } from './catalog.js'
 import { copyCode, startTabs } from './code.js'
 import { startCredentials } from './credentials.js'
 import { localizeMoments } from './dom.js'
+import { startErrors } from './errors.js'
 import { startKeys } from './keys.js'
 import { startNavigation, visit } from './navigate.js'
 import { startOverview } from './overview.js'
 import { startProviderKeys } from './provider-keys.js'
+import { startReference } from './reference.js'
 import { startTeams } from './teams.js'
 import { startApiPage } from './try-it.js'
 
@@ -18,6 +20,8 @@ const VIEWS = {
   keys: startKeys,
   teams: startTeams,
   'provider-keys': startProviderKeys,
+  reference: startReference,
+  errors: startErrors,
 }
 
 function startPage() {

@@ -5,7 +5,7 @@
 let start = () => undefined
 
 /** Paths of the portal's own pages; everything else is left to the browser. */
-const isPage = (path) => /^\/($|apis\/|agents$|signup$|login$|account(\/|$)|docs($|\/(errors|guides|apis)))/.test(path)
+const isPage = (path) => /^\/($|apis\/|agents$|signup$|login$|account(\/|$)|docs($|\/))/.test(path)
 
 export function startNavigation(startPage) {
   start = startPage

@@ -1,0 +1,186 @@
+import type { ErrorCode } from '../errors.ts'
+
+/** What usually leads to a failure, and how it is mended, beyond the one sentence of the hint. */
+export interface ErrorHelp {
+  causes: string[]
+  fix: string
+}
+
+const help = (fix: string, ...causes: string[]): ErrorHelp => ({ causes, fix })
+
+const BACK_OFF = 'Wait for Retry-After, then send the call again; back off further when it fails again.'
+
+/** Help for each code; a new failure needs its line here. */
+export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
+  VALIDATION_ERROR: help(
+    'Compare the body and the query with the reference of the route; the message names the field.',
+    'A required field is missing.',
+    'A field has another type, or is longer or shorter than allowed.',
+  ),
+  INVALID_JSON: help(
+    'Serialise the body with a JSON library and send Content-Type: application/json.',
+    'The body was cut off or built by joining texts.',
+    'A member stands twice in one object.',
+  ),
+  INVALID_ENCODING: help(
+    'Encode texts as UTF-8 and values in the address with encodeURIComponent or urlencode.',
+    'Bytes of another encoding, such as Latin-1.',
+    'A NUL character or half of a surrogate pair.',
+  ),
+  INVALID_PARAMETER: help(
+    'The message names the parameter and what it must be; the page of the API lists all of them.',
+    'A required parameter is missing or empty.',
+    'A value is out of its bounds or not one of the options.',
+    'A parameter is given twice, or its name is reserved.',
+  ),
+  EMAIL_IN_USE: help('Log in, or sign up with another address.', 'The address has an account already.'),
+  PROVIDER_KEY_REQUIRED: help(
+    'Save your key under Account, Provider keys, or with PUT /v1/provider-keys/{apiSlug}.',
+    'The source gives data only to keys of its own, and the operator offers none.',
+  ),
+  PROVIDER_KEY_INVALID: help(
+    'Check the key at the provider, then save the new one.',
+    'The key was revoked, has expired or was copied incompletely.',
+  ),
+  UPSTREAM_REJECTED: help(
+    'Change the values; the message says what the source told of them.',
+    'The values are well-formed, but the source does not accept them together.',
+    'A parameter that the catalog does not declare was forwarded and refused.',
+  ),
+  AUTH_REQUIRED: help(
+    'Send X-Api-Key: agw_… on calls, or Authorization: Bearer with the session token on account routes.',
+    'No credential was sent.',
+    'A proxy or a redirect dropped the header.',
+  ),
+  INVALID_CREDENTIALS: help(
+    'Check both; addresses are compared in any letter case.',
+    'A typing error in email or password.',
+  ),
+  INVALID_API_KEY: help(
+    'Make a new key and replace the old one where it is stored.',
+    'The key was revoked or has expired.',
+    'The key was copied with a blank, a quote or a part missing.',
+    'The placeholder YOUR_API_KEY was sent.',
+  ),
+  INVALID_TOKEN: help(
+    'Log in again and use the new token.',
+    'The session was ended by a log-out or a new password.',
+    'An API key was sent to an account route, which takes session tokens alone.',
+  ),
+  TOKEN_EXPIRED: help('Log in again; a session lasts 24 hours.', 'The session is older than 24 hours.'),
+  PLAN_UPGRADE_REQUIRED: help(
+    'Ask the operator for the plan that upgrade_to names. Test keys reach every API on every plan.',
+    'The API needs a higher plan than the account has.',
+  ),
+  FORBIDDEN: help('Ask someone whose role permits it.', 'The role in the team does not permit the action.'),
+  OWNER_IMMUTABLE: help(
+    'Choose another member, or make another member the owner first.',
+    'The owner of a team was to be removed or given another role.',
+  ),
+  NOT_FOUND: help('Compare method and path with the reference.', 'A typing error in the path, or a missing /v1.'),
+  API_NOT_FOUND: help(
+    'Search GET /v1/catalog?q= for the name.',
+    'A typing error in the API’s name.',
+    'The operator switched the API off.',
+  ),
+  ENDPOINT_NOT_FOUND: help(
+    'The page of the API lists its endpoints.',
+    'A typing error, or an endpoint of another API.',
+  ),
+  KEY_NOT_FOUND: help(
+    'List the keys and use an id of the list.',
+    'The key was revoked before.',
+    'The key is another account’s.',
+  ),
+  TEAM_NOT_FOUND: help('List your teams and use an id of the list.', 'You are not a member, or no longer one.'),
+  MEMBER_NOT_FOUND: help('Read the team and use an id of its members.', 'The member left or was removed.'),
+  USER_NOT_FOUND: help('Ask the person to sign up, then add them.', 'Nobody signed up with this address.'),
+  CALL_NOT_FOUND: help(
+    'Fetch results within 15 minutes, under the account that made the call.',
+    'The result is older than 15 minutes.',
+    'The call was not asynchronous, or is another account’s.',
+  ),
+  UPSTREAM_NOT_FOUND: help(
+    'Treat it as an answer: the source has no such thing. Do not retry.',
+    'A name, code or id that the source does not know.',
+  ),
+  METHOD_NOT_ALLOWED: help('Use a method of the Allow header.', 'GET where the route takes POST, or the reverse.'),
+  REQUEST_TIMEOUT: help('Send header and body at once.', 'The connection is very slow or stopped midway.'),
+  ALREADY_MEMBER: help('Change the role instead.', 'The person was added before.'),
+  KEY_LIMIT_REACHED: help(
+    'Revoke keys that nobody uses; the list says when each was used last.',
+    'The account has 50 live keys.',
+  ),
+  CALL_CANCELLED: help('Make a new call.', 'DELETE /v1/calls/{id} cancelled it.'),
+  CALL_ENDED: help('Fetch the result with GET /v1/calls/{id}.', 'The call had ended before it was to be cancelled.'),
+  PAYLOAD_TOO_LARGE: help('Send less, or several requests.', 'The body is larger than 1 MiB.'),
+  URI_TOO_LONG: help('Send the parameters as JSON in a POST to the same address.', 'The address is longer than 8 KiB.'),
+  UNSUPPORTED_MEDIA_TYPE: help(
+    'Send Content-Type: application/json, not compressed.',
+    'A form encoding, or Content-Encoding: gzip.',
+  ),
+  RATE_LIMIT_EXCEEDED: help(
+    'Wait for Retry-After. Spread calls evenly, or ask for a higher plan.',
+    'More calls in 60 seconds than the plan has; all keys and sessions of an account count together.',
+    'Many unknown API keys from one address.',
+  ),
+  MONTHLY_QUOTA_EXCEEDED: help(
+    'Wait for the first of the next month (UTC), or ask for a higher plan. Test keys have no monthly quota.',
+    'The calls of the month are used up.',
+  ),
+  CONCURRENCY_LIMIT_EXCEEDED: help(
+    'Send the next call when one has ended, or use fewer parallel workers.',
+    'More calls at once than the plan has.',
+    'Asynchronous calls that have not ended count too.',
+  ),
+  LOGIN_THROTTLED: help('Wait for Retry-After.', 'Many wrong passwords from one address.'),
+  SIGNUP_THROTTLED: help('Wait for Retry-After.', 'Many sign-ups from one address.'),
+  HEADERS_TOO_LARGE: help('Send fewer or smaller header fields.', 'Large cookies or tokens of other sites.'),
+  INTERNAL_ERROR: help(
+    'Retry once. If it stays, tell the operator the X-Request-Id of the answer.',
+    'A fault of the gateway; nothing in the request explains it.',
+  ),
+  UPSTREAM_ERROR: help(
+    BACK_OFF,
+    'The source answered with a server error, or the connection to it broke.',
+    'Retries within the call’s time failed as well.',
+  ),
+  UPSTREAM_TIMEOUT: help(BACK_OFF, 'The source accepted the request and did not answer in time.'),
+  UPSTREAM_INVALID_RESPONSE: help(
+    BACK_OFF,
+    'The source answered with HTML, cut-off JSON or another shape than it used to.',
+  ),
+  UPSTREAM_TOO_LARGE: help(
+    'Ask for fewer results or a shorter span.',
+    'The answer is larger than the gateway accepts.',
+  ),
+  UPSTREAM_REDIRECT_BLOCKED: help('Tell the operator: the source has moved.', 'The source redirects to another host.'),
+  UPSTREAM_AUTH_FAILED: help(
+    'Tell the operator: the gateway’s own key for the source needs to be renewed.',
+    'The operator’s key has expired or was revoked.',
+  ),
+  UPSTREAM_RATE_LIMITED: help(BACK_OFF, 'The source limits the gateway’s address in spite of the caps that are held.'),
+  UPSTREAM_UNAVAILABLE: help(
+    'Wait for Retry-After; the page of the API says since when the source is down.',
+    'The source failed several times in a row: calls are refused at once, and it is tried again every few minutes.',
+  ),
+  UPSTREAM_CAP_EXHAUSTED: help(
+    'Wait for Retry-After, which is exact, or send the call with Prefer: respond-async, which may wait ten minutes.',
+    'All callers together used what the source allows, and the next slot comes too late for this call.',
+  ),
+  API_NOT_ENABLED: help('Ask the operator. Test keys work.', 'The source needs a key that the operator has not set.'),
+  API_PAUSED: help(
+    'Wait until the operator resumes it. Test keys work.',
+    'The operator paused the API, for instance during an incident at the source.',
+  ),
+  OVERLOADED: help(
+    BACK_OFF,
+    'More calls wait for the source than can be served in time: it answers slowly at the moment.',
+  ),
+  DEADLINE_EXCEEDED: help(
+    'Send it again, with Prefer: respond-async if it may take long.',
+    'The call waited for its turn until its time was over.',
+  ),
+  DEPENDENCY_UNAVAILABLE: help(BACK_OFF, 'Redis or Postgres of the gateway does not answer.'),
+  DRAINING: help('Send the request again: another node answers it.', 'The node is being restarted.'),
+}

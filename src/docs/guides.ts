@@ -1,0 +1,55 @@
+import { readFileSync } from 'node:fs'
+import { numberWords } from '../catalog/limit-words.ts'
+import type { Config } from '../config.ts'
+import type { Html } from '../http/html.ts'
+import { markdownToHtml } from './markdown-to-html.ts'
+
+/** A guide, as Markdown and as HTML. */
+export interface Guide {
+  /** Last part of its address, `/docs/guides/{name}`. */
+  name: string
+  title: string
+  /** First sentence, for lists. */
+  summary: string
+  markdown: string
+  html: Html
+}
+
+/** In the order in which a newcomer reads them. */
+const NAMES = [
+  'quickstart',
+  'authentication',
+  'test-mode',
+  'limits-and-waits',
+  'async',
+  'errors',
+  'caching',
+  'mcp',
+  'self-hosting',
+] as const
+
+/** Reads the guides and fills in what this deployment is set to. */
+export function loadGuides(config: Pick<Config, 'http' | 'plans' | 'callTimeoutMs'>): Guide[] {
+  const values: Record<string, string> = {
+    baseUrl: config.http.baseUrl,
+    plans: planTable(config.plans),
+    timeoutSeconds: String(Math.round(config.callTimeoutMs / 1_000)),
+  }
+  return NAMES.map((name) => {
+    const source = readFileSync(new URL(`./guides/${name}.md`, import.meta.url), 'utf8')
+    const markdown = source.replace(/\{\{(\w+)\}\}/g, (_, value: string) => values[value] ?? value)
+    const [, title = name] = /^# (.+)$/m.exec(markdown) ?? []
+    const [, summary = ''] = /^# .+\n\n(.+?[.:])(?:\s|$)/.exec(markdown) ?? []
+    return { name, title, summary: summary.replace(/[*`]/g, ''), markdown, html: markdownToHtml(markdown) }
+  })
+}
+
+function planTable(plans: Config['plans']): string {
+  const rows = Object.entries(plans).map(
+    ([name, { perMinute, perMonth, inFlight }]) =>
+      `| ${name === 'Elite (contract)' ? 'Enterprise' : name} | ${numberWords(perMinute)} | ${numberWords(perMonth)} | ${numberWords(inFlight)} |`,
+  )
+  return ['| plan | calls per minute | calls per month (UTC) | calls at once |', '|---|---|---|---|', ...rows].join(
+    '\n',
+  )
+}

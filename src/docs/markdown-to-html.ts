@@ -1,0 +1,31 @@
+import { Marked } from 'marked'
+import { escapeHtml, type Html, html, trusted } from '../http/html.ts'
+import { codeBlock } from '../portal/pages/parts.ts'
+
+const marked = new Marked({
+  renderer: {
+    // Scrolls and is copied like every block of code of the portal.
+    code: ({ text, lang }) => codeBlock(text, lang ? `${lang} example` : 'example').text,
+    heading({ tokens, depth, text }) {
+      return `<h${depth} id="${anchor(text)}">${this.parser.parseInline(tokens)}</h${depth}>\n`
+    },
+    table({ header, rows }) {
+      const cells = (name: string, items: typeof header) =>
+        items.map(({ tokens }) => `<${name}>${this.parser.parseInline(tokens)}</${name}>`).join('')
+      const head = `<thead><tr>${cells('th scope="col"', header).replaceAll('</th scope="col">', '</th>')}</tr></thead>`
+      const body = rows.map((row) => `<tr>${cells('td', row)}</tr>`).join('')
+      return `<div class="scroll" tabindex="0" role="region" aria-label="${escapeHtml(header.map(({ text }) => text).join(', '))}"><table>${head}<tbody>${body}</tbody></table></div>\n`
+    },
+  },
+})
+
+/** Markdown that is ours, as HTML: raw HTML in it would be passed through. */
+export function markdownToHtml(markdown: string): Html {
+  return html`${trusted(marked.parse(markdown, { async: false }))}`
+}
+
+const anchor = (text: string): string =>
+  text
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]+/gu, '-')
+    .replace(/^-|-$/g, '')

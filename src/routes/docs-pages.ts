@@ -1,0 +1,63 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import Type from 'typebox'
+import { offeredApis } from '../catalog/catalog-state.ts'
+import type { Context } from '../context.ts'
+import { errorPage } from '../docs/error-page.ts'
+import { docsFrame, docsHome } from '../docs/frame.ts'
+import { loadGuides } from '../docs/guides.ts'
+import { referencePage } from '../docs/reference-page.ts'
+import { GatewayError } from '../errors.ts'
+import { type Html, html } from '../http/html.ts'
+import { sendPage } from '../http/page-headers.ts'
+import type { Assets } from '../portal/assets.ts'
+import { layout } from '../portal/layout.ts'
+import { readSessionCookie } from '../portal/session-cookie.ts'
+
+const schema = { hide: true, response: { 200: { content: { 'text/html': { schema: Type.String() } } } } }
+
+/** The documentation as pages: overview, guides, reference, errors. Their Markdown is served by the routes of docs.ts. */
+export async function docsPageRoutes(
+  app: FastifyInstance,
+  { catalog, config }: Context,
+  assets: Assets,
+): Promise<void> {
+  const { baseUrl } = config.http
+  const guides = loadGuides(config)
+
+  const page = (request: FastifyRequest, title: string, main: Html): string => {
+    const [path = ''] = request.url.split('?', 1)
+    return layout(assets, {
+      title: `${title} · Agent API Gateway`,
+      description: `${title}: documentation of the Agent API Gateway.`,
+      path,
+      main: docsFrame(path, { guides, apis: offeredApis(catalog) }, main),
+      isLoggedIn: readSessionCookie(request, baseUrl) !== undefined,
+    })
+  }
+
+  app.get('/docs', { schema }, async (request, reply) =>
+    sendPage(reply, page(request, 'Documentation', docsHome({ guides, apis: offeredApis(catalog) }))),
+  )
+
+  const errors = errorPage(baseUrl)
+  app.get('/docs/errors', { schema }, async (request, reply) => sendPage(reply, page(request, 'Errors', errors)))
+
+  // The document changes with the catalog alone: the page is written anew when the text is another one.
+  let written: { source: string; main: Html } | undefined
+  app.get('/docs/reference', { schema }, async (request, reply) => {
+    const { body: source } = await app.inject('/openapi.json')
+    if (written?.source !== source) written = { source, main: referencePage(JSON.parse(source), baseUrl) }
+    return sendPage(reply, page(request, 'Reference', written.main))
+  })
+
+  app.get<{ Params: { name: string } }>('/docs/guides/:name', { schema }, async (request, reply) => {
+    const guide = guides.find(({ name }) => name === request.params.name)
+    if (!guide) throw new GatewayError('NOT_FOUND')
+    const twin = `/docs/guides/${guide.name}.md`
+    return sendPage(reply, page(request as FastifyRequest, guide.title, withTwin(guide.html, twin)))
+  })
+}
+
+function withTwin(main: Html, address: string): Html {
+  return html`${main}<p class="small"><a href="${address}">This guide as Markdown</a></p>`
+}
