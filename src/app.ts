@@ -9,10 +9,12 @@ import Fastify, {
 } from 'fastify'
 import type { Context } from './context.ts'
 import { GatewayError } from './errors.ts'
-import { sendError } from './http/error-answer.ts'
+import { ClientLimits } from './http/client-limits.ts'
+import { isCallRoute, sendError } from './http/error-answer.ts'
 import { readJsonBody } from './http/json-body.ts'
 import { readTlsFiles } from './http/listen.ts'
 import { collectMethods } from './http/method-not-allowed.ts'
+import { boundPipelining } from './http/pipeline.ts'
 import { redirectToHttps } from './http/redirect-to-https.ts'
 import { checkHost, createRequestId, noteRequest, refuseConnection } from './http/refuse-connection.ts'
 import { collectRoutes, type DocumentedRoute } from './openapi/route-list.ts'
@@ -91,15 +93,20 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     },
     clientErrorHandler: (error, socket) => refuseConnection(error, socket as Socket, baseUrl),
   })
+  boundPipelining(app.server)
+  const clients = new ClientLimits({ ...config.http.clients, trustProxy: config.http.trustProxy })
+  clients.countConnections(app.server)
   const allowedMethods = collectMethods(app)
   const listRoutes = collectRoutes(app)
   takeOnlyJson(app)
   app.addHook('onRequest', async (request, reply) => {
-    reply.header('x-request-id', request.id)
+    reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
     noteRequest(request, reply)
     if (redirectToHttps(request, reply, baseUrl)) return reply
     checkHost(request.raw)
+    clients.checkConnection(request)
     acceptPortalSession(request, baseUrl)
+    if (isAnonymous(request)) clients.takeAnonymous(request)
     if (request.url.length > URL_LENGTH_MAX) throw new GatewayError('URI_TOO_LONG')
     // Here, before the body is read: what is wrong with the body of a route that is not there does not matter.
     if (request.is404) {
@@ -123,6 +130,14 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
 
   await registerRoutes(app, context, { assets, listRoutes })
   return app
+}
+
+/** Whether no account answers for a request: its route needs no credential, or it has none. */
+function isAnonymous({ url, headers, routeOptions }: FastifyRequest): boolean {
+  const { guard, isProbe } = routeOptions.config
+  if (isProbe) return false
+  const isGuarded = guard !== undefined || isCallRoute(url)
+  return !isGuarded || (headers.authorization === undefined && headers['x-api-key'] === undefined)
 }
 
 /** Each file of routes in a scope of its own, so that a guard holds for its routes alone. */

@@ -67,7 +67,7 @@ export async function authenticateCall(deps: AuthenticationDeps, { headers, ip }
   const { secret, cacheKey } = credential
   return await deps.principals.get(cacheKey, (isKnown) => {
     if (credential.kind === 'session') return lookUpSession(deps, credential)
-    if (isKnown) return lookUpKey(deps, secret, deps.db)
+    if (isKnown) return lookUpKey(deps, secret, deps.db).then(orRefuse)
     return deps.unknownKeys.lookUp(cacheKey, ip, () => lookUpKey(deps, secret, deps.strangersDb))
   })
 }
@@ -115,15 +115,20 @@ function keyCredential(secret: string): Credential {
   return { kind: 'key', secret, mode: 'live', cacheKey: hash('sha256', secret, 'base64') }
 }
 
-/** `firstDb` is where it is found out whether there is such a key at all. */
-async function lookUpKey({ config, db, redis }: AuthenticationDeps, key: string, firstDb: Db): Promise<Principal> {
+/** `firstDb` is where it is found out whether there is such a key at all. @returns undefined when there is none */
+async function lookUpKey(
+  { config, db, redis }: AuthenticationDeps,
+  key: string,
+  firstDb: Db,
+): Promise<Principal | undefined> {
   const keyHash = hashApiKey(config.secrets.keyPepper, key)
   const first = await findKeyOwner(firstDb, keyHash)
-  if (!first) throw new GatewayError('INVALID_API_KEY')
+  if (!first) return undefined
   // The version is read before the rights that are kept under it: a change in between makes them stale, never fresh.
   const version = await redisCall(() => readAccountVersion(redis, first.userId))
   const owner = await findKeyOwner(db, keyHash)
-  if (!owner) throw new GatewayError('INVALID_API_KEY')
+  if (!owner) return undefined
+  if (owner.disabledAt) throw new GatewayError('INVALID_API_KEY')
   return {
     accountId: owner.userId,
     tier: owner.tier,
@@ -134,6 +139,12 @@ async function lookUpKey({ config, db, redis }: AuthenticationDeps, key: string,
     expiresAt: owner.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY,
     version,
   }
+}
+
+/** @throws GatewayError INVALID_API_KEY */
+function orRefuse(principal: Principal | undefined): Principal {
+  if (!principal) throw new GatewayError('INVALID_API_KEY')
+  return principal
 }
 
 async function lookUpSession(

@@ -3,8 +3,8 @@ import { GatewayError } from '../errors.ts'
 import { clientOf } from '../limits/throttle.ts'
 import { TokenBuckets } from '../limits/token-buckets.ts'
 
-/** How long a key that nobody has is remembered, milliseconds: no longer, for an account may be enabled again. */
-const REMEMBERED_MS = 1_000
+/** How long it is remembered that nobody has a key, milliseconds. */
+const REMEMBERED_MS = 60_000
 const REMEMBERED_MAX = 10_000
 
 /**
@@ -21,11 +21,12 @@ export class UnknownKeys {
   }
 
   /**
-   * Looks a key up for a client address. `cacheKey` names the key without being it.
+   * Looks a key up for a client address. `cacheKey` names the key without being it; `find` resolves to undefined when
+   * nobody has the key.
    *
    * @throws GatewayError INVALID_API_KEY, or RATE_LIMIT_EXCEEDED for a client that sent too many unknown keys
    */
-  async lookUp<T>(cacheKey: string, address: string, find: () => Promise<T>): Promise<T> {
+  async lookUp<T>(cacheKey: string, address: string, find: () => Promise<T | undefined>): Promise<T> {
     if (this.#refused.has(cacheKey)) throw new GatewayError('INVALID_API_KEY')
     const client = clientOf(address)
     // Taken before the look-up, so that look-ups made at once are counted too.
@@ -37,14 +38,15 @@ export class UnknownKeys {
         retryAfterMs,
       })
     }
+    let isUnknown = false
     try {
       const found = await find()
-      this.#lookUps.giveBack(client)
-      return found
-    } catch (error) {
-      if (error instanceof GatewayError && error.code === 'INVALID_API_KEY') this.#refused.set(cacheKey, true)
-      else this.#lookUps.giveBack(client)
-      throw error
+      if (found !== undefined) return found
+      isUnknown = true
+    } finally {
+      if (!isUnknown) this.#lookUps.giveBack(client)
     }
+    this.#refused.set(cacheKey, true)
+    throw new GatewayError('INVALID_API_KEY')
   }
 }

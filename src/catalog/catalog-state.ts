@@ -19,7 +19,11 @@ export function offeredApis(catalog: Catalog): Api[] {
   return [...catalog.values()].filter((api) => !api.isSwitchedOff)
 }
 
-function stateOf(catalog: Catalog): string {
-  const parts = [...catalog.values()].map((api) => [api.slug, api.tierRequired, api.enabled, api.isSwitchedOff])
+/** Names everything of the catalog that operators can change. */
+export function stateOf(catalog: Catalog): string {
+  const parts = [...catalog.values()].map(
+    ({ slug, tierRequired, enabled, needsOwnKey, isSwitchedOff, pausedMode, caps }) =>
+      [slug, tierRequired, enabled, needsOwnKey, isSwitchedOff, pausedMode, caps] as const,
+  )
   return JSON.stringify(parts)
 }

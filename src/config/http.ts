@@ -16,6 +16,13 @@ export interface HttpConfig {
   trustProxy: string[]
   tls: { certFile: string; keyFile: string } | undefined
   redirectPort: number | undefined
+  /** What one client address may take of a node; 0 is no bound. */
+  clients: {
+    /** Connections at once. */
+    connectionsMax: number
+    /** Requests without an account a second. */
+    anonymousPerSecond: number
+  }
 }
 
 /** @throws ConfigError naming the variable that cannot be used */
@@ -40,6 +47,10 @@ export function readHttp(read: EnvironmentReader): HttpConfig {
     trustProxy: read.list('TRUST_PROXY', isAddressOrRange),
     tls: certFile === '' ? undefined : { certFile, keyFile },
     redirectPort: redirectPort === 0 ? undefined : redirectPort,
+    clients: {
+      connectionsMax: read.integer('CLIENT_CONNECTIONS_MAX', 500, 0, 1_000_000),
+      anonymousPerSecond: read.integer('CLIENT_ANONYMOUS_PER_SECOND', 200, 0, 1_000_000),
+    },
   }
 }
 

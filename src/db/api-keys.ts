@@ -11,9 +11,11 @@ export interface KeyOwner {
   tier: Tier
   environment: Environment
   expiresAt: Date | null
+  /** The account may be enabled again. */
+  disabledAt: Date | null
 }
 
-/** The owner of a key that is neither revoked nor expired and whose account is not disabled. */
+/** The owner of a key that is neither revoked nor expired. */
 export function findKeyOwner(db: Db, keyHash: Buffer): Promise<KeyOwner | undefined> {
   return db
     .selectFrom('api_keys')
@@ -25,11 +27,11 @@ export function findKeyOwner(db: Db, keyHash: Buffer): Promise<KeyOwner | undefi
       'users.tier as tier',
       'api_keys.environment as environment',
       'api_keys.expires_at as expiresAt',
+      'users.disabled_at as disabledAt',
     ])
     .where('api_keys.key_hash', '=', keyHash)
     .where('api_keys.revoked_at', 'is', null)
     .where(isUnexpired)
-    .where('users.disabled_at', 'is', null)
     .executeTakeFirst()
 }
 

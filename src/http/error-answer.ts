@@ -46,7 +46,7 @@ export function sendError(
 
 /** Sets status and headers of the answer to a failure and logs what is not the caller's; the body is left to others. */
 export function prepareError(request: FastifyRequest, reply: FastifyReply, thrown: unknown): GatewayError {
-  const error = fromFramework(thrown) ?? toGatewayError(thrown)
+  const error = fromFramework(thrown, request) ?? toGatewayError(thrown)
   if (error.status >= 500)
     request.log[error.status === 500 ? 'error' : 'info'](
       { requestId: request.id, code: error.code, err: error.cause },
@@ -70,7 +70,6 @@ function challenge(code: ErrorCode): string {
 }
 
 const FRAMEWORK_CODES: Record<string, ErrorCode> = {
-  FST_ERR_CTP_BODY_TOO_LARGE: 'PAYLOAD_TOO_LARGE',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'UNSUPPORTED_MEDIA_TYPE',
   FST_ERR_CTP_EMPTY_JSON_BODY: 'INVALID_JSON',
   FST_ERR_CTP_INVALID_JSON_BODY: 'INVALID_JSON',
@@ -81,10 +80,18 @@ const FRAMEWORK_CODES: Record<string, ErrorCode> = {
 }
 
 /** What Fastify itself refuses, in our codes; undefined for anything else. */
-function fromFramework(thrown: unknown): GatewayError | undefined {
+function fromFramework(thrown: unknown, request: FastifyRequest): GatewayError | undefined {
   if (!(thrown instanceof Error)) return undefined
   const { code, statusCode, validation, validationContext } = thrown as FastifyError & { validationContext?: string }
   if (validation) return validationError(validation[0], validationContext)
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
+    const hint = `Send at most ${Math.floor((request.routeOptions.bodyLimit ?? 0) / 1_024)} KiB`
+    return new GatewayError('PAYLOAD_TOO_LARGE', { hint, cause: thrown })
+  }
+  // The caller broke the connection off before its body was there: no failure of ours, and nobody reads the answer.
+  if (code === 'ECONNRESET' && request.raw.destroyed && !request.raw.complete) {
+    return new GatewayError('REQUEST_TIMEOUT', { cause: thrown })
+  }
   const known = typeof code === 'string' ? FRAMEWORK_CODES[code] : undefined
   if (known) return new GatewayError(known, { cause: thrown })
   // Whatever else the framework blames on the request is not a failure of ours.

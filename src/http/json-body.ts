@@ -5,6 +5,9 @@ import { isWellFormed } from './well-formed.ts'
 const DEPTH_MAX = 32
 const MEMBERS_MAX = 10_000
 
+/** Largest body that holds credentials, bytes: parsing costs time, and anybody can send one. */
+export const CREDENTIALS_BYTES_MAX = 4_096
+
 /** Names by which an object's prototype can be reached. */
 const POISONED = new Set(['__proto__', 'constructor', 'prototype'])
 

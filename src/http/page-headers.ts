@@ -13,7 +13,7 @@ export const PAGE_POLICY = [
 ].join('; ')
 
 /** Answers with a page under a policy. Pages are made for each request; what they load is cached by its address. */
-export function sendPage(reply: FastifyReply, page: string, policy: string = PAGE_POLICY): FastifyReply {
+export function sendPage(reply: FastifyReply, page: string | Buffer, policy: string = PAGE_POLICY): FastifyReply {
   return reply
     .headers({
       'content-security-policy': policy,

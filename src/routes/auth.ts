@@ -9,6 +9,7 @@ import { insertSession } from '../db/sessions.ts'
 import { findUser, findUserByEmail, insertUser, updatePasswordHash } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import { errorAnswers } from '../http/error-schemas.ts'
+import { CREDENTIALS_BYTES_MAX } from '../http/json-body.ts'
 import { clientOf, passwordThrottle, takeThrottle, throttleFailures } from '../limits/throttle.ts'
 
 const SignupBody = Type.Object({
@@ -32,6 +33,7 @@ export async function authRoutes(app: FastifyInstance, context: Context): Promis
   const { config, db } = context
 
   const signup = {
+    bodyLimit: CREDENTIALS_BYTES_MAX,
     config: { errors: ['EMAIL_IN_USE', 'SIGNUP_THROTTLED'] as const },
     schema: {
       summary: 'Sign up',
@@ -64,6 +66,7 @@ export async function authRoutes(app: FastifyInstance, context: Context): Promis
   })
 
   const login = {
+    bodyLimit: CREDENTIALS_BYTES_MAX,
     config: { errors: ['INVALID_CREDENTIALS', 'LOGIN_THROTTLED'] as const },
     schema: {
       summary: 'Log in',

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import { LRUCache } from 'lru-cache'
 import Type, { type Static } from 'typebox'
 import { SHARED_BUCKET } from '../caps/bucket.ts'
 import type { CapState } from '../caps/cap.ts'
@@ -13,7 +14,9 @@ import type { Context } from '../context.ts'
 import { findLastHealthChange, type HealthChange, listHealthChanges } from '../db/health-changes.ts'
 import { GatewayError } from '../errors.ts'
 import type { HealthView } from '../health/health-view.ts'
+import { publicStateOf } from '../health/public-state.ts'
 import { ErrorAnswer } from '../http/error-answer.ts'
+import { Renderings } from '../http/rendering.ts'
 
 const CatalogEndpoint = Type.Object({
   path: Type.String(),
@@ -111,11 +114,22 @@ type ApiDetail = Static<typeof ApiDetail>
 const DAY_MS = 86_400_000
 const HISTORY_MAX = 200
 
+/** How long the details of an API are kept, milliseconds: two queries and a script for whoever asks. */
+const DETAIL_MS = 1_000
+const DETAILS_MAX = 100
+
 /** The public catalog. */
 export async function catalogRoutes(
   app: FastifyInstance,
-  { caps, catalog, config, db, health }: Context,
+  { caps, catalog, config, strangersDb, health }: Context,
 ): Promise<void> {
+  const lists = new Renderings<Buffer>(() => publicStateOf(catalog, health))
+  const details = new LRUCache<string, Promise<ApiDetail>>({ max: DETAILS_MAX, ttl: DETAIL_MS })
+  const listApis = (q: string): Static<typeof CatalogAnswer> => {
+    const data = rankApis(offeredApis(catalog), q).map((api) => toEntry(api, health.of(api.slug)))
+    return { data, total: data.length }
+  }
+
   const list = {
     schema: {
       summary: 'List all active APIs',
@@ -124,9 +138,11 @@ export async function catalogRoutes(
       response: { 200: CatalogAnswer, 400: ErrorAnswer },
     },
   }
-  app.get<{ Querystring: Static<typeof CatalogQuery> }>('/v1/catalog', list, async ({ query: { q = '' } }) => {
-    const data = rankApis(offeredApis(catalog), q).map((api) => toEntry(api, health.of(api.slug)))
-    return { data, total: data.length }
+  app.get<{ Querystring: Static<typeof CatalogQuery> }>('/v1/catalog', list, async (request, reply) => {
+    const { q = '' } = request.query
+    if (q !== '') return listApis(q)
+    const body = await lists.get('all', () => Buffer.from(String(reply.serializeInput(listApis(''), '200'))))
+    return reply.type('application/json; charset=utf-8').send(body)
   })
 
   const detail = {
@@ -141,9 +157,19 @@ export async function catalogRoutes(
   app.get<{ Params: { slug: string } }>('/v1/catalog/:slug', detail, async ({ params }): Promise<ApiDetail> => {
     const api = catalog.get(params.slug)
     if (!api || !isListed(api)) throw new GatewayError('API_NOT_FOUND')
+    const kept = details.get(api.slug)
+    if (kept) return await kept
+    const detail = readDetail(api)
+    details.set(api.slug, detail)
+    // A failure is told to those who waited for it and is not kept.
+    detail.catch(() => details.delete(api.slug))
+    return await detail
+  })
+
+  async function readDetail(api: Api): Promise<ApiDetail> {
     const [history, last] = await Promise.all([
-      listHealthChanges(db, api.slug, new Date(Date.now() - DAY_MS), HISTORY_MAX),
-      findLastHealthChange(db, api.slug),
+      listHealthChanges(strangersDb, api.slug, new Date(Date.now() - DAY_MS), HISTORY_MAX),
+      findLastHealthChange(strangersDb, api.slug),
     ])
     const view = health.of(api.slug)
     // The rest is worth telling without it.
@@ -159,7 +185,7 @@ export async function catalogRoutes(
       terms: { summary, url, attribution },
       docs: `${config.http.baseUrl}/docs`,
     }
-  })
+  }
 }
 
 function toCapState({ concurrency, rates }: Caps, cap: CapState | undefined): ApiDetail['limits'] {

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { sql } from 'kysely'
 import Type from 'typebox'
+import { SingleFlight } from '../async/single-flight.ts'
 import type { Context } from '../context.ts'
 
 const Ready = Type.Object({
@@ -12,6 +13,7 @@ const Ready = Type.Object({
 /** Whether the process is up, and whether it can serve. */
 export async function healthRoutes(app: FastifyInstance, context: Context): Promise<void> {
   const up = {
+    config: { isProbe: true },
     schema: {
       summary: 'The process is up',
       tags: ['Service'],
@@ -20,13 +22,16 @@ export async function healthRoutes(app: FastifyInstance, context: Context): Prom
   }
   app.get('/healthz', up, async () => ({ status: 'ok' }))
 
+  // Nobody is refused here: those who ask at once share one question to each store.
+  const checks = new SingleFlight<boolean>()
   const ready = {
+    config: { isProbe: true },
     schema: { summary: 'Postgres and Redis answer', tags: ['Service'], response: { 200: Ready, 503: Ready } },
   }
   app.get('/readyz', ready, async (_request, reply) => {
     const [postgres, redis] = await Promise.all([
-      isAnswering(() => sql`select 1`.execute(context.db)),
-      isAnswering(() => context.redis.ping()),
+      checks.run('postgres', () => isAnswering(() => sql`select 1`.execute(context.db))),
+      checks.run('redis', () => isAnswering(() => context.redis.ping())),
     ])
     const isReady = postgres && redis && !context.isDraining
     const status = context.isDraining ? 'draining' : isReady ? 'ready' : 'unavailable'

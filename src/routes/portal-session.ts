@@ -3,6 +3,7 @@ import Type, { type Static } from 'typebox'
 import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
 import { ErrorAnswer } from '../http/error-answer.ts'
+import { CREDENTIALS_BYTES_MAX } from '../http/json-body.ts'
 import { isPortalRequest, sessionCookie } from '../portal/session-cookie.ts'
 
 const Credentials = Type.Object({
@@ -24,6 +25,7 @@ export async function portalSessionRoutes(app: FastifyInstance, { config }: Cont
   })
 
   const options = {
+    bodyLimit: CREDENTIALS_BYTES_MAX,
     schema: { hide: true, body: Credentials, response: { 204: Type.Null(), '4xx': ErrorAnswer, '5xx': ErrorAnswer } },
   }
   for (const action of ['signup', 'login'] as const) {

@@ -4,8 +4,10 @@ import type { Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
+import { publicStateOf } from '../health/public-state.ts'
 import type { Html } from '../http/html.ts'
 import { sendPage } from '../http/page-headers.ts'
+import { Renderings } from '../http/rendering.ts'
 import type { Assets } from '../portal/assets.ts'
 import { readHistory, type Visit } from '../portal/catalog-view.ts'
 import { conditionOf } from '../portal/condition.ts'
@@ -30,6 +32,7 @@ export async function portalRoutes(
   assets: Assets,
 ): Promise<void> {
   const { baseUrl } = config.http
+  const pages = new Renderings<Buffer>(() => publicStateOf(catalog, health))
 
   const visitOf = (request: FastifyRequest): Visit => ({
     baseUrl,
@@ -37,6 +40,9 @@ export async function portalRoutes(
     plans: config.plans,
   })
 
+  /** A page that is the same for everybody, but for what a log-in shows. */
+  const sharedPage = (request: FastifyRequest, name: string, render: () => string | Promise<string>): Promise<Buffer> =>
+    pages.get(`${name} ${visitOf(request).isLoggedIn}`, async () => Buffer.from(await render()))
   const page = (request: FastifyRequest, title: string, main: Html, description = title): string =>
     layout(assets, {
       title: title === '' ? 'Agent API Gateway' : `${title} · Agent API Gateway`,
@@ -50,10 +56,14 @@ export async function portalRoutes(
     '/',
     { schema: { ...schema, querystring: Filter } },
     async (request, reply) => {
-      const items = offeredApis(catalog).map((api) => ({ api, condition: conditionOf(api, health.of(api.slug)) }))
-      const main = homePage(items, request.query, visitOf(request as FastifyRequest))
-      const description = 'One HTTP layer over many public data APIs, for people and agents.'
-      return sendPage(reply, page(request as FastifyRequest, '', main, description))
+      const render = () => {
+        const items = offeredApis(catalog).map((api) => ({ api, condition: conditionOf(api, health.of(api.slug)) }))
+        const main = homePage(items, request.query, visitOf(request as FastifyRequest))
+        const description = 'One HTTP layer over many public data APIs, for people and agents.'
+        return page(request as FastifyRequest, '', main, description)
+      }
+      const isFiltered = Object.values(request.query).some((value) => value !== '')
+      return sendPage(reply, isFiltered ? render() : await sharedPage(request as FastifyRequest, 'home', render))
     },
   )
 
@@ -61,10 +71,14 @@ export async function portalRoutes(
     const { slug } = request.params
     const api = catalog.get(slug)
     if (!api || api.isSwitchedOff) throw new GatewayError('API_NOT_FOUND')
-    const condition = conditionOf(api, health.of(slug))
-    const main = apiPage({ api, condition, history: await readHistory(app, slug) }, visitOf(request as FastifyRequest))
-    const { displayName, description } = api.upstream
-    return sendPage(reply, page(request as FastifyRequest, displayName, main, description))
+    const render = async () => {
+      const condition = conditionOf(api, health.of(slug))
+      const history = await readHistory(app, slug)
+      const main = apiPage({ api, condition, history }, visitOf(request as FastifyRequest))
+      const { displayName, description } = api.upstream
+      return page(request as FastifyRequest, displayName, main, description)
+    }
+    return sendPage(reply, await sharedPage(request as FastifyRequest, `api ${slug}`, render))
   })
 
   const still: [path: string, title: string, main: Html][] = [

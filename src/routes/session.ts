@@ -6,6 +6,7 @@ import { revokeSession, revokeSessions } from '../db/sessions.ts'
 import { findUser, updatePasswordHash } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import { errorAnswers } from '../http/error-schemas.ts'
+import { CREDENTIALS_BYTES_MAX } from '../http/json-body.ts'
 import { announceChange } from '../limits/account-version.ts'
 import { passwordThrottle, throttleFailures } from '../limits/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
@@ -35,6 +36,7 @@ export async function sessionRoutes(app: FastifyInstance, context: Context): Pro
   })
 
   const password = {
+    bodyLimit: CREDENTIALS_BYTES_MAX,
     config: { errors: ['INVALID_CREDENTIALS', 'LOGIN_THROTTLED'] as const },
     schema: {
       operationId: 'changePassword',

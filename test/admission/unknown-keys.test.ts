@@ -3,9 +3,7 @@ import { describe, it } from 'node:test'
 import { UnknownKeys } from '../../src/admission/unknown-keys.ts'
 import { GatewayError } from '../../src/errors.ts'
 
-const nobody = async (): Promise<never> => {
-  throw new GatewayError('INVALID_API_KEY')
-}
+const nobody = async () => undefined
 
 describe('unknown keys', () => {
   it('of one client are looked up so often in a minute and then refused with 429, which concerns no other client', async () => {

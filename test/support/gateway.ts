@@ -70,6 +70,9 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     BASE_URL: 'http://localhost:3000',
     SIGNUP_PER_MINUTE: '0',
     LOGIN_FAILURES_PER_MINUTE: '0',
+    UNKNOWN_KEYS_PER_MINUTE: '0',
+    CLIENT_CONNECTIONS_MAX: '0',
+    CLIENT_ANONYMOUS_PER_SECOND: '0',
     LOG_LEVEL: 'info',
     ...options.environment,
   }

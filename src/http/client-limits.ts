@@ -1,0 +1,112 @@
+import type { Server } from 'node:http'
+import type { Server as HttpsServer } from 'node:https'
+import { BlockList, isIPv6, Socket } from 'node:net'
+import type { FastifyRequest } from 'fastify'
+import { GatewayError } from '../errors.ts'
+import { clientOf } from '../limits/throttle.ts'
+import { TokenBuckets } from '../limits/token-buckets.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** A route for machines that watch this node, which counts against nobody. */
+    isProbe?: boolean
+  }
+}
+
+export interface ClientLimitOptions {
+  /** Connections of one client address at once; 0 is no bound. */
+  connectionsMax: number
+  /** Requests without an account of one client address a second; 0 is no bound. */
+  anonymousPerSecond: number
+  /** Addresses and ranges of proxies, as in `TRUST_PROXY`: their connections are many clients'. */
+  trustProxy: string[]
+}
+
+/** Seconds of anonymous requests that may come at once. */
+const BURST_SECONDS = 2
+
+/** Bounds what one client address takes of a node, in this process. Fails open for clients it has forgotten. */
+export class ClientLimits {
+  readonly #connectionsMax: number
+  readonly #proxies: BlockList
+  readonly #connections = new Map<string, number>()
+  readonly #surplus = new WeakSet<Socket>()
+  readonly #anonymous: TokenBuckets
+
+  constructor({ connectionsMax, anonymousPerSecond, trustProxy }: ClientLimitOptions) {
+    this.#connectionsMax = connectionsMax
+    this.#proxies = toBlockList(trustProxy)
+    this.#anonymous = new TokenBuckets({ perSecond: anonymousPerSecond, burst: anonymousPerSecond * BURST_SECONDS })
+  }
+
+  /** Counts a server's connections. One too many is refused with its first request, twice too many at once. */
+  countConnections(server: Server | HttpsServer): void {
+    if (this.#connectionsMax === 0) return
+    const event = 'setSecureContext' in server ? 'secureConnection' : 'connection'
+    server.on(event, (socket: Socket) => {
+      const address = socket.remoteAddress
+      if (address === undefined || this.#isProxy(address)) return
+      const client = clientOf(address)
+      const count = (this.#connections.get(client) ?? 0) + 1
+      this.#connections.set(client, count)
+      socket.once('close', () => this.#forgetConnection(client))
+      if (count > this.#connectionsMax) this.#surplus.add(socket)
+      if (count > 2 * this.#connectionsMax) socket.destroy()
+    })
+  }
+
+  /** @throws GatewayError RATE_LIMIT_EXCEEDED for a request on a connection too many */
+  checkConnection(request: FastifyRequest): void {
+    if (!this.#surplus.has(request.raw.socket)) return
+    throw new GatewayError('RATE_LIMIT_EXCEEDED', {
+      message: 'Too many connections come from this address.',
+      hint: 'Use connections for more than one request',
+      retryAfterMs: 1_000,
+    })
+  }
+
+  /**
+   * Takes a unit for a request that no account answers for.
+   *
+   * @throws GatewayError RATE_LIMIT_EXCEEDED
+   */
+  takeAnonymous(request: FastifyRequest): void {
+    // A request that this process makes for one it has let in already.
+    if (!(request.raw.socket instanceof Socket)) return
+    const retryAfterMs = this.#anonymous.take(clientOf(request.ip))
+    if (retryAfterMs === 0) return
+    throw new GatewayError('RATE_LIMIT_EXCEEDED', {
+      message: 'Too many requests without an account come from this address.',
+      hint: 'Wait and send the request again',
+      retryAfterMs,
+    })
+  }
+
+  #forgetConnection(client: string): void {
+    const count = (this.#connections.get(client) ?? 1) - 1
+    if (count === 0) this.#connections.delete(client)
+    else this.#connections.set(client, count)
+  }
+
+  #isProxy(address: string): boolean {
+    return this.#proxies.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
+  }
+}
+
+/** The named ranges of `TRUST_PROXY`. */
+const RANGES: Record<string, string[]> = {
+  loopback: ['127.0.0.0/8', '::1/128'],
+  linklocal: ['169.254.0.0/16', 'fe80::/10'],
+  uniquelocal: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
+}
+
+function toBlockList(items: string[]): BlockList {
+  const list = new BlockList()
+  for (const range of items.flatMap((item) => RANGES[item] ?? [item])) {
+    const [address = '', length] = range.split('/')
+    const family = isIPv6(address) ? 'ipv6' : 'ipv4'
+    if (length === undefined) list.addAddress(address, family)
+    else list.addSubnet(address, Number(length), family)
+  }
+  return list
+}

@@ -1,0 +1,43 @@
+import { SingleFlight } from '../async/single-flight.ts'
+
+/** How often it is looked whether a state has changed, milliseconds. */
+const LOOK_MS = 200
+
+/**
+ * Keeps what is rendered from a state that everybody sees, until the state changes: a flood of readers costs one
+ * rendering. A change shows within a fifth of a second.
+ */
+export class Renderings<Value> {
+  readonly #stateOf: () => string
+  readonly #renderings = new SingleFlight<Value>()
+  readonly #kept = new Map<string, Value>()
+  #state = ''
+  #lookedAt = Number.NEGATIVE_INFINITY
+
+  /** `stateOf` names everything that is rendered from. The keys asked for must be few and never a caller's text. */
+  constructor(stateOf: () => string) {
+    this.#stateOf = stateOf
+  }
+
+  async get(key: string, render: () => Value | Promise<Value>): Promise<Value> {
+    this.#look()
+    const kept = this.#kept.get(key)
+    if (kept !== undefined) return kept
+    const state = this.#state
+    return await this.#renderings.run(`${key} ${state}`, async () => {
+      const value = await render()
+      if (state === this.#state) this.#kept.set(key, value)
+      return value
+    })
+  }
+
+  #look(): void {
+    const now = performance.now()
+    if (now - this.#lookedAt < LOOK_MS) return
+    this.#lookedAt = now
+    const state = this.#stateOf()
+    if (state === this.#state) return
+    this.#state = state
+    this.#kept.clear()
+  }
+}

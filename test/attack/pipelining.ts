@@ -1,0 +1,72 @@
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { connect, type Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { send, signUp } from '../support/client.ts'
+import { type Outcome, percentile, type Scenario } from './scenario.ts'
+
+const CONNECTIONS = 16
+const REQUESTS = 1_800
+
+const P99_MS_MAX = 1_000
+const MEMORY_MB_MAX = 600
+
+/** Bytes of a page of Linux. */
+const PAGE_BYTES = 4_096
+
+/** Anonymous requests behind each other on connections that read no answer. */
+export const pipelining: Scenario = {
+  name: 'pipelining',
+  claim: `${CONNECTIONS} connections with ${REQUESTS} unread requests each slow no other account's call and take no memory`,
+  environment: { PLAN_LIMITS: '{"Free":{"perMinute":100000,"perMonth":1000000,"inFlight":1000}}' },
+  run: async (gateway, seconds): Promise<Outcome> => {
+    const account = await signUp(gateway)
+    const call = async (): Promise<number> => {
+      const startedAt = performance.now()
+      const path = `/v1/call/currency/latest?nonce=${startedAt}`
+      const { status } = await send(gateway, path, { key: account.test, signal: AbortSignal.timeout(20_000) })
+      if (status !== 200) throw new Error(`a call of another account was answered ${status}`)
+      return performance.now() - startedAt
+    }
+    await call()
+    const pid = gateway.web[0]?.pid ?? 0
+    const memoryBefore = await residentMb(pid)
+    const sockets = await Promise.all(Array.from({ length: CONNECTIONS }, () => flood(gateway.url)))
+    const latencies: number[] = []
+    let memoryMax = 0
+    const end = performance.now() + seconds * 1_000
+    while (performance.now() < end) {
+      latencies.push(await call())
+      memoryMax = Math.max(memoryMax, await residentMb(pid))
+      await delay(25)
+    }
+    for (const socket of sockets) socket.destroy()
+    const p99Ms = percentile(latencies, 0.99)
+    return {
+      isPassed: p99Ms < P99_MS_MAX && memoryMax < MEMORY_MB_MAX,
+      figures: {
+        calls: latencies.length,
+        'p50 ms': Math.round(percentile(latencies, 0.5)),
+        'p99 ms': Math.round(p99Ms),
+        'memory before MB': Math.round(memoryBefore),
+        'memory at most MB': Math.round(memoryMax),
+      },
+    }
+  },
+}
+
+/** A connection that has sent its requests and reads nothing. */
+async function flood(url: string): Promise<Socket> {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1')
+  await once(socket, 'connect')
+  socket.pause()
+  socket.on('error', () => undefined)
+  socket.write('GET / HTTP/1.1\r\nHost: attack\r\n\r\n'.repeat(REQUESTS))
+  return socket
+}
+
+/** Resident memory of a process, MB. */
+async function residentMb(pid: number): Promise<number> {
+  const [, pages] = (await readFile(`/proc/${pid}/statm`, 'utf8')).split(' ')
+  return (Number(pages) * PAGE_BYTES) / 1e6
+}

@@ -1,0 +1,24 @@
+import type { Gateway } from '../support/gateway.ts'
+
+/** An attack, and what must hold while it lasts. */
+export interface Scenario {
+  /** Word of the command line that runs it alone. */
+  name: string
+  /** What must hold, as a sentence. */
+  claim: string
+  /** Settings that the gateway needs for it. */
+  environment?: Record<string, string>
+  /** `seconds` bounds the attack: ten by default, one or two in `npm test`. */
+  run: (gateway: Gateway, seconds: number) => Promise<Outcome>
+}
+
+export interface Outcome {
+  isPassed: boolean
+  figures: Record<string, string | number>
+}
+
+/** The value that so large a share of the values does not exceed; 0 of none. */
+export function percentile(values: number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0
+}

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { afterEach, describe, it } from 'node:test'
+import { boundPipelining } from '../../src/http/pipeline.ts'
+import { until } from '../support/gateway.ts'
+
+let server: Server | undefined
+let client: Socket | undefined
+
+afterEach(async () => {
+  client?.destroy()
+  server?.closeAllConnections()
+  server?.close()
+  if (server) await once(server, 'close')
+})
+
+async function listen(answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<Socket> {
+  server = createServer(answer)
+  boundPipelining(server)
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  client = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  await once(client, 'connect')
+  return client
+}
+
+const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: test\r\n\r\n`
+
+describe('requests that are sent behind each other', () => {
+  it('are answered in order, and no more than eight of a connection are under way', async () => {
+    let underWay = 0
+    let most = 0
+    const socket = await listen((request, response) => {
+      underWay += 1
+      most = Math.max(most, underWay)
+      response.on('close', () => {
+        underWay -= 1
+      })
+      setImmediate(() => response.end(`${request.url};`))
+    })
+    const paths = Array.from({ length: 500 }, (_, index) => `/${index}`)
+    let text = ''
+    socket.on('data', (data) => {
+      text += data
+    })
+    socket.write(paths.map(get).join(''))
+    await until(() => text.includes('/499;'), 10_000)
+    assert.deepEqual(
+      text.match(/\/\d+;/g),
+      paths.map((path) => `${path};`),
+    )
+    assert.equal(most, 8)
+  })
+
+  it('are not read while their answers are not taken', async () => {
+    let handled = 0
+    const socket = await listen((_request, response) => {
+      handled += 1
+      response.end(Buffer.alloc(4 * 1024 * 1024))
+    })
+    socket.pause()
+    socket.write(get('/').repeat(1_000))
+    await until(() => handled > 0)
+    let before: number
+    do {
+      before = handled
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    } while (handled !== before)
+    assert.ok(handled <= 9, `${handled} requests were handled`)
+  })
+
+  it('keep their bodies whole, also those that look like ends of headers', async () => {
+    const bodies: string[] = []
+    const socket = await listen(async (request, response) => {
+      let body = ''
+      for await (const chunk of request) body += chunk
+      bodies.push(body)
+      response.end()
+    })
+    const sent = Array.from({ length: 30 }, (_, index) => `${index}${'\r\n\r\n'.repeat(index * 700)}end`)
+    const requests = sent.map(
+      (body) => `POST / HTTP/1.1\r\nHost: test\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    )
+    socket.resume()
+    socket.write(requests.join(''))
+    await until(() => bodies.length === sent.length, 10_000)
+    assert.deepEqual(bodies, sent)
+  })
+})

@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { TokenBuckets } from '../../src/limits/token-buckets.ts'
+
+describe('a token bucket', () => {
+  it('gives its burst at once and then so many a second, to each subject for itself', () => {
+    let now = 0
+    const buckets = new TokenBuckets({ perSecond: 2, burst: 3, now: () => now })
+    assert.deepEqual(
+      Array.from({ length: 4 }, () => buckets.take('a')),
+      [0, 0, 0, 500],
+    )
+    assert.equal(buckets.take('b'), 0)
+    now = 250
+    assert.equal(buckets.take('a'), 250)
+    now = 500
+    assert.deepEqual([buckets.take('a'), buckets.take('a')], [0, 500])
+    now = 1_000_000
+    assert.deepEqual(
+      Array.from({ length: 4 }, () => buckets.take('a')),
+      [0, 0, 0, 500],
+    )
+  })
+
+  it('takes a token back, but never holds more than its burst', () => {
+    const buckets = new TokenBuckets({ perSecond: 1, burst: 1, now: () => 0 })
+    buckets.giveBack('a')
+    assert.deepEqual([buckets.take('a'), buckets.take('a')], [0, 1_000])
+    buckets.giveBack('a')
+    assert.equal(buckets.take('a'), 0)
+  })
+
+  it('of no bound gives always', () => {
+    const buckets = new TokenBuckets({ perSecond: 0, burst: 0 })
+    for (let count = 0; count < 10; count += 1) assert.equal(buckets.take('a'), 0)
+  })
+})

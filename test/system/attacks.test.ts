@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { Agent, request } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { after, before, describe, it } from 'node:test'
+import { createApiKey } from '../../src/accounts/api-key.ts'
+import { pipelining } from '../attack/pipelining.ts'
+import { send, signUp } from '../support/client.ts'
+import { type Gateway, startGateway } from '../support/gateway.ts'
+
+/** Short forms of the attacks of `npm run attack`, and the bounds that single clients meet. */
+describe('one caller', () => {
+  let gateway: Gateway
+
+  before(async () => {
+    gateway = await startGateway({ environment: { ...pipelining.environment } })
+  })
+  after(() => gateway.stop())
+
+  it('that pipelines without reading slows no other and takes no memory', async () => {
+    const { isPassed, figures } = await pipelining.run(gateway, 1.5)
+    assert.ok(isPassed, JSON.stringify(figures))
+  })
+
+  it('has so many connections and anonymous requests a second, others and accounts are served', async () => {
+    const { token, test } = await signUp(gateway)
+    const url = await gateway.startWeb({ CLIENT_CONNECTIONS_MAX: '3', CLIENT_ANONYMOUS_PER_SECOND: '5' })
+    const statuses: number[] = []
+    while (statuses.length < 30) statuses.push(await status(url, '/v1/catalog', '127.0.0.5'))
+    const served = statuses.filter((code) => code === 200).length
+    // The burst of two seconds, and five for each second that the requests took.
+    assert.ok(served >= 10 && served <= 20, `${served} were served`)
+    assert.equal(statuses.filter((code) => code === 429).length, 30 - served)
+    assert.equal(await status(url, '/v1/catalog', '127.0.0.6'), 200)
+    assert.equal(await status(url, '/readyz', '127.0.0.5'), 200)
+    // Accounts are bounded by their own limits.
+    for (let count = 0; count < 20; count += 1) {
+      assert.equal(await status(url, '/v1/me', '127.0.0.5', { authorization: `Bearer ${token}` }), 200)
+    }
+    const refused = await send(gateway, '/v1/call/trivia/questions', { url, key: test })
+    assert.equal(refused.status, 200)
+
+    const idle = await Promise.all(Array.from({ length: 3 }, () => open(url, '127.0.0.7')))
+    assert.equal(await status(url, '/healthz', '127.0.0.7'), 429)
+    assert.equal(await status(url, '/healthz', '127.0.0.8'), 200)
+    idle[0]?.destroy()
+    let last: number
+    do last = await status(url, '/healthz', '127.0.0.7')
+    while (last === 429)
+    assert.equal(last, 200)
+    for (const socket of idle) socket.destroy()
+  })
+
+  it('sends no large bodies to log-in and sign-up', async () => {
+    const body = JSON.stringify({ email: 'a@example.com', password: 'p'.repeat(4_096) })
+    for (const route of ['/v1/auth/login', '/v1/auth/signup']) {
+      const { status: code, body: answer, headers } = await send(gateway, route, { body })
+      assert.deepEqual([code, answer.code, answer.hint], [413, 'PAYLOAD_TOO_LARGE', 'Send at most 4 KiB.'])
+      assert.equal(headers.get('x-content-type-options'), 'nosniff')
+    }
+  })
+
+  it('writes no error into the log by breaking an upload off', async () => {
+    const head = `POST /v1/auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n`
+    for (let count = 0; count < 10; count += 1) {
+      const socket = await open(gateway.url, '127.0.0.1')
+      socket.write(`${head}Content-Length: 100\r\n\r\n{"email":`)
+      // The node reads the body now.
+      await once(socket, 'data')
+      socket.resetAndDestroy()
+    }
+    assert.equal((await send(gateway, '/v1/auth/login', { body: { email: 'a', password: 'b' } })).status, 401)
+    const levels = (gateway.output.join('').match(/"level":"\w+"/g) ?? []).map(String)
+    assert.ok(levels.length > 0)
+    assert.ok(!levels.includes('"level":"error"'))
+  })
+
+  it('sends unknown keys until they are refused without a look-up, while known keys of its network go on', async () => {
+    const { test } = await signUp(gateway)
+    const url = await gateway.startWeb({ UNKNOWN_KEYS_PER_MINUTE: '2' })
+    const call = (key: string) => send(gateway, '/v1/call/trivia/questions', { url, key })
+    assert.equal((await call(test)).status, 200)
+    const codes = []
+    // The checksum is right: nobody has these keys all the same.
+    for (const environment of ['live', 'test', 'live', 'test'] as const) {
+      const { status: code, headers } = await call(createApiKey(environment))
+      codes.push(code)
+      if (code === 429) assert.ok(Number(headers.get('retry-after')) > 20)
+    }
+    assert.deepEqual(codes, [401, 401, 429, 429])
+    assert.equal((await call(test)).status, 200)
+  })
+})
+
+/** Status of a request from one of this machine's addresses, on a connection of its own. */
+async function status(url: string, path: string, localAddress: string, headers: object = {}): Promise<number> {
+  const sent = request(url + path, { localAddress, headers: { ...headers }, agent: new Agent({ keepAlive: false }) })
+  sent.end()
+  const [response] = await once(sent, 'response')
+  response.resume()
+  await once(response, 'end')
+  if (response.statusCode === 429) assert.ok(Number(response.headers['retry-after']) >= 1)
+  return response.statusCode
+}
+
+async function open(url: string, localAddress: string): Promise<Socket> {
+  const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', localAddress })
+  await once(socket, 'connect')
+  return socket
+}
