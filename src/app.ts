@@ -42,6 +42,7 @@ import { sessionRoutes } from './routes/session.ts'
 import { teamMemberRoutes } from './routes/team-members.ts'
 import { teamRoutes } from './routes/teams.ts'
 import { usageRoutes } from './routes/usage.ts'
+import { wellKnownRoutes } from './routes/well-known.ts'
 
 const BODY_BYTES_MAX = 1024 * 1024
 const HEADER_BYTES_MAX = 16 * 1024
@@ -163,6 +164,7 @@ async function registerRoutes(
     usageRoutes,
     asyncCallRoutes,
     clientRoutes,
+    wellKnownRoutes,
   ]
   for (const route of routes) await app.register(async (scope) => await route(scope, context))
   await app.register(async (scope) => await openApiRoutes(scope, context, listRoutes))

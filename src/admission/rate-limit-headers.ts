@@ -13,6 +13,7 @@ export function rateLimitHeaders({ limits, minute, month, now }: LimitState): Re
     policy.push(`"month";q=${limits.perMonth}`)
     state.push(`"month";r=${monthLeft};t=${Math.ceil(month.resetMs / 1_000)}`)
   }
+  policy.push(`"in-flight";q=${limits.inFlight};qu="concurrent-requests"`)
   return {
     'ratelimit-policy': policy.join(', '),
     ratelimit: state.join(', '),

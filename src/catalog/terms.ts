@@ -3,6 +3,8 @@ export interface Terms {
   /** For people, one or two sentences. */
   summary: string
   url?: string
+  /** Address of the licence of the data, where it has one. */
+  licence?: string
   /** What has to be shown beside the data. */
   attribution?: string
   /** Without a key of one's own the source allows non-commercial use alone. */

@@ -23,6 +23,8 @@ export interface HttpConfig {
     /** Requests without an account a second. */
     anonymousPerSecond: number
   }
+  /** Where security problems are reported, an address with its scheme; no security.txt without one. */
+  securityContact: string | undefined
 }
 
 /** @throws ConfigError naming the variable that cannot be used */
@@ -51,10 +53,19 @@ export function readHttp(read: EnvironmentReader): HttpConfig {
       connectionsMax: read.integer('CLIENT_CONNECTIONS_MAX', 500, 0, 1_000_000),
       anonymousPerSecond: read.integer('CLIENT_ANONYMOUS_PER_SECOND', 200, 0, 1_000_000),
     },
+    securityContact: readSecurityContact(read),
   }
 }
 
 const LOOPBACK = '127.0.0.1'
+
+/** @throws ConfigError unless it is an address that RFC 9116 takes */
+function readSecurityContact(read: EnvironmentReader): string | undefined {
+  const contact = read.text('SECURITY_CONTACT', '')
+  if (contact === '') return undefined
+  if (/^(mailto:|https:\/\/|tel:)\S+$/.test(contact)) return contact
+  throw new ConfigError('SECURITY_CONTACT must be a mailto:, https: or tel: address')
+}
 
 function readBaseUrl(read: EnvironmentReader, port: number): string {
   const baseUrl = read.text('BASE_URL', `http://localhost:${port}`).replace(/\/+$/, '')

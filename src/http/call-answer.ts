@@ -1,5 +1,8 @@
+import type { Catalog } from '../catalog/catalog.ts'
 import { GatewayError } from '../errors.ts'
+import type { CallJob } from '../queue/call-job.ts'
 import type { CallTimes, ReplyHead } from '../queue/frame.ts'
+import { termsLink } from './terms-link.ts'
 
 /** The headers of a call's answer that come from its reply. */
 export function replyHeaders(
@@ -31,4 +34,16 @@ function serverTiming(admissionMs: number, { queueMs, permitMs, upstreamMs, atte
     `attempts;desc="${attempts}"`,
   ]
   return parts.join(', ')
+}
+
+/** The media type of a call's success: the upstream's own JSON has one of its own, for it is not our envelope. */
+export function mediaTypeOf({ raw }: Pick<CallJob, 'raw'>): string {
+  return raw ? 'application/vnd.upstream+json' : 'application/json; charset=utf-8'
+}
+
+/** Terms and licence of an API's data, as headers. */
+export function linkHeaders(catalog: Catalog, slug: string): Record<string, string> {
+  const api = catalog.get(slug)
+  const link = api && termsLink(api.upstream.terms)
+  return link === undefined ? {} : { link }
 }

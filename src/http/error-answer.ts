@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { type ErrorCode, GatewayError, publicError, retryAfterSeconds, toGatewayError } from '../errors.ts'
+import { PROBLEM_TYPE, prefersProblem, problemDetails } from './problem-details.ts'
 
 const members = {
   code: Type.String(),
@@ -30,7 +31,10 @@ export function errorBody(error: GatewayError, baseUrl: string, isCall: boolean)
   return isCall ? { status: 'error', error: told } : { error: STATUS_CODES[error.status] ?? 'Error', ...told }
 }
 
-/** Answers a failure in JSON; whatever was thrown, the caller gets one of our codes. */
+/**
+ * Answers a failure in JSON, as problem details where the caller prefers them; whatever was thrown, it has one of our
+ * codes.
+ */
 export function sendError(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -38,8 +42,11 @@ export function sendError(
   baseUrl: string,
 ): FastifyReply {
   const error = prepareError(request, reply, thrown)
+  reply.header('cache-control', 'no-store')
+  if (prefersProblem(request.headers.accept)) {
+    return reply.type(PROBLEM_TYPE).send(JSON.stringify(problemDetails(error, baseUrl, request.id)))
+  }
   return reply
-    .header('cache-control', 'no-store')
     .type('application/json; charset=utf-8')
     .send(JSON.stringify(errorBody(error, baseUrl, isCallRoute(request.url))))
 }

@@ -3,7 +3,7 @@ import type { Catalog } from '../catalog/catalog.ts'
 import { apiTag, CALL_ROUTE, callErrorComponents, endpointPaths } from './call-paths.ts'
 import { headers, info, parameters, pendingCall, responses, securitySchemes, tagDescriptions } from './components.ts'
 import { codesOf, errorExamples, errorResponses, isErrorSchema, refusedResponses } from './error-responses.ts'
-import { genericPath, withCallOutcome } from './generic-call.ts'
+import { failureResponse, genericPath, withCallOutcome } from './generic-call.ts'
 import { operationId } from './operation-id.ts'
 import type { DocumentedRoute } from './route-list.ts'
 import { sampleOf } from './sample.ts'
@@ -33,7 +33,12 @@ export function createDocument(routes: DocumentedRoute[], catalog: Catalog, base
     const path = templated(route.url)
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, path, catalog, named) }
   }
-  const answers = { ...responses, ...refusedResponses(named), ...callErrorComponents(named) }
+  const answers = {
+    ...responses,
+    ...refusedResponses(named),
+    CallFailure: failureResponse(named),
+    ...callErrorComponents(named),
+  }
   const listed = tags(paths, catalog)
   return {
     openapi: '3.1.0',

@@ -1,7 +1,8 @@
 import type { Catalog } from '../catalog/catalog.ts'
+import { PROBLEM_TYPE, ProblemDetails } from '../http/problem-details.ts'
 import { CALL_SECURITY, envelope, errorReferences, success } from './call-paths.ts'
 import { CALL_CODES, errorResponses } from './error-responses.ts'
-import { type JsonSchema, type NamedSchemas, nameSchema } from './schemas.ts'
+import { type JsonSchema, type NamedSchemas, nameSchema, toDocumentSchema } from './schemas.ts'
 
 /** The headers by which a caller chooses how a call is answered. */
 const CALL_HEADERS: JsonSchema[] = [
@@ -28,6 +29,19 @@ function anySuccess(named: NamedSchemas, example?: unknown): JsonSchema {
   })
 }
 
+/** A failure in either of its forms; problem details come only to those who prefer them (RFC 9457). */
+export function failureResponse(named: NamedSchemas): JsonSchema {
+  const problem = toDocumentSchema(ProblemDetails, named)
+  return {
+    description: 'Any other failure; each failure is written as problem details where Accept prefers them',
+    headers: { 'X-Request-Id': { $ref: '#/components/headers/RequestId' } },
+    content: {
+      'application/json': { schema: { $ref: '#/components/schemas/CallError' } },
+      [PROBLEM_TYPE]: { schema: problem },
+    },
+  }
+}
+
 /** The route that takes any endpoint of any API, with every way to be answered. */
 export function genericPath(catalog: Catalog, named: NamedSchemas): JsonSchema {
   const [first] = catalog.values()
@@ -40,6 +54,7 @@ export function genericPath(catalog: Catalog, named: NamedSchemas): JsonSchema {
       200: anySuccess(named, endpoint && { status: 'success', data: endpoint.example.data }),
       202: { $ref: '#/components/responses/CallAccepted' },
       ...errorReferences(),
+      '4XX': { $ref: '#/components/responses/CallFailure' },
     },
   }
   return {

@@ -10,7 +10,17 @@ const REMEMBERED_SECONDS = 900
 export interface AsyncCall
   extends Pick<
     CallJob,
-    'id' | 'accountId' | 'keyId' | 'slug' | 'endpoint' | 'mode' | 'enqueuedAt' | 'deadline' | 'providerKey' | 'replyTo'
+    | 'id'
+    | 'accountId'
+    | 'keyId'
+    | 'slug'
+    | 'endpoint'
+    | 'mode'
+    | 'raw'
+    | 'enqueuedAt'
+    | 'deadline'
+    | 'providerKey'
+    | 'replyTo'
   > {
   /** Its entry in the wait queue of its upstream; undefined where it has none. */
   waiting: QueueEntry | undefined
@@ -22,9 +32,9 @@ export async function recordAsyncCall(
   job: CallJob,
   waiting: AsyncCall['waiting'],
 ): Promise<void> {
-  const { id, accountId, slug, endpoint, mode, enqueuedAt, deadline, replyTo, keyId, providerKey } = job
+  const { id, accountId, slug, endpoint, mode, raw, enqueuedAt, deadline, replyTo, keyId, providerKey } = job
   const call: AsyncCall = {
-    ...{ id, accountId, slug, endpoint, mode, enqueuedAt, deadline, replyTo, waiting },
+    ...{ id, accountId, slug, endpoint, mode, raw, enqueuedAt, deadline, replyTo, waiting },
     ...(keyId === undefined ? {} : { keyId }),
     ...(providerKey === undefined ? {} : { providerKey }),
   }

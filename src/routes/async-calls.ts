@@ -5,7 +5,7 @@ import { cancelCall } from '../calls/cancel-call.ts'
 import { bucketOf } from '../caps/bucket.ts'
 import type { Context } from '../context.ts'
 import { GatewayError, retryAfterSeconds } from '../errors.ts'
-import { replyError, replyHeaders } from '../http/call-answer.ts'
+import { linkHeaders, mediaTypeOf, replyError, replyHeaders } from '../http/call-answer.ts'
 import { errorBody } from '../http/error-answer.ts'
 import { type AsyncCall, readAsyncCall } from '../queue/async-call.ts'
 import { readResult } from '../queue/reply.ts'
@@ -41,13 +41,16 @@ export async function asyncCallRoutes(app: FastifyInstance, context: Context): P
         .send(await pendingAnswer(context, call))
     }
     if (result) reply.headers(replyHeaders(result.head, 0))
-    reply.type('application/json; charset=utf-8')
-    if (result && !result.head.code) return reply.send(result.body)
+    reply.headers(linkHeaders(context.catalog, call.slug))
+    if (result && !result.head.code) return reply.type(mediaTypeOf(call)).send(result.body)
     // As the call would have answered: its envelope, not this route's.
     const error = result ? replyError(result.head) : new GatewayError('DEADLINE_EXCEEDED')
     const retryAfter = retryAfterSeconds(error)
     if (retryAfter !== undefined) reply.header('retry-after', retryAfter)
-    return reply.status(error.status).send(JSON.stringify(errorBody(error, config.http.baseUrl, true)))
+    return reply
+      .status(error.status)
+      .type('application/json; charset=utf-8')
+      .send(JSON.stringify(errorBody(error, config.http.baseUrl, true)))
   })
 
   const cancelling = {

@@ -4,7 +4,7 @@ import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
 import { withdrawCall } from '../calls/withdraw-call.ts'
 import type { Context } from '../context.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
-import { replyError, replyHeaders } from '../http/call-answer.ts'
+import { linkHeaders, mediaTypeOf, replyError, replyHeaders } from '../http/call-answer.ts'
 import { callerSocket } from '../http/caller-socket.ts'
 import type { LimitState } from '../limits/account-limits.ts'
 import { CALLER_LEFT_STATUS } from '../limits/settlement-batcher.ts'
@@ -44,6 +44,7 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
     const admissionMs = performance.now() - startedAt
     reply.headers(rateLimitHeaders(admitted.limits)).header('x-call-id', admitted.job.id)
     if (admitted.job.mode === 'test') reply.header('x-gateway-mode', 'test')
+    reply.headers(linkHeaders(context.catalog, admitted.job.slug))
     if (admitted.preference.applied) reply.header('preference-applied', admitted.preference.applied)
     const outcome = await runCall(context, request, admitted)
     if (outcome === STILL_RUNNING) {
@@ -55,7 +56,7 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
     if (outcome.head.code) throw replyError(outcome.head)
     settle(context, admitted.job, 200)
     observed.ended(200)
-    return reply.type('application/json; charset=utf-8').send(outcome.body)
+    return reply.type(mediaTypeOf(admitted.job)).send(outcome.body)
   } catch (thrown) {
     const error = toGatewayError(thrown)
     observed.ended(error.status, error.code, admission.principal?.accountId)

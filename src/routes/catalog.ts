@@ -15,6 +15,7 @@ import { findLastHealthChange, type HealthChange, listHealthChanges } from '../d
 import { GatewayError } from '../errors.ts'
 import type { HealthView } from '../health/health-view.ts'
 import { publicStateOf } from '../health/public-state.ts'
+import { openToAnyOrigin } from '../http/any-origin.ts'
 import { ErrorAnswer } from '../http/error-answer.ts'
 import { Renderings } from '../http/rendering.ts'
 
@@ -130,6 +131,7 @@ export async function catalogRoutes(
     return { data, total: data.length }
   }
 
+  openToAnyOrigin(app)
   const list = {
     schema: {
       summary: 'List all active APIs',
@@ -183,7 +185,7 @@ export async function catalogRoutes(
       health: toHealth(view, history, last),
       limits: toCapState(api.caps, cap),
       terms: { summary, url, attribution },
-      docs: `${config.http.baseUrl}/docs`,
+      docs: `${config.http.baseUrl}/apis/${api.slug}`,
     }
   }
 }

@@ -6,6 +6,7 @@ import { postmanCollection } from '../clients/postman.ts'
 import { pythonClient } from '../clients/python-client.ts'
 import { typescriptClient } from '../clients/typescript-client.ts'
 import type { Context } from '../context.ts'
+import { openToAnyOrigin } from '../http/any-origin.ts'
 import { createCacheable, sendCacheable } from '../http/cacheable.ts'
 
 interface ClientFile {
@@ -43,6 +44,7 @@ const FILES: ClientFile[] = [
 
 /** Clients in a single file, made from the catalog. */
 export async function clientRoutes(app: FastifyInstance, { catalog, config }: Context): Promise<void> {
+  openToAnyOrigin(app)
   for (const { path, operationId, summary, mediaType, write } of FILES) {
     const content = { [mediaType]: { schema: mediaType === 'application/json' ? Type.Object({}) : Type.String() } }
     const schema = { summary, tags: ['Documentation'], operationId, response: { 200: { content } } }
@@ -52,8 +54,6 @@ export async function clientRoutes(app: FastifyInstance, { catalog, config }: Co
       file ??= perCatalogState(catalog, () =>
         createCacheable(write(clientApis(catalog), config.http.baseUrl), `${mediaType}; charset=utf-8`),
       )
-      // Tools in a browser on other origins read it too: it is public.
-      reply.header('access-control-allow-origin', '*')
       return await sendCacheable(request, reply, file(), 'public, max-age=60')
     })
   }

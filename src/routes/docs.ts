@@ -7,6 +7,7 @@ import { apiMarkdown } from '../docs/api-markdown.ts'
 import { loadGuides } from '../docs/guides.ts'
 import { errorsMarkdown, llmsText } from '../docs/markdown.ts'
 import { GatewayError } from '../errors.ts'
+import { openToAnyOrigin } from '../http/any-origin.ts'
 import { type Cacheable, createCacheable, sendCacheable } from '../http/cacheable.ts'
 import { conditionOf } from '../portal/condition.ts'
 
@@ -16,6 +17,7 @@ const FRESH = 'public, max-age=60'
 /** Documentation in Markdown, for language models and for reading: the catalog, each API, the errors, the guides. */
 export async function docsRoutes(app: FastifyInstance, { catalog, config, health }: Context): Promise<void> {
   const { baseUrl } = config.http
+  openToAnyOrigin(app)
 
   const guides = loadGuides(config)
   const llms = perCatalogState(catalog, () =>

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { perCatalogState } from '../catalog/catalog-state.ts'
 import type { Context } from '../context.ts'
+import { openToAnyOrigin } from '../http/any-origin.ts'
 import { createCacheable, sendCacheable } from '../http/cacheable.ts'
 import { createDocument } from '../openapi/document.ts'
 import type { DocumentedRoute } from '../openapi/route-list.ts'
@@ -12,6 +13,7 @@ export async function openApiRoutes(
   { catalog, config }: Context,
   listRoutes: () => DocumentedRoute[],
 ): Promise<void> {
+  openToAnyOrigin(app)
   const write = () =>
     createCacheable(
       JSON.stringify(createDocument(listRoutes(), catalog, config.http.baseUrl)),
@@ -30,8 +32,6 @@ export async function openApiRoutes(
     response: { 200: { content: { 'application/json': { schema: Type.Object({ openapi: Type.Literal('3.1.0') }) } } } },
   }
   app.get('/openapi.json', { schema }, async (request, reply: FastifyReply) => {
-    // Tools in a browser on other origins read it too: it is public.
-    reply.header('access-control-allow-origin', '*')
     return await sendCacheable(request, reply, document(), 'public, max-age=60')
   })
 }

@@ -29,6 +29,7 @@ const airQuality: Upstream = {
     summary:
       'Free for non-commercial use; commercial use needs an Open-Meteo subscription. Data under CC BY 4.0, from the Copernicus Atmosphere Monitoring Service.',
     url: 'https://open-meteo.com/en/terms',
+    licence: 'https://creativecommons.org/licenses/by/4.0/',
     attribution: 'Weather data by Open-Meteo.com',
   },
   baseUrl: 'https://air-quality-api.open-meteo.com',

@@ -102,6 +102,7 @@ const countries: Upstream = {
   terms: {
     summary: 'Free, no registration. Data derived from REST Countries under MPL-2.0.',
     url: 'https://countries.dev/docs',
+    licence: 'https://www.mozilla.org/MPL/2.0/',
     attribution: 'Country data by countries.dev, from REST Countries (MPL-2.0)',
   },
   baseUrl: 'https://countries.dev',

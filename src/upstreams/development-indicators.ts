@@ -49,6 +49,7 @@ const developmentIndicators: Upstream = {
   terms: {
     summary: 'Data under CC BY 4.0; name the source.',
     url: 'https://creativecommons.org/licenses/by/4.0/',
+    licence: 'https://creativecommons.org/licenses/by/4.0/',
     attribution: 'The World Bank: World Development Indicators',
   },
   baseUrl: 'https://api.worldbank.org',

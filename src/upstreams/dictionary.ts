@@ -26,6 +26,7 @@ const dictionary: Upstream = {
     summary:
       'Free service of one person, paid by donations, without a promise of uptime. Text from Wiktionary, CC BY-SA 3.0.',
     url: 'https://dictionaryapi.dev',
+    licence: 'https://creativecommons.org/licenses/by-sa/3.0/',
     attribution: 'Definitions from Wiktionary (CC BY-SA 3.0) by dictionaryapi.dev; link to source_urls',
   },
   baseUrl: 'https://api.dictionaryapi.dev',

@@ -25,6 +25,7 @@ const encyclopedia: Upstream = {
   terms: {
     summary: 'Text under CC BY-SA 4.0: show "Wikipedia" with a link to the page. Images have licences of their own.',
     url: 'https://foundation.wikimedia.org/wiki/Policy:Terms_of_Use',
+    licence: 'https://creativecommons.org/licenses/by-sa/4.0/',
     attribution: 'Wikipedia',
   },
   baseUrl: 'https://en.wikipedia.org',

@@ -37,6 +37,7 @@ const geocoding: Upstream = {
     summary:
       'Data under ODbL. The public server forbids reselling, auto-complete and systematic queries: an operator who offers geocoding to others sets the address of an own Nominatim.',
     url: 'https://operations.osmfoundation.org/policies/nominatim/',
+    licence: 'https://opendatacommons.org/licenses/odbl/1-0/',
     attribution: '© OpenStreetMap contributors, https://www.openstreetmap.org/copyright',
   },
   baseUrl: 'https://nominatim.openstreetmap.org',

@@ -27,6 +27,7 @@ const mockData: Upstream = {
   terms: {
     summary: 'Code and data under the MIT licence; free, no registration.',
     url: 'https://jsonplaceholder.typicode.com',
+    licence: 'https://opensource.org/license/mit',
   },
   baseUrl: 'https://jsonplaceholder.typicode.com',
   // No limit is published; a polite one, and the data are nearly always in the cache.

@@ -32,6 +32,7 @@ const trivia: Upstream = {
   terms: {
     summary: 'Free, without a key; one request in 5 seconds. Questions under CC BY-SA 4.0.',
     url: 'https://opentdb.com/api_config.php',
+    licence: 'https://creativecommons.org/licenses/by-sa/4.0/',
     attribution: 'Questions by Open Trivia Database (opentdb.com), CC BY-SA 4.0',
   },
   baseUrl: 'https://opentdb.com',

@@ -41,6 +41,7 @@ const weather: Upstream = {
     nonCommercial: true,
     summary: 'Free for non-commercial use; commercial use needs an Open-Meteo subscription. Data under CC BY 4.0.',
     url: 'https://open-meteo.com/en/terms',
+    licence: 'https://creativecommons.org/licenses/by/4.0/',
     attribution: 'Weather data by Open-Meteo.com',
   },
   baseUrl: 'https://api.open-meteo.com',

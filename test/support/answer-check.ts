@@ -8,7 +8,6 @@ export interface CheckedAnswer {
   method: string
   /** With the query. */
   path: string
-  requestHeaders: Record<string, string>
   status: number
   contentType: string
   text: string
@@ -38,6 +37,8 @@ const TRANSPORT = new Set([408, 413, 414, 415, 431])
 
 const GENERIC_CALL = '/v1/call/{apiSlug}/{endpoint}'
 const RAW_TYPE = 'application/vnd.upstream+json'
+
+const PROBLEM = { $ref: '#/components/schemas/Problem' }
 
 const REFUSAL = {
   Error: { $ref: '#/components/schemas/Error' },
@@ -86,6 +87,10 @@ function declaredResponse(
 
 function checkResponse(document: Described, where: string, { content }: Response, answer: CheckedAnswer): void {
   const [type = ''] = answer.contentType.split(';', 1)
+  if (type === 'application/problem+json') {
+    validate(document, where, PROBLEM, JSON.parse(answer.text), answer)
+    return
+  }
   if (!content) {
     if (answer.text !== '') throw refused(answer, `${where} has no body in the document`)
     return
@@ -94,8 +99,6 @@ function checkResponse(document: Described, where: string, { content }: Response
   if (!media) throw refused(answer, `${where} is ${Object.keys(content).join(', ')} in the document, not ${type}`)
   if (type !== 'application/json' || !media.schema) return
   const body: unknown = JSON.parse(answer.text)
-  // Until raw answers have their own media type.
-  if (answer.status === 200 && isRaw(answer.requestHeaders)) return
   checkCode(where, media.examples, body, answer)
   validate(document, where, media.schema, body, answer)
 }
@@ -132,13 +135,6 @@ function compile({ ajv, validators }: Described, schema: object): ValidateFuncti
 
 function refused({ method, path, text }: CheckedAnswer, why: string): Error {
   return new Error(`the document does not allow this answer to ${method} ${path}: ${why}\n${text.slice(0, 500)}`)
-}
-
-function isRaw(headers: Record<string, string>): boolean {
-  const { accept = '', ...others } = Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]),
-  )
-  return others['x-gateway-response'] === 'raw' || accept.includes('vnd.upstream+json')
 }
 
 function decodePath(path: string): string {

@@ -50,7 +50,7 @@ export async function send(gateway: Gateway, path: string, options: RequestOptio
   const text = await response.text()
   if (gateway.urls.includes(node)) {
     const contentType = response.headers.get('content-type') ?? ''
-    await checkAnswer({ node, method, path, requestHeaders: headers, status: response.status, contentType, text })
+    await checkAnswer({ node, method, path, status: response.status, contentType, text })
   }
   return { status: response.status, headers: response.headers, body: text === '' ? {} : JSON.parse(text), text }
 }

@@ -102,7 +102,10 @@ describe('plan limits', () => {
     assert.equal(answer?.status, 200)
     assert.equal(answer?.headers.get('x-gateway-mode'), 'test')
     assert.equal(rateLimitOf(answer ?? assert.fail()).month, undefined)
-    assert.equal(answer?.headers.get('ratelimit-policy'), '"minute";q=10;w=60')
+    assert.equal(
+      answer?.headers.get('ratelimit-policy'),
+      '"minute";q=10;w=60, "in-flight";q=1000;qu="concurrent-requests"',
+    )
   })
 
   it("hold a month's quota exactly, and give back what ended in 5xx", async () => {
@@ -157,7 +160,10 @@ describe('plan limits', () => {
       const { minute, month } = rateLimitOf(last)
       assert.deepEqual([minute.r, month?.r], [10 - call, 1_000 - call])
       assert.ok(minute.t > 0 && minute.t <= 60)
-      assert.equal(last.headers.get('ratelimit-policy'), '"minute";q=10;w=60, "month";q=1000')
+      assert.equal(
+        last.headers.get('ratelimit-policy'),
+        '"minute";q=10;w=60, "month";q=1000, "in-flight";q=1000;qu="concurrent-requests"',
+      )
       assert.equal(last.headers.get('x-ratelimit-remaining'), String(10 - call))
     }
     const refused = await send(gateway, FACT, { key: account.live })

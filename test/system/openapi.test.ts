@@ -144,7 +144,6 @@ describe('the OpenAPI document', () => {
       node: gateway.url,
       method: 'GET',
       path: '/v1/me',
-      requestHeaders: {},
       status: 200,
       contentType: 'application/json',
       text: '{"id":"9f1c3c52-7f3e-4f8e-9d43-0d3f0f7f9a11","email":"a@b.c","tier":"pro","termsAcceptedAt":null}',
