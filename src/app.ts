@@ -16,7 +16,7 @@ import { readTlsFiles } from './http/listen.ts'
 import { collectMethods } from './http/method-not-allowed.ts'
 import { boundPipelining } from './http/pipeline.ts'
 import { redirectToHttps } from './http/redirect-to-https.ts'
-import { checkHost, createRequestId, noteRequest, refuseConnection } from './http/refuse-connection.ts'
+import { checkHost, createRequestId, noteRequest, refuseConnection, URL_LENGTH_MAX } from './http/refuse-connection.ts'
 import { collectRoutes, type DocumentedRoute } from './openapi/route-list.ts'
 import { type Assets, loadAssets } from './portal/assets.ts'
 import { isForPeople, sendProblem } from './portal/problem.ts'
@@ -46,7 +46,6 @@ import { wellKnownRoutes } from './routes/well-known.ts'
 
 const BODY_BYTES_MAX = 1024 * 1024
 const HEADER_BYTES_MAX = 16 * 1024
-const URL_LENGTH_MAX = 8 * 1024
 
 /** Longest a request may take to arrive, milliseconds: its header, and all of it. */
 const HEADERS_TIMEOUT_MS = 10_000
@@ -83,8 +82,7 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     keepAliveTimeout: 65_000,
     return503OnClosing: false,
     routerOptions: { maxParamLength: 256 },
-    // The absolute form (RFC 9112, 3.2.2) names a host that we do not look at.
-    rewriteUrl: ({ url = '/' }) => (url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?#]*\/?/i, '/')),
+    rewriteUrl: ({ url = '/' }) => routedUrl(url),
     http: SERVER_OPTIONS,
     ...(tls ? { https: { ...readTlsFiles(tls), ...SERVER_OPTIONS } } : {}),
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: true, allErrors: false } },
@@ -173,10 +171,22 @@ async function registerRoutes(
   }
 }
 
-/** Bodies are JSON and nothing else, parsed strictly. */
+/**
+ * The address as it is routed. The absolute form (RFC 9112, 3.2.2) names a host that we do not look at; a call without an
+ * API is a call all the same, and refused in the order of calls.
+ */
+function routedUrl(url: string): string {
+  const path = url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?#]*\/?/i, '/')
+  return path.replace(/^\/v1\/call(?=\?|$)/, '/v1/call/')
+}
+
+/** Bodies are JSON and nothing else, parsed strictly. An empty one is none, whatever its content type. */
 function takeOnlyJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
-    return readJsonBody(request.headers, body)
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: FastifyRequest, body: Buffer) => {
+    if (body.length > 0) return readJsonBody(request.headers, body)
+    const { required = [] } = (request.routeOptions.schema?.body ?? {}) as { required?: string[] }
+    if (required.length > 0) throw new GatewayError('INVALID_JSON')
+    return undefined
   })
 }

@@ -225,13 +225,16 @@ export function publicError(error: GatewayError, baseUrl: string): PublicError {
   }
 }
 
+/** When to come again for what an operator must change first, milliseconds. */
+const OPERATOR_MS = 3_600_000
+
 /**
- * `Retry-After` in whole seconds, rounded up so that it is never too early (RFC 9110, 10.2.3). A 503 that may pass
- * always has one.
+ * `Retry-After` in whole seconds, rounded up so that it is never too early (RFC 9110, 10.2.3). A 503 always has one: an
+ * hour where only an operator can change it.
  */
 export function retryAfterSeconds(error: GatewayError): number | undefined {
   const { status, retryable } = ERRORS[error.code]
-  const retryAfterMs = error.details.retryAfterMs ?? (status === 503 && retryable ? 1_000 : undefined)
+  const retryAfterMs = error.details.retryAfterMs ?? (status === 503 ? (retryable ? 1_000 : OPERATOR_MS) : undefined)
   return retryAfterMs === undefined ? undefined : Math.max(1, Math.ceil(retryAfterMs / 1_000))
 }
 

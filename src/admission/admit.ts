@@ -53,6 +53,8 @@ export interface Admitted {
 export interface Admission {
   principal?: Principal
   limits?: LimitState
+  /** Names the call from when its caller is known. */
+  callId?: string
 }
 
 /** Longest an asynchronous call may take, milliseconds: nobody waits on a socket for it. */
@@ -89,6 +91,7 @@ async function tryAdmit(
   const { config } = sources
   const principal = await authenticateCall(sources, request)
   admission.principal = principal
+  admission.callId ??= `call_${randomUUID().replaceAll('-', '')}`
   let checked: CheckedCall
   try {
     checked = checkCall(sources.catalog, request, principal)
@@ -97,9 +100,9 @@ async function tryAdmit(
     if (!(await isUpToDate(sources, principal))) return STALE
     throw refusal
   }
-  const { api, endpoint, providerKey, parameters, extra, scenario, preference } = checked
+  const { api, endpoint, providerKey, parameters, extra, raw, scenario, preference } = checked
   const isAsync = preference.waitMs !== undefined
-  const id = `call_${randomUUID().replaceAll('-', '')}`
+  const id = admission.callId
   const timeoutMs = isAsync ? Math.max(ASYNC_MS_MAX, config.callTimeoutMs) : config.callTimeoutMs
   const plan = config.plans[planOf(principal.tier)]
   const options = takeOptions(sources, principal, timeoutMs)
@@ -130,7 +133,7 @@ async function tryAdmit(
     endpoint: endpoint.path,
     parameters,
     extra,
-    raw: wantsRaw(request),
+    raw,
     isAsync,
     ...(scenario === undefined ? {} : { scenario }),
     replyTo: sources.replies.stream,
@@ -157,6 +160,7 @@ interface CheckedCall {
   providerKey: CallJob['providerKey']
   parameters: Record<string, unknown>
   extra: [string, string][]
+  raw: boolean
   scenario: string | undefined
   preference: Preference
 }
@@ -173,10 +177,11 @@ function checkCall(catalog: Catalog, request: FastifyRequest, principal: Princip
   const given = [...queryParameters(splitUrl(url).query), ...bodyParameters(readBody(request))]
   const context = { now: Date.now(), callerAddress: request.ip }
   const { parameters, extra } = checkParameters(target, given, context)
+  const raw = wantsRaw(request)
   const scenario = readScenario(request, principal)
   const preference = readPreference(request.headers)
   const providerKey = chooseProviderKey(api, principal)
-  return { api, endpoint, providerKey, parameters, extra, scenario, preference }
+  return { api, endpoint, providerKey, parameters, extra, raw, scenario, preference }
 }
 
 /** What the account has left, for the headers of a refusal that took nothing. */
@@ -217,7 +222,8 @@ export function findEndpoint(catalog: Catalog, url: string): CallTarget {
 
 /** The body of a call comes as bytes, so that it is looked at in its turn; of other routes it is parsed. */
 function readBody({ headers, body }: FastifyRequest): unknown {
-  return Buffer.isBuffer(body) ? readJsonBody(headers, body) : body
+  if (!Buffer.isBuffer(body)) return body
+  return body.length === 0 ? undefined : readJsonBody(headers, body)
 }
 
 function splitUrl(url: string): { path: string; query: string } {
@@ -257,9 +263,21 @@ function readScenario(request: FastifyRequest, principal: Principal): string | u
   })
 }
 
+/**
+ * Whether the upstream's JSON is wanted as it came.
+ *
+ * @throws GatewayError INVALID_PARAMETER for another value of our own header
+ */
 function wantsRaw({ headers }: FastifyRequest): boolean {
+  const form = headers['x-gateway-response']
+  if (form !== undefined && form !== 'raw') {
+    throw new GatewayError('INVALID_PARAMETER', {
+      message: 'X-Gateway-Response must be raw.',
+      tokens: { header: 'X-Gateway-Response' },
+    })
+  }
   return (
-    headers['x-gateway-response'] === 'raw' ||
+    form === 'raw' ||
     (headers.accept ?? '').split(',').some((type) => /^\s*application\/vnd\.upstream\+json\s*(;|$)/i.test(type))
   )
 }

@@ -1,5 +1,4 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { GatewayError } from '../errors.ts'
 
 /** How the caller wants to wait. */
 export interface Preference {
@@ -9,26 +8,23 @@ export interface Preference {
   applied: string | undefined
 }
 
+/** A wait of more digits than these, in seconds, is ignored like any that cannot be met. */
+const WAIT_DIGITS_MAX = 4
+
 /**
- * Reads `Prefer` (RFC 7240): `respond-async` answers 202 at once, `wait=5` after that many seconds. Other preferences
- * are ignored, as the RFC wants.
- *
- * @throws GatewayError INVALID_PARAMETER for a wait that is no whole number of seconds
+ * Reads `Prefer` (RFC 7240): `respond-async` answers 202 at once, `wait=5` after that many seconds. Other preferences,
+ * and a wait that is no whole number of seconds, are ignored, as the RFC wants.
  */
 export function readPreference(headers: IncomingHttpHeaders): Preference {
   const preferences = String(headers.prefer ?? '')
     .toLowerCase()
     .split(/[,;]/)
     .map((part) => part.trim())
-  const wait = preferences.find((part) => part.startsWith('wait='))?.slice('wait='.length)
-  if (wait !== undefined) {
-    if (!/^\d{1,4}$/.test(wait)) {
-      throw new GatewayError('INVALID_PARAMETER', {
-        message: 'Prefer: wait must be a whole number of seconds.',
-        tokens: { header: 'Prefer' },
-      })
+  for (const preference of preferences) {
+    const [, seconds] = /^wait\s*=\s*"?(\d+)"?$/.exec(preference) ?? []
+    if (seconds !== undefined && seconds.length <= WAIT_DIGITS_MAX) {
+      return { waitMs: Number(seconds) * 1_000, applied: `wait=${seconds}` }
     }
-    return { waitMs: Number(wait) * 1_000, applied: `wait=${wait}` }
   }
   if (preferences.includes('respond-async')) return { waitMs: 0, applied: 'respond-async' }
   return { waitMs: undefined, applied: undefined }

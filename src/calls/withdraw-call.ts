@@ -19,11 +19,15 @@ export interface QueuedCall {
 /**
  * Takes a call that nobody waits for any more out of its queue, so that its place goes to the next one. When a worker
  * runs it already, the workers are told to abort it.
+ *
+ * @returns whether no worker had it yet
  */
 export async function withdrawCall(
   { redis, caps, queues }: WithdrawDeps,
   { id, slug, waiting }: QueuedCall,
-): Promise<void> {
+): Promise<boolean> {
   if (waiting) await caps.of({ slug }, waiting.bucket).leaveQueue(waiting)
-  if (!(await removeCall(queues, slug, id))) await announceCancel(redis, slug, id)
+  if (await removeCall(queues, slug, id)) return true
+  await announceCancel(redis, slug, id)
+  return false
 }

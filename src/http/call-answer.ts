@@ -16,6 +16,17 @@ export function replyHeaders(
   }
 }
 
+/**
+ * Headers of every answer to a call. No cache may keep one: `X-Api-Key` is no `Authorization` to shared caches
+ * (RFC 9111, 3.5).
+ */
+export const PRIVATE_ANSWER = { 'cache-control': 'private, no-store', 'x-content-type-options': 'nosniff' }
+
+/** Server-Timing of a call that admission refused. */
+export function admissionTiming(admissionMs: number): string {
+  return `admission;dur=${admissionMs.toFixed(1)}`
+}
+
 /** The failure that a reply tells of. */
 export function replyError({ code, message, retryAfterMs }: ReplyHead): GatewayError {
   return new GatewayError(code ?? 'INTERNAL_ERROR', {
@@ -27,7 +38,7 @@ export function replyError({ code, message, retryAfterMs }: ReplyHead): GatewayE
 /** Server-Timing (W3C): where the call's time went, milliseconds. */
 function serverTiming(admissionMs: number, { queueMs, permitMs, upstreamMs, attempts }: CallTimes): string {
   const parts = [
-    `admission;dur=${admissionMs.toFixed(1)}`,
+    admissionTiming(admissionMs),
     `queue;dur=${queueMs.toFixed(1)}`,
     `permit;dur=${permitMs.toFixed(1)}`,
     `upstream;dur=${upstreamMs.toFixed(1)}`,

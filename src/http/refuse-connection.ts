@@ -37,7 +37,7 @@ export function refuseConnection(
   // Behind a call that still waits for its answer, ours would be taken for that answer.
   const isInterleaved = isArriving ? last.reply.raw.headersSent : isAnswering
   if (cause.code === 'ECONNRESET' || !socket.writable || isInterleaved) return void socket.destroy()
-  const code = CODES[cause.code ?? '']
+  const code = isLongAddress(cause) ? 'URI_TOO_LONG' : CODES[cause.code ?? '']
   const error = new GatewayError(code ?? 'VALIDATION_ERROR', code ? {} : { message: 'The request is not valid HTTP.' })
   const url = isArriving ? last.request.url : requestTarget(cause.rawPacket)
   const body = JSON.stringify(errorBody(error, baseUrl, isCallRoute(url)))
@@ -50,6 +50,16 @@ export function refuseConnection(
     `Content-Length: ${Buffer.byteLength(body)}`,
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+}
+
+/** From this length on an address is refused for it, whatever else is wrong. */
+export const URL_LENGTH_MAX = 8 * 1024
+
+/** Node bounds request line and header fields together; which of the two is too long shows in the first line. */
+function isLongAddress({ code, rawPacket }: { code?: string; rawPacket?: unknown }): boolean {
+  if (code !== 'HPE_HEADER_OVERFLOW' || !Buffer.isBuffer(rawPacket)) return false
+  const lineEnd = rawPacket.indexOf('\r\n')
+  return /^[A-Z]+ /.test(rawPacket.toString('latin1', 0, 20)) && (lineEnd < 0 || lineEnd > URL_LENGTH_MAX)
 }
 
 /** The address in the bytes that could not be parsed, where they hold the first line; it chooses the answer's shape. */

@@ -1,11 +1,13 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
+import { currentLimits } from '../admission/admit.ts'
 import { authenticateNow } from '../admission/authenticate.ts'
+import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
 import { cancelCall } from '../calls/cancel-call.ts'
 import { bucketOf } from '../caps/bucket.ts'
 import type { Context } from '../context.ts'
 import { GatewayError, retryAfterSeconds } from '../errors.ts'
-import { linkHeaders, mediaTypeOf, replyError, replyHeaders } from '../http/call-answer.ts'
+import { linkHeaders, mediaTypeOf, PRIVATE_ANSWER, replyError, replyHeaders } from '../http/call-answer.ts'
 import { errorBody } from '../http/error-answer.ts'
 import { type AsyncCall, readAsyncCall } from '../queue/async-call.ts'
 import { readResult } from '../queue/reply.ts'
@@ -24,14 +26,15 @@ const Pending = Type.Object({
 /** Results of asynchronous calls. */
 export async function asyncCallRoutes(app: FastifyInstance, context: Context): Promise<void> {
   const { redis, config } = context
+  app.addHook('onRequest', async (_request, reply) => void reply.headers(PRIVATE_ANSWER))
   const options = {
     config: { guard: 'call', errors: ['CALL_NOT_FOUND'], outcome: 'call' } as const,
     schema: { summary: 'The result of an asynchronous call', tags: ['Calls'], response: { 202: Pending } },
   }
   app.get<{ Params: { id: string } }>('/v1/calls/:id', options, async (request, reply) => {
-    const call = await findOwnCall(context, request)
+    const call = await findOwnCall(context, request, reply)
     const { id } = call
-    reply.header('x-call-id', id).header('cache-control', 'no-store')
+    reply.header('x-call-id', id)
     if (call.mode === 'test') reply.header('x-gateway-mode', 'test')
     const result = await redisCall(() => readResult(redis, id))
     if (!result && !(await isOverdue(context, call))) {
@@ -63,15 +66,21 @@ export async function asyncCallRoutes(app: FastifyInstance, context: Context): P
     },
   }
   app.delete<{ Params: { id: string } }>('/v1/calls/:id', cancelling, async (request, reply) => {
-    const call = await findOwnCall(context, request)
+    const call = await findOwnCall(context, request, reply)
     if (!(await cancelCall(context, call))) throw new GatewayError('CALL_ENDED')
     return reply.status(204).header('x-call-id', call.id).send()
   })
 }
 
 /** @throws GatewayError CALL_NOT_FOUND, for another account's call too: that it exists is not disclosed */
-async function findOwnCall(context: Context, request: FastifyRequest<{ Params: { id: string } }>): Promise<AsyncCall> {
+async function findOwnCall(
+  context: Context,
+  request: FastifyRequest<{ Params: { id: string } }>,
+  reply: FastifyReply,
+): Promise<AsyncCall> {
   const principal = await authenticateNow(context, request)
+  const limits = await currentLimits(context, principal)
+  if (limits) reply.headers(rateLimitHeaders(limits))
   const { id } = request.params
   const call = /^call_[0-9a-f]{32}$/.test(id) ? await redisCall(() => readAsyncCall(context.redis, id)) : undefined
   if (call?.accountId !== principal.accountId) throw new GatewayError('CALL_NOT_FOUND')

@@ -1,10 +1,18 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Admission, type Admitted, admitCall, currentLimits } from '../admission/admit.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
 import { withdrawCall } from '../calls/withdraw-call.ts'
 import type { Context } from '../context.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
-import { linkHeaders, mediaTypeOf, replyError, replyHeaders } from '../http/call-answer.ts'
+import {
+  admissionTiming,
+  linkHeaders,
+  mediaTypeOf,
+  PRIVATE_ANSWER,
+  replyError,
+  replyHeaders,
+} from '../http/call-answer.ts'
 import { callerSocket } from '../http/caller-socket.ts'
 import type { LimitState } from '../limits/account-limits.ts'
 import { CALLER_LEFT_STATUS } from '../limits/settlement-batcher.ts'
@@ -18,11 +26,15 @@ import { ObservedCall } from '../telemetry/observe-call.ts'
 /** How long beyond the deadline a node waits for the worker's own word on it, milliseconds. */
 const DEADLINE_GRACE_MS = 250
 
+/** Request headers that an answer depends on: who asks, and in which of the two forms. */
+const FORMS = 'accept, authorization, x-api-key, x-gateway-response'
+
 /** The proxy route: admits a call, queues it, waits for the reply and answers with it. */
 export async function callRoutes(app: FastifyInstance, context: Context): Promise<void> {
   // Bodies are kept as bytes: what is wrong with one is told after what is wrong with the credential.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => body)
+  app.addHook('onRequest', async (_request, reply) => void reply.headers({ ...PRIVATE_ANSWER, vary: FORMS }))
   app.route({
     // Those that a call does not take are refused by admission, in its order.
     method: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'],
@@ -60,7 +72,10 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   } catch (thrown) {
     const error = toGatewayError(thrown)
     observed.ended(error.status, error.code, admission.principal?.accountId)
-    if (admitted) settle(context, admitted.job, thrown instanceof CallerLeftError ? CALLER_LEFT_STATUS : error.status)
+    if (admitted && !(thrown instanceof CallerLeftError)) settle(context, admitted.job, error.status)
+    if (admission.callId) reply.header('x-call-id', admission.callId)
+    if (admission.principal?.mode === 'test') reply.header('x-gateway-mode', 'test')
+    if (!reply.hasHeader('server-timing')) reply.header('server-timing', admissionTiming(performance.now() - startedAt))
     const limits = await limitsFor(context, admission)
     if (limits) reply.headers(rateLimitHeaders(limits))
     throw error
@@ -99,6 +114,7 @@ async function runCall(
     waitMs,
   )
   let isQueued = false
+  let isAnswerOpen = false
   try {
     // It may have left while it was admitted.
     if (socket.destroyed) onClose()
@@ -111,13 +127,17 @@ async function runCall(
   } catch (error) {
     if (error === STILL_RUNNING) return STILL_RUNNING
     // Nobody waits any more; a call whose result is kept runs on, and its worker settles it.
-    if (!job.isAsync || !isQueued) abandon(context, admitted)
     if (job.isAsync && !isQueued) completions.add(job, toGatewayError(error).status)
+    if (error instanceof CallerLeftError && !job.isAsync) {
+      settleLeft(context, admitted, isQueued ? reply : undefined)
+      isAnswerOpen = true
+      void Promise.race([reply, delay(LEFT_MS_MAX)]).finally(forget)
+    } else if (!job.isAsync || !isQueued) withdraw(context, admitted).catch(() => undefined)
     throw error
   } finally {
     clearTimeout(timer)
     socket.off('close', onClose)
-    forget()
+    if (!isAnswerOpen) forget()
   }
 }
 
@@ -128,13 +148,37 @@ function rejection(signal: AbortSignal): Promise<never> {
   })
 }
 
-/** Takes a call that nobody waits for out of its queue, or, when it runs already, has its worker end it. */
-function abandon(context: Context, { job, queued }: Admitted): void {
-  const { log } = context
-  // What is not taken back runs to its deadline: wasted, not wrong.
-  withdrawCall(context, { id: job.id, slug: job.slug, waiting: queued.waiting }).catch((error) =>
-    log.debug({ err: error, callId: job.id }, 'call not taken back'),
+/** How long the worker's word is waited for on whether a call whose caller left was sent, milliseconds. */
+const LEFT_MS_MAX = 2_000
+
+/** What a call counts as whose caller left before anything was sent for it: as time spent waiting on us, uncharged. */
+const LEFT_UNSENT_STATUS = 503
+
+/**
+ * Takes back a call whose caller left, and settles it: it is charged where a request was sent for it, which the worker's
+ * reply tells, or where that is not known. Without a `reply` it was never queued.
+ */
+function settleLeft(context: Context, admitted: Admitted, reply: Promise<Reply> | undefined): void {
+  const wasSent = async (): Promise<boolean> => {
+    const wasWaiting = await withdraw(context, admitted)
+    if (wasWaiting || !reply) return false
+    const attempts = await Promise.race([reply.then(({ head }) => head.times.attempts), delay(LEFT_MS_MAX)])
+    return attempts !== 0
+  }
+  wasSent().then(
+    (isCharged) => settle(context, admitted.job, isCharged ? CALLER_LEFT_STATUS : LEFT_UNSENT_STATUS),
+    () => settle(context, admitted.job, CALLER_LEFT_STATUS),
   )
+}
+
+/** @returns whether no worker had it yet. @throws what Redis throws: the call then runs to its deadline, in vain */
+async function withdraw(context: Context, { job, queued }: Admitted): Promise<boolean> {
+  try {
+    return await withdrawCall(context, { id: job.id, slug: job.slug, waiting: queued.waiting })
+  } catch (error) {
+    context.log.debug({ err: error, callId: job.id }, 'failed to take a call back')
+    throw error
+  }
 }
 
 function answerAccepted(reply: FastifyReply, { job, queued }: Admitted): FastifyReply {

@@ -24,6 +24,40 @@ describe('a call', () => {
     await upstream.close()
   })
 
+  it('is private, says what its form depends on, and is refused with its id and times', async () => {
+    const call = (path: string, headers: Record<string, string> = {}) =>
+      send(gateway, `/v1/call/mock-data/posts?${path}`, { key: account.test, headers })
+    const mapped = await call('id=1')
+    const raw = await call('id=1', { 'x-gateway-response': 'raw' })
+    assert.equal(mapped.headers.get('content-type'), 'application/json; charset=utf-8')
+    assert.equal(raw.headers.get('content-type'), 'application/vnd.upstream+json')
+    for (const { headers } of [mapped, raw]) {
+      assert.equal(headers.get('cache-control'), 'private, no-store')
+      assert.match(headers.get('vary') ?? '', /accept.*x-gateway-response/)
+      assert.equal(headers.get('x-content-type-options'), 'nosniff')
+    }
+    const refused = await call('id=0')
+    assert.equal(refused.body.error.code, 'INVALID_PARAMETER')
+    assert.match(refused.headers.get('x-call-id') ?? '', /^call_[0-9a-f]{32}$/)
+    assert.match(refused.headers.get('server-timing') ?? '', /^admission;dur=/)
+    assert.ok(refused.headers.get('ratelimit'))
+    const misspelt = await call('id=1', { 'x-gateway-response': 'RAW' })
+    assert.deepEqual([misspelt.status, misspelt.body.error.code], [400, 'INVALID_PARAMETER'])
+  })
+
+  it('to an API that is not enabled is told of its parameters first, and then when to come again', async () => {
+    const pro = await signUp(gateway, 'pro')
+    const codes = []
+    for (const query of ['max=99', 'max=5']) {
+      const { body, headers } = await send(gateway, `/v1/call/news/top?${query}`, { key: pro.live })
+      codes.push([body.error.code, headers.get('retry-after')])
+    }
+    assert.deepEqual(codes, [
+      ['INVALID_PARAMETER', null],
+      ['API_NOT_ENABLED', '3600'],
+    ])
+  })
+
   for (const slug of SIX) {
     it(`to ${slug} answers each endpoint's recorded response as its documented data`, async () => {
       const { endpoints } = (await loadUpstreams()).get(slug) ?? assert.fail(`no upstream ${slug}`)

@@ -61,13 +61,15 @@ function checkRefusal(answer: RawAnswer, code: ErrorCode, shape: 'A' | 'B'): voi
 describe('a request the framework refuses', () => {
   /** [what, code, shape, request]: request lines and bodies; where a key is needed it is added. */
   const bigHeader = `X-Big: ${'x'.repeat(20_000)}\r\n`
-  const cases: [string, ErrorCode, 'A' | 'B', () => Promise<RawAnswer>][] = [
+  type Case = [string, ErrorCode, 'A' | 'B', () => Promise<RawAnswer>]
+  const cases: Case[] = [
     ['an unknown route', 'NOT_FOUND', 'A', () => ask('GET', '/nope')],
     ['an unknown route, whatever its body', 'NOT_FOUND', 'A', () => ask('POST', '/nope', JSON_TYPE, '{')],
     ['a doubled slash', 'NOT_FOUND', 'A', () => ask('GET', '//v1/catalog')],
     ['NUL in a path', 'NOT_FOUND', 'A', () => ask('GET', '/healthz%00')],
     ['a path of another kind', 'NOT_FOUND', 'A', () => ask('OPTIONS', '*')],
-    ['the call route without an API', 'NOT_FOUND', 'B', () => ask('GET', '/v1/call')],
+    ['the call route without a credential', 'AUTH_REQUIRED', 'B', () => ask('GET', '/v1/call')],
+    ['the call route without an API', 'API_NOT_FOUND', 'B', () => ask('GET', '/v1/call', key())],
     ['an unknown API', 'API_NOT_FOUND', 'B', () => ask('GET', '/v1/call/nope/x', key())],
     ['an encoded slash', 'API_NOT_FOUND', 'B', () => ask('GET', '/v1/call/weather%2fcurrent', key())],
     ['an unknown endpoint', 'ENDPOINT_NOT_FOUND', 'B', () => ask('GET', '/v1/call/weather/nope', key())],
@@ -107,7 +109,14 @@ describe('a request the framework refuses', () => {
           `POST /v1/auth/login HTTP/1.1\r\n${HEAD}${JSON_TYPE}Transfer-Encoding: chunked\r\n\r\n100001\r\n${'x'.repeat(0x100001)}\r\n0\r\n\r\n`,
         ),
     ],
-    ['an address over 8 KiB', 'URI_TOO_LONG', 'A', () => ask('GET', `/v1/catalog?${'x'.repeat(9_000)}`)],
+    ...[9_000, 17_000, 200_000].map(
+      (length): Case => [
+        `an address of ${length} bytes`,
+        'URI_TOO_LONG',
+        'A',
+        () => ask('GET', `/v1/catalog?${'x'.repeat(length)}`),
+      ],
+    ),
     [
       'an address over 8 KiB in a call',
       'URI_TOO_LONG',

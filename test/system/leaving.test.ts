@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
-import { accountKeys } from '../../src/redis/keys.ts'
+import { accountKeys, upstreamKeys } from '../../src/redis/keys.ts'
 import { capTraces, isCapQuiet } from '../support/cap-state.ts'
 import { type Account, send } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
@@ -104,6 +105,32 @@ describe('a caller that leaves', () => {
     await assert.rejects(answer)
     await until(() => isClosed)
     await until(async () => (await redis.zcard(accountKeys.inFlight(account.id, 'live'))) === 0)
+  })
+
+  it('is charged only where a request was sent for its call', async () => {
+    upstream.play('dog-images', () => undefined)
+    const used = async () => {
+      const { body } = await send(gateway, '/v1/billing/status', { token: account.token })
+      return Number(body.usage.used)
+    }
+    const leaving = async (arrivals: number) => {
+      const calls = sendAll('/v1/call/dog-images/random', 5)
+      await until(async () => upstream.arrivalsOf('dog-images').length === arrivals)
+      await until(async () => (await redis.zcard(accountKeys.inFlight(account.id, 'live'))) === 5)
+      for (const call of calls) call.leave.abort()
+      for (const call of calls) assert.equal(await call.answer, 'left')
+      await until(async () => (await redis.zcard(accountKeys.inFlight(account.id, 'live'))) === 0)
+    }
+    const before = await used()
+    const arrived = upstream.arrivalsOf('dog-images').length
+    await leaving(arrived + 5)
+    assert.equal(await used(), before + 5)
+    const queue = new Queue('dog-images', { connection: redis, prefix: upstreamKeys.queuePrefix('dog-images') })
+    await queue.pause()
+    await leaving(arrived + 5)
+    assert.equal(await used(), before + 5)
+    await queue.resume()
+    await queue.close()
   })
 
   it('does not spoil the answer of one that asks for the same right after', async () => {
