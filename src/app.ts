@@ -9,10 +9,10 @@ import Fastify, {
 } from 'fastify'
 import type { Context } from './context.ts'
 import { GatewayError } from './errors.ts'
+import { readCertificate } from './http/certificate.ts'
 import { ClientLimits } from './http/client-limits.ts'
 import { isCallRoute, sendError } from './http/error-answer.ts'
 import { readJsonBody } from './http/json-body.ts'
-import { readTlsFiles } from './http/listen.ts'
 import { collectMethods } from './http/method-not-allowed.ts'
 import { boundPipelining } from './http/pipeline.ts'
 import { redirectToHttps } from './http/redirect-to-https.ts'
@@ -84,7 +84,7 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     routerOptions: { maxParamLength: 256 },
     rewriteUrl: ({ url = '/' }) => routedUrl(url),
     http: SERVER_OPTIONS,
-    ...(tls ? { https: { ...readTlsFiles(tls), ...SERVER_OPTIONS } } : {}),
+    ...(tls ? { https: { ...readCertificate(tls), ...SERVER_OPTIONS } } : {}),
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: true, allErrors: false } },
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id)

@@ -89,7 +89,7 @@ export async function openContext(
     monthLoads: new SingleFlight(),
     health,
     settings,
-    telemetry: await openTelemetry(config, kind, { redis, log, inFlight: () => replies.waiting }),
+    telemetry: await openTelemetry(config, kind, { db, redis, log, inFlight: () => replies.waiting }),
     isDraining: false,
     cacheRedis,
     ...overrides,

@@ -1,10 +1,13 @@
-import { readdir } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import { Kysely, PostgresDialect } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import pg from 'pg'
-import { loadDatabaseUrl } from '../config.ts'
+import { ConfigError, loadDatabaseUrl } from '../config.ts'
+import { listMigrations, MIGRATIONS } from './schema-version.ts'
 
-const FOLDER = new URL('../../migrations/', import.meta.url)
+/** How long the command waits for a Postgres that does not answer yet, and how often it tries. Milliseconds. */
+const WAIT_MS_MAX = 60_000
+const TRY_EVERY_MS = 1_000
 
 /**
  * Brings the schema up to date. Any number of nodes may do it at once: one holds the advisory lock, the others wait on
@@ -23,7 +26,8 @@ export async function migrate(databaseUrl: string): Promise<string[]> {
       provider: { getMigrations: loadMigrations },
     }).migrateToLatest()
     const broken = results.find((result) => result.status === 'Error')
-    if (error) throw new Error(`migration ${broken?.migrationName ?? ''} failed`, { cause: error })
+    if (broken) throw new Error(`migration ${broken.migrationName} failed`, { cause: error })
+    if (error) throw error
     return results.map((result) => result.migrationName)
   } finally {
     await db.destroy()
@@ -32,13 +36,53 @@ export async function migrate(databaseUrl: string): Promise<string[]> {
 
 async function loadMigrations(): Promise<Record<string, Migration>> {
   const migrations: Record<string, Migration> = {}
-  for (const file of (await readdir(FOLDER)).filter((name) => name.endsWith('.ts')).sort()) {
-    migrations[file.slice(0, -'.ts'.length)] = await import(new URL(file, FOLDER).href)
-  }
+  for (const name of await listMigrations()) migrations[name] = await import(new URL(`${name}.ts`, MIGRATIONS).href)
   return migrations
 }
 
+/** Waits until Postgres answers. @throws Error in one sentence when it does not in time, or refuses */
+async function awaitPostgres(databaseUrl: string): Promise<void> {
+  const { host } = new URL(databaseUrl)
+  const end = performance.now() + WAIT_MS_MAX
+  for (let isFirst = true; ; isFirst = false) {
+    const client = new pg.Client({ connectionString: databaseUrl, connectionTimeoutMillis: 5_000 })
+    // A connection that is lost between two steps shows in the next one.
+    client.on('error', () => undefined)
+    try {
+      await client.connect()
+      return
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message || String(Reflect.get(cause, 'code')) : String(cause)
+      // The server has answered: a wrong password, no such database. 57P03: it starts.
+      const isRefused = cause instanceof pg.DatabaseError && cause.code !== '57P03'
+      if (isRefused) throw new Error(`Postgres at ${host} refuses the connection: ${reason}`, { cause })
+      if (performance.now() > end) throw new Error(`Postgres at ${host} does not answer: ${reason}`, { cause })
+      if (isFirst) console.log(`Postgres at ${host} does not answer yet (${reason}); trying for a minute …`)
+      await delay(TRY_EVERY_MS)
+    } finally {
+      await client.end().catch(() => undefined)
+    }
+  }
+}
+
+/** The command: migrates, and says in one sentence what came of it. @returns the exit code */
+async function main(): Promise<number> {
+  try {
+    const databaseUrl = loadDatabaseUrl()
+    await awaitPostgres(databaseUrl)
+    const names = await migrate(databaseUrl)
+    console.log(names.length === 0 ? 'The schema is up to date.' : `Migrated: ${names.join(', ')}`)
+    return 0
+  } catch (error) {
+    const { message, cause } = error instanceof Error ? error : new Error(String(error))
+    const isOfMigration = message.startsWith('migration ')
+    console.error(`release: ${message}`, ...(isOfMigration && !(error instanceof ConfigError) ? [cause] : []))
+    return 1
+  }
+}
+
 if (import.meta.main) {
-  const names = await migrate(loadDatabaseUrl())
-  console.log(names.length === 0 ? 'The schema is up to date.' : `Migrated: ${names.join(', ')}`)
+  // As process 1 of a container it would ignore them.
+  for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => process.exit(1))
+  process.exit(await main())
 }

@@ -54,7 +54,8 @@ export function sendError(
 /** Sets status and headers of the answer to a failure and logs what is not the caller's; the body is left to others. */
 export function prepareError(request: FastifyRequest, reply: FastifyReply, thrown: unknown): GatewayError {
   const error = fromFramework(thrown, request) ?? toGatewayError(thrown)
-  if (error.status >= 500)
+  // A refused call has a line of its own, which says why.
+  if (error.status === 500 || (error.status > 500 && !isCallRoute(request.url)))
     request.log[error.status === 500 ? 'error' : 'info'](
       { requestId: request.id, code: error.code, err: error.cause },
       'request failed',

@@ -1,10 +1,10 @@
-import { readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { type Config, ConfigError } from '../config.ts'
 import type { Log } from '../log.ts'
+import { followCertificate } from './certificate.ts'
 import { createRequestId } from './refuse-connection.ts'
 
 /** How long a node that ends keeps serving, so that load balancers see `readyz` say 503 first. Milliseconds. */
@@ -17,12 +17,20 @@ export async function listen(app: FastifyInstance, http: Config['http'], log: Lo
     http.redirectPort === undefined
       ? undefined
       : await orNaming('HTTP_REDIRECT_PORT', http.redirectPort, listenAndRedirect(http, http.redirectPort))
+  const stopFollowing = http.tls && followCertificate(app.server, http.tls, log)
   const { port } = app.server.address() as AddressInfo
+  if (http.baseUrl.startsWith('https:') && http.tls === undefined && http.trustProxy.length === 0) {
+    log.warn(
+      { baseUrl: http.baseUrl },
+      'BASE_URL is https:, this node serves plain HTTP and trusts no proxy: it redirects every request; set TRUST_PROXY to the address of the proxy that ends TLS',
+    )
+  }
   log.info({ host: http.host, port, baseUrl: http.baseUrl }, 'listening')
   // A supervisor that started this process with a channel is told the port, which may have been left to the system.
   process.send?.({ listening: port })
   return async () => {
     await delay(DRAIN_MS)
+    stopFollowing?.()
     redirecting?.close()
     await app.close()
   }
@@ -39,21 +47,6 @@ function listenAndRedirect({ host, baseUrl }: Config['http'], port: number): Pro
     server.once('error', reject)
     server.listen(port, host, () => resolve(server))
   })
-}
-
-/** The certificate and its key. @throws ConfigError naming the variable whose file cannot be read */
-export function readTlsFiles({ certFile, keyFile }: { certFile: string; keyFile: string }): {
-  cert: Buffer
-  key: Buffer
-} {
-  const read = (variable: string, file: string): Buffer => {
-    try {
-      return readFileSync(file)
-    } catch (cause) {
-      throw new ConfigError(`${variable} names a file that cannot be read: ${file}`, { cause })
-    }
-  }
-  return { cert: read('TLS_CERT_FILE', certFile), key: read('TLS_KEY_FILE', keyFile) }
 }
 
 /** Waits for a listener; where its port cannot be had, the variable is named instead of a stack. */

@@ -18,6 +18,8 @@ export function redirectToHttps(request: FastifyRequest, reply: FastifyReply, ba
     reply.header('strict-transport-security', HSTS)
     return false
   }
+  // Asked by machines beside this one, over plain HTTP.
+  if (request.routeOptions.config.isProbe) return false
   // Only a path is taken over: an absolute-form target could name another host.
   const path = request.raw.url?.startsWith('/') ? request.raw.url : '/'
   reply

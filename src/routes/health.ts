@@ -1,19 +1,21 @@
 import type { FastifyInstance } from 'fastify'
-import { sql } from 'kysely'
 import Type from 'typebox'
 import { SingleFlight } from '../async/single-flight.ts'
 import type { Context } from '../context.ts'
+import type { ReadinessReport } from '../telemetry/readiness.ts'
 
 const Ready = Type.Object({
   status: Type.Enum(['ready', 'draining', 'unavailable']),
   postgres: Type.Boolean(),
   redis: Type.Boolean(),
+  problems: Type.Array(Type.String(), { description: 'What an operator has to change' }),
 })
 
 /** Whether the process is up, and whether it can serve. */
 export async function healthRoutes(app: FastifyInstance, context: Context): Promise<void> {
+  const config = { isProbe: true } as const
   const up = {
-    config: { isProbe: true },
+    config,
     schema: {
       summary: 'The process is up',
       tags: ['Service'],
@@ -23,28 +25,13 @@ export async function healthRoutes(app: FastifyInstance, context: Context): Prom
   app.get('/healthz', up, async () => ({ status: 'ok' }))
 
   // Nobody is refused here: those who ask at once share one question to each store.
-  const checks = new SingleFlight<boolean>()
+  const checks = new SingleFlight<ReadinessReport>()
   const ready = {
-    config: { isProbe: true },
+    config,
     schema: { summary: 'Postgres and Redis answer', tags: ['Service'], response: { 200: Ready, 503: Ready } },
   }
   app.get('/readyz', ready, async (_request, reply) => {
-    const [postgres, redis] = await Promise.all([
-      checks.run('postgres', () => isAnswering(() => sql`select 1`.execute(context.db))),
-      checks.run('redis', () => isAnswering(() => context.redis.ping())),
-    ])
-    const isReady = postgres && redis && !context.isDraining
-    const status = context.isDraining ? 'draining' : isReady ? 'ready' : 'unavailable'
-    return reply.status(isReady ? 200 : 503).send({ status, postgres, redis })
+    const report = await checks.run('', () => context.telemetry.readiness.check())
+    return reply.status(report.status === 'ready' ? 200 : 503).send(report)
   })
-}
-
-async function isAnswering(ask: () => Promise<unknown>): Promise<boolean> {
-  try {
-    await ask()
-    return true
-  } catch {
-    // The answer says that it does not; why is in the connection's own log lines.
-    return false
-  }
 }

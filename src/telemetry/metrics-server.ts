@@ -2,29 +2,50 @@ import { createServer, type Server } from 'node:http'
 import type { Registry } from 'prom-client'
 import type { Config } from '../config.ts'
 import type { Log } from '../log.ts'
+import type { Readiness } from './readiness.ts'
 
-/** Serves `/metrics` and `/healthz` of this process on METRICS_PORT; nothing when it is 0. @returns how to stop */
-export async function serveMetrics(http: Config['http'], registry: Registry, log: Log): Promise<() => void> {
+/** Milliseconds. */
+const REQUEST_MS_MAX = 10_000
+
+export interface MetricsServerDeps {
+  registry: Registry
+  readiness: Readiness
+  log: Log
+}
+
+/** Serves `/metrics`, `/healthz` and `/readyz` of this process on METRICS_PORT; nothing when it is 0. @returns how to stop */
+export async function serveMetrics(http: Config['http'], deps: MetricsServerDeps): Promise<() => void> {
   if (http.metricsPort === 0) return () => undefined
+  const { log } = deps
   const server = createServer((request, response) => {
     const path = request.url?.split('?')[0]
-    if (path === '/healthz') {
-      response.writeHead(200, { 'content-type': 'application/json' }).end('{"status":"ok"}')
-    } else if (path === '/metrics') {
-      registry.metrics().then(
-        (text) => response.writeHead(200, { 'content-type': registry.contentType }).end(text),
-        (error) => {
-          log.warn({ err: error }, 'metrics not collected')
-          response.writeHead(500).end()
-        },
-      )
-    } else {
-      response.writeHead(404).end()
-    }
+    answer(path, deps).then(
+      ({ status, type, text }) => response.writeHead(status, { 'content-type': type }).end(text),
+      (error) => {
+        log.warn({ err: error, path }, 'failed to answer on the port of the metrics')
+        response.writeHead(500).end()
+      },
+    )
   })
+  // Nobody who asks here sends a body or takes long.
+  server.requestTimeout = REQUEST_MS_MAX
+  server.headersTimeout = REQUEST_MS_MAX
   await listening(server, http.metricsPort, http.metricsHost)
   log.info({ host: http.metricsHost, port: http.metricsPort }, 'metrics')
   return () => void server.close()
+}
+
+const JSON_TYPE = 'application/json'
+
+async function answer(
+  path: string | undefined,
+  { registry, readiness }: MetricsServerDeps,
+): Promise<{ status: number; type: string; text: string }> {
+  if (path === '/healthz') return { status: 200, type: JSON_TYPE, text: '{"status":"ok"}' }
+  if (path === '/metrics') return { status: 200, type: registry.contentType, text: await registry.metrics() }
+  if (path !== '/readyz') return { status: 404, type: JSON_TYPE, text: '{}' }
+  const report = await readiness.check()
+  return { status: report.status === 'ready' ? 200 : 503, type: JSON_TYPE, text: JSON.stringify(report) }
 }
 
 function listening(server: Server, port: number, host: string): Promise<void> {

@@ -1,10 +1,12 @@
 import type { Config } from '../config.ts'
+import type { Db } from '../db/database.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { startHeartbeat } from './heartbeat.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 import { serveMetrics } from './metrics-server.ts'
 import { MinuteStats } from './minute-stats.ts'
+import { Readiness } from './readiness.ts'
 import { openTracing, type Tracing } from './tracing.ts'
 
 /** What one process tells of itself: metrics, traces, counts per minute, heartbeat. */
@@ -12,6 +14,7 @@ export interface Telemetry {
   metrics: Metrics
   tracing: Tracing
   minutes: MinuteStats
+  readiness: Readiness
   /** Tells the other processes that this one ends. */
   drain: () => void
   close: () => Promise<void>
@@ -21,19 +24,24 @@ export interface Telemetry {
 export async function openTelemetry(
   config: Config,
   kind: string,
-  { redis, log, inFlight }: { redis: RedisConnection; log: Log; inFlight: () => number },
+  { db, redis, log, inFlight }: { db: Db; redis: RedisConnection; log: Log; inFlight: () => number },
 ): Promise<Telemetry> {
   const metrics = createMetrics(kind, inFlight)
   const tracing = await openTracing(config.otlpEndpoint, kind)
   const minutes = new MinuteStats(redis, log)
   minutes.open()
+  const readiness = new Readiness({ db, redis })
   const heartbeat = startHeartbeat({ redis, kind, inFlight, log })
-  const stopServing = await serveMetrics(config.http, metrics.registry, log)
+  const stopServing = await serveMetrics(config.http, { registry: metrics.registry, readiness, log })
   return {
     metrics,
     tracing,
     minutes,
-    drain: heartbeat.drain,
+    readiness,
+    drain: () => {
+      readiness.drain()
+      heartbeat.drain()
+    },
     close: async () => {
       stopServing()
       await heartbeat.close()

@@ -1,13 +1,18 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { readFile } from 'node:fs/promises'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { copyFile, readFile } from 'node:fs/promises'
 import { request } from 'node:https'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { connect } from 'node:tls'
 import { promisify } from 'node:util'
+import pg from 'pg'
 import { freePort } from '../../src/local/embedded/free-port.ts'
 import { type Account, signUp } from '../support/client.ts'
-import { type Gateway, startGateway } from '../support/gateway.ts'
+import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { type RawAnswer, rawHttp } from '../support/raw-http.ts'
 
 const BASE = 'https://api.example.org'
@@ -76,6 +81,76 @@ describe('behind a trusted proxy, under an https: address', () => {
   })
 })
 
+describe('the routes for machines beside a node', () => {
+  it('answer over plain HTTP whatever BASE_URL says, on the port of the metrics too', async () => {
+    const metricsPort = await freePort()
+    const output = gateway.output.length
+    const url = await gateway.startWeb({ BASE_URL: BASE, METRICS_PORT: String(metricsPort) })
+    for (const target of ['/healthz', '/readyz']) {
+      assert.equal((await ask(url, target)).status, 200)
+      const { status, body } = await rawHttp(
+        metricsPort,
+        `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
+      )
+      assert.equal(status, 200, body)
+    }
+    checkRedirect(await ask(url, '/v1/catalog'), '/v1/catalog')
+    assert.match(gateway.output.slice(output).join(''), /it redirects every request; set TRUST_PROXY/)
+  })
+
+  it('say that a node is not ready whose schema is missing or whose Redis is of no use, and why', async () => {
+    const admin = new pg.Client({ connectionString: gateway.services.databaseUrl })
+    await admin.connect()
+    const name = `empty_${randomUUID().replaceAll('-', '')}`
+    await admin.query(`create database ${name}`)
+    const old = await startOldRedis()
+    try {
+      const databaseUrl = new URL(gateway.services.databaseUrl)
+      databaseUrl.pathname = `/${name}`
+      const empty = await gateway.startWeb({ DATABASE_URL: databaseUrl.href, REDIS_URL: old.url })
+      await until(async () => {
+        const { problems = [] } = JSON.parse((await ask(empty, '/readyz')).body)
+        return problems.length === 2
+      })
+      const { status, body } = await ask(empty, '/readyz')
+      assert.equal(status, 503)
+      assert.deepEqual(JSON.parse(body), {
+        status: 'unavailable',
+        postgres: false,
+        redis: false,
+        problems: [
+          'the schema of the database is older than this version: run the migrations',
+          'Redis 6.0 is too old; 6.2 or newer is needed',
+        ],
+      })
+      gateway.web.at(-1)?.kill('SIGKILL')
+      await once(gateway.web.at(-1) ?? assert.fail(), 'exit')
+    } finally {
+      old.close()
+      await admin.query(`drop database ${name} with (force)`)
+      await admin.end()
+    }
+  })
+})
+
+/** Answers as a Redis 6.0 does when it is asked what it is. */
+async function startOldRedis(): Promise<{ url: string; close: () => void }> {
+  const info = 'redis_version:6.0.16\r\nredis_mode:standalone\r\nloading:0\r\n'
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined)
+    socket.on('data', (data) => {
+      for (const command of String(data).match(/^\*\d+\r\n\$\d+\r\n\w+/gm) ?? []) {
+        const isInfo = /info$/i.test(command)
+        socket.write(isInfo ? `$${info.length}\r\n${info}\r\n` : '+OK\r\n')
+      }
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  return { url: `redis://127.0.0.1:${port}`, close: () => server.close() }
+}
+
 describe('without a trusted proxy', () => {
   it('what a client says of its scheme does not count', async () => {
     const url = await gateway.startWeb({ BASE_URL: BASE })
@@ -91,14 +166,28 @@ describe('without a trusted proxy', () => {
   })
 })
 
+async function makeCertificate(name: string): Promise<{ certFile: string; keyFile: string }> {
+  const [certFile, keyFile] = ['cert', 'key'].map((kind) => join(gateway.services.folder, `${name}-${kind}.pem`))
+  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1', '-days', '1']
+  await promisify(execFile)('openssl', [
+    ...['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', keyFile ?? '', '-out', certFile ?? ''],
+    ...subject,
+  ])
+  return { certFile: certFile ?? '', keyFile: keyFile ?? '' }
+}
+
+/** The serial number of the certificate that a new connection gets. */
+async function serialOf(url: string): Promise<string> {
+  const socket = connect({ port: portOf(url), host: '127.0.0.1', rejectUnauthorized: false })
+  await once(socket, 'secureConnect')
+  const { serialNumber } = socket.getPeerCertificate()
+  socket.destroy()
+  return serialNumber
+}
+
 describe('with a certificate of its own', () => {
   it('a node serves HTTPS, and a plain listener redirects to it', async () => {
-    const [certFile, keyFile] = [join(gateway.services.folder, 'cert.pem'), join(gateway.services.folder, 'key.pem')]
-    const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1', '-days', '1']
-    await promisify(execFile)('openssl', [
-      ...['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', keyFile, '-out', certFile],
-      ...subject,
-    ])
+    const { certFile, keyFile } = await makeCertificate('first')
     const redirectPort = await freePort()
     const url = await gateway.startWeb({
       BASE_URL: BASE,
@@ -133,6 +222,37 @@ describe('with a certificate of its own', () => {
     checkRedirect(await ask(`http://127.0.0.1:${redirectPort}`, 'http://evil.example/x'), '/')
     // Plain HTTP on the HTTPS port is no HTTP to it: it closes.
     assert.equal((await ask(url, '/v1/catalog')).status, Number.NaN)
+  })
+
+  it('a node serves a replaced one to new connections, and keeps the old one when the new cannot be used', async () => {
+    const { certFile, keyFile } = await makeCertificate('replaced')
+    const url = await gateway.startWeb({ BASE_URL: BASE, TLS_CERT_FILE: certFile, TLS_KEY_FILE: keyFile })
+    const first = await serialOf(url)
+    const kept = connect({ port: portOf(url), host: '127.0.0.1', rejectUnauthorized: false })
+    await once(kept, 'secureConnect')
+    const second = await makeCertificate('second')
+    await copyFile(second.certFile, certFile)
+    // The key of the first certificate does not fit: nothing changes for callers, and the log says so.
+    await until(() => gateway.output.join('').includes('TLS_KEY_FILE holds the key of another certificate'))
+    assert.equal(await serialOf(url), first)
+    await copyFile(second.keyFile, keyFile)
+    await until(async () => (await serialOf(url)) !== first)
+    kept.write('GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+    assert.match(String((await once(kept, 'data'))[0]), /^HTTP\/1\.1 200 /)
+    kept.destroy()
+  })
+
+  it('that is no certificate, or whose key is another one, the boot ends with the name of the variable', async () => {
+    const [first, second] = await Promise.all([makeCertificate('a'), makeCertificate('b')])
+    const tls = { BASE_URL: BASE, TLS_CERT_FILE: first.certFile }
+    await assert.rejects(
+      gateway.startWeb({ ...tls, TLS_KEY_FILE: second.keyFile }),
+      /web: TLS_KEY_FILE holds the key of another certificate than TLS_CERT_FILE: /,
+    )
+    await assert.rejects(
+      gateway.startWeb({ ...tls, TLS_KEY_FILE: first.keyFile, TLS_CERT_FILE: first.keyFile }),
+      /web: TLS_CERT_FILE holds no certificate in PEM: /,
+    )
   })
 
   it('that cannot be read the boot ends with the name of the variable', async () => {

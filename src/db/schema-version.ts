@@ -1,0 +1,34 @@
+import { readdir } from 'node:fs/promises'
+import { sql } from 'kysely'
+import { type Db, sqlState } from './database.ts'
+
+/** The folder of all migrations; the file name without its ending is the name of one. */
+export const MIGRATIONS = new URL('../../migrations/', import.meta.url)
+
+const NO_SUCH_TABLE = '42P01'
+
+/** The names of the migrations that this version knows, in order. */
+export async function listMigrations(): Promise<string[]> {
+  const files = await readdir(MIGRATIONS)
+  return files
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => name.slice(0, -'.ts'.length))
+    .sort()
+}
+
+/**
+ * Whether the database has all that this version needs. One that is ahead has: a migration takes nothing away that the
+ * version before it uses.
+ *
+ * @throws what the query throws
+ */
+export async function isSchemaUpToDate(db: Db, wanted: string[]): Promise<boolean> {
+  try {
+    const { rows } = await sql<{ count: number }>`
+      select count(*)::int as count from kysely_migration where name = any(${wanted})`.execute(db)
+    return rows[0]?.count === wanted.length
+  } catch (error) {
+    if (sqlState(error) === NO_SUCH_TABLE) return false
+    throw error
+  }
+}

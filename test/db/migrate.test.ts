@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import { freePort } from '../../src/local/embedded/free-port.ts'
+
+const COMMAND = join(import.meta.dirname, '../../src/db/migrate.ts')
+
+function run(databaseUrl: string): { output: () => string; ended: Promise<number | null>; kill: () => void } {
+  let output = ''
+  const { promise: ended, resolve } = Promise.withResolvers<number | null>()
+  const child = execFile(process.execPath, [COMMAND], { env: { PATH: process.env['PATH'], DATABASE_URL: databaseUrl } })
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (text) => (output += text))
+  child.once('close', (code) => resolve(code))
+  return { output: () => output, ended, kill: () => child.kill('SIGTERM') }
+}
+
+describe('the command that migrates', () => {
+  it('says in one sentence that it waits for a Postgres that does not answer, and ends when it is told to', async () => {
+    const port = await freePort()
+    const { output, ended, kill } = run(`postgres://user:hunter2@127.0.0.1:${port}/gateway`)
+    const deadline = performance.now() + 20_000
+    while (output() === '' && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 20))
+    kill()
+    assert.equal(await ended, 1)
+    assert.equal(
+      output(),
+      `Postgres at 127.0.0.1:${port} does not answer yet (connect ECONNREFUSED 127.0.0.1:${port}); trying for a minute …\n`,
+    )
+  })
+
+  it('names the variable whose address is of no use, without a stack', async () => {
+    const { output, ended } = run('localhost:5432/gateway')
+    assert.equal(await ended, 1)
+    assert.equal(
+      output(),
+      'release: DATABASE_URL must be the address of Postgres, postgres://user:password@host/database\n',
+    )
+  })
+})
