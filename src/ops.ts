@@ -4,11 +4,12 @@ import { createConsole } from './console/console-app.ts'
 import { closeContext, openContext } from './context.ts'
 import { createLog } from './log.ts'
 import { runProcess } from './process.ts'
+import { withClusterNodes } from './redis/server-info.ts'
 import { operatorRoutes } from './routes/operator.ts'
 
 /** The operator console and the operator API. */
 await runProcess('ops', async () => {
-  const config = loadProcessConfig('ops')
+  const config = await withClusterNodes(loadProcessConfig('ops'))
   const log = createLog(config.log, 'ops')
   const context = await openContext(config, log, 'ops')
   const app = await createConsole(context, [operatorRoutes])

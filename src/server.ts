@@ -7,13 +7,14 @@ import { UsageFlusher } from './limits/usage-flusher.ts'
 import { createLog } from './log.ts'
 import { runProcess } from './process.ts'
 import { unlessAway } from './redis/connection.ts'
+import { withClusterNodes } from './redis/server-info.ts'
 
 /** How long callers may wait on a node that was told to end, milliseconds; then what waits for them is taken back. */
 const WAITING_MS_MAX = 20_000
 
 /** One API node. */
 await runProcess('web', async () => {
-  const config = loadProcessConfig('web')
+  const config = await withClusterNodes(loadProcessConfig('web'))
   const log = createLog(config.log, 'web')
   const context = await openContext(config, log, 'web')
   const usage = new UsageFlusher(context)

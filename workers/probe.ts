@@ -10,6 +10,7 @@ import { runProcess } from '../src/process.ts'
 import { CallQueues } from '../src/queue/call-queue.ts'
 import { enqueueProbe } from '../src/queue/probe-job.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../src/redis/connection.ts'
+import { withClusterNodes } from '../src/redis/server-info.ts'
 import { openTelemetry } from '../src/telemetry/telemetry.ts'
 import { ProbeSchedule } from './probe-schedule.ts'
 
@@ -39,7 +40,7 @@ interface Sources {
 
 /** The probe scheduler: makes probes, which workers run, and writes health changes down. Any number may run. */
 await runProcess('probe', async () => {
-  const config = loadProcessConfig('probe')
+  const config = await withClusterNodes(loadProcessConfig('probe'))
   const log = createLog(config.log, 'probe')
   const redis = openRedis(config.redisUrls, 'waiter', log)
   const db = openDatabase(config.databaseUrl, log)
@@ -48,7 +49,7 @@ await runProcess('probe', async () => {
   health.open()
   const settings = new SettingsSync({ config, log, catalog, db, redis })
   await settings.open()
-  const telemetry = await openTelemetry(config, 'probe', { redis, log, inFlight: () => 0 })
+  const telemetry = await openTelemetry(config, 'probe', { db, redis, log, inFlight: () => 0 })
   const queues = new CallQueues(redis, log)
   const sources: Sources = {
     catalog,

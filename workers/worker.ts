@@ -17,6 +17,7 @@ import { VALIDATE_KEY } from '../src/queue/validate-key-job.ts'
 import { RedisClock } from '../src/redis/clock.ts'
 import { closeRedis, openRedis, type RedisConnection, unlessAway } from '../src/redis/connection.ts'
 import { channels, upstreamKeys } from '../src/redis/keys.ts'
+import { withClusterNodes } from '../src/redis/server-info.ts'
 import { openTelemetry } from '../src/telemetry/telemetry.ts'
 import { RequestCoalescer } from './cache/request-coalescer.ts'
 import { closeWorkers, serveDrainingNodes } from './drain.ts'
@@ -59,7 +60,7 @@ const ATTEMPT_SHARE = 2 / 3
 const DRAIN_DELAY_SECONDS = 5
 
 await runProcess('worker', async () => {
-  const config = loadProcessConfig('worker')
+  const config = await withClusterNodes(loadProcessConfig('worker'))
   const log = createLog(config.log, 'worker')
   const redis = openRedis(config.redisUrls, 'waiter', log)
   const listener = openRedis(config.redisUrls, 'waiter', log)
@@ -73,7 +74,7 @@ await runProcess('worker', async () => {
   const settings = new SettingsSync({ config, log, catalog, db, redis })
   await settings.open()
   const observed = new ObservedJobs()
-  const telemetry = await openTelemetry(config, 'worker', { redis, log, inFlight: () => observed.active })
+  const telemetry = await openTelemetry(config, 'worker', { db, redis, log, inFlight: () => observed.active })
   const grants = new GrantLedger(db, clock, log)
   grants.open()
   const clients = new HttpClients()
@@ -175,7 +176,7 @@ function startWorker(api: Api, sources: ProcessorDeps, observed: ObservedJobs): 
   worker.on('failed', (job, error) => {
     log.warn({ err: error, slug: api.slug, callId: job?.id }, 'job failed')
     if (job?.name !== CALL_JOB) return
-    answerLost(sources, job).catch((cause) => log.warn({ err: cause, callId: job.id }, 'lost call not answered'))
+    answerLost(sources, job, error).catch((cause) => log.warn({ err: cause, callId: job.id }, 'lost call not answered'))
   })
   worker.on('lockRenewalFailed', (ids) => {
     for (const id of ids) worker.cancelJob(id, LOCK_LOST)

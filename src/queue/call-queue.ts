@@ -68,6 +68,8 @@ function openQueue(slug: string, redis: RedisConnection): Queue {
     prefix: upstreamKeys.queuePrefix(slug),
     // Fails when Redis is away instead of waiting for it: the caller is told 503.
     skipWaitingForReady: true,
+    // Opening a queue then sends nothing: what failed while Redis was away would be remembered for ever.
+    skipVersionCheck: true,
     streams: { events: { maxLen: 100 } },
     defaultJobOptions: {
       // Attempts are the worker's business, under the call's deadline.

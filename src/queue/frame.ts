@@ -11,6 +11,8 @@ export interface ReplyHead {
   retryAfterMs?: number
   /** Where the body is when it was too large for the stream. */
   bodyKey?: string
+  /** The outcome is kept under the call's id, with its body: this is only the word that it is there. */
+  isStored?: true
   times: CallTimes
   /** What the cache did, as `Cache-Status` says it; undefined where no cache was asked. */
   cacheStatus?: string

@@ -237,8 +237,20 @@ export class ReplyInbox {
     // A second reply to one call (a job that ran twice), or one whose caller left.
     if (!waiter) return
     this.#waiters.delete(head.id)
-    if (head.bodyKey === undefined) waiter.resolve({ head, body })
+    if (head.isStored) this.#readStored(head, waiter)
+    else if (head.bodyKey === undefined) waiter.resolve({ head, body })
     else this.#fetch(head, head.bodyKey, waiter)
+  }
+
+  /** The result of an asynchronous call whose caller still waits. */
+  #readStored(head: ReplyHead, waiter: Waiter): void {
+    readResult(this.#redis, head.id).then(
+      (stored) => waiter.resolve(stored ?? lostBody(head)),
+      (error) => {
+        this.#log.warn({ err: error, callId: head.id }, 'failed to read the kept result of a call')
+        waiter.resolve(lostBody(head))
+      },
+    )
   }
 
   #fetch(head: ReplyHead, bodyKey: string, waiter: Waiter): void {

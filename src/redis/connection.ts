@@ -1,6 +1,8 @@
 import type { Socket } from 'node:net'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import type { Log } from '../log.ts'
+import { logConnection } from './connection-log.ts'
+import { endOnClusterNode } from './server-info.ts'
 import { failOnStall, reconnectWhenSilent } from './silence.ts'
 
 export type RedisConnection = Redis | Cluster
@@ -21,13 +23,14 @@ const RECONNECT_MS_MAX = 1_000
 export function openRedis(urls: string[], kind: 'producer' | 'waiter', log: Log): RedisConnection {
   const options = connectionOptions(kind)
   const redis = urls.length > 1 ? openCluster(urls, kind, options) : new Redis(urls[0] ?? '', options)
-  redis.on('error', (error) => log.debug({ err: error }, 'redis connection error'))
-  redis.on('close', () => log.warn({ kind }, 'redis connection closed'))
-  redis.on('ready', () => log.info({ kind }, 'redis connection ready'))
+  logConnection(redis, { kind, urls }, log)
   if (redis instanceof Redis) {
     batchWritesPerTick(redis)
     if (kind === 'producer') failOnStall(redis, SILENT_MS_MAX)
-    else reconnectWhenSilent(redis, WAITER_SILENT_MS_MAX)
+    else {
+      reconnectWhenSilent(redis, WAITER_SILENT_MS_MAX)
+      endOnClusterNode(redis)
+    }
   }
   return redis
 }
@@ -48,22 +51,37 @@ function openCluster(
   kind: 'producer' | 'waiter',
   { retryStrategy, enableOfflineQueue, ...options }: ReturnType<typeof connectionOptions>,
 ): Cluster {
-  const first = new URL(urls[0] ?? '')
-  return new Cluster(
-    urls.map((url) => ({ host: new URL(url).hostname, port: Number(new URL(url).port || 6379) })),
-    {
-      enableOfflineQueue,
-      clusterRetryStrategy: retryStrategy,
-      redisOptions: {
-        ...options,
-        // Its connections are its own business: each command has a time of its own.
-        ...(kind === 'producer' ? { commandTimeout: SILENT_MS_MAX } : { socketTimeout: WAITER_SILENT_MS_MAX }),
-        ...(first.username ? { username: decodeURIComponent(first.username) } : {}),
-        ...(first.password ? { password: decodeURIComponent(first.password) } : {}),
-        ...(first.protocol === 'rediss:' ? { tls: {} } : {}),
-      },
+  const nodes = urls.map(nodeOptions)
+  return new Cluster(nodes, {
+    enableOfflineQueue,
+    clusterRetryStrategy: retryStrategy,
+    // One every 100 ms: a failover takes seconds. A waiter waits it out, as it does for a single Redis.
+    ...(kind === 'waiter' ? { maxRedirections: REDIRECTIONS_MAX } : {}),
+    redisOptions: {
+      ...options,
+      // Its connections are its own business: each command has a time of its own.
+      ...(kind === 'producer' ? { commandTimeout: SILENT_MS_MAX } : { socketTimeout: WAITER_SILENT_MS_MAX }),
+      // For the nodes that are found later, of which the list says nothing.
+      ...credentials(new URL(urls[0] ?? '')),
     },
-  )
+  })
+}
+
+/** How often a waiter's command follows a Cluster that is changing before it fails: about an hour of failover. */
+const REDIRECTIONS_MAX = 36_000
+
+/** Address, credentials and TLS of one node, each from its own URL. */
+function nodeOptions(text: string) {
+  const url = new URL(text)
+  return { host: url.hostname.replace(/^\[|\]$/g, ''), port: Number(url.port || 6379), ...credentials(url) }
+}
+
+function credentials(url: URL): Pick<RedisOptions, 'username' | 'password' | 'tls'> {
+  return {
+    ...(url.username ? { username: decodeURIComponent(url.username) } : {}),
+    ...(url.password ? { password: decodeURIComponent(url.password) } : {}),
+    ...(url.protocol === 'rediss:' ? { tls: {} } : {}),
+  }
 }
 
 /** Closes a connection: politely when it is up, at once when it is not. */

@@ -71,7 +71,7 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
     return reply.type(mediaTypeOf(admitted.job)).send(outcome.body)
   } catch (thrown) {
     const error = toGatewayError(thrown)
-    observed.ended(error.status, error.code, admission.principal?.accountId)
+    observed.ended(error.status, { code: error.code, cause: error.cause, accountId: admission.principal?.accountId })
     if (admitted && !(thrown instanceof CallerLeftError)) settle(context, admitted.job, error.status)
     if (admission.callId) reply.header('x-call-id', admission.callId)
     if (admission.principal?.mode === 'test') reply.header('x-gateway-mode', 'test')

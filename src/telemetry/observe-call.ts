@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { ReplyHead } from '../queue/frame.ts'
@@ -48,9 +49,10 @@ export class ObservedCall {
     this.#head = head
   }
 
-  /** The call is answered. */
-  ended(status: number, code?: string, accountId?: string): void {
+  /** The call is answered; `failure` says why it was refused, and whose it was where no job says so. */
+  ended(status: number, failure: { code?: ErrorCode; cause?: unknown; accountId?: string | undefined } = {}): void {
     const { telemetry, callLog } = this.#sources
+    const { code, cause, accountId } = failure
     const ms = performance.now() - this.#startedAt
     const job = this.#job
     const { times, cacheStatus } = this.#head ?? {}
@@ -67,6 +69,8 @@ export class ObservedCall {
         mode: job?.mode,
         status,
         code,
+        // What the error handler would say in a second line.
+        reason: status > 500 && cause instanceof Error ? cause.message : undefined,
         ms: round(ms),
         ...(times && {
           queueMs: round(times.queueMs),

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import type { Socket } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { Redis } from 'ioredis'
+import { pino } from 'pino'
+import { freePort } from '../../src/local/embedded/free-port.ts'
 import { createLog } from '../../src/log.ts'
 import { batchWritesPerTick, closeRedis, openRedis } from '../../src/redis/connection.ts'
 import { reconnectWhenSilent } from '../../src/redis/silence.ts'
@@ -70,12 +72,11 @@ describe('a Redis connection', () => {
   it('of a producer fails within seconds when Redis is silent, and serves again when it is back', async () => {
     const producer = openRedis([services.redisUrl], 'producer', log)
     await until(() => producer.status === 'ready')
-    const pid = Number(/process_id:(\d+)/.exec(await (producer as Redis).info('server'))?.[1])
-    process.kill(pid, 'SIGSTOP')
+    await services.signalRedis('SIGSTOP')
     try {
       await assert.rejects(producer.ping(), { name: 'SilentRedisError' })
     } finally {
-      process.kill(pid, 'SIGCONT')
+      await services.signalRedis('SIGCONT')
     }
     await until(async () => (await producer.ping().catch(() => '')) === 'PONG')
     producer.disconnect()
@@ -85,15 +86,14 @@ describe('a Redis connection', () => {
     const waiter = openRedis([services.redisUrl], 'waiter', log) as Redis
     await until(() => waiter.status === 'ready')
     reconnectWhenSilent(waiter, 500)
-    const pid = Number(/process_id:(\d+)/.exec(await waiter.info('server'))?.[1])
-    process.kill(pid, 'SIGSTOP')
+    await services.signalRedis('SIGSTOP')
     let answer: Promise<string>
     try {
       const closed = once(waiter, 'close')
       answer = waiter.ping()
       await closed
     } finally {
-      process.kill(pid, 'SIGCONT')
+      await services.signalRedis('SIGCONT')
     }
     assert.equal(await answer, 'PONG')
     waiter.disconnect()
@@ -129,6 +129,39 @@ describe('a Redis connection', () => {
     } finally {
       producer.disconnect()
       waiter.disconnect()
+    }
+  })
+
+  it('says once why it cannot be opened, with the address and without the password, and again when the reason changes', async () => {
+    const lines: string[] = []
+    const log = pino({ level: 'info' }, { write: (line) => void lines.push(line) })
+    const port = await freePort()
+    const waiter = openRedis([`redis://user:hunter2@127.0.0.1:${port}`], 'waiter', log)
+    const failures = () =>
+      lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'failed to connect to redis')
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined)
+      socket.on('data', (data) => {
+        for (const _command of String(data).match(/^\*\d+\r$/gm) ?? []) socket.write('-WRONGPASS invalid password\r\n')
+      })
+    })
+    try {
+      let attempts = 0
+      waiter.on('reconnecting', () => {
+        attempts += 1
+      })
+      await until(() => attempts > 3)
+      const told = failures().map(({ level, hosts, reason }) => ({ level, hosts, reason }))
+      const reason = `connect ECONNREFUSED 127.0.0.1:${port}`
+      assert.deepEqual(told, [{ level: 40, hosts: `127.0.0.1:${port}`, reason }])
+      // Another reason: something listens there now, and it refuses the password.
+      server.listen(port, '127.0.0.1')
+      await until(() => failures().length > 1, 10_000)
+      assert.match(failures()[1].reason, /WRONGPASS/)
+      assert.ok(!lines.join('').includes('hunter2'))
+    } finally {
+      waiter.disconnect()
+      server.close()
     }
   })
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -16,6 +16,8 @@ export interface Services {
   folder: string
   /** Kills the Redis and starts it again at the same address, with what it had on disk or, `isWiped`, without. */
   restartRedis: (options: { isWiped: boolean }) => Promise<void>
+  /** Sends a signal to the Redis. */
+  signalRedis: (signal: NodeJS.Signals) => Promise<void>
   stop: () => Promise<void>
 }
 
@@ -35,14 +37,14 @@ export async function startServices(): Promise<Services> {
     redisUrl: redis.url,
     folder,
     restartRedis: async ({ isWiped }) => {
-      const pid = Number(await readFile(join(folder, 'redis', 'pid'), 'utf8'))
-      process.kill(pid, 'SIGKILL')
+      await redis.signal('SIGKILL')
       await redis.stop()
       if (isWiped) await rm(join(folder, 'redis', 'data'), { recursive: true })
       const { url } = redis
       redis = await startRedis(options)
       assert.equal(redis.url, url)
     },
+    signalRedis: (signal) => redis.signal(signal),
     stop: async () => {
       await database.drop()
       await Promise.all([redis.stop(), postgres?.stop()])

@@ -60,15 +60,13 @@ const isRunning = (): boolean =>
 
 const call = () => send(gateway, path(), { key: account.live })
 
-async function redisPid(): Promise<number> {
-  const client = new Redis(redis.url)
-  const pid = /process_id:(\d+)/.exec(await client.info('server'))?.[1]
-  client.disconnect()
-  return Number(pid)
+const linesOf = (requestId: string): string[] => {
+  const lines = gateway.output.join('').split('\n')
+  return lines.filter((line) => line.includes(requestId))
 }
 
 async function killRedis(): Promise<void> {
-  process.kill(await redisPid(), 'SIGKILL')
+  await redis.signal('SIGKILL')
   await redis.stop()
 }
 
@@ -91,6 +89,9 @@ describe('while Redis is away', () => {
         assert.ok(Number(answer.headers.get('retry-after')) >= 1)
         // A command fails with its connection; else a call would wait for its deadline of 30 s.
         assert.ok(tookMs < 6_000, `refused after ${tookMs} ms`)
+        const id = answer.headers.get('x-request-id') ?? assert.fail()
+        await until(() => linesOf(id).length > 0)
+        assert.equal(linesOf(id).length, 1, 'one log line a call')
       }
       assert.equal((await send(gateway, '/healthz')).status, 200)
       assert.equal((await send(gateway, '/v1/catalog')).status, 200)
@@ -111,12 +112,11 @@ describe('while Redis says nothing', () => {
     const held = (name: string) => client.zcard(`agw:{a:${account.id}}:live:${name}`)
     await until(async () => (await call()).status === 200 && (await held('inflight')) === 0)
     const before = await held('minute')
-    const pid = await redisPid()
-    process.kill(pid, 'SIGSTOP')
+    await redis.signal('SIGSTOP')
     try {
       for (const { status } of await Promise.all(Array.from({ length: 5 }, call))) assert.equal(status, 503)
     } finally {
-      process.kill(pid, 'SIGCONT')
+      await redis.signal('SIGCONT')
     }
     // What lay in its buffers is run now: five calls are charged of which nobody knows.
     await until(async () => (await held('minute')) === before + 5)
@@ -177,17 +177,13 @@ describe('while Postgres says nothing', () => {
 
 /** The server process and those of its connections. */
 async function postgresPids(): Promise<number[]> {
-  const client = new pg.Client({ connectionString: postgres.url })
-  await client.connect()
-  const { rows } = await client.query('select setting from pg_settings where name = $1', ['data_directory'])
-  await client.end()
-  const file = await readFile(join(String(rows[0]?.setting), 'postmaster.pid'), 'utf8')
+  const file = await readFile(join(folder, 'postgres', 'data', 'postmaster.pid'), 'utf8')
   const server = Number(file.split('\n', 1)[0])
   const { stdout } = await promisify(execFile)('ps', ['-o', 'pid=', '--ppid', String(server)])
   return [server, ...stdout.trim().split(/\s+/).map(Number)]
 }
 
-describe('an API node and a worker started without Redis and Postgres', () => {
+describe('an API node, a worker and a console started without Redis and Postgres', () => {
   it('stay up, say that they are not ready, and serve when these come', async () => {
     for (const child of [...gateway.web, ...gateway.workers]) {
       child.kill('SIGKILL')
@@ -196,12 +192,25 @@ describe('an API node and a worker started without Redis and Postgres', () => {
     gateway.web.length = 0
     gateway.workers.length = 0
     await Promise.all([redis.stop(), postgres.stop()])
-    const [url] = await Promise.all([gateway.startWeb(), gateway.startWorker()])
+    const [url, , ops] = await Promise.all([
+      gateway.startWeb(),
+      gateway.startWorker(),
+      gateway.startProcess('src/ops.ts', { OPS_PORT: '0' }),
+    ])
+    const { listening } = ops.message as { listening: number }
+    const headers = { authorization: `Bearer ${gateway.environment['OPERATOR_TOKEN']}` }
+    const overview = () => fetch(`http://127.0.0.1:${listening}/v1/operator/overview`, { headers })
+    assert.notEqual((await overview()).status, 200)
     gateway.url = url
     assert.equal((await fetch(`${url}/healthz`)).status, 200)
     const ready = await fetch(`${url}/readyz`)
     assert.equal(ready.status, 503)
-    assert.deepEqual(await ready.json(), { status: 'unavailable', postgres: false, redis: false })
+    assert.deepEqual(await ready.json(), {
+      status: 'unavailable',
+      postgres: false,
+      redis: false,
+      problems: [],
+    })
     assert.deepEqual([(await call()).status, (await call()).body.error.code], [503, 'DEPENDENCY_UNAVAILABLE'])
     postgres = await startPostgres(options())
     await until(async () => (await send(gateway, '/readyz')).body.postgres === true)
@@ -209,6 +218,7 @@ describe('an API node and a worker started without Redis and Postgres', () => {
     redis = await startRedis(options())
     await until(async () => (await fetch(`${url}/readyz`)).status === 200)
     await until(async () => (await call()).status === 200)
+    await until(async () => (await overview()).status === 200)
     assert.ok(isRunning())
   })
 })

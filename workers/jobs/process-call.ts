@@ -9,6 +9,7 @@ import { RESULT_BYTES_MAX, readResult, sendReply, storeResult } from '../../src/
 import type { CachedOutcome } from '../cache/cached-call.ts'
 import { DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts'
 import { isFailure, type Outcome } from '../upstream/outcome.ts'
+import { deliver, isMistake } from './deliver.ts'
 import { type RunDeps, runCall } from './run-call.ts'
 
 export type ProcessorDeps = RunDeps
@@ -36,7 +37,7 @@ export async function processCall(sources: ProcessorDeps, job: Job, cancelled: A
   try {
     const result = await runCall(sources, call, { times, progress: {}, isSecondRun, remainingMs, signal })
     if (cancelled.reason === LOCK_LOST) throw new Error(LOCK_LOST)
-    await answer(sources, call, times, result)
+    await deliver(remainingMs(), sources.log, () => answer(sources, call, times, result))
     // What was served stale is refreshed now; nobody waits for it, and the next call sees whether it went well.
     await result
       .afterwards?.()
@@ -66,11 +67,12 @@ function endOf(remainingMs: number, cancelled: AbortSignal): { signal: AbortSign
   }
 }
 
-/** Answers a call whose job failed without a word of its own: it outlived too many workers, or cannot be read. */
-export async function answerLost(sources: ProcessorDeps, job: Job): Promise<void> {
+/** Answers a call whose job failed without a reply: it outlived too many workers, or Redis did not take its answer. */
+export async function answerLost(sources: ProcessorDeps, job: Job, cause: Error): Promise<void> {
+  const call = parseCallJob(job.data)
   const times: CallTimes = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
-  const outcome: Outcome = { code: 'INTERNAL_ERROR', cause: new Error(job.failedReason) }
-  await answer(sources, parseCallJob(job.data), times, { outcome })
+  const outcome: Outcome = { code: isMistake(cause) ? 'INTERNAL_ERROR' : 'DEPENDENCY_UNAVAILABLE', cause }
+  await deliver(call.deadline - sources.clock.now(), sources.log, () => answer(sources, call, times, { outcome }))
 }
 
 async function answer(sources: ProcessorDeps, call: CallJob, times: CallTimes, result: CachedOutcome): Promise<void> {
@@ -106,7 +108,8 @@ async function answer(sources: ProcessorDeps, call: CallJob, times: CallTimes, r
       log.info({ callId, account, slug, endpoint, mode, status, code: head.code, ...times }, 'asynchronous call ended')
     }
   }
-  await sendReply(redis, call.replyTo, head, body)
+  if (call.isAsync) await sendReply(redis, call.replyTo, { id: call.id, times, isStored: true }, NO_BODY)
+  else await sendReply(redis, call.replyTo, head, body)
 }
 
 function settledStatus({ code }: ReplyHead): number {

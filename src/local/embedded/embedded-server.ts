@@ -13,6 +13,8 @@ export type EmbeddedServer = {
   stop: () => Promise<void>
   /** Resolves when the server has ended, stopped or not. */
   ended: Promise<void>
+  /** Sends a signal to the server itself, wherever it runs. */
+  signal: (signal: NodeJS.Signals) => Promise<void>
   /** The last lines that the server wrote. */
   lastLog: () => string
 }

@@ -46,7 +46,7 @@ export async function startPostgres({ dataDir, say }: EmbeddedOptions): Promise<
       await server.ended
       release()
     })
-    return { url, stop, ended: server.ended, lastLog: server.lastLog }
+    return { url, stop, ended: server.ended, signal: async (name) => server.kill(name), lastLog: server.lastLog }
   } catch (error) {
     release()
     throw error

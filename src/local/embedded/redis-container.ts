@@ -12,6 +12,7 @@ export type RedisContainer = {
   /** Arguments of `docker` that run it in the foreground, configured from standard input. */
   runArgs: (port: number) => string[]
   remove: () => Promise<void>
+  signal: (signal: NodeJS.Signals) => Promise<void>
 }
 
 /** Looks for a container engine and fetches the image; undefined when there is none. */
@@ -33,7 +34,10 @@ export async function prepareContainer(data: string, say: (text: string) => void
     ...['run', '--rm', '--interactive', '--name', name, ...user, '--publish', `127.0.0.1:${port}:6379`],
     ...['--volume', `${data}:/data:Z`, image, image.startsWith('redis') ? 'redis-server' : 'valkey-server', '-'],
   ]
-  return { name, runArgs, remove }
+  const signal = async (sent: NodeJS.Signals) => {
+    await runCommand('docker', ['kill', '--signal', sent, name], { timeoutMs: ASK_MS })
+  }
+  return { name, runArgs, remove, signal }
 }
 
 async function findImage(say: (text: string) => void): Promise<string | undefined> {

@@ -26,6 +26,8 @@ type Store = { dir: string; data: string; password: string; say: (text: string) 
 type Runner = {
   command: (port: number) => Pick<ServerCommand, 'command' | 'commandArgs' | 'argv0' | 'input'>
   after: () => Promise<void>
+  /** Where the process that was started is not the server itself. */
+  signal?: (signal: NodeJS.Signals) => Promise<void>
 }
 
 /** Runs a Redis of our own with its files under `<dataDir>/redis`: from the PATH, else in a container, else freshly installed. */
@@ -44,7 +46,8 @@ export async function startRedis({ dataDir, say }: EmbeddedOptions): Promise<Emb
       await runner.after()
       release()
     })
-    return { url, stop, ended: server.ended, lastLog: server.lastLog }
+    const signal = async (name: NodeJS.Signals) => (runner.signal ? await runner.signal(name) : server.kill(name))
+    return { url, stop, ended: server.ended, signal, lastLog: server.lastLog }
   } catch (error) {
     release()
     throw error
@@ -64,6 +67,7 @@ async function findRunner(store: Store): Promise<Runner> {
         input: configText({ ...store, data: '/data' }, '0.0.0.0', 6379),
       }),
       after: container.remove,
+      signal: container.signal,
     }
   }
   const { found, problem } = await installRedis(store.say, async () => (await findRedisProgram()).program)
@@ -92,6 +96,8 @@ requirepass ${password}
 dir ${JSON.stringify(data)}
 appendonly yes
 appendfsync everysec
+auto-aof-rewrite-percentage 100
+auto-aof-rewrite-min-size 8mb
 save ""
 maxmemory-policy noeviction
 daemonize no

@@ -1,0 +1,39 @@
+import type { Cluster, Redis } from 'ioredis'
+import type { Log } from '../log.ts'
+
+/**
+ * Writes down what becomes of a connection: why it failed, once and again whenever the reason changes, and when it is
+ * ready. An outage fails three times a second for the same reason.
+ */
+export function logConnection(
+  redis: Redis | Cluster,
+  { kind, urls }: { kind: string; urls: string[] },
+  log: Log,
+): void {
+  // Neither user nor password.
+  const hosts = urls.map((url) => new URL(url).host).join(',')
+  let loggedReason: string | undefined
+  redis.on('error', (error: Error) => {
+    const reason = reasonOf(error)
+    if (reason === loggedReason) return
+    loggedReason = reason
+    log.warn({ kind, hosts, reason }, 'failed to connect to redis')
+  })
+  redis.on('close', () => {
+    // A failed attempt to connect ends with this too, and has said why.
+    if (loggedReason !== undefined) return
+    loggedReason = ''
+    log.warn({ kind, hosts, reason: 'the connection was closed' }, 'redis connection lost')
+  })
+  redis.on('ready', () => {
+    loggedReason = undefined
+    log.info({ kind, hosts }, 'redis connection ready')
+  })
+}
+
+/** The message of an error; of a Cluster, that of the node that failed last. An address of several has none of its own. */
+function reasonOf(error: Error): string {
+  const { lastNodeError, code } = error as { lastNodeError?: Error; code?: string }
+  if (lastNodeError instanceof Error) return `${error.message} ${reasonOf(lastNodeError)}`
+  return error.message || code || error.name
+}
