@@ -2,6 +2,7 @@ import { type Api, type Catalog, loadCatalog } from '../src/catalog/catalog.ts'
 import { loadProcessConfig } from '../src/config.ts'
 import { type Db, openDatabase } from '../src/db/database.ts'
 import { deleteOldHealthChanges } from '../src/db/health-changes.ts'
+import { RECHECK_MS } from '../src/health/breaker.ts'
 import { drainHealthChanges } from '../src/health/drain-changes.ts'
 import { HealthCache } from '../src/health/health-watch.ts'
 import { createLog, type Log } from '../src/log.ts'
@@ -21,6 +22,9 @@ const CLEAN_EVERY_MS = 3_600_000
 
 /** How often everything is looked at, whatever was announced: schedulers and unwritten change records. Milliseconds. */
 const REPAIR_EVERY_MS = 60_000
+
+/** How often Degraded upstreams are looked for, milliseconds: with RECHECK_MS, within a minute. */
+const RECHECK_LOOK_MS = 10_000
 
 /** Upstreams that ask to be probed more rarely are tried again by calls and their scheduled probe alone. Seconds. */
 const TRIAL_PROBE_SECONDS_MAX = 600
@@ -73,6 +77,7 @@ await runProcess('probe', async () => {
   const timers = [
     setInterval(() => void askForTrials(sources), TICK_MS),
     setInterval(() => void drain(sources), TICK_MS),
+    setInterval(() => void recheckDegraded(sources), RECHECK_LOOK_MS),
     setInterval(() => {
       for (const slug of catalog.keys()) sources.undrained.add(slug)
       orLog(schedule.repair())
@@ -106,6 +111,18 @@ async function askForTrials({ catalog, queues, health, asked, log }: Sources): P
       asked.delete(api.slug)
       log.debug({ err: error, slug: api.slug }, 'failed to schedule a trial')
     })
+  }
+}
+
+/** A Degraded upstream that nobody calls would stay so until its scheduled probe, minutes later. */
+async function recheckDegraded({ catalog, queues, health, log }: Sources): Promise<void> {
+  for (const api of catalog.values()) {
+    const { status, lastCallAt, lastProbeAt } = health.of(api.slug)
+    if (status !== 'Degraded' || !isTriedByProbe(api)) continue
+    if (health.now() - Math.max(lastCallAt, lastProbeAt) < RECHECK_MS) continue
+    await enqueueProbe(queues, api.slug, { name: `recheck-${Math.floor(health.now() / RECHECK_MS)}` }).catch((error) =>
+      log.debug({ err: error, slug: api.slug }, 'failed to ask for a probe'),
+    )
   }
 }
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
 import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
-import { Overview } from '../fleet/overview.ts'
+import { FleetReader } from '../fleet/fleet-reader.ts'
 import { sendError } from '../http/error-answer.ts'
 import { parseJsonBody } from '../http/json-body.ts'
 import { metricsRoute } from './fleet-metrics.ts'
@@ -18,7 +18,7 @@ const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 15_000
 
 /** A plugin of the operator's JSON API; it is registered behind the guard. */
-export type OperatorRoutes = (scope: FastifyInstance, context: Context) => Promise<void>
+export type OperatorRoutes = (scope: FastifyInstance, context: Context & { fleet: FleetReader }) => Promise<void>
 
 /** Builds the operator console; nothing listens yet. All but the log-in is behind the operator token. */
 export async function createConsole(context: Context, operatorRoutes: OperatorRoutes[]): Promise<FastifyInstance> {
@@ -43,16 +43,17 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
   const throttle = new Throttle()
   const sessions = new OperatorSessions({ redis: context.redis, operatorToken: config.secrets.operatorToken, log })
   const guard = { config, sessions, throttle }
-  const overview = new Overview(context)
+  const fleet = new FleetReader(context)
   await app.register(async (scope) => await loginRoutes(scope, guard))
   await app.register(async (scope) => {
     guardOperator(scope, guard)
     scope.setNotFoundHandler(() => {
       throw new GatewayError('NOT_FOUND')
     })
-    await overviewRoutes(scope, { log, overview, sessions })
-    await metricsRoute(scope, context, overview)
-    for (const routes of operatorRoutes) await scope.register(async (inner) => await routes(inner, context))
+    await overviewRoutes(scope, { log, fleet, sessions })
+    await metricsRoute(scope, context, fleet)
+    for (const routes of operatorRoutes)
+      await scope.register(async (inner) => await routes(inner, { ...context, fleet }))
     await scope.register(async (inner) => await queueBoard(inner, context))
   })
   return app

@@ -1,40 +1,56 @@
 import type { FastifyInstance } from 'fastify'
 import Type from 'typebox'
 import type { Context } from '../context.ts'
-import type { Overview } from '../fleet/overview.ts'
-import type { Snapshot } from '../fleet/snapshot.ts'
+import type { FleetReader } from '../fleet/fleet-reader.ts'
+import type { Snapshot, UpstreamRow } from '../fleet/snapshot.ts'
 import { createFleetMetrics } from '../telemetry/metrics.ts'
 
 type FleetMetrics = ReturnType<typeof createFleetMetrics>
 
 /** `/metrics` of the console: its own process, and what is true of the whole fleet. */
-export async function metricsRoute(scope: FastifyInstance, { telemetry }: Context, overview: Overview): Promise<void> {
+export async function metricsRoute(
+  scope: FastifyInstance,
+  { telemetry }: Context,
+  fleetReader: FleetReader,
+): Promise<void> {
   const { registry } = telemetry.metrics
   const fleet = createFleetMetrics(registry)
   scope.get('/metrics', { schema: { response: { 200: Type.String() } } }, async (_request, reply) => {
-    fill(fleet, await overview.snapshot())
+    fill(fleet, await fleetReader.snapshot())
     reply.header('content-type', registry.contentType)
     return await registry.metrics()
   })
 }
 
+/** A gauge whose value is not known is absent: 0 would say that all is well. */
 function fill(fleet: FleetMetrics, { upstreams, processes, stores }: Snapshot): void {
-  for (const row of upstreams) {
-    const { slug, cap } = row
-    fleet.score.set({ slug }, row.score)
-    fleet.breaker.set({ slug }, row.status === 'Down' ? 1 : 0)
-    fleet.waiting.set({ slug }, row.waiting)
-    fleet.active.set({ slug }, row.active)
-    fleet.oldest.set({ slug }, row.oldestMs / 1_000)
-    fleet.paused.set({ slug }, row.paused ? 1 : 0)
-    for (const { seconds, left } of cap?.rates ?? []) fleet.capLeft.set({ slug, window: `${seconds}s` }, left)
-    if (cap) fleet.capNext.set({ slug }, cap.nextSlotMs / 1_000)
-  }
-  fleet.processes.reset()
-  for (const { kind } of processes) fleet.processes.inc({ kind })
+  for (const gauge of Object.values(fleet)) gauge.reset()
+  for (const row of upstreams) fillUpstream(fleet, row)
+  for (const { kind } of processes ?? []) fleet.processes.inc({ kind })
+  fleet.redisUp.set(stores.redis ? 1 : 0)
+  fleet.postgresUp.set(stores.postgres ? 1 : 0)
   if (stores.redis) {
     fleet.redisBytes.set(stores.redis.usedBytes)
+    fleet.redisBytesMax.set(stores.redis.maxBytes)
     fleet.redisSeconds.set(stores.redis.latencyMs / 1_000)
   }
   if (stores.postgres) fleet.postgresSeconds.set(stores.postgres.latencyMs / 1_000)
+}
+
+function fillUpstream(fleet: FleetMetrics, { slug, health, queue, cap, paused }: UpstreamRow): void {
+  fleet.paused.set({ slug }, paused === null ? 0 : 1)
+  if (health) {
+    fleet.score.set({ slug }, health.score)
+    fleet.breaker.set({ slug }, health.status === 'Down' ? 1 : 0)
+  }
+  if (queue) {
+    fleet.waiting.set({ slug }, queue.waiting)
+    fleet.active.set({ slug }, queue.active)
+    fleet.oldest.set({ slug }, queue.oldestMs / 1_000)
+  }
+  for (const { seconds, left, max } of cap?.rates ?? []) {
+    fleet.capLeft.set({ slug, window: `${seconds}s` }, left)
+    fleet.capMax.set({ slug, window: `${seconds}s` }, max)
+  }
+  if (cap) fleet.capNext.set({ slug }, cap.nextSlotMs / 1_000)
 }

@@ -1,12 +1,25 @@
 import type { Snapshot } from '../fleet/snapshot.ts'
-import { escapeHtml, renderPlaces } from './browser/render.js'
+import { escapeHtml } from '../http/html.ts'
+import { renderPlaces } from './browser/render.js'
+import { byTrouble } from './browser/rows.js'
+
+/** What rows can be filtered by; the browser counts them. */
+const CHIPS = [
+  ['down', 'Down'],
+  ['degraded', 'Degraded'],
+  ['failing', 'Failing'],
+  ['capped', 'Cap used up'],
+  ['waiting', 'Waiting'],
+  ['paused', 'Paused'],
+  ['disabled', 'Disabled'],
+]
 
 /** The overview page with what there is to see now; its script keeps it so. */
 export function overviewPage(snapshot: Snapshot): string {
   const places = renderPlaces(snapshot)
   const place = (name: string, element = 'div', attributes = ''): string =>
     `<${element} data-place="${escapeHtml(name)}"${attributes}>${places[name] ?? ''}</${element}>`
-  const rows = snapshot.upstreams.map(({ slug, name }) => {
+  const rows = byTrouble(snapshot.upstreams).map(({ slug, name }) => {
     const cell = (what: string, label: string) => place(`${slug} ${what}`, 'td', ` data-label="${label}"`)
     return `<tr id="${escapeHtml(slug)}"><th scope="row">${escapeHtml(slug)}<small>${escapeHtml(name)} · <a href="/queues/queue/${escapeHtml(slug)}">queue<span class="hidden"> of ${escapeHtml(slug)}</span></a></small></th>
 ${cell('health', 'Health')}${cell('queue', 'Queue')}${cell('cap', 'Cap left')}${cell('traffic', 'Traffic')}${cell('actions', 'Actions').replace('<td', '<td class="actions"')}</tr>`
@@ -35,17 +48,18 @@ ${cell('health', 'Health')}${cell('queue', 'Queue')}${cell('cap', 'Cap left')}${
 <section aria-label="Needs attention">${place('attention')}</section>
 ${place('tiles', 'dl', ' class="tiles"')}
 <section class="charts" aria-label="The last hour">
-<figure><figcaption>Calls a minute</figcaption><div class="chart" id="chart-calls" role="img" aria-label="Calls a minute over the last hour, answered and failed"></div></figure>
+<figure><figcaption>Calls a minute</figcaption><div class="chart" id="chart-calls" role="img" aria-label="Calls a minute over the last hour: answered, refused and failed"></div></figure>
 <figure><figcaption>Time in the queue</figcaption><div class="chart" id="chart-queue" role="img" aria-label="Time in the queue over the last hour, median and 95th percentile"></div></figure>
 <figure><figcaption>Time at the upstream</figcaption><div class="chart" id="chart-upstream" role="img" aria-label="Time at the upstream over the last hour, median and 95th percentile"></div></figure>
 </section>
 <section id="upstreams" tabindex="-1">
-<div class="bar"><h2>APIs</h2><label>Show <input type="search" id="filter" placeholder="name, down, paused …" autocomplete="off"></label></div>
+<div class="bar"><h2>APIs</h2><div class="chips" role="group" aria-label="Show only">${CHIPS.map(([tag, label]) => `<button type="button" class="chip" data-tag="${tag}" aria-pressed="false">${label} <span data-count="${tag}"></span></button>`).join('')}</div><label>Find <input type="search" id="filter" placeholder="name" autocomplete="off"></label></div>
 <table class="upstreams" aria-label="APIs"><thead><tr><th scope="col">API</th><th scope="col">Health</th><th scope="col">Queue</th><th scope="col">Cap left</th><th scope="col">Traffic</th><th scope="col">Actions</th></tr></thead>
 <tbody>${rows.join('\n')}</tbody></table>
 </section>
 <div class="columns">
 <section><h2>Errors of the last hour</h2>${place('errors')}</section>
+<section><h2>Accounts, last hour</h2>${place('accounts')}</section>
 <section><h2>Changes of health</h2>${place('changes')}</section>
 <section><h2>Operators</h2>${place('audit')}</section>
 </div>

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import Type from 'typebox'
 import { GatewayError } from '../errors.ts'
-import type { Overview } from '../fleet/overview.ts'
+import type { FleetReader } from '../fleet/fleet-reader.ts'
 import type { Log } from '../log.ts'
 import { type Asset, loadAssets } from './assets.ts'
 import { isStillOperator } from './operator-guard.ts'
@@ -25,7 +25,7 @@ const PAGE_HEADERS = {
 /** The overview page, its files, and the stream that keeps it as things are. */
 export async function overviewRoutes(
   scope: FastifyInstance,
-  { log, overview, sessions }: { log: Log; overview: Overview; sessions: OperatorSessions },
+  { log, fleet, sessions }: { log: Log; fleet: FleetReader; sessions: OperatorSessions },
 ): Promise<void> {
   const assets = await loadAssets()
   const streams = new Set<ServerResponse>()
@@ -33,7 +33,7 @@ export async function overviewRoutes(
 
   scope.get('/', page, async (_request, reply) => {
     reply.headers(PAGE_HEADERS).type('text/html; charset=utf-8')
-    return overviewPage(await overview.snapshot())
+    return overviewPage(await fleet.snapshot())
   })
 
   const asset = { schema: { params: Type.Object({ name: Type.String() }), response: { 200: Type.String() } } }
@@ -54,13 +54,13 @@ export async function overviewRoutes(
     })
     streams.add(response)
     const send = (): void => {
-      overview.snapshot().then(
+      fleet.snapshot().then(
         (snapshot) => {
           // A reader that does not keep up gets fewer, not a heap of old ones.
           if (!response.destroyed && !response.writableNeedDrain)
             response.write(`data: ${JSON.stringify(snapshot)}\n\n`)
         },
-        (error) => log.warn({ err: error }, 'overview not taken'),
+        (error) => log.warn({ err: error }, 'failed to read the fleet'),
       )
     }
     send()

@@ -55,3 +55,9 @@ export function updateUser(db: Db, id: string, change: { tier?: Tier; disabled_a
     .returningAll()
     .executeTakeFirstOrThrow()
 }
+
+/** The addresses of accounts, by id. */
+export async function findEmails(db: Db, ids: string[]): Promise<Map<string, string>> {
+  const rows = await db.selectFrom('users').select(['id', 'email']).where('id', 'in', ids).execute()
+  return new Map(rows.map(({ id, email }) => [id, email]))
+}

@@ -1,12 +1,17 @@
 import type { RedisConnection } from '../redis/connection.ts'
 import { emptyHistogram, type Minute, quantile, readMinute } from '../telemetry/minute-stats.ts'
-import type { LastHour, UpstreamRow } from './snapshot.ts'
+import { countOutcomes, outcomeClass } from './outcome-class.ts'
+import type { AccountRow, LastHour, RecentCalls } from './snapshot.ts'
 
 const MINUTE_MS = 60_000
 const MINUTES = 60
 
-/** Over how many minutes a row's share of failures and its latency are taken. */
+/** Over how many minutes a row's outcomes and its latency are taken. */
 const RECENT_MINUTES = 5
+
+/** Errors and accounts that are shown. */
+const ERRORS_MAX = 20
+const ACCOUNTS_MAX = 10
 
 /** The last hour of the whole fleet: closed minutes are read once, the two youngest each time. */
 export class LastHourReader {
@@ -36,12 +41,14 @@ export class LastHourReader {
 export function toLastHour(minutes: Minute[]): LastHour {
   const times = (kind: 'queue' | 'upstream', share: number) =>
     minutes.map((minute) => quantile(sum([...minute[kind].values()]), share) ?? null)
-  const counts = (isOk: boolean) =>
-    minutes.map(({ calls }) => countCalls(calls, (_slug, code) => (code === 'OK') === isOk))
+  const outcomes = minutes.map(({ calls }) =>
+    countOutcomes([...calls].map(([key, count]) => [splitKey(key).code, count] as const)),
+  )
   return {
     at: minutes.map(({ at }) => at),
-    ok: counts(true),
-    failed: counts(false),
+    answered: outcomes.map(({ answered }) => answered),
+    refused: outcomes.map(({ refused }) => refused),
+    failed: outcomes.map(({ failed }) => failed),
     queueP50: times('queue', 0.5),
     queueP95: times('queue', 0.95),
     upstreamP50: times('upstream', 0.5),
@@ -49,52 +56,66 @@ export function toLastHour(minutes: Minute[]): LastHour {
   }
 }
 
-/** Error codes by API over the hour, most frequent first. */
+/** Error codes by API over the hour: failures before refusals, then the most frequent first. */
 export function toErrors(minutes: Minute[]): { slug: string; code: string; count: number }[] {
   const counts = new Map<string, number>()
   for (const { calls } of minutes) {
-    for (const [key, count] of calls) if (!key.endsWith('|OK')) counts.set(key, (counts.get(key) ?? 0) + count)
+    for (const [key, count] of calls) counts.set(key, (counts.get(key) ?? 0) + count)
   }
+  const isFailure = (code: string) => (outcomeClass(code) === 'failed' ? 1 : 0)
   return [...counts]
-    .map(([key, count]) => {
-      const [slug = '', code = ''] = key.split('|')
-      return { slug, code, count }
-    })
-    .sort((a, b) => b.count - a.count || a.slug.localeCompare(b.slug))
+    .map(([key, count]) => ({ ...splitKey(key), count }))
+    .filter(({ code }) => outcomeClass(code) !== 'answered')
+    .sort((a, b) => isFailure(b.code) - isFailure(a.code) || b.count - a.count || a.slug.localeCompare(b.slug))
+    .slice(0, ERRORS_MAX)
 }
 
-/** What the last minutes say of one upstream. */
-export function recentOf(
-  minutes: Minute[],
-  slug: string,
-): Pick<UpstreamRow, 'perMinute' | 'errorShare' | 'upstreamP95'> {
+/** The accounts with most calls over the hour, by status of the answer; without their addresses. */
+export function toAccounts(minutes: Minute[]): AccountRow[] {
+  const accounts = new Map<string, AccountRow>()
+  for (const { accounts: counts } of minutes) {
+    for (const { id, status, count } of counts) {
+      const row = accounts.get(id) ?? { id, email: null, calls: 0, limited: 0, refused: 0, failed: 0 }
+      row.calls += count
+      if (status === 429) row.limited += count
+      else if (status >= 500) row.failed += count
+      else if (status >= 400) row.refused += count
+      accounts.set(id, row)
+    }
+  }
+  return [...accounts.values()].sort((a, b) => b.calls - a.calls).slice(0, ACCOUNTS_MAX)
+}
+
+/** What callers of one upstream got in the last minutes. */
+export function recentOf(minutes: Minute[], slug: string): RecentCalls {
   const recent = minutes.slice(-RECENT_MINUTES)
-  const count = (isWanted: (code: string) => boolean) =>
-    recent.reduce((total, { calls }) => total + countCalls(calls, (of, code) => of === slug && isWanted(code)), 0)
-  const all = count(() => true)
-  const failed = count((code) =>
-    /^(UPSTREAM_(?!NOT_FOUND|REJECTED)|INTERNAL|OVERLOADED|DEADLINE|DEPENDENCY)/.test(code),
-  )
-  const histogram = sum(
-    recent.flatMap(({ upstream }) => upstream.get(slug) ?? []).length === 0
-      ? []
-      : recent.map(({ upstream }) => upstream.get(slug) ?? emptyHistogram()),
-  )
-  const lastFull = minutes.at(-2)
+  const codes = codesOf(recent, slug)
+  const histograms = recent.flatMap(({ upstream }) => {
+    const histogram = upstream.get(slug)
+    return histogram ? [histogram] : []
+  })
   return {
-    perMinute: lastFull ? countCalls(lastFull.calls, (of) => of === slug) : 0,
-    errorShare: all === 0 ? 0 : failed / all,
-    upstreamP95: quantile(histogram, 0.95) ?? null,
+    codes,
+    ...countOutcomes(Object.entries(codes)),
+    upstreamP95: quantile(sum(histograms), 0.95) ?? null,
+    lastMinute: codesOf(minutes.slice(-2, -1), slug),
   }
 }
 
-function countCalls(calls: Map<string, number>, isWanted: (slug: string, code: string) => boolean): number {
-  let total = 0
-  for (const [key, count] of calls) {
-    const [slug = '', code = ''] = key.split('|')
-    if (isWanted(slug, code)) total += count
+function codesOf(minutes: Minute[], slug: string): Record<string, number> {
+  const codes: Record<string, number> = {}
+  for (const { calls } of minutes) {
+    for (const [key, count] of calls) {
+      const of = splitKey(key)
+      if (of.slug === slug) codes[of.code] = (codes[of.code] ?? 0) + count
+    }
   }
-  return total
+  return codes
+}
+
+function splitKey(key: string): { slug: string; code: string } {
+  const [slug = '', code = ''] = key.split('|')
+  return { slug, code }
 }
 
 function sum(histograms: number[][]): number[] {

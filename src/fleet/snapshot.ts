@@ -1,48 +1,99 @@
+import type { PausedMode } from '../catalog/catalog.ts'
 import type { HealthStatus } from '../health/score.ts'
+import type { Problem } from './problems.ts'
 
-/** What the overview page shows, as of one instant. Times are milliseconds. */
+/**
+ * The whole fleet as of one instant. Times are milliseconds. Null is "not known": what could not be read is never shown
+ * as zero or as healthy.
+ */
 export interface Snapshot {
   at: number
+  /** What an operator should look at, gravest first. */
+  problems: Problem[]
   upstreams: UpstreamRow[]
-  lastHour: LastHour
-  errors: { slug: string; code: string; count: number }[]
-  processes: ProcessRow[]
+  lastHour: LastHour | null
+  errors: { slug: string; code: string; count: number }[] | null
+  accounts: AccountRow[] | null
+  processes: ProcessRow[] | null
   stores: Stores
-  changes: ChangeRow[]
-  audit: AuditRow[]
+  changes: ChangeRow[] | null
+  audit: AuditRow[] | null
 }
 
 export interface UpstreamRow {
   slug: string
   name: string
   enabled: boolean
+  /** What callers get while its queue is paused; null while it runs. */
+  paused: PausedMode | null
+  health: HealthRow | null
+  queue: QueueRow | null
+  cap: CapRow | null
+  recent: RecentCalls | null
+}
+
+export interface HealthRow {
   status: HealthStatus
   score: number
   since: number | null
   cause: string | null
-  lastCode: string | null
+  /** When the last attempt or probe ended; null: it was never tried, and the status says nothing. */
+  checkedAt: number | null
+  lastFailure: FailureRow | null
   /** Until the breaker's next trial. */
   trialInMs: number | null
-  paused: boolean
+}
+
+/** The last attempt that failed. */
+export interface FailureRow {
+  at: number
+  code: string
+  /** `HTTP 500 in 87 ms`, `DNS: no such host`. */
+  words: string
+  /** No answer came at all: neither name, connection nor handshake. */
+  isNetwork: boolean
+}
+
+export interface QueueRow {
   waiting: number
   active: number
+  delayed: number
+  failed: number
   oldestMs: number
-  cap: {
-    concurrency: number
-    underWay: number
-    nextSlotMs: number
-    rates: { max: number; seconds: number; left: number }[]
-  } | null
-  /** Calls in the last full minute, and over the last five the share that failed and the p95 of upstream time. */
-  perMinute: number
-  errorShare: number
+  isPaused: boolean
+}
+
+export interface CapRow {
+  concurrency: number
+  underWay: number
+  nextSlotMs: number
+  rates: { max: number; seconds: number; left: number }[]
+}
+
+/** Calls by what callers got. */
+export interface Outcomes {
+  /** Answers, those included that say that the upstream has no such thing. */
+  answered: number
+  /** Refused because of the request: 4xx. */
+  refused: number
+  /** Failed because of the upstream or of the gateway: 5xx. */
+  failed: number
+}
+
+/** What callers of one API got lately. */
+export interface RecentCalls extends Outcomes {
+  /** Over the last five minutes. */
+  codes: Record<string, number>
   upstreamP95: number | null
+  /** Calls of the last full minute by code. */
+  lastMinute: Record<string, number>
 }
 
 /** One value per minute, oldest first. */
 export interface LastHour {
   at: number[]
-  ok: number[]
+  answered: number[]
+  refused: number[]
   failed: number[]
   queueP50: (number | null)[]
   queueP95: (number | null)[]
@@ -50,10 +101,22 @@ export interface LastHour {
   upstreamP95: (number | null)[]
 }
 
+/** An account's calls in the last hour. */
+export interface AccountRow {
+  id: string
+  /** Null where Postgres does not know the account or does not answer. */
+  email: string | null
+  calls: number
+  limited: number
+  refused: number
+  failed: number
+}
+
 export interface ProcessRow {
   kind: string
   host: string
   pid: number
+  startedAt: number
   upMs: number
   busy: number
   lagMs: number

@@ -46,3 +46,6 @@ export const LEFT_MS = 500
 
 /** How many times the p95 an attempt may take before it counts as one that hangs. */
 export const HANGING_P95_TIMES = 3
+
+/** A Degraded upstream is probed again when nothing was sent to it for this long, milliseconds. */
+export const RECHECK_MS = 45_000

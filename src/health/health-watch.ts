@@ -5,10 +5,10 @@ import { channels, upstreamKeys } from '../redis/keys.ts'
 import { type HealthView, viewHealth } from './health-view.ts'
 
 /** How often every upstream is read again, milliseconds: a message that got lost is made good by then. */
-const POLL_MS = 1_000
+const POLL_MS = 10_000
 
 /**
- * The health of every upstream as this process knows it: read each second, and at once when a change is announced. Asking
+ * The health of every upstream as this process knows it: read at once when a change is announced, and every ten seconds. Asking
  * it costs no round trip. Without Redis the last known state stands.
  */
 export class HealthCache {
@@ -36,6 +36,8 @@ export class HealthCache {
     this.#clock.open()
     this.#subscriber = openRedis(this.#redisUrls, 'waiter', this.#log)
     this.#subscriber.on('message', (_channel, slug) => this.#onChange(slug))
+    // What was announced while it was away is read now.
+    this.#subscriber.on('ready', () => void this.refresh())
     this.#subscriber
       .subscribe(channels.health)
       .catch((error) => this.#log.debug({ err: error }, 'health changes not heard'))

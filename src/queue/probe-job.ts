@@ -1,4 +1,7 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { JobsOptions } from 'bullmq'
+import type { RedisConnection } from '../redis/connection.ts'
+import { upstreamKeys } from '../redis/keys.ts'
 import type { CallQueues } from './call-queue.ts'
 
 /** Name of a probe among an upstream's jobs. */
@@ -16,6 +19,8 @@ export interface ProbeJob {
   slug: string
   /** It is made even where traffic shows the health, or the breaker's pause is not over. */
   isForced?: boolean
+  /** Whoever asked waits for what comes of it, under this id. */
+  outcomeId?: string
 }
 
 export const PROBE_JOB_OPTIONS = {
@@ -29,15 +34,59 @@ export const PROBE_JOB_OPTIONS = {
 export async function enqueueProbe(
   queues: CallQueues,
   slug: string,
-  { name, isForced, delayMs = 0 }: { name: string; isForced?: boolean; delayMs?: number },
+  {
+    name,
+    isForced,
+    delayMs = 0,
+    outcomeId,
+  }: { name: string; isForced?: boolean; delayMs?: number; outcomeId?: string },
 ): Promise<void> {
-  const data: ProbeJob = { v: 1, slug, ...(isForced ? { isForced } : {}) }
+  const data: ProbeJob = { v: 1, slug, ...(isForced ? { isForced } : {}), ...(outcomeId ? { outcomeId } : {}) }
   await queues.of(slug).add(PROBE_JOB, data, { ...PROBE_JOB_OPTIONS, delay: delayMs, jobId: name })
 }
 
 /** @throws Error when it is no probe of this version */
 export function parseProbeJob(data: unknown): ProbeJob {
-  const { v, slug, isForced } = Object(data)
+  const { v, slug, isForced, outcomeId } = Object(data)
   if (v !== 1 || typeof slug !== 'string') throw new Error('job data do not fit a probe of version 1')
-  return { v, slug, isForced: isForced === true }
+  return { v, slug, isForced: isForced === true, ...(typeof outcomeId === 'string' ? { outcomeId } : {}) }
+}
+
+/** What came of a probe. */
+export interface ProbeOutcome {
+  /** Status of the answer; null where none came. */
+  status: number | null
+  ms: number
+  /** Code of the failure; null when the answer was good. */
+  code: string | null
+  /** `HTTP 200 in 87 ms`, `DNS: no such host`. */
+  words: string
+}
+
+const OUTCOME_KEPT_SECONDS = 60
+
+/** How often a waiting asker looks, milliseconds. */
+const LOOK_EVERY_MS = 150
+
+export async function writeProbeOutcome(
+  redis: RedisConnection,
+  { slug, id }: { slug: string; id: string },
+  outcome: ProbeOutcome,
+): Promise<void> {
+  await redis.set(upstreamKeys.probeOutcome(slug, id), JSON.stringify(outcome), 'EX', OUTCOME_KEPT_SECONDS)
+}
+
+/** Waits for what comes of a probe. @returns null when nothing came in time: no worker, or no slot of the cap */
+export async function awaitProbeOutcome(
+  redis: RedisConnection,
+  { slug, id }: { slug: string; id: string },
+  waitMs: number,
+): Promise<ProbeOutcome | null> {
+  const endsAt = performance.now() + waitMs
+  while (performance.now() < endsAt) {
+    const text = await redis.get(upstreamKeys.probeOutcome(slug, id))
+    if (text !== null) return JSON.parse(text) as ProbeOutcome
+    await delay(LOOK_EVERY_MS)
+  }
+  return null
 }

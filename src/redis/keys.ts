@@ -12,6 +12,10 @@ export const upstreamKeys = {
   health: (slug: string): string => `${PREFIX}:{${slug}}:health`,
   /** Stream: changes of state that are not in Postgres yet, about 1 000 at most. No end. */
   healthChanges: (slug: string): string => `${PREFIX}:{${slug}}:health:changes`,
+  /** String: the last attempt that failed, in words. 1 day. */
+  lastFailure: (slug: string): string => `${PREFIX}:{${slug}}:last-failure`,
+  /** String: what came of a probe that an operator asked for. 60 s. */
+  probeOutcome: (slug: string, id: string): string => `${PREFIX}:{${slug}}:probe-outcome:${id}`,
   /** String: a stored answer. Ends when it is too old to be served in any case. */
   cacheEntry: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:cache:${hash}`,
   /** Sorted set: keys of stored answers by their end. No end. */
@@ -92,6 +96,8 @@ export const keys = {
   processes: `${PREFIX}:{processes}`,
   /** Hash: counts of one minute of the whole fleet. 2 h. */
   minuteStats: (minute: number): string => `${PREFIX}:{stats}:${minute}`,
+  /** Sorted set: calls of one minute by account and status, the most frequent 300. 2 h. */
+  minuteAccounts: (minute: number): string => `${PREFIX}:{stats}:${minute}:accounts`,
   /** String: version of what operators set of upstreams. No end. */
   settingsVersion: `${PREFIX}:{upstream-settings}:version`,
   /** String: a log-in of the console, by a keyed digest of its id. 12 h, or until log-out. */

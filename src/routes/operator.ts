@@ -1,28 +1,32 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { isUuid } from '../accounts/session-token.ts'
 import type { Api, PausedMode } from '../catalog/catalog.ts'
+import { nullable } from '../catalog/json.ts'
 import type { Context } from '../context.ts'
 import { insertAuditRecord, listAuditRecords } from '../db/audit-log.ts'
 import { searchUsers } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
+import type { FleetReader } from '../fleet/fleet-reader.ts'
+import { OverviewAnswer, overviewAnswer } from '../fleet/overview-answer.ts'
 import { errorAnswers } from '../http/error-schemas.ts'
 import { takeIdsInAnyCase } from '../http/path-ids.ts'
 import { announceChange } from '../limits/account-version.ts'
 import { changeUpstream, UpstreamChange } from '../operator/change-upstream.ts'
 import { changeUser, describeUser, UserAnswer, UserChange } from '../operator/change-user.ts'
 import { describeUpstream, UpstreamAnswer } from '../operator/describe-upstream.ts'
-import { OverviewAnswer, readOverview } from '../operator/overview.ts'
 import { changePause } from '../operator/pause-upstream.ts'
-import { announceSettings } from '../operator/upstream-settings.ts'
-import { PROBE_JOB, PROBE_JOB_OPTIONS, type ProbeJob } from '../queue/probe-job.ts'
+import { announceSettings, IN_FORCE_MS } from '../operator/upstream-settings.ts'
+import { awaitProbeOutcome, enqueueProbe } from '../queue/probe-job.ts'
 import { redisCall } from '../redis/unavailable.ts'
 
 /** What the operator API needs of the process that hosts it. */
-export type OperatorDeps = Pick<
-  Context,
-  'config' | 'log' | 'catalog' | 'db' | 'redis' | 'caps' | 'queues' | 'health' | 'settings'
->
+export interface OperatorDeps
+  extends Pick<Context, 'config' | 'log' | 'catalog' | 'db' | 'redis' | 'queues' | 'health' | 'settings'> {
+  fleet: Pick<FleetReader, 'snapshot'>
+}
 
 const USERS_MAX = 100
 const AUDIT_DEFAULT = 50
@@ -47,6 +51,23 @@ const AuditAnswer = Type.Object({
 })
 
 const Done = Type.Object({ slug: Type.String(), action: Type.String() })
+const Probed = Type.Object({
+  ...Done.properties,
+  outcome: nullable(
+    Type.Object(
+      {
+        status: nullable(Type.Integer()),
+        ms: Type.Integer(),
+        code: nullable(Type.String({ description: 'Null when the answer was good' })),
+        words: Type.String({ description: 'HTTP 200 in 87 ms; DNS: no such host' }),
+      },
+      { description: 'Null when nothing came of it in time: no worker is alive, or the cap has no slot' },
+    ),
+  ),
+})
+
+/** How long an operator waits for what comes of a probe, milliseconds. */
+const PROBE_WAIT_MS = 12_000
 
 const tags = ['Operator']
 
@@ -137,7 +158,7 @@ const PauseBody = Type.Object(
 )
 
 function queueRoutes(app: FastifyInstance, sources: OperatorDeps): void {
-  const { catalog, db, queues } = sources
+  const { catalog, db, redis, queues } = sources
   const schema = (summary: string) => ({ summary, tags, response: { 200: Done, ...errorAnswers(400, 401, 404) } })
 
   const pause = {
@@ -158,14 +179,22 @@ function queueRoutes(app: FastifyInstance, sources: OperatorDeps): void {
     resume,
     async (request) => await setPause(sources, request, null),
   )
-  const probe = { schema: schema('Probe an upstream now, whatever its health') }
+  const probe = {
+    schema: {
+      ...schema('Probe an upstream now, whatever its health, and say what came of it'),
+      response: { 200: Probed, ...errorAnswers(401, 404) },
+    },
+  }
   app.post<{ Params: { slug: string } }>('/v1/operator/upstreams/:slug/probe', probe, async (request) => {
     const { slug } = findApi(catalog, request.params.slug)
     // Written down first: what is done without a record would be worse than a record of what then failed.
     await insertAuditRecord(db, { actor: actorOf(request), action: 'upstream.probe', subject: slug })
-    const data: ProbeJob = { v: 1, slug, isForced: true }
-    await redisCall(() => queues.of(slug).add(PROBE_JOB, data, PROBE_JOB_OPTIONS))
-    return { slug, action: 'probe' }
+    const id = randomUUID()
+    const outcome = await redisCall(async () => {
+      await enqueueProbe(queues, slug, { name: `operator-${id}`, isForced: true, outcomeId: id })
+      return await awaitProbeOutcome(redis, { slug, id }, PROBE_WAIT_MS)
+    })
+    return { slug, action: 'probe', outcome }
   })
 }
 
@@ -177,21 +206,23 @@ async function setPause(
 ): Promise<Static<typeof Done>> {
   const { slug } = findApi(catalog, request.params.slug)
   await changePause(db, slug, { mode, actor: actorOf(request) })
-  await redisCall(() => (mode === null ? queues.of(slug).resume() : queues.of(slug).pause()))
   await announceSettings(redis).catch((error) => request.log.warn({ err: error }, 'failed to announce settings'))
   await settings.read()
+  // A call that a node admits before it knows of the pause would wait in the queue for its deadline.
+  if (mode === 'refuse') await delay(IN_FORCE_MS)
+  await redisCall(() => (mode === null ? queues.of(slug).resume() : queues.of(slug).pause()))
   return { slug, action: mode === null ? 'resume' : 'pause' }
 }
 
 function readingRoutes(app: FastifyInstance, sources: OperatorDeps): void {
   const overview = {
     schema: {
-      summary: 'Queues, caps left, health, rates and processes',
+      summary: 'Problems, queues, caps left, health, rates, accounts and processes',
       tags,
       response: { 200: OverviewAnswer, ...errorAnswers(401) },
     },
   }
-  app.get('/v1/operator/overview', overview, async () => await redisCall(() => readOverview(sources)))
+  app.get('/v1/operator/overview', overview, async () => overviewAnswer(await sources.fleet.snapshot()))
 
   const audit = {
     schema: {

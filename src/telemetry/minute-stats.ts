@@ -14,11 +14,18 @@ const KEPT_SECONDS = 7_200
 /** Fields that one process keeps while Redis is away; beyond them nothing is added. */
 const FIELDS_MAX = 20_000
 
+/** Accounts that one process adds to a minute each second, and that a minute keeps; those with most calls. */
+const ACCOUNTS_ADDED_MAX = 50
+const ACCOUNTS_KEPT_MAX = 300
+
 /** An ended call, for the minute it ended in. */
 export interface CompletedCall {
   slug: string
   /** `OK` or a code of the error table. */
   code: string
+  /** Of whose account it was, and the status it was answered with. */
+  accountId?: string | undefined
+  status?: number | undefined
   queueMs?: number | undefined
   upstreamMs?: number | undefined
 }
@@ -30,7 +37,8 @@ export interface CompletedCall {
 export class MinuteStats {
   readonly #redis: RedisConnection
   readonly #log: Log
-  #counts = new Map<string, Map<string, number>>()
+  /** By minute. */
+  #counts = new Map<number, Map<string, number>>()
   #timer: NodeJS.Timeout | undefined
 
   constructor(redis: RedisConnection, log: Log) {
@@ -47,11 +55,12 @@ export class MinuteStats {
     await this.flush()
   }
 
-  add({ slug, code, queueMs, upstreamMs }: CompletedCall): void {
-    const key = minuteKey(Date.now())
-    const counts = this.#counts.get(key) ?? new Map<string, number>()
-    this.#counts.set(key, counts)
+  add({ slug, code, accountId, status, queueMs, upstreamMs }: CompletedCall): void {
+    const minute = minuteOf(Date.now())
+    const counts = this.#counts.get(minute) ?? new Map<string, number>()
+    this.#counts.set(minute, counts)
     increment(counts, `c|${slug}|${code}`, 1)
+    if (accountId !== undefined) increment(counts, `a|${accountId}|${status}`, 1)
     if (queueMs !== undefined) increment(counts, `q|${slug}|${bucketOf(queueMs)}`, 1)
     if (upstreamMs !== undefined) increment(counts, `u|${slug}|${bucketOf(upstreamMs)}`, 1)
   }
@@ -61,19 +70,33 @@ export class MinuteStats {
     if (this.#counts.size === 0 || this.#redis.status !== 'ready') return
     const flushed = this.#counts
     this.#counts = new Map()
-    for (const [key, counts] of flushed) {
-      const pipeline = this.#redis.pipeline()
-      for (const [field, count] of counts) pipeline.hincrby(key, field, count)
-      pipeline.expire(key, KEPT_SECONDS)
+    for (const [minute, counts] of flushed) {
       try {
-        await pipeline.exec()
+        await this.#write(minute, counts)
       } catch (error) {
-        this.#log.debug({ err: error }, 'minute not written')
-        const kept = this.#counts.get(key) ?? new Map<string, number>()
-        this.#counts.set(key, kept)
+        this.#log.debug({ err: error }, 'failed to write a minute of statistics')
+        const kept = this.#counts.get(minute) ?? new Map<string, number>()
+        this.#counts.set(minute, kept)
         for (const [field, count] of counts) if (kept.size < FIELDS_MAX) increment(kept, field, count)
       }
     }
+  }
+
+  async #write(minute: number, counts: Map<string, number>): Promise<void> {
+    const pipeline = this.#redis.pipeline()
+    const isAccount = ([field]: [string, number]) => field.startsWith('a|')
+    for (const [field, count] of counts) {
+      if (!isAccount([field, count])) pipeline.hincrby(keys.minuteStats(minute), field, count)
+    }
+    pipeline.expire(keys.minuteStats(minute), KEPT_SECONDS)
+    const accounts = [...counts].filter(isAccount).sort(([, a], [, b]) => b - a)
+    if (accounts.length > 0) {
+      const key = keys.minuteAccounts(minute)
+      for (const [field, count] of accounts.slice(0, ACCOUNTS_ADDED_MAX)) pipeline.zincrby(key, count, field.slice(2))
+      pipeline.zremrangebyrank(key, 0, -ACCOUNTS_KEPT_MAX - 1)
+      pipeline.expire(key, KEPT_SECONDS)
+    }
+    await pipeline.exec()
   }
 }
 
@@ -86,8 +109,8 @@ function bucketOf(ms: number): number {
   return index < 0 ? TIME_BOUNDS_MS.length : index
 }
 
-function minuteKey(epochMs: number): string {
-  return keys.minuteStats(Math.floor(epochMs / MINUTE_MS))
+function minuteOf(epochMs: number): number {
+  return Math.floor(epochMs / MINUTE_MS)
 }
 
 /** One minute of the whole fleet. */
@@ -99,17 +122,29 @@ export interface Minute {
   /** Calls per time bucket, by slug. */
   queue: Map<string, number[]>
   upstream: Map<string, number[]>
+  /** Calls by account and status of the answer; of the accounts with most calls alone. */
+  accounts: { id: string; status: number; count: number }[]
 }
 
 /** Reads the minute that holds an instant. */
 export async function readMinute(redis: RedisConnection, epochMs: number): Promise<Minute> {
+  const number = minuteOf(epochMs)
+  const [counts, accounts] = await Promise.all([
+    redis.hgetall(keys.minuteStats(number)),
+    redis.zrange(keys.minuteAccounts(number), '0', '-1', 'WITHSCORES'),
+  ])
   const minute: Minute = {
-    at: Math.floor(epochMs / MINUTE_MS) * MINUTE_MS,
+    at: number * MINUTE_MS,
     calls: new Map(),
     queue: new Map(),
     upstream: new Map(),
+    accounts: [],
   }
-  for (const [field, value] of Object.entries(await redis.hgetall(minuteKey(epochMs)))) {
+  for (let index = 0; index < accounts.length; index += 2) {
+    const [id = '', status] = accounts[index]?.split('|') ?? []
+    minute.accounts.push({ id, status: Number(status), count: Number(accounts[index + 1]) })
+  }
+  for (const [field, value] of Object.entries(counts)) {
     const [kind, slug = '', rest = ''] = field.split('|')
     if (kind === 'c') minute.calls.set(`${slug}|${rest}`, Number(value))
     else addToBucket(kind === 'q' ? minute.queue : minute.upstream, slug, Number(rest), Number(value))

@@ -14,6 +14,14 @@ interface Sources {
   catalog: ReadonlyMap<string, unknown>
 }
 
+/** How a call ended. */
+interface Ended {
+  status: number
+  code: string
+  ms: number
+  accountId: string | undefined
+}
+
 /** Follows one call through an API node: one trace, one log line, one count, whatever comes of it. */
 export class ObservedCall {
   readonly #sources: Sources
@@ -58,7 +66,7 @@ export class ObservedCall {
     const { times, cacheStatus } = this.#head ?? {}
     this.#span.set({ 'http.response.status_code': status })
     this.#span.end(code)
-    this.#count(telemetry, status, code ?? 'OK', ms)
+    this.#count(telemetry, { status, code: code ?? 'OK', ms, accountId: job?.accountId ?? accountId })
     callLog.info(
       {
         requestId: this.#requestId,
@@ -84,14 +92,15 @@ export class ObservedCall {
     )
   }
 
-  #count({ metrics, minutes }: Telemetry, status: number, code: string, ms: number): void {
+  #count({ metrics, minutes }: Telemetry, { status, code, ms, accountId }: Ended): void {
     const slug = this.#slug
     const { times, cacheStatus } = this.#head ?? {}
     metrics.calls.inc({ slug, status, code })
     metrics.callSeconds.observe({ slug }, ms / 1_000)
     // What test keys do says nothing of the service's load at its upstreams.
     const isTest = this.#job?.mode === 'test'
-    if (!isTest) minutes.add({ slug, code, queueMs: times?.queueMs, upstreamMs: upstreamMsOf(times) })
+    const spent = { queueMs: times?.queueMs, upstreamMs: upstreamMsOf(times) }
+    if (!isTest) minutes.add({ slug, code, accountId, status, ...spent })
     if (!times) return
     metrics.queueSeconds.observe({ slug }, times.queueMs / 1_000)
     metrics.permitSeconds.observe({ slug }, times.permitMs / 1_000)

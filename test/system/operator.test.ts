@@ -222,7 +222,9 @@ describe('the operator API', () => {
 
   it('probes an upstream on asking', async () => {
     const before = upstream.arrivalsOf('mock-data').length
-    assert.equal((await operator('/upstreams/mock-data/probe', { method: 'POST' })).status, 200)
+    const { status, body } = await operator('/upstreams/mock-data/probe', { method: 'POST' })
+    assert.deepEqual([status, body.outcome.status, body.outcome.code], [200, 200, null])
+    assert.match(body.outcome.words, /^HTTP 200 in \d+ ms$/)
     await until(() => upstream.arrivalsOf('mock-data').length > before)
   })
 

@@ -1,10 +1,11 @@
 import type { Job } from 'bullmq'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { memberOf } from '../../src/caps/queue-entry.ts'
-import { parseProbeJob } from '../../src/queue/probe-job.ts'
+import { RECHECK_MS } from '../../src/health/breaker.ts'
+import { type ProbeOutcome, parseProbeJob, writeProbeOutcome } from '../../src/queue/probe-job.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
 import { sendOnce } from '../upstream/call-upstream.ts'
-import { AttemptRecorder } from '../upstream/record-attempt.ts'
+import { AttemptRecorder, type FailureWords } from '../upstream/record-attempt.ts'
 import { buildWireRequest } from '../upstream/upstream-request.ts'
 import type { ProcessorDeps } from './process-call.ts'
 
@@ -21,8 +22,7 @@ const PROBE_MS_MAX = 30_000
  * @returns null: a return value would be kept in Redis
  */
 export async function processProbe(sources: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
-  const { slug, isForced = false } = parseProbeJob(job.data)
-  const { log } = sources
+  const { slug, isForced = false, outcomeId } = parseProbeJob(job.data)
   const api = sources.catalog.get(slug)
   if (!api?.enabled || (!isForced && isFresh(sources, slug, api.upstream.probe.everySeconds))) return null
   const recorder = new AttemptRecorder(sources, {
@@ -47,6 +47,9 @@ export async function processProbe(sources: ProcessorDeps, job: Job, cancelled: 
     signal: AbortSignal.any([cancelled, timeout]),
     recorder,
   }
+  const startedAt = performance.now()
+  let status: number | null = null
+  let failure: FailureWords | undefined
   try {
     const request = buildWireRequest(api, api.upstream.probe.request, {
       extra: [],
@@ -54,19 +57,42 @@ export async function processProbe(sources: ProcessorDeps, job: Job, cancelled: 
       contact: sources.contact,
     })
     const { answer } = await sendOnce(sources, sending, request)
-    log.info({ slug, status: answer.status }, 'probe answered')
+    status = answer.status
   } catch (error) {
     // The health record holds what came of it; a probe that failed is no failed job.
     if (!(error instanceof AttemptError) && !timeout.aborted) throw error
-    log.info({ slug, code: error instanceof AttemptError ? error.code : 'no permit in time' }, 'probe failed')
+    failure = { code: 'NO_PERMIT', words: 'no slot of the cap in time', isNetwork: false }
+    if (error instanceof AttemptError) failure = { ...failure, code: error.code, words: error.message }
   } finally {
     recorder.flush()
   }
+  failure = recorder.lastFailure ?? failure
+  const ms = Math.round(performance.now() - startedAt)
+  await report(
+    sources,
+    { slug, outcomeId },
+    { status, ms, code: failure?.code ?? null, words: failure?.words ?? `HTTP ${status} in ${ms} ms` },
+  )
   return null
+}
+
+/** One line a probe, and what came of it for the operator who asked. */
+async function report(
+  { redis, log }: ProcessorDeps,
+  { slug, outcomeId }: { slug: string; outcomeId: string | undefined },
+  outcome: ProbeOutcome,
+): Promise<void> {
+  const level = outcome.code === null ? 'info' : 'warn'
+  log[level]({ slug, ...outcome }, outcome.code === null ? 'probe answered' : 'probe failed')
+  if (outcomeId === undefined) return
+  await writeProbeOutcome(redis, { slug, id: outcomeId }, outcome).catch((error) =>
+    log.warn({ err: error, slug }, 'failed to report a probe'),
+  )
 }
 
 function isFresh({ health }: ProcessorDeps, slug: string, everySeconds: number): boolean {
   const { status, lastCallAt, lastProbeAt } = health.of(slug)
   if (status === 'Down') return false
-  return health.now() - Math.max(lastCallAt, lastProbeAt) < everySeconds * 1_000 * FRESH_SHARE
+  const everyMs = status === 'Degraded' ? Math.min(RECHECK_MS, everySeconds * 1_000) : everySeconds * 1_000
+  return health.now() - Math.max(lastCallAt, lastProbeAt) < everyMs * FRESH_SHARE
 }

@@ -1,3 +1,5 @@
+import { writeLastFailure } from '../../src/fleet/last-failure.ts'
+import type { FailureRow } from '../../src/fleet/snapshot.ts'
 import { FAILURES_TO_OPEN, HANGING_MS, HANGING_P95_TIMES, LEFT_MS } from '../../src/health/breaker.ts'
 import type { HealthCache } from '../../src/health/health-watch.ts'
 import { type AttemptRecord, recordAttempt, takeTrial } from '../../src/health/record.ts'
@@ -10,6 +12,7 @@ import { StalePermitError } from './attempt.ts'
 import type { SuccessBatcher } from './attempt-batcher.ts'
 import { AttemptError } from './attempt-error.ts'
 import { LOCK_LOST } from './call-end.ts'
+import { describeFailure, type Seen } from './failure-words.ts'
 
 export interface HealthDeps {
   redis: RedisConnection
@@ -45,6 +48,12 @@ export interface RecordedRequest {
   traceparent?: string | undefined
 }
 
+/** Why an attempt failed. */
+export type FailureWords = Omit<FailureRow, 'at'>
+
+/** An attempt and what it saw, for the words on its failure. */
+type ObservedAttempt = AttemptRecord & { seen: Seen }
+
 /** Codes of answers that are the upstream's failure. */
 const FAILURES = new Set(['UPSTREAM_ERROR', 'UPSTREAM_TIMEOUT', 'UPSTREAM_INVALID_RESPONSE', 'UPSTREAM_TOO_LARGE'])
 
@@ -70,7 +79,8 @@ export class AttemptRecorder {
   readonly #sources: HealthDeps
   readonly #request: RecordedRequest
   /** Answered attempts, kept until the whole call's answer was read: a body may prove invalid only then. */
-  #answered: AttemptRecord[] = []
+  #answered: ObservedAttempt[] = []
+  #lastFailure: FailureWords | undefined
   #trials = 0
   #counted: Promise<void> | undefined
 
@@ -110,16 +120,17 @@ export class AttemptRecorder {
       parent: traceparent,
       attributes: { 'agw.api': slug },
     })
-    const record = (result: AttemptRecord['result'], code?: string): AttemptRecord => {
+    const record = (result: AttemptRecord['result'], code?: string, seen?: Omit<Seen, 'ms'>): ObservedAttempt => {
       const latencyMs = performance.now() - startedAt
-      return { result, ...(code === undefined ? {} : { code }), latencyMs, source, isPlain, accountId, trial }
+      const attempt = { result, ...(code === undefined ? {} : { code }), latencyMs, source, isPlain, accountId, trial }
+      return { ...attempt, seen: { ...seen, ms: latencyMs } }
     }
     const watch = this.#watchHanging(() => record('hanging', 'UPSTREAM_TIMEOUT'))
     try {
       const result = await run()
       const code = classify(result)
       span.end(code)
-      const judged = record(this.#resultOf(code), code)
+      const judged = record(this.#resultOf(code), code, { status: statusOf(result) })
       if (judged.result === 'ok') this.#answered.push(judged)
       else this.#send(judged)
       return result
@@ -127,7 +138,7 @@ export class AttemptRecorder {
       const code = this.#failureOf(error, performance.now() - startedAt)
       span.end(error instanceof AttemptError ? error.code : 'not finished')
       const result = code === undefined ? 'none' : this.#resultOf(code)
-      this.#send(record(result === 'fail' && watch.isCounted() ? 'late' : result, code))
+      this.#send(record(result === 'fail' && watch.isCounted() ? 'late' : result, code, { error }))
       throw error
     } finally {
       watch.stop()
@@ -183,7 +194,7 @@ export class AttemptRecorder {
   }
 
   /** Counts an attempt as hanging while it is under way, once it has taken too long for this upstream. */
-  #watchHanging(record: () => AttemptRecord): { isCounted: () => boolean; stop: () => void } {
+  #watchHanging(record: () => ObservedAttempt): { isCounted: () => boolean; stop: () => void } {
     let isCounted = false
     const look = (waitedMs: number): NodeJS.Timeout =>
       setTimeout(() => {
@@ -211,7 +222,12 @@ export class AttemptRecorder {
     return NEUTRAL.has(code) ? 'none' : 'ok'
   }
 
-  #send(record: AttemptRecord): void {
+  /** The last attempt that failed, in words; undefined where none did. */
+  get lastFailure(): FailureWords | undefined {
+    return this.#lastFailure
+  }
+
+  #send(record: ObservedAttempt): void {
     const { slug } = this.#request
     const { result, source } = record
     if (result !== 'none') {
@@ -227,9 +243,12 @@ export class AttemptRecorder {
     this.#counted = this.#count(record)
   }
 
-  async #count(record: AttemptRecord): Promise<void> {
+  async #count({ seen, ...record }: ObservedAttempt): Promise<void> {
     const { redis, health, log } = this.#sources
     const { slug } = this.#request
+    if (record.result === 'fail' || record.result === 'late' || record.result === 'hanging') {
+      this.#noteFailure(record.code ?? '', seen)
+    }
     try {
       const { changed, needsProbe } = await recordAttempt(redis, slug, record)
       if (changed) await health.read(slug)
@@ -240,6 +259,15 @@ export class AttemptRecorder {
     }
   }
 
+  #noteFailure(code: string, seen: Seen): void {
+    const { redis, health, log } = this.#sources
+    const { slug } = this.#request
+    this.#lastFailure = { code, ...describeFailure(code, seen) }
+    writeLastFailure(redis, slug, { at: Math.round(health.now()), ...this.#lastFailure }).catch((error) =>
+      log.debug({ err: error, slug }, 'failed to note why an attempt failed'),
+    )
+  }
+
   /** A probe decides where calls may not; several ask for it under one name, and one is made. */
   #askForProbe(name: string, isForced = false): void {
     const { queues, log } = this.#sources
@@ -248,4 +276,9 @@ export class AttemptRecorder {
       log.warn({ err: error, slug }, 'failed to ask for a probe'),
     )
   }
+}
+
+function statusOf(result: unknown): number | undefined {
+  const status: unknown = Object(Object(result).answer).status
+  return typeof status === 'number' ? status : undefined
 }

@@ -1,5 +1,6 @@
 import { drawCharts } from '/assets/charts.js'
 import { renderPlaces } from '/assets/render.js'
+import { byTrouble, rowTags } from '/assets/rows.js'
 
 /** Keeps the overview as it is on the server: a snapshot each second, put where it differs. */
 const shown = new Map()
@@ -24,21 +25,44 @@ function show(snapshot) {
       )?.focus()
   }
   drawCharts(snapshot.lastHour)
+  sortRows()
   applyFilter()
 }
 
+/** Tags that are switched on; none: every row is shown. */
+const tags = new Set()
+
 function applyFilter() {
   const wanted = filter.value.trim().toLowerCase()
+  const counts = {}
   for (const row of latest?.upstreams ?? []) {
-    const words = [
-      row.slug,
-      row.name,
-      row.enabled ? row.status : 'disabled',
-      row.paused ? 'paused' : '',
-      row.waiting > 0 ? 'waiting' : '',
-    ]
-    document.getElementById(row.slug).hidden = !words.join(' ').toLowerCase().includes(wanted)
+    const own = rowTags(row)
+    for (const [tag, has] of Object.entries(own)) counts[tag] = (counts[tag] ?? 0) + (has ? 1 : 0)
+    const isFound = `${row.slug} ${row.name}`.toLowerCase().includes(wanted)
+    const isTagged = tags.size === 0 || [...tags].some((tag) => own[tag])
+    document.getElementById(row.slug).hidden = !(isFound && isTagged)
   }
+  for (const place of document.querySelectorAll('[data-count]')) {
+    place.textContent = String(counts[place.dataset.count] ?? 0)
+  }
+}
+
+/** Rows move when their trouble changes, but never under somebody's pointer or keyboard. */
+function sortRows() {
+  const body = document.querySelector('table.upstreams tbody')
+  if (!latest || body.matches(':hover') || body.contains(document.activeElement)) return
+  const order = byTrouble(latest.upstreams).map(({ slug }) => slug)
+  if (order.join() === [...body.children].map(({ id }) => id).join()) return
+  body.append(...order.map((slug) => document.getElementById(slug)))
+}
+
+for (const chip of document.querySelectorAll('.chip')) {
+  chip.addEventListener('click', () => {
+    const { tag } = chip.dataset
+    if (!tags.delete(tag)) tags.add(tag)
+    chip.setAttribute('aria-pressed', String(tags.has(tag)))
+    applyFilter()
+  })
 }
 
 function setLive(text, isLive) {
@@ -75,7 +99,7 @@ function ask(action, slug) {
   const [verb, text] = WORDS[action]
   const dialog = document.getElementById('confirm')
   document.getElementById('confirm-title').textContent = `${verb} ${slug}?`
-  const waiting = latest?.upstreams.find((row) => row.slug === slug)?.waiting ?? 0
+  const waiting = latest?.upstreams.find((row) => row.slug === slug)?.queue?.waiting ?? 0
   const now = action === 'pause' && waiting > 0 ? ` ${waiting} waiting now.` : ''
   document.getElementById('confirm-text').textContent = text + now
   document.getElementById('confirm-mode').hidden = action !== 'pause'
@@ -89,6 +113,11 @@ function ask(action, slug) {
   dialog.showModal()
 }
 
+function probeWords(outcome) {
+  if (!outcome) return 'no outcome yet: is a worker alive, and has the cap a slot?'
+  return outcome.code === null ? `${outcome.words}.` : `failed: ${outcome.words} (${outcome.code}).`
+}
+
 async function act({ action, slug, verb, body }) {
   notice.textContent = ''
   const path = `/v1/operator/upstreams/${encodeURIComponent(slug)}`
@@ -99,9 +128,9 @@ async function act({ action, slug, verb, body }) {
       method: isSetting ? 'PATCH' : 'POST',
       ...(sent ? { headers: { 'content-type': 'application/json' }, body: JSON.stringify(sent) } : {}),
     })
-    const answer = response.ok ? undefined : await response.json().catch(() => undefined)
+    const answer = await response.json().catch(() => undefined)
     notice.textContent = response.ok
-      ? `${verb} ${slug}: done.`
+      ? `${verb} ${slug}: ${action === 'probe' ? probeWords(answer?.outcome) : 'done.'}`
       : `${verb} ${slug}: ${answer?.message ?? `refused (${response.status})`}`
   } catch {
     notice.textContent = `${verb} ${slug}: the console did not answer.`

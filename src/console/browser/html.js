@@ -1,0 +1,21 @@
+/** Text as HTML shows it: whatever it holds, it stays text. */
+export function escapeHtml(text) {
+  return String(text).replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
+}
+
+const MARKS = { Healthy: '●', Degraded: '▲', Down: '✕', Disabled: '○', Paused: '‖', Unknown: '?', Unchecked: '○' }
+
+/** A state as a pill; its mark tells it apart without colour. */
+export function pill(state, text = state) {
+  return `<span class="pill ${escapeHtml(state.toLowerCase())}"><span aria-hidden="true">${MARKS[state] ?? ''}</span> ${escapeHtml(text)}</span>`
+}
+
+/** A table whose cells name their column on narrow screens. Heads and cells are HTML. */
+export function table(label, heads, rows) {
+  const head = heads.map((text) => `<th scope="col">${text}</th>`).join('')
+  const body = rows.map(([first = '', ...cells]) => {
+    const rest = cells.map((cell, index) => `<td data-label="${heads[index + 1] ?? ''}">${cell}</td>`).join('')
+    return `<tr><th scope="row">${first}</th>${rest}</tr>`
+  })
+  return `<table aria-label="${label}"><thead><tr>${head}</tr></thead><tbody>${body.join('')}</tbody></table>`
+}

@@ -1,0 +1,3 @@
+import type { UpstreamRow } from '../../fleet/snapshot.ts'
+
+export function byTrouble(rows: UpstreamRow[]): UpstreamRow[]

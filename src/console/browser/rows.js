@@ -1,0 +1,112 @@
+import { escapeHtml, pill } from './html.js'
+import { percent, span } from './words.js'
+
+const CAUSES = {
+  score: 'too many recent failures',
+  'failures-in-a-row': 'five failures in a row',
+  'trials-passed': 'three good trials',
+}
+
+/** Why a status began, in words. */
+export function causeWords(cause) {
+  return CAUSES[cause ?? ''] ?? cause ?? ''
+}
+
+const UNKNOWN = '<small>unknown</small>'
+
+/** What the row of one API shows, by cell. */
+export function rowCells(row, at) {
+  return {
+    health: health(row, at),
+    queue: queue(row),
+    cap: cap(row),
+    traffic: traffic(row),
+    actions: actions(row),
+  }
+}
+
+/** The words by which a row is found, and the chips it belongs to. */
+export function rowTags({ enabled, health, paused, queue, cap, recent }) {
+  const isFailing = (recent?.failed ?? 0) > 0
+  return {
+    down: enabled && health?.status === 'Down',
+    degraded: enabled && health?.status === 'Degraded',
+    failing: isFailing,
+    capped: (cap?.nextSlotMs ?? 0) > 1_000,
+    waiting: (queue?.waiting ?? 0) > 0,
+    paused: paused !== null,
+    disabled: !enabled,
+  }
+}
+
+/** Rows with trouble first, the gravest before; the others by name. */
+export function byTrouble(rows) {
+  return [...rows].sort((a, b) => troubleOf(b) - troubleOf(a) || a.slug.localeCompare(b.slug))
+}
+
+function troubleOf(row) {
+  const tags = rowTags(row)
+  const weights = { down: 64, paused: 32, degraded: 16, failing: 8, capped: 4, waiting: 2 }
+  const sum = Object.entries(weights).reduce((total, [tag, weight]) => total + (tags[tag] ? weight : 0), 0)
+  return row.enabled ? sum : sum - 1
+}
+
+function health({ enabled, health: state }, at) {
+  if (!enabled) return `${pill('Disabled')}<small>not enabled</small>`
+  if (state === null) return `${pill('Unknown')}<small>Redis does not answer</small>`
+  if (state.checkedAt === null) return `${pill('Unchecked')}<small>not checked yet</small>`
+  const since = state.since === null ? 'since the start' : `for ${span(Math.max(0, at - state.since))}`
+  const cause = state.since === null ? '' : ` · ${escapeHtml(causeWords(state.cause))}`
+  const failure =
+    state.status !== 'Healthy' && state.lastFailure ? `<small>${escapeHtml(state.lastFailure.words)}</small>` : ''
+  const checked = `checked ${span(Math.max(0, at - state.checkedAt))} ago`
+  return `${pill(state.status)} <b class="score">${state.score}</b><span class="of"> of 100</span>${failure}<small>${since}${cause}<br>${checked}</small>`
+}
+
+function queue({ queue: state, paused }) {
+  const pausedPill =
+    paused === null ? '' : `${pill('Paused')}<small>${paused === 'refuse' ? 'refuses calls' : 'holds calls'}</small>`
+  if (state === null) return pausedPill + UNKNOWN
+  const oldest = state.waiting > 0 ? `oldest ${span(state.oldestMs)}` : 'nothing waits'
+  return `${pausedPill}<b>${state.waiting}</b> waiting, <b>${state.active}</b> under way<small>${oldest}</small>`
+}
+
+function cap({ cap: state, slug }) {
+  if (!state) return UNKNOWN
+  const rates = state.rates.map(({ max, seconds, left }) => {
+    const window =
+      seconds === 60
+        ? 'a minute'
+        : seconds === 3_600
+          ? 'an hour'
+          : seconds === 86_400
+            ? 'a day'
+            : `in ${span(seconds * 1_000)}`
+    const label = `${left} of ${max} left ${window}`
+    return `<span class="rate"><progress max="${max}" value="${left}" aria-label="${escapeHtml(slug)}: ${label}"></progress>${label}</span>`
+  })
+  const next = state.nextSlotMs > 0 ? `next slot in ${span(state.nextSlotMs)}` : 'free now'
+  return `${rates.join('')}<small>${state.underWay} of ${state.concurrency} connections · ${next}</small>`
+}
+
+function traffic({ recent }) {
+  if (recent === null) return UNKNOWN
+  const { answered, refused, failed, upstreamP95, lastMinute } = recent
+  const perMinute = Object.values(lastMinute).reduce((sum, count) => sum + count, 0)
+  const all = answered + refused + failed
+  if (all === 0) return `<b>${perMinute}</b>/min<small>no calls in 5 min</small>`
+  const share = failed > 0 ? `<b class="bad">${percent(failed / all)} failing</b>` : 'none failing'
+  const callers = refused > 0 ? ` · ${percent(refused / all)} refused (4xx)` : ''
+  const p95 = upstreamP95 === null ? '' : `p95 ${span(upstreamP95)}`
+  return `<b>${perMinute}</b>/min, ${share}<small>${[p95, `${all} in 5 min${callers}`].filter(Boolean).join(' · ')}</small>`
+}
+
+function actions({ slug, paused, enabled }) {
+  const button = (action, text) =>
+    `<button type="button" data-action="${action}" data-slug="${escapeHtml(slug)}" aria-label="${text} ${escapeHtml(slug)}">${text}</button>`
+  return [
+    paused === null ? button('pause', 'Pause') : button('resume', 'Resume'),
+    button('probe', 'Probe'),
+    enabled ? button('disable', 'Disable') : button('enable', 'Enable'),
+  ].join('')
+}

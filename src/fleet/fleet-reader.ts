@@ -1,0 +1,143 @@
+import type { Context } from '../context.ts'
+import { listAuditRecords } from '../db/audit-log.ts'
+import { listLatestHealthChanges } from '../db/health-changes.ts'
+import { findEmails } from '../db/users.ts'
+import { readProcesses } from '../telemetry/heartbeat.ts'
+import { LastHourReader, toAccounts, toErrors, toLastHour } from './last-hour.ts'
+import { findProblems } from './problems.ts'
+import type { AccountRow, AuditRow, ChangeRow, Snapshot, Stores } from './snapshot.ts'
+import { readStores } from './stores.ts'
+import { type RowDeps, readUpstreamRows, rowsWithoutRedis } from './upstream-rows.ts'
+
+export type FleetDeps = RowDeps & Pick<Context, 'db'>
+
+/** How fresh a snapshot is at least, and how often the slow parts are read. Milliseconds. */
+const FRESH_MS = 900
+const SLOW_EVERY_MS = 2_000
+
+/** Changes of health and acts of operators that are shown. */
+const SHOWN_MAX = 12
+
+/** Addresses remembered at most. */
+const EMAILS_MAX = 1_000
+
+/** What Redis knows of the fleet. */
+type Fleet = Pick<Snapshot, 'upstreams' | 'lastHour' | 'errors' | 'accounts' | 'processes'>
+
+/**
+ * Reads the whole fleet when it is asked for; requests within a second share one reading, so that console, operator API
+ * and metrics give the same numbers.
+ */
+export class FleetReader {
+  readonly #deps: FleetDeps
+  readonly #hour: LastHourReader
+  #snapshot: Promise<Snapshot> | undefined
+  #takenAt = 0
+  #slow: { changes: ChangeRow[] | null; audit: AuditRow[] | null; stores: Stores } = {
+    changes: null,
+    audit: null,
+    stores: { redis: null, postgres: null },
+  }
+  #slowAt = 0
+  /** Addresses of accounts, as far as they were looked up. */
+  readonly #emails = new Map<string, string | null>()
+
+  constructor(deps: FleetDeps) {
+    this.#deps = deps
+    this.#hour = new LastHourReader(deps.redis)
+  }
+
+  /** The fleet, at most a second ago. */
+  snapshot(): Promise<Snapshot> {
+    if (!this.#snapshot || Date.now() - this.#takenAt > FRESH_MS) {
+      this.#takenAt = Date.now()
+      this.#snapshot = this.#take()
+      this.#snapshot.catch(() => {
+        this.#snapshot = undefined
+      })
+    }
+    return this.#snapshot
+  }
+
+  async #take(): Promise<Snapshot> {
+    const at = Date.now()
+    const slow = this.#readSlow(at)
+    const fleet = await this.#readFleet(at)
+    await slow
+    const stores = fleet ? this.#slow.stores : { ...this.#slow.stores, redis: null }
+    const known = fleet ?? {
+      upstreams: rowsWithoutRedis(this.#deps),
+      lastHour: null,
+      errors: null,
+      accounts: null,
+      processes: null,
+    }
+    const problems = findProblems({ at, stores, upstreams: known.upstreams, processes: known.processes })
+    return { at, problems, ...known, ...this.#slow, stores }
+  }
+
+  /** Undefined while Redis does not answer: an operator needs the rest most then. */
+  async #readFleet(at: number): Promise<Fleet | undefined> {
+    const { redis, health, log } = this.#deps
+    try {
+      const [minutes, beats] = await Promise.all([this.#hour.read(at), readProcesses(redis), health.refresh()])
+      return {
+        upstreams: await readUpstreamRows(this.#deps, minutes),
+        lastHour: toLastHour(minutes),
+        errors: toErrors(minutes),
+        accounts: await this.#withEmails(toAccounts(minutes)),
+        processes: beats.map(({ kind, host, pid, startedAt, busy, lagMs, memoryBytes, inFlight }) => {
+          return { kind, host, pid, startedAt, upMs: Math.max(0, at - startedAt), busy, lagMs, memoryBytes, inFlight }
+        }),
+      }
+    } catch (error) {
+      log.debug({ err: error }, 'failed to read the fleet')
+      return undefined
+    }
+  }
+
+  async #withEmails(accounts: AccountRow[]): Promise<AccountRow[]> {
+    const { db, log } = this.#deps
+    if (this.#emails.size > EMAILS_MAX) this.#emails.clear()
+    const unknown = accounts.map(({ id }) => id).filter((id) => !this.#emails.has(id))
+    if (unknown.length > 0) {
+      try {
+        const emails = await findEmails(db, unknown)
+        for (const id of unknown) this.#emails.set(id, emails.get(id) ?? null)
+      } catch (error) {
+        log.debug({ err: error }, 'failed to look up accounts')
+      }
+    }
+    return accounts.map((account) => ({ ...account, email: this.#emails.get(account.id) ?? null }))
+  }
+
+  async #readSlow(at: number): Promise<void> {
+    if (at - this.#slowAt < SLOW_EVERY_MS) return
+    this.#slowAt = at
+    const { redis, db, log } = this.#deps
+    const orNull = (error: unknown): null => {
+      log.debug({ err: error }, 'failed to read a part of the overview')
+      return null
+    }
+    const [stores, changes, audit] = await Promise.all([
+      readStores(redis, db),
+      listLatestHealthChanges(db, SHOWN_MAX).catch(orNull),
+      listAuditRecords(db, SHOWN_MAX).catch(orNull),
+    ])
+    this.#slow = {
+      stores,
+      audit:
+        audit?.map(({ at: when, actor, action, subject }) => ({ at: when.getTime(), actor, action, subject })) ?? null,
+      changes:
+        changes?.map(({ slug, at: when, from_status, to_status, cause, numbers }) => ({
+          slug,
+          at: when.getTime(),
+          from: from_status,
+          to: to_status,
+          cause,
+          code: numbers.code,
+          score: numbers.score,
+        })) ?? null,
+    }
+  }
+}

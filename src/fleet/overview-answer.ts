@@ -1,0 +1,166 @@
+import Type, { type Static } from 'typebox'
+import { nullable } from '../catalog/json.ts'
+import type { HealthRow, Snapshot, UpstreamRow } from './snapshot.ts'
+
+const DateTime = Type.String({ format: 'date-time' })
+const Count = Type.Integer({ minimum: 0 })
+const Failure = Type.Object({
+  at: DateTime,
+  code: Type.String(),
+  words: Type.String({ description: 'HTTP 500 in 87 ms; DNS: no such host' }),
+})
+
+const UpstreamOverview = Type.Object({
+  slug: Type.String(),
+  enabled: Type.Boolean(),
+  paused: nullable(Type.Enum(['hold', 'refuse'])),
+  queue: nullable(
+    Type.Object({
+      waiting: Count,
+      active: Count,
+      delayed: Count,
+      failed: Count,
+      oldestMs: Type.Number({ description: 'How long the oldest call has waited' }),
+      paused: Type.Boolean(),
+    }),
+  ),
+  caps: nullable(
+    Type.Object({
+      concurrency: Type.Integer(),
+      underWay: Count,
+      nextSlotMs: Type.Integer({ description: 'When the next request may start, milliseconds from now' }),
+      rates: Type.Array(Type.Object({ max: Type.Integer(), seconds: Type.Number(), left: Type.Integer() })),
+    }),
+  ),
+  health: nullable(
+    Type.Object({
+      status: Type.Enum(['Healthy', 'Degraded', 'Down']),
+      score: Type.Integer(),
+      since: nullable(DateTime),
+      cause: nullable(Type.String()),
+      checkedAt: nullable(DateTime),
+      lastFailure: nullable(Failure),
+    }),
+  ),
+  recent: nullable(
+    Type.Object(
+      { answered: Count, refused: Count, failed: Count, upstreamP95Ms: nullable(Type.Number()) },
+      { description: 'What callers got in the last five minutes: answers, 4xx, 5xx' },
+    ),
+  ),
+  lastMinute: nullable(
+    Type.Record(Type.String(), Type.Integer(), { description: 'Calls of the last full minute by code' }),
+  ),
+})
+
+/** The fleet at a glance. Null is "not known": a store did not answer. */
+export const OverviewAnswer = Type.Object({
+  at: DateTime,
+  problems: Type.Array(
+    Type.Object({
+      rank: Type.Integer({ description: '0: callers fail now … 3: to be known' }),
+      label: Type.String(),
+      slug: nullable(Type.String()),
+      text: Type.String(),
+      callers: Type.String({ description: 'What callers get meanwhile' }),
+      todo: Type.String(),
+      runbook: Type.String({ description: 'Anchor in README' }),
+    }),
+  ),
+  callsLastMinute: nullable(Type.Integer()),
+  upstreams: Type.Array(UpstreamOverview),
+  processes: nullable(
+    Type.Array(
+      Type.Object({
+        kind: Type.String(),
+        host: Type.String(),
+        pid: Type.Integer(),
+        startedAt: DateTime,
+        busy: Type.Number({ description: 'Share of time its event loop was busy, 0 to 1' }),
+        lagMs: Type.Number(),
+        memoryBytes: Type.Integer(),
+        inFlight: Type.Integer(),
+      }),
+    ),
+  ),
+  accounts: nullable(
+    Type.Array(
+      Type.Object(
+        {
+          id: Type.String(),
+          email: nullable(Type.String()),
+          calls: Count,
+          limited: Count,
+          refused: Count,
+          failed: Count,
+        },
+        { description: 'The accounts with most calls in the last hour: 429, other 4xx, 5xx' },
+      ),
+    ),
+  ),
+  stores: Type.Object({
+    redis: nullable(Type.Object({ usedBytes: Type.Number(), maxBytes: Type.Number(), latencyMs: Type.Number() })),
+    postgres: nullable(Type.Object({ bytes: Type.Number(), connections: Type.Integer(), latencyMs: Type.Number() })),
+  }),
+})
+
+/** A snapshot as the operator API gives it. */
+export function overviewAnswer({
+  at,
+  problems,
+  upstreams,
+  processes,
+  accounts,
+  stores,
+}: Snapshot): Static<typeof OverviewAnswer> {
+  const rows = upstreams.map(upstreamOverview)
+  const isKnown = rows.every(({ lastMinute }) => lastMinute !== null)
+  return {
+    at: toText(at),
+    problems,
+    callsLastMinute: isKnown
+      ? rows.flatMap(({ lastMinute }) => Object.values(lastMinute ?? {})).reduce((sum, calls) => sum + calls, 0)
+      : null,
+    upstreams: rows,
+    processes: processes?.map(({ startedAt, upMs: _, ...rest }) => ({ ...rest, startedAt: toText(startedAt) })) ?? null,
+    accounts,
+    stores,
+  }
+}
+
+function upstreamOverview({ slug, enabled, paused, health, queue, cap, recent }: UpstreamRow) {
+  return {
+    slug,
+    enabled,
+    paused,
+    queue: queue && { ...withoutPause(queue), paused: queue.isPaused },
+    caps: cap,
+    health: health && healthOverview(health),
+    recent: recent && {
+      answered: recent.answered,
+      refused: recent.refused,
+      failed: recent.failed,
+      upstreamP95Ms: recent.upstreamP95,
+    },
+    lastMinute: recent?.lastMinute ?? null,
+  }
+}
+
+function withoutPause<T extends { isPaused: boolean }>({ isPaused: _, ...rest }: T): Omit<T, 'isPaused'> {
+  return rest
+}
+
+function healthOverview({ status, score, since, cause, checkedAt, lastFailure }: HealthRow) {
+  return {
+    status,
+    score,
+    since: since === null ? null : toText(since),
+    cause,
+    checkedAt: checkedAt === null ? null : toText(checkedAt),
+    lastFailure: lastFailure && { at: toText(lastFailure.at), code: lastFailure.code, words: lastFailure.words },
+  }
+}
+
+function toText(epochMs: number): string {
+  return new Date(epochMs).toISOString()
+}

@@ -1,0 +1,166 @@
+import { refusalProblems } from './refusal-problems.ts'
+import type { Snapshot, UpstreamRow } from './snapshot.ts'
+import { span } from './words.js'
+
+/** Something that an operator should look at, in words. */
+export interface Problem {
+  /** 0: callers fail now; 1: some do, or it was decided so; 2: it may become worse; 3: to be known. */
+  rank: 0 | 1 | 2 | 3
+  /** One or two words: `Down`, `Cap used up`. */
+  label: string
+  /** The API it is about; null for the whole service. */
+  slug: string | null
+  /** What is the case, with its cause where that is known. */
+  text: string
+  /** What callers get meanwhile. */
+  callers: string
+  /** What to do about it. */
+  todo: string
+  /** Anchor of its runbook in README. */
+  runbook: string
+}
+
+/** What is known of the fleet before the problems are found. */
+export type Facts = Pick<Snapshot, 'at' | 'upstreams' | 'processes' | 'stores'>
+
+/** Everything that needs an operator, gravest first. What is not known is a problem of its own, never silence. */
+export function findProblems(facts: Facts): Problem[] {
+  const problems = [
+    ...storeProblems(facts),
+    ...processProblems(facts),
+    ...networkProblems(facts),
+    ...facts.upstreams.flatMap((row) => upstreamProblems(row, facts)),
+  ]
+  return problems.sort((a, b) => a.rank - b.rank)
+}
+
+function storeProblems({ stores: { redis, postgres } }: Facts): Problem[] {
+  const problems: Problem[] = []
+  if (!redis) {
+    problems.push({
+      rank: 0,
+      label: 'Redis',
+      slug: null,
+      text: 'does not answer; health, queues and caps are unknown',
+      callers: 'Callers get 503 DEPENDENCY_UNAVAILABLE.',
+      todo: 'Check its process, its memory and the network to it.',
+      runbook: 'redis-away',
+    })
+  } else if (redis.maxBytes > 0 && redis.usedBytes > redis.maxBytes * 0.9) {
+    problems.push({
+      rank: 1,
+      label: 'Redis',
+      slug: null,
+      text: `uses ${Math.round((redis.usedBytes / redis.maxBytes) * 100)} % of its memory`,
+      callers: 'When it is full, callers get 503 OVERLOADED.',
+      todo: 'Give it more memory, or shorten the time that answers are stored.',
+      runbook: 'redis-memory',
+    })
+  }
+  if (!postgres) {
+    problems.push({
+      rank: 0,
+      label: 'Postgres',
+      slug: null,
+      text: 'does not answer; changes of health and of operators are unknown',
+      callers: 'Keys in use go on for a minute; log-ins and new keys get 503 DEPENDENCY_UNAVAILABLE.',
+      todo: 'Check its process, its disk and its connection limit.',
+      runbook: 'postgres-away',
+    })
+  }
+  return problems
+}
+
+function processProblems({ processes }: Facts): Problem[] {
+  if (!processes) return []
+  const problems: Problem[] = []
+  const runs = (kind: string) => processes.some((process) => process.kind === kind)
+  if (!runs('worker')) {
+    problems.push({
+      rank: 0,
+      label: 'No worker',
+      slug: null,
+      text: 'No worker is alive; calls wait in their queues',
+      callers: 'Callers wait, and get 503 DEADLINE_EXCEEDED at their deadline.',
+      todo: 'Start a worker and look at the log of the last one.',
+      runbook: 'no-worker',
+    })
+  }
+  if (!runs('web')) {
+    problems.push({
+      rank: 0,
+      label: 'No API node',
+      slug: null,
+      text: 'No API node is alive',
+      callers: 'Callers reach nobody.',
+      todo: 'Start an API node and look at the log of the last one.',
+      runbook: 'no-api-node',
+    })
+  }
+  return problems
+}
+
+/** How many upstreams must fail in the same way before it is likely to be this side. */
+const COMMON_LEAST = 3
+
+/** Names, connections or handshakes that fail for most upstreams at once: it is this machine's network. */
+function networkProblems({ upstreams }: Facts): Problem[] {
+  const checked = upstreams.filter(({ enabled, health }) => enabled && health !== null && health.checkedAt !== null)
+  const unreached = checked.filter(isUnreached)
+  if (unreached.length < COMMON_LEAST || unreached.length * 2 < checked.length) return []
+  const words = unreached[0]?.health?.lastFailure?.words ?? ''
+  return [
+    {
+      rank: 0,
+      label: 'Network',
+      slug: null,
+      text: `${unreached.length} of ${checked.length} APIs cannot be reached (${words})`,
+      callers: 'Callers get 502 from most APIs; stored answers and test keys work.',
+      todo: "Check this machine's network, DNS and outgoing firewall before the APIs themselves.",
+      runbook: 'network',
+    },
+  ]
+}
+
+function isUnreached({ health }: UpstreamRow): boolean {
+  return health !== null && health.status !== 'Healthy' && health.lastFailure?.isNetwork === true
+}
+
+function upstreamProblems(row: UpstreamRow, { at }: Facts): Problem[] {
+  const { slug, enabled, health, queue, paused } = row
+  const problems: Problem[] = []
+  if (enabled && health !== null && health.status !== 'Healthy') {
+    const isDown = health.status === 'Down'
+    const since = health.since === null ? '' : ` for ${span(Math.max(0, at - health.since))}`
+    const cause = health.lastFailure ? `: ${health.lastFailure.words}` : ''
+    const due = health.trialInMs ? `; next trial in ${span(health.trialInMs)}` : '; trial due'
+    problems.push({
+      rank: isDown ? 0 : 2,
+      label: health.status,
+      slug,
+      text: `${slug} is ${health.status}${since}${cause}${isDown ? due : ''}`,
+      callers: isDown
+        ? 'Callers get 502 UPSTREAM_UNAVAILABLE at once, or a stored answer.'
+        : 'Some callers get 502 or wait longer.',
+      todo: isDown ? 'Probe it; pause or disable it if it stays down.' : 'Probe it, and watch it.',
+      runbook: isDown ? 'upstream-down' : 'upstream-degraded',
+    })
+  }
+  if (paused !== null) {
+    const waits =
+      queue !== null && queue.waiting > 0 ? `; ${queue.waiting} waiting, oldest ${span(queue.oldestMs)}` : ''
+    problems.push({
+      rank: 1,
+      label: 'Paused',
+      slug,
+      text: `${slug} is paused by an operator${waits}`,
+      callers:
+        paused === 'refuse'
+          ? 'Callers get 503 API_PAUSED.'
+          : 'Callers wait, and get 503 DEADLINE_EXCEEDED at their deadline.',
+      todo: 'Resume it when the reason is gone.',
+      runbook: 'paused',
+    })
+  }
+  return [...problems, ...refusalProblems(row)]
+}

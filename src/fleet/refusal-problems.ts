@@ -1,0 +1,108 @@
+import type { Problem } from './problems.ts'
+import type { RecentCalls, UpstreamRow } from './snapshot.ts'
+import { countOf, percent, span } from './words.js'
+
+/** Failures of one kind in five minutes below which nothing is said: a single one happens. */
+const LEAST = 3
+
+/** Share of an API's calls from which a failure of one kind is said, whatever else goes well. */
+const SHARE_LEAST = 0.05
+
+/** How each failure shows, what it comes from and what helps. `text` goes on after the count. */
+const KINDS: Record<string, Pick<Problem, 'rank' | 'label' | 'todo' | 'runbook'>> = {
+  UPSTREAM_CAP_EXHAUSTED: {
+    rank: 1,
+    label: 'Cap used up',
+    todo: 'See who uses it under Accounts; a key of our own, where there is one, raises the cap.',
+    runbook: 'cap-used-up',
+  },
+  OVERLOADED: {
+    rank: 1,
+    label: 'Overloaded',
+    todo: 'Answers take too long for the calls that come: raise its concurrency if the source allows it.',
+    runbook: 'overloaded',
+  },
+  DEADLINE_EXCEEDED: {
+    rank: 1,
+    label: 'Too late',
+    todo: 'Check that workers are alive and what the queue waits for.',
+    runbook: 'deadlines',
+  },
+  UPSTREAM_AUTH_FAILED: {
+    rank: 1,
+    label: 'Key refused',
+    todo: 'The source refuses our key: renew it with `operator -- upstream <slug> --key-file`.',
+    runbook: 'key-refused',
+  },
+  UPSTREAM_RATE_LIMITED: {
+    rank: 1,
+    label: 'Limited',
+    todo: 'The source allows less than our cap: lower the cap.',
+    runbook: 'upstream-limited',
+  },
+  INTERNAL_ERROR: {
+    rank: 0,
+    label: 'Our error',
+    todo: 'Look for INTERNAL_ERROR in the log of API nodes and workers.',
+    runbook: 'internal-errors',
+  },
+}
+
+/** What callers of an API were refused with lately, and its cap where it is used up. */
+export function refusalProblems(row: UpstreamRow): Problem[] {
+  const { slug, enabled, recent } = row
+  if (!enabled || recent === null) return []
+  const all = recent.answered + recent.refused + recent.failed
+  const problems = Object.entries(KINDS).flatMap(([code, kind]): Problem[] => {
+    const count = recent.codes[code] ?? 0
+    if (count < LEAST || count / all < SHARE_LEAST) return []
+    const share = `${slug}: ${countOf(count, 'call')} of the last five minutes (${percent(count / all)}) got ${code}`
+    return [{ ...kind, slug, text: share + detailOf(code, row, recent), callers: callersOf(code, row) }]
+  })
+  const isUsedUp = (row.cap?.nextSlotMs ?? 0) > 1_000
+  if (isUsedUp && !problems.some(({ runbook }) => runbook === 'cap-used-up') && hasTraffic(row)) {
+    problems.push(usedUp(row))
+  }
+  return problems
+}
+
+function hasTraffic({ queue, recent }: UpstreamRow): boolean {
+  const calls = recent === null ? 0 : recent.answered + recent.failed
+  return (queue !== null && queue.waiting + queue.active > 0) || calls > 0
+}
+
+/** Calls still wait for their slots: nobody is refused yet. */
+function usedUp(row: UpstreamRow): Problem {
+  const waiting = row.queue?.waiting ?? 0
+  const waits = waiting > 0 ? `; ${waiting} waiting, oldest ${span(row.queue?.oldestMs ?? 0)}` : ''
+  return {
+    rank: 2,
+    label: 'Cap used up',
+    slug: row.slug,
+    text: `${row.slug}: the cap is used up; next slot in ${span(row.cap?.nextSlotMs ?? 0)}${waits}`,
+    callers: 'Callers wait for a slot; those that would wait too long get 503 UPSTREAM_CAP_EXHAUSTED.',
+    todo: 'Nothing, unless it lasts; see who uses it under Accounts.',
+    runbook: 'cap-used-up',
+  }
+}
+
+function detailOf(code: string, { cap }: UpstreamRow, { upstreamP95 }: RecentCalls): string {
+  if (code === 'UPSTREAM_CAP_EXHAUSTED' && cap) {
+    const rates = cap.rates.map(({ max, seconds }) => `${max} per ${span(seconds * 1_000)}`)
+    const next = cap.nextSlotMs > 0 ? `; next slot in ${span(cap.nextSlotMs)}` : ''
+    return rates.length > 0 ? `; the cap is ${rates.join(', ')}${next}` : next
+  }
+  if (code === 'OVERLOADED' && cap && upstreamP95 !== null) {
+    return `; answers take ${span(upstreamP95)} over ${countOf(cap.concurrency, 'connection')}`
+  }
+  return ''
+}
+
+function callersOf(code: string, { cap }: UpstreamRow): string {
+  if (code === 'UPSTREAM_CAP_EXHAUSTED' && cap && cap.nextSlotMs > 0) {
+    return `Callers get 503 ${code} with the wait in Retry-After.`
+  }
+  const status =
+    code.startsWith('UPSTREAM_') && code !== 'UPSTREAM_CAP_EXHAUSTED' ? 502 : code === 'INTERNAL_ERROR' ? 500 : 503
+  return `These callers get ${status} ${code}.`
+}

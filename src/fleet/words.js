@@ -1,0 +1,25 @@
+/** A time span in words: the two largest units. `ms` in milliseconds. */
+export function span(ms) {
+  const seconds = Math.round(ms / 1_000)
+  if (ms < 1_000) return `${Math.round(ms)} ms`
+  if (seconds < 60) return `${seconds} s`
+  const [large, name, small, lesser] =
+    seconds < 3_600 ? [60, 'min', 1, 's'] : seconds < 86_400 ? [3_600, 'h', 60, 'min'] : [86_400, 'd', 3_600, 'h']
+  const rest = Math.floor((seconds % large) / small)
+  return `${Math.floor(seconds / large)} ${name}${rest > 0 ? ` ${rest} ${lesser}` : ''}`
+}
+
+/** A share from 0 to 1 in percent. */
+export function percent(share) {
+  return `${(share * 100).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`
+}
+
+/** `1 call`, `34 calls`. */
+export function countOf(count, one, many = `${one}s`) {
+  return `${count} ${count === 1 ? one : many}`
+}
+
+/** A number of bytes in MB. */
+export function megabytes(bytes) {
+  return `${(bytes / 1_048_576).toFixed(bytes < 10_485_760 ? 1 : 0)} MB`
+}

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, before, describe, it } from 'node:test'
+import { Worker } from 'bullmq'
+import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
+import { insertUser } from '../../src/db/users.ts'
+import { writeLastFailure } from '../../src/fleet/last-failure.ts'
+import { CALL_JOB } from '../../src/queue/call-queue.ts'
+import { closeRedis, openRedis } from '../../src/redis/connection.ts'
+import { upstreamKeys } from '../../src/redis/keys.ts'
+import { openTestConsole, type TestConsole } from '../support/console.ts'
+import { until } from '../support/gateway.ts'
+
+describe('the fleet as operators read it', () => {
+  let console_: TestConsole
+
+  before(async () => {
+    console_ = await openTestConsole()
+  })
+  after(async () => await console_.stop())
+
+  const get = async (url: string) => await console_.app.inject({ url, headers: console_.bearer })
+  const overview = async (slug: string) =>
+    (await get('/v1/operator/overview')).json().upstreams.find((row: { slug: string }) => row.slug === slug)
+
+  it('has the same numbers at the same moment in the API, on the page and in the metrics', async () => {
+    const { queues, caps, catalog } = console_.context
+    const api = catalog.get('mock-data') ?? assert.fail()
+    const redis = openRedis(console_.config.redisUrls, 'waiter', console_.context.log)
+    // A worker takes jobs ahead of their permits: five of the six calls it has wait for one.
+    const held = Promise.withResolvers<void>()
+    const options = { connection: redis, prefix: upstreamKeys.queuePrefix('mock-data'), concurrency: 10 }
+    const worker = new Worker('mock-data', () => held.promise, options)
+    const calls = Array.from({ length: 6 }, () => ({ callId: randomUUID(), accountId: 'a', weight: 1 }))
+    await Promise.all(
+      calls.map(({ callId }) => queues.of('mock-data').add(CALL_JOB, {}, { jobId: callId, priority: 1 })),
+    )
+    const entry = { slug: 'mock-data', bucket: SHARED_BUCKET }
+    const cap = caps.of(api, SHARED_BUCKET)
+    for (const call of calls.slice(1)) await cap.joinQueue({ ...call, ...entry }, Date.now() + 600_000)
+    await until(async () => (await queues.of('mock-data').getJobCounts('active')).active === 6)
+    await until(async () => (await overview('mock-data')).queue.waiting === 5)
+    const [row, page, metrics] = await Promise.all([overview('mock-data'), get('/'), get('/metrics')])
+    assert.deepEqual([row.queue.waiting, row.queue.active], [5, 1])
+    assert.match(page.body, /data-place="mock-data queue"[^>]*><b>5<\/b> waiting, <b>1<\/b> under way/)
+    assert.match(metrics.body, /^agw_queue_waiting\{slug="mock-data",process="ops"\} 5$/m)
+    assert.match(metrics.body, /^agw_queue_active\{slug="mock-data",process="ops"\} 1$/m)
+    held.resolve()
+    await worker.close()
+    await closeRedis(redis)
+  })
+
+  it('says why the last attempt failed, and which accounts called, with their refusals', async () => {
+    const { redis, db, telemetry } = console_.context
+    const failure = { at: Date.now(), code: 'UPSTREAM_ERROR', words: 'HTTP 500 in 87 ms', isNetwork: false }
+    await writeLastFailure(redis, 'weather', failure)
+    const id = randomUUID()
+    await insertUser(db, { id, email: 'busy@example.com', passwordHash: '-' })
+    for (const [code, status] of [
+      ['OK', 200],
+      ['RATE_LIMIT_EXCEEDED', 429],
+      ['UPSTREAM_ERROR', 502],
+      ['UPSTREAM_NOT_FOUND', 404],
+    ] as const)
+      telemetry.minutes.add({ slug: 'weather', code, status, accountId: id })
+    await telemetry.minutes.flush()
+    await until(async () => (await overview('weather')).recent.failed === 1)
+    const row = await overview('weather')
+    assert.equal(row.health.lastFailure.words, 'HTTP 500 in 87 ms')
+    // Not found is an answer; a limit is the caller's; the rest is the upstream's.
+    assert.deepEqual(
+      { ...row.recent, upstreamP95Ms: null },
+      { answered: 2, refused: 1, failed: 1, upstreamP95Ms: null },
+    )
+    const { accounts } = (await get('/v1/operator/overview')).json()
+    assert.deepEqual(accounts, [{ id, email: 'busy@example.com', calls: 4, limited: 1, refused: 1, failed: 1 }])
+  })
+
+  it('is unknown, not zero and healthy, while Redis does not answer', async () => {
+    const asker = openRedis(console_.config.redisUrls, 'waiter', console_.context.log)
+    await asker.call('CLIENT', 'PAUSE', '2500', 'ALL')
+    await until(async () => (await overview('weather')).health === null)
+    const { problems, processes, stores, callsLastMinute } = (await get('/v1/operator/overview')).json()
+    assert.equal(problems[0].label, 'Redis')
+    assert.deepEqual([processes, stores.redis, callsLastMinute], [null, null, null])
+    const metrics = await get('/metrics')
+    assert.match(metrics.body, /^agw_redis_up\{process="ops"\} 0$/m)
+    assert.doesNotMatch(metrics.body, /^agw_health_score\{/m)
+    await asker.ping()
+    await closeRedis(asker)
+  })
+})

@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { renderPlaces } from '../../src/console/browser/render.js'
+import { outcomeClass } from '../../src/fleet/outcome-class.ts'
+import { type Facts, findProblems } from '../../src/fleet/problems.ts'
+import type { HealthRow, ProcessRow, RecentCalls, Snapshot, UpstreamRow } from '../../src/fleet/snapshot.ts'
+
+const NOW = 1_700_000_000_000
+
+const healthy: HealthRow = {
+  status: 'Healthy',
+  score: 100,
+  since: null,
+  cause: null,
+  checkedAt: NOW - 1_000,
+  lastFailure: null,
+  trialInMs: null,
+}
+const noCalls: RecentCalls = { answered: 0, refused: 0, failed: 0, codes: {}, upstreamP95: null, lastMinute: {} }
+
+function row(slug: string, changes: Partial<UpstreamRow> = {}): UpstreamRow {
+  return {
+    slug,
+    name: slug,
+    enabled: true,
+    paused: null,
+    health: healthy,
+    queue: { waiting: 0, active: 0, delayed: 0, failed: 0, oldestMs: 0, isPaused: false },
+    cap: { concurrency: 4, underWay: 0, nextSlotMs: 0, rates: [{ max: 10, seconds: 60, left: 10 }] },
+    recent: noCalls,
+    ...changes,
+  }
+}
+
+const process_ = (kind: string): ProcessRow => ({
+  kind,
+  host: 'h',
+  pid: 1,
+  startedAt: 0,
+  upMs: 1,
+  busy: 0,
+  lagMs: 0,
+  memoryBytes: 1,
+  inFlight: 0,
+})
+
+const well: Facts = {
+  at: NOW,
+  upstreams: [row('weather'), row('trivia'), row('currency'), row('countries')],
+  processes: [process_('web'), process_('worker')],
+  stores: {
+    redis: { usedBytes: 1, maxBytes: 0, latencyMs: 1, clients: 1, opsPerSecond: 1 },
+    postgres: { bytes: 1, connections: 1, latencyMs: 1 },
+  },
+}
+
+/** A page of a fleet; what the facts do not say is empty. */
+function page(facts: Facts): Record<string, string> {
+  const rest: Omit<Snapshot, keyof Facts | 'problems'> = {
+    lastHour: null,
+    errors: [],
+    accounts: [],
+    changes: [],
+    audit: [],
+  }
+  return renderPlaces({ ...facts, ...rest, problems: findProblems(facts) })
+}
+
+const brief = (facts: Facts) => findProblems(facts).map(({ rank, label, slug }) => [rank, label, slug])
+
+describe('what an operator is told', () => {
+  it('is nothing only when all is known and well', () => {
+    assert.deepEqual(findProblems(well), [])
+    assert.match(page(well).attention ?? '', /Nothing needs you\.</)
+    assert.match(page(well).headline ?? '', /All 4 enabled APIs are healthy/)
+  })
+
+  it('is that Redis is away, and no state, queue or count that nobody knows', () => {
+    const unknown = { health: null, queue: null, cap: null, recent: null }
+    const facts = {
+      ...well,
+      upstreams: [row('weather', unknown)],
+      processes: null,
+      stores: { ...well.stores, redis: null },
+    }
+    assert.deepEqual(brief(facts), [[0, 'Redis', null]])
+    const shown = page(facts)
+    assert.doesNotMatch(shown.attention ?? '', /Nothing needs you/)
+    const cells = ['health', 'queue', 'cap', 'traffic'].map((cell) => shown[`weather ${cell}`] ?? '').join()
+    assert.doesNotMatch(cells, /Healthy|\b0\b|100/)
+    assert.doesNotMatch(shown.tiles ?? '', />0</)
+  })
+
+  it('is what callers of an API were refused with, its share, its cause and what to do', () => {
+    const codes = { OVERLOADED: 165, OK: 63 }
+    const recent = { ...noCalls, answered: 63, failed: 165, codes, upstreamP95: 6_000 }
+    const [overloaded] = findProblems({ ...well, upstreams: [row('sports-scores', { recent })] })
+    assert.match(overloaded?.text ?? '', /sports-scores: 165 calls .*72 %.*answers take 6 s over 4 connections/)
+    assert.match(overloaded?.callers ?? '', /503 OVERLOADED/)
+    assert.ok(overloaded?.todo)
+    // Refused at admission, nothing waits: the worse it gets, the more is said.
+    const used = { ...noCalls, answered: 20, failed: 34, codes: { UPSTREAM_CAP_EXHAUSTED: 34, OK: 20 } }
+    const cap = { concurrency: 4, underWay: 0, nextSlotMs: 36_000, rates: [{ max: 10, seconds: 60, left: 0 }] }
+    const [capped, ...others] = findProblems({ ...well, upstreams: [row('code-host-search', { recent: used, cap })] })
+    assert.match(capped?.text ?? '', /34 calls .*the cap is 10 per 1 min; next slot in 36 s/)
+    assert.deepEqual(others, [])
+  })
+
+  it('names the cause that failing APIs share before each of them', () => {
+    const words = 'DNS: no such host'
+    const lastFailure = { at: NOW, code: 'UPSTREAM_ERROR', words, isNetwork: true }
+    const health: HealthRow = { ...healthy, status: 'Down', since: NOW - 60_000, trialInMs: 5_000, lastFailure }
+    const upstreams = ['a', 'b', 'c'].map((slug) => row(slug, { health }))
+    const problems = findProblems({ ...well, upstreams: [...upstreams, row('d')] })
+    assert.deepEqual(problems[0]?.label, 'Network')
+    assert.match(problems[0]?.text ?? '', /3 of 4 APIs cannot be reached \(DNS: no such host\)/)
+    assert.match(problems[1]?.text ?? '', /a is Down for 1 min: DNS: no such host; next trial in 5 s/)
+    // Answers with an error come from the APIs themselves.
+    const reached = { ...health, lastFailure: { ...lastFailure, words: 'HTTP 500 in 87 ms', isNetwork: false } }
+    const own = findProblems({ ...well, upstreams: upstreams.map((of) => ({ ...of, health: reached })) })
+    assert.ok(own.every(({ label }) => label === 'Down'))
+  })
+
+  it('says of an API that was never tried that it was not checked, not that it is healthy', () => {
+    const facts = { ...well, upstreams: [row('weather', { health: { ...healthy, checkedAt: null } }), row('trivia')] }
+    assert.match(page(facts)['weather health'] ?? '', /not checked yet/)
+    assert.doesNotMatch(page(facts)['weather health'] ?? '', /Healthy/)
+    assert.match(page(facts).attention ?? '', /1 APIs? (is|are) not checked yet/)
+  })
+
+  it('says what callers of a paused API get', () => {
+    const paused = (mode: 'hold' | 'refuse') => findProblems({ ...well, upstreams: [row('a', { paused: mode })] })[0]
+    assert.match(paused('refuse')?.callers ?? '', /API_PAUSED/)
+    assert.match(paused('hold')?.callers ?? '', /DEADLINE_EXCEEDED/)
+  })
+
+  it('finds that no worker or no API node is alive', () => {
+    assert.deepEqual(brief({ ...well, processes: [process_('web')] }), [[0, 'No worker', null]])
+    assert.deepEqual(brief({ ...well, processes: [process_('worker')] }), [[0, 'No API node', null]])
+  })
+
+  it('never puts a mistake of callers among failures', () => {
+    const classes = Object.fromEntries(
+      [
+        'OK',
+        'UPSTREAM_NOT_FOUND',
+        'UPSTREAM_REJECTED',
+        'RATE_LIMIT_EXCEEDED',
+        'INVALID_API_KEY',
+        'UPSTREAM_TIMEOUT',
+        'OVERLOADED',
+      ].map((code) => [code, outcomeClass(code)]),
+    )
+    assert.deepEqual(classes, {
+      OK: 'answered',
+      UPSTREAM_NOT_FOUND: 'answered',
+      UPSTREAM_REJECTED: 'answered',
+      RATE_LIMIT_EXCEEDED: 'refused',
+      INVALID_API_KEY: 'refused',
+      UPSTREAM_TIMEOUT: 'failed',
+      OVERLOADED: 'failed',
+    })
+  })
+})

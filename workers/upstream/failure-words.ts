@@ -1,0 +1,65 @@
+/** What an attempt saw, for the words on its failure. */
+export interface Seen {
+  /** Status of the answer; undefined where none came. */
+  status?: number | undefined
+  /** What the connection threw. */
+  error?: unknown
+  ms: number
+}
+
+/** Causes in which no answer came at all, by the code of the system, of TLS or of the HTTP client. */
+const NETWORK: Record<string, string> = {
+  ENOTFOUND: 'DNS: no such host',
+  EAI_AGAIN: 'DNS: no answer',
+  ECONNREFUSED: 'connection refused',
+  EHOSTUNREACH: 'no route to the host',
+  ENETUNREACH: 'no route to the network',
+  ENETDOWN: 'the network is down',
+  ETIMEDOUT: 'no connection in time',
+  UND_ERR_CONNECT_TIMEOUT: 'no connection in time',
+}
+
+const OTHERS: Record<string, string> = {
+  ECONNRESET: 'connection reset',
+  UND_ERR_SOCKET: 'connection closed',
+  UND_ERR_HEADERS_TIMEOUT: 'no answer in time',
+  UND_ERR_BODY_TIMEOUT: 'answer not finished in time',
+  BLOCKED_ADDRESS: 'the address is not allowed',
+  BODY_TOO_LARGE: 'answer too large',
+  BODY_UNREADABLE: 'answer cannot be read',
+}
+
+/** Why an attempt failed, in a few words that hold nothing of the request, and whether the upstream was reached at all. */
+export function describeFailure(code: string, { status, error, ms }: Seen): { words: string; isNetwork: boolean } {
+  if (status !== undefined) {
+    const form = code === 'UPSTREAM_INVALID_RESPONSE' ? ', not in the expected form' : ''
+    return { words: `HTTP ${status}${form} in ${took(ms)}`, isNetwork: false }
+  }
+  const system = systemCode(error)
+  const network = NETWORK[system]
+  if (network !== undefined) return { words: network, isNetwork: true }
+  if (/^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED)/.test(system)) {
+    return { words: `TLS: ${system}`, isNetwork: true }
+  }
+  const other = OTHERS[system]
+  if (other !== undefined) return { words: `${other} after ${took(ms)}`, isNetwork: false }
+  return {
+    words: code === 'UPSTREAM_TIMEOUT' ? `no answer in ${took(ms)}` : `no answer after ${took(ms)}`,
+    isNetwork: false,
+  }
+}
+
+/** The code nearest to the system: errors of the HTTP client and of several addresses wrap it. */
+function systemCode(error: unknown): string {
+  for (let at = error, depth = 0; at instanceof Error && depth < 5; depth += 1) {
+    const code: unknown = Reflect.get(at, 'code')
+    const isOurs = typeof code === 'string' && code.startsWith('UPSTREAM_')
+    if (typeof code === 'string' && !isOurs) return code
+    at = at.cause ?? (at instanceof AggregateError ? at.errors[0] : undefined)
+  }
+  return ''
+}
+
+function took(ms: number): string {
+  return ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toFixed(1)} s`
+}
