@@ -12,7 +12,7 @@ import type { Assets } from '../portal/assets.ts'
 import { readHistory, type Visit } from '../portal/catalog-view.ts'
 import { conditionOf } from '../portal/condition.ts'
 import { layout } from '../portal/layout.ts'
-import { type AccountSection, accountPage, credentialsPage } from '../portal/pages/account.ts'
+import { accountPage, credentialsPage, plansCard } from '../portal/pages/account.ts'
 import { agentsPage } from '../portal/pages/agents.ts'
 import { apiPage } from '../portal/pages/api.ts'
 import { homePage } from '../portal/pages/home.ts'
@@ -85,11 +85,15 @@ export async function portalRoutes(
     ['/agents', 'For agents', agentsPage(baseUrl)],
     ['/signup', 'Sign up', credentialsPage('signup', `/apis/${firstApi(catalog)}`)],
     ['/login', 'Log in', credentialsPage('login', '/account')],
-    ...(['overview', 'keys', 'teams', 'provider-keys'] as AccountSection[]).map((section): [string, string, Html] => [
-      section === 'overview' ? '/account' : `/account/${section}`,
-      'Account',
-      accountPage(section, section === 'provider-keys' ? JSON.stringify(apisTakingKeys(catalog)) : ''),
-    ]),
+    ['/account', 'Account', accountPage('overview', { below: plansCard(config.plans, config.upstreams.contact) })],
+    ['/account/keys', 'API keys', accountPage('keys')],
+    ['/account/teams', 'Teams', accountPage('teams')],
+    [
+      '/account/provider-keys',
+      'Provider keys',
+      accountPage('provider-keys', { apis: JSON.stringify(apisTakingKeys(catalog)) }),
+    ],
+    ['/account/settings', 'Settings', accountPage('settings')],
   ]
   for (const [path, title, main] of still) {
     app.get(path, { schema }, async (request, reply) => sendPage(reply, page(request, title, main)))

@@ -18,7 +18,7 @@ const PUBLIC = [
   '/signup',
   '/login',
 ]
-const PRIVATE = ['/account', '/account/keys', '/account/teams', '/account/provider-keys']
+const PRIVATE = ['/account', '/account/keys', '/account/teams', '/account/provider-keys', '/account/settings']
 
 describe('every page of the portal', () => {
   let gateway: Gateway

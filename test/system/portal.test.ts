@@ -204,15 +204,49 @@ describe('the portal', () => {
       await signUpIn(page)
       await page.getByText('0 of 1,000 calls').waitFor()
       await page.locator('svg.chart').waitFor()
+      await page.getByLabel('Show by').selectOption('api')
+      await page.getByText('No calls in this time').waitFor()
       await page.getByRole('link', { name: 'Provider keys' }).click()
       await page.getByLabel('API', { exact: true }).selectOption('news')
-      await page.getByLabel('Key of the provider').fill('a-provider-key-1234')
+      await page.getByLabel('Provider key').fill('a-provider-key-1234')
       await page.getByRole('button', { name: 'Save key' }).click()
       await page.getByRole('cell', { name: '1234' }).waitFor()
       assert.doesNotMatch(await page.content(), /a-provider-key/)
       await page.getByRole('button', { name: 'Delete the key of News' }).click()
       await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
       await page.getByText('No provider keys yet').waitFor()
+    })
+  })
+
+  it('changes the password, warns of a common one, and makes keys that expire', async (t) => {
+    await withPage(t, async (page) => {
+      const { email, password } = await signUpIn(page)
+      await page.getByRole('link', { name: 'Settings' }).click()
+      await page.getByLabel('New password').fill('password123')
+      await page.getByText('one of the most common passwords').waitFor()
+      await page.getByLabel('New password').fill('another long password')
+      await page.getByText('one of the most common passwords').waitFor({ state: 'hidden' })
+      await page.getByLabel('Current password').fill('not this one')
+      await page.getByRole('button', { name: 'Change password' }).click()
+      await page.getByText('Email or password is wrong').waitFor()
+      await page.getByLabel('Current password').fill(password)
+      await page.getByRole('button', { name: 'Change password' }).click()
+      await page.getByText('The password is changed').waitFor()
+      const login = { email, password: 'another long password' }
+      assert.equal((await send(gateway, '/v1/auth/login', { body: login })).status, 200)
+
+      await page.getByRole('link', { name: 'API keys' }).click()
+      await page.getByLabel('Expires').selectOption('30')
+      await page.getByRole('button', { name: 'Create key' }).click()
+      const key = (await page.locator('[data-new-key]').textContent()) ?? ''
+      const shown = `agw_test_…${key.slice(-4)}`
+      await page.getByRole('button', { name: `Revoke ${shown}` }).click()
+      await page.getByRole('dialog').getByText(`Revoke ${shown} (created`).waitFor()
+      await page.getByRole('dialog').getByRole('button', { name: 'Keep' }).click()
+      const { token } = (await send(gateway, '/v1/auth/login', { body: login })).body
+      const [made] = (await send(gateway, '/v1/keys', { token })).body.keys
+      const days = (Date.parse(made.expiresAt) - Date.now()) / 86_400_000
+      assert.ok(days > 29.9 && days < 30.1)
     })
   })
 

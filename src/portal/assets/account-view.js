@@ -68,7 +68,7 @@ export function actionButton(text, members, action) {
   return button
 }
 
-/** A table with headings; scrolls sideways by itself where it is too wide. */
+/** A table with headings; on narrow screens each row is a card with the headings as labels. */
 export function table(label, headings, rows) {
   const head = el('tr', {}, ...headings.map((heading) => el('th', { scope: 'col' }, heading)))
   return el(
@@ -76,9 +76,15 @@ export function table(label, headings, rows) {
     { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': label },
     el(
       'table',
-      {},
+      { class: 'cards' },
       el('thead', {}, head),
-      el('tbody', {}, ...rows.map((cells) => el('tr', {}, ...cells.map((cell) => el('td', {}, cell))))),
+      el(
+        'tbody',
+        {},
+        ...rows.map((cells) =>
+          el('tr', {}, ...cells.map((cell, index) => el('td', { 'data-label': headings[index] }, cell))),
+        ),
+      ),
     ),
   )
 }

@@ -9,6 +9,7 @@ import { startNavigation, visit } from './navigate.js'
 import { startOverview } from './overview.js'
 import { startProviderKeys } from './provider-keys.js'
 import { startReference } from './reference.js'
+import { startSettings } from './settings.js'
 import { startTeams } from './teams.js'
 import { startApiPage } from './try-it.js'
 
@@ -20,6 +21,7 @@ const VIEWS = {
   keys: startKeys,
   teams: startTeams,
   'provider-keys': startProviderKeys,
+  settings: startSettings,
   reference: startReference,
   errors: startErrors,
 }

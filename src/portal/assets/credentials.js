@@ -1,5 +1,6 @@
 import { api } from './api.js'
 import { visit } from './navigate.js'
+import { warnOfWeak } from './password.js'
 import { forPeople } from './words.js'
 
 /** Sign-up and log-in. The session goes into a cookie; nothing of it comes to this script. */
@@ -7,6 +8,11 @@ export function startCredentials(view) {
   const form = view.querySelector('[data-credentials]')
   const failure = form.querySelector('[data-failure]')
   const button = form.querySelector('button[type=submit]')
+  const password = form.elements.password
+  form.querySelector('[data-show-password]').addEventListener('change', ({ target }) => {
+    password.type = target.checked ? 'text' : 'password'
+  })
+  if (form.dataset.credentials === 'signup') warnOfWeak(password, form.querySelector('[data-weak]'))
   form.addEventListener('submit', async (event) => {
     event.preventDefault()
     failure.hidden = true

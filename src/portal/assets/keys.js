@@ -25,15 +25,14 @@ export function startKeys(view) {
 export function keyForm(extra, onMade) {
   return actionForm(
     { class: 'inline' },
-    async ({ label, environment }) => {
-      const made = await api('/v1/keys', {
-        method: 'POST',
-        body: { ...extra, environment, ...(label ? { label } : {}) },
-      })
+    async ({ label, environment, days }) => {
+      const expires = days ? { expiresAt: new Date(Date.now() + Number(days) * DAY_MS).toISOString() } : {}
+      const body = { ...extra, environment, ...(label ? { label } : {}), ...expires }
+      const made = await api('/v1/keys', { method: 'POST', body })
       useKey(made.key)
       await onMade(made)
     },
-    field('Label', el('input', { name: 'label', maxlength: 255, placeholder: 'laptop', autocomplete: 'off' })),
+    field('Label', el('input', { name: 'label', maxlength: 255, placeholder: 'what it is for', autocomplete: 'off' })),
     field(
       'Environment',
       select({ name: 'environment' }, [
@@ -41,9 +40,21 @@ export function keyForm(extra, onMade) {
         ['live', 'live: real data'],
       ]),
     ),
+    field(
+      'Expires',
+      select({ name: 'days' }, [
+        ['', 'never'],
+        ['7', 'in 7 days'],
+        ['30', 'in 30 days'],
+        ['90', 'in 90 days'],
+        ['365', 'in a year'],
+      ]),
+    ),
     el('button', { class: 'button', type: 'submit' }, 'Create key'),
   )
 }
+
+const DAY_MS = 86_400_000
 
 /** The full key, this once. */
 export function createdCard({ key }) {
@@ -73,24 +84,29 @@ export function createdCard({ key }) {
 export function keyTable(keys, refresh) {
   if (keys.length === 0) return el('p', { class: 'empty' }, 'No keys yet. A test key works at once.')
   const rows = keys.map((key) => [
-    key.label ?? '(no label)',
+    key.label ?? 'No label',
     el('span', { class: `badge ${key.environment}` }, key.environment),
-    el('code', {}, `${key.keyPrefix}…${key.lastFour ?? ''}`),
+    el('code', { class: 'key' }, nameOf(key)),
     moment(key.createdAt),
     moment(key.lastUsedAt),
     moment(key.expiresAt),
-    actionButton('Revoke', { 'aria-label': `Revoke ${key.label ?? key.id}` }, async () => {
-      if (
-        !(await confirmed(
-          `Revoke the key ${key.label ?? key.keyPrefix}? It is refused from the next request on.`,
-          'Revoke',
-        ))
-      )
-        return
+    actionButton('Revoke', { 'aria-label': `Revoke ${key.label ?? nameOf(key)}` }, async () => {
+      if (!(await confirmed(revokeWords(key), 'Revoke'))) return
       await api(`/v1/keys/${key.id}`, { method: 'DELETE' })
       toast('The key is revoked')
       await refresh()
     }),
   ])
   return table('API keys', ['Label', 'Environment', 'Key', 'Created', 'Last used', 'Expires', 'Action'], rows)
+}
+
+const nameOf = ({ keyPrefix, lastFour }) => `${keyPrefix}…${lastFour ?? ''}`
+
+const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' })
+
+/** Tells which key goes, when two look alike, and what happens then. */
+function revokeWords(key) {
+  const label = key.label ? ` “${key.label}”` : ''
+  const used = key.lastUsedAt ? `last used ${day.format(new Date(key.lastUsedAt))}` : 'never used'
+  return `Revoke ${nameOf(key)}${label} (created ${day.format(new Date(key.createdAt))}, ${used})? Apps using it stop working at once.`
 }

@@ -1,17 +1,13 @@
 import { failureCard, showAccount } from './account-view.js'
 import { ApiError, api } from './api.js'
-import { usageChart } from './chart.js'
 import { el, moment } from './dom.js'
+import { usageSection } from './usage.js'
 
 /** Who is logged in, the plan, and what was called. */
 export function startOverview(view) {
   return showAccount(view, async () => {
     const me = await api('/v1/me')
-    const [plan, usage, keys] = await Promise.all([
-      part('/v1/billing/status'),
-      part('/v1/usage?groupBy=day'),
-      part('/v1/keys'),
-    ])
+    const [plan, keys] = await Promise.all([part('/v1/billing/status'), part('/v1/keys')])
     return [
       el('p', {}, 'Logged in as ', el('strong', {}, me.email), '.'),
       keys.keys?.length === 0 &&
@@ -23,12 +19,7 @@ export function startOverview(view) {
           ' and try a call.',
         ),
       el('section', { class: 'card' }, el('h2', {}, 'Plan'), plan.error ? failureCard(plan.error) : planFacts(plan)),
-      el(
-        'section',
-        { class: 'card' },
-        el('h2', {}, 'Calls of the last 30 days'),
-        usage.error ? failureCard(usage.error) : usageChart(usage),
-      ),
+      usageSection(keys.keys ?? []),
     ]
   })
 }
@@ -47,11 +38,11 @@ const number = new Intl.NumberFormat()
 
 function planFacts({ plan, tier, limits, usage }) {
   const facts = [
-    ['Plan', `${plan} (${tier})`],
-    ['A minute', `${number.format(limits.perMinute)} calls`],
-    ['At once', `${number.format(limits.inFlight)} calls`],
+    ['Plan', tier === 'enterprise' ? 'Enterprise' : plan],
+    ['Per minute', `${number.format(limits.perMinute)} calls`],
+    ['Concurrent calls', number.format(limits.inFlight)],
     ['This month', `${number.format(usage.used)} of ${number.format(limits.perMonth)} calls`],
-    ['Counts anew', moment(usage.resetsAt)],
+    ['Resets', moment(usage.resetsAt)],
   ]
   const meter = el('meter', {
     min: 0,
@@ -63,6 +54,8 @@ function planFacts({ plan, tier, limits, usage }) {
   return el(
     'div',
     {},
+    usage.used >= limits.perMonth * NEARLY_USED &&
+      el('p', { class: 'notice', role: 'note' }, usageWarning(usage.used, limits.perMonth)),
     el(
       'dl',
       { class: 'facts' },
@@ -70,4 +63,12 @@ function planFacts({ plan, tier, limits, usage }) {
     ),
     meter,
   )
+}
+
+/** From this share of the month on, the page warns. */
+const NEARLY_USED = 0.8
+
+function usageWarning(used, perMonth) {
+  if (used >= perMonth) return 'The calls of this month are used up: live calls are refused until they reset.'
+  return `${Math.floor((used / perMonth) * 100)} % of this month’s calls are used.`
 }

@@ -17,7 +17,7 @@ export function startProviderKeys(view) {
       },
       field('API', select({ name: 'slug' }, names)),
       field(
-        'Key of the provider',
+        'Provider key',
         el('input', { name: 'key', type: 'password', required: true, autocomplete: 'off', spellcheck: 'false' }),
       ),
       el('button', { class: 'button', type: 'submit' }, 'Save key'),
@@ -26,14 +26,14 @@ export function startProviderKeys(view) {
       el(
         'p',
         {},
-        'Where an API takes a key of your own, calls go under it, with its own limits. Keys are stored encrypted and never shown again.',
+        'Where a source takes your own key, your calls use it and its limits. Keys are stored encrypted and never shown again.',
       ),
       el('section', { class: 'card' }, el('h2', {}, 'Save a key'), save),
       records.length === 0
         ? el('p', { class: 'empty' }, 'No provider keys yet.')
         : table(
             'Provider keys',
-            ['API', 'Mode', 'Status', 'Key', 'Saved', 'Checked', 'Action'],
+            ['API', 'Own key', 'Status', 'Key', 'Saved', 'Checked', 'Action'],
             records.map((record) => row(record, refresh)),
           ),
     ]
@@ -53,7 +53,7 @@ function row(record, refresh) {
   })
   return [
     record.displayName,
-    record.accessMode.replaceAll('_', ' '),
+    MODES[record.accessMode] ?? record.accessMode,
     el('span', { class: `badge ${record.status}` }, record.status),
     el('code', {}, record.maskedKey ?? ''),
     moment(record.savedAt),
@@ -61,3 +61,5 @@ function row(record, refresh) {
     el('div', { class: 'actions' }, check, remove),
   ]
 }
+
+const MODES = { byok_available: 'Optional', byok_required: 'Required', platform_managed: 'Not needed' }

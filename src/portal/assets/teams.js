@@ -58,7 +58,7 @@ async function teamSection(id, refresh, onMade) {
     'section',
     { class: 'card', 'aria-label': team.name },
     el('h2', {}, team.name),
-    el('p', { class: 'small' }, `You are its ${yourRole}.`),
+    el('p', { class: 'small' }, `Your role: ${yourRole}`),
     isManager && renameForm(team, refresh),
     el('h3', {}, 'Members'),
     table(
@@ -121,7 +121,12 @@ function memberRow(team, member, { me, yourRole, isManager, refresh }) {
         await refresh()
       })
     : ''
-  return [member.email ?? member.id, role, moment(member.joinedAt, 'unknown'), remove]
+  // Shown where the gateway proves addresses.
+  const name =
+    member.emailVerified === false
+      ? el('span', {}, member.email, ' ', el('span', { class: 'badge' }, 'email not verified'))
+      : (member.email ?? member.id)
+  return [name, role, moment(member.joinedAt, 'unknown'), remove]
 }
 
 function roleSelect(member, path, refresh) {

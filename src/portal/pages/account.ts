@@ -1,27 +1,47 @@
 import { type Html, html } from '../../http/html.ts'
+import type { Visit } from '../catalog-view.ts'
+import { planTable } from './plan-table.ts'
 
 const SECTIONS = [
   ['/account', 'Overview', 'overview'],
   ['/account/keys', 'API keys', 'keys'],
   ['/account/teams', 'Teams', 'teams'],
   ['/account/provider-keys', 'Provider keys', 'provider-keys'],
+  ['/account/settings', 'Settings', 'settings'],
 ] as const
 
 export type AccountSection = (typeof SECTIONS)[number][2]
 
+/** What an account page holds besides its section's data. */
+export interface AccountExtras {
+  /** JSON of the APIs that take a caller's own key. */
+  apis?: string
+  /** What is the same for every account, below the section. */
+  below?: Html
+}
+
 /** The frame of an account page; what is in it comes from the JSON routes. */
-export function accountPage(section: AccountSection, data: string = ''): Html {
+export function accountPage(section: AccountSection, { apis = '', below }: AccountExtras = {}): Html {
   const [path, title] = SECTIONS.find(([, , name]) => name === section) ?? SECTIONS[0]
   return html`<div class="wrap account">
 <nav class="side" aria-label="Account">${SECTIONS.map(
     ([href, name]) => html`<a href="${href}"${href === path ? html` aria-current="page"` : ''}>${name}</a>`,
   )}<button type="button" class="link" data-logout>Log out</button></nav>
-<div class="content" data-view="${section}" data-apis="${data}">
+<div class="content" data-view="${section}" data-apis="${apis}">
 <h1>${title}</h1>
-<noscript><p class="notice">These pages need JavaScript; everything on them is a JSON route of the <a href="/docs">reference</a>.</p></noscript>
+<noscript><p class="notice">These pages need JavaScript; everything on them is a JSON route of the <a href="/docs/reference">reference</a>.</p></noscript>
 <div data-body aria-live="polite" aria-busy="true"><p class="small">Loading …</p></div>
+${below ?? ''}
 </div>
 </div>`
+}
+
+/** The plans, and whom to ask for another one. */
+export function plansCard(plans: Visit['plans'], contact: string): Html {
+  const href = /^https?:\/\//.test(contact) ? contact : contact.includes('@') ? `mailto:${contact}` : undefined
+  return html`<section class="card" aria-labelledby="plans-title"><h2 id="plans-title">Plans</h2>
+${planTable(plans, 'Calls over all APIs. Test calls have the same limits a minute and none a month.')}
+<p>The operator changes plans: ${href === undefined ? contact : html`<a href="${href}" rel="noreferrer noopener">${contact}</a>`}</p></section>`
 }
 
 /** Sign-up and log-in. `start` is the page that a newcomer is led to. */
@@ -31,7 +51,7 @@ export function credentialsPage(action: 'signup' | 'login', start: string): Html
 <h1>${isNew ? 'Sign up' : 'Log in'}</h1>
 <form class="card" data-credentials="${action}" data-start="${start}" method="post" action="/${action}">
 <div class="field"><label for="email">Email</label><input id="email" name="email" type="email" autocomplete="email" required maxlength="254"></div>
-<div class="field"><label for="password">Password</label><input id="password" name="password" type="password" autocomplete="${isNew ? 'new-password' : 'current-password'}" required ${isNew ? html`minlength="8" aria-describedby="password-help"` : ''}>${isNew ? html`<p class="small" id="password-help">8 characters or more.</p>` : ''}</div>
+<div class="field"><label for="password">Password</label><input id="password" name="password" type="password" autocomplete="${isNew ? 'new-password' : 'current-password'}" required ${isNew ? html`minlength="8" aria-describedby="password-help"` : ''}>${isNew ? html`<p class="small" id="password-help">8 characters or more.</p>` : ''}<label class="option show-password"><input type="checkbox" data-show-password> Show what I type</label><p class="small warn" role="status" data-weak hidden></p></div>
 <p class="failure" role="alert" data-failure hidden></p>
 <button class="button big" type="submit">${isNew ? 'Create account' : 'Log in'}</button>
 <noscript><p class="notice">This form needs JavaScript. Without it: POST /v1/auth/${action} with curl.</p></noscript>

@@ -1,11 +1,12 @@
 import type { Api } from '../../catalog/catalog.ts'
-import { capWords, numberWords } from '../../catalog/limit-words.ts'
+import { capWords } from '../../catalog/limit-words.ts'
 import { type Html, html } from '../../http/html.ts'
 import type { ApiView, Visit } from '../catalog-view.ts'
 import type { Condition } from '../condition.ts'
 import { endpointSection } from './api-endpoint.ts'
 import { healthOfTheDay } from './api-health.ts'
 import { capitalized, healthBadge, moment, planBadge } from './parts.ts'
+import { planTable } from './plan-table.ts'
 
 /** One API: its state, terms and limits, and each endpoint with a form to try it, snippets, response and errors. */
 export function apiPage({ api, condition, history }: ApiView, visit: Visit): Html {
@@ -29,7 +30,7 @@ ${endpoints.map((endpoint, index) => endpointSection({ api, endpoint, index, bas
 <section class="card" aria-labelledby="limits-title">
 <h2 id="limits-title">Limits</h2>
 <dl><div><dt>At the source, for all callers of this gateway together</dt><dd>${capWords(api.caps)}</dd></div></dl>
-${planTable(visit.plans)}
+${planTable(visit.plans, 'Your plan, over all APIs')}
 </section>
 <div>
 <section class="card" aria-labelledby="health-title"><h2 id="health-title">Health of the last 24 hours</h2>${healthOfTheDay(condition, history)}</section>
@@ -68,14 +69,4 @@ ${option('test', 'Test data', isLoggedIn)}${option('live', 'Live data', false)}$
       : html`<a href="/signup?next=/apis/${slug}">Sign up</a> or <a href="/login?next=/apis/${slug}">log in</a> to send calls without a key.`
   } A key stays in this tab’s memory and goes into the code you copy.</p>
 </form>`
-}
-
-/** What each plan may call, over all APIs. */
-function planTable(plans: Visit['plans']): Html {
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Limits of the plans"><table><caption>Your plan, over all APIs</caption><thead><tr><th scope="col">Plan</th><th scope="col">Per minute</th><th scope="col">Per month</th><th scope="col">At once</th></tr></thead><tbody>${Object.entries(
-    plans,
-  ).map(
-    ([name, { perMinute, perMonth, inFlight }]) =>
-      html`<tr><th scope="row">${name === 'Elite (contract)' ? 'Enterprise' : name}</th><td>${numberWords(perMinute)}</td><td>${numberWords(perMonth)}</td><td>${numberWords(inFlight)}</td></tr>`,
-  )}</tbody></table></div>`
 }

@@ -1,0 +1,64 @@
+import { failureCard } from './account-view.js'
+import { api } from './api.js'
+import { dayChart, shareTable } from './chart.js'
+import { el, field, select } from './dom.js'
+
+const GROUPS = [
+  ['day', 'Day'],
+  ['api', 'API'],
+  ['key', 'API key'],
+  ['status', 'Status'],
+]
+const SPANS = [
+  ['7', '7 days'],
+  ['30', '30 days'],
+  ['90', '90 days'],
+]
+const DAY_MS = 86_400_000
+
+/** What was called, by day, API, key or status. `keys` gives ids their labels. */
+export function usageSection(keys) {
+  const group = select({ name: 'group' }, GROUPS)
+  const span = select({ name: 'span' }, SPANS)
+  span.value = '30'
+  const place = el('div', { 'aria-live': 'polite' })
+  const show = async () => {
+    try {
+      place.replaceChildren(await read(group.value, Number(span.value), keys))
+    } catch (error) {
+      place.replaceChildren(failureCard(error))
+    }
+  }
+  group.addEventListener('change', show)
+  span.addEventListener('change', show)
+  show()
+  return el(
+    'section',
+    { class: 'card' },
+    el('h2', {}, 'Usage'),
+    el('div', { class: 'inline' }, field('Show by', group), field('Last', span)),
+    place,
+  )
+}
+
+async function read(group, days, keys) {
+  const from = new Date(Date.now() - (days - 1) * DAY_MS).toISOString().slice(0, 10)
+  const groupBy = group === 'day' ? 'day,mode' : group
+  const usage = await api(`/v1/usage?${new URLSearchParams({ from, groupBy })}`)
+  if (group === 'day') return dayChart(usage)
+  const [, label] = GROUPS.find(([name]) => name === group)
+  return shareTable(
+    label,
+    usage.usage.map((line) => ({ name: nameOf(line, group, keys), calls: line.calls })),
+  )
+}
+
+function nameOf(line, group, keys) {
+  const value = String(line[group])
+  if (group === 'status')
+    return `${value} ${value.startsWith('2') ? 'answered' : value.startsWith('4') ? 'refused' : 'failed'}`
+  if (group !== 'key') return value
+  if (value === 'session') return 'Portal and sessions'
+  const key = keys.find(({ id }) => id === value)
+  return key ? `${key.label ?? 'No label'} (${key.keyPrefix}…${key.lastFour})` : 'A revoked key or a team’s key'
+}
