@@ -2,7 +2,7 @@ import { cacheKeys } from '../cache/cache-key.ts'
 import { isUsableWithoutUpstream, type ResponseCache } from '../cache/response-cache.ts'
 import { bucketOf } from '../caps/bucket.ts'
 import type { QueueRefusal } from '../caps/cap.ts'
-import type { QueueEntry } from '../caps/queue-entry.ts'
+import { type QueueEntry, queueMember } from '../caps/queue-entry.ts'
 import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
 import { type ErrorCode, GatewayError } from '../errors.ts'
@@ -46,9 +46,12 @@ const FIRST = 1
 const REFUSAL_CODES: Record<QueueRefusal['refused'] | 'down', ErrorCode> = {
   down: 'UPSTREAM_UNAVAILABLE',
   cap: 'UPSTREAM_CAP_EXHAUSTED',
+  share: 'UPSTREAM_CAP_EXHAUSTED',
   closed: 'UPSTREAM_RATE_LIMITED',
   overloaded: 'OVERLOADED',
 }
+
+const SHARE_SPENT = 'Your fair share of the upstream API is used up while others ask for it too.'
 
 /**
  * Forecasts when a call's upstream can take it, before the call is queued: it is queued only if the breaker is closed or
@@ -64,8 +67,7 @@ export async function forecastCall(
   const bucket = bucketOf(job)
   const keys = cacheKeys(endpoint.endpoint, job, bucket)
   const waiting: QueueEntry = {
-    callId: job.id,
-    accountId: job.accountId,
+    ...queueMember(job),
     weight,
     slug: job.slug,
     bucket,
@@ -81,7 +83,11 @@ export async function forecastCall(
     if (entry && isUsableWithoutUpstream(entry, job.enqueuedAt)) {
       return { priority: FIRST, etaMs: 0, cacheOnlyMs: joined.retryAfterMs, waiting: undefined }
     }
-    throw new GatewayError(REFUSAL_CODES[joined.refused], { retryAfterMs: joined.retryAfterMs })
+    const { refused, retryAfterMs } = joined
+    throw new GatewayError(REFUSAL_CODES[refused], {
+      retryAfterMs,
+      ...(refused === 'share' ? { message: SHARE_SPENT } : {}),
+    })
   }
   const priority = joined.needsRebase ? await rebase(deps, waiting, joined.tag) : joined.priority
   const place = { tag: joined.tag, weight }

@@ -5,7 +5,7 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { capKeys } from '../redis/keys.ts'
 import type { Script } from '../redis/script.ts'
 import type { CapBucket } from './bucket.ts'
-import { memberOf, type QueueEntry } from './queue-entry.ts'
+import { memberOf, type QueueEntry, type QueueMember } from './queue-entry.ts'
 import { initialisedAt, readPastGrants } from './redis-memory.ts'
 import { scripts } from './scripts.ts'
 import { WINDOW_MARGIN_MS } from './timing.ts'
@@ -29,6 +29,8 @@ export interface ReleasedPermits {
 export interface AcquireResult {
   /** Members that may send a request now, each once, with its permit. */
   granted: Map<string, PermitId>
+  /** Members that can no longer be granted before their deadline, and when to come again, milliseconds. */
+  evicted: Map<string, number>
   /** When the rates let the first of the others go, milliseconds; 0 when it waits for another request's end. */
   retryInMs: number
   /** How long the upstream has closed itself for, milliseconds; 0 when it has not. */
@@ -49,11 +51,13 @@ export interface QueuePlace {
   isFollower: boolean
   /** Tags have grown far from their base. */
   needsRebase: boolean
+  /** Calls that lost their place: they can no longer be granted before their deadlines. */
+  evictions: number
 }
 
 /** Why a call may not join the queue, and when it would have had its permit. */
 export interface QueueRefusal {
-  refused: 'cap' | 'closed' | 'overloaded'
+  refused: 'cap' | 'share' | 'closed' | 'overloaded'
   retryAfterMs: number
 }
 
@@ -85,6 +89,8 @@ export interface CapDeps {
   /** The clock of the scripts, for tests; Redis' own where absent. Milliseconds. */
   now?: () => number
 }
+
+type JoinReply = [QueueRefusal['refused'] | 'ok' | 'follow', string, number, number, number, number, number]
 
 /** How often a script is run again after Redis' memory of the cap was initialised or filled. */
 const TRIES_MAX = 4
@@ -132,10 +138,15 @@ export class Cap {
     const arguments_ = [leaseMs, released.meanMs.toFixed(1), released.ids.length, waiters.length, ...released.ids]
     const values = [...arguments_, ...waiters.flatMap(({ member, tag }) => [member, tag])]
     const reply = await this.#runInitialised(scripts.acquire, this.#keys, values)
-    const [, retryInMs, closedForMs, ...pairs] = reply as [string, number, number, ...string[]]
+    const [, retryInMs, closedForMs, evictions, ...pairs] = reply as [string, number, number, number, ...string[]]
     const granted = new Map<string, PermitId>()
-    for (let index = 0; index < pairs.length; index += 2) granted.set(pairs[index] ?? '', pairs[index + 1] ?? '')
-    return { granted, retryInMs, closedForMs }
+    const evicted = new Map<string, number>()
+    for (let index = 0; index < pairs.length; index += 2) {
+      const [member = '', value = ''] = [pairs[index], pairs[index + 1]]
+      if (index < 2 * evictions) evicted.set(member, Number(value))
+      else granted.set(member, value)
+    }
+    return { granted, evicted, retryInMs, closedForMs }
   }
 
   /** Ends permits while no call waits for one. */
@@ -156,7 +167,8 @@ export class Cap {
   /** Holds the cap, for all workers at once, to what the upstream itself says. */
   async applyUpstreamLimit({ closedForMs = 0, remaining, observedBy }: UpstreamLimit): Promise<void> {
     const left = [remaining?.requests ?? '', Math.ceil(remaining?.resetMs ?? 0)]
-    await this.#run(scripts.applyUpstreamLimit, this.#keys, [Math.ceil(closedForMs), ...left, observedBy])
+    const values = [...this.#ruleArguments(), Math.ceil(closedForMs), ...left, observedBy]
+    await this.#run(scripts.applyUpstreamLimit, this.#keys, values)
   }
 
   /**
@@ -167,34 +179,20 @@ export class Cap {
   async joinQueue(call: QueueEntry, deadline: number): Promise<QueuePlace | QueueRefusal> {
     const values = [memberOf(call), call.weight, deadline]
     const reply = await this.#runInitialised(scripts.joinQueue, this.#keysWith(call), values)
-    const [verdict, tag, priority, etaMs, ahead, needsRebase] = reply as [
-      string,
-      string,
-      number,
-      number,
-      number,
-      number,
-    ]
-    if (verdict !== 'ok' && verdict !== 'follow') {
-      return { refused: verdict as QueueRefusal['refused'], retryAfterMs: etaMs }
-    }
-    return {
-      tag: Number(tag),
-      priority,
-      etaMs,
-      ahead,
-      isFollower: verdict === 'follow',
-      needsRebase: needsRebase === 1,
-    }
+    const [verdict, tag, priority, etaMs, ahead, needsRebase, evictions] = reply as JoinReply
+    if (verdict !== 'ok' && verdict !== 'follow') return { refused: verdict, retryAfterMs: etaMs }
+    const isFollower = verdict === 'follow'
+    return { tag: Number(tag), priority, etaMs, ahead, isFollower, needsRebase: needsRebase === 1, evictions }
   }
 
   /** Takes a call out of the queue: its caller left, or it needed no permit. Harmless when it is not there. */
   async leaveQueue(call: QueueEntry): Promise<void> {
-    await this.#run(scripts.leaveQueue, this.#keysWith(call), [memberOf(call), call.weight])
+    const values = [...this.#ruleArguments(), memberOf(call), call.weight]
+    await this.#run(scripts.leaveQueue, this.#keysWith(call), values)
   }
 
   /** Reads the cap as it stands, for one queued call or for one that would come now. */
-  async read(call?: Pick<QueueEntry, 'accountId' | 'callId'>): Promise<CapState> {
+  async read(call?: QueueMember): Promise<CapState> {
     const reply = await this.#run(scripts.read, this.#keys, [...this.#ruleArguments(), call ? memberOf(call) : ''])
     const [ahead = 0, nextSlotMs = 0, underWay = 0, free = 0, ...left] = reply as number[]
     return { ahead, nextSlotMs: Math.max(0, nextSlotMs), underWay, free, left }

@@ -25,7 +25,25 @@ const SHARES = {
   SCARCE_MAX: 100,
   /** How long an account counts as asking after its last call, milliseconds. */
   DEMAND_WINDOW_MS: 300_000,
+  /** Part of a long window that stays for shares that have had none of it. */
+  KEPT_SHARE: 0.2,
+  /** In a window up to this nothing is kept: a newcomer has its turn soon. Milliseconds. */
+  KEPT_WINDOW_MS_MIN: 60_500,
+  /** Nothing is kept either where only one share has asked for so long, milliseconds. */
+  KEPT_ASKERS_MS: 86_400_000,
 }
+
+/** How long an eviction waits for the worker of its call, milliseconds: longer than any call may take. */
+const EVICTED_TTL_MS = 900_000
+
+/** Waiters that one poll looks at. */
+const WAITERS_SEEN_MAX = 200
+
+/** Calls of equal start that keep their order. */
+const SEQ_SPAN = 2 ** 20
+
+/** Requests at once after which an upstream that had closed itself is trusted with all that its cap allows. */
+const RAMP_MAX = 64
 
 const FORECAST = {
   /** By how much a call may start later than forecast: so many milliseconds, or such a share of its wait. */
@@ -37,36 +55,44 @@ const FORECAST = {
   DRAIN_MS: 1_000,
   /** A shorter queue is not judged by that: calls that stored answers serve pass through it without a request. */
   DRAIN_LENGTH_MIN: 32,
+  /** Share of the queue that asynchronous calls may fill. */
+  ASYNC_SHARE_MAX: 0.5,
 }
 
 const load = (name: string, constants: ScriptConstants = {}) =>
   loadScript(new URL(`./lua/${name}.lua`, import.meta.url), constants)
 
+const PLAN = { COLD_START_HOLD_MS, ...SHARES }
+
 /** The scripts of a cap. Input and output of each stand at the head of its file. */
 export const scripts = {
   acquire: load('acquire', {
     BACKFILL_AFTER_MS,
-    COLD_START_HOLD_MS,
+    EVICTED_TTL_MS,
     KEY_LIFE_MS,
+    RAMP_MAX,
+    WAITERS_SEEN_MAX,
     WAITER_TTL_MS,
     WAKE_UP_CHANNEL,
-    ...SHARES,
+    ...PLAN,
   }),
-  release: load('release', { WAKE_UP_CHANNEL }),
+  release: load('release', { RAMP_MAX, WAKE_UP_CHANNEL }),
   renew: load('renew'),
   giveBack: load('give-back', { WAKE_UP_CHANNEL }),
-  applyUpstreamLimit: load('apply-upstream-limit'),
+  applyUpstreamLimit: load('apply-upstream-limit', { EVICTED_TTL_MS, WAKE_UP_CHANNEL, ...PLAN }),
   joinQueue: load('join-queue', {
-    COLD_START_HOLD_MS,
     COST,
+    EVICTED_TTL_MS,
     KEY_LIFE_MS,
     PRIORITY_MAX,
     QUEUE_LENGTH_MAX,
+    SEQ_SPAN,
     TAG_SPAN_MAX,
-    ...SHARES,
+    WAKE_UP_CHANNEL,
+    ...PLAN,
     ...FORECAST,
   }),
-  leaveQueue: load('leave-queue', { COST }),
+  leaveQueue: load('leave-queue', { COST, SCARCE_MAX: SHARES.SCARCE_MAX }),
   read: load('read', { COLD_START_HOLD_MS, SCARCE_MAX: SHARES.SCARCE_MAX }),
   rebaseTags: load('rebase-tags', { TAG_SPAN_MAX }),
   initialise: load('initialise'),

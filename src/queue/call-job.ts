@@ -10,6 +10,8 @@ export const CallJob = Type.Object({
   /** `call_…`, also the job's id. */
   id: Type.String({ pattern: '^call_[0-9a-f]{32}$' }),
   accountId: Type.String(),
+  /** Accounts of one group count as one on scarce caps; absent where the account counts alone. */
+  group: Type.Optional(Type.String()),
   /** Id of the API key; absent for a session. */
   keyId: Type.Optional(Type.String()),
   /** The caller's own upstream key, by id, and the name of its cap; absent where the gateway's own way is taken. */
@@ -25,7 +27,7 @@ export const CallJob = Type.Object({
   raw: Type.Boolean(),
   /** What a test call is to run into. */
   scenario: Type.Optional(Type.String()),
-  /** The call's place in the upstream's line; absent where it needs no permit of its own. */
+  /** The call's place in the upstream's wait queue; absent where it needs no permit of its own. */
   place: Type.Optional(Type.Object({ tag: Type.Number(), weight: Type.Integer() })),
   /** Answer from the cache or not at all: the cap is used up for this long, milliseconds. */
   cacheOnlyMs: Type.Optional(Type.Integer()),

@@ -34,7 +34,7 @@ export const upstreamKeys = {
 
 /** Names of a cap's keys in the order in which the scripts take them. */
 const CAP_KEYS = {
-  /** Hash: virtual time, and of each account how many calls wait and where its next one starts. */
+  /** Hash: virtual time, and of each share how many calls wait and where its next one starts. */
   fair: 'fair',
   /** Sorted set: admitted calls without a permit, by fair tag. */
   queue: 'queue',
@@ -44,13 +44,15 @@ const CAP_KEYS = {
   waiters: 'waiters',
   /** Sorted set: the same by when they expire unless their worker asks again. */
   waiterExpiries: 'waiter-expiries',
+  /** Sorted set: calls that can no longer be granted in time, by when to come again; until their workers know. 15 min. */
+  evicted: 'evicted',
   /** Sorted set: permits of the longest window by when they were granted. */
   log: 'log',
   /** Sorted set: permits whose request is under way, by when their lease ends. */
   leases: 'leases',
   /** Hash: since when Redis knows the cap, what the upstream says of its limiter, mean service time. */
   state: 'state',
-  /** Sorted set: accounts by when they last asked for the cap; 5 min. */
+  /** Sorted set: shares (accounts or groups of them) by when they last asked for the cap; 5 min. */
   demand: 'demand',
 }
 

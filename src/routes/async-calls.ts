@@ -4,7 +4,6 @@ import { currentLimits } from '../admission/admit.ts'
 import { authenticateNow } from '../admission/authenticate.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
 import { cancelCall } from '../calls/cancel-call.ts'
-import { bucketOf } from '../caps/bucket.ts'
 import type { Context } from '../context.ts'
 import { GatewayError, retryAfterSeconds } from '../errors.ts'
 import { linkHeaders, mediaTypeOf, PRIVATE_ANSWER, replyError, replyHeaders } from '../http/call-answer.ts'
@@ -96,9 +95,10 @@ async function isOverdue({ redis }: Context, { deadline }: AsyncCall): Promise<b
 async function pendingAnswer({ caps, catalog }: Context, call: AsyncCall): Promise<object> {
   const api = catalog.get(call.slug)
   if (!api || call.mode === 'test') return { status: 'pending', id: call.id }
-  const { ahead, nextSlotMs } = await redisCall(() =>
-    caps.of(api, bucketOf(call)).read({ accountId: call.accountId, callId: call.id }),
-  )
+  const { waiting } = call
+  // Another call fetches its answer.
+  if (!waiting) return { status: 'pending', id: call.id, position: 0, etaMs: 0 }
+  const { ahead, nextSlotMs } = await redisCall(() => caps.of(api, waiting.bucket).read(waiting))
   // Not queued: it has its permit, or needs none.
   return ahead < 0
     ? { status: 'pending', id: call.id, position: 0, etaMs: 0 }

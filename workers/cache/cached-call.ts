@@ -5,7 +5,7 @@ import {
   type ResponseCache,
   stalenessMs,
 } from '../../src/cache/response-cache.ts'
-import { memberOf } from '../../src/caps/queue-entry.ts'
+import { memberOf, queueMember } from '../../src/caps/queue-entry.ts'
 import { ERRORS } from '../../src/errors.ts'
 import type { RedisClock } from '../../src/redis/clock.ts'
 import { callUpstream, type UpstreamCall, type UpstreamDeps } from '../upstream/call-upstream.ts'
@@ -100,7 +100,7 @@ async function fly(
     return outcome
   }
   const passenger = {
-    callId: memberOf({ accountId: call.accountId, callId: call.id }),
+    callId: memberOf(queueMember(call)),
     deadline: call.deadline,
     signal,
     progress,

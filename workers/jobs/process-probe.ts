@@ -40,7 +40,7 @@ export async function processProbe(sources: ProcessorDeps, job: Job, cancelled: 
     endpoint: undefined,
     bucket: SHARED_BUCKET,
     // Where it is needed nothing is queued; where calls are queued it is left out as needless.
-    permit: { member: memberOf({ accountId: 'probe', callId: String(job.id) }), tag: 0 },
+    permit: { member: memberOf({ accountId: 'probe', callId: String(job.id), isAsync: false }), tag: 0 },
     times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
     progress: {},
     remainingMs: () => endsAt - performance.now(),

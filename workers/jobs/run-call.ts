@@ -1,6 +1,6 @@
 import { cacheKeys } from '../../src/cache/cache-key.ts'
 import { bucketOf } from '../../src/caps/bucket.ts'
-import { memberOf, type QueueEntry } from '../../src/caps/queue-entry.ts'
+import { memberOf, type QueueEntry, queueMember } from '../../src/caps/queue-entry.ts'
 import type { Api, ApiEndpoint, Catalog } from '../../src/catalog/catalog.ts'
 import type { Db } from '../../src/db/database.ts'
 import { GatewayError } from '../../src/errors.ts'
@@ -78,7 +78,7 @@ async function runKnown(sources: RunDeps, { api, endpoint, call }: KnownCall, bo
     }
   }
   if (call.mode === 'test') return { outcome: await answerFromExample(api, endpoint, call, bounds.signal) }
-  const permit = { member: memberOf({ accountId: call.accountId, callId: call.id }), tag: call.place?.tag ?? 0 }
+  const permit = { member: memberOf(queueMember(call)), tag: call.place?.tag ?? 0 }
   const upstreamKey = await resolveUpstreamKey(sources, api, call)
   const result = await callThroughCache(sources, {
     endpoint: endpoint.endpoint,
@@ -101,8 +101,7 @@ function leaveQueue({ caps, log }: RunDeps, { api, endpoint, call }: KnownCall):
   if (!call.place) return
   const bucket = bucketOf(call)
   const entry: QueueEntry = {
-    callId: call.id,
-    accountId: call.accountId,
+    ...queueMember(call),
     weight: call.place.weight,
     slug: call.slug,
     bucket,

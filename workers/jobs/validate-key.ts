@@ -78,7 +78,7 @@ async function askUpstream(
     api,
     endpoint: undefined,
     bucket: row.cap_scope,
-    permit: { member: memberOf({ accountId: row.user_id, callId: `validate-${job.id}` }), tag: 0 },
+    permit: { member: memberOf({ accountId: row.user_id, callId: `validate-${job.id}`, isAsync: false }), tag: 0 },
     times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
     progress: {},
     remainingMs: () => endsAt - performance.now(),

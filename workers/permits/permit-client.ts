@@ -84,7 +84,8 @@ export class PermitClient {
   /**
    * Waits for a permit; ends when the signal does, with its reason.
    *
-   * @throws AttemptError UPSTREAM_RATE_LIMITED when the upstream takes nothing more in the time that remains
+   * @throws AttemptError UPSTREAM_RATE_LIMITED when the upstream takes nothing more in the time that remains;
+   * UPSTREAM_CAP_EXHAUSTED when the call can no longer be granted in that time
    */
   acquire(request: PermitRequest, remainingMs: () => number, signal: AbortSignal): Promise<Permit> {
     if (signal.aborted) return Promise.reject(signal.reason)
@@ -161,20 +162,29 @@ export class PermitClient {
     }
     const polledAt = performance.now()
     const result = await this.#cap.acquire({ waiters, released, leaseMs: LEASE_MS })
-    return this.#use(result, { polledAt, isAll: result.granted.size === waiters.length })
+    return this.#use(result, { polledAt, isAll: result.granted.size + result.evicted.size === waiters.length })
   }
 
   /** @returns when to poll again, milliseconds */
   #use(
-    { granted, closedForMs, retryInMs }: AcquireResult,
+    { granted, evicted, closedForMs, retryInMs }: AcquireResult,
     { polledAt, isAll }: { polledAt: number; isAll: boolean },
   ): number {
     this.#onGranted(granted.size)
     for (const [member, id] of granted) this.#grant(member, id, polledAt)
+    for (const [member, retryAfterMs] of evicted) this.#evict(member, retryAfterMs)
     if (closedForMs > 0) this.#rejectTooLate(closedForMs)
     if (isAll) return 0
     if (retryInMs <= 0) return FALLBACK_POLL_MS
     return Math.min(Math.max(retryInMs, POLL_MS_MIN), POLL_INTERVAL_MS)
+  }
+
+  /** The call lost its place to calls before it: it fails now, not at its deadline. */
+  #evict(member: string, retryAfterMs: number): void {
+    const waiter = this.#waiters.get(member)
+    if (!waiter) return
+    this.#remove(waiter)
+    waiter.reject(new AttemptError('UPSTREAM_CAP_EXHAUSTED', false, undefined, retryAfterMs))
   }
 
   #firstWaiters(): Waiter[] {

@@ -1,41 +1,66 @@
---[[ Releases permits and grants new ones to the waiters with the least fair tags, of all workers: the polling worker's
+--[[ Releases permits and grants new ones to the waiters, of all workers, in the order of `schedule`: the polling worker's
      own get theirs in the reply, the workers of others are woken up.
      Input:  ARGV[1] clock, the rules, then lease (ms), mean service time (ms) and number of released permits, number of
              waiters, the released permits, then member and tag of each waiter
      Output: 'uninitialised'; 'needs-backfill'; or 'ok', ms until the rates let the next of the waiters go (0: when
-             another request ends), ms until the upstream opens again, then member and permit of each grant ]]
+             another request ends), ms until the upstream opens again, number of evicted waiters, member and ms until it
+             may come again of each, then member and permit of each grant ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./include/keys.lua"
 --- @include "./include/rules.lua"
 --- @include "./include/state.lua"
---- @include "./include/slots.lua"
 --- @include "./include/dequeue.lua"
---- @include "./include/share.lua"
---- @include "./include/key-life.lua"
 --- @include "./include/notify.lua"
+--- @include "./include/schedule.lua"
+--- @include "./include/evict.lua"
+--- @include "./include/key-life.lua"
 --- @include "./include/release-permits.lua"
 local leaseMs, meanMs = tonumber(ARGV[own]), tonumber(ARGV[own + 1])
 local releasedCount, waiterCount = tonumber(ARGV[own + 2]), tonumber(ARGV[own + 3])
 local released, firstWaiter = {}, own + 4 + releasedCount
 for index = own + 4, firstWaiter - 1 do released[#released + 1] = ARGV[index] end
 
-if not state.initialisedAt then return {'uninitialised', 0, 0} end
+if not state.initialisedAt then return {'uninitialised'} end
 if state.initialisedAt > 0 and not state.isBackfilled and widest > COLD_START_HOLD_MS then
-  if now > state.initialisedAt + BACKFILL_AFTER_MS then return {'needs-backfill', 0, 0} end
+  if now > state.initialisedAt + BACKFILL_AFTER_MS then return {'needs-backfill'} end
   releasePermits(released, meanMs)
-  return {'ok', BACKFILL_AFTER_MS, 0}
+  return {'ok', BACKFILL_AFTER_MS, 0, 0}
 end
 releasePermits(released, meanMs)
+if state.ramp then state.ramp = tonumber(redis.call('HGET', STATE, 'ramp')) end
 redis.call('ZREMRANGEBYSCORE', LOG, '-inf', score(now - widest))
 redis.call('ZREMRANGEBYSCORE', LEASES, '-inf', score(now))
-local free = freeNow()
-local reply = {'ok', 0, math.max(0, math.ceil(state.closed - now))}
+local reply = {'ok', 0, math.max(0, math.ceil(state.closed - now)), 0}
 
-local function grant(members, latestTag)
-  dequeue(members)
-  local number = redis.call('HINCRBY', STATE, 'permits', #members) - #members
-  local logged, leased = {}, {}
+local tagOf, members, latestTag = {}, {}, 0
+for index = 1, waiterCount do
+  local member, tag = ARGV[firstWaiter + 2 * index - 2], tonumber(ARGV[firstWaiter + 2 * index - 1])
+  tagOf[member] = tag
+  members[index] = member
+end
+if waiterCount > 0 and redis.call('EXISTS', EVICTED) == 1 then
+  local retryAt, kept = redis.call('ZMSCORE', EVICTED, unpack(members)), {}
   for index, member in ipairs(members) do
+    if retryAt[index] then
+      redis.call('ZREM', EVICTED, member)
+      reply[4] = reply[4] + 1
+      reply[#reply + 1] = member
+      reply[#reply + 1] = math.max(1, math.ceil(tonumber(retryAt[index]) - now))
+      tagOf[member] = nil
+    else
+      kept[#kept + 1] = member
+    end
+  end
+  members = kept
+end
+if #members == 0 then return reply end
+
+-- Grants the members; returns how many of them had not been in the queue: repeated requests, probes.
+local function grant(granted)
+  local unqueued = #granted - dequeue(granted)
+  local number = redis.call('HINCRBY', STATE, 'permits', #granted) - #granted
+  local logged, leased = {}, {}
+  for index, member in ipairs(granted) do
     local permit = member .. '|' .. (number + index)
     logged[#logged + 1] = score(now)
     logged[#logged + 1] = permit
@@ -43,27 +68,23 @@ local function grant(members, latestTag)
     leased[#leased + 1] = permit
     reply[#reply + 1] = member
     reply[#reply + 1] = permit
+    latestTag = math.max(latestTag, tagOf[member])
   end
   local isFirst = redis.call('ZCARD', LOG) == 0
   redis.call('ZADD', LOG, unpack(logged))
   redis.call('ZADD', LEASES, unpack(leased))
-  if state.leftUntil > now then redis.call('HINCRBY', STATE, 'left', -#members) end
-  if latestTag > tonumber(redis.call('HGET', FAIR, 'now') or 0) then redis.call('HSET', FAIR, 'now', tostring(latestTag)) end
+  if state.leftUntil > now then redis.call('HINCRBY', STATE, 'left', -#granted) end
+  local wasAsync = isAsync(granted[#granted])
+  if wasAsync ~= state.lastWasAsync then redis.call('HSET', STATE, 'lastWasAsync', wasAsync and '1' or '0') end
+  local whole = math.floor(latestTag)
+  if whole > tonumber(redis.call('HGET', FAIR, 'now') or 0) then redis.call('HSET', FAIR, 'now', tostring(whole)) end
   keepAlive(isFirst, {LOG, STATE, LEASES})
+  return unqueued
 end
 
-local tagOf, members, latestTag = {}, {}, 0
-for index = 1, waiterCount do
-  local member, tag = ARGV[firstWaiter + 2 * index - 2], tonumber(ARGV[firstWaiter + 2 * index - 1])
-  tagOf[member] = tag
-  members[index] = member
-  latestTag = math.max(latestTag, tag)
-end
-if waiterCount == 0 then return reply end
-
--- Nothing waits and there is room for all: no set of waiters need be kept.
-if not isScarce and free >= waiterCount and redis.call('ZCARD', WAITERS) == 0 then
-  grant(members, latestTag)
+-- Nothing else waits and there is room for all: no set of waiters need be kept.
+if not isScarce and freeNow() >= #members and redis.call('ZCARD', WAITERS) == 0 then
+  grant(members)
   return reply
 end
 
@@ -73,56 +94,32 @@ for _, member in ipairs(redis.call('ZRANGEBYSCORE', WAITER_EXPIRIES, '-inf', sco
 end
 local byTag, byExpiry, expiry = {}, {}, score(now + WAITER_TTL_MS)
 for index, member in ipairs(members) do
-  byTag[2 * index - 1], byTag[2 * index] = tagOf[member], member
+  byTag[2 * index - 1], byTag[2 * index] = string.format('%.17g', tagOf[member]), member
   byExpiry[2 * index - 1], byExpiry[2 * index] = expiry, member
 end
 redis.call('ZADD', WAITERS, unpack(byTag))
 redis.call('ZADD', WAITER_EXPIRIES, unpack(byExpiry))
 keepAlive(true, {WAITERS, WAITER_EXPIRIES})
 
--- An account's share changes with its grants alone, and with its waiters that were woken up: theirs are as good as
--- granted.
-local spentUntil, notified = {}, {}
-local function blockedUntil(account)
-  spentUntil[account] = spentUntil[account] or shareSpentUntil(account, notified[account] or 0)
-  return spentUntil[account]
-end
-
-local granted, ahead, nextAt = {}, 0, nil
-latestTag = 0
-for _, member in ipairs(redis.call('ZRANGE', WAITERS, 0, 199)) do
-  local account = accountOf(member)
-  local blocked = blockedUntil(account)
-  if blocked > now then
-    if tagOf[member] then nextAt = math.min(nextAt or blocked, blocked) end
-  elseif ahead >= free then
-    if tagOf[member] then
-      -- Grants of a scarce cap are in the log already, the others not yet.
-      nextAt = math.min(nextAt or math.huge, slotAt(ahead - (isScarce and #granted or 0)))
-      break
-    end
-    ahead = ahead + 1
-  else
-    if tagOf[member] then
-      granted[#granted + 1] = member
-      latestTag = math.max(latestTag, tagOf[member])
-      -- Shares are counted from the log: each grant must be in it before the next is judged.
-      if isScarce then
-        grant({member}, latestTag)
-        spentUntil[account] = nil
-      end
-    else
-      notifyWaiter(member)
-      notified[account] = (notified[account] or 0) + 1
-      spentUntil[account] = nil
-    end
-    ahead = ahead + 1
+local connections = concurrencyNow() - redis.call('ZCARD', LEASES)
+local granted, waitMs = {}, 0
+-- Waiters of other workers that are woken up are as good as granted.
+schedule(redis.call('ZRANGE', WAITERS, 0, WAITERS_SEEN_MAX - 1), function(member, at)
+  if at > now then
+    if not tagOf[member] then return true end
+    waitMs = math.ceil(at - now)
+    return nil
   end
-end
+  if connections <= 0 then return nil end
+  connections = connections - 1
+  if tagOf[member] then granted[#granted + 1] = member else notifyWaiter(member) end
+  return true
+end)
+reply[2] = waitMs
 if #granted > 0 then
   redis.call('ZREM', WAITERS, unpack(granted))
   redis.call('ZREM', WAITER_EXPIRIES, unpack(granted))
-  if not isScarce then grant(granted, latestTag) end
+  local unqueued = grant(granted)
+  if unqueued > 0 and redis.call('ZCARD', QUEUE) > 0 then evictTooLate() end
 end
-reply[2] = nextAt and math.ceil(nextAt - now) or 0
 return reply

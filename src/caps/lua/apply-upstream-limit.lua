@@ -1,23 +1,34 @@
 --[[ Holds the cap to what the upstream says of its own limiter.
-     Input:  ARGV[1] clock  ARGV[2] closed for (ms; 0: not closed)  ARGV[3] requests left (empty: not said)
-             ARGV[4] until they are renewed (ms)  ARGV[5] permit of the request whose response said so
+     Input:  ARGV[1] clock, the rules, then closed for (ms; 0: not closed), requests left (empty: not said), until they
+             are renewed (ms), permit of the request whose response said so
      Output: 1 ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./include/keys.lua"
-local closedForMs, remaining, resetMs, observedBy = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
-if closedForMs > 0 and now + closedForMs > tonumber(redis.call('HGET', STATE, 'closed') or 0) then
-  redis.call('HSET', STATE, 'closed', score(now + closedForMs))
+--- @include "./include/rules.lua"
+--- @include "./include/state.lua"
+--- @include "./include/dequeue.lua"
+--- @include "./include/notify.lua"
+--- @include "./include/schedule.lua"
+--- @include "./include/evict.lua"
+local closedForMs, remaining = tonumber(ARGV[own]), tonumber(ARGV[own + 1])
+local resetMs, observedBy = tonumber(ARGV[own + 2]), ARGV[own + 3]
+local known = redis.call('HMGET', STATE, 'leftPermit', 'permits')
+local granted = tonumber(known[2] or 0)
+if closedForMs > 0 then
+  state.closed = math.max(state.closed, now + closedForMs)
+  redis.call('HSET', STATE, 'closed', score(state.closed))
+  -- When it opens again one request finds out whether it does, and the others follow its response.
+  redis.call('HSET', STATE, 'ramp', 1, 'rampPermit', granted)
 end
 if remaining then
   -- The upstream has counted this request, and perhaps not the others under way: the lower figure is the safe one.
   local others = redis.call('ZCARD', LEASES) - (redis.call('ZSCORE', LEASES, observedBy) and 1 or 0)
   local left = math.max(0, remaining - others)
   -- A slow response to a request that was granted before the last report knows no better than that report.
-  local known = redis.call('HMGET', STATE, 'left', 'leftUntil', 'leftPermit', 'permits')
   local number = tonumber(string.match(observedBy, '%d+$'))
-  if tonumber(known[2] or 0) > now and number and number <= tonumber(known[3] or 0) then
-    left = math.min(left, tonumber(known[1] or 0))
-  end
-  redis.call('HSET', STATE, 'left', left, 'leftUntil', score(now + resetMs), 'leftPermit', known[4] or 0)
+  if state.leftUntil > now and number and number <= tonumber(known[1] or 0) then left = math.min(left, state.left) end
+  state.left, state.leftUntil = left, now + resetMs
+  redis.call('HSET', STATE, 'left', left, 'leftUntil', score(state.leftUntil), 'leftPermit', granted)
 end
+if (closedForMs > 0 or remaining) and redis.call('ZCARD', QUEUE) > 0 then evictTooLate() end
 return 1

@@ -1,16 +1,21 @@
 --- @include "./fair.lua"
 --- @include "./members.lua"
--- Takes those of the members out of the queue that are in it.
+-- Takes those of the members out of the queue that are in it; returns how many.
 local function dequeue(members)
   local tags = redis.call('ZMSCORE', QUEUE, unpack(members))
-  local left = {}
+  local left, count, async = {}, 0, 0
   for index, member in ipairs(members) do
     if tags[index] then
-      local account = accountOf(member)
-      left[account] = (left[account] or 0) + 1
+      local share = shareOf(member)
+      left[share] = (left[share] or 0) + 1
+      count = count + 1
+      if isAsync(member) then async = async + 1 end
     end
   end
-  for account, count in pairs(left) do redis.call('HINCRBY', FAIR, waitingField(account), -count) end
+  if count == 0 then return 0 end
+  for share, number in pairs(left) do redis.call('HINCRBY', FAIR, waitingField(share), -number) end
+  if async > 0 then redis.call('HINCRBY', FAIR, 'async', -async) end
   redis.call('ZREM', QUEUE, unpack(members))
   redis.call('ZREM', QUEUE_DEADLINES, unpack(members))
+  return count
 end

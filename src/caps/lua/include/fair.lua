@@ -1,4 +1,5 @@
 -- Start-time fair queueing (Goyal et al. 1996). Fields of FAIR: `now` is the virtual time, `base` what job priorities
--- are counted from; of each account `w:` says how many of its calls are queued, `f:` where its next one starts.
-local function waitingField(account) return 'w:' .. account end
-local function startField(account) return 'f:' .. account end
+-- are counted from, `seq` numbers calls so that equal tags are served in order, `async` counts the asynchronous calls in
+-- the queue; of each share `w:` counts its calls in the queue, `f:` says where its next one starts.
+local function waitingField(share) return 'w:' .. share end
+local function startField(share) return 'f:' .. share end

@@ -1,2 +1,3 @@
--- Members of the queue are `account|call id`, permits in the log and the leases `account|call id|number`.
-local function accountOf(member) return string.match(member, '^[^|]*') end
+-- Members of the queue are `account|call id`, or `group|account|call id` where the account shares with others of its
+-- group; a call id that begins with ~ is of an asynchronous call. Permits are a member with `|number` after it.
+local function isAsync(member) return string.find(member, '|~', 1, true) ~= nil end

@@ -1,9 +1,16 @@
 -- Ends the leases of permits whose requests took `meanMs` in the mean, and learns from it how long a request takes.
+-- After the upstream had closed itself, each request that it did not refuse lets one more be under way at once.
 local function releasePermits(permits, meanMs)
   if #permits == 0 then return end
   redis.call('ZREM', LEASES, unpack(permits))
-  local known = tonumber(redis.call('HGET', STATE, 'serviceMs') or 0)
-  local weight = math.min(0.5, 0.1 * #permits)
-  local serviceMs = known == 0 and meanMs or known * (1 - weight) + meanMs * weight
+  local known = redis.call('HMGET', STATE, 'serviceMs', 'ramp', 'rampPermit')
+  local serviceMs, weight = tonumber(known[1] or 0), math.min(0.5, 0.1 * #permits)
+  serviceMs = serviceMs == 0 and meanMs or serviceMs * (1 - weight) + meanMs * weight
   redis.call('HSET', STATE, 'serviceMs', string.format('%.1f', serviceMs))
+  if not known[2] then return end
+  local grown = tonumber(known[2])
+  for _, permit in ipairs(permits) do
+    if tonumber(string.match(permit, '%d+$') or 0) > tonumber(known[3]) then grown = grown + 1 end
+  end
+  if grown >= RAMP_MAX then redis.call('HDEL', STATE, 'ramp', 'rampPermit') else redis.call('HSET', STATE, 'ramp', grown) end
 end

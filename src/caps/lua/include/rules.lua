@@ -2,14 +2,15 @@
      `own` is the index of the first argument after them. ]]
 local concurrency, rateCount = tonumber(ARGV[2]), tonumber(ARGV[3])
 local own = 4 + 2 * rateCount
-local rules, widest, isScarce = {}, 0, false
+local rules, widest, isScarce, hasShares = {}, 0, false, false
 for index = 1, rateCount do
   local max, window = tonumber(ARGV[2 + 2 * index]), tonumber(ARGV[3 + 2 * index])
-  rules[index] = { max = max, window = window }
+  -- Half of one is none: a rate of one request a window has no shares.
+  rules[index] = { max = max, window = window, isShared = max > 1 and max <= SCARCE_MAX }
   widest = math.max(widest, window)
-  -- Half of one is none: a cap of one request a window has no shares.
-  if max > 1 and max <= SCARCE_MAX then
-    rules[index].isScarce = true
-    isScarce = true
-  end
+  isScarce = isScarce or max <= SCARCE_MAX
+  hasShares = hasShares or rules[index].isShared
 end
+
+-- Whose member it is: on a scarce cap accounts of one group count as one.
+local function shareOf(member) return string.match(member, isScarce and '^[^|]*' or '^(.*)|') end

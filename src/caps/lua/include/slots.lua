@@ -1,9 +1,14 @@
-local function usedOf(rule) return redis.call('ZCOUNT', LOG, score(now - rule.window), '+inf') end
+-- Permits that are exactly a window old have left it.
+local function windowStart(rule) return '(' .. score(now - rule.window) end
+local function usedOf(rule) return redis.call('ZCOUNT', LOG, windowStart(rule), '+inf') end
+
+-- Requests that may be under way at once.
+local function concurrencyNow() return state.ramp and math.min(state.ramp, concurrency) or concurrency end
 
 -- Requests that may start at this instant.
 local function freeNow()
   if state.closed > now then return 0 end
-  local free = concurrency - redis.call('ZCARD', LEASES)
+  local free = concurrencyNow() - redis.call('ZCARD', LEASES)
   for _, rule in ipairs(rules) do
     if now < coldStartEnd(rule) then return 0 end
     free = math.min(free, rule.max - usedOf(rule))
@@ -21,7 +26,7 @@ local function slotAt(ahead)
     local at = math.max(now, coldStartEnd(rule))
     local place = usedOf(rule) + rank - rule.max
     if place >= 0 then
-      local entry = redis.call('ZRANGEBYSCORE', LOG, score(now - rule.window), '+inf', 'WITHSCORES', 'LIMIT', place, 1)
+      local entry = redis.call('ZRANGEBYSCORE', LOG, windowStart(rule), '+inf', 'WITHSCORES', 'LIMIT', place, 1)
       if entry[2] then at = math.max(at, tonumber(entry[2]) + rule.window) end
     end
     slot = math.max(slot, at + math.floor(ahead / rule.max) * rule.window)

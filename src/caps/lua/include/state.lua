@@ -1,5 +1,6 @@
 -- What is remembered of the cap. Without `initialisedAt` Redis knows nothing of it: see redis-memory.ts.
-local fields = redis.call('HMGET', STATE, 'initialisedAt', 'closed', 'left', 'leftUntil', 'serviceMs', 'backfilled')
+local fields = redis.call('HMGET', STATE, 'initialisedAt', 'closed', 'left', 'leftUntil', 'serviceMs', 'backfilled',
+  'ramp', 'lastWasAsync', 'lastAsker', 'askersChangedAt')
 local state = {
   initialisedAt = tonumber(fields[1]),
   closed = tonumber(fields[2] or 0),
@@ -7,6 +8,12 @@ local state = {
   leftUntil = tonumber(fields[4] or 0),
   serviceMs = tonumber(fields[5] or 0),
   isBackfilled = fields[6] == '1',
+  -- Requests at once that the upstream is trusted with after it had closed itself; nil when it may have all.
+  ramp = tonumber(fields[7]),
+  lastWasAsync = fields[8] == '1',
+  lastAsker = fields[9],
+  -- When the cap was last asked for by another share than before: only one has asked since.
+  askersChangedAt = tonumber(fields[10] or 0),
 }
 -- Redis lost its memory at `initialisedAt` (0: never): a rate counts as used up until its window or the hold has passed.
 local function coldStartEnd(rule)

@@ -1,0 +1,34 @@
+-- Takes a call out of the queue that can no longer be granted before its deadline: its worker hears of it at once, with
+-- when to come again, instead of waiting for the deadline.
+local function evict(member, retryAt)
+  dequeue({member})
+  redis.call('ZREM', WAITERS, member)
+  redis.call('ZREM', WAITER_EXPIRIES, member)
+  redis.call('ZADD', EVICTED, score(retryAt), member)
+  redis.call('PEXPIRE', EVICTED, EVICTED_TTL_MS)
+  notifyWaiter(member)
+end
+
+-- Deadlines of the calls in the queue.
+local function readDeadlines()
+  local flat, deadlines = redis.call('ZRANGE', QUEUE_DEADLINES, 0, -1, 'WITHSCORES'), {}
+  for index = 1, #flat, 2 do deadlines[flat[index]] = tonumber(flat[index + 1]) end
+  return deadlines
+end
+
+-- Whether a call that is granted at that time still makes its deadline.
+local function isTooLate(deadline, at) return at > now and deadline ~= nil and at + state.serviceMs > deadline end
+
+-- Evicts the calls of the queue that something took the slots of: an upstream that allows less, a repeated request.
+local function evictTooLate()
+  local deadlines = readDeadlines()
+  local late = {}
+  schedule(redis.call('ZRANGE', QUEUE, 0, -1), function(member, at, ifQuietAt)
+    if not isTooLate(deadlines[member], at) then return true end
+    -- The poll of its worker finds that the upstream is closed for longer than the call may wait, and says that.
+    if deadlines[member] < state.closed then return false end
+    late[#late + 1] = { member, ifQuietAt }
+    return false
+  end)
+  for _, entry in ipairs(late) do evict(entry[1], entry[2]) end
+end

@@ -1,0 +1,288 @@
+import assert from 'node:assert/strict'
+import { Cap, type PermitId } from '../../src/caps/cap.ts'
+import { memberOf, type QueueEntry } from '../../src/caps/queue-entry.ts'
+import { WINDOW_MARGIN_MS } from '../../src/caps/timing.ts'
+import type { Caps } from '../../src/catalog/upstream.ts'
+import type { Db } from '../../src/db/database.ts'
+import type { RedisConnection } from '../../src/redis/connection.ts'
+import { capKeys, keys } from '../../src/redis/keys.ts'
+
+/** How long a request takes, how long a lease lasts, and how often workers poll at least. Virtual milliseconds. */
+export const SERVICE_MS = 50
+const LEASE_MS = 6_000
+const POLL_MS = 1_000
+
+/** How long an account counts as asking, and from which window on a part is kept for newcomers, milliseconds. */
+const DEMAND_MS = 300_000
+const KEPT_WINDOW_MS = 60_500
+const SCARCE_MAX = 100
+const START = 1_800_000_000_000
+const WORKERS = 2
+
+interface ModelCall {
+  entry: QueueEntry
+  member: string
+  share: string
+  tag: number
+  deadline: number
+  worker: number
+}
+
+interface Grant {
+  share: string
+  at: number
+}
+
+let worlds = 0
+
+/** One cap in Redis with a clock of its own, the workers that use it, and what must hold at each step. */
+export class World {
+  readonly cap: Cap
+  readonly #redis: RedisConnection
+  readonly #slug: string
+  readonly #rules: Caps
+  now = START
+  operations = 0
+  granted = 0
+  evicted = 0
+  refused = 0
+  readonly #waiting = new Map<string, ModelCall>()
+  readonly #grants: Grant[] = []
+  readonly #leases = new Map<PermitId, { endsAt: number; worker: number }>()
+  readonly #askedAt = new Map<string, number>()
+  #lastAsker: string | undefined
+  #askersChangedAt = 0
+  #calls = 0
+
+  constructor(redis: RedisConnection, rules: Caps) {
+    worlds += 1
+    this.#slug = `world-${worlds}`
+    this.#redis = redis
+    this.#rules = rules
+    // Nothing was lost, so Postgres is never read.
+    const db = undefined as unknown as Db
+    this.cap = new Cap({ redis, db, now: () => this.now }, { slug: this.#slug, bucket: 'shared' }, () => rules)
+  }
+
+  async open(): Promise<this> {
+    await this.#redis.set(keys.memory, 0)
+    return this
+  }
+
+  get waiting(): ModelCall[] {
+    return [...this.#waiting.values()]
+  }
+
+  get leases(): PermitId[] {
+    return [...this.#leases.keys()]
+  }
+
+  #key(name: Parameters<typeof capKeys.of>[2]): string {
+    return capKeys.of(this.#slug, 'shared', name)
+  }
+
+  /** A call arrives. @returns why it was refused, and for how long; undefined when it waits now */
+  async join(call: {
+    account: string
+    group?: string | undefined
+    weight: number
+    isAsync: boolean
+    timeoutMs: number
+  }): Promise<{ refused: string; retryAfterMs: number } | undefined> {
+    this.operations += 1
+    this.#calls += 1
+    const { account, group, weight, isAsync, timeoutMs } = call
+    const callId = `call-${this.#calls}`
+    const identity = { accountId: account, callId, shareGroup: group, isAsync }
+    const entry: QueueEntry = { ...identity, weight, slug: this.#slug, bucket: 'shared' }
+    const member = memberOf(entry)
+    const share = member.slice(0, member.indexOf('|'))
+    this.#askedAt.set(share, this.now)
+    if (this.#lastAsker !== undefined && this.#lastAsker !== share) this.#askersChangedAt = this.now
+    this.#lastAsker = share
+    const deadline = this.now + timeoutMs
+    const place = await this.cap.joinQueue(entry, deadline)
+    if ('refused' in place) {
+      this.refused += 1
+      assert.ok(place.retryAfterMs >= 0, `retry after ${place.retryAfterMs}`)
+      if (place.refused === 'share') {
+        assert.ok(place.retryAfterMs <= DEMAND_MS || this.#rules.rates.some((rule) => this.#kept(rule) > 0))
+      }
+      return place
+    }
+    assert.ok(this.now + place.etaMs <= deadline, 'accepted with a slot after its deadline')
+    this.#waiting.set(member, { entry, member, share, tag: place.tag, deadline, worker: this.#calls % WORKERS })
+    return undefined
+  }
+
+  /** The caller leaves. */
+  async leave(call: ModelCall): Promise<void> {
+    this.operations += 1
+    this.#waiting.delete(call.member)
+    await this.cap.leaveQueue(call.entry)
+  }
+
+  /** Nothing was sent under a permit. */
+  async giveBack(permit: PermitId): Promise<void> {
+    this.operations += 1
+    const share = permit.slice(0, permit.indexOf('|'))
+    const index = this.#grants.findLastIndex((grant) => grant.share === share)
+    this.#leases.delete(permit)
+    // The model may forget another grant of the share than the cap: the later one, so that it is the stricter of the two.
+    this.#grants.splice(index, 1)
+    await this.cap.giveBack(permit)
+  }
+
+  async applyUpstreamLimit(limit: Omit<Parameters<Cap['applyUpstreamLimit']>[0], 'observedBy'>): Promise<void> {
+    this.operations += 1
+    const [observedBy = 'none|1'] = this.#leases.keys()
+    await this.cap.applyUpstreamLimit({ ...limit, observedBy })
+  }
+
+  /** A repeated request or a probe: a waiter that was never queued. @returns whether it got a permit */
+  async acquireUnqueued(account: string): Promise<boolean> {
+    this.#calls += 1
+    const member = `${account}|unqueued-${this.#calls}`
+    this.operations += 1
+    const { granted } = await this.cap.acquire({
+      waiters: [{ member, tag: 0 }],
+      released: { ids: [], meanMs: 0 },
+      leaseMs: LEASE_MS,
+    })
+    const permit = granted.get(member)
+    if (permit) this.#grant(account, permit, 0)
+    else
+      await this.cap.leaveQueue({
+        accountId: account,
+        callId: `unqueued-${this.#calls}`,
+        isAsync: false,
+        weight: 1,
+        slug: this.#slug,
+        bucket: 'shared',
+      })
+    return permit !== undefined
+  }
+
+  /** Lets time pass: workers poll, requests end, calls are granted or told that they cannot be. */
+  async advance(ms: number): Promise<void> {
+    const until = this.now + ms
+    while (true) {
+      const pauseMs = await this.#pollAll()
+      for (const { member, deadline } of this.#waiting.values()) {
+        assert.ok(deadline > this.now, `${member} was accepted and passed its deadline without being told`)
+      }
+      if (this.now >= until) return
+      const ends = [...this.#leases.values()].map(({ endsAt }) => endsAt)
+      const steps = [until, this.now + POLL_MS, ...ends, ...(pauseMs > 0 ? [this.now + pauseMs] : [])]
+      this.now = Math.max(this.now + 1, Math.min(...steps.filter((at) => at > this.now)))
+    }
+  }
+
+  /** Every worker polls until none gets anything more. @returns when the next may be granted, milliseconds */
+  async #pollAll(): Promise<number> {
+    let pauseMs = 0
+    for (let isChanged = true; isChanged; ) {
+      isChanged = false
+      pauseMs = 0
+      for (let worker = 0; worker < WORKERS; worker += 1) {
+        const { isServed, retryInMs } = await this.#poll(worker)
+        isChanged ||= isServed
+        if (retryInMs > 0) pauseMs = pauseMs === 0 ? retryInMs : Math.min(pauseMs, retryInMs)
+      }
+    }
+    return pauseMs
+  }
+
+  async #poll(worker: number): Promise<{ isServed: boolean; retryInMs: number }> {
+    const ended = [...this.#leases].filter(([, lease]) => lease.worker === worker && lease.endsAt <= this.now)
+    for (const [permit] of ended) this.#leases.delete(permit)
+    const released = { ids: ended.map(([permit]) => permit), meanMs: SERVICE_MS }
+    const waiters = [...this.#waiting.values()].filter((call) => call.worker === worker).sort((a, b) => a.tag - b.tag)
+    if (waiters.length === 0 && ended.length === 0) return { isServed: false, retryInMs: 0 }
+    this.operations += 1
+    const result = await this.cap.acquire({ waiters, released, leaseMs: LEASE_MS })
+    for (const [member, permit] of result.granted) {
+      const call = this.#waiting.get(member) ?? assert.fail(`${member} was granted and does not wait`)
+      this.#waiting.delete(member)
+      this.#grant(call.share, permit, worker)
+    }
+    for (const [member, retryAfterMs] of result.evicted) {
+      assert.ok(this.#waiting.delete(member), `${member} was evicted and does not wait`)
+      assert.ok(retryAfterMs > 0)
+      this.evicted += 1
+    }
+    if (result.closedForMs > 0) await this.#rejectTooLate(worker, result.closedForMs)
+    return { isServed: result.granted.size + result.evicted.size > 0, retryInMs: result.retryInMs }
+  }
+
+  /** As the permit client does. */
+  async #rejectTooLate(worker: number, closedForMs: number): Promise<void> {
+    for (const call of this.waiting) {
+      if (call.worker === worker && call.deadline - this.now < closedForMs) await this.leave(call)
+    }
+  }
+
+  #kept({ max, seconds }: Caps['rates'][number]): number {
+    const isLong = seconds * 1_000 + WINDOW_MARGIN_MS > KEPT_WINDOW_MS
+    return isLong && max > 1 && max <= SCARCE_MAX && this.#askersChangedAt > this.now - 86_400_000
+      ? Math.floor(max / 5)
+      : 0
+  }
+
+  /** What holds at every grant. */
+  #grant(share: string, permit: PermitId, worker: number): void {
+    this.granted += 1
+    this.#leases.set(permit, { endsAt: this.now + SERVICE_MS, worker })
+    assert.ok(this.#leases.size <= this.#rules.concurrency, `${this.#leases.size} requests under way`)
+    this.#grants.push({ share, at: this.now })
+    for (const rule of this.#rules.rates) {
+      const { max, seconds } = rule
+      const windowMs = seconds * 1_000 + WINDOW_MARGIN_MS
+      const inWindow = this.#grants.filter(({ at }) => at > this.now - windowMs)
+      assert.ok(inWindow.length <= max, `${inWindow.length} of ${max} in ${windowMs} ms`)
+      if (max <= 1 || max > SCARCE_MAX) continue
+      const own = inWindow.filter((grant) => grant.share === share).length
+      const since = this.now - Math.min(windowMs, DEMAND_MS)
+      const isShared = [...this.#askedAt].some(([other, at]) => other !== share && at > since)
+      if (isShared) assert.ok(own <= Math.floor(max / 2), `${share} has ${own} of ${max} while others ask`)
+      if (own > 1) assert.ok(inWindow.length <= max - this.#kept(rule), `${share} took what is kept for newcomers`)
+    }
+  }
+
+  /** The counters in Redis say what the queue holds, and the queue what the model expects. */
+  async assertCounters(): Promise<void> {
+    const [queue, deadlines, waiters, fair] = await Promise.all([
+      this.#redis.zrange(this.#key('queue'), '0', '-1'),
+      this.#redis.zrange(this.#key('queueDeadlines'), '0', '-1'),
+      this.#redis.zrange(this.#key('waiters'), '0', '-1'),
+      this.#redis.hgetall(this.#key('fair')),
+    ])
+    const evicted = new Set(await this.#redis.zrange(this.#key('evicted'), '0', '-1'))
+    const expected = [...this.#waiting.keys()].filter((member) => !evicted.has(member)).sort()
+    assert.deepEqual(queue.toSorted(), expected)
+    assert.deepEqual(deadlines.toSorted(), expected)
+    for (const member of waiters) assert.ok(this.#waiting.has(member), `${member} is among the waiters`)
+    const counts = new Map<string, number>()
+    for (const member of queue) {
+      const share = member.slice(0, this.#isScarce() ? member.indexOf('|') : member.lastIndexOf('|'))
+      counts.set(`w:${share}`, (counts.get(`w:${share}`) ?? 0) + 1)
+      if (member.includes('|~')) counts.set('async', (counts.get('async') ?? 0) + 1)
+    }
+    for (const [field, value] of Object.entries(fair)) {
+      if (field.startsWith('w:') || field === 'async') assert.equal(Number(value), counts.get(field) ?? 0, field)
+    }
+    for (const [field, count] of counts) assert.equal(Number(fair[field]), count, field)
+  }
+
+  #isScarce(): boolean {
+    return this.#rules.rates.some(({ max }) => max <= SCARCE_MAX)
+  }
+
+  /** When everything has ended nothing is left behind. */
+  async assertQuiet(): Promise<void> {
+    assert.equal(this.#waiting.size, 0)
+    for (const name of ['queue', 'queueDeadlines', 'waiters', 'waiterExpiries', 'leases', 'evicted'] as const) {
+      assert.equal(await this.#redis.zcard(this.#key(name)), 0, `${name} is not empty`)
+    }
+  }
+}
