@@ -31,7 +31,7 @@ describe('the fleet as operators read it', () => {
     const held = Promise.withResolvers<void>()
     const options = { connection: redis, prefix: upstreamKeys.queuePrefix('mock-data'), concurrency: 10 }
     const worker = new Worker('mock-data', () => held.promise, options)
-    const calls = Array.from({ length: 6 }, () => ({ callId: randomUUID(), accountId: 'a', weight: 1 }))
+    const calls = Array.from({ length: 6 }, () => ({ callId: randomUUID(), isAsync: false, accountId: 'a', weight: 1 }))
     await Promise.all(
       calls.map(({ callId }) => queues.of('mock-data').add(CALL_JOB, {}, { jobId: callId, priority: 1 })),
     )
