@@ -17,6 +17,7 @@ import { collectMethods } from './http/method-not-allowed.ts'
 import { boundPipelining } from './http/pipeline.ts'
 import { redirectToHttps } from './http/redirect-to-https.ts'
 import { checkHost, createRequestId, noteRequest, refuseConnection, URL_LENGTH_MAX } from './http/refuse-connection.ts'
+import { challengeFor } from './oauth/resources.ts'
 import { collectRoutes, type DocumentedRoute } from './openapi/route-list.ts'
 import { type Assets, loadAssets } from './portal/assets.ts'
 import { isForPeople, sendProblem } from './portal/problem.ts'
@@ -27,11 +28,13 @@ import { billingRoutes } from './routes/billing.ts'
 import { callRoutes } from './routes/call.ts'
 import { catalogRoutes } from './routes/catalog.ts'
 import { clientRoutes } from './routes/clients.ts'
+import { connectionRoutes } from './routes/connections.ts'
 import { docsRoutes } from './routes/docs.ts'
 import { docsPageRoutes } from './routes/docs-pages.ts'
 import { healthRoutes } from './routes/health.ts'
 import { keyRoutes } from './routes/keys.ts'
 import { mcpRoutes } from './routes/mcp.ts'
+import { oauthRoutes } from './routes/oauth.ts'
 import { openApiRoutes } from './routes/openapi.ts'
 import { portalRoutes } from './routes/portal.ts'
 import { portalAssetRoutes } from './routes/portal-assets.ts'
@@ -114,8 +117,12 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     }
   })
   // Not when the request comes: a call that was under way before the node was told to end would keep its connection.
-  app.addHook('onSend', (_request, reply, payload, done) => {
+  app.addHook('onSend', (request, reply, payload, done) => {
     if (context.isDraining) reply.header('connection', 'close')
+    if (reply.statusCode === 401 && config.accounts.isOauthOn) {
+      const challenge = String(reply.getHeader('www-authenticate') ?? 'Bearer')
+      reply.header('www-authenticate', challengeFor(request.url, challenge, baseUrl))
+    }
     done(null, payload)
   })
   const assets = loadAssets()
@@ -161,12 +168,13 @@ async function registerRoutes(
     billingRoutes,
     usageRoutes,
     asyncCallRoutes,
+    connectionRoutes,
     clientRoutes,
     wellKnownRoutes,
   ]
   for (const route of routes) await app.register(async (scope) => await route(scope, context))
   await app.register(async (scope) => await openApiRoutes(scope, context, listRoutes))
-  for (const route of [docsRoutes, docsPageRoutes, portalRoutes, portalAssetRoutes]) {
+  for (const route of [docsRoutes, docsPageRoutes, portalRoutes, portalAssetRoutes, oauthRoutes]) {
     await app.register(async (scope) => await route(scope, context, assets))
   }
 }

@@ -61,6 +61,7 @@ export const ERRORS = {
   TOKEN_EXPIRED: entry(401, false, 'The session token has expired.', 'Log in again with POST /v1/auth/login'),
   PLAN_UPGRADE_REQUIRED: entry(402, false, 'This API needs a higher plan.', 'Upgrade the plan'),
   FORBIDDEN: entry(403, false, 'Your role does not permit this.', 'Ask the owner of the team'),
+  KEY_API_FORBIDDEN: entry(403, false, 'This credential may not call this API.', 'Use an API that it may call'),
   OWNER_IMMUTABLE: entry(
     403,
     false,
@@ -74,6 +75,12 @@ export const ERRORS = {
   TEAM_NOT_FOUND: entry(404, false, 'There is no such team.', 'List your teams with GET /v1/teams'),
   MEMBER_NOT_FOUND: entry(404, false, 'The team has no such member.', 'List the members with GET /v1/teams/{id}'),
   USER_NOT_FOUND: entry(404, false, 'No user has this email.', 'Ask the person to sign up first'),
+  CONNECTION_NOT_FOUND: entry(
+    404,
+    false,
+    'There is no such connected application.',
+    'List them with GET /v1/connections',
+  ),
   CALL_NOT_FOUND: entry(
     404,
     false,
@@ -93,6 +100,12 @@ export const ERRORS = {
     false,
     'This user is a member already.',
     'Change the role with PUT /v1/teams/{id}/members/{memberId}',
+  ),
+  CONNECTION_LIMIT_REACHED: entry(
+    409,
+    false,
+    'The account has its full number of connected applications.',
+    'End one with DELETE /v1/connections/{id} first',
   ),
   KEY_LIMIT_REACHED: entry(
     409,
@@ -130,6 +143,12 @@ export const ERRORS = {
   ),
   LOGIN_THROTTLED: entry(429, true, 'Too many log-in attempts.', 'Wait and log in again'),
   SIGNUP_THROTTLED: entry(429, true, 'Too many sign-ups from this address.', 'Wait and sign up again'),
+  REGISTRATION_THROTTLED: entry(
+    429,
+    true,
+    'Too many applications register from this address.',
+    'Wait and register again',
+  ),
   HEADERS_TOO_LARGE: entry(431, false, 'The header fields are too large.', 'Send at most 16 KiB of header fields'),
   INTERNAL_ERROR: entry(
     500,

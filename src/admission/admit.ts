@@ -16,6 +16,7 @@ import {
 } from '../limits/account-limits.ts'
 import { planOf, reaches, weightOf } from '../limits/plans.ts'
 import type { CallCompletionBatcher } from '../limits/settlement-batcher.ts'
+import { requireAudience } from '../oauth/resources.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { redisCall, wasNotSent } from '../redis/unavailable.ts'
 import {
@@ -90,6 +91,7 @@ async function tryAdmit(
 ): Promise<Admitted | typeof STALE> {
   const { config } = sources
   const principal = await authenticateCall(sources, request)
+  requireAudience(principal, request, config.http.baseUrl)
   admission.principal = principal
   admission.callId ??= `call_${randomUUID().replaceAll('-', '')}`
   let checked: CheckedCall
@@ -173,6 +175,7 @@ function checkCall(catalog: Catalog, request: FastifyRequest, principal: Princip
   if (request.method !== 'GET' && request.method !== 'POST') {
     throw new GatewayError('METHOD_NOT_ALLOWED', { allow: ['GET', 'POST'] })
   }
+  checkConnection(api, principal)
   checkPlan(api, principal)
   const given = [...queryParameters(splitUrl(url).query), ...bodyParameters(readBody(request))]
   const context = { now: Date.now(), callerAddress: request.ip }
@@ -192,13 +195,15 @@ export async function currentLimits(sources: AdmissionDeps, principal: Principal
 
 function takeOptions(
   { db, monthLoads }: AdmissionDeps,
-  { accountId }: Principal,
+  { accountId, keyId }: Principal,
   timeoutMs: number,
 ): Omit<LimitReading, 'subject' | 'limits'> {
   return {
     leaseMs: timeoutMs + LEASE_GRACE_MS,
     // Fails closed: without Redis' count and without the ledger nobody knows what is left.
     loadMonthUsed: (month) => monthLoads.run(`${accountId} ${month}`, () => countMonthUsage(db, accountId, month)),
+    loadConnectionUsed: (month) =>
+      monthLoads.run(`${accountId} ${keyId} ${month}`, () => countMonthUsage(db, accountId, month, keyId)),
   }
 }
 
@@ -239,6 +244,15 @@ function decodeSegment(segment: string): string {
     // Said below, as for text that decodes to what no name can hold.
   }
   throw new GatewayError('INVALID_ENCODING')
+}
+
+/** What the user allowed the application that calls. */
+function checkConnection({ slug }: Api, { connection }: Principal): void {
+  if (!connection?.apis || connection.apis.includes(slug)) return
+  throw new GatewayError('KEY_API_FORBIDDEN', {
+    message: `The account does not let this application call the API ${slug}.`,
+    tokens: { allowed: connection.apis.join(',') },
+  })
 }
 
 function checkPlan(api: Api, principal: Principal): void {

@@ -6,6 +6,7 @@ import { verifySessionToken } from '../accounts/session-token.ts'
 import type { Tier } from '../catalog/upstream.ts'
 import type { Config } from '../config.ts'
 import { findKeyOwner } from '../db/api-keys.ts'
+import { findTokenOwner } from '../db/connections.ts'
 import type { Db } from '../db/database.ts'
 import { listProviderKeyStates, type ProviderKeyState } from '../db/provider-keys.ts'
 import { findSessionUser } from '../db/sessions.ts'
@@ -29,6 +30,16 @@ export interface Principal {
   providerKeys: Map<string, ProviderKeyState>
   /** When the credential ends by itself, milliseconds since the epoch. */
   expiresAt: number
+  /** Set for an access token: the application that calls, and what its user allowed it. */
+  connection?: {
+    id: string
+    /** The one resource the token is good for. */
+    resource: string
+    /** Slugs; null: all. */
+    apis: readonly string[] | null
+    /** Calls a month; null: as many as the plan allows. */
+    perMonth: number | null
+  }
   /** Version of the account's rights under which this was looked up; checked with the limits on every call. */
   version: string
 }
@@ -48,7 +59,7 @@ export type CallerRequest = Pick<FastifyRequest, 'headers' | 'ip'>
 
 /** The credential of a call, named so that nothing remembers the secret itself. */
 interface Credential {
-  kind: 'key' | 'session'
+  kind: 'key' | 'session' | 'token'
   secret: string
   /** What a session asks for; a key's environment decides for itself. */
   mode: 'live' | 'test'
@@ -67,6 +78,7 @@ export async function authenticateCall(deps: AuthenticationDeps, { headers, ip }
   const { secret, cacheKey } = credential
   return await deps.principals.get(cacheKey, (isKnown) => {
     if (credential.kind === 'session') return lookUpSession(deps, credential)
+    if (credential.kind === 'token') return identifyToken(deps, credential, { isKnown, ip })
     if (isKnown) return lookUpKey(deps, secret, deps.db).then(orRefuse)
     return deps.unknownKeys.lookUp(cacheKey, ip, () => lookUpKey(deps, secret, deps.strangersDb))
   })
@@ -104,6 +116,10 @@ function readCredential(headers: IncomingHttpHeaders): Credential {
   const bearer = readBearer(headers)
   if (bearer === undefined) throw new GatewayError('AUTH_REQUIRED')
   if (bearer.startsWith('agw_')) return keyCredential(bearer)
+  // A session token has dots, and an access token is 43 characters without.
+  if (/^[\w-]{43}$/.test(bearer)) {
+    return { kind: 'token', secret: bearer, mode: 'live', cacheKey: `token ${hash('sha256', bearer, 'base64')}` }
+  }
   // Whoever may send live calls may send test calls; the other way round a header is of no use.
   const mode = headers['x-gateway-mode'] === 'test' ? 'test' : 'live'
   return { kind: 'session', secret: bearer, mode, cacheKey: `${mode} ${hash('sha256', bearer, 'base64')}` }
@@ -145,6 +161,51 @@ async function lookUpKey(
 function orRefuse(principal: Principal | undefined): Principal {
   if (!principal) throw new GatewayError('INVALID_API_KEY')
   return principal
+}
+
+/** An application's access token: looked up as a key is, and ended by the account's version as a key is. */
+async function identifyToken(
+  deps: AuthenticationDeps,
+  { secret, cacheKey }: Credential,
+  { isKnown, ip }: { isKnown: boolean; ip: string },
+): Promise<Principal> {
+  const refuse = () => new GatewayError('INVALID_TOKEN')
+  if (isKnown) {
+    const principal = await lookUpToken(deps, secret, deps.db)
+    if (!principal) throw refuse()
+    return principal
+  }
+  try {
+    return await deps.unknownKeys.lookUp(cacheKey, ip, () => lookUpToken(deps, secret, deps.strangersDb))
+  } catch (error) {
+    throw error instanceof GatewayError && error.code === 'INVALID_API_KEY' ? refuse() : error
+  }
+}
+
+/** @returns undefined when there is no such token */
+async function lookUpToken(
+  { config, db, redis }: AuthenticationDeps,
+  token: string,
+  firstDb: Db,
+): Promise<Principal | undefined> {
+  const idHash = hash('sha256', token, 'buffer')
+  const first = config.accounts.isOauthOn ? await findTokenOwner(firstDb, idHash) : undefined
+  if (!first) return undefined
+  const version = await redisCall(() => readAccountVersion(redis, first.userId))
+  const owner = await findTokenOwner(db, idHash)
+  if (!owner) return undefined
+  if (owner.disabledAt) throw new GatewayError('INVALID_TOKEN')
+  const { connectionId, userId, tier, resource, apis, perMonth, expiresAt } = owner
+  return {
+    accountId: userId,
+    tier,
+    mode: 'live',
+    keyId: connectionId,
+    providerKeys: await loadProviderKeys(db, userId),
+    expiresAt: expiresAt.getTime(),
+    connection: { id: connectionId, resource, apis, perMonth },
+    version,
+  }
 }
 
 async function lookUpSession(

@@ -16,6 +16,9 @@ export interface Database {
   upstream_settings: UpstreamSettingsTable
   audit_log: AuditLogTable
   health_changes: HealthChangesTable
+  oauth_clients: OAuthClientsTable
+  oauth_artifacts: OAuthArtifactsTable
+  connections: ConnectionsTable
 }
 
 type Timestamp = ColumnType<Date, Date | undefined, Date>
@@ -158,6 +161,49 @@ export interface HealthNumbers {
   source: string
 }
 
+/** Applications that registered themselves. */
+interface OAuthClientsTable {
+  id: string
+  secret_id: string
+  /** Metadata, with the client's secret where it has one. */
+  sealed: Buffer
+  created_at: Timestamp
+  last_used_at: Timestamp
+}
+
+/** Codes, tokens, grants and sign-ins under way; ids are kept as hashes. */
+interface OAuthArtifactsTable {
+  kind: string
+  id_hash: Buffer
+  uid_hash: Buffer | null
+  connection_id: string | null
+  secret_id: string
+  sealed: Buffer
+  consumed_at: Date | null
+  expires_at: Date
+}
+
+/** An application that an account let in, and what it may do. */
+interface ConnectionsTable {
+  id: string
+  user_id: string
+  client_id: string
+  client_name: string
+  /** Host that the code was sent to. */
+  redirect_host: string
+  /** Resource that its tokens are good for. */
+  resource: string
+  /** Slugs it may call; null: all. */
+  apis: string[] | null
+  /** Calls a month it may make; null: as many as the plan allows. */
+  per_month: number | null
+  created_at: Timestamp
+  last_used_at: Date | null
+  revoked_at: Date | null
+}
+
+export type Connection = Selectable<ConnectionsTable>
+export type NewConnection = Insertable<ConnectionsTable>
 export type User = Selectable<UsersTable>
 export type ApiKey = Selectable<ApiKeysTable>
 export type NewApiKey = Insertable<ApiKeysTable>

@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import { touchApiKeys } from './api-keys.ts'
+import { touchConnections } from './connections.ts'
 import type { Db } from './database.ts'
 import type { Environment } from './schema.ts'
 
@@ -55,10 +56,9 @@ export function writeUsageBatch(db: Db, id: string, counts: UsageCount[]): Promi
         )
         .execute()
     }
-    await touchApiKeys(
-      transaction,
-      [...new Set(counts.map(({ key }) => key))].filter((key) => key !== 'session').sort(),
-    )
+    const used = [...new Set(counts.map(({ key }) => key))].filter((key) => key !== 'session').sort()
+    await touchApiKeys(transaction, used)
+    await touchConnections(transaction, used)
   })
 }
 
@@ -67,8 +67,8 @@ export async function deleteOldBatches(db: Db): Promise<void> {
   await db.deleteFrom('usage_batches').where('written_at', '<', sql<Date>`now() - interval '7 days'`).execute()
 }
 
-/** Calls that count against the monthly quota: live ones that did not end in 5xx. `month` is YYYY-MM. */
-export async function countMonthUsage(db: Db, userId: string, month: string): Promise<number> {
+/** Calls that count against the monthly quota: live ones that did not end in 5xx. `month` is YYYY-MM; `key`: of one alone. */
+export async function countMonthUsage(db: Db, userId: string, month: string, key?: string): Promise<number> {
   const first = `${month}-01`
   const row = await db
     .selectFrom('usage_daily')
@@ -78,6 +78,7 @@ export async function countMonthUsage(db: Db, userId: string, month: string): Pr
     .where(sql<boolean>`day < ${first}::date + interval '1 month'`)
     .where('mode', '=', 'live')
     .where('status', '<', 500)
+    .$if(key !== undefined, (select) => select.where('key', '=', key ?? ''))
     .executeTakeFirst()
   return Number(row?.calls ?? 0)
 }

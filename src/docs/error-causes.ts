@@ -73,6 +73,22 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'The API needs a higher plan than the account has.',
   ),
   FORBIDDEN: help('Ask someone whose role permits it.', 'The role in the team does not permit the action.'),
+  KEY_API_FORBIDDEN: help(
+    'Call one of the APIs that the hint lists, or connect the application anew and allow more.',
+    'An application signed in, and its user let it call certain APIs only.',
+  ),
+  CONNECTION_NOT_FOUND: help(
+    'List the connected applications with GET /v1/connections.',
+    'The connection has ended already, or is of another account.',
+  ),
+  CONNECTION_LIMIT_REACHED: help(
+    'End connections that nobody uses under Account, Connected apps.',
+    'An account has at most 100 connected applications.',
+  ),
+  REGISTRATION_THROTTLED: help(
+    'Wait for Retry-After. Register once and keep the client id.',
+    'An application registers itself anew with each start.',
+  ),
   OWNER_IMMUTABLE: help(
     'Choose another member, or make another member the owner first.',
     'The owner of a team was to be removed or given another role.',

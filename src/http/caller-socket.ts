@@ -15,3 +15,8 @@ export function onBehalfOf<T>(request: Pick<FastifyRequest, 'raw'>, work: () => 
 export function callerSocket(request: Pick<FastifyRequest, 'raw'>): CallerSocket {
   return callers.getStore() ?? request.raw.socket
 }
+
+/** Whether work is done for a request that this process has checked already. */
+export function isInProcess(): boolean {
+  return callers.getStore() !== undefined
+}

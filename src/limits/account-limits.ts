@@ -4,7 +4,7 @@ import { GatewayError } from '../errors.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { accountKeys } from '../redis/keys.ts'
 import { loadScript, type ScriptConstants } from '../redis/script.ts'
-import { planOf } from './plans.ts'
+import { limitRefusal } from './limit-refusal.ts'
 
 const MINUTE_MS = 60_000
 
@@ -31,6 +31,8 @@ export interface LimitSubject {
   mode: 'live' | 'test'
   /** Version under which the account's rights were looked up. */
   version: string
+  /** The application that calls for the account, and how many calls a month it may make; null: no bound of its own. */
+  connection?: { id: string; perMonth: number | null } | undefined
 }
 
 const load = (name: string, constants: ScriptConstants = {}) =>
@@ -42,7 +44,9 @@ const scripts = {
   refund: load('refund-limits'),
 }
 
-type Acquired = ['stale' | 'month' | 'other-month', number] | [string, number, number, number, number, number]
+type Acquired =
+  | ['stale' | 'month' | 'connection-month' | 'other-month', number]
+  | [string, number, number, number, number, number]
 
 /** A call that is to take units of its account's limits. */
 export interface LimitRequest extends LimitReading {
@@ -58,6 +62,8 @@ export interface LimitReading {
   leaseMs: number
   /** What the account has used this month, from the ledger; called when Redis does not know. */
   loadMonthUsed: (month: string) => Promise<number>
+  /** The same of the application that calls; needed where it has a bound of its own. */
+  loadConnectionUsed?: ((month: string) => Promise<number>) | undefined
   /** The clock, for tests; Redis' own where absent. Milliseconds. */
   now?: (() => number) | undefined
 }
@@ -76,7 +82,7 @@ export async function acquireLimits(redis: RedisConnection, request: LimitReques
   if (result === STALE) return STALE
   const { verdict, state } = result
   if (verdict === 'ok') return state
-  throw refusal(verdict, state, request.tier)
+  throw limitRefusal(verdict, state, request)
 }
 
 /** What an account has left now, without taking anything; undefined when Redis cannot tell. */
@@ -87,14 +93,15 @@ export async function readLimits(redis: RedisConnection, reading: LimitReading):
 }
 
 async function run(redis: RedisConnection, reading: LimitReading, callId: string) {
-  const { subject, limits, leaseMs, loadMonthUsed, now: clock } = reading
+  const { subject, limits, leaseMs, loadMonthUsed, loadConnectionUsed, now: clock } = reading
   let at = clock?.() ?? Date.now()
   for (let tries = 0; tries < 4; tries += 1) {
     const month = monthOf(at)
     const keys = limitKeys(subject, month.name)
     const perMonth = subject.mode === 'test' ? -1 : limits.perMonth
     const amounts = [limits.perMinute, limits.inFlight, perMonth, leaseMs]
-    const values = [clock?.() ?? '', subject.version, callId, ...amounts, month.startsAt, month.endsAt]
+    const times = [month.startsAt, month.endsAt]
+    const values = [clock?.() ?? '', subject.version, callId, ...amounts, ...times, boundOf(subject) ?? -1]
     const acquired = (await scripts.acquire.run(redis, keys, values)) as Acquired
     if (acquired[0] === 'stale') return STALE
     if (acquired[0] === 'other-month') {
@@ -104,6 +111,11 @@ async function run(redis: RedisConnection, reading: LimitReading, callId: string
     if (acquired[0] === 'month') {
       const lifeMs = month.endsAt - at + MONTH_GRACE_MS
       await redis.set(keys[3] ?? '', await loadMonthUsed(month.name), 'PX', lifeMs, 'NX')
+      continue
+    }
+    if (acquired[0] === 'connection-month') {
+      const used = (await loadConnectionUsed?.(month.name)) ?? 0
+      await redis.set(keys[4] ?? '', used, 'PX', month.endsAt - at + MONTH_GRACE_MS, 'NX')
       continue
     }
     const [verdict, now, minute = 0, resetMs = 0, inFlight = 0, monthUsed = 0] = acquired
@@ -119,12 +131,20 @@ async function run(redis: RedisConnection, reading: LimitReading, callId: string
   throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
 }
 
-function limitKeys({ accountId, mode }: LimitSubject, month: string): string[] {
+/** Calls a month that the application may make; undefined where it has no bound of its own. */
+function boundOf({ connection }: LimitSubject): number | undefined {
+  return connection?.perMonth ?? undefined
+}
+
+function limitKeys(subject: LimitSubject, month: string): string[] {
+  const { accountId, mode, connection } = subject
+  const isBounded = connection && boundOf(subject) !== undefined
   return [
     accountKeys.version(accountId),
     accountKeys.minute(accountId, mode),
     accountKeys.inFlight(accountId, mode),
     accountKeys.month(accountId, month),
+    ...(isBounded ? [accountKeys.connectionMonth(accountId, connection.id, month)] : []),
   ]
 }
 
@@ -160,8 +180,8 @@ export async function refundCall(
   subject: LimitSubject,
   { callId, at }: { callId: string; at: number },
 ): Promise<boolean> {
-  const [, minute = '', inFlight = '', month = ''] = limitKeys(subject, monthOf(at).name)
-  const keys = [minute, inFlight, subject.mode === 'live' ? month : `${month}:none`]
+  const [, minute = '', inFlight = '', month = '', ...connection] = limitKeys(subject, monthOf(at).name)
+  const keys = [minute, inFlight, subject.mode === 'live' ? month : `${month}:none`, ...connection]
   return (await scripts.refund.run(redis, keys, [callId])) === 1
 }
 
@@ -181,32 +201,6 @@ export async function refundLimits(
     },
     month: state.month && { ...state.month, used: state.month.used - 1 },
     inFlight: state.inFlight - 1,
-  }
-}
-
-function refusal(verdict: string, state: LimitState, tier: Tier): GatewayError {
-  const upgrade = tier === 'developer' ? { upgrade_to: 'pro' } : tier === 'pro' ? { upgrade_to: 'business' } : {}
-  const plan = planOf(tier)
-  const { limits } = state
-  switch (verdict) {
-    case 'inFlight':
-      return new GatewayError('CONCURRENCY_LIMIT_EXCEEDED', {
-        message: `The plan ${plan} allows ${limits.inFlight} calls under way at once.`,
-        tokens: { limit: limits.inFlight, ...upgrade },
-        retryAfterMs: 1_000,
-      })
-    case 'minute':
-      return new GatewayError('RATE_LIMIT_EXCEEDED', {
-        message: `Rate limit exceeded: the plan ${plan} allows ${limits.perMinute} calls a minute.`,
-        tokens: { limit: limits.perMinute, ...upgrade },
-        retryAfterMs: state.minute.resetMs,
-      })
-    default:
-      return new GatewayError('MONTHLY_QUOTA_EXCEEDED', {
-        message: `The plan ${plan} allows ${limits.perMonth} calls a month.`,
-        tokens: { limit: limits.perMonth, ...upgrade },
-        retryAfterMs: state.month?.resetMs ?? 0,
-      })
   }
 }
 

@@ -20,7 +20,7 @@ export interface ThrottleDeps {
 
 /** What is bounded, for whom, and the error of a caller over the bound. */
 export interface Throttle {
-  name: 'signup' | 'login' | 'member-add' | 'key-validate'
+  name: 'signup' | 'login' | 'member-add' | 'key-validate' | 'client-register' | 'client-document'
   subject: string
   /** Units in any 60 seconds; 0 is no bound. */
   perMinute: number

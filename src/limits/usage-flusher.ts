@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Db } from '../db/database.ts'
+import { deleteOldArtifacts } from '../db/oauth-artifacts.ts'
 import { deleteOldSessions } from '../db/sessions.ts'
 import { deleteOldBatches, type UsageCount, writeUsageBatch } from '../db/usage.ts'
 import type { Log } from '../log.ts'
@@ -59,6 +60,7 @@ export class UsageFlusher {
       if (Date.now() - this.#cleanedAt > CLEAN_EVERY_MS) {
         await deleteOldBatches(db)
         await deleteOldSessions(db)
+        await deleteOldArtifacts(db)
         this.#cleanedAt = Date.now()
       }
     } catch (error) {

@@ -56,6 +56,7 @@ export const tagDescriptions: Record<string, string> = {
   Calls:
     'The proxy route for any endpoint of any API, and asynchronous calls; each endpoint also has a path of its own.',
   Documentation: 'This description and its readable forms.',
+  Connections: 'Applications that signed in to your account.',
   MCP: 'The Model Context Protocol, for agents.',
   Service: 'Whether the service is up.',
 }

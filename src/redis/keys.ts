@@ -76,6 +76,9 @@ export const accountKeys = {
   inFlight: (accountId: string, mode: 'live' | 'test'): string => `${PREFIX}:{a:${accountId}}:${mode}:inflight`,
   /** String: calls charged to a month, `2026-11`. A day longer than the month. */
   month: (accountId: string, month: string): string => `${PREFIX}:{a:${accountId}}:month:${month}`,
+  /** String: calls of a month that one application made. A day longer than the month. */
+  connectionMonth: (accountId: string, connectionId: string, month: string): string =>
+    `${PREFIX}:{a:${accountId}}:connection:${connectionId}:${month}`,
 }
 
 /** Keys of one call. */

@@ -8,6 +8,7 @@ import type { Context } from '../context.ts'
 import { GatewayError, retryAfterSeconds } from '../errors.ts'
 import { linkHeaders, mediaTypeOf, PRIVATE_ANSWER, replyError, replyHeaders } from '../http/call-answer.ts'
 import { errorBody } from '../http/error-answer.ts'
+import { requireAudience } from '../oauth/resources.ts'
 import { type AsyncCall, readAsyncCall } from '../queue/async-call.ts'
 import { readResult } from '../queue/reply.ts'
 import { redisCall } from '../redis/unavailable.ts'
@@ -78,11 +79,15 @@ async function findOwnCall(
   reply: FastifyReply,
 ): Promise<AsyncCall> {
   const principal = await authenticateNow(context, request)
+  requireAudience(principal, request, context.config.http.baseUrl)
   const limits = await currentLimits(context, principal)
   if (limits) reply.headers(rateLimitHeaders(limits))
   const { id } = request.params
   const call = /^call_[0-9a-f]{32}$/.test(id) ? await redisCall(() => readAsyncCall(context.redis, id)) : undefined
-  if (call?.accountId !== principal.accountId) throw new GatewayError('CALL_NOT_FOUND')
+  const { connection, accountId } = principal
+  // An application has its own calls, not all of the account's.
+  const isOwn = call?.accountId === accountId && (!connection || call.keyId === connection.id)
+  if (!isOwn) throw new GatewayError('CALL_NOT_FOUND')
   return call
 }
 

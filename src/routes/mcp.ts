@@ -12,6 +12,7 @@ import { onBehalfOf } from '../http/caller-socket.ts'
 import { requireOwnOrigin } from '../http/own-origin.ts'
 import type { CallClient, CallOutcome } from '../mcp/call-client.ts'
 import type { McpDeps } from '../mcp/server.ts'
+import { requireAudience } from '../oauth/resources.ts'
 import { readAsyncCall } from '../queue/async-call.ts'
 import { redisCall } from '../redis/unavailable.ts'
 
@@ -51,7 +52,9 @@ export async function mcpRoutes(app: FastifyInstance, context: Context): Promise
   app.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store')
     requireOwnOrigin(request, baseUrl)
-    tiers.set(request, (await authenticateNow(context, request)).tier)
+    const principal = await authenticateNow(context, request)
+    requireAudience(principal, request, baseUrl)
+    tiers.set(request, principal.tier)
   })
 
   const all = {

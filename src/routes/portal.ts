@@ -15,6 +15,7 @@ import { layout } from '../portal/layout.ts'
 import { accountPage, credentialsPage, plansCard } from '../portal/pages/account.ts'
 import { agentsPage } from '../portal/pages/agents.ts'
 import { apiPage } from '../portal/pages/api.ts'
+import { connectPage } from '../portal/pages/connect.ts'
 import { homePage } from '../portal/pages/home.ts'
 import { readSessionCookie } from '../portal/session-cookie.ts'
 
@@ -93,8 +94,15 @@ export async function portalRoutes(
       'Provider keys',
       accountPage('provider-keys', { apis: JSON.stringify(apisTakingKeys(catalog)) }),
     ],
+    ['/account/connections', 'Connected apps', accountPage('connections')],
     ['/account/settings', 'Settings', accountPage('settings')],
   ]
+  if (config.accounts.isOauthOn) {
+    // Comes from another site, with which no cookie is sent: its script asks who is logged in.
+    app.get('/connect/:uid', { schema }, async (request, reply) =>
+      sendPage(reply, page(request as FastifyRequest, 'Connect an application', connectPage())),
+    )
+  }
   for (const [path, title, main] of still) {
     app.get(path, { schema }, async (request, reply) => sendPage(reply, page(request, title, main)))
   }

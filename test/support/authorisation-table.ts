@@ -63,6 +63,10 @@ export const TABLE: Row[] = [
     expected: everyone(404),
   },
 
+  { route: 'GET /v1/connections', expected: everyone(200) },
+  { route: 'DELETE /v1/connections/:id', path: { id: 'random' }, expected: everyone(404) },
+  { route: 'DELETE /v1/connections/:id', path: { id: 'malformed' }, expected: everyone(404) },
+
   { route: 'GET /v1/teams', expected: everyone(200) },
   { route: 'POST /v1/teams', body: { name: 'Another' }, expected: everyone(201) },
   { route: 'POST /v1/teams', body: { name: '' }, expected: everyone(400) },
@@ -162,11 +166,21 @@ export const PUBLIC = new Set([
   'GET /v1/catalog/:slug',
   // Pages and documentation; what is on them is public, and what is not comes by the routes of the table.
   ...['/', '/apis/:slug', '/agents', '/signup', '/login'].map((path) => `GET ${path}`),
-  ...['', '/keys', '/teams', '/provider-keys'].map((path) => `GET /account${path}`),
+  ...['', '/keys', '/teams', '/provider-keys', '/connections'].map((path) => `GET /account${path}`),
   ...['/docs', '/docs/errors', '/docs/errors.md', '/docs/apis/:slug.md', '/docs/reference.js'].map(
     (path) => `GET ${path}`,
   ),
   ...['/openapi.json', '/llms.txt', '/assets/:version/:name', '/icon-64.png'].map((path) => `GET ${path}`),
+  // Sign-in for applications; what is decided there needs a session, and only the consent page may ask.
+  ...['', '/mcp', '/mcp/:slug'].map((path) => `GET /.well-known/oauth-protected-resource${path}`),
+  ...['/.well-known/oauth-authorization-server', '/oauth/authorize', '/oauth/authorize/:uid', '/oauth/jwks'].map(
+    (path) => `GET ${path}`,
+  ),
+  ...['register', 'token', 'revoke'].map((name) => `POST /oauth/${name}`),
+  ...['token', 'revoke'].map((name) => `OPTIONS /oauth/${name}`),
+  'GET /connect/:uid',
+  'GET /connect/:uid/details',
+  'POST /connect/:uid/decision',
   // For the portal's own pages, and by a credential in the body or a session to be ended.
   ...['signup', 'login', 'logout'].map((action) => `POST /portal/${action}`),
 ])

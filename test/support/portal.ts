@@ -7,7 +7,7 @@ import type { Gateway } from './gateway.ts'
 /** A page of a new visitor. What its console complains of, and what it asks of other hosts, fails the test. */
 export async function visitPortal(
   t: TestContext,
-  { gateway, browser }: { gateway: Gateway; browser: Browser | undefined },
+  { gateway, browser, mayLoad = [] }: { gateway: Gateway; browser: Browser | undefined; mayLoad?: string[] },
   use: (page: Page, context: BrowserContext) => Promise<void>,
   options: BrowserContextOptions = {},
 ): Promise<void> {
@@ -22,7 +22,8 @@ export async function visitPortal(
     if (message.type() === 'error' && !/status of 4\d\d/.test(message.text())) complaints.push(message.text())
   })
   page.on('request', (request) => {
-    if (!request.url().startsWith(gateway.url) && !/^(data|blob):/.test(request.url())) complaints.push(request.url())
+    const isExpected = [gateway.url, ...mayLoad].some((origin) => request.url().startsWith(origin))
+    if (!isExpected && !/^(data|blob):/.test(request.url())) complaints.push(request.url())
   })
   try {
     await use(page, context)

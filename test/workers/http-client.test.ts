@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
-import { BlockedAddressError, isPublicAddress, openHttpClient } from '../../workers/upstream/http-client.ts'
+import { BlockedAddressError, isPublicAddress, openHttpClient } from '../../src/http/http-client.ts'
 
 /** Addresses that no upstream may lead to, by what they are. */
 const PRIVATE: Record<string, string[]> = {

@@ -1,62 +1,6 @@
-import { lookup } from 'node:dns'
-import { isIP, type LookupFunction } from 'node:net'
-import ipaddr from 'ipaddr.js'
-import { Agent, buildConnector, type Dispatcher } from 'undici'
+import type { Dispatcher } from 'undici'
 import type { Api } from '../../src/catalog/catalog.ts'
-
-const CONNECT_TIMEOUT_MS = 3_000
-
-/** An address that an upstream's name must not lead to. */
-export class BlockedAddressError extends Error {
-  readonly code = 'BLOCKED_ADDRESS'
-}
-
-/** Whether an address is one of the public Internet: nothing private, local, reserved, or wrapped around such. */
-export function isPublicAddress(address: string): boolean {
-  if (isIP(address) === 0) return false
-  const parsed = ipaddr.process(address)
-  if (parsed.range() !== 'unicast') return false
-  return parsed instanceof ipaddr.IPv4 || parsed.match(GLOBAL_UNICAST)
-}
-
-/** All that is assigned for use on the Internet (RFC 4291, 2.4, and IANA's registry). */
-const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3')
-
-/**
- * Opens the connections to one upstream: kept alive, at most `connections`. Names are resolved here and the answer is
- * checked and used as it is, so that a name that points into our own network (DNS rebinding) leads nowhere.
- */
-export function openHttpClient(options: { connections: number; allowPrivate: boolean }): Dispatcher {
-  return new Agent({
-    connections: options.connections,
-    pipelining: 1,
-    keepAliveTimeout: 30_000,
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    connect: options.allowPrivate ? { timeout: CONNECT_TIMEOUT_MS } : publicConnector(),
-  })
-}
-
-function publicConnector(): buildConnector.connector {
-  const connect = buildConnector({ timeout: CONNECT_TIMEOUT_MS, lookup: publicLookup })
-  return (options, callback) => {
-    const host = options.hostname.replace(/^\[|\]$/g, '')
-    // An address is not looked up, so its check is here.
-    if (isIP(host) === 0 || isPublicAddress(host)) connect(options, callback)
-    else callback(new BlockedAddressError(`${host} is not public`), null)
-  }
-}
-
-const publicLookup: LookupFunction = (hostname, options, callback) => {
-  lookup(hostname, { ...options, all: true }, (error, addresses) => {
-    if (error) return callback(error, '')
-    const blocked = addresses.find(({ address }) => !isPublicAddress(address))
-    if (blocked) return callback(new BlockedAddressError(`${hostname} leads to ${blocked.address}`), '')
-    if (options.all) return callback(null, addresses)
-    const [first] = addresses
-    return callback(null, first?.address ?? '', first?.family)
-  })
-}
+import { openHttpClient } from '../../src/http/http-client.ts'
 
 /** Connections per upstream address and how many there may be, opened when first used; what is unused closes itself. */
 export class HttpClients {

@@ -1,15 +1,17 @@
 --[[ One atomic step: account version, calls in flight, minute, month. Takes a unit of each, or of none.
-     Input:  KEYS version, minute log, in-flight leases, month count
+     Input:  KEYS version, minute log, in-flight leases, month count, and the application's where it has a bound
              ARGV[1] clock  ARGV[2] version  ARGV[3] call id (empty: read only)  ARGV[4] per minute  ARGV[5] in flight
              ARGV[6] per month (-1: no quota)  ARGV[7] lease (ms)  ARGV[8], ARGV[9] begin and end of the month (ms)
-     Output: 'stale' (version changed), 'other-month' or 'month' (no count), and the time; else 'ok', 'inFlight',
-             'minute' or 'month-used', the time, units of the minute, ms until one comes back, calls in flight, units of
+             ARGV[10] calls a month of the application (-1 or absent: no bound of its own)
+     Output: 'stale' (version changed), 'other-month', 'month' or 'connection-month' (no count), and the time; else
+             'ok', 'connection-used', 'inFlight', 'minute' or 'month-used', the time, units of the minute, ms until one comes back, calls in flight, units of
              the month ]]
 --- @include "../../redis/lua/clock.lua"
-local VERSION, MINUTE, IN_FLIGHT, MONTH = unpack(KEYS)
+local VERSION, MINUTE, IN_FLIGHT, MONTH, CONNECTION = unpack(KEYS)
 local version, callId, perMinute, inFlightMax = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local perMonth, leaseMs = tonumber(ARGV[6]), tonumber(ARGV[7])
 local monthBegin, monthEnd = tonumber(ARGV[8]), tonumber(ARGV[9])
+local perConnection = tonumber(ARGV[10] or -1)
 local nowMs, nowMicros = math.floor(now), math.floor(now * 1000 + 0.5)
 local MINUTE_MICROS = MINUTE_MS * 1000
 
@@ -30,9 +32,17 @@ if perMonth >= 0 then
   inMonth = tonumber(counted)
 end
 
+local ofConnection = 0
+if perConnection >= 0 then
+  local counted = redis.call('GET', CONNECTION)
+  if not counted then return {'connection-month', nowMs} end
+  ofConnection = tonumber(counted)
+end
+
 local verdict = 'ok'
 if callId ~= '' then
-  if inFlight >= inFlightMax then verdict = 'inFlight'
+  if perConnection >= 0 and ofConnection >= perConnection then verdict = 'connection-used'
+  elseif inFlight >= inFlightMax then verdict = 'inFlight'
   elseif inMinute >= perMinute then verdict = 'minute'
   elseif perMonth >= 0 and inMonth >= perMonth then verdict = 'month-used'
   else
@@ -43,6 +53,7 @@ if callId ~= '' then
     inMinute = inMinute + 1
     inFlight = inFlight + 1
     if perMonth >= 0 then inMonth = redis.call('INCR', MONTH) end
+    if perConnection >= 0 then redis.call('INCR', CONNECTION) end
   end
 end
 

@@ -1,6 +1,8 @@
 import { api } from './api.js'
 import { startCatalog } from './catalog.js'
 import { copyCode, startTabs } from './code.js'
+import { startConnect } from './connect.js'
+import { startConnections } from './connections.js'
 import { startCredentials } from './credentials.js'
 import { localizeMoments } from './dom.js'
 import { startErrors } from './errors.js'
@@ -24,6 +26,8 @@ const VIEWS = {
   settings: startSettings,
   reference: startReference,
   errors: startErrors,
+  connect: startConnect,
+  connections: startConnections,
 }
 
 function startPage() {

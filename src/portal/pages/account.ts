@@ -7,6 +7,7 @@ const SECTIONS = [
   ['/account/keys', 'API keys', 'keys'],
   ['/account/teams', 'Teams', 'teams'],
   ['/account/provider-keys', 'Provider keys', 'provider-keys'],
+  ['/account/connections', 'Connected apps', 'connections'],
   ['/account/settings', 'Settings', 'settings'],
 ] as const
 

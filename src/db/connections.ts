@@ -1,0 +1,108 @@
+import { sql } from 'kysely'
+import type { Tier } from '../catalog/upstream.ts'
+import type { Db } from './database.ts'
+import type { Connection, NewConnection } from './schema.ts'
+
+/** What admission needs to know of an access token. */
+export interface TokenOwner extends Pick<Connection, 'resource' | 'apis'> {
+  connectionId: string
+  userId: string
+  tier: Tier
+  perMonth: number | null
+  expiresAt: Date
+  disabledAt: Date | null
+}
+
+/** The owner of an access token that is good: not expired, its connection not ended. */
+export function findTokenOwner(db: Db, idHash: Buffer): Promise<TokenOwner | undefined> {
+  return db
+    .selectFrom('oauth_artifacts')
+    .innerJoin('connections', 'connections.id', 'oauth_artifacts.connection_id')
+    .innerJoin('users', 'users.id', 'connections.user_id')
+    .select([
+      'connections.id as connectionId',
+      'users.id as userId',
+      'users.tier as tier',
+      'connections.resource as resource',
+      'connections.apis as apis',
+      'connections.per_month as perMonth',
+      'oauth_artifacts.expires_at as expiresAt',
+      'users.disabled_at as disabledAt',
+    ])
+    .where('oauth_artifacts.kind', '=', 'AccessToken')
+    .where('oauth_artifacts.id_hash', '=', idHash)
+    .where(sql<boolean>`oauth_artifacts.expires_at > now()`)
+    .where('connections.revoked_at', 'is', null)
+    .executeTakeFirst()
+}
+
+/** The connections of an account that have not ended, newest first. */
+export function listConnections(db: Db, userId: string): Promise<Connection[]> {
+  return db
+    .selectFrom('connections')
+    .selectAll()
+    .where('user_id', '=', userId)
+    .where('revoked_at', 'is', null)
+    .orderBy('created_at', 'desc')
+    .orderBy('id')
+    .execute()
+}
+
+/**
+ * Adds a connection; those of the same application to the same resource end: who signs in again has one, not two.
+ *
+ * @returns whether the account has room for it
+ */
+export function insertConnection(db: Db, connection: NewConnection, connectionsMax: number): Promise<boolean> {
+  return db.transaction().execute(async (transaction) => {
+    await sql`select pg_advisory_xact_lock(hashtextextended(${connection.user_id}, 2))`.execute(transaction)
+    await transaction
+      .updateTable('connections')
+      .set({ revoked_at: sql<Date>`now()` })
+      .where('user_id', '=', connection.user_id)
+      .where('client_id', '=', connection.client_id)
+      .where('resource', '=', connection.resource)
+      .where('revoked_at', 'is', null)
+      .execute()
+    const { count } = await transaction
+      .selectFrom('connections')
+      .select(({ fn }) => fn.countAll<string>().as('count'))
+      .where('user_id', '=', connection.user_id)
+      .where('revoked_at', 'is', null)
+      .executeTakeFirstOrThrow()
+    if (Number(count) >= connectionsMax) return false
+    await transaction.insertInto('connections').values(connection).execute()
+    return true
+  })
+}
+
+/** Ends a connection of an account with all its tokens; false when there is none. */
+export async function revokeConnection(db: Db, id: string, userId: string): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('connections')
+    .set({ revoked_at: sql<Date>`now()` })
+    .where('id', '=', id)
+    .where('user_id', '=', userId)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst()
+  if (numUpdatedRows === 0n) return false
+  await db.deleteFrom('oauth_artifacts').where('connection_id', '=', id).execute()
+  return true
+}
+
+/** Whose connection it is, ended or not. */
+export async function findConnectionOwner(db: Db, id: string): Promise<string | undefined> {
+  const row = await db.selectFrom('connections').select('user_id').where('id', '=', id).executeTakeFirst()
+  return row?.user_id
+}
+
+/** Notes that connections were used, to the minute. Ids that are none of a connection are passed over. */
+export async function touchConnections(db: Db, ids: string[]): Promise<void> {
+  if (ids.length === 0) return
+  await db
+    .updateTable('connections')
+    .set({ last_used_at: sql<Date>`now()` })
+    .where('id', 'in', ids)
+    .where(sql<boolean>`(last_used_at is null or last_used_at < now() - interval '1 minute')`)
+    .execute()
+}

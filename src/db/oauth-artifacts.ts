@@ -1,0 +1,114 @@
+import { sql } from 'kysely'
+import type { Db } from './database.ts'
+
+/** A code, token, grant or sign-in as it is stored. */
+export interface StoredArtifact {
+  kind: string
+  idHash: Buffer
+  uidHash: Buffer | null
+  connectionId: string | null
+  secretId: string
+  sealed: Buffer
+  expiresAt: Date
+}
+
+export interface FoundArtifact {
+  idHash: Buffer
+  secretId: string
+  sealed: Buffer
+  consumedAt: Date | null
+}
+
+export async function upsertArtifact(db: Db, artifact: StoredArtifact): Promise<void> {
+  const { kind, idHash, uidHash, connectionId, secretId, sealed, expiresAt } = artifact
+  const values = { uid_hash: uidHash, connection_id: connectionId, secret_id: secretId, sealed, expires_at: expiresAt }
+  await db
+    .insertInto('oauth_artifacts')
+    .values({ kind, id_hash: idHash, ...values })
+    .onConflict((conflict) => conflict.columns(['kind', 'id_hash']).doUpdateSet(values))
+    .execute()
+}
+
+/** By its id or its uid, while it has not expired. */
+export async function findArtifact(
+  db: Db,
+  kind: string,
+  by: { idHash: Buffer } | { uidHash: Buffer },
+): Promise<FoundArtifact | undefined> {
+  const row = await db
+    .selectFrom('oauth_artifacts')
+    .select(['id_hash', 'secret_id', 'sealed', 'consumed_at'])
+    .where('kind', '=', kind)
+    .where((where) => ('idHash' in by ? where('id_hash', '=', by.idHash) : where('uid_hash', '=', by.uidHash)))
+    .where(sql<boolean>`expires_at > now()`)
+    .executeTakeFirst()
+  return row && { idHash: row.id_hash, secretId: row.secret_id, sealed: row.sealed, consumedAt: row.consumed_at }
+}
+
+/** Marks a code or refresh token as used; false when it was used before. */
+export async function consumeArtifact(db: Db, kind: string, idHash: Buffer): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('oauth_artifacts')
+    .set({ consumed_at: sql<Date>`now()` })
+    .where('kind', '=', kind)
+    .where('id_hash', '=', idHash)
+    .where('consumed_at', 'is', null)
+    .executeTakeFirst()
+  return numUpdatedRows > 0n
+}
+
+/** @returns the connection it belonged to */
+export async function deleteArtifact(db: Db, kind: string, idHash: Buffer): Promise<string | null> {
+  const row = await db
+    .deleteFrom('oauth_artifacts')
+    .where('kind', '=', kind)
+    .where('id_hash', '=', idHash)
+    .returning('connection_id')
+    .executeTakeFirst()
+  return row?.connection_id ?? null
+}
+
+export interface StoredClient {
+  id: string
+  secretId: string
+  sealed: Buffer
+}
+
+export async function insertClient(db: Db, { id, secretId, sealed }: StoredClient): Promise<void> {
+  const values = { secret_id: secretId, sealed }
+  await db
+    .insertInto('oauth_clients')
+    .values({ id, ...values })
+    .onConflict((conflict) => conflict.column('id').doUpdateSet(values))
+    .execute()
+}
+
+/** A registered application; that it is used is noted once a day. */
+export async function findClient(db: Db, id: string): Promise<StoredClient | undefined> {
+  const row = await db
+    .selectFrom('oauth_clients')
+    .select(['id', 'secret_id', 'sealed', 'last_used_at'])
+    .where('id', '=', id)
+    .executeTakeFirst()
+  if (!row) return undefined
+  if (Date.now() - row.last_used_at.getTime() > 86_400_000) {
+    await db.updateTable('oauth_clients').set({ last_used_at: sql<Date>`now()` }).where('id', '=', id).execute()
+  }
+  return { id: row.id, secretId: row.secret_id, sealed: row.sealed }
+}
+
+export async function deleteClient(db: Db, id: string): Promise<void> {
+  await db.deleteFrom('oauth_clients').where('id', '=', id).execute()
+}
+
+/** Deletes what has expired, and applications that nobody has used for 90 days, or for a day and let in never. */
+export async function deleteOldArtifacts(db: Db): Promise<void> {
+  await db.deleteFrom('oauth_artifacts').where(sql<boolean>`expires_at < now()`).execute()
+  await db
+    .deleteFrom('oauth_clients')
+    .where(
+      sql<boolean>`last_used_at < now() - interval '90 days' or (last_used_at < now() - interval '1 day'
+        and not exists (select from connections where client_id = oauth_clients.id))`,
+    )
+    .execute()
+}

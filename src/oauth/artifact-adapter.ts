@@ -1,0 +1,142 @@
+import { hash } from 'node:crypto'
+import type { Adapter, AdapterPayload } from 'oidc-provider'
+import { errors } from 'oidc-provider'
+import { open, seal } from '../accounts/secret-box.ts'
+import type { Config } from '../config.ts'
+import { findConnectionOwner, revokeConnection } from '../db/connections.ts'
+import type { Db } from '../db/database.ts'
+import {
+  consumeArtifact,
+  deleteArtifact,
+  deleteClient,
+  findArtifact,
+  findClient,
+  insertClient,
+  upsertArtifact,
+} from '../db/oauth-artifacts.ts'
+import { announceChange } from '../limits/account-version.ts'
+import type { Log } from '../log.ts'
+import type { RedisConnection } from '../redis/connection.ts'
+
+export interface ArtifactDeps {
+  config: Config
+  db: Db
+  redis: RedisConnection
+  log: Log
+}
+
+/** How long what says nothing of its end is kept, seconds. */
+const DEFAULT_SECONDS = 3_600
+
+/** Tokens and ids of artifacts are kept as hashes: who reads the table cannot use them. */
+export function artifactHash(id: string): Buffer {
+  return hash('sha256', id, 'buffer')
+}
+
+/** Where the authorization server keeps its codes, tokens, grants and sign-ins: sealed, in Postgres. */
+export class ArtifactAdapter implements Adapter {
+  readonly #kind: string
+  readonly #deps: ArtifactDeps
+
+  constructor(kind: string, deps: ArtifactDeps) {
+    this.#kind = kind
+    this.#deps = deps
+  }
+
+  async upsert(id: string, payload: AdapterPayload, expiresIn = DEFAULT_SECONDS): Promise<void> {
+    const { config, db } = this.#deps
+    const idHash = artifactHash(id)
+    const { secretId, bytes } = seal(config.secrets.encryption, this.#record(idHash), JSON.stringify(payload))
+    await upsertArtifact(db, {
+      kind: this.#kind,
+      idHash,
+      uidHash: payload.uid === undefined ? null : artifactHash(payload.uid),
+      // A grant is its connection; codes and tokens name the grant they come from.
+      connectionId: this.#kind === 'Grant' ? id : (payload.grantId ?? null),
+      secretId,
+      sealed: bytes,
+      expiresAt: new Date(Date.now() + expiresIn * 1_000),
+    })
+  }
+
+  find(id: string): Promise<AdapterPayload | undefined> {
+    return this.#find({ idHash: artifactHash(id) })
+  }
+
+  findByUid(uid: string): Promise<AdapterPayload | undefined> {
+    return this.#find({ uidHash: artifactHash(uid) })
+  }
+
+  /** Of flows with codes that a user types in: there are none. */
+  async findByUserCode(): Promise<undefined> {
+    return undefined
+  }
+
+  /** @throws InvalidGrant when another request was quicker: a code or refresh token is good once, over all nodes */
+  async consume(id: string): Promise<void> {
+    const isFirst = await consumeArtifact(this.#deps.db, this.#kind, artifactHash(id))
+    if (!isFirst) throw new errors.InvalidGrant('it was used already')
+  }
+
+  async destroy(id: string): Promise<void> {
+    const connectionId = await deleteArtifact(this.#deps.db, this.#kind, artifactHash(id))
+    if (this.#kind === 'Grant') await this.revokeByGrantId(id)
+    // Nodes remember whom a token stands for until they hear that something changed.
+    else if (this.#kind === 'AccessToken' && connectionId !== null) await this.#announce(connectionId)
+  }
+
+  /** Ends the connection: a code or refresh token was used twice, or the application asks for it. */
+  async revokeByGrantId(grantId: string): Promise<void> {
+    const { db } = this.#deps
+    const userId = await findConnectionOwner(db, grantId)
+    if (userId === undefined || !(await revokeConnection(db, grantId, userId))) return
+    await this.#announce(grantId)
+  }
+
+  async #find(by: { idHash: Buffer } | { uidHash: Buffer }): Promise<AdapterPayload | undefined> {
+    const { config, db } = this.#deps
+    const found = await findArtifact(db, this.#kind, by)
+    if (!found) return undefined
+    const { idHash, secretId, sealed, consumedAt } = found
+    const payload = JSON.parse(open(config.secrets.encryption, this.#record(idHash), { secretId, bytes: sealed }))
+    return consumedAt ? { ...payload, consumed: Math.floor(consumedAt.getTime() / 1_000) } : payload
+  }
+
+  async #announce(connectionId: string): Promise<void> {
+    const { db, redis, log } = this.#deps
+    const userId = await findConnectionOwner(db, connectionId)
+    if (userId !== undefined) await announceChange(redis, userId, log)
+  }
+
+  #record(idHash: Buffer): string {
+    return `oauth ${this.#kind} ${idHash.toString('base64url')}`
+  }
+}
+
+/** Where registered applications are kept, sealed too: some have a secret. */
+export class ClientAdapter extends ArtifactAdapter {
+  readonly #clients: ArtifactDeps
+
+  constructor(deps: ArtifactDeps) {
+    super('Client', deps)
+    this.#clients = deps
+  }
+
+  override async upsert(id: string, payload: AdapterPayload): Promise<void> {
+    const { config, db } = this.#clients
+    const { secretId, bytes } = seal(config.secrets.encryption, `oauth client ${id}`, JSON.stringify(payload))
+    await insertClient(db, { id, secretId, sealed: bytes })
+  }
+
+  override async find(id: string): Promise<AdapterPayload | undefined> {
+    const { config, db } = this.#clients
+    const client = await findClient(db, id)
+    if (!client) return undefined
+    const { secretId, sealed } = client
+    return JSON.parse(open(config.secrets.encryption, `oauth client ${id}`, { secretId, bytes: sealed }))
+  }
+
+  override async destroy(id: string): Promise<void> {
+    await deleteClient(this.#clients.db, id)
+  }
+}

@@ -1,0 +1,187 @@
+import { createPrivateKey, createPublicKey, hkdfSync } from 'node:crypto'
+import Provider, {
+  type ClientMetadata,
+  type Configuration,
+  errors,
+  interactionPolicy,
+  type KoaContextWithOIDC,
+} from 'oidc-provider'
+import type { Catalog } from '../catalog/catalog.ts'
+import { findUser } from '../db/users.ts'
+import { ArtifactAdapter, type ArtifactDeps, ClientAdapter } from './artifact-adapter.ts'
+import { CALL_SCOPE, isResource } from './resources.ts'
+
+export interface AuthorizationDeps extends ArtifactDeps {
+  catalog: Catalog
+  /** Fetches documents of applications; public addresses alone. */
+  fetch: typeof fetch
+  /** Whether the document of an application may be fetched for this client address now. */
+  allowFetch: (address: string) => Promise<boolean>
+  /** The page that tells a user why a sign-in cannot go on. */
+  errorPage: (title: string, text: string) => string
+}
+
+const MINUTE = 60
+const DAY = 86_400
+
+/** How long things are good for, seconds. A refresh token is renewed with each use; a connection ends after a year. */
+const TTL = {
+  AccessToken: 60 * MINUTE,
+  AuthorizationCode: MINUTE,
+  RefreshToken: 30 * DAY,
+  Grant: 365 * DAY,
+  Interaction: 30 * MINUTE,
+  Session: 30 * MINUTE,
+}
+
+/** How long a client's metadata document may be kept, seconds, whatever its headers say. */
+const DOCUMENT_SECONDS = { min: 60, max: 3_600 }
+
+/**
+ * The authorization server (OAuth 2.1): code flow with PKCE alone, opaque tokens that are each good for one resource,
+ * refresh tokens that are good once. Every endpoint is named from `BASE_URL`, whatever host a request names.
+ */
+export function createAuthorizationServer(deps: AuthorizationDeps): Provider {
+  const { config } = deps
+  const provider = new Provider(config.http.baseUrl, configurationOf(deps))
+  // Host and scheme come from headers that the routes set from BASE_URL.
+  provider.proxy = true
+  provider.on('server_error', (_context, error) => deps.log.error({ err: error }, 'failed to serve a sign-in'))
+  return provider
+}
+
+function configurationOf(deps: AuthorizationDeps): Configuration {
+  const { config, db, catalog } = deps
+  const { baseUrl } = config.http
+  return {
+    adapter: (kind: string) => (kind === 'Client' ? new ClientAdapter(deps) : new ArtifactAdapter(kind, deps)),
+    routes: {
+      authorization: '/oauth/authorize',
+      token: '/oauth/token',
+      registration: '/oauth/register',
+      revocation: '/oauth/revoke',
+      jwks: '/oauth/jwks',
+      end_session: '/oauth/end-session',
+    },
+    interactions: { policy: policyOf(), url: (_context, { uid }) => `/connect/${uid}` },
+    scopes: [CALL_SCOPE, 'offline_access'],
+    responseTypes: ['code'],
+    clientAuthMethods: ['none', 'client_secret_basic', 'client_secret_post'],
+    pkce: { required: () => true },
+    ttl: TTL,
+    expiresWithSession: () => false,
+    rotateRefreshToken: true,
+    issueRefreshToken: async (_context, client) => client.grantTypeAllowed('refresh_token'),
+    loadExistingGrant: async ({ oidc }) => {
+      // Each sign-in is agreed to anew: what was agreed before is another connection.
+      const grantId = oidc.result?.consent?.grantId
+      return grantId === undefined ? undefined : await oidc.provider.Grant.find(grantId)
+    },
+    findAccount: async (_context, accountId) => {
+      const user = await findUser(db, accountId)
+      return user && user.disabled_at === null ? { accountId, claims: () => ({ sub: accountId }) } : undefined
+    },
+    // Answers are read by pages of other origins; every request bears its own proof.
+    clientBasedCORS: () => true,
+    clientDefaults: {
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code'],
+      id_token_signed_response_alg: 'Ed25519',
+    },
+    extraClientMetadata: {
+      properties: ['software_id'],
+      validator: (_context, _name, _value, metadata) => checkRedirects(metadata),
+    },
+    features: {
+      devInteractions: { enabled: false },
+      userinfo: { enabled: false },
+      rpInitiatedLogout: { enabled: false },
+      dPoP: { enabled: false },
+      pushedAuthorizationRequests: { enabled: false },
+      revocation: { enabled: true, allowedPolicy: (_context, client, token) => token.clientId === client.clientId },
+      registration: { enabled: true, initialAccessToken: false, issueRegistrationAccessToken: false },
+      clientIdMetadataDocument: {
+        enabled: true,
+        ack: 'draft-02',
+        allowFetch: ({ ip }) => deps.allowFetch(ip),
+        cacheDuration: DOCUMENT_SECONDS,
+      },
+      resourceIndicators: {
+        enabled: true,
+        defaultResource: () => `${baseUrl}/mcp`,
+        useGrantedResource: () => true,
+        getResourceServerInfo: (_context, indicator) => {
+          if (!isResource(indicator, baseUrl, catalog)) throw new errors.InvalidTarget('there is no such resource')
+          return {
+            scope: CALL_SCOPE,
+            audience: indicator,
+            accessTokenTTL: TTL.AccessToken,
+            accessTokenFormat: 'opaque',
+          }
+        },
+      },
+    },
+    fetch: (address, options) => deps.fetch(address, options),
+    fetchResponseBodyLimits: {
+      'client_id metadata document': 5 * 1_024,
+      jwks_uri: 5 * 1_024,
+      sector_identifier_uri: 5 * 1_024,
+    },
+    cookies: {
+      keys: config.secrets.encryption.map(({ bytes }) => derive(bytes, 'oauth cookies').toString('base64url')),
+      names: { session: 'agw_oauth', interaction: 'agw_connect', resume: 'agw_connect_resume' },
+    },
+    enabledJWA: { idTokenSigningAlgValues: ['Ed25519'] },
+    jwks: { keys: [signingKey(config.secrets.encryption[0]?.bytes ?? Buffer.alloc(0))] },
+    renderError: (context, { error, error_description }) => renderError(context, deps, error_description ?? error),
+  }
+}
+
+/** A sign-in and a decision are asked for each time: a log-in of before is nobody's yes to this application. */
+function policyOf(): interactionPolicy.DefaultPolicy {
+  const policy = interactionPolicy.base()
+  const { Check } = interactionPolicy
+  policy
+    .get('login')
+    ?.checks.add(
+      new Check('each_time', 'The user is asked each time', ({ oidc }) =>
+        oidc.result?.login ? Check.NO_NEED_TO_PROMPT : Check.REQUEST_PROMPT,
+      ),
+    )
+  return policy
+}
+
+const LOOPBACK = /^(localhost|127\.0\.0\.1|\[::1\])$/
+
+/** Codes go over HTTPS, to this machine, or to an application by its own scheme. @throws InvalidClientMetadata */
+function checkRedirects(metadata: ClientMetadata): void {
+  for (const address of metadata.redirect_uris ?? []) {
+    const { protocol, hostname } = new URL(address)
+    if (protocol === 'http:' && !LOOPBACK.test(hostname)) {
+      throw new errors.InvalidRedirectUri('redirect_uris must be https, or of this machine')
+    }
+  }
+  const isLocal = metadata.redirect_uris?.every((address) => LOOPBACK.test(new URL(address).hostname))
+  // A program on the user's machine takes what port is free (RFC 8252, 7.3).
+  if (isLocal) metadata.application_type = 'native'
+}
+
+function renderError(context: KoaContextWithOIDC, { errorPage }: AuthorizationDeps, text: string): void {
+  context.type = 'html'
+  context.body = errorPage('The application cannot sign in', text)
+}
+
+function derive(secret: Buffer, use: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', secret, '', use, 32))
+}
+
+/** DER of a PKCS #8 Ed25519 key (RFC 8410, 7) before its 32 bytes. */
+const ED25519 = Buffer.from('302e020100300506032b657004220420', 'hex')
+
+/** The library wants a key; it signs nothing that we send, but has to be the same on every node. */
+function signingKey(secret: Buffer) {
+  const der = Buffer.concat([ED25519, derive(secret, 'oauth signing key')])
+  const key = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })
+  const jwk = { ...createPublicKey(key).export({ format: 'jwk' }), ...key.export({ format: 'jwk' }) }
+  return { ...jwk, kty: 'OKP' as const, use: 'sig', alg: 'Ed25519' }
+}

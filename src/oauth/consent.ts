@@ -1,0 +1,139 @@
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type Provider from 'oidc-provider'
+import type { Catalog } from '../catalog/catalog.ts'
+import { insertConnection } from '../db/connections.ts'
+import { GatewayError } from '../errors.ts'
+import { announceChange } from '../limits/account-version.ts'
+import type { ArtifactDeps } from './artifact-adapter.ts'
+import { CALL_SCOPE } from './resources.ts'
+
+export interface ConsentDeps extends ArtifactDeps {
+  catalog: Catalog
+  provider: Provider
+}
+
+/** Connections an account may have. */
+const CONNECTIONS_MAX = 100
+
+/** The request and answer of a browser that is in the middle of a sign-in: the library reads its cookies. */
+export interface Exchange {
+  raw: { request: IncomingMessage; response: ServerResponse }
+}
+
+/** What a user is shown before deciding. */
+export interface PendingConsent {
+  /** Free text of the application. */
+  clientName: string
+  /** Where an application's metadata document is; null for one that registered itself. */
+  clientHost: string | null
+  redirectHost: string
+  resource: string
+}
+
+/** What a user decided. */
+export interface Decision {
+  allow: boolean
+  /** Slugs the application may call; absent: all. */
+  apis?: string[]
+  /** Calls a month it may make; absent: as many as the plan allows. */
+  perMonth?: number
+}
+
+const expired = (cause: unknown) =>
+  new GatewayError('NOT_FOUND', {
+    message: 'There is no such sign-in, or it has expired.',
+    hint: 'Start the sign-in again in the application',
+    cause,
+  })
+
+/** @throws GatewayError NOT_FOUND for a sign-in that is over, or that another browser began */
+async function findInteraction({ provider }: ConsentDeps, { raw }: Exchange) {
+  const interaction = await provider.interactionDetails(raw.request, raw.response).catch((error: unknown) => {
+    throw expired(error)
+  })
+  if (Array.isArray(interaction.params.resource) && interaction.params.resource.length > 1) {
+    throw new GatewayError('VALIDATION_ERROR', { message: 'An application asks for one resource at a time.' })
+  }
+  const client = await provider.Client.find(String(interaction.params.client_id))
+  if (!client) throw expired('the client is gone')
+  return { interaction, client }
+}
+
+/** The resource a sign-in is for: one, as a connection is for one. */
+function resourceOf({ config }: ConsentDeps, params: Record<string, unknown>): string {
+  const resource = [params.resource ?? `${config.http.baseUrl}/mcp`].flat()
+  return String(resource[0])
+}
+
+/** Who asks for what. @throws GatewayError NOT_FOUND */
+export async function readConsent(deps: ConsentDeps, exchange: Exchange): Promise<PendingConsent> {
+  const { interaction, client } = await findInteraction(deps, exchange)
+  const { clientId, clientName } = client
+  const redirect = new URL(String(interaction.params.redirect_uri))
+  return {
+    clientName: clientName ?? clientId,
+    clientHost: /^https:/.test(clientId) ? new URL(clientId).host : null,
+    // An application's own scheme has no host.
+    redirectHost: redirect.host === '' ? redirect.protocol : redirect.host,
+    resource: resourceOf(deps, interaction.params),
+  }
+}
+
+/**
+ * Records what a user decided; with a yes there is a connection.
+ *
+ * @returns where the browser goes on
+ * @throws GatewayError NOT_FOUND, VALIDATION_ERROR or CONNECTION_LIMIT_REACHED
+ */
+export async function decideConsent(
+  deps: ConsentDeps,
+  exchange: Exchange,
+  { userId, decision }: { userId: string; decision: Decision },
+): Promise<string> {
+  const { provider, db, redis, log } = deps
+  const { raw } = exchange
+  if (!decision.allow) {
+    await findInteraction(deps, exchange)
+    const refusal = { error: 'access_denied', error_description: 'The user said no.' }
+    return await provider.interactionResult(raw.request, raw.response, refusal, { mergeWithLastSubmission: false })
+  }
+  const apis = checkedApis(deps, decision.apis)
+  const { interaction, client } = await findInteraction(deps, exchange)
+  const { clientName, redirectHost, resource } = await readConsent(deps, exchange)
+  const id = randomUUID()
+  const connection = {
+    id,
+    user_id: userId,
+    client_id: client.clientId,
+    client_name: clientName.slice(0, 100),
+    redirect_host: redirectHost,
+    resource,
+    apis,
+    per_month: decision.perMonth ?? null,
+  }
+  if (!(await insertConnection(db, connection, CONNECTIONS_MAX))) throw new GatewayError('CONNECTION_LIMIT_REACHED')
+  // Those that the application had before have ended with it.
+  await announceChange(redis, userId, log)
+  const grant = new provider.Grant({ accountId: userId, clientId: client.clientId })
+  grant.jti = id
+  // Both, for clients ask for the scopes that the metadata lists: one that is not granted is asked for again and again.
+  const scope = `${CALL_SCOPE} offline_access`
+  grant.addOIDCScope([scope, interaction.params.scope].filter(Boolean).join(' '))
+  grant.addResourceScope(resource, scope)
+  await grant.save()
+  const result = { login: { accountId: userId, remember: false }, consent: { grantId: id } }
+  return await provider.interactionResult(raw.request, raw.response, result, { mergeWithLastSubmission: false })
+}
+
+function checkedApis({ catalog }: ConsentDeps, apis: string[] | undefined): string[] | null {
+  if (apis === undefined) return null
+  const unknown = apis.find((slug) => !catalog.has(slug))
+  if (unknown !== undefined) {
+    throw new GatewayError('VALIDATION_ERROR', {
+      message: 'Member apis names no API of the catalog.',
+      tokens: { param: 'apis' },
+    })
+  }
+  return [...new Set(apis)].sort()
+}

@@ -1,0 +1,127 @@
+import { actionForm, failureCard } from './account-view.js'
+import { api } from './api.js'
+import { el, field } from './dom.js'
+
+/** The consent page: who asks, where the code goes, what the application may do; the user decides. */
+export async function startConnect(view) {
+  const body = view.querySelector('[data-body]')
+  const show = async () => {
+    try {
+      const details = await api(`${location.pathname}/details`)
+      const account = await api('/v1/me').catch((error) => {
+        if (error.status === 401) return undefined
+        throw error
+      })
+      const form = account ? await consentForm(details, account) : credentialForms(show)
+      body.replaceChildren(...whoAsks(details), ...form)
+    } catch (error) {
+      body.replaceChildren(failureCard(error))
+    } finally {
+      body.setAttribute('aria-busy', 'false')
+    }
+  }
+  await show()
+}
+
+/** The name is free text of the application: the hosts beside it tell who it is. */
+function whoAsks({ clientName, clientHost, redirectHost, resource }) {
+  return [
+    el('p', { class: 'lead' }, el('strong', { 'data-client': true }, clientName), ' wants to call APIs for you.'),
+    el(
+      'dl',
+      { class: 'facts' },
+      ...fact('Application', clientHost ? `described at ${clientHost}` : 'registered itself; its name is not verified'),
+      ...fact('Goes back to', el('code', { 'data-redirect-host': true }, redirectHost)),
+      ...fact('Good for', el('code', {}, resource)),
+    ),
+    el('p', { class: 'small' }, 'Go on only if you started this in that application a moment ago.'),
+  ]
+}
+
+function fact(name, value) {
+  return [el('dt', {}, name), el('dd', {}, value)]
+}
+
+/** Log-in and sign-up, in this page: the way back is this page. */
+function credentialForms(onDone) {
+  const form = (action, title, autocomplete) =>
+    el(
+      'section',
+      { class: 'card' },
+      el('h2', {}, title),
+      actionForm(
+        {},
+        async ({ email, password }) => {
+          await api(`/portal/${action}`, { method: 'POST', body: { email, password } })
+          await onDone()
+        },
+        field('Email', el('input', { name: 'email', type: 'email', autocomplete: 'email', required: true })),
+        field('Password', el('input', { name: 'password', type: 'password', autocomplete, required: true })),
+        el('button', { class: 'button', type: 'submit' }, title),
+      ),
+    )
+  return [form('login', 'Log in', 'current-password'), form('signup', 'Create account', 'new-password')]
+}
+
+async function consentForm({ resource }, { email }) {
+  const one = /\/mcp\/([a-z0-9-]+)$/.exec(resource)?.[1]
+  const { data } = await api('/v1/catalog')
+  const apis = one ? [] : data
+  const boxes = apis.map(({ api_name, display_name }) =>
+    el(
+      'label',
+      { class: 'choice' },
+      el('input', { type: 'checkbox', name: 'api', value: api_name }),
+      ` ${display_name}`,
+    ),
+  )
+  const list = el('fieldset', { class: 'choices', hidden: true }, el('legend', {}, 'These APIs'), ...boxes)
+  const scope = (value, text, checked) =>
+    el(
+      'label',
+      { class: 'choice' },
+      el('input', {
+        type: 'radio',
+        name: 'scope',
+        value,
+        checked,
+        onchange: () => {
+          list.hidden = value !== 'some'
+        },
+      }),
+      ` ${text}`,
+    )
+  const decide = async (decision) => {
+    const { location: next } = await api(`${location.pathname}/decision`, { method: 'POST', body: decision })
+    location.assign(next)
+  }
+  const form = actionForm(
+    { class: 'card' },
+    async ({ perMonth, scope: chosen }, target) => {
+      const chosenApis = [...new FormData(target)].filter(([name]) => name === 'api').map(([, value]) => value)
+      await decide({
+        allow: true,
+        ...(chosen === 'some' ? { apis: chosenApis } : {}),
+        ...(perMonth === undefined ? {} : { perMonth: Number(perMonth) }),
+      })
+    },
+    el('p', {}, 'Account: ', el('strong', {}, email), '. Its calls count against your plan.'),
+    one
+      ? el('p', {}, 'It may call the API ', el('code', {}, one), ' and no other.')
+      : el('div', {}, scope('all', 'All APIs', true), scope('some', 'Only these', false), list),
+    field(
+      'Calls a month, at most',
+      el('input', { name: 'perMonth', type: 'number', min: 1, max: 1_000_000_000, step: 1, inputmode: 'numeric' }),
+      'Left empty: as many as your plan allows.',
+    ),
+    el(
+      'p',
+      { class: 'small' },
+      'It cannot see or change your account, keys or teams. You end it under Account, Connected apps.',
+    ),
+    el('button', { class: 'button big', type: 'submit' }, 'Allow'),
+    ' ',
+    el('button', { class: 'button quiet', type: 'button', onclick: () => decide({ allow: false }) }, 'Refuse'),
+  )
+  return [form]
+}

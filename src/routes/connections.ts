@@ -1,0 +1,74 @@
+import type { FastifyInstance } from 'fastify'
+import Type from 'typebox'
+import { isUuid } from '../accounts/session-token.ts'
+import type { Context } from '../context.ts'
+import { listConnections, revokeConnection } from '../db/connections.ts'
+import { GatewayError } from '../errors.ts'
+import { errorAnswers } from '../http/error-schemas.ts'
+import { announceChange } from '../limits/account-version.ts'
+import { guardWithSession, sessionOf } from './session-guard.ts'
+
+const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(type: T) => Type.Union([type, Type.Null()])
+
+const ConnectionAnswer = Type.Object(
+  {
+    id: Type.String({ format: 'uuid' }),
+    clientId: Type.String(),
+    clientName: Type.String({ description: 'Free text of the application' }),
+    redirectHost: Type.String({ description: 'Where the application took its code' }),
+    resource: Type.String({ description: 'What its tokens are good for' }),
+    apis: Nullable(Type.Array(Type.String(), { description: 'APIs it may call; null: all' })),
+    perMonth: Nullable(Type.Integer({ description: 'Calls a month it may make; null: as many as the plan allows' })),
+    createdAt: Type.String({ format: 'date-time' }),
+    lastUsedAt: Nullable(Type.String({ format: 'date-time' })),
+  },
+  { title: 'Connection' },
+)
+
+/** Applications that signed in to an account. */
+export async function connectionRoutes(app: FastifyInstance, context: Context): Promise<void> {
+  const { db, redis } = context
+  guardWithSession(app, context)
+
+  const list = {
+    schema: {
+      summary: 'List the applications that are signed in to your account',
+      tags: ['Connections'],
+      response: { 200: Type.Object({ connections: Type.Array(ConnectionAnswer) }), ...errorAnswers(401) },
+    },
+  }
+  app.get('/v1/connections', list, async (request) => {
+    const connections = await listConnections(db, sessionOf(request).user.id)
+    return {
+      connections: connections.map((connection) => ({
+        id: connection.id,
+        clientId: connection.client_id,
+        clientName: connection.client_name,
+        redirectHost: connection.redirect_host,
+        resource: connection.resource,
+        apis: connection.apis,
+        perMonth: connection.per_month,
+        createdAt: connection.created_at.toISOString(),
+        lastUsedAt: connection.last_used_at?.toISOString() ?? null,
+      })),
+    }
+  })
+
+  const end = {
+    config: { errors: ['CONNECTION_NOT_FOUND'] as const },
+    schema: {
+      summary: 'Sign an application out: its tokens are refused from the next request on',
+      tags: ['Connections'],
+      params: Type.Object({ id: Type.String() }),
+      response: { 204: Type.Null(), ...errorAnswers(401, 404) },
+    },
+  }
+  app.delete<{ Params: { id: string } }>('/v1/connections/:id', end, async (request, reply) => {
+    const { id } = request.params
+    const { user } = sessionOf(request)
+    // Another account's connection is 404, as one that never was.
+    if (!isUuid(id) || !(await revokeConnection(db, id, user.id))) throw new GatewayError('CONNECTION_NOT_FOUND')
+    await announceChange(redis, user.id, request.log)
+    return reply.status(204).send()
+  })
+}

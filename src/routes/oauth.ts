@@ -1,0 +1,185 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import Type, { type Static } from 'typebox'
+import { verifySessionToken } from '../accounts/session-token.ts'
+import type { Context } from '../context.ts'
+import { findSessionUser } from '../db/sessions.ts'
+import { GatewayError } from '../errors.ts'
+import { readBearer } from '../http/bearer.ts'
+import { html } from '../http/html.ts'
+import { PAGE_POLICY } from '../http/page-headers.ts'
+import { clientOf, takeThrottle } from '../limits/throttle.ts'
+import { CALL_SCOPE } from '../oauth/resources.ts'
+import type { Assets } from '../portal/assets.ts'
+import { layout } from '../portal/layout.ts'
+import { isPortalRequest } from '../portal/session-cookie.ts'
+
+/** Applications that one client address may register, and documents that are fetched for it, in a minute. */
+const REGISTRATIONS_PER_MINUTE = 20
+const DOCUMENTS_PER_MINUTE = 20
+
+const Decision = Type.Object({
+  allow: Type.Boolean(),
+  apis: Type.Optional(Type.Array(Type.String({ maxLength: 64 }), { minItems: 1, maxItems: 200 })),
+  perMonth: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000 })),
+})
+
+const hidden = { schema: { hide: true } }
+
+/** Sign-in for applications (OAuth 2.1): metadata, the library's endpoints, and what the consent page asks. */
+export async function oauthRoutes(app: FastifyInstance, context: Context, assets: Assets): Promise<void> {
+  if (!context.config.accounts.isOauthOn) return
+  const { baseUrl } = context.config.http
+  let opened: Promise<OAuth> | undefined
+  const open = (): Promise<OAuth> => {
+    opened ??= openOAuth(context, assets)
+    return opened
+  }
+  app.addHook('onClose', async () => void (await (await opened)?.close()))
+
+  const describe = (path: string, name: string) => ({
+    resource: `${baseUrl}${path}`,
+    authorization_servers: [baseUrl],
+    scopes_supported: [CALL_SCOPE, 'offline_access'],
+    bearer_methods_supported: ['header'],
+    resource_name: name,
+    resource_documentation: `${baseUrl}/agents`,
+  })
+  const metadata = (reply: FastifyReply, body: object) =>
+    reply.header('access-control-allow-origin', '*').header('cache-control', 'public, max-age=300').send(body)
+  const wellKnown = '/.well-known/oauth-protected-resource'
+  app.get(wellKnown, hidden, async (_request, reply) => metadata(reply, describe('', 'Agent API Gateway')))
+  app.get(`${wellKnown}/mcp`, hidden, async (_request, reply) =>
+    metadata(reply, describe('/mcp', 'Agent API Gateway (MCP)')),
+  )
+  app.get<{ Params: { slug: string } }>(`${wellKnown}/mcp/:slug`, hidden, async (request, reply: FastifyReply) => {
+    const api = context.catalog.get(request.params.slug)
+    if (!api) throw new GatewayError('API_NOT_FOUND')
+    return metadata(reply, describe(`/mcp/${api.slug}`, `${api.upstream.displayName} (MCP)`))
+  })
+
+  await app.register(async (scope) => passThrough(scope, context, open))
+  await app.register(async (scope) => consentRoutes(scope, context, open))
+}
+
+/** What serves sign-ins; opened with the first of them. */
+interface OAuth {
+  provider: import('oidc-provider').Provider
+  close: () => Promise<void>
+}
+
+/** The authorization server is loaded with its first request: most nodes of most gateways never need it. */
+async function openOAuth(context: Context, assets: Assets): Promise<OAuth> {
+  const { createAuthorizationServer } = await import('../oauth/authorization-server.ts')
+  const { openMetadataFetch } = await import('../oauth/metadata-fetch.ts')
+  const documents = openMetadataFetch()
+  const provider = createAuthorizationServer({
+    ...context,
+    fetch: documents.fetch,
+    allowFetch: (address) =>
+      takeThrottle(context, {
+        name: 'client-document',
+        subject: clientOf(address),
+        perMinute: DOCUMENTS_PER_MINUTE,
+        code: 'REGISTRATION_THROTTLED',
+      }).then(
+        () => true,
+        () => false,
+      ),
+    errorPage: (title, text) =>
+      layout(assets, {
+        title: `${title} · Agent API Gateway`,
+        description: title,
+        path: '',
+        main: html`<div class="wrap narrow"><h1>${title}</h1><p class="notice">${text}</p><p>Start again in the application.</p></div>`,
+      }),
+  })
+  return { provider, close: documents.close }
+}
+
+/** Hands requests to the library as they come: it reads and checks bodies itself. */
+async function passThrough(app: FastifyInstance, context: Context, open: () => Promise<OAuth>): Promise<void> {
+  const base = new URL(context.config.http.baseUrl)
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', (_request, _payload, done) => done(null))
+
+  const pass = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    if (context.isDraining) throw new GatewayError('DRAINING')
+    const { provider } = await open()
+    // Whatever host a request names, every address in an answer is made from BASE_URL.
+    Object.assign(request.raw.headers, {
+      host: base.host,
+      'x-forwarded-host': base.host,
+      'x-forwarded-proto': base.protocol.slice(0, -1),
+      'x-forwarded-for': request.ip,
+    })
+    const { headers } = request.raw
+    delete headers.forwarded
+    // A sign-in begins without what an earlier one in the same browser left.
+    if (request.url.startsWith('/oauth/authorize?')) delete headers.cookie
+    for (const [name, value] of Object.entries(reply.getHeaders()))
+      if (value !== undefined) reply.raw.setHeader(name, value)
+    // For the pages that tell of errors.
+    reply.raw.setHeader('content-security-policy', PAGE_POLICY)
+    reply.raw.setHeader('x-content-type-options', 'nosniff')
+    reply.raw.setHeader('referrer-policy', 'no-referrer')
+    reply.hijack()
+    await provider.callback()(request.raw, reply.raw)
+    return reply
+  }
+  const register = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    await takeThrottle(context, {
+      name: 'client-register',
+      subject: clientOf(request.ip),
+      perMinute: REGISTRATIONS_PER_MINUTE,
+      code: 'REGISTRATION_THROTTLED',
+    })
+    return await pass(request, reply)
+  }
+  for (const path of ['/oauth/authorize', '/oauth/authorize/:uid', '/oauth/jwks']) app.get(path, hidden, pass)
+  app.get('/.well-known/oauth-authorization-server', hidden, pass)
+  app.post('/oauth/register', hidden, register)
+  for (const path of ['/oauth/token', '/oauth/revoke']) {
+    app.post(path, hidden, pass)
+    app.options(path, hidden, pass)
+  }
+}
+
+/** What the consent page asks; for pages of this portal alone, which bear a header that no other origin can send. */
+async function consentRoutes(app: FastifyInstance, context: Context, open: () => Promise<OAuth>): Promise<void> {
+  const { config, db } = context
+  app.addHook('onRequest', async (request, reply) => {
+    reply.header('cache-control', 'no-store')
+    if (!isPortalRequest(request, config.http.baseUrl)) {
+      throw new GatewayError('FORBIDDEN', {
+        message: 'Only the consent page may ask this.',
+        hint: 'Open the address of the sign-in in a browser',
+      })
+    }
+  })
+  const exchangeOf = (request: Pick<FastifyRequest, 'raw'>, reply: FastifyReply) => ({
+    raw: { request: request.raw, response: reply.raw },
+  })
+
+  app.get('/connect/:uid/details', hidden, async (request, reply) => {
+    const { provider } = await open()
+    const { readConsent } = await import('../oauth/consent.ts')
+    return await readConsent({ ...context, provider }, exchangeOf(request, reply))
+  })
+
+  const deciding = { schema: { hide: true, body: Decision } }
+  app.post<{ Body: Static<typeof Decision> }>(
+    '/connect/:uid/decision',
+    deciding,
+    async (request, reply: FastifyReply) => {
+      const token = readBearer(request.headers)
+      if (token === undefined) throw new GatewayError('AUTH_REQUIRED')
+      const { userId, sessionId } = await verifySessionToken(config.secrets.jwt, token)
+      const user = await findSessionUser(db, userId, sessionId)
+      if (!user) throw new GatewayError('INVALID_TOKEN')
+      const { provider } = await open()
+      const { decideConsent } = await import('../oauth/consent.ts')
+      const decided = { userId: user.id, decision: request.body }
+      return { location: await decideConsent({ ...context, provider }, exchangeOf(request, reply), decided) }
+    },
+  )
+}

@@ -1,0 +1,411 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { type AddressInfo, createServer as createNetServer } from 'node:net'
+import { after, before, describe, it } from 'node:test'
+import { Client, type OAuthClientProvider, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { Client as EarlierClient } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport as EarlierTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import type { Browser } from 'playwright-core'
+import { launchBrowser } from '../support/browser.ts'
+import { type Account, type Answer, send, signUp, sql } from '../support/client.ts'
+import { type Gateway, until } from '../support/gateway.ts'
+import { MODERN } from '../support/mcp-client.ts'
+import {
+  type App,
+  authorizeUrl,
+  codeChallenge,
+  codeVerifier,
+  postForm,
+  registerApp,
+  signIn,
+  Visitor,
+} from '../support/oauth-client.ts'
+import { signUpIn, visitPortal } from '../support/portal.ts'
+import { type Stage, startStage } from '../support/stage.ts'
+
+/** A port that was free a moment ago: the gateway's public address has to be known before it starts. */
+async function freePort(): Promise<number> {
+  const server = createNetServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+describe('an application that signs in', () => {
+  let stage: Stage
+  let gateway: Gateway
+  let account: Account
+  /** The public address, which the first node listens on, and that of another node. */
+  let url: string
+  let other: string
+  let app: App
+  let browser: Browser | undefined
+
+  before(async () => {
+    const port = await freePort()
+    url = `http://127.0.0.1:${port}`
+    stage = await startStage({
+      caps: { 'dog-images': 'concurrency=20,1000/1' },
+      environment: { PORT: String(port), BASE_URL: url },
+    })
+    ;({ gateway, account } = stage)
+    other = await gateway.startWeb({ PORT: '0' })
+    stage.upstream.play('dog-images', () => ({ status: 'success', message: 'https://images.dog.ceo/breeds/a/b.jpg' }))
+    app = await registerApp(url)
+    browser = await launchBrowser()
+  })
+  after(async () => {
+    await browser?.close()
+    await stage.stop()
+  })
+
+  const json = async (response: Response) => ({ status: response.status, body: JSON.parse(await response.text()) })
+  const listTools = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
+  const ask = (path: string, token: string, node = url): Promise<Answer> =>
+    send(gateway, path, { url: node, token, body: listTools })
+  const call = (token: string, node = url): Promise<Answer> =>
+    send(gateway, '/v1/call/dog-images/random', { url: node, token })
+  const connections = async (of = account) =>
+    (await send(gateway, '/v1/connections', { token: of.token })).body.connections
+  const refresh = (token: string) =>
+    postForm(`${url}/oauth/token`, { grant_type: 'refresh_token', client_id: app.clientId, refresh_token: token })
+
+  it('finds everything from the 401, under the public address whatever host it asks', async () => {
+    for (const [path, body] of [
+      ['/mcp', listTools],
+      ['/mcp/weather', listTools],
+      ['/v1/call/weather/current'],
+      ['/v1/calls/x'],
+    ] as const) {
+      const { status, headers } = await send(gateway, path, body ? { body } : {})
+      assert.equal(status, 401)
+      const metadata =
+        /resource_metadata="([^"]+)"/.exec(headers.get('www-authenticate') ?? '')?.[1] ?? assert.fail(path)
+      const described = await json(await fetch(metadata))
+      assert.equal(described.body.resource, path.startsWith('/mcp') ? `${url}${path}` : url)
+      assert.deepEqual(described.body.authorization_servers, [url])
+    }
+    const account401 = await send(gateway, '/v1/keys')
+    assert.doesNotMatch(account401.headers.get('www-authenticate') ?? '', /resource_metadata/)
+    for (const headers of [
+      {},
+      { 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https', forwarded: 'host=evil.example' },
+    ]) {
+      const response = await fetch(`${url}/.well-known/oauth-authorization-server`, { headers })
+      assert.equal(response.headers.get('access-control-allow-origin'), '*')
+      const { body } = await json(response)
+      assert.equal(body.issuer, url)
+      for (const name of ['authorization', 'token', 'registration', 'revocation']) {
+        assert.ok(body[`${name}_endpoint`].startsWith(`${url}/oauth/`), body[`${name}_endpoint`])
+      }
+      assert.deepEqual(body.code_challenge_methods_supported, ['S256'])
+      assert.equal(body.client_id_metadata_document_supported, true)
+      assert.ok(!JSON.stringify(body).includes('evil'))
+    }
+    assert.equal((await fetch(`${url}/.well-known/oauth-protected-resource/mcp/nothing`)).status, 404)
+  })
+
+  it('calls with its token until its user ends the connection, on every node from the next request on', async () => {
+    const caller = await signUp(gateway)
+    const tokens = await (await signIn(url, caller.token, { app, resource: url })).tokens()
+    assert.equal(tokens.expires_in, 3_600)
+    for (const node of [url, other]) assert.equal((await call(tokens.access_token, node)).status, 200)
+    const [connection] = await connections(caller)
+    assert.deepEqual(
+      [connection.clientName, connection.redirectHost, connection.resource, connection.apis, connection.perMonth],
+      ['Test application', '127.0.0.1:9', url, null, null],
+    )
+    await until(async () => (await connections(caller))[0].lastUsedAt !== null)
+    const usage = await send(gateway, '/v1/usage?groupBy=key', { token: caller.token })
+    assert.deepEqual(usage.body.usage, [{ key: connection.id, calls: 2 }])
+    const ended = await send(gateway, `/v1/connections/${connection.id}`, {
+      method: 'DELETE',
+      token: caller.token,
+      url: other,
+    })
+    assert.equal(ended.status, 204)
+    for (const node of [url, other]) {
+      const refused = await call(tokens.access_token, node)
+      assert.deepEqual([refused.status, refused.body.error.code], [401, 'INVALID_TOKEN'])
+    }
+    assert.deepEqual((await json(await refresh(tokens.refresh_token))).body.error, 'invalid_grant')
+    assert.deepEqual(await connections(caller), [])
+    const again = await send(gateway, `/v1/connections/${connection.id}`, { method: 'DELETE', token: caller.token })
+    assert.equal(again.body.code, 'CONNECTION_NOT_FOUND')
+  })
+
+  it('has a token for one resource, and for no route of an account', async () => {
+    const { access_token: token } = await (
+      await signIn(url, account.token, { app, resource: `${url}/mcp/dog-images` })
+    ).tokens()
+    assert.equal((await ask('/mcp/dog-images', token)).status, 200)
+    const called = await send(gateway, '/mcp/dog-images', {
+      token,
+      body: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'dog_images_random', arguments: {} } },
+    })
+    assert.equal(called.body.result.structuredContent.image_url, 'https://images.dog.ceo/breeds/a/b.jpg')
+    for (const refused of [await ask('/mcp', token), await ask('/mcp/weather', token), await call(token)]) {
+      assert.equal(refused.status, 401, refused.text)
+      assert.ok(refused.text.includes('another resource'))
+    }
+    for (const path of ['/v1/keys', '/v1/me', '/v1/connections', '/v1/billing/status', '/v1/usage', '/v1/teams']) {
+      assert.equal((await send(gateway, path, { token })).status, 401, path)
+    }
+    const [{ id }] = await connections()
+    assert.equal((await send(gateway, `/v1/connections/${id}`, { method: 'DELETE', token })).status, 401)
+    const stranger = await signUp(gateway)
+    const theirs = await send(gateway, `/v1/connections/${id}`, { method: 'DELETE', token: stranger.token })
+    assert.equal(theirs.status, 404)
+  })
+
+  it('may call the APIs and as often as its user allowed, and a call that was refused costs it nothing', async () => {
+    const caller = await signUp(gateway)
+    const decision = { allow: true, apis: ['dog-images', 'weather'], perMonth: 3 }
+    const { access_token: token } = await (await signIn(url, caller.token, { app, resource: url, decision })).tokens()
+    const forbidden = await send(gateway, '/v1/call/currency/latest', { token })
+    assert.deepEqual([forbidden.status, forbidden.body.error.code], [403, 'KEY_API_FORBIDDEN'])
+    assert.match(forbidden.body.error.hint, /allowed=dog-images,weather/)
+    assert.equal((await send(gateway, '/v1/call/weather/current', { token })).status, 400)
+    const answers = await Promise.all(Array.from({ length: 8 }, (_, index) => call(token, index % 2 ? url : other)))
+    const counts = Map.groupBy(answers, ({ status }) => status)
+    assert.deepEqual([counts.get(200)?.length, counts.get(429)?.length], [3, 5])
+    assert.equal(counts.get(429)?.[0]?.body.error.code, 'MONTHLY_QUOTA_EXCEEDED')
+    assert.equal((await send(gateway, '/v1/call/dog-images/random', { key: caller.live })).status, 200)
+    // What Redis forgot is counted from the ledger.
+    await until(
+      async () =>
+        (await sql(gateway, 'select from usage_daily where user_id = $1 and status = 200', [caller.id])).length === 2,
+    )
+    const [name = ''] = await stage.redis.keys(`agw:{a:${caller.id}}:connection:*`)
+    await stage.redis.del(name)
+    assert.equal((await call(token)).status, 429)
+  })
+
+  it('loses the connection when a refresh token or a code is used twice', async () => {
+    const flow = await signIn(url, account.token, { app, resource: url })
+    const tokens = await flow.tokens()
+    const renewed = (await json(await refresh(tokens.refresh_token))).body
+    assert.notEqual(renewed.refresh_token, tokens.refresh_token)
+    assert.equal((await call(renewed.access_token)).status, 200)
+    assert.equal((await json(await refresh(tokens.refresh_token))).body.error, 'invalid_grant')
+    assert.equal((await call(renewed.access_token, other)).status, 401)
+    assert.equal((await json(await refresh(renewed.refresh_token))).body.error, 'invalid_grant')
+
+    const second = await signIn(url, account.token, { app, resource: url })
+    const { access_token: token } = await second.tokens()
+    assert.equal((await call(token)).status, 200)
+    assert.equal((await json(await second.exchange())).body.error, 'invalid_grant')
+    assert.equal((await call(token)).status, 401)
+    assert.ok(!(await connections()).some(({ resource }: { resource: string }) => resource === url))
+  })
+
+  it('can give its token back', async () => {
+    const tokens = await (await signIn(url, account.token, { app, resource: url })).tokens()
+    assert.equal((await call(tokens.access_token, other)).status, 200)
+    const given = await postForm(`${url}/oauth/revoke`, { client_id: app.clientId, token: tokens.access_token })
+    assert.equal(given.status, 200)
+    assert.equal((await call(tokens.access_token, other)).status, 401)
+  })
+
+  it('with a code that is not its own gets nothing', async () => {
+    const { code } = await signIn(url, account.token, { app })
+    const form = { grant_type: 'authorization_code', client_id: app.clientId, redirect_uri: app.redirectUri, code }
+    const wrong = await json(await postForm(`${url}/oauth/token`, { ...form, code_verifier: codeVerifier() }))
+    assert.deepEqual([wrong.status, wrong.body.error], [400, 'invalid_grant'])
+    assert.equal((await json(await postForm(`${url}/oauth/token`, form))).body.error, 'invalid_grant')
+  })
+
+  it('with a redirect that was not registered, without a challenge or with another resource does not get to the consent', async () => {
+    const visitor = new Visitor()
+    const foreign = await visitor.get(authorizeUrl(url, app, { redirect_uri: 'https://evil.example/' }))
+    assert.equal(foreign.status, 400)
+    assert.equal(foreign.headers.get('location'), null)
+    assert.match(await foreign.text(), /cannot sign in/)
+    for (const [given, error] of [
+      [{ code_challenge: '', code_challenge_method: '' }, 'invalid_request'],
+      [{ code_challenge_method: 'plain' }, 'invalid_request'],
+      [{ resource: `${url}/mcp/` }, 'invalid_target'],
+      [{ resource: 'https://evil.example/mcp' }, 'invalid_target'],
+      [{ resource: `${url}/mcp/nothing` }, 'invalid_target'],
+    ] as const) {
+      const response = await visitor.get(authorizeUrl(url, app, given))
+      assert.match(response.headers.get('location') ?? '', new RegExp(`[?&]error=${error}`), JSON.stringify(given))
+    }
+    for (const redirect of ['http://evil.example/callback', 'javascript:alert(1)']) {
+      await assert.rejects(registerApp(url, redirect), /invalid_(redirect_uri|client_metadata)/)
+    }
+  })
+
+  it('is let in by its user alone, on the page of this gateway, in the browser that began', async () => {
+    const visitor = new Visitor()
+    const page = await visitor.begin(authorizeUrl(url, app))
+    const decide = (headers: Record<string, string>, by = visitor) =>
+      by.get(`${page}/decision`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body: '{"allow":true}',
+      })
+    const session = { authorization: `Bearer ${account.token}` }
+    const portal = { 'x-portal-request': '1' }
+    assert.equal((await decide(session)).status, 403)
+    assert.equal((await decide({ ...session, ...portal, origin: 'https://evil.example' })).status, 403)
+    assert.equal((await decide({ ...session, ...portal, 'sec-fetch-site': 'cross-site' })).status, 403)
+    assert.equal((await decide(portal)).status, 401)
+    assert.equal((await decide({ ...portal, authorization: `Bearer ${account.live}` })).status, 401)
+    assert.equal((await decide({ ...session, ...portal }, new Visitor())).status, 404)
+    const shown = await json(await visitor.get(`${page}/details`, { headers: portal }))
+    assert.deepEqual(shown.body, {
+      clientName: 'Test application',
+      clientHost: null,
+      redirectHost: '127.0.0.1:9',
+      resource: `${url}/mcp`,
+    })
+    const back = await visitor.decide(page, account.token, { allow: false })
+    assert.equal(back.searchParams.get('error'), 'access_denied')
+    assert.equal((await decide({ ...session, ...portal })).status, 404)
+  })
+
+  it('described by a document on a private address is not fetched', async () => {
+    let arrivals = 0
+    const server = createServer((_request, response) => {
+      arrivals += 1
+      response.end('{}')
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    server.on('connection', () => {
+      arrivals += 1
+    })
+    for (const host of [`127.0.0.1:${port}`, `localhost:${port}`, `[::ffff:127.0.0.1]:${port}`]) {
+      const clientId = `https://${host}/client.json`
+      const response = await new Visitor().get(authorizeUrl(url, { clientId, redirectUri: app.redirectUri }))
+      assert.equal(response.status, 400, host)
+      assert.equal(response.headers.get('location'), null)
+    }
+    assert.equal(arrivals, 0)
+    server.close()
+  })
+
+  /** Keeps what the protocol's own client stores, and decides at the consent page as the user would. */
+  function signingIn(): OAuthClientProvider & { back: () => URL } {
+    const stored = new Map<string, unknown>()
+    let back: URL | undefined
+    return {
+      redirectUrl: 'http://127.0.0.1:9/callback',
+      clientMetadata: {
+        client_name: 'SDK',
+        redirect_uris: ['http://127.0.0.1:9/callback'],
+        token_endpoint_auth_method: 'none',
+      },
+      clientInformation: () => stored.get('client') as never,
+      saveClientInformation: (client) => void stored.set('client', client),
+      tokens: () => stored.get('tokens') as never,
+      saveTokens: (tokens) => void stored.set('tokens', tokens),
+      codeVerifier: () => String(stored.get('verifier')),
+      saveCodeVerifier: (verifier) => void stored.set('verifier', verifier),
+      discoveryState: () => stored.get('discovery') as never,
+      saveDiscoveryState: (discovery) => void stored.set('discovery', discovery),
+      redirectToAuthorization: async (address) => {
+        const visitor = new Visitor()
+        back = await visitor.decide(await visitor.begin(address), account.token)
+      },
+      back: () => back ?? assert.fail('the client did not ask for a sign-in'),
+    }
+  }
+
+  it('is the official client of either generation: it signs in and calls', async () => {
+    const newest = signingIn()
+    const open = () => new StreamableHTTPClientTransport(new URL(`${url}/mcp/dog-images`), { authProvider: newest })
+    const pinned = { versionNegotiation: { mode: { pin: MODERN } } }
+    const first = open()
+    await assert.rejects(new Client({ name: 'newest', version: '1' }, pinned).connect(first), {
+      name: 'UnauthorizedError',
+    })
+    await first.finishAuth(newest.back().searchParams)
+    const client = new Client({ name: 'newest', version: '1' }, pinned)
+    await client.connect(open())
+    const result = await client.callTool({ name: 'dog_images_random', arguments: {} })
+    assert.ok(JSON.stringify(result.structuredContent).includes('breeds'), JSON.stringify(result))
+    await client.close()
+
+    const earlier = signingIn()
+    const openEarlier = () => new EarlierTransport(new URL(`${url}/mcp`), { authProvider: earlier as never })
+    const begun = openEarlier()
+    const connect = (transport: EarlierTransport) => {
+      const made = new EarlierClient({ name: 'earlier', version: '1' })
+      return made.connect(transport as never).then(() => made)
+    }
+    await assert.rejects(connect(begun), /Unauthorized/)
+    await begun.finishAuth(earlier.back().searchParams.get('code') ?? '')
+    const connected = await connect(openEarlier())
+    const { tools } = await connected.listTools()
+    assert.equal(tools[0]?.name, 'search_apis')
+    await connected.close()
+  })
+
+  it('is agreed to in a browser, called with, listed and ended there', async (t) => {
+    const landed = Promise.withResolvers<URL>()
+    const receiver = createServer((request, response) => {
+      if (request.url?.startsWith('/callback')) landed.resolve(new URL(request.url, 'http://localhost'))
+      response.writeHead(200, { 'content-type': 'text/html' }).end('<p>You can close this page.</p>')
+    }).listen(0, '127.0.0.1')
+    await once(receiver, 'listening')
+    const redirectUri = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/callback`
+    const mine = await registerApp(url, redirectUri)
+    const verifier = codeVerifier()
+    const address = authorizeUrl(url, mine, { code_challenge: codeChallenge(verifier) })
+    await visitPortal(t, { gateway, browser, mayLoad: [new URL(redirectUri).origin] }, async (page) => {
+      const { email } = await signUpIn(page)
+      await page.goto(address.href)
+      await page.getByText('Test application').waitFor()
+      await page.getByText(email).waitFor()
+      assert.equal(await page.locator('[data-redirect-host]').textContent(), new URL(redirectUri).host)
+      await page.getByLabel('Only these').check()
+      await page.getByLabel('Dog images').check()
+      await page.getByLabel('Calls a month, at most').fill('5')
+      await page.getByRole('button', { name: 'Allow' }).click()
+      await page.getByText('You can close this page.').waitFor()
+      const { searchParams } = await landed.promise
+      const response = await postForm(`${url}/oauth/token`, {
+        grant_type: 'authorization_code',
+        client_id: mine.clientId,
+        redirect_uri: redirectUri,
+        code: searchParams.get('code') ?? '',
+        code_verifier: verifier,
+      })
+      const { access_token: token } = (await json(response)).body
+      assert.equal((await ask('/mcp', token)).status, 200)
+      await page.goto(`${url}/account/connections`)
+      const row = page.getByRole('row').filter({ hasText: 'Test application' })
+      await row.getByText('dog-images').waitFor()
+      await row.getByText('5', { exact: true }).waitFor()
+      await row.getByRole('button', { name: 'End Test application' }).click()
+      await page.getByRole('dialog').getByRole('button', { name: 'End' }).click()
+      await page.getByText('No application is connected.').waitFor()
+      assert.equal((await ask('/mcp', token, other)).status, 401)
+    })
+    receiver.close()
+  })
+
+  it('cannot register without end, nor be kept as it came', async () => {
+    const stored = await sql<{ sealed: Buffer }>(
+      gateway,
+      'select sealed from oauth_artifacts union all select sealed from oauth_clients',
+    )
+    assert.ok(stored.length > 5)
+    for (const { sealed } of stored) assert.ok(!sealed.toString('latin1').includes('client_id'))
+    const attempts = await Promise.all(
+      Array.from({ length: 30 }, () =>
+        registerApp(url).then(
+          () => 201,
+          (error: Error) => (/429/.test(error.message) ? 429 : error.message),
+        ),
+      ),
+    )
+    assert.ok(attempts.includes(429), String(attempts))
+    assert.ok(attempts.filter((status) => status === 201).length < 20)
+  })
+})
