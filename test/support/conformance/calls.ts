@@ -1,0 +1,294 @@
+import assert from 'node:assert/strict'
+import { type Answer, signUp } from '../client.ts'
+import { until } from '../gateway.ts'
+import { assertFailure, type Statement, type World } from './world.ts'
+
+const WEATHER = '/v1/call/weather/current?latitude=40.71&longitude=-74.01'
+const FORECAST = { current_weather: { time: '2026-11-21T12:00', temperature: 7.5, windspeed: 3, winddirection: 90, is_day: 1, weathercode: 2 } } // biome-ignore format: one line
+
+const POST = { userId: 1, id: 1, title: 't', body: 'b' }
+
+/** A live call whose upstream answers so. */
+async function answeredBy(
+  { send, upstream, elite }: World,
+  path: string,
+  { status, body = '{}', headers = {} }: { status: number; body?: string; headers?: Record<string, string> },
+): Promise<Answer> {
+  const [slug = ''] = path.split('/')
+  upstream.play(slug, (_arrival, response) => {
+    response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body)
+  })
+  return await send(`/v1/call/${path}`, { key: elite.live })
+}
+
+/** SPEC 2.7, 4.2 and 5; CONTRACT, Test keys, Plans, Answers of /v1/call, A caller's input. */
+export const CALL_STATEMENTS: Statement[] = [
+  {
+    says: 'a success is 200 {status: "success", data}, also for a key as bearer and for a session',
+    holds: async ({ send, upstream, elite }) => {
+      upstream.play('weather', () => FORECAST)
+      for (const credential of [{ key: elite.live }, { token: elite.live }, { token: elite.token }]) {
+        const { status, body } = await send(WEATHER, credential)
+        assert.deepEqual([status, body.status, body.data.temperature_c], [200, 'success', 7.5])
+      }
+    },
+  },
+  {
+    says: 'undeclared query parameters reach the upstream as they were given',
+    holds: async ({ send, upstream, elite }) => {
+      upstream.play('mock-data', () => POST)
+      const { status } = await send('/v1/call/mock-data/posts?id=1&colour=r%C3%A9d&colour=blue', { key: elite.live })
+      assert.equal(status, 200)
+      const url = new URL(upstream.arrivalsOf('mock-data').at(-1)?.url ?? '', 'http://upstream')
+      assert.deepEqual(url.searchParams.getAll('colour'), ['réd', 'blue'])
+    },
+  },
+  {
+    says: 'POST takes the parameters from the members of a JSON body; null is not given',
+    holds: async ({ send, upstream, elite }) => {
+      upstream.play('mock-data', () => ({ ...POST, id: 2 }))
+      const body = { id: 2, colour: null }
+      const { status, body: answer } = await send('/v1/call/mock-data/posts', { key: elite.live, body })
+      assert.deepEqual([status, answer.data.id], [200, 2])
+      assert.ok(!upstream.arrivalsOf('mock-data').at(-1)?.url.includes('colour'))
+    },
+  },
+  {
+    says: 'a POST without a body and one with an empty body are the same, whatever the content type',
+    holds: async ({ send, elite }) => {
+      for (const headers of [{}, { 'content-type': 'application/json' }, { 'content-type': 'text/plain' }] as const) {
+        const { status } = await send('/v1/call/currency/latest', { method: 'POST', key: elite.test, headers })
+        assert.equal(status, 200, JSON.stringify(headers))
+      }
+    },
+  },
+  {
+    says: "with Accept: application/vnd.upstream+json or X-Gateway-Response: raw the upstream's JSON comes as it is",
+    holds: async ({ send, upstream, elite }) => {
+      upstream.play('weather', () => FORECAST)
+      for (const headers of [{ accept: 'application/vnd.upstream+json' }, { 'x-gateway-response': 'raw' }]) {
+        const answer = await send(WEATHER, { key: elite.live, headers: headers as Record<string, string> })
+        assert.deepEqual(answer.body, FORECAST)
+        assert.match(answer.headers.get('content-type') ?? '', /^application\/vnd\.upstream\+json/)
+      }
+    },
+  },
+  {
+    says: 'an answer carries X-Request-Id, X-Call-Id, RateLimit, RateLimit-Policy, X-RateLimit-* and Server-Timing',
+    holds: async ({ send, gateway, upstream }) => {
+      upstream.play('weather', () => FORECAST)
+      const { live } = await signUp(gateway)
+      const { headers } = await send(WEATHER, { key: live })
+      assert.match(headers.get('x-request-id') ?? '', /^req_/)
+      assert.match(headers.get('x-call-id') ?? '', /^call_[0-9a-f]{32}$/)
+      assert.match(headers.get('ratelimit-policy') ?? '', /^"minute";q=10;w=60, "month";q=1000\b/)
+      assert.match(headers.get('ratelimit') ?? '', /^"minute";r=9;t=\d+, "month";r=999;t=\d+$/)
+      assert.deepEqual([headers.get('x-ratelimit-limit'), headers.get('x-ratelimit-remaining')], ['10', '9'])
+      const resetInSeconds = Number(headers.get('x-ratelimit-reset')) - Date.now() / 1_000
+      assert.ok(resetInSeconds > 0 && resetInSeconds < 65, `${resetInSeconds}`)
+      assert.match(headers.get('server-timing') ?? '', /queue;dur=[\d.]+.*upstream;dur=[\d.]+/)
+    },
+  },
+  {
+    says: 'RateLimit-Policy names the calls in flight, and Link the terms and the licence of the data',
+    holds: async ({ send, elite }) => {
+      const { headers } = await send(WEATHER, { key: elite.test })
+      assert.match(headers.get('ratelimit-policy') ?? '', /"in-flight";q=100;qu="concurrent-requests"$/)
+      assert.equal(
+        headers.get('link'),
+        '<https://open-meteo.com/en/terms>; rel="terms-of-service", <https://creativecommons.org/licenses/by/4.0/>; rel="license"',
+      )
+    },
+  },
+  {
+    says: 'a stored answer says so in Cache-Status (RFC 9211)',
+    holds: async ({ send, upstream, elite }) => {
+      upstream.play('weather', () => FORECAST)
+      await send(WEATHER, { key: elite.live })
+      const { headers } = await send(WEATHER, { key: elite.live })
+      assert.match(headers.get('cache-status') ?? '', /; hit\b/)
+    },
+  },
+  {
+    says: 'a test key is answered from the recording, with X-Gateway-Mode: test, no monthly quota and no upstream',
+    holds: async ({ send, upstream, elite }) => {
+      const before = upstream.arrivals.length
+      const { status, headers } = await send(WEATHER, { key: elite.test })
+      assert.deepEqual([status, headers.get('x-gateway-mode')], [200, 'test'])
+      assert.doesNotMatch(headers.get('ratelimit') ?? '', /month/)
+      assert.equal(upstream.arrivals.length, before)
+    },
+  },
+  {
+    says: "with a test key, members of data that repeat a parameter carry the caller's value",
+    holds: async ({ send, elite }) => {
+      const { data } = (await send('/v1/call/currency/pair?from=GBP&to=JPY', { key: elite.test })).body
+      assert.deepEqual([data.from, data.to], ['GBP', 'JPY'])
+    },
+  },
+  ...(
+    [
+      ['upstream-500', 502, 'UPSTREAM_ERROR'],
+      ['timeout', 502, 'UPSTREAM_TIMEOUT'],
+      ['rate-limited', 502, 'UPSTREAM_RATE_LIMITED'],
+      ['invalid', 502, 'UPSTREAM_INVALID_RESPONSE'],
+    ] as const
+  ).map(
+    ([scenario, status, code]): Statement => ({
+      says: `X-Gateway-Scenario: ${scenario} makes a test call fail with ${status} ${code}`,
+      holds: async ({ send, elite }) =>
+        assertFailure(
+          await send(WEATHER, { key: elite.test, headers: { 'x-gateway-scenario': scenario } }),
+          status,
+          code,
+        ),
+    }),
+  ),
+  {
+    says: 'X-Gateway-Scenario: slow-300 makes a test call take 300 ms',
+    holds: async ({ send, elite }) => {
+      const startedAt = performance.now()
+      const { status } = await send(WEATHER, { key: elite.test, headers: { 'x-gateway-scenario': 'slow-300' } })
+      assert.equal(status, 200)
+      assert.ok(performance.now() - startedAt >= 295)
+    },
+  },
+  {
+    says: 'Prefer: respond-async answers 202 with Location at once; the result is there as the call would have answered',
+    holds: async ({ send, elite }) => {
+      const accepted = await send(WEATHER, { key: elite.test, headers: { prefer: 'respond-async' } })
+      const location = accepted.headers.get('location') ?? ''
+      assert.equal(accepted.status, 202)
+      assert.match(location, /^\/v1\/calls\/call_[0-9a-f]{32}$/)
+      let result: Answer | undefined
+      await until(async () => {
+        result = await send(location, { key: elite.test })
+        return result.status !== 202
+      })
+      assert.deepEqual([result?.status, result?.body.status], [200, 'success'])
+      assert.equal(result?.headers.get('x-gateway-mode'), 'test')
+    },
+  },
+  {
+    says: 'Prefer: wait=1 answers 200 where the answer comes in time, and 202 for the same call where it does not',
+    holds: async ({ send, elite }) => {
+      const headers = { prefer: 'wait=1' }
+      assert.equal((await send(WEATHER, { key: elite.test, headers })).status, 200)
+      const slow = await send(WEATHER, { key: elite.test, headers: { ...headers, 'x-gateway-scenario': 'slow-3000' } })
+      assert.equal(slow.status, 202)
+      assert.equal(slow.headers.get('location'), `/v1/calls/${slow.headers.get('x-call-id')}`)
+      await send(slow.headers.get('location') ?? '', { method: 'DELETE', key: elite.test })
+    },
+  },
+  {
+    says: 'DELETE /v1/calls/{id} is 204, and the call is 409 CALL_CANCELLED afterwards',
+    holds: async ({ send, elite }) => {
+      const headers = { prefer: 'respond-async', 'x-gateway-scenario': 'slow-5000' }
+      const location = (await send(WEATHER, { key: elite.test, headers })).headers.get('location') ?? ''
+      assert.equal((await send(location, { method: 'DELETE', key: elite.test })).status, 204)
+      assertFailure(await send(location, { key: elite.test }), 409, 'CALL_CANCELLED')
+    },
+  },
+  {
+    says: 'a result is 404 to another account, and so is an id that names no call',
+    holds: async ({ send, elite, free }) => {
+      const headers = { prefer: 'respond-async' }
+      const location = (await send(WEATHER, { key: elite.test, headers })).headers.get('location') ?? ''
+      assertFailure(await send(location, { key: free.test }), 404, 'CALL_NOT_FOUND')
+      assertFailure(await send(`/v1/calls/call_${'0'.repeat(32)}`, { key: elite.test }), 404, 'CALL_NOT_FOUND')
+    },
+  },
+  {
+    says: 'on the Free plan ten calls in a minute are admitted and the eleventh is 429, with the time in header and hint',
+    holds: async ({ send, gateway }) => {
+      const { test } = await signUp(gateway)
+      for (let call = 1; call <= 10; call += 1) assert.equal((await send(WEATHER, { key: test })).status, 200)
+      const refused = await send(WEATHER, { key: test })
+      assertFailure(refused, 429, 'RATE_LIMIT_EXCEEDED')
+      const retryAfter = Number(refused.headers.get('retry-after'))
+      assert.ok(retryAfter >= 1 && retryAfter <= 60)
+      assert.match(refused.body.error.hint, new RegExp(`retry_after=${retryAfter}\\b`))
+      assert.match(refused.body.error.hint, /\bupgrade_to=pro\b/)
+    },
+  },
+  {
+    says: 'more than five calls in flight on the Free plan are 429 CONCURRENCY_LIMIT_EXCEEDED',
+    holds: async ({ send, gateway }) => {
+      const { test } = await signUp(gateway)
+      const headers = { 'x-gateway-scenario': 'slow-700' }
+      const answers = await Promise.all(Array.from({ length: 7 }, () => send(WEATHER, { key: test, headers })))
+      const refused = answers.filter(({ status }) => status === 429)
+      assert.equal(refused.length, 2)
+      for (const answer of refused) assertFailure(answer, 429, 'CONCURRENCY_LIMIT_EXCEEDED')
+    },
+  },
+  {
+    says: 'live and test calls have rate buckets of their own',
+    holds: async ({ send, gateway, upstream }) => {
+      upstream.play('weather', () => FORECAST)
+      const { test, live } = await signUp(gateway)
+      await send(WEATHER, { key: test })
+      assert.equal((await send(WEATHER, { key: live })).headers.get('x-ratelimit-remaining'), '9')
+    },
+  },
+  {
+    says: 'usage counts calls by day, API, key and status',
+    holds: async ({ send, gateway, upstream }) => {
+      upstream.play('weather', () => FORECAST)
+      const { token, live } = await signUp(gateway)
+      await send(WEATHER, { key: live })
+      const usage = async () => (await send('/v1/usage?groupBy=day,api,key,status', { token })).body.usage
+      await until(async () => (await usage()).length > 0)
+      const [row] = await usage()
+      assert.deepEqual([row.api, row.status, row.calls], ['weather', 200, 1])
+      assert.match(row.day, /^\d{4}-\d{2}-\d{2}$/)
+    },
+  },
+  {
+    says: 'a failing upstream is 502 UPSTREAM_ERROR, and the unit of the month is given back',
+    holds: async (world) => {
+      const { send, upstream, gateway } = world
+      upstream.play('random-facts', (_arrival, response) => void response.writeHead(501).end('{}'))
+      const { live, token } = await signUp(gateway)
+      assertFailure(await send('/v1/call/random-facts/random', { key: live }), 502, 'UPSTREAM_ERROR')
+      await until(async () => (await send('/v1/billing/status', { token })).body.usage.used === 0)
+    },
+  },
+  {
+    says: 'an answer that is not JSON is 502 UPSTREAM_INVALID_RESPONSE',
+    holds: async (world) => {
+      const answer = await answeredBy(world, 'timezone/current?timezone=UTC', { status: 200, body: '<html>' })
+      assertFailure(answer, 502, 'UPSTREAM_INVALID_RESPONSE')
+    },
+  },
+  {
+    says: 'a redirect to another host is not followed: 502 UPSTREAM_REDIRECT_BLOCKED',
+    holds: async (world) => {
+      const headers = { location: 'http://other.example/' }
+      const answer = await answeredBy(world, 'dog-images/random', { status: 302, headers })
+      assertFailure(answer, 502, 'UPSTREAM_REDIRECT_BLOCKED')
+    },
+  },
+  {
+    says: "an upstream's definite no is 404 UPSTREAM_NOT_FOUND",
+    holds: async (world) => {
+      const answer = await answeredBy(world, 'dictionary/define?word=qqqq', { status: 404 })
+      assertFailure(answer, 404, 'UPSTREAM_NOT_FOUND')
+    },
+  },
+  {
+    says: "an upstream's 400 to the caller's values is 400 UPSTREAM_REJECTED",
+    holds: async (world) => {
+      const answer = await answeredBy(world, 'encyclopedia/summary?title=Rejected', { status: 400 })
+      assertFailure(answer, 400, 'UPSTREAM_REJECTED')
+    },
+  },
+  {
+    says: "an upstream's 429 is 502 UPSTREAM_RATE_LIMITED",
+    holds: async (world) => {
+      const headers = { 'retry-after': '60' }
+      const answer = await answeredBy(world, 'meal-recipes/search?s=limited', { status: 429, headers })
+      assertFailure(answer, 502, 'UPSTREAM_RATE_LIMITED')
+    },
+  },
+]

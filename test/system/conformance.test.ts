@@ -1,0 +1,35 @@
+import { after, before, describe, it } from 'node:test'
+import { ACCOUNT_STATEMENTS } from '../support/conformance/accounts.ts'
+import { CALL_STATEMENTS } from '../support/conformance/calls.ts'
+import { CATALOG_STATEMENTS } from '../support/conformance/catalog.ts'
+import { DOCUMENT_STATEMENTS } from '../support/conformance/documents.ts'
+import { REFUSAL_STATEMENTS } from '../support/conformance/refusals.ts'
+import { TEAM_STATEMENTS } from '../support/conformance/teams.ts'
+import { startWorld, stopWorld, type World } from '../support/conformance/world.ts'
+
+/**
+ * The statements of the specification and the contract that show from outside, one row each, against one running
+ * gateway. The rows are typed from those texts, not from the code: a new sentence there gets a row here.
+ */
+const STATEMENTS = {
+  'accounts and keys': ACCOUNT_STATEMENTS,
+  teams: TEAM_STATEMENTS,
+  'the catalog and its endpoints': CATALOG_STATEMENTS,
+  calls: CALL_STATEMENTS,
+  refusals: REFUSAL_STATEMENTS,
+  'documents and protocols': DOCUMENT_STATEMENTS,
+}
+
+describe('as specified', () => {
+  let world: World
+  before(async () => {
+    world = await startWorld()
+  })
+  after(() => stopWorld(world))
+
+  for (const [subject, statements] of Object.entries(STATEMENTS)) {
+    describe(subject, () => {
+      for (const { says, holds } of statements) it(says, async () => void (await holds(world)))
+    })
+  }
+})
