@@ -1,0 +1,11 @@
+import type { Api } from '../../src/catalog/catalog.ts'
+import { capWords } from '../../src/catalog/limit-words.ts'
+
+/** The catalog as a table of README. */
+export function catalogTable(apis: Api[]): string {
+  const rows = apis.map(({ slug, upstream, endpoints }) => {
+    const paths = [...endpoints.keys()].map((path) => `\`${path}\``).join(' ')
+    return `| \`${slug}\` | ${paths} | ${upstream.description.replaceAll('|', '\\|')} | ${capWords(upstream.caps)} |`
+  })
+  return ['| API | endpoints | what it gives | limits at the source |', '|---|---|---|---|', ...rows].join('\n')
+}
