@@ -53,6 +53,8 @@ export class World {
   #lastAsker: string | undefined
   #askersChangedAt = 0
   #calls = 0
+  /** Member of the call that came last. */
+  lastMember = ''
 
   constructor(redis: RedisConnection, rules: Caps) {
     worlds += 1
@@ -71,6 +73,15 @@ export class World {
 
   get waiting(): ModelCall[] {
     return [...this.#waiting.values()]
+  }
+
+  /** How many permits a share had. */
+  grantsOf(share: string): number {
+    return this.#grants.filter((grant) => grant.share === share).length
+  }
+
+  isWaiting(member: string): boolean {
+    return this.#waiting.has(member)
   }
 
   get leases(): PermitId[] {
@@ -96,6 +107,7 @@ export class World {
     const identity = { accountId: account, callId, shareGroup: group, isAsync }
     const entry: QueueEntry = { ...identity, weight, slug: this.#slug, bucket: 'shared' }
     const member = memberOf(entry)
+    this.lastMember = member
     const share = member.slice(0, member.indexOf('|'))
     this.#askedAt.set(share, this.now)
     if (this.#lastAsker !== undefined && this.#lastAsker !== share) this.#askersChangedAt = this.now
@@ -212,7 +224,7 @@ export class World {
       this.evicted += 1
     }
     if (result.closedForMs > 0) await this.#rejectTooLate(worker, result.closedForMs)
-    return { isServed: result.granted.size + result.evicted.size > 0, retryInMs: result.retryInMs }
+    return { isServed: result.granted.size + result.evicted.size + ended.length > 0, retryInMs: result.retryInMs }
   }
 
   /** As the permit client does. */

@@ -73,9 +73,7 @@ local function grant(granted)
   local isFirst = redis.call('ZCARD', LOG) == 0
   redis.call('ZADD', LOG, unpack(logged))
   redis.call('ZADD', LEASES, unpack(leased))
-  if state.leftUntil > now then redis.call('HINCRBY', STATE, 'left', -#granted) end
-  local wasAsync = isAsync(granted[#granted])
-  if wasAsync ~= state.lastWasAsync then redis.call('HSET', STATE, 'lastWasAsync', wasAsync and '1' or '0') end
+  if state.leftUntil > now then state.left = redis.call('HINCRBY', STATE, 'left', -#granted) end
   local whole = math.floor(latestTag)
   if whole > tonumber(redis.call('HGET', FAIR, 'now') or 0) then redis.call('HSET', FAIR, 'now', tostring(whole)) end
   keepAlive(isFirst, {LOG, STATE, LEASES})
@@ -102,7 +100,7 @@ redis.call('ZADD', WAITER_EXPIRIES, unpack(byExpiry))
 keepAlive(true, {WAITERS, WAITER_EXPIRIES})
 
 local connections = concurrencyNow() - redis.call('ZCARD', LEASES)
-local granted, waitMs = {}, 0
+local granted, waitMs, last = {}, 0, nil
 -- Waiters of other workers that are woken up are as good as granted.
 schedule(redis.call('ZRANGE', WAITERS, 0, WAITERS_SEEN_MAX - 1), function(member, at)
   if at > now then
@@ -113,13 +111,21 @@ schedule(redis.call('ZRANGE', WAITERS, 0, WAITERS_SEEN_MAX - 1), function(member
   if connections <= 0 then return nil end
   connections = connections - 1
   if tagOf[member] then granted[#granted + 1] = member else notifyWaiter(member) end
+  last = member
   return true
 end)
 reply[2] = waitMs
+local mayBeLate = isScarce and waitMs > 0
 if #granted > 0 then
   redis.call('ZREM', WAITERS, unpack(granted))
   redis.call('ZREM', WAITER_EXPIRIES, unpack(granted))
   local unqueued = grant(granted)
-  if unqueued > 0 and redis.call('ZCARD', QUEUE) > 0 then evictTooLate() end
+  if isAsync(last) ~= state.lastWasAsync then
+    state.lastWasAsync = isAsync(last)
+    redis.call('HSET', STATE, 'lastWasAsync', state.lastWasAsync and '1' or '0')
+  end
+  mayBeLate = mayBeLate or unqueued > 0
 end
+-- Workers poll one after the other, and a repeated request takes a slot that was another's.
+if mayBeLate and redis.call('ZCARD', QUEUE) > 0 then evictTooLate() end
 return reply

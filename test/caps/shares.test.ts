@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict'
+import { after, before, it } from 'node:test'
+import type { Caps } from '../../src/catalog/upstream.ts'
+import { createLog } from '../../src/log.ts'
+import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
+import { type Services, startServices } from '../support/services.ts'
+import { World } from './world.ts'
+
+const SECOND = 1_000
+const MINUTE = 60 * SECOND
+
+let services: Services
+let redis: RedisConnection
+before(async () => {
+  services = await startServices()
+  redis = openRedis([services.redisUrl], 'waiter', createLog({ level: 'silent', pretty: false }, 'test'))
+})
+after(async () => {
+  await closeRedis(redis)
+  await services.stop()
+})
+
+const open = (rules: Caps) => new World(redis, rules).open()
+const call = (account: string, more: { group?: string; isAsync?: boolean; timeoutMs?: number } = {}) => ({
+  account,
+  weight: 1,
+  isAsync: false,
+  timeoutMs: 30 * SECOND,
+  ...more,
+})
+
+it('no accepted call misses its deadline when one account has six loops beside seven that come and go', async () => {
+  const world = await open({ concurrency: 8, rates: [{ max: 10, seconds: 60 }] })
+  const grantedTo = (account: string) => world.grantsOf(account)
+  // Each loop calls again when its call has ended, or when its Retry-After is over.
+  const loops = [
+    ...Array.from({ length: 6 }, () => ({ account: 'busy', isHere: () => true, againAt: 0 })),
+    ...Array.from({ length: 7 }, (_, index) => ({
+      account: `guest-${index}`,
+      isHere: (second: number) => (second + 17 * index) % 47 < 25,
+      againAt: 0,
+    })),
+  ].map((loop) => ({ ...loop, member: '' }))
+  for (let second = 0; second < 240; second += 1) {
+    for (const loop of loops) {
+      if (!loop.isHere(second) || world.isWaiting(loop.member) || world.now < loop.againAt) continue
+      const result = await world.join(call(loop.account))
+      loop.member = world.lastMember
+      if (result) loop.againAt = world.now + Math.min(result.retryAfterMs, 5 * SECOND)
+    }
+    // Fails where an accepted call passes its deadline without being told.
+    await world.advance(SECOND)
+  }
+  const guests = Array.from({ length: 7 }, (_, index) => grantedTo(`guest-${index}`))
+  assert.ok(world.granted >= 40, `${world.granted} of 50 slots were used`)
+  assert.ok(grantedTo('busy') <= 25, `the busy account had ${grantedTo('busy')}`)
+  assert.ok(Math.min(...guests) >= 1, `guests had ${guests}`)
+})
+
+it('a spent share is refused as such, until the others count as quiet and no longer', async () => {
+  const world = await open({ concurrency: 8, rates: [{ max: 60, seconds: 3_600 }] })
+  assert.equal(await world.join(call('other')), undefined)
+  for (let index = 0; index < 30; index += 1) {
+    assert.equal(await world.join(call('mine')), undefined)
+    await world.advance(100)
+  }
+  const refusal = await world.join(call('mine'))
+  assert.equal(refusal?.refused, 'share')
+  const retryAfterMs = refusal?.retryAfterMs ?? assert.fail()
+  assert.ok(retryAfterMs > 290 * SECOND && retryAfterMs <= 300 * SECOND, `${retryAfterMs}`)
+  await world.advance(retryAfterMs - 1)
+  assert.equal((await world.join(call('mine')))?.refused, 'share')
+  await world.advance(2)
+  assert.equal(await world.join(call('mine')), undefined)
+})
+
+it('accounts of one group count as one, and a fifth of a long window stays for newcomers', async () => {
+  const world = await open({ concurrency: 8, rates: [{ max: 60, seconds: 3_600 }] })
+  const takeAll = async (account: string, group?: string): Promise<string | undefined> => {
+    for (let index = 0; index < 61; index += 1) {
+      const refusal = await world.join(call(account, group === undefined ? {} : { group }))
+      await world.advance(100)
+      if (refusal) return refusal.refused
+    }
+    return undefined
+  }
+  assert.equal(await world.join(call('honest')), undefined)
+  for (let index = 0; index < 10; index += 1) await takeAll(`new-${index}`, 'network')
+  assert.equal(world.grantsOf('group:network'), 30)
+  assert.equal(await takeAll('second'), 'share')
+  assert.equal(world.granted, 48)
+  // Twelve that have had none of the hour are served at once, each once.
+  for (let index = 0; index < 12; index += 1) {
+    assert.equal(await world.join(call(`newcomer-${index}`)), undefined)
+    await world.advance(100)
+  }
+  assert.equal(world.granted, 60)
+  assert.equal((await world.join(call('late')))?.refused, 'cap')
+})
+
+it('a single tenant has all of a long window', async () => {
+  const world = await open({ concurrency: 8, rates: [{ max: 60, seconds: 3_600 }] })
+  for (let index = 0; index < 60; index += 1) {
+    assert.equal(await world.join(call('only')), undefined)
+    await world.advance(100)
+  }
+  assert.equal(world.granted, 60)
+  assert.equal((await world.join(call('only')))?.refused, 'cap')
+})
+
+it('asynchronous calls of many accounts leave every other slot to calls whose callers wait', async () => {
+  const world = await open({ concurrency: 4, rates: [{ max: 1, seconds: 5 }] })
+  for (let index = 0; index < 50; index += 1) {
+    await world.join(call(`account-${index % 10}`, { isAsync: true, timeoutMs: 600 * SECOND }))
+  }
+  await world.advance(SECOND)
+  for (let time = 0; time < 5; time += 1) {
+    const before = world.grantsOf('honest')
+    assert.equal(await world.join(call('honest')), undefined)
+    await world.advance(11.5 * SECOND)
+    assert.equal(world.grantsOf('honest'), before + 1)
+  }
+})
+
+it('after a close one request goes first, and the others follow its response', async () => {
+  const world = await open({ concurrency: 64, rates: [{ max: 5_000, seconds: 60 }] })
+  await world.join(call('first'))
+  await world.advance(0)
+  await world.applyUpstreamLimit({ closedForMs: 5 * SECOND })
+  for (let index = 0; index < 64; index += 1) await world.join(call(`account-${index % 8}`))
+  await world.advance(5 * SECOND)
+  assert.equal(world.leases.length, 1)
+  // It is refused as well: again one request, when the upstream opens again.
+  await world.applyUpstreamLimit({ closedForMs: 5 * SECOND })
+  await world.advance(5 * SECOND + 1)
+  assert.equal(world.leases.length, 1)
+  await world.advance(50)
+  assert.equal(world.leases.length, 2)
+  await world.advance(50)
+  assert.equal(world.leases.length, 4)
+  await world.advance(MINUTE / 2)
+  assert.equal(world.granted, 65)
+})
