@@ -4,6 +4,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { loadInstallPolicy } from '../src/config.ts'
 import { startPostgres } from '../src/local/embedded/postgres.ts'
 import { startRedis } from '../src/local/embedded/redis.ts'
 
@@ -55,8 +56,8 @@ async function runWithServices(args: string[]): Promise<number> {
   const postgres = await startPostgres({ dataDir: folder, say })
   try {
     // Each test file starts a Redis of its own; this one only makes sure that the machine has the program.
-    await (await startRedis({ dataDir: folder, say })).stop()
-    return await runTests(args, { TEST_DATABASE_URL: postgres.url })
+    await (await startRedis({ dataDir: folder, say, install: loadInstallPolicy() })).stop()
+    return await runTests(args, { TEST_DATABASE_URL: postgres.superuserUrl })
   } finally {
     await postgres.stop()
     await rm(folder, { recursive: true, force: true })

@@ -34,8 +34,21 @@ function inWords(line: string): string {
   }
 }
 
+function callsToPaste(demo: DemoAccount, call: string): string[] {
+  return [
+    '  A call that reaches the real API (demo live key):',
+    '',
+    `    curl -H 'X-Api-Key: ${demo.live}' '${call}'`,
+    '',
+    '  A call answered from a recorded example, without network (demo test key):',
+    '',
+    `    curl -H 'X-Api-Key: ${demo.test}' '${call}'`,
+    '',
+  ]
+}
+
 /** What a person needs to know when the service is up: where it is, and a call that works when pasted. */
-export function printWelcome({ http, dataDir }: Config, demo: DemoAccount, _secrets: Secrets): void {
+export function printWelcome({ http, dataDir }: Config, demo: DemoAccount | undefined, _secrets: Secrets): void {
   const call = `${http.baseUrl}/v1/call/weather/current?latitude=40.71&longitude=-74.01`
   const lines = [
     '',
@@ -46,14 +59,7 @@ export function printWelcome({ http, dataDir }: Config, demo: DemoAccount, _secr
     `  MCP          ${http.baseUrl}/mcp`,
     `  Console      http://${http.opsHost}:${http.opsPort}  (operator token: OPERATOR_TOKEN in ${dataDir}/secrets.json)`,
     '',
-    '  A call that reaches the real API (demo live key):',
-    '',
-    `    curl -H 'X-Api-Key: ${demo.live}' '${call}'`,
-    '',
-    '  A call answered from a recorded example, without network (demo test key):',
-    '',
-    `    curl -H 'X-Api-Key: ${demo.test}' '${call}'`,
-    '',
+    ...(demo === undefined ? [] : callsToPaste(demo, call)),
     '  Ctrl-C stops everything; data stay in the data folder.',
     '',
   ]

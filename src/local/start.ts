@@ -1,4 +1,4 @@
-import { type Config, ConfigError, loadConfig, loadStartConfig, type StartConfig } from '../config.ts'
+import { type Config, ConfigError, isLocalAddress, loadConfig, loadStartConfig, type StartConfig } from '../config.ts'
 import { openDatabase } from '../db/database.ts'
 import { migrate } from '../db/migrate.ts'
 import { checkPort } from '../http/listen.ts'
@@ -31,6 +31,8 @@ try {
 
 async function start(): Promise<void> {
   const settings = loadStartConfig()
+  if (process.getuid?.() === 0)
+    say('This is the account root, which the service does not need: an account of its own is safer.')
   await checkPorts(settings)
   const secrets = { ...(await loadSecrets(settings.dataDir)), ...settings.secrets }
   checkSettings(settings, secrets)
@@ -39,7 +41,8 @@ async function start(): Promise<void> {
   const config = loadConfig({ ...settings.environment, ...environment })
   say('Bringing the database schema up to date …')
   await migrate(config.databaseUrl)
-  const demo = await openDemo(config, settings.dataDir)
+  // Keys that everybody can read in the log are for the person who tries the service on this machine.
+  const demo = isLocalAddress(settings.baseUrl) ? await openDemo(config, settings.dataDir) : undefined
   await startProcesses(settings, environment)
   printWelcome(config, demo, secrets as Secrets)
 }
@@ -60,8 +63,9 @@ async function startServices({
   dataDir,
   databaseUrl,
   redisUrl,
+  install,
 }: StartConfig): Promise<{ DATABASE_URL: string; REDIS_URL: string }> {
-  const options = { dataDir, say }
+  const options = { dataDir, say, install }
   const [postgres, redis] = await Promise.all([
     databaseUrl ?? startEmbedded('Postgres', () => startPostgres(options)),
     redisUrl ?? startEmbedded('Redis', () => startRedis(options)),

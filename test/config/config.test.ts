@@ -2,7 +2,14 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { resolve } from 'node:path'
 import { describe, it } from 'node:test'
-import { ConfigError, childEnvironment, loadConfig, loadProcessConfig, loadStartConfig } from '../../src/config.ts'
+import {
+  ConfigError,
+  childEnvironment,
+  isLocalAddress,
+  loadConfig,
+  loadProcessConfig,
+  loadStartConfig,
+} from '../../src/config.ts'
 
 const secret = (bytes = 32): string => randomBytes(bytes).toString('base64url')
 
@@ -125,6 +132,20 @@ describe('the settings of a process', () => {
       smtpUrl: 'smtps://u:p@mail',
       isOauthOn: false,
     })
+  })
+
+  it('tell an address of this machine from a public one', () => {
+    for (const url of ['http://localhost:3000', 'http://127.0.0.1', 'http://[::1]:80', 'http://agw.localhost']) {
+      assert.ok(isLocalAddress(url), url)
+    }
+    for (const url of [
+      'https://api.example.org',
+      'http://localhost.example.org',
+      'http://10.0.0.7',
+      'http://127.0.0.1.nip.io',
+    ]) {
+      assert.ok(!isLocalAddress(url), url)
+    }
   })
 
   it('of one kind of process have the secrets that it needs and no other', () => {

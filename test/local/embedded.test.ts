@@ -6,7 +6,9 @@ import { chmod, cp, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } fro
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { PassThrough } from 'node:stream'
 import { type TestContext, test } from 'node:test'
+import type { ReadStream } from 'node:tty'
 import { pathToFileURL } from 'node:url'
 import { Redis } from 'ioredis'
 import pg from 'pg'
@@ -15,6 +17,7 @@ import { startPostgres } from '../../src/local/embedded/postgres.ts'
 import { isRunning } from '../../src/local/embedded/process-identity.ts'
 import { startRedis } from '../../src/local/embedded/redis.ts'
 import { findRedisProgram } from '../../src/local/embedded/redis-program.ts'
+import { isRefused } from '../../src/local/embedded/refusal.ts'
 import { runCommand } from '../../src/local/embedded/run-command.ts'
 
 const EMBEDDED = new URL('../../src/local/embedded/', import.meta.url)
@@ -171,12 +174,42 @@ test('Postgres runs for root from a project in a closed directory, as /root is',
   const dir = path.join(closed, 'data')
   await mkdir(dir, { mode: 0o700 })
   const copy = pathToFileURL(path.join(closed, 'src/local/embedded/postgres-binaries.ts')).href
-  const { initdb } = await (
+  const lookUp = await (
     (await import(copy)) as typeof import('../../src/local/embedded/postgres-binaries.ts')
   ).loadPostgresBinaries(dir)
-  const { command, commandArgs, ...options } = initdb(['-D', path.join(dir, 'cluster')])
+  const { command, commandArgs, ...options } = lookUp.initdb(['-D', path.join(dir, 'cluster')])
   const { code, output } = await runCommand(command, commandArgs, { ...options, timeoutMs: 60_000 })
   assert.equal(code, 0, output)
+  // It may read past closed directories (CAP_DAC_READ_SEARCH, 2) and write nothing that is not its own.
+  const { command: cat, commandArgs: catArgs } = lookUp.postgres([])
+  const status = await runCommand(cat, [...catArgs.slice(0, catArgs.indexOf('--') + 1), 'cat', '/proc/self/status'], {
+    timeoutMs: 5_000,
+  })
+  assert.match(status.output, /^CapEff:\t0000000000000004$/m)
+})
+
+test('the service owns its database and is no superuser: it reads no file of the machine and runs no program', async (t) => {
+  const dataDir = await makeDataDir(t)
+  const server = await startPostgres({ dataDir, say: silent })
+  t.after(() => server.stop())
+  await sql(server.url, 'CREATE TABLE mine (n int)')
+  for (const text of [
+    "SELECT pg_read_file('/etc/passwd')",
+    "COPY mine FROM PROGRAM 'id'",
+    "COPY mine TO '/tmp/out'",
+    'CREATE ROLE other SUPERUSER',
+    'ALTER SYSTEM SET log_statement = none',
+  ]) {
+    await assert.rejects(sql(server.url, text), { code: '42501' }, text)
+  }
+  // What an earlier version made as the superuser is the service's after the next start.
+  await sql(server.superuserUrl, 'CREATE TABLE earlier (id bigserial, n int); INSERT INTO earlier (n) VALUES (7)')
+  await assert.rejects(sql(server.url, 'SELECT n FROM earlier'), { code: '42501' })
+  await server.stop()
+  const next = await startPostgres({ dataDir, say: silent })
+  t.after(() => next.stop())
+  await sql(next.url, 'ALTER TABLE earlier ADD COLUMN more int; INSERT INTO earlier (n) VALUES (8)')
+  assert.deepEqual(await sql(next.url, 'SELECT n FROM earlier ORDER BY n'), [{ n: 7 }, { n: 8 }])
 })
 
 for (const [what, start] of [
@@ -269,7 +302,46 @@ test('without Redis but with a package manager that does not ask, it is installe
     await readFile(path.join(dataDir, 'apt-calls'), 'utf8'),
     /^--version\nupdate\ninstall -y .* redis-tools\n$/,
   )
-  assert.match(server.output(), /say Redis is not here yet: apt-get update …/)
+  // The exact commands, before anything is run; without a terminal nobody is asked.
+  assert.match(
+    server.output(),
+    /say Redis is not here yet\. It is installed with: .*apt-get update && .*apt-get install -y .* redis-tools\n/,
+  )
+  assert.doesNotMatch(server.output(), /Press any key/)
+})
+
+test('nothing is installed where the setting says no', async (t) => {
+  const dataDir = await makeDataDir(t)
+  const bin = await makeBin(dataDir, { sudo: 'exit 0', 'apt-get': `echo "$@" >> ${dataDir}/apt-calls` })
+  const code = `
+    import { installRedis } from '${new URL('install-redis.ts', EMBEDDED).href}'
+    console.log(JSON.stringify(await installRedis({ say: console.log, policy: 'no', find: async () => undefined })))
+  `
+  const { output } = await runCommand(process.execPath, ['--input-type=module', '-e', code], {
+    env: { PATH: bin },
+    timeoutMs: 20_000,
+  })
+  assert.equal(output.trim(), '{"problem":"INSTALL is no"}')
+  await assert.rejects(readFile(path.join(dataDir, 'apt-calls')), { code: 'ENOENT' })
+})
+
+test('at a terminal any key within the time says no, and silence says yes', async () => {
+  const said: string[] = []
+  const say = (text: string) => said.push(text)
+  for (const [key, isNo] of [
+    ['n', true],
+    [undefined, false],
+  ] as const) {
+    const modes: boolean[] = []
+    const input = Object.assign(new PassThrough(), { isTTY: true, setRawMode: (mode: boolean) => modes.push(mode) })
+    const refused = isRefused(say, { input: input as unknown as ReadStream, waitMs: 200 })
+    if (key) input.write(key)
+    assert.equal(await refused, isNo)
+    assert.deepEqual(modes, [true, false])
+  }
+  assert.equal(said.length, 2)
+  assert.equal(await isRefused(say, { input: new PassThrough() as unknown as ReadStream }), false)
+  assert.equal(said.length, 2)
 })
 
 test('without Redis but with a container engine, it runs in a container on the same directory', async (t) => {

@@ -30,7 +30,7 @@ export async function startServices(): Promise<Services> {
   const options = { dataDir: folder, say: () => undefined }
   const shared = process.env.TEST_DATABASE_URL
   const [firstRedis, postgres] = await Promise.all([startRedis(options), shared ? undefined : startPostgres(options)])
-  const database = await createDatabase(shared ?? postgres?.url ?? '')
+  const database = await createDatabase(shared ?? postgres?.superuserUrl ?? '')
   let redis = firstRedis
   return {
     databaseUrl: database.url,

@@ -10,7 +10,7 @@ import { promisify } from 'node:util'
 import { Redis } from 'ioredis'
 import pg from 'pg'
 import type { EmbeddedServer } from '../../src/local/embedded/embedded-server.ts'
-import { startPostgres } from '../../src/local/embedded/postgres.ts'
+import { type EmbeddedPostgres, startPostgres } from '../../src/local/embedded/postgres.ts'
 import { startRedis } from '../../src/local/embedded/redis.ts'
 import { type Account, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
@@ -22,7 +22,7 @@ const RATES = { base: 'EUR', date: '2026-01-02', rates: { USD: 1.1 } }
 
 let folder: string
 let redis: EmbeddedServer
-let postgres: EmbeddedServer
+let postgres: EmbeddedPostgres
 let gateway: Gateway
 let upstream: UpstreamServer
 let account: Account
@@ -225,8 +225,8 @@ describe('an API node, a worker and a console started without Redis and Postgres
 
 describe('an empty database', () => {
   it('is brought up to date by three nodes at once: one does it, all succeed', async () => {
-    const address = new URL(postgres.url)
-    const admin = new pg.Client({ connectionString: postgres.url })
+    const address = new URL(postgres.superuserUrl)
+    const admin = new pg.Client({ connectionString: postgres.superuserUrl })
     await admin.connect()
     await admin.query('create database empty_at_first')
     address.pathname = '/empty_at_first'

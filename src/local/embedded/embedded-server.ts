@@ -1,9 +1,13 @@
+import type { InstallPolicy } from '../../config.ts'
+
 /** Where an embedded server keeps its files, and how it tells what takes time. */
 export type EmbeddedOptions = {
   /** Directory of all embedded data; made when absent. */
   dataDir: string
   /** Takes one line of progress. Nothing is said when nothing takes long. */
   say: (text: string) => void
+  /** Whether a missing Redis may be installed: `ask` by default. */
+  install?: InstallPolicy
 }
 
 export type EmbeddedServer = {

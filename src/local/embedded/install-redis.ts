@@ -1,3 +1,5 @@
+import type { InstallPolicy } from '../../config.ts'
+import { isRefused } from './refusal.ts'
 import { lastLines, runCommand } from './run-command.ts'
 
 const ASK_MS = 5000
@@ -30,20 +32,36 @@ const MANAGERS: Manager[] = [
   { tool: 'brew', asRoot: false, install: ['brew', 'install'], packages: ['redis', 'valkey'] },
 ]
 
+export interface InstallOptions<T> {
+  say: (text: string) => void
+  policy: InstallPolicy
+  /** What is there after each attempt. */
+  find: () => Promise<T | undefined>
+}
+
 /**
  * Installs Redis with the system's package manager when that needs no question, that is as root or with a `sudo` that does
- * not ask. `find` says what is there after each attempt. Without success, `problem` says what stood in the way.
+ * not ask. The exact command is shown first; at a terminal a key says no. Without success, `problem` says what stood in the way.
  */
-export async function installRedis<T>(
-  say: (text: string) => void,
-  find: () => Promise<T | undefined>,
-): Promise<{ found?: T; problem?: string }> {
+export async function installRedis<T>({
+  say,
+  policy,
+  find,
+}: InstallOptions<T>): Promise<{ found?: T; problem?: string }> {
+  if (policy === 'no') return { problem: 'INSTALL is no' }
   const manager = await findManager()
   if (manager === undefined) return { problem: 'no package manager is known here' }
   const prefix = await findRights(manager)
   if (prefix === undefined) return { problem: `${manager.tool} may not be used by this account without asking` }
+  const commands = [manager.prepare ?? [], [...manager.install, manager.packages[0] ?? '']].filter(
+    ({ length }) => length,
+  )
+  say(
+    `Redis is not here yet. It is installed with: ${commands.map((words) => [...prefix, ...words].join(' ')).join(' && ')}`,
+  )
+  if (await isRefused(say)) return { problem: 'it was not wanted' }
   const run = async ([command = '', ...commandArgs]: string[]) => {
-    say(`Redis is not here yet: ${commandLine([command, ...commandArgs])} …`)
+    say(`${[command, ...commandArgs].join(' ')} …`)
     return runCommand(command, commandArgs, { timeoutMs: STEP_MS })
   }
   // A stale list of packages may still do, so a failed update is no reason to stop.
@@ -73,8 +91,4 @@ async function findRights({ asRoot }: Manager): Promise<string[] | undefined> {
   if (isRoot) return []
   const { code } = await runCommand('sudo', ['-n', 'true'], { timeoutMs: ASK_MS })
   return code === 0 ? ['sudo', '-n'] : undefined
-}
-
-function commandLine(words: string[]): string {
-  return words.filter((word) => !['env', 'sudo', '-n', '-y'].includes(word) && !/^[-A-Z].*[:=]/.test(word)).join(' ')
 }

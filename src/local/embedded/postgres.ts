@@ -1,14 +1,13 @@
 import { chown, rename, rm } from 'node:fs/promises'
 import path from 'node:path'
-import pg from 'pg'
 import { type EmbeddedOptions, type EmbeddedServer, once } from './embedded-server.ts'
 import { loadPostgresBinaries, type PostgresBinaries } from './postgres-binaries.ts'
+import { addressOf, prepareRoles, SUPERUSER } from './postgres-roles.ts'
 import { claimDir, loadPort, loadSecret, makePrivateDir, readIfThere } from './private-dir.ts'
 import { isProcessOf, isRunning } from './process-identity.ts'
 import { lastLines, runCommand } from './run-command.ts'
 import { type ServerProcess, spawnServer, stopProcess, waitFor } from './server-process.ts'
 
-const DATABASE = 'gateway'
 const INITDB_MS = 120_000
 /** After a kill the write-ahead log is replayed first, and it may be long. */
 const READY_MS = 120_000
@@ -28,25 +27,45 @@ const SETTINGS = {
   log_timezone: 'UTC',
 }
 
-type Cluster = { dir: string; data: string; password: string; binaries: PostgresBinaries; say: (text: string) => void }
+type Cluster = {
+  dir: string
+  data: string
+  superuserPassword: string
+  password: string
+  binaries: PostgresBinaries
+  say: (text: string) => void
+}
 
-/** Runs a Postgres of our own with its files under `<dataDir>/postgres`, and a database `gateway` in it. */
-export async function startPostgres({ dataDir, say }: EmbeddedOptions): Promise<EmbeddedServer> {
+export interface EmbeddedPostgres extends EmbeddedServer {
+  /** For what the service itself may not do. */
+  superuserUrl: string
+}
+
+/** Runs a Postgres of our own with its files under `<dataDir>/postgres`, and a database `gateway` in it, owned by a role that owns nothing else. */
+export async function startPostgres({ dataDir, say }: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const dir = await makePrivateDir(dataDir, 'postgres')
   const release = await claimDir(dir, 'Postgres')
   try {
     const binaries = await loadPostgresBinaries(dir)
-    const password = loadSecret(path.join(dir, 'password'))
-    const cluster: Cluster = { dir, data: path.join(dir, 'data'), password, binaries, say }
+    const superuserPassword = loadSecret(path.join(dir, 'password'))
+    const password = loadSecret(path.join(dir, 'gateway-password'))
+    const cluster: Cluster = { dir, data: path.join(dir, 'data'), superuserPassword, password, binaries, say }
     await stopLeftover(cluster)
     await initialise(cluster)
-    const { server, url } = await run(cluster)
+    const { server, url, superuserUrl } = await run(cluster)
     const stop = once(async () => {
       await stopProcess(server.pid, STOP_STEPS)
       await server.ended
       release()
     })
-    return { url, stop, ended: server.ended, signal: async (name) => server.kill(name), lastLog: server.lastLog }
+    return {
+      url,
+      superuserUrl,
+      stop,
+      ended: server.ended,
+      signal: async (name) => server.kill(name),
+      lastLog: server.lastLog,
+    }
   } catch (error) {
     release()
     throw error
@@ -68,7 +87,7 @@ async function initialise({ dir, data, binaries, say }: Cluster): Promise<void> 
   const passwordFile = path.join(dir, 'password')
   if (binaries.account) await chown(passwordFile, binaries.account.uid, binaries.account.gid)
   const { command, commandArgs, ...options } = binaries.initdb([
-    ...['--pgdata', fresh, '--username', 'postgres', '--pwfile', passwordFile, '--auth', 'scram-sha-256'],
+    ...['--pgdata', fresh, '--username', SUPERUSER, '--pwfile', passwordFile, '--auth', 'scram-sha-256'],
     // Built in: what the machine has of locales, and how its library sorts, does not matter.
     ...['--encoding', 'UTF8', '--locale', 'C', '--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8'],
   ])
@@ -95,17 +114,17 @@ async function stopLeftover({ data, say }: Cluster): Promise<void> {
   }
 }
 
-async function run(cluster: Cluster): Promise<{ server: ServerProcess; url: string }> {
+async function run(cluster: Cluster): Promise<{ server: ServerProcess; url: string; superuserUrl: string }> {
   for (let attempt = 1; ; attempt++) {
     const port = await loadPort(path.join(cluster.dir, 'port'))
     const flags = Object.entries({ ...SETTINGS, port }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
     const command = cluster.binaries.postgres(['-D', cluster.data, ...flags])
     const logFile = path.join(cluster.dir, 'log')
     const server = await spawnServer({ ...command, cwd: cluster.dir, logFile, exitSignal: 'SIGINT' })
-    const url = `postgres://postgres:${cluster.password}@127.0.0.1:${port}/${DATABASE}`
+    const address = { port, superuserPassword: cluster.superuserPassword, password: cluster.password }
     try {
-      const isReady = await waitFor(() => tryDatabase(url), { timeoutMs: READY_MS, isOver: server.hasEnded })
-      if (isReady) return { server, url }
+      const isReady = await waitFor(() => prepareRoles(address), { timeoutMs: READY_MS, isOver: server.hasEnded })
+      if (isReady) return { server, url: addressOf(address), superuserUrl: addressOf(address, SUPERUSER) }
     } catch (error) {
       await stopProcess(server.pid, STOP_STEPS)
       throw new Error(`The embedded Postgres in ${cluster.dir} refuses its own password or database.`, { cause: error })
@@ -115,32 +134,5 @@ async function run(cluster: Cluster): Promise<{ server: ServerProcess; url: stri
     // Someone took the port between our look and Postgres' own.
     if (attempt < PORTS_MAX && log.includes('Address already in use')) continue
     throw new Error(`The embedded Postgres did not start. Its last log lines (${logFile}):\n${log}`)
-  }
-}
-
-/** True when the database answers, made on the way when it is not there; undefined while the server is not ready. */
-async function tryDatabase(url: string): Promise<true | undefined> {
-  try {
-    await query(url, 'SELECT 1')
-    return true
-  } catch (error) {
-    const code = (error as { code?: string }).code ?? ''
-    if (code === '3D000') {
-      await query(url.replace(/[^/]+$/, 'postgres'), `CREATE DATABASE ${DATABASE}`)
-      return true
-    }
-    if (['ECONNREFUSED', 'ECONNRESET', '57P03'].includes(code)) return undefined
-    throw error
-  }
-}
-
-async function query(connectionString: string, sql: string): Promise<void> {
-  const client = new pg.Client({ connectionString, ssl: false, connectionTimeoutMillis: 5000 })
-  client.on('error', () => undefined) // a connection lost between two steps shows in the next one
-  try {
-    await client.connect()
-    await client.query(sql)
-  } finally {
-    await client.end()
   }
 }

@@ -2,8 +2,10 @@ import { writeFileSync } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import path from 'node:path'
 import { Redis } from 'ioredis'
+import type { InstallPolicy } from '../../config.ts'
 import { type EmbeddedOptions, type EmbeddedServer, once } from './embedded-server.ts'
 import { installRedis } from './install-redis.ts'
+import { redisMemoryBytes } from './memory.ts'
 import { claimDir, loadPort, loadSecret, makePrivateDir, readIfThere, readKeptPort } from './private-dir.ts'
 import { isProcessOf } from './process-identity.ts'
 import { prepareContainer } from './redis-container.ts'
@@ -20,7 +22,7 @@ const STOP_STEPS: { signal: NodeJS.Signals; waitMs: number }[] = [
   { signal: 'SIGKILL', waitMs: 5000 },
 ]
 
-type Store = { dir: string; data: string; password: string; say: (text: string) => void }
+type Store = { dir: string; data: string; password: string; say: (text: string) => void; install: InstallPolicy }
 
 /** How to run a server on the store, given its port. `after` cleans up what outlives its process. */
 type Runner = {
@@ -31,11 +33,11 @@ type Runner = {
 }
 
 /** Runs a Redis of our own with its files under `<dataDir>/redis`: from the PATH, else in a container, else freshly installed. */
-export async function startRedis({ dataDir, say }: EmbeddedOptions): Promise<EmbeddedServer> {
+export async function startRedis({ dataDir, say, install = 'ask' }: EmbeddedOptions): Promise<EmbeddedServer> {
   const dir = await makePrivateDir(dataDir, 'redis')
   const release = await claimDir(dir, 'Redis')
   try {
-    const store = { dir, data: path.join(dir, 'data'), password: loadSecret(path.join(dir, 'password')), say }
+    const store = { dir, data: path.join(dir, 'data'), password: loadSecret(path.join(dir, 'password')), say, install }
     await mkdir(store.data, { recursive: true, mode: 0o700 })
     await stopLeftover(store)
     const runner = await findRunner(store)
@@ -70,7 +72,11 @@ async function findRunner(store: Store): Promise<Runner> {
       signal: container.signal,
     }
   }
-  const { found, problem } = await installRedis(store.say, async () => (await findRedisProgram()).program)
+  const { found, problem } = await installRedis({
+    say: store.say,
+    policy: store.install,
+    find: async () => (await findRedisProgram()).program,
+  })
   if (found) return localRunner(store, found)
   const old = tooOld === undefined ? '' : ` (${tooOld} is too old)`
   throw new Error(
@@ -99,6 +105,7 @@ appendfsync everysec
 auto-aof-rewrite-percentage 100
 auto-aof-rewrite-min-size 8mb
 save ""
+maxmemory ${redisMemoryBytes()}
 maxmemory-policy noeviction
 daemonize no
 logfile ""
