@@ -38,6 +38,8 @@ describe('the settings of a process', () => {
       trustProxy: [],
       tls: undefined,
       redirectPort: undefined,
+      clients: { connectionsMax: 500, anonymousPerSecond: 200 },
+      securityContact: undefined,
     })
     assert.equal(config.dataDir, resolve('.data'))
     assert.deepEqual(config.cacheRedisUrls, config.redisUrls)
@@ -89,6 +91,8 @@ describe('the settings of a process', () => {
       trustProxy: ['10.0.0.0/8', '::1', '192.0.2.7', 'loopback'],
       tls: { certFile: '/c.pem', keyFile: '/k.pem' },
       redirectPort: 80,
+      clients: { connectionsMax: 500, anonymousPerSecond: 200 },
+      securityContact: undefined,
     })
     assert.equal(config.dataDir, '/data')
     assert.deepEqual(config.redisUrls, ['redis://a:1', 'rediss://b:2'])
