@@ -38,7 +38,7 @@ describe('the settings of a process', () => {
       trustProxy: [],
       tls: undefined,
       redirectPort: undefined,
-      clients: { connectionsMax: 500, anonymousPerSecond: 200 },
+      clients: { connectionsMax: 500, anonymousPerSecond: 200, unknownKeysPerMinute: 120 },
       securityContact: undefined,
     })
     assert.equal(config.dataDir, resolve('.data'))
@@ -91,7 +91,7 @@ describe('the settings of a process', () => {
       trustProxy: ['10.0.0.0/8', '::1', '192.0.2.7', 'loopback'],
       tls: { certFile: '/c.pem', keyFile: '/k.pem' },
       redirectPort: 80,
-      clients: { connectionsMax: 500, anonymousPerSecond: 200 },
+      clients: { connectionsMax: 500, anonymousPerSecond: 200, unknownKeysPerMinute: 120 },
       securityContact: undefined,
     })
     assert.equal(config.dataDir, '/data')
