@@ -16,6 +16,7 @@ import { readDatabaseUrl, readStores, type StoresConfig } from './config/stores.
 import { type LogConfig, readLog, readOtlpEndpoint } from './config/telemetry.ts'
 import { readUpstreams, type UpstreamSettings } from './config/upstream-variables.ts'
 
+export type { SignupPolicy } from './config/accounts.ts'
 export { ConfigError, type Secret } from './config/environment-reader.ts'
 export { isLocalAddress } from './config/http.ts'
 export type { OperatorClient } from './config/operator-client.ts'
@@ -43,6 +44,9 @@ export interface Config extends StoresConfig {
   accounts: AccountsConfig
   throttles: {
     signupPerMinute: number
+    /** Sign-ups from a public network in an hour and in a day. */
+    signupPerHour: number
+    signupPerDay: number
     loginFailuresPerMinute: number
     /** Look-ups of API keys that nobody has, for each client address. */
     unknownKeysPerMinute: number
@@ -89,6 +93,8 @@ function readConfig(environment: Environment, secrets: ProcessSecrets): Config {
     accounts: readAccounts(read, http.baseUrl),
     throttles: {
       signupPerMinute: read.integer('SIGNUP_PER_MINUTE', 60, 0, 1_000_000),
+      signupPerHour: read.integer('SIGNUP_PER_HOUR', 5, 0, 1_000_000),
+      signupPerDay: read.integer('SIGNUP_PER_DAY', 20, 0, 1_000_000),
       loginFailuresPerMinute: read.integer('LOGIN_FAILURES_PER_MINUTE', 30, 0, 1_000_000),
       unknownKeysPerMinute: read.integer('UNKNOWN_KEYS_PER_MINUTE', 120, 0, 1_000_000),
     },

@@ -10,7 +10,7 @@ const HELP = `The operator's command line: a client of the operator API.
 
 Accounts
   users [part of an address]              find accounts, newest first
-  user <id or address> [--tier T] [--disable | --enable]
+  user <id or address> [--tier T] [--disable | --enable] [--approve | --disapprove]
                                           T: developer, pro, business, enterprise
 
 Upstreams
@@ -45,6 +45,8 @@ const OPTIONS = {
   tier: { type: 'string' },
   enable: { type: 'boolean' },
   disable: { type: 'boolean' },
+  approve: { type: 'boolean' },
+  disapprove: { type: 'boolean' },
   caps: { type: 'string' },
   'key-file': { type: 'string' },
   limit: { type: 'string' },
@@ -104,8 +106,10 @@ async function changeUser(client: OperatorClient, subject: string, values: Value
   const change = {
     ...tierOf(values, 'tier'),
     ...(onOff(values) === undefined ? {} : { disabled: onOff(values) === false }),
+    ...(values.approve || values.disapprove ? { approved: values.approve === true } : {}),
   }
-  if (Object.keys(change).length === 0) throw new UsageError('Say what to change: --tier, --disable or --enable.')
+  if (Object.keys(change).length === 0)
+    throw new UsageError('Say what to change: --tier, --disable, --enable, --approve or --disapprove.')
   return await ask(client, 'PATCH', `/v1/operator/users/${encodeURIComponent(id)}`, change)
 }
 

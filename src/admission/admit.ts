@@ -14,7 +14,7 @@ import {
   refundLimits,
   STALE,
 } from '../limits/account-limits.ts'
-import { planOf, reaches, weightOf } from '../limits/plans.ts'
+import { planOf, weightOf } from '../limits/plans.ts'
 import type { CallCompletionBatcher } from '../limits/settlement-batcher.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import type { CallJob } from '../queue/call-job.ts'
@@ -31,6 +31,7 @@ import { type ForecastDeps, forecastCall, type QueueTicket } from './forecast.ts
 import { type CallTarget, checkParameters } from './parameters.ts'
 import { type Preference, readPreference } from './preference.ts'
 import { chooseProviderKey } from './provider-key-choice.ts'
+import { checkRights } from './rights.ts'
 
 export interface AdmissionDeps extends AuthenticationDeps, ForecastDeps {
   catalog: Catalog
@@ -128,6 +129,7 @@ async function tryAdmit(
     v: 1,
     id,
     accountId: principal.accountId,
+    ...(principal.shareGroup === principal.accountId ? {} : { group: principal.shareGroup }),
     ...(principal.keyId === undefined ? {} : { keyId: principal.keyId }),
     ...(providerKey === undefined ? {} : { providerKey }),
     mode: principal.mode,
@@ -175,8 +177,7 @@ function checkCall(catalog: Catalog, request: FastifyRequest, principal: Princip
   if (request.method !== 'GET' && request.method !== 'POST') {
     throw new GatewayError('METHOD_NOT_ALLOWED', { allow: ['GET', 'POST'] })
   }
-  checkConnection(api, principal)
-  checkPlan(api, principal)
+  checkRights(api, principal)
   const given = [...queryParameters(splitUrl(url).query), ...bodyParameters(readBody(request))]
   const context = { now: Date.now(), callerAddress: request.ip }
   const { parameters, extra } = checkParameters(target, given, context)
@@ -244,24 +245,6 @@ function decodeSegment(segment: string): string {
     // Said below, as for text that decodes to what no name can hold.
   }
   throw new GatewayError('INVALID_ENCODING')
-}
-
-/** What the user allowed the application that calls. */
-function checkConnection({ slug }: Api, { connection }: Principal): void {
-  if (!connection?.apis || connection.apis.includes(slug)) return
-  throw new GatewayError('KEY_API_FORBIDDEN', {
-    message: `The account does not let this application call the API ${slug}.`,
-    tokens: { allowed: connection.apis.join(',') },
-  })
-}
-
-function checkPlan(api: Api, principal: Principal): void {
-  if (!reaches(principal.tier, api.tierRequired)) {
-    throw new GatewayError('PLAN_UPGRADE_REQUIRED', {
-      message: `The API ${api.slug} needs the tier ${api.tierRequired}; yours is ${principal.tier}.`,
-      tokens: { upgrade_to: api.tierRequired },
-    })
-  }
 }
 
 const SCENARIO = /^(upstream-500|timeout|rate-limited|invalid|slow-\d{1,5})$/

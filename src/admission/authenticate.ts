@@ -3,13 +3,16 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { hashApiKey, isApiKeyShaped } from '../accounts/api-key.ts'
 import { verifySessionToken } from '../accounts/session-token.ts'
+import { missingForLiveCalls, shareGroupOf } from '../accounts/trust.ts'
 import type { Tier } from '../catalog/upstream.ts'
 import type { Config } from '../config.ts'
 import { findKeyOwner } from '../db/api-keys.ts'
 import { findTokenOwner } from '../db/connections.ts'
 import type { Db } from '../db/database.ts'
 import { listProviderKeyStates, type ProviderKeyState } from '../db/provider-keys.ts'
+import type { User } from '../db/schema.ts'
 import { findSessionUser } from '../db/sessions.ts'
+import type { Trust } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import { readBearer } from '../http/bearer.ts'
 import { isCurrentVersion, readAccountVersion } from '../limits/account-version.ts'
@@ -42,6 +45,10 @@ export interface Principal {
   }
   /** Version of the account's rights under which this was looked up; checked with the limits on every call. */
   version: string
+  /** Name under which the account shares scarce upstreams with others, see `shareGroupOf`. */
+  shareGroup: string
+  /** What the account lacks for live calls under the operator's sign-up policy; undefined when it may make them. */
+  missing: 'verification' | 'approval' | undefined
 }
 
 export interface AuthenticationDeps {
@@ -154,6 +161,7 @@ async function lookUpKey(
     providerKeys: owner.teamId === null ? await loadProviderKeys(db, owner.userId) : new Map(),
     expiresAt: owner.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY,
     version,
+    ...trustOf(config, { ...owner, id: owner.userId }),
   }
 }
 
@@ -205,6 +213,7 @@ async function lookUpToken(
     expiresAt: expiresAt.getTime(),
     connection: { id: connectionId, resource, apis, perMonth },
     version,
+    ...trustOf(config, { ...owner, id: userId }),
   }
 }
 
@@ -217,7 +226,26 @@ async function lookUpSession(
   const user = await findSessionUser(db, userId, sessionId)
   if (!user) throw new GatewayError('INVALID_TOKEN')
   const providerKeys = await loadProviderKeys(db, user.id)
-  return { accountId: user.id, tier: user.tier, mode, keyId: undefined, providerKeys, expiresAt, version }
+  return {
+    accountId: user.id,
+    tier: user.tier,
+    mode,
+    keyId: undefined,
+    providerKeys,
+    expiresAt,
+    version,
+    ...trustOf(config, user),
+  }
+}
+
+function trustOf(
+  { accounts, secrets }: Config,
+  account: Trust & Pick<User, 'id' | 'tier'>,
+): Pick<Principal, 'shareGroup' | 'missing'> {
+  return {
+    shareGroup: shareGroupOf(account, secrets.keyPepper),
+    missing: missingForLiveCalls(account, accounts.signup),
+  }
 }
 
 async function loadProviderKeys(db: Db, userId: string): Promise<Map<string, ProviderKeyState>> {

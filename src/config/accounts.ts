@@ -9,6 +9,8 @@ export interface AccountsConfig {
   signup: SignupPolicy
   /** Address of the mail server; nothing is mailed without one. */
   smtpUrl: string | undefined
+  /** Sender of what is mailed. */
+  mailFrom: string
   /** Whether agents can sign in by OAuth. */
   isOauthOn: boolean
 }
@@ -18,9 +20,15 @@ const SIGNUP_POLICIES: readonly SignupPolicy[] = ['open', 'verified', 'approval'
 /** @throws ConfigError naming the variable that cannot be used */
 export function readAccounts(read: EnvironmentReader, baseUrl: string): AccountsConfig {
   const isSafe = baseUrl.startsWith('https:') || isLocalAddress(baseUrl)
+  const signup = read.choice('SIGNUP', SIGNUP_POLICIES, 'open')
+  const smtpUrl = readSmtpUrl(read)
+  if (signup === 'verified' && smtpUrl === undefined) {
+    throw new ConfigError('SMTP_URL is required where SIGNUP is verified: addresses are proven by mail')
+  }
   return {
-    signup: read.choice('SIGNUP', SIGNUP_POLICIES, 'open'),
-    smtpUrl: readSmtpUrl(read),
+    signup,
+    smtpUrl,
+    mailFrom: read.text('SMTP_FROM', `agent-api-gateway@${new URL(baseUrl).hostname}`),
     isOauthOn: read.choice('OAUTH', ['on', 'off'], isSafe ? 'on' : 'off') === 'on',
   }
 }

@@ -2,9 +2,10 @@ import { sql } from 'kysely'
 import type { Tier } from '../catalog/upstream.ts'
 import type { Db } from './database.ts'
 import type { ApiKey, Environment, NewApiKey } from './schema.ts'
+import { TRUST_COLUMNS, type Trust } from './users.ts'
 
 /** What admission needs to know of a key. */
-export interface KeyOwner {
+export interface KeyOwner extends Trust {
   keyId: string
   userId: string
   teamId: string | null
@@ -28,6 +29,7 @@ export function findKeyOwner(db: Db, keyHash: Buffer): Promise<KeyOwner | undefi
       'api_keys.environment as environment',
       'api_keys.expires_at as expiresAt',
       'users.disabled_at as disabledAt',
+      ...TRUST_COLUMNS,
     ])
     .where('api_keys.key_hash', '=', keyHash)
     .where('api_keys.revoked_at', 'is', null)

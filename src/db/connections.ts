@@ -2,9 +2,10 @@ import { sql } from 'kysely'
 import type { Tier } from '../catalog/upstream.ts'
 import type { Db } from './database.ts'
 import type { Connection, NewConnection } from './schema.ts'
+import { TRUST_COLUMNS, type Trust } from './users.ts'
 
 /** What admission needs to know of an access token. */
-export interface TokenOwner extends Pick<Connection, 'resource' | 'apis'> {
+export interface TokenOwner extends Pick<Connection, 'resource' | 'apis'>, Trust {
   connectionId: string
   userId: string
   tier: Tier
@@ -28,6 +29,7 @@ export function findTokenOwner(db: Db, idHash: Buffer): Promise<TokenOwner | und
       'connections.per_month as perMonth',
       'oauth_artifacts.expires_at as expiresAt',
       'users.disabled_at as disabledAt',
+      ...TRUST_COLUMNS,
     ])
     .where('oauth_artifacts.kind', '=', 'AccessToken')
     .where('oauth_artifacts.id_hash', '=', idHash)

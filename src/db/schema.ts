@@ -30,6 +30,12 @@ interface UsersTable {
   tier: Generated<Tier>
   disabled_at: Date | null
   terms_accepted_at: Date | null
+  /** When the account proved that it receives mail at its address. */
+  email_verified_at: Date | null
+  /** When an operator let it make live calls. */
+  approved_at: Date | null
+  /** Network that it signed up from; null for addresses that are not public. */
+  signup_network: string | null
   created_at: Timestamp
   updated_at: Timestamp
 }
@@ -59,6 +65,8 @@ interface ApiKeysTable {
   created_at: Timestamp
   expires_at: Date | null
   last_used_at: Date | null
+  /** The account that made it; null where that is not known or the account is gone. */
+  created_by: string | null
   revoked_at: Date | null
 }
 

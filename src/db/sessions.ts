@@ -1,9 +1,10 @@
 import { sql } from 'kysely'
 import type { Tier } from '../catalog/upstream.ts'
 import type { Db } from './database.ts'
+import { TRUST_COLUMNS, type Trust } from './users.ts'
 
 /** Who a session belongs to, if it still stands. */
-export interface SessionUser {
+export interface SessionUser extends Trust {
   id: string
   email: string
   tier: Tier
@@ -51,7 +52,7 @@ export function findSessionUser(db: Db, userId: string, sessionId: string): Prom
   return db
     .selectFrom('sessions')
     .innerJoin('users', 'users.id', 'sessions.user_id')
-    .select(['users.id', 'users.email', 'users.tier', 'users.terms_accepted_at'])
+    .select(['users.id', 'users.email', 'users.tier', 'users.terms_accepted_at', ...TRUST_COLUMNS])
     .where('sessions.id', '=', sessionId)
     .where('sessions.user_id', '=', userId)
     .where('sessions.revoked_at', 'is', null)

@@ -3,10 +3,37 @@ import type { Tier } from '../catalog/upstream.ts'
 import type { Db } from './database.ts'
 import type { User } from './schema.ts'
 
-export async function insertUser(db: Db, user: { id: string; email: string; passwordHash: string }): Promise<void> {
+/** What tells how far an account can be trusted. */
+export type Trust = Pick<User, 'created_at' | 'email_verified_at' | 'approved_at' | 'signup_network'>
+
+export const TRUST_COLUMNS = [
+  'users.created_at',
+  'users.email_verified_at',
+  'users.approved_at',
+  'users.signup_network',
+] as const
+
+export interface NewUser {
+  id: string
+  email: string
+  passwordHash: string
+  /** Public network of the sign-up; null for others. */
+  signupNetwork: string | null
+  /** Whether an operator stands for the account. */
+  isApproved?: boolean
+}
+
+export async function insertUser(db: Db, user: NewUser): Promise<void> {
   await db
     .insertInto('users')
-    .values({ id: user.id, email: user.email, password_hash: user.passwordHash, terms_accepted_at: new Date() })
+    .values({
+      id: user.id,
+      email: user.email,
+      password_hash: user.passwordHash,
+      terms_accepted_at: new Date(),
+      signup_network: user.signupNetwork,
+      approved_at: user.isApproved ? sql<Date>`now()` : null,
+    })
     .execute()
 }
 
@@ -47,7 +74,11 @@ export function lockUser(transaction: Db, id: string): Promise<User | undefined>
   return transaction.selectFrom('users').selectAll().where('id', '=', id).forUpdate().executeTakeFirst()
 }
 
-export function updateUser(db: Db, id: string, change: { tier?: Tier; disabled_at?: Date | null }): Promise<User> {
+export function updateUser(
+  db: Db,
+  id: string,
+  change: { tier?: Tier; disabled_at?: Date | null; approved_at?: Date | null },
+): Promise<User> {
   return db
     .updateTable('users')
     .set({ ...change, updated_at: sql<Date>`now()` })

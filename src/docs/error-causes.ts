@@ -72,7 +72,10 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'Ask the operator for the plan that upgrade_to names. Test keys reach every API on every plan.',
     'The API needs a higher plan than the account has.',
   ),
-  FORBIDDEN: help('Ask someone whose role permits it.', 'The role in the team does not permit the action.'),
+  FORBIDDEN: help(
+    'Ask someone whose role permits it.',
+    'The role in the team does not permit the action, or the operator has not let the account make live calls yet.',
+  ),
   KEY_API_FORBIDDEN: help(
     'Call one of the APIs that the hint lists, or connect the application anew and allow more.',
     'An application signed in, and its user let it call certain APIs only.',

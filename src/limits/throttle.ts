@@ -20,11 +20,24 @@ export interface ThrottleDeps {
 
 /** What is bounded, for whom, and the error of a caller over the bound. */
 export interface Throttle {
-  name: 'signup' | 'login' | 'member-add' | 'key-validate' | 'client-register' | 'client-document'
+  name:
+    | 'signup'
+    | 'signup-hour'
+    | 'signup-day'
+    | 'login'
+    | 'member-add'
+    | 'key-validate'
+    | 'client-register'
+    | 'client-document'
+    | 'mail'
   subject: string
-  /** Units in any 60 seconds; 0 is no bound. */
-  perMinute: number
+  /** Units in any window; 0 is no bound. */
+  max: number
+  /** Length of the window, milliseconds; a minute unless given. */
+  windowMs?: number
   code: ErrorCode
+  /** Next action, where the code's own does not help. */
+  hint?: string
 }
 
 /**
@@ -36,20 +49,20 @@ export interface Throttle {
  */
 export async function takeThrottle(
   { redis, log, now }: ThrottleDeps,
-  { name, subject, perMinute, code }: Throttle,
+  { name, subject, max, windowMs = MINUTE_MS, code, hint }: Throttle,
 ): Promise<() => void> {
-  if (perMinute === 0) return () => undefined
+  if (max === 0) return () => undefined
   const key = keys.throttle(name, subject)
   const unit = randomUUID()
   let waitMs: number
   try {
-    waitMs = Number(await takeUnit.run(redis, [key], [now?.() ?? '', perMinute, unit, MINUTE_MS]))
+    waitMs = Number(await takeUnit.run(redis, [key], [now?.() ?? '', max, unit, windowMs]))
   } catch (error) {
     // Fails open: accounts must work while Redis is away, and the bounded password hashing still limits a guesser.
     log.warn({ err: error, throttle: name }, 'failed to count a throttle; the attempt is let through')
     return () => undefined
   }
-  if (waitMs > 0) throw new GatewayError(code, { retryAfterMs: waitMs })
+  if (waitMs > 0) throw new GatewayError(code, { retryAfterMs: waitMs, ...(hint === undefined ? {} : { hint }) })
   return () => {
     redis
       .zrem(key, unit)
@@ -84,7 +97,7 @@ export function passwordThrottle(config: Config, address: string): Throttle {
   return {
     name: 'login',
     subject: clientOf(address),
-    perMinute: config.throttles.loginFailuresPerMinute,
+    max: config.throttles.loginFailuresPerMinute,
     code: 'LOGIN_THROTTLED',
   }
 }

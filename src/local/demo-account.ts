@@ -26,7 +26,8 @@ export async function loadDemoAccount(db: Db, dataDir: string, pepper: Buffer): 
   let userId = (await findUserByEmail(db, EMAIL))?.id
   if (!userId) {
     userId = randomUUID()
-    await insertUser(db, { id: userId, email: EMAIL, passwordHash: await hashPassword(password) })
+    const passwordHash = await hashPassword(password)
+    await insertUser(db, { id: userId, email: EMAIL, passwordHash, signupNetwork: null, isApproved: true })
   }
   const account = {
     email: EMAIL,

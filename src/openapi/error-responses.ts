@@ -16,7 +16,7 @@ export const TRANSPORT_CODES: ErrorCode[] = [
 const TRANSPORT_STATUSES = new Set<number>(TRANSPORT_CODES.map((code) => ERRORS[code].status))
 
 /** What any request can run into besides. */
-const EVERYWHERE: ErrorCode[] = ['INTERNAL_ERROR']
+const EVERYWHERE: ErrorCode[] = ['INTERNAL_ERROR', 'RATE_LIMIT_EXCEEDED']
 const WITH_STORES: ErrorCode[] = ['DEPENDENCY_UNAVAILABLE', 'DRAINING']
 const WITH_BODY: ErrorCode[] = ['VALIDATION_ERROR', 'INVALID_JSON', 'INVALID_ENCODING']
 const WITH_INPUT: ErrorCode[] = ['VALIDATION_ERROR', 'INVALID_ENCODING']
@@ -25,13 +25,13 @@ const WITH_CREDENTIAL: ErrorCode[] = [...WITH_SESSION, 'INVALID_API_KEY']
 
 /** Failures of a proxy call. What is not here belongs to accounts, keys and teams. */
 const NOT_OF_CALLS: ErrorCode[] = [
-  'EMAIL_IN_USE', 'INVALID_CREDENTIALS', 'FORBIDDEN', 'OWNER_IMMUTABLE', 'NOT_FOUND', 'KEY_NOT_FOUND', 'TEAM_NOT_FOUND',
+  'EMAIL_IN_USE', 'INVALID_CREDENTIALS', 'OWNER_IMMUTABLE', 'NOT_FOUND', 'KEY_NOT_FOUND', 'TEAM_NOT_FOUND',
   'MEMBER_NOT_FOUND', 'USER_NOT_FOUND', 'CALL_NOT_FOUND', 'CONNECTION_NOT_FOUND', 'CONNECTION_LIMIT_REACHED', 'REGISTRATION_THROTTLED', 'CALL_ENDED', 'METHOD_NOT_ALLOWED', 'ALREADY_MEMBER', 'KEY_LIMIT_REACHED',
   'LOGIN_THROTTLED', 'SIGNUP_THROTTLED',
 ] // biome-ignore format: a list
 
 /** Of calls and of accounts. */
-const SHARED: ErrorCode[] = ['RATE_LIMIT_EXCEEDED', 'API_NOT_FOUND', 'PROVIDER_KEY_INVALID']
+const SHARED: ErrorCode[] = ['FORBIDDEN', 'RATE_LIMIT_EXCEEDED', 'API_NOT_FOUND', 'PROVIDER_KEY_INVALID']
 
 /** Whether a declared response is our error body: the codes say more of it than its schema. */
 export function isErrorSchema(declared: unknown): boolean {

@@ -16,11 +16,13 @@ export const UserAnswer = Type.Object({
   tier: Tier,
   plan: Type.String(),
   disabled: Type.Boolean(),
+  approved: Type.Boolean({ description: 'An operator stands for it: live calls need no proof of its address' }),
+  emailVerified: Type.Boolean(),
   createdAt: Type.String({ format: 'date-time' }),
 })
 
 export const UserChange = Type.Object(
-  { tier: Type.Optional(Tier), disabled: Type.Optional(Type.Boolean()) },
+  { tier: Type.Optional(Tier), disabled: Type.Optional(Type.Boolean()), approved: Type.Optional(Type.Boolean()) },
   { additionalProperties: false, minProperties: 1 },
 )
 
@@ -33,16 +35,18 @@ export const UserChange = Type.Object(
 export function changeUser(
   db: Db,
   id: string,
-  { tier, disabled }: Static<typeof UserChange>,
+  { tier, disabled, approved }: Static<typeof UserChange>,
   actor: string,
 ): Promise<User> {
   return db.transaction().execute(async (transaction) => {
     const before = await lockUser(transaction, id)
     if (!before) throw new GatewayError('USER_NOT_FOUND')
     const disabledAt = disabled ? (before.disabled_at ?? new Date()) : null
+    const approvedAt = approved ? (before.approved_at ?? new Date()) : null
     const after = await updateUser(transaction, id, {
       ...(tier === undefined ? {} : { tier }),
       ...(disabled === undefined ? {} : { disabled_at: disabledAt }),
+      ...(approved === undefined ? {} : { approved_at: approvedAt }),
     })
     if (disabled) await revokeSessions(transaction, id)
     await insertAuditRecord(transaction, {
@@ -56,8 +60,8 @@ export function changeUser(
   })
 }
 
-function told({ tier, disabled_at }: User): object {
-  return { tier, disabled: disabled_at !== null }
+function told({ tier, disabled_at, approved_at }: User): object {
+  return { tier, disabled: disabled_at !== null, approved: approved_at !== null }
 }
 
 export function describeUser(user: User): Static<typeof UserAnswer> {
@@ -67,6 +71,8 @@ export function describeUser(user: User): Static<typeof UserAnswer> {
     tier: user.tier,
     plan: planOf(user.tier),
     disabled: user.disabled_at !== null,
+    approved: user.approved_at !== null,
+    emailVerified: user.email_verified_at !== null,
     createdAt: user.created_at.toISOString(),
   }
 }

@@ -10,7 +10,7 @@ export const CallJob = Type.Object({
   /** `call_…`, also the job's id. */
   id: Type.String({ pattern: '^call_[0-9a-f]{32}$' }),
   accountId: Type.String(),
-  /** Accounts of one group count as one on scarce caps; absent where the account counts alone. */
+  /** Name under which the account shares scarce caps with others (`shareGroupOf`); absent: it counts alone. */
   group: Type.Optional(Type.String()),
   /** Id of the API key; absent for a session. */
   keyId: Type.Optional(Type.String()),

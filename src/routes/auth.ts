@@ -10,6 +10,7 @@ import { findUser, findUserByEmail, insertUser, updatePasswordHash } from '../db
 import { GatewayError } from '../errors.ts'
 import { errorAnswers } from '../http/error-schemas.ts'
 import { CREDENTIALS_BYTES_MAX } from '../http/json-body.ts'
+import { publicNetworkOf } from '../limits/client-network.ts'
 import { clientOf, passwordThrottle, takeThrottle, throttleFailures } from '../limits/throttle.ts'
 
 const SignupBody = Type.Object({
@@ -34,28 +35,25 @@ export async function authRoutes(app: FastifyInstance, context: Context): Promis
 
   const signup = {
     bodyLimit: CREDENTIALS_BYTES_MAX,
-    config: { errors: ['EMAIL_IN_USE', 'SIGNUP_THROTTLED'] as const },
+    config: { errors: ['EMAIL_IN_USE', 'FORBIDDEN', 'SIGNUP_THROTTLED'] as const },
     schema: {
       summary: 'Sign up',
       tags: ['Accounts'],
       body: SignupBody,
-      response: { 201: SignupAnswer, ...errorAnswers(400, 429) },
+      response: { 201: SignupAnswer, ...errorAnswers(400, 403, 429) },
     },
   }
   app.post<{ Body: Static<typeof SignupBody> }>('/v1/auth/signup', signup, async (request, reply) => {
     const { email, password } = request.body
     if (!isAcceptablePassword(password)) throw unacceptablePassword('password')
-    await takeThrottle(context, {
-      name: 'signup',
-      subject: clientOf(request.ip),
-      perMinute: config.throttles.signupPerMinute,
-      code: 'SIGNUP_THROTTLED',
-    })
+    if (config.accounts.signup === 'closed') throw closed()
+    const signupNetwork = publicNetworkOf(request.ip) ?? null
+    await takeSignup(context, request.ip, signupNetwork)
     // The hash is made whether the address is taken or not: both answers take the same time.
     const passwordHash = await hashPassword(password)
     const user = { id: randomUUID(), email }
     try {
-      await insertUser(db, { ...user, passwordHash })
+      await insertUser(db, { ...user, passwordHash, signupNetwork })
     } catch (error) {
       if (sqlState(error) === UNIQUE_VIOLATION)
         throw new GatewayError('EMAIL_IN_USE', { tokens: { param: 'email' }, cause: error })
@@ -82,6 +80,27 @@ export async function authRoutes(app: FastifyInstance, context: Context): Promis
     const token = await throttleFailures(context, { ...throttle, counted: 'INVALID_CREDENTIALS' }, attempt)
     return reply.header('cache-control', 'no-store').send({ token })
   })
+}
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 86_400_000
+
+/**
+ * Accounts are free: those of one public network are bounded by hour and day too. Fails open, as every throttle does.
+ *
+ * @throws GatewayError SIGNUP_THROTTLED
+ */
+async function takeSignup(context: Context, address: string, network: string | null): Promise<void> {
+  const { signupPerMinute, signupPerHour, signupPerDay } = context.config.throttles
+  const code = 'SIGNUP_THROTTLED'
+  await takeThrottle(context, { name: 'signup', subject: clientOf(address), max: signupPerMinute, code })
+  if (network === null) return
+  await takeThrottle(context, { name: 'signup-hour', subject: network, max: signupPerHour, windowMs: HOUR_MS, code })
+  await takeThrottle(context, { name: 'signup-day', subject: network, max: signupPerDay, windowMs: DAY_MS, code })
+}
+
+function closed(): GatewayError {
+  return new GatewayError('FORBIDDEN', { message: 'Sign-up is closed.', hint: 'Ask the operator for an account' })
 }
 
 /** @throws GatewayError INVALID_CREDENTIALS */

@@ -79,7 +79,7 @@ async function openOAuth(context: Context, assets: Assets): Promise<OAuth> {
       takeThrottle(context, {
         name: 'client-document',
         subject: clientOf(address),
-        perMinute: DOCUMENTS_PER_MINUTE,
+        max: DOCUMENTS_PER_MINUTE,
         code: 'REGISTRATION_THROTTLED',
       }).then(
         () => true,
@@ -130,7 +130,7 @@ async function passThrough(app: FastifyInstance, context: Context, open: () => P
     await takeThrottle(context, {
       name: 'client-register',
       subject: clientOf(request.ip),
-      perMinute: REGISTRATIONS_PER_MINUTE,
+      max: REGISTRATIONS_PER_MINUTE,
       code: 'REGISTRATION_THROTTLED',
     })
     return await pass(request, reply)

@@ -149,7 +149,7 @@ async function takeValidation(context: Context, userId: string): Promise<void> {
   await takeThrottle(context, {
     name: 'key-validate',
     subject: userId,
-    perMinute: VALIDATIONS_PER_MINUTE,
+    max: VALIDATIONS_PER_MINUTE,
     code: 'RATE_LIMIT_EXCEEDED',
   })
 }

@@ -13,7 +13,7 @@ import { takeThrottle } from '../limits/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 /** Addresses without an account that one account may ask for a minute: adding members tells who has signed up. */
-const UNKNOWN_EMAILS_PER_MINUTE = 20
+const ADDITIONS_PER_MINUTE = 20
 
 const Role = Type.Enum(['admin', 'member'])
 const AddBody = Type.Object({
@@ -114,7 +114,7 @@ async function findUserToAdd(context: Context, callerId: string, email: string):
   const giveBack = await takeThrottle(context, {
     name: 'member-add',
     subject: callerId,
-    perMinute: UNKNOWN_EMAILS_PER_MINUTE,
+    max: ADDITIONS_PER_MINUTE,
     code: 'RATE_LIMIT_EXCEEDED',
   })
   const user = await findUserByEmail(context.db, email)

@@ -12,6 +12,8 @@ const principal = (version: string): Principal => ({
   providerKeys: new Map(),
   expiresAt: Number.POSITIVE_INFINITY,
   version,
+  shareGroup: 'account',
+  missing: undefined,
 })
 
 /** A cache on a clock that the test moves, with a store that answers as the test says. */

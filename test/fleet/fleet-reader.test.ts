@@ -55,7 +55,7 @@ describe('the fleet as operators read it', () => {
     const failure = { at: Date.now(), code: 'UPSTREAM_ERROR', words: 'HTTP 500 in 87 ms', isNetwork: false }
     await writeLastFailure(redis, 'weather', failure)
     const id = randomUUID()
-    await insertUser(db, { id, email: 'busy@example.com', passwordHash: '-' })
+    await insertUser(db, { id, email: 'busy@example.com', passwordHash: '-', signupNetwork: null })
     for (const [code, status] of [
       ['OK', 200],
       ['RATE_LIMIT_EXCEEDED', 429],

@@ -166,7 +166,7 @@ it('a throttle lets no more than its units through in any window', async (t) => 
       for (const pause of pauses) {
         now += pause
         const inWindow = taken.filter((at) => at > now - 60_000)
-        const throttle = { name: 'login', subject: `s-${accounts}`, perMinute: 4, code: 'LOGIN_THROTTLED' } as const
+        const throttle = { name: 'login', subject: `s-${accounts}`, max: 4, code: 'LOGIN_THROTTLED' } as const
         const refusal = await takeThrottle({ redis, log, now: () => now }, throttle).then(
           () => undefined,
           (error: GatewayError) => error.details.retryAfterMs,

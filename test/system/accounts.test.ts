@@ -270,6 +270,29 @@ describe('accounts', () => {
     }
     assert.deepEqual(statuses, [201, 201, 201, 429])
   })
+
+  it('are bounded by hour and day for a public network, and closed where the operator says so', async () => {
+    const url = await gateway.startWeb({ SIGNUP_PER_HOUR: '2', TRUST_PROXY: '127.0.0.1' })
+    await until(async () => (await fetch(`${url}/readyz`)).status === 200)
+    const signUpFrom = async (address: string, node = url) => {
+      const body = { email: `${randomUUID()}@example.com`, password: 'long enough' }
+      return await send(gateway, '/v1/auth/signup', { body, url: node, headers: { 'x-forwarded-for': address } })
+    }
+    // One /56, of which a subscriber has all.
+    const public56 = ['2001:db8:2:100::1', '2001:db8:2:1ff::1', '2001:db8:2:150::1', '2001:db8:2:200::1']
+    const answers = []
+    for (const address of public56) answers.push(await signUpFrom(address))
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [201, 201, 429, 201],
+    )
+    assert.ok(Number(answers[2]?.headers.get('retry-after')) > 3_500)
+    for (let count = 0; count < 5; count += 1) assert.equal((await signUpFrom('192.168.1.7')).status, 201)
+
+    const closed = await gateway.startWeb({ SIGNUP: 'closed' })
+    const refused = await signUpFrom('192.168.1.7', closed)
+    assert.deepEqual([refused.status, refused.body.code], [403, 'FORBIDDEN'])
+  })
 })
 
 describe('API keys', () => {

@@ -85,6 +85,8 @@ describe('the operator API', () => {
         tier: 'developer',
         plan: 'Free',
         disabled: false,
+        approved: false,
+        emailVerified: false,
         createdAt: found.body.users[0].createdAt,
       },
     ])
@@ -186,6 +188,21 @@ describe('the operator API', () => {
     assert.deepEqual(await list(), before)
   })
 
+  it('approves an account: its live calls are answered from then on, its test calls always', async () => {
+    const url = await gateway.startWeb({ SIGNUP: 'approval' })
+    const account = await signUp({ ...gateway, url })
+    const call = (key: string) => send(gateway, '/v1/call/mock-data/users?id=3', { key, url })
+    const refused = await call(account.live)
+    assert.deepEqual([refused.status, refused.body.error.code], [403, 'FORBIDDEN'])
+    assert.match(refused.body.error.message, /approved/)
+    assert.equal((await call(account.test)).status, 200)
+    const { body } = await patch(`/users/${account.id}`, { approved: true })
+    assert.deepEqual([body.user.approved, body.user.emailVerified], [true, false])
+    assert.notEqual((await call(account.live)).status, 403)
+    await cli('user', account.email, '--disapprove')
+    assert.equal((await call(account.live)).status, 403)
+  })
+
   it('pauses an upstream: calls are refused at once, or wait if they are to be held, until it is resumed', async () => {
     const account = await signUp(gateway)
     const act = (action: string, body?: object) => operator(`/upstreams/mock-data/${action}`, { method: 'POST', body })
@@ -257,8 +274,8 @@ describe('the operator API', () => {
         actor: 'robin (127.0.0.1)',
         action: 'user.update',
         subject: account.id,
-        before: { tier: 'developer', disabled: false },
-        after: { tier: 'business', disabled: false },
+        before: { tier: 'developer', disabled: false, approved: false },
+        after: { tier: 'business', disabled: false, approved: false },
       },
     )
     assert.ok(Math.abs(Date.parse(first.at) - Date.now()) < 60_000)

@@ -1,0 +1,47 @@
+import type { Api } from '../catalog/catalog.ts'
+import { GatewayError } from '../errors.ts'
+import { reaches } from '../limits/plans.ts'
+import type { Principal } from './authenticate.ts'
+
+/**
+ * Whether the caller may call this API at all: the application it uses, its account and its plan.
+ *
+ * @throws GatewayError KEY_API_FORBIDDEN, FORBIDDEN or PLAN_UPGRADE_REQUIRED
+ */
+export function checkRights(api: Api, principal: Principal): void {
+  checkConnection(api, principal)
+  checkLiveCalls(principal)
+  checkPlan(api, principal)
+}
+
+/** What the user allowed the application that calls. */
+function checkConnection({ slug }: Api, { connection }: Principal): void {
+  if (!connection?.apis || connection.apis.includes(slug)) return
+  throw new GatewayError('KEY_API_FORBIDDEN', {
+    message: `The account does not let this application call the API ${slug}.`,
+    tokens: { allowed: connection.apis.join(',') },
+  })
+}
+
+/** @throws GatewayError FORBIDDEN for an account that the operator's sign-up policy does not let make live calls yet */
+function checkLiveCalls({ mode, missing }: Principal): void {
+  if (mode === 'test' || missing === undefined) return
+  throw missing === 'approval'
+    ? new GatewayError('FORBIDDEN', {
+        message: 'The operator has not approved this account for live calls yet.',
+        hint: 'Use a test key meanwhile, or ask the operator',
+      })
+    : new GatewayError('FORBIDDEN', {
+        message: 'Live calls need the proof that the address of this account is yours.',
+        hint: 'Follow the link in the mail, or have it sent again with POST /v1/auth/verification',
+      })
+}
+
+function checkPlan(api: Api, principal: Principal): void {
+  if (!reaches(principal.tier, api.tierRequired)) {
+    throw new GatewayError('PLAN_UPGRADE_REQUIRED', {
+      message: `The API ${api.slug} needs the tier ${api.tierRequired}; yours is ${principal.tier}.`,
+      tokens: { upgrade_to: api.tierRequired },
+    })
+  }
+}

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { missingForLiveCalls, shareGroupOf } from '../../src/accounts/trust.ts'
+import type { Tier } from '../../src/catalog/upstream.ts'
+
+const SECRET = Buffer.from('a secret of this test')
+const NOW = Date.UTC(2026, 10, 21)
+const HOUR_MS = 3_600_000
+
+const account = (changes: object = {}) => ({
+  id: 'account',
+  tier: 'developer' as Tier,
+  created_at: new Date(NOW - 48 * HOUR_MS),
+  email_verified_at: null,
+  approved_at: null,
+  signup_network: '203.0.113.7',
+  ...changes,
+})
+const groupOf = (changes: object = {}) => shareGroupOf(account(changes), SECRET, NOW)
+
+describe('the share group of an account', () => {
+  it('is the same for young and unproven accounts of one public network, and tells nothing of the network', () => {
+    const group = groupOf()
+    assert.equal(groupOf({ id: 'another' }), group)
+    assert.equal(groupOf({ created_at: new Date(NOW - HOUR_MS), email_verified_at: new Date(NOW) }), group)
+    assert.notEqual(groupOf({ signup_network: '203.0.113.8' }), group)
+    assert.ok(!group.includes('203'))
+  })
+
+  it('is its own id once it is a day old and proven, and always when it came from no public network', () => {
+    assert.equal(groupOf({ email_verified_at: new Date(NOW) }), 'account')
+    assert.equal(groupOf({ approved_at: new Date(NOW) }), 'account')
+    assert.equal(groupOf({ tier: 'pro' }), 'account')
+    assert.equal(groupOf({ signup_network: null, created_at: new Date(NOW) }), 'account')
+  })
+})
+
+describe('live calls', () => {
+  it('need what the sign-up policy asks for, and an approval stands for every proof', () => {
+    const verified = new Date(NOW)
+    for (const [policy, missing, missingWhenVerified] of [
+      ['open', undefined, undefined],
+      ['closed', undefined, undefined],
+      ['verified', 'verification', undefined],
+      ['approval', 'approval', 'approval'],
+    ] as const) {
+      assert.equal(missingForLiveCalls(account(), policy), missing)
+      assert.equal(missingForLiveCalls(account({ email_verified_at: verified }), policy), missingWhenVerified)
+      assert.equal(missingForLiveCalls(account({ approved_at: verified }), policy), undefined)
+    }
+  })
+})
