@@ -4,7 +4,7 @@ import type { Caps } from '../../src/catalog/upstream.ts'
 import { createLog } from '../../src/log.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
 import { fc, propertyRuns } from '../support/property.ts'
-import { type Services, startServices } from '../support/services.ts'
+import { startOwnRedis } from '../support/services.ts'
 import { World } from './world.ts'
 
 const CAPS: Caps[] = [
@@ -89,15 +89,15 @@ async function apply(world: World, step: Step): Promise<void> {
   }
 }
 
-let services: Services
+let server: Awaited<ReturnType<typeof startOwnRedis>>
 let redis: RedisConnection
 before(async () => {
-  services = await startServices()
-  redis = openRedis([services.redisUrl], 'waiter', createLog({ level: 'silent', pretty: false }, 'test'))
+  server = await startOwnRedis()
+  redis = openRedis([server.url], 'waiter', createLog({ level: 'silent', pretty: false }, 'test'))
 })
 after(async () => {
   await closeRedis(redis)
-  await services.stop()
+  await server.stop()
 })
 
 it('a cap holds its windows, leases, shares and quoted waits in any history', async (t) => {

@@ -3,21 +3,22 @@ import { after, before, it } from 'node:test'
 import type { Caps } from '../../src/catalog/upstream.ts'
 import { createLog } from '../../src/log.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
-import { type Services, startServices } from '../support/services.ts'
+import { keys } from '../../src/redis/keys.ts'
+import { startOwnRedis } from '../support/services.ts'
 import { World } from './world.ts'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
 
-let services: Services
+let server: Awaited<ReturnType<typeof startOwnRedis>>
 let redis: RedisConnection
 before(async () => {
-  services = await startServices()
-  redis = openRedis([services.redisUrl], 'waiter', createLog({ level: 'silent', pretty: false }, 'test'))
+  server = await startOwnRedis()
+  redis = openRedis([server.url], 'waiter', createLog({ level: 'silent', pretty: false }, 'test'))
 })
 after(async () => {
   await closeRedis(redis)
-  await services.stop()
+  await server.stop()
 })
 
 const open = (rules: Caps) => new World(redis, rules).open()
@@ -140,4 +141,27 @@ it('after a close one request goes first, and the others follow its response', a
   assert.equal(world.leases.length, 4)
   await world.advance(MINUTE / 2)
   assert.equal(world.granted, 65)
+})
+
+it('a lease lasts for as long as it is renewed, and then its place is free', async () => {
+  const world = await open({ concurrency: 1, rates: [{ max: 500, seconds: 10 }] })
+  const acquire = async (member: string) => {
+    const waiters = [{ member, tag: 0 }]
+    return (await world.cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })).granted.get(member)
+  }
+  const first = (await acquire('a|1')) ?? assert.fail()
+  world.now += 5 * SECOND
+  assert.equal(await world.cap.renew([first, 'a|gone|9'], 6_000), 1)
+  world.now += 5 * SECOND
+  assert.equal(await acquire('a|2'), undefined)
+  world.now += SECOND + 1
+  assert.ok(await acquire('a|2'))
+})
+
+it('a cap whose past Redis has lost stays closed for its window', async () => {
+  const world = await open({ concurrency: 4, rates: [{ max: 20, seconds: 10 }] })
+  await redis.set(keys.memory, world.now - SECOND)
+  assert.deepEqual(await world.join(call('a', { timeoutMs: 5 * SECOND })), { refused: 'cap', retryAfterMs: 9_500 })
+  await world.advance(9_500)
+  assert.equal(await world.join(call('a', { timeoutMs: 5 * SECOND })), undefined)
 })

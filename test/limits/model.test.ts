@@ -15,7 +15,7 @@ import { createLog } from '../../src/log.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
 import { accountKeys } from '../../src/redis/keys.ts'
 import { fc, propertyRuns } from '../support/property.ts'
-import { type Services, startServices } from '../support/services.ts'
+import { startOwnRedis } from '../support/services.ts'
 
 const LIMITS = { perMinute: 5, inFlight: 4, perMonth: 12 }
 const LEASE_MS = 20_000
@@ -72,16 +72,16 @@ class Model {
   }
 }
 
-let services: Services
+let server: Awaited<ReturnType<typeof startOwnRedis>>
 let redis: RedisConnection
 const log = createLog({ level: 'silent', pretty: false }, 'test')
 before(async () => {
-  services = await startServices()
-  redis = openRedis([services.redisUrl], 'waiter', log)
+  server = await startOwnRedis()
+  redis = openRedis([server.url], 'waiter', log)
 })
 after(async () => {
   await closeRedis(redis)
-  await services.stop()
+  await server.stop()
 })
 
 let accounts = 0

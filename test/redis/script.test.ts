@@ -6,7 +6,7 @@ import { parse } from 'luaparse'
 import { createLog } from '../../src/log.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
 import { loadedScripts, loadScript } from '../../src/redis/script.ts'
-import { startServices } from '../support/services.ts'
+import { startOwnRedis } from '../support/services.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 
@@ -37,11 +37,11 @@ it('every .lua file belongs to a script that parses and uses nothing undefined',
 })
 
 it('a script gets its constants from TypeScript and its includes once, and names the line that failed', async (t) => {
-  const services = await startServices()
-  const redis = openRedis([services.redisUrl], 'waiter', createLog({ level: 'silent', pretty: false }, 'test'))
+  const server = await startOwnRedis()
+  const redis = openRedis([server.url], 'waiter', createLog({ level: 'silent', pretty: false }, 'test'))
   t.after(async () => {
     await closeRedis(redis)
-    await services.stop()
+    await server.stop()
   })
   const url = new URL('./lua/clock-reader.lua', import.meta.url)
   const script = loadScript(url, { FACTOR: 2, NAMES: ['a', 'b"'] })

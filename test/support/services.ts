@@ -53,6 +53,19 @@ export async function startServices(): Promise<Services> {
   }
 }
 
+/** A Redis of one test file, for tests that need no Postgres. */
+export async function startOwnRedis(): Promise<{ url: string; stop: () => Promise<void> }> {
+  const folder = await mkdtemp(join(tmpdir(), 'agw-test-'))
+  const redis = await startRedis({ dataDir: folder, say: () => undefined })
+  return {
+    url: redis.url,
+    stop: async () => {
+      await redis.stop()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
 async function createDatabase(serverUrl: string): Promise<{ url: string; drop: () => Promise<void> }> {
   const name = `test_${randomBytes(6).toString('hex')}`
   await run(serverUrl, `create database ${name}`)
