@@ -1,7 +1,7 @@
 import type { CallToolResult, Tool } from '@modelcontextprotocol/server'
 import Type, { type Static } from 'typebox'
 import { Compile } from 'typebox/compile'
-import type { Api, Catalog } from '../catalog/catalog.ts'
+import { type Api, type Catalog, isOpen } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { rankApis } from '../catalog/search.ts'
 import { unknownApi } from '../catalog/unknown-api.ts'
@@ -147,7 +147,7 @@ function searchApis(
   deps: CatalogToolDeps,
 ): Static<typeof SearchOutput> {
   // Those that wait for the operator answer no live call: a model is not sent there.
-  const callable = offeredApis(deps.catalog).filter((api) => api.enabled || api.needsOwnKey)
+  const callable = offeredApis(deps.catalog).filter(isOpen)
   const found = rankApis(callable, query).filter((api) => category === undefined || api.upstream.category === category)
   return {
     total: found.length,

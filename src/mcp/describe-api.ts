@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
+import { type Api, type ApiEndpoint, isOpen } from '../catalog/catalog.ts'
 import { cacheWords, capWords } from '../catalog/limit-words.ts'
 import type { Tier } from '../catalog/upstream.ts'
 import { typescriptType } from '../clients/typescript-types.ts'
@@ -25,7 +25,7 @@ export const Standing = {
 }
 
 export function standingOf(api: Api, { health, tier }: Observer): Static<ReturnType<typeof standingSchema>> {
-  const status = !api.enabled ? 'Not enabled' : api.pausedMode ? 'Paused' : health.of(api.slug).status
+  const status = !isOpen(api) ? 'Not enabled' : api.pausedMode ? 'Paused' : health.of(api.slug).status
   return { status, tier_required: api.tierRequired, within_your_plan: reaches(tier, api.tierRequired) }
 }
 const standingSchema = () => Type.Object(Standing)

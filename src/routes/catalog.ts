@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache'
 import Type, { type Static } from 'typebox'
 import { SHARED_BUCKET } from '../caps/bucket.ts'
 import type { CapState } from '../caps/cap.ts'
-import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
+import { type Api, type ApiEndpoint, isOpen } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { exampleCall } from '../catalog/example-call.ts'
 import { nullable } from '../catalog/json.ts'
@@ -43,7 +43,9 @@ const ApiEntry = Type.Object(
     tags: Type.Array(Type.String()),
     free: Type.Boolean(),
     tier_required: Type.Enum(['developer', 'pro', 'business', 'enterprise']),
-    health_score: Type.Integer({ minimum: 0, maximum: 100 }),
+    enabled: Type.Boolean({ description: 'Whether live calls are taken; test keys are answered either way' }),
+    waiting_for: nullable(Type.String({ description: 'What an API that is not enabled waits for' })),
+    health_score: Type.Integer({ minimum: 0, maximum: 100, description: '0 while it is not enabled' }),
     example_query: nullable(Type.String()),
     endpoints: Type.Array(CatalogEndpoint),
   },
@@ -74,6 +76,9 @@ const Health = Type.Object({
   status: Status,
   score: Type.Integer({ minimum: 0, maximum: 100 }),
   since: nullable(Type.String({ format: 'date-time' })),
+  checkedAt: nullable(
+    Type.String({ format: 'date-time', description: 'Last call or probe; null: not checked yet, so nothing is known' }),
+  ),
   parts: Type.Object({
     availability: Type.Number({ description: 'Up to 80: 80·max(0, 1−2f) with f = fail/(ok+fail+5)' }),
     latency: Type.Number({ description: 'Up to 20: 20·clamp((10 s − p95)/9 s, 0, 1)' }),
@@ -182,7 +187,7 @@ export async function catalogRoutes(
     const { summary, url = null, attribution = null } = api.upstream.terms
     return {
       ...toEntry(api, view),
-      health: toHealth(view, history, last),
+      health: toHealth(api, view, { history, last }),
       limits: toCapState(api.caps, cap),
       terms: { summary, url, attribution },
       docs: `${config.http.baseUrl}/apis/${api.slug}`,
@@ -204,11 +209,19 @@ function isListed(api: Api): boolean {
   return !api.isSwitchedOff
 }
 
-function toHealth(view: HealthView, history: HealthChange[], last: HealthChange | undefined): ApiDetail['health'] {
+interface HealthPast {
+  history: HealthChange[]
+  last: HealthChange | undefined
+}
+
+function toHealth(api: Api, view: HealthView, { history, last }: HealthPast): ApiDetail['health'] {
   const { parts } = view
+  const checkedAt = Math.max(view.lastCallAt, view.lastProbeAt)
   return {
-    status: view.status,
-    score: view.score,
+    // Of the three states of the specification the one that callers get: nobody is answered by what is not enabled.
+    status: isOpen(api) ? view.status : 'Down',
+    score: scoreOf(api, view),
+    checkedAt: checkedAt === 0 ? null : new Date(checkedAt).toISOString(),
     since: view.since === undefined ? null : new Date(view.since).toISOString(),
     parts: {
       availability: round(parts.availability),
@@ -239,7 +252,16 @@ function round(value: number): number {
   return Math.round(value * 1_000) / 1_000
 }
 
-function toEntry(api: Api, { score }: HealthView): ApiEntry {
+function scoreOf(api: Api, { score }: HealthView): number {
+  return isOpen(api) ? score : 0
+}
+
+function waitingFor(api: Api): string | null {
+  if (api.enabled) return null
+  return api.needsOwnKey ? 'A key of your own for this API' : "The operator's key for this API"
+}
+
+function toEntry(api: Api, health: HealthView): ApiEntry {
   const { upstream } = api
   const endpoints = [...api.endpoints.values()]
   return {
@@ -250,7 +272,9 @@ function toEntry(api: Api, { score }: HealthView): ApiEntry {
     tags: upstream.tags,
     free: api.tierRequired === 'developer',
     tier_required: api.tierRequired,
-    health_score: score,
+    enabled: isOpen(api),
+    waiting_for: waitingFor(api),
+    health_score: scoreOf(api, health),
     example_query: endpoints[0] ? exampleCall(api.slug, endpoints[0]) : null,
     endpoints: endpoints.map(toCatalogEndpoint),
   }

@@ -83,6 +83,22 @@ export const CATALOG_STATEMENTS: Statement[] = [
     },
   },
   {
+    says: 'an API that waits for the operator is listed with enabled: false and what it waits for, and is never shown as healthy',
+    holds: async ({ send }) => {
+      for (const { api_name, enabled, waiting_for } of (await send('/v1/catalog')).body.data) {
+        assert.deepEqual([enabled, waiting_for === null], api_name === 'news' ? [false, false] : [true, true])
+      }
+      const { health, health_score } = (await send('/v1/catalog/news')).body
+      assert.deepEqual([health.status, health_score], ['Down', 0])
+    },
+  },
+  {
+    says: 'health of an API that was never called or probed says so: checkedAt is null',
+    holds: async ({ send }) => {
+      assert.equal((await send('/v1/catalog/sunrise-sunset')).body.health.checkedAt, null)
+    },
+  },
+  {
     says: 'news requires pro, every other API developer',
     holds: async ({ send }) => {
       for (const { api_name, tier_required } of (await send('/v1/catalog')).body.data) {
