@@ -38,14 +38,14 @@ describe('the settings of a process', () => {
       trustProxy: [],
       tls: undefined,
       redirectPort: undefined,
-      clients: { connectionsMax: 500, anonymousPerSecond: 200, unknownKeysPerMinute: 120 },
+      clients: { connectionsMax: 500, anonymousPerSecond: 200 },
       securityContact: undefined,
     })
     assert.equal(config.dataDir, resolve('.data'))
     assert.deepEqual(config.cacheRedisUrls, config.redisUrls)
     assert.deepEqual(config.processes, { workers: 1, webNodes: 1 })
     assert.equal(config.callTimeoutMs, 30_000)
-    assert.deepEqual(config.throttles, { signupPerMinute: 60, loginFailuresPerMinute: 30 })
+    assert.deepEqual(config.throttles, { signupPerMinute: 60, loginFailuresPerMinute: 30, unknownKeysPerMinute: 120 })
     assert.equal(config.log.level, 'info')
     assert.deepEqual(config.plans, {
       Free: { perMinute: 10, perMonth: 1_000, inFlight: 5 },
@@ -91,7 +91,7 @@ describe('the settings of a process', () => {
       trustProxy: ['10.0.0.0/8', '::1', '192.0.2.7', 'loopback'],
       tls: { certFile: '/c.pem', keyFile: '/k.pem' },
       redirectPort: 80,
-      clients: { connectionsMax: 500, anonymousPerSecond: 200, unknownKeysPerMinute: 120 },
+      clients: { connectionsMax: 500, anonymousPerSecond: 200 },
       securityContact: undefined,
     })
     assert.equal(config.dataDir, '/data')
@@ -102,7 +102,7 @@ describe('the settings of a process', () => {
     assert.equal(config.callTimeoutMs, 5_000)
     assert.deepEqual(config.plans.Free, { perMinute: 20, perMonth: 1_000, inFlight: 5 })
     assert.equal(config.plans.Pro.inFlight, 30)
-    assert.deepEqual(config.throttles, { signupPerMinute: 0, loginFailuresPerMinute: 7 })
+    assert.deepEqual(config.throttles, { signupPerMinute: 0, loginFailuresPerMinute: 7, unknownKeysPerMinute: 120 })
     assert.equal(config.log.level, 'debug')
   })
 

@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import { freePort } from '../../src/local/embedded/free-port.ts'
+import { findRedisProgram } from '../../src/local/embedded/redis-program.ts'
+import { until } from './gateway.ts'
+
+const MASTERS = 3
+const SLOTS = 16_384
+
+/** How long a node may be silent before its replica takes over, milliseconds. */
+const NODE_TIMEOUT_MS = 2_000
+
+export interface ClusterNode {
+  url: string
+  port: number
+  client: Redis
+  process: ChildProcess
+}
+
+/** Three masters, each with one replica, on plain servers of this machine. */
+export interface RedisCluster {
+  nodes: ClusterNode[]
+  /** The node that serves a slot now. */
+  masterOf: (slot: number) => Promise<ClusterNode>
+  replicaOf: (master: ClusterNode) => Promise<ClusterNode>
+  /** Moves a slot with its keys to another master. */
+  moveSlot: (slot: number, to: ClusterNode) => Promise<void>
+  stop: () => Promise<void>
+}
+
+export async function startRedisCluster(): Promise<RedisCluster> {
+  const folder = await mkdtemp(join(tmpdir(), 'agw-cluster-'))
+  const { program } = await findRedisProgram()
+  assert.ok(program, 'redis-server is on the PATH')
+  const nodes: ClusterNode[] = []
+  for (let index = 0; index < 2 * MASTERS; index += 1) nodes.push(await startNode(join(folder, String(index)), program))
+  const stop = async () => {
+    for (const { client } of nodes) client.disconnect()
+    const running = nodes.filter(({ process }) => process.exitCode === null && process.signalCode === null)
+    await Promise.all(
+      running.map(async ({ process }) => {
+        process.kill('SIGKILL')
+        await once(process, 'exit')
+      }),
+    )
+    await rm(folder, { recursive: true, force: true })
+  }
+  try {
+    await joinNodes(nodes)
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  const alive = () => nodes.filter(({ process }) => process.exitCode === null && process.signalCode === null)
+  const nodeAt = (port: number) => nodes.find((node) => node.port === port) ?? assert.fail(`no node on port ${port}`)
+  return {
+    nodes,
+    masterOf: async (slot) => {
+      const ranges = await (alive()[0] ?? assert.fail()).client.cluster('SLOTS')
+      return nodeAt(portOf(ranges, slot))
+    },
+    replicaOf: async (master) => {
+      const id = await master.client.cluster('MYID')
+      const lines = String(await master.client.cluster('REPLICAS', id))
+      return nodeAt(Number(/:(\d+)@/.exec(lines)?.[1]))
+    },
+    moveSlot: async (slot, to) => await moveSlot(alive(), slot, to),
+    stop,
+  }
+}
+
+async function startNode(dir: string, { command, argv0 }: { command: string; argv0: string }): Promise<ClusterNode> {
+  await mkdir(dir)
+  const port = await freePort()
+  const settings = [
+    ...[`port ${port}`, `cluster-port ${await freePort()}`, 'bind 127.0.0.1', `dir ${dir}`, 'save ""', 'appendonly no'],
+    ...['cluster-enabled yes', `cluster-node-timeout ${NODE_TIMEOUT_MS}`, 'maxmemory-policy noeviction'],
+    ...['cluster-replica-validity-factor 0', 'repl-diskless-sync-delay 0'],
+  ]
+  const server = spawn(command, ['-'], { argv0, stdio: ['pipe', 'ignore', 'ignore'] })
+  server.stdin?.end(`${settings.join('\n')}\n`)
+  const client = new Redis(port, '127.0.0.1', { retryStrategy: () => 100, maxRetriesPerRequest: null })
+  client.on('error', () => undefined)
+  return { url: `redis://127.0.0.1:${port}`, port, client, process: server }
+}
+
+/** Makes them one Cluster: the first three share the slots, each of the others follows one of them. */
+async function joinNodes(nodes: ClusterNode[]): Promise<void> {
+  const [first] = nodes
+  assert.ok(first)
+  for (const { client } of nodes.slice(1)) {
+    const busPort = /cluster-port\n(\d+)/.exec(
+      ((await first.client.config('GET', 'cluster-port')) as string[]).join('\n'),
+    )
+    await client.call('CLUSTER', 'MEET', '127.0.0.1', String(first.port), busPort?.[1] ?? '')
+  }
+  const knowsAll = async ({ client }: ClusterNode) =>
+    String(await client.cluster('NODES'))
+      .trim()
+      .split('\n')
+      .filter((line) => !line.includes('handshake')).length === nodes.length
+  await until(async () => (await Promise.all(nodes.map(knowsAll))).every(Boolean), 20_000)
+  const masters = nodes.slice(0, MASTERS)
+  await Promise.all(
+    masters.map(async ({ client }, index) => {
+      const from = Math.floor((index * SLOTS) / MASTERS)
+      const to = Math.floor(((index + 1) * SLOTS) / MASTERS) - 1
+      await client.call('CLUSTER', 'ADDSLOTSRANGE', String(from), String(to))
+    }),
+  )
+  await Promise.all(
+    nodes.slice(MASTERS).map(async ({ client }, index) => {
+      const id = await (masters[index] ?? assert.fail()).client.cluster('MYID')
+      await client.cluster('REPLICATE', id)
+    }),
+  )
+  const isWhole = async ({ client }: ClusterNode) => /cluster_state:ok/.test(String(await client.cluster('INFO')))
+  const isLinked = async ({ client }: ClusterNode) => /master_link_status:up/.test(await client.info('replication'))
+  await until(async () => (await Promise.all(nodes.map(isWhole))).every(Boolean), 20_000)
+  await until(async () => (await Promise.all(nodes.slice(MASTERS).map(isLinked))).every(Boolean), 20_000)
+}
+
+/** The port of the master that serves a slot. */
+function portOf(ranges: Awaited<ReturnType<Redis['cluster']>>, slot: number): number {
+  const found = (ranges as [number, number, [string, number]][]).find(([from, to]) => from <= slot && slot <= to)
+  return found?.[2][1] ?? assert.fail(`nobody serves slot ${slot}`)
+}
+
+async function moveSlot(nodes: ClusterNode[], slot: number, to: ClusterNode): Promise<void> {
+  const ids = new Map(await Promise.all(nodes.map(async (node) => [node, await node.client.cluster('MYID')] as const)))
+  const ranges = await to.client.cluster('SLOTS')
+  const from = nodes.find(({ port }) => port === portOf(ranges, slot)) ?? assert.fail()
+  await to.client.cluster('SETSLOT', slot, 'IMPORTING', ids.get(from) ?? '')
+  await from.client.cluster('SETSLOT', slot, 'MIGRATING', ids.get(to) ?? '')
+  for (;;) {
+    const keys = await from.client.cluster('GETKEYSINSLOT', slot, 100)
+    if (keys.length === 0) break
+    await from.client.call('MIGRATE', '127.0.0.1', String(to.port), '', '0', '5000', 'KEYS', ...keys)
+  }
+  for (const { client } of [to, from]) await client.cluster('SETSLOT', slot, 'NODE', ids.get(to) ?? '')
+}
