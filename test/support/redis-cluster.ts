@@ -125,10 +125,12 @@ async function joinNodes(nodes: ClusterNode[]): Promise<void> {
   await until(async () => (await Promise.all(nodes.slice(MASTERS).map(isLinked))).every(Boolean), 20_000)
 }
 
+type SlotRange = [from: number, to: number, ...nodes: [host: string, port: number, ...rest: unknown[]][]]
+
 /** The port of the master that serves a slot. */
-function portOf(ranges: Awaited<ReturnType<Redis['cluster']>>, slot: number): number {
-  const found = (ranges as [number, number, [string, number]][]).find(([from, to]) => from <= slot && slot <= to)
-  return found?.[2][1] ?? assert.fail(`nobody serves slot ${slot}`)
+function portOf(ranges: SlotRange[], slot: number): number {
+  const found = ranges.find(([from, to]) => from <= slot && slot <= to)
+  return found?.[2]?.[1] ?? assert.fail(`nobody serves slot ${slot}`)
 }
 
 async function moveSlot(nodes: ClusterNode[], slot: number, to: ClusterNode): Promise<void> {
