@@ -5,8 +5,11 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { upstreamKeys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
 
-/** Room for the stored answers of one upstream, bytes; those that end soonest make way. */
-const BYTES_MAX_PER_UPSTREAM = 16 * 1024 * 1024
+/**
+ * Rooms for the stored answers of one upstream, bytes of Redis' memory; in each, those that end soonest make way. Answers
+ * to calls with undeclared parameters have a small one of their own: made-up parameters push nobody's answers out.
+ */
+const ROOM_BYTES = { plain: 16 * 1024 * 1024, undeclared: 2 * 1024 * 1024 }
 
 /** Larger answers are not stored, bytes. */
 const ENTRY_BYTES_MAX = 512 * 1024
@@ -25,7 +28,10 @@ export interface CacheEntry {
   body: Buffer
 }
 
-const storeAnswer = loadScript(new URL('./lua/store-answer.lua', import.meta.url))
+/** What index and sizes take for an entry besides its key in each, bytes. As measured. */
+const INDEX_BYTES = 160
+
+const storeAnswer = loadScript(new URL('./lua/store-answer.lua', import.meta.url), { INDEX_BYTES })
 
 /**
  * Stored answers in Redis, bounded in memory per upstream. It fails open: without it calls are slower, not broken.
@@ -47,27 +53,26 @@ export class ResponseCache {
       const { head, body } = decodeFrame<Omit<CacheEntry, 'body'>>(frame)
       return { ...head, body }
     } catch (error) {
-      this.#log.debug({ err: error }, 'cache not read')
+      this.#log.debug({ err: error }, 'failed to read a stored answer')
       return undefined
     }
   }
 
-  async store(slug: string, key: string, entry: CacheEntry): Promise<void> {
+  /** Stores an answer in its room. */
+  async store(
+    { slug, hasUndeclared }: { slug: string; hasUndeclared: boolean },
+    key: string,
+    entry: CacheEntry,
+  ): Promise<void> {
     const { body, ...head } = entry
     if (body.length > ENTRY_BYTES_MAX) return
-    const frame = encodeFrame(head, body)
+    const room = hasUndeclared ? 'undeclared' : 'plain'
     const lifeMs = entry.freshMs + Math.max(entry.staleWhileRevalidateMs, entry.staleIfErrorMs)
-    const keys = [key, upstreamKeys.cacheIndex(slug), upstreamKeys.cacheSizes(slug)]
-    const values = [
-      frame,
-      Math.ceil(lifeMs),
-      Math.ceil(entry.storedAt),
-      frame.length + key.length,
-      BYTES_MAX_PER_UPSTREAM,
-    ]
+    const keys = [key, upstreamKeys.cacheIndex(slug, room), upstreamKeys.cacheSizes(slug, room)]
+    const values = [encodeFrame(head, body), Math.ceil(lifeMs), Math.ceil(entry.storedAt), ROOM_BYTES[room]]
     await storeAnswer
       .run(this.#redis, keys, values)
-      .catch((error) => this.#log.debug({ err: error }, 'answer not stored'))
+      .catch((error) => this.#log.debug({ err: error }, 'failed to store an answer'))
   }
 }
 

@@ -18,10 +18,10 @@ export const upstreamKeys = {
   probeOutcome: (slug: string, id: string): string => `${PREFIX}:{${slug}}:probe-outcome:${id}`,
   /** String: a stored answer. Ends when it is too old to be served in any case. */
   cacheEntry: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:cache:${hash}`,
-  /** Sorted set: keys of stored answers by their end. No end. */
-  cacheIndex: (slug: string): string => `${PREFIX}:{${slug}}:cache-index`,
-  /** Hash: bytes of each stored answer, and their total. No end. */
-  cacheSizes: (slug: string): string => `${PREFIX}:{${slug}}:cache-sizes`,
+  /** Sorted set: keys of the stored answers of one room by their end. No end. */
+  cacheIndex: (slug: string, room: string): string => `${PREFIX}:{${slug}}:cache-index:${room}`,
+  /** Hash: bytes of each of these answers, and their total. No end. */
+  cacheSizes: (slug: string, room: string): string => `${PREFIX}:{${slug}}:cache-sizes:${room}`,
   /** String: member of the wait queue whose answer identical calls share. Ends with that call's deadline. */
   flight: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:flight:${hash}`,
   /** String: id of the call that fetches an answer for identical ones. 3 s, renewed. */

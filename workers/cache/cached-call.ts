@@ -116,6 +116,7 @@ async function store(
 ): Promise<void> {
   const rule = endpoint.cache
   if (!rule) return
+  const room = { slug: call.slug, hasUndeclared: call.extra.length > 0 }
   const base = { storedAt: clock.now(), staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
   if (isFailure(outcome)) {
     if (outcome.code !== 'UPSTREAM_NOT_FOUND' || !rule.notFoundSeconds) return
@@ -127,14 +128,14 @@ async function store(
       ...message,
       body: Buffer.alloc(0),
     }
-    await cache.store(call.slug, key, entry)
+    await cache.store(room, key, entry)
     return
   }
   const { seconds } = rule
   const freshSeconds =
     typeof seconds === 'number' ? seconds : seconds(call.parameters, outcome.data ?? {}, { now: Date.now() })
   if (freshSeconds <= 0) return
-  await cache.store(call.slug, key, {
+  await cache.store(room, key, {
     ...base,
     freshMs: freshSeconds * 1_000,
     staleWhileRevalidateMs: (rule.staleWhileRevalidateSeconds ?? 0) * 1_000,
