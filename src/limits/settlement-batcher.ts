@@ -1,9 +1,9 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { Batcher } from '../async/batcher.ts'
+import { retryUntil } from '../async/retry-until.ts'
 import type { Log } from '../log.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { RedisConnection } from '../redis/connection.ts'
-import { wasNotSent } from '../redis/unavailable.ts'
+import { wasNotSent, wasRefused } from '../redis/unavailable.ts'
 import { type LimitSubject, monthOf, refundCall, releaseLimits } from './account-limits.ts'
 import { recordUsage, type UsedCall } from './usage-ledger.ts'
 
@@ -13,9 +13,8 @@ export const CALLER_LEFT_STATUS = 499
 /** Usage is shown a second or two after a call: it is written at most this often, milliseconds. */
 const USAGE_PAUSE_MS = 200
 
-/** How often and for how long a write is repeated while Redis is away, milliseconds. */
-const RETRY_EVERY_MS = 250
-const RETRY_FOR_MS = 10_000
+/** How often and for how long a write is repeated while Redis is away, or takes none. */
+const RETRY = { everyMs: 250, forMs: 30_000 }
 
 /** How often and how many times an unacknowledged write is compensated, while Redis is there. */
 const COMPENSATE_EVERY_MS = 1_500
@@ -90,13 +89,14 @@ export class CallCompletionBatcher {
     const ended = calls.map(({ call, status }) => ({ callId: call.id, status }))
     const release = () => releaseLimits(this.#redis, first, { month: monthOf(first.enqueuedAt).name, ended })
     // Releasing twice does nothing. The lease of a call that is never released ends by itself.
-    await retryUntil(release, () => true).catch((error) =>
+    await retryUntil(release, { ...RETRY, mayRepeat: () => true }).catch((error) =>
       this.#log.warn({ err: error, account: first.accountId, calls: ended.length }, 'failed to release call limits'),
     )
   }
 
   async #count(calls: UsedCall[]): Promise<void> {
-    await retryUntil(() => recordUsage(this.#redis, calls), wasNotSent).catch((error) =>
+    const mayRepeat = (error: unknown): boolean => wasNotSent(error) || wasRefused(error)
+    await retryUntil(() => recordUsage(this.#redis, calls), { ...RETRY, mayRepeat }).catch((error) =>
       this.#log.warn({ err: error, calls: calls.length }, 'failed to count usage'),
     )
   }
@@ -104,17 +104,4 @@ export class CallCompletionBatcher {
 
 function keyOf({ accountId, mode }: Pick<LimitSubject, 'accountId' | 'mode'>, at: number): string {
   return `${accountId} ${mode} ${monthOf(at).name}`
-}
-
-/** Repeats a write for a while where that may be done. @throws the last error */
-async function retryUntil(write: () => Promise<unknown>, mayRepeat: (error: unknown) => boolean): Promise<void> {
-  for (const endsAt = Date.now() + RETRY_FOR_MS; ; ) {
-    try {
-      await write()
-      return
-    } catch (error) {
-      if (Date.now() >= endsAt || !mayRepeat(error)) throw error
-      await delay(RETRY_EVERY_MS)
-    }
-  }
 }

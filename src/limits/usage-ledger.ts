@@ -18,7 +18,10 @@ export async function recordUsage(redis: RedisConnection, calls: UsedCall[]): Pr
     const field = encodeEntry({ day, accountId, key: keyId ?? 'session', slug, status, mode })
     counts.set(field, (counts.get(field) ?? 0) + 1)
   }
-  await Promise.all([...counts].map(([field, count]) => redis.hincrby(keys.usagePending, field, count)))
+  // All or none: what Redis refuses is tried again as a whole.
+  const transaction = redis.multi()
+  for (const [field, count] of counts) transaction.hincrby(keys.usagePending, field, count)
+  await transaction.exec()
 }
 
 function encodeEntry({ day, accountId, key, slug, status, mode }: UsageEntry): string {

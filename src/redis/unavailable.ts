@@ -20,3 +20,8 @@ export async function redisCall<T>(run: () => Promise<T>): Promise<T> {
 export function wasNotSent(error: unknown): boolean {
   return error instanceof Error && error.message.includes("Stream isn't writeable")
 }
+
+/** Whether Redis said that it did nothing: it is full, cannot write to its disk, is a replica, or is still loading. */
+export function wasRefused(error: unknown): boolean {
+  return error instanceof Error && /^(OOM|MISCONF|READONLY|LOADING|CLUSTERDOWN|EXECABORT)\b/.test(error.message)
+}

@@ -125,6 +125,36 @@ describe('while Redis says nothing', () => {
   })
 })
 
+describe('while Redis is full', () => {
+  it('answers that the upstream gave are kept until they can be sent, and are counted', async () => {
+    const client = new Redis(redis.url)
+    after(() => client.disconnect())
+    const [, before = '0'] = (await client.config('GET', 'maxmemory')) as string[]
+    const held = Promise.withResolvers<void>()
+    upstream.play('currency', async () => {
+      await held.promise
+      return RATES
+    })
+    const used = async () => {
+      const { body } = await send(gateway, '/v1/usage', { token: account.token })
+      return body.usage.reduce((sum: number, { calls }: { calls: number }) => sum + calls, 0)
+    }
+    const countedBefore = await used()
+    const arrived = upstream.arrivalsOf('currency').length
+    const calls = Array.from({ length: 5 }, call)
+    await until(() => upstream.arrivalsOf('currency').length === arrived + 5)
+    await client.config('SET', 'maxmemory', '1')
+    held.resolve()
+    // Not an answer yet, and none is lost.
+    const early = await Promise.race([Promise.any(calls), new Promise((resolve) => setTimeout(resolve, 700, 'none'))])
+    await client.config('SET', 'maxmemory', before)
+    upstream.play('currency', () => RATES)
+    assert.equal(early, 'none')
+    for (const { status, text } of await Promise.all(calls)) assert.equal(status, 200, text)
+    await until(async () => (await used()) === countedBefore + 5)
+  })
+})
+
 describe('while Postgres is away', () => {
   it('who is known may go on calling, the rest is refused with 503, and all serve again without a restart', async () => {
     assert.equal((await call()).status, 200)

@@ -145,7 +145,8 @@ export class RequestCoalescer {
     }, LEADER_RENEW_MS)
     try {
       const outcome = await work(flight)
-      await this.#redis.set(keys.landed, landedFrame(outcome, callId), 'PX', LANDED_MS)
+      // Fails open: where Redis takes no writes the followers in other processes ask the upstream themselves.
+      await this.#redis.set(keys.landed, landedFrame(outcome, callId), 'PX', LANDED_MS).catch(() => undefined)
       return outcome
     } finally {
       clearInterval(renewing)

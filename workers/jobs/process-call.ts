@@ -1,4 +1,5 @@
 import type { Job } from 'bullmq'
+import { retryUntil } from '../../src/async/retry-until.ts'
 import { ERRORS } from '../../src/errors.ts'
 import { monthOf, releaseLimits } from '../../src/limits/account-limits.ts'
 import { CALLER_LEFT_STATUS } from '../../src/limits/settlement-batcher.ts'
@@ -6,6 +7,7 @@ import { recordUsage } from '../../src/limits/usage-ledger.ts'
 import { type CallJob, parseCallJob } from '../../src/queue/call-job.ts'
 import type { CallTimes, ReplyHead } from '../../src/queue/frame.ts'
 import { RESULT_BYTES_MAX, readResult, sendReply, storeResult } from '../../src/queue/reply.ts'
+import { wasRefused } from '../../src/redis/unavailable.ts'
 import type { CachedOutcome } from '../cache/cached-call.ts'
 import { DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts'
 import { isFailure, type Outcome } from '../upstream/outcome.ts'
@@ -13,6 +15,9 @@ import { deliver, isMistake } from './deliver.ts'
 import { type RunDeps, runCall } from './run-call.ts'
 
 export type ProcessorDeps = RunDeps
+
+/** How usage is written while Redis takes no writes. */
+const COUNT_AGAIN = { mayRepeat: wasRefused, everyMs: 250, forMs: 30_000 }
 
 const NO_BODY = Buffer.alloc(0)
 
@@ -98,12 +103,14 @@ async function answer(sources: ProcessorDeps, call: CallJob, times: CallTimes, r
       body = NO_BODY
     }
     // The job may run twice: what the first run kept is what the caller is told, and what is counted.
-    const earlier = (await storeResult(redis, head, body)) ? undefined : await readResult(redis, call.id)
+    const isStored = await storeResult(redis, head, body)
+    const earlier = isStored ? undefined : await readResult(redis, call.id)
     if (earlier) ({ head, body } = earlier)
     const status = settledStatus(head)
-    const month = monthOf(call.enqueuedAt).name
-    if ((await releaseLimits(redis, call, { month, ended: [{ callId: call.id, status }] })) === 1) {
-      await recordUsage(redis, [{ call, status }])
+    const ended = { month: monthOf(call.enqueuedAt).name, ended: [{ callId: call.id, status }] }
+    if ((await releaseLimits(redis, call, ended)) === 1) {
+      // A second delivery would find nothing to release, and count nothing.
+      await retryUntil(() => recordUsage(redis, [{ call, status }]), COUNT_AGAIN)
       const { id: callId, accountId: account, slug, endpoint, mode } = call
       log.info({ callId, account, slug, endpoint, mode, status, code: head.code, ...times }, 'asynchronous call ended')
     }

@@ -8,6 +8,7 @@ import type { CallJob } from '../../src/queue/call-job.ts'
 import type { CallTimes } from '../../src/queue/frame.ts'
 import { hasResult } from '../../src/queue/reply.ts'
 import { enqueueValidateKey } from '../../src/queue/validate-key-job.ts'
+import { wasRefused } from '../../src/redis/unavailable.ts'
 import { type CachedOutcome, type CachingDeps, callThroughCache } from '../cache/cached-call.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
 import { DEADLINE_PASSED } from '../upstream/call-end.ts'
@@ -131,5 +132,6 @@ function withRefusedKey(
 function toOutcome(error: unknown): Outcome {
   if (error instanceof AttemptError) return { code: error.code, cause: error.cause }
   if (error instanceof GatewayError) return { code: error.code, message: error.message }
+  if (wasRefused(error)) return { code: 'OVERLOADED', retryAfterMs: 2_000, cause: error }
   return { code: 'INTERNAL_ERROR', cause: error }
 }
