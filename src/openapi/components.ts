@@ -40,7 +40,8 @@ export const securitySchemes: JsonSchema = {
   bearer: {
     type: 'http',
     scheme: 'bearer',
-    description: 'The session token of sign-up or log-in; calls take an API key here too',
+    description:
+      'The session token of sign-up or log-in; calls and MCP take an API key, or the access token of an application, here too',
   },
 }
 

@@ -3,6 +3,7 @@ import { ACCOUNT_STATEMENTS } from '../support/conformance/accounts.ts'
 import { CALL_STATEMENTS } from '../support/conformance/calls.ts'
 import { CATALOG_STATEMENTS } from '../support/conformance/catalog.ts'
 import { DOCUMENT_STATEMENTS } from '../support/conformance/documents.ts'
+import { OPERATOR_STATEMENTS } from '../support/conformance/operator.ts'
 import { REFUSAL_STATEMENTS } from '../support/conformance/refusals.ts'
 import { TEAM_STATEMENTS } from '../support/conformance/teams.ts'
 import { startWorld, stopWorld, type World } from '../support/conformance/world.ts'
@@ -18,6 +19,7 @@ const STATEMENTS = {
   calls: CALL_STATEMENTS,
   refusals: REFUSAL_STATEMENTS,
   'documents and protocols': DOCUMENT_STATEMENTS,
+  'the operator API': OPERATOR_STATEMENTS,
 }
 
 describe('as specified', () => {

@@ -114,6 +114,29 @@ export const DOCUMENT_STATEMENTS: Statement[] = [
     },
   },
   {
+    says: 'the MCP challenge names the protected resource, whose metadata name the public address whatever Host says',
+    holds: async (world) => {
+      const headers = { accept: 'application/json, text/event-stream' }
+      const refused = await world.send('/mcp', { headers, body: { jsonrpc: '2.0', id: 1, method: 'tools/list' } })
+      const challenge = refused.headers.get('www-authenticate') ?? ''
+      assert.match(
+        challenge,
+        /resource_metadata="http:\/\/localhost:3000\/\.well-known\/oauth-protected-resource\/mcp"/,
+      )
+      const { resource } = JSON.parse((await read(world, '/.well-known/oauth-protected-resource/mcp')).text)
+      assert.equal(resource, 'http://localhost:3000/mcp')
+      const { issuer } = JSON.parse((await read(world, '/.well-known/oauth-authorization-server')).text)
+      assert.equal(issuer.replace(/\/$/, ''), 'http://localhost:3000')
+    },
+  },
+  {
+    says: 'GET /v1/connections lists the applications that signed in: none at first',
+    holds: async ({ send, free }) => {
+      assert.deepEqual((await send('/v1/connections', { token: free.token })).body, { connections: [] })
+      assertFailure(await send('/v1/connections', { token: free.live }), 401, 'INVALID_TOKEN')
+    },
+  },
+  {
     says: 'nothing of the operator is on the public port',
     holds: async ({ send, gateway }) => {
       const token = gateway.environment.OPERATOR_TOKEN
