@@ -35,7 +35,7 @@ const logs = new Set<Log>()
 export function createLog(config: Config['log'], process: string): Log {
   const options: LoggerOptions = {
     level: config.level,
-    base: { process },
+    base: { process: config.process ?? process },
     redact: { paths: REDACTED, censor: '[redacted]' },
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }) },

@@ -2,7 +2,20 @@ import { readFile } from 'node:fs/promises'
 import { stdin } from 'node:process'
 import { text } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
+import type { Static } from 'typebox'
 import { ConfigError, loadOperatorClient, type OperatorClient, parseCaps } from './config.ts'
+import type { OverviewAnswer } from './fleet/overview-answer.ts'
+import {
+  auditText,
+  isFailing,
+  overviewText,
+  statusText,
+  topText,
+  upstreamsText,
+  usersText,
+} from './operator/answers-as-text.ts'
+import type { UserAnswer } from './operator/change-user.ts'
+import type { UpstreamAnswer } from './operator/describe-upstream.ts'
 
 const HELP = `The operator's command line: a client of the operator API.
 
@@ -11,27 +24,34 @@ const HELP = `The operator's command line: a client of the operator API.
 Accounts
   users [part of an address]              find accounts, newest first
   user <id or address> [--tier T] [--disable | --enable] [--approve | --disapprove]
-                                          T: developer, pro, business, enterprise
+                                          without an option: show it; T: developer, pro, business, enterprise
 
 Upstreams
   upstreams                               list them with the settings in force
   upstream <slug> [--tier T] [--enable | --disable] [--caps C] [--key-file F]
+                                          without an option: show it
                                           C: concurrency=4,60/3600,10/60 (calls/seconds)
                                           F: file that holds the key; - reads it from standard input
   reset <slug>                            back to what its file and the environment say
-  pause <slug> | resume <slug>            hold its queue, let it go
-  probe <slug>                            probe it now
+  pause <slug> [--hold]                   refuse its calls (503 API_PAUSED), or with --hold let them wait
+  resume <slug>                           let them go on
+  probe <slug>                            probe it now, and say what came of it
 
 Fleet
-  overview                                queues, caps left, health, processes
+  status                                  what needs you, and nothing else; exit code 1 while callers fail
+  overview                                health, queues, caps left and failures of each API
+  top                                     the accounts with most calls in the last hour
   audit [--limit N]                       the latest changes
 
 Options
   --json                                  print the answer as JSON
-  --url http://host:port                  operator address (else HOST and OPS_PORT)
+  --url http://host:port                  operator address (else OPS_HOST and OPS_PORT, or where
+                                          npm start with the same data folder listens)
 
 The token is OPERATOR_TOKEN, or the one that npm start keeps in the data folder.
 `
+
+type User = Static<typeof UserAnswer>
 
 const TIERS = ['developer', 'pro', 'business', 'enterprise']
 
@@ -50,15 +70,8 @@ const OPTIONS = {
   caps: { type: 'string' },
   'key-file': { type: 'string' },
   limit: { type: 'string' },
+  hold: { type: 'boolean' },
 } as const
-
-try {
-  await main(process.argv.slice(2))
-} catch (error) {
-  const isTold = error instanceof UsageError || error instanceof ConfigError || isParseError(error)
-  console.error(isTold && error instanceof Error ? error.message : error)
-  process.exitCode = 1
-}
 
 async function main(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true, strict: true })
@@ -67,73 +80,150 @@ async function main(args: string[]): Promise<void> {
     console.log(HELP)
     return
   }
+  const run = Object.hasOwn(COMMANDS, command) ? COMMANDS[command] : undefined
+  if (!run) throw new UsageError(`There is no command ${command}; --help lists them.`)
   const client = await loadOperatorClient(values.url)
-  const answer = await run(client, command, subject, values)
-  if (values.json) console.log(JSON.stringify(answer, null, 2))
-  else print(answer)
+  const { answer, text } = await run({ client, subject, values })
+  console.log(values.json ? JSON.stringify(answer, null, 2) : text)
 }
 
 type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values']
 
-async function run(client: OperatorClient, command: string, subject: string | undefined, values: Values) {
-  const slugPath = () => `/v1/operator/upstreams/${encodeURIComponent(required(subject, 'a slug'))}`
-  switch (command) {
-    case 'users':
-      return await ask(client, 'GET', `/v1/operator/users?email=${encodeURIComponent(subject ?? '')}`)
-    case 'user':
-      return await changeUser(client, required(subject, 'an id or address'), values)
-    case 'upstreams':
-      return await ask(client, 'GET', '/v1/operator/upstreams')
-    case 'upstream':
-      return await ask(client, 'PATCH', slugPath(), await upstreamChange(values))
-    case 'reset':
-      return await ask(client, 'PATCH', slugPath(), { enabled: null, tierRequired: null, caps: null, key: null })
-    case 'pause':
-    case 'resume':
-    case 'probe':
-      return await ask(client, 'POST', `${slugPath()}/${command}`)
-    case 'overview':
-      return await ask(client, 'GET', '/v1/operator/overview')
-    case 'audit':
-      return await ask(client, 'GET', `/v1/operator/audit?limit=${encodeURIComponent(values.limit ?? '50')}`)
-    default:
-      throw new UsageError(`There is no command ${command}; --help lists them.`)
-  }
+interface Asked {
+  client: OperatorClient
+  subject: string | undefined
+  values: Values
 }
 
-async function changeUser(client: OperatorClient, subject: string, values: Values): Promise<unknown> {
-  const id = subject.includes('@') ? await findUserId(client, subject) : subject
+/** What came of a command: the answer for programs, and as text. */
+interface Result {
+  answer: unknown
+  text: string
+}
+
+type Command = (asked: Asked) => Promise<Result>
+
+const COMMANDS: Record<string, Command> = {
+  status: async ({ client }) => {
+    const answer = await readOverview(client)
+    if (isFailing(answer)) process.exitCode = 1
+    return { answer, text: statusText(answer) }
+  },
+  overview: async ({ client }) => {
+    const answer = await readOverview(client)
+    return { answer, text: overviewText(answer) }
+  },
+  top: async ({ client }) => {
+    const answer = await readOverview(client)
+    return { answer: { accounts: answer.accounts }, text: topText(answer) }
+  },
+  users: async ({ client, subject }) => {
+    const answer = await ask(client, 'GET', `/v1/operator/users?email=${encodeURIComponent(subject ?? '')}`)
+    return { answer, text: usersText(Object(answer).users) }
+  },
+  user: async ({ client, subject, values }) => {
+    const user = await changeUser(client, required(subject, 'an id or address'), values)
+    return { answer: { user }, text: usersText([user]) }
+  },
+  upstreams: async ({ client }) => {
+    const upstreams = await listUpstreams(client)
+    return { answer: { upstreams }, text: upstreamsText(upstreams) }
+  },
+  upstream: async ({ client, subject, values }) => {
+    const change = await upstreamChange(values)
+    if (Object.keys(change).length > 0) return await patchUpstream(client, subject, change)
+    const slug = required(subject, 'a slug')
+    const upstream = (await listUpstreams(client)).find((candidate) => candidate.slug === slug)
+    if (!upstream) throw new UsageError(`There is no API ${slug}; the command upstreams lists them.`)
+    return { answer: { upstream }, text: upstreamsText([upstream]) }
+  },
+  reset: async ({ client, subject }) =>
+    await patchUpstream(client, subject, { enabled: null, tierRequired: null, caps: null, key: null }),
+  pause: async ({ client, subject, values }) => {
+    const mode = values.hold ? 'hold' : 'refuse'
+    const answer = await ask(client, 'POST', `${upstreamPath(subject)}/pause`, { mode })
+    const callers = mode === 'hold' ? 'its calls wait' : 'its calls are refused with 503 API_PAUSED'
+    return { answer, text: `${subject} is paused: ${callers}.` }
+  },
+  resume: async ({ client, subject }) => {
+    const answer = await ask(client, 'POST', `${upstreamPath(subject)}/resume`)
+    return { answer, text: `${subject} is resumed.` }
+  },
+  probe: async ({ client, subject }) => {
+    const answer = await ask(client, 'POST', `${upstreamPath(subject)}/probe`)
+    const { outcome } = Object(answer)
+    if (outcome?.code !== null) process.exitCode = 1
+    const text = outcome
+      ? `${subject}: ${outcome.words}${outcome.code === null ? '' : ` (${outcome.code})`}`
+      : `${subject}: no outcome yet; is a worker alive, and has the cap a slot?`
+    return { answer, text }
+  },
+  audit: async ({ client, values }) => {
+    const answer = await ask(client, 'GET', `/v1/operator/audit?limit=${encodeURIComponent(values.limit ?? '50')}`)
+    return { answer, text: auditText(Object(answer).records) }
+  },
+}
+
+async function readOverview(client: OperatorClient): Promise<Static<typeof OverviewAnswer>> {
+  return (await ask(client, 'GET', '/v1/operator/overview')) as Static<typeof OverviewAnswer>
+}
+
+async function listUpstreams(client: OperatorClient): Promise<Static<typeof UpstreamAnswer>[]> {
+  return Object(await ask(client, 'GET', '/v1/operator/upstreams')).upstreams
+}
+
+function upstreamPath(subject: string | undefined): string {
+  return `/v1/operator/upstreams/${encodeURIComponent(required(subject, 'a slug'))}`
+}
+
+async function patchUpstream(client: OperatorClient, subject: string | undefined, change: object): Promise<Result> {
+  const answer = await ask(client, 'PATCH', upstreamPath(subject), change)
+  return { answer, text: upstreamsText([Object(answer).upstream]) }
+}
+
+async function changeUser(client: OperatorClient, subject: string, values: Values): Promise<User> {
   const change = {
     ...tierOf(values, 'tier'),
     ...(onOff(values) === undefined ? {} : { disabled: onOff(values) === false }),
     ...(values.approve || values.disapprove ? { approved: values.approve === true } : {}),
   }
-  if (Object.keys(change).length === 0)
-    throw new UsageError('Say what to change: --tier, --disable, --enable, --approve or --disapprove.')
-  return await ask(client, 'PATCH', `/v1/operator/users/${encodeURIComponent(id)}`, change)
+  const isChange = Object.keys(change).length > 0
+  if (isChange && !subject.includes('@')) return await patchUser(client, subject, change)
+  const user = await findUser(client, subject)
+  return isChange ? await patchUser(client, user.id, change) : user
 }
 
-async function findUserId(client: OperatorClient, email: string): Promise<string> {
+async function patchUser(client: OperatorClient, id: string, change: object): Promise<User> {
+  return Object(await ask(client, 'PATCH', `/v1/operator/users/${encodeURIComponent(id)}`, change)).user
+}
+
+async function findUser(client: OperatorClient, subject: string): Promise<User> {
+  const email = subject.includes('@') ? subject : ''
   const answer = await ask(client, 'GET', `/v1/operator/users?email=${encodeURIComponent(email)}`)
-  const users: { id: string; email: string }[] = Object(answer).users ?? []
-  const user = users.find((candidate) => candidate.email.toLowerCase() === email.toLowerCase())
-  if (!user) throw new UsageError(`No account has the address ${email}.`)
-  return user.id
+  const users: User[] = Object(answer).users ?? []
+  const wanted = subject.toLowerCase()
+  const user = users.find(({ id, email: address }) => id === wanted || address.toLowerCase() === wanted)
+  if (!user) throw new UsageError(`No account has the ${email ? 'address' : 'id'} ${subject}.`)
+  return user
 }
 
 async function upstreamChange(values: Values): Promise<object> {
   const file = values['key-file']
-  const key = file === undefined ? undefined : (await (file === '-' ? text(stdin) : readFile(file, 'utf8'))).trim()
-  const change = {
+  const key = file === undefined ? undefined : await readKey(file)
+  return {
     ...tierOf(values, 'tierRequired'),
     ...(onOff(values) === undefined ? {} : { enabled: onOff(values) }),
     ...(values.caps === undefined ? {} : { caps: parseCaps('--caps', values.caps) }),
     ...(key === undefined ? {} : { key }),
   }
-  if (Object.keys(change).length === 0) {
-    throw new UsageError('Say what to change: --tier, --enable, --disable, --caps or --key-file.')
+}
+
+async function readKey(file: string): Promise<string> {
+  try {
+    return (await (file === '-' ? text(stdin) : readFile(file, 'utf8'))).trim()
+  } catch (cause) {
+    throw new UsageError(`--key-file: ${file} cannot be read.`, { cause })
   }
-  return change
 }
 
 function tierOf({ tier }: Values, member: string): object {
@@ -171,33 +261,14 @@ async function ask(
   return answer
 }
 
-/** A list as a table, one thing as its members. */
-function print(answer: unknown): void {
-  for (const [name, value] of Object.entries(Object(answer))) {
-    if (Array.isArray(value)) console.table(value.map(flat))
-    else if (typeof value === 'object' && value !== null) console.table([flat(value)])
-    else console.log(`${name}: ${value}`)
-  }
-}
-
-function flat(row: unknown): object {
-  return Object.fromEntries(
-    Object.entries(Object(row)).map(([name, value]) => [
-      name,
-      name === 'caps' ? inWords(value) : typeof value === 'object' && value !== null ? JSON.stringify(value) : value,
-    ]),
-  )
-}
-
-/** Caps as `--caps` takes them, with what is left of each where that is known. */
-function inWords(caps: unknown): string {
-  const { concurrency, rates } = Object(caps)
-  const told = (rates ?? []).map(({ max, seconds, left }: { max: number; seconds: number; left?: number }) =>
-    left === undefined ? `${max}/${seconds}` : `${max}/${seconds} (${left} left)`,
-  )
-  return [`concurrency=${concurrency}`, ...told].join(',')
-}
-
 function isParseError(error: unknown): boolean {
   return error instanceof TypeError && String(Reflect.get(error, 'code')).startsWith('ERR_PARSE_ARGS')
+}
+
+try {
+  await main(process.argv.slice(2))
+} catch (error) {
+  const isTold = error instanceof UsageError || error instanceof ConfigError || isParseError(error)
+  console.error(isTold && error instanceof Error ? error.message : error)
+  process.exitCode = 1
 }

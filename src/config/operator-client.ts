@@ -24,7 +24,11 @@ export async function readOperatorClient(url: string | undefined, environment: E
     .slice(0, 64)
   // A listener on every address is reached on this machine's own.
   const host = opsHost === '0.0.0.0' || opsHost === '::' ? '127.0.0.1' : opsHost
-  return { url: (url ?? `http://${host}:${opsPort}`).replace(/\/+$/, ''), token, name: name || 'operator' }
+  // Whoever names an address means it; otherwise the console that npm start runs on this data folder.
+  const isNamed = ['OPS_PORT', 'OPS_HOST', 'PORT'].some((variable) => read.text(variable, '') !== '')
+  const kept = isNamed ? undefined : await keptConsoleUrl(readDataDir(read))
+  const address = url ?? kept ?? `http://${host}:${opsPort}`
+  return { url: address.replace(/\/+$/, ''), token, name: name || 'operator' }
 }
 
 async function keptOperatorToken(dataDir: string): Promise<string | undefined> {
@@ -32,4 +36,13 @@ async function keptOperatorToken(dataDir: string): Promise<string | undefined> {
   const text = await readFile(join(dataDir, 'secrets.json'), 'utf8').catch(() => '{}')
   const { OPERATOR_TOKEN: token } = Object(parseJson(text, 'secrets.json')) as { OPERATOR_TOKEN?: unknown }
   return typeof token === 'string' ? token : undefined
+}
+
+/** Name of the file in the data folder that says where the console listens. */
+export const CONSOLE_FILE = 'console.json'
+
+async function keptConsoleUrl(dataDir: string): Promise<string | undefined> {
+  const text = await readFile(join(dataDir, CONSOLE_FILE), 'utf8').catch(() => '{}')
+  const { url } = Object(parseJson(text, CONSOLE_FILE)) as { url?: unknown }
+  return typeof url === 'string' && URL.canParse(url) ? url : undefined
 }

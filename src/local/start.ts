@@ -1,21 +1,35 @@
+import { loadCatalog } from '../catalog/catalog.ts'
+import { exampleCall } from '../catalog/example-call.ts'
+import { CONSOLE_FILE } from '../config/operator-client.ts'
 import { type Config, ConfigError, isLocalAddress, loadConfig, loadStartConfig, type StartConfig } from '../config.ts'
 import { openDatabase } from '../db/database.ts'
 import { migrate } from '../db/migrate.ts'
 import { checkPort } from '../http/listen.ts'
 import { createLog } from '../log.ts'
-import { printLine, printWelcome, say } from './console-output.ts'
+import { formatLine, printWelcome, say } from './console-output.ts'
 import { type DemoAccount, loadDemoAccount } from './demo-account.ts'
 import type { EmbeddedServer } from './embedded/embedded-server.ts'
 import { type KeptServer, keepServer } from './embedded/keep-server.ts'
 import { startPostgres } from './embedded/postgres.ts'
 import { startRedis } from './embedded/redis.ts'
-import { loadSecrets, type Secrets } from './secrets.ts'
+import { describeReachability } from './reachability.ts'
+import { loadSecrets, type Secrets, writePrivateJson } from './secrets.ts'
 import { type ProcessPlan, Supervisor } from './supervisor.ts'
 
 /** The whole service on one machine: Postgres and Redis where no address is given, then every process. */
-const supervisor = new Supervisor(printLine)
+const output = {
+  isTerminal: process.stdout.isTTY === true,
+  isVerbose: false,
+}
+const supervisor = new Supervisor((label, line) => {
+  const text = formatLine(label, line, output)
+  if (text !== undefined) console.log(text)
+})
 const embedded: KeptServer[] = []
 let isEnding = false
+
+/** How long the welcome waits for the first probes, milliseconds. */
+const REACHABLE_MS_MAX = 4_000
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void end(0))
 // Whoever started this process is gone without a signal.
@@ -33,6 +47,7 @@ async function start(): Promise<void> {
   const settings = loadStartConfig()
   if (process.getuid?.() === 0)
     say('This is the account root, which the service does not need: an account of its own is safer.')
+  output.isVerbose = settings.environment.LOG_LEVEL !== undefined
   await checkPorts(settings)
   const secrets = { ...(await loadSecrets(settings.dataDir)), ...settings.secrets }
   checkSettings(settings, secrets)
@@ -43,8 +58,12 @@ async function start(): Promise<void> {
   await migrate(config.databaseUrl)
   // Keys that everybody can read in the log are for the person who tries the service on this machine.
   const demo = isLocalAddress(settings.baseUrl) ? await openDemo(config, settings.dataDir) : undefined
-  await startProcesses(settings, environment)
-  printWelcome(config, demo, secrets as Secrets)
+  const consolePort = await startProcesses(settings, environment)
+  const consoleUrl = `http://${settings.opsHost === '0.0.0.0' ? '127.0.0.1' : settings.opsHost}:${consolePort}`
+  await writePrivateJson(settings.dataDir, CONSOLE_FILE, { url: consoleUrl })
+  const { OPERATOR_TOKEN: operatorToken } = secrets as Secrets
+  const reachable = await describeReachability({ url: consoleUrl, token: operatorToken }, REACHABLE_MS_MAX)
+  printWelcome({ config, demo, consoleUrl, operatorToken, examplePath: await findExamplePath(), reachable })
 }
 
 /** Before anything is started: every setting; the addresses of what is not there yet are stood in for. */
@@ -92,10 +111,11 @@ async function openDemo(config: Config, dataDir: string): Promise<DemoAccount> {
   }
 }
 
+/** Starts every process. @returns the console's port */
 async function startProcesses(
   { processes, port, opsPort, metricsPort }: StartConfig,
   environment: Record<string, string>,
-): Promise<void> {
+): Promise<number> {
   const kinds = [
     ...numbered('web', processes.webNodes, (index) => ({
       kind: 'web' as const,
@@ -117,11 +137,21 @@ async function startProcesses(
     environment: {
       ...environment,
       ...kind.environment,
+      PROCESS_NAME: kind.label,
       METRICS_PORT: String(metricsPort === 0 ? 0 : metricsPort + index),
     },
   }))
   say(`Starting ${plans.map(({ label }) => label).join(', ')} …`)
-  await Promise.all(plans.map((plan) => supervisor.start(plan)))
+  const messages = await Promise.all(plans.map((plan) => supervisor.start(plan)))
+  return Number(Object(messages.at(-1)).listening ?? opsPort)
+}
+
+/** The weather's example: everybody understands it. */
+async function findExamplePath(): Promise<string> {
+  const api = (await loadCatalog(new Map())).get('weather')
+  const endpoint = api?.endpoints.get('/current')
+  if (!endpoint) throw new Error('the catalog has no weather/current')
+  return exampleCall('weather', endpoint)
 }
 
 function numbered(kind: string, count: number, plan: (index: number) => Omit<ProcessPlan, 'label'>): ProcessPlan[] {

@@ -36,16 +36,19 @@ export class Supervisor {
   /**
    * Starts a process and waits until it says that it is ready.
    *
+   * @returns what it said
    * @throws Error when it ends before that
    */
-  async start(plan: ProcessPlan): Promise<void> {
+  async start(plan: ProcessPlan): Promise<unknown> {
     const child = this.#spawn(plan)
     const ended = once(child, 'exit').then(([code, signal]) => {
       throw new Error(`${plan.label} ended before it was ready (${signal ?? `exit code ${code}`})`)
     })
-    await Promise.race([once(child, 'message', { signal: AbortSignal.timeout(READY_MS_MAX) }), ended])
+    const ready = once(child, 'message', { signal: AbortSignal.timeout(READY_MS_MAX) })
+    const [message] = await Promise.race([ready, ended])
     ended.catch(() => undefined)
     this.#keep(plan, child, RESTART_MS_FIRST)
+    return message
   }
 
   /** Ends all processes: asked first, then made to. */

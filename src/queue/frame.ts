@@ -9,6 +9,8 @@ export interface ReplyHead {
   /** Replaces the table's message. */
   message?: string
   retryAfterMs?: number
+  /** Why it failed, in a few words for the log: `HTTP 500`, `DNS: no such host`. */
+  cause?: string
   /** Where the body is when it was too large for the stream. */
   bodyKey?: string
   /** The outcome is kept under the call's id, with its body: this is only the word that it is there. */

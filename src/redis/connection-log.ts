@@ -21,7 +21,8 @@ export function logConnection(
   })
   redis.on('close', () => {
     // A failed attempt to connect ends with this too, and has said why.
-    if (loggedReason !== undefined) return
+    // One that we ended is over at once.
+    if (loggedReason !== undefined || redis.status === 'end') return
     loggedReason = ''
     log.warn({ kind, hosts, reason: 'the connection was closed' }, 'redis connection lost')
   })

@@ -77,8 +77,8 @@ export class ObservedCall {
         mode: job?.mode,
         status,
         code,
-        // What the error handler would say in a second line.
-        reason: status > 500 && cause instanceof Error ? cause.message : undefined,
+        // Why it failed, in the same line: of the upstream, or of what admission needed.
+        reason: this.#head?.cause ?? (status > 500 && cause instanceof Error ? cause.message : undefined),
         ms: round(ms),
         ...(times && {
           queueMs: round(times.queueMs),

@@ -308,7 +308,22 @@ describe('the operator API', () => {
         'casey (127.0.0.1)',
       ]),
     )
-    assert.match(await cli('overview'), /trivia/)
+    for (const command of ['overview', 'upstreams', 'users', 'audit', 'top']) {
+      const widest = Math.max(...(await cli(command)).split('\n').map((line) => line.length))
+      assert.ok(widest <= 100, `${command} is ${widest} characters wide`)
+    }
+    assert.match(await cli('overview'), /^trivia /m)
+    assert.match(await cli('upstream', 'trivia'), /^trivia +enabled +developer/m)
+    assert.match(await cli('user', account.email), /^[^ ]+ +Pro +active/m)
+    await assert.rejects(cli('upstream', 'trivia', '--key-file', '/nope'), /--key-file: \/nope cannot be read\.\n$/)
+    await cli('pause', 'trivia')
+    assert.match(await cli('status'), /\[Paused\] trivia is paused by an operator/)
+    await cli('resume', 'trivia')
+    const noToken = { env: { PATH: process.env.PATH, DATA_DIR: '/nonexistent' } }
+    await assert.rejects(
+      run(process.execPath, ['src/operator-cli.ts', 'nosuch'], noToken),
+      /There is no command nosuch/,
+    )
     await assert.rejects(cli('user', 'nobody@example.com', '--tier', 'pro'), /No account has the address/)
     await assert.rejects(cli('upstream', 'trivia', '--tier', 'gold'), /--tier must be one of/)
     await assert.rejects(cli('frobnicate'), /There is no command/)

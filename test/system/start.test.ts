@@ -112,15 +112,17 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
   it('says where everything is, and the lines it prints work when pasted', async () => {
     running = await start()
     const text = running.output()
-    assert.match(text, new RegExp(`Address +http://localhost:${port}\n`))
+    assert.match(text, new RegExp(`Portal +http://localhost:${port}\n +log in as demo@\\S+ with \\S+\n`))
+    assert.match(text, /"process":"web-1"/)
+    assert.match(text, /\d+ of \d+ upstreams answer/)
     assert.match(text, new RegExp(`Docs +http://localhost:${port}/docs\n`))
-    assert.match(text, /Console +http:\/\/127\.0\.0\.1:\d+ /)
+    assert.match(text, /Console +http:\/\/127\.0\.0\.1:[1-9]\d+\n +token [\w-]{43}\n/)
     firstKeys = text.match(/agw_(live|test)_[0-9A-Za-z]{49}/g) ?? []
     assert.deepEqual(
       firstKeys.map((key) => key.slice(0, 9)),
-      ['agw_live_', 'agw_test_'],
+      ['agw_test_', 'agw_live_'],
     )
-    const [live = '', test = ''] = curlLines(text)
+    const [test = '', live = ''] = curlLines(text)
     const tested = await paste(test)
     assert.equal(tested.status, 200)
     assert.equal(tested.body.status, 'success')
@@ -131,11 +133,20 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     assert.equal(answered.body.data.temperature_c, 1.5)
   })
 
+  it('tells the command line where its console is, which says whether callers fail', async () => {
+    const cli = join(import.meta.dirname, '../../src/operator-cli.ts')
+    const env = { PATH: process.env.PATH ?? '', DATA_DIR: folder }
+    // Exit code 1 while APIs are Down, as most are here.
+    const answer = await promisify(execFile)(process.execPath, [cli, 'status'], { env }).catch((error) => error)
+    assert.match(answer.stdout, /APIs enabled: \d+ healthy/)
+    assert.equal(answer.code ?? 0, /\bis Down\b|\[Network\]/.test(answer.stdout) ? 1 : 0)
+  })
+
   it('starts a worker again that was killed', async () => {
     const workers = (await processesOfFolder()).filter((line) => line.includes('workers/worker.ts'))
     assert.equal(workers.length, 1)
     process.kill(Number.parseInt(workers[0] ?? '', 10), 'SIGKILL')
-    const [, test = ''] = curlLines(running?.output() ?? '')
+    const [test = ''] = curlLines(running?.output() ?? '')
     assert.equal((await paste(test)).status, 200)
     const again = (await processesOfFolder()).filter((line) => line.includes('workers/worker.ts'))
     assert.equal(again.length, 1)
@@ -143,7 +154,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
   })
 
   it('starts the embedded Redis and Postgres again when they are killed, and serves calls again by itself', async () => {
-    const [, test = ''] = curlLines(running?.output() ?? '')
+    const [test = ''] = curlLines(running?.output() ?? '')
     for (const [name, file] of [
       ['Redis', 'redis/pid'],
       ['Postgres', 'postgres/data/postmaster.pid'],
@@ -186,7 +197,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     running = await start()
     assert.deepEqual(running.output().match(/agw_(live|test)_[0-9A-Za-z]{49}/g), firstKeys)
     assert.ok(running.tookMs < 40_000, `${running.tookMs} ms; 3 to 5 s on a machine with nothing else to do`)
-    const [, test = ''] = curlLines(running.output())
+    const [test = ''] = curlLines(running.output())
     assert.equal((await paste(test)).status, 200)
   })
 

@@ -10,6 +10,7 @@ import { RESULT_BYTES_MAX, readResult, sendReply, storeResult } from '../../src/
 import { wasRefused } from '../../src/redis/unavailable.ts'
 import type { CachedOutcome } from '../cache/cached-call.ts'
 import { DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts'
+import { causeWords } from '../upstream/failure-words.ts'
 import { isFailure, type Outcome } from '../upstream/outcome.ts'
 import { deliver, isMistake } from './deliver.ts'
 import { type RunDeps, runCall } from './run-call.ts'
@@ -92,8 +93,10 @@ async function answer(sources: ProcessorDeps, call: CallJob, times: CallTimes, r
   let body: Buffer = NO_BODY
   if (isFailure(outcome)) {
     const { cause, ...told } = outcome
-    if (cause) log.info({ callId: call.id, slug: call.slug, code: told.code, err: cause }, 'call failed')
-    Object.assign(head, told)
+    // The API node's line on the call says so; only what nobody foresaw needs its stack.
+    const level = told.code === 'INTERNAL_ERROR' ? 'error' : 'debug'
+    if (cause) log[level]({ callId: call.id, slug: call.slug, code: told.code, err: cause }, 'call failed')
+    Object.assign(head, told, cause ? { cause: causeWords(told.code, cause) } : {})
   } else {
     body = outcome.body
   }

@@ -1,3 +1,6 @@
+/** Longest cause in a log line, characters. */
+const CAUSE_LENGTH_MAX = 120
+
 /** What an attempt saw, for the words on its failure. */
 export interface Seen {
   /** Status of the answer; undefined where none came. */
@@ -62,4 +65,13 @@ function systemCode(error: unknown): string {
 
 function took(ms: number): string {
   return ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toFixed(1)} s`
+}
+
+/** The cause of a call's failure in a few words, for its line in the log. */
+export function causeWords(code: string, cause: unknown): string {
+  const known = systemCode(cause)
+  if (known !== '') return NETWORK[known] ?? OTHERS[known] ?? known
+  const status = /^status (\d{3})$/.exec(cause instanceof Error ? cause.message : '')?.[1]
+  if (status !== undefined) return `HTTP ${status}`
+  return cause instanceof Error && cause.message !== '' ? cause.message.slice(0, CAUSE_LENGTH_MAX) : code
 }

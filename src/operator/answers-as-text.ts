@@ -1,0 +1,161 @@
+import { styleText } from 'node:util'
+import type { Static } from 'typebox'
+import type { OverviewAnswer } from '../fleet/overview-answer.ts'
+import { percent, span } from '../fleet/words.js'
+import type { UserAnswer } from './change-user.ts'
+import type { UpstreamAnswer } from './describe-upstream.ts'
+import { textTable, wrapped } from './text-table.ts'
+
+type Overview = Static<typeof OverviewAnswer>
+type UpstreamRow = Overview['upstreams'][number]
+type User = Static<typeof UserAnswer>
+type Upstream = Static<typeof UpstreamAnswer>
+
+/** A change as the operator API lists it. */
+export interface AuditRecord {
+  at: string
+  actor: string
+  action: string
+  subject: string
+  before: unknown
+  after: unknown
+}
+
+const UNKNOWN = '?'
+
+/** Whether callers fail now: what `status` ends with exit code 1 for. */
+export function isFailing({ problems }: Overview): boolean {
+  return problems.some(({ rank }) => rank === 0)
+}
+
+/** Problems first, each with what callers get and what to do; one line when there are none. */
+export function statusText({ problems, upstreams, processes, callsLastMinute }: Overview): string {
+  const enabled = upstreams.filter((row) => row.enabled)
+  const of = (status: string) => enabled.filter(({ health }) => health?.checkedAt && health.status === status).length
+  const unchecked = enabled.filter(({ health }) => health !== null && health.checkedAt === null).length
+  const isKnown = enabled.every(({ health }) => health !== null)
+  const apis = isKnown
+    ? [`${of('Healthy')} healthy`, `${of('Degraded')} degraded`, `${of('Down')} down`, `${unchecked} not checked yet`]
+    : ['state unknown']
+  const kinds = processes === null ? 'unknown' : countKinds(processes)
+  const head = `${enabled.length} APIs enabled: ${apis.join(', ')}. Calls in the last minute: ${callsLastMinute ?? 'unknown'}. Processes: ${kinds}.`
+  const lines = problems.map(({ rank, label, text, callers, todo }) => {
+    const mark = `[${label}]`
+    const colored = styleText(rank === 0 ? 'red' : 'yellow', mark, { stream: process.stdout })
+    return `${wrapped(`${mark} ${text}`).replace(mark, colored)}\n${wrapped(`${callers} ${todo}`, '    ')}`
+  })
+  return [...(lines.length === 0 ? [isKnown ? 'Nothing needs you.' : 'Not all is known.'] : lines), wrapped(head)].join(
+    '\n',
+  )
+}
+
+function countKinds(processes: { kind: string }[]): string {
+  const kinds = [...new Set(processes.map(({ kind }) => kind))]
+  return kinds.map((kind) => `${processes.filter((one) => one.kind === kind).length} ${kind}`).join(', ') || 'none'
+}
+
+/** One line an API. */
+export function overviewText(overview: Overview): string {
+  const heads = ['API', 'Health', 'Waiting', 'Active', 'Cap left', '5 min', 'Failing', 'Why']
+  return `${textTable(heads, overview.upstreams.map(overviewRow))}\n\n${statusText(overview)}`
+}
+
+function overviewRow({ slug, enabled, paused, health, queue, caps, recent }: UpstreamRow): string[] {
+  const state = !enabled
+    ? 'disabled'
+    : health === null
+      ? UNKNOWN
+      : health.checkedAt === null
+        ? 'unchecked'
+        : health.status
+  const all = recent === null ? 0 : recent.answered + recent.refused + recent.failed
+  return [
+    slug,
+    paused === null ? state : `paused (${paused})`,
+    queue === null ? UNKNOWN : String(queue.waiting),
+    queue === null ? UNKNOWN : String(queue.active),
+    caps === null
+      ? UNKNOWN
+      : caps.rates.map(({ left, max, seconds }) => `${left}/${max} per ${window(seconds)}`).join(', '),
+    recent === null ? UNKNOWN : String(all),
+    recent === null || all === 0 ? '' : percent(recent.failed / all),
+    health !== null && health.status !== 'Healthy' ? (health.lastFailure?.words ?? health.cause ?? '') : '',
+  ]
+}
+
+function window(seconds: number): string {
+  return span(seconds * 1_000).replace(' ', '')
+}
+
+/** The accounts with most calls in the last hour. */
+export function topText({ accounts }: Overview): string {
+  if (accounts === null) return 'Unknown: Redis does not answer.'
+  if (accounts.length === 0) return 'No calls in the last hour.'
+  const rows = accounts.map(({ id, email, calls, limited, refused, failed }) =>
+    [email ?? id, calls, limited, refused, failed].map(String),
+  )
+  return textTable(['Account', 'Calls (1 h)', '429', 'Other 4xx', '5xx'], rows)
+}
+
+export function usersText(users: User[]): string {
+  if (users.length === 0) return 'No account fits.'
+  return textTable(
+    ['Email', 'Plan', 'State', 'Created', 'Id'],
+    users.map(({ id, email, plan, disabled, createdAt }) => [
+      email,
+      plan,
+      disabled ? 'disabled' : 'active',
+      createdAt.slice(0, 10),
+      id,
+    ]),
+  )
+}
+
+export function upstreamsText(upstreams: Upstream[]): string {
+  return textTable(
+    ['API', 'State', 'Plan from', 'Key', 'Caps'],
+    upstreams.map(({ slug, enabled, switchedOff, paused, tierRequired, hasKey, caps }) => [
+      slug,
+      paused !== null ? `paused (${paused})` : enabled ? 'enabled' : switchedOff ? 'switched off' : 'not enabled',
+      tierRequired,
+      hasKey ? 'set' : '',
+      capsText(caps),
+    ]),
+  )
+}
+
+/** Caps as `--caps` takes them. */
+function capsText({ concurrency, rates }: Upstream['caps']): string {
+  return [`concurrency=${concurrency}`, ...rates.map(({ max, seconds }) => `${max}/${seconds}`)].join(',')
+}
+
+export function auditText(records: AuditRecord[]): string {
+  if (records.length === 0) return 'No operator has changed anything yet.'
+  return textTable(
+    ['When', 'Who', 'What', 'Subject', 'Change'],
+    records.map(({ at, actor, action, subject, before, after }) => [
+      at.slice(0, 16).replace('T', ' '),
+      actor,
+      action,
+      subject,
+      changesText(before, after),
+    ]),
+  )
+}
+
+/** Only what differs: `tier developer → pro`. */
+function changesText(before: unknown, after: unknown): string {
+  const old = Object(before)
+  return Object.entries(Object(after))
+    .filter(([name, value]) => JSON.stringify(old[name]) !== JSON.stringify(value))
+    .map(([name, value]) => `${name} ${valueText(old[name])} → ${valueText(value)}`)
+    .join(', ')
+}
+
+function valueText(value: unknown): string {
+  return value === null || value === undefined
+    ? 'default'
+    : typeof value === 'object'
+      ? JSON.stringify(value)
+      : String(value)
+}

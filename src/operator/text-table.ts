@@ -1,0 +1,43 @@
+/** Widest line, characters: a terminal of usual width shows it without wrapping. */
+const WIDTH_MAX = 100
+
+const GAP = '  '
+
+/** A column narrower than this is not cut further, characters. */
+const COLUMN_MIN = 6
+
+/** Rows as a table of plain text, at most 100 columns wide: the widest columns are cut where it would be wider. */
+export function textTable(heads: string[], rows: string[][]): string {
+  const widths = heads.map((head, column) => Math.max(head.length, ...rows.map((row) => (row[column] ?? '').length)))
+  const total = () => widths.reduce((sum, width) => sum + width, GAP.length * (widths.length - 1))
+  while (total() > WIDTH_MAX) {
+    const widest = widths.indexOf(Math.max(...widths))
+    const width = widths[widest] ?? 0
+    if (width <= COLUMN_MIN) break
+    widths[widest] = Math.max(COLUMN_MIN, width - (total() - WIDTH_MAX), Math.floor(width * 0.9) - 1)
+  }
+  const line = (cells: string[]) =>
+    cells
+      .map((cell, column) => cut(cell, widths[column] ?? 0).padEnd(widths[column] ?? 0))
+      .join(GAP)
+      .trimEnd()
+  return [line(heads.map((head) => head.toUpperCase())), ...rows.map(line)].join('\n')
+}
+
+/** Lines of text, each at most as wide as a table. */
+export function wrapped(text: string, indent = ''): string {
+  const lines: string[] = []
+  let line = indent
+  for (const word of text.split(' ')) {
+    const isEmpty = line.trim() === ''
+    if (!isEmpty && line.length + 1 + word.length > WIDTH_MAX) {
+      lines.push(line)
+      line = `${indent}${word}`
+    } else line = isEmpty ? `${indent}${word}` : `${line} ${word}`
+  }
+  return [...lines, line].join('\n')
+}
+
+function cut(text: string, width: number): string {
+  return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`
+}

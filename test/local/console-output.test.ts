@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { stripVTControlCharacters } from 'node:util'
+import { formatLine } from '../../src/local/console-output.ts'
+import { reachabilityWords } from '../../src/local/reachability.ts'
+
+const entry = (members: object) => JSON.stringify({ level: 'info', time: 't', process: 'web-1', ...members })
+const shown = (line: string, isVerbose = false) => {
+  const text = formatLine('web-1', line, { isTerminal: true, isVerbose })
+  return text === undefined ? undefined : stripVTControlCharacters(text)
+}
+
+describe('the lines of a terminal', () => {
+  it('are calls and warnings; every line where somebody set LOG_LEVEL', () => {
+    const listening = entry({ msg: 'listening', port: 3000 })
+    assert.equal(shown(listening), undefined)
+    assert.equal(shown(listening, true), 'web-1    listening port=3000')
+    const warning = entry({
+      level: 'warn',
+      msg: 'probe failed',
+      slug: 'weather',
+      err: { message: 'no', stack: 'at x' },
+    })
+    assert.equal(shown(warning), 'web-1    WARN probe failed slug=weather (no)')
+    assert.equal(shown('Error: before there was a log'), 'web-1    Error: before there was a log')
+  })
+
+  it('say of a call what came of it, and why it failed', () => {
+    const call = { msg: 'call', slug: 'weather', endpoint: '/current', ms: 31.4 }
+    assert.equal(shown(entry({ ...call, status: 200, mode: 'test' })), 'web-1    weather/current 200 in 31 ms (test)')
+    const failed = { ...call, status: 502, code: 'UPSTREAM_ERROR', reason: 'DNS: no such host' }
+    assert.equal(shown(entry(failed)), 'web-1    weather/current 502 UPSTREAM_ERROR (DNS: no such host) in 31 ms')
+  })
+
+  it('are the JSON lines as they came where no terminal is', () => {
+    const line = entry({ msg: 'listening' })
+    const output = { isTerminal: false, isVerbose: false }
+    assert.equal(formatLine('web-1', line, output), line)
+    assert.equal(formatLine('web-1', 'text', output), 'web-1: text')
+  })
+})
+
+describe('the sentence on what is reachable', () => {
+  const at = '2026-01-01T00:00:00.000Z'
+  type Rows = Parameters<typeof reachabilityWords>[0]['upstreams']
+  const row = (failure: string | null, checkedAt: string | null = at) =>
+    ({
+      enabled: true,
+      health: { checkedAt, lastFailure: failure === null ? null : { at, code: 'UPSTREAM_ERROR', words: failure } },
+    }) as Rows[number]
+  const words = (...upstreams: Rows) => reachabilityWords({ upstreams })
+
+  it('counts the upstreams that answered, and finds that there is no network', () => {
+    assert.equal(words(row(null), row(null)), '2 of 2 upstreams answer.')
+    assert.equal(words(row(null), row('HTTP 500 in 87 ms')), '1 of 2 upstreams answer; the others are in the console.')
+    const none = '0 of 2 upstreams answer (DNS: no such host): no network? Test keys work without it.'
+    assert.equal(words(row('DNS: no such host'), row('DNS: no such host')), none)
+  })
+
+  it('is left out while no upstream was tried', () => {
+    assert.equal(words(row(null, null)), undefined)
+  })
+})
