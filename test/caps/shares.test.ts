@@ -58,6 +58,73 @@ it('no accepted call misses its deadline when one account has six loops beside s
   assert.ok(Math.min(...guests) >= 1, `guests had ${guests}`)
 })
 
+it('a saturated cap serves accounts by the weights of their plans', async () => {
+  const world = await open({ concurrency: 4, rates: [{ max: 5_000, seconds: 60 }] })
+  const weights = { free: 1, pro: 2, elite: 4 }
+  await world.applyUpstreamLimit({ closedForMs: 2 * SECOND })
+  for (let index = 0; index < 60; index += 1) {
+    for (const [account, weight] of Object.entries(weights)) {
+      assert.equal(await world.join({ ...call(account, { timeoutMs: 120 * SECOND }), weight }), undefined)
+    }
+  }
+  await world.advance(10 * SECOND)
+  const first = world.grantedTo.slice(0, 70)
+  const counts = Object.keys(weights).map((account) => first.filter((share) => share === account).length)
+  assert.deepEqual(counts, [10, 20, 40])
+})
+
+it('a call that a newcomer pushes past its deadline is told at once', async () => {
+  const world = await open({ concurrency: 200, rates: [{ max: 110, seconds: 20 }] })
+  for (let index = 0; index < 110; index += 1) await world.join(call('busy'))
+  await world.advance(SECOND)
+  for (let index = 0; index < 110; index += 1) assert.equal(await world.join(call('busy')), undefined)
+  assert.equal((await world.join(call('busy')))?.refused, 'cap')
+  assert.equal(await world.join(call('guest')), undefined)
+  await world.advance(0)
+  assert.equal(world.evicted, 1)
+  await world.advance(30 * SECOND)
+  assert.equal(world.grantsOf('guest'), 1)
+  assert.equal(world.granted, 220)
+})
+
+it('a call whose slot a repeated request takes is told at once', async () => {
+  const world = await open({ concurrency: 4, rates: [{ max: 1, seconds: 5 }] })
+  await world.join(call('a'))
+  await world.advance(0)
+  assert.equal(await world.join(call('a', { timeoutMs: 6.5 * SECOND })), undefined)
+  await world.advance(5_499)
+  world.now += 1
+  assert.ok(await world.acquireUnqueued('b'))
+  await world.advance(0)
+  assert.equal(world.evicted, 1)
+})
+
+it('calls that a close of the upstream leaves no time for are told at once', async () => {
+  const world = await open({ concurrency: 200, rates: [{ max: 110, seconds: 20 }] })
+  for (let index = 0; index < 110; index += 1) await world.join(call('a'))
+  await world.advance(SECOND)
+  for (let index = 0; index < 220; index += 1) {
+    assert.equal(await world.join(call('a', { timeoutMs: 42.5 * SECOND })), undefined)
+  }
+  await world.applyUpstreamLimit({ closedForMs: 25 * SECOND })
+  await world.advance(0)
+  assert.equal(world.evicted, 110)
+  await world.advance(43 * SECOND)
+  assert.equal(world.granted, 220)
+})
+
+it("a permit that was given back is another call's at once", async () => {
+  const world = await open({ concurrency: 1, rates: [{ max: 1, seconds: 5 }] })
+  await world.join(call('a'))
+  await world.join(call('b'))
+  await world.advance(0)
+  const [permit] = world.leases
+  await world.giveBack(permit ?? assert.fail())
+  await world.advance(0)
+  assert.equal(world.leases.length, 1)
+  assert.equal(world.waiting.length, 0)
+})
+
 it('a spent share is refused as such, until the others count as quiet and no longer', async () => {
   const world = await open({ concurrency: 8, rates: [{ max: 60, seconds: 3_600 }] })
   assert.equal(await world.join(call('other')), undefined)

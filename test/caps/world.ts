@@ -49,6 +49,9 @@ export class World {
   readonly #waiting = new Map<string, ModelCall>()
   readonly #grants: Grant[] = []
   readonly #leases = new Map<PermitId, { endsAt: number; worker: number }>()
+  #closedUntil = 0
+  /** What the upstream said last that it has left. */
+  #left = { requests: 0, until: 0 }
   readonly #askedAt = new Map<string, number>()
   #lastAsker: string | undefined
   #askersChangedAt = 0
@@ -78,6 +81,11 @@ export class World {
   /** How many permits a share had. */
   grantsOf(share: string): number {
     return this.#grants.filter((grant) => grant.share === share).length
+  }
+
+  /** The shares that got permits, in order. */
+  get grantedTo(): string[] {
+    return this.#grants.map(({ share }) => share)
   }
 
   isWaiting(member: string): boolean {
@@ -140,6 +148,7 @@ export class World {
     const share = permit.slice(0, permit.indexOf('|'))
     const index = this.#grants.findLastIndex((grant) => grant.share === share)
     this.#leases.delete(permit)
+    this.#left.requests += 1
     // The model may forget another grant of the share than the cap: the later one, so that it is the stricter of the two.
     this.#grants.splice(index, 1)
     await this.cap.giveBack(permit)
@@ -148,6 +157,10 @@ export class World {
   async applyUpstreamLimit(limit: Omit<Parameters<Cap['applyUpstreamLimit']>[0], 'observedBy'>): Promise<void> {
     this.operations += 1
     const [observedBy = 'none|1'] = this.#leases.keys()
+    this.#closedUntil = Math.max(this.#closedUntil, this.now + (limit.closedForMs ?? 0))
+    if (limit.remaining) {
+      this.#left = { requests: limit.remaining.requests, until: this.now + limit.remaining.resetMs }
+    }
     await this.cap.applyUpstreamLimit({ ...limit, observedBy })
   }
 
@@ -246,6 +259,9 @@ export class World {
     this.granted += 1
     this.#leases.set(permit, { endsAt: this.now + SERVICE_MS, worker })
     assert.ok(this.#leases.size <= this.#rules.concurrency, `${this.#leases.size} requests under way`)
+    assert.ok(this.now >= this.#closedUntil, 'granted while the upstream was closed')
+    this.#left.requests -= 1
+    assert.ok(this.now >= this.#left.until || this.#left.requests >= 0, 'granted more than the upstream had left')
     this.#grants.push({ share, at: this.now })
     for (const rule of this.#rules.rates) {
       const { max, seconds } = rule

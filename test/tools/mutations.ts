@@ -44,7 +44,8 @@ const MUTATIONS: Mutation[] = [
   caps('include/plan', 'what the upstream has left is ignored', '#planned >= state.left', 'false'),
   caps('include/plan', 'a close is ignored', 'local at = math.max(now, state.closed)', 'local at = now'),
   caps('include/state', 'a cold start is not held', 'if (state.initialisedAt or 0) == 0', 'if true'),
-  caps('include/schedule', 'the greatest tag goes first', 'or index < best', 'or index > best'),
+  caps('acquire', 'the greatest tag goes first', "redis.call('ZRANGE', WAITERS", "redis.call('ZREVRANGE', WAITERS"),
+  caps('join-queue', 'plans weigh nothing', 'COST / weight', 'COST'),
   caps('include/schedule', 'asynchronous calls leave no room', 'not lastWasAsync and ', ''),
   caps(
     'include/dequeue',

@@ -9,7 +9,7 @@ local function createPlan()
 
   for _, rule in ipairs(rules) do
     rule.used, rule.chunks, rule.grantedTo = usedOf(rule), {}, nil
-    rule.opensAt = math.max(now, state.closed, coldStartEnd(rule))
+    rule.opensAt = math.max(now, coldStartEnd(rule))
   end
   -- Grants of each share, by time.
   local function grantsOf(rule, share)
