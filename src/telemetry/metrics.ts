@@ -6,8 +6,8 @@ const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 /** What one process measures. Labels hold names of the catalog and codes of the error table, never what callers sent. */
 export type Metrics = ReturnType<typeof createMetrics>
 
-/** Metrics of one process, event-loop lag and memory included. `process` names its kind, `inFlight` is its load now. */
-export function createMetrics(process: string, inFlight: () => number) {
+/** Metrics of one process, event-loop lag and memory included. `process` names its kind, `inFlight` and `busy` are its load now. */
+export function createMetrics(process: string, { inFlight, busy }: { inFlight: () => number; busy: () => number }) {
   const registry = new Registry()
   registry.setDefaultLabels({ process })
   collectDefaultMetrics({ register: registry })
@@ -72,6 +72,14 @@ export function createMetrics(process: string, inFlight: () => number) {
       registers,
       collect() {
         this.set(inFlight())
+      },
+    }),
+    eventLoopBusy: new Gauge({
+      name: 'agw_event_loop_busy',
+      help: 'Share of time the event loop was busy in the last two seconds, 0 to 1',
+      registers,
+      collect() {
+        this.set(busy())
       },
     }),
   }

@@ -26,12 +26,12 @@ export async function openTelemetry(
   kind: string,
   { db, redis, log, inFlight }: { db: Db; redis: RedisConnection; log: Log; inFlight: () => number },
 ): Promise<Telemetry> {
-  const metrics = createMetrics(kind, inFlight)
   const tracing = await openTracing(config.otlpEndpoint, kind)
   const minutes = new MinuteStats(redis, log)
   minutes.open()
   const readiness = new Readiness({ db, redis })
   const heartbeat = startHeartbeat({ redis, kind, inFlight, log })
+  const metrics = createMetrics(kind, { inFlight, busy: heartbeat.busy })
   const stopServing = await serveMetrics(config.http, { registry: metrics.registry, readiness, log })
   return {
     metrics,

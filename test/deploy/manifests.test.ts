@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { readdir, readFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { describe, it } from 'node:test'
+import { Deployment } from 'kubernetes-models/apps/v1'
+import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2'
+import { Job } from 'kubernetes-models/batch/v1'
+import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1'
+import { PodDisruptionBudget } from 'kubernetes-models/policy/v1'
+import { Namespace, Service } from 'kubernetes-models/v1'
+import { parse, parseAllDocuments } from 'yaml'
+import { type ProcessKind, SECRETS_OF } from '../../src/config.ts'
+
+const ROOT = resolve(import.meta.dirname, '../..')
+const FOLDER = join(ROOT, 'deploy/kubernetes')
+
+const KINDS = { Deployment, HorizontalPodAutoscaler, Job, Namespace, NetworkPolicy, PodDisruptionBudget, Service }
+
+interface Manifest {
+  kind: keyof typeof KINDS
+  metadata: { name: string }
+  spec?: { template?: { spec?: { containers?: Container[] } } }
+}
+
+interface Container {
+  command: string[]
+  env: { name: string }[]
+}
+
+async function readManifests(): Promise<Manifest[]> {
+  const { resources } = parse(await readFile(join(FOLDER, 'kustomization.yaml'), 'utf8')) as { resources: string[] }
+  const others = (await readdir(FOLDER)).filter((file) => file !== 'kustomization.yaml')
+  assert.deepEqual([...resources].sort(), others.sort(), 'every file is a resource')
+  const texts = await Promise.all(resources.map((file) => readFile(join(FOLDER, file), 'utf8')))
+  return texts.flatMap((text) => parseAllDocuments(text).map((document) => document.toJS() as Manifest))
+}
+
+/** Start command and secrets of each kind of process, wherever it is described. */
+const ENTRIES: Record<ProcessKind | 'release', string> = {
+  release: 'src/db/migrate.ts',
+  web: 'src/server.ts',
+  worker: 'workers/worker.ts',
+  probe: 'workers/probe.ts',
+  ops: 'src/ops.ts',
+}
+
+const secretsOf = (name: string): readonly string[] => (name === 'release' ? [] : SECRETS_OF[name as ProcessKind])
+const isSecret = (name: string): boolean =>
+  Object.values(SECRETS_OF)
+    .flat()
+    .includes(name as 'JWT_SECRET')
+
+describe('the manifests for Kubernetes', () => {
+  it('are objects that their schemas allow', async () => {
+    const manifests = await readManifests()
+    assert.ok(manifests.length >= 14)
+    for (const manifest of manifests) {
+      const Model = KINDS[manifest.kind]
+      assert.ok(Model, manifest.kind)
+      new Model(manifest as never).validate()
+    }
+    assert.throws(() => new Deployment({ metadata: { name: 'x' }, spec: { replicas: 'two' } } as never).validate())
+  })
+
+  it('start every kind of process with the secrets that it needs and no other', async () => {
+    const manifests = await readManifests()
+    for (const [name, entry] of Object.entries(ENTRIES)) {
+      const found = manifests.find(({ kind, metadata }) => metadata.name === name && /Job|Deployment/.test(kind))
+      const [container] = found?.spec?.template?.spec?.containers ?? []
+      assert.ok(container, name)
+      assert.deepEqual(container.command, ['node', entry])
+      const given = container.env.map((variable) => variable.name).filter(isSecret)
+      assert.deepEqual(given.sort(), [...secretsOf(name)].sort(), name)
+    }
+  })
+})
+
+describe('docker-compose.yml', () => {
+  it('starts the same processes with the secrets that each needs, and a log that does not grow for ever', async () => {
+    const text = await readFile(join(ROOT, 'docker-compose.yml'), 'utf8')
+    const { services } = parse(text, { merge: true }) as {
+      services: Record<
+        string,
+        { command: string[]; environment: Record<string, string>; logging: object; mem_limit: string }
+      >
+    }
+    for (const [name, entry] of Object.entries(ENTRIES)) {
+      const service = services[name] ?? assert.fail(name)
+      assert.deepEqual(service.command, ['node', entry])
+      const given = Object.keys(service.environment).filter(isSecret)
+      // The migrations share the settings of all processes.
+      const wanted = name === 'release' ? ['ENCRYPTION_KEY'] : [...secretsOf(name)]
+      assert.deepEqual(given.sort(), wanted.sort(), name)
+    }
+    for (const [name, { logging, mem_limit }] of Object.entries(services)) {
+      assert.ok(logging && mem_limit, name)
+    }
+  })
+
+  it('publishes the proxy alone to other machines', async () => {
+    const text = await readFile(join(ROOT, 'docker-compose.yml'), 'utf8')
+    const { services } = parse(text, { merge: true }) as { services: Record<string, { ports?: string[] }> }
+    const published = Object.entries(services).filter(([, { ports = [] }]) =>
+      ports.some((port) => !port.startsWith('127.0.0.1:')),
+    )
+    assert.deepEqual(
+      published.map(([name]) => name),
+      ['proxy'],
+    )
+  })
+})
