@@ -38,6 +38,9 @@ export function layout(assets: Assets, { title, description, path, main, isLogge
 <meta name="color-scheme" content="light dark">
 <meta name="description" content="${description}">
 <title>${title}</title>
+<meta property="og:title" content="${title}">
+<meta property="og:description" content="${description}">
+<meta property="og:type" content="website">
 <link rel="icon" type="image/svg+xml" href="${assets.href('icon.svg')}">
 ${STYLES.map(
   (name) => html`<link rel="stylesheet" href="${assets.href(name)}">

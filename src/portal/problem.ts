@@ -16,7 +16,7 @@ export interface ProblemDeps {
 }
 
 /** Addresses that programs send to: their failures are JSON whoever asks. */
-const FOR_PROGRAMS = /^\/(v1|oauth|\.well-known|portal|healthz|readyz|assets)(\/|\?|$)|\.(json|md|txt|ts|py)(\?|$)/
+const FOR_PROGRAMS = /^\/(v1|oauth|\.well-known|portal|healthz|readyz|assets)(\/|\?|$)|\.(json|md|txt|ts|py|ico)(\?|$)/
 
 /** Whether a failure is to be told to a person: a browser asks for a page at an address that is no program's. */
 export function isForPeople({ url, method, headers }: FastifyRequest): boolean {

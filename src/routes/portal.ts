@@ -83,7 +83,7 @@ export async function portalRoutes(
   })
 
   const still: [path: string, title: string, main: Html][] = [
-    ['/agents', 'For agents', agentsPage(baseUrl)],
+    ['/agents', 'For agents', agentsPage({ baseUrl, isOauthOn: config.accounts.isOauthOn })],
     ['/signup', 'Sign up', credentialsPage('signup', `/apis/${firstApi(catalog)}`)],
     ['/login', 'Log in', credentialsPage('login', '/account')],
     ['/account', 'Account', accountPage('overview', { below: plansCard(config.plans, config.upstreams.contact) })],

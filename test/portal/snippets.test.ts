@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { after, before, describe, it, type TestContext } from 'node:test'
 import { promisify } from 'node:util'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
-import { mcpConfiguration, PLACEHOLDER, snippets } from '../../src/portal/assets/snippets.js'
+import { clientSetups, mcpConfiguration, PLACEHOLDER, snippets } from '../../src/portal/assets/snippets.js'
 import { type Account, signUp } from '../support/client.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
 
@@ -62,6 +62,13 @@ describe('the snippets of the portal', () => {
       const { stdout } = await run('python3', ['-c', script])
       assert.deepEqual(JSON.parse(stdout), data)
     }
+  })
+
+  it('for the MCP SDK list tools and search', async () => {
+    const code = clientSetups(`${gateway.url}/mcp`).TypeScript ?? assert.fail()
+    const script = code.replaceAll(PLACEHOLDER, account.test)
+    const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', script])
+    assert.match(stdout, /Current temperature/)
   })
 
   it('for MCP name an address that answers with the key in the header', async () => {

@@ -38,6 +38,34 @@ export function mcpConfiguration(baseUrl, slug) {
   return JSON.stringify({ mcpServers: { [slug ?? 'agent-api-gateway']: server } }, null, 2)
 }
 
+/** What each MCP client wants to be told, by its name. */
+export function clientSetups(url) {
+  const headers = { 'X-Api-Key': PLACEHOLDER }
+  const json = (value) => JSON.stringify(value, null, 2)
+  return {
+    'Claude Code': `claude mcp add --transport http agent-api-gateway ${shellQuoted(url)} \\\n  --header 'X-Api-Key: ${PLACEHOLDER}'`,
+    Cursor: json({ mcpServers: { 'agent-api-gateway': { url, headers } } }),
+    'VS Code': json({ servers: { 'agent-api-gateway': { type: 'http', url, headers } } }),
+    Codex: [
+      '[mcp_servers.agent-api-gateway]',
+      `url = ${JSON.stringify(url)}`,
+      `http_headers = { "X-Api-Key" = "${PLACEHOLDER}" }`,
+    ].join('\n'),
+    TypeScript: [
+      "import { Client } from '@modelcontextprotocol/sdk/client/index.js'",
+      "import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'",
+      '',
+      "const client = new Client({ name: 'my-agent', version: '1.0.0' })",
+      `const requestInit = { headers: { 'X-Api-Key': '${PLACEHOLDER}' } }`,
+      `await client.connect(new StreamableHTTPClientTransport(new URL(${JSON.stringify(url)}), { requestInit }))`,
+      "const { content } = await client.callTool({ name: 'search_apis', arguments: { query: 'weather' } })",
+      'console.log(content)',
+      'await client.close()',
+    ].join('\n'),
+    'Any client': mcpConfiguration(url.replace(/\/mcp$/, '')),
+  }
+}
+
 const texts = (parameters) =>
   Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name, String(value)]))
 

@@ -1,23 +1,30 @@
 import { type Html, html } from '../../http/html.ts'
-import { mcpConfiguration } from '../assets/snippets.js'
-import { codeBlock } from './parts.ts'
+import { clientSetups } from '../assets/snippets.js'
+import { codeBlock, codeTabs } from './parts.ts'
 
 /** How an agent uses the gateway: one address and a key. */
-export function agentsPage(baseUrl: string): Html {
+export function agentsPage({ baseUrl, isOauthOn }: { baseUrl: string; isOauthOn: boolean }): Html {
   return html`<div class="wrap prose">
 <h1>For agents</h1>
-<p class="lead">An agent needs one address and a key. It finds the API itself, reads the parameters, calls, and mends its call from the hint when something is wrong.</p>
-<h2>MCP server of all APIs</h2>
-<p>Three tools: <code>search_apis</code>, <code>describe_api</code>, <code>call_api</code>. Streamable HTTP, no session.</p>
-${codeBlock(mcpConfiguration(baseUrl), 'MCP configuration')}
-<h2>MCP server of one API</h2>
-<p>One typed tool per endpoint, with input and output schemas.</p>
-${codeBlock(mcpConfiguration(baseUrl, 'weather'), 'MCP configuration of weather')}
+<p class="lead">An agent needs one address and a key. It finds the API itself, reads the parameters, calls, and corrects its call from the hint when something is wrong.</p>
+<h2>Set up your client</h2>
+<p>${isOauthOn ? html`With an <a href="/account/keys">API key</a>, or without one by signing in: clients that know OAuth ask you in the browser.` : html`You need an <a href="/account/keys">API key</a>.`} A key that you made or pasted in this tab is put in when you copy.</p>
+${codeTabs('client', clientSetups(`${baseUrl}/mcp`))}
+<p class="small">Claude Code: in a terminal. Cursor: <code>~/.cursor/mcp.json</code>. VS Code: <code>.vscode/mcp.json</code>. Codex: <code>~/.codex/config.toml</code>.</p>
+${isOauthOn ? html`<p>Claude.ai, ChatGPT and other hosted clients: add a custom connector with the address <code>${baseUrl}/mcp</code> and sign in.</p>` : html`<p>Hosted clients that take OAuth alone, such as the connectors of Claude.ai and ChatGPT, cannot be used: sign-in for agents is off on this gateway.</p>`}
+<h2>Which address</h2>
+<ul>
+<li><code>${baseUrl}/mcp</code>: three tools for all APIs, <code>search_apis</code>, <code>describe_api</code> and <code>call_api</code></li>
+<li><code>${baseUrl}/mcp?apis=weather,currency</code>: one typed tool per endpoint of the APIs you name</li>
+<li><code>${baseUrl}/mcp/weather</code>: those of one API</li>
+</ul>
+<p>Streamable HTTP, no session to keep. With a test key every result says that its data are recorded.</p>
 <h2>Without MCP</h2>
 <ul>
-<li><a href="/llms.txt">/llms.txt</a>: the catalog in plain text, with a Markdown page per API</li>
+<li><a href="/llms.txt">/llms.txt</a>: the catalog and the guides in plain text, with a Markdown page per API</li>
 <li><a href="/openapi.json">/openapi.json</a>: every route and endpoint with typed parameters and data, for generated clients</li>
-<li><a href="/docs/errors.md">/docs/errors.md</a>: every error code and what to do</li>
+<li><a href="/client.ts">/client.ts</a>, <a href="/client.py">/client.py</a>: typed clients in one file; <a href="/postman.json">/postman.json</a>: a collection</li>
+<li><a href="/docs/errors.md">/docs/errors.md</a>: every error code with causes and fix</li>
 </ul>
 <h2>Errors that can be acted on</h2>
 <p>A failure has a <code>code</code> to match on and a <code>hint</code>: one sentence and machine tokens.</p>

@@ -29,20 +29,18 @@ export function endpointSection({
 <h2 id="${id}"><span class="verb">GET</span> <code>/v1/call/${slug}${path}</code></h2>
 <p>${endpoint.description} <span class="small">${cacheWords(apiEndpoint)}</span></p>
 <div class="split try">
-<div>
 <form class="card" data-try data-slug="${slug}" data-path="${path}" data-base="${baseUrl}">
 <h3>Parameters</h3>
 ${parameters.length === 0 ? html`<p class="small">None.</p>` : parameters.map((parameter) => field(`${id}-${parameter.name}`, parameter, example[parameter.name]))}
 <div class="actions"><button class="button" type="submit">Send</button><span class="small" role="status" data-outcome></span></div>
 <div class="hint" data-hint hidden></div>
 </form>
-${responseTable(path, dataFields(endpoint.data, endpoint.example.data))}
-${errorList(api, apiEndpoint)}
-</div>
 <div class="beside">${codeTabs(id, snippets({ baseUrl, slug, path, parameters: example }))}
 <div class="answer-head"><h3>Answer</h3><span class="badge recorded" data-mode>Recorded example</span></div>
 <pre class="answer" tabindex="0" aria-label="Answer of ${path}" data-answer><code>${recorded}</code></pre>
 </div>
+<div>${responseTable(path, dataFields(endpoint.data, endpoint.example.data))}
+${errorList(api, apiEndpoint)}</div>
 </div>
 </section>`
 }

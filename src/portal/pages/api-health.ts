@@ -7,6 +7,9 @@ const DAY_MS = 86_400_000
 const WIDTH = 720
 const HEIGHT = 28
 
+/** A change of the last minute is seen too. */
+const NARROWEST = 4
+
 /** Most changes listed; the strip shows all. */
 const CHANGES_MAX = 8
 
@@ -14,7 +17,7 @@ const CHANGES_MAX = 8
 export function healthOfTheDay({ word }: Condition, history: HealthChangeView[], now: number = Date.now()): Html {
   if (word === 'Not checked') return html`<p>Nobody has called this API yet, and no probe has ended.</p>`
   if (word === 'Not enabled') return html`<p>An API that is not enabled is not probed.</p>`
-  const summary = history.length === 0 ? `${word} all day.` : `${history.length} changes. Now: ${word}.`
+  const summary = history.length === 0 ? 'No change in the last 24 hours.' : `Now: ${word}. The latest changes:`
   return html`${strip(word, history, now)}
 <p class="axis small" aria-hidden="true"><span>24 h ago</span><span>now</span></p>
 <p>${summary}</p>
@@ -32,7 +35,8 @@ ${
 
 function strip(word: string, history: HealthChangeView[], now: number): Html {
   const start = now - DAY_MS
-  const x = (time: number) => Math.round(((Math.max(start, time) - start) / DAY_MS) * WIDTH)
+  const x = (time: number) =>
+    Math.min(WIDTH - NARROWEST, Math.round(((Math.max(start, time) - start) / DAY_MS) * WIDTH))
   const changes = history.toReversed()
   const spans = [
     { from: start, state: changes[0]?.from ?? word },
@@ -40,7 +44,7 @@ function strip(word: string, history: HealthChangeView[], now: number): Html {
   ]
   const rects = spans.map(({ from, state }, index) => {
     const end = spans[index + 1]?.from ?? now
-    return html`<rect class="${state.toLowerCase()}" x="${x(from)}" y="0" width="${Math.max(2, x(end) - x(from))}" height="${HEIGHT}"></rect>`
+    return html`<rect class="${state.toLowerCase()}" x="${x(from)}" y="0" width="${Math.max(NARROWEST, (spans[index + 1] ? x(end) : WIDTH) - x(from))}" height="${HEIGHT}"></rect>`
   })
   return html`<svg class="strip" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="Health of the last 24 hours: ${spans.map(({ state }) => state).join(', then ')}">${rects}</svg>`
 }

@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { ERRORS, type ErrorCode, GatewayError, publicError } from '../../src/errors.ts'
+import { weakness } from '../../src/portal/assets/password.js'
+import { forPeople } from '../../src/portal/assets/words.js'
+
+const told = (code: ErrorCode, details = {}): string =>
+  forPeople(publicError(new GatewayError(code, details), 'http://localhost:3000'))
+
+describe('the portal’s words for failures', () => {
+  it('name no route, header or token of any code', () => {
+    for (const code of Object.keys(ERRORS) as ErrorCode[]) {
+      const words = told(code, { tokens: { param: 'x', limit: 10 }, retryAfterMs: 52_000 })
+      assert.ok(words.length > 10, code)
+      assert.doesNotMatch(words, /\/v1\/|\b(GET|POST|PUT|DELETE) |\b(param|limit|retry_after|upgrade_to)=/, code)
+    }
+  })
+
+  it('say how long to wait and which plan is needed', () => {
+    assert.equal(
+      told('RATE_LIMIT_EXCEEDED', { tokens: { limit: 10 }, retryAfterMs: 52_000 }),
+      '10 calls a minute are used up. Try again in 52 s.',
+    )
+    assert.match(told('PLAN_UPGRADE_REQUIRED', { tokens: { upgrade_to: 'pro' } }), /the plan pro/)
+  })
+})
+
+describe('the warning of a weak password', () => {
+  it('comes for what attackers try first, and for nothing else', () => {
+    for (const password of ['password123', 'PASSWORD123', 'aaaaaaaaaa', '8412673509'])
+      assert.notEqual(weakness(password), '')
+    for (const password of ['short', 'correct horse battery', 'pa55 w0rd of mine']) assert.equal(weakness(password), '')
+  })
+})
