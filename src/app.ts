@@ -24,6 +24,7 @@ import { isForPeople, sendProblem } from './portal/problem.ts'
 import { acceptPortalSession } from './portal/session-cookie.ts'
 import { asyncCallRoutes } from './routes/async-calls.ts'
 import { authRoutes } from './routes/auth.ts'
+import { batchRoutes } from './routes/batch.ts'
 import { billingRoutes } from './routes/billing.ts'
 import { callRoutes } from './routes/call.ts'
 import { catalogRoutes } from './routes/catalog.ts'
@@ -168,6 +169,7 @@ async function registerRoutes(
     billingRoutes,
     usageRoutes,
     asyncCallRoutes,
+    batchRoutes,
     connectionRoutes,
     clientRoutes,
     wellKnownRoutes,

@@ -1,11 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import type { SingleFlight } from '../async/single-flight.ts'
-import type { Api, ApiEndpoint, Catalog } from '../catalog/catalog.ts'
+import type { Catalog } from '../catalog/catalog.ts'
 import { countMonthUsage } from '../db/usage.ts'
 import { GatewayError } from '../errors.ts'
-import { readJsonBody } from '../http/json-body.ts'
-import { isWellFormed } from '../http/well-formed.ts'
 import {
   acquireLimits,
   type LimitReading,
@@ -26,12 +24,9 @@ import {
   isUpToDate,
   type Principal,
 } from './authenticate.ts'
-import { bodyParameters, queryParameters } from './call-input.ts'
+import { type CheckedCall, type CheckedTarget, checkCall } from './check-call.ts'
 import { type ForecastDeps, forecastCall, type QueueTicket } from './forecast.ts'
-import { type CallTarget, checkParameters } from './parameters.ts'
-import { type Preference, readPreference } from './preference.ts'
-import { chooseProviderKey } from './provider-key-choice.ts'
-import { checkRights } from './rights.ts'
+import type { Preference } from './preference.ts'
 
 export interface AdmissionDeps extends AuthenticationDeps, ForecastDeps {
   catalog: Catalog
@@ -103,7 +98,7 @@ async function tryAdmit(
     if (!(await isUpToDate(sources, principal))) return STALE
     throw refusal
   }
-  const { api, endpoint, providerKey, parameters, extra, raw, scenario, preference } = checked
+  const { preference } = checked
   const isAsync = preference.waitMs !== undefined
   const id = admission.callId
   const timeoutMs = isAsync ? Math.max(ASYNC_MS_MAX, config.callTimeoutMs) : config.callTimeoutMs
@@ -125,7 +120,27 @@ async function tryAdmit(
   )
   if (limits === STALE) return STALE
   admission.limits = limits
-  const job: CallJob = {
+  const job = createJob(sources, { principal, checked, id, now: limits.now, timeoutMs, isAsync })
+  try {
+    const queued = await forecastJob(sources, { job, checked, principal })
+    return { principal, limits, job, queued, preference }
+  } catch (error) {
+    admission.limits = await refundLimits(sources.redis, principal, { callId: id, state: limits }).catch(() => {
+      sources.completions.compensate(principal, id)
+      return limits
+    })
+    throw error
+  }
+}
+
+/** A call as a job, before its forecast. `now` is Redis' clock. */
+export function createJob(
+  { replies }: Pick<AdmissionDeps, 'replies'>,
+  call: { principal: Principal; checked: CheckedTarget; id: string; now: number; timeoutMs: number; isAsync: boolean },
+): CallJob {
+  const { principal, checked, id, now, timeoutMs, isAsync } = call
+  const { api, endpoint, providerKey, parameters, extra, raw, scenario } = checked
+  return {
     v: 1,
     id,
     accountId: principal.accountId,
@@ -140,52 +155,22 @@ async function tryAdmit(
     raw,
     isAsync,
     ...(scenario === undefined ? {} : { scenario }),
-    replyTo: sources.replies.stream,
-    enqueuedAt: limits.now,
-    deadline: limits.now + timeoutMs,
-  }
-  try {
-    const queued = await forecastCall(sources, { api, endpoint, job, weight: weightOf(principal.tier) })
-    const { place, cacheOnlyMs } = queued
-    Object.assign(job, place && { place }, cacheOnlyMs === undefined ? undefined : { cacheOnlyMs })
-    return { principal, limits, job, queued, preference }
-  } catch (error) {
-    admission.limits = await refundLimits(sources.redis, principal, { callId: id, state: limits }).catch(() => {
-      sources.completions.compensate(principal, id)
-      return limits
-    })
-    throw error
+    replyTo: replies.stream,
+    enqueuedAt: now,
+    deadline: now + timeoutMs,
   }
 }
 
-interface CheckedCall {
-  api: Api
-  endpoint: ApiEndpoint
-  providerKey: CallJob['providerKey']
-  parameters: Record<string, unknown>
-  extra: [string, string][]
-  raw: boolean
-  scenario: string | undefined
-  preference: Preference
-}
-
-/** All checks that need no round trip, in the order in which a caller is told of them. @throws GatewayError */
-function checkCall(catalog: Catalog, request: FastifyRequest, principal: Principal): CheckedCall {
-  const url = request.raw.url ?? ''
-  const target = findEndpoint(catalog, url)
-  const { api, endpoint } = target
-  if (request.method !== 'GET' && request.method !== 'POST') {
-    throw new GatewayError('METHOD_NOT_ALLOWED', { allow: ['GET', 'POST'] })
-  }
-  checkRights(api, principal)
-  const given = [...queryParameters(splitUrl(url).query), ...bodyParameters(readBody(request))]
-  const context = { now: Date.now(), callerAddress: request.ip }
-  const { parameters, extra } = checkParameters(target, given, context)
-  const raw = wantsRaw(request)
-  const scenario = readScenario(request, principal)
-  const preference = readPreference(request.headers)
-  const providerKey = chooseProviderKey(api, principal)
-  return { api, endpoint, providerKey, parameters, extra, raw, scenario, preference }
+/** Forecasts a call and notes in its job what came of it. @throws GatewayError when its turn would come too late */
+export async function forecastJob(
+  deps: ForecastDeps,
+  { job, checked, principal }: { job: CallJob; checked: CheckedTarget; principal: Principal },
+): Promise<QueueTicket> {
+  const { api, endpoint } = checked
+  const queued = await forecastCall(deps, { api, endpoint, job, weight: weightOf(principal.tier) })
+  const { place, cacheOnlyMs } = queued
+  Object.assign(job, place && { place }, cacheOnlyMs === undefined ? undefined : { cacheOnlyMs })
+  return queued
 }
 
 /** What the account has left, for the headers of a refusal that took nothing. */
@@ -194,7 +179,8 @@ export async function currentLimits(sources: AdmissionDeps, principal: Principal
   return await readLimits(sources.redis, { ...takeOptions(sources, principal, 0), subject: principal, limits: plan })
 }
 
-function takeOptions(
+/** How an account's limits are read for a call that may take this long, milliseconds. */
+export function takeOptions(
   { db, monthLoads }: AdmissionDeps,
   { accountId, keyId }: Principal,
   timeoutMs: number,
@@ -206,75 +192,4 @@ function takeOptions(
     loadConnectionUsed: (month) =>
       monthLoads.run(`${accountId} ${keyId} ${month}`, () => countMonthUsage(db, accountId, month, keyId)),
   }
-}
-
-/**
- * Finds what `/v1/call/{apiSlug}/{endpoint}` names: each part decoded once must be a name of the catalog.
- *
- * @throws GatewayError API_NOT_FOUND, ENDPOINT_NOT_FOUND or INVALID_ENCODING
- */
-export function findEndpoint(catalog: Catalog, url: string): CallTarget {
-  const [slug = '', ...rest] = splitUrl(url).path.slice('/v1/call/'.length).split('/')
-  const api = catalog.get(decodeSegment(slug))
-  if (!api) throw new GatewayError('API_NOT_FOUND')
-  const endpoint = rest.length === 1 ? api.endpoints.get(`/${decodeSegment(rest[0] ?? '')}`) : undefined
-  if (!endpoint) {
-    throw new GatewayError('ENDPOINT_NOT_FOUND', {
-      message: `The API ${api.slug} has no such endpoint; it has ${[...api.endpoints.keys()].join(', ')}.`,
-    })
-  }
-  return { api, endpoint }
-}
-
-/** The body of a call comes as bytes, so that it is looked at in its turn; of other routes it is parsed. */
-function readBody({ headers, body }: FastifyRequest): unknown {
-  if (!Buffer.isBuffer(body)) return body
-  return body.length === 0 ? undefined : readJsonBody(headers, body)
-}
-
-function splitUrl(url: string): { path: string; query: string } {
-  const mark = url.indexOf('?')
-  return mark < 0 ? { path: url, query: '' } : { path: url.slice(0, mark), query: url.slice(mark + 1) }
-}
-
-function decodeSegment(segment: string): string {
-  try {
-    const decoded = decodeURIComponent(segment)
-    if (isWellFormed(decoded)) return decoded
-  } catch {
-    // Said below, as for text that decodes to what no name can hold.
-  }
-  throw new GatewayError('INVALID_ENCODING')
-}
-
-const SCENARIO = /^(upstream-500|timeout|rate-limited|invalid|slow-\d{1,5})$/
-
-/** `X-Gateway-Scenario` lets a test call fail on purpose. */
-function readScenario(request: FastifyRequest, principal: Principal): string | undefined {
-  const scenario = request.headers['x-gateway-scenario']
-  if (scenario === undefined || principal.mode !== 'test') return undefined
-  if (typeof scenario === 'string' && SCENARIO.test(scenario)) return scenario
-  throw new GatewayError('INVALID_PARAMETER', {
-    message: 'X-Gateway-Scenario must be upstream-500, timeout, rate-limited, invalid or slow-<ms>.',
-    tokens: { header: 'X-Gateway-Scenario' },
-  })
-}
-
-/**
- * Whether the upstream's JSON is wanted as it came.
- *
- * @throws GatewayError INVALID_PARAMETER for another value of our own header
- */
-function wantsRaw({ headers }: FastifyRequest): boolean {
-  const form = headers['x-gateway-response']
-  if (form !== undefined && form !== 'raw') {
-    throw new GatewayError('INVALID_PARAMETER', {
-      message: 'X-Gateway-Response must be raw.',
-      tokens: { header: 'X-Gateway-Response' },
-    })
-  }
-  return (
-    form === 'raw' ||
-    (headers.accept ?? '').split(',').some((type) => /^\s*application\/vnd\.upstream\+json\s*(;|$)/i.test(type))
-  )
 }

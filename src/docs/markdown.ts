@@ -23,7 +23,7 @@ export function llmsText(catalog: Catalog, baseUrl: string, guides: Guide[] = []
     `- [TypeScript client](${baseUrl}/client.ts) and [Python client](${baseUrl}/client.py): one typed file each, without dependencies`,
     `- [Collection for Postman and Bruno](${baseUrl}/postman.json): every endpoint; set the variable apiKey`,
     `- [Errors](${baseUrl}/docs/errors.md): every code and what to do`,
-    `- [MCP](${baseUrl}/mcp): Model Context Protocol over Streamable HTTP; \`search_apis\`, \`describe_api\`, \`call_api\`, or ${baseUrl}/mcp?apis=weather,currency for the typed tools of chosen APIs`,
+    `- [MCP](${baseUrl}/mcp): Model Context Protocol over Streamable HTTP; \`search_apis\`, \`describe_api\`, \`call_api\`, \`call_apis\`, or ${baseUrl}/mcp?apis=weather,currency for the typed tools of chosen APIs`,
     `- [Catalog](${baseUrl}/v1/catalog): the APIs as JSON with their health; \`?q=\` searches in everyday words`,
     ...guides.map(({ name, title, summary }) => `- [${title}](${baseUrl}/docs/guides/${name}.md): ${summary}`),
     '',

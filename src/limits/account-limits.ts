@@ -3,16 +3,16 @@ import type { PlanLimits } from '../config.ts'
 import { GatewayError } from '../errors.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { accountKeys } from '../redis/keys.ts'
-import { loadScript, type ScriptConstants } from '../redis/script.ts'
+import { loadScript, type Script, type ScriptConstants } from '../redis/script.ts'
 import { limitRefusal } from './limit-refusal.ts'
 
-const MINUTE_MS = 60_000
+export const MINUTE_MS = 60_000
 
 /** How long a month's count is kept after the month, so that a late refund finds it. */
 const MONTH_GRACE_MS = 86_400_000
 
 /** Longest lease of a call in flight, milliseconds; the leases' key lives as long. */
-const LEASE_MS_MAX = 900_000
+export const LEASE_MS_MAX = 900_000
 
 /** What an account has used and may use, as of one instant of Redis' clock. */
 export interface LimitState {
@@ -46,7 +46,7 @@ const scripts = {
 
 type Acquired =
   | ['stale' | 'month' | 'connection-month' | 'other-month', number]
-  | [string, number, number, number, number, number]
+  | [string, number, number, number, number, number, ...number[]]
 
 /** A call that is to take units of its account's limits. */
 export interface LimitRequest extends LimitReading {
@@ -78,7 +78,7 @@ export const STALE = Symbol('stale')
  * @throws GatewayError CONCURRENCY_LIMIT_EXCEEDED, RATE_LIMIT_EXCEEDED or MONTHLY_QUOTA_EXCEEDED; nothing is taken
  */
 export async function acquireLimits(redis: RedisConnection, request: LimitRequest): Promise<LimitState | typeof STALE> {
-  const result = await run(redis, request, request.callId)
+  const result = await runInMonth(redis, request, { callId: request.callId })
   if (result === STALE) return STALE
   const { verdict, state } = result
   if (verdict === 'ok') return state
@@ -88,11 +88,16 @@ export async function acquireLimits(redis: RedisConnection, request: LimitReques
 /** What an account has left now, without taking anything; undefined when Redis cannot tell. */
 export async function readLimits(redis: RedisConnection, reading: LimitReading): Promise<LimitState | undefined> {
   // Only headers depend on it: without Redis they are left out.
-  const result = await run(redis, reading, '').catch(() => STALE)
+  const result = await runInMonth(redis, reading, { callId: '' }).catch(() => STALE)
   return typeof result === 'symbol' ? undefined : result.state
 }
 
-async function run(redis: RedisConnection, reading: LimitReading, callId: string) {
+/** Takes or reads an account's limits in the month that it is by Redis' clock, under the version that it is looked up by. */
+export async function runInMonth(
+  redis: RedisConnection,
+  reading: LimitReading,
+  { callId, script = scripts.acquire, more = [] }: { callId: string; script?: Script; more?: string[] },
+) {
   const { subject, limits, leaseMs, loadMonthUsed, loadConnectionUsed, now: clock } = reading
   let at = clock?.() ?? Date.now()
   for (let tries = 0; tries < 4; tries += 1) {
@@ -102,7 +107,7 @@ async function run(redis: RedisConnection, reading: LimitReading, callId: string
     const amounts = [limits.perMinute, limits.inFlight, perMonth, leaseMs]
     const times = [month.startsAt, month.endsAt]
     const values = [clock?.() ?? '', subject.version, callId, ...amounts, ...times, boundOf(subject) ?? -1]
-    const acquired = (await scripts.acquire.run(redis, keys, values)) as Acquired
+    const acquired = (await script.run(redis, keys, [...values, ...more])) as Acquired
     if (acquired[0] === 'stale') return STALE
     if (acquired[0] === 'other-month') {
       at = acquired[1]
@@ -118,7 +123,7 @@ async function run(redis: RedisConnection, reading: LimitReading, callId: string
       await redis.set(keys[4] ?? '', used, 'PX', month.endsAt - at + MONTH_GRACE_MS, 'NX')
       continue
     }
-    const [verdict, now, minute = 0, resetMs = 0, inFlight = 0, monthUsed = 0] = acquired
+    const [verdict, now, minute = 0, resetMs = 0, inFlight = 0, monthUsed = 0, ...counts] = acquired
     const state: LimitState = {
       now,
       limits,
@@ -126,7 +131,7 @@ async function run(redis: RedisConnection, reading: LimitReading, callId: string
       month: perMonth < 0 ? undefined : { used: monthUsed, resetMs: Math.max(0, month.endsAt - now) },
       inFlight,
     }
-    return { verdict, state }
+    return { verdict, state, counts }
   }
   throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
 }
@@ -136,7 +141,8 @@ function boundOf({ connection }: LimitSubject): number | undefined {
   return connection?.perMonth ?? undefined
 }
 
-function limitKeys(subject: LimitSubject, month: string): string[] {
+/** Version, minute, in flight, month, and the application's month where it has a bound. */
+export function limitKeys(subject: LimitSubject, month: string): string[] {
   const { accountId, mode, connection } = subject
   const isBounded = connection && boundOf(subject) !== undefined
   return [

@@ -18,6 +18,27 @@ export async function callAsTool(
   return resultOf(outcome, shape)
 }
 
+/** Many calls as the result of a tool; one that failed has its error in its place. */
+export async function callManyAsTool(
+  send: SendCall,
+  { calls, take = 'all' }: { calls: { parameters?: Record<string, unknown> }[]; take?: 'all' | 'fit' },
+): Promise<CallToolResult> {
+  const given = calls.map((call) => ({ ...call, parameters: call.parameters ?? {} }))
+  const outcome = await send('/v1/batch', { calls: given, take })
+  const _meta = metaOf(outcome.headers)
+  if (outcome.status !== 200) {
+    const answer = JSON.parse(outcome.body)
+    return { ...failure(answer.error?.code ? answer.error : answer), _meta }
+  }
+  const lines = outcome.body
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  const { done: _, ...totals } = lines.pop()
+  const structuredContent = { results: lines.sort((a, b) => a.index - b.index), ...totals }
+  return { content: [{ type: 'text', text: JSON.stringify(structuredContent) }], structuredContent, _meta }
+}
+
 /** The answer to a call as the result of a tool. */
 export function resultOf(
   outcome: CallOutcome,

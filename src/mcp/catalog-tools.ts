@@ -8,7 +8,7 @@ import { unknownApi } from '../catalog/unknown-api.ts'
 import { GatewayError } from '../errors.ts'
 import { CALL_HINTS, objectSchema } from './api-tools.ts'
 import type { SendCall } from './call-client.ts'
-import { callAsTool, refusal } from './call-tool.ts'
+import { callAsTool, callManyAsTool, refusal } from './call-tool.ts'
 import { DescribeOutput, describeApi, type Observer, Standing, standingOf } from './describe-api.ts'
 
 const SearchInput = Type.Object({
@@ -54,9 +54,28 @@ const CallOutput = Type.Object({
   data: Type.Record(Type.String(), Type.Unknown(), { description: 'As describe_api says of the endpoint' }),
 })
 
+const BatchInput = Type.Object({
+  calls: Type.Array(CallInput, { minItems: 1, maxItems: 20, description: 'Equal calls are made once' }),
+  take: Type.Optional(
+    Type.Enum(['all', 'fit'], {
+      default: 'all',
+      description: 'all: an error when not all calls fit into your limits; fit: as many as fit are made',
+    }),
+  ),
+})
+const BatchOutput = Type.Object({
+  results: Type.Array(Type.Object({}, { additionalProperties: true }), {
+    description: 'One for each call, in order: index, status, and data or error with a hint and when to retry',
+  }),
+  ok: Type.Integer(),
+  failed: Type.Integer(),
+  charged: Type.Integer({ description: 'Units of the monthly quota that the calls cost' }),
+  deduplicated: Type.Integer(),
+})
+
 const LOCAL_HINTS = { ...CALL_HINTS, openWorldHint: false }
 
-/** The three tools that reach every API; one tool per endpoint would be more than clients take. */
+/** The tools that reach every API; one tool per endpoint would be more than clients take. */
 export const CATALOG_TOOLS: Tool[] = [
   {
     name: 'search_apis',
@@ -83,15 +102,30 @@ export const CATALOG_TOOLS: Tool[] = [
     outputSchema: objectSchema(CallOutput),
     annotations: CALL_HINTS,
   },
+  {
+    name: 'call_apis',
+    title: 'Call many APIs',
+    description: 'Makes up to 20 calls at once, of one or many APIs. Each has its own data or error in the results.',
+    inputSchema: objectSchema(BatchInput),
+    outputSchema: objectSchema(BatchOutput),
+    annotations: CALL_HINTS,
+  },
 ]
 
-const inputs = { search_apis: Compile(SearchInput), describe_api: Compile(DescribeInput), call_api: Compile(CallInput) }
+const inputs = {
+  search_apis: Compile(SearchInput),
+  describe_api: Compile(DescribeInput),
+  call_api: Compile(CallInput),
+  call_apis: Compile(BatchInput),
+}
 
 /** What the tools need to know besides their input. */
 export interface CatalogToolDeps extends Observer {
   catalog: Catalog
   baseUrl: string
   send: SendCall
+  /** Sends many calls at once, and waits for all of them. */
+  sendBatch: SendCall
 }
 
 /** Runs one of them; undefined when there is none of this name. */
@@ -101,13 +135,14 @@ export async function runCatalogTool(
   deps: CatalogToolDeps,
 ): Promise<CallToolResult | undefined> {
   if (!Object.hasOwn(inputs, name)) return undefined
-  const { catalog, baseUrl, send } = deps
+  const { catalog, baseUrl, send, sendBatch } = deps
   const validator = inputs[name as keyof typeof inputs]
   if (!validator.Check(input)) {
     const [first] = validator.Errors(input)
     return refusal(invalid(first?.instancePath ?? '', first?.message ?? 'is not valid'), baseUrl)
   }
   if (name === 'search_apis') return structured(searchApis(input as Static<typeof SearchInput>, deps))
+  if (name === 'call_apis') return await callManyAsTool(sendBatch, input as Static<typeof BatchInput>)
   const { api: slug, endpoint: path } = input as { api: string; endpoint?: string }
   const api = catalog.get(slug)
   if (!api || api.isSwitchedOff) return refusal(unknownApi(catalog, slug), baseUrl)

@@ -50,10 +50,10 @@ export function createCatalogServer(deps: McpDeps, era: Era): Server {
   const offer: Offer = {
     title: 'Agent API Gateway',
     instructions:
-      'Find an API with search_apis, read its endpoints with describe_api, then call_api. When a result is an error, do what its hint says.',
+      'Find an API with search_apis, read its endpoints with describe_api, then call_api, or call_apis for many calls at once. When a result is an error, do what its hint says.',
     websiteUrl: `${baseUrl}/agents`,
     tools: CATALOG_TOOLS,
-    run: (name, input, send) => runCatalogTool(name, input, { ...deps, send }),
+    run: (name, input, send) => runCatalogTool(name, input, { ...deps, send, sendBatch: deps.client.send }),
     shapeOf:
       ({ slug, endpoint }) =>
       (data) => ({ api: slug, endpoint, data }),

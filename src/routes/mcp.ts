@@ -62,7 +62,7 @@ export async function mcpRoutes(app: FastifyInstance, context: Context): Promise
     schema: {
       summary: 'MCP server of all APIs, or of those that apis names',
       description:
-        'Tools: search_apis, describe_api, call_api; with `?apis=weather,currency` one typed tool per endpoint of those APIs. Stateless Streamable HTTP.',
+        'Tools: search_apis, describe_api, call_api, call_apis; with `?apis=weather,currency` one typed tool per endpoint of those APIs. Stateless Streamable HTTP.',
       querystring: Chosen,
       tags: ['MCP'],
       operationId: 'mcp',

@@ -8,7 +8,8 @@ import type { CallSpan } from './tracing.ts'
 /** What a refused call is known by when no API of the catalog was named. */
 const NO_API = '-'
 
-interface Sources {
+/** What following a call takes. */
+export interface ObservedCallDeps {
   telemetry: Telemetry
   callLog: Log
   catalog: ReadonlyMap<string, unknown>
@@ -24,7 +25,7 @@ interface Ended {
 
 /** Follows one call through an API node: one trace, one log line, one count, whatever comes of it. */
 export class ObservedCall {
-  readonly #sources: Sources
+  readonly #sources: ObservedCallDeps
   readonly #requestId: string
   readonly #startedAt = performance.now()
   readonly #span: CallSpan
@@ -33,7 +34,7 @@ export class ObservedCall {
   #head: ReplyHead | undefined
 
   /** `url` as it came; nothing of its query is kept. */
-  constructor(sources: Sources, requestId: string, url: string) {
+  constructor(sources: ObservedCallDeps, requestId: string, url: string) {
     const slug = /^\/v1\/call\/([a-z0-9-]+)(?:[/?]|$)/.exec(url)?.[1] ?? ''
     this.#sources = sources
     this.#requestId = requestId

@@ -191,6 +191,7 @@ export const BY_KEY_OR_SESSION = new Set([
   'POST /v1/call/*',
   'GET /v1/calls/:id',
   'DELETE /v1/calls/:id',
+  'POST /v1/batch',
   'POST /mcp',
   'POST /mcp/:slug',
 ])

@@ -55,7 +55,7 @@ describe('the MCP servers', () => {
       const { tools } = await client.listTools()
       assert.deepEqual(
         tools.map(({ name }) => name),
-        ['search_apis', 'describe_api', 'call_api'],
+        ['search_apis', 'describe_api', 'call_api', 'call_apis'],
       )
       for (const tool of tools) assert.equal(tool.annotations?.readOnlyHint, true)
       for (const slug of THREE) {

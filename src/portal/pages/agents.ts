@@ -14,7 +14,7 @@ ${codeTabs('client', clientSetups(`${baseUrl}/mcp`))}
 ${isOauthOn ? html`<p>Claude.ai, ChatGPT and other hosted clients: add a custom connector with the address <code>${baseUrl}/mcp</code> and sign in.</p>` : html`<p>Hosted clients that take OAuth alone, such as the connectors of Claude.ai and ChatGPT, cannot be used: sign-in for agents is off on this gateway.</p>`}
 <h2>Which address</h2>
 <ul>
-<li><code>${baseUrl}/mcp</code>: three tools for all APIs, <code>search_apis</code>, <code>describe_api</code> and <code>call_api</code></li>
+<li><code>${baseUrl}/mcp</code>: four tools for all APIs, <code>search_apis</code>, <code>describe_api</code>, <code>call_api</code> and <code>call_apis</code> for up to 20 calls at once</li>
 <li><code>${baseUrl}/mcp?apis=weather,currency</code>: one typed tool per endpoint of the APIs you name</li>
 <li><code>${baseUrl}/mcp/weather</code>: those of one API</li>
 </ul>

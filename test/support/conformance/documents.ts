@@ -90,7 +90,7 @@ export const DOCUMENT_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'POST /mcp lists search_apis, describe_api and call_api to a service API key, and is 401 without one',
+    says: 'POST /mcp lists search_apis, describe_api, call_api and call_apis to a service API key, and is 401 without one',
     holds: async ({ send, elite }) => {
       const body = { jsonrpc: '2.0', id: 1, method: 'tools/list' }
       const headers = { accept: 'application/json, text/event-stream' }
@@ -98,7 +98,7 @@ export const DOCUMENT_STATEMENTS: Statement[] = [
       assert.equal(status, 200)
       assert.deepEqual(
         answer.result.tools.map(({ name }: { name: string }) => name),
-        ['search_apis', 'describe_api', 'call_api'],
+        ['search_apis', 'describe_api', 'call_api', 'call_apis'],
       )
       assertFailure(await send('/mcp', { headers, body }), 401, 'AUTH_REQUIRED')
     },

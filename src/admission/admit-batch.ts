@@ -1,0 +1,130 @@
+import { randomUUID } from 'node:crypto'
+import type { FastifyRequest } from 'fastify'
+import { GatewayError, toGatewayError } from '../errors.ts'
+import { STALE } from '../limits/account-limits.ts'
+import { acquireBatch, type BatchGrant } from '../limits/batch-limits.ts'
+import { planOf } from '../limits/plans.ts'
+import { requireAudience } from '../oauth/resources.ts'
+import type { CallJob } from '../queue/call-job.ts'
+import { redisCall, wasNotSent } from '../redis/unavailable.ts'
+import { type AdmissionDeps, createJob, takeOptions } from './admit.ts'
+import { authenticateCall, forgetPrincipal, isUpToDate, type Principal } from './authenticate.ts'
+import { bodyParameters } from './call-input.ts'
+import { type CheckedTarget, checkBatchCall, findTarget } from './check-call.ts'
+
+/** A call of a batch as its caller wrote it. */
+export interface BatchItem {
+  api: string
+  endpoint: string
+  parameters?: Record<string, unknown>
+}
+
+/** One call that is made for all items that ask for the same. */
+export interface BatchUnit {
+  job: CallJob
+  checked: CheckedTarget
+  /** Items that get its answer. */
+  indexes: number[]
+}
+
+/** A batch after the one decision about its account's limits. */
+export interface AdmittedBatch {
+  principal: Principal
+  /** Items that are refused for what they are; they cost nothing. */
+  refused: Map<number, GatewayError>
+  units: BatchUnit[]
+  /** Undefined where no item is to be called. */
+  grant: BatchGrant | undefined
+  timeoutMs: number
+  leaseMs: number
+}
+
+export interface BatchOptions {
+  items: BatchItem[]
+  /** Whether all calls must fit into the account's limits, or as many as do. */
+  take: 'all' | 'fit'
+}
+
+/**
+ * Decides about a batch: who calls, every call's own checks, and in one atomic step the account's limits.
+ *
+ * @throws GatewayError of the credential, or of the limits where the calls do not fit; a batch that is refused costs nothing
+ */
+export async function admitBatch(
+  deps: AdmissionDeps,
+  request: FastifyRequest,
+  options: BatchOptions,
+): Promise<AdmittedBatch> {
+  let principal: Principal | undefined
+  for (let tries = 0; tries < 3; tries += 1) {
+    principal = await authenticateCall(deps, request)
+    const admitted = await tryAdmit(deps, request, { ...options, principal })
+    if (admitted !== STALE) return admitted
+    forgetPrincipal(deps, request.headers, principal)
+  }
+  throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
+}
+
+async function tryAdmit(
+  deps: AdmissionDeps,
+  request: FastifyRequest,
+  { items, take, principal }: BatchOptions & { principal: Principal },
+): Promise<AdmittedBatch | typeof STALE> {
+  const { config, redis, completions } = deps
+  requireAudience(principal, request, config.http.baseUrl)
+  const { targets, refused } = checkItems(deps, request, { items, principal })
+  if (refused.size > 0 && !(await isUpToDate(deps, principal))) return STALE
+  const limits = config.plans[planOf(principal.tier)]
+  if (targets.length > limits.perMinute) {
+    throw new GatewayError('VALIDATION_ERROR', {
+      message: `The plan allows ${limits.perMinute} calls a minute; the batch has ${targets.length}.`,
+      tokens: { param: 'calls', limit: limits.perMinute },
+    })
+  }
+  const timeoutMs = config.callTimeoutMs
+  const options = takeOptions(deps, principal, timeoutMs)
+  const { leaseMs } = options
+  if (targets.length === 0) return { principal, refused, units: [], grant: undefined, timeoutMs, leaseMs }
+  completions.flush(principal)
+  const callIds = targets.map(() => `call_${randomUUID().replaceAll('-', '')}`)
+  const asked = { ...options, subject: principal, tier: principal.tier, limits, callIds, take }
+  const grant = await redisCall(() =>
+    acquireBatch(redis, asked).catch((error: unknown) => {
+      if (!(error instanceof GatewayError || wasNotSent(error)))
+        for (const id of callIds) completions.compensate(principal, id)
+      throw error
+    }),
+  )
+  if (grant === STALE) return STALE
+  const { now } = grant.state
+  const units = targets.map(({ checked, indexes }, place) => ({
+    job: createJob(deps, { principal, checked, id: callIds[place] ?? '', now, timeoutMs, isAsync: false }),
+    checked,
+    indexes,
+  }))
+  return { principal, refused, units, grant, timeoutMs, leaseMs }
+}
+
+/** Checks each item by itself, and puts those together that ask for the same. */
+function checkItems(
+  { catalog }: AdmissionDeps,
+  request: FastifyRequest,
+  { items, principal }: { items: BatchItem[]; principal: Principal },
+) {
+  const refused = new Map<number, GatewayError>()
+  const targets = new Map<string, { checked: CheckedTarget; indexes: number[] }>()
+  for (const [index, { api, endpoint, parameters = {} }] of items.entries()) {
+    try {
+      const target = findTarget(catalog, api, () => endpoint.replace(/^\/+/, ''))
+      const checked = checkBatchCall(target, () => bodyParameters(parameters), { request, principal })
+      const sorted = Object.entries(checked.parameters).sort(([left], [right]) => (left < right ? -1 : 1))
+      const identity = JSON.stringify([api, target.endpoint.path, sorted, checked.extra])
+      const known = targets.get(identity)
+      if (known) known.indexes.push(index)
+      else targets.set(identity, { checked, indexes: [index] })
+    } catch (thrown) {
+      refused.set(index, toGatewayError(thrown))
+    }
+  }
+  return { targets: [...targets.values()], refused }
+}

@@ -1,0 +1,144 @@
+import type { FastifyRequest } from 'fastify'
+import type { Api, ApiEndpoint, Catalog } from '../catalog/catalog.ts'
+import { GatewayError } from '../errors.ts'
+import { readJsonBody } from '../http/json-body.ts'
+import { isWellFormed } from '../http/well-formed.ts'
+import type { CallJob } from '../queue/call-job.ts'
+import type { Principal } from './authenticate.ts'
+import { bodyParameters, queryParameters } from './call-input.ts'
+import { type CallTarget, type CheckedParameters, checkParameters, type GivenParameter } from './parameters.ts'
+import { type Preference, readPreference } from './preference.ts'
+import { chooseProviderKey } from './provider-key-choice.ts'
+import { checkRights } from './rights.ts'
+
+/** A call that passed every check that needs no round trip. */
+export interface CheckedCall extends CheckedTarget {
+  preference: Preference
+}
+
+/** What is called, and with what. */
+export interface CheckedTarget {
+  api: Api
+  endpoint: ApiEndpoint
+  providerKey: CallJob['providerKey']
+  parameters: Record<string, unknown>
+  extra: [string, string][]
+  raw: boolean
+  scenario: string | undefined
+}
+
+/** All checks that need no round trip, in the order in which a caller is told of them. @throws GatewayError */
+export function checkCall(catalog: Catalog, request: FastifyRequest, principal: Principal): CheckedCall {
+  const url = request.raw.url ?? ''
+  const target = findEndpoint(catalog, url)
+  if (request.method !== 'GET' && request.method !== 'POST') {
+    throw new GatewayError('METHOD_NOT_ALLOWED', { allow: ['GET', 'POST'] })
+  }
+  // Read when its turn comes: what is wrong with a body is told after what the plan refuses.
+  const given = () => [...queryParameters(splitUrl(url).query), ...bodyParameters(readBody(request))]
+  const allowed = checkTarget(target, given, { principal, callerAddress: request.ip })
+  const raw = wantsRaw(request)
+  const scenario = readScenario(request, principal)
+  const preference = readPreference(request.headers)
+  const providerKey = chooseProviderKey(target.api, principal)
+  return { ...target, ...allowed, providerKey, raw, scenario, preference }
+}
+
+/** As `checkCall`, for one call of a batch: of the request's headers only the scenario is the call's. @throws GatewayError */
+export function checkBatchCall(
+  target: CallTarget,
+  given: () => GivenParameter[],
+  { request, principal }: { request: Pick<FastifyRequest, 'headers' | 'ip'>; principal: Principal },
+): CheckedTarget {
+  const allowed = checkTarget(target, given, { principal, callerAddress: request.ip })
+  const scenario = readScenario(request, principal)
+  const providerKey = chooseProviderKey(target.api, principal)
+  return { ...target, ...allowed, providerKey, raw: false, scenario }
+}
+
+/** Whether the caller may call it, and with these parameters. */
+function checkTarget(
+  target: CallTarget,
+  given: () => GivenParameter[],
+  { principal, callerAddress }: { principal: Principal; callerAddress: string },
+): CheckedParameters {
+  checkRights(target.api, principal)
+  return checkParameters(target, given(), { now: Date.now(), callerAddress })
+}
+
+/**
+ * Finds what `/v1/call/{apiSlug}/{endpoint}` names: each part decoded once must be a name of the catalog.
+ *
+ * @throws GatewayError API_NOT_FOUND, ENDPOINT_NOT_FOUND or INVALID_ENCODING
+ */
+export function findEndpoint(catalog: Catalog, url: string): CallTarget {
+  const [slug = '', ...rest] = splitUrl(url).path.slice('/v1/call/'.length).split('/')
+  return findTarget(catalog, decodeSegment(slug), () => (rest.length === 1 ? decodeSegment(rest[0] ?? '') : undefined))
+}
+
+/** `endpoint` is without the slash at its start. @throws GatewayError API_NOT_FOUND or ENDPOINT_NOT_FOUND */
+export function findTarget(catalog: Catalog, slug: string, endpointName: () => string | undefined): CallTarget {
+  const api = catalog.get(slug)
+  if (!api) throw new GatewayError('API_NOT_FOUND')
+  const name = endpointName()
+  const endpoint = name === undefined ? undefined : api.endpoints.get(`/${name}`)
+  if (!endpoint) {
+    throw new GatewayError('ENDPOINT_NOT_FOUND', {
+      message: `The API ${api.slug} has no such endpoint; it has ${[...api.endpoints.keys()].join(', ')}.`,
+    })
+  }
+  return { api, endpoint }
+}
+
+/** The body of a call comes as bytes, so that it is looked at in its turn; of other routes it is parsed. */
+function readBody({ headers, body }: FastifyRequest): unknown {
+  if (!Buffer.isBuffer(body)) return body
+  return body.length === 0 ? undefined : readJsonBody(headers, body)
+}
+
+function splitUrl(url: string): { path: string; query: string } {
+  const mark = url.indexOf('?')
+  return mark < 0 ? { path: url, query: '' } : { path: url.slice(0, mark), query: url.slice(mark + 1) }
+}
+
+function decodeSegment(segment: string): string {
+  try {
+    const decoded = decodeURIComponent(segment)
+    if (isWellFormed(decoded)) return decoded
+  } catch {
+    // Said below, as for text that decodes to what no name can hold.
+  }
+  throw new GatewayError('INVALID_ENCODING')
+}
+
+const SCENARIO = /^(upstream-500|timeout|rate-limited|invalid|slow-\d{1,5})$/
+
+/** `X-Gateway-Scenario` lets a test call fail on purpose. */
+function readScenario(request: Pick<FastifyRequest, 'headers'>, principal: Principal): string | undefined {
+  const scenario = request.headers['x-gateway-scenario']
+  if (scenario === undefined || principal.mode !== 'test') return undefined
+  if (typeof scenario === 'string' && SCENARIO.test(scenario)) return scenario
+  throw new GatewayError('INVALID_PARAMETER', {
+    message: 'X-Gateway-Scenario must be upstream-500, timeout, rate-limited, invalid or slow-<ms>.',
+    tokens: { header: 'X-Gateway-Scenario' },
+  })
+}
+
+/**
+ * Whether the upstream's JSON is wanted as it came.
+ *
+ * @throws GatewayError INVALID_PARAMETER for another value of our own header
+ */
+function wantsRaw({ headers }: FastifyRequest): boolean {
+  const form = headers['x-gateway-response']
+  if (form !== undefined && form !== 'raw') {
+    throw new GatewayError('INVALID_PARAMETER', {
+      message: 'X-Gateway-Response must be raw.',
+      tokens: { header: 'X-Gateway-Response' },
+    })
+  }
+  return (
+    form === 'raw' ||
+    (headers.accept ?? '').split(',').some((type) => /^\s*application\/vnd\.upstream\+json\s*(;|$)/i.test(type))
+  )
+}

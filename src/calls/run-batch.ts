@@ -1,0 +1,169 @@
+import { forecastJob } from '../admission/admit.ts'
+import type { AdmittedBatch, BatchUnit } from '../admission/admit-batch.ts'
+import type { ForecastDeps } from '../admission/forecast.ts'
+import { GatewayError, toGatewayError } from '../errors.ts'
+import { replyError } from '../http/call-answer.ts'
+import { advanceBatch, type BatchStep } from '../limits/batch-limits.ts'
+import { CALLER_LEFT_STATUS } from '../limits/settlement-batcher.ts'
+import { recordUsage } from '../limits/usage-ledger.ts'
+import type { Log } from '../log.ts'
+import { enqueueCall } from '../queue/call-queue.ts'
+import type { Reply, ReplyInbox } from '../queue/reply.ts'
+import type { RedisConnection } from '../redis/connection.ts'
+import { redisCall } from '../redis/unavailable.ts'
+import { ObservedCall, type ObservedCallDeps } from '../telemetry/observe-call.ts'
+import { withdrawCall } from './withdraw-call.ts'
+
+export interface BatchDeps extends ForecastDeps, ObservedCallDeps {
+  redis: RedisConnection
+  replies: Pick<ReplyInbox, 'awaitReply'>
+  log: Log
+}
+
+/** What came of one call of a batch. */
+export type BatchOutcome = { reply: Reply } | { error: GatewayError }
+
+export interface BatchRun {
+  requestId: string
+  /** Aborted when the caller leaves. */
+  left: AbortSignal
+  /** Called once for each unit, as it ends. */
+  emit: (unit: BatchUnit, outcome: BatchOutcome) => void
+}
+
+/** How a unit ended: what it counts as, and what comes back of what it took. */
+interface Ending {
+  outcome: BatchOutcome
+  /** Undefined for a call that was refused before it was queued: it is not counted. */
+  usageStatus: number | undefined
+  comesBack: 'nothing' | 'month' | 'all'
+}
+
+/**
+ * Makes the calls of a batch. As many are in flight as have a lease; each call that ends hands its lease to the next. A
+ * call joins its upstream's queue as a single call would, with a fair tag of its own, so that a batch gets ahead of
+ * nobody. Calls that cannot be made in time are refused, and what they took comes back.
+ *
+ * @returns units of the month that stay spent
+ */
+export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: BatchRun): Promise<number> {
+  const { units, grant, principal, timeoutMs, leaseMs } = batch
+  if (!grant) return 0
+  const { redis, log } = deps
+  const { granted, leases, state } = grant
+  const waiting = units.slice(leases, granted)
+  const end = new AbortController()
+  const onLeft = () => end.abort(run.left.reason)
+  run.left.addEventListener('abort', onLeft, { once: true })
+  if (run.left.aborted) onLeft()
+  const timer = setTimeout(() => end.abort(new GatewayError('DEADLINE_EXCEEDED')), timeoutMs)
+  const advance = (step: Omit<BatchStep, 'leaseMs'>) =>
+    redisCall(() => advanceBatch(redis, { subject: principal, at: state.now }, { ...step, leaseMs }))
+  let charged = 0
+
+  const lane = async (first: BatchUnit): Promise<void> => {
+    for (let unit: BatchUnit | undefined = first; unit; ) {
+      const { outcome, usageStatus, comesBack } = await runUnit(deps, unit, { batch, run, end: end.signal })
+      if (comesBack === 'nothing') charged += 1
+      const next: BatchUnit | undefined = end.signal.aborted ? undefined : waiting.shift()
+      run.emit(unit, outcome)
+      if (usageStatus !== undefined) count(deps, unit, usageStatus)
+      try {
+        await advance({ ended: { callId: unit.job.id, comesBack }, next: next?.job.id })
+      } catch (error) {
+        // The lease ends by itself. Without Redis no other call can be made.
+        log.warn({ err: error, callId: unit.job.id }, 'failed to settle a call of a batch')
+        if (next) run.emit(next, { error: toGatewayError(error) })
+        end.abort(error)
+        return
+      }
+      unit = next
+    }
+  }
+  try {
+    await Promise.all(units.slice(0, leases).map(lane))
+    const dropped = waiting.splice(0)
+    for (const unit of dropped) run.emit(unit, { error: toGatewayError(end.signal.reason) })
+    if (dropped.length > 0) {
+      await advance({ dropped: dropped.map(({ job }) => job.id) }).catch((error) =>
+        log.warn({ err: error, calls: dropped.length }, 'failed to give back what calls of a batch took'),
+      )
+    }
+    return charged
+  } finally {
+    clearTimeout(timer)
+    run.left.removeEventListener('abort', onLeft)
+  }
+}
+
+/** Forecasts, queues and waits for one call. */
+async function runUnit(
+  deps: BatchDeps,
+  { job, checked }: BatchUnit,
+  { batch, run, end }: { batch: AdmittedBatch; run: BatchRun; end: AbortSignal },
+): Promise<Ending> {
+  const { principal } = batch
+  const observed = new ObservedCall(deps, run.requestId, `/v1/call/${job.slug}`)
+  const fail = (thrown: unknown, rest: Omit<Ending, 'outcome'>): Ending => {
+    const error = toGatewayError(thrown)
+    observed.ended(error.status, { code: error.code, cause: error.cause, accountId: principal.accountId })
+    return { outcome: { error }, ...rest }
+  }
+  let waiting: Awaited<ReturnType<typeof forecastJob>>['waiting']
+  const { reply, forget } = deps.replies.awaitReply(job.id)
+  try {
+    end.throwIfAborted()
+    const queued = await forecastJob(deps, { job, checked, principal })
+    waiting = queued.waiting
+    observed.admitted(job)
+    await redisCall(() => enqueueCall(deps.queues, { call: job, priority: queued.priority, mayShareJob: false }))
+  } catch (error) {
+    forget()
+    if (waiting) void withdraw(deps, { job, waiting })
+    return fail(error, { usageStatus: undefined, comesBack: 'all' })
+  }
+  try {
+    const answer = await Promise.race([reply, rejection(end)])
+    observed.replied(answer.head)
+    if (answer.head.code) {
+      const error = replyError(answer.head)
+      return fail(error, { usageStatus: error.status, comesBack: error.status >= 500 ? 'month' : 'nothing' })
+    }
+    observed.ended(200)
+    return { outcome: { reply: answer }, usageStatus: 200, comesBack: 'nothing' }
+  } catch (error) {
+    const wasWaiting = await withdraw(deps, { job, waiting })
+    // A caller that leaves is charged for what may have been sent.
+    const isCharged = run.left.aborted && !wasWaiting
+    if (isCharged) return fail(error, { usageStatus: CALLER_LEFT_STATUS, comesBack: 'nothing' })
+    return fail(error, { usageStatus: toGatewayError(error).status, comesBack: 'month' })
+  } finally {
+    forget()
+  }
+}
+
+/** @returns whether no worker had it yet; false where that is not known */
+async function withdraw(
+  deps: BatchDeps,
+  { job, waiting }: { job: BatchUnit['job']; waiting: Awaited<ReturnType<typeof forecastJob>>['waiting'] },
+): Promise<boolean> {
+  try {
+    return await withdrawCall(deps, { id: job.id, slug: job.slug, waiting })
+  } catch (error) {
+    deps.log.debug({ err: error, callId: job.id }, 'failed to take a call back')
+    return false
+  }
+}
+
+function count({ redis, log }: BatchDeps, { job }: BatchUnit, status: number): void {
+  recordUsage(redis, [{ call: job, status }]).catch((error) =>
+    log.warn({ err: error, callId: job.id }, 'failed to count a call of a batch'),
+  )
+}
+
+function rejection(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    if (signal.aborted) reject(signal.reason)
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+}

@@ -1,0 +1,68 @@
+--[[ One atomic step for the calls of a batch: account version, calls in flight, minute, month. Takes a unit of minute and
+     month for each call, or for the first that fit, and leases for as many as may be in flight now.
+     Input:  KEYS version, minute log, in-flight leases, month count, and the application's where it has a bound
+             ARGV[1] clock  ARGV[2] version  ARGV[3] unused  ARGV[4] per minute  ARGV[5] in flight
+             ARGV[6] per month (-1: no quota)  ARGV[7] lease (ms)  ARGV[8], ARGV[9] begin and end of the month (ms)
+             ARGV[10] calls a month of the application (-1: no bound)  ARGV[11] 'all' or 'fit'  ARGV[12…] call ids
+     Output: 'stale', 'other-month', 'month' or 'connection-month', and the time; else 'ok', 'connection-used',
+             'inFlight', 'minute' or 'month-used', the time, units of the minute, ms until one comes back (refused: until
+             the calls fit), calls in flight, units of the month, calls that have their units, calls that have a lease ]]
+--- @include "../../redis/lua/clock.lua"
+local VERSION, MINUTE, IN_FLIGHT, MONTH, CONNECTION = unpack(KEYS)
+local version, perMinute, inFlightMax = ARGV[2], tonumber(ARGV[4]), tonumber(ARGV[5])
+local perMonth, leaseMs = tonumber(ARGV[6]), tonumber(ARGV[7])
+local monthBegin, monthEnd, perConnection = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
+local isAll, FIRST_ID = ARGV[11] == 'all', 12
+local count = #ARGV - FIRST_ID + 1
+local nowMs, nowMicros = math.floor(now), math.floor(now * 1000 + 0.5)
+local MINUTE_MICROS = MINUTE_MS * 1000
+
+if redis.call('GET', VERSION) ~= version then return {'stale', nowMs} end
+if nowMs < monthBegin or nowMs >= monthEnd then return {'other-month', nowMs} end
+redis.call('ZREMRANGEBYSCORE', MINUTE, '-inf', nowMicros - MINUTE_MICROS)
+redis.call('ZREMRANGEBYSCORE', IN_FLIGHT, '-inf', nowMs)
+local inMinute, inFlight, inMonth = redis.call('ZCARD', MINUTE), redis.call('ZCARD', IN_FLIGHT), 0
+local left = {minute = perMinute - inMinute}
+if perMonth >= 0 then
+  local counted = redis.call('GET', MONTH)
+  if not counted then return {'month', nowMs} end
+  inMonth = tonumber(counted)
+  left['month-used'] = perMonth - inMonth
+end
+if perConnection >= 0 then
+  local counted = redis.call('GET', CONNECTION)
+  if not counted then return {'connection-month', nowMs} end
+  left['connection-used'] = perConnection - tonumber(counted)
+end
+
+local verdict, granted = 'ok', count
+for _, limit in ipairs({'minute', 'month-used', 'connection-used'}) do
+  if left[limit] and left[limit] < granted then
+    verdict, granted = limit, math.max(0, left[limit])
+  end
+end
+if granted > 0 and not isAll then verdict = 'ok' end
+if inFlight >= inFlightMax then verdict = 'inFlight' end
+local leases = 0
+if verdict == 'ok' then
+  leases = math.min(granted, inFlightMax - inFlight)
+  for index = 1, granted do
+    local callId = ARGV[FIRST_ID + index - 1]
+    redis.call('ZADD', MINUTE, nowMicros, callId)
+    if index <= leases then redis.call('ZADD', IN_FLIGHT, nowMs + leaseMs, callId) end
+  end
+  redis.call('PEXPIRE', MINUTE, 4 * MINUTE_MS)
+  redis.call('PEXPIRE', IN_FLIGHT, 2 * LEASE_MS_MAX)
+  inMinute, inFlight = inMinute + granted, inFlight + leases
+  if perMonth >= 0 then inMonth = redis.call('INCRBY', MONTH, granted) end
+  if perConnection >= 0 then redis.call('INCRBY', CONNECTION, granted) end
+else
+  granted = 0
+end
+
+-- All of them fit when enough entries have left the window.
+local index = verdict == 'minute' and inMinute + count - perMinute - 1 or 0
+local entry = redis.call('ZRANGE', MINUTE, index, index, 'WITHSCORES')
+local resetMs = 0
+if entry[2] then resetMs = math.ceil((tonumber(entry[2]) + MINUTE_MICROS - nowMicros) / 1000) end
+return {verdict, nowMs, inMinute, resetMs, inFlight, inMonth, granted, leases}

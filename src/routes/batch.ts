@@ -1,0 +1,222 @@
+import { PassThrough } from 'node:stream'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import Type, { type Static } from 'typebox'
+import { type AdmittedBatch, admitBatch, type BatchUnit } from '../admission/admit-batch.ts'
+import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
+import { type BatchOutcome, runBatch } from '../calls/run-batch.ts'
+import type { Context } from '../context.ts'
+import { GatewayError, publicError, retryAfterSeconds } from '../errors.ts'
+import { callerSocket } from '../http/caller-socket.ts'
+
+/** Calls in one batch. */
+const CALLS_MAX = 50
+
+const BatchBody = Type.Object({
+  calls: Type.Array(
+    Type.Object({
+      ref: Type.Optional(
+        Type.String({ maxLength: 100, description: 'Your own name for the call; comes back with it' }),
+      ),
+      api: Type.String({ maxLength: 64, description: 'Slug, as in the catalog' }),
+      endpoint: Type.String({ maxLength: 128, description: 'As in the catalog, such as /current' }),
+      parameters: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    }),
+    { minItems: 1, maxItems: CALLS_MAX },
+  ),
+  take: Type.Optional(
+    Type.Enum(['all', 'fit'], {
+      default: 'all',
+      description: 'all: refused when not all calls fit into your limits; fit: as many as fit are made',
+    }),
+  ),
+})
+
+type Item = Static<typeof BatchBody>['calls'][number]
+
+const Results = Type.Object(
+  {
+    results: Type.Array(Type.Object({}, { additionalProperties: true }), {
+      description: 'One for each call, in order',
+    }),
+    done: Type.Boolean(),
+    ok: Type.Integer(),
+    failed: Type.Integer(),
+    charged: Type.Integer({ description: 'Units of your monthly quota that the batch cost' }),
+    deduplicated: Type.Integer({ description: 'Calls that were answered with the answer of an equal one' }),
+  },
+  { title: 'BatchResults' },
+)
+
+/** Many calls with one decision about limits; each is answered by itself, as it ends. */
+export async function batchRoutes(app: FastifyInstance, context: Context): Promise<void> {
+  const options = {
+    config: {
+      guard: 'call',
+      errors: ['RATE_LIMIT_EXCEEDED', 'MONTHLY_QUOTA_EXCEEDED', 'CONCURRENCY_LIMIT_EXCEEDED', 'OVERLOADED'],
+    } as const,
+    schema: {
+      summary: 'Many calls at once',
+      description:
+        'One line of JSON for each call as it ends, then one that says what the batch cost. With Accept: application/json one object, results in order.',
+      tags: ['Calls'],
+      operationId: 'batch',
+      body: BatchBody,
+      response: {
+        200: {
+          content: { 'application/x-ndjson': { schema: Type.String() }, 'application/json': { schema: Results } },
+        },
+      },
+    },
+  }
+  app.post<{ Body: Static<typeof BatchBody> }>('/v1/batch', options, async (request, reply: FastifyReply) => {
+    const { calls: items, take = 'all' } = request.body
+    const batch = await admitBatch(context, request as FastifyRequest, { items, take })
+    if (batch.grant) reply.headers(rateLimitHeaders(batch.grant.state))
+    if (batch.principal.mode === 'test') reply.header('x-gateway-mode', 'test')
+    reply.header('cache-control', 'no-store')
+    const answer = wantsOneObject(request.headers.accept) ? new OneObject(items.length) : new Lines()
+    void run(context, request, { items, batch, answer }).catch((error: unknown) => {
+      request.log.error({ err: error }, 'failed to end a batch')
+      answer.stream.destroy()
+    })
+    return reply.type(answer.type).send(answer.stream)
+  })
+}
+
+/** Runs the batch and writes what comes of it. */
+async function run(
+  context: Context,
+  request: Pick<FastifyRequest, 'id' | 'raw'>,
+  { items, batch, answer }: { items: Item[]; batch: AdmittedBatch; answer: Answer },
+): Promise<void> {
+  const { baseUrl } = context.config.http
+  const left = new AbortController()
+  const onClose = () => left.abort(new GatewayError('DEADLINE_EXCEEDED', { message: 'The caller left.' }))
+  const socket = callerSocket(request)
+  socket.once('close', onClose)
+  if (socket.destroyed) onClose()
+  const tally = { ok: 0, failed: 0 }
+  const refuse = (index: number, error: GatewayError, id?: string): void => {
+    tally.failed += 1
+    answer.write(index, failureLine({ index, item: items[index], id, error, baseUrl }))
+  }
+  const emit = (unit: BatchUnit, outcome: BatchOutcome): void => {
+    for (const index of unit.indexes) {
+      if ('error' in outcome) {
+        refuse(index, outcome.error, unit.job.id)
+        continue
+      }
+      tally.ok += 1
+      const { head, body } = outcome.reply
+      const about = { index, ...refOf(items[index]), id: unit.job.id, status: 200, ...cacheOf(head.cacheStatus) }
+      answer.write(index, Buffer.concat([Buffer.from(`${JSON.stringify(about).slice(0, -1)},`), membersOf(body)]))
+    }
+  }
+  try {
+    for (const [index, error] of batch.refused) refuse(index, error)
+    const notTaken = batch.units.slice(batch.grant?.granted ?? 0)
+    for (const { indexes } of notTaken) for (const index of indexes) refuse(index, overLimit(batch))
+    const charged = await runBatch(context, batch, { requestId: request.id, left: left.signal, emit })
+    const deduplicated = batch.units.reduce((sum, { indexes }) => sum + indexes.length - 1, 0)
+    answer.end({ done: true, ...tally, charged, deduplicated })
+  } finally {
+    socket.off('close', onClose)
+  }
+}
+
+/** Calls of a batch that is to take what fits, and which did not. */
+function overLimit({ grant }: AdmittedBatch): GatewayError {
+  const { minute, month, limits } = grant?.state ?? {}
+  if (month && limits && month.used >= limits.perMonth) {
+    return new GatewayError('MONTHLY_QUOTA_EXCEEDED', { retryAfterMs: month.resetMs })
+  }
+  return new GatewayError('RATE_LIMIT_EXCEEDED', { retryAfterMs: minute?.resetMs ?? 1_000 })
+}
+
+function failureLine(line: {
+  index: number
+  item: Item | undefined
+  id: string | undefined
+  error: GatewayError
+  baseUrl: string
+}): Buffer {
+  const { index, item, id, error, baseUrl } = line
+  const retryAfter = retryAfterSeconds(error)
+  return Buffer.from(
+    JSON.stringify({
+      index,
+      ...refOf(item),
+      ...(id === undefined ? {} : { id }),
+      status: error.status,
+      error: publicError(error, baseUrl),
+      ...(retryAfter === undefined ? {} : { retryAfter }),
+    }),
+  )
+}
+
+function refOf(item: Item | undefined): { ref?: string } {
+  return item?.ref === undefined ? {} : { ref: item.ref }
+}
+
+function cacheOf(cacheStatus: string | undefined): { cache?: string } {
+  return cacheStatus === undefined ? {} : { cache: /^agw; hit/.test(cacheStatus) ? 'hit' : 'miss' }
+}
+
+const SUCCESS = Buffer.from('{"status":"success",')
+
+/** The members of a call's answer after its status, and the brace that closes it: passed on as they came. */
+function membersOf(body: Buffer): Buffer {
+  if (body.subarray(0, SUCCESS.length).equals(SUCCESS)) return body.subarray(SUCCESS.length)
+  return Buffer.from(`"data":${JSON.stringify(JSON.parse(body.toString()).data)}}`)
+}
+
+function wantsOneObject(accept = ''): boolean {
+  return /application\/json/i.test(accept) && !/application\/x-ndjson/i.test(accept)
+}
+
+/** How a batch is answered. */
+interface Answer {
+  type: string
+  stream: PassThrough
+  write: (index: number, line: Buffer) => void
+  end: (totals: object) => void
+}
+
+/** One line for each call, as it ends. */
+class Lines implements Answer {
+  readonly type = 'application/x-ndjson; charset=utf-8'
+  readonly stream = new PassThrough()
+
+  write(_index: number, line: Buffer): void {
+    if (this.stream.writable) this.stream.write(Buffer.concat([line, Buffer.from('\n')]))
+  }
+
+  end(totals: object): void {
+    if (this.stream.writable) this.stream.end(`${JSON.stringify(totals)}\n`)
+  }
+}
+
+/** One object, when all have ended. */
+class OneObject implements Answer {
+  readonly type = 'application/json; charset=utf-8'
+  readonly stream = new PassThrough()
+  readonly #lines: Buffer[]
+
+  constructor(count: number) {
+    this.#lines = new Array(count)
+  }
+
+  write(index: number, line: Buffer): void {
+    this.#lines[index] = line
+  }
+
+  end(totals: object): void {
+    if (!this.stream.writable) return
+    this.stream.write('{"results":[')
+    for (const [index, line] of this.#lines.entries()) {
+      if (index > 0) this.stream.write(',')
+      this.stream.write(line)
+    }
+    this.stream.end(`],${JSON.stringify(totals).slice(1)}`)
+  }
+}

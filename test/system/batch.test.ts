@@ -1,0 +1,296 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { type Account, send, signUp, sql } from '../support/client.ts'
+import { type Gateway, until } from '../support/gateway.ts'
+import { type Stage, startStage } from '../support/stage.ts'
+import type { UpstreamServer } from '../support/upstream-server.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: lines of batches are what the tests check
+type Line = any
+
+const dog = { status: 'success', message: 'https://images.dog.ceo/breeds/a/b.jpg' }
+const fact = { id: 'a', text: 't', source: 's', source_url: 'u' }
+
+/** A number in letters: breeds have no digits. */
+const letters = (number: number): string => String.fromCharCode(97 + Math.floor(number / 26), 97 + (number % 26))
+
+describe('a batch', () => {
+  let stage: Stage
+  let gateway: Gateway
+  let upstream: UpstreamServer
+  let account: Account
+
+  before(async () => {
+    stage = await startStage({
+      webNodes: 2,
+      timeoutMs: 4_000,
+      caps: {
+        'dog-images': 'concurrency=50,1000/1',
+        'random-facts': 'concurrency=20,10/60',
+        trivia: 'concurrency=4,4/2',
+      },
+      environment: {
+        PLAN_LIMITS: JSON.stringify({
+          Free: { perMinute: 10, perMonth: 1000, inFlight: 5 },
+          Pro: { perMinute: 1000, perMonth: 100_000, inFlight: 60 },
+        }),
+      },
+    })
+    ;({ gateway, upstream, account } = stage)
+    upstream.play('dog-images', () => dog)
+    upstream.play('random-facts', () => fact)
+  })
+  after(() => stage.stop())
+
+  const breeds = (count: number, from = 0) =>
+    Array.from({ length: count }, (_, index) => ({
+      api: 'dog-images',
+      endpoint: '/breed',
+      parameters: { breed: `hound${letters(from + index)}` },
+    }))
+  const open = (
+    calls: object[],
+    { key, take, url = gateway.url, ...init }: RequestInit & { key: string; take?: string; url?: string },
+  ) =>
+    fetch(`${url}/v1/batch`, {
+      method: 'POST',
+      headers: { 'x-api-key': key, 'content-type': 'application/json' },
+      body: JSON.stringify({ calls, ...(take ? { take } : {}) }),
+      ...init,
+    })
+  /** The lines of a batch by index, and the last one. */
+  const batch = async (calls: object[], options: { key: string; take?: string; url?: string }) => {
+    const response = await open(calls, options)
+    const text = await response.text()
+    assert.equal(response.status, 200, text)
+    assert.match(response.headers.get('content-type') ?? '', /^application\/x-ndjson/)
+    const all: Line[] = text
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    const total = all.pop()
+    assert.equal(all.length, calls.length)
+    const lines = all.toSorted((a, b) => a.index - b.index)
+    return { lines, total, order: all.map(({ index }) => index), headers: response.headers }
+  }
+  const used = async (of: Account): Promise<number> =>
+    1000 -
+    Number(
+      /"month";r=(\d+)/.exec(
+        (await send(gateway, '/v1/call/none/x', { key: of.live })).headers.get('ratelimit') ?? '',
+      )?.[1],
+    )
+  const inFlight = (of: Account) => stage.redis.zcard(`agw:{a:${of.id}}:live:inflight`)
+
+  it('answers each call on its own line with its data or its own refusal, and says what it cost', async () => {
+    const calls = [
+      { ref: 'first', ...breeds(1)[0] },
+      { api: 'none', endpoint: '/x' },
+      { api: 'weather', endpoint: 'nothing' },
+      { ref: 'bad', api: 'weather', endpoint: '/current', parameters: { latitude: 1000, longitude: 1 } },
+      { api: 'news', endpoint: '/top' },
+      breeds(1)[0] ?? {},
+    ]
+    const before = upstream.arrivalsOf('dog-images').length
+    const { lines, total, headers } = await batch(calls, { key: account.live })
+    const single = await send(gateway, '/v1/call/dog-images/breed?breed=hound', { key: account.test })
+    assert.deepEqual(Object.keys(single.body.data), Object.keys(lines[0].data))
+    assert.equal(lines[0].ref, 'first')
+    assert.match(lines[0].id, /^call_[0-9a-f]{32}$/)
+    assert.deepEqual(
+      lines.map(({ status }: Line) => status),
+      [200, 404, 404, 400, 402, 200],
+    )
+    assert.deepEqual(lines.slice(1, 5).map(({ error }: Line) => error.code), [
+      'API_NOT_FOUND', 'ENDPOINT_NOT_FOUND', 'INVALID_PARAMETER', 'PLAN_UPGRADE_REQUIRED',
+    ]) // biome-ignore format: a list
+    assert.match(lines[3].error.hint, /param=latitude/)
+    assert.deepEqual(lines[5].data, lines[0].data)
+    assert.deepEqual(total, { done: true, ok: 2, failed: 4, charged: 1, deduplicated: 1 })
+    assert.equal(upstream.arrivalsOf('dog-images').length - before, 1)
+    assert.match(headers.get('ratelimit') ?? '', /"minute";r=9;/)
+    assert.equal(await used(account), 1)
+    await until(async () => (await inFlight(account)) === 0)
+    const inOrder = await fetch(`${gateway.url}/v1/batch`, {
+      method: 'POST',
+      headers: { 'x-api-key': account.live, 'content-type': 'application/json', accept: 'application/json' },
+      body: JSON.stringify({ calls }),
+    })
+    const { results, ...rest }: Line = await inOrder.json()
+    assert.deepEqual(
+      results.map(({ index }: Line) => index),
+      [0, 1, 2, 3, 4, 5],
+    )
+    assert.equal(rest.deduplicated, 1)
+  })
+
+  it('makes equal calls once', async () => {
+    const caller = await signUp(gateway)
+    const before = upstream.arrivalsOf('dog-images').length
+    const equal = { api: 'dog-images', endpoint: '/random', parameters: {} }
+    const { lines, total } = await batch(
+      Array.from({ length: 20 }, () => equal),
+      { key: caller.live },
+    )
+    assert.ok(lines.every(({ status, data }: Line) => status === 200 && data.image_url === dog.message))
+    assert.deepEqual(total, { done: true, ok: 20, failed: 0, charged: 1, deduplicated: 19 })
+    assert.equal(upstream.arrivalsOf('dog-images').length - before, 1)
+    assert.equal(await used(caller), 1)
+  })
+
+  it('is refused as a whole where not all fit, with the time at which they do, or takes what fits', async () => {
+    const caller = await signUp(gateway)
+    await batch(breeds(3), { key: caller.live })
+    const all = await open(breeds(8, 3), { key: caller.live })
+    const refusal: Line = await all.json()
+    assert.deepEqual([all.status, refusal.code], [429, 'RATE_LIMIT_EXCEEDED'])
+    assert.equal(await used(caller), 3)
+    // Seven are left; the eighth fits when the first of the three is a minute old.
+    const [oldest = ''] = (await stage.redis.zrange(`agw:{a:${caller.id}}:live:minute`, '0', '0', 'WITHSCORES')).slice(
+      1,
+    )
+    const fitsInMs = Number(oldest) / 1_000 + 60_000 - Date.now()
+    assert.ok(Math.abs(Number(all.headers.get('retry-after')) * 1_000 - fitsInMs) < 3_000, `${fitsInMs}`)
+    const { lines, total } = await batch(breeds(8, 3), { key: caller.live, take: 'fit' })
+    assert.deepEqual(
+      lines.map(({ status }: Line) => status),
+      [200, 200, 200, 200, 200, 200, 200, 429],
+    )
+    assert.equal(lines[7].error.code, 'RATE_LIMIT_EXCEEDED')
+    assert.ok(lines[7].retryAfter > 0)
+    assert.deepEqual(total, { done: true, ok: 7, failed: 1, charged: 7, deduplicated: 0 })
+    assert.equal(await used(caller), 10)
+    const tooMany = await open(breeds(11, 20), { key: caller.live })
+    assert.deepEqual([tooMany.status, ((await tooMany.json()) as Line).code], [400, 'VALIDATION_ERROR'])
+  })
+
+  it('never has more calls in flight than the plan allows, over all nodes', async () => {
+    const caller = await signUp(gateway)
+    let flying = 0
+    let most = 0
+    upstream.play('dog-images', async () => {
+      flying += 1
+      most = Math.max(most, flying)
+      await new Promise((resolve) => setTimeout(resolve, 60))
+      flying -= 1
+      return dog
+    })
+    const [first, second] = await Promise.all([
+      batch(breeds(5, 40), { key: caller.live }),
+      open(breeds(5, 50), { key: caller.live, url: gateway.urls[1] ?? '' }),
+    ])
+    // Whichever came first has all five leases; the other one is refused at once or had them before.
+    assert.ok(second.status === 200 || second.status === 429)
+    await second.text()
+    const { total } = await batch(breeds(3, 60), { key: caller.live, take: 'fit' }).catch(() => ({ total: undefined }))
+    assert.ok(first.total.ok === 5 && most <= 5, `${most}`)
+    if (total) assert.ok(total.charged <= 3)
+    await until(async () => (await inFlight(caller)) === 0)
+    const pro = await signUp(gateway, 'pro')
+    most = 0
+    const big = await batch(breeds(50, 100), { key: pro.live })
+    assert.equal(big.total.charged, 50)
+    upstream.play('dog-images', () => dog)
+  })
+
+  it('says at once which calls come too late, when they may be tried, and does not charge them', async () => {
+    const pro = await signUp(gateway, 'pro')
+    const before = upstream.arrivalsOf('random-facts').length
+    const startedAt = performance.now()
+    // Undeclared parameters make them different calls; the cap lets ten go in a minute.
+    const calls = Array.from({ length: 20 }, (_, index) => ({
+      api: 'random-facts',
+      endpoint: '/random',
+      parameters: { mine: String(index) },
+    }))
+    const { lines, total } = await batch(calls, { key: pro.live })
+    assert.ok(performance.now() - startedAt < 4_000)
+    const [made, late] = [
+      lines.filter(({ status }: Line) => status === 200),
+      lines.filter(({ status }: Line) => status !== 200),
+    ]
+    assert.equal(upstream.arrivalsOf('random-facts').length - before, made.length)
+    assert.ok(made.length > 0 && made.length <= 10 && made.length + late.length === 20, `${made.length}`)
+    for (const { status, error, retryAfter } of late) {
+      assert.deepEqual([status, error.code], [503, 'UPSTREAM_CAP_EXHAUSTED'])
+      assert.ok(retryAfter > 30 && retryAfter <= 61, `${retryAfter}`)
+    }
+    assert.equal(total.charged, made.length)
+    const rows = () =>
+      sql<{ calls: string }>(gateway, 'select sum(calls) calls from usage_daily where user_id = $1', [pro.id])
+    await until(async () => Number((await rows())[0]?.calls) === made.length)
+  })
+
+  it('gets ahead of nobody: single calls of others wait no longer than their share', async () => {
+    const [greedy, other] = [await signUp(gateway, 'pro'), await signUp(gateway, 'pro')]
+    upstream.play('trivia', () => ({ response_code: 0, results: [] }))
+    const questions = (mark: string, count: number) =>
+      Array.from({ length: count }, (_, index) => ({
+        api: 'trivia',
+        endpoint: '/questions',
+        parameters: { mark: `${mark}${index}` },
+      }))
+    const many = batch(questions('a', 30), { key: greedy.live })
+    await until(async () => (await inFlight(greedy)) > 0)
+    const startedAt = performance.now()
+    const single = await send(gateway, '/v1/call/trivia/questions?mark=b', { key: other.live })
+    // Four in two seconds: the other one's first call is among the next four, whatever the batch has waiting.
+    assert.equal(single.status, 200, single.text)
+    assert.ok(performance.now() - startedAt < 3_000, `${performance.now() - startedAt}`)
+    await many
+  })
+
+  it('whose caller leaves sends nothing more and is charged for what was sent', async () => {
+    const pro = await signUp(gateway, 'pro')
+    const before = upstream.arrivalsOf('trivia').length
+    const left = new AbortController()
+    const questions = Array.from({ length: 30 }, (_, index) => ({
+      api: 'trivia',
+      endpoint: '/questions',
+      parameters: { mark: `c${index}` },
+    }))
+    const response = await open(questions, { key: pro.live, signal: left.signal })
+    const reader = response.body?.getReader()
+    await reader?.read()
+    left.abort()
+    await until(async () => (await inFlight(pro)) === 0)
+    const sent = upstream.arrivalsOf('trivia').length - before
+    assert.ok(sent < 12, `${sent}`)
+    const minute = await stage.redis.get(`agw:{a:${pro.id}}:month:${new Date().toISOString().slice(0, 7)}`)
+    assert.ok(Number(minute) <= sent + 1, `${minute} of ${sent}`)
+  })
+
+  it('is a tool of the MCP server too', async () => {
+    const call = { jsonrpc: '2.0', id: 1, method: 'tools/call' }
+    const calls = [...breeds(2, 200), { api: 'none', endpoint: '/x' }]
+    const answer = await send(gateway, '/mcp', {
+      key: account.test,
+      body: { ...call, params: { name: 'call_apis', arguments: { calls } } },
+    })
+    const { structuredContent, isError } = answer.body.result
+    assert.equal(isError, undefined)
+    assert.deepEqual(
+      structuredContent.results.map(({ status }: Line) => status),
+      [200, 200, 404],
+    )
+    assert.deepEqual([structuredContent.ok, structuredContent.failed], [2, 1])
+    const tooMany = await send(gateway, '/mcp', {
+      key: account.test,
+      body: { ...call, params: { name: 'call_apis', arguments: { calls: breeds(21) } } },
+    })
+    assert.equal(tooMany.body.result.isError, true)
+  })
+
+  it('with a body that is none, or without a credential, is refused', async () => {
+    for (const body of [
+      {},
+      { calls: [] },
+      { calls: [{ api: 'weather' }] },
+      { calls: breeds(51) },
+      { calls: breeds(1), take: 'some' },
+    ]) {
+      assert.equal((await send(gateway, '/v1/batch', { key: account.live, body })).status, 400)
+    }
+    assert.equal((await send(gateway, '/v1/batch', { body: { calls: breeds(1) } })).status, 401)
+  })
+})
