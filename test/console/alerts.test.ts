@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { describe, it } from 'node:test'
+import { createFleetMetrics, createMetrics } from '../../src/telemetry/metrics.ts'
+
+const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
+
+/** Anchors of README's headings. */
+const anchors = new Set(
+  [...read('README.md').matchAll(/^#+ (.+)$/gm)].map(([, title = '']) =>
+    title
+      .toLowerCase()
+      .replace(/[^\w -]/g, '')
+      .trim()
+      .replaceAll(' ', '-'),
+  ),
+)
+
+const { registry } = createMetrics('ops', () => 0)
+createFleetMetrics(registry)
+const metrics = new Set(registry.getMetricsAsArray().map(({ name }) => name))
+
+/** Names of metrics in a query, without the endings that Prometheus adds. */
+const namesOf = (query: string) =>
+  [...query.matchAll(/\b(?:agw|nodejs|process)_[a-z0-9_]+/g)].map(([name]) => name.replace(/_bucket$/, ''))
+
+describe('the alert rules', () => {
+  const rules = [
+    ...read('src/console/grafana/alerts.yaml').matchAll(/- alert: (\w+)\n([\s\S]*?)(?=\n {6}- alert|\s*$)/g),
+  ]
+
+  it('ask for metrics that there are, and lead to a runbook each', () => {
+    assert.ok(rules.length >= 15, String(rules.length))
+    for (const [, alert = '', rule = ''] of rules) {
+      const names = namesOf(/expr: (.*)/.exec(rule)?.[1] ?? '')
+      assert.ok(names.length > 0, alert)
+      for (const name of names) assert.ok(metrics.has(name), `${alert} asks for ${name}`)
+      const runbook = /runbook_url: "README\.md#([\w-]+)"/.exec(rule)?.[1] ?? ''
+      assert.ok(anchors.has(runbook), `${alert}: README has no section ${runbook}`)
+    }
+  })
+
+  it('wait for nothing that callers never wait for', () => {
+    const [, , stuck = ''] = rules.find(([, alert]) => alert === 'QueueStuck') ?? assert.fail()
+    // Synchronous callers leave after CALL_TIMEOUT_MS, 30 s unless it is set.
+    assert.ok(Number(/agw_queue_oldest_seconds\) > (\d+)/.exec(stuck)?.[1]) < 30)
+  })
+})
+
+describe('the problems that the console lists', () => {
+  it('have a runbook each', () => {
+    const sources = read('src/fleet/problems.ts') + read('src/fleet/refusal-problems.ts')
+    const runbooks = [...sources.matchAll(/runbook: (?:isDown \? )?'([\w-]+)'(?: : '([\w-]+)')?/g)].flatMap(
+      ([, a, b]) => [a, b],
+    )
+    const known = runbooks.filter((name) => name !== undefined)
+    assert.ok(known.length >= 14, known.join())
+    for (const name of known) assert.ok(anchors.has(name), `README has no section ${name}`)
+  })
+})
+
+describe('the Grafana dashboard', () => {
+  it('asks for metrics that there are, and leads to the console', () => {
+    const { panels, links } = JSON.parse(read('src/console/grafana/dashboard.json'))
+    for (const { title, targets } of panels as { title: string; targets: { expr: string }[] }[]) {
+      for (const { expr } of targets)
+        for (const name of namesOf(expr)) assert.ok(metrics.has(name), `${title}: ${name}`)
+    }
+    assert.ok(links.some(({ url }: { url: string }) => url.endsWith('/queues')))
+  })
+})
