@@ -16,7 +16,7 @@ const anchors = new Set(
   ),
 )
 
-const { registry } = createMetrics('ops', () => 0)
+const { registry } = createMetrics('ops', { inFlight: () => 0, busy: () => 0 })
 createFleetMetrics(registry)
 const metrics = new Set(registry.getMetricsAsArray().map(({ name }) => name))
 
