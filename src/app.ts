@@ -44,6 +44,7 @@ import { profileRoutes } from './routes/profile.ts'
 import { providerKeyRoutes } from './routes/provider-keys.ts'
 import { sessionRoutes } from './routes/session.ts'
 import { teamMemberRoutes } from './routes/team-members.ts'
+import { teamOwnershipRoutes } from './routes/team-ownership.ts'
 import { teamRoutes } from './routes/teams.ts'
 import { usageRoutes } from './routes/usage.ts'
 import { wellKnownRoutes } from './routes/well-known.ts'
@@ -165,6 +166,7 @@ async function registerRoutes(
     sessionRoutes,
     teamRoutes,
     teamMemberRoutes,
+    teamOwnershipRoutes,
     providerKeyRoutes,
     billingRoutes,
     usageRoutes,

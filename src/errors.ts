@@ -107,6 +107,12 @@ export const ERRORS = {
     'The account has its full number of connected applications.',
     'End one with DELETE /v1/connections/{id} first',
   ),
+  TEAM_LIMIT_REACHED: entry(
+    409,
+    false,
+    'The account owns its full number of teams.',
+    'Delete a team with DELETE /v1/teams/{id} first',
+  ),
   KEY_LIMIT_REACHED: entry(
     409,
     false,

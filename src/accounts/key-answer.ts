@@ -19,6 +19,9 @@ export const KeyAnswer = Type.Object(
     teamId: nullable(
       Type.String({ format: 'uuid', description: 'The team it belongs to; null for a key of your own' }),
     ),
+    createdBy: nullable(
+      Type.String({ format: 'uuid', description: 'The account that made it; null where that is not known any more' }),
+    ),
   },
   { title: 'ApiKey' },
 )
@@ -34,5 +37,6 @@ export function toKeyAnswer(key: ApiKey): Static<typeof KeyAnswer> {
     lastUsedAt: key.last_used_at?.toISOString() ?? null,
     expiresAt: key.expires_at?.toISOString() ?? null,
     teamId: key.team_id,
+    createdBy: key.created_by,
   }
 }

@@ -9,10 +9,13 @@ export const MemberAnswer = Type.Object(
     email: Type.String(),
     role: Type.Enum(['owner', 'admin', 'member']),
     joinedAt: Type.String({ format: 'date-time' }),
+    emailVerified: Type.Boolean({
+      description: 'Whether the account has proven that it receives mail at this address',
+    }),
   },
   { title: 'TeamMember' },
 )
 
-export function toMemberAnswer({ id, email, role, joinedAt }: Member): Static<typeof MemberAnswer> {
-  return { id, userId: id, email, role, joinedAt: joinedAt.toISOString() }
+export function toMemberAnswer({ id, email, role, joinedAt, emailVerifiedAt }: Member): Static<typeof MemberAnswer> {
+  return { id, userId: id, email, role, joinedAt: joinedAt.toISOString(), emailVerified: emailVerifiedAt !== null }
 }

@@ -2,6 +2,7 @@ import { sql } from 'kysely'
 import type { Tier } from '../catalog/upstream.ts'
 import type { Db } from './database.ts'
 import type { ApiKey, Environment, NewApiKey } from './schema.ts'
+import type { RowRange } from './teams.ts'
 import { TRUST_COLUMNS, type Trust } from './users.ts'
 
 /** What admission needs to know of a key. */
@@ -39,8 +40,11 @@ export function findKeyOwner(db: Db, keyHash: Buffer): Promise<KeyOwner | undefi
 
 const isUnexpired = sql<boolean>`(api_keys.expires_at is null or api_keys.expires_at > now())`
 
-/** The keys an account may revoke and nobody has, newest first: its own and those of teams it owns or administers. */
-export function listApiKeys(db: Db, userId: string): Promise<ApiKey[]> {
+/**
+ * The keys an account may revoke and nobody has, newest first: its own and those of teams it owns or
+ * administers. One more than the limit where there are more.
+ */
+export function listApiKeys(db: Db, userId: string, { limit, after }: RowRange): Promise<ApiKey[]> {
   return db
     .selectFrom('api_keys')
     .leftJoin('team_members', (join) =>
@@ -54,8 +58,14 @@ export function listApiKeys(db: Db, userId: string): Promise<ApiKey[]> {
         where('team_members.role', 'in', ['owner', 'admin']),
       ]),
     )
+    .$if(after !== undefined, (query) =>
+      query.where(
+        sql<boolean>`(api_keys.created_at, api_keys.id) < (select created_at, id from api_keys where id = ${after})`,
+      ),
+    )
     .orderBy('api_keys.created_at', 'desc')
-    .orderBy('api_keys.id')
+    .orderBy('api_keys.id', 'desc')
+    .limit(limit + 1)
     .execute()
 }
 
@@ -81,19 +91,31 @@ export function findApiKey(db: Db, keyId: string): Promise<ApiKey | undefined> {
     .executeTakeFirst()
 }
 
-/** Inserts a key unless the account has `keysMax` live ones already, exactly, also under concurrent requests. */
-export function insertApiKey(db: Db, key: NewApiKey, keysMax: number): Promise<boolean> {
+export interface KeyLimits {
+  /** Live keys of the account, those of its teams included. */
+  keysMax: number
+  /** Of them, those that other accounts made in its teams. */
+  othersKeysMax: number
+}
+
+/**
+ * Inserts a key unless the account has its full number of live ones already, exactly, also under concurrent requests.
+ * Admins of its teams cannot use up the account's whole number.
+ */
+export function insertApiKey(db: Db, key: NewApiKey, { keysMax, othersKeysMax }: KeyLimits): Promise<boolean> {
   return db.transaction().execute(async (transaction) => {
     // Creations of one account go one after the other: each counts what the one before it left.
     await sql`select pg_advisory_xact_lock(hashtextextended(${key.user_id}, 1))`.execute(transaction)
-    const { count } = await transaction
+    const { count, others } = await transaction
       .selectFrom('api_keys')
       .select(({ fn }) => fn.countAll<string>().as('count'))
+      .select(sql<string>`count(*) filter (where created_by <> user_id)`.as('others'))
       .where('user_id', '=', key.user_id)
       .where('revoked_at', 'is', null)
       .where(isUnexpired)
       .executeTakeFirstOrThrow()
     if (Number(count) >= keysMax) return false
+    if (key.created_by !== key.user_id && Number(others) >= othersKeysMax) return false
     await transaction.insertInto('api_keys').values(key).execute()
     return true
   })
@@ -108,6 +130,26 @@ export async function revokeApiKey(db: Db, keyId: string): Promise<boolean> {
     .where('revoked_at', 'is', null)
     .executeTakeFirst()
   return numUpdatedRows > 0n
+}
+
+/** Revokes a team's keys that an account made. @returns how many */
+export async function revokeTeamKeysOf(db: Db, teamId: string, creatorId: string): Promise<number> {
+  const { numUpdatedRows } = await db
+    .updateTable('api_keys')
+    .set({ revoked_at: sql<Date>`now()` })
+    .where('team_id', '=', teamId)
+    .where('created_by', '=', creatorId)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst()
+  return Number(numUpdatedRows)
+}
+
+/** Forgets keys that ended a month ago. */
+export async function deleteOldKeys(db: Db): Promise<void> {
+  await db
+    .deleteFrom('api_keys')
+    .where(sql<boolean>`least(revoked_at, expires_at) < now() - interval '30 days'`)
+    .execute()
 }
 
 /** Notes that keys were used, to the minute: a busy key is written once a minute, not once a call. */

@@ -47,6 +47,25 @@ export async function insertSession(db: Db, session: NewSession): Promise<boolea
   return (numInsertedOrUpdatedRows ?? 0n) > 0n
 }
 
+/** Keeps an account's newest sessions, those that stand before those that ended. @returns whether one was deleted */
+export async function deleteSurplusSessions(db: Db, userId: string, sessionsMax: number): Promise<boolean> {
+  const { numDeletedRows } = await db
+    .deleteFrom('sessions')
+    .where('user_id', '=', userId)
+    .where('id', 'in', (build) =>
+      build
+        .selectFrom('sessions')
+        .select('id')
+        .where('user_id', '=', userId)
+        .orderBy(sql`revoked_at is null and expires_at > now()`, 'desc')
+        .orderBy('created_at', 'desc')
+        .orderBy('id')
+        .offset(sessionsMax),
+    )
+    .executeTakeFirst()
+  return numDeletedRows > 0n
+}
+
 /** The user of a session that is neither revoked nor expired and whose account is not disabled. */
 export function findSessionUser(db: Db, userId: string, sessionId: string): Promise<SessionUser | undefined> {
   return db

@@ -1,6 +1,14 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
 import type { Role, Team } from './schema.ts'
+import { lockOwnedTeams } from './team-ownership.ts'
+
+/** Which rows of a listing are read. */
+export interface RowRange {
+  limit: number
+  /** Id of the row before the first. */
+  after: string | undefined
+}
 
 /** A member of a team, as members see each other. */
 export interface Member {
@@ -8,23 +16,34 @@ export interface Member {
   email: string
   role: Role
   joinedAt: Date
+  /** When the address was proven; null when it was not. */
+  emailVerifiedAt: Date | null
 }
 
-/** The teams an account is in, newest first. */
-export function listTeams(db: Db, userId: string): Promise<Team[]> {
+/** The teams an account is in, newest first: one more than the limit where there are more. */
+export function listTeams(db: Db, userId: string, { limit, after }: RowRange): Promise<Team[]> {
   return db
     .selectFrom('teams')
     .innerJoin('team_members', 'team_members.team_id', 'teams.id')
     .selectAll('teams')
     .where('team_members.user_id', '=', userId)
+    .$if(after !== undefined, (query) =>
+      query.where(sql<boolean>`(teams.created_at, teams.id) < (select created_at, id from teams where id = ${after})`),
+    )
     .orderBy('teams.created_at', 'desc')
-    .orderBy('teams.id')
+    .orderBy('teams.id', 'desc')
+    .limit(limit + 1)
     .execute()
 }
 
-/** Makes a team with its owner as first member. */
-export function insertTeam(db: Db, team: { id: string; name: string; ownerId: string }): Promise<Team> {
+/** Makes a team with its owner as first member; undefined when the account owns `teamsMax` already. */
+export function insertTeam(
+  db: Db,
+  team: { id: string; name: string; ownerId: string },
+  teamsMax: number,
+): Promise<Team | undefined> {
   return db.transaction().execute(async (transaction) => {
+    if ((await lockOwnedTeams(transaction, team.ownerId)) >= teamsMax) return undefined
     const row = await transaction
       .insertInto('teams')
       .values({ id: team.id, name: team.name, owner_id: team.ownerId })
@@ -76,7 +95,13 @@ function selectMembers(db: Db, teamId: string) {
   return db
     .selectFrom('team_members')
     .innerJoin('users', 'users.id', 'team_members.user_id')
-    .select(['users.id', 'users.email', 'team_members.role', 'team_members.created_at as joinedAt'])
+    .select([
+      'users.id',
+      'users.email',
+      'team_members.role',
+      'team_members.created_at as joinedAt',
+      'users.email_verified_at as emailVerifiedAt',
+    ])
     .where('team_members.team_id', '=', teamId)
 }
 

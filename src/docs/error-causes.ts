@@ -126,6 +126,10 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   METHOD_NOT_ALLOWED: help('Use a method of the Allow header.', 'GET where the route takes POST, or the reverse.'),
   REQUEST_TIMEOUT: help('Send header and body at once.', 'The connection is very slow or stopped midway.'),
   ALREADY_MEMBER: help('Change the role instead.', 'The person was added before.'),
+  TEAM_LIMIT_REACHED: help(
+    'Delete teams that nobody uses with DELETE /v1/teams/{id}.',
+    'An account owns at most 20 teams.',
+  ),
   KEY_LIMIT_REACHED: help(
     'Revoke keys that nobody uses; the list says when each was used last.',
     'The account has 50 live keys.',

@@ -26,6 +26,7 @@ export interface Throttle {
     | 'signup-day'
     | 'login'
     | 'member-add'
+    | 'member-unknown'
     | 'key-validate'
     | 'client-register'
     | 'client-document'

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { deleteOldKeys } from '../db/api-keys.ts'
 import type { Db } from '../db/database.ts'
 import { deleteOldArtifacts } from '../db/oauth-artifacts.ts'
 import { deleteOldSessions } from '../db/sessions.ts'
@@ -60,6 +61,7 @@ export class UsageFlusher {
       if (Date.now() - this.#cleanedAt > CLEAN_EVERY_MS) {
         await deleteOldBatches(db)
         await deleteOldSessions(db)
+        await deleteOldKeys(db)
         await deleteOldArtifacts(db)
         this.#cleanedAt = Date.now()
       }

@@ -48,11 +48,12 @@ async function createKey(db: Db, userId: string, environment: Environment, peppe
   const row = {
     id: randomUUID(),
     user_id: userId,
+    created_by: userId,
     environment,
     key_hash: hashApiKey(pepper, key),
     last_four: key.slice(-4),
     label: `Demo ${environment} key`,
   }
-  await insertApiKey(db, row, Number.POSITIVE_INFINITY)
+  await insertApiKey(db, row, { keysMax: Number.POSITIVE_INFINITY, othersKeysMax: 0 })
   return key
 }

@@ -5,11 +5,12 @@ import { hashPassword, isAcceptablePassword, isOutdatedHash, isPasswordOf } from
 import { SESSION_MS, signSessionToken } from '../accounts/session-token.ts'
 import type { Context } from '../context.ts'
 import { sqlState, UNIQUE_VIOLATION } from '../db/database.ts'
-import { insertSession } from '../db/sessions.ts'
+import { deleteSurplusSessions, insertSession } from '../db/sessions.ts'
 import { findUser, findUserByEmail, insertUser, updatePasswordHash } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import { errorAnswers } from '../http/error-schemas.ts'
 import { CREDENTIALS_BYTES_MAX } from '../http/json-body.ts'
+import { announceChange } from '../limits/account-version.ts'
 import { publicNetworkOf } from '../limits/client-network.ts'
 import { clientOf, passwordThrottle, takeThrottle, throttleFailures } from '../limits/throttle.ts'
 
@@ -82,6 +83,9 @@ export async function authRoutes(app: FastifyInstance, context: Context): Promis
   })
 }
 
+/** Sessions an account keeps; an older one ends when a newer one begins. */
+const SESSIONS_MAX = 20
+
 const HOUR_MS = 3_600_000
 const DAY_MS = 86_400_000
 
@@ -128,8 +132,14 @@ function unacceptablePassword(member: string): GatewayError {
 }
 
 /** @throws GatewayError INVALID_CREDENTIALS when the account's password is another by now */
-async function startSession({ config, db }: Context, userId: string, passwordHash: string): Promise<string> {
+async function startSession(
+  { config, db, redis, log }: Context,
+  userId: string,
+  passwordHash: string,
+): Promise<string> {
   const session = { id: randomUUID(), userId, passwordHash, expiresAt: new Date(Date.now() + SESSION_MS) }
   if (!(await insertSession(db, session))) throw new GatewayError('INVALID_CREDENTIALS')
+  // The calls of a session that had to go are refused from now on.
+  if (await deleteSurplusSessions(db, userId, SESSIONS_MAX)) await announceChange(redis, userId, log)
   return await signSessionToken(config.secrets.jwt, { userId, sessionId: session.id }, session.expiresAt)
 }

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { createApiKey, hashApiKey, keyPrefix } from '../accounts/api-key.ts'
 import { KeyAnswer, toKeyAnswer } from '../accounts/key-answer.ts'
 import { isUuid } from '../accounts/session-token.ts'
 import { MANAGERS, teamFor } from '../accounts/team-access.ts'
+import { nullable } from '../catalog/json.ts'
 import type { Context } from '../context.ts'
 import { findApiKey, insertApiKey, listApiKeys, revokeApiKey } from '../db/api-keys.ts'
 import type { Db } from '../db/database.ts'
@@ -12,19 +13,25 @@ import type { ApiKey } from '../db/schema.ts'
 import { findTeamOf } from '../db/teams.ts'
 import { GatewayError } from '../errors.ts'
 import { errorAnswers } from '../http/error-schemas.ts'
+import { PageQuery, readPage, sendablePage } from '../http/paging.ts'
 import { announceChange } from '../limits/account-version.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 /** Live keys an account may have, those of its teams included. */
 const KEYS_MAX = 50
 
+/** Of them, those that other accounts may make in the account's teams. */
+const OTHERS_KEYS_MAX = 25
+
 const CreateBody = Type.Object({
-  label: Type.Optional(Type.String({ maxLength: 255 })),
+  label: Type.Optional(nullable(Type.String({ maxLength: 255 }))),
   environment: Type.Optional(Type.Enum(['live', 'test'], { default: 'live' })),
   teamId: Type.Optional(
-    Type.String({ format: 'uuid', description: 'Makes it a key of this team, whose owner or admin you are' }),
+    nullable(Type.String({ format: 'uuid', description: 'Makes it a key of this team, whose owner or admin you are' })),
   ),
-  expiresAt: Type.Optional(Type.String({ format: 'date-time', description: 'From then on the key is refused' })),
+  expiresAt: Type.Optional(
+    nullable(Type.String({ format: 'date-time', description: 'From then on the key is refused' })),
+  ),
 })
 const CreateAnswer = Type.Object({
   key: Type.String({ description: 'The full key, shown this once' }),
@@ -38,19 +45,21 @@ export async function keyRoutes(app: FastifyInstance, context: Context): Promise
   guardWithSession(app, context)
   // The body of a creation is optional.
   app.addHook('preValidation', async (request) => {
-    request.body ??= {}
+    if (request.body === undefined) request.body = {}
   })
 
   const list = {
     schema: {
       summary: 'List your API keys and those of the teams you manage',
       tags: ['Keys'],
-      response: { 200: Type.Object({ keys: Type.Array(KeyAnswer) }), ...errorAnswers(401) },
+      querystring: PageQuery,
+      response: { 200: Type.Object({ keys: Type.Array(KeyAnswer) }), ...errorAnswers(400, 401) },
     },
   }
-  app.get('/v1/keys', list, async (request) => {
-    const keys = await listApiKeys(db, sessionOf(request).user.id)
-    return { keys: keys.map(toKeyAnswer) }
+  app.get<{ Querystring: PageQuery }>('/v1/keys', list, async (request, reply) => {
+    const page = readPage(request.query)
+    const rows = await listApiKeys(db, sessionOf(request).user.id, page)
+    return { keys: sendablePage(request as FastifyRequest, reply, { rows, limit: page.limit }).map(toKeyAnswer) }
   })
 
   const create = {
@@ -66,19 +75,20 @@ export async function keyRoutes(app: FastifyInstance, context: Context): Promise
     const { label, environment = 'live', teamId } = request.body
     const { user } = sessionOf(request)
     const expiresAt = readExpiry(request.body.expiresAt)
-    const team = teamId === undefined ? undefined : await teamFor(db, teamId.toLowerCase(), user.id, MANAGERS)
+    const team = teamId == null ? undefined : await teamFor(db, teamId.toLowerCase(), user.id, MANAGERS)
     const key = createApiKey(environment)
     const row = {
       id: randomUUID(),
       user_id: team?.owner_id ?? user.id,
       team_id: team?.id ?? null,
+      created_by: user.id,
       environment,
       key_hash: hashApiKey(config.secrets.keyPepper, key),
       last_four: key.slice(-4),
       label: label ?? null,
       expires_at: expiresAt,
     }
-    if (!(await insertApiKey(db, row, KEYS_MAX))) {
+    if (!(await insertApiKey(db, row, { keysMax: KEYS_MAX, othersKeysMax: OTHERS_KEYS_MAX }))) {
       throw new GatewayError('KEY_LIMIT_REACHED', { tokens: { limit: KEYS_MAX } })
     }
     return reply.status(201).send({ key, id: row.id, keyPrefix: keyPrefix(environment) })
@@ -100,8 +110,8 @@ export async function keyRoutes(app: FastifyInstance, context: Context): Promise
   })
 }
 
-function readExpiry(value: string | undefined): Date | null {
-  if (value === undefined) return null
+function readExpiry(value: string | null | undefined): Date | null {
+  if (value == null) return null
   const expiresAt = new Date(value)
   // A date that does not exist, or is over already.
   if (!(expiresAt.getTime() > Date.now())) {

@@ -4,16 +4,21 @@ import { MemberAnswer, toMemberAnswer } from '../accounts/member-answer.ts'
 import { isUuid } from '../accounts/session-token.ts'
 import { ALL_ROLES, MANAGERS, teamFor } from '../accounts/team-access.ts'
 import type { Context } from '../context.ts'
+import { revokeTeamKeysOf } from '../db/api-keys.ts'
 import type { Db } from '../db/database.ts'
 import { deleteMember, findMember, insertMember, type Member, updateMemberRole } from '../db/teams.ts'
 import { findUserByEmail } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import { errorAnswers } from '../http/error-schemas.ts'
+import { announceChange } from '../limits/account-version.ts'
 import { takeThrottle } from '../limits/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 /** Addresses without an account that one account may ask for a minute: adding members tells who has signed up. */
-const ADDITIONS_PER_MINUTE = 20
+const UNKNOWN_EMAILS_PER_MINUTE = 20
+
+/** Additions of one account a minute: nobody is asked whether to be in a team. */
+const ADDITIONS_PER_MINUTE = 60
 
 const Role = Type.Enum(['admin', 'member'])
 const AddBody = Type.Object({
@@ -21,6 +26,11 @@ const AddBody = Type.Object({
   role: Type.Optional(Type.Enum(['admin', 'member'], { default: 'member' })),
 })
 const RoleBody = Type.Object({ role: Role })
+const RemoveQuery = Type.Object({
+  revokeKeys: Type.Optional(
+    Type.Enum(['true', 'false'], { description: 'Ends the keys of the team that the member made' }),
+  ),
+})
 const OneMember = Type.Object({ member: MemberAnswer })
 
 interface TeamParams {
@@ -32,7 +42,7 @@ interface MemberParams extends TeamParams {
 
 /** Members of a team: add, change role, remove. Rights are checked before a body is. */
 export async function teamMemberRoutes(app: FastifyInstance, context: Context): Promise<void> {
-  const { db } = context
+  const { db, redis } = context
   guardWithSession(app, context)
 
   const add = {
@@ -93,30 +103,45 @@ export async function teamMemberRoutes(app: FastifyInstance, context: Context): 
     config: { errors: ['TEAM_NOT_FOUND', 'MEMBER_NOT_FOUND', 'FORBIDDEN', 'OWNER_IMMUTABLE'] as const },
     schema: {
       summary: 'Remove a member, or leave',
+      description: 'Keys of the team that the member made go on, unless `revokeKeys` is true.',
       tags: ['Teams'],
-      response: { 204: Type.Null(), ...errorAnswers(401, 403, 404) },
+      querystring: RemoveQuery,
+      response: { 204: Type.Null(), ...errorAnswers(400, 401, 403, 404) },
     },
   }
-  app.delete<{ Params: MemberParams }>('/v1/teams/:id/members/:memberId', remove, async (request, reply) => {
-    const { id, memberId } = request.params
-    const { user } = sessionOf(request)
-    const team = await teamFor(db, id, user.id, ALL_ROLES)
-    const member = await memberOf(db, id, memberId)
-    if (team.role === 'member' && member.id !== user.id) throw new GatewayError('FORBIDDEN')
-    if (member.role === 'owner') throw new GatewayError('OWNER_IMMUTABLE')
-    if (!(await deleteMember(db, id, memberId))) throw new GatewayError('MEMBER_NOT_FOUND')
-    return reply.status(204).send()
-  })
+  app.delete<{ Params: MemberParams; Querystring: Static<typeof RemoveQuery> }>(
+    '/v1/teams/:id/members/:memberId',
+    remove,
+    async (request, reply) => {
+      const { id, memberId } = request.params
+      const { user } = sessionOf(request)
+      const team = await teamFor(db, id, user.id, ALL_ROLES)
+      const member = await memberOf(db, id, memberId)
+      if (team.role === 'member' && member.id !== user.id) throw new GatewayError('FORBIDDEN')
+      if (member.role === 'owner') throw ownerStays(member.id === user.id)
+      if (!(await deleteMember(db, id, memberId))) throw new GatewayError('MEMBER_NOT_FOUND')
+      if (request.query.revokeKeys === 'true' && (await revokeTeamKeysOf(db, id, memberId)) > 0) {
+        await announceChange(redis, team.owner_id, request.log)
+      }
+      return reply.status(204).send()
+    },
+  )
+}
+
+function ownerStays(isLeaving: boolean): GatewayError {
+  const hint = 'Make another member the owner with POST /v1/teams/{id}/transfer, or delete the team'
+  return new GatewayError('OWNER_IMMUTABLE', isLeaving ? { hint } : {})
 }
 
 /** @throws GatewayError USER_NOT_FOUND; RATE_LIMIT_EXCEEDED for one who asks for many that there are not */
 async function findUserToAdd(context: Context, callerId: string, email: string): Promise<string> {
-  const giveBack = await takeThrottle(context, {
-    name: 'member-add',
+  const throttle = {
     subject: callerId,
-    max: ADDITIONS_PER_MINUTE,
     code: 'RATE_LIMIT_EXCEEDED',
-  })
+    hint: 'Wait before adding more members',
+  } as const
+  await takeThrottle(context, { ...throttle, name: 'member-add', max: ADDITIONS_PER_MINUTE })
+  const giveBack = await takeThrottle(context, { ...throttle, name: 'member-unknown', max: UNKNOWN_EMAILS_PER_MINUTE })
   const user = await findUserByEmail(context.db, email)
   if (!user) throw new GatewayError('USER_NOT_FOUND', { tokens: { param: 'email' } })
   giveBack()

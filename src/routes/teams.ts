@@ -4,23 +4,14 @@ import Type, { type Static } from 'typebox'
 import { KeyAnswer, toKeyAnswer } from '../accounts/key-answer.ts'
 import { MemberAnswer, toMemberAnswer } from '../accounts/member-answer.ts'
 import { ALL_ROLES, MANAGERS, teamFor } from '../accounts/team-access.ts'
+import { TEAMS_MAX, TeamAnswer, toTeamAnswer } from '../accounts/team-answer.ts'
 import type { Context } from '../context.ts'
 import { listTeamKeys } from '../db/api-keys.ts'
-import type { Team } from '../db/schema.ts'
 import { insertTeam, listMembers, listTeams, renameTeam } from '../db/teams.ts'
+import { GatewayError } from '../errors.ts'
 import { errorAnswers } from '../http/error-schemas.ts'
+import { PageQuery, readPage, sendablePage } from '../http/paging.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
-
-const TeamAnswer = Type.Object(
-  {
-    id: Type.String({ format: 'uuid' }),
-    name: Type.String(),
-    ownerId: Type.String({ format: 'uuid' }),
-    createdAt: Type.String({ format: 'date-time' }),
-    updatedAt: Type.String({ format: 'date-time' }),
-  },
-  { title: 'Team' },
-)
 
 const NameBody = Type.Object({ name: Type.String({ minLength: 1, maxLength: 100, pattern: '\\S' }) })
 
@@ -37,25 +28,29 @@ export async function teamRoutes(app: FastifyInstance, context: Context): Promis
     schema: {
       summary: 'List the teams you are in',
       tags: ['Teams'],
-      response: { 200: Type.Object({ teams: Type.Array(TeamAnswer) }), ...errorAnswers(401) },
+      querystring: PageQuery,
+      response: { 200: Type.Object({ teams: Type.Array(TeamAnswer) }), ...errorAnswers(400, 401) },
     },
   }
-  app.get('/v1/teams', list, async (request) => {
-    const teams = await listTeams(db, sessionOf(request).user.id)
-    return { teams: teams.map(toTeamAnswer) }
+  app.get<{ Querystring: PageQuery }>('/v1/teams', list, async (request, reply) => {
+    const page = readPage(request.query)
+    const rows = await listTeams(db, sessionOf(request).user.id, page)
+    return { teams: sendablePage(request as FastifyRequest, reply, { rows, limit: page.limit }).map(toTeamAnswer) }
   })
 
   const create = {
+    config: { errors: ['TEAM_LIMIT_REACHED'] as const },
     schema: {
       summary: 'Create a team, which you own',
       tags: ['Teams'],
       body: NameBody,
-      response: { 201: Type.Object({ team: TeamAnswer }), ...errorAnswers(400, 401) },
+      response: { 201: Type.Object({ team: TeamAnswer }), ...errorAnswers(400, 401, 409) },
     },
   }
   app.post<{ Body: Static<typeof NameBody> }>('/v1/teams', create, async (request, reply) => {
     const ownerId = sessionOf(request).user.id
-    const team = await insertTeam(db, { id: randomUUID(), name: request.body.name, ownerId })
+    const team = await insertTeam(db, { id: randomUUID(), name: request.body.name, ownerId }, TEAMS_MAX)
+    if (!team) throw new GatewayError('TEAM_LIMIT_REACHED', { tokens: { limit: TEAMS_MAX } })
     return reply.status(201).send({ team: toTeamAnswer(team) })
   })
 
@@ -101,14 +96,4 @@ export async function teamRoutes(app: FastifyInstance, context: Context): Promis
   app.put<{ Params: TeamParams; Body: Static<typeof NameBody> }>('/v1/teams/:id', rename, async (request) => {
     return { team: toTeamAnswer(await renameTeam(db, request.params.id, request.body.name)) }
   })
-}
-
-function toTeamAnswer(team: Team): Static<typeof TeamAnswer> {
-  return {
-    id: team.id,
-    name: team.name,
-    ownerId: team.owner_id,
-    createdAt: team.created_at.toISOString(),
-    updatedAt: team.updated_at.toISOString(),
-  }
 }

@@ -82,6 +82,17 @@ export const TABLE: Row[] = [
   { route: 'PUT /v1/teams/:id', path: { id: 'random' }, body: { name: 'New' }, expected: everyone(404) },
   { route: 'PUT /v1/teams/:id', path: { id: 'malformed' }, body: { name: 'New' }, expected: everyone(404) },
 
+  // Of a member that is none: what the owner hands over and deletes is in the tests of teams.
+  ...['team', 'otherTeam', 'random', 'malformed'].flatMap((id): Row[] => [
+    {
+      route: 'POST /v1/teams/:id/transfer',
+      path: { id },
+      body: { memberId: 'nobody' },
+      expected: id === 'team' ? '404 404 403 403 404' : everyone(404),
+    },
+    { route: 'DELETE /v1/teams/:id', path: { id }, expected: id === 'team' ? '404 404 403 403 204' : everyone(404) },
+  ]),
+
   ...['team', 'otherTeam', 'random', 'malformed'].flatMap((id): Row[] => {
     const route = 'POST /v1/teams/:id/members'
     const isTeam = id === 'team'
@@ -159,6 +170,13 @@ function memberRows(method: string, body: unknown, rows: [id: string, memberId: 
 /** Routes that need no credential: what is public, and the portal's pages and forms, which hold nothing of anybody's. */
 export const PUBLIC = new Set([
   'GET /healthz',
+  'GET /client.ts',
+  'GET /client.py',
+  'GET /postman.json',
+  'GET /.well-known/api-catalog',
+  'GET /docs/guides/:name.md',
+  'GET /docs/guides/:name',
+  'GET /docs/reference',
   'GET /readyz',
   'POST /v1/auth/signup',
   'POST /v1/auth/login',
@@ -166,7 +184,7 @@ export const PUBLIC = new Set([
   'GET /v1/catalog/:slug',
   // Pages and documentation; what is on them is public, and what is not comes by the routes of the table.
   ...['/', '/apis/:slug', '/agents', '/signup', '/login'].map((path) => `GET ${path}`),
-  ...['', '/keys', '/teams', '/provider-keys', '/connections'].map((path) => `GET /account${path}`),
+  ...['', '/keys', '/teams', '/provider-keys', '/connections', '/settings'].map((path) => `GET /account${path}`),
   ...['/docs', '/docs/errors', '/docs/errors.md', '/docs/apis/:slug.md', '/docs/reference.js'].map(
     (path) => `GET ${path}`,
   ),

@@ -329,6 +329,7 @@ describe('API keys', () => {
         lastUsedAt: null,
         expiresAt,
         teamId: null,
+        createdBy: person.id,
       },
     )
     for (const key of [person.live, person.test, made.body.key]) assert.ok(!list.text.includes(key))

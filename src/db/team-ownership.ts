@@ -1,0 +1,81 @@
+import { sql } from 'kysely'
+import type { Db } from './database.ts'
+import type { Team } from './schema.ts'
+
+/** Locks the teams that an account owns, so that each change counts what the one before it left. */
+export async function lockOwnedTeams(transaction: Db, ownerId: string): Promise<number> {
+  await sql`select pg_advisory_xact_lock(hashtextextended(${ownerId}, 2))`.execute(transaction)
+  const { count } = await transaction
+    .selectFrom('teams')
+    .select(({ fn }) => fn.countAll<string>().as('count'))
+    .where('owner_id', '=', ownerId)
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
+/** Deletes a team of this owner with its members and keys; false when there is no such team. */
+export async function deleteTeam(db: Db, teamId: string, ownerId: string): Promise<boolean> {
+  const { numDeletedRows } = await db
+    .deleteFrom('teams')
+    .where('id', '=', teamId)
+    .where('owner_id', '=', ownerId)
+    .executeTakeFirst()
+  return numDeletedRows > 0n
+}
+
+export interface Transfer {
+  teamId: string
+  ownerId: string
+  /** A member of the team. */
+  memberId: string
+  /** Teams that an account may own. */
+  teamsMax: number
+}
+
+/**
+ * Makes a member the owner of a team, and its owner an admin. The team's keys count against the owner's plan: those
+ * that the new owner has not made end, so that nobody can hand others the cost of keys that they hold.
+ *
+ * @returns the team, or which condition failed
+ */
+export function transferTeam(db: Db, transfer: Transfer): Promise<Team | 'no such member' | 'too many teams'> {
+  const { teamId, ownerId, memberId, teamsMax } = transfer
+  return db
+    .transaction()
+    .execute(async (transaction) => {
+      if ((await lockOwnedTeams(transaction, memberId)) >= teamsMax) return 'too many teams'
+      const setRole = (userId: string, from: 'owner' | 'other', role: 'owner' | 'admin') =>
+        transaction
+          .updateTable('team_members')
+          .set({ role })
+          .where('team_id', '=', teamId)
+          .where('user_id', '=', userId)
+          .where('role', from === 'owner' ? '=' : '<>', 'owner')
+          .executeTakeFirst()
+      // In this order: a team never has two owners.
+      const left = await setRole(ownerId, 'owner', 'admin')
+      const made = await setRole(memberId, 'other', 'owner')
+      if (left.numUpdatedRows !== 1n || made.numUpdatedRows !== 1n) throw new TransferRefused()
+      await transaction
+        .updateTable('api_keys')
+        .set({ revoked_at: sql<Date>`now()` })
+        .where('team_id', '=', teamId)
+        .where('revoked_at', 'is', null)
+        .where(sql<boolean>`created_by is distinct from ${memberId}`)
+        .execute()
+      await transaction.updateTable('api_keys').set({ user_id: memberId }).where('team_id', '=', teamId).execute()
+      return await transaction
+        .updateTable('teams')
+        .set({ owner_id: memberId, updated_at: sql<Date>`now()` })
+        .where('id', '=', teamId)
+        .returningAll()
+        .executeTakeFirstOrThrow()
+    })
+    .catch((error: unknown) => {
+      if (error instanceof TransferRefused) return 'no such member'
+      throw error
+    })
+}
+
+/** Undoes the transaction: one of the two is not what it has to be. */
+class TransferRefused extends Error {}

@@ -1,0 +1,75 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import Type, { type Static } from 'typebox'
+import { isUuid } from '../accounts/session-token.ts'
+import { teamFor } from '../accounts/team-access.ts'
+import { TEAMS_MAX, TeamAnswer, toTeamAnswer } from '../accounts/team-answer.ts'
+import type { Context } from '../context.ts'
+import { deleteTeam, transferTeam } from '../db/team-ownership.ts'
+import { GatewayError } from '../errors.ts'
+import { errorAnswers } from '../http/error-schemas.ts'
+import { announceChange } from '../limits/account-version.ts'
+import { guardWithSession, sessionOf } from './session-guard.ts'
+
+const TransferBody = Type.Object({
+  memberId: Type.String({ description: 'The member that becomes the owner; you become an admin' }),
+})
+
+interface TeamParams {
+  id: string
+}
+
+/** What the owner of a team alone may do: hand it over, delete it. */
+export async function teamOwnershipRoutes(app: FastifyInstance, context: Context): Promise<void> {
+  const { db, redis } = context
+  guardWithSession(app, context)
+  const requireOwner = async (request: FastifyRequest<{ Params: TeamParams }>) =>
+    await teamFor(db, request.params.id, sessionOf(request).user.id, ['owner'])
+
+  const remove = {
+    config: { errors: ['TEAM_NOT_FOUND', 'FORBIDDEN'] as const },
+    schema: {
+      summary: 'Delete a team you own; its keys are refused from now on',
+      tags: ['Teams'],
+      response: { 204: Type.Null(), ...errorAnswers(401, 403, 404) },
+    },
+  }
+  app.delete<{ Params: TeamParams }>('/v1/teams/:id', remove, async (request, reply) => {
+    const team = await requireOwner(request)
+    if (!(await deleteTeam(db, team.id, team.owner_id))) throw new GatewayError('TEAM_NOT_FOUND')
+    await announceChange(redis, team.owner_id, request.log)
+    return reply.status(204).send()
+  })
+
+  const transfer = {
+    config: { errors: ['TEAM_NOT_FOUND', 'MEMBER_NOT_FOUND', 'FORBIDDEN', 'TEAM_LIMIT_REACHED'] as const },
+    schema: {
+      summary: 'Make another member the owner of a team',
+      description: 'Keys that the new owner has not made end: they would count against the plan of the new owner.',
+      tags: ['Teams'],
+      body: TransferBody,
+      response: { 200: Type.Object({ team: TeamAnswer }), ...errorAnswers(400, 401, 403, 404, 409) },
+    },
+    preValidation: async (request: FastifyRequest<{ Params: TeamParams }>) => void (await requireOwner(request)),
+  }
+  app.post<{ Params: TeamParams; Body: Static<typeof TransferBody> }>(
+    '/v1/teams/:id/transfer',
+    transfer,
+    async (request) => {
+      const ownerId = sessionOf(request).user.id
+      const memberId = request.body.memberId.toLowerCase()
+      if (!isUuid(memberId) || memberId === ownerId) throw new GatewayError('MEMBER_NOT_FOUND')
+      const team = await transferTeam(db, { teamId: request.params.id, ownerId, memberId, teamsMax: TEAMS_MAX })
+      if (team === 'no such member') throw new GatewayError('MEMBER_NOT_FOUND')
+      if (team === 'too many teams') {
+        throw new GatewayError('TEAM_LIMIT_REACHED', {
+          message: 'The member owns its full number of teams.',
+          hint: 'Choose another member',
+          tokens: { limit: TEAMS_MAX },
+        })
+      }
+      await announceChange(redis, ownerId, request.log)
+      await announceChange(redis, memberId, request.log)
+      return { team: toTeamAnswer(team) }
+    },
+  )
+}

@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { type Account, send, signUp } from '../support/client.ts'
+import { type Gateway, startGateway } from '../support/gateway.ts'
+
+describe('teams', () => {
+  let gateway: Gateway
+  let owner: Account
+  let admin: Account
+
+  before(async () => {
+    gateway = await startGateway({ environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000}}' } })
+    ;[owner, admin] = await Promise.all([signUp(gateway), signUp(gateway)])
+  })
+  after(() => gateway.stop())
+
+  const as = (account: Account, method: string, path: string, body?: object) =>
+    send(gateway, path, { method, token: account.token, ...(body ? { body } : {}) })
+  const call = async (key: string) => (await send(gateway, '/v1/call/trivia/questions', { key })).status
+
+  async function makeTeam(): Promise<string> {
+    const { body } = await as(owner, 'POST', '/v1/teams', { name: 'Team' })
+    assert.equal(
+      (await as(owner, 'POST', `/v1/teams/${body.team.id}/members`, { email: admin.email, role: 'admin' })).status,
+      201,
+    )
+    return body.team.id
+  }
+  const makeKey = async (account: Account, teamId: string) =>
+    (await as(account, 'POST', '/v1/keys', { teamId, environment: 'test', label: null, expiresAt: null })).body
+
+  it('are at most 20 of one owner, also at once; a deleted one makes room, and its keys are refused', async () => {
+    const person = await signUp(gateway)
+    const answers = await Promise.all(
+      Array.from({ length: 25 }, () => as(person, 'POST', '/v1/teams', { name: 'Mine' })),
+    )
+    assert.equal(answers.filter(({ status }) => status === 201).length, 20)
+    const refused = answers.find(({ status }) => status !== 201)
+    assert.deepEqual([refused?.status, refused?.body.code], [409, 'TEAM_LIMIT_REACHED'])
+    const first = answers.find(({ status }) => status === 201)?.body.team.id
+    const { key } = await makeKey(person, first)
+    assert.equal(await call(key), 200)
+    assert.equal((await as(person, 'DELETE', `/v1/teams/${first}`)).status, 204)
+    assert.equal(await call(key), 401)
+    assert.equal((await as(person, 'GET', `/v1/teams/${first}`)).status, 404)
+    assert.equal((await as(person, 'POST', '/v1/teams', { name: 'Mine' })).status, 201)
+  })
+
+  it('are listed in pages, and keys too', async () => {
+    const person = await signUp(gateway)
+    for (let count = 0; count < 5; count += 1) await as(person, 'POST', '/v1/teams', { name: `T${count}` })
+    const names: string[] = []
+    let path: string | undefined = '/v1/teams?limit=2'
+    let pages = 0
+    while (path !== undefined) {
+      const answer: Awaited<ReturnType<typeof as>> = await as(person, 'GET', path)
+      names.push(...answer.body.teams.map(({ name }: { name: string }) => name))
+      path = /^<([^>]+)>; rel="next"$/.exec(answer.headers.get('link') ?? '')?.[1]
+      pages += 1
+    }
+    assert.deepEqual([names, pages], [['T4', 'T3', 'T2', 'T1', 'T0'], 3])
+    assert.equal((await as(person, 'GET', '/v1/teams')).headers.get('link'), null)
+    const keys = await as(person, 'GET', '/v1/keys?limit=1')
+    assert.equal(keys.body.keys.length, 1)
+    assert.match(keys.headers.get('link') ?? '', /cursor=/)
+    assert.equal((await as(person, 'GET', '/v1/keys?limit=0')).status, 400)
+  })
+
+  it('have keys that tell who made them, which end with their maker when the remover says so', async () => {
+    const teamId = await makeTeam()
+    const [kept, ended] = [await makeKey(owner, teamId), await makeKey(admin, teamId)]
+    const { keys, members } = (await as(owner, 'GET', `/v1/teams/${teamId}`)).body
+    const makers = keys.map(({ id, createdBy }: { id: string; createdBy: string }) => [id, createdBy])
+    assert.deepEqual(makers, [
+      [ended.id, admin.id],
+      [kept.id, owner.id],
+    ])
+    assert.ok(members.every(({ emailVerified }: { emailVerified: boolean }) => emailVerified === false))
+    assert.equal((await as(owner, 'DELETE', `/v1/teams/${teamId}/members/${admin.id}?revokeKeys=true`)).status, 204)
+    assert.deepEqual([await call(kept.key), await call(ended.key)], [200, 401])
+  })
+
+  it('leave their owner half of the key slots, whatever admins make', async () => {
+    const teamId = await makeTeam()
+    const byAdmin = await Promise.all(
+      Array.from({ length: 30 }, () => as(admin, 'POST', '/v1/keys', { teamId, environment: 'test' })),
+    )
+    assert.equal(byAdmin.filter(({ status }) => status === 201).length, 25)
+    assert.equal((await as(owner, 'POST', '/v1/keys', { environment: 'test' })).status, 201)
+    await as(owner, 'DELETE', `/v1/teams/${teamId}`)
+  })
+
+  it('can be handed over: the owner becomes an admin, and keys that the new owner has not made end', async () => {
+    const teamId = await makeTeam()
+    const [ofOwner, ofAdmin] = [await makeKey(owner, teamId), await makeKey(admin, teamId)]
+    assert.equal((await as(admin, 'POST', `/v1/teams/${teamId}/transfer`, { memberId: admin.id })).status, 403)
+    assert.equal((await as(owner, 'POST', `/v1/teams/${teamId}/transfer`, { memberId: owner.id })).status, 404)
+    const leaving = await as(owner, 'DELETE', `/v1/teams/${teamId}/members/${owner.id}`)
+    assert.deepEqual([leaving.status, leaving.body.code], [403, 'OWNER_IMMUTABLE'])
+    assert.match(leaving.body.hint, /transfer/)
+    const { status, body } = await as(owner, 'POST', `/v1/teams/${teamId}/transfer`, { memberId: admin.id })
+    assert.deepEqual([status, body.team.ownerId], [200, admin.id])
+    assert.deepEqual([await call(ofOwner.key), await call(ofAdmin.key)], [401, 200])
+    assert.equal((await as(owner, 'GET', `/v1/teams/${teamId}`)).body.yourRole, 'admin')
+    assert.equal((await as(owner, 'DELETE', `/v1/teams/${teamId}`)).status, 403)
+    assert.equal((await as(owner, 'DELETE', `/v1/teams/${teamId}/members/${owner.id}`)).status, 204)
+    assert.equal((await as(admin, 'DELETE', `/v1/teams/${teamId}`)).status, 204)
+  })
+
+  it('take no more than 60 additions a minute, known addresses included', async () => {
+    const person = await signUp(gateway)
+    const { body } = await as(person, 'POST', '/v1/teams', { name: 'Busy' })
+    const add = () => as(person, 'POST', `/v1/teams/${body.team.id}/members`, { email: admin.email })
+    const codes = await Promise.all(Array.from({ length: 65 }, async () => (await add()).status))
+    assert.equal(codes.filter((code) => code === 429).length, 5)
+    assert.doesNotMatch((await add()).body.hint, /plan/)
+  })
+
+  it('and sessions of an account stay few: its 21st log-in ends the oldest', async () => {
+    const person = await signUp(gateway)
+    const logIn = async () =>
+      (await send(gateway, '/v1/auth/login', { body: { email: person.email, password: person.password } })).body.token
+    const tokens = [person.token]
+    while (tokens.length < 21) tokens.push(await logIn())
+    const answers = await Promise.all(tokens.map((token) => send(gateway, '/v1/me', { token })))
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [401, ...Array(20).fill(200)],
+    )
+  })
+})
