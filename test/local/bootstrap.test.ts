@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, cp, mkdir, mkdtemp, readFile, realpath, rm, symlink, utimes, writeFile } from 'node:fs/promises'
+import { chmod, cp, mkdir, mkdtemp, readFile, realpath, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -24,6 +24,11 @@ while (plan.hold && !existsSync('go')) await new Promise((resolve) => setTimeout
 if (process.argv[2] === 'ci') rmSync('node_modules', { recursive: true, force: true })
 mkdirSync('node_modules/.bin', { recursive: true })
 mkdirSync('node_modules/node', { recursive: true })
+if (plan.locked) {
+  const dir = 'node_modules/node-' + process.platform + '-' + process.arch + '/bin'
+  mkdirSync(dir, { recursive: true })
+  writeFileSync(dir + '/node', '#!/bin/sh\\nexec ' + process.execPath + ' "$@"\\n', { mode: 0o755 })
+}
 writeFileSync('node_modules/.package-lock.json', readFileSync('package-lock.json', 'utf8'))
 if (!plan.skipScripts || process.argv[2] === 'rebuild') symlinkSync(process.execPath, 'node_modules/.bin/node')
 `
@@ -49,7 +54,7 @@ if (args[0] === 'wait') {
 if (args[0] === 'die') process.kill(process.pid, 'SIGTERM')
 `
 
-type Plan = { fail?: string; hold?: boolean; skipScripts?: boolean }
+type Plan = { locked?: boolean; fail?: string; hold?: boolean; skipScripts?: boolean }
 
 async function createProject(t: TestContext, plan: Plan = {}): Promise<string> {
   const root = await realpath(await mkdtemp(path.join(tmpdir(), 'bootstrap-')))
@@ -164,6 +169,21 @@ test('what npm installed by hand is taken as it is', async (t) => {
   await symlink(process.execPath, path.join(root, 'node_modules', '.bin', 'node'))
   assert.equal((await start(root).ended).code, 0)
   assert.equal(await callsOf(root), '')
+})
+
+test('the Node that runs is the one that the lock covers, with install scripts and without', async (t) => {
+  for (const skipScripts of [false, true]) {
+    const root = await createProject(t, { locked: true, skipScripts })
+    const run = start(root)
+    assert.equal((await run.ended).code, 0, run.output())
+    const [used, locked] = await Promise.all(
+      ['node', `node-${process.platform}-${process.arch}`].map((name) =>
+        stat(path.join(root, 'node_modules', name, 'bin', 'node')),
+      ),
+    )
+    assert.equal(used?.ino, locked?.ino)
+    assert.doesNotMatch(await callsOf(root), /rebuild/)
+  }
 })
 
 test('install scripts that npm left out are run by name', async (t) => {

@@ -1,6 +1,16 @@
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
 
 /**
@@ -57,6 +67,32 @@ export function doesPinnedNodeRun(root, wanted) {
   const { stdout } = spawnSync(pinnedNodeFile(root), ['--version'], { encoding: 'utf8', timeout: 20_000 })
   if (!stdout?.startsWith('v')) return false
   return wanted.nodeVersion === undefined || stdout.trim() === `v${wanted.nodeVersion}`
+}
+
+/**
+ * Makes the Node to run with the one whose integrity package-lock.json has. The package `node` fetches its binary by an
+ * install script of its own, which no lock covers; where the binary's package is locked too, that one takes its place.
+ */
+export function linkLockedNode(root) {
+  const platform = process.platform === 'win32' ? 'win' : process.platform
+  const name = process.platform === 'win32' ? 'node.exe' : 'node'
+  const locked = path.join(root, 'node_modules', `node-${platform}-${process.arch}`, 'bin', name)
+  if (!isFile(locked)) return
+  const used = path.join(root, 'node_modules', 'node', 'bin', name)
+  if (statSync(used, { throwIfNoEntry: false })?.ino === statSync(locked).ino) return
+  mkdirSync(path.dirname(used), { recursive: true })
+  const draft = `${used}.new`
+  rmSync(draft, { force: true })
+  try {
+    linkSync(locked, draft)
+  } catch {
+    copyFileSync(locked, draft) // a file system without hard links
+  }
+  renameSync(draft, used) // a process that runs the other one goes on with it
+  const command = path.join(root, 'node_modules', '.bin', 'node')
+  if (process.platform === 'win32' || isFile(command)) return
+  mkdirSync(path.dirname(command), { recursive: true })
+  symlinkSync(path.join('..', 'node', 'bin', 'node'), command)
 }
 
 /** Whether the running Node may stand in for the pinned one. */

@@ -6,6 +6,7 @@ import {
   installedNode,
   isListComplete,
   isOwnNodeEnough,
+  linkLockedNode,
   loadWanted,
   pinnedNodeFile,
   writeStamp,
@@ -54,6 +55,7 @@ async function install(root, wanted, onStart) {
       onStart,
     })
   }
+  linkLockedNode(root)
   if (!doesPinnedNodeRun(root, wanted)) {
     const names = installedNames(root, wanted.scriptsAllowed)
     if (names.length > 0) {
