@@ -42,13 +42,20 @@ export function sendError(
   baseUrl: string,
 ): FastifyReply {
   const error = prepareError(request, reply, thrown)
+  return writeFailure(reply, error, { baseUrl, isCall: isCallRoute(request.url) })
+}
+
+/** Writes the body of a failure in the form that its request prefers; status and headers are set before. */
+export function writeFailure(
+  reply: FastifyReply,
+  error: GatewayError,
+  { baseUrl, isCall }: { baseUrl: string; isCall: boolean },
+): FastifyReply {
+  const { headers, id } = reply.request
   reply.header('cache-control', 'no-store')
-  if (prefersProblem(request.headers.accept)) {
-    return reply.type(PROBLEM_TYPE).send(JSON.stringify(problemDetails(error, baseUrl, request.id)))
-  }
-  return reply
-    .type('application/json; charset=utf-8')
-    .send(JSON.stringify(errorBody(error, baseUrl, isCallRoute(request.url))))
+  return prefersProblem(headers.accept)
+    ? reply.type(PROBLEM_TYPE).send(JSON.stringify(problemDetails(error, baseUrl, id)))
+    : reply.type('application/json; charset=utf-8').send(JSON.stringify(errorBody(error, baseUrl, isCall)))
 }
 
 /** Sets status and headers of the answer to a failure and logs what is not the caller's; the body is left to others. */

@@ -7,7 +7,7 @@ import { cancelCall } from '../calls/cancel-call.ts'
 import type { Context } from '../context.ts'
 import { GatewayError, retryAfterSeconds } from '../errors.ts'
 import { linkHeaders, mediaTypeOf, PRIVATE_ANSWER, replyError, replyHeaders } from '../http/call-answer.ts'
-import { errorBody } from '../http/error-answer.ts'
+import { writeFailure } from '../http/error-answer.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import { type AsyncCall, readAsyncCall } from '../queue/async-call.ts'
 import { readResult } from '../queue/reply.ts'
@@ -50,10 +50,7 @@ export async function asyncCallRoutes(app: FastifyInstance, context: Context): P
     const error = result ? replyError(result.head) : new GatewayError('DEADLINE_EXCEEDED')
     const retryAfter = retryAfterSeconds(error)
     if (retryAfter !== undefined) reply.header('retry-after', retryAfter)
-    return reply
-      .status(error.status)
-      .type('application/json; charset=utf-8')
-      .send(JSON.stringify(errorBody(error, config.http.baseUrl, true)))
+    return writeFailure(reply.status(error.status), error, { baseUrl: config.http.baseUrl, isCall: true })
   })
 
   const cancelling = {

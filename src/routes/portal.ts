@@ -23,6 +23,13 @@ const schema = { hide: true, response: { 200: { content: { 'text/html': { schema
 
 const Text = (maxLength: number) => Type.String({ maxLength, default: '' })
 
+/** Where programs that come to the home page find the descriptions of what is here (RFC 8288, RFC 9727). */
+const DESCRIPTIONS = [
+  '</.well-known/api-catalog>; rel="api-catalog"',
+  '</openapi.json>; rel="service-desc"',
+  '</llms.txt>; rel="describedby"',
+].join(', ')
+
 /** What the home page filters by. Unknown categories and states match nothing. */
 const Filter = Type.Object({ q: Text(200), category: Text(60), health: Text(20) })
 
@@ -63,6 +70,7 @@ export async function portalRoutes(
         const description = 'One HTTP layer over many public data APIs, for people and agents.'
         return page(request as FastifyRequest, '', main, description)
       }
+      reply.header('link', DESCRIPTIONS)
       const isFiltered = Object.values(request.query).some((value) => value !== '')
       return sendPage(reply, isFiltered ? render() : await sharedPage(request as FastifyRequest, 'home', render))
     },

@@ -37,6 +37,16 @@ export const DOCUMENT_STATEMENTS: Statement[] = [
   serves('/postman.json', /^application\/json/, /v2\.1\.0/),
   serves('/.well-known/api-catalog', /^application\/linkset\+json/, /"service-desc"/),
   {
+    says: 'the home page links to the API catalog, the description and the catalog for language models',
+    holds: async (world) => {
+      const link = (await read(world, '/')).headers.get('link') ?? ''
+      for (const relation of ['api-catalog', 'service-desc', 'describedby']) {
+        const address = new RegExp(`<([^>]+)>; rel="${relation}"`).exec(link)?.[1] ?? assert.fail(relation)
+        assert.equal((await read(world, address)).status, 200)
+      }
+    },
+  },
+  {
     says: 'there is no security.txt where the operator named no contact',
     holds: async ({ send }) => assertFailure(await send('/.well-known/security.txt'), 404, 'NOT_FOUND'),
   },
