@@ -20,7 +20,7 @@ export const ERRORS = {
     400,
     false,
     'The request is not valid.',
-    'Correct the named member and send the request again',
+    'Fix the field named in the message and send the request again',
   ),
   INVALID_JSON: entry(400, false, 'The body is not valid JSON.', 'Send a well-formed JSON object, each member once'),
   INVALID_ENCODING: entry(

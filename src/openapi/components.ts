@@ -25,6 +25,7 @@ export const info = (baseUrl: string): JsonSchema => ({
     '- `Accept: application/vnd.upstream+json`, or `X-Gateway-Response: raw`, answers with the JSON of the upstream as it came.',
     '- `Accept: application/problem+json` writes failures as problem details (RFC 9457).',
     '- `X-Gateway-Scenario: upstream-500`, `timeout`, `rate-limited`, `invalid` or `slow-<ms>` makes a call with a test key fail on purpose, to try error handling.',
+    '- `X-Gateway-Mode: test` makes a call under a session token a test call.',
   ].join('\n'),
   license: { name: 'Data under the terms of each API', url: `${baseUrl}/` },
 })

@@ -63,16 +63,16 @@ const airQuality: Upstream = {
       data: Type.Object({
         time: nullable(Type.String({ description: 'Of the model step, in `timezone`, without offset or seconds' })),
         pm10: nullable(Type.Number({ description: 'μg/m³, as all concentrations' })),
-        pm2_5: nullable(Type.Number()),
-        ozone: nullable(Type.Number()),
+        pm2_5: nullable(Type.Number({ description: 'μg/m³: particles up to 2.5 μm' })),
+        ozone: nullable(Type.Number({ description: 'μg/m³' })),
         us_aqi: nullable(Type.Number({ description: 'United States index, 0 to 500' })),
         european_aqi: nullable(Type.Number({ description: 'European index: 0-20 good, above 100 extremely poor' })),
-        carbon_monoxide: nullable(Type.Number()),
-        nitrogen_dioxide: nullable(Type.Number()),
-        sulphur_dioxide: nullable(Type.Number()),
+        carbon_monoxide: nullable(Type.Number({ description: 'μg/m³' })),
+        nitrogen_dioxide: nullable(Type.Number({ description: 'μg/m³' })),
+        sulphur_dioxide: nullable(Type.Number({ description: 'μg/m³' })),
         latitude: nullable(Type.Number({ description: 'Of the grid cell of the model' })),
         longitude: nullable(Type.Number()),
-        timezone: nullable(Type.String()),
+        timezone: nullable(Type.String({ description: 'IANA name of the zone of `time`' })),
       }),
       cache: {
         // Model steps are hourly.

@@ -63,14 +63,14 @@ const countryName = Type.String({
 
 const country = Type.Object({
   name: nullable(Type.String({ description: 'Long ISO 3166 name' })),
-  alpha2: nullable(Type.String()),
-  alpha3: nullable(Type.String()),
+  alpha2: nullable(Type.String({ description: 'ISO 3166-1 alpha-2 code' })),
+  alpha3: nullable(Type.String({ description: 'ISO 3166-1 alpha-3 code' })),
   numeric_code: nullable(Type.String({ description: 'Three digits' })),
   capital: nullable(Type.String()),
   region: nullable(Type.String()),
   subregion: nullable(Type.String()),
   population: nullable(Type.Integer({ description: 'Of 2020' })),
-  area_km2: nullable(Type.Number()),
+  area_km2: nullable(Type.Number({ description: 'Square kilometres' })),
   latlng: Type.Array(Type.Number(), { description: 'Degrees north and east; may be empty' }),
   languages: Type.Array(Type.String()),
   currencies: Type.Array(
@@ -82,7 +82,7 @@ const country = Type.Object({
   ),
   timezones: Type.Array(Type.String()),
   borders: Type.Array(Type.String(), { description: 'Alpha-3 codes' }),
-  flag_url: nullable(Type.String()),
+  flag_url: nullable(Type.String({ description: 'Picture of the flag' })),
 })
 
 const cache = {

@@ -57,8 +57,8 @@ const creatureGame: Upstream = {
         types: Type.Array(Type.String()),
         height: nullable(Type.Number({ description: 'Decimetres' })),
         weight: nullable(Type.Number({ description: 'Hectograms' })),
-        height_m: nullable(Type.Number()),
-        weight_kg: nullable(Type.Number()),
+        height_m: nullable(Type.Number({ description: 'Metres' })),
+        weight_kg: nullable(Type.Number({ description: 'Kilograms' })),
         base_experience: nullable(Type.Number()),
         abilities: Type.Array(
           Type.Object({
@@ -69,7 +69,7 @@ const creatureGame: Upstream = {
         ),
         stats: Type.Record(Type.String(), nullable(Type.Number()), { description: 'Base values keyed by stat' }),
         species: nullable(Type.String()),
-        sprite_url: nullable(Type.String()),
+        sprite_url: nullable(Type.String({ description: 'Picture of the creature' })),
       }),
       cache,
       complete: ({ name }) => ({ name: resourceName(name) }),

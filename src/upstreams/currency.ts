@@ -59,8 +59,8 @@ const currency: Upstream = {
       description: 'Latest reference rates for all published currencies, against the euro.',
       parameters: Type.Object({}),
       data: Type.Object({
-        base: nullable(Type.String()),
-        date: nullable(Type.String({ description: 'Of the fix: the last working day of the bank, not today' })),
+        base: nullable(Type.String({ description: 'ISO 4217 code of the base' })),
+        date: nullable(Type.String({ description: 'Day of the rates: the last working day of the bank' })),
         rates: Type.Record(Type.String(), Type.Number(), {
           description: 'Units of each currency for one unit of the base, which is not listed itself',
         }),
@@ -112,9 +112,9 @@ const currency: Upstream = {
         }),
       }),
       data: Type.Object({
-        to: Type.String(),
-        date: nullable(Type.String({ description: 'Of the fix: the last working day of the bank, not today' })),
-        from: nullable(Type.String()),
+        to: Type.String({ description: 'ISO 4217 code of the target' }),
+        date: nullable(Type.String({ description: 'Day of the rates: the last working day of the bank' })),
+        from: nullable(Type.String({ description: 'ISO 4217 code of the base' })),
         rate: nullable(Type.Number({ description: 'Units of the target for one unit of the base' })),
       }),
       cache,

@@ -25,8 +25,8 @@ const origin = {
   indicator: nullable(Type.String({ description: 'Code of the indicator' })),
   country_code: nullable(Type.String({ description: 'ISO 3166-1 alpha-2' })),
   country_iso3: nullable(Type.String({ description: 'ISO 3166-1 alpha-3' })),
-  indicator_name: nullable(Type.String()),
-  last_updated: nullable(Type.String({ description: 'Day of the vintage of the figures' })),
+  indicator_name: nullable(Type.String({ description: 'Name of the indicator, in English' })),
+  last_updated: nullable(Type.String({ description: 'Day on which the figures were published' })),
 }
 
 // Annual figures, revised a few times a year.
@@ -72,7 +72,7 @@ const developmentIndicators: Upstream = {
       description: 'Latest GDP of a country in current US dollars.',
       parameters,
       data: Type.Object({
-        year: nullable(Type.Integer()),
+        year: nullable(Type.Integer({ description: 'Year of the figure, the latest published' })),
         country: nullable(Type.String({ description: 'Name of the country' })),
         gdp_usd: Type.Number({ description: 'Current US dollars' }),
         ...origin,
@@ -113,7 +113,7 @@ const developmentIndicators: Upstream = {
       description: 'Latest total population of a country.',
       parameters,
       data: Type.Object({
-        year: nullable(Type.Integer()),
+        year: nullable(Type.Integer({ description: 'Year of the figure, the latest published' })),
         country: nullable(Type.String({ description: 'Name of the country' })),
         population: Type.Number({ description: 'Inhabitants at midyear' }),
         ...origin,

@@ -46,7 +46,7 @@ const dictionary: Upstream = {
         phonetic: nullable(Type.String({ description: 'IPA' })),
         meanings: Type.Array(
           Type.Object({
-            part_of_speech: nullable(Type.String()),
+            part_of_speech: nullable(Type.String({ description: 'noun, verb and others' })),
             definitions: Type.Array(
               Type.Object({
                 definition: nullable(Type.String()),
@@ -59,7 +59,7 @@ const dictionary: Upstream = {
             antonyms: Type.Array(Type.String()),
           }),
         ),
-        audio_url: nullable(Type.String()),
+        audio_url: nullable(Type.String({ description: 'Recording of the pronunciation' })),
         source_urls: Type.Array(Type.String()),
         license: nullable(Type.Object({ name: nullable(Type.String()), url: nullable(Type.String()) })),
       }),

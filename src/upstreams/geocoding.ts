@@ -73,7 +73,7 @@ const geocoding: Upstream = {
         results: Type.Array(
           Type.Object({
             name: nullable(Type.String()),
-            display_name: nullable(Type.String()),
+            display_name: nullable(Type.String({ description: 'Whole address in one line' })),
             lat: nullable(Type.Number({ description: 'Degrees north' })),
             lon: nullable(Type.Number({ description: 'Degrees east' })),
             category: nullable(Type.String({ description: 'OpenStreetMap key, `place`' })),
@@ -148,9 +148,9 @@ const geocoding: Upstream = {
       data: Type.Object({
         city: nullable(Type.String({ description: 'City, town, village or what comes nearest to one' })),
         country: nullable(Type.String()),
-        postcode: nullable(Type.String()),
+        postcode: nullable(Type.String({ description: 'Postal code' })),
         country_code: nullable(Type.String({ description: 'ISO 3166-1 alpha-2, lower case' })),
-        display_name: nullable(Type.String()),
+        display_name: nullable(Type.String({ description: 'Whole address in one line' })),
         lat: nullable(Type.Number({ description: 'Of the object found' })),
         lon: nullable(Type.Number()),
         state: nullable(Type.String()),

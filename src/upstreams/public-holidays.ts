@@ -20,7 +20,7 @@ const YEARS_AHEAD_MAX = 5
 const holiday = Type.Object({
   date: nullable(Type.String({ description: 'YYYY-MM-DD; the same day may come twice, for other subdivisions' })),
   name: nullable(Type.String({ description: 'In English' })),
-  local_name: nullable(Type.String({ description: 'Null: the upstream no longer tells it' })),
+  local_name: nullable(Type.String({ description: 'Always null: the source no longer gives it' })),
   country_code: nullable(Type.String()),
   national: nullable(Type.Boolean({ description: 'Whether it holds in the whole country' })),
   subdivision_codes: Type.Array(Type.String(), { description: 'ISO 3166-2 codes; empty for a national day' }),

@@ -41,7 +41,7 @@ const team = nullable(
     id: nullable(Type.String({ description: '-1 or -2 while the team is not known' })),
     name: nullable(Type.String()),
     abbreviation: nullable(Type.String({ description: 'TBD while the team is not known' })),
-    logo: nullable(Type.String()),
+    logo: nullable(Type.String({ description: 'Picture of the logo' })),
     score: nullable(Type.Integer({ description: 'null before the game' })),
     winner: nullable(Type.Boolean({ description: 'null before the end' })),
     record: nullable(Type.String({ description: 'Wins-losses of the season' })),
@@ -52,7 +52,7 @@ const heading = {
   id: nullable(Type.String()),
   date: nullable(Type.String({ description: 'Start, UTC' })),
   name: nullable(Type.String()),
-  short_name: nullable(Type.String()),
+  short_name: nullable(Type.String({ description: 'Abbreviations of the teams: KC VS LAC' })),
   season: Type.Object({
     year: nullable(Type.Integer()),
     type: nullable(Type.Integer()),
@@ -67,11 +67,11 @@ const details = {
     description: nullable(Type.String()),
     detail: nullable(Type.String()),
     completed: nullable(Type.Boolean({ description: 'false with post: cancelled, postponed or suspended' })),
-    period: nullable(Type.Integer()),
-    clock: nullable(Type.String()),
+    period: nullable(Type.Integer({ description: 'Quarter or inning' })),
+    clock: nullable(Type.String({ description: 'Time left in the period' })),
   }),
   time_confirmed: nullable(Type.Boolean({ description: 'false: the time is a placeholder' })),
-  neutral_site: nullable(Type.Boolean()),
+  neutral_site: nullable(Type.Boolean({ description: 'Whether neither team is at home' })),
   venue: nullable(
     Type.Object({
       name: nullable(Type.String()),
@@ -87,8 +87,8 @@ const details = {
 }
 
 const scores = Type.Object({
-  league: Type.String(),
-  count: Type.Integer({ description: 'Of the games given' }),
+  league: Type.String({ description: 'NFL, NBA or MLB' }),
+  count: Type.Integer({ description: 'Number of games in the answer' }),
   games: Type.Array(Type.Object({ ...heading, ...details })),
 })
 

@@ -85,7 +85,7 @@ const sunriseSunset: Upstream = {
         nautical_twilight_end: sunTime,
         astronomical_twilight_begin: sunTime,
         astronomical_twilight_end: sunTime,
-        tzid: nullable(Type.String()),
+        tzid: nullable(Type.String({ description: 'IANA time zone of the times' })),
       }),
       cache: {
         // A day at a place never changes: only the room in the cache ends this.

@@ -69,7 +69,7 @@ const techForum: Upstream = {
         time: nullable(Type.Integer({ description: 'Seconds since the epoch' })),
         type: nullable(Type.String({ description: 'story, job, poll, pollopt or comment' })),
         title: nullable(Type.String({ description: 'HTML' })),
-        score: nullable(Type.Integer()),
+        score: nullable(Type.Integer({ description: 'Points' })),
         descendants: nullable(Type.Integer({ description: 'Number of comments' })),
         text: nullable(Type.String({ description: 'HTML' })),
         parent: nullable(Type.Integer({ description: 'Id of the item a comment belongs to' })),

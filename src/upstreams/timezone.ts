@@ -45,7 +45,7 @@ const timezone: Upstream = {
         date: nullable(Type.String({ description: 'YYYY-MM-DD' })),
         time: nullable(Type.String({ description: 'HH:mm' })),
         datetime: Type.String({ description: 'Local time of the zone, without offset' }),
-        timezone: nullable(Type.String()),
+        timezone: nullable(Type.String({ description: 'IANA name of the zone' })),
         dst_active: nullable(Type.Boolean({ description: 'Whether daylight saving time is in force' })),
         day_of_week: nullable(Type.String({ description: 'In English' })),
       }),

@@ -11,7 +11,7 @@ export function agentsPage({ baseUrl, isOauthOn }: { baseUrl: string; isOauthOn:
 <p>${isOauthOn ? html`With an <a href="/account/keys">API key</a>, or without one by signing in: clients that know OAuth ask you in the browser.` : html`You need an <a href="/account/keys">API key</a>.`} A key that you made or pasted in this tab is put in when you copy.</p>
 ${codeTabs('client', clientSetups(`${baseUrl}/mcp`))}
 <p class="small">Claude Code: in a terminal. Cursor: <code>~/.cursor/mcp.json</code>. VS Code: <code>.vscode/mcp.json</code>. Codex: <code>~/.codex/config.toml</code>.</p>
-${isOauthOn ? html`<p>Claude.ai, ChatGPT and other hosted clients: add a custom connector with the address <code>${baseUrl}/mcp</code> and sign in.</p>` : html`<p>Hosted clients that take OAuth alone, such as the connectors of Claude.ai and ChatGPT, cannot be used: sign-in for agents is off on this gateway.</p>`}
+<p>${hostedClients({ baseUrl, isOauthOn })}</p>
 <h2>Which address</h2>
 <ul>
 <li><code>${baseUrl}/mcp</code>: four tools for all APIs, <code>search_apis</code>, <code>describe_api</code>, <code>call_api</code> and <code>call_apis</code> for up to 20 calls at once</li>
@@ -46,4 +46,13 @@ ${codeBlock(
 )}
 <p>With a test key, the header <code>X-Gateway-Scenario</code> makes a call fail on purpose: <code>upstream-500</code>, <code>timeout</code>, <code>rate-limited</code>, <code>invalid</code>, <code>slow-2000</code>.</p>
 </div>`
+}
+
+/** What clients that run elsewhere need: they take no key and reach no address of one's own machine. */
+function hostedClients({ baseUrl, isOauthOn }: { baseUrl: string; isOauthOn: boolean }): Html {
+  const name = 'Claude.ai, ChatGPT and other hosted clients'
+  if (!isOauthOn) return html`${name} take OAuth alone, and sign-in for agents is off on this gateway.`
+  if (!baseUrl.startsWith('https:'))
+    return html`${name} sign in by OAuth, but reach public <code>https:</code> addresses alone.`
+  return html`${name}: add a custom connector with the address <code>${baseUrl}/mcp</code> and sign in.`
 }
