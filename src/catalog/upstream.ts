@@ -2,10 +2,11 @@
  * What a file in this folder says about one upstream. Such a file is data and pure functions (parameters, request,
  * mapping, recorded example): no I/O, no environment, no clock. Its name is the slug; adding the file adds the API.
  */
-import Type, { type Static, type TObject } from 'typebox'
+import type { Static, TObject } from 'typebox'
 import type { Terms } from './terms.ts'
 
 export * from './json.ts'
+export * from './shared-parameters.ts'
 
 export type Tier = 'developer' | 'pro' | 'business' | 'enterprise'
 
@@ -221,16 +222,6 @@ export function path(fixed: TemplateStringsArray, ...values: (string | number)[]
   })
   return result as EncodedPath
 }
-
-/** Parameters that several upstreams have: coordinates, and a country. */
-export const latitude = Type.Number({ minimum: -90, maximum: 90, description: 'Degrees north' })
-export const longitude = Type.Number({ minimum: -180, maximum: 180, description: 'Degrees east' })
-export const countryCode = Type.String({
-  minLength: 2,
-  maxLength: 2,
-  pattern: '^[A-Za-z]{2}$',
-  description: 'ISO 3166-1 alpha-2 code of the country',
-})
 
 /**
  * A text parameter without the blanks around it.

@@ -13,6 +13,7 @@ import {
   overLimit,
   path,
   singleSpaced,
+  TEXT_LENGTH_MAX,
   text,
   texts,
   type Upstream,
@@ -64,7 +65,7 @@ const codeHostSearch: Upstream = {
         q: Type.String({
           minLength: 1,
           // GitHub counts 256 without qualifiers and operators, so the whole may be longer.
-          maxLength: 1_000,
+          maxLength: TEXT_LENGTH_MAX,
           description: 'Words and qualifiers, separated by blanks: tetris language:assembly',
         }),
         per_page: Type.Optional(

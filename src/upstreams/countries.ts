@@ -121,9 +121,12 @@ const countries: Upstream = {
       complete: ({ name }) => ({ name: singleSpaced('name', name) }),
       request: ({ name }) => nameRequest(name),
       map: ({ body }) => {
+        // A search that finds nothing is answered 404 with this text.
+        if (members(body).error === 'Country not found') return { count: 0, results: [] }
         const results = readRecords(body)?.map(readCountry)
         return results ? { count: results.length, results } : invalid()
       },
+      acceptStatuses: [404],
       example: {
         parameters: { name: 'united' },
         // biome-ignore format: as recorded

@@ -14,6 +14,7 @@ import {
   overLimit,
   path,
   type ResponseClass,
+  TEXT_LENGTH_MAX,
   text,
   texts,
   type Upstream,
@@ -137,7 +138,11 @@ const cryptoPrices: Upstream = {
     '/coin': endpoint({
       description: 'One coin: identity, all-time high, market capitalisation and current price in US dollars.',
       parameters: Type.Object({
-        id: Type.String({ minLength: 1, maxLength: 100, description: 'Coin id such as bitcoin; not a ticker symbol' }),
+        id: Type.String({
+          minLength: 1,
+          maxLength: TEXT_LENGTH_MAX,
+          description: 'Coin id such as bitcoin; not a ticker symbol',
+        }),
       }),
       data: Type.Object({
         id: nullable(Type.String()),

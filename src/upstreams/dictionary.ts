@@ -9,6 +9,7 @@ import {
   notFound,
   nullable,
   path,
+  TEXT_LENGTH_MAX,
   text,
   texts,
   trimmed,
@@ -39,7 +40,7 @@ const dictionary: Upstream = {
     '/define': endpoint({
       description: 'Meanings of an English word, of all its etymologies.',
       parameters: Type.Object({
-        word: Type.String({ minLength: 1, maxLength: 100, description: 'English word in any letter case' }),
+        word: Type.String({ minLength: 1, maxLength: TEXT_LENGTH_MAX, description: 'English word in any letter case' }),
       }),
       data: Type.Object({
         word: Type.String(),

@@ -7,6 +7,7 @@ import {
   notFound,
   nullable,
   path,
+  TEXT_LENGTH_MAX,
   text,
   type Upstream,
 } from '../catalog/upstream.ts'
@@ -59,7 +60,7 @@ const dogImages: Upstream = {
       parameters: Type.Object({
         breed: Type.String({
           minLength: 1,
-          maxLength: 60,
+          maxLength: TEXT_LENGTH_MAX,
           pattern: '^\\s*[A-Za-z]+(/[A-Za-z]+)?\\s*$',
           description: 'Breed, or breed/sub-breed: hound, hound/afghan',
         }),

@@ -16,6 +16,7 @@ import {
   path,
   type ResponseClass,
   singleSpaced,
+  TEXT_LENGTH_MAX,
   text,
   type Upstream,
   type UpstreamResponse,
@@ -57,7 +58,7 @@ const geocoding: Upstream = {
       parameters: Type.Object({
         q: Type.String({
           minLength: 1,
-          maxLength: 300,
+          maxLength: TEXT_LENGTH_MAX,
           description: 'Place name or address, in any language',
         }),
         limit: Type.Optional(

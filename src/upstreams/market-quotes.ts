@@ -14,6 +14,7 @@ import {
   number,
   path,
   rejected,
+  TEXT_LENGTH_MAX,
   text,
   type Upstream,
 } from '../catalog/upstream.ts'
@@ -65,7 +66,7 @@ const marketQuotes: Upstream = {
       parameters: Type.Object({
         symbol: Type.String({
           minLength: 1,
-          maxLength: 40,
+          maxLength: TEXT_LENGTH_MAX,
           description: 'Ticker: AAPL, 7203.T, ^GSPC, EURUSD=X, BTC-USD',
         }),
         range: Type.Optional(

@@ -8,6 +8,7 @@ import {
   members,
   nullable,
   path,
+  TEXT_LENGTH_MAX,
   text,
   trimmed,
   type Upstream,
@@ -45,7 +46,7 @@ const mealRecipes: Upstream = {
       parameters: Type.Object({
         s: Type.String({
           minLength: 1,
-          maxLength: 100,
+          maxLength: TEXT_LENGTH_MAX,
           description: 'Meal name or a part of it',
         }),
       }),
@@ -129,7 +130,7 @@ const mealRecipes: Upstream = {
       parameters: Type.Object({
         i: Type.String({
           minLength: 1,
-          maxLength: 100,
+          maxLength: TEXT_LENGTH_MAX,
           // Several ingredients at once are for supporters.
           pattern: '^[^,]*$',
           description: 'One main ingredient, `chicken breast`',

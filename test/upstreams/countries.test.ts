@@ -44,8 +44,9 @@ test('the recorded answers map to the recorded data', () => {
   }
 })
 
-test('an unknown name or code is UPSTREAM_NOT_FOUND', () => {
-  for (const endpoint of [name, info, code]) {
+test('a search that finds nothing is an empty list; an unknown country or code is UPSTREAM_NOT_FOUND', () => {
+  assert.deepEqual(interpret(name, { error: 'Country not found' }, {}, 404), { data: { count: 0, results: [] } })
+  for (const endpoint of [info, code]) {
     assert.deepEqual(interpret(endpoint, { error: 'Country not found' }, {}, 404), { verdict: notFound() })
   }
 })

@@ -1,0 +1,14 @@
+import Type from 'typebox'
+
+/** Longest text, in characters, of a parameter for which its upstream states no bound. */
+export const TEXT_LENGTH_MAX = 1_000
+
+/** Parameters that several upstreams have: coordinates, and a country. */
+export const latitude = Type.Number({ minimum: -90, maximum: 90, description: 'Degrees north' })
+export const longitude = Type.Number({ minimum: -180, maximum: 180, description: 'Degrees east' })
+export const countryCode = Type.String({
+  minLength: 2,
+  maxLength: 2,
+  pattern: '^[A-Za-z]{2}$',
+  description: 'ISO 3166-1 alpha-2 code of the country',
+})
