@@ -8,6 +8,7 @@ import Provider, {
 } from 'oidc-provider'
 import type { Catalog } from '../catalog/catalog.ts'
 import { findUser } from '../db/users.ts'
+import { GatewayError } from '../errors.ts'
 import { ArtifactAdapter, type ArtifactDeps, ClientAdapter } from './artifact-adapter.ts'
 import { CALL_SCOPE, isResource } from './resources.ts'
 
@@ -46,8 +47,22 @@ export function createAuthorizationServer(deps: AuthorizationDeps): Provider {
   const provider = new Provider(config.http.baseUrl, configurationOf(deps))
   // Host and scheme come from headers that the routes set from BASE_URL.
   provider.proxy = true
-  provider.on('server_error', (_context, error) => deps.log.error({ err: error }, 'failed to serve a sign-in'))
+  provider.on('server_error', (context, error) => answerFailure(context, deps, error))
   return provider
+}
+
+/** A failure that is not the client's. Without Postgres sign-ins wait; applications that are signed in go on for a minute. */
+function answerFailure(context: KoaContextWithOIDC, { log }: AuthorizationDeps, error: Error): void {
+  if (!(error instanceof GatewayError && error.code === 'DEPENDENCY_UNAVAILABLE')) {
+    log.error({ err: error }, 'failed to serve a sign-in')
+    return
+  }
+  log.warn({ err: error }, 'failed to serve a sign-in without the database')
+  context.status = 503
+  context.set('retry-after', '2')
+  if (!context.response.is('html')) {
+    context.body = { error: 'temporarily_unavailable', error_description: 'Try again in a few seconds.' }
+  }
 }
 
 function configurationOf(deps: AuthorizationDeps): Configuration {

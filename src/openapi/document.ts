@@ -63,6 +63,12 @@ const CALLS = 'Calls'
 
 /** Bodies whose schema says too little to make an example from. */
 const BODY_EXAMPLES: Record<string, unknown> = {
+  batch: {
+    calls: [
+      { ref: 'berlin', api: 'weather', endpoint: '/current', parameters: { latitude: 52.52, longitude: 13.41 } },
+      { ref: 'rates', api: 'currency', endpoint: '/latest' },
+    ],
+  },
   mcp: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
   mcpOfApi: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
 }

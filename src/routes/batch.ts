@@ -2,11 +2,13 @@ import { PassThrough } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { type AdmittedBatch, admitBatch, type BatchUnit } from '../admission/admit-batch.ts'
+import { authenticateNow } from '../admission/authenticate.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
 import { type BatchOutcome, runBatch } from '../calls/run-batch.ts'
 import type { Context } from '../context.ts'
 import { GatewayError, publicError, retryAfterSeconds } from '../errors.ts'
 import { callerSocket } from '../http/caller-socket.ts'
+import { requireAudience } from '../oauth/resources.ts'
 
 /** Calls in one batch. */
 const CALLS_MAX = 50
@@ -47,6 +49,17 @@ const Results = Type.Object(
   { title: 'BatchResults' },
 )
 
+const EXAMPLE = {
+  results: [
+    { index: 0, ref: 'rates', id: 'call_0b5b8d0c6f3a4a5e9f1d2c3b4a596877', status: 200, data: { base: 'EUR' } },
+  ],
+  done: true,
+  ok: 1,
+  failed: 0,
+  charged: 1,
+  deduplicated: 0,
+}
+
 /** Many calls with one decision about limits; each is answered by itself, as it ends. */
 export async function batchRoutes(app: FastifyInstance, context: Context): Promise<void> {
   const options = {
@@ -63,11 +76,18 @@ export async function batchRoutes(app: FastifyInstance, context: Context): Promi
       body: BatchBody,
       response: {
         200: {
-          content: { 'application/x-ndjson': { schema: Type.String() }, 'application/json': { schema: Results } },
+          content: {
+            'application/x-ndjson': { schema: Type.String() },
+            'application/json': { schema: Results, example: EXAMPLE },
+          },
         },
       },
     },
   }
+  // Before the body: what is wrong with it is told to callers alone.
+  app.addHook('onRequest', async (request) => {
+    requireAudience(await authenticateNow(context, request), request, context.config.http.baseUrl)
+  })
   app.post<{ Body: Static<typeof BatchBody> }>('/v1/batch', options, async (request, reply: FastifyReply) => {
     const { calls: items, take = 'all' } = request.body
     const batch = await admitBatch(context, request as FastifyRequest, { items, take })

@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, before, describe, it } from 'node:test'
+import { loadCatalog } from '../../src/catalog/catalog.ts'
+import { loadConfig } from '../../src/config.ts'
+import { type Db, openDatabase } from '../../src/db/database.ts'
+import { migrate } from '../../src/db/migrate.ts'
+import { createLog } from '../../src/log.ts'
+import { createAuthorizationServer } from '../../src/oauth/authorization-server.ts'
+import { openMetadataFetch } from '../../src/oauth/metadata-fetch.ts'
+import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
+import { testSecrets } from '../support/gateway.ts'
+import { authorizeUrl } from '../support/oauth-client.ts'
+import { type Services, startServices } from '../support/services.ts'
+
+async function listen(listener: RequestListener): Promise<{ server: Server; url: string }> {
+  const server = createServer(listener).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+}
+
+const CLIENT = 'https://agent.example/client.json'
+const REDIRECT = 'https://agent.example/callback'
+
+describe('an application that is described by a document', () => {
+  let services: Services
+  let db: Db
+  let redis: RedisConnection
+  let gateway: { server: Server; url: string }
+  let documents: { server: Server; url: string }
+  let answer: RequestListener = (_request, response) => void response.end()
+  let fetched = 0
+  const paths = new Set<string | undefined>()
+  let mayFetch = true
+
+  before(async () => {
+    services = await startServices()
+    await migrate(services.databaseUrl)
+    documents = await listen((request, response) => {
+      fetched += 1
+      paths.add(request.url)
+      answer(request, response)
+    })
+    let handle: RequestListener = () => undefined
+    gateway = await listen((request, response) => handle(request, response))
+    const config = loadConfig({
+      ...testSecrets(),
+      DATABASE_URL: services.databaseUrl,
+      REDIS_URL: services.redisUrl,
+      BASE_URL: gateway.url,
+      DATA_DIR: services.folder,
+      LOG_LEVEL: 'silent',
+    })
+    const log = createLog(config.log, 'web')
+    db = openDatabase(config.databaseUrl, log)
+    redis = openRedis(config.redisUrls, 'producer', log)
+    const provider = createAuthorizationServer({
+      config,
+      db,
+      redis,
+      log,
+      catalog: await loadCatalog(new Map()),
+      // The document's host is played by a loopback server, which the real fetch would not connect to.
+      fetch: (address, { redirect } = {}) =>
+        fetch(String(address).replace('https://agent.example', documents.url), redirect ? { redirect } : {}),
+      allowFetch: async () => mayFetch,
+      errorPage: (title, text) => `${title}: ${text}`,
+    })
+    handle = provider.callback()
+  })
+  after(async () => {
+    gateway.server.close()
+    documents.server.close()
+    await closeRedis(redis)
+    await db.destroy()
+    await services.stop()
+  })
+
+  const describedAs = (document: object, status = 200, headers: Record<string, string> = {}): void => {
+    answer = (_request, response) =>
+      void response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(document))
+  }
+  const ask = (clientId: string, redirectUri = REDIRECT) =>
+    fetch(authorizeUrl(gateway.url, { clientId, redirectUri }), { redirect: 'manual' })
+  const document = (clientId: string) => ({
+    client_id: clientId,
+    client_name: 'Agent',
+    redirect_uris: [REDIRECT],
+    token_endpoint_auth_method: 'none',
+  })
+
+  it('gets to the consent page without having registered, and is read once', async () => {
+    describedAs(document(CLIENT))
+    fetched = 0
+    for (let time = 0; time < 2; time += 1) {
+      const response = await ask(CLIENT)
+      assert.equal(response.status, 303, await response.text())
+      assert.match(response.headers.get('location') ?? '', /\/connect\/[\w-]+$/)
+    }
+    assert.equal(fetched, 1)
+    assert.equal((await ask(CLIENT, 'https://evil.example/callback')).status, 400)
+  })
+
+  it('is refused when the document redirects, names another client, is too large or is asked for too often', async () => {
+    const refused = async (name: string) => {
+      const response = await ask(`https://agent.example/${name}.json`)
+      assert.equal(response.status, 400, name)
+      assert.equal(response.headers.get('location'), null)
+    }
+    describedAs({}, 302, { location: '/elsewhere' })
+    await refused('redirects')
+    assert.ok(!paths.has('/elsewhere'), 'a redirect is not followed')
+    describedAs(document(CLIENT))
+    await refused('another')
+    describedAs({ ...document('https://agent.example/large.json'), padding: 'x'.repeat(6_000) })
+    await refused('large')
+    describedAs(document('https://agent.example/often.json'))
+    mayFetch = false
+    fetched = 0
+    await refused('often')
+    assert.equal(fetched, 0)
+    mayFetch = true
+  })
+
+  it('is fetched from public addresses alone', async () => {
+    const { fetch: guarded, close } = openMetadataFetch()
+    fetched = 0
+    for (const address of [documents.url, documents.url.replace('127.0.0.1', 'localhost'), 'http://169.254.169.254/']) {
+      const error = await guarded(address).then(
+        () => undefined,
+        (cause: Error) => cause,
+      )
+      assert.equal((error?.cause as { code?: string } | undefined)?.code, 'BLOCKED_ADDRESS', address)
+    }
+    assert.equal(fetched, 0)
+    await close()
+  })
+})
