@@ -6,6 +6,7 @@ import { DOCUMENT_STATEMENTS } from '../support/conformance/documents.ts'
 import { OPERATOR_STATEMENTS } from '../support/conformance/operator.ts'
 import { REFUSAL_STATEMENTS } from '../support/conformance/refusals.ts'
 import { TEAM_STATEMENTS } from '../support/conformance/teams.ts'
+import { UPSTREAM_STATEMENTS } from '../support/conformance/upstreams.ts'
 import { startWorld, stopWorld, type World } from '../support/conformance/world.ts'
 
 /**
@@ -17,6 +18,7 @@ const STATEMENTS = {
   teams: TEAM_STATEMENTS,
   'the catalog and its endpoints': CATALOG_STATEMENTS,
   calls: CALL_STATEMENTS,
+  'answers of upstreams': UPSTREAM_STATEMENTS,
   refusals: REFUSAL_STATEMENTS,
   'documents and protocols': DOCUMENT_STATEMENTS,
   'the operator API': OPERATOR_STATEMENTS,

@@ -1,25 +1,12 @@
 import assert from 'node:assert/strict'
 import { type Answer, signUp } from '../client.ts'
 import { until } from '../gateway.ts'
-import { assertFailure, type Statement, type World } from './world.ts'
+import { assertFailure, type Statement } from './world.ts'
 
 const WEATHER = '/v1/call/weather/current?latitude=40.71&longitude=-74.01'
 const FORECAST = { current_weather: { time: '2026-11-21T12:00', temperature: 7.5, windspeed: 3, winddirection: 90, is_day: 1, weathercode: 2 } } // biome-ignore format: one line
 
 const POST = { userId: 1, id: 1, title: 't', body: 'b' }
-
-/** A live call whose upstream answers so. */
-async function answeredBy(
-  { send, upstream, elite }: World,
-  path: string,
-  { status, body = '{}', headers = {} }: { status: number; body?: string; headers?: Record<string, string> },
-): Promise<Answer> {
-  const [slug = ''] = path.split('/')
-  upstream.play(slug, (_arrival, response) => {
-    response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body)
-  })
-  return await send(`/v1/call/${path}`, { key: elite.live })
-}
 
 /** SPEC 2.7, 4.2 and 5; CONTRACT, Test keys, Plans, Answers of /v1/call, A caller's input. */
 export const CALL_STATEMENTS: Statement[] = [
@@ -232,6 +219,35 @@ export const CALL_STATEMENTS: Statement[] = [
     },
   },
   {
+    says: 'POST /v1/batch answers each call on a line of its own, and what the batch cost on the last; equal calls cost once',
+    holds: async ({ gateway, elite }) => {
+      const weather = { api: 'weather', endpoint: '/current', parameters: { latitude: 1, longitude: 2 } }
+      const calls = [weather, weather, { api: 'nothing', endpoint: '/x' }]
+      const answer = await fetch(`${gateway.url}/v1/batch`, {
+        method: 'POST',
+        headers: { 'x-api-key': elite.test, 'content-type': 'application/json' },
+        body: JSON.stringify({ calls }),
+      })
+      assert.equal(answer.status, 200)
+      assert.match(answer.headers.get('content-type') ?? '', /^application\/x-ndjson/)
+      const lines = (await answer.text())
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line))
+      const statusOf = (index: number) => lines.find((line) => line.index === index).status
+      assert.deepEqual([statusOf(0), statusOf(1), statusOf(2)], [200, 200, 404])
+      const { done, ok, failed, deduplicated } = lines.at(-1)
+      assert.deepEqual([done, ok, failed, deduplicated], [true, 2, 1, 1])
+    },
+  },
+  {
+    says: 'a batch of more than 50 calls is refused',
+    holds: async ({ send, elite }) => {
+      const calls = Array.from({ length: 51 }, () => ({ api: 'currency', endpoint: '/latest' }))
+      assertFailure(await send('/v1/batch', { key: elite.test, body: { calls } }), 400, 'VALIDATION_ERROR')
+    },
+  },
+  {
     says: 'usage counts calls by day, API, key and status',
     holds: async ({ send, gateway, upstream }) => {
       upstream.play('weather', () => FORECAST)
@@ -242,53 +258,6 @@ export const CALL_STATEMENTS: Statement[] = [
       const [row] = await usage()
       assert.deepEqual([row.api, row.status, row.calls], ['weather', 200, 1])
       assert.match(row.day, /^\d{4}-\d{2}-\d{2}$/)
-    },
-  },
-  {
-    says: 'a failing upstream is 502 UPSTREAM_ERROR, and the unit of the month is given back',
-    holds: async (world) => {
-      const { send, upstream, gateway } = world
-      upstream.play('random-facts', (_arrival, response) => void response.writeHead(501).end('{}'))
-      const { live, token } = await signUp(gateway)
-      assertFailure(await send('/v1/call/random-facts/random', { key: live }), 502, 'UPSTREAM_ERROR')
-      await until(async () => (await send('/v1/billing/status', { token })).body.usage.used === 0)
-    },
-  },
-  {
-    says: 'an answer that is not JSON is 502 UPSTREAM_INVALID_RESPONSE',
-    holds: async (world) => {
-      const answer = await answeredBy(world, 'timezone/current?timezone=UTC', { status: 200, body: '<html>' })
-      assertFailure(answer, 502, 'UPSTREAM_INVALID_RESPONSE')
-    },
-  },
-  {
-    says: 'a redirect to another host is not followed: 502 UPSTREAM_REDIRECT_BLOCKED',
-    holds: async (world) => {
-      const headers = { location: 'http://other.example/' }
-      const answer = await answeredBy(world, 'dog-images/random', { status: 302, headers })
-      assertFailure(answer, 502, 'UPSTREAM_REDIRECT_BLOCKED')
-    },
-  },
-  {
-    says: "an upstream's definite no is 404 UPSTREAM_NOT_FOUND",
-    holds: async (world) => {
-      const answer = await answeredBy(world, 'dictionary/define?word=qqqq', { status: 404 })
-      assertFailure(answer, 404, 'UPSTREAM_NOT_FOUND')
-    },
-  },
-  {
-    says: "an upstream's 400 to the caller's values is 400 UPSTREAM_REJECTED",
-    holds: async (world) => {
-      const answer = await answeredBy(world, 'encyclopedia/summary?title=Rejected', { status: 400 })
-      assertFailure(answer, 400, 'UPSTREAM_REJECTED')
-    },
-  },
-  {
-    says: "an upstream's 429 is 502 UPSTREAM_RATE_LIMITED",
-    holds: async (world) => {
-      const headers = { 'retry-after': '60' }
-      const answer = await answeredBy(world, 'meal-recipes/search?s=limited', { status: 429, headers })
-      assertFailure(answer, 502, 'UPSTREAM_RATE_LIMITED')
     },
   },
 ]

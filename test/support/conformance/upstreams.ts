@@ -1,0 +1,67 @@
+import { type Answer, signUp } from '../client.ts'
+import { until } from '../gateway.ts'
+import { assertFailure, type Statement, type World } from './world.ts'
+
+/** A live call whose upstream answers so. */
+async function answeredBy(
+  { send, upstream, elite }: World,
+  path: string,
+  { status, body = '{}', headers = {} }: { status: number; body?: string; headers?: Record<string, string> },
+): Promise<Answer> {
+  const [slug = ''] = path.split('/')
+  upstream.play(slug, (_arrival, response) => {
+    response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body)
+  })
+  return await send(`/v1/call/${path}`, { key: elite.live })
+}
+
+/** SPEC 4.2, rule 3; CONTRACT, Errors: what a caller gets for each kind of answer of an upstream. */
+export const UPSTREAM_STATEMENTS: Statement[] = [
+  {
+    says: 'a failing upstream is 502 UPSTREAM_ERROR, and the unit of the month is given back',
+    holds: async (world) => {
+      const { send, upstream, gateway } = world
+      upstream.play('random-facts', (_arrival, response) => void response.writeHead(501).end('{}'))
+      const { live, token } = await signUp(gateway)
+      assertFailure(await send('/v1/call/random-facts/random', { key: live }), 502, 'UPSTREAM_ERROR')
+      await until(async () => (await send('/v1/billing/status', { token })).body.usage.used === 0)
+    },
+  },
+  {
+    says: 'an answer that is not JSON is 502 UPSTREAM_INVALID_RESPONSE',
+    holds: async (world) => {
+      const answer = await answeredBy(world, 'timezone/current?timezone=UTC', { status: 200, body: '<html>' })
+      assertFailure(answer, 502, 'UPSTREAM_INVALID_RESPONSE')
+    },
+  },
+  {
+    says: 'a redirect to another host is not followed: 502 UPSTREAM_REDIRECT_BLOCKED',
+    holds: async (world) => {
+      const headers = { location: 'http://other.example/' }
+      const answer = await answeredBy(world, 'dog-images/random', { status: 302, headers })
+      assertFailure(answer, 502, 'UPSTREAM_REDIRECT_BLOCKED')
+    },
+  },
+  {
+    says: "an upstream's definite no is 404 UPSTREAM_NOT_FOUND",
+    holds: async (world) => {
+      const answer = await answeredBy(world, 'dictionary/define?word=qqqq', { status: 404 })
+      assertFailure(answer, 404, 'UPSTREAM_NOT_FOUND')
+    },
+  },
+  {
+    says: "an upstream's 400 to the caller's values is 400 UPSTREAM_REJECTED",
+    holds: async (world) => {
+      const answer = await answeredBy(world, 'encyclopedia/summary?title=Rejected', { status: 400 })
+      assertFailure(answer, 400, 'UPSTREAM_REJECTED')
+    },
+  },
+  {
+    says: "an upstream's 429 is 502 UPSTREAM_RATE_LIMITED",
+    holds: async (world) => {
+      const headers = { 'retry-after': '60' }
+      const answer = await answeredBy(world, 'meal-recipes/search?s=limited', { status: 429, headers })
+      assertFailure(answer, 502, 'UPSTREAM_RATE_LIMITED')
+    },
+  },
+]
