@@ -10,7 +10,7 @@ import { startRedis } from '../src/local/embedded/redis.ts'
 
 /**
  * `npm test`: types, lint, then every test on real services. Arguments name test files to run alone. `--unit` runs the
- * tests that need no service, and nothing else.
+ * tests that need no service, and nothing else; `--containers` those that need a Docker engine, which must answer.
  */
 const say = (text: string): void => console.log(`› ${text}`)
 
@@ -41,6 +41,9 @@ function listTests(): { unit: string[]; others: string[] } {
 async function main(args: string[]): Promise<number> {
   const { unit, others } = listTests()
   if (args.includes('--unit')) return await runUnitTests(unit)
+  if (args.includes('--containers')) {
+    return await runTests(['test/system/containers.test.ts'], { TEST_CONTAINERS: 'insist' })
+  }
   if (args.length > 0) return await runWithServices(['--test-concurrency=2', ...args])
   say('Checking types …')
   if ((await run('tsc', [])) !== 0) return 1
