@@ -4,7 +4,7 @@ import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { send, signUp } from '../support/client.ts'
-import { type Gateway, startGateway } from '../support/gateway.ts'
+import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { signUpIn, visitPortal } from '../support/portal.ts'
 
 describe('the portal', () => {
@@ -125,10 +125,10 @@ describe('the portal', () => {
       assert.ok(Number(before) > 300)
       await page.getByRole('link', { name: 'Market quotes' }).click()
       await page.getByRole('heading', { name: 'Market quotes' }).waitFor()
-      await page.waitForFunction('scrollY === 0')
+      await until(async () => (await page.evaluate('scrollY')) === 0)
       await page.goBack()
       await page.getByRole('heading', { name: 'Catalog' }).waitFor()
-      await page.waitForFunction(`scrollY === ${before}`)
+      await until(async () => (await page.evaluate('scrollY')) === before)
       assert.equal(await page.getByLabel('Category').inputValue(), 'finance')
     })
   })
@@ -192,10 +192,22 @@ describe('the portal', () => {
       const seen = await send(gateway, `/v1/teams/${teams.body.teams[0].id}`, { token: colleague.token })
       assert.equal(seen.body.yourRole, 'admin')
       assert.equal(seen.body.keys.length, 1)
+      await team.getByRole('button', { name: `Make ${colleague.email} the owner` }).click()
+      await page.getByRole('dialog').getByRole('button', { name: 'Make owner' }).click()
+      await team.getByText('Your role: admin').waitFor()
+      await send(gateway, `/v1/teams/${teams.body.teams[0].id}/transfer`, {
+        token: colleague.token,
+        body: { memberId: seen.body.members.find(({ role }: { role: string }) => role === 'owner').id },
+      })
+      await page.reload()
+      await page.getByRole('button', { name: 'Open Blue team' }).click()
       await team.getByRole('button', { name: `Remove ${colleague.email}` }).click()
       await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
       await team.getByRole('button', { name: `Remove ${colleague.email}` }).waitFor({ state: 'detached' })
       assert.equal((await send(gateway, '/v1/teams', { token: colleague.token })).body.teams.length, 0)
+      await team.getByRole('button', { name: 'Delete team' }).click()
+      await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+      await page.getByText('No teams yet').waitFor()
     })
   })
 

@@ -70,7 +70,29 @@ async function teamSection(id, refresh, onMade) {
     el('h3', {}, 'Keys of the team'),
     isManager ? keyForm({ teamId: team.id }, onMade) : undefined,
     keys.length === 0 ? el('p', { class: 'empty' }, 'No keys yet.') : keyTable(keys, refresh),
+    yourRole === 'owner' && deleteButton(team, refresh),
   )
+}
+
+function deleteButton(team, refresh) {
+  return actionButton('Delete team', { class: 'button danger' }, async () => {
+    const question = `Delete ${team.name}? Its keys are refused at once; apps using them stop working.`
+    if (!(await confirmed(question, 'Delete'))) return
+    await api(`/v1/teams/${team.id}`, { method: 'DELETE' })
+    toast('The team is deleted')
+    await refresh()
+  })
+}
+
+/** Hands the team over: the visitor stays an admin of it. */
+function ownerButton(team, member, refresh) {
+  return actionButton('Make owner', { 'aria-label': `Make ${member.email} the owner` }, async () => {
+    const question = `Make ${member.email} the owner of ${team.name}? Keys that ${member.email} has not made end.`
+    if (!(await confirmed(question, 'Make owner'))) return
+    await api(`/v1/teams/${team.id}/transfer`, { method: 'POST', body: { memberId: member.id } })
+    toast('The team has another owner')
+    await refresh()
+  })
 }
 
 function renameForm(team, refresh) {
@@ -126,7 +148,13 @@ function memberRow(team, member, { me, yourRole, isManager, refresh }) {
     member.emailVerified === false
       ? el('span', {}, member.email, ' ', el('span', { class: 'badge' }, 'email not verified'))
       : (member.email ?? member.id)
-  return [name, role, moment(member.joinedAt, 'unknown'), remove]
+  const actions = el(
+    'div',
+    { class: 'actions' },
+    yourRole === 'owner' && !isSelf && ownerButton(team, member, refresh),
+    remove,
+  )
+  return [name, role, moment(member.joinedAt, 'unknown'), actions]
 }
 
 function roleSelect(member, path, refresh) {
