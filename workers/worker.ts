@@ -13,6 +13,7 @@ import { SettingsSync } from '../src/operator/upstream-settings.ts'
 import { runProcess } from '../src/process.ts'
 import { CALL_JOB, CallQueues } from '../src/queue/call-queue.ts'
 import { PROBE_JOB } from '../src/queue/probe-job.ts'
+import { ReplyOutbox } from '../src/queue/reply.ts'
 import { VALIDATE_KEY } from '../src/queue/validate-key-job.ts'
 import { RedisClock } from '../src/redis/clock.ts'
 import { closeRedis, openRedis, type RedisConnection, unlessAway } from '../src/redis/connection.ts'
@@ -21,14 +22,15 @@ import { withClusterNodes } from '../src/redis/server-info.ts'
 import { openTelemetry } from '../src/telemetry/telemetry.ts'
 import { RequestCoalescer } from './cache/request-coalescer.ts'
 import { closeWorkers, serveDrainingNodes } from './drain.ts'
-import { ObservedJobs } from './jobs/observed-jobs.ts'
-import { answerLost, type ProcessorDeps, processCall } from './jobs/process-call.ts'
+import type { ProcessorDeps } from './jobs/process-call.ts'
+import { answerLostJob, processCallJob } from './jobs/process-job.ts'
 import { processProbe } from './jobs/process-probe.ts'
+import { RunningCalls } from './jobs/running-calls.ts'
 import { validateKey } from './jobs/validate-key.ts'
 import { GrantLedger } from './permits/grant-ledger.ts'
 import { PermitClients } from './permits/permit-clients.ts'
 import { SuccessBatcher } from './upstream/attempt-batcher.ts'
-import { CALLER_LEFT, LOCK_LOST } from './upstream/call-end.ts'
+import { LOCK_LOST } from './upstream/call-end.ts'
 import { HttpClients } from './upstream/http-client.ts'
 import { ProviderKeys } from './upstream/provider-keys.ts'
 import { RetryBudget } from './upstream/retry.ts'
@@ -73,8 +75,8 @@ await runProcess('worker', async () => {
   health.open()
   const settings = new SettingsSync({ config, log, catalog, db, redis })
   await settings.open()
-  const observed = new ObservedJobs()
-  const telemetry = await openTelemetry(config, 'worker', { db, redis, log, inFlight: () => observed.active })
+  const running = new RunningCalls()
+  const telemetry = await openTelemetry(config, 'worker', { db, redis, log, inFlight: () => running.calls })
   const grants = new GrantLedger(db, clock, log)
   grants.open()
   const clients = new HttpClients()
@@ -85,6 +87,8 @@ await runProcess('worker', async () => {
     catalog,
     db,
     queues,
+    running,
+    replies: new ReplyOutbox(redis),
     providerKeys: new ProviderKeys(db, config.secrets.encryption, log),
     redis,
     caps,
@@ -104,15 +108,10 @@ await runProcess('worker', async () => {
       () => new RetryBudget(),
     ),
   }
-  const workers = new Map(
-    servedApis(config, [...catalog.values()]).map((api) => [api.slug, startWorker(api, sources, observed)]),
-  )
+  const workers = new Map(servedApis(config, [...catalog.values()]).map((api) => [api.slug, startWorker(api, sources)]))
   hear(listener, {
-    // A message that is missed costs one request of a caller who left, nothing else.
-    [channels.cancel]: (message) => {
-      const [slug = '', callId = ''] = message.split(' ')
-      workers.get(slug)?.cancelJob(callId, CALLER_LEFT)
-    },
+    // A message that is missed costs one request whose caller left, nothing else.
+    [channels.cancel]: (message) => running.cancel(message.split(' ')[1] ?? ''),
     [channels.wakeUp]: (message) => permits.onWakeUp(message),
   })
   log.info({ upstreams: workers.size }, 'workers started')
@@ -126,7 +125,7 @@ await runProcess('worker', async () => {
       const closing = Promise.all([...workers.values()].map((worker) => worker.close()))
       await unlessAway(
         redis,
-        closeWorkers(closing, () => observed.active),
+        closeWorkers(closing, () => running.jobs),
       )
     },
     close: async () => {
@@ -151,14 +150,14 @@ function servedApis({ upstreams }: Config, apis: Api[]): Api[] {
   return upstreams.only.length === 0 ? apis : apis.filter(({ slug }) => upstreams.only.includes(slug))
 }
 
-function startWorker(api: Api, sources: ProcessorDeps, observed: ObservedJobs): Worker {
-  const { redis, log } = sources
+function startWorker(api: Api, sources: ProcessorDeps): Worker {
+  const { redis, log, running } = sources
   const worker = new Worker(
     api.slug,
     // Three named parameters without defaults: by their number BullMQ tells whether a signal is wanted.
     (job, _token, signal) => {
-      const run = job.name === PROBE_JOB ? processProbe : job.name === VALIDATE_KEY ? validateKey : processCall
-      return observed.run(sources.telemetry, job, () => run(sources, job, signal ?? new AbortController().signal))
+      const run = job.name === PROBE_JOB ? processProbe : job.name === VALIDATE_KEY ? validateKey : processCallJob
+      return running.runJob(() => run(sources, job, signal ?? new AbortController().signal))
     },
     {
       connection: redis,
@@ -176,7 +175,9 @@ function startWorker(api: Api, sources: ProcessorDeps, observed: ObservedJobs): 
   worker.on('failed', (job, error) => {
     log.warn({ err: error, slug: api.slug, callId: job?.id }, 'job failed')
     if (job?.name !== CALL_JOB) return
-    answerLost(sources, job, error).catch((cause) => log.warn({ err: cause, callId: job.id }, 'lost call not answered'))
+    answerLostJob(sources, job, error).catch((cause) =>
+      log.warn({ err: cause, callId: job.id }, 'failed to answer lost calls'),
+    )
   })
   worker.on('lockRenewalFailed', (ids) => {
     for (const id of ids) worker.cancelJob(id, LOCK_LOST)

@@ -156,6 +156,7 @@ export function createJob(
     isAsync,
     ...(scenario === undefined ? {} : { scenario }),
     replyTo: replies.stream,
+    bundledReplies: true,
     enqueuedAt: now,
     deadline: now + timeoutMs,
   }

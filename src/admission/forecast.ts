@@ -36,6 +36,8 @@ export interface QueueTicket {
   /** For the job. */
   place?: { tag: number; weight: number }
   cacheOnlyMs?: number
+  /** Nothing waits for the upstream, so that the call may share a job with others. */
+  mayShareJob: boolean
   /** To leave the wait queue with, when the caller leaves. */
   waiting: QueueEntry | undefined
 }
@@ -63,7 +65,9 @@ export async function forecastCall(
   deps: ForecastDeps,
   { api, endpoint, job, weight }: CheckedCall,
 ): Promise<QueueTicket> {
-  if (job.mode === 'test') return { priority: FIRST, etaMs: 0, waiting: undefined }
+  // A call held by a pause stays in a job of its own, so that it can be taken back unsent.
+  const isShareable = !job.isAsync && endpoint.endpoint.idempotent !== false && api.pausedMode === undefined
+  if (job.mode === 'test') return { priority: FIRST, etaMs: 0, mayShareJob: isShareable, waiting: undefined }
   const bucket = bucketOf(job)
   const keys = cacheKeys(endpoint.endpoint, job, bucket)
   const waiting: QueueEntry = {
@@ -81,7 +85,7 @@ export async function forecastCall(
   if ('refused' in joined) {
     const entry = keys && (await deps.cache.get(keys.entry))
     if (entry && isUsableWithoutUpstream(entry, job.enqueuedAt)) {
-      return { priority: FIRST, etaMs: 0, cacheOnlyMs: joined.retryAfterMs, waiting: undefined }
+      return { priority: FIRST, etaMs: 0, cacheOnlyMs: joined.retryAfterMs, mayShareJob: false, waiting: undefined }
     }
     const { refused, retryAfterMs } = joined
     throw new GatewayError(REFUSAL_CODES[refused], {
@@ -91,7 +95,8 @@ export async function forecastCall(
   }
   const priority = joined.needsRebase ? await rebase(deps, waiting, joined.tag) : joined.priority
   const place = { tag: joined.tag, weight }
-  return { priority, etaMs: joined.etaMs, place, waiting: joined.isFollower ? undefined : waiting }
+  const mayShareJob = isShareable && joined.etaMs === 0
+  return { priority, etaMs: joined.etaMs, place, mayShareJob, waiting: joined.isFollower ? undefined : waiting }
 }
 
 /** Tags grow while a queue never empties; priorities are bounded. @returns the priority of the tag from now on */

@@ -1,6 +1,6 @@
 import type { QueueEntry } from '../caps/queue-entry.ts'
 import type { UpstreamCaps } from '../caps/upstream-caps.ts'
-import { announceCancel, type CallQueues, removeCall } from '../queue/call-queue.ts'
+import { announceCancel, type CallQueues, isJobWaiting, removeCall } from '../queue/call-queue.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 
 export interface WithdrawDeps {
@@ -14,6 +14,8 @@ export interface QueuedCall {
   id: string
   slug: string
   waiting: QueueEntry | undefined
+  /** Default: the call's own. Others may share it. */
+  jobId?: string | undefined
 }
 
 /**
@@ -24,10 +26,12 @@ export interface QueuedCall {
  */
 export async function withdrawCall(
   { redis, caps, queues }: WithdrawDeps,
-  { id, slug, waiting }: QueuedCall,
+  { id, slug, waiting, jobId = id }: QueuedCall,
 ): Promise<boolean> {
   if (waiting) await caps.of({ slug }, waiting.bucket).leaveQueue(waiting)
-  if (await removeCall(queues, slug, id)) return true
+  const isAlone = jobId === id
+  if (isAlone && (await removeCall(queues, slug, id))) return true
   await announceCancel(redis, slug, id)
-  return false
+  // A shared job stays in the queue for its other calls; its worker leaves out those that nobody waits for.
+  return !isAlone && (await isJobWaiting(queues, slug, jobId))
 }

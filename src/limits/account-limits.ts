@@ -210,6 +210,14 @@ export async function refundLimits(
   }
 }
 
+/** Whether a call still holds its place in flight: its node gives it back when the call was answered or its caller left. */
+export async function isInFlight(
+  redis: RedisConnection,
+  { id, accountId, mode }: { id: string; accountId: string; mode: 'live' | 'test' },
+): Promise<boolean> {
+  return (await redis.zscore(accountKeys.inFlight(accountId, mode), id)) !== null
+}
+
 /** The UTC month of an instant, `2026-11`, when it begins and when the next one does. */
 export function monthOf(epochMs: number): { name: string; startsAt: number; endsAt: number } {
   const date = new Date(epochMs)

@@ -13,7 +13,7 @@ export class CallQueues {
   readonly #redis: RedisConnection
   readonly #log: Log
   readonly #queues = new Map<string, Queue>()
-  readonly #together = new TickBatcher<QueuedJob, undefined>(async (slug, jobs) => await this.#add(slug, jobs), {
+  readonly #together = new TickBatcher<QueuedJob, string>(async (slug, jobs) => await this.#add(slug, jobs), {
     itemsMax: BATCH_CALLS_MAX,
   })
 
@@ -32,20 +32,25 @@ export class CallQueues {
     return queue
   }
 
-  /** Adds a call to its queue; one that may share a job does so with those that come in the same turn of the event loop. */
-  async add(job: QueuedJob): Promise<void> {
-    const { slug } = job.call
-    if (job.mayShareJob) await this.#together.add(slug, job)
-    else await this.#add(slug, [job])
+  /**
+   * Adds a call to its queue; one that may share a job does so with those that come in the same turn of the event loop.
+   *
+   * @returns the id of its job
+   */
+  async add(job: QueuedJob): Promise<string> {
+    const { slug, id } = job.call
+    if (job.mayShareJob) return await this.#together.add(slug, job)
+    await this.#add(slug, [job])
+    return id
   }
 
-  async #add(slug: string, jobs: QueuedJob[]): Promise<undefined[]> {
+  async #add(slug: string, jobs: QueuedJob[]): Promise<string[]> {
     const calls = jobs.map(({ call }) => call)
     const priority = Math.min(...jobs.map((job) => job.priority))
     // The id makes a second add of the same job harmless.
     const jobId = `${calls.length === 1 ? '' : 'batch_'}${calls[0]?.id}`
     await this.of(slug).add(CALL_JOB, toJobData(calls), { jobId, priority })
-    return jobs.map(() => undefined)
+    return jobs.map(() => jobId)
   }
 
   async close(): Promise<void> {
@@ -80,14 +85,22 @@ function openQueue(slug: string, redis: RedisConnection): Queue {
   })
 }
 
-/** Puts a call in its upstream's queue. @throws what Redis throws */
-export async function enqueueCall(queues: CallQueues, job: QueuedJob): Promise<void> {
-  await queues.add(job)
+/** Puts a call in its upstream's queue. @returns the id of its job. @throws what Redis throws */
+export async function enqueueCall(queues: CallQueues, job: QueuedJob): Promise<string> {
+  return await queues.add(job)
 }
 
-/** Takes a call out of its queue while it still waits in a job of its own; true when it was there. */
+/** Takes a call out of its queue while it still waits in a job of its own. @returns whether it was there */
 export async function removeCall(queues: CallQueues, slug: string, callId: string): Promise<boolean> {
-  return (await queues.of(slug).remove(callId)) === 1
+  const queue = queues.of(slug)
+  // BullMQ also says that it removed a job that it does not know.
+  if ((await queue.getJobState(callId)) === 'unknown') return false
+  return (await queue.remove(callId)) === 1
+}
+
+/** Whether a job is in its queue and no worker has it. */
+export async function isJobWaiting(queues: CallQueues, slug: string, jobId: string): Promise<boolean> {
+  return ['prioritized', 'waiting'].includes(await queues.of(slug).getJobState(jobId))
 }
 
 /** BullMQ's lowest priority. */

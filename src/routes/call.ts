@@ -113,26 +113,26 @@ async function runCall(
     () => left.abort(job.isAsync ? STILL_RUNNING : new GatewayError('DEADLINE_EXCEEDED')),
     waitMs,
   )
-  let isQueued = false
+  let jobId: string | undefined
   let isAnswerOpen = false
   try {
     // It may have left while it was admitted.
     if (socket.destroyed) onClose()
     left.signal.throwIfAborted()
     if (job.isAsync) await redisCall(() => recordAsyncCall(redis, job, queued.waiting))
-    await redisCall(() => enqueueCall(queues, { call: job, priority: queued.priority, mayShareJob: false }))
-    isQueued = true
+    const { priority, mayShareJob } = queued
+    jobId = await redisCall(() => enqueueCall(queues, { call: job, priority, mayShareJob }))
     if (waitMs === 0) return STILL_RUNNING
     return await Promise.race([reply, rejection(left.signal)])
   } catch (error) {
     if (error === STILL_RUNNING) return STILL_RUNNING
     // Nobody waits any more; a call whose result is kept runs on, and its worker settles it.
-    if (job.isAsync && !isQueued) completions.add(job, toGatewayError(error).status)
+    if (job.isAsync && jobId === undefined) completions.add(job, toGatewayError(error).status)
     if (error instanceof CallerLeftError && !job.isAsync) {
-      settleLeft(context, admitted, isQueued ? reply : undefined)
+      settleLeft(context, admitted, jobId === undefined ? undefined : { reply, jobId })
       isAnswerOpen = true
       void Promise.race([reply, delay(LEFT_MS_MAX)]).finally(forget)
-    } else if (!job.isAsync || !isQueued) withdraw(context, admitted).catch(() => undefined)
+    } else if (!job.isAsync || jobId === undefined) withdraw(context, admitted, jobId).catch(() => undefined)
     throw error
   } finally {
     clearTimeout(timer)
@@ -158,11 +158,15 @@ const LEFT_UNSENT_STATUS = 503
  * Takes back a call whose caller left, and settles it: it is charged where a request was sent for it, which the worker's
  * reply tells, or where that is not known. Without a `reply` it was never queued.
  */
-function settleLeft(context: Context, admitted: Admitted, reply: Promise<Reply> | undefined): void {
+function settleLeft(
+  context: Context,
+  admitted: Admitted,
+  queued: { reply: Promise<Reply>; jobId: string } | undefined,
+): void {
   const wasSent = async (): Promise<boolean> => {
-    const wasWaiting = await withdraw(context, admitted)
-    if (wasWaiting || !reply) return false
-    const attempts = await Promise.race([reply.then(({ head }) => head.times.attempts), delay(LEFT_MS_MAX)])
+    const wasWaiting = await withdraw(context, admitted, queued?.jobId)
+    if (wasWaiting || !queued) return false
+    const attempts = await Promise.race([queued.reply.then(({ head }) => head.times.attempts), delay(LEFT_MS_MAX)])
     return attempts !== 0
   }
   wasSent().then(
@@ -172,9 +176,9 @@ function settleLeft(context: Context, admitted: Admitted, reply: Promise<Reply> 
 }
 
 /** @returns whether no worker had it yet. @throws what Redis throws: the call then runs to its deadline, in vain */
-async function withdraw(context: Context, { job, queued }: Admitted): Promise<boolean> {
+async function withdraw(context: Context, { job, queued }: Admitted, jobId: string | undefined): Promise<boolean> {
   try {
-    return await withdrawCall(context, { id: job.id, slug: job.slug, waiting: queued.waiting })
+    return await withdrawCall(context, { id: job.id, slug: job.slug, waiting: queued.waiting, jobId })
   } catch (error) {
     context.log.debug({ err: error, callId: job.id }, 'failed to take a call back')
     throw error

@@ -1,21 +1,34 @@
-import type { Job } from 'bullmq'
 import { retryUntil } from '../../src/async/retry-until.ts'
 import { ERRORS } from '../../src/errors.ts'
 import { monthOf, releaseLimits } from '../../src/limits/account-limits.ts'
 import { CALLER_LEFT_STATUS } from '../../src/limits/settlement-batcher.ts'
 import { recordUsage } from '../../src/limits/usage-ledger.ts'
-import { type CallJob, parseCallJob } from '../../src/queue/call-job.ts'
+import type { CallJob } from '../../src/queue/call-job.ts'
 import type { CallTimes, ReplyHead } from '../../src/queue/frame.ts'
-import { RESULT_BYTES_MAX, readResult, sendReply, storeResult } from '../../src/queue/reply.ts'
+
+import { RESULT_BYTES_MAX, type Reply, type ReplyOutbox, readResult, storeResult } from '../../src/queue/reply.ts'
 import { wasRefused } from '../../src/redis/unavailable.ts'
+
 import type { CachedOutcome } from '../cache/cached-call.ts'
 import { DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts'
 import { causeWords } from '../upstream/failure-words.ts'
 import { isFailure, type Outcome } from '../upstream/outcome.ts'
 import { deliver, isMistake } from './deliver.ts'
 import { type RunDeps, runCall } from './run-call.ts'
+import type { RunningCalls } from './running-calls.ts'
+import { traceCall } from './trace-call.ts'
 
-export type ProcessorDeps = RunDeps
+export interface ProcessorDeps extends RunDeps {
+  replies: ReplyOutbox
+  running: RunningCalls
+}
+
+/** One run of a call. */
+export interface QueuedRun {
+  call: CallJob
+  /** A worker was lost with the call before. */
+  isSecondRun: boolean
+}
 
 /** How usage is written while Redis takes no writes. */
 const COUNT_AGAIN = { mayRepeat: wasRefused, everyMs: 250, forMs: 30_000 }
@@ -23,66 +36,76 @@ const COUNT_AGAIN = { mayRepeat: wasRefused, everyMs: 250, forMs: 30_000 }
 const NO_BODY = Buffer.alloc(0)
 
 /**
- * Runs one job: deadline, cache, permit, attempts, reply. Assume that it runs twice: a reply too many is dropped by its
- * node, and an endpoint that is not idempotent is not called again. Every way out sends a reply, but for a lost lock.
+ * Runs one call of a job: deadline, cache, permit, attempts, reply. Assume that it runs twice: a reply too many is dropped
+ * by its node, and an endpoint that is not idempotent is not called again. Every way out sends a reply, but for a lost
+ * lock.
  *
  * @returns null: a return value would be kept in Redis
  */
-export async function processCall(sources: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
-  const call = parseCallJob(job.data)
-  const { clock } = sources
-  const times: CallTimes = {
-    queueMs: Math.max(0, clock.now() - call.enqueuedAt),
-    permitMs: 0,
-    upstreamMs: 0,
-    attempts: 0,
-  }
-  const { signal, dispose } = endOf(call.deadline - clock.now(), cancelled)
-  const isSecondRun = job.stalledCounter > 0
-  const remainingMs = (): number => call.deadline - clock.now()
-  try {
-    const result = await runCall(sources, call, { times, progress: {}, isSecondRun, remainingMs, signal })
-    if (cancelled.reason === LOCK_LOST) throw new Error(LOCK_LOST)
-    await deliver(remainingMs(), sources.log, () => answer(sources, call, times, result))
-    // What was served stale is refreshed now; nobody waits for it, and the next call sees whether it went well.
-    await result
-      .afterwards?.()
-      .catch((error) => sources.log.debug({ err: error, callId: call.id }, 'answer not refreshed'))
-    return null
-  } finally {
-    dispose()
-  }
+export async function processCall(
+  deps: ProcessorDeps,
+  { call, isSecondRun }: QueuedRun,
+  cancelled: AbortSignal,
+): Promise<null> {
+  return await traceCall(deps.telemetry, call, async (tracedCall) => {
+    const { clock } = deps
+    const times: CallTimes = {
+      queueMs: Math.max(0, clock.now() - call.enqueuedAt),
+      permitMs: 0,
+      upstreamMs: 0,
+      attempts: 0,
+    }
+    const { signal, dispose } = endOf(deps, call, cancelled)
+    const remainingMs = (): number => call.deadline - clock.now()
+    try {
+      const result = await runCall(deps, tracedCall, { times, progress: {}, isSecondRun, remainingMs, signal })
+      if (cancelled.reason === LOCK_LOST) throw new Error(LOCK_LOST)
+      await deliver(remainingMs(), deps.log, () => answer(deps, call, times, result))
+      // What was served stale is refreshed now; nobody waits for it, and the next call sees whether it went well.
+      await result
+        .afterwards?.()
+        .catch((error) => deps.log.debug({ err: error, callId: call.id }, 'background revalidation failed'))
+      return null
+    } finally {
+      dispose()
+    }
+  })
 }
 
 /**
- * The call's end, at its deadline or when it is cancelled. One controller and one timer: AbortSignal.timeout() and
- * any() cost several times as much, on every call.
+ * The call's end: its deadline, its caller leaving, or its job being cancelled. One controller and one timer:
+ * AbortSignal.timeout() and any() cost several times as much, on every call.
  */
-function endOf(remainingMs: number, cancelled: AbortSignal): { signal: AbortSignal; dispose: () => void } {
+function endOf(
+  { clock, running }: ProcessorDeps,
+  { id, deadline }: CallJob,
+  cancelled: AbortSignal,
+): { signal: AbortSignal; dispose: () => void } {
   const end = new AbortController()
   const onCancelled = (): void => end.abort(cancelled.reason)
-  const timer = setTimeout(() => end.abort(DEADLINE_PASSED), Math.max(0, Math.ceil(remainingMs)))
+  const timer = setTimeout(() => end.abort(DEADLINE_PASSED), Math.max(0, Math.ceil(deadline - clock.now())))
   cancelled.addEventListener('abort', onCancelled, { once: true })
   if (cancelled.aborted) onCancelled()
+  const unfollow = running.follow(id, (reason) => end.abort(reason))
   return {
     signal: end.signal,
     dispose: () => {
       clearTimeout(timer)
       cancelled.removeEventListener('abort', onCancelled)
+      unfollow()
     },
   }
 }
 
 /** Answers a call whose job failed without a reply: it outlived too many workers, or Redis did not take its answer. */
-export async function answerLost(sources: ProcessorDeps, job: Job, cause: Error): Promise<void> {
-  const call = parseCallJob(job.data)
+export async function answerLost(deps: ProcessorDeps, call: CallJob, cause: Error): Promise<void> {
   const times: CallTimes = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
   const outcome: Outcome = { code: isMistake(cause) ? 'INTERNAL_ERROR' : 'DEPENDENCY_UNAVAILABLE', cause }
-  await deliver(call.deadline - sources.clock.now(), sources.log, () => answer(sources, call, times, { outcome }))
+  await deliver(call.deadline - deps.clock.now(), deps.log, () => answer(deps, call, times, { outcome }))
 }
 
-async function answer(sources: ProcessorDeps, call: CallJob, times: CallTimes, result: CachedOutcome): Promise<void> {
-  const { redis, log } = sources
+async function answer(deps: ProcessorDeps, call: CallJob, times: CallTimes, result: CachedOutcome): Promise<void> {
+  const { redis, log } = deps
   const { outcome, cacheStatus, ageSeconds } = result
   let head: ReplyHead = {
     id: call.id,
@@ -118,8 +141,8 @@ async function answer(sources: ProcessorDeps, call: CallJob, times: CallTimes, r
       log.info({ callId, account, slug, endpoint, mode, status, code: head.code, ...times }, 'asynchronous call ended')
     }
   }
-  if (call.isAsync) await sendReply(redis, call.replyTo, { id: call.id, times, isStored: true }, NO_BODY)
-  else await sendReply(redis, call.replyTo, head, body)
+  const reply: Reply = call.isAsync ? { head: { id: call.id, times, isStored: true }, body: NO_BODY } : { head, body }
+  await deps.replies.send(call, reply)
 }
 
 function settledStatus({ code }: ReplyHead): number {

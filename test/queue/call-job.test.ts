@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { BATCH_CALLS_MAX, type CallJob, parseCalls, toJobData } from '../../src/queue/call-job.ts'
+
+function call(number: number): CallJob {
+  return {
+    v: 1,
+    id: `call_${String(number).padStart(32, '0')}`,
+    accountId: 'a',
+    mode: 'live',
+    slug: 'random-facts',
+    endpoint: '/random',
+    parameters: {},
+    extra: [],
+    raw: false,
+    isAsync: false,
+    replyTo: 'agw:{reply-x}',
+    enqueuedAt: 1,
+    deadline: 2,
+  }
+}
+
+describe('the data of a call job', () => {
+  it('is version 1 for one call, so that workers of the version before read it', () => {
+    const data = toJobData([call(1)])
+    assert.deepEqual(data, call(1))
+    assert.deepEqual(parseCalls(data), [call(1)])
+  })
+
+  it('is version 2 for several calls, which come back in order', () => {
+    const calls = Array.from({ length: BATCH_CALLS_MAX }, (_, number) => call(number))
+    const data = JSON.parse(JSON.stringify(toJobData(calls)))
+    assert.equal(data.v, 2)
+    assert.deepEqual(parseCalls(data), calls)
+  })
+
+  it('is refused when it is of no known version, or holds more calls than a job may', () => {
+    const calls = Array.from({ length: BATCH_CALLS_MAX + 1 }, (_, number) => call(number))
+    for (const data of [{ ...call(1), v: 3 }, { v: 2, calls }, { v: 2, calls: [] }, { v: 2, calls: [{}] }, null]) {
+      assert.throws(() => parseCalls(data), /do not fit version/)
+    }
+  })
+})

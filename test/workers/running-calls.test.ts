@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { RunningCalls } from '../../workers/jobs/running-calls.ts'
+
+describe('the calls that run in a worker', () => {
+  it('are cancelled one by one', () => {
+    const running = new RunningCalls()
+    const ended: string[] = []
+    running.follow('a', () => ended.push('a'))
+    const unfollow = running.follow('b', () => ended.push('b'))
+    running.cancel('a')
+    assert.deepEqual(ended, ['a'])
+    unfollow()
+    running.cancel('b')
+    assert.deepEqual(ended, ['a'])
+    assert.equal(running.calls, 1)
+  })
+
+  it('are cancelled as they begin when the cancel came before their job', () => {
+    const running = new RunningCalls()
+    running.cancel('late')
+    let reason: unknown
+    running.follow('late', (why) => {
+      reason = why
+    })
+    assert.equal(reason, 'caller left')
+  })
+
+  it('are counted with the jobs that hold them', async () => {
+    const running = new RunningCalls()
+    await assert.rejects(
+      running.runJob(async () => {
+        assert.equal(running.jobs, 1)
+        throw new Error('job failed')
+      }),
+    )
+    assert.equal(running.jobs, 0)
+  })
+})

@@ -1,0 +1,39 @@
+import type { Job } from 'bullmq'
+import { isInFlight } from '../../src/limits/account-limits.ts'
+import { type CallJob, parseCalls } from '../../src/queue/call-job.ts'
+import { answerLost, type ProcessorDeps, processCall } from './process-call.ts'
+
+/** After so long in the queue callers may have left whose call shares a job, milliseconds. */
+const WAITED_MS = 1_000
+
+/**
+ * Runs the calls of one job, each by itself: an answer is sent as soon as it is there, and a call that is cancelled or
+ * fails ends no other. A job runs again when its worker died; calls that were answered by then are left out.
+ *
+ * @returns null: a return value would be kept in Redis
+ * @throws what a call that could not be answered threw
+ */
+export async function processCallJob(deps: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
+  const isSecondRun = job.stalledCounter > 0
+  const all = parseCalls(job.data)
+  const hasWaited = deps.clock.now() - (all[0]?.enqueuedAt ?? 0) > WAITED_MS
+  const calls = isSecondRun || hasWaited ? await stillWaitedFor(deps, all) : all
+  const [only] = calls
+  if (only && calls.length === 1) return await processCall(deps, { call: only, isSecondRun }, cancelled)
+  const runs = await Promise.allSettled(calls.map((call) => processCall(deps, { call, isSecondRun }, cancelled)))
+  const failed = runs.find((run) => run.status === 'rejected')
+  if (failed) throw failed.reason
+  return null
+}
+
+/** Answers the calls of a job that failed without an answer of theirs: it outlived too many workers, or cannot be read. */
+export async function answerLostJob(deps: ProcessorDeps, job: Job, cause: Error): Promise<void> {
+  const calls = await stillWaitedFor(deps, parseCalls(job.data))
+  await Promise.all(calls.map((call) => answerLost(deps, call, cause)))
+}
+
+/** A node ends a call's lease when the call was answered or its caller left: without a lease nobody waits for it. */
+async function stillWaitedFor({ redis }: ProcessorDeps, calls: CallJob[]): Promise<CallJob[]> {
+  const waited = await Promise.all(calls.map((call) => call.isAsync || isInFlight(redis, call)))
+  return calls.filter((_, index) => waited[index])
+}

@@ -1,0 +1,24 @@
+import type { CallJob } from '../../src/queue/call-job.ts'
+import type { Telemetry } from '../../src/telemetry/telemetry.ts'
+
+/** Runs a call in a span that joins the trace of its HTTP request; the call's attempts join the span. */
+export async function traceCall<T>(
+  { tracing }: Pick<Telemetry, 'tracing'>,
+  call: CallJob,
+  process: (call: CallJob) => Promise<T>,
+): Promise<T> {
+  if (call.traceparent === undefined) return await process(call)
+  const span = tracing.start('job', {
+    kind: 'consumer',
+    parent: call.traceparent,
+    attributes: { 'messaging.system': 'bullmq', 'messaging.destination.name': call.slug },
+  })
+  try {
+    const result = await process(span.traceparent ? { ...call, traceparent: span.traceparent } : call)
+    span.end()
+    return result
+  } catch (error) {
+    span.end('job failed')
+    throw error
+  }
+}
