@@ -120,6 +120,10 @@ describe('accounts that share an upstream', () => {
     await redis.zadd(capKeys.of('timezone', 'shared', 'demand'), 'XX', Date.now() - 60_000, hoarder.id)
     redis.disconnect()
     for (let index = 0; index < 4; index += 1) assert.equal((await call(other, 'other')).status, 200)
+    const refused = await call(hoarder, 'hoarder')
+    assert.equal(refused.status, 503)
+    assert.match(refused.text, /Your fair share of the upstream API is used up/)
+    assert.ok(Number(refused.headers.get('retry-after')) <= 31)
     assert.equal(arrivalsOf('timezone', 'hoarder').length, 5)
   })
 

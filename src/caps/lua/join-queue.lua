@@ -48,18 +48,20 @@ if hasShares then
 end
 local length = redis.call('ZCARD', QUEUE)
 if length > 0 then length = length - dequeueExpired() end
-local virtual, base, start, busySince, waiting, asyncCount = 0, 0, 0, now, 0, 0
+local virtual, base, start, busySince, waiting, asyncCount, seq = 0, 0, 0, now, 0, 0, 1
 if length == 0 and redis.call('ZCARD', WAITERS) == 0 then
   redis.call('DEL', FAIR)
 else
-  local fair = redis.call('HMGET', FAIR, 'now', 'base', 'busySince', startField(share), waitingField(share), 'async')
+  local fair = redis.call('HMGET', FAIR, 'now', 'base', 'busySince', startField(share), waitingField(share), 'async',
+    'seq')
   virtual, base, start = tonumber(fair[1] or 0), tonumber(fair[2] or 0), tonumber(fair[4] or 0)
   waiting, asyncCount = math.max(0, tonumber(fair[5] or 0)), math.max(0, tonumber(fair[6] or 0))
+  seq = tonumber(fair[7] or 0) + 1
   if length > 0 then busySince = tonumber(fair[3] or now) end
 end
 -- The fraction keeps calls of equal start in the order in which they came.
 local whole = math.floor(math.max(virtual, start))
-local tag = whole + redis.call('HINCRBY', FAIR, 'seq', 1) % SEQ_SPAN / SEQ_SPAN
+local tag = whole + seq % SEQ_SPAN / SEQ_SPAN
 local tagText = string.format('%.17g', tag)
 local priority = math.max(1, math.min(PRIORITY_MAX, whole - base + 1))
 local isFarFromBase = whole - base > TAG_SPAN_MAX and 1 or 0
@@ -118,7 +120,7 @@ end
 
 redis.call('ZADD', QUEUE, tagText, member)
 redis.call('ZADD', QUEUE_DEADLINES, score(deadline), member)
-redis.call('HSET', FAIR, startField(share), tostring(whole + COST / weight), waitingField(share), waiting + 1)
+redis.call('HSET', FAIR, startField(share), tostring(whole + COST / weight), waitingField(share), waiting + 1, 'seq', seq)
 if isAsync(member) then redis.call('HINCRBY', FAIR, 'async', 1) end
 if length == 0 then redis.call('HSET', FAIR, 'busySince', score(now)) end
 if length > 1000 and redis.call('HLEN', FAIR) > 8000 then forgetServed(virtual) end
