@@ -1,14 +1,18 @@
-import { hash, type Options, verify } from '@node-rs/argon2'
+import { availableParallelism } from 'node:os'
+import { argon2id, type HashOptions, hash, needsRehash, verify } from 'argon2'
 import { GatewayError } from '../errors.ts'
 
 /** argon2id, 19 MiB, 3 passes (RFC 9106; OWASP's floor). */
-const OPTIONS: Options = { algorithm: 2, memoryCost: 19_456, timeCost: 3, parallelism: 1 }
+const OPTIONS = { type: argon2id, memoryCost: 19_456, timeCost: 3, parallelism: 1 } satisfies HashOptions
 
-/** Hashes under way at once in this process: each takes a core and 19 MiB. */
-const HASHES_MAX = 2
+/** Hashes under way at once in this process, each of which takes a core and 19 MiB: one core stays for calls. */
+const HASHES_MAX = Math.max(1, availableParallelism() - 1)
 
 /** Hashes that may wait for a turn, about two seconds of work; past it the caller is told to come again. */
 const WAITING_MAX = 100
+
+/** Of them, those of one client. */
+const WAITING_OF_CLIENT_MAX = 30
 
 const CODE_POINTS_MIN = 8
 const CODE_POINTS_MAX = 256
@@ -23,10 +27,12 @@ export function isAcceptablePassword(password: string): boolean {
 }
 
 /**
+ * `client` is the client that is served, as in throttles; clients take turns.
+ *
  * @throws GatewayError LOGIN_THROTTLED when too many wait already
  */
-export function hashPassword(password: string): Promise<string> {
-  return inTurn(() => hash(password, OPTIONS))
+export function hashPassword(password: string, client = ''): Promise<string> {
+  return inTurn(client, () => hash(password, OPTIONS))
 }
 
 /**
@@ -34,35 +40,54 @@ export function hashPassword(password: string): Promise<string> {
  *
  * @throws GatewayError LOGIN_THROTTLED when too many wait already
  */
-export async function isPasswordOf(passwordHash: string | undefined, password: string): Promise<boolean> {
+export async function isPasswordOf(passwordHash: string | undefined, password: string, client = ''): Promise<boolean> {
   decoy ??= hash('no account has this password', OPTIONS)
   const against = passwordHash ?? (await decoy)
-  const matches = await inTurn(() => verify(against, password))
+  const matches = await inTurn(client, () => verify(against, password))
   return matches && passwordHash !== undefined
 }
 
 /** Whether a hash was made with other costs than today's and is to be made again at the next log-in. */
 export function isOutdatedHash(passwordHash: string): boolean {
-  return !passwordHash.startsWith(
-    `$argon2id$v=19$m=${OPTIONS.memoryCost},t=${OPTIONS.timeCost},p=${OPTIONS.parallelism}$`,
-  )
+  return !passwordHash.startsWith('$argon2id$') || needsRehash(passwordHash, OPTIONS)
 }
 
 let running = 0
-const waiting: (() => void)[] = []
+let waitingCount = 0
 
-async function inTurn<T>(work: () => Promise<T>): Promise<T> {
-  if (running >= HASHES_MAX) {
-    if (waiting.length >= WAITING_MAX) throw new GatewayError('LOGIN_THROTTLED', { retryAfterMs: 2_000 })
-    await new Promise<void>((resolve) => waiting.push(resolve))
-  } else {
-    running += 1
-  }
+/** What waits, by client, in the order in which the clients are served. */
+const waiting = new Map<string, (() => void)[]>()
+
+async function inTurn<T>(client: string, work: () => Promise<T>): Promise<T> {
+  if (running >= HASHES_MAX) await waitForTurn(client)
+  else running += 1
   try {
     return await work()
   } finally {
-    const next = waiting.shift()
+    const next = takeNext()
     if (next) next()
     else running -= 1
   }
+}
+
+async function waitForTurn(client: string): Promise<void> {
+  const ofClient = waiting.get(client) ?? []
+  if (waitingCount >= WAITING_MAX || ofClient.length >= WAITING_OF_CLIENT_MAX) {
+    throw new GatewayError('LOGIN_THROTTLED', { retryAfterMs: 2_000 })
+  }
+  waitingCount += 1
+  waiting.set(client, ofClient)
+  await new Promise<void>((start) => ofClient.push(start))
+}
+
+/** One of each client in turn: a log-in waits behind others' clients, not behind all that these have sent. */
+function takeNext(): (() => void) | undefined {
+  for (const [client, ofClient] of waiting) {
+    const start = ofClient.shift()
+    waiting.delete(client)
+    if (ofClient.length > 0) waiting.set(client, ofClient)
+    waitingCount -= 1
+    return start
+  }
+  return undefined
 }

@@ -12,6 +12,7 @@ import { errorAnswers } from '../http/error-schemas.ts'
 import { CREDENTIALS_BYTES_MAX } from '../http/json-body.ts'
 import { announceChange } from '../limits/account-version.ts'
 import { publicNetworkOf } from '../limits/client-network.ts'
+import { delayFailures } from '../limits/login-delay.ts'
 import { clientOf, passwordThrottle, takeThrottle, throttleFailures } from '../limits/throttle.ts'
 
 const SignupBody = Type.Object({
@@ -36,7 +37,7 @@ export async function authRoutes(app: FastifyInstance, context: Context): Promis
 
   const signup = {
     bodyLimit: CREDENTIALS_BYTES_MAX,
-    config: { errors: ['EMAIL_IN_USE', 'FORBIDDEN', 'SIGNUP_THROTTLED'] as const },
+    config: { errors: ['EMAIL_IN_USE', 'FORBIDDEN', 'SIGNUP_THROTTLED', 'LOGIN_THROTTLED'] as const },
     schema: {
       summary: 'Sign up',
       tags: ['Accounts'],
@@ -51,7 +52,7 @@ export async function authRoutes(app: FastifyInstance, context: Context): Promis
     const signupNetwork = publicNetworkOf(request.ip) ?? null
     await takeSignup(context, request.ip, signupNetwork)
     // The hash is made whether the address is taken or not: both answers take the same time.
-    const passwordHash = await hashPassword(password)
+    const passwordHash = await hashPassword(password, clientOf(request.ip))
     const user = { id: randomUUID(), email }
     try {
       await insertUser(db, { ...user, passwordHash, signupNetwork })
@@ -77,8 +78,10 @@ export async function authRoutes(app: FastifyInstance, context: Context): Promis
   app.post<{ Body: Static<typeof LoginBody> }>('/v1/auth/login', login, async (request, reply) => {
     const { email, password } = request.body
     const throttle = passwordThrottle(config, request.ip)
-    const attempt = () => logIn(context, email, password)
-    const token = await throttleFailures(context, { ...throttle, counted: 'INVALID_CREDENTIALS' }, attempt)
+    const attempt = () => logIn(context, { email, password, client: clientOf(request.ip) })
+    const token = await delayFailures(context, { email, address: request.ip }, () =>
+      throttleFailures(context, { ...throttle, counted: 'INVALID_CREDENTIALS' }, attempt),
+    )
     return reply.header('cache-control', 'no-store').send({ token })
   })
 }
@@ -108,17 +111,20 @@ function closed(): GatewayError {
 }
 
 /** @throws GatewayError INVALID_CREDENTIALS */
-async function logIn(context: Context, email: string, password: string): Promise<string> {
+async function logIn(
+  context: Context,
+  { email, password, client }: { email: string; password: string; client: string },
+): Promise<string> {
   const { db } = context
   const user = await findUserByEmail(db, email)
-  const matches = await isPasswordOf(user?.password_hash, password)
+  const matches = await isPasswordOf(user?.password_hash, password, client)
   if (!user || !matches || user.disabled_at) throw new GatewayError('INVALID_CREDENTIALS')
   if (!isOutdatedHash(user.password_hash)) return await startSession(context, user.id, user.password_hash)
-  const passwordHash = await hashPassword(password)
+  const passwordHash = await hashPassword(password, client)
   // Another log-in may have done so just before.
   const isUpdated = await updatePasswordHash(db, user, passwordHash)
   const current = isUpdated ? passwordHash : (await findUser(db, user.id))?.password_hash
-  if (current !== passwordHash && !(await isPasswordOf(current, password)))
+  if (current !== passwordHash && !(await isPasswordOf(current, password, client)))
     throw new GatewayError('INVALID_CREDENTIALS')
   return await startSession(context, user.id, current ?? '')
 }

@@ -8,6 +8,7 @@ import { GatewayError } from '../errors.ts'
 import { errorAnswers } from '../http/error-schemas.ts'
 import { CREDENTIALS_BYTES_MAX } from '../http/json-body.ts'
 import { announceChange } from '../limits/account-version.ts'
+import { delayFailures } from '../limits/login-delay.ts'
 import { passwordThrottle, throttleFailures } from '../limits/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
@@ -58,7 +59,9 @@ export async function sessionRoutes(app: FastifyInstance, context: Context): Pro
     // A stolen session must not be a way to guess the password: failures count as those of a log-in.
     const throttle = passwordThrottle(config, request.ip)
     const attempt = () => changePassword(context, session, { currentPassword, newPassword })
-    await throttleFailures(context, { ...throttle, counted: 'INVALID_CREDENTIALS' }, attempt)
+    await delayFailures(context, { email: session.user.email, address: request.ip }, () =>
+      throttleFailures(context, { ...throttle, counted: 'INVALID_CREDENTIALS' }, attempt),
+    )
     await announceChange(redis, session.user.id, request.log)
     return reply.status(204).send()
   })

@@ -18,7 +18,7 @@ import { guardWithSession, sessionOf } from './session-guard.ts'
 const UNKNOWN_EMAILS_PER_MINUTE = 20
 
 /** Additions of one account a minute: nobody is asked whether to be in a team. */
-const ADDITIONS_PER_MINUTE = 60
+const ADDITIONS_PER_MINUTE = 100
 
 const Role = Type.Enum(['admin', 'member'])
 const AddBody = Type.Object({

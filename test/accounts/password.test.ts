@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
+import { availableParallelism } from 'node:os'
 import { describe, it } from 'node:test'
-import { hash } from '@node-rs/argon2'
+import { argon2id, hash } from 'argon2'
 import { hashPassword, isAcceptablePassword, isOutdatedHash, isPasswordOf } from '../../src/accounts/password.ts'
 import { GatewayError } from '../../src/errors.ts'
 
@@ -23,10 +24,33 @@ describe('a password', () => {
 
   it('is hashed with argon2id at the documented cost, each time under another salt', async () => {
     const [first, second] = await Promise.all([hashPassword('correct horse'), hashPassword('correct horse')])
-    assert.match(first, /^\$argon2id\$v=19\$m=19456,t=3,p=1\$/)
+    assert.match(first, /^\$argon2id\$v=19\$m=19456,(t=3,p=1|p=1,t=3)\$/)
     assert.notEqual(first, second)
     assert.ok(!isOutdatedHash(first))
-    assert.ok(isOutdatedHash(await hash('correct horse', { algorithm: 2, memoryCost: 8_192, timeCost: 1 })))
+    assert.ok(
+      isOutdatedHash(await hash('correct horse', { type: argon2id, memoryCost: 8_192, timeCost: 1, parallelism: 1 })),
+    )
+  })
+
+  it('that was hashed by another argon2 library is still right', async () => {
+    const stored = '$argon2id$v=19$m=19456,t=3,p=1$w+kOcsyn1CUP6JGwLtVUIw$JzXF1t0twJJYUlLVCUyZCfjLZUR4po1Zo7WW7/dJQGE'
+    assert.equal(await isPasswordOf(stored, 'correct horse'), true)
+    assert.equal(await isPasswordOf(stored, 'correct horses'), false)
+    assert.ok(!isOutdatedHash(stored))
+  })
+
+  it('of a client waits behind one of each other client, not behind all that these have sent', async () => {
+    const order: string[] = []
+    const compare = (client: string) =>
+      isPasswordOf(undefined, 'x', client).then(
+        () => order.push(client),
+        () => order.push('refused'),
+      )
+    const flood = Array.from({ length: 60 }, () => compare('192.0.2.1'))
+    await Promise.all([...flood, compare('192.0.2.2')])
+    const served = order.filter((client) => client !== 'refused')
+    assert.ok(served.indexOf('192.0.2.2') <= 2 * availableParallelism(), served.join())
+    assert.ok(served.length <= 30 + availableParallelism() + 1)
   })
 
   it('is compared exactly: no byte is cut, trimmed or normalised', async () => {
@@ -50,7 +74,8 @@ describe('a password', () => {
   })
 
   it('waits its turn, and is refused with a time to come again when too many wait', async () => {
-    const results = await Promise.allSettled(Array.from({ length: 130 }, () => isPasswordOf(undefined, 'x')))
+    const compare = (index: number) => isPasswordOf(undefined, 'x', `192.0.2.${index % 10}`)
+    const results = await Promise.allSettled(Array.from({ length: 130 }, (_, index) => compare(index)))
     const refused = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []))
     assert.ok(refused.length > 0 && refused.length <= 30, `${refused.length} refused`)
     for (const error of refused) {

@@ -107,11 +107,14 @@ describe('teams', () => {
     assert.equal((await as(admin, 'DELETE', `/v1/teams/${teamId}`)).status, 204)
   })
 
-  it('take no more than 60 additions a minute, known addresses included', async () => {
+  it('take no more than 100 additions a minute, known addresses included', async () => {
     const person = await signUp(gateway)
     const { body } = await as(person, 'POST', '/v1/teams', { name: 'Busy' })
     const add = () => as(person, 'POST', `/v1/teams/${body.team.id}/members`, { email: admin.email })
-    const codes = await Promise.all(Array.from({ length: 65 }, async () => (await add()).status))
+    const codes: number[] = []
+    while (codes.length < 105) {
+      codes.push(...(await Promise.all(Array.from({ length: 15 }, async () => (await add()).status))))
+    }
     assert.equal(codes.filter((code) => code === 429).length, 5)
     assert.doesNotMatch((await add()).body.hint, /plan/)
   })
