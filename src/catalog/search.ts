@@ -14,6 +14,9 @@ const WEIGHTS = { name: 5, tag: 4, keyword: 4, category: 3, description: 2, para
 const STEM_SHARE = 0.8
 const TYPO_SHARE = 0.5
 
+/** Words of a query that count: anybody may search, and each word that no API has is compared with all words. */
+const WORDS_MAX = 8
+
 /** An API that is worth less than this share of the best one is not what was sought. */
 const SHARE_OF_BEST_MIN = 0.25
 
@@ -24,7 +27,7 @@ const SHARE_OF_BEST_MIN = 0.25
  * nearest one with a typing error.
  */
 export function rankApis(apis: Api[], query: string): Api[] {
-  const words = [...new Set(wordsOf(query))].filter((word) => !EMPTY_WORDS.has(word))
+  const words = [...new Set(wordsOf(query))].filter((word) => !EMPTY_WORDS.has(word)).slice(0, WORDS_MAX)
   if (words.length === 0) return apis
   const indexed = apis.map((api) => ({ api, index: indexOf(api), score: 0 }))
   for (const word of words) {
@@ -110,6 +113,8 @@ function isWithin(errorsMax: number, one: string, other: string): boolean {
         isSwapped ? at(before, column - 2) + 1 : Number.POSITIVE_INFINITY,
       )
     }
+    // From here on it can only grow.
+    if (Math.min(...current) > errorsMax && Math.min(...previous) > errorsMax) return false
     before = previous
     previous = current
   }

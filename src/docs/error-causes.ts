@@ -43,7 +43,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'The key was revoked, has expired or was copied incompletely.',
   ),
   UPSTREAM_REJECTED: help(
-    'Change the values; the message says what the source told of them.',
+    'Change the values; the message says what the source objects to.',
     'The values are well-formed, but the source does not accept them together.',
     'A parameter that the catalog does not declare was forwarded and refused.',
   ),
@@ -202,7 +202,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   ),
   DEADLINE_EXCEEDED: help(
     'Send it again, with Prefer: respond-async if it may take long.',
-    'The call waited for its turn until its time was over.',
+    'The call waited in the queue until its time was over.',
   ),
   DEPENDENCY_UNAVAILABLE: help(BACK_OFF, 'Redis or Postgres of the gateway does not answer.'),
   DRAINING: help('Send the request again: another node answers it.', 'The node is being restarted.'),

@@ -15,10 +15,10 @@ export interface ProblemDeps {
   baseUrl: string
 }
 
-/** Addresses that programs send to: their failures are JSON whoever asks. */
+/** Addresses of programs: failures there are always JSON. */
 const FOR_PROGRAMS = /^\/(v1|oauth|\.well-known|portal|healthz|readyz|assets)(\/|\?|$)|\.(json|md|txt|ts|py|ico)(\?|$)/
 
-/** Whether a failure is to be told to a person: a browser asks for a page at an address that is no program's. */
+/** Whether a person reads the failure: a browser requests a page at an address that programs do not use. */
 export function isForPeople({ url, method, headers }: FastifyRequest): boolean {
   if (FOR_PROGRAMS.test(url)) return false
   if (isMcp(url) && method !== 'GET') return false

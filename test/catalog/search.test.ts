@@ -80,9 +80,9 @@ describe('the search', () => {
     )
   })
 
-  it('takes a word of 200 letters in no time that is noticed', () => {
-    const startedAt = performance.now()
-    rankApis(apis, 'x'.repeat(200))
-    assert.ok(performance.now() - startedAt < 250)
+  it('counts the first eight words of a query, so that nobody makes it slow', () => {
+    const unknown = ['qzxva', 'qzxvb', 'qzxvc', 'qzxvd', 'qzxve', 'qzxvf', 'qzxvg', 'qzxvh']
+    assert.deepEqual(rankApis(apis, [...unknown, 'weather'].join(' ')), [])
+    assert.equal(rankApis(apis, [...unknown.slice(1), 'weather'].join(' '))[0]?.slug, 'weather')
   })
 })

@@ -3,7 +3,7 @@ import { el } from './dom.js'
 import { visit } from './navigate.js'
 import { forPeople } from './words.js'
 
-/** Fills an account page with what `build` makes, again after each change; failures are told in its place. */
+/** Fills an account page with what `build` makes, again after each change; failures are shown in its place. */
 export async function showAccount(view, build) {
   const body = view.querySelector('[data-body]')
   const refresh = async () => {
@@ -52,7 +52,7 @@ export function actionForm(members, action, ...children) {
   return form
 }
 
-/** A button that runs an action; a failure is told in the page. */
+/** A button that runs an action; a failure is shown beside it. */
 export function actionButton(text, members, action) {
   const button = el('button', { type: 'button', class: 'button quiet', ...members, onclick: run }, text)
   async function run() {

@@ -16,7 +16,7 @@ export function startSettings(view) {
           'dl',
           { class: 'facts' },
           el('div', {}, el('dt', {}, 'Email'), el('dd', {}, me.email)),
-          el('div', {}, el('dt', {}, 'Terms accepted'), el('dd', {}, moment(me.termsAcceptedAt, 'Not asked'))),
+          el('div', {}, el('dt', {}, 'Terms accepted'), el('dd', {}, moment(me.termsAcceptedAt, 'Not recorded'))),
         ),
       ),
       el('section', { class: 'card' }, el('h2', {}, 'Password'), passwordForm(me.email)),

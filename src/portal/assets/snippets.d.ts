@@ -11,5 +11,5 @@ export declare const PLACEHOLDER: string
 export declare function snippets(call: SnippetCall): Record<string, string>
 /** What an MCP client's configuration holds for the server of one API, or of all without a slug. */
 export declare function mcpConfiguration(baseUrl: string, slug?: string): string
-/** What each MCP client wants to be told for the server at `url`, by its name. */
+/** The configuration of each MCP client for the server at `url`, by the client's name. */
 export declare function clientSetups(url: string): Record<string, string>

@@ -38,7 +38,7 @@ export function mcpConfiguration(baseUrl, slug) {
   return JSON.stringify({ mcpServers: { [slug ?? 'agent-api-gateway']: server } }, null, 2)
 }
 
-/** What each MCP client wants to be told, by its name. */
+/** The configuration of each MCP client, by its name. */
 export function clientSetups(url) {
   const headers = { 'X-Api-Key': PLACEHOLDER }
   const json = (value) => JSON.stringify(value, null, 2)

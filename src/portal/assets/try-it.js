@@ -45,7 +45,7 @@ function parametersOf(form) {
   )
 }
 
-/** The headers that make a call count: of the key, or of the log-in, with which test data must be asked for. */
+/** The headers of a call: the key, or what makes the log-in count and chooses test data. */
 function credentialOf(sendAs) {
   if (sendAs === 'key') return { 'x-api-key': currentKey() }
   return { 'x-portal-request': '1', ...(sendAs === 'test' ? { 'x-gateway-mode': 'test' } : {}) }

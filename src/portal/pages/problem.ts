@@ -2,7 +2,7 @@ import type { Api } from '../../catalog/catalog.ts'
 import type { GatewayError } from '../../errors.ts'
 import { type Html, html } from '../../http/html.ts'
 
-/** What was asked for, and what comes near it. */
+/** The address that failed, and what comes near it. */
 export interface Wanted {
   method: string
   path: string
