@@ -18,7 +18,14 @@ const PUBLIC = [
   '/signup',
   '/login',
 ]
-const PRIVATE = ['/account', '/account/keys', '/account/teams', '/account/provider-keys', '/account/settings']
+const PRIVATE = [
+  '/account',
+  '/account/keys',
+  '/account/teams',
+  '/account/provider-keys',
+  '/account/connections',
+  '/account/settings',
+]
 
 describe('every page of the portal', () => {
   let gateway: Gateway

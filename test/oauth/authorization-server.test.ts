@@ -8,7 +8,7 @@ import { loadConfig } from '../../src/config.ts'
 import { type Db, openDatabase } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import { createLog } from '../../src/log.ts'
-import { createAuthorizationServer } from '../../src/oauth/authorization-server.ts'
+import { type AuthorizationDeps, createAuthorizationServer } from '../../src/oauth/authorization-server.ts'
 import { openMetadataFetch } from '../../src/oauth/metadata-fetch.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
 import { testSecrets } from '../support/gateway.ts'
@@ -24,9 +24,12 @@ async function listen(listener: RequestListener): Promise<{ server: Server; url:
 const CLIENT = 'https://agent.example/client.json'
 const REDIRECT = 'https://agent.example/callback'
 
-describe('an application that is described by a document', () => {
+describe('the authorization server, to an application that is described by a document', () => {
   let services: Services
   let db: Db
+  /** A database that cannot be reached, and an authorization server on it. */
+  let lost: Db
+  let away: { server: Server; url: string }
   let redis: RedisConnection
   let gateway: { server: Server; url: string }
   let documents: { server: Server; url: string }
@@ -56,7 +59,7 @@ describe('an application that is described by a document', () => {
     const log = createLog(config.log, 'web')
     db = openDatabase(config.databaseUrl, log)
     redis = openRedis(config.redisUrls, 'producer', log)
-    const provider = createAuthorizationServer({
+    const deps: AuthorizationDeps = {
       config,
       db,
       redis,
@@ -67,11 +70,15 @@ describe('an application that is described by a document', () => {
         fetch(String(address).replace('https://agent.example', documents.url), redirect ? { redirect } : {}),
       allowFetch: async () => mayFetch,
       errorPage: (title, text) => `${title}: ${text}`,
-    })
-    handle = provider.callback()
+    }
+    handle = createAuthorizationServer(deps).callback()
+    lost = openDatabase('postgres://127.0.0.1:9/none', log)
+    away = await listen(createAuthorizationServer({ ...deps, db: lost }).callback())
   })
   after(async () => {
     gateway.server.close()
+    away.server.close()
+    await lost.destroy()
     documents.server.close()
     await closeRedis(redis)
     await db.destroy()
@@ -91,7 +98,7 @@ describe('an application that is described by a document', () => {
     token_endpoint_auth_method: 'none',
   })
 
-  it('gets to the consent page without having registered, and is read once', async () => {
+  it('leads to the consent page without having registered, and is read once', async () => {
     describedAs(document(CLIENT))
     fetched = 0
     for (let time = 0; time < 2; time += 1) {
@@ -103,7 +110,7 @@ describe('an application that is described by a document', () => {
     assert.equal((await ask(CLIENT, 'https://evil.example/callback')).status, 400)
   })
 
-  it('is refused when the document redirects, names another client, is too large or is asked for too often', async () => {
+  it('refuses it when the document redirects, names another client, is too large or is asked for too often', async () => {
     const refused = async (name: string) => {
       const response = await ask(`https://agent.example/${name}.json`)
       assert.equal(response.status, 400, name)
@@ -124,7 +131,15 @@ describe('an application that is described by a document', () => {
     mayFetch = true
   })
 
-  it('is fetched from public addresses alone', async () => {
+  it('answers 503 while the database is away', async () => {
+    const form = { grant_type: 'refresh_token', client_id: 'any', refresh_token: 'any' }
+    const response = await fetch(`${away.url}/oauth/token`, { method: 'POST', body: new URLSearchParams(form) })
+    assert.equal(response.status, 503)
+    assert.equal(response.headers.get('retry-after'), '2')
+    assert.equal(JSON.parse(await response.text()).error, 'temporarily_unavailable')
+  })
+
+  it('fetches documents from public addresses alone', async () => {
     const { fetch: guarded, close } = openMetadataFetch()
     fetched = 0
     for (const address of [documents.url, documents.url.replace('127.0.0.1', 'localhost'), 'http://169.254.169.254/']) {
