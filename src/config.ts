@@ -34,6 +34,8 @@ export interface Config extends StoresConfig {
   upstreams: {
     /** Settings of `UPSTREAM_<SLUG>_…`, by slug. */
     bySlug: Map<string, UpstreamSettings>
+    /** Names of all variables that begin with `UPSTREAM_`, those of no API too. */
+    variables: string[]
     /** The operator of this gateway, for the `User-Agent`. */
     contact: string
     /** Slugs this worker serves; all when empty. */
@@ -85,6 +87,7 @@ function readConfig(environment: Environment, secrets: ProcessSecrets): Config {
     secrets,
     upstreams: {
       bySlug: readUpstreams(environment),
+      variables: Object.keys(environment).filter((name) => name.startsWith('UPSTREAM_') && environment[name]),
       contact: read.text('CONTACT', 'https://github.com/agent-api-gateway/agent-api-gateway'),
       only: read.list('WORKER_UPSTREAMS', () => true),
     },

@@ -4,6 +4,7 @@ import { ResponseCache } from '../src/cache/response-cache.ts'
 import { QUEUE_LENGTH_MAX } from '../src/caps/scripts.ts'
 import { UpstreamCaps } from '../src/caps/upstream-caps.ts'
 import { type Api, loadCatalog } from '../src/catalog/catalog.ts'
+import { unknownVariables } from '../src/catalog/unknown-variables.ts'
 import { type Config, ConfigError, loadProcessConfig } from '../src/config.ts'
 import { isSameRedis } from '../src/context.ts'
 import { openDatabase } from '../src/db/database.ts'
@@ -71,6 +72,7 @@ await runProcess('worker', async () => {
   const clock = new RedisClock(redis, log)
   clock.open()
   const catalog = await loadCatalog(config.upstreams.bySlug)
+  for (const sentence of unknownVariables(config.upstreams.variables, catalog)) log.warn(sentence)
   const health = new HealthCache(redis, config.redisUrls, catalog.keys(), log)
   health.open()
   const settings = new SettingsSync({ config, log, catalog, db, redis })

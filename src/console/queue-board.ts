@@ -7,6 +7,10 @@ import type { Context } from '../context.ts'
 
 const PREFIX = '/queues'
 
+/** What the board cannot show: operators who look for failed calls here would find none. */
+const SHOWN =
+  'Calls that wait or run now. Answered and failed calls are no completed or failed jobs: see Overview. The delayed job is the next probe.'
+
 /** Longest text of a job that is shown, characters. */
 const TEXT_MAX = 200
 
@@ -40,13 +44,21 @@ export async function queueBoard(scope: FastifyInstance, { catalog, queues }: Co
   adapter.setBasePath(PREFIX)
   createBullBoard({
     queues: [...catalog.keys()].map((slug) => {
-      const queue = new BullMQAdapter(queues.of(slug), { readOnlyMode: true })
+      const queue = new BullMQAdapter(queues.of(slug), { readOnlyMode: true, description: SHOWN })
       queue.setFormatter('data', redactJob)
       queue.setFormatter('returnValue', () => null)
       return queue
     }),
     serverAdapter: adapter,
-    options: { uiConfig: { boardTitle: 'Agent API Gateway', miscLinks: [{ text: 'Overview', url: '/' }] } },
+    options: {
+      uiConfig: {
+        boardTitle: 'Agent API Gateway',
+        miscLinks: [
+          { text: 'Overview', url: '/' },
+          { text: 'Metrics', url: '/metrics' },
+        ],
+      },
+    },
   })
   await scope.register(adapter.registerPlugin(), { prefix: PREFIX })
 }
