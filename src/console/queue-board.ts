@@ -7,9 +7,12 @@ import type { Context } from '../context.ts'
 
 const PREFIX = '/queues'
 
+/** The board's own links are in a menu; this one is seen. */
+const WAY_BACK =
+  '<a href="/" style="position:fixed;right:1rem;bottom:1rem;z-index:9;padding:.5rem .9rem;border-radius:8px;background:#1d5fd1;color:#fff;font:600 14px system-ui;text-decoration:none">Overview: failures, health, caps</a>'
+
 /** What the board cannot show: operators who look for failed calls here would find none. */
-const SHOWN =
-  'Calls that wait or run now. Answered and failed calls are no completed or failed jobs: see Overview. The delayed job is the next probe.'
+const SHOWN = 'Calls that wait or run now. Failed calls are not jobs: see the Overview.'
 
 /** Longest text of a job that is shown, characters. */
 const TEXT_MAX = 200
@@ -37,7 +40,7 @@ export async function queueBoard(scope: FastifyInstance, { catalog, queues }: Co
   scope.addHook('onSend', async (_request, reply, payload) => {
     reply.header('content-security-policy', CONTENT_SECURITY_POLICY)
     return typeof payload === 'string' && String(reply.getHeader('content-type')).startsWith('text/html')
-      ? payload.replace(FOREIGN_LINK, '')
+      ? payload.replace(FOREIGN_LINK, '').replace('</body>', `${WAY_BACK}</body>`)
       : payload
   })
   const adapter = new ReadingAdapter()

@@ -154,6 +154,14 @@ describe('the guard of the console', () => {
     }
   })
 
+  it('leads back from the queue dashboard, which says that failed calls are not there', async () => {
+    const bearer = { authorization: `Bearer ${token}` }
+    assert.match(await (await ask('GET', '/queues', bearer)).text(), /<a href="\/"[^>]*>Overview/)
+    const { queues } = JSON.parse(await (await ask('GET', '/queues/api/queues', bearer)).text())
+    assert.match(queues[0].description, /Failed calls are not jobs/)
+    assert.ok(queues.every(({ readOnlyMode }: { readOnlyMode: boolean }) => readOnlyMode))
+  })
+
   it('shows the metrics of the fleet to the token', async () => {
     const response = await ask('GET', '/metrics', { authorization: `Bearer ${token}` })
     const text = await response.text()

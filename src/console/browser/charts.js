@@ -11,8 +11,16 @@ function time(ms) {
 
 const count = (value) => String(value ?? '–')
 
-/** Draws the three charts, or moves them on; they stay as they are while nothing is known. */
+/** What a chart without any value says; empty when it has one. */
+function emptyWords(hour) {
+  if (hour === null) return 'Unknown: Redis does not answer.'
+  const calls = [hour.answered, hour.refused, hour.failed].flat()
+  return calls.some((value) => value > 0) ? '' : 'No calls in the last hour.'
+}
+
+/** Draws the three charts, or moves them on; while nothing is known they stay as they are. */
 export function drawCharts(hour) {
+  for (const element of document.querySelectorAll('.chart')) element.dataset.empty = emptyWords(hour)
   if (hour === null) return
   const at = hour.at.map((ms) => ms / 1000)
   // Stacked: each line holds those below it. A minute without calls has no point.

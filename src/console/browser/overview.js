@@ -29,6 +29,9 @@ function show(snapshot) {
   applyFilter()
 }
 
+/** Tags of settings, which Postgres holds. */
+const KNOWN_WITHOUT_REDIS = new Set(['paused', 'disabled'])
+
 /** Tags that are switched on; none: every row is shown. */
 const tags = new Set()
 
@@ -43,7 +46,9 @@ function applyFilter() {
     document.getElementById(row.slug).hidden = !(isFound && isTagged)
   }
   for (const place of document.querySelectorAll('[data-count]')) {
-    place.textContent = String(counts[place.dataset.count] ?? 0)
+    const isKnown =
+      KNOWN_WITHOUT_REDIS.has(place.dataset.count) || !latest?.upstreams.some(({ health }) => health === null)
+    place.textContent = isKnown ? String(counts[place.dataset.count] ?? 0) : '?'
   }
 }
 

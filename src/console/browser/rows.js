@@ -55,12 +55,12 @@ function health({ enabled, health: state }, at) {
   if (!enabled) return `${pill('Disabled')}<small>not enabled</small>`
   if (state === null) return `${pill('Unknown')}<small>Redis does not answer</small>`
   if (state.checkedAt === null) return `${pill('Unchecked')}<small>not checked yet</small>`
-  const since = state.since === null ? 'since the start' : `for ${span(Math.max(0, at - state.since))}`
-  const cause = state.since === null ? '' : ` · ${escapeHtml(causeWords(state.cause))}`
+  const age = state.since === null ? '' : `for ${span(Math.max(0, at - state.since))}`
+  const since = age && `${age} · ${escapeHtml(causeWords(state.cause))}<br>`
   const failure =
     state.status !== 'Healthy' && state.lastFailure ? `<small>${escapeHtml(state.lastFailure.words)}</small>` : ''
   const checked = `checked ${span(Math.max(0, at - state.checkedAt))} ago`
-  return `${pill(state.status)} <b class="score">${state.score}</b><span class="of"> of 100</span>${failure}<small>${since}${cause}<br>${checked}</small>`
+  return `${pill(state.status)} <span class="of"><b class="score">${state.score}</b> of 100</span>${failure}<small>${since}${checked}</small>`
 }
 
 function queue({ queue: state, paused }) {
@@ -74,15 +74,8 @@ function queue({ queue: state, paused }) {
 function cap({ cap: state, slug }) {
   if (!state) return UNKNOWN
   const rates = state.rates.map(({ max, seconds, left }) => {
-    const window =
-      seconds === 60
-        ? 'a minute'
-        : seconds === 3_600
-          ? 'an hour'
-          : seconds === 86_400
-            ? 'a day'
-            : `in ${span(seconds * 1_000)}`
-    const label = `${left} of ${max} left ${window}`
+    const window = { 60: 'minute', 3600: 'hour', 86400: 'day' }[seconds] ?? span(seconds * 1_000)
+    const label = `${left} of ${max} left per ${window}`
     return `<span class="rate"><progress max="${max}" value="${left}" aria-label="${escapeHtml(slug)}: ${label}"></progress>${label}</span>`
   })
   const next = state.nextSlotMs > 0 ? `next slot in ${span(state.nextSlotMs)}` : 'free now'
