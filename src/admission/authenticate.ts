@@ -29,6 +29,8 @@ export interface Principal {
   mode: 'live' | 'test'
   /** Id of the API key; undefined for a session. */
   keyId: string | undefined
+  /** A team's key: it sees its own calls and nothing else of the account. */
+  isTeamKey: boolean
   /** The caller's own upstream keys, by slug. */
   providerKeys: Map<string, ProviderKeyState>
   /** When the credential ends by itself, milliseconds since the epoch. */
@@ -157,6 +159,7 @@ async function lookUpKey(
     tier: owner.tier,
     mode: owner.environment,
     keyId: owner.keyId,
+    isTeamKey: owner.teamId !== null,
     // Own keys are for own calls: those of a team's members are made without them.
     providerKeys: owner.teamId === null ? await loadProviderKeys(db, owner.userId) : new Map(),
     expiresAt: owner.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY,
@@ -209,6 +212,7 @@ async function lookUpToken(
     tier,
     mode: 'live',
     keyId: connectionId,
+    isTeamKey: false,
     providerKeys: await loadProviderKeys(db, userId),
     expiresAt: expiresAt.getTime(),
     connection: { id: connectionId, resource, apis, perMonth },
@@ -231,6 +235,7 @@ async function lookUpSession(
     tier: user.tier,
     mode,
     keyId: undefined,
+    isTeamKey: false,
     providerKeys,
     expiresAt,
     version,

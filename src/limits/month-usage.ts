@@ -12,12 +12,15 @@ export interface MonthUsage {
   resetsAt: Date
 }
 
-/** This month's count: Redis' own where it has one, which calls are admitted by; else what the ledger holds. */
+/**
+ * This month's count: Redis' own where it has one, which calls are admitted by; else what the ledger holds. `clock` is
+ * Redis' clock, by which calls are counted.
+ */
 export async function readMonthUsage(
-  { db, redis }: { db: Db; redis: RedisConnection },
+  { db, redis, clock }: { db: Db; redis: RedisConnection; clock: { now: () => number } },
   accountId: string,
 ): Promise<MonthUsage> {
-  const { name, endsAt } = monthOf(Date.now())
+  const { name, endsAt } = monthOf(clock.now())
   // Without Redis the ledger answers, at most the last seconds behind.
   const counted = await redis.get(accountKeys.month(accountId, name)).catch(() => null)
   const used = counted === null ? await countMonthUsage(db, accountId, name) : Number(counted)

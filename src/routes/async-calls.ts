@@ -81,9 +81,9 @@ async function findOwnCall(
   if (limits) reply.headers(rateLimitHeaders(limits))
   const { id } = request.params
   const call = /^call_[0-9a-f]{32}$/.test(id) ? await redisCall(() => readAsyncCall(context.redis, id)) : undefined
-  const { connection, accountId } = principal
-  // An application has its own calls, not all of the account's.
-  const isOwn = call?.accountId === accountId && (!connection || call.keyId === connection.id)
+  const { connection, isTeamKey, accountId, keyId } = principal
+  // An application and a team's key have their own calls, not all of the account's.
+  const isOwn = call?.accountId === accountId && (!(connection || isTeamKey) || call.keyId === keyId)
   if (!isOwn) throw new GatewayError('CALL_NOT_FOUND')
   return call
 }

@@ -35,7 +35,7 @@ export async function billingRoutes(app: FastifyInstance, context: Context): Pro
     const { id, tier } = sessionOf(request).user
     const plan = planOf(tier)
     const limits = context.config.plans[plan]
-    const { month, used, resetsAt } = await readMonthUsage(context, id)
+    const { month, used, resetsAt } = await readMonthUsage({ ...context, clock: context.health }, id)
     const remaining = Math.max(0, limits.perMonth - used)
     return { tier, plan, limits, usage: { month, used, remaining, resetsAt: resetsAt.toISOString() } }
   })

@@ -104,7 +104,7 @@ export async function providerKeyRoutes(app: FastifyInstance, context: Context):
   app.delete<{ Params: SlugParams }>('/v1/provider-keys/:apiSlug', remove, async (request, reply) => {
     const userId = sessionOf(request).user.id
     const { slug } = knownApi(catalog, request.params.apiSlug)
-    if (!(await deleteProviderKey(db, userId, slug))) throw new GatewayError('KEY_NOT_FOUND')
+    if (!(await deleteProviderKey(db, userId, slug))) throw noProviderKey()
     await announceChange(redis, userId, request.log)
     return reply.status(204).send()
   })
@@ -121,12 +121,19 @@ export async function providerKeyRoutes(app: FastifyInstance, context: Context):
     const userId = sessionOf(request).user.id
     const { slug } = knownApi(catalog, request.params.apiSlug)
     const key = await findProviderKeyOf(db, userId, slug)
-    if (!key) throw new GatewayError('KEY_NOT_FOUND')
+    if (!key) throw noProviderKey()
     await takeValidation(context, userId)
     await validateNow(context, key)
     const validated = await findProviderKeyOf(db, userId, slug)
-    if (!validated) throw new GatewayError('KEY_NOT_FOUND')
+    if (!validated) throw noProviderKey()
     return toAnswer(catalog, validated)
+  })
+}
+
+function noProviderKey(): GatewayError {
+  return new GatewayError('KEY_NOT_FOUND', {
+    message: 'You have no provider key for this API.',
+    hint: 'List yours with GET /v1/provider-keys',
   })
 }
 

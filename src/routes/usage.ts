@@ -57,7 +57,7 @@ export async function usageRoutes(app: FastifyInstance, context: Context): Promi
     },
   }
   app.get<{ Querystring: Static<typeof UsageQuery> }>('/v1/usage', usage, async (request) => {
-    const { from, to } = readSpan(request.query)
+    const { from, to } = readSpan(request.query, context.health.now())
     const groupBy = [...new Set((request.query.groupBy ?? 'day,api,key,status').split(','))] as UsageGroup[]
     const lines = await groupUsage(context.db, sessionOf(request).user.id, { from, to, groupBy })
     const counted = lines.map((line) => ({ ...line, calls: Number(line.calls) }))
@@ -66,8 +66,11 @@ export async function usageRoutes(app: FastifyInstance, context: Context): Promi
 }
 
 /** The days asked for, both included; the last thirty unless told. @throws GatewayError VALIDATION_ERROR */
-function readSpan(asked: { from?: string | undefined; to?: string | undefined }): { from: string; to: string } {
-  const to = readDay('to', asked.to) ?? dayOf(Date.now())
+function readSpan(
+  asked: { from?: string | undefined; to?: string | undefined },
+  now: number,
+): { from: string; to: string } {
+  const to = readDay('to', asked.to) ?? dayOf(now)
   const from = readDay('from', asked.from) ?? dayOf(Date.parse(to) - (DAYS_DEFAULT - 1) * DAY_MS)
   const days = (Date.parse(to) - Date.parse(from)) / DAY_MS + 1
   if (days < 1) throw invalid('from', 'must not be after to')

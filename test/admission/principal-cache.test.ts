@@ -9,6 +9,7 @@ const principal = (version: string): Principal => ({
   tier: 'developer',
   mode: 'live',
   keyId: 'key',
+  isTeamKey: false,
   providerKeys: new Map(),
   expiresAt: Number.POSITIVE_INFINITY,
   version,

@@ -80,6 +80,22 @@ describe('teams', () => {
     assert.deepEqual([await call(kept.key), await call(ended.key)], [200, 401])
   })
 
+  it('have keys that see no calls of the account but their own', async () => {
+    const teamId = await makeTeam()
+    const { key } = await makeKey(admin, teamId)
+    const start = async (sender: string) => {
+      const headers = { prefer: 'respond-async' }
+      return (await send(gateway, '/v1/call/trivia/questions', { key: sender, headers })).body.id
+    }
+    const [ofOwner, ofTeam] = [await start(owner.test), await start(key)]
+    const read = async (id: string, reader: string) => (await send(gateway, `/v1/calls/${id}`, { key: reader })).status
+    assert.equal(await read(ofOwner, key), 404)
+    assert.ok([200, 202].includes(await read(ofTeam, key)))
+    assert.ok([200, 202].includes(await read(ofOwner, owner.test)))
+    assert.ok([200, 202].includes(await read(ofTeam, owner.test)))
+    await as(owner, 'DELETE', `/v1/teams/${teamId}`)
+  })
+
   it('leave their owner half of the key slots, whatever admins make', async () => {
     const teamId = await makeTeam()
     const byAdmin = await Promise.all(

@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict'
+import { after, before, it } from 'node:test'
+import { openDatabase } from '../../src/db/database.ts'
+import { readMonthUsage } from '../../src/limits/month-usage.ts'
+import { createLog } from '../../src/log.ts'
+import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
+import { accountKeys } from '../../src/redis/keys.ts'
+import { startOwnRedis } from '../support/services.ts'
+
+const log = createLog({ level: 'silent', pretty: false }, 'test')
+let service: Awaited<ReturnType<typeof startOwnRedis>>
+let redis: RedisConnection
+
+before(async () => {
+  service = await startOwnRedis()
+  redis = openRedis([service.url], 'waiter', log)
+})
+after(async () => {
+  await closeRedis(redis)
+  await service.stop()
+})
+
+it("what is billed of a month goes by Redis' clock, as the limits do, and not by the node's", async () => {
+  // Not connected: Redis has the count.
+  const db = openDatabase('postgres://localhost:1/none', log)
+  await redis.set(accountKeys.month('account', '2027-12'), '7')
+  const clock = { now: () => Date.UTC(2027, 11, 31, 23, 59) }
+  const usage = await readMonthUsage({ db, redis, clock }, 'account')
+  assert.deepEqual(usage, { month: '2027-12', used: 7, resetsAt: new Date(Date.UTC(2028, 0, 1)) })
+  await db.destroy()
+})
