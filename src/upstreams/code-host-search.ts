@@ -10,7 +10,6 @@ import {
   members,
   nullable,
   number,
-  overLimit,
   path,
   singleSpaced,
   TEXT_LENGTH_MAX,
@@ -18,6 +17,7 @@ import {
   texts,
   type Upstream,
 } from '../catalog/upstream.ts'
+import { github, githubProbe } from './families/github.ts'
 
 const codeHostSearch: Upstream = {
   displayName: 'Code host search',
@@ -30,34 +30,10 @@ const codeHostSearch: Upstream = {
     summary: 'GitHub Terms of Service, section H: no excessive or abusive use.',
     url: 'https://docs.github.com/en/site-policy/github-terms/github-terms-of-service#h-api-terms',
   },
-  baseUrl: 'https://api.github.com',
-  headers: { accept: 'application/vnd.github+json', 'x-github-api-version': '2022-11-28' },
-  credential: {
-    accessMode: 'byok_available',
-    required: false,
-    in: 'header',
-    name: 'authorization',
-    format: (key) => `Bearer ${key}`,
-    caps: { concurrency: 4, rates: [{ max: 30, seconds: 60 }] },
-  },
+  ...github('search', { concurrency: 4, rates: [{ max: 30, seconds: 60 }] }),
   caps: { concurrency: 4, rates: [{ max: 10, seconds: 60 }] },
-  rateHeaders: {
-    remaining: 'x-ratelimit-remaining',
-    reset: 'x-ratelimit-reset',
-    resetIs: 'epoch-seconds',
-    appliesWhen: { header: 'x-ratelimit-resource', value: 'search' },
-  },
   // Free at GitHub, but every request pays from our cap of 10 a minute.
-  probe: { request: { path: path`/rate_limit` }, everySeconds: 600 },
-  reservedParameters: ['access_token', 'client_id', 'client_secret', 'callback'],
-  // A secondary limit is a 403 or 429 that need not say when to come back; GitHub then asks for a minute.
-  classify: ({ status, headers, body }) => {
-    if (status !== 403 && status !== 429) return undefined
-    if (headers['retry-after'] !== undefined || headers['x-ratelimit-remaining']?.trim() === '0') return undefined
-    const message = text(members(body).message) ?? ''
-    const isLimit = headers['gh-limited-by'] !== undefined || /rate limit|abuse detection/i.test(message)
-    return isLimit ? overLimit(60_000) : undefined
-  },
+  probe: { request: githubProbe, everySeconds: 600 },
   endpoints: {
     '/repos': endpoint({
       description: 'Public repositories that match a query; no match is an empty list.',

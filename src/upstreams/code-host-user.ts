@@ -7,11 +7,11 @@ import {
   invalid,
   members,
   nullable,
-  overLimit,
   path,
   text,
   type Upstream,
 } from '../catalog/upstream.ts'
+import { github, githubProbe } from './families/github.ts'
 
 const codeHostUser: Upstream = {
   displayName: 'Code host user',
@@ -25,41 +25,17 @@ const codeHostUser: Upstream = {
       'GitHub Terms of Service, section H: no excessive or abusive use, no resale of personal information. Profiles are personal data.',
     url: 'https://docs.github.com/en/site-policy/github-terms/github-terms-of-service#h-api-terms',
   },
-  baseUrl: 'https://api.github.com',
-  headers: { accept: 'application/vnd.github+json', 'x-github-api-version': '2022-11-28' },
-  credential: {
-    accessMode: 'byok_available',
-    required: false,
-    in: 'header',
-    name: 'authorization',
-    format: (key) => `Bearer ${key}`,
-    // 5,000 an hour for each account; 900 a minute is GitHub's secondary limit.
-    caps: {
-      concurrency: 8,
-      rates: [
-        { max: 900, seconds: 60 },
-        { max: 5_000, seconds: 3_600 },
-      ],
-    },
-  },
+  // 5,000 an hour for each account; 900 a minute is GitHub's secondary limit.
+  ...github('core', {
+    concurrency: 8,
+    rates: [
+      { max: 900, seconds: 60 },
+      { max: 5_000, seconds: 3_600 },
+    ],
+  }),
   caps: { concurrency: 4, rates: [{ max: 60, seconds: 3_600 }] },
-  rateHeaders: {
-    remaining: 'x-ratelimit-remaining',
-    reset: 'x-ratelimit-reset',
-    resetIs: 'epoch-seconds',
-    appliesWhen: { header: 'x-ratelimit-resource', value: 'core' },
-  },
   // Free at GitHub, but every request pays from our cap of 60 an hour.
-  probe: { request: { path: path`/rate_limit` }, everySeconds: 1_800 },
-  reservedParameters: ['access_token', 'client_id', 'client_secret', 'callback'],
-  // A secondary limit is a 403 or 429 that need not say when to come back; GitHub then asks for a minute.
-  classify: ({ status, headers, body }) => {
-    if (status !== 403 && status !== 429) return undefined
-    if (headers['retry-after'] !== undefined || headers['x-ratelimit-remaining']?.trim() === '0') return undefined
-    const message = text(members(body).message) ?? ''
-    const isLimit = headers['gh-limited-by'] !== undefined || /rate limit|abuse detection/i.test(message)
-    return isLimit ? overLimit(60_000) : undefined
-  },
+  probe: { request: githubProbe, everySeconds: 1_800 },
   endpoints: {
     '/profile': endpoint({
       description: 'Public profile of a user, organization or bot.',

@@ -23,6 +23,7 @@ describe('the health of an upstream', () => {
     const environment = {
       // All of them, so that no probe leaves the machine.
       ...upstream.environment(...(await loadUpstreams()).keys()),
+      UPSTREAM_DOG_IMAGES_CAPS: 'concurrency=50,10000/1',
       PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":50}}',
     }
     for (const slug of SLUGS) upstream.play(slug, () => ({ id: 1, title: 't', body: 'b', userId: 1 }))
@@ -66,8 +67,7 @@ describe('the health of an upstream', () => {
   })
 
   it('falls with each failed attempt as the formula says, is Down after five and a probe, and comes back by three trials', async () => {
-    // The probe and this call: two good attempts.
-    assert.equal((await post()).status, 200)
+    for (let index = 0; index < 2; index += 1) assert.equal((await post()).status, 200)
     await until(async () => (await detail('mock-data')).health.parts.ok > 1.9)
     failWith('mock-data', 500)
     const arrived = upstream.arrivalsOf('mock-data').length
@@ -158,6 +158,26 @@ describe('the health of an upstream', () => {
       assert.equal(sent() - before, 6)
       assert.equal((await send(gateway, '/v1/call/dog-images/random', { key: account.live })).status, 200)
     }
+    const { parts, status } = (await detail('dog-images')).health
+    assert.deepEqual([parts.fail, status], [0, 'Healthy'])
+  })
+
+  it('stays as it is for others while what one caller adds makes its requests fail', async () => {
+    const one = await signUp(gateway)
+    upstream.play('dog-images', ({ url }, response) =>
+      url.includes('extra=')
+        ? void response.writeHead(500).end()
+        : { status: 'success', message: 'https://images.dog.ceo/breeds/a/b.jpg' },
+    )
+    for (let index = 0; index < 8; index += 1) {
+      const failed = await send(gateway, `/v1/call/dog-images/random?extra=${index}`, { key: one.live })
+      assert.equal(failed.body.error.code, 'UPSTREAM_ERROR')
+      assert.equal((await send(gateway, '/v1/call/dog-images/random', { key: account.live })).status, 200)
+    }
+    for (let index = 0; index < 4; index += 1) {
+      await send(gateway, `/v1/call/dog-images/random?extra=burst-${index}`, { key: one.live })
+    }
+    assert.equal((await send(gateway, '/v1/call/dog-images/random', { key: account.live })).status, 200)
     const { parts, status } = (await detail('dog-images')).health
     assert.deepEqual([parts.fail, status], [0, 'Healthy'])
   })
