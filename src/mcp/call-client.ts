@@ -23,6 +23,8 @@ export interface CallClient {
   cancel: (callId: string) => Promise<CallOutcome>
   /** What is remembered of an asynchronous call, whoever it belongs to. */
   find: (callId: string) => Promise<AsyncCall | undefined>
+  /** Whether this node is to end: it takes nothing new and finishes what it can. */
+  isDraining: () => boolean
   /** Aborted when the client closes the connection or its answer's stream. */
   left: AbortSignal
 }

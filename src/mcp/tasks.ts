@@ -16,6 +16,9 @@ const POLL_MS_MAX = 5_000
 const PROGRESS_EVERY_MS = 1_000
 const PROGRESS_MS_LEAST = 200
 
+/** How long a node that is to end still reports the progress of a call, milliseconds. */
+const DRAINING_MS_MAX = 15_000
+
 /** How long after its deadline the result of a call is kept, milliseconds. */
 const RESULT_KEPT_MS = 900_000
 
@@ -54,9 +57,16 @@ export function sendWithProgress(client: CallClient, report: (progress: Progress
     const startedAt = performance.now()
     let outcome = await sendForecast(client, { path, parameters, waitSeconds: PROGRESS_AFTER_SECONDS })
     const callId = callIdOf(outcome)
+    let drainsUntil = Number.POSITIVE_INFINITY
     while (true) {
       await cancelIfLeft(client, callId)
       if (outcome.status !== 202 || callId === undefined) return outcome
+      if (client.isDraining()) drainsUntil = Math.min(drainsUntil, performance.now() + DRAINING_MS_MAX)
+      if (performance.now() >= drainsUntil) {
+        // The client is told to send the call again, while there is still a connection to tell it on.
+        await client.cancel(callId)
+        return await client.look(callId)
+      }
       const forecast = forecastOf(outcome)
       const waitedSeconds = (performance.now() - startedAt) / 1_000
       const total = waitedSeconds + (forecast.etaMs ?? 0) / 1_000

@@ -112,7 +112,7 @@ function chosenApis(catalog: Catalog, names: string): Api[] {
 /** The gateway's own routes, for the sender of a request. */
 function clientFor(
   app: FastifyInstance,
-  { redis }: Context,
+  context: Context,
   { request, reply }: { request: Pick<FastifyRequest, 'headers' | 'ip' | 'raw'>; reply: FastifyReply },
 ): CallClient {
   const headers = Object.fromEntries(
@@ -138,7 +138,8 @@ function clientFor(
       }),
     look: (callId) => inject({ method: 'GET', url: `/v1/calls/${callId}` }),
     cancel: (callId) => inject({ method: 'DELETE', url: `/v1/calls/${callId}` }),
-    find: (callId) => redisCall(() => readAsyncCall(redis, callId)),
+    find: (callId) => redisCall(() => readAsyncCall(context.redis, callId)),
+    isDraining: () => context.isDraining,
     left: left.signal,
   }
 }

@@ -361,6 +361,7 @@ describe('an application that signs in', () => {
       const { email } = await signUpIn(page)
       await page.goto(address.href)
       await page.getByText('Test application').waitFor()
+      const consentPage = page.url()
       await page.getByText(email).waitFor()
       assert.equal(await page.locator('[data-redirect-host]').textContent(), new URL(redirectUri).host)
       await page.getByLabel('Only these').check()
@@ -378,6 +379,8 @@ describe('an application that signs in', () => {
       })
       const { access_token: token } = (await json(response)).body
       assert.equal((await ask('/mcp', token)).status, 200)
+      await page.goto(consentPage)
+      await page.getByText('There is no such sign-in, or it has expired.').waitFor()
       await page.goto(`${url}/account/connections`)
       const row = page.getByRole('row').filter({ hasText: 'Test application' })
       await row.getByText('dog-images').waitFor()

@@ -1,4 +1,4 @@
-import { actionForm, failureCard } from './account-view.js'
+import { actionButton, actionForm, failureCard } from './account-view.js'
 import { api } from './api.js'
 import { el, field } from './dom.js'
 
@@ -15,7 +15,10 @@ export async function startConnect(view) {
       const form = account ? await consentForm(details, account) : credentialForms(show)
       body.replaceChildren(...whoAsks(details), ...form)
     } catch (error) {
-      body.replaceChildren(failureCard(error))
+      const isOver = error.status === 404
+      body.replaceChildren(
+        isOver ? el('p', { class: 'failure', role: 'alert' }, `${error.message} ${error.hint}`) : failureCard(error),
+      )
     } finally {
       body.setAttribute('aria-busy', 'false')
     }
@@ -121,7 +124,7 @@ async function consentForm({ resource }, { email }) {
     ),
     el('button', { class: 'button big', type: 'submit' }, 'Allow'),
     ' ',
-    el('button', { class: 'button quiet', type: 'button', onclick: () => decide({ allow: false }) }, 'Refuse'),
+    actionButton('Refuse', {}, () => decide({ allow: false })),
   )
   return [form]
 }
