@@ -39,8 +39,8 @@ export function conditionOf(api: Api, health: HealthView): Condition {
   if (api.pausedMode !== undefined) {
     const effect =
       api.pausedMode === 'refuse'
-        ? 'The operator has paused this API: live calls are refused with API_PAUSED. Test calls work.'
-        : 'The operator has paused this API: live calls wait until it is resumed, 30 seconds at most. Test calls work.'
+        ? 'The operator has paused this API: calls are refused with API_PAUSED, test calls too.'
+        : 'The operator has paused this API: calls wait until it is resumed, 30 seconds at most, test calls too.'
     return { ...nothing, word: 'Paused', effect }
   }
   if (health.since === undefined && health.lastCallAt === 0 && health.lastProbeAt === 0) {
