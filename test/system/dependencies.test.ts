@@ -229,8 +229,8 @@ describe('an API node, a worker and a console started without Redis and Postgres
     ])
     const { listening } = ops.message as { listening: number }
     const headers = { authorization: `Bearer ${gateway.environment['OPERATOR_TOKEN']}` }
-    const overview = () => fetch(`http://127.0.0.1:${listening}/v1/operator/overview`, { headers })
-    assert.notEqual((await overview()).status, 200)
+    const board = () => fetch(`http://127.0.0.1:${listening}/queues/api/queues`, { headers })
+    assert.notEqual((await board()).status, 200)
     gateway.url = url
     assert.equal((await fetch(`${url}/healthz`)).status, 200)
     const ready = await fetch(`${url}/readyz`)
@@ -248,7 +248,7 @@ describe('an API node, a worker and a console started without Redis and Postgres
     redis = await startRedis(options())
     await until(async () => (await fetch(`${url}/readyz`)).status === 200)
     await until(async () => (await call()).status === 200)
-    await until(async () => (await overview()).status === 200)
+    await until(async () => (await board()).status === 200)
     assert.ok(isRunning())
   })
 })
