@@ -11,6 +11,9 @@ const WORD_MS = 500
 
 const LOOK_EVERY_MS = 250
 
+/** A worker that said nothing for so long may be dead, milliseconds: it is not left alone with the calls. */
+const FRESH_MS = 3_000
+
 /**
  * Waits as long as API nodes that end need this worker, that is while they finish calls and no other worker serves. Nodes
  * and workers told to end together thus lose no call.
@@ -27,7 +30,9 @@ export async function serveDrainingNodes(redis: RedisConnection, log: Log): Prom
 async function isNeeded(redis: RedisConnection, log: Log): Promise<boolean> {
   try {
     const processes = await readProcesses(redis)
-    const isServed = processes.some(({ kind, isDraining }) => kind === 'worker' && !isDraining)
+    const isServed = processes.some(
+      ({ kind, isDraining, at }) => kind === 'worker' && !isDraining && Date.now() - at < FRESH_MS,
+    )
     return !isServed && processes.some(({ kind, isDraining }) => kind === 'web' && isDraining)
   } catch (error) {
     log.debug({ err: error }, 'failed to read which API nodes end')

@@ -238,3 +238,31 @@ describe('an API node', () => {
     }
   })
 })
+
+describe('an API node and the only worker', () => {
+  it('told to end together answer every call that the node still takes', async () => {
+    upstream.play('currency', () => RATES)
+    await gateway.startWorker()
+    const [worker, ...others] = gateway.workers.reverse()
+    for (const other of others) {
+      if (other.exitCode !== null || other.signalCode !== null) continue
+      other.kill('SIGTERM')
+      await once(other, 'exit')
+    }
+    const url = await gateway.startWeb()
+    const node = gateway.web.at(-1) ?? assert.fail()
+    await until(async () => (await call(url)).status === 200)
+    node.kill('SIGTERM')
+    worker?.kill('SIGTERM')
+    const statuses: number[] = []
+    // As clients that have not heard of it yet: the node serves on for a moment.
+    for (;;) {
+      const answer = await call(url).catch(() => undefined)
+      if (answer === undefined) break
+      statuses.push(answer.status)
+    }
+    assert.ok(statuses.length > 10, `${statuses.length} calls`)
+    assert.deepEqual(new Set(statuses), new Set([200]), `of ${statuses.length} calls`)
+    assert.deepEqual([await ending(node), await ending(worker ?? assert.fail())], [0, 0])
+  })
+})
