@@ -133,6 +133,33 @@ describe('imports', () => {
     for (const path of graph.keys()) visit(path, [])
   })
 
+  // Imports of types count here: a room that names a type of a room above it cannot be read without it.
+  it('run down the list of src/README.md only', async () => {
+    const readme = await readFile(join(ROOT, 'src/README.md'), 'utf8')
+    const folders = [...readme.matchAll(/^\| `([a-z]+)` \|/gm)].map(([, folder = '']) => folder)
+    assert.deepEqual(
+      folders.toSorted(),
+      (await readdir(join(ROOT, 'src'), { withFileTypes: true }))
+        .filter((entry) => entry.isDirectory() && entry.name !== 'decisions')
+        .map(({ name }) => name)
+        .toSorted(),
+    )
+    // Loose files stand between the folders: three at the bottom, context.ts below mcp, the entry files on top.
+    const order = [...folders]
+    order.splice(order.indexOf('catalog'), 0, 'errors', 'log')
+    order.splice(order.indexOf('mcp'), 0, 'context')
+    const roomOf = (path: string): string => /^src\/([a-z]+)(?:\/|\.ts$)/.exec(path)?.[1] ?? 'entry'
+    const rank = (path: string): number => (order.includes(roomOf(path)) ? order.indexOf(roomOf(path)) : order.length)
+    assert.deepEqual(
+      offences(
+        sources.filter(({ path }) => path.startsWith('src/')),
+        (from, to) =>
+          !to.startsWith('src/') || roomOf(from) === roomOf(to) || rank(to) < rank(from) || rank(from) === order.length,
+      ),
+      [],
+    )
+  })
+
   it('of Node’s own modules have the node: prefix', () => {
     const builtin =
       /^(assert|buffer|child_process|crypto|dns|events|fs|http|https|net|os|path|stream|url|util|zlib)(\/|$)/

@@ -1,6 +1,6 @@
-import type { QueueEntry } from '../caps/queue-entry.ts'
 import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import { announceCancel, type CallQueues, isJobWaiting, removeCall } from '../queue/call-queue.ts'
+import type { QueueEntry } from '../queue/queue-entry.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 
 export interface WithdrawDeps {

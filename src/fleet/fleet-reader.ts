@@ -1,5 +1,5 @@
-import type { Context } from '../context.ts'
 import { listAuditRecords } from '../db/audit-log.ts'
+import type { Db } from '../db/database.ts'
 import { listLatestHealthChanges } from '../db/health-changes.ts'
 import { findEmails } from '../db/users.ts'
 import { readProcesses } from '../telemetry/heartbeat.ts'
@@ -9,7 +9,9 @@ import type { AccountRow, AuditRow, ChangeRow, Snapshot, Stores } from './snapsh
 import { readStores } from './stores.ts'
 import { type RowDeps, readUpstreamRows, rowsWithoutRedis } from './upstream-rows.ts'
 
-export type FleetDeps = RowDeps & Pick<Context, 'db'>
+export interface FleetDeps extends RowDeps {
+  db: Db
+}
 
 /** How fresh a snapshot is at least, and how often the slow parts are read. Milliseconds. */
 const FRESH_MS = 900

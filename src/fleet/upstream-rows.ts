@@ -1,9 +1,11 @@
 import type { Queue } from 'bullmq'
 import { SHARED_BUCKET } from '../caps/bucket.ts'
-import type { Api } from '../catalog/catalog.ts'
-import type { Context } from '../context.ts'
+import type { UpstreamCaps } from '../caps/upstream-caps.ts'
+import type { Api, Catalog } from '../catalog/catalog.ts'
 import type { HealthCache } from '../health/health-watch.ts'
-import { CALL_JOB } from '../queue/call-queue.ts'
+import type { Log } from '../log.ts'
+import { CALL_JOB, type CallQueues } from '../queue/call-queue.ts'
+import type { RedisConnection } from '../redis/connection.ts'
 import type { Minute } from '../telemetry/minute-stats.ts'
 import { readLastFailure } from './last-failure.ts'
 import { recentOf } from './last-hour.ts'
@@ -13,7 +15,14 @@ import type { CapRow, FailureRow, HealthRow, QueueRow, UpstreamRow } from './sna
 const SAMPLED = 100
 
 /** What the rows are read from. */
-export type RowDeps = Pick<Context, 'catalog' | 'queues' | 'health' | 'caps' | 'redis' | 'log'>
+export interface RowDeps {
+  catalog: Catalog
+  queues: CallQueues
+  health: HealthCache
+  caps: UpstreamCaps
+  redis: RedisConnection
+  log: Log
+}
 
 /** One row per upstream: health, queue, cap, and what callers got in the last minutes. @throws what Redis throws */
 export async function readUpstreamRows(deps: RowDeps, minutes: Minute[]): Promise<UpstreamRow[]> {

@@ -1,5 +1,4 @@
 import type { FastifyRequest } from 'fastify'
-import type { Principal } from '../admission/authenticate.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import { GatewayError } from '../errors.ts'
 import { isInProcess } from '../http/caller-socket.ts'
@@ -43,7 +42,7 @@ export function challengeFor(url: string, challenge: string, baseUrl: string): s
  * @throws GatewayError INVALID_TOKEN
  */
 export function requireAudience(
-  { connection }: Principal,
+  { connection }: { connection?: { resource: string } | undefined },
   request: Pick<FastifyRequest, 'url'>,
   baseUrl: string,
 ): void {

@@ -1,7 +1,7 @@
-import type { QueueEntry } from '../caps/queue-entry.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { callKeys } from '../redis/keys.ts'
 import type { CallJob } from './call-job.ts'
+import type { QueueEntry } from './queue-entry.ts'
 
 /** How long after its deadline a call is remembered, seconds: as long as its result is kept. */
 const REMEMBERED_SECONDS = 900

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { Cap, type PermitId } from '../../src/caps/cap.ts'
-import { memberOf, type QueueEntry } from '../../src/caps/queue-entry.ts'
 import { WINDOW_MARGIN_MS } from '../../src/caps/timing.ts'
 import type { Caps } from '../../src/catalog/upstream.ts'
 import type { Db } from '../../src/db/database.ts'
+import { memberOf, type QueueEntry } from '../../src/queue/queue-entry.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import { capKeys, keys } from '../../src/redis/keys.ts'
 

@@ -5,8 +5,8 @@ import {
   type ResponseCache,
   stalenessMs,
 } from '../../src/cache/response-cache.ts'
-import { memberOf, queueMember } from '../../src/caps/queue-entry.ts'
 import { ERRORS } from '../../src/errors.ts'
+import { memberOf, queueMember } from '../../src/queue/queue-entry.ts'
 import type { RedisClock } from '../../src/redis/clock.ts'
 import { callUpstream, type UpstreamCall, type UpstreamDeps } from '../upstream/call-upstream.ts'
 import { isFailure, type Outcome } from '../upstream/outcome.ts'

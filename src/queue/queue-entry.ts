@@ -1,5 +1,4 @@
-import type { CallJob } from '../queue/call-job.ts'
-import type { CapBucket } from './bucket.ts'
+import type { CallJob } from './call-job.ts'
 
 /** Whose call it is, as far as shares of a cap are concerned. */
 export interface QueueMember {
@@ -16,7 +15,8 @@ export interface QueueEntry extends QueueMember {
   /** Share by plan: twice the weight, twice the calls. */
   weight: number
   slug: string
-  bucket: CapBucket
+  /** Which cap of the upstream: the shared one, or that of a key. */
+  bucket: string
   /** Key under which identical calls share one answer; undefined where answers are not shared. */
   flightKey?: string | undefined
 }
