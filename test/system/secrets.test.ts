@@ -81,6 +81,12 @@ describe('no secret is found', () => {
     await ask('/v1/auth/login', { body: { email, password: { nested: secrets['wrong password'] } } })
     await ask('/v1/auth/password', { token, body: { currentPassword: account.password, newPassword: fresh } })
     await ask('/v1/me', { token: secrets['second token'] })
+    const operator = { token: secrets.OPERATOR_TOKEN, url: ops }
+    // No key of a caller's opens what the operator has not enabled.
+    await ask('/v1/operator/upstreams/news', { method: 'PATCH', ...operator, body: { enabled: true } })
+    await until(
+      async () => (await ask('/v1/call/news/top', { key: account.live })).body.error?.code === 'PROVIDER_KEY_REQUIRED',
+    )
     const put = (key: string) => ask('/v1/provider-keys/news', { method: 'PUT', token, body: { key } })
     await put(secrets['refused provider key'] ?? '')
     await ask('/v1/provider-keys/news/validate', { method: 'POST', token })
@@ -96,14 +102,13 @@ describe('no secret is found', () => {
     for (const path of ['/v1/keys', '/v1/teams', '/v1/provider-keys', '/v1/billing/status', '/v1/usage']) {
       await ask(path, { token })
     }
-    const operator = { token: secrets.OPERATOR_TOKEN, url: ops }
     await ask('/v1/operator/upstreams/weather', {
       method: 'PATCH',
       ...operator,
       body: { key: secrets['operator key'] },
     })
     for (const path of ['users', 'upstreams', 'overview', 'audit']) await ask(`/v1/operator/${path}`, operator)
-    await ask('/v1/operator/upstreams/news/pause', { method: 'POST', ...operator })
+    await ask('/v1/operator/upstreams/news/pause', { method: 'POST', ...operator, body: { mode: 'hold' } })
     await ask('/v1/call/news/search?q=waiting', { key: account.live, headers: { prefer: 'respond-async' } })
     await until(async () => (await sql(gateway, 'select 1 from usage_daily')).length > 0)
   }
