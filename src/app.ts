@@ -47,6 +47,7 @@ import { teamMemberRoutes } from './routes/team-members.ts'
 import { teamOwnershipRoutes } from './routes/team-ownership.ts'
 import { teamRoutes } from './routes/teams.ts'
 import { usageRoutes } from './routes/usage.ts'
+import { verificationRoutes } from './routes/verification.ts'
 import { wellKnownRoutes } from './routes/well-known.ts'
 
 const BODY_BYTES_MAX = 1024 * 1024
@@ -178,7 +179,7 @@ async function registerRoutes(
   ]
   for (const route of routes) await app.register(async (scope) => await route(scope, context))
   await app.register(async (scope) => await openApiRoutes(scope, context, listRoutes))
-  for (const route of [docsRoutes, docsPageRoutes, portalRoutes, portalAssetRoutes, oauthRoutes]) {
+  for (const route of [docsRoutes, docsPageRoutes, portalRoutes, portalAssetRoutes, oauthRoutes, verificationRoutes]) {
     await app.register(async (scope) => await route(scope, context, assets))
   }
 }

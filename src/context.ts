@@ -1,3 +1,4 @@
+import { Mailer } from './accounts/mailer.ts'
 import { PrincipalCache } from './admission/principal-cache.ts'
 import { UnknownKeys } from './admission/unknown-keys.ts'
 import { SingleFlight } from './async/single-flight.ts'
@@ -31,6 +32,8 @@ export interface Context {
   cacheRedis: RedisConnection
   principals: PrincipalCache
   unknownKeys: UnknownKeys
+  /** Set where the operator has a mail server. */
+  mailer: Mailer | undefined
   cache: ResponseCache
   caps: UpstreamCaps
   queues: CallQueues
@@ -81,6 +84,7 @@ export async function openContext(
     redis,
     principals,
     unknownKeys: new UnknownKeys(config.throttles.unknownKeysPerMinute),
+    mailer: openMailer(config),
     cache: new ResponseCache(cacheRedis, log),
     caps: new UpstreamCaps({ redis, db, catalog }),
     queues: new CallQueues(redis, log),
@@ -101,6 +105,10 @@ export function isSameRedis({ redisUrls, cacheRedisUrls }: Config): boolean {
   return redisUrls.join() === cacheRedisUrls.join()
 }
 
+function openMailer({ accounts: { smtpUrl, mailFrom } }: Config): Mailer | undefined {
+  return smtpUrl === undefined ? undefined : new Mailer({ smtpUrl, from: mailFrom })
+}
+
 /** Closes them in the reverse order of opening. */
 export async function closeContext(context: Context): Promise<void> {
   await context.telemetry.close()
@@ -111,6 +119,7 @@ export async function closeContext(context: Context): Promise<void> {
   await context.completions.close()
   if (context.cacheRedis !== context.redis) await closeRedis(context.cacheRedis)
   await closeRedis(context.redis)
+  context.mailer?.close()
   await context.strangersDb.destroy()
   await context.db.destroy()
 }

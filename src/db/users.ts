@@ -57,6 +57,17 @@ export async function updatePasswordHash(db: Db, user: User, passwordHash: strin
   return numUpdatedRows > 0n
 }
 
+/** Notes that an account has proven its address; false when the address is another by now. */
+export async function verifyEmail(db: Db, id: string, email: string): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('users')
+    .set({ email_verified_at: sql<Date>`coalesce(email_verified_at, now())` })
+    .where('id', '=', id)
+    .where('email', '=', email)
+    .executeTakeFirst()
+  return numUpdatedRows > 0n
+}
+
 /** Accounts whose address holds a text, newest first; all when it is empty. */
 export function searchUsers(db: Db, text: string, countMax: number): Promise<User[]> {
   return db

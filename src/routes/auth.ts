@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { hashPassword, isAcceptablePassword, isOutdatedHash, isPasswordOf } from '../accounts/password.ts'
 import { SESSION_MS, signSessionToken } from '../accounts/session-token.ts'
+import { mailVerification } from '../accounts/verification-mail.ts'
 import type { Context } from '../context.ts'
 import { sqlState, UNIQUE_VIOLATION } from '../db/database.ts'
 import { deleteSurplusSessions, insertSession } from '../db/sessions.ts'
@@ -60,6 +61,13 @@ export async function authRoutes(app: FastifyInstance, context: Context): Promis
       if (sqlState(error) === UNIQUE_VIOLATION)
         throw new GatewayError('EMAIL_IN_USE', { tokens: { param: 'email' }, cause: error })
       throw error
+    }
+    const { mailer } = context
+    if (mailer) {
+      // Nobody waits for the mail server; the link can be sent again.
+      mailVerification({ ...context, mailer }, user).catch((error) => {
+        request.log.warn({ err: error, accountId: user.id }, 'failed to mail the proof of an address')
+      })
     }
     const token = await startSession(context, user.id, passwordHash)
     return reply.status(201).header('cache-control', 'no-store').send({ token, user })

@@ -144,6 +144,13 @@ async function findUserToAdd(context: Context, callerId: string, email: string):
   const giveBack = await takeThrottle(context, { ...throttle, name: 'member-unknown', max: UNKNOWN_EMAILS_PER_MINUTE })
   const user = await findUserByEmail(context.db, email)
   if (!user) throw new GatewayError('USER_NOT_FOUND', { tokens: { param: 'email' } })
+  if (context.mailer && user.email_verified_at === null) {
+    throw new GatewayError('USER_NOT_FOUND', {
+      message: 'No user has proven to have this address.',
+      hint: 'Ask the person to open the link in the mail of the gateway',
+      tokens: { param: 'email' },
+    })
+  }
   giveBack()
   return user.id
 }

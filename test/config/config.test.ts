@@ -45,7 +45,13 @@ describe('the settings of a process', () => {
     assert.deepEqual(config.cacheRedisUrls, config.redisUrls)
     assert.deepEqual(config.processes, { workers: 1, webNodes: 1 })
     assert.equal(config.callTimeoutMs, 30_000)
-    assert.deepEqual(config.throttles, { signupPerMinute: 60, loginFailuresPerMinute: 30, unknownKeysPerMinute: 120 })
+    assert.deepEqual(config.throttles, {
+      signupPerMinute: 60,
+      signupPerHour: 5,
+      signupPerDay: 20,
+      loginFailuresPerMinute: 30,
+      unknownKeysPerMinute: 120,
+    })
     assert.equal(config.log.level, 'info')
     assert.deepEqual(config.plans, {
       Free: { perMinute: 10, perMonth: 1_000, inFlight: 5 },
@@ -102,7 +108,13 @@ describe('the settings of a process', () => {
     assert.equal(config.callTimeoutMs, 5_000)
     assert.deepEqual(config.plans.Free, { perMinute: 20, perMonth: 1_000, inFlight: 5 })
     assert.equal(config.plans.Pro.inFlight, 30)
-    assert.deepEqual(config.throttles, { signupPerMinute: 0, loginFailuresPerMinute: 7, unknownKeysPerMinute: 120 })
+    assert.deepEqual(config.throttles, {
+      signupPerMinute: 0,
+      signupPerHour: 5,
+      signupPerDay: 20,
+      loginFailuresPerMinute: 7,
+      unknownKeysPerMinute: 120,
+    })
     assert.equal(config.log.level, 'debug')
   })
 
@@ -128,14 +140,21 @@ describe('the settings of a process', () => {
   })
 
   it('of accounts: open sign-up, no mail, sign-in by OAuth where the address is safe', () => {
-    assert.deepEqual(load().accounts, { signup: 'open', smtpUrl: undefined, isOauthOn: true })
+    assert.deepEqual(load().accounts, {
+      signup: 'open',
+      smtpUrl: undefined,
+      mailFrom: 'agent-api-gateway@localhost',
+      isOauthOn: true,
+    })
     assert.equal(load({ BASE_URL: 'http://api.example.org' }).accounts.isOauthOn, false)
     assert.equal(load({ BASE_URL: 'https://api.example.org' }).accounts.isOauthOn, true)
     assert.deepEqual(load({ SIGNUP: 'verified', SMTP_URL: 'smtps://u:p@mail', OAUTH: 'off' }).accounts, {
       signup: 'verified',
       smtpUrl: 'smtps://u:p@mail',
+      mailFrom: 'agent-api-gateway@localhost',
       isOauthOn: false,
     })
+    assert.throws(() => load({ SIGNUP: 'verified' }), /SMTP_URL is required/)
   })
 
   it('tell an address of this machine from a public one', () => {

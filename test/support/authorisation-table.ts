@@ -63,6 +63,9 @@ export const TABLE: Row[] = [
     expected: everyone(404),
   },
 
+  // Without a mail server nothing is mailed.
+  { route: 'POST /v1/auth/verification', expected: everyone(403) },
+
   { route: 'GET /v1/connections', expected: everyone(200) },
   { route: 'DELETE /v1/connections/:id', path: { id: 'random' }, expected: everyone(404) },
   { route: 'DELETE /v1/connections/:id', path: { id: 'malformed' }, expected: everyone(404) },
@@ -170,6 +173,12 @@ function memberRows(method: string, body: unknown, rows: [id: string, memberId: 
 /** Routes that need no credential: what is public, and the portal's pages and forms, which hold nothing of anybody's. */
 export const PUBLIC = new Set([
   'GET /healthz',
+  'POST /v1/auth/verify',
+  'GET /verify',
+  'POST /verify',
+  'GET /favicon.ico',
+  'GET /robots.txt',
+  'GET /sitemap.txt',
   'GET /client.ts',
   'GET /client.py',
   'GET /postman.json',

@@ -17,6 +17,7 @@ const BODIES: Record<string, Record<string, unknown>> = {
   'POST /v1/auth/signup': { email: 'someone@example.com', password: 'long enough' },
   'POST /v1/auth/login': { email: 'someone@example.com', password: 'long enough' },
   'POST /v1/auth/password': { currentPassword: 'long enough', newPassword: 'long enough too' },
+  'POST /v1/auth/verify': { token: 'a.b.c' },
   'POST /v1/keys': { label: 'label', environment: 'test' },
   'POST /v1/teams': { name: 'name' },
   'PUT /v1/teams/:id': { name: 'name' },
@@ -30,6 +31,7 @@ const BODIES: Record<string, Record<string, unknown>> = {
 /** Routes whose method could carry a body and that read none. */
 const WITHOUT_BODY = new Set([
   'POST /v1/auth/logout',
+  'POST /v1/auth/verification',
   'POST /v1/provider-keys/:apiSlug/validate',
   'DELETE /v1/keys/:id',
   'DELETE /v1/calls/:id',
@@ -43,6 +45,7 @@ const WITHOUT_BODY = new Set([
 const ELSEWHERE = new Set([
   'POST /mcp',
   'POST /mcp/:slug',
+  'POST /verify',
   'POST /oauth/register',
   'POST /oauth/token',
   'POST /oauth/revoke',

@@ -1,0 +1,54 @@
+import { jwtVerify, SignJWT } from 'jose'
+import type { Secret } from '../config.ts'
+import { GatewayError } from '../errors.ts'
+import { isUuid } from './session-token.ts'
+
+/** An account, and the address that it proves to receive mail at. */
+export interface AddressProof {
+  userId: string
+  email: string
+}
+
+const ISSUER = 'agent-api-gateway'
+const TYPE = 'address-proof+jwt'
+
+/** Signs the token of a mailed link; it is good for a day. */
+export function signAddressProof(secrets: Secret[], { userId, email }: AddressProof): Promise<string> {
+  const [current] = secrets
+  if (!current) throw new Error('no JWT secret')
+  return new SignJWT({ email })
+    .setProtectedHeader({ alg: 'HS256', kid: current.id, typ: TYPE })
+    .setIssuer(ISSUER)
+    .setSubject(userId)
+    .setIssuedAt()
+    .setExpirationTime('24h')
+    .sign(current.bytes)
+}
+
+/** @throws GatewayError INVALID_TOKEN for a token that is forged, over, or of another kind */
+export async function verifyAddressProof(secrets: Secret[], token: string): Promise<AddressProof> {
+  const refuse = (cause?: unknown) =>
+    new GatewayError('INVALID_TOKEN', {
+      message: 'The link is not valid, or its day is over.',
+      hint: 'Have it sent again with POST /v1/auth/verification',
+      cause,
+    })
+  const keyOf = ({ kid }: { kid?: string }): Buffer => {
+    const secret = secrets.find(({ id }) => id === kid)
+    if (!secret) throw refuse()
+    return secret.bytes
+  }
+  try {
+    const { payload } = await jwtVerify(token, keyOf, {
+      algorithms: ['HS256'],
+      issuer: ISSUER,
+      typ: TYPE,
+      requiredClaims: ['exp', 'iat', 'sub', 'email'],
+    })
+    const { sub, email } = payload
+    if (isUuid(sub) && typeof email === 'string') return { userId: sub, email }
+  } catch (cause) {
+    throw refuse(cause)
+  }
+  throw refuse()
+}

@@ -1,0 +1,121 @@
+import type { FastifyInstance } from 'fastify'
+import Type, { type Static } from 'typebox'
+import { verifyAddressProof } from '../accounts/address-proof.ts'
+import { mailVerification } from '../accounts/verification-mail.ts'
+import type { Context } from '../context.ts'
+import { verifyEmail } from '../db/users.ts'
+import { GatewayError } from '../errors.ts'
+import { errorAnswers } from '../http/error-schemas.ts'
+import { html } from '../http/html.ts'
+import { CREDENTIALS_BYTES_MAX } from '../http/json-body.ts'
+import { sendPage } from '../http/page-headers.ts'
+import { announceChange } from '../limits/account-version.ts'
+import { takeThrottle } from '../limits/throttle.ts'
+import type { Assets } from '../portal/assets.ts'
+import { layout } from '../portal/layout.ts'
+import { guardWithSession, sessionOf } from './session-guard.ts'
+
+const HOUR_MS = 3_600_000
+
+/** Mails of one account an hour. */
+const MAILS_PER_HOUR = 3
+
+const TokenBody = Type.Object({ token: Type.String({ maxLength: 2_000 }) })
+
+/** Proof of an account's address: the link is mailed, opened, and confirmed by a person. */
+export async function verificationRoutes(app: FastifyInstance, context: Context, assets: Assets): Promise<void> {
+  await app.register(async (scope) => mailRoute(scope, context))
+  await app.register(async (scope) => pageRoutes(scope, context, assets))
+
+  const verify = {
+    bodyLimit: CREDENTIALS_BYTES_MAX,
+    config: { errors: ['INVALID_TOKEN'] as const },
+    schema: {
+      operationId: 'verifyAddress',
+      summary: 'Prove an address with the token of the mailed link',
+      tags: ['Accounts'],
+      body: TokenBody,
+      response: { 204: Type.Null(), ...errorAnswers(400, 401) },
+    },
+  }
+  app.post<{ Body: Static<typeof TokenBody> }>('/v1/auth/verify', verify, async (request, reply) => {
+    await prove(context, request.body.token)
+    return reply.status(204).send()
+  })
+}
+
+function mailRoute(app: FastifyInstance, context: Context): void {
+  guardWithSession(app, context)
+  const options = {
+    config: { errors: ['FORBIDDEN', 'RATE_LIMIT_EXCEEDED', 'DEPENDENCY_UNAVAILABLE'] as const },
+    schema: {
+      operationId: 'mailVerification',
+      summary: 'Have the link that proves your address mailed again',
+      tags: ['Accounts'],
+      response: { 204: Type.Null(), ...errorAnswers(401, 403, 429) },
+    },
+  }
+  app.post('/v1/auth/verification', options, async (request, reply) => {
+    const { user } = sessionOf(request)
+    const { mailer } = context
+    if (!mailer) {
+      const message = 'This gateway sends no mail.'
+      throw new GatewayError('FORBIDDEN', { message, hint: 'Ask the operator to approve the account' })
+    }
+    await takeThrottle(context, {
+      name: 'mail',
+      subject: user.id,
+      max: MAILS_PER_HOUR,
+      windowMs: HOUR_MS,
+      code: 'RATE_LIMIT_EXCEEDED',
+      hint: 'Look for the mail that was sent, or wait',
+    })
+    await mailVerification({ ...context, mailer }, user).catch((cause: unknown) => {
+      throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 60_000, cause })
+    })
+    return reply.status(204).send()
+  })
+}
+
+/** The link shows a page whose button proves the address: programs that open every link of a mail prove nothing. */
+function pageRoutes(app: FastifyInstance, context: Context, assets: Assets): void {
+  app.addContentTypeParser(
+    'application/x-www-form-urlencoded',
+    { parseAs: 'string' },
+    async (_: unknown, body: string) => Object.fromEntries(new URLSearchParams(body)),
+  )
+  const page = (main: ReturnType<typeof html>): string =>
+    layout(assets, {
+      title: 'Prove your address · Agent API Gateway',
+      description: 'Prove that the address of an account is yours.',
+      path: '/verify',
+      main,
+    })
+  const schema = { hide: true, querystring: Type.Object({ token: Type.String({ maxLength: 2_000 }) }) }
+  app.get<{ Querystring: Static<typeof TokenBody> }>('/verify', { schema }, async (request, reply) => {
+    const form = html`<h1>Prove your address</h1>
+<p>Confirm that the account of this mail is yours. If you have not signed up, close this page.</p>
+<form method="post" action="/verify"><input type="hidden" name="token" value="${request.query.token}">
+<button type="submit">This account is mine</button></form>`
+    return sendPage(reply, page(form))
+  })
+  app.post<{ Body: Static<typeof TokenBody> }>(
+    '/verify',
+    { bodyLimit: CREDENTIALS_BYTES_MAX, schema: { hide: true, body: TokenBody } },
+    async (request, reply) => {
+      await prove(context, request.body.token)
+      return sendPage(
+        reply,
+        page(html`<h1>Your address is proven</h1><p><a href="/account">Go to your account</a></p>`),
+      )
+    },
+  )
+}
+
+/** @throws GatewayError INVALID_TOKEN */
+async function prove({ config, db, redis, log }: Context, token: string): Promise<void> {
+  const { userId, email } = await verifyAddressProof(config.secrets.jwt, token)
+  // Another address by now: the link proves nothing of it.
+  if (!(await verifyEmail(db, userId, email))) throw new GatewayError('INVALID_TOKEN')
+  await announceChange(redis, userId, log)
+}

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { send, signUp } from '../support/client.ts'
+import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { type MailServer, startMailServer } from '../support/mail-server.ts'
+
+describe('where there is a mail server', () => {
+  let mail: MailServer
+  let gateway: Gateway
+
+  before(async () => {
+    mail = await startMailServer()
+    gateway = await startGateway({ workers: 0, environment: { SMTP_URL: mail.url, SIGNUP: 'verified' } })
+  })
+  after(async () => {
+    await gateway.stop()
+    await mail.close()
+  })
+
+  const mailsTo = (email: string) => mail.mails.filter(({ to }) => to === email)
+  const linkOf = (email: string): URL =>
+    new URL(/http:\/\/localhost:3000\/verify\?token=[\w.-]+/.exec(mailsTo(email).at(-1)?.text ?? '')?.[0] ?? 'none:')
+
+  it('an address is proven by a person who opens the mailed link, and live calls need it', async () => {
+    const account = await signUp(gateway)
+    await until(() => mailsTo(account.email).length === 1)
+    const call = async () =>
+      (await send(gateway, '/v1/call/weather/current?latitude=x&longitude=1', { key: account.live })).status
+    assert.equal(await call(), 403)
+    const link = linkOf(account.email)
+    const page = await fetch(`${gateway.url}${link.pathname}${link.search}`)
+    assert.match(await page.text(), /<form method="post" action="\/verify">/)
+    // A program that opens the link has proven nothing.
+    assert.equal(await call(), 403)
+    const confirmed = await fetch(`${gateway.url}/verify`, {
+      method: 'POST',
+      body: new URLSearchParams({ token: link.searchParams.get('token') ?? '' }),
+    })
+    assert.equal(confirmed.status, 200)
+    assert.equal(await call(), 400, 'the parameters are looked at now')
+  })
+
+  it('the link is sent again three times an hour, and a forged or changed token proves nothing', async () => {
+    const account = await signUp(gateway)
+    const again = () => send(gateway, '/v1/auth/verification', { method: 'POST', token: account.token })
+    const statuses = []
+    for (let count = 0; count < 4; count += 1) statuses.push((await again()).status)
+    assert.deepEqual(statuses, [204, 204, 204, 429])
+    await until(() => mailsTo(account.email).length === 4)
+    const token = linkOf(account.email).searchParams.get('token') ?? ''
+    const verify = (value: string) => send(gateway, '/v1/auth/verify', { body: { token: value } })
+    for (const bad of [account.token, `${token}x`, token.replace(/\.[^.]+$/, '.AAAA')]) {
+      const { status, body } = await verify(bad)
+      assert.deepEqual([status, body.code], [401, 'INVALID_TOKEN'])
+    }
+    assert.equal((await verify(token)).status, 204)
+  })
+
+  it('only accounts with a proven address can be added to a team', async () => {
+    const [owner, colleague] = [await signUp(gateway), await signUp(gateway)]
+    const { team } = (await send(gateway, '/v1/teams', { token: owner.token, body: { name: 'Team' } })).body
+    const add = () =>
+      send(gateway, `/v1/teams/${team.id}/members`, { token: owner.token, body: { email: colleague.email } })
+    const refused = await add()
+    assert.deepEqual([refused.status, refused.body.code], [404, 'USER_NOT_FOUND'])
+    await until(() => mailsTo(colleague.email).length === 1)
+    const token = linkOf(colleague.email).searchParams.get('token') ?? ''
+    await send(gateway, '/v1/auth/verify', { body: { token } })
+    const added = await add()
+    assert.deepEqual([added.status, added.body.member.emailVerified], [201, true])
+  })
+})
