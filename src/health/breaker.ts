@@ -42,7 +42,7 @@ export const TRIAL_LEASE_MS = 30_000
 export const HANGING_MS = 2_500
 
 /** The same for an attempt whose caller left, however little patience it had. Milliseconds. */
-export const LEFT_MS = 500
+export const LEFT_MS = 1_000
 
 /** How many times the p95 an attempt may take before it counts as one that hangs. */
 export const HANGING_P95_TIMES = 3
