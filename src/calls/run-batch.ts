@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { forecastJob } from '../admission/admit.ts'
 import type { AdmittedBatch, BatchUnit } from '../admission/admit-batch.ts'
 import type { ForecastDeps } from '../admission/forecast.ts'
@@ -30,6 +31,9 @@ export interface BatchRun {
   /** Called once for each unit, as it ends. */
   emit: (unit: BatchUnit, outcome: BatchOutcome) => void
 }
+
+/** How long the worker's word is waited for on whether a call whose caller left was sent, milliseconds. */
+const LEFT_MS_MAX = 2_000
 
 /** How a unit ended: what it counts as, and what comes back of what it took. */
 interface Ending {
@@ -133,9 +137,11 @@ async function runUnit(
     return { outcome: { reply: answer }, usageStatus: 200, comesBack: 'nothing' }
   } catch (error) {
     const wasWaiting = await withdraw(deps, { job, waiting })
-    // A caller that leaves is charged for what may have been sent.
-    const isCharged = run.left.aborted && !wasWaiting
-    if (isCharged) return fail(error, { usageStatus: CALLER_LEFT_STATUS, comesBack: 'nothing' })
+    // A caller that leaves is charged for what was sent, which the worker's reply tells, or where that is not known.
+    const attempts = async () =>
+      await Promise.race([reply.then(({ head }) => head.times.attempts), delay(LEFT_MS_MAX, undefined, { ref: false })])
+    if (run.left.aborted && !wasWaiting && (await attempts()) !== 0)
+      return fail(error, { usageStatus: CALLER_LEFT_STATUS, comesBack: 'nothing' })
     return fail(error, { usageStatus: toGatewayError(error).status, comesBack: 'month' })
   } finally {
     forget()

@@ -255,9 +255,9 @@ describe('a batch', () => {
     left.abort()
     await until(async () => (await inFlight(pro)) === 0)
     const sent = upstream.arrivalsOf('trivia').length - before
-    assert.ok(sent < 12, `${sent}`)
-    const minute = await stage.redis.get(`agw:{a:${pro.id}}:month:${new Date().toISOString().slice(0, 7)}`)
-    assert.ok(Number(minute) <= sent + 1, `${minute} of ${sent}`)
+    assert.ok(sent > 0 && sent < 12, `${sent}`)
+    const month = `agw:{a:${pro.id}}:month:${new Date().toISOString().slice(0, 7)}`
+    await until(async () => Number(await stage.redis.get(month)) === sent)
   })
 
   it('is a tool of the MCP server too', async () => {
