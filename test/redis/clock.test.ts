@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict'
+import { after, before, it } from 'node:test'
+import { createLog } from '../../src/log.ts'
+import { RedisClock } from '../../src/redis/clock.ts'
+import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
+import { until } from '../support/gateway.ts'
+import { type Services, startServices } from '../support/services.ts'
+
+let services: Services
+let redis: RedisConnection
+const log = createLog({ level: 'silent', pretty: false }, 'test')
+before(async () => {
+  services = await startServices()
+  redis = openRedis([services.redisUrl], 'waiter', log)
+})
+after(async () => {
+  await closeRedis(redis)
+  await services.stop()
+})
+
+it('a step of the machine’s clock does not move the clock of Redis as this process sees it', async (t) => {
+  const clock = new RedisClock(redis, log)
+  clock.open()
+  t.after(() => clock.close())
+  const redisNow = async () => {
+    const [seconds, microseconds] = await redis.time()
+    return Number(seconds) * 1_000 + Number(microseconds) / 1_000
+  }
+  await until(async () => Math.abs(clock.now() - (await redisNow())) < 100)
+  const machineNow = Date.now
+  t.after(() => {
+    Date.now = machineNow
+  })
+  for (const stepMs of [60_000, -60_000]) {
+    Date.now = () => machineNow() + stepMs
+    assert.ok(Math.abs(clock.now() - (await redisNow())) < 1_000, `a step of ${stepMs} ms`)
+  }
+})
