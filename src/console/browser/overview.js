@@ -43,7 +43,11 @@ function applyFilter() {
     for (const [tag, has] of Object.entries(own)) counts[tag] = (counts[tag] ?? 0) + (has ? 1 : 0)
     const isFound = `${row.slug} ${row.name}`.toLowerCase().includes(wanted)
     const isTagged = tags.size === 0 || [...tags].some((tag) => own[tag])
-    document.getElementById(row.slug).hidden = !(isFound && isTagged)
+    const element = document.getElementById(row.slug)
+    element.hidden = !(isFound && isTagged)
+    // A phone shows of an API that is idle and well its name, health and actions alone.
+    const calls = row.recent === null ? 1 : row.recent.answered + row.recent.refused + row.recent.failed
+    element.classList.toggle('idle', calls === 0 && !Object.values(own).some(Boolean))
   }
   for (const place of document.querySelectorAll('[data-count]')) {
     const isKnown =
