@@ -8,6 +8,7 @@ import { type Catalog, loadCatalog } from './catalog/catalog.ts'
 import type { Config } from './config.ts'
 import { type Db, openDatabase } from './db/database.ts'
 import { HealthCache } from './health/health-watch.ts'
+import { AccountLimits } from './limits/account-limits.ts'
 import { CallCompletionBatcher } from './limits/settlement-batcher.ts'
 import { type Log, plainLog } from './log.ts'
 import { SettingsSync } from './operator/upstream-settings.ts'
@@ -38,6 +39,7 @@ export interface Context {
   caps: UpstreamCaps
   queues: CallQueues
   replies: ReplyInbox
+  accountLimits: AccountLimits
   completions: CallCompletionBatcher
   monthLoads: SingleFlight<number>
   /** Health of every upstream, followed. */
@@ -89,6 +91,7 @@ export async function openContext(
     caps: new UpstreamCaps({ redis, db, catalog }),
     queues: new CallQueues(redis, log),
     replies,
+    accountLimits: new AccountLimits(redis),
     completions: new CallCompletionBatcher(redis, log),
     monthLoads: new SingleFlight(),
     health,

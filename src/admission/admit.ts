@@ -5,7 +5,7 @@ import type { Catalog } from '../catalog/catalog.ts'
 import { countMonthUsage } from '../db/usage.ts'
 import { GatewayError } from '../errors.ts'
 import {
-  acquireLimits,
+  type AccountLimits,
   type LimitReading,
   type LimitState,
   readLimits,
@@ -31,6 +31,7 @@ import type { Preference } from './preference.ts'
 export interface AdmissionDeps extends AuthenticationDeps, ForecastDeps {
   catalog: Catalog
   replies: { stream: string }
+  accountLimits: AccountLimits
   completions: Pick<CallCompletionBatcher, 'flush' | 'compensate'>
   /** Look-ups of what an account has used this month, for Redis that does not know. */
   monthLoads: SingleFlight<number>
@@ -107,16 +108,18 @@ async function tryAdmit(
   // Who has its answer and sends the next call finds what that one held given back.
   sources.completions.flush(principal)
   const limits = await redisCall(() =>
-    acquireLimits(sources.redis, {
-      ...options,
-      subject: principal,
-      tier: principal.tier,
-      limits: plan,
-      callId: id,
-    }).catch((error) => {
-      if (!(error instanceof GatewayError || wasNotSent(error))) sources.completions.compensate(principal, id)
-      throw error
-    }),
+    sources.accountLimits
+      .acquire({
+        ...options,
+        subject: principal,
+        tier: principal.tier,
+        limits: plan,
+        callId: id,
+      })
+      .catch((error) => {
+        if (!(error instanceof GatewayError || wasNotSent(error))) sources.completions.compensate(principal, id)
+        throw error
+      }),
   )
   if (limits === STALE) return STALE
   admission.limits = limits

@@ -1,3 +1,4 @@
+import { TickBatcher } from '../async/tick-batcher.ts'
 import type { Tier } from '../catalog/upstream.ts'
 import type { PlanLimits } from '../config.ts'
 import { GatewayError } from '../errors.ts'
@@ -46,7 +47,7 @@ const scripts = {
 
 type Acquired =
   | ['stale' | 'month' | 'connection-month' | 'other-month', number]
-  | [string, number, number, number, number, number, ...number[]]
+  | [string, number, number, number, number, number, ...(number | string)[]]
 
 /** A call that is to take units of its account's limits. */
 export interface LimitRequest extends LimitReading {
@@ -78,11 +79,58 @@ export const STALE = Symbol('stale')
  * @throws GatewayError CONCURRENCY_LIMIT_EXCEEDED, RATE_LIMIT_EXCEEDED or MONTHLY_QUOTA_EXCEEDED; nothing is taken
  */
 export async function acquireLimits(redis: RedisConnection, request: LimitRequest): Promise<LimitState | typeof STALE> {
-  const result = await runInMonth(redis, request, { callId: request.callId })
-  if (result === STALE) return STALE
-  const { verdict, state } = result
-  if (verdict === 'ok') return state
-  throw limitRefusal(verdict, state, request)
+  const [acquired] = await acquireTogether(redis, [request])
+  return grantedOf(acquired ?? STALE, request)
+}
+
+/** Calls of one account that may be acquired in one step. */
+const TOGETHER_MAX = 64
+
+/** What came of one call's request, before it is an answer or a refusal. */
+type Outcome = { verdict: string; state: LimitState } | typeof STALE
+
+/**
+ * The limits of all accounts, as an API node takes them: calls of one account that come in one turn of the event loop are
+ * one step in Redis, each with a verdict of its own.
+ */
+export class AccountLimits {
+  readonly #together: TickBatcher<LimitRequest, Outcome>
+
+  constructor(redis: RedisConnection) {
+    this.#together = new TickBatcher((_key, requests) => acquireTogether(redis, requests), { itemsMax: TOGETHER_MAX })
+  }
+
+  /** As `acquireLimits`. */
+  async acquire(request: LimitRequest): Promise<LimitState | typeof STALE> {
+    const { subject, limits, leaseMs } = request
+    const { accountId, mode, version, connection } = subject
+    const bounds = [limits.perMinute, limits.perMonth, limits.inFlight, leaseMs, connection?.id, connection?.perMonth]
+    return grantedOf(await this.#together.add(`${accountId} ${mode} ${version} ${bounds.join(' ')}`, request), request)
+  }
+}
+
+function grantedOf(outcome: Outcome, request: LimitRequest): LimitState | typeof STALE {
+  if (outcome === STALE) return STALE
+  if (outcome.verdict === 'ok') return outcome.state
+  throw limitRefusal(outcome.verdict, outcome.state, request)
+}
+
+/** Acquires the limits of calls of one account in their order, in one step; all have the same bounds. */
+export async function acquireTogether(redis: RedisConnection, requests: LimitRequest[]): Promise<Outcome[]> {
+  const [first, ...others] = requests
+  if (!first) return []
+  const more = others.map(({ callId }) => callId)
+  const result = await runInMonth(redis, first, { callId: first.callId, more })
+  if (result === STALE) return requests.map(() => STALE)
+  const { verdict, state, counts } = result
+  const outcomes: Outcome[] = [{ verdict, state }]
+  for (let index = 0; index < others.length; index += 1) {
+    const [itsVerdict, used, inFlight, monthUsed] = counts.slice(4 * index, 4 * index + 4)
+    const month = state.month && { ...state.month, used: Number(monthUsed) }
+    const minute = { ...state.minute, used: Number(used) }
+    outcomes.push({ verdict: String(itsVerdict), state: { ...state, minute, month, inFlight: Number(inFlight) } })
+  }
+  return outcomes
 }
 
 /** What an account has left now, without taking anything; undefined when Redis cannot tell. */

@@ -49,7 +49,7 @@ export async function acquireBatch(redis: RedisConnection, request: BatchRequest
   if (result === STALE) return STALE
   const { verdict, state, counts } = result
   if (verdict !== 'ok') throw limitRefusal(verdict, state, request)
-  const [granted = 0, leases = 0] = counts
+  const [granted = 0, leases = 0] = counts.map(Number)
   return { state, granted, leases }
 }
 

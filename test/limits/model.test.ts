@@ -3,6 +3,7 @@ import { after, before, it } from 'node:test'
 import { GatewayError } from '../../src/errors.ts'
 import {
   acquireLimits,
+  acquireTogether,
   type LimitState,
   monthOf,
   readLimits,
@@ -90,6 +91,12 @@ after(async () => {
 
 let accounts = 0
 
+const CODES: Record<string, string> = {
+  inFlight: 'CONCURRENCY_LIMIT_EXCEEDED',
+  minute: 'RATE_LIMIT_EXCEEDED',
+  'month-used': 'MONTHLY_QUOTA_EXCEEDED',
+}
+
 it('plan limits are exact and nothing is given back twice in any history of calls', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 80 }), async (steps) => {
@@ -112,7 +119,26 @@ it('plan limits are exact and nothing is given back twice in any history of call
         // A lease that ran out is found gone when the limits are looked at; until then its call may still end.
         if (op === 'acquire' || op === 'read') model.advance(now)
         const call = calls[pick % Math.max(1, calls.length)]
-        if (op === 'acquire') {
+        if (op === 'acquire' && pick % 2 === 0) {
+          const ids = Array.from({ length: 1 + (pick % 5) }, (_, nth) => `call-${index}-${nth}`)
+          const outcomes = await acquireTogether(
+            redis,
+            ids.map((callId) => ({ ...request(), callId })),
+          )
+          // Each in turn, as if they had come one after the other.
+          for (const [nth, outcome] of outcomes.entries()) {
+            assert.ok(outcome !== STALE)
+            const expected = model.refusal(now)
+            assert.equal(outcome.verdict === 'ok' ? undefined : CODES[outcome.verdict], expected)
+            const id = ids[nth] ?? ''
+            if (expected !== undefined) continue
+            model.acquire(id, now)
+            calls.push({ id, at: now })
+            assert.equal(outcome.state.minute.used, model.minute.size)
+            assert.equal(outcome.state.inFlight, model.inFlight.size)
+            assert.equal(outcome.state.month?.used, model.used(monthOf(now).name))
+          }
+        } else if (op === 'acquire') {
           const id = `call-${index}`
           const expected = model.refusal(now)
           const resetMs = model.resetMs(now)

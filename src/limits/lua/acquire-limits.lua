@@ -1,11 +1,13 @@
---[[ One atomic step: account version, calls in flight, minute, month. Takes a unit of each, or of none.
+--[[ One atomic step for calls of one account that come together: account version, calls in flight, minute, month. Each
+     call in turn takes a unit of each, or of none.
      Input:  KEYS version, minute log, in-flight leases, month count, and the application's where it has a bound
              ARGV[1] clock  ARGV[2] version  ARGV[3] call id (empty: read only)  ARGV[4] per minute  ARGV[5] in flight
              ARGV[6] per month (-1: no quota)  ARGV[7] lease (ms)  ARGV[8], ARGV[9] begin and end of the month (ms)
-             ARGV[10] calls a month of the application (-1 or absent: no bound of its own)
+             ARGV[10] calls a month of the application (-1: no bound of its own)  ARGV[11…] ids of more calls
      Output: 'stale' (version changed), 'other-month', 'month' or 'connection-month' (no count), and the time; else
-             'ok', 'connection-used', 'inFlight', 'minute' or 'month-used', the time, units of the minute, ms until one comes back, calls in flight, units of
-             the month ]]
+             'ok', 'connection-used', 'inFlight', 'minute' or 'month-used', the time, units of the minute, ms until one
+             comes back, calls in flight, units of the month; then of each further call: verdict, units of the minute,
+             calls in flight, units of the month ]]
 --- @include "../../redis/lua/clock.lua"
 local VERSION, MINUTE, IN_FLIGHT, MONTH, CONNECTION = unpack(KEYS)
 local version, callId, perMinute, inFlightMax = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -39,27 +41,40 @@ if perConnection >= 0 then
   ofConnection = tonumber(counted)
 end
 
-local verdict = 'ok'
-if callId ~= '' then
-  if perConnection >= 0 and ofConnection >= perConnection then verdict = 'connection-used'
-  elseif inFlight >= inFlightMax then verdict = 'inFlight'
-  elseif inMinute >= perMinute then verdict = 'minute'
-  elseif perMonth >= 0 and inMonth >= perMonth then verdict = 'month-used'
-  else
-    redis.call('ZADD', MINUTE, nowMicros, callId)
-    redis.call('ZADD', IN_FLIGHT, nowMs + leaseMs, callId)
-    keepAlive(MINUTE, 2 * MINUTE_MS)
-    keepAlive(IN_FLIGHT, LEASE_MS_MAX)
-    inMinute = inMinute + 1
-    inFlight = inFlight + 1
-    if perMonth >= 0 then inMonth = redis.call('INCR', MONTH) end
-    if perConnection >= 0 then redis.call('INCR', CONNECTION) end
-  end
+local minuteEntries, leases, granted = {}, {}, 0
+local function acquire(id)
+  if perConnection >= 0 and ofConnection >= perConnection then return 'connection-used' end
+  if inFlight >= inFlightMax then return 'inFlight' end
+  if inMinute >= perMinute then return 'minute' end
+  if perMonth >= 0 and inMonth >= perMonth then return 'month-used' end
+  local last = #leases
+  minuteEntries[last + 1], minuteEntries[last + 2] = nowMicros, id
+  leases[last + 1], leases[last + 2] = nowMs + leaseMs, id
+  inMinute, inFlight, granted = inMinute + 1, inFlight + 1, granted + 1
+  if perMonth >= 0 then inMonth = inMonth + 1 end
+  ofConnection = ofConnection + 1
+  return 'ok'
+end
+
+local verdict = callId == '' and 'ok' or acquire(callId)
+local first, more = {inMinute, inFlight, inMonth}, {}
+local last = verdict
+for index = 11, #ARGV do
+  last = acquire(ARGV[index])
+  for _, value in ipairs({last, inMinute, inFlight, inMonth}) do more[#more + 1] = value end
+end
+if granted > 0 then
+  redis.call('ZADD', MINUTE, unpack(minuteEntries))
+  redis.call('ZADD', IN_FLIGHT, unpack(leases))
+  keepAlive(MINUTE, 2 * MINUTE_MS)
+  keepAlive(IN_FLIGHT, LEASE_MS_MAX)
+  if perMonth >= 0 then redis.call('INCRBY', MONTH, granted) end
+  if perConnection >= 0 then redis.call('INCRBY', CONNECTION, granted) end
 end
 
 -- A unit comes back when the oldest entry leaves the window; over a limit that was lowered, when enough have left.
-local index = verdict == 'minute' and inMinute - perMinute or 0
+local index = last == 'minute' and inMinute - perMinute or 0
 local oldest = redis.call('ZRANGE', MINUTE, index, index, 'WITHSCORES')
 local resetMs = 0
 if oldest[2] then resetMs = math.ceil((tonumber(oldest[2]) + MINUTE_MICROS - nowMicros) / 1000) end
-return {verdict, nowMs, inMinute, resetMs, inFlight, inMonth}
+return {verdict, nowMs, first[1], resetMs, first[2], first[3], unpack(more)}
