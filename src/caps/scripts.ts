@@ -33,6 +33,13 @@ const SHARES = {
   KEPT_ASKERS_MS: 86_400_000,
 }
 
+const PLANNING = {
+  /** A longer queue is not planned anew at each call. */
+  PLANNED_LENGTH_MAX: 128,
+  /** How often it is planned, milliseconds. */
+  PLAN_EVERY_MS: 250,
+}
+
 /** How long an eviction waits for the worker of its call, milliseconds: longer than any call may take. */
 const EVICTED_TTL_MS = 900_000
 
@@ -75,11 +82,12 @@ export const scripts = {
     WAITER_TTL_MS,
     WAKE_UP_CHANNEL,
     ...PLAN,
+    ...PLANNING,
   }),
   release: load('release', { RAMP_MAX, WAKE_UP_CHANNEL }),
   renew: load('renew'),
   giveBack: load('give-back', { WAKE_UP_CHANNEL }),
-  applyUpstreamLimit: load('apply-upstream-limit', { EVICTED_TTL_MS, WAKE_UP_CHANNEL, ...PLAN }),
+  applyUpstreamLimit: load('apply-upstream-limit', { EVICTED_TTL_MS, WAKE_UP_CHANNEL, ...PLAN, ...PLANNING }),
   joinQueue: load('join-queue', {
     COST,
     EVICTED_TTL_MS,
@@ -90,6 +98,7 @@ export const scripts = {
     TAG_SPAN_MAX,
     WAKE_UP_CHANNEL,
     ...PLAN,
+    ...PLANNING,
     ...FORECAST,
   }),
   leaveQueue: load('leave-queue', { COST, SCARCE_MAX: SHARES.SCARCE_MAX }),

@@ -74,7 +74,7 @@ const MUTATIONS: Mutation[] = [
   caps('acquire', 'grants are not logged', "  redis.call('ZADD', LOG, unpack(logged))\n"),
   caps('acquire', 'leases are not kept', "  redis.call('ZADD', LEASES, unpack(leased))\n"),
   caps('acquire', 'concurrency is not looked at', '  if connections <= 0 then return nil end\n'),
-  caps('acquire', 'a repeated request takes a quoted slot', 'if mayBeLate and', 'if false and'),
+  caps('acquire', 'a repeated request takes a quoted slot', 'if mayBeLate then', 'if false then'),
   caps('include/release-permits', 'leases are never released', "  redis.call('ZREM', LEASES, unpack(permits))\n"),
   caps(
     'give-back',

@@ -127,5 +127,8 @@ if #granted > 0 then
   mayBeLate = mayBeLate or unqueued > 0
 end
 -- Workers poll one after the other, and a repeated request takes a slot that was another's.
-if mayBeLate and redis.call('ZCARD', QUEUE) > 0 then evictTooLate() end
+if mayBeLate then
+  local length = redis.call('ZCARD', QUEUE)
+  if length > 0 and mayPlan(length) then evictTooLate() end
+end
 return reply

@@ -85,17 +85,34 @@ if hasShares or slotAt(length) > now then
   if not hasShares and earliest > now and not isAnsweredInTime(earliest) then
     return refuse(state.closed > now and 'closed' or 'cap', earliest - now, ahead)
   end
-  local members, deadlines = redis.call('ZRANGE', QUEUE, 0, -1), readDeadlines()
-  table.insert(members, ahead + 1, member)
   local refusal
+  -- With a free slot it may try, however long requests took of late: else a slow hour would never end.
+  local function refuseIfLate(at, ifQuietAt, isShareBound)
+    slot = at
+    if at <= now or isAnsweredInTime(at) then return end
+    local reason = isShareBound and 'share' or state.closed > now and 'closed' or 'cap'
+    refusal = refuse(reason, ifQuietAt - now, ahead)
+  end
+  local members, deadlines = {}, {}
+  if mayPlan(length) then
+    members, deadlines = redis.call('ZRANGE', QUEUE, 0, -1), readDeadlines()
+    table.insert(members, ahead + 1, member)
+  else
+    -- From its rank alone, and its share's calls before it; what that misjudges the next plan finds.
+    local sync = math.max(0, ahead - asyncCount)
+    local at, shareAt, ifQuietAt = slotAt(isAsync(member) and ahead or sync + math.min(asyncCount, sync + 1)), 0, 0
+    if hasShares then
+      local plan = createPlan()
+      for _ = 1, waiting do plan.grant(share, math.max(plan.opensAt(), (plan.shareOpensAt(share)))) end
+      shareAt, ifQuietAt = plan.shareOpensAt(share)
+    end
+    if shareAt > at then refuseIfLate(shareAt, math.max(at, ifQuietAt), true) else refuseIfLate(at, at, false) end
+  end
   schedule(members, function(other, at, ifQuietAt, isShareBound)
     if other == member then
-      slot = at
-      -- With a free slot it may try, however long requests took of late: else a slow hour would never end.
-      if at <= now or isAnsweredInTime(at) then return true end
-      local reason = isShareBound and 'share' or state.closed > now and 'closed' or 'cap'
-      refusal = refuse(reason, ifQuietAt - now, ahead)
-      return nil
+      refuseIfLate(at, ifQuietAt, isShareBound)
+      if refusal then return nil end
+      return true
     end
     if not isTooLate(deadlines[other], at) then return true end
     late[#late + 1] = { other, ifQuietAt }

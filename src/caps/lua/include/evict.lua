@@ -19,6 +19,15 @@ end
 -- Whether a call that is granted at that time still makes its deadline.
 local function isTooLate(deadline, at) return at > now and deadline ~= nil and at + state.serviceMs > deadline end
 
+-- Planning takes time in proportion to the queue: a long one is planned a few times a second, not at each call.
+local function mayPlan(length)
+  if length <= PLANNED_LENGTH_MAX then return true end
+  if now - state.plannedAt < PLAN_EVERY_MS then return false end
+  state.plannedAt = now
+  redis.call('HSET', STATE, 'plannedAt', score(now))
+  return true
+end
+
 -- Evicts the calls of the queue that something took the slots of: an upstream that allows less, a repeated request.
 local function evictTooLate()
   local deadlines = readDeadlines()

@@ -9,8 +9,10 @@ local function schedule(members, visit)
   local lastWasAsync = state.lastWasAsync
   -- Calls whose share is spent stand aside, in a list for each share and class.
   local classes, aside, asideOf = { [false] = { first = 1 }, [true] = { first = 1 } }, {}, {}
+  local asyncOf = {}
   for index, member in ipairs(members) do
-    local class = classes[isAsync(member)]
+    asyncOf[index] = isAsync(member)
+    local class = classes[asyncOf[index]]
     class[#class + 1] = index
   end
 
@@ -35,7 +37,7 @@ local function schedule(members, visit)
     local open = plan.opensAt()
     local at = math.huge
     for _, class in pairs(classes) do
-      standAside(class, open)
+      if hasShares then standAside(class, open) end
       if class[class.first] then at = open end
     end
     for _, list in ipairs(aside) do
@@ -61,9 +63,10 @@ local function schedule(members, visit)
     local list = sync or async
     if sync and async and not lastWasAsync and async[async.first] < sync[sync.first] then list = async end
 
-    local member = members[list[list.first]]
+    local index = list[list.first]
+    local member = members[index]
     list.first = list.first + 1
-    local share = shareOf(member)
+    local share = hasShares and shareOf(member)
     local isShareBound = at > open
     local ifQuietAt = at
     if isShareBound then
@@ -74,7 +77,7 @@ local function schedule(members, visit)
     if isGranted == nil then return end
     if isGranted then
       plan.grant(share, at)
-      lastWasAsync = isAsync(member)
+      lastWasAsync = asyncOf[index]
     end
   end
 end

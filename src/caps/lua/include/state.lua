@@ -1,6 +1,6 @@
 -- What is remembered of the cap. Without `initialisedAt` Redis knows nothing of it: see redis-memory.ts.
 local fields = redis.call('HMGET', STATE, 'initialisedAt', 'closed', 'left', 'leftUntil', 'serviceMs', 'backfilled',
-  'ramp', 'lastWasAsync', 'lastAsker', 'askersChangedAt')
+  'ramp', 'lastWasAsync', 'lastAsker', 'askersChangedAt', 'plannedAt')
 local state = {
   initialisedAt = tonumber(fields[1]),
   closed = tonumber(fields[2] or 0),
@@ -14,6 +14,8 @@ local state = {
   lastAsker = fields[9],
   -- When the cap was last asked for by another share than before: only one has asked since.
   askersChangedAt = tonumber(fields[10] or 0),
+  -- When a long queue was planned last.
+  plannedAt = tonumber(fields[11] or 0),
 }
 -- Redis lost its memory at `initialisedAt` (0: never): a rate counts as used up until its window or the hold has passed.
 local function coldStartEnd(rule)
