@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { LRUCache } from 'lru-cache'
 import { GatewayError } from '../errors.ts'
 import { clientOf } from '../limits/throttle.ts'
@@ -6,6 +7,9 @@ import { TokenBuckets } from '../limits/token-buckets.ts'
 /** How long it is remembered that nobody has a key, milliseconds. */
 const REMEMBERED_MS = 60_000
 const REMEMBERED_MAX = 10_000
+
+/** How late a client over its bound is refused, milliseconds. */
+const REFUSAL_MS = 250
 
 /**
  * Keeps callers with made-up keys from Postgres: anybody can compute a right checksum. Only look-ups of keys that this
@@ -32,6 +36,8 @@ export class UnknownKeys {
     // Taken before the look-up, so that look-ups made at once are counted too.
     const retryAfterMs = this.#lookUps.take(client)
     if (retryAfterMs > 0) {
+      // A connection has few requests under way: late refusals bound how many of them this process has to answer.
+      await delay(REFUSAL_MS)
       throw new GatewayError('RATE_LIMIT_EXCEEDED', {
         message: 'Too many unknown API keys came from this address.',
         hint: 'Wait, and check the key',

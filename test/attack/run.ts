@@ -1,8 +1,9 @@
 import { startGateway } from '../support/gateway.ts'
 import { pipelining } from './pipelining.ts'
 import type { Scenario } from './scenario.ts'
+import { unknownKeys } from './unknown-keys.ts'
 
-const SCENARIOS: Scenario[] = [pipelining]
+const SCENARIOS: Scenario[] = [pipelining, unknownKeys]
 
 /** How long an attack lasts, seconds. */
 const SECONDS = 10
