@@ -13,7 +13,7 @@ const MASTERS = 3
 const SLOTS = 16_384
 
 /** How long a node may be silent before its replica takes over, milliseconds. */
-const NODE_TIMEOUT_MS = 2_000
+const NODE_TIMEOUT_MS = 1_500
 
 export interface ClusterNode {
   url: string
