@@ -26,6 +26,7 @@ const BODIES: Record<string, Record<string, unknown>> = {
   'PUT /v1/teams/:id/members/:memberId': { role: 'admin' },
   'PUT /v1/provider-keys/:apiSlug': { key: 'a-key' },
   'POST /v1/call/*': { username: 'octocat' },
+  'POST /v1/batch': { calls: [{ api: 'code-host-user', endpoint: '/profile' }] },
 }
 
 /** Routes whose method could carry a body and that read none. */
