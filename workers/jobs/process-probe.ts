@@ -82,8 +82,8 @@ async function report(
   { slug, outcomeId }: { slug: string; outcomeId: string | undefined },
   outcome: ProbeOutcome,
 ): Promise<void> {
-  const level = outcome.code === null ? 'info' : 'warn'
-  log[level]({ slug, ...outcome }, outcome.code === null ? 'probe answered' : 'probe failed')
+  // No warning: without a network there would be one for each upstream, and health says what it comes to.
+  log.info({ slug, ...outcome }, outcome.code === null ? 'probe answered' : 'probe failed')
   if (outcomeId === undefined) return
   await writeProbeOutcome(redis, { slug, id: outcomeId }, outcome).catch((error) =>
     log.warn({ err: error, slug }, 'failed to report a probe'),
