@@ -15,6 +15,7 @@ import { startRedis } from './embedded/redis.ts'
 import { describeReachability } from './reachability.ts'
 import { loadSecrets, type Secrets, writePrivateJson } from './secrets.ts'
 import { type ProcessPlan, Supervisor } from './supervisor.ts'
+import { watchSources } from './watch-sources.ts'
 
 /** The whole service on one machine: Postgres and Redis where no address is given, then every process. */
 const output = {
@@ -27,6 +28,9 @@ const supervisor = new Supervisor((label, line) => {
 })
 const embedded: KeptServer[] = []
 let isEnding = false
+
+/** `npm run dev`: processes start again when their code changes. */
+const isWatching = process.argv.includes('--watch')
 
 /** How long the welcome waits for the first probes, milliseconds. */
 const REACHABLE_MS_MAX = 4_000
@@ -64,6 +68,11 @@ async function start(): Promise<void> {
   const { OPERATOR_TOKEN: operatorToken } = secrets as Secrets
   const reachable = await describeReachability({ url: consoleUrl, token: operatorToken }, REACHABLE_MS_MAX)
   printWelcome({ config, demo, consoleUrl, operatorToken, examplePath: await findExamplePath(), reachable })
+  if (!isWatching) return
+  watchSources(new URL('../../', import.meta.url), (file) => {
+    say(`${file} changed; starting the processes again …`)
+    supervisor.restart()
+  })
 }
 
 /** Before anything is started: every setting; the addresses of what is not there yet are stood in for. */
