@@ -100,10 +100,9 @@ export class BoundedPool implements PostgresPool {
 
   #leaveLimitsToTransactions(): void {
     this.#options.log.info('postgres takes no startup parameters: time limits are set in each transaction')
-    const refused = this.#pool
     this.#isPooled = true
+    // The refused pool has no connection. It is not closed: requests that wait in it are refused too, and come here.
     this.#pool = this.#openPool()
-    refused.end().catch((error) => this.#options.log.debug({ err: error }, 'failed to close the refused pool'))
   }
 
   /** Once for each reason: an outage makes a failure of every request. */

@@ -100,8 +100,12 @@ describe('through PgBouncer, which refuses startup parameters', () => {
   })
 
   it('queries are answered and keep their time limits, which no transaction leaves behind', async () => {
+    // More at once than the pool has connections, the first ones of the process.
+    const limits = await Promise.all(Array.from({ length: 10 }, () => limitsOf(db)))
+    assert.deepEqual(limits, Array(10).fill(['1500ms', '5s']))
+    const { refusals } = proxy
     assert.deepEqual(await limitsOf(db), ['1500ms', '5s'])
-    assert.equal(proxy.refusals, 1)
+    assert.equal(proxy.refusals, refusals)
     await db.transaction().execute(async (transaction) => {
       assert.deepEqual(await limitsOf(transaction), ['1500ms', '5s'])
     })
