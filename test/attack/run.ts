@@ -1,9 +1,12 @@
 import { startGateway } from '../support/gateway.ts'
+import { startUpstreamServer } from '../support/upstream-server.ts'
+import { closeApi } from './close-api.ts'
+import { manyAccounts, singleTenant } from './many-accounts.ts'
 import { pipelining } from './pipelining.ts'
 import type { Scenario } from './scenario.ts'
 import { unknownKeys } from './unknown-keys.ts'
 
-const SCENARIOS: Scenario[] = [pipelining, unknownKeys]
+const SCENARIOS: Scenario[] = [closeApi, pipelining, manyAccounts, singleTenant, unknownKeys]
 
 /** How long an attack lasts, seconds. */
 const SECONDS = 10
@@ -27,10 +30,11 @@ async function main(names: string[]): Promise<number> {
   return failed === 0 ? 0 : 1
 }
 
-async function isHeld({ name, claim, environment, run }: Scenario): Promise<boolean> {
-  const gateway = await startGateway(environment ? { environment } : {})
+async function isHeld({ name, claim, environment, slugs = [], run }: Scenario): Promise<boolean> {
+  const upstream = await startUpstreamServer()
+  const gateway = await startGateway({ environment: { ...upstream.environment(...slugs), ...environment } })
   try {
-    const { isPassed, figures } = await run(gateway, SECONDS)
+    const { isPassed, figures } = await run(gateway, SECONDS, upstream)
     const measured = Object.entries(figures).map(([figure, value]) => `${figure} ${value}`)
     console.log(`${isPassed ? 'PASS' : 'FAIL'}  ${name}: ${claim}\n      ${measured.join(' · ')}`)
     return isPassed
@@ -39,6 +43,7 @@ async function isHeld({ name, claim, environment, run }: Scenario): Promise<bool
     return false
   } finally {
     await gateway.stop()
+    await upstream.close()
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Gateway } from '../support/gateway.ts'
+import type { UpstreamServer } from '../support/upstream-server.ts'
 
 /** An attack, and what must hold while it lasts. */
 export interface Scenario {
@@ -8,8 +9,10 @@ export interface Scenario {
   claim: string
   /** Settings that the gateway needs for it. */
   environment?: Record<string, string>
+  /** Upstreams that are played by a server on this machine. */
+  slugs?: string[]
   /** `seconds` bounds the attack: ten by default, one or two in `npm test`. */
-  run: (gateway: Gateway, seconds: number) => Promise<Outcome>
+  run: (gateway: Gateway, seconds: number, upstream?: UpstreamServer) => Promise<Outcome>
 }
 
 export interface Outcome {

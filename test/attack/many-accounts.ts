@@ -1,0 +1,70 @@
+import { send, signUp } from '../support/client.ts'
+import type { Gateway } from '../support/gateway.ts'
+import type { Outcome, Scenario } from './scenario.ts'
+
+const ATTACKERS = 7
+
+/** Accounts are free: somebody makes several at one network to use up an upstream that all share. */
+export const manyAccounts: Scenario = {
+  name: 'many-accounts',
+  claim: "seven new accounts of one network leave room in an hourly cap: another network's account is served at once",
+  slugs: ['code-host-user'],
+  environment: { TRUST_PROXY: '127.0.0.1', SIGNUP_PER_HOUR: '0', SIGNUP_PER_DAY: '0' },
+  run: async (gateway, _seconds, upstream): Promise<Outcome> => {
+    upstream?.play('code-host-user', () => ({ login: 'someone', id: 1, followers: 1, following: 1 }))
+    const accounts = []
+    for (let index = 0; index < ATTACKERS; index += 1) accounts.push(await signUpFrom(gateway, '203.0.113.7'))
+    // Somebody else used the API today: with one network alone nothing is held back.
+    const before = await call(gateway, { ...(await signUpFrom(gateway, '192.0.2.8')), name: 'before' })
+    const statuses: number[] = []
+    for (let round = 0; round < 10; round += 1) {
+      const calls = accounts.map((account, index) => call(gateway, { ...account, name: `user-${round}-${index}` }))
+      statuses.push(...(await Promise.all(calls)))
+    }
+    const startedAt = performance.now()
+    const honest = await call(gateway, { ...(await signUpFrom(gateway, '198.51.100.9')), name: 'honest' })
+    return {
+      isPassed: before === 200 && honest === 200,
+      figures: {
+        'calls of the seven accounts': statuses.length,
+        served: statuses.filter((status) => status === 200).length,
+        'status of the other network': honest,
+        'answered after, ms': Math.round(performance.now() - startedAt),
+      },
+    }
+  },
+}
+
+/** The other side of the same rule. */
+export const singleTenant: Scenario = {
+  name: 'single-tenant',
+  claim: 'an account that has the service to itself gets all of an hourly cap',
+  slugs: ['code-host-user'],
+  run: async (gateway, _seconds, upstream): Promise<Outcome> => {
+    upstream?.play('code-host-user', () => ({ login: 'someone', id: 1, followers: 1, following: 1 }))
+    const { live } = await signUp(gateway, 'pro')
+    let served = 0
+    for (let index = 0; index < 62; index += 1) {
+      served += (await call(gateway, { live, address: '127.0.0.1', name: `tenant-${index}` })) === 200 ? 1 : 0
+    }
+    return { isPassed: served === 60, figures: { served, 'of the cap': 60 } }
+  },
+}
+
+interface Caller {
+  live: string
+  address: string
+}
+
+async function signUpFrom(gateway: Gateway, address: string): Promise<Caller> {
+  const headers = { 'x-forwarded-for': address }
+  const email = `${crypto.randomUUID()}@example.com`
+  const { body } = await send(gateway, '/v1/auth/signup', { headers, body: { email, password: 'correct horse 12' } })
+  const { body: key } = await send(gateway, '/v1/keys', { headers, token: body.token, body: {} })
+  return { live: key.key, address }
+}
+
+async function call(gateway: Gateway, { live, address, name }: Caller & { name: string }): Promise<number> {
+  const path = `/v1/call/code-host-user/profile?username=${name}`
+  return (await send(gateway, path, { key: live, headers: { 'x-forwarded-for': address } })).status
+}
