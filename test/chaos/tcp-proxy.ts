@@ -36,7 +36,7 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
     from.on('close', () => to.destroy())
   }
   const server = createServer({ allowHalfOpen: true }, (client) => {
-    if (isCut) return void client.resetAndDestroy()
+    if (isCut) return void resetSocket(client)
     const upstream = connect({ ...target, allowHalfOpen: true })
     const pair: [Socket, Socket] = [client, upstream]
     pairs.add(pair)
@@ -49,7 +49,7 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
   await once(server, 'listening')
   const reset = (): void => {
     for (const [client, upstream] of pairs) {
-      client.resetAndDestroy()
+      resetSocket(client)
       upstream.destroy()
     }
   }
@@ -78,4 +78,10 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
       await once(server, 'close')
     },
   }
+}
+
+/** Resets a connection; one whose end was sent already is closed: Node cannot end a process that reset such a one. */
+function resetSocket(socket: Socket): void {
+  if (socket.writableEnded || socket.destroyed) socket.destroy()
+  else socket.resetAndDestroy()
 }

@@ -194,9 +194,7 @@ export const PUBLIC = new Set([
   // Pages and documentation; what is on them is public, and what is not comes by the routes of the table.
   ...['/', '/apis/:slug', '/agents', '/signup', '/login'].map((path) => `GET ${path}`),
   ...['', '/keys', '/teams', '/provider-keys', '/connections', '/settings'].map((path) => `GET /account${path}`),
-  ...['/docs', '/docs/errors', '/docs/errors.md', '/docs/apis/:slug.md', '/docs/reference.js'].map(
-    (path) => `GET ${path}`,
-  ),
+  ...['/docs', '/docs/errors', '/docs/errors.md', '/docs/apis/:slug.md'].map((path) => `GET ${path}`),
   ...['/openapi.json', '/llms.txt', '/assets/:version/:name', '/icon-64.png'].map((path) => `GET ${path}`),
   // Sign-in for applications; what is decided there needs a session, and only the consent page may ask.
   ...['', '/mcp', '/mcp/:slug'].map((path) => `GET /.well-known/oauth-protected-resource${path}`),
