@@ -93,7 +93,8 @@ describe('no secret is found', () => {
     await ask('/v1/call/news/top', { key: account.live })
     await put(secrets['provider key'] ?? '')
     assert.equal((await ask('/v1/provider-keys/news/validate', { method: 'POST', token })).body.status, 'valid')
-    assert.equal((await ask('/v1/call/news/top', { key: account.live })).status, 200)
+    // The worker learns within a second that the operator enabled it.
+    await until(async () => (await ask('/v1/call/news/top', { key: account.live })).status === 200)
     await ask('/v1/call/news/top?apikey=x', { headers: { authorization: `Bearer ${account.live}` } })
     await ask('/v1/call/news/search?q=async', { key: account.live, headers: { prefer: 'respond-async' } })
     await ask('/v1/call/mock-data/posts?id=1', { key: account.live })
