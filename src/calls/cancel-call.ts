@@ -51,6 +51,6 @@ async function settle({ redis, log }: CancelDeps, call: AsyncCall): Promise<void
   const ended = [{ callId: call.id, status: CALLER_LEFT_STATUS }]
   // Whoever gives back the lease counts the call: the worker does it where it is quicker.
   if ((await releaseLimits(redis, call, { month, ended })) !== 1) return
-  await recordUsage(redis, [{ call, status: CALLER_LEFT_STATUS }])
+  await recordUsage(redis, [{ call, status: CALLER_LEFT_STATUS }], call.id)
   log.info({ callId: call.id, account: call.accountId, slug: call.slug }, 'asynchronous call cancelled')
 }

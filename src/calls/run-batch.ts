@@ -162,7 +162,7 @@ async function withdraw(
 }
 
 function count({ redis, log }: BatchDeps, { job }: BatchUnit, status: number): void {
-  recordUsage(redis, [{ call: job, status }]).catch((error) =>
+  recordUsage(redis, [{ call: job, status }], job.id).catch((error) =>
     log.warn({ err: error, callId: job.id }, 'failed to count a call of a batch'),
   )
 }

@@ -1,9 +1,9 @@
+import { randomUUID } from 'node:crypto'
 import { Batcher } from '../async/batcher.ts'
 import { retryUntil } from '../async/retry-until.ts'
 import type { Log } from '../log.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { RedisConnection } from '../redis/connection.ts'
-import { wasNotSent, wasRefused } from '../redis/unavailable.ts'
 import { type LimitSubject, monthOf, refundCall, releaseLimits } from './account-limits.ts'
 import { recordUsage, type UsedCall } from './usage-ledger.ts'
 
@@ -12,6 +12,9 @@ export const CALLER_LEFT_STATUS = 499
 
 /** Usage is shown a second or two after a call: it is written at most this often, milliseconds. */
 const USAGE_PAUSE_MS = 200
+
+/** How long usage is tried to be written while Redis is away, milliseconds. Then it is lost, and logged. */
+const USAGE_RETRY_MS = 60_000
 
 /** How often and for how long a write is repeated while Redis is away, or takes none. */
 const RETRY = { everyMs: 250, forMs: 30_000 }
@@ -95,10 +98,12 @@ export class CallCompletionBatcher {
   }
 
   async #count(calls: UsedCall[]): Promise<void> {
-    const mayRepeat = (error: unknown): boolean => wasNotSent(error) || wasRefused(error)
-    await retryUntil(() => recordUsage(this.#redis, calls), { ...RETRY, mayRepeat }).catch((error) =>
-      this.#log.warn({ err: error, calls: calls.length }, 'failed to count usage'),
-    )
+    const id = randomUUID()
+    await retryUntil(() => recordUsage(this.#redis, calls, id), {
+      ...RETRY,
+      forMs: USAGE_RETRY_MS,
+      mayRepeat: () => true,
+    }).catch((error) => this.#log.warn({ err: error, calls: calls.length }, 'failed to count usage'))
   }
 }
 

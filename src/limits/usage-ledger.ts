@@ -2,6 +2,7 @@ import type { UsageEntry } from '../db/usage.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
+import { loadScript } from '../redis/script.ts'
 
 /** A call that has ended, as far as usage is concerned. */
 export interface UsedCall {
@@ -9,8 +10,16 @@ export interface UsedCall {
   status: number
 }
 
-/** Counts calls that have ended. A mover takes the counts on to Postgres. */
-export async function recordUsage(redis: RedisConnection, calls: UsedCall[]): Promise<void> {
+/** How long counts that were written are known by their id, seconds: longer than a write is repeated. */
+const MARKER_SECONDS = 300
+
+const record = loadScript(new URL('./lua/record-usage.lua', import.meta.url), { MARKER_SECONDS })
+
+/**
+ * Counts calls that have ended; the usage flusher takes the counts on to Postgres. Repeated under the same id it counts
+ * nothing more, so that a write may be repeated which Redis did not acknowledge.
+ */
+export async function recordUsage(redis: RedisConnection, calls: UsedCall[], id: string): Promise<void> {
   const counts = new Map<string, number>()
   for (const { call, status } of calls) {
     const day = new Date(call.enqueuedAt).toISOString().slice(0, 10)
@@ -18,10 +27,7 @@ export async function recordUsage(redis: RedisConnection, calls: UsedCall[]): Pr
     const field = encodeEntry({ day, accountId, key: keyId ?? 'session', slug, status, mode })
     counts.set(field, (counts.get(field) ?? 0) + 1)
   }
-  // All or none: what Redis refuses is tried again as a whole.
-  const transaction = redis.multi()
-  for (const [field, count] of counts) transaction.hincrby(keys.usagePending, field, count)
-  await transaction.exec()
+  await record.run(redis, [keys.usagePending, keys.usageWritten(id)], [...counts].flat())
 }
 
 function encodeEntry({ day, accountId, key, slug, status, mode }: UsageEntry): string {

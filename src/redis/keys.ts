@@ -113,6 +113,8 @@ export const keys = {
   memory: `${PREFIX}:{memory}`,
   /** Hash: usage that is not in Postgres yet. No end. */
   usagePending: `${PREFIX}:{usage}:pending`,
+  /** String: usage with this id was counted. 5 min. */
+  usageWritten: (id: string): string => `${PREFIX}:{usage}:written:${id}`,
   /** Set: ids of batches of usage on their way to Postgres. No end. */
   usageBatches: `${PREFIX}:{usage}:batches`,
   /** Hash: one such batch. Until it is in Postgres. */

@@ -86,11 +86,11 @@ export function outcomesOf(records: CallRecord[]): Record<string, number> {
 }
 
 /** Calls with status 200 in the usage of all accounts; waits until they are as many as expected. */
-async function countedSuccesses({ gateway, accounts }: Rig, expected: number): Promise<number> {
+async function countedSuccesses({ gateway, accounts, warmUps }: Rig, expected: number): Promise<number> {
   const endsAt = performance.now() + USAGE_MS_MAX
   const url = gateway.urls[0] ?? gateway.url
   for (;;) {
-    let counted = 0
+    let counted = -warmUps
     for (const { token } of accounts) {
       const { body } = await send(gateway, '/v1/usage?groupBy=status,mode', { token, url })
       const rows = (body.usage ?? []) as { status: number; mode: string; calls: number }[]

@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import { type Account, signUp } from '../support/client.ts'
+import { type Account, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
 import { type Services, startServices } from '../support/services.ts'
 import { UNLIMITED } from '../support/stage.ts'
 import { type CallRecord, Load, type LoadOptions } from './load.ts'
-import { NARROW } from './nonce.ts'
+import { NARROW, pathOf } from './nonce.ts'
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts'
 import { type ChaosUpstream, startChaosUpstream } from './upstream.ts'
 
@@ -21,6 +21,8 @@ export interface Rig {
   store: Redis
   upstream: ChaosUpstream
   accounts: Account[]
+  /** Calls made before the load. */
+  warmUps: number
   offer: (options: Omit<LoadOptions, 'urls' | 'keys'>) => Promise<CallRecord[]>
   /** Pseudo-random numbers from the seed, 0 to 1. */
   random: () => number
@@ -66,6 +68,7 @@ export async function startRig({ webNodes, workers, seed, say, environment }: Ri
   const accounts: Account[] = []
   for (let index = 0; index < ACCOUNTS; index += 1) accounts.push(await signUp(gateway))
   const keys = accounts.map(({ live }) => live)
+  const warmUps = await warmUp(gateway, keys)
   return {
     gateway,
     services,
@@ -74,6 +77,7 @@ export async function startRig({ webNodes, workers, seed, say, environment }: Ri
     store,
     upstream,
     accounts,
+    warmUps,
     offer: (options) => load.run({ ...options, keys, urls: () => gateway.urls }),
     random: randomFrom(seed),
     say,
@@ -85,6 +89,18 @@ export async function startRig({ webNodes, workers, seed, say, environment }: Ri
       await services.stop()
     },
   }
+}
+
+/** Every node has seen every key, as nodes that serve have: what is shown of stores that fail begins there. */
+async function warmUp(gateway: Gateway, keys: string[]): Promise<number> {
+  let nonce = 0
+  for (const url of gateway.urls) {
+    for (const key of keys) {
+      nonce += 1
+      await send(gateway, pathOf('weather', nonce), { url, key })
+    }
+  }
+  return nonce
 }
 
 /** Kills a worker without warning and starts another. */

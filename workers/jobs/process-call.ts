@@ -7,7 +7,6 @@ import type { CallJob } from '../../src/queue/call-job.ts'
 import type { CallTimes, ReplyHead } from '../../src/queue/frame.ts'
 
 import { RESULT_BYTES_MAX, type Reply, type ReplyOutbox, readResult, storeResult } from '../../src/queue/reply.ts'
-import { wasRefused } from '../../src/redis/unavailable.ts'
 
 import type { CachedOutcome } from '../cache/cached-call.ts'
 import { DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts'
@@ -31,7 +30,7 @@ export interface QueuedRun {
 }
 
 /** How usage is written while Redis takes no writes. */
-const COUNT_AGAIN = { mayRepeat: wasRefused, everyMs: 250, forMs: 30_000 }
+const COUNT_AGAIN = { mayRepeat: () => true, everyMs: 250, forMs: 30_000 }
 
 const NO_BODY = Buffer.alloc(0)
 
@@ -136,7 +135,7 @@ async function answer(deps: ProcessorDeps, call: CallJob, times: CallTimes, resu
     const ended = { month: monthOf(call.enqueuedAt).name, ended: [{ callId: call.id, status }] }
     if ((await releaseLimits(redis, call, ended)) === 1) {
       // A second delivery would find nothing to release, and count nothing.
-      await retryUntil(() => recordUsage(redis, [{ call, status }]), COUNT_AGAIN)
+      await retryUntil(() => recordUsage(redis, [{ call, status }], call.id), COUNT_AGAIN)
       const { id: callId, accountId: account, slug, endpoint, mode } = call
       log.info({ callId, account, slug, endpoint, mode, status, code: head.code, ...times }, 'asynchronous call ended')
     }
