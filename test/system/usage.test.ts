@@ -166,6 +166,14 @@ describe('usage', () => {
     await database.query('lock table usage_batches in access exclusive mode')
     await callTimes(30, { key: account.live })
     await until(async () => (await redis.scard(keys.usageBatches)) > 0)
+    // What a node has not written yet dies with it: a fifth of a second of counts at most.
+    const inRedis = async (): Promise<number> => {
+      const batches = (await redis.smembers(keys.usageBatches)).map((id) => keys.usageBatch(id))
+      const hashes = await Promise.all([keys.usagePending, ...batches].map((key) => redis.hgetall(key)))
+      const counts = hashes.flatMap((hash) => Object.entries(hash).filter(([field]) => field.includes(account.id)))
+      return counts.reduce((sum, [, count]) => sum + Number(count), 0)
+    }
+    await until(async () => (await inRedis()) === 30)
     const [batch = ''] = await redis.smembers(keys.usageBatches)
     const counts = await redis.hgetall(keys.usageBatch(batch))
     for (const web of gateway.web) {
