@@ -33,7 +33,7 @@ export interface BatchRun {
 }
 
 /** How long the worker's word is waited for on whether a call whose caller left was sent, milliseconds. */
-const LEFT_MS_MAX = 2_000
+const LEFT_MS_MAX = 5_000
 
 /** How a unit ended: what it counts as, and what comes back of what it took. */
 interface Ending {

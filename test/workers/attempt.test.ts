@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { Agent, buildConnector } from 'undici'
 import { loadCatalog } from '../../src/catalog/catalog.ts'
-import { attempt, StalePermitError } from '../../workers/upstream/attempt.ts'
+import { attempt, EndedUnsentError, StalePermitError } from '../../workers/upstream/attempt.ts'
 
 const catalog = await loadCatalog(new Map())
 const api = catalog.get('mock-data') ?? assert.fail()
@@ -27,8 +27,7 @@ async function serve(t: TestContext, listener: RequestListener) {
     server.close()
   })
   const request = { url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`), headers: {} }
-  const signal = new AbortController().signal
-  const ask = (isFresh = true) => {
+  const ask = (isFresh = true, signal = new AbortController().signal) => {
     const permit = { id: '', isFresh: () => isFresh, release: () => undefined, giveBack: () => undefined }
     return attempt(api, request, { client, permit, signal, timeoutMs: 10_000 })
   }
@@ -40,6 +39,21 @@ test('a connection that was ready too late for one permit serves the next: slow 
   for (let index = 0; index < 3; index += 1) await assert.rejects(ask(false), StalePermitError)
   assert.equal((await ask()).answer.status, 200)
   assert.deepEqual(seen, { connections: 1, requests: 1 })
+})
+
+test('a call that ends before its connection is ready sent nothing, and one that ends later may have', async (t) => {
+  const { seen, ask } = await serve(t, () => undefined)
+  const left = new AbortController()
+  const unsent = ask(true, left.signal)
+  left.abort('caller left')
+  await assert.rejects(unsent, (error) => error instanceof EndedUnsentError && error.cause === 'caller left')
+  const leaves = new AbortController()
+  const sent = ask(true, leaves.signal)
+  sent.catch(() => undefined)
+  while (seen.requests === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+  leaves.abort('caller left')
+  await assert.rejects(sent, (reason) => reason === 'caller left')
+  assert.equal(seen.requests, 1)
 })
 
 for (const [what, listener] of Object.entries<RequestListener>({

@@ -17,6 +17,9 @@ export interface HttpExchange {
 /** The permit was too old when the connection was ready. Nothing was sent. */
 export class StalePermitError extends Error {}
 
+/** The call ended before its connection was ready, for the reason in `cause`. Nothing was sent. */
+export class EndedUnsentError extends Error {}
+
 export interface AttemptOptions {
   client: Dispatcher
   permit: Permit
@@ -30,13 +33,13 @@ export interface AttemptOptions {
  * One HTTP exchange with an upstream, bounded in time from connect to last byte and in size. A redirect is an answer
  * like any other. The permit is looked at when the connection is ready, right before the first byte is written.
  *
- * @throws StalePermitError when nothing was sent; AttemptError when no usable answer came; the signal's reason when
- * the call ended
+ * @throws StalePermitError or EndedUnsentError when nothing was sent; AttemptError when no usable answer came; the
+ * signal's reason when the call ended after that
  */
 export async function attempt(api: Api, request: WireRequest, options: AttemptOptions): Promise<HttpExchange> {
   const { signal, permit, client, timeoutMs } = options
   const bytesMax = api.upstream.bodyBytesMax ?? BODY_BYTES_MAX
-  const response: Response = { status: 0, headers: {}, body: Buffer.alloc(0) }
+  const response: Response = { wasSent: false, status: 0, headers: {}, body: Buffer.alloc(0) }
   try {
     await exchangeBytes(client, request, response, { permit, signal, timeoutMs, bytesMax })
     const body = await decodeBody(response.body, response.headers['content-encoding'], bytesMax)
@@ -44,7 +47,10 @@ export async function attempt(api: Api, request: WireRequest, options: AttemptOp
     return { answer: { status: response.status, headers: response.headers, body: json?.value }, text: json?.text }
   } catch (cause) {
     if (cause instanceof StalePermitError) throw cause
-    if (signal.aborted) throw signal.reason
+    if (signal.aborted) {
+      if (response.wasSent) throw signal.reason
+      throw new EndedUnsentError('the call ended before anything was sent', { cause: signal.reason })
+    }
     // What its status and headers say holds, whatever became of the body: a limit above all.
     if (response.status >= 400) {
       return { answer: { status: response.status, headers: response.headers, body: undefined }, text: undefined }
@@ -55,6 +61,8 @@ export async function attempt(api: Api, request: WireRequest, options: AttemptOp
 
 /** What has come of the upstream's response; the status is 0 before there is one. */
 interface Response {
+  /** Whether the request was written, or may have been. */
+  wasSent: boolean
   status: number
   headers: Record<string, string>
   body: Buffer
@@ -110,6 +118,7 @@ function exchangeBytes(
           if (ended) throw ended
           if (!permit.isFresh()) throw new StalePermitError('permit too old')
           controller = started
+          response.wasSent = true
         },
         onResponseStart: (_controller, status, answerHeaders) => {
           response.status = status

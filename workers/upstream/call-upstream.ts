@@ -9,7 +9,7 @@ import type { CallTimes } from '../../src/queue/frame.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import { takePrefetched } from '../cache/item-pool.ts'
 import type { Permit, PermitClient, PermitRequest } from '../permits/permit-client.ts'
-import { attempt, type HttpExchange, StalePermitError } from './attempt.ts'
+import { attempt, EndedUnsentError, type HttpExchange, StalePermitError } from './attempt.ts'
 import { AttemptError } from './attempt-error.ts'
 import { classifyResponse, interpretAnswers, rateLeft, requestedWaitMs } from './interpret.ts'
 import { dataOutcome, type Failure, type Outcome, verdictOutcome } from './outcome.ts'
@@ -163,6 +163,9 @@ export interface Sending
   recorder: AttemptRecorder
 }
 
+/** Errors after which the cap and the caller owe nothing for the request. */
+const UNSENT = [StalePermitError, EndedUnsentError, BreakerOpenError]
+
 /** Sends one request under a permit that is fresh when the first byte is written. */
 export async function sendOnce(
   sources: UpstreamDeps,
@@ -190,9 +193,9 @@ export async function sendOnce(
       end(permit, times, tookMs)
       return result
     } catch (error) {
-      const isUnsent = error instanceof StalePermitError || error instanceof BreakerOpenError
-      if (isUnsent) permit.giveBack()
+      if (UNSENT.some((kind) => error instanceof kind)) permit.giveBack()
       else end(permit, times, performance.now() - startedAt)
+      if (error instanceof EndedUnsentError) throw error.cause
       // The connection took longer than a permit lasts; it is ready now.
       if (!(error instanceof StalePermitError)) throw error
     } finally {

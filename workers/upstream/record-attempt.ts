@@ -8,7 +8,7 @@ import type { CallQueues } from '../../src/queue/call-queue.ts'
 import { enqueueProbe } from '../../src/queue/probe-job.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import type { Telemetry } from '../../src/telemetry/telemetry.ts'
-import { StalePermitError } from './attempt.ts'
+import { EndedUnsentError, StalePermitError } from './attempt.ts'
 import type { SuccessBatcher } from './attempt-batcher.ts'
 import { AttemptError } from './attempt-error.ts'
 import { LOCK_LOST } from './call-end.ts'
@@ -180,7 +180,8 @@ export class AttemptRecorder {
 
   /** How a failed attempt counts: its code, or that of a timeout where it took long for nobody. */
   #failureOf(error: unknown, tookMs: number): string | undefined {
-    if (error instanceof StalePermitError || error === LOCK_LOST) return undefined
+    const reason = error instanceof EndedUnsentError ? error.cause : error
+    if (error instanceof StalePermitError || reason === LOCK_LOST) return undefined
     // Callers have more patience or less, and deadlines leave more time or less: what counts is how long it took.
     const isCutShort = !(error instanceof AttemptError) || error.code === 'UPSTREAM_TIMEOUT'
     if (!isCutShort) return error.code
