@@ -71,7 +71,7 @@ const airQuality: Upstream = {
         nitrogen_dioxide: nullable(Type.Number({ description: 'μg/m³' })),
         sulphur_dioxide: nullable(Type.Number({ description: 'μg/m³' })),
         latitude: nullable(Type.Number({ description: 'Of the grid cell of the model' })),
-        longitude: nullable(Type.Number()),
+        longitude: nullable(Type.Number({ description: 'Of the grid cell of the model, degrees east' })),
         timezone: nullable(Type.String({ description: 'IANA name of the zone of `time`' })),
       }),
       cache: {

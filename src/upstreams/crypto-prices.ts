@@ -81,13 +81,16 @@ const cryptoPrices: Upstream = {
       data: Type.Object({
         prices: Type.Record(
           Type.String(),
-          Type.Object({
-            usd: nullable(Type.Number({ description: 'Price in US dollars' })),
-            usd_market_cap: nullable(Type.Number({ description: 'US dollars' })),
-            usd_24h_vol: nullable(Type.Number({ description: 'Traded in 24 hours, US dollars' })),
-            usd_24h_change: nullable(Type.Number({ description: 'Percent' })),
-            last_updated_at: nullable(Type.Number({ description: 'Seconds since the epoch' })),
-          }),
+          Type.Object(
+            {
+              usd: nullable(Type.Number({ description: 'Price in US dollars' })),
+              usd_market_cap: nullable(Type.Number({ description: 'US dollars' })),
+              usd_24h_vol: nullable(Type.Number({ description: 'Traded in 24 hours, US dollars' })),
+              usd_24h_change: nullable(Type.Number({ description: 'Percent' })),
+              last_updated_at: nullable(Type.Number({ description: 'Seconds since the epoch' })),
+            },
+            { description: 'Figures of the coin' },
+          ),
           { description: 'Keyed by coin id' },
         ),
         missing: Type.Array(Type.String(), { description: 'Requested ids without a price' }),
@@ -145,8 +148,8 @@ const cryptoPrices: Upstream = {
         }),
       }),
       data: Type.Object({
-        id: nullable(Type.String()),
-        name: nullable(Type.String()),
+        id: nullable(Type.String({ description: 'Coin id, as `ids` of /price takes it' })),
+        name: nullable(Type.String({ description: 'Name of the coin' })),
         symbol: nullable(Type.String({ description: 'Ticker, lower case' })),
         ath_usd: nullable(Type.Number({ description: 'All-time high' })),
         market_cap_usd: nullable(Type.Number({ description: 'US dollars' })),
@@ -157,8 +160,8 @@ const cryptoPrices: Upstream = {
         market_cap_rank: nullable(Type.Number({ description: '1 for the largest' })),
         circulating_supply: nullable(Type.Number({ description: 'Coins in circulation' })),
         max_supply: nullable(Type.Number({ description: 'Coins that can ever exist; null where unbounded' })),
-        image_url: nullable(Type.String()),
-        homepage: nullable(Type.String()),
+        image_url: nullable(Type.String({ description: 'Logo of the coin' })),
+        homepage: nullable(Type.String({ description: 'Website of the project' })),
         description: nullable(Type.String({ description: 'English' })),
         last_updated: nullable(Type.String({ description: 'ISO 8601, UTC' })),
       }),

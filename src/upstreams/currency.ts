@@ -61,7 +61,7 @@ const currency: Upstream = {
       data: Type.Object({
         base: nullable(Type.String({ description: 'ISO 4217 code of the base' })),
         date: nullable(Type.String({ description: 'Day of the rates: the last working day of the bank' })),
-        rates: Type.Record(Type.String(), Type.Number(), {
+        rates: Type.Record(Type.String(), Type.Number({ description: 'Units for one unit of the base' }), {
           description: 'Units of each currency for one unit of the base, which is not listed itself',
         }),
       }),

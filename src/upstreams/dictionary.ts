@@ -43,26 +43,38 @@ const dictionary: Upstream = {
         word: Type.String({ minLength: 1, maxLength: TEXT_LENGTH_MAX, description: 'English word in any letter case' }),
       }),
       data: Type.Object({
-        word: Type.String(),
+        word: Type.String({ description: 'The word, as the source writes it' }),
         phonetic: nullable(Type.String({ description: 'IPA' })),
         meanings: Type.Array(
           Type.Object({
             part_of_speech: nullable(Type.String({ description: 'noun, verb and others' })),
             definitions: Type.Array(
               Type.Object({
-                definition: nullable(Type.String()),
-                example: nullable(Type.String()),
-                synonyms: Type.Array(Type.String()),
-                antonyms: Type.Array(Type.String()),
+                definition: nullable(Type.String({ description: 'The meaning in a sentence' })),
+                example: nullable(Type.String({ description: 'A sentence that uses the word' })),
+                synonyms: Type.Array(Type.String(), { description: 'Words of the same meaning' }),
+                antonyms: Type.Array(Type.String(), { description: 'Words of the opposite meaning' }),
               }),
+              { description: 'Definitions of this part of speech' },
             ),
-            synonyms: Type.Array(Type.String()),
-            antonyms: Type.Array(Type.String()),
+            synonyms: Type.Array(Type.String(), { description: 'Words of the same meaning, for the part of speech' }),
+            antonyms: Type.Array(Type.String(), {
+              description: 'Words of the opposite meaning, for the part of speech',
+            }),
           }),
+          { description: 'Meanings, by part of speech' },
         ),
         audio_url: nullable(Type.String({ description: 'Recording of the pronunciation' })),
-        source_urls: Type.Array(Type.String()),
-        license: nullable(Type.Object({ name: nullable(Type.String()), url: nullable(Type.String()) })),
+        source_urls: Type.Array(Type.String(), { description: 'Pages the entry comes from' }),
+        license: nullable(
+          Type.Object(
+            {
+              name: nullable(Type.String({ description: 'Name of the licence' })),
+              url: nullable(Type.String({ description: 'Text of the licence' })),
+            },
+            { description: 'Licence of the text' },
+          ),
+        ),
       }),
       // Definitions stay and the upstream is fragile, but missing words come and go.
       cache: {

@@ -15,8 +15,10 @@ import {
 const picture = Type.Object({
   status: Type.String({ description: 'success' }),
   image_url: Type.String({ description: 'On images.dog.ceo; now and then a picture is missing there' }),
-  breed: nullable(Type.String()),
-  sub_breed: nullable(Type.String()),
+  breed: nullable(Type.String({ description: 'Breed in the picture, lower case' })),
+  sub_breed: nullable(
+    Type.String({ description: 'Sub-breed in the picture, lower case; null where the breed has none' }),
+  ),
 })
 
 const dogImages: Upstream = {

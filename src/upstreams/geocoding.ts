@@ -73,27 +73,35 @@ const geocoding: Upstream = {
       data: Type.Object({
         results: Type.Array(
           Type.Object({
-            name: nullable(Type.String()),
+            name: nullable(Type.String({ description: 'Name of the place, in its local language' })),
             display_name: nullable(Type.String({ description: 'Whole address in one line' })),
             lat: nullable(Type.Number({ description: 'Degrees north' })),
             lon: nullable(Type.Number({ description: 'Degrees east' })),
             category: nullable(Type.String({ description: 'OpenStreetMap key, `place`' })),
             type: nullable(Type.String({ description: 'OpenStreetMap value, `city`' })),
             importance: nullable(Type.Number({ description: '0 to 1' })),
-            country: nullable(Type.String()),
+            country: nullable(Type.String({ description: 'Name of the country' })),
             country_code: nullable(Type.String({ description: 'ISO 3166-1 alpha-2, lower case' })),
             bounding_box: nullable(
-              Type.Object({
-                south: nullable(Type.Number()),
-                north: nullable(Type.Number()),
-                west: nullable(Type.Number()),
-                east: nullable(Type.Number()),
-              }),
+              Type.Object(
+                {
+                  south: nullable(Type.Number({ description: 'Southern edge, degrees north' })),
+                  north: nullable(Type.Number({ description: 'Northern edge, degrees north' })),
+                  west: nullable(Type.Number({ description: 'Western edge, degrees east' })),
+                  east: nullable(Type.Number({ description: 'Eastern edge, degrees east' })),
+                },
+                { description: 'Smallest rectangle around the place' },
+              ),
             ),
             osm_type: nullable(Type.String({ description: 'node, way or relation' })),
             osm_id: nullable(Type.Number({ description: 'With osm_type a stable name of the object' })),
-            address: nullable(Type.Record(Type.String(), Type.Unknown(), { description: 'Parts of the address' })),
+            address: nullable(
+              Type.Record(Type.String(), Type.Unknown({ description: 'Part of the address, in its local language' }), {
+                description: 'Parts of the address, keyed by OpenStreetMap names such as road or city',
+              }),
+            ),
           }),
+          { description: 'Places found, best match first' },
         ),
       }),
       cache: {
@@ -148,15 +156,15 @@ const geocoding: Upstream = {
       }),
       data: Type.Object({
         city: nullable(Type.String({ description: 'City, town, village or what comes nearest to one' })),
-        country: nullable(Type.String()),
+        country: nullable(Type.String({ description: 'Name of the country' })),
         postcode: nullable(Type.String({ description: 'Postal code' })),
         country_code: nullable(Type.String({ description: 'ISO 3166-1 alpha-2, lower case' })),
         display_name: nullable(Type.String({ description: 'Whole address in one line' })),
         lat: nullable(Type.Number({ description: 'Of the object found' })),
-        lon: nullable(Type.Number()),
-        state: nullable(Type.String()),
-        road: nullable(Type.String()),
-        house_number: nullable(Type.String()),
+        lon: nullable(Type.Number({ description: 'Of the object found, degrees east' })),
+        state: nullable(Type.String({ description: 'State, province or region' })),
+        road: nullable(Type.String({ description: 'Name of the street' })),
+        house_number: nullable(Type.String({ description: 'House number' })),
       }),
       cache: {
         seconds: WEEK,

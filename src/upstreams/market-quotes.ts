@@ -84,7 +84,7 @@ const marketQuotes: Upstream = {
       }),
       data: Type.Object({
         symbol: nullable(Type.String({ description: 'Ticker as the source writes it' })),
-        name: nullable(Type.String()),
+        name: nullable(Type.String({ description: 'Name of the company, fund, index or pair' })),
         price: nullable(Type.Number({ description: 'Latest price, in `currency`' })),
         volume: nullable(Type.Number({ description: 'Units traded' })),
         day_low: nullable(Type.Number({ description: 'Lowest price of the day' })),
@@ -104,12 +104,13 @@ const marketQuotes: Upstream = {
         history: Type.Array(
           Type.Object({
             time: Type.String({ description: 'ISO 8601, UTC' }),
-            open: nullable(Type.Number()),
-            high: nullable(Type.Number()),
-            low: nullable(Type.Number()),
-            close: Type.Number(),
+            open: nullable(Type.Number({ description: 'Price at the start of the bar, in `currency`' })),
+            high: nullable(Type.Number({ description: 'Highest price in the bar' })),
+            low: nullable(Type.Number({ description: 'Lowest price in the bar' })),
+            close: Type.Number({ description: 'Price at the end of the bar' }),
             volume: nullable(Type.Number({ description: 'Units traded' })),
           }),
+          { description: 'Bars of the range, oldest first' },
         ),
       }),
       cache: {

@@ -53,23 +53,25 @@ const mealRecipes: Upstream = {
       data: Type.Object({
         meals: Type.Array(
           Type.Object({
-            id: nullable(Type.String()),
-            name: nullable(Type.String()),
-            category: nullable(Type.String()),
+            id: nullable(Type.String({ description: 'Number of the recipe, as text' })),
+            name: nullable(Type.String({ description: 'Name of the dish' })),
+            category: nullable(Type.String({ description: 'Category, as /categories names it' })),
             area: nullable(Type.String({ description: 'Cuisine, `Italian`' })),
-            country: nullable(Type.String()),
-            instructions: nullable(Type.String()),
-            thumbnail_url: nullable(Type.String()),
-            tags: Type.Array(Type.String()),
-            youtube_url: nullable(Type.String()),
-            source_url: nullable(Type.String()),
+            country: nullable(Type.String({ description: 'Country the dish comes from' })),
+            instructions: nullable(Type.String({ description: 'Steps of the recipe, in English' })),
+            thumbnail_url: nullable(Type.String({ description: 'Picture of the dish' })),
+            tags: Type.Array(Type.String(), { description: 'Keywords' }),
+            youtube_url: nullable(Type.String({ description: 'Video of the recipe' })),
+            source_url: nullable(Type.String({ description: 'Page the recipe comes from' })),
             ingredients: Type.Array(
               Type.Object({
-                name: Type.String(),
-                measure: nullable(Type.String()),
+                name: Type.String({ description: 'Name of the ingredient' }),
+                measure: nullable(Type.String({ description: 'Amount with its unit, as free text' })),
               }),
+              { description: 'Ingredients with their amounts, in the order of the recipe' },
             ),
           }),
+          { description: 'Recipes found' },
         ),
       }),
       cache: {
@@ -139,10 +141,11 @@ const mealRecipes: Upstream = {
       data: Type.Object({
         meals: Type.Array(
           Type.Object({
-            id: nullable(Type.String()),
-            name: nullable(Type.String()),
-            thumbnail_url: nullable(Type.String()),
+            id: nullable(Type.String({ description: 'Number of the recipe, as text' })),
+            name: nullable(Type.String({ description: 'Name of the dish' })),
+            thumbnail_url: nullable(Type.String({ description: 'Picture of the dish' })),
           }),
+          { description: 'Recipes that use the ingredient' },
         ),
       }),
       cache: {
@@ -185,11 +188,12 @@ const mealRecipes: Upstream = {
       data: Type.Object({
         categories: Type.Array(
           Type.Object({
-            id: nullable(Type.String()),
-            name: nullable(Type.String()),
-            thumbnail_url: nullable(Type.String()),
-            description: nullable(Type.String()),
+            id: nullable(Type.String({ description: 'Number of the category, as text' })),
+            name: nullable(Type.String({ description: 'Name of the category' })),
+            thumbnail_url: nullable(Type.String({ description: 'Picture of the category' })),
+            description: nullable(Type.String({ description: 'What the category holds, in English' })),
           }),
+          { description: 'All categories of dishes' },
         ),
       }),
       cache: { seconds: 7 * DAY, staleWhileRevalidateSeconds: 7 * DAY, staleIfErrorSeconds: 30 * DAY },

@@ -36,21 +36,25 @@ const news = Type.Object({
   total: nullable(Type.Integer({ description: 'Matching articles, of which the answer holds the first' })),
   articles: Type.Array(
     Type.Object({
-      id: nullable(Type.String()),
-      title: nullable(Type.String()),
-      description: nullable(Type.String()),
+      id: nullable(Type.String({ description: 'Id of the article' })),
+      title: nullable(Type.String({ description: 'Headline' })),
+      description: nullable(Type.String({ description: 'First lines or summary' })),
       content: nullable(Type.String({ description: 'Cut short on the free plan' })),
-      url: nullable(Type.String()),
+      url: nullable(Type.String({ description: 'Page of the article' })),
       image: nullable(Type.String({ description: 'URL of a picture' })),
       published_at: nullable(Type.String({ description: 'ISO 8601, UTC' })),
-      lang: nullable(Type.String()),
-      source: Type.Object({
-        id: nullable(Type.String()),
-        name: nullable(Type.String()),
-        url: nullable(Type.String()),
-        country: nullable(Type.String()),
-      }),
+      lang: nullable(Type.String({ description: 'Language of the article, ISO 639-1' })),
+      source: Type.Object(
+        {
+          id: nullable(Type.String({ description: 'Id of the publication' })),
+          name: nullable(Type.String({ description: 'Name of the publication' })),
+          url: nullable(Type.String({ description: 'Website of the publication' })),
+          country: nullable(Type.String({ description: 'Country of the publication, ISO 3166-1 alpha-2, lower case' })),
+        },
+        { description: 'Publication' },
+      ),
     }),
+    { description: 'Articles' },
   ),
 })
 

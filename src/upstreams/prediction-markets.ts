@@ -24,9 +24,10 @@ const limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20
 
 const outcomesSchema = Type.Array(
   Type.Object({
-    name: nullable(Type.String()),
+    name: nullable(Type.String({ description: 'Name of the outcome, such as Yes' })),
     price: nullable(Type.Number({ description: 'From 0 to 1: the probability that the market sees' })),
   }),
+  { description: 'Possible outcomes with their prices' },
 )
 
 const predictionMarkets: Upstream = {
@@ -59,30 +60,38 @@ const predictionMarkets: Upstream = {
       data: Type.Object({
         markets: Type.Array(
           Type.Object({
-            id: nullable(Type.String()),
-            question: nullable(Type.String()),
-            slug: nullable(Type.String()),
-            condition_id: nullable(Type.String()),
+            id: nullable(Type.String({ description: 'Number of the market, as text' })),
+            question: nullable(Type.String({ description: 'What the market decides' })),
+            slug: nullable(Type.String({ description: 'Name in the address of its page' })),
+            condition_id: nullable(Type.String({ description: 'Id of the market on its blockchain, hexadecimal' })),
             outcomes: outcomesSchema,
             volume: nullable(Type.Number({ description: 'US dollars' })),
             volume_24h: nullable(Type.Number({ description: 'US dollars traded in 24 hours' })),
             liquidity: nullable(Type.Number({ description: 'US dollars on offer' })),
-            best_bid: nullable(Type.Number()),
-            best_ask: nullable(Type.Number()),
-            last_trade_price: nullable(Type.Number()),
+            best_bid: nullable(
+              Type.Number({ description: 'Highest price offered by buyers of the first outcome, 0 to 1' }),
+            ),
+            best_ask: nullable(
+              Type.Number({ description: 'Lowest price asked by sellers of the first outcome, 0 to 1' }),
+            ),
+            last_trade_price: nullable(Type.Number({ description: 'Price of the latest trade, 0 to 1' })),
             start_date: nullable(Type.String({ description: 'ISO 8601, UTC' })),
             end_date: nullable(Type.String({ description: 'ISO 8601, UTC' })),
-            active: nullable(Type.Boolean()),
-            closed: nullable(Type.Boolean()),
-            image_url: nullable(Type.String()),
+            active: nullable(Type.Boolean({ description: 'Whether it is shown and can be traded' })),
+            closed: nullable(Type.Boolean({ description: 'Whether trading has ended' })),
+            image_url: nullable(Type.String({ description: 'Picture' })),
             event: nullable(
-              Type.Object({
-                id: nullable(Type.String()),
-                slug: nullable(Type.String()),
-                title: nullable(Type.String()),
-              }),
+              Type.Object(
+                {
+                  id: nullable(Type.String({ description: 'Number of the event, as text' })),
+                  slug: nullable(Type.String({ description: 'Name in the address of its page' })),
+                  title: nullable(Type.String({ description: 'Title of the event' })),
+                },
+                { description: 'Event that the market belongs to' },
+              ),
             ),
           }),
+          { description: 'Open markets' },
         ),
       }),
       cache: { seconds: 30, staleWhileRevalidateSeconds: 30, staleIfErrorSeconds: 3_600 },
@@ -138,33 +147,35 @@ const predictionMarkets: Upstream = {
       data: Type.Object({
         events: Type.Array(
           Type.Object({
-            id: nullable(Type.String()),
-            title: nullable(Type.String()),
-            slug: nullable(Type.String()),
-            description: nullable(Type.String()),
+            id: nullable(Type.String({ description: 'Number of the event, as text' })),
+            title: nullable(Type.String({ description: 'Title of the event' })),
+            slug: nullable(Type.String({ description: 'Name in the address of its page' })),
+            description: nullable(Type.String({ description: 'Rules by which it is decided' })),
             start_date: nullable(Type.String({ description: 'ISO 8601, UTC' })),
             end_date: nullable(Type.String({ description: 'ISO 8601, UTC' })),
-            active: nullable(Type.Boolean()),
-            closed: nullable(Type.Boolean()),
+            active: nullable(Type.Boolean({ description: 'Whether it is shown and can be traded' })),
+            closed: nullable(Type.Boolean({ description: 'Whether trading has ended' })),
             volume: nullable(Type.Number({ description: 'US dollars' })),
             volume_24h: nullable(Type.Number({ description: 'US dollars traded in 24 hours' })),
             liquidity: nullable(Type.Number({ description: 'US dollars on offer' })),
             open_interest: nullable(Type.Number({ description: 'US dollars at stake' })),
-            comment_count: nullable(Type.Number()),
-            tags: Type.Array(Type.String()),
-            image_url: nullable(Type.String()),
+            comment_count: nullable(Type.Number({ description: 'Number of comments' })),
+            tags: Type.Array(Type.String(), { description: 'Names of its topics' }),
+            image_url: nullable(Type.String({ description: 'Picture' })),
             markets: Type.Array(
               Type.Object({
-                id: nullable(Type.String()),
-                question: nullable(Type.String()),
-                slug: nullable(Type.String()),
+                id: nullable(Type.String({ description: 'Number of the market, as text' })),
+                question: nullable(Type.String({ description: 'What the market decides' })),
+                slug: nullable(Type.String({ description: 'Name in the address of its page' })),
                 outcomes: outcomesSchema,
-                volume: nullable(Type.Number()),
-                active: nullable(Type.Boolean()),
-                closed: nullable(Type.Boolean()),
+                volume: nullable(Type.Number({ description: 'US dollars traded in all' })),
+                active: nullable(Type.Boolean({ description: 'Whether it is shown and can be traded' })),
+                closed: nullable(Type.Boolean({ description: 'Whether trading has ended' })),
               }),
+              { description: 'Markets of the event' },
             ),
           }),
+          { description: 'Open events' },
         ),
       }),
       cache: { seconds: 60, staleWhileRevalidateSeconds: 60, staleIfErrorSeconds: 3_600 },

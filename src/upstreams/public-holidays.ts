@@ -21,7 +21,7 @@ const holiday = Type.Object({
   date: nullable(Type.String({ description: 'YYYY-MM-DD; the same day may come twice, for other subdivisions' })),
   name: nullable(Type.String({ description: 'In English' })),
   local_name: nullable(Type.String({ description: 'Always null: the source no longer gives it' })),
-  country_code: nullable(Type.String()),
+  country_code: nullable(Type.String({ description: 'ISO 3166-1 alpha-2 code' })),
   national: nullable(Type.Boolean({ description: 'Whether it holds in the whole country' })),
   subdivision_codes: Type.Array(Type.String(), { description: 'ISO 3166-2 codes; empty for a national day' }),
   types: Type.Array(Type.String(), {
@@ -53,7 +53,7 @@ const publicHolidays: Upstream = {
         year: Type.Integer({ description: 'From the year before the current one to five years after it' }),
         countryCode,
       }),
-      data: Type.Object({ holidays: Type.Array(holiday) }),
+      data: Type.Object({ holidays: Type.Array(holiday, { description: 'Holidays of the year, by date' }) }),
       // They change only by decree.
       cache: {
         seconds: 86_400,
@@ -98,7 +98,7 @@ const publicHolidays: Upstream = {
     '/next': endpoint({
       description: 'Public holidays of a country in the next 365 days.',
       parameters: Type.Object({ countryCode }),
-      data: Type.Object({ upcoming: Type.Array(holiday) }),
+      data: Type.Object({ upcoming: Type.Array(holiday, { description: 'Holidays of the next 365 days, by date' }) }),
       // The list slides with the date.
       cache: {
         seconds: 21_600,

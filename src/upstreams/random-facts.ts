@@ -3,11 +3,11 @@ import { endpoint, invalid, members, nullable, path, text, type Upstream } from 
 
 const fact = Type.Object({
   id: nullable(Type.String({ description: '32 hexadecimal digits' })),
-  text: Type.String(),
+  text: Type.String({ description: 'The fact, as a sentence' }),
   source: nullable(Type.String({ description: 'Who published the fact' })),
-  source_url: nullable(Type.String()),
-  language: nullable(Type.String()),
-  permalink: nullable(Type.String()),
+  source_url: nullable(Type.String({ description: 'Page the fact comes from' })),
+  language: nullable(Type.String({ description: 'ISO 639-1 code of the language' })),
+  permalink: nullable(Type.String({ description: 'Address of this fact' })),
 })
 
 const randomFacts: Upstream = {

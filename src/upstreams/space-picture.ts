@@ -67,12 +67,12 @@ const spacePicture: Upstream = {
       }),
       data: Type.Object({
         date: Type.String({ description: 'YYYY-MM-DD' }),
-        title: nullable(Type.String()),
+        title: nullable(Type.String({ description: 'Title of the picture' })),
         media_type: nullable(Type.String({ description: 'image, video or iframe' })),
         url: nullable(Type.String({ description: 'The image; for a video a still, or the page when there is none' })),
         page_url: nullable(Type.String({ description: 'The article' })),
         copyright: nullable(Type.String({ description: "Credit line, also of NASA's own pictures" })),
-        explanation: nullable(Type.String()),
+        explanation: nullable(Type.String({ description: 'Text by an astronomer about the picture' })),
         alt: nullable(Type.String({ description: 'Description for those who do not see the picture' })),
       }),
       cache: {

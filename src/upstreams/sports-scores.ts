@@ -36,60 +36,81 @@ const date = Type.Optional(
   }),
 )
 
-const team = nullable(
-  Type.Object({
-    id: nullable(Type.String({ description: '-1 or -2 while the team is not known' })),
-    name: nullable(Type.String()),
-    abbreviation: nullable(Type.String({ description: 'TBD while the team is not known' })),
-    logo: nullable(Type.String({ description: 'Picture of the logo' })),
-    score: nullable(Type.Integer({ description: 'null before the game' })),
-    winner: nullable(Type.Boolean({ description: 'null before the end' })),
-    record: nullable(Type.String({ description: 'Wins-losses of the season' })),
-  }),
-)
+const team = (description: string) =>
+  nullable(
+    Type.Object(
+      {
+        id: nullable(Type.String({ description: 'Number of the team, as text; -1 or -2 while the team is not known' })),
+        name: nullable(Type.String({ description: 'Name of the team' })),
+        abbreviation: nullable(Type.String({ description: 'Short form of the name; TBD while the team is not known' })),
+        logo: nullable(Type.String({ description: 'Picture of the logo' })),
+        score: nullable(Type.Integer({ description: 'Points or runs; null before the game' })),
+        winner: nullable(Type.Boolean({ description: 'Whether it won; null before the end' })),
+        record: nullable(Type.String({ description: 'Wins-losses of the season' })),
+      },
+      { description },
+    ),
+  )
 
 const heading = {
-  id: nullable(Type.String()),
-  date: nullable(Type.String({ description: 'Start, UTC' })),
-  name: nullable(Type.String()),
+  id: nullable(Type.String({ description: 'Number of the game, as text' })),
+  date: nullable(Type.String({ description: 'Start, ISO 8601 without seconds, UTC' })),
+  name: nullable(Type.String({ description: 'Visitor at home team, in words' })),
   short_name: nullable(Type.String({ description: 'Abbreviations of the teams: KC VS LAC' })),
-  season: Type.Object({
-    year: nullable(Type.Integer()),
-    type: nullable(Type.Integer()),
-    slug: nullable(Type.String()),
-  }),
+  season: Type.Object(
+    {
+      year: nullable(Type.Integer({ description: 'Year of the season' })),
+      type: nullable(
+        Type.Integer({ description: 'Part of the season: 1 pre-season, 2 regular season, 3 post-season' }),
+      ),
+      slug: nullable(Type.String({ description: 'Part of the season, such as regular-season' })),
+    },
+    { description: 'Season of the game' },
+  ),
 }
 
 const details = {
-  status: Type.Object({
-    state: nullable(Type.String({ description: 'pre, in or post' })),
-    name: nullable(Type.String({ description: 'STATUS_FINAL, STATUS_RAIN_DELAY and many others' })),
-    description: nullable(Type.String()),
-    detail: nullable(Type.String()),
-    completed: nullable(Type.Boolean({ description: 'false with post: cancelled, postponed or suspended' })),
-    period: nullable(Type.Integer({ description: 'Quarter or inning' })),
-    clock: nullable(Type.String({ description: 'Time left in the period' })),
-  }),
-  time_confirmed: nullable(Type.Boolean({ description: 'false: the time is a placeholder' })),
+  status: Type.Object(
+    {
+      state: nullable(Type.String({ description: 'pre before the game, in while it is played, post after it' })),
+      name: nullable(Type.String({ description: 'STATUS_FINAL, STATUS_RAIN_DELAY and many others' })),
+      description: nullable(Type.String({ description: 'Status in words' })),
+      detail: nullable(Type.String({ description: 'Status in a line, with time or period' })),
+      completed: nullable(
+        Type.Boolean({
+          description: 'Whether it was played to the end; false with post: cancelled, postponed or suspended',
+        }),
+      ),
+      period: nullable(Type.Integer({ description: 'Quarter or inning' })),
+      clock: nullable(Type.String({ description: 'Time left in the period' })),
+    },
+    { description: 'How the game stands' },
+  ),
+  time_confirmed: nullable(
+    Type.Boolean({ description: 'Whether the time of the start is known; false: it is a placeholder' }),
+  ),
   neutral_site: nullable(Type.Boolean({ description: 'Whether neither team is at home' })),
   venue: nullable(
-    Type.Object({
-      name: nullable(Type.String()),
-      city: nullable(Type.String()),
-      state: nullable(Type.String()),
-      country: nullable(Type.String()),
-    }),
+    Type.Object(
+      {
+        name: nullable(Type.String({ description: 'Name of the venue' })),
+        city: nullable(Type.String({ description: 'City of the venue' })),
+        state: nullable(Type.String({ description: 'State of the venue' })),
+        country: nullable(Type.String({ description: 'Country of the venue' })),
+      },
+      { description: 'Where it is played' },
+    ),
   ),
-  broadcasts: Type.Array(Type.String()),
-  note: nullable(Type.String()),
-  home: team,
-  away: team,
+  broadcasts: Type.Array(Type.String(), { description: 'Names of the broadcasters' }),
+  note: nullable(Type.String({ description: 'Title of the game, such as the round of a final' })),
+  home: team('Home team'),
+  away: team('Visiting team'),
 }
 
 const scores = Type.Object({
   league: Type.String({ description: 'NFL, NBA or MLB' }),
   count: Type.Integer({ description: 'Number of games in the answer' }),
-  games: Type.Array(Type.Object({ ...heading, ...details })),
+  games: Type.Array(Type.Object({ ...heading, ...details }), { description: 'Games found' }),
 })
 
 const cache = { seconds: secondsFresh, staleWhileRevalidateSeconds: 30, staleIfErrorSeconds: 3_600 }
@@ -149,7 +170,10 @@ const sportsScores: Upstream = {
       }),
       data: Type.Object({
         ...scores.properties,
-        games: Type.Array(Type.Object({ ...heading, week: nullable(Type.Integer()), ...details })),
+        games: Type.Array(
+          Type.Object({ ...heading, week: nullable(Type.Integer({ description: 'Week of the season' })), ...details }),
+          { description: 'Games found' },
+        ),
       }),
       cache,
       complete: (parameters) => {

@@ -22,7 +22,8 @@ import {
 } from '../catalog/upstream.ts'
 
 /** An ISO 8601 time with offset, null on a day the sun does not give it. */
-const sunTime = nullable(Type.String({ description: 'ISO 8601 with offset; none where it does not happen that day' }))
+const sunTime = (what: string) =>
+  nullable(Type.String({ description: `${what}; ISO 8601 with offset, null where it does not happen that day` }))
 
 const sunriseSunset: Upstream = {
   displayName: 'Sunrise and sunset',
@@ -72,19 +73,19 @@ const sunriseSunset: Upstream = {
         ),
       }),
       data: Type.Object({
-        status: Type.String(),
-        sunrise: sunTime,
-        sunset: sunTime,
-        solar_noon: sunTime,
+        status: Type.String({ description: 'OK' }),
+        sunrise: sunTime('The upper edge of the sun rises'),
+        sunset: sunTime('The upper edge of the sun sets'),
+        solar_noon: sunTime('The sun stands highest'),
         day_length: nullable(
           Type.Integer({ description: 'Seconds; 0 also on days without sunrise and sunset, polar day or polar night' }),
         ),
-        civil_twilight_begin: sunTime,
-        civil_twilight_end: sunTime,
-        nautical_twilight_begin: sunTime,
-        nautical_twilight_end: sunTime,
-        astronomical_twilight_begin: sunTime,
-        astronomical_twilight_end: sunTime,
+        civil_twilight_begin: sunTime('The sun is 6° below the horizon before sunrise'),
+        civil_twilight_end: sunTime('The sun is 6° below the horizon after sunset'),
+        nautical_twilight_begin: sunTime('The sun is 12° below the horizon before sunrise'),
+        nautical_twilight_end: sunTime('The sun is 12° below the horizon after sunset'),
+        astronomical_twilight_begin: sunTime('The sun is 18° below the horizon before sunrise'),
+        astronomical_twilight_end: sunTime('The sun is 18° below the horizon after sunset'),
         tzid: nullable(Type.String({ description: 'IANA time zone of the times' })),
       }),
       cache: {

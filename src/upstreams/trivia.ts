@@ -73,13 +73,16 @@ const trivia: Upstream = {
         }),
         results: Type.Array(
           Type.Object({
-            category: nullable(Type.String()),
-            type: nullable(Type.String()),
-            difficulty: nullable(Type.String()),
-            question: nullable(Type.String()),
-            correct_answer: nullable(Type.String()),
-            incorrect_answers: Type.Array(Type.String()),
+            category: nullable(Type.String({ description: 'Name of the category' })),
+            type: nullable(Type.String({ description: 'multiple or boolean' })),
+            difficulty: nullable(Type.String({ description: 'easy, medium or hard' })),
+            question: nullable(Type.String({ description: 'The question, plain text' })),
+            correct_answer: nullable(Type.String({ description: 'The right answer' })),
+            incorrect_answers: Type.Array(Type.String(), {
+              description: 'Wrong answers: three, or one of a boolean question',
+            }),
           }),
+          { description: 'Questions' },
         ),
       }),
       pool: {

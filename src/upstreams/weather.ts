@@ -94,7 +94,7 @@ const weather: Upstream = {
         windspeed_kmh: nullable(Type.Number({ description: 'km/h, 10 m above ground' })),
         interval_seconds: nullable(Type.Number({ description: 'Length of the model step' })),
         latitude: nullable(Type.Number({ description: 'Of the grid cell of the model' })),
-        longitude: nullable(Type.Number()),
+        longitude: nullable(Type.Number({ description: 'Of the grid cell of the model' })),
         elevation_m: nullable(Type.Number({ description: 'Metres above sea level' })),
         timezone: nullable(Type.String({ description: 'Of `time`; GMT' })),
         utc_offset_seconds: nullable(Type.Number({ description: 'Of `timezone`; 0' })),

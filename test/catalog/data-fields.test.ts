@@ -37,12 +37,15 @@ describe('the fields of data', () => {
     assert.deepEqual(field, { name: 'a', depth: 0, type: 'string or null', meaning: 'x', example: '"v"' })
   })
 
-  it('know the type of every named member of every endpoint', async () => {
+  it('know the type and meaning of every member of every endpoint', async () => {
     for (const [slug, { endpoints }] of await loadUpstreams()) {
       for (const [path, { data, example }] of Object.entries(endpoints)) {
         const fields = dataFields(data, example.data)
         assert.ok(fields.length >= Object.keys(data.properties).length)
-        for (const { name, type } of fields) assert.ok(type !== 'any' || name.endsWith('…'), `${slug}${path} ${name}`)
+        for (const { name, type, meaning } of fields) {
+          assert.ok(type !== 'any' || name.endsWith('…'), `type of ${slug}${path} ${name}`)
+          assert.notEqual(meaning, '', `meaning of ${slug}${path} ${name}`)
+        }
       }
     }
   })
