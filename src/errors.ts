@@ -263,7 +263,29 @@ export function retryAfterSeconds(error: GatewayError): number | undefined {
   return retryAfterMs === undefined ? undefined : Math.max(1, Math.ceil(retryAfterMs / 1_000))
 }
 
-/** Turns anything thrown into a GatewayError, once, at the edge; what we did not foresee says nothing to the caller. */
+/** When to come again where a dependency failed, milliseconds. */
+const DEPENDENCY_RETRY_MS = 2_000
+
+/** What a driver throws for a dependency that failed. Its message is for the log; callers get the code's. */
+export class DependencyError extends Error {
+  readonly code: 'DEPENDENCY_UNAVAILABLE' | 'OVERLOADED'
+
+  constructor(code: DependencyError['code'], cause: Error) {
+    super(cause.message, { cause })
+    this.name = 'DependencyError'
+    this.code = code
+  }
+}
+
+/** Turns anything thrown into a GatewayError, once, at the edge. Unforeseen errors disclose nothing to the caller. */
 export function toGatewayError(thrown: unknown): GatewayError {
-  return thrown instanceof GatewayError ? thrown : new GatewayError('INTERNAL_ERROR', { cause: thrown })
+  if (thrown instanceof GatewayError) return thrown
+  return thrown instanceof DependencyError
+    ? new GatewayError(thrown.code, { retryAfterMs: DEPENDENCY_RETRY_MS, cause: thrown })
+    : new GatewayError('INTERNAL_ERROR', { cause: thrown })
+}
+
+/** Whether an error says that a dependency is away. */
+export function isDependencyAway(error: unknown): boolean {
+  return (error instanceof GatewayError || error instanceof DependencyError) && error.code === 'DEPENDENCY_UNAVAILABLE'
 }

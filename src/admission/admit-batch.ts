@@ -6,7 +6,7 @@ import { acquireBatch, type BatchGrant } from '../limits/batch-limits.ts'
 import { planOf } from '../limits/plans.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import type { CallJob } from '../queue/call-job.ts'
-import { redisCall, wasNotSent } from '../redis/unavailable.ts'
+import { isUnacknowledged } from '../redis/redis-error.ts'
 import { type AdmissionDeps, createJob, takeOptions } from './admit.ts'
 import { authenticateCall, forgetPrincipal, isUpToDate, type Principal } from './authenticate.ts'
 import { bodyParameters } from './call-input.ts'
@@ -88,13 +88,10 @@ async function tryAdmit(
   completions.flush(principal)
   const callIds = targets.map(() => `call_${randomUUID().replaceAll('-', '')}`)
   const asked = { ...options, subject: principal, tier: principal.tier, limits, callIds, take }
-  const grant = await redisCall(() =>
-    acquireBatch(redis, asked).catch((error: unknown) => {
-      if (!(error instanceof GatewayError || wasNotSent(error)))
-        for (const id of callIds) completions.compensate(principal, id)
-      throw error
-    }),
-  )
+  const grant = await acquireBatch(redis, asked).catch((error: unknown) => {
+    if (isUnacknowledged(error)) for (const id of callIds) completions.compensate(principal, id)
+    throw error
+  })
   if (grant === STALE) return STALE
   const { now } = grant.state
   const units = targets.map(({ checked, indexes }, place) => ({

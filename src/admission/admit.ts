@@ -16,7 +16,7 @@ import { planOf, weightOf } from '../limits/plans.ts'
 import type { CallCompletionBatcher } from '../limits/settlement-batcher.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import type { CallJob } from '../queue/call-job.ts'
-import { redisCall, wasNotSent } from '../redis/unavailable.ts'
+import { isUnacknowledged } from '../redis/redis-error.ts'
 import {
   type AuthenticationDeps,
   authenticateCall,
@@ -107,20 +107,18 @@ async function tryAdmit(
   const options = takeOptions(sources, principal, timeoutMs)
   // Who has its answer and sends the next call finds what that one held given back.
   sources.completions.flush(principal)
-  const limits = await redisCall(() =>
-    sources.accountLimits
-      .acquire({
-        ...options,
-        subject: principal,
-        tier: principal.tier,
-        limits: plan,
-        callId: id,
-      })
-      .catch((error) => {
-        if (!(error instanceof GatewayError || wasNotSent(error))) sources.completions.compensate(principal, id)
-        throw error
-      }),
-  )
+  const limits = await sources.accountLimits
+    .acquire({
+      ...options,
+      subject: principal,
+      tier: principal.tier,
+      limits: plan,
+      callId: id,
+    })
+    .catch((error) => {
+      if (isUnacknowledged(error)) sources.completions.compensate(principal, id)
+      throw error
+    })
   if (limits === STALE) return STALE
   admission.limits = limits
   const job = createJob(sources, { principal, checked, id, now: limits.now, timeoutMs, isAsync })

@@ -17,7 +17,6 @@ import { GatewayError } from '../errors.ts'
 import { readBearer } from '../http/bearer.ts'
 import { isCurrentVersion, readAccountVersion } from '../limits/account-version.ts'
 import type { RedisConnection } from '../redis/connection.ts'
-import { redisCall } from '../redis/unavailable.ts'
 import type { PrincipalCache } from './principal-cache.ts'
 import type { UnknownKeys } from './unknown-keys.ts'
 
@@ -107,7 +106,7 @@ export async function authenticateNow(deps: AuthenticationDeps, request: CallerR
 /** Whether nothing about the account changed since this node looked the caller up. */
 export function isUpToDate({ redis }: AuthenticationDeps, { accountId, version }: Principal): Promise<boolean> {
   // Fails closed, as every call does without Redis.
-  return redisCall(() => isCurrentVersion(redis, accountId, version))
+  return isCurrentVersion(redis, accountId, version)
 }
 
 /** Makes this node look the caller up again at its next call, unless it has done so since this one was found stale. */
@@ -150,7 +149,7 @@ async function lookUpKey(
   const first = await findKeyOwner(firstDb, keyHash)
   if (!first) return undefined
   // The version is read before the rights that are kept under it: a change in between makes them stale, never fresh.
-  const version = await redisCall(() => readAccountVersion(redis, first.userId))
+  const version = await readAccountVersion(redis, first.userId)
   const owner = await findKeyOwner(db, keyHash)
   if (!owner) return undefined
   if (owner.disabledAt) throw new GatewayError('INVALID_API_KEY')
@@ -202,7 +201,7 @@ async function lookUpToken(
   const idHash = hash('sha256', token, 'buffer')
   const first = config.accounts.isOauthOn ? await findTokenOwner(firstDb, idHash) : undefined
   if (!first) return undefined
-  const version = await redisCall(() => readAccountVersion(redis, first.userId))
+  const version = await readAccountVersion(redis, first.userId)
   const owner = await findTokenOwner(db, idHash)
   if (!owner) return undefined
   if (owner.disabledAt) throw new GatewayError('INVALID_TOKEN')
@@ -226,7 +225,7 @@ async function lookUpSession(
   { secret: token, mode }: Credential,
 ): Promise<Principal> {
   const { userId, sessionId, expiresAt } = await verifySessionToken(config.secrets.jwt, token)
-  const version = await redisCall(() => readAccountVersion(redis, userId))
+  const version = await readAccountVersion(redis, userId)
   const user = await findSessionUser(db, userId, sessionId)
   if (!user) throw new GatewayError('INVALID_TOKEN')
   const providerKeys = await loadProviderKeys(db, user.id)

@@ -9,7 +9,6 @@ import type { HealthCache } from '../health/health-watch.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { type CallQueues, priorityOf, rebasePriorities } from '../queue/call-queue.ts'
 import { type QueueEntry, queueMember } from '../queue/queue-entry.ts'
-import { redisCall } from '../redis/unavailable.ts'
 
 export interface ForecastDeps {
   caps: UpstreamCaps
@@ -81,7 +80,7 @@ export async function forecastCall(
   const downMs = deps.health.breakerWaitMs(api.slug)
   const joined = downMs
     ? { refused: 'down' as const, retryAfterMs: downMs }
-    : await redisCall(() => deps.caps.of(api, bucket).joinQueue(waiting, job.deadline))
+    : await deps.caps.of(api, bucket).joinQueue(waiting, job.deadline)
   if ('refused' in joined) {
     const entry = keys && (await deps.cache.get(keys.entry))
     if (entry && isUsableWithoutUpstream(entry, job.enqueuedAt)) {
@@ -104,8 +103,8 @@ async function rebase({ caps, queues }: ForecastDeps, waiting: QueueEntry, tag: 
   const { slug, bucket } = waiting
   const cap = caps.of({ slug }, bucket)
   try {
-    const { base, hasMoved } = await redisCall(() => cap.rebaseTags())
-    if (hasMoved) await redisCall(() => rebasePriorities(queues, slug, base))
+    const { base, hasMoved } = await cap.rebaseTags()
+    if (hasMoved) await rebasePriorities(queues, slug, base)
     return priorityOf(tag, base)
   } catch (error) {
     await cap.leaveQueue(waiting).catch(() => undefined)

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { SingleFlight } from '../async/single-flight.ts'
-import { GatewayError } from '../errors.ts'
+import { isDependencyAway } from '../errors.ts'
 import type { Principal } from './authenticate.ts'
 
 const PRINCIPALS_MAX = 10_000
@@ -59,7 +59,7 @@ export class PrincipalCache {
       return await this.#renew(key, lookUp)
     } catch (error) {
       // Fails open for a bounded time: the account's version, which Redis keeps, is compared on every call.
-      if (isUnanswered(error)) return entry.principal
+      if (isDependencyAway(error)) return entry.principal
       throw error
     }
   }
@@ -72,7 +72,7 @@ export class PrincipalCache {
         return principal
       } catch (error) {
         const entry = this.#entries.peek(key)
-        if (entry && isUnanswered(error)) entry.failedAt = this.#now()
+        if (entry && isDependencyAway(error)) entry.failedAt = this.#now()
         else this.#entries.delete(key)
         throw error
       }
@@ -88,8 +88,4 @@ export class PrincipalCache {
   clear(): void {
     this.#entries.clear()
   }
-}
-
-function isUnanswered(error: unknown): boolean {
-  return error instanceof GatewayError && error.code === 'DEPENDENCY_UNAVAILABLE'
 }

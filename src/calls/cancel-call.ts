@@ -5,7 +5,6 @@ import type { Log } from '../log.ts'
 import type { AsyncCall } from '../queue/async-call.ts'
 import type { ReplyHead } from '../queue/frame.ts'
 import { readResult, sendReply, storeResult } from '../queue/reply.ts'
-import { redisCall } from '../redis/unavailable.ts'
 import { type WithdrawDeps, withdrawCall } from './withdraw-call.ts'
 
 export interface CancelDeps extends WithdrawDeps {
@@ -28,8 +27,8 @@ export async function cancelCall(deps: CancelDeps, call: AsyncCall): Promise<boo
     code: 'CALL_CANCELLED',
     times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
   }
-  if (!(await redisCall(() => storeResult(redis, head, NO_BODY)))) {
-    const earlier = await redisCall(() => readResult(redis, call.id))
+  if (!(await storeResult(redis, head, NO_BODY))) {
+    const earlier = await readResult(redis, call.id)
     return earlier?.head.code === 'CALL_CANCELLED'
   }
   // From here on the call is cancelled, whatever fails: a worker that still has it reads the stored result.

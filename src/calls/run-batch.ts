@@ -11,7 +11,6 @@ import type { Log } from '../log.ts'
 import { enqueueCall } from '../queue/call-queue.ts'
 import type { Reply, ReplyInbox } from '../queue/reply.ts'
 import type { RedisConnection } from '../redis/connection.ts'
-import { redisCall } from '../redis/unavailable.ts'
 import { ObservedCall, type ObservedCallDeps } from '../telemetry/observe-call.ts'
 import { withdrawCall } from './withdraw-call.ts'
 
@@ -62,7 +61,7 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
   if (run.left.aborted) onLeft()
   const timer = setTimeout(() => end.abort(new GatewayError('DEADLINE_EXCEEDED')), timeoutMs)
   const advance = (step: Omit<BatchStep, 'leaseMs'>) =>
-    redisCall(() => advanceBatch(redis, { subject: principal, at: state.now }, { ...step, leaseMs }))
+    advanceBatch(redis, { subject: principal, at: state.now }, { ...step, leaseMs })
   let charged = 0
 
   const lane = async (first: BatchUnit): Promise<void> => {
@@ -120,7 +119,7 @@ async function runUnit(
     const queued = await forecastJob(deps, { job, checked, principal })
     waiting = queued.waiting
     observed.admitted(job)
-    await redisCall(() => enqueueCall(deps.queues, { call: job, priority: queued.priority, mayShareJob: false }))
+    await enqueueCall(deps.queues, { call: job, priority: queued.priority, mayShareJob: false })
   } catch (error) {
     forget()
     if (waiting) void withdraw(deps, { job, waiting })

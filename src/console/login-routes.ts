@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import type { Config } from '../config.ts'
-import { redisCall } from '../redis/unavailable.ts'
 import { loginPage, PAGE_HEADERS } from './login-page.ts'
 import { refuseForeignOrigin } from './operator-guard.ts'
 import { isSameSecret, type OperatorSessions, readCookie, sessionCookie } from './operator-session.ts'
@@ -44,7 +43,7 @@ export async function loginRoutes(app: FastifyInstance, { config, sessions, thro
     reply.header('set-cookie', sessionCookie('', isOnTls(request)))
     const id = readCookie(request.headers.cookie)
     // Without Redis other processes cannot learn of it: the person is told (503) rather than shown a log-in form.
-    if (id !== undefined) await redisCall(() => sessions.end(id))
+    if (id !== undefined) await sessions.end(id)
     return reply.redirect('/', 303)
   })
 }

@@ -8,7 +8,7 @@ import Provider, {
 } from 'oidc-provider'
 import type { Catalog } from '../catalog/catalog.ts'
 import { findUser } from '../db/users.ts'
-import { GatewayError } from '../errors.ts'
+import { isDependencyAway } from '../errors.ts'
 import { ArtifactAdapter, type ArtifactDeps, ClientAdapter } from './artifact-adapter.ts'
 import { CALL_SCOPE, isResource } from './resources.ts'
 
@@ -53,7 +53,7 @@ export function createAuthorizationServer(deps: AuthorizationDeps): Provider {
 
 /** A failure that is not the client's. Without Postgres sign-ins wait; applications that are signed in go on for a minute. */
 function answerFailure(context: KoaContextWithOIDC, { log }: AuthorizationDeps, error: Error): void {
-  if (!(error instanceof GatewayError && error.code === 'DEPENDENCY_UNAVAILABLE')) {
+  if (!isDependencyAway(error)) {
     log.error({ err: error }, 'failed to serve a sign-in')
     return
   }

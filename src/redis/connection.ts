@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import type { Log } from '../log.ts'
 import { logConnection } from './connection-log.ts'
+import { RedisError } from './redis-error.ts'
 import { endOnClusterNode } from './server-info.ts'
 import { failOnStall, reconnectWhenSilent } from './silence.ts'
 
@@ -22,7 +23,7 @@ const RECONNECT_MS_MAX = 1_000
  */
 export function openRedis(urls: string[], kind: 'producer' | 'waiter', log: Log): RedisConnection {
   const options = connectionOptions(kind)
-  const redis = urls.length > 1 ? openCluster(urls, kind, options) : new Redis(urls[0] ?? '', options)
+  const redis = urls.length > 1 ? openCluster(urls, kind, options) : new TypedRedis(urls[0] ?? '', options)
   logConnection(redis, { kind, urls }, log)
   if (redis instanceof Redis) {
     batchWritesPerTick(redis)
@@ -33,6 +34,38 @@ export function openRedis(urls: string[], kind: 'producer' | 'waiter', log: Log)
     }
   }
   return redis
+}
+
+type RedisSend = Parameters<Redis['sendCommand']>
+type ClusterSend = Parameters<Cluster['sendCommand']>
+
+/** A single Redis whose commands fail with RedisError. */
+class TypedRedis extends Redis {
+  override sendCommand(command: RedisSend[0], stream?: RedisSend[1]): unknown {
+    const sending = typeFailures(command)
+    const answer = super.sendCommand(command, stream)
+    sending.isOver = true
+    return answer
+  }
+}
+
+/** A Redis Cluster whose commands fail with RedisError. */
+class TypedCluster extends Cluster {
+  override sendCommand(command: ClusterSend[0], stream?: ClusterSend[1], node?: ClusterSend[2]): unknown {
+    const sending = typeFailures(command)
+    const answer = super.sendCommand(command, stream, node)
+    sending.isOver = true
+    return answer
+  }
+}
+
+/** Makes a command fail with RedisError. One that fails while it is being sent has never left this process. */
+function typeFailures(command: RedisSend[0]): { isOver: boolean } {
+  const sending = { isOver: false }
+  const { reject } = command
+  command.reject = (error) =>
+    reject(error instanceof RedisError ? error : new RedisError(error, { wasSent: sending.isOver }))
+  return sending
 }
 
 function connectionOptions(kind: 'producer' | 'waiter') {
@@ -52,7 +85,7 @@ function openCluster(
   { retryStrategy, enableOfflineQueue, ...options }: ReturnType<typeof connectionOptions>,
 ): Cluster {
   const nodes = urls.map(nodeOptions)
-  return new Cluster(nodes, {
+  return new TypedCluster(nodes, {
     enableOfflineQueue,
     clusterRetryStrategy: retryStrategy,
     // One every 100 ms: a failover takes seconds. A waiter waits it out, as it does for a single Redis.

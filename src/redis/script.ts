@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import type { RedisConnection } from './connection.ts'
+import { RedisError } from './redis-error.ts'
 
 type Value = string | number | Buffer
 
@@ -31,14 +32,14 @@ export class Script {
    * Runs the script.
    *
    * @returns Redis' reply as ioredis shapes it
-   * @throws ReplyError of the script, naming the file and line of the `.lua` file
+   * @throws RedisError, of the script naming the file and line of the `.lua` file
    */
   async run(redis: RedisConnection, keys: string[], values: Value[]): Promise<unknown> {
     try {
       return await redis.evalsha(this.#sha, keys.length, ...keys, ...values)
     } catch (error) {
-      if (!(error instanceof Error)) throw error
-      if (error.message.startsWith('NOSCRIPT')) return await redis.eval(this.lua, keys.length, ...keys, ...values)
+      if (!(error instanceof RedisError)) throw error
+      if (error.replyCode === 'NOSCRIPT') return await redis.eval(this.lua, keys.length, ...keys, ...values)
       error.message = error.message.replace(/user_script:(\d+)/g, (place, line) => this.#origins[line - 1] ?? place)
       throw error
     }

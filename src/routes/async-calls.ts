@@ -11,7 +11,6 @@ import { writeFailure } from '../http/error-answer.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import { type AsyncCall, readAsyncCall } from '../queue/async-call.ts'
 import { readResult } from '../queue/reply.ts'
-import { redisCall } from '../redis/unavailable.ts'
 
 /** How long after a call's deadline its result may still come, milliseconds; without one by then it was lost. */
 const LATE_MS = 5_000
@@ -36,7 +35,7 @@ export async function asyncCallRoutes(app: FastifyInstance, context: Context): P
     const { id } = call
     reply.header('x-call-id', id)
     if (call.mode === 'test') reply.header('x-gateway-mode', 'test')
-    const result = await redisCall(() => readResult(redis, id))
+    const result = await readResult(redis, id)
     if (!result && !(await isOverdue(context, call))) {
       return reply
         .status(202)
@@ -80,7 +79,7 @@ async function findOwnCall(
   const limits = await currentLimits(context, principal)
   if (limits) reply.headers(rateLimitHeaders(limits))
   const { id } = request.params
-  const call = /^call_[0-9a-f]{32}$/.test(id) ? await redisCall(() => readAsyncCall(context.redis, id)) : undefined
+  const call = /^call_[0-9a-f]{32}$/.test(id) ? await readAsyncCall(context.redis, id) : undefined
   const { connection, isTeamKey, accountId, keyId } = principal
   // An application and a team's key have their own calls, not all of the account's.
   const isOwn = call?.accountId === accountId && (!(connection || isTeamKey) || call.keyId === keyId)
@@ -90,7 +89,7 @@ async function findOwnCall(
 
 /** Its worker died and Redis lost the job, say: nobody will ever answer it. */
 async function isOverdue({ redis }: Context, { deadline }: AsyncCall): Promise<boolean> {
-  const [seconds] = await redisCall(() => redis.time())
+  const [seconds] = await redis.time()
   return Number(seconds) * 1_000 > deadline + LATE_MS
 }
 
@@ -100,7 +99,7 @@ async function pendingAnswer({ caps, catalog }: Context, call: AsyncCall): Promi
   const { waiting } = call
   // Another call fetches its answer.
   if (!waiting) return { status: 'pending', id: call.id, position: 0, etaMs: 0 }
-  const { ahead, nextSlotMs } = await redisCall(() => caps.of(api, waiting.bucket).read(waiting))
+  const { ahead, nextSlotMs } = await caps.of(api, waiting.bucket).read(waiting)
   // Not queued: it has its permit, or needs none.
   return ahead < 0
     ? { status: 'pending', id: call.id, position: 0, etaMs: 0 }

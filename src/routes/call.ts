@@ -20,7 +20,6 @@ import { recordAsyncCall } from '../queue/async-call.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { enqueueCall } from '../queue/call-queue.ts'
 import type { Reply } from '../queue/reply.ts'
-import { redisCall } from '../redis/unavailable.ts'
 import { ObservedCall } from '../telemetry/observe-call.ts'
 
 /** How long beyond the deadline a node waits for the worker's own word on it, milliseconds. */
@@ -119,9 +118,9 @@ async function runCall(
     // It may have left while it was admitted.
     if (socket.destroyed) onClose()
     left.signal.throwIfAborted()
-    if (job.isAsync) await redisCall(() => recordAsyncCall(redis, job, queued.waiting))
+    if (job.isAsync) await recordAsyncCall(redis, job, queued.waiting)
     const { priority, mayShareJob } = queued
-    jobId = await redisCall(() => enqueueCall(queues, { call: job, priority, mayShareJob }))
+    jobId = await enqueueCall(queues, { call: job, priority, mayShareJob })
     if (waitMs === 0) return STILL_RUNNING
     return await Promise.race([reply, rejection(left.signal)])
   } catch (error) {

@@ -14,7 +14,6 @@ import type { CallClient, CallOutcome } from '../mcp/call-client.ts'
 import type { McpDeps } from '../mcp/server.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import { readAsyncCall } from '../queue/async-call.ts'
-import { redisCall } from '../redis/unavailable.ts'
 
 const Message = Type.Object(
   { jsonrpc: Type.Literal('2.0'), method: Type.Optional(Type.String()) },
@@ -138,7 +137,7 @@ function clientFor(
       }),
     look: (callId) => inject({ method: 'GET', url: `/v1/calls/${callId}` }),
     cancel: (callId) => inject({ method: 'DELETE', url: `/v1/calls/${callId}` }),
-    find: (callId) => redisCall(() => readAsyncCall(context.redis, callId)),
+    find: (callId) => readAsyncCall(context.redis, callId),
     isDraining: () => context.isDraining,
     left: left.signal,
   }

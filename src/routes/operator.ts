@@ -20,7 +20,6 @@ import { describeUpstream, UpstreamAnswer } from '../operator/describe-upstream.
 import { changePause } from '../operator/pause-upstream.ts'
 import { announceSettings, IN_FORCE_MS } from '../operator/upstream-settings.ts'
 import { awaitProbeOutcome, enqueueProbe } from '../queue/probe-job.ts'
-import { redisCall } from '../redis/unavailable.ts'
 
 /** What the operator API needs of the process that hosts it. */
 export interface OperatorDeps
@@ -190,10 +189,8 @@ function queueRoutes(app: FastifyInstance, sources: OperatorDeps): void {
     // Written down first: what is done without a record would be worse than a record of what then failed.
     await insertAuditRecord(db, { actor: actorOf(request), action: 'upstream.probe', subject: slug })
     const id = randomUUID()
-    const outcome = await redisCall(async () => {
-      await enqueueProbe(queues, slug, { name: `operator-${id}`, isForced: true, outcomeId: id })
-      return await awaitProbeOutcome(redis, { slug, id }, PROBE_WAIT_MS)
-    })
+    await enqueueProbe(queues, slug, { name: `operator-${id}`, isForced: true, outcomeId: id })
+    const outcome = await awaitProbeOutcome(redis, { slug, id }, PROBE_WAIT_MS)
     return { slug, action: 'probe', outcome }
   })
 }
@@ -210,7 +207,7 @@ async function setPause(
   await settings.read()
   // A call that a node admits before it knows of the pause would wait in the queue for its deadline.
   if (mode === 'refuse') await delay(IN_FORCE_MS)
-  await redisCall(() => (mode === null ? queues.of(slug).resume() : queues.of(slug).pause()))
+  await (mode === null ? queues.of(slug).resume() : queues.of(slug).pause())
   return { slug, action: mode === null ? 'resume' : 'pause' }
 }
 

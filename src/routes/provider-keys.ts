@@ -14,7 +14,6 @@ import { errorAnswers } from '../http/error-schemas.ts'
 import { announceChange } from '../limits/account-version.ts'
 import { takeThrottle } from '../limits/throttle.ts'
 import { enqueueValidateKey } from '../queue/validate-key-job.ts'
-import { redisCall } from '../redis/unavailable.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 /** Keys one account may save or have validated a minute: each costs a request to the upstream. */
@@ -144,7 +143,7 @@ async function validateNow({ queues, replies }: Context, { id, slug }: ProviderK
   const waited = new AbortController()
   try {
     const job = { v: 1 as const, providerKeyId: id, reply: { id: replyId, to: replies.stream } }
-    await redisCall(() => enqueueValidateKey(queues, slug, job))
+    await enqueueValidateKey(queues, slug, job)
     await Promise.race([reply, delay(VALIDATE_WAIT_MS, undefined, { signal: waited.signal })])
   } finally {
     waited.abort()

@@ -4,9 +4,11 @@ import { createServer, type Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { Redis } from 'ioredis'
 import { pino } from 'pino'
+import { toGatewayError } from '../../src/errors.ts'
 import { freePort } from '../../src/local/embedded/free-port.ts'
 import { createLog } from '../../src/log.ts'
 import { batchWritesPerTick, closeRedis, openRedis } from '../../src/redis/connection.ts'
+import { isUnacknowledged, RedisError } from '../../src/redis/redis-error.ts'
 import { reconnectWhenSilent } from '../../src/redis/silence.ts'
 import { until } from '../support/gateway.ts'
 import { type Services, startServices } from '../support/services.ts'
@@ -74,7 +76,13 @@ describe('a Redis connection', () => {
     await until(() => producer.status === 'ready')
     await services.signalRedis('SIGSTOP')
     try {
-      await assert.rejects(producer.ping(), { name: 'SilentRedisError' })
+      await assert.rejects(producer.ping(), (error) => {
+        assert.ok(error instanceof RedisError && error.cause instanceof Error)
+        assert.equal(error.cause.name, 'SilentRedisError')
+        assert.equal(error.code, 'DEPENDENCY_UNAVAILABLE')
+        assert.equal(isUnacknowledged(error), true)
+        return true
+      })
     } finally {
       await services.signalRedis('SIGCONT')
     }
@@ -119,7 +127,13 @@ describe('a Redis connection', () => {
     const waiter = openRedis([away], 'waiter', log)
     try {
       const startedAt = performance.now()
-      await assert.rejects(producer.ping())
+      await assert.rejects(producer.ping(), (error) => {
+        assert.ok(error instanceof RedisError)
+        assert.equal(toGatewayError(error).code, 'DEPENDENCY_UNAVAILABLE')
+        // It never left this process, so that nothing has to be taken back.
+        assert.equal(isUnacknowledged(error), false)
+        return true
+      })
       assert.ok(performance.now() - startedAt < 1_000)
       const outcome = await Promise.race([
         waiter.ping().catch(() => 'failed'),
@@ -129,6 +143,28 @@ describe('a Redis connection', () => {
     } finally {
       producer.disconnect()
       waiter.disconnect()
+    }
+  })
+
+  it('fails a command that Redis refuses with the code of the protocol, from which the public code follows', async () => {
+    const producer = openRedis([services.redisUrl], 'producer', log)
+    await until(() => producer.status === 'ready')
+    try {
+      await producer.set('text', 'a')
+      await assert.rejects(producer.incr('text'), (error) => {
+        assert.ok(error instanceof RedisError)
+        assert.deepEqual([error.replyCode, error.code, error.wasSent], ['ERR', 'DEPENDENCY_UNAVAILABLE', true])
+        return true
+      })
+      await producer.config('SET', 'maxmemory', 1)
+      await assert.rejects(producer.set('text', 'b'), (error) => {
+        assert.ok(error instanceof RedisError)
+        assert.deepEqual([error.replyCode, toGatewayError(error).code], ['OOM', 'OVERLOADED'])
+        return true
+      })
+    } finally {
+      await producer.config('SET', 'maxmemory', 0)
+      producer.disconnect()
     }
   })
 

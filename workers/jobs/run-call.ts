@@ -2,13 +2,12 @@ import { cacheKeys } from '../../src/cache/cache-key.ts'
 import { bucketOf } from '../../src/caps/bucket.ts'
 import type { Api, ApiEndpoint, Catalog } from '../../src/catalog/catalog.ts'
 import type { Db } from '../../src/db/database.ts'
-import { GatewayError } from '../../src/errors.ts'
+import { toGatewayError } from '../../src/errors.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import type { CallTimes } from '../../src/queue/frame.ts'
 import { memberOf, type QueueEntry, queueMember } from '../../src/queue/queue-entry.ts'
 import { hasResult } from '../../src/queue/reply.ts'
 import { enqueueValidateKey } from '../../src/queue/validate-key-job.ts'
-import { wasRefused } from '../../src/redis/unavailable.ts'
 import { type CachedOutcome, type CachingDeps, callThroughCache } from '../cache/cached-call.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
 import { DEADLINE_PASSED } from '../upstream/call-end.ts'
@@ -131,7 +130,7 @@ function withRefusedKey(
 
 function toOutcome(error: unknown): Outcome {
   if (error instanceof AttemptError) return { code: error.code, cause: error.cause }
-  if (error instanceof GatewayError) return { code: error.code, message: error.message }
-  if (wasRefused(error)) return { code: 'OVERLOADED', retryAfterMs: 2_000, cause: error }
-  return { code: 'INTERNAL_ERROR', cause: error }
+  const { code, message, details } = toGatewayError(error)
+  const { retryAfterMs, cause } = details
+  return { code, message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }), cause: cause ?? error }
 }

@@ -1,3 +1,5 @@
+import { ERRORS } from '../../src/errors.ts'
+
 /** Longest cause in a log line, characters. */
 const CAUSE_LENGTH_MAX = 120
 
@@ -56,8 +58,7 @@ export function describeFailure(code: string, { status, error, ms }: Seen): { wo
 function systemCode(error: unknown): string {
   for (let at = error, depth = 0; at instanceof Error && depth < 5; depth += 1) {
     const code: unknown = Reflect.get(at, 'code')
-    const isOurs = typeof code === 'string' && code.startsWith('UPSTREAM_')
-    if (typeof code === 'string' && !isOurs) return code
+    if (typeof code === 'string' && !Object.hasOwn(ERRORS, code)) return code
     at = at.cause ?? (at instanceof AggregateError ? at.errors[0] : undefined)
   }
   return ''
