@@ -3,19 +3,19 @@ import { nullable } from '../catalog/json.ts'
 import type { ApiKey } from '../db/schema.ts'
 import { keyPrefix } from './api-key.ts'
 
-const Timestamp = Type.String({ format: 'date-time' })
-
 /** A key as listings show it (SPEC section 2.3): never the key itself. */
 export const KeyAnswer = Type.Object(
   {
-    id: Type.String({ format: 'uuid' }),
-    keyPrefix: Type.String(),
-    environment: Type.Enum(['live', 'test']),
-    label: nullable(Type.String()),
-    createdAt: Timestamp,
+    id: Type.String({ format: 'uuid', description: 'Id of the key' }),
+    keyPrefix: Type.String({ description: 'Start of the key: agw_live_ or agw_test_' }),
+    environment: Type.Enum(['live', 'test'], {
+      description: 'live reaches the real APIs; test is answered from recorded examples',
+    }),
+    label: nullable(Type.String({ description: 'Your name for it' })),
+    createdAt: Type.String({ format: 'date-time', description: 'When it was made' }),
     lastFour: Type.String({ description: 'The last four characters of the key' }),
     lastUsedAt: nullable(Type.String({ format: 'date-time', description: 'When it was last used, to the minute' })),
-    expiresAt: nullable(Timestamp),
+    expiresAt: nullable(Type.String({ format: 'date-time', description: 'From then on it is refused; null: never' })),
     teamId: nullable(
       Type.String({ format: 'uuid', description: 'The team it belongs to; null for a key of your own' }),
     ),

@@ -4,11 +4,11 @@ import type { Member } from '../db/teams.ts'
 /** A member of a team. A member is a user: both ids are the same, and the one that `{memberId}` takes. */
 export const MemberAnswer = Type.Object(
   {
-    id: Type.String({ format: 'uuid' }),
-    userId: Type.String({ format: 'uuid' }),
-    email: Type.String(),
-    role: Type.Enum(['owner', 'admin', 'member']),
-    joinedAt: Type.String({ format: 'date-time' }),
+    id: Type.String({ format: 'uuid', description: 'Id of the membership' }),
+    userId: Type.String({ format: 'uuid', description: 'Id of the account' }),
+    email: Type.String({ description: 'Address of the account' }),
+    role: Type.Enum(['owner', 'admin', 'member'], { description: 'What the member may do' }),
+    joinedAt: Type.String({ format: 'date-time', description: 'When the member was added' }),
     emailVerified: Type.Boolean({
       description: 'Whether the account has proven that it receives mail at this address',
     }),

@@ -7,11 +7,11 @@ export const TEAMS_MAX = 20
 /** A team (SPEC section 2.2). */
 export const TeamAnswer = Type.Object(
   {
-    id: Type.String({ format: 'uuid' }),
-    name: Type.String(),
-    ownerId: Type.String({ format: 'uuid' }),
-    createdAt: Type.String({ format: 'date-time' }),
-    updatedAt: Type.String({ format: 'date-time' }),
+    id: Type.String({ format: 'uuid', description: 'Id of the team' }),
+    name: Type.String({ description: 'Name of the team' }),
+    ownerId: Type.String({ format: 'uuid', description: 'Account that owns it' }),
+    createdAt: Type.String({ format: 'date-time', description: 'When it was made' }),
+    updatedAt: Type.String({ format: 'date-time', description: 'When it was last changed' }),
   },
   { title: 'Team' },
 )

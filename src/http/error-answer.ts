@@ -5,18 +5,24 @@ import { type ErrorCode, GatewayError, publicError, retryAfterSeconds, toGateway
 import { PROBLEM_TYPE, prefersProblem, problemDetails } from './problem-details.ts'
 
 const members = {
-  code: Type.String(),
-  message: Type.String(),
+  code: Type.String({ description: 'Stable name of the failure' }),
+  message: Type.String({ description: 'What went wrong, in a sentence' }),
   hint: Type.String({ description: 'The next action, with machine tokens such as retry_after=7 or param=id' }),
-  docs: Type.String(),
+  docs: Type.String({ description: 'Page of the code' }),
 }
 
 /** Error answers outside the proxy routes (SPEC section 7, shape A). */
-export const ErrorAnswer = Type.Object({ error: Type.String(), ...members }, { $id: 'Error' })
+export const ErrorAnswer = Type.Object(
+  { error: Type.String({ description: 'Words of the HTTP status' }), ...members },
+  { $id: 'Error' },
+)
 
 /** Error answers of the proxy routes (SPEC section 7, shape B). */
 export const CallErrorAnswer = Type.Object(
-  { status: Type.Literal('error'), error: Type.Object(members) },
+  {
+    status: Type.Literal('error', { description: 'Always error' }),
+    error: Type.Object(members, { description: 'What went wrong' }),
+  },
   { $id: 'CallError' },
 )
 

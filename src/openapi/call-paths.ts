@@ -91,7 +91,7 @@ export function envelope(data: JsonSchema, example?: unknown): JsonSchema {
     schema: {
       type: 'object',
       required: ['status', 'data'],
-      properties: { status: { type: 'string', const: 'success' }, data },
+      properties: { status: { type: 'string', const: 'success', description: 'Always success' }, data },
     },
     ...(example === undefined ? {} : { examples: { recorded: { value: example } } }),
   }

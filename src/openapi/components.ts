@@ -134,7 +134,7 @@ export const pendingCall: JsonSchema = {
   type: 'object',
   required: ['status', 'id'],
   properties: {
-    status: { type: 'string', const: 'pending' },
+    status: { type: 'string', const: 'pending', description: 'Always pending: the call goes on' },
     id: { type: 'string', description: 'The call' },
     location: { type: 'string', description: 'Where its result will be' },
     position: { type: 'integer', description: 'Calls before this one at the upstream' },

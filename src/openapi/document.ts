@@ -181,8 +181,16 @@ function pathParameters(route: DocumentedRoute, path: string, catalog: Catalog, 
     name,
     in: 'path',
     required: true,
+    description: pathWords(name, path),
     schema: pathSchema(name, path, catalog),
   }))
+}
+
+function pathWords(name: string, path: string): string {
+  if (name === 'slug' || name === 'apiSlug') return 'An api_name of the catalog'
+  if (name === 'memberId') return 'Id of the membership, as in the team'
+  const [, thing] = path.match(/\/(\w+)s\/\{\w+\}/) ?? []
+  return thing === undefined ? `The ${name}` : `${name === 'id' ? 'Id' : 'Name'} of the ${thing}`
 }
 
 function pathSchema(name: string, path: string, catalog: Catalog): JsonSchema {

@@ -102,13 +102,13 @@ export function refusedResponses(named: NamedSchemas): Record<string, JsonSchema
 function errorSchema(codes: ErrorCode[], isCall: boolean, named: NamedSchemas): JsonSchema {
   const schema = isCall ? CallErrorAnswer.properties.error : ErrorAnswer
   const { $id: _, ...written } = JSON.parse(JSON.stringify(schema))
-  written.properties.code = { type: 'string', enum: codes }
+  written.properties.code = { ...written.properties.code, enum: codes }
   const body = toDocumentSchema(written, named)
   if (!isCall) return body
   return {
     type: 'object',
     required: ['status', 'error'],
-    properties: { status: { type: 'string', const: 'error' }, error: body },
+    properties: { status: CallErrorAnswer.properties.status, error: body },
   }
 }
 

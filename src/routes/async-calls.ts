@@ -16,8 +16,8 @@ import { readResult } from '../queue/reply.ts'
 const LATE_MS = 5_000
 
 const Pending = Type.Object({
-  status: Type.Literal('pending'),
-  id: Type.String(),
+  status: Type.Literal('pending', { description: 'Always pending: the call waits or runs' }),
+  id: Type.String({ description: 'Id of the call' }),
   position: Type.Optional(Type.Integer({ description: 'Calls before this one at the upstream' })),
   etaMs: Type.Optional(Type.Integer({ description: 'When its turn is expected, milliseconds from now' })),
 })

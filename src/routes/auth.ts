@@ -17,18 +17,24 @@ import { delayFailures } from '../limits/login-delay.ts'
 import { clientOf, passwordThrottle, takeThrottle, throttleFailures } from '../limits/throttle.ts'
 
 const SignupBody = Type.Object({
-  email: Type.String({ format: 'email', maxLength: 254 }),
+  email: Type.String({ format: 'email', maxLength: 254, description: 'Address of the new account' }),
   password: Type.String({ minLength: 8, maxLength: 256, description: '8 to 256 characters, any of them' }),
 })
 const SignupAnswer = Type.Object({
   token: Type.String({ description: 'Session token (JWT), good for 24 hours' }),
-  user: Type.Object({ id: Type.String({ format: 'uuid' }), email: Type.String() }),
+  user: Type.Object(
+    {
+      id: Type.String({ format: 'uuid', description: 'Id of the account' }),
+      email: Type.String({ description: 'Address of the account' }),
+    },
+    { description: 'The new account' },
+  ),
 })
 
 /** Wider than what sign-up takes: whatever cannot be an account's is answered as wrong, not as malformed. */
 const LoginBody = Type.Object({
-  email: Type.String({ maxLength: 1_000 }),
-  password: Type.String({ maxLength: 100_000 }),
+  email: Type.String({ maxLength: 1_000, description: 'Address of the account' }),
+  password: Type.String({ maxLength: 100_000, description: 'Password of the account' }),
 })
 const LoginAnswer = Type.Object({ token: Type.String({ description: 'Session token (JWT), good for 24 hours' }) })
 

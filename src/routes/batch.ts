@@ -21,9 +21,11 @@ const BatchBody = Type.Object({
       ),
       api: Type.String({ maxLength: 64, description: 'Slug, as in the catalog' }),
       endpoint: Type.String({ maxLength: 128, description: 'As in the catalog, such as /current' }),
-      parameters: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+      parameters: Type.Optional(
+        Type.Record(Type.String(), Type.Unknown(), { description: 'Parameters of the endpoint' }),
+      ),
     }),
-    { minItems: 1, maxItems: CALLS_MAX },
+    { minItems: 1, maxItems: CALLS_MAX, description: 'The calls, each answered on a line of its own' },
   ),
   take: Type.Optional(
     Type.Enum(['all', 'fit'], {
@@ -40,9 +42,9 @@ const Results = Type.Object(
     results: Type.Array(Type.Object({}, { additionalProperties: true }), {
       description: 'One for each call, in order',
     }),
-    done: Type.Boolean(),
-    ok: Type.Integer(),
-    failed: Type.Integer(),
+    done: Type.Boolean({ description: 'Always true: the batch is complete' }),
+    ok: Type.Integer({ description: 'Calls that succeeded' }),
+    failed: Type.Integer({ description: 'Calls that failed' }),
     charged: Type.Integer({ description: 'Units of your monthly quota that the batch cost' }),
     deduplicated: Type.Integer({ description: 'Calls that were answered with the answer of an equal one' }),
   },

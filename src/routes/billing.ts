@@ -8,15 +8,25 @@ import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const BillingStatus = Type.Object(
   {
-    tier: Type.Enum(['developer', 'pro', 'business', 'enterprise']),
-    plan: Type.String(),
-    limits: Type.Object({ perMinute: Type.Integer(), perMonth: Type.Integer(), inFlight: Type.Integer() }),
-    usage: Type.Object({
-      month: Type.String({ description: 'UTC month, YYYY-MM' }),
-      used: Type.Integer(),
-      remaining: Type.Integer({ minimum: 0 }),
-      resetsAt: Type.String({ format: 'date-time' }),
-    }),
+    tier: Type.Enum(['developer', 'pro', 'business', 'enterprise'], { description: 'Tier of the account' }),
+    plan: Type.String({ description: 'Name of the plan' }),
+    limits: Type.Object(
+      {
+        perMinute: Type.Integer({ description: 'Calls in any minute' }),
+        perMonth: Type.Integer({ description: 'Calls in a UTC month' }),
+        inFlight: Type.Integer({ description: 'Calls at once' }),
+      },
+      { description: 'What the plan allows' },
+    ),
+    usage: Type.Object(
+      {
+        month: Type.String({ description: 'UTC month, YYYY-MM' }),
+        used: Type.Integer({ description: 'Calls counted this month' }),
+        remaining: Type.Integer({ minimum: 0, description: 'Calls left this month' }),
+        resetsAt: Type.String({ format: 'date-time', description: 'When the month ends' }),
+      },
+      { description: 'What the month has cost' },
+    ),
   },
   { title: 'BillingStatus' },
 )

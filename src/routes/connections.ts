@@ -12,15 +12,15 @@ const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(type: T) =
 
 const ConnectionAnswer = Type.Object(
   {
-    id: Type.String({ format: 'uuid' }),
-    clientId: Type.String(),
+    id: Type.String({ format: 'uuid', description: 'Id of the connection' }),
+    clientId: Type.String({ description: 'Id of the application' }),
     clientName: Type.String({ description: 'Free text of the application' }),
     redirectHost: Type.String({ description: 'Where the application took its code' }),
     resource: Type.String({ description: 'What its tokens are good for' }),
     apis: Nullable(Type.Array(Type.String(), { description: 'APIs it may call; null: all' })),
     perMonth: Nullable(Type.Integer({ description: 'Calls a month it may make; null: as many as the plan allows' })),
-    createdAt: Type.String({ format: 'date-time' }),
-    lastUsedAt: Nullable(Type.String({ format: 'date-time' })),
+    createdAt: Type.String({ format: 'date-time', description: 'When it signed in' }),
+    lastUsedAt: Nullable(Type.String({ format: 'date-time', description: 'When it last called, to the minute' })),
   },
   { title: 'Connection' },
 )
@@ -34,7 +34,10 @@ export async function connectionRoutes(app: FastifyInstance, context: Context): 
     schema: {
       summary: 'List the applications that are signed in to your account',
       tags: ['Connections'],
-      response: { 200: Type.Object({ connections: Type.Array(ConnectionAnswer) }), ...errorAnswers(401) },
+      response: {
+        200: Type.Object({ connections: Type.Array(ConnectionAnswer, { description: 'Applications that signed in' }) }),
+        ...errorAnswers(401),
+      },
     },
   }
   app.get('/v1/connections', list, async (request) => {
@@ -59,7 +62,7 @@ export async function connectionRoutes(app: FastifyInstance, context: Context): 
     schema: {
       summary: 'Sign an application out: its tokens are refused from the next request on',
       tags: ['Connections'],
-      params: Type.Object({ id: Type.String() }),
+      params: Type.Object({ id: Type.String({ description: 'Id of the connection' }) }),
       response: { 204: Type.Null(), ...errorAnswers(401, 404) },
     },
   }

@@ -5,9 +5,9 @@ import type { Context } from '../context.ts'
 import type { ReadinessReport } from '../telemetry/readiness.ts'
 
 const Ready = Type.Object({
-  status: Type.Enum(['ready', 'draining', 'unavailable']),
-  postgres: Type.Boolean(),
-  redis: Type.Boolean(),
+  status: Type.Enum(['ready', 'draining', 'unavailable'], { description: 'Whether new calls are taken' }),
+  postgres: Type.Boolean({ description: 'Whether Postgres answers' }),
+  redis: Type.Boolean({ description: 'Whether Redis answers' }),
   problems: Type.Array(Type.String(), { description: 'What an operator has to change' }),
 })
 
@@ -19,7 +19,7 @@ export async function healthRoutes(app: FastifyInstance, context: Context): Prom
     schema: {
       summary: 'The process is up',
       tags: ['Service'],
-      response: { 200: Type.Object({ status: Type.Literal('ok') }) },
+      response: { 200: Type.Object({ status: Type.Literal('ok', { description: 'Always ok' }) }) },
     },
   }
   app.get('/healthz', up, async () => ({ status: 'ok' }))

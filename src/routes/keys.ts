@@ -24,8 +24,13 @@ const KEYS_MAX = 50
 const OTHERS_KEYS_MAX = 25
 
 const CreateBody = Type.Object({
-  label: Type.Optional(nullable(Type.String({ maxLength: 255 }))),
-  environment: Type.Optional(Type.Enum(['live', 'test'], { default: 'live' })),
+  label: Type.Optional(nullable(Type.String({ maxLength: 255, description: 'Your name for it' }))),
+  environment: Type.Optional(
+    Type.Enum(['live', 'test'], {
+      default: 'live',
+      description: 'live reaches the real APIs; test is answered from recorded examples',
+    }),
+  ),
   teamId: Type.Optional(
     nullable(Type.String({ format: 'uuid', description: 'Makes it a key of this team, whose owner or admin you are' })),
   ),
@@ -35,8 +40,8 @@ const CreateBody = Type.Object({
 })
 const CreateAnswer = Type.Object({
   key: Type.String({ description: 'The full key, shown this once' }),
-  id: Type.String({ format: 'uuid' }),
-  keyPrefix: Type.String(),
+  id: Type.String({ format: 'uuid', description: 'Id of the key' }),
+  keyPrefix: Type.String({ description: 'Start of the key: agw_live_ or agw_test_' }),
 })
 
 /** API keys: list, create, revoke. */
@@ -53,7 +58,10 @@ export async function keyRoutes(app: FastifyInstance, context: Context): Promise
       summary: 'List your API keys and those of the teams you manage',
       tags: ['Keys'],
       querystring: PageQuery,
-      response: { 200: Type.Object({ keys: Type.Array(KeyAnswer) }), ...errorAnswers(400, 401) },
+      response: {
+        200: Type.Object({ keys: Type.Array(KeyAnswer, { description: 'Your keys' }) }),
+        ...errorAnswers(400, 401),
+      },
     },
   }
   app.get<{ Querystring: PageQuery }>('/v1/keys', list, async (request, reply) => {

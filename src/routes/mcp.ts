@@ -16,7 +16,10 @@ import { requireAudience } from '../oauth/resources.ts'
 import { readAsyncCall } from '../queue/async-call.ts'
 
 const Message = Type.Object(
-  { jsonrpc: Type.Literal('2.0'), method: Type.Optional(Type.String()) },
+  {
+    jsonrpc: Type.Literal('2.0', { description: 'Version of JSON-RPC' }),
+    method: Type.Optional(Type.String({ description: 'Name of the method, such as tools/list' })),
+  },
   { additionalProperties: true, description: 'One JSON-RPC 2.0 message of the Model Context Protocol' },
 )
 const Chosen = Type.Object({
@@ -24,7 +27,10 @@ const Chosen = Type.Object({
     Type.String({ maxLength: 600, description: 'Names of APIs, separated by commas, whose typed tools are wanted' }),
   ),
 })
-const Answer = Type.Object({ jsonrpc: Type.Literal('2.0') }, { additionalProperties: true })
+const Answer = Type.Object(
+  { jsonrpc: Type.Literal('2.0', { description: 'Version of JSON-RPC' }) },
+  { additionalProperties: true },
+)
 
 /** What the protocol's own server refuses: a wrong revision, headers that differ from the body, an unknown method. */
 const Refusal = Type.Object({}, { additionalProperties: true, description: 'A JSON-RPC error, or an error of ours' })

@@ -29,7 +29,17 @@ export async function openApiRoutes(
     summary: 'This description, OpenAPI 3.1',
     tags: ['Documentation'],
     operationId: 'getOpenApi',
-    response: { 200: { content: { 'application/json': { schema: Type.Object({ openapi: Type.Literal('3.1.0') }) } } } },
+    response: {
+      200: {
+        content: {
+          'application/json': {
+            schema: Type.Object({
+              openapi: Type.Literal('3.1.0', { description: 'Version of the OpenAPI Specification' }),
+            }),
+          },
+        },
+      },
+    },
   }
   app.get('/openapi.json', { schema }, async (request, reply: FastifyReply) => {
     return await sendCacheable(request, reply, document(), 'public, max-age=60')

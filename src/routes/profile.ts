@@ -6,10 +6,12 @@ import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const Profile = Type.Object(
   {
-    id: Type.String({ format: 'uuid' }),
-    email: Type.String(),
-    tier: Type.String(),
-    termsAcceptedAt: Type.Union([Type.String({ format: 'date-time' }), Type.Null()]),
+    id: Type.String({ format: 'uuid', description: 'Id of the account' }),
+    email: Type.String({ description: 'Address of the account' }),
+    tier: Type.String({ description: 'Tier of the account' }),
+    termsAcceptedAt: Type.Union([Type.String({ format: 'date-time' }), Type.Null()], {
+      description: 'When the terms of the service were accepted; null: not recorded',
+    }),
   },
   { title: 'User' },
 )

@@ -24,19 +24,25 @@ const VALIDATE_WAIT_MS = 10_000
 
 const ProviderKeyAnswer = Type.Object(
   {
-    apiSlug: Type.String(),
-    displayName: Type.String(),
-    accessMode: Type.Enum(['platform_managed', 'byok_available', 'byok_required']),
-    status: Type.Enum(['valid', 'invalid', 'unvalidated']),
+    apiSlug: Type.String({ description: 'Slug of the API' }),
+    displayName: Type.String({ description: 'Name of the API' }),
+    accessMode: Type.Enum(['platform_managed', 'byok_available', 'byok_required'], {
+      description: 'Who supplies the key: the operator alone, you if you like, or you in any case',
+    }),
+    status: Type.Enum(['valid', 'invalid', 'unvalidated'], {
+      description: 'What the API said of the key; unvalidated: not tried yet',
+    }),
     maskedKey: nullable(Type.String({ description: 'The last four characters, the rest masked' })),
-    savedAt: Type.String({ format: 'date-time' }),
-    lastValidatedAt: nullable(Type.String({ format: 'date-time' })),
+    savedAt: Type.String({ format: 'date-time', description: 'When it was stored' }),
+    lastValidatedAt: nullable(Type.String({ format: 'date-time', description: 'When it was last tried' })),
   },
   { title: 'ProviderKey' },
 )
 
 /** Printable ASCII alone: it goes into a header or a URL. */
-const PutBody = Type.Object({ key: Type.String({ minLength: 1, maxLength: 512, pattern: '^[\\x21-\\x7e]+$' }) })
+const PutBody = Type.Object({
+  key: Type.String({ minLength: 1, maxLength: 512, pattern: '^[\\x21-\\x7e]+$', description: 'Your key of the API' }),
+})
 
 interface SlugParams {
   apiSlug: string
@@ -51,7 +57,10 @@ export async function providerKeyRoutes(app: FastifyInstance, context: Context):
     schema: {
       summary: 'List your upstream keys',
       tags: ['Provider keys'],
-      response: { 200: Type.Object({ providerKeys: Type.Array(ProviderKeyAnswer) }), ...errorAnswers(401) },
+      response: {
+        200: Type.Object({ providerKeys: Type.Array(ProviderKeyAnswer, { description: 'Your stored keys' }) }),
+        ...errorAnswers(401),
+      },
     },
   }
   app.get('/v1/provider-keys', list, async (request) => {

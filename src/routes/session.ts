@@ -13,7 +13,7 @@ import { passwordThrottle, throttleFailures } from '../limits/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const PasswordBody = Type.Object({
-  currentPassword: Type.String({ maxLength: 100_000 }),
+  currentPassword: Type.String({ maxLength: 100_000, description: 'The password until now' }),
   newPassword: Type.String({ minLength: 8, maxLength: 256, description: '8 to 256 characters, any of them' }),
 })
 

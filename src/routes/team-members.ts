@@ -20,10 +20,10 @@ const UNKNOWN_EMAILS_PER_MINUTE = 20
 /** Additions of one account a minute: nobody is asked whether to be in a team. */
 const ADDITIONS_PER_MINUTE = 100
 
-const Role = Type.Enum(['admin', 'member'])
+const Role = Type.Enum(['admin', 'member'], { description: 'What the member may do from now on' })
 const AddBody = Type.Object({
-  email: Type.String({ format: 'email', maxLength: 254 }),
-  role: Type.Optional(Type.Enum(['admin', 'member'], { default: 'member' })),
+  email: Type.String({ format: 'email', maxLength: 254, description: 'Address of an existing account' }),
+  role: Type.Optional(Type.Enum(['admin', 'member'], { default: 'member', description: 'What the member may do' })),
 })
 const RoleBody = Type.Object({ role: Role })
 const RemoveQuery = Type.Object({

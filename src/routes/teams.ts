@@ -13,7 +13,9 @@ import { errorAnswers } from '../http/error-schemas.ts'
 import { PageQuery, readPage, sendablePage } from '../http/paging.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
-const NameBody = Type.Object({ name: Type.String({ minLength: 1, maxLength: 100, pattern: '\\S' }) })
+const NameBody = Type.Object({
+  name: Type.String({ minLength: 1, maxLength: 100, pattern: '\\S', description: 'Name of the team' }),
+})
 
 interface TeamParams {
   id: string
@@ -29,7 +31,10 @@ export async function teamRoutes(app: FastifyInstance, context: Context): Promis
       summary: 'List the teams you are in',
       tags: ['Teams'],
       querystring: PageQuery,
-      response: { 200: Type.Object({ teams: Type.Array(TeamAnswer) }), ...errorAnswers(400, 401) },
+      response: {
+        200: Type.Object({ teams: Type.Array(TeamAnswer, { description: 'Teams you belong to' }) }),
+        ...errorAnswers(400, 401),
+      },
     },
   }
   app.get<{ Querystring: PageQuery }>('/v1/teams', list, async (request, reply) => {
@@ -62,9 +67,9 @@ export async function teamRoutes(app: FastifyInstance, context: Context): Promis
       response: {
         200: Type.Object({
           team: TeamAnswer,
-          members: Type.Array(MemberAnswer),
-          keys: Type.Array(KeyAnswer),
-          yourRole: Type.Enum(['owner', 'admin', 'member']),
+          members: Type.Array(MemberAnswer, { description: 'Its members' }),
+          keys: Type.Array(KeyAnswer, { description: 'Its keys' }),
+          yourRole: Type.Enum(['owner', 'admin', 'member'], { description: 'What you may do' }),
         }),
         ...errorAnswers(401, 404),
       },

@@ -29,17 +29,20 @@ const UsageAnswer = Type.Object(
   {
     from: Day,
     to: Day,
-    groupBy: Type.Array(Type.Enum(['day', 'api', 'key', 'status', 'mode'])),
+    groupBy: Type.Array(Type.Enum(['day', 'api', 'key', 'status', 'mode']), {
+      description: 'How the rows are grouped',
+    }),
     total: Type.Integer({ description: 'Calls in the whole span' }),
     usage: Type.Array(
       Type.Object({
         day: Type.Optional(Day),
-        api: Type.Optional(Type.String()),
+        api: Type.Optional(Type.String({ description: 'Slug of the API' })),
         key: Type.Optional(Type.String({ description: 'Id of the API key, or "session"' })),
         status: Type.Optional(Type.Integer({ description: 'HTTP status of the answer' })),
-        mode: Type.Optional(Type.Enum(['live', 'test'])),
-        calls: Type.Integer(),
+        mode: Type.Optional(Type.Enum(['live', 'test'], { description: 'live or test calls' })),
+        calls: Type.Integer({ description: 'Number of calls' }),
       }),
+      { description: 'Rows, one a group' },
     ),
   },
   { title: 'Usage' },

@@ -20,7 +20,7 @@ const HOUR_MS = 3_600_000
 /** Mails of one account an hour. */
 const MAILS_PER_HOUR = 3
 
-const TokenBody = Type.Object({ token: Type.String({ maxLength: 2_000 }) })
+const TokenBody = Type.Object({ token: Type.String({ maxLength: 2_000, description: 'Token of the mail' }) })
 
 /** Proof of an account's address: the link is mailed, opened, and confirmed by a person. */
 export async function verificationRoutes(app: FastifyInstance, context: Context, assets: Assets): Promise<void> {
@@ -91,7 +91,10 @@ function pageRoutes(app: FastifyInstance, context: Context, assets: Assets): voi
       path: '/verify',
       main,
     })
-  const schema = { hide: true, querystring: Type.Object({ token: Type.String({ maxLength: 2_000 }) }) }
+  const schema = {
+    hide: true,
+    querystring: Type.Object({ token: Type.String({ maxLength: 2_000, description: 'Token of the mail' }) }),
+  }
   app.get<{ Querystring: Static<typeof TokenBody> }>('/verify', { schema }, async (request, reply) => {
     const form = html`<h1>Prove your address</h1>
 <p>Confirm that the account of this mail is yours. If you have not signed up, close this page.</p>

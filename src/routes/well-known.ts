@@ -19,7 +19,13 @@ export async function wellKnownRoutes(app: FastifyInstance, { config }: Context)
     operationId: 'getApiCatalog',
     response: {
       200: {
-        content: { 'application/linkset+json': { schema: Type.Object({ linkset: Type.Array(Type.Unknown()) }) } },
+        content: {
+          'application/linkset+json': {
+            schema: Type.Object({
+              linkset: Type.Array(Type.Unknown(), { description: 'Links to descriptions of the service (RFC 9727)' }),
+            }),
+          },
+        },
       },
     },
   }

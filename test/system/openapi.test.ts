@@ -50,6 +50,32 @@ describe('the OpenAPI document', () => {
         .map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, operation })),
     )
 
+  it('says of every member of every body, and of every parameter, what it means', () => {
+    const silent: string[] = []
+    const walk = (schema: Json, place: string): void => {
+      if (typeof schema !== 'object') return
+      for (const [name, member] of Object.entries<Json>(schema.properties ?? {})) {
+        if (!member.$ref && !member.description) silent.push(`${place}.${name}`)
+        walk(member, `${place}.${name}`)
+      }
+      for (const inner of [schema.items, schema.additionalProperties]) walk(inner, `${place}[]`)
+      for (const inner of [...(schema.anyOf ?? []), ...(schema.oneOf ?? [])]) walk(inner, place)
+    }
+    const content = (of: Json, place: string): void => {
+      for (const { schema } of Object.values<Json>(of?.content ?? {})) walk(schema, place)
+    }
+    for (const [name, schema] of Object.entries<Json>(document.components.schemas)) walk(schema, name)
+    for (const [name, response] of Object.entries<Json>(document.components.responses)) content(response, name)
+    for (const { name, operation } of operations()) {
+      content(operation.requestBody, `${name} body`)
+      for (const [status, response] of Object.entries<Json>(operation.responses)) content(response, `${name} ${status}`)
+      for (const parameter of operation.parameters ?? []) {
+        if (!parameter.$ref && !parameter.description) silent.push(`${name} ${parameter.name}`)
+      }
+    }
+    assert.deepEqual(silent, [])
+  })
+
   it('is version 3.1.0 of interface 0.3.0 and lists this server alone', () => {
     assert.equal(document.openapi, '3.1.0')
     assert.equal(document.info.version, '0.3.0')
