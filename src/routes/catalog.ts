@@ -4,9 +4,9 @@ import Type, { type Static } from 'typebox'
 import { SHARED_BUCKET } from '../caps/bucket.ts'
 import type { CapState } from '../caps/cap.ts'
 import { type Api, type ApiEndpoint, isOpen } from '../catalog/catalog.ts'
+import { ApiDetail, type ApiEntry, CatalogAnswer } from '../catalog/catalog-answer.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { exampleCall } from '../catalog/example-call.ts'
-import { nullable } from '../catalog/json.ts'
 import { expectation } from '../catalog/parameter-words.ts'
 import { rankApis } from '../catalog/search.ts'
 import type { Caps } from '../catalog/upstream.ts'
@@ -19,135 +19,11 @@ import { openToAnyOrigin } from '../http/any-origin.ts'
 import { ErrorAnswer } from '../http/error-answer.ts'
 import { Renderings } from '../http/rendering.ts'
 
-const CatalogEndpoint = Type.Object({
-  path: Type.String({ description: 'Path of the endpoint, such as /current' }),
-  method: Type.String({ description: 'HTTP method' }),
-  description: nullable(Type.String({ description: 'What it answers' })),
-  params: Type.Record(
-    Type.String(),
-    Type.Object({
-      type: Type.String({ description: 'JSON type of the value' }),
-      required: Type.Boolean({ description: 'Whether a call must give it' }),
-      description: Type.String({ description: 'Meaning and bounds' }),
-      default: Type.Optional(Type.Unknown({ description: 'Value where a call gives none' })),
-    }),
-    { description: 'Parameters by name' },
-  ),
-})
-
-const ApiEntry = Type.Object(
-  {
-    api_name: Type.String({ description: 'Slug, as in the path of a call' }),
-    display_name: Type.String({ description: 'Name for people' }),
-    category: nullable(Type.String({ description: 'Group of the catalog' })),
-    description: nullable(Type.String({ description: 'What the API answers' })),
-    tags: Type.Array(Type.String(), { description: 'Subjects' }),
-    free: Type.Boolean({ description: 'Whether its lowest tier is the free plan' }),
-    tier_required: Type.Enum(['developer', 'pro', 'business', 'enterprise'], {
-      description: 'Lowest tier that may call it',
-    }),
-    enabled: Type.Boolean({ description: 'Whether live calls are taken; test keys are answered either way' }),
-    waiting_for: nullable(Type.String({ description: 'What an API that is not enabled waits for' })),
-    health_score: Type.Integer({ minimum: 0, maximum: 100, description: '0 while it is not enabled' }),
-    example_query: nullable(Type.String({ description: 'Parameters of an example call, as a query string' })),
-    endpoints: Type.Array(CatalogEndpoint, { description: 'Its endpoints' }),
-  },
-  { title: 'ApiEntry' },
-)
-type ApiEntry = Static<typeof ApiEntry>
-
 const CatalogQuery = Type.Object({
   q: Type.Optional(
     Type.String({ maxLength: 200, description: 'What you need, in everyday words: only what fits, best first' }),
   ),
 })
-
-const CatalogAnswer = Type.Object({
-  data: Type.Array(ApiEntry, { description: 'The APIs' }),
-  total: Type.Integer({ description: 'Number of APIs in data' }),
-})
-
-const status = (description: string) => Type.Enum(['Healthy', 'Degraded', 'Down'], { description })
-
-const Change = Type.Object({
-  at: Type.String({ format: 'date-time', description: 'When it changed' }),
-  from: status('State before'),
-  to: status('State after'),
-  cause: Type.String({ description: 'score, failures-in-a-row or trials-passed' }),
-  code: nullable(Type.String({ description: 'Code of the attempt that decided it' })),
-  score: Type.Integer({ description: 'Score after the change, 0 to 100' }),
-})
-
-const Health = Type.Object(
-  {
-    status: status('State; the nearest one where it was not checked yet'),
-    score: Type.Integer({ minimum: 0, maximum: 100, description: 'Score, 0 to 100' }),
-    since: nullable(
-      Type.String({ format: 'date-time', description: 'Begin of this state; null where it never changed' }),
-    ),
-    checkedAt: nullable(
-      Type.String({
-        format: 'date-time',
-        description: 'Last call or probe; null: not checked yet, so nothing is known',
-      }),
-    ),
-    parts: Type.Object(
-      {
-        availability: Type.Number({ description: 'Up to 80: 80·max(0, 1−2f) with f = fail/(ok+fail+5)' }),
-        latency: Type.Number({ description: 'Up to 20: 20·clamp((10 s − p95)/9 s, 0, 1)' }),
-        ok: Type.Number({ description: 'Good attempts, each counting half after two minutes' }),
-        fail: Type.Number({ description: 'Failed attempts, likewise' }),
-        failShare: Type.Number({ description: 'Share of attempts that failed, 0 to 1' }),
-        p95Ms: nullable(
-          Type.Number({
-            description: '95th percentile of the time of an attempt, milliseconds; null without attempts',
-          }),
-        ),
-      },
-      { description: 'What the score is made of' },
-    ),
-    lastChange: Type.Union([Change, Type.Null()], { description: 'Latest change of the state' }),
-    history: Type.Array(Change, { description: 'Changes of the last 24 hours, newest first' }),
-  },
-  { description: 'How well it answers' },
-)
-
-/** The upstream's cap as it stands; null where it is not known, for want of Redis. */
-const CapAnswer = Type.Object(
-  {
-    concurrency: Type.Integer({ description: 'Requests that may be under way at once' }),
-    underWay: nullable(Type.Integer({ description: 'Requests under way now' })),
-    waiting: nullable(Type.Integer({ description: 'Calls that wait for their turn' })),
-    nextSlotMs: nullable(
-      Type.Integer({ description: 'When a call that comes now would have its turn, milliseconds from now' }),
-    ),
-    rates: Type.Array(
-      Type.Object({
-        max: Type.Integer({ description: 'Requests allowed in any window' }),
-        seconds: Type.Number({ description: 'Length of the window' }),
-        left: nullable(Type.Integer({ description: 'Of them, left now' })),
-      }),
-      { description: 'Limits in rolling windows' },
-    ),
-  },
-  { description: 'What its source allows the gateway' },
-)
-
-const ApiDetail = Type.Object({
-  ...ApiEntry.properties,
-  health: Health,
-  limits: CapAnswer,
-  terms: Type.Object(
-    {
-      summary: Type.String({ description: 'The terms in a sentence' }),
-      url: nullable(Type.String({ description: 'The terms in full' })),
-      attribution: nullable(Type.String({ description: 'Credit that the source asks for' })),
-    },
-    { description: 'Terms of its source' },
-  ),
-  docs: Type.String({ description: 'Page of the API' }),
-})
-type ApiDetail = Static<typeof ApiDetail>
 
 const DAY_MS = 86_400_000
 const HISTORY_MAX = 200
@@ -268,8 +144,14 @@ function toHealth(api: Api, view: HealthView, { history, last }: HealthPast): Ap
   }
 }
 
-function toChange({ at, from_status, to_status, cause, numbers }: HealthChange): Static<typeof Change> {
-  const status = (text: string) => text as Static<typeof Health>['status']
+function toChange({
+  at,
+  from_status,
+  to_status,
+  cause,
+  numbers,
+}: HealthChange): ApiDetail['health']['history'][number] {
+  const status = (text: string) => text as ApiDetail['health']['status']
   return {
     at: at.toISOString(),
     from: status(from_status),

@@ -1,0 +1,130 @@
+import Type, { type Static } from 'typebox'
+import { nullable } from './json.ts'
+
+const CatalogEndpoint = Type.Object({
+  path: Type.String({ description: 'Path of the endpoint, such as /current' }),
+  method: Type.String({ description: 'HTTP method' }),
+  description: nullable(Type.String({ description: 'What it answers' })),
+  params: Type.Record(
+    Type.String(),
+    Type.Object({
+      type: Type.String({ description: 'JSON type of the value' }),
+      required: Type.Boolean({ description: 'Whether a call must give it' }),
+      description: Type.String({ description: 'Meaning and bounds' }),
+      default: Type.Optional(Type.Unknown({ description: 'Value where a call gives none' })),
+    }),
+    { description: 'Parameters by name' },
+  ),
+})
+
+/** An API as the catalog lists it (SPEC section 2.1). */
+export const ApiEntry = Type.Object(
+  {
+    api_name: Type.String({ description: 'Slug, as in the path of a call' }),
+    display_name: Type.String({ description: 'Name for people' }),
+    category: nullable(Type.String({ description: 'Group of the catalog' })),
+    description: nullable(Type.String({ description: 'What the API answers' })),
+    tags: Type.Array(Type.String(), { description: 'Subjects' }),
+    free: Type.Boolean({ description: 'Whether its lowest tier is the free plan' }),
+    tier_required: Type.Enum(['developer', 'pro', 'business', 'enterprise'], {
+      description: 'Lowest tier that may call it',
+    }),
+    enabled: Type.Boolean({ description: 'Whether live calls are taken; test keys are answered either way' }),
+    waiting_for: nullable(Type.String({ description: 'What an API that is not enabled waits for' })),
+    health_score: Type.Integer({ minimum: 0, maximum: 100, description: '0 while it is not enabled' }),
+    example_query: nullable(Type.String({ description: 'Parameters of an example call, as a query string' })),
+    endpoints: Type.Array(CatalogEndpoint, { description: 'Its endpoints' }),
+  },
+  { title: 'ApiEntry' },
+)
+export type ApiEntry = Static<typeof ApiEntry>
+
+/** The whole catalog, or what a search found. */
+export const CatalogAnswer = Type.Object({
+  data: Type.Array(ApiEntry, { description: 'The APIs' }),
+  total: Type.Integer({ description: 'Number of APIs in data' }),
+})
+
+/** One of the three states of SPEC section 3. */
+const status = (description: string) => Type.Enum(['Healthy', 'Degraded', 'Down'], { description })
+
+const Change = Type.Object({
+  at: Type.String({ format: 'date-time', description: 'When it changed' }),
+  from: status('State before'),
+  to: status('State after'),
+  cause: Type.String({ description: 'score, failures-in-a-row or trials-passed' }),
+  code: nullable(Type.String({ description: 'Code of the attempt that decided it' })),
+  score: Type.Integer({ description: 'Score after the change, 0 to 100' }),
+})
+
+const Health = Type.Object(
+  {
+    status: status('State; the nearest one where it was not checked yet'),
+    score: Type.Integer({ minimum: 0, maximum: 100, description: 'Score, 0 to 100' }),
+    since: nullable(
+      Type.String({ format: 'date-time', description: 'Begin of this state; null where it never changed' }),
+    ),
+    checkedAt: nullable(
+      Type.String({
+        format: 'date-time',
+        description: 'Last call or probe; null: not checked yet, so nothing is known',
+      }),
+    ),
+    parts: Type.Object(
+      {
+        availability: Type.Number({ description: 'Up to 80: 80·max(0, 1−2f) with f = fail/(ok+fail+5)' }),
+        latency: Type.Number({ description: 'Up to 20: 20·clamp((10 s − p95)/9 s, 0, 1)' }),
+        ok: Type.Number({ description: 'Good attempts, each counting half after two minutes' }),
+        fail: Type.Number({ description: 'Failed attempts, likewise' }),
+        failShare: Type.Number({ description: 'Share of attempts that failed, 0 to 1' }),
+        p95Ms: nullable(
+          Type.Number({
+            description: '95th percentile of the time of an attempt, milliseconds; null without attempts',
+          }),
+        ),
+      },
+      { description: 'What the score is made of' },
+    ),
+    lastChange: Type.Union([Change, Type.Null()], { description: 'Latest change of the state' }),
+    history: Type.Array(Change, { description: 'Changes of the last 24 hours, newest first' }),
+  },
+  { description: 'How well it answers' },
+)
+
+/** The upstream's cap as it stands; null where it is not known, for want of Redis. */
+const CapAnswer = Type.Object(
+  {
+    concurrency: Type.Integer({ description: 'Requests that may be under way at once' }),
+    underWay: nullable(Type.Integer({ description: 'Requests under way now' })),
+    waiting: nullable(Type.Integer({ description: 'Calls that wait for their turn' })),
+    nextSlotMs: nullable(
+      Type.Integer({ description: 'When a call that comes now would have its turn, milliseconds from now' }),
+    ),
+    rates: Type.Array(
+      Type.Object({
+        max: Type.Integer({ description: 'Requests allowed in any window' }),
+        seconds: Type.Number({ description: 'Length of the window' }),
+        left: nullable(Type.Integer({ description: 'Of them, left now' })),
+      }),
+      { description: 'Limits in rolling windows' },
+    ),
+  },
+  { description: 'What its source allows the gateway' },
+)
+
+/** One API, with its health, limits and terms. */
+export const ApiDetail = Type.Object({
+  ...ApiEntry.properties,
+  health: Health,
+  limits: CapAnswer,
+  terms: Type.Object(
+    {
+      summary: Type.String({ description: 'The terms in a sentence' }),
+      url: nullable(Type.String({ description: 'The terms in full' })),
+      attribution: nullable(Type.String({ description: 'Credit that the source asks for' })),
+    },
+    { description: 'Terms of its source' },
+  ),
+  docs: Type.String({ description: 'Page of the API' }),
+})
+export type ApiDetail = Static<typeof ApiDetail>
