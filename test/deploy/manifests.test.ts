@@ -81,17 +81,23 @@ describe('docker-compose.yml', () => {
     const { services } = parse(text, { merge: true }) as {
       services: Record<
         string,
-        { command: string[]; environment: Record<string, string>; logging: object; mem_limit: string }
+        {
+          command: string[]
+          environment: Record<string, string>
+          env_file?: unknown[]
+          logging: object
+          mem_limit: string
+        }
       >
     }
     for (const [name, entry] of Object.entries(ENTRIES)) {
       const service = services[name] ?? assert.fail(name)
       assert.deepEqual(service.command, ['node', entry])
       const given = Object.keys(service.environment).filter(isSecret)
-      // The migrations share the settings of all processes.
-      const wanted = name === 'release' ? ['ENCRYPTION_KEY'] : [...secretsOf(name)]
-      assert.deepEqual(given.sort(), wanted.sort(), name)
+      assert.deepEqual(given.sort(), [...secretsOf(name)].sort(), name)
     }
+    assert.deepEqual(Object.keys(services.release?.environment ?? {}), ['DATABASE_URL'])
+    assert.deepEqual(services.release?.env_file, [], 'the settings hold keys of upstreams')
     for (const [name, { logging, mem_limit }] of Object.entries(services)) {
       assert.ok(logging && mem_limit, name)
     }
@@ -107,5 +113,21 @@ describe('docker-compose.yml', () => {
       published.map(([name]) => name),
       ['proxy'],
     )
+  })
+
+  it('gives containers with a read-only file system their configuration as files, because text is copied into them', async () => {
+    const text = await readFile(join(ROOT, 'docker-compose.yml'), 'utf8')
+    const { services, configs } = parse(text, { merge: true }) as {
+      services: Record<string, { read_only?: boolean; configs?: { source: string }[] }>
+      configs: Record<string, { file?: string; content?: string }>
+    }
+    const readOnly = Object.values(services).filter((service) => service.read_only)
+    const sources = readOnly.flatMap((service) => service.configs ?? []).map(({ source }) => source)
+    assert.deepEqual(sources, ['caddy'])
+    for (const source of sources) {
+      const { file } = configs[source] ?? {}
+      assert.ok(file, `${source} is no file`)
+      assert.match(await readFile(join(ROOT, file), 'utf8'), /reverse_proxy/)
+    }
   })
 })
