@@ -30,6 +30,7 @@ import { RunningCalls } from './jobs/running-calls.ts'
 import { validateKey } from './jobs/validate-key.ts'
 import { GrantLedger } from './permits/grant-ledger.ts'
 import { PermitClients } from './permits/permit-clients.ts'
+import { StalledJobs } from './stalled-jobs.ts'
 import { SuccessBatcher } from './upstream/attempt-batcher.ts'
 import { LOCK_LOST } from './upstream/call-end.ts'
 import { HttpClients } from './upstream/http-client.ts'
@@ -59,7 +60,10 @@ const CONCURRENCY_PER_QUEUE = QUEUE_LENGTH_MAX
 /** Share of the time a caller waits that one attempt may take: some is left for the wait before it and the answer. */
 const ATTEMPT_SHARE = 2 / 3
 
-/** Longest an idle worker sleeps in Redis before it looks again, seconds. */
+/**
+ * Longest an idle worker sleeps in Redis before it looks again, seconds. A new job wakes it at once, unless the process
+ * that Redis wakes stands still: the calls then wait for this long, so it is short beside their deadlines.
+ */
 const DRAIN_DELAY_SECONDS = 5
 
 await runProcess('worker', async () => {
@@ -111,6 +115,8 @@ await runProcess('worker', async () => {
     ),
   }
   const workers = new Map(servedApis(config, [...catalog.values()]).map((api) => [api.slug, startWorker(api, sources)]))
+  const stalled = new StalledJobs({ redis, workers: [...workers.values()], everyMs: STALLED_CHECK_MS, log })
+  stalled.open()
   hear(listener, {
     // A message that is missed costs one request whose caller left, nothing else.
     [channels.cancel]: (message) => running.cancel(message.split(' ')[1] ?? ''),
@@ -124,7 +130,7 @@ await runProcess('worker', async () => {
       telemetry.drain()
       await unlessAway(redis, serveDrainingNodes(redis, log))
       // Takes no new job and finishes those under way.
-      const closing = Promise.all([...workers.values()].map((worker) => worker.close()))
+      const closing = Promise.all([stalled.close(), ...[...workers.values()].map((worker) => worker.close())])
       await unlessAway(
         redis,
         closeWorkers(closing, () => running.jobs),
@@ -166,6 +172,8 @@ function startWorker(api: Api, sources: ProcessorDeps): Worker {
       prefix: upstreamKeys.queuePrefix(api.slug),
       concurrency: CONCURRENCY_PER_QUEUE,
       lockDuration: LOCK_MS,
+      // All queues are checked together; the interval is that of BullMQ's marker against two checks at once.
+      skipStalledCheck: true,
       stalledInterval: STALLED_CHECK_MS,
       maxStalledCount: STALLED_MAX,
       drainDelay: DRAIN_DELAY_SECONDS,
