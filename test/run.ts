@@ -2,8 +2,9 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import pg from 'pg'
 import { loadInstallPolicy } from '../src/config.ts'
 import { startPostgres } from '../src/local/embedded/postgres.ts'
 import { startRedis } from '../src/local/embedded/redis.ts'
@@ -30,6 +31,9 @@ const runUnitTests = (files: string[]): Promise<number> => runTests(['--test-iso
 /** What a test file imports when it needs Postgres, Redis, a gateway or a browser. */
 const NEEDS_SERVICE = /from '[./]+\/(support\/(services|gateway|stage|portal|browser|cap-state)|src\/local\/embedded\/)/
 
+/** Files at one time: one more than processors, because each waits for windows and leases now and then. */
+const CONCURRENCY = `--test-concurrency=${availableParallelism() + 1}`
+
 /** Test files, those that need no service apart from the others. */
 function listTests(): { unit: string[]; others: string[] } {
   const files = globSync('test/**/*.test.ts').sort()
@@ -44,13 +48,24 @@ async function main(args: string[]): Promise<number> {
   if (args.includes('--containers')) {
     return await runTests(['test/system/containers.test.ts'], { TEST_CONTAINERS: 'insist' })
   }
-  if (args.length > 0) return await runWithServices(['--test-concurrency=2', ...args])
+  if (args.length > 0) return await runWithServices([CONCURRENCY, ...args])
   say('Checking types …')
   if ((await run('tsc', [])) !== 0) return 1
   say('Checking style …')
   if ((await run('biome', ['check', '--error-on-warnings', '.'])) !== 0) return 1
-  const codes = [await runUnitTests(unit), await runWithServices(['--test-concurrency=2', ...others])]
+  const codes = [await runUnitTests(unit), await runWithServices([CONCURRENCY, ...others])]
   return Math.max(...codes)
+}
+
+/** Nothing of a test run needs to survive a crash of the machine: every commit is spared its wait for the disk. */
+async function forgetDurability(serverUrl: string): Promise<void> {
+  const client = new pg.Client({ connectionString: serverUrl })
+  await client.connect()
+  for (const setting of ['fsync', 'synchronous_commit', 'full_page_writes']) {
+    await client.query(`alter system set ${setting} = off`)
+  }
+  await client.query('select pg_reload_conf()')
+  await client.end()
 }
 
 async function runWithServices(args: string[]): Promise<number> {
@@ -58,6 +73,7 @@ async function runWithServices(args: string[]): Promise<number> {
   say('Starting Postgres for the tests …')
   const postgres = await startPostgres({ dataDir: folder, say })
   try {
+    await forgetDurability(postgres.superuserUrl)
     // Each test file starts a Redis of its own; this one only makes sure that the machine has the program.
     await (await startRedis({ dataDir: folder, say, install: loadInstallPolicy() })).stop()
     return await runTests(args, { TEST_DATABASE_URL: postgres.superuserUrl })

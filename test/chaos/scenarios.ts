@@ -258,7 +258,7 @@ export const SCENARIOS: ChaosScenario[] = [
 export const SHORT: ChaosScenario = {
   name: 'short',
   about: 'a killed worker, reset connections to both stores, a node told to end',
-  seconds: 9,
+  seconds: 6,
   perSecond: { weather: 15, 'air-quality': 1 },
   faults: async (rig) => {
     rig.redis.reset()

@@ -12,20 +12,20 @@ import { type Gateway, startGateway, until } from '../support/gateway.ts'
 
 const EXAMPLE_CALL = '/v1/call/weather/current?latitude=40.7&longitude=-74'
 
+let gateway: Gateway
+let account: Account
+let first = ''
+let second = ''
+
+before(async () => {
+  gateway = await startGateway({ webNodes: 2, environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000}}' } })
+  account = await signUp(gateway)
+  first = gateway.urls[0] ?? ''
+  second = gateway.urls[1] ?? ''
+})
+after(async () => await gateway.stop())
+
 describe('accounts', () => {
-  let gateway: Gateway
-  let account: Account
-  let first = ''
-  let second = ''
-
-  before(async () => {
-    gateway = await startGateway({ webNodes: 2, environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000}}' } })
-    account = await signUp(gateway)
-    first = gateway.urls[0] ?? ''
-    second = gateway.urls[1] ?? ''
-  })
-  after(async () => await gateway.stop())
-
   const logIn = async (email: string, password: string, url = first) =>
     await send(gateway, '/v1/auth/login', { body: { email, password }, url })
 
@@ -234,10 +234,11 @@ describe('accounts', () => {
     assert.equal((await send(gateway, '/v1/me', { token: account.token, url: without })).status, 401)
   })
 
-  it('throttle sign-ups and failed log-ins by client address, and shut no owner out', async () => {
+  it('throttle sign-ups by minute and hour, and failed log-ins, by client address, and shut no owner out', async () => {
     const url = await gateway.startWeb({
       SIGNUP_PER_MINUTE: '3',
-      LOGIN_FAILURES_PER_MINUTE: '4',
+      SIGNUP_PER_HOUR: '2',
+      LOGIN_FAILURES_PER_MINUTE: '6',
       TRUST_PROXY: '127.0.0.1',
     })
     // Before it has Redis, a node counts nothing.
@@ -246,13 +247,13 @@ describe('accounts', () => {
     const failures = await Promise.all(
       Array.from({ length: 10 }, () =>
         send(gateway, '/v1/auth/login', {
-          body: { email: account.email, password: 'a wrong one' },
+          body: { email: `${randomUUID()}@example.com`, password: 'a wrong one' },
           url,
           headers: from('203.0.113.7'),
         }),
       ),
     )
-    assert.deepEqual(failures.map(({ status }) => status).sort(), [...Array(4).fill(401), ...Array(6).fill(429)])
+    assert.deepEqual(failures.map(({ status }) => status).sort(), [...Array(6).fill(401), ...Array(4).fill(429)])
     const refused = failures.find(({ status }) => status === 429)
     assert.equal(refused?.body.code, 'LOGIN_THROTTLED')
     assert.ok(Number(refused?.headers.get('retry-after')) > 0)
@@ -263,11 +264,9 @@ describe('accounts', () => {
     }
 
     // Wrong passwords of one client for one account have to wait ever longer; its neighbours do not.
-    const slow = await gateway.startWeb({ LOGIN_FAILURES_PER_MINUTE: '100', TRUST_PROXY: '127.0.0.1' })
-    await until(async () => (await fetch(`${slow}/readyz`)).status === 200)
     const neighbour = await signUp(gateway)
     const tryAt = async (body: object, address = '203.0.113.9') =>
-      await send(gateway, '/v1/auth/login', { body, url: slow, headers: from(address) })
+      await send(gateway, '/v1/auth/login', { body, url, headers: from(address) })
     const wrong = { email: account.email.toUpperCase(), password: 'a wrong one' }
     const guesses = []
     for (let count = 0; count < 7; count += 1) guesses.push(await tryAt(wrong))
@@ -283,15 +282,12 @@ describe('accounts', () => {
     const statuses: number[] = []
     for (let index = 0; index < 4; index += 1) {
       const body = { email: `${randomUUID()}@example.com`, password: 'long enough' }
-      const headers = from(`2001:db8:1:1::${index + 1}`)
+      const headers = from(`fd00:0:1:1::${index + 1}`)
       statuses.push((await send(gateway, '/v1/auth/signup', { body, url, headers })).status)
     }
     assert.deepEqual(statuses, [201, 201, 201, 429])
-  })
 
-  it('are bounded by hour and day for a public network, and closed where the operator says so', async () => {
-    const url = await gateway.startWeb({ SIGNUP_PER_HOUR: '2', TRUST_PROXY: '127.0.0.1' })
-    await until(async () => (await fetch(`${url}/readyz`)).status === 200)
+    // By the hour for a public network, and not at all where the operator says so.
     const signUpFrom = async (address: string, node = url) => {
       const body = { email: `${randomUUID()}@example.com`, password: 'long enough' }
       return await send(gateway, '/v1/auth/signup', { body, url: node, headers: { 'x-forwarded-for': address } })
@@ -305,24 +301,15 @@ describe('accounts', () => {
       [201, 201, 429, 201],
     )
     assert.ok(Number(answers[2]?.headers.get('retry-after')) > 3_500)
-    for (let count = 0; count < 5; count += 1) assert.equal((await signUpFrom('192.168.1.7')).status, 201)
+    for (let count = 0; count < 3; count += 1) assert.equal((await signUpFrom('192.168.1.7')).status, 201)
 
     const closed = await gateway.startWeb({ SIGNUP: 'closed' })
-    const refused = await signUpFrom('192.168.1.7', closed)
-    assert.deepEqual([refused.status, refused.body.code], [403, 'FORBIDDEN'])
+    const { status, body } = await signUpFrom('192.168.1.7', closed)
+    assert.deepEqual([status, body.code], [403, 'FORBIDDEN'])
   })
 })
 
 describe('API keys', () => {
-  let gateway: Gateway
-  let account: Account
-
-  before(async () => {
-    gateway = await startGateway({ webNodes: 2, environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000}}' } })
-    account = await signUp(gateway)
-  })
-  after(async () => await gateway.stop())
-
   const call = async (key: string, url?: string) =>
     (await send(gateway, EXAMPLE_CALL, { key, ...(url ? { url } : {}) })).status
 

