@@ -9,6 +9,7 @@ import Fastify, {
 } from 'fastify'
 import type { Context } from './context.ts'
 import { GatewayError } from './errors.ts'
+import { type Assets, loadAssets } from './http/assets.ts'
 import { readCertificate } from './http/certificate.ts'
 import { ClientLimits } from './http/client-limits.ts'
 import { isCallRoute, sendError } from './http/error-answer.ts'
@@ -19,7 +20,6 @@ import { redirectToHttps } from './http/redirect-to-https.ts'
 import { checkHost, createRequestId, noteRequest, refuseConnection, URL_LENGTH_MAX } from './http/refuse-connection.ts'
 import { challengeFor } from './oauth/resources.ts'
 import { collectRoutes, type DocumentedRoute } from './openapi/route-list.ts'
-import { type Assets, loadAssets } from './portal/assets.ts'
 import { isForPeople, sendProblem } from './portal/problem.ts'
 import { acceptPortalSession } from './portal/session-cookie.ts'
 import { asyncCallRoutes } from './routes/async-calls.ts'
@@ -128,7 +128,7 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     }
     done(null, payload)
   })
-  const assets = loadAssets()
+  const assets = loadAssets(['portal/assets/'])
   // People get a page, programs get JSON.
   const refuse = (request: FastifyRequest, reply: FastifyReply, thrown: unknown): FastifyReply =>
     isForPeople(request)

@@ -3,6 +3,7 @@ import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequ
 import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
 import { FleetReader } from '../fleet/fleet-reader.ts'
+import { loadAssets } from '../http/assets.ts'
 import { sendError } from '../http/error-answer.ts'
 import { parseJsonBody } from '../http/json-body.ts'
 import { metricsRoute } from './fleet-metrics.ts'
@@ -11,7 +12,6 @@ import { guardOperator } from './operator-guard.ts'
 import { OperatorSessions } from './operator-session.ts'
 import { overviewRoutes } from './overview-routes.ts'
 import { queueBoard } from './queue-board.ts'
-import { Throttle } from './throttle.ts'
 
 /** Longest a request may take to arrive, milliseconds: its header, and all of it. */
 const HEADERS_TIMEOUT_MS = 10_000
@@ -40,17 +40,17 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
     reply.header('x-request-id', request.id)
   })
   app.setErrorHandler((error, request, reply) => sendError(request, reply, error, config.http.baseUrl))
-  const throttle = new Throttle()
   const sessions = new OperatorSessions({ redis: context.redis, operatorToken: config.secrets.operatorToken, log })
-  const guard = { config, sessions, throttle }
+  const guard = { config, sessions, redis: context.redis, log }
   const fleet = new FleetReader(context)
+  const assets = loadAssets(['console/browser/', 'fleet/words.js'])
   await app.register(async (scope) => await loginRoutes(scope, guard))
   await app.register(async (scope) => {
     guardOperator(scope, guard)
     scope.setNotFoundHandler(() => {
       throw new GatewayError('NOT_FOUND')
     })
-    await overviewRoutes(scope, { log, fleet, sessions })
+    await overviewRoutes(scope, { log, fleet, sessions, assets })
     await metricsRoute(scope, context, fleet)
     for (const routes of operatorRoutes)
       await scope.register(async (inner) => await routes(inner, { ...context, fleet }))

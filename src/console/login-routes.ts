@@ -1,19 +1,20 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import type { Config } from '../config.ts'
+import { GatewayError, retryAfterSeconds } from '../errors.ts'
+import { operatorThrottle, type ThrottleDeps, takeThrottle } from '../limits/throttle.ts'
 import { loginPage, PAGE_HEADERS } from './login-page.ts'
 import { refuseForeignOrigin } from './operator-guard.ts'
 import { isSameSecret, type OperatorSessions, readCookie, sessionCookie } from './operator-session.ts'
-import type { Throttle } from './throttle.ts'
 
-export interface LoginDeps {
+export interface LoginDeps extends ThrottleDeps {
   config: Config
   sessions: OperatorSessions
-  throttle: Throttle
 }
 
 /** Log-in and log-out; the only routes of the console that need no token. */
-export async function loginRoutes(app: FastifyInstance, { config, sessions, throttle }: LoginDeps): Promise<void> {
+export async function loginRoutes(app: FastifyInstance, deps: LoginDeps): Promise<void> {
+  const { config, sessions } = deps
   const { operatorToken } = config.secrets
   app.addContentTypeParser(
     'application/x-www-form-urlencoded',
@@ -32,7 +33,7 @@ export async function loginRoutes(app: FastifyInstance, { config, sessions, thro
     refuseForeignOrigin(request, 'cookie')
     reply.header('cache-control', 'no-store').headers(PAGE_HEADERS).type('text/html; charset=utf-8')
     // Compared first: the right token gets in, however often others at this address guessed.
-    if (!isSameSecret(request.body.token, operatorToken)) return refuseLogin(request, reply, throttle)
+    if (!isSameSecret(request.body.token, operatorToken)) return await refuseLogin(request, reply, deps)
     request.log.info({ address: request.ip }, 'operator logged in')
     reply.header('set-cookie', sessionCookie(await sessions.begin(), isOnTls(request)))
     return reply.redirect('/', 303)
@@ -48,17 +49,19 @@ export async function loginRoutes(app: FastifyInstance, { config, sessions, thro
   })
 }
 
-/** Counts a wrong token and says so; an address that keeps guessing is told to wait. */
-function refuseLogin(request: FastifyRequest, reply: FastifyReply, throttle: Throttle): string {
-  const waitMs = throttle.fail(request.ip)
+/** Counts a wrong token and says so; a client that keeps guessing is told to wait. */
+async function refuseLogin(request: FastifyRequest, reply: FastifyReply, deps: ThrottleDeps): Promise<string> {
   request.log.warn({ address: request.ip }, 'operator log-in refused')
-  if (waitMs === 0) {
-    reply.status(401)
-    return loginPage('That is not the operator token.')
+  try {
+    await takeThrottle(deps, operatorThrottle(request.ip))
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    const seconds = retryAfterSeconds(error) ?? 1
+    reply.status(error.status).header('retry-after', seconds)
+    return loginPage(`Too many attempts. Try again in ${seconds} seconds.`)
   }
-  const seconds = Math.ceil(waitMs / 1_000)
-  reply.status(429).header('retry-after', seconds)
-  return loginPage(`Too many attempts. Try again in ${seconds} seconds.`)
+  reply.status(401)
+  return loginPage('That is not the operator token.')
 }
 
 /**

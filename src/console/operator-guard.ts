@@ -3,9 +3,9 @@ import type { Config } from '../config.ts'
 import { GatewayError } from '../errors.ts'
 import { readBearer } from '../http/bearer.ts'
 import { sendError } from '../http/error-answer.ts'
+import { operatorThrottle, type ThrottleDeps, takeThrottle } from '../limits/throttle.ts'
 import { loginPage, PAGE_HEADERS } from './login-page.ts'
 import { isSameSecret, type OperatorSessions, readCookie } from './operator-session.ts'
-import type { Throttle } from './throttle.ts'
 
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 
@@ -13,10 +13,9 @@ const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 export type OperatorProof = 'bearer' | 'cookie'
 
 /** What the guard needs. */
-export interface GuardDeps {
+export interface GuardDeps extends ThrottleDeps {
   config: Config
   sessions: OperatorSessions
-  throttle: Throttle
 }
 
 const proofs = new WeakMap<FastifyRequest, OperatorProof>()
@@ -48,16 +47,13 @@ export async function isStillOperator(request: FastifyRequest, sessions: Operato
   return id !== undefined && (await sessions.isValid(id))
 }
 
-async function proveOperator(
-  { config, sessions, throttle }: GuardDeps,
-  request: FastifyRequest,
-): Promise<OperatorProof> {
+async function proveOperator(deps: GuardDeps, request: FastifyRequest): Promise<OperatorProof> {
+  const { config, sessions } = deps
   const bearer = readBearer(request.headers)
   if (bearer !== undefined) {
     // Compared first: the right token is served, however often others at this address guessed.
     if (isSameSecret(bearer, config.secrets.operatorToken)) return 'bearer'
-    const waitMs = throttle.fail(request.ip)
-    if (waitMs > 0) throw new GatewayError('LOGIN_THROTTLED', { retryAfterMs: waitMs })
+    await takeThrottle(deps, operatorThrottle(request.ip))
     throw new GatewayError('INVALID_TOKEN', { message: 'The operator token is not valid.' })
   }
   const id = readCookie(request.headers.cookie)

@@ -1,7 +1,15 @@
+import { escapeHtml } from '../browser/html.js'
 import type { Snapshot } from '../fleet/snapshot.ts'
-import { escapeHtml } from '../http/html.ts'
+import type { Assets } from '../http/assets.ts'
 import { renderPlaces } from './browser/render.js'
 import { byTrouble } from './browser/rows.js'
+
+/** In this order: later ones refine earlier ones. */
+const STYLES = [
+  'browser/uplot.css',
+  'browser/base.css',
+  ...['frame', 'overview', 'tables'].map((name) => `console/browser/${name}.css`),
+]
 
 /** What rows can be filtered by; the browser counts them. */
 const CHIPS = [
@@ -15,13 +23,13 @@ const CHIPS = [
 ]
 
 /** The overview page with what there is to see now; its script keeps it so. */
-export function overviewPage(snapshot: Snapshot): string {
+export function overviewPage(snapshot: Snapshot, assets: Assets): string {
   const places = renderPlaces(snapshot)
   const place = (name: string, element = 'div', attributes = ''): string =>
     `<${element} data-place="${escapeHtml(name)}"${attributes}>${places[name] ?? ''}</${element}>`
   const rows = byTrouble(snapshot.upstreams).map(({ slug, name }) => {
     const cell = (what: string, label: string) => place(`${slug} ${what}`, 'td', ` data-label="${label}"`)
-    return `<tr id="${escapeHtml(slug)}"><th scope="row">${escapeHtml(slug)}<small>${escapeHtml(name)} · <a href="/queues/queue/${escapeHtml(slug)}">queue<span class="hidden"> of ${escapeHtml(slug)}</span></a></small></th>
+    return `<tr id="${escapeHtml(slug)}"><th scope="row">${escapeHtml(slug)}<small>${escapeHtml(name)} · <a href="/queues/queue/${escapeHtml(slug)}">queue<span class="sr"> of ${escapeHtml(slug)}</span></a></small></th>
 ${cell('health', 'Health')}${cell('queue', 'Queue')}${cell('cap', 'Cap left')}${cell('traffic', 'Traffic')}${cell('actions', 'Actions').replace('<td', '<td class="actions"')}</tr>`
   })
   return `<!doctype html>
@@ -32,9 +40,8 @@ ${cell('health', 'Health')}${cell('queue', 'Queue')}${cell('cap', 'Cap left')}${
 <meta name="color-scheme" content="light dark">
 <title>Agent API Gateway console</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="/assets/uplot.css">
-<link rel="stylesheet" href="/assets/overview.css">
-<script type="module" src="/assets/overview.js"></script>
+${STYLES.map((name) => `<link rel="stylesheet" href="${assets.href(name)}">`).join('\n')}
+<script type="module" src="${assets.href('console/browser/overview.js')}"></script>
 </head>
 <body>
 <a class="skip" href="#upstreams">Skip to the APIs</a>

@@ -1,10 +1,10 @@
 import type { ServerResponse } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import Type from 'typebox'
-import { GatewayError } from '../errors.ts'
 import type { FleetReader } from '../fleet/fleet-reader.ts'
+import { type Assets, serveAssets } from '../http/assets.ts'
+import { PAGE_POLICY } from '../http/page-headers.ts'
 import type { Log } from '../log.ts'
-import { type Asset, loadAssets } from './assets.ts'
 import { isStillOperator } from './operator-guard.ts'
 import type { OperatorSessions } from './operator-session.ts'
 import { overviewPage } from './overview-page.ts'
@@ -15,34 +15,32 @@ const SNAPSHOT_EVERY_MS = 1_000
 const SESSION_CHECK_MS = 5_000
 
 const PAGE_HEADERS = {
-  'content-security-policy':
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+  'content-security-policy': PAGE_POLICY,
   'x-content-type-options': 'nosniff',
   'referrer-policy': 'same-origin',
+}
+
+export interface OverviewDeps {
+  log: Log
+  fleet: FleetReader
+  sessions: OperatorSessions
+  assets: Assets
 }
 
 /** The overview page, its files, and the stream that keeps it as things are. */
 export async function overviewRoutes(
   scope: FastifyInstance,
-  { log, fleet, sessions }: { log: Log; fleet: FleetReader; sessions: OperatorSessions },
+  { log, fleet, sessions, assets }: OverviewDeps,
 ): Promise<void> {
-  const assets = await loadAssets()
   const streams = new Set<ServerResponse>()
   const page = { schema: { response: { 200: Type.String() } } }
 
   scope.get('/', page, async (_request, reply) => {
     reply.headers(PAGE_HEADERS).type('text/html; charset=utf-8')
-    return overviewPage(await fleet.snapshot())
+    return overviewPage(await fleet.snapshot(), assets)
   })
 
-  const asset = { schema: { params: Type.Object({ name: Type.String() }), response: { 200: Type.String() } } }
-  scope.get<{ Params: { name: string } }>('/assets/:name', asset, async (request, reply) => {
-    const found: Asset | undefined = assets.get(request.params.name)
-    if (!found) throw new GatewayError('NOT_FOUND')
-    reply.headers(PAGE_HEADERS).header('cache-control', 'private, max-age=300').type(found.type)
-    return found.body
-  })
+  serveAssets(scope, assets, 'private')
 
   scope.get('/overview/events', async (request, reply) => {
     reply.hijack()

@@ -1,3 +1,5 @@
+import { escapeHtml } from '../browser/html.js'
+
 /** Text that is HTML already; only `html` and `trusted` make it. */
 export class Html {
   readonly text: string
@@ -21,11 +23,6 @@ export function html(fixed: TemplateStringsArray, ...values: Content[]): Html {
 /** HTML written by us and by nobody else, such as an icon. */
 export function trusted(text: string): Html {
   return new Html(text)
-}
-
-/** A text as the content of an element or of a quoted attribute (HTML Standard, 13.3). */
-export function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 }
 
 function render(value: Content): string {

@@ -9,6 +9,9 @@ import { loadScript } from '../redis/script.ts'
 
 const MINUTE_MS = 60_000
 
+/** Wrong operator tokens of one client a minute. */
+const OPERATOR_FAILURES_MAX = 30
+
 const takeUnit = loadScript(new URL('./lua/take-throttle.lua', import.meta.url))
 
 export interface ThrottleDeps {
@@ -31,6 +34,7 @@ export interface Throttle {
     | 'client-register'
     | 'client-document'
     | 'mail'
+    | 'operator'
   subject: string
   /** Units in any window; 0 is no bound. */
   max: number
@@ -101,6 +105,11 @@ export function passwordThrottle(config: Config, address: string): Throttle {
     max: config.throttles.loginFailuresPerMinute,
     code: 'LOGIN_THROTTLED',
   }
+}
+
+/** The throttle of guessed operator tokens; only wrong ones are counted, so that the right one is never refused. */
+export function operatorThrottle(address: string): Throttle {
+  return { name: 'operator', subject: clientOf(address), max: OPERATOR_FAILURES_MAX, code: 'LOGIN_THROTTLED' }
 }
 
 /**

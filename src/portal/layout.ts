@@ -1,5 +1,5 @@
+import type { Assets } from '../http/assets.ts'
 import { type Html, html } from '../http/html.ts'
-import type { Assets } from './assets.ts'
 
 export interface Page {
   title: string
@@ -18,7 +18,11 @@ const LINKS = [
 ] as const
 
 /** In this order: later ones refine earlier ones. */
-const STYLES = ['base.css', 'controls.css', 'data.css', 'pages.css', 'api.css', 'account.css', 'docs.css']
+const STYLES = [
+  'browser/uplot.css',
+  'browser/base.css',
+  ...['frame', 'controls', 'data', 'pages', 'api', 'account', 'docs'].map((name) => `portal/assets/${name}.css`),
+]
 
 /** Whether a page belongs to a link of the header: an API's page to the catalog, a guide to the docs. */
 function isWithin(path: string, href: string): boolean {
@@ -41,17 +45,17 @@ export function layout(assets: Assets, { title, description, path, main, isLogge
 <meta property="og:title" content="${title}">
 <meta property="og:description" content="${description}">
 <meta property="og:type" content="website">
-<link rel="icon" type="image/svg+xml" href="${assets.href('icon.svg')}">
+<link rel="icon" type="image/svg+xml" href="${assets.href('portal/assets/icon.svg')}">
 ${STYLES.map(
   (name) => html`<link rel="stylesheet" href="${assets.href(name)}">
 `,
-)}<script type="module" src="${assets.href('app.js')}"></script>
+)}<script type="module" src="${assets.href('portal/assets/app.js')}"></script>
 </head>
 <body>
 <a class="skip" href="#main">Skip to content</a>
 <header class="top">
 <div class="wrap">
-<a class="brand" href="/"><img src="${assets.href('icon.svg')}" width="28" height="28" alt=""> Agent API Gateway</a>
+<a class="brand" href="/"><img src="${assets.href('portal/assets/icon.svg')}" width="28" height="28" alt=""> Agent API Gateway</a>
 <nav aria-label="Main">${LINKS.map(link)}</nav>
 <div class="who">${
     isLoggedIn

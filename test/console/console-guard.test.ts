@@ -7,8 +7,8 @@ import { type Gateway, startGateway, until } from '../support/gateway.ts'
 
 const OWN_ROUTES: [string, string][] = [
   ['GET', '/'],
-  ['GET', '/assets/overview.js'],
-  ['GET', '/assets/uplot.js'],
+  ['GET', '/assets/1/console/browser/overview.js'],
+  ['GET', '/assets/1/console/browser/render.js'],
   ['GET', '/overview/events'],
   ['GET', '/metrics'],
   ['GET', '/no-such-route'],

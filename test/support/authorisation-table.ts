@@ -195,7 +195,7 @@ export const PUBLIC = new Set([
   ...['/', '/apis/:slug', '/agents', '/signup', '/login'].map((path) => `GET ${path}`),
   ...['', '/keys', '/teams', '/provider-keys', '/connections', '/settings'].map((path) => `GET /account${path}`),
   ...['/docs', '/docs/errors', '/docs/errors.md', '/docs/apis/:slug.md'].map((path) => `GET ${path}`),
-  ...['/openapi.json', '/llms.txt', '/assets/:version/:name', '/icon-64.png'].map((path) => `GET ${path}`),
+  ...['/openapi.json', '/llms.txt', '/assets/:version/*', '/icon-64.png'].map((path) => `GET ${path}`),
   // Sign-in for applications; what is decided there needs a session, and only the consent page may ask.
   ...['', '/mcp', '/mcp/:slug'].map((path) => `GET /.well-known/oauth-protected-resource${path}`),
   ...['/.well-known/oauth-authorization-server', '/oauth/authorize', '/oauth/authorize/:uid', '/oauth/jwks'].map(

@@ -215,7 +215,7 @@ describe('the portal', () => {
     await withPage(t, async (page) => {
       await signUpIn(page)
       await page.getByText('0 of 1,000 calls').waitFor()
-      await page.locator('svg.chart').waitFor()
+      await page.locator('.chart canvas').waitFor()
       await page.getByLabel('Show by').selectOption('api')
       await page.getByText('No calls in this time').waitFor()
       await page.getByRole('link', { name: 'Provider keys' }).click()

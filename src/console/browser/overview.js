@@ -1,6 +1,6 @@
-import { drawCharts } from '/assets/charts.js'
-import { renderPlaces } from '/assets/render.js'
-import { byTrouble, rowTags } from '/assets/rows.js'
+import { drawCharts } from './charts.js'
+import { renderPlaces } from './render.js'
+import { byTrouble, rowTags } from './rows.js'
 
 /** Keeps the overview as it is on the server: a snapshot each second, put where it differs. */
 const shown = new Map()

@@ -1,6 +1,7 @@
-import { escapeHtml, pill, table } from './html.js'
+import { escapeHtml } from '../../browser/html.js'
+import { countOf, megabytes, percent, span } from '../../fleet/words.js'
+import { pill, table } from './parts.js'
 import { causeWords, rowCells } from './rows.js'
-import { countOf, megabytes, percent, span } from './words.js'
 
 /** What the overview page shows of a snapshot, as HTML by place. The server fills the page with it, the browser renews it. */
 export function renderPlaces(snapshot) {

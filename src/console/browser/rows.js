@@ -1,5 +1,6 @@
-import { escapeHtml, pill } from './html.js'
-import { percent, span } from './words.js'
+import { escapeHtml } from '../../browser/html.js'
+import { percent, span } from '../../fleet/words.js'
+import { pill } from './parts.js'
 
 const CAUSES = {
   score: 'too many recent failures',

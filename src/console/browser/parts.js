@@ -1,7 +1,4 @@
-/** Text as HTML shows it: whatever it holds, it stays text. */
-export function escapeHtml(text) {
-  return String(text).replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
-}
+import { escapeHtml } from '../../browser/html.js'
 
 const MARKS = { Healthy: '●', Degraded: '▲', Down: '✕', Disabled: '○', Paused: '‖', Unknown: '?', Unchecked: '○' }
 
