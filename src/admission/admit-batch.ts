@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
+import { knownSlug } from '../catalog/catalog.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import { STALE } from '../limits/account-limits.ts'
 import { acquireBatch, type BatchGrant } from '../limits/batch-limits.ts'
@@ -11,6 +12,7 @@ import { type AdmissionDeps, createJob, takeOptions } from './admit.ts'
 import { authenticateCall, forgetPrincipal, isUpToDate, type Principal } from './authenticate.ts'
 import { bodyParameters } from './call-input.ts'
 import { type CheckedTarget, checkBatchCall, findTarget } from './check-call.ts'
+import { countRefusal } from './count-refusal.ts'
 
 /** A call of a batch as its caller wrote it. */
 export interface BatchItem {
@@ -55,10 +57,13 @@ export async function admitBatch(
   request: FastifyRequest,
   options: BatchOptions,
 ): Promise<AdmittedBatch> {
-  let principal: Principal | undefined
   for (let tries = 0; tries < 3; tries += 1) {
-    principal = await authenticateCall(deps, request)
-    const admitted = await tryAdmit(deps, request, { ...options, principal })
+    const principal = await authenticateCall(deps, request)
+    const admitted = await tryAdmit(deps, request, { ...options, principal }).catch((refusal: unknown) => {
+      const { status } = toGatewayError(refusal)
+      for (const { api } of options.items) countRefusal(deps, principal, { slug: knownSlug(deps.catalog, api), status })
+      throw refusal
+    })
     if (admitted !== STALE) return admitted
     forgetPrincipal(deps, request.headers, principal)
   }

@@ -32,7 +32,7 @@ export interface AdmissionDeps extends AuthenticationDeps, ForecastDeps {
   catalog: Catalog
   replies: { stream: string }
   accountLimits: AccountLimits
-  completions: Pick<CallCompletionBatcher, 'flush' | 'compensate'>
+  completions: Pick<CallCompletionBatcher, 'flush' | 'compensate' | 'countRefusal'>
   /** Look-ups of what an account has used this month, for Redis that does not know. */
   monthLoads: SingleFlight<number>
 }

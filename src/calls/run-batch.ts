@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { forecastJob } from '../admission/admit.ts'
 import type { AdmittedBatch, BatchUnit } from '../admission/admit-batch.ts'
+import { countRefusal } from '../admission/count-refusal.ts'
 import type { ForecastDeps } from '../admission/forecast.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import { replyError } from '../http/call-answer.ts'
 import { advanceBatch, type BatchStep } from '../limits/batch-limits.ts'
-import { CALLER_LEFT_STATUS } from '../limits/settlement-batcher.ts'
-import { recordUsage } from '../limits/usage-ledger.ts'
+import { CALLER_LEFT_STATUS, type CallCompletionBatcher } from '../limits/settlement-batcher.ts'
 import type { Log } from '../log.ts'
 import { enqueueCall } from '../queue/call-queue.ts'
 import type { Reply, ReplyInbox } from '../queue/reply.ts'
@@ -17,6 +17,7 @@ import { withdrawCall } from './withdraw-call.ts'
 export interface BatchDeps extends ForecastDeps, ObservedCallDeps {
   redis: RedisConnection
   replies: Pick<ReplyInbox, 'awaitReply'>
+  completions: Pick<CallCompletionBatcher, 'count' | 'countRefusal'>
   log: Log
 }
 
@@ -37,8 +38,8 @@ const LEFT_MS_MAX = 5_000
 /** How a unit ended: what it counts as, and what comes back of what it took. */
 interface Ending {
   outcome: BatchOutcome
-  /** Undefined for a call that was refused before it was queued: it is not counted. */
-  usageStatus: number | undefined
+  usageStatus: number
+  /** `all`: it was refused before it was queued. */
   comesBack: 'nothing' | 'month' | 'all'
 }
 
@@ -62,6 +63,12 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
   const timer = setTimeout(() => end.abort(new GatewayError('DEADLINE_EXCEEDED')), timeoutMs)
   const advance = (step: Omit<BatchStep, 'leaseMs'>) =>
     advanceBatch(redis, { subject: principal, at: state.now }, { ...step, leaseMs })
+  const refused = ({ job }: BatchUnit, status: number): void =>
+    countRefusal(deps, principal, { slug: job.slug, status })
+  const refuse = (unit: BatchUnit, error: GatewayError): void => {
+    run.emit(unit, { error })
+    refused(unit, error.status)
+  }
   let charged = 0
 
   const lane = async (first: BatchUnit): Promise<void> => {
@@ -70,13 +77,14 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
       if (comesBack === 'nothing') charged += 1
       const next: BatchUnit | undefined = end.signal.aborted ? undefined : waiting.shift()
       run.emit(unit, outcome)
-      if (usageStatus !== undefined) count(deps, unit, usageStatus)
+      if (comesBack === 'all') refused(unit, usageStatus)
+      else deps.completions.count(unit.job, usageStatus)
       try {
         await advance({ ended: { callId: unit.job.id, comesBack }, next: next?.job.id })
       } catch (error) {
         // The lease ends by itself. Without Redis no other call can be made.
         log.warn({ err: error, callId: unit.job.id }, 'failed to settle a call of a batch')
-        if (next) run.emit(next, { error: toGatewayError(error) })
+        if (next) refuse(next, toGatewayError(error))
         end.abort(error)
         return
       }
@@ -86,7 +94,7 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
   try {
     await Promise.all(units.slice(0, leases).map(lane))
     const dropped = waiting.splice(0)
-    for (const unit of dropped) run.emit(unit, { error: toGatewayError(end.signal.reason) })
+    for (const unit of dropped) refuse(unit, toGatewayError(end.signal.reason))
     if (dropped.length > 0) {
       await advance({ dropped: dropped.map(({ job }) => job.id) }).catch((error) =>
         log.warn({ err: error, calls: dropped.length }, 'failed to give back what calls of a batch took'),
@@ -123,7 +131,7 @@ async function runUnit(
   } catch (error) {
     forget()
     if (waiting) void withdraw(deps, { job, waiting })
-    return fail(error, { usageStatus: undefined, comesBack: 'all' })
+    return fail(error, { usageStatus: toGatewayError(error).status, comesBack: 'all' })
   }
   try {
     const answer = await Promise.race([reply, rejection(end)])
@@ -158,12 +166,6 @@ async function withdraw(
     deps.log.debug({ err: error, callId: job.id }, 'failed to take a call back')
     return false
   }
-}
-
-function count({ redis, log }: BatchDeps, { job }: BatchUnit, status: number): void {
-  recordUsage(redis, [{ call: job, status }], job.id).catch((error) =>
-    log.warn({ err: error, callId: job.id }, 'failed to count a call of a batch'),
-  )
 }
 
 function rejection(signal: AbortSignal): Promise<never> {

@@ -6,6 +6,11 @@ import type { Caps, Endpoint, Tier, Upstream } from './upstream.ts'
 /** Every API of the catalog, by slug: the upstreams' files under the settings of this deployment. */
 export type Catalog = Map<string, Api>
 
+/** The slug, or `-` where the catalog has none such: what is counted by API gets no names that callers make up. */
+export function knownSlug(catalog: ReadonlyMap<string, unknown>, slug: string): string {
+  return catalog.has(slug) ? slug : '-'
+}
+
 /** What callers of a paused upstream get: their calls wait until it is resumed, or are refused at once. */
 export type PausedMode = 'hold' | 'refuse'
 

@@ -11,6 +11,8 @@ export interface Database {
   teams: TeamsTable
   team_members: TeamMembersTable
   usage_daily: UsageDailyTable
+  /** Calls that were refused before they were queued: shown, never charged. */
+  refusals_daily: UsageDailyTable
   usage_batches: UsageBatchesTable
   provider_keys: ProviderKeysTable
   upstream_settings: UpstreamSettingsTable

@@ -15,6 +15,8 @@ export interface UsageEntry {
   /** HTTP status the call ended with. */
   status: number
   mode: Environment
+  /** Refused before it was queued: such a call is shown and never charged. */
+  isRefused: boolean
 }
 
 export interface UsageCount extends UsageEntry {
@@ -33,33 +35,38 @@ export function writeUsageBatch(db: Db, id: string, counts: UsageCount[]): Promi
       .onConflict((conflict) => conflict.doNothing())
       .executeTakeFirst()
     if (!numInsertedOrUpdatedRows) return
-    // Always in one order, so that two batches written at once cannot wait for each other.
-    const rows = counts
-      .map(({ day, accountId, key, slug, status, mode, calls }) => ({
-        day,
-        user_id: accountId,
-        key,
-        slug,
-        status,
-        mode,
-        calls,
-      }))
-      .sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1))
-    for (let start = 0; start < rows.length; start += ROWS_MAX) {
-      await transaction
-        .insertInto('usage_daily')
-        .values(rows.slice(start, start + ROWS_MAX))
-        .onConflict((conflict) =>
-          conflict
-            .columns(['user_id', 'day', 'key', 'slug', 'status', 'mode'])
-            .doUpdateSet({ calls: sql<bigint>`usage_daily.calls + excluded.calls` }),
-        )
-        .execute()
-    }
+    await addCounts(transaction, 'usage_daily', counts.filter(({ isRefused }) => !isRefused)) // biome-ignore format: one table each
+    await addCounts(transaction, 'refusals_daily', counts.filter(({ isRefused }) => isRefused)) // biome-ignore format: one table each
     const used = [...new Set(counts.map(({ key }) => key))].filter((key) => key !== 'session').sort()
     await touchApiKeys(transaction, used)
     await touchConnections(transaction, used)
   })
+}
+
+async function addCounts(db: Db, table: 'usage_daily' | 'refusals_daily', counts: UsageCount[]): Promise<void> {
+  // Always in one order, so that two batches written at once cannot wait for each other.
+  const rows = counts
+    .map(({ day, accountId, key, slug, status, mode, calls }) => ({
+      day,
+      user_id: accountId,
+      key,
+      slug,
+      status,
+      mode,
+      calls,
+    }))
+    .sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1))
+  for (let start = 0; start < rows.length; start += ROWS_MAX) {
+    await db
+      .insertInto(table)
+      .values(rows.slice(start, start + ROWS_MAX))
+      .onConflict((conflict) =>
+        conflict
+          .columns(['user_id', 'day', 'key', 'slug', 'status', 'mode'])
+          .doUpdateSet({ calls: sql<bigint>`${sql.table(table)}.calls + excluded.calls` }),
+      )
+      .execute()
+  }
 }
 
 /** Forgets ids of batches that nobody can still hold. */
@@ -67,7 +74,7 @@ export async function deleteOldBatches(db: Db): Promise<void> {
   await db.deleteFrom('usage_batches').where('written_at', '<', sql<Date>`now() - interval '7 days'`).execute()
 }
 
-/** Calls that count against the monthly quota: live ones that did not end in 5xx. `month` is YYYY-MM; `key`: of one alone. */
+/** Calls that count against the monthly quota: live ones that were queued and did not end in 5xx. `month` is YYYY-MM; `key`: of one alone. */
 export async function countMonthUsage(db: Db, userId: string, month: string, key?: string): Promise<number> {
   const first = `${month}-01`
   const row = await db
@@ -83,7 +90,7 @@ export async function countMonthUsage(db: Db, userId: string, month: string, key
   return Number(row?.calls ?? 0)
 }
 
-export type UsageGroup = 'day' | 'api' | 'key' | 'status' | 'mode'
+export type UsageGroup = 'day' | 'api' | 'key' | 'status' | 'mode' | 'charged'
 
 /** One line of a usage report; members that were not grouped by are absent. */
 export interface UsageLine {
@@ -92,6 +99,8 @@ export interface UsageLine {
   key?: string
   status?: number
   mode?: string
+  /** Whether the calls count against the monthly quota. */
+  charged?: boolean
   calls: string
 }
 
@@ -101,9 +110,10 @@ const GROUPS: Record<UsageGroup, RawBuilder<unknown>> = {
   key: sql`key`,
   status: sql`status`,
   mode: sql`mode`,
+  charged: sql`not refused and mode = 'live' and status < 500`,
 }
 
-/** Calls of an account between two days, both included, summed by the given members and in their order. */
+/** Calls of an account between two days, both included and refusals too, summed by the given members and in their order. */
 export async function groupUsage(
   db: Db,
   userId: string,
@@ -112,7 +122,8 @@ export async function groupUsage(
   const columns = groupBy.map((group) => sql`${GROUPS[group]} as ${sql.id(group)}`)
   const places = sql.join(groupBy.map((_, index) => sql.lit(index + 1)))
   const { rows } = await sql<UsageLine>`
-    select ${sql.join([...columns, sql`sum(calls) as calls`])} from usage_daily
+    select ${sql.join([...columns, sql`sum(calls) as calls`])} from (
+      select *, false as refused from usage_daily union all select *, true from refusals_daily) as counted
     where user_id = ${userId} and day >= ${from} and day <= ${to}
     group by ${places} order by ${places}`.execute(db)
   return rows

@@ -26,13 +26,29 @@ const COMPENSATE_TRIES = 4
 /** Unacknowledged writes at one time; the leases of more than these end by themselves. */
 const UNACKED_MAX = 2_000
 
-/** Releases the limits of an API node's calls that have ended, and counts them as usage, in batches. */
+/** Refusals that wait to be counted. Beyond them they are not: usage fails open, so that a flood cannot fill the memory. */
+const REFUSALS_MAX = 10_000
+
+/** A call that holds limits, and how it ended. */
+interface CompletedCall {
+  call: CallJob
+  status: number
+}
+
+/** What a refusal is counted by. `at`: Redis' clock, milliseconds. */
+export interface Refusal extends Pick<CallJob, 'accountId' | 'keyId' | 'mode' | 'slug'> {
+  at: number
+  status: number
+}
+
+/** Releases the limits of an API node's calls that have ended, and counts calls and refusals as usage, in batches. */
 export class CallCompletionBatcher {
   readonly #redis: RedisConnection
   readonly #log: Log
-  readonly #completed = new Batcher<UsedCall>((_account, calls) => this.#release(calls))
+  readonly #completed = new Batcher<CompletedCall>((_account, calls) => this.#release(calls))
   readonly #used = new Batcher<UsedCall>((_ledger, calls) => this.#count(calls), { pauseMs: USAGE_PAUSE_MS })
 
+  #refusals = 0
   readonly #unacked = new Map<string, { account: LimitSubject; at: number; triesLeft: number }>()
   #compensating: NodeJS.Timeout | undefined
 
@@ -46,6 +62,18 @@ export class CallCompletionBatcher {
     const ended = { call, status }
     this.#completed.add(keyOf(call, call.enqueuedAt), ended)
     this.#used.add('', ended)
+  }
+
+  /** Counts a call that ended and whose limits are released elsewhere. */
+  count(call: CallJob, status: number): void {
+    this.#used.add('', { call, status })
+  }
+
+  /** Counts a call that was refused before it was queued: it holds nothing and is not charged. */
+  countRefusal({ at, status, ...call }: Refusal): void {
+    if (this.#refusals >= REFUSALS_MAX) return
+    this.#refusals += 1
+    this.#used.add('', { call: { ...call, enqueuedAt: at }, status, isRefused: true })
   }
 
   /** Releases an account's pending calls now: the caller's next call never finds its last one in flight. */
@@ -86,7 +114,7 @@ export class CallCompletionBatcher {
   }
 
   /** All of one account, mode and month. */
-  async #release(calls: UsedCall[]): Promise<void> {
+  async #release(calls: CompletedCall[]): Promise<void> {
     const first = calls[0]?.call
     if (!first) return
     const ended = calls.map(({ call, status }) => ({ callId: call.id, status }))
@@ -99,11 +127,17 @@ export class CallCompletionBatcher {
 
   async #count(calls: UsedCall[]): Promise<void> {
     const id = randomUUID()
-    await retryUntil(() => recordUsage(this.#redis, calls, id), {
-      ...RETRY,
-      forMs: USAGE_RETRY_MS,
-      mayRepeat: () => true,
-    }).catch((error) => this.#log.warn({ err: error, calls: calls.length }, 'failed to count usage'))
+    try {
+      await retryUntil(() => recordUsage(this.#redis, calls, id), {
+        ...RETRY,
+        forMs: USAGE_RETRY_MS,
+        mayRepeat: () => true,
+      })
+    } catch (error) {
+      this.#log.warn({ err: error, calls: calls.length }, 'failed to count usage')
+    } finally {
+      this.#refusals -= calls.filter(({ isRefused }) => isRefused).length
+    }
   }
 }
 

@@ -4,10 +4,12 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
 
-/** A call that has ended, as far as usage is concerned. */
+/** A call that has ended or was refused, as far as usage is concerned. */
 export interface UsedCall {
-  call: Pick<CallJob, 'id' | 'accountId' | 'keyId' | 'slug' | 'mode' | 'enqueuedAt'>
+  call: Pick<CallJob, 'accountId' | 'keyId' | 'slug' | 'mode' | 'enqueuedAt'>
   status: number
+  /** Refused before it was queued: such a call is shown and never charged. */
+  isRefused?: boolean
 }
 
 /** How long counts that were written are known by their id, seconds: longer than a write is repeated. */
@@ -21,25 +23,27 @@ const record = loadScript(new URL('./lua/record-usage.lua', import.meta.url), { 
  */
 export async function recordUsage(redis: RedisConnection, calls: UsedCall[], id: string): Promise<void> {
   const counts = new Map<string, number>()
-  for (const { call, status } of calls) {
+  for (const { call, status, isRefused = false } of calls) {
     const day = new Date(call.enqueuedAt).toISOString().slice(0, 10)
     const { accountId, keyId, slug, mode } = call
-    const field = encodeEntry({ day, accountId, key: keyId ?? 'session', slug, status, mode })
+    const field = encodeEntry({ day, accountId, key: keyId ?? 'session', slug, status, mode, isRefused })
     counts.set(field, (counts.get(field) ?? 0) + 1)
   }
   await record.run(redis, [keys.usagePending, keys.usageWritten(id)], [...counts].flat())
 }
 
-function encodeEntry({ day, accountId, key, slug, status, mode }: UsageEntry): string {
-  return [day, accountId, key, slug, status, mode].join('|')
+function encodeEntry({ day, accountId, key, slug, status, mode, isRefused }: UsageEntry): string {
+  return [day, accountId, key, slug, status, mode, ...(isRefused ? ['refused'] : [])].join('|')
 }
 
 /** Reads a field of the ledger; undefined when it is none of ours. */
 export function decodeEntry(field: string): UsageEntry | undefined {
-  const match = /^(\d{4}-\d{2}-\d{2})\|([0-9a-f-]{36})\|([0-9a-f-]{36}|session)\|([\w-]+)\|(\d{3})\|(live|test)$/.exec(
-    field,
-  )
+  const match =
+    /^(\d{4}-\d{2}-\d{2})\|([0-9a-f-]{36})\|([0-9a-f-]{36}|session)\|([\w-]+)\|(\d{3})\|(live|test)(\|refused)?$/.exec(
+      field,
+    )
   if (!match) return undefined
-  const [, day = '', accountId = '', key = '', slug = '', status, mode] = match
-  return { day, accountId, key, slug, status: Number(status), mode: mode === 'test' ? 'test' : 'live' }
+  const [, day = '', accountId = '', key = '', slug = '', status, mode, refused] = match
+  const isRefused = refused !== undefined
+  return { day, accountId, key, slug, status: Number(status), mode: mode === 'test' ? 'test' : 'live', isRefused }
 }

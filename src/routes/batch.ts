@@ -3,8 +3,10 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { type AdmittedBatch, admitBatch, type BatchUnit } from '../admission/admit-batch.ts'
 import { authenticateNow } from '../admission/authenticate.ts'
+import { countRefusal } from '../admission/count-refusal.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
 import { type BatchOutcome, runBatch } from '../calls/run-batch.ts'
+import { knownSlug } from '../catalog/catalog.ts'
 import type { Context } from '../context.ts'
 import { GatewayError, publicError, retryAfterSeconds } from '../errors.ts'
 import { callerSocket } from '../http/caller-socket.ts'
@@ -122,6 +124,11 @@ async function run(
     tally.failed += 1
     answer.write(index, failureLine({ index, item: items[index], id, error, baseUrl }))
   }
+  const refuseUncalled = (index: number, error: GatewayError): void => {
+    refuse(index, error)
+    const slug = knownSlug(context.catalog, items[index]?.api ?? '')
+    countRefusal(context, batch.principal, { slug, status: error.status })
+  }
   const emit = (unit: BatchUnit, outcome: BatchOutcome): void => {
     for (const index of unit.indexes) {
       if ('error' in outcome) {
@@ -135,9 +142,9 @@ async function run(
     }
   }
   try {
-    for (const [index, error] of batch.refused) refuse(index, error)
+    for (const [index, error] of batch.refused) refuseUncalled(index, error)
     const notTaken = batch.units.slice(batch.grant?.granted ?? 0)
-    for (const { indexes } of notTaken) for (const index of indexes) refuse(index, overLimit(batch))
+    for (const { indexes } of notTaken) for (const index of indexes) refuseUncalled(index, overLimit(batch))
     const charged = await runBatch(context, batch, { requestId: request.id, left: left.signal, emit })
     const deduplicated = batch.units.reduce((sum, { indexes }) => sum + indexes.length - 1, 0)
     answer.end({ done: true, ...tally, charged, deduplicated })

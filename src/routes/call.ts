@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Admission, type Admitted, admitCall, currentLimits } from '../admission/admit.ts'
+import { countRefusal } from '../admission/count-refusal.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
 import { withdrawCall } from '../calls/withdraw-call.ts'
 import type { Context } from '../context.ts'
@@ -72,6 +73,8 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
     const error = toGatewayError(thrown)
     observed.ended(error.status, { code: error.code, cause: error.cause, accountId: admission.principal?.accountId })
     if (admitted && !(thrown instanceof CallerLeftError)) settle(context, admitted.job, error.status)
+    const { principal } = admission
+    if (principal && !admitted) countRefusal(context, principal, { slug: observed.slug, status: error.status })
     if (admission.callId) reply.header('x-call-id', admission.callId)
     if (admission.principal?.mode === 'test') reply.header('x-gateway-mode', 'test')
     if (!reply.hasHeader('server-timing')) reply.header('server-timing', admissionTiming(performance.now() - startedAt))

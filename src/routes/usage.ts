@@ -7,7 +7,7 @@ import { GatewayError } from '../errors.ts'
 import { errorAnswers } from '../http/error-schemas.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
-const GROUPS: UsageGroup[] = ['day', 'api', 'key', 'status', 'mode']
+const GROUPS: UsageGroup[] = ['day', 'api', 'key', 'status', 'mode', 'charged']
 const DAY_MS = 86_400_000
 const DAYS_MAX = 366
 const DAYS_DEFAULT = 30
@@ -20,7 +20,7 @@ const UsageQuery = Type.Object({
   groupBy: Type.Optional(
     Type.String({
       pattern: `^(${GROUPS.join('|')})(,(${GROUPS.join('|')}))*$`,
-      description: 'Any of day, api, key, status, mode, separated by commas; day,api,key,status unless told',
+      description: 'Any of day, api, key, status, mode, charged, separated by commas; day,api,key,status unless told',
     }),
   ),
 })
@@ -29,17 +29,20 @@ const UsageAnswer = Type.Object(
   {
     from: Day,
     to: Day,
-    groupBy: Type.Array(Type.Enum(['day', 'api', 'key', 'status', 'mode']), {
+    groupBy: Type.Array(Type.Enum(['day', 'api', 'key', 'status', 'mode', 'charged']), {
       description: 'How the rows are grouped',
     }),
-    total: Type.Integer({ description: 'Calls in the whole span' }),
+    total: Type.Integer({ description: 'Calls in the whole span, refused ones included' }),
     usage: Type.Array(
       Type.Object({
         day: Type.Optional(Day),
-        api: Type.Optional(Type.String({ description: 'Slug of the API' })),
+        api: Type.Optional(
+          Type.String({ description: 'Slug of the API; "-" where a refused call named none of the catalog' }),
+        ),
         key: Type.Optional(Type.String({ description: 'Id of the API key, or "session"' })),
         status: Type.Optional(Type.Integer({ description: 'HTTP status of the answer' })),
         mode: Type.Optional(Type.Enum(['live', 'test'], { description: 'live or test calls' })),
+        charged: Type.Optional(Type.Boolean({ description: 'Whether the calls count against the monthly quota' })),
         calls: Type.Integer({ description: 'Number of calls' }),
       }),
       { description: 'Rows, one a group' },
@@ -53,7 +56,7 @@ export async function usageRoutes(app: FastifyInstance, context: Context): Promi
   guardWithSession(app, context)
   const usage = {
     schema: {
-      summary: 'Calls per day, API, key and status; a call shows a second or two after it ended',
+      summary: 'Calls per day, API, key and status, refused ones included; a call shows a second or two after it ended',
       tags: ['Billing'],
       querystring: UsageQuery,
       response: { 200: UsageAnswer, ...errorAnswers(400, 401) },

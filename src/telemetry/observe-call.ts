@@ -1,12 +1,10 @@
+import { knownSlug } from '../catalog/catalog.ts'
 import type { ErrorCode } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { ReplyHead } from '../queue/frame.ts'
 import type { Telemetry } from './telemetry.ts'
 import type { CallSpan } from './tracing.ts'
-
-/** What a refused call is known by when no API of the catalog was named. */
-const NO_API = '-'
 
 /** What following a call takes. */
 export interface ObservedCallDeps {
@@ -38,12 +36,17 @@ export class ObservedCall {
     const slug = /^\/v1\/call\/([a-z0-9-]+)(?:[/?]|$)/.exec(url)?.[1] ?? ''
     this.#sources = sources
     this.#requestId = requestId
-    this.#slug = sources.catalog.has(slug) ? slug : NO_API
+    this.#slug = knownSlug(sources.catalog, slug)
     // A root of its own: a caller's traceparent is not ours to believe.
     this.#span = sources.telemetry.tracing.start('call', {
       kind: 'server',
       attributes: { 'http.route': '/v1/call/{apiSlug}/{endpoint}', 'agw.api': this.#slug, 'agw.request_id': requestId },
     })
+  }
+
+  /** The API of the catalog that the address names, or `-`. */
+  get slug(): string {
+    return this.#slug
   }
 
   /** The call was admitted: its job carries the trace. */

@@ -89,6 +89,38 @@ describe('usage', () => {
     assert.equal((await usageOf(await signUp(gateway))).total, 0)
   })
 
+  it('counts what is refused too, by status, and charges none of it', async () => {
+    const account = await signUp(gateway)
+    const key = { key: account.live }
+    const refusals: [path: string, api: string, status: number][] = [
+      ['/v1/call/mock-data/posts?id=0', 'mock-data', 400],
+      ['/v1/call/news/top', 'news', 402],
+      ['/v1/call/mock-data/nothing', 'mock-data', 404],
+      [`/v1/call/${randomUUID()}/posts`, '-', 404],
+    ]
+    for (const [path, , status] of refusals) assert.equal((await send(gateway, path, key)).status, status)
+    assert.deepEqual(await callTimes(1, key), [200])
+    const calls = [
+      { api: 'mock-data', endpoint: '/posts', parameters: { id: 2 } },
+      { api: 'mock-data', endpoint: '/posts', parameters: { id: 0 } },
+      { api: 'nothing', endpoint: '/posts' },
+    ]
+    const batch = await send(gateway, '/v1/batch', { ...key, body: { calls }, headers: { accept: 'application/json' } })
+    assert.deepEqual([batch.body.ok, batch.body.failed, batch.body.charged], [1, 2, 1])
+    await until(async () => (await usageOf(account)).total === 8)
+    const { usage } = await usageOf(account, '?groupBy=api,status,charged')
+    const expected = [
+      { api: '-', status: 404, charged: false, calls: 2 },
+      { api: 'mock-data', status: 200, charged: true, calls: 2 },
+      { api: 'mock-data', status: 400, charged: false, calls: 2 },
+      { api: 'mock-data', status: 404, charged: false, calls: 1 },
+      { api: 'news', status: 402, charged: false, calls: 1 },
+    ]
+    const inOrder = (lines: unknown[]) => lines.map((line) => JSON.stringify(line)).sort()
+    assert.deepEqual(inOrder(usage), inOrder(expected))
+    assert.equal((await billingOf(account)).usage.used, 2)
+  })
+
   it('refuses spans and groups that are none', async () => {
     const { token } = await signUp(gateway)
     for (const query of [
@@ -147,7 +179,8 @@ describe('usage', () => {
   it('of the month is rebuilt from Postgres when Redis is wiped, and the quota holds', async () => {
     const account = await signUp(gateway, 'pro')
     await callTimes(15, { key: account.live })
-    await until(async () => (await usageOf(account)).total === 15)
+    assert.equal((await send(gateway, '/v1/call/mock-data/posts?id=0', { key: account.live })).status, 400)
+    await until(async () => (await usageOf(account)).total === 16)
     await redis.flushall()
     assert.equal((await billingOf(account)).usage.used, 15)
     const statuses = await callTimes(12, { key: account.live })

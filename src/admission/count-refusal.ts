@@ -1,0 +1,19 @@
+import type { HealthCache } from '../health/health-watch.ts'
+import type { CallCompletionBatcher } from '../limits/settlement-batcher.ts'
+import type { Principal } from './authenticate.ts'
+
+export interface RefusalDeps {
+  completions: Pick<CallCompletionBatcher, 'countRefusal'>
+  /** Redis' clock, by which usage has its day. */
+  health: Pick<HealthCache, 'now'>
+}
+
+/** Shows a call in its account's usage that was refused before it was queued. It costs nothing, a round trip included. */
+export function countRefusal(
+  { completions, health }: RefusalDeps,
+  { accountId, keyId, mode }: Pick<Principal, 'accountId' | 'keyId' | 'mode'>,
+  refused: { slug: string; status: number },
+): void {
+  const key = keyId === undefined ? {} : { keyId }
+  completions.countRefusal({ accountId, mode, ...key, ...refused, at: health.now() })
+}
