@@ -1,6 +1,7 @@
 import type { Server, ServerResponse } from 'node:http'
 import type { Server as HttpsServer } from 'node:https'
 import type { Socket } from 'node:net'
+import { RecentBytes } from './recent-bytes.ts'
 
 /** Requests of one connection that may be unanswered at once; the connection is not read while there are as many. */
 const UNANSWERED_MAX = 8
@@ -10,24 +11,33 @@ const REQUEST_BYTES_MIN = 18
 
 const HEADER_END = Buffer.from('\r\n\r\n')
 
+const gates = new WeakMap<Socket, PipelineGate>()
+
 /**
  * Bounds HTTP/1.1 pipelining. Node hands over every request of what it has read at once, 1 700 in 64 KB, and each
  * answer is made before the first one is read. With this, a connection's requests are parsed only as fast as their
  * answers are taken.
  */
 export function boundPipelining(server: Server | HttpsServer): void {
-  const gates = new WeakMap<Socket, PipelineGate>()
   const event = 'setSecureContext' in server ? 'secureConnection' : 'connection'
   server.on(event, (socket: Socket) => gates.set(socket, new PipelineGate(socket)))
   server.on('request', ({ socket }, response) => gates.get(socket)?.count(response))
+}
+
+/** The bytes of a connection since its last complete request head; undefined for a server without the bound. */
+export function recentBytes(socket: Socket): RecentBytes | undefined {
+  return gates.get(socket)?.recent
 }
 
 /** Stands between a socket and the HTTP parser. */
 class PipelineGate {
   readonly #socket: Socket
   readonly #parse: (chunk: Buffer) => void
+  readonly recent = new RecentBytes()
   #unparsed: Buffer | undefined
   #unanswered = 0
+  /** Requests whose head has arrived. */
+  #heads = 0
   /** Paused here, and not by the parser for want of room in a body or on the socket. */
   #isPaused = false
 
@@ -47,6 +57,7 @@ class PipelineGate {
   /** Counts a request until its answer is written or its connection is gone. */
   count(response: ServerResponse): void {
     this.#unanswered += 1
+    this.#heads += 1
     response.once('close', () => {
       this.#unanswered -= 1
       if (!this.#isPaused || this.#unanswered >= UNANSWERED_MAX) return
@@ -65,7 +76,10 @@ class PipelineGate {
       const end = endOfRequests(this.#unparsed, UNANSWERED_MAX - this.#unanswered)
       const chunk = this.#unparsed.subarray(0, end)
       this.#unparsed = end < this.#unparsed.length ? this.#unparsed.subarray(end) : undefined
+      const heads = this.#heads
+      this.recent.add(chunk)
       this.#parse.call(this.#socket, chunk)
+      if (this.#heads !== heads) this.recent.endHead()
       // Node paused it: a body or the answers have no room. It resumes the socket itself.
       if (this.#unparsed && this.#socket.isPaused()) return
     }

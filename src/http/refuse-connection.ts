@@ -4,6 +4,8 @@ import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type ErrorCode, GatewayError } from '../errors.ts'
 import { errorBody, isCallRoute } from './error-answer.ts'
+import { recentBytes } from './pipeline.ts'
+import { RecentBytes } from './recent-bytes.ts'
 
 /** A new id for a request, for its answer and the log. */
 export function createRequestId(): string {
@@ -23,6 +25,11 @@ const CODES: Record<string, ErrorCode> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'REQUEST_TIMEOUT',
 }
 
+/** How long what still comes is read and thrown away behind a refusal, milliseconds: a reset would take the answer along. */
+const LINGER_MS = 2_000
+
+const refused = new WeakSet<Socket>()
+
 /**
  * Answers bytes that are no HTTP request we take, then closes. There may be no request to answer, only a socket.
  */
@@ -31,15 +38,17 @@ export function refuseConnection(
   socket: Socket,
   baseUrl: string,
 ): void {
+  // What comes behind the bytes that were refused is refused by the parser too.
+  if (refused.has(socket)) return
   const last = newest.get(socket)
   const isArriving = last !== undefined && !last.request.raw.complete
   const isAnswering = last !== undefined && !last.reply.raw.writableEnded
   // Behind a call that still waits for its answer, ours would be taken for that answer.
   const isInterleaved = isArriving ? last.reply.raw.headersSent : isAnswering
   if (cause.code === 'ECONNRESET' || !socket.writable || isInterleaved) return void socket.destroy()
-  const code = isLongAddress(cause) ? 'URI_TOO_LONG' : CODES[cause.code ?? '']
+  const code = isLongAddress(cause, socket) ? 'URI_TOO_LONG' : CODES[cause.code ?? '']
   const error = new GatewayError(code ?? 'VALIDATION_ERROR', code ? {} : { message: 'The request is not valid HTTP.' })
-  const url = isArriving ? last.request.url : requestTarget(cause.rawPacket)
+  const url = isArriving ? last.request.url : addressOf(cause, socket)
   const body = JSON.stringify(errorBody(error, baseUrl, isCallRoute(url)))
   const head = [
     `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}`,
@@ -49,23 +58,31 @@ export function refuseConnection(
     'Content-Type: application/json; charset=utf-8',
     `Content-Length: ${Buffer.byteLength(body)}`,
   ]
+  refused.add(socket)
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+  setTimeout(() => socket.destroy(), LINGER_MS).unref()
 }
 
 /** From this length on an address is refused for it, whatever else is wrong. */
 export const URL_LENGTH_MAX = 8 * 1024
 
-/** Node bounds request line and header fields together; which of the two is too long shows in the first line. */
-function isLongAddress({ code, rawPacket }: { code?: string; rawPacket?: unknown }): boolean {
-  if (code !== 'HPE_HEADER_OVERFLOW' || !Buffer.isBuffer(rawPacket)) return false
-  const lineEnd = rawPacket.indexOf('\r\n')
-  return /^[A-Z]+ /.test(rawPacket.toString('latin1', 0, 20)) && (lineEnd < 0 || lineEnd > URL_LENGTH_MAX)
+interface ParseError {
+  code?: string
+  rawPacket?: unknown
+}
+
+/** Node bounds request line and header fields together; which of the two is too long shows in what has arrived. */
+function isLongAddress(cause: ParseError, socket: Socket): boolean {
+  return cause.code === 'HPE_HEADER_OVERFLOW' && addressOf(cause, socket).length > URL_LENGTH_MAX
 }
 
 /** The address in the bytes that could not be parsed, where they hold the first line; it chooses the answer's shape. */
-function requestTarget(bytes: unknown): string {
-  const start = Buffer.isBuffer(bytes) ? bytes.toString('latin1', 0, 200) : ''
-  return /^[A-Z]+ (\S+)/.exec(start)?.[1] ?? ''
+function addressOf({ rawPacket }: ParseError, socket: Socket): string {
+  const known = recentBytes(socket)
+  if (known) return known.longestAddress
+  const packet = new RecentBytes()
+  if (Buffer.isBuffer(rawPacket)) packet.add(rawPacket)
+  return packet.longestAddress
 }
 
 /**

@@ -116,7 +116,8 @@ describe('usage', () => {
       { api: 'mock-data', status: 404, charged: false, calls: 1 },
       { api: 'news', status: 402, charged: false, calls: 1 },
     ]
-    const inOrder = (lines: unknown[]) => lines.map((line) => JSON.stringify(line)).sort()
+    const inOrder = (lines: typeof expected) =>
+      lines.map(({ api, status, charged, calls }) => `${api} ${status} ${charged} ${calls}`).sort()
     assert.deepEqual(inOrder(usage), inOrder(expected))
     assert.equal((await billingOf(account)).usage.used, 2)
   })

@@ -1,0 +1,53 @@
+/** Bytes kept besides the newest packet: a head that is longer is refused before the next packet is read. */
+const KEPT_MAX = 16 * 1024
+
+/** Packets kept apart; beyond them they are joined, for one byte may be a packet. */
+const PACKETS_MAX = 64
+
+const HEADER_END = Buffer.from('\r\n\r\n')
+
+/** A request line as far as its address, at one place and behind any end of a line. */
+const AT_PLACE = /[\r\n]{0,4}[A-Z-]{1,20} ([^ \r\n]*)/y
+const BEHIND_LINE = /\r\n[A-Z-]{1,20} ([^ \r\n]*)/g
+
+/** The bytes of a connection since its last complete request head: what of a head that is refused has arrived. */
+export class RecentBytes {
+  #packets: Buffer[] = []
+  #length = 0
+
+  /** Notes a packet before it is parsed. */
+  add(packet: Buffer): void {
+    while (this.#packets[0] && this.#length - this.#packets[0].length >= KEPT_MAX)
+      this.#length -= this.#packets.shift()?.length ?? 0
+    if (this.#packets.length >= PACKETS_MAX) this.#packets = [Buffer.concat(this.#packets)]
+    this.#packets.push(packet)
+    this.#length += packet.length
+  }
+
+  /** A request head ended in the newest packet: what is before its end is not kept. */
+  endHead(): void {
+    const packet = this.#packets.at(-1) ?? Buffer.alloc(0)
+    const end = packet.lastIndexOf(HEADER_END)
+    const rest = end < 0 ? packet : packet.subarray(end + HEADER_END.length)
+    // A copy: a view would keep the whole packet.
+    this.#packets = rest.length === 0 ? [] : [Buffer.from(rest.subarray(-KEPT_MAX))]
+    this.#length = this.#packets[0]?.length ?? 0
+  }
+
+  /**
+   * The longest address among the request lines that may begin in these bytes. A request begins with a packet, with a
+   * line, or behind a body, which ends with a packet unless requests are sent behind each other.
+   */
+  get longestAddress(): string {
+    const text = Buffer.concat(this.#packets).toString('latin1')
+    const found = [...text.matchAll(BEHIND_LINE)]
+    let place = 0
+    for (const { length } of this.#packets) {
+      AT_PLACE.lastIndex = place
+      const match = AT_PLACE.exec(text)
+      if (match) found.push(match)
+      place += length
+    }
+    return found.reduce((longest, [, address = '']) => (address.length > longest.length ? address : longest), '')
+  }
+}
