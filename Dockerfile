@@ -1,6 +1,8 @@
 # One image for every process; the command says which (see docker-compose.yml). Postgres and Redis run elsewhere.
 
-FROM node:24-slim AS dependencies
+ARG NODE_IMAGE=node:24-slim
+
+FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
 # The image brings Node, and the embedded Postgres is for `npm start` alone: without both the image is 190 MB smaller.
@@ -10,7 +12,7 @@ RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund \
     # A peer of a peer of the dashboard, 31 MB that nothing loads.
     node_modules/typescript node_modules/@typescript
 
-FROM node:24-slim
+FROM ${NODE_IMAGE}
 # A container's own network: what is published of it is decided where it is run.
 ENV NODE_ENV=production HOST=0.0.0.0 OPS_HOST=0.0.0.0 METRICS_HOST=0.0.0.0 METRICS_PORT=9464
 WORKDIR /app

@@ -46,7 +46,8 @@ async function main(args: string[]): Promise<number> {
   const { unit, others } = listTests()
   if (args.includes('--unit')) return await runUnitTests(unit)
   if (args.includes('--containers')) {
-    return await runTests(['test/system/containers.test.ts'], { TEST_CONTAINERS: 'insist' })
+    const files = ['test/system/containers.test.ts', 'test/system/compose.test.ts']
+    return await runTests(['--test-timeout=1800000', '--test-concurrency=1', ...files], { TEST_CONTAINERS: 'insist' })
   }
   if (args.length > 0) return await runWithServices([CONCURRENCY, ...args])
   say('Checking types …')

@@ -2,44 +2,14 @@ import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { freePort } from '../../src/local/embedded/free-port.ts'
-import { runCommand } from '../../src/local/embedded/run-command.ts'
 import { send, signUp } from '../support/client.ts'
+import { docker, IMAGES, ROOT, skipUnlessInsisted } from '../support/containers.ts'
 import { type Gateway, startGateway, testSecrets, until } from '../support/gateway.ts'
 
-const ROOT = resolve(import.meta.dirname, '../..')
-
-/** Images that are on this machine already: the default run fetches none. */
-const {
-  TEST_POSTGRES_IMAGE: POSTGRES = 'postgres:18',
-  TEST_REDIS_IMAGE: REDIS = 'redis:7',
-  TEST_NODE_IMAGE: NODE = 'node:24-slim',
-} = process.env
-
-/** `npm run test:containers`: without an engine or an image the tests fail instead of being skipped. */
-const isInsisted = process.env['TEST_CONTAINERS'] === 'insist'
-
-const docker = (commandArgs: string[], timeoutMs = 60_000) => runCommand('docker', commandArgs, { timeoutMs })
-
-/** Why these tests cannot run here; undefined when they can. */
-async function findObstacle(images: string[]): Promise<string | undefined> {
-  const engine = await docker(['version', '--format', '{{.Server.Version}}'], 10_000)
-  if (engine.code !== 0) return 'no Docker engine answers'
-  for (const image of images) {
-    const { code } = await docker(['image', 'inspect', image], 10_000)
-    if (code !== 0) return `the image ${image} is not on this machine`
-  }
-  return undefined
-}
-
-async function skipUnlessInsisted(images: string[]): Promise<string | false> {
-  const obstacle = await findObstacle(images)
-  if (obstacle === undefined) return false
-  assert.ok(!isInsisted, obstacle)
-  return obstacle
-}
+const { POSTGRES, REDIS, NODE } = IMAGES
 
 /** Runs a container of this test and gives how to remove it. */
 async function runContainer(commandArgs: string[]): Promise<() => Promise<void>> {
@@ -64,11 +34,12 @@ describe('on Postgres and Redis in containers', { skip: noStores }, () => {
         ...['--publish', `127.0.0.1:${postgresPort}:5432`, '--env', `POSTGRES_PASSWORD=${password}`],
         ...['--env', 'POSTGRES_DB=gateway', POSTGRES],
       ]),
-      await runContainer(['--publish', `127.0.0.1:${redisPort}:6379`, REDIS]),
+      // Without a password a Redis as Debian packages it serves its own machine alone.
+      await runContainer(['--publish', `127.0.0.1:${redisPort}:6379`, REDIS, '--requirepass', password]),
     )
     const services = {
       databaseUrl: `postgres://postgres:${password}@127.0.0.1:${postgresPort}/gateway`,
-      redisUrl: `redis://127.0.0.1:${redisPort}`,
+      redisUrl: `redis://:${password}@127.0.0.1:${redisPort}`,
       folder,
     }
     const start = () => startGateway({ services }).catch(() => undefined)
@@ -101,7 +72,7 @@ const noImage = await skipUnlessInsisted([NODE])
 describe('the image', { skip: noImage }, () => {
   it('builds, holds neither compiler nor tests, and serves on a file system it cannot write to', async () => {
     const tag = `agw-test:${randomUUID()}`
-    const built = await docker(['build', '--quiet', '--tag', tag, ROOT], 600_000)
+    const built = await docker(['build', '--quiet', '--build-arg', `NODE_IMAGE=${NODE}`, '--tag', tag, ROOT], 600_000)
     assert.equal(built.code, 0, built.output)
     const port = await freePort()
     const environment = {
