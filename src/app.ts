@@ -1,5 +1,6 @@
 import type { ServerOptions } from 'node:http'
 import type { Socket } from 'node:net'
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
@@ -177,10 +178,13 @@ async function registerRoutes(
     clientRoutes,
     wellKnownRoutes,
   ]
-  for (const route of routes) await app.register(async (scope) => await route(scope, context))
-  await app.register(async (scope) => await openApiRoutes(scope, context, listRoutes))
+  for (const route of routes)
+    await app.register(async (scope) => await route(scope.withTypeProvider<TypeBoxTypeProvider>(), context))
+  await app.register(
+    async (scope) => await openApiRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), context, listRoutes),
+  )
   for (const route of [docsRoutes, docsPageRoutes, portalRoutes, portalAssetRoutes, oauthRoutes, verificationRoutes]) {
-    await app.register(async (scope) => await route(scope, context, assets))
+    await app.register(async (scope) => await route(scope.withTypeProvider<TypeBoxTypeProvider>(), context, assets))
   }
 }
 

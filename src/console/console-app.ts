@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from 'fastify'
 import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
@@ -6,6 +7,7 @@ import { FleetReader } from '../fleet/fleet-reader.ts'
 import { loadAssets } from '../http/assets.ts'
 import { sendError } from '../http/error-answer.ts'
 import { parseJsonBody } from '../http/json-body.ts'
+import type { App } from '../http/typed-app.ts'
 import { metricsRoute } from './fleet-metrics.ts'
 import { loginRoutes } from './login-routes.ts'
 import { guardOperator } from './operator-guard.ts'
@@ -18,7 +20,7 @@ const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 15_000
 
 /** A plugin of the operator's JSON API; it is registered behind the guard. */
-export type OperatorRoutes = (scope: FastifyInstance, context: Context & { fleet: FleetReader }) => Promise<void>
+export type OperatorRoutes = (scope: App, context: Context & { fleet: FleetReader }) => Promise<void>
 
 /** Builds the operator console; nothing listens yet. All but the log-in is behind the operator token. */
 export async function createConsole(context: Context, operatorRoutes: OperatorRoutes[]): Promise<FastifyInstance> {
@@ -44,7 +46,7 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
   const guard = { config, sessions, redis: context.redis, log }
   const fleet = new FleetReader(context)
   const assets = loadAssets(['console/browser/', 'fleet/words.js'])
-  await app.register(async (scope) => await loginRoutes(scope, guard))
+  await app.register(async (scope) => await loginRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), guard))
   await app.register(async (scope) => {
     guardOperator(scope, guard)
     scope.setNotFoundHandler(() => {
@@ -53,7 +55,9 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
     await overviewRoutes(scope, { log, fleet, sessions, assets })
     await metricsRoute(scope, context, fleet)
     for (const routes of operatorRoutes)
-      await scope.register(async (inner) => await routes(inner, { ...context, fleet }))
+      await scope.register(
+        async (inner) => await routes(inner.withTypeProvider<TypeBoxTypeProvider>(), { ...context, fleet }),
+      )
     await scope.register(async (inner) => await queueBoard(inner, context))
   })
   return app

@@ -1,8 +1,9 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import type { Config } from '../config.ts'
 import { GatewayError, retryAfterSeconds } from '../errors.ts'
 import { operatorThrottle, type ThrottleDeps, takeThrottle } from '../limits/throttle.ts'
+import { type App, NoContent } from '../http/typed-app.ts'
 import { loginPage, PAGE_HEADERS } from './login-page.ts'
 import { refuseForeignOrigin } from './operator-guard.ts'
 import { isSameSecret, type OperatorSessions, readCookie, sessionCookie } from './operator-session.ts'
@@ -13,7 +14,7 @@ export interface LoginDeps extends ThrottleDeps {
 }
 
 /** Log-in and log-out; the only routes of the console that need no token. */
-export async function loginRoutes(app: FastifyInstance, deps: LoginDeps): Promise<void> {
+export async function loginRoutes(app: App, deps: LoginDeps): Promise<void> {
   const { config, sessions } = deps
   const { operatorToken } = config.secrets
   app.addContentTypeParser(
@@ -25,10 +26,10 @@ export async function loginRoutes(app: FastifyInstance, deps: LoginDeps): Promis
   const login = {
     schema: {
       body: Type.Object({ token: Type.String({ maxLength: 1_000 }) }),
-      response: { 303: Type.Null(), '4xx': Type.String() },
+      response: { 303: NoContent, '4xx': Type.String() },
     },
   }
-  app.post<{ Body: { token: string } }>('/login', login, async (request, reply) => {
+  app.post('/login', login, async (request, reply) => {
     // A page elsewhere must not log a person in without their knowing it.
     refuseForeignOrigin(request, 'cookie')
     reply.header('cache-control', 'no-store').headers(PAGE_HEADERS).type('text/html; charset=utf-8')
@@ -39,7 +40,7 @@ export async function loginRoutes(app: FastifyInstance, deps: LoginDeps): Promis
     return reply.redirect('/', 303)
   })
 
-  app.post('/logout', { schema: { response: { 303: Type.Null() } } }, async (request, reply) => {
+  app.post('/logout', { schema: { response: { 303: NoContent } } }, async (request, reply) => {
     refuseForeignOrigin(request, 'cookie')
     reply.header('set-cookie', sessionCookie('', isOnTls(request)))
     const id = readCookie(request.headers.cookie)

@@ -98,7 +98,7 @@ export interface UsageLine {
   api?: string
   key?: string
   status?: number
-  mode?: string
+  mode?: 'live' | 'test'
   /** Whether the calls count against the monthly quota. */
   charged?: boolean
   calls: string

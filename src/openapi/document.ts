@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Catalog } from '../catalog/catalog.ts'
 import { apiTag, CALL_ROUTE, callErrorComponents, endpointPaths } from './call-paths.ts'
 import { headers, info, parameters, pendingCall, responses, securitySchemes, tagDescriptions } from './components.ts'
-import { codesOf, errorExamples, errorResponses, isErrorSchema, refusedResponses } from './error-responses.ts'
+import { codesOf, errorExamples, errorResponses, refusedResponses } from './error-responses.ts'
 import { failureResponse, genericPath, withCallOutcome } from './generic-call.ts'
 import { operationId } from './operation-id.ts'
 import type { DocumentedRoute } from './route-list.ts'
@@ -119,10 +119,11 @@ function eitherOf(refusal: JsonSchema, declared: JsonSchema): JsonSchema {
   }
 }
 
-/** What the route itself describes; its error bodies are told by their codes instead. */
+/** What the route itself describes. Its errors follow from their codes. */
 function declaredResponses({ responses }: DocumentedRoute, named: NamedSchemas): Record<string, JsonSchema> {
-  const declared = Object.entries(responses).filter(([, schema]) => !isErrorSchema(schema))
-  return Object.fromEntries(declared.map(([status, schema]) => [status, response(status, schema, named)]))
+  return Object.fromEntries(
+    Object.entries(responses).map(([status, schema]) => [status, response(status, schema, named)]),
+  )
 }
 
 function requestBody(body: unknown, id: string, named: NamedSchemas): JsonSchema {
@@ -159,31 +160,28 @@ interface ObjectSchema {
 }
 
 /** The members of a query or header schema as parameters. */
-function given(schema: unknown, place: 'query' | 'header' | 'path', named: NamedSchemas): JsonSchema[] {
+function given(schema: unknown, place: 'query' | 'header', named: NamedSchemas): JsonSchema[] {
   const { properties = {}, required = [] } = (schema ?? {}) as ObjectSchema
   return Object.entries(properties).map(([name, inner]) => {
     const { description, ...rest } = toDocumentSchema(inner, named)
-    const isRequired = place === 'path' || required.includes(name)
     return {
       name,
       in: place,
-      required: isRequired,
+      required: required.includes(name),
       ...(description === undefined ? {} : { description }),
       schema: rest,
     }
   })
 }
 
-/** Where a route has no schema for its path: a malformed id names nothing, which is a 404, not a 400. */
+/** The parts of a path, with what the route says of them itself. */
 function pathParameters(route: DocumentedRoute, path: string, catalog: Catalog, named: NamedSchemas): JsonSchema[] {
-  if (route.params) return given(route.params, 'path', named)
-  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => ({
-    name,
-    in: 'path',
-    required: true,
-    description: pathWords(name, path),
-    schema: pathSchema(name, path, catalog),
-  }))
+  const { properties = {} } = (route.params ?? {}) as ObjectSchema
+  return [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => {
+    const { description = pathWords(name, path), ...schema } = toDocumentSchema(properties[name] ?? {}, named)
+    const isTold = Object.keys(schema).some((keyword) => keyword !== 'type')
+    return { name, in: 'path', required: true, description, schema: isTold ? schema : pathSchema(name, path, catalog) }
+  })
 }
 
 function pathWords(name: string, path: string): string {

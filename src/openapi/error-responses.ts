@@ -30,22 +30,11 @@ const NOT_OF_CALLS: ErrorCode[] = [
   'LOGIN_THROTTLED', 'SIGNUP_THROTTLED',
 ] // biome-ignore format: a list
 
-/** Of calls and of accounts. */
-const SHARED: ErrorCode[] = ['FORBIDDEN', 'RATE_LIMIT_EXCEEDED', 'API_NOT_FOUND', 'PROVIDER_KEY_INVALID']
-
-/** Whether a declared response is our error body: the codes say more of it than its schema. */
-export function isErrorSchema(declared: unknown): boolean {
-  return Object(declared).$id === 'Error'
-}
-
 const ALL_CODES = Object.keys(ERRORS) as ErrorCode[]
 
 export const CALL_CODES = ALL_CODES.filter((code) => !NOT_OF_CALLS.includes(code) && !TRANSPORT_CODES.includes(code))
 
-/**
- * The codes that a route can answer: of its guard, its input, and those declared beside it. A status it declares
- * for which none of these is known may come with any code of accounts, keys and teams that has this status.
- */
+/** The codes that a route can answer: of its guard, its input, and those declared beside it. */
 export function codesOf(route: DocumentedRoute): ErrorCode[] {
   const codes = new Set<ErrorCode>([...route.errors, ...EVERYWHERE])
   const add = (more: ErrorCode[]) => {
@@ -53,16 +42,9 @@ export function codesOf(route: DocumentedRoute): ErrorCode[] {
   }
   if (route.url.startsWith('/v1/') || route.url.startsWith('/mcp')) add(WITH_STORES)
   if (route.method !== 'GET') add(WITH_BODY)
-  else if (route.querystring || route.params) add(WITH_INPUT)
+  else if (route.querystring) add(WITH_INPUT)
   if (route.guard === 'session') add(WITH_SESSION)
   if (route.guard === 'call') add(WITH_CREDENTIAL)
-  const known = new Set([...codes].map((code) => ERRORS[code].status))
-  add(
-    [...NOT_OF_CALLS, ...SHARED].filter((code) => {
-      const { status } = ERRORS[code]
-      return isErrorSchema(route.responses[status]) && !known.has(status)
-    }),
-  )
   return ALL_CODES.filter((code) => codes.has(code))
 }
 

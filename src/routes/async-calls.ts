@@ -1,5 +1,5 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import Type from 'typebox'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import Type, { type Static } from 'typebox'
 import { currentLimits } from '../admission/admit.ts'
 import { authenticateNow } from '../admission/authenticate.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
@@ -8,6 +8,8 @@ import type { Context } from '../context.ts'
 import { GatewayError, retryAfterSeconds } from '../errors.ts'
 import { linkHeaders, mediaTypeOf, PRIVATE_ANSWER, replyError, replyHeaders } from '../http/call-answer.ts'
 import { writeFailure } from '../http/error-answer.ts'
+import { IdParams } from '../http/path-ids.ts'
+import { type App, NoContent } from '../http/typed-app.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import { type AsyncCall, readAsyncCall } from '../queue/async-call.ts'
 import { readResult } from '../queue/reply.ts'
@@ -22,15 +24,22 @@ const Pending = Type.Object({
   etaMs: Type.Optional(Type.Integer({ description: 'When its turn is expected, milliseconds from now' })),
 })
 
+type CallRequest = FastifyRequest<{ Params: Static<typeof IdParams> }>
+
 /** Results of asynchronous calls. */
-export async function asyncCallRoutes(app: FastifyInstance, context: Context): Promise<void> {
+export async function asyncCallRoutes(app: App, context: Context): Promise<void> {
   const { redis, config } = context
   app.addHook('onRequest', async (_request, reply) => void reply.headers(PRIVATE_ANSWER))
   const options = {
     config: { guard: 'call', errors: ['CALL_NOT_FOUND'], outcome: 'call' } as const,
-    schema: { summary: 'The result of an asynchronous call', tags: ['Calls'], response: { 202: Pending } },
+    schema: {
+      summary: 'The result of an asynchronous call',
+      tags: ['Calls'],
+      params: IdParams,
+      response: { 202: Pending },
+    },
   }
-  app.get<{ Params: { id: string } }>('/v1/calls/:id', options, async (request, reply) => {
+  app.get('/v1/calls/:id', options, async (request: CallRequest, reply: FastifyReply) => {
     const call = await findOwnCall(context, request, reply)
     const { id } = call
     reply.header('x-call-id', id)
@@ -58,10 +67,11 @@ export async function asyncCallRoutes(app: FastifyInstance, context: Context): P
       summary: 'Cancel an asynchronous call',
       description: 'A call that waits never reaches the upstream. Afterwards its result is 409 CALL_CANCELLED.',
       tags: ['Calls'],
-      response: { 204: Type.Null() },
+      params: IdParams,
+      response: { 204: NoContent },
     },
   }
-  app.delete<{ Params: { id: string } }>('/v1/calls/:id', cancelling, async (request, reply) => {
+  app.delete('/v1/calls/:id', cancelling, async (request, reply) => {
     const call = await findOwnCall(context, request, reply)
     if (!(await cancelCall(context, call))) throw new GatewayError('CALL_ENDED')
     return reply.status(204).header('x-call-id', call.id).send()
@@ -69,11 +79,7 @@ export async function asyncCallRoutes(app: FastifyInstance, context: Context): P
 }
 
 /** @throws GatewayError CALL_NOT_FOUND, for another account's call too: that it exists is not disclosed */
-async function findOwnCall(
-  context: Context,
-  request: FastifyRequest<{ Params: { id: string } }>,
-  reply: FastifyReply,
-): Promise<AsyncCall> {
+async function findOwnCall(context: Context, request: CallRequest, reply: FastifyReply): Promise<AsyncCall> {
   const principal = await authenticateNow(context, request)
   requireAudience(principal, request, context.config.http.baseUrl)
   const limits = await currentLimits(context, principal)

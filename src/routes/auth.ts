@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { FastifyInstance } from 'fastify'
-import Type, { type Static } from 'typebox'
+import Type from 'typebox'
 import { hashPassword, isAcceptablePassword, isOutdatedHash, isPasswordOf } from '../accounts/password.ts'
 import { SESSION_MS, signSessionToken } from '../accounts/session-token.ts'
 import { mailVerification } from '../accounts/verification-mail.ts'
@@ -9,8 +8,8 @@ import { sqlState, UNIQUE_VIOLATION } from '../db/database.ts'
 import { deleteSurplusSessions, insertSession } from '../db/sessions.ts'
 import { findUser, findUserByEmail, insertUser, updatePasswordHash } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
-import { errorAnswers } from '../http/error-schemas.ts'
 import { CREDENTIALS_BYTES_MAX } from '../http/json-body.ts'
+import type { App } from '../http/typed-app.ts'
 import { announceChange } from '../limits/account-version.ts'
 import { publicNetworkOf } from '../limits/client-network.ts'
 import { delayFailures } from '../limits/login-delay.ts'
@@ -39,7 +38,7 @@ const LoginBody = Type.Object({
 const LoginAnswer = Type.Object({ token: Type.String({ description: 'Session token (JWT), good for 24 hours' }) })
 
 /** Sign-up and log-in. */
-export async function authRoutes(app: FastifyInstance, context: Context): Promise<void> {
+export async function authRoutes(app: App, context: Context): Promise<void> {
   const { config, db } = context
 
   const signup = {
@@ -49,10 +48,10 @@ export async function authRoutes(app: FastifyInstance, context: Context): Promis
       summary: 'Sign up',
       tags: ['Accounts'],
       body: SignupBody,
-      response: { 201: SignupAnswer, ...errorAnswers(400, 403, 429) },
+      response: { 201: SignupAnswer },
     },
   }
-  app.post<{ Body: Static<typeof SignupBody> }>('/v1/auth/signup', signup, async (request, reply) => {
+  app.post('/v1/auth/signup', signup, async (request, reply) => {
     const { email, password } = request.body
     if (!isAcceptablePassword(password)) throw unacceptablePassword('password')
     if (config.accounts.signup === 'closed') throw closed()
@@ -86,10 +85,10 @@ export async function authRoutes(app: FastifyInstance, context: Context): Promis
       summary: 'Log in',
       tags: ['Accounts'],
       body: LoginBody,
-      response: { 200: LoginAnswer, ...errorAnswers(400, 401, 429) },
+      response: { 200: LoginAnswer },
     },
   }
-  app.post<{ Body: Static<typeof LoginBody> }>('/v1/auth/login', login, async (request, reply) => {
+  app.post('/v1/auth/login', login, async (request, reply) => {
     const { email, password } = request.body
     const throttle = passwordThrottle(config, request.ip)
     const attempt = () => logIn(context, { email, password, client: clientOf(request.ip) })

@@ -1,5 +1,5 @@
 import { PassThrough } from 'node:stream'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { type AdmittedBatch, admitBatch, type BatchUnit } from '../admission/admit-batch.ts'
 import { authenticateNow } from '../admission/authenticate.ts'
@@ -10,6 +10,7 @@ import { knownSlug } from '../catalog/catalog.ts'
 import type { Context } from '../context.ts'
 import { GatewayError, publicError, retryAfterSeconds } from '../errors.ts'
 import { callerSocket } from '../http/caller-socket.ts'
+import type { App } from '../http/typed-app.ts'
 import { requireAudience } from '../oauth/resources.ts'
 
 /** Calls in one batch. */
@@ -65,7 +66,7 @@ const EXAMPLE = {
 }
 
 /** Many calls with one decision about limits; each is answered by itself, as it ends. */
-export async function batchRoutes(app: FastifyInstance, context: Context): Promise<void> {
+export async function batchRoutes(app: App, context: Context): Promise<void> {
   const options = {
     config: {
       guard: 'call',
@@ -92,19 +93,23 @@ export async function batchRoutes(app: FastifyInstance, context: Context): Promi
   app.addHook('onRequest', async (request) => {
     requireAudience(await authenticateNow(context, request), request, context.config.http.baseUrl)
   })
-  app.post<{ Body: Static<typeof BatchBody> }>('/v1/batch', options, async (request, reply: FastifyReply) => {
-    const { calls: items, take = 'all' } = request.body
-    const batch = await admitBatch(context, request as FastifyRequest, { items, take })
-    if (batch.grant) reply.headers(rateLimitHeaders(batch.grant.state))
-    if (batch.principal.mode === 'test') reply.header('x-gateway-mode', 'test')
-    reply.header('cache-control', 'no-store')
-    const answer = wantsOneObject(request.headers.accept) ? new OneObject(items.length) : new Lines()
-    void run(context, request, { items, batch, answer }).catch((error: unknown) => {
-      request.log.error({ err: error }, 'failed to end a batch')
-      answer.stream.destroy()
-    })
-    return reply.type(answer.type).send(answer.stream)
-  })
+  app.post(
+    '/v1/batch',
+    options,
+    async (request: FastifyRequest<{ Body: Static<typeof BatchBody> }>, reply: FastifyReply) => {
+      const { calls: items, take = 'all' } = request.body
+      const batch = await admitBatch(context, request as FastifyRequest, { items, take })
+      if (batch.grant) reply.headers(rateLimitHeaders(batch.grant.state))
+      if (batch.principal.mode === 'test') reply.header('x-gateway-mode', 'test')
+      reply.header('cache-control', 'no-store')
+      const answer = wantsOneObject(request.headers.accept) ? new OneObject(items.length) : new Lines()
+      void run(context, request, { items, batch, answer }).catch((error: unknown) => {
+        request.log.error({ err: error }, 'failed to end a batch')
+        answer.stream.destroy()
+      })
+      return reply.type(answer.type).send(answer.stream)
+    },
+  )
 }
 
 /** Runs the batch and writes what comes of it. */

@@ -1,7 +1,6 @@
-import type { FastifyInstance } from 'fastify'
 import Type from 'typebox'
 import type { Context } from '../context.ts'
-import { errorAnswers } from '../http/error-schemas.ts'
+import type { App } from '../http/typed-app.ts'
 import { readMonthUsage } from '../limits/month-usage.ts'
 import { planOf } from '../limits/plans.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
@@ -32,13 +31,13 @@ const BillingStatus = Type.Object(
 )
 
 /** The account's plan, its limits, and what is used of the month. */
-export async function billingRoutes(app: FastifyInstance, context: Context): Promise<void> {
+export async function billingRoutes(app: App, context: Context): Promise<void> {
   guardWithSession(app, context)
   const status = {
     schema: {
       summary: 'Your plan, its limits and what is used of them',
       tags: ['Billing'],
-      response: { 200: BillingStatus, ...errorAnswers(401) },
+      response: { 200: BillingStatus },
     },
   }
   app.get('/v1/billing/status', status, async (request) => {

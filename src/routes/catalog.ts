@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { LRUCache } from 'lru-cache'
 import Type, { type Static } from 'typebox'
 import { SHARED_BUCKET } from '../caps/bucket.ts'
@@ -16,8 +16,8 @@ import { GatewayError } from '../errors.ts'
 import type { HealthView } from '../health/health-view.ts'
 import { publicStateOf } from '../health/public-state.ts'
 import { openToAnyOrigin } from '../http/any-origin.ts'
-import { ErrorAnswer } from '../http/error-answer.ts'
 import { Renderings } from '../http/rendering.ts'
+import type { App } from '../http/typed-app.ts'
 
 const CatalogQuery = Type.Object({
   q: Type.Optional(
@@ -33,10 +33,7 @@ const DETAIL_MS = 1_000
 const DETAILS_MAX = 100
 
 /** The public catalog. */
-export async function catalogRoutes(
-  app: FastifyInstance,
-  { caps, catalog, config, strangersDb, health }: Context,
-): Promise<void> {
+export async function catalogRoutes(app: App, { caps, catalog, config, strangersDb, health }: Context): Promise<void> {
   const lists = new Renderings<Buffer>(() => publicStateOf(catalog, health))
   const details = new LRUCache<string, Promise<ApiDetail>>({ max: DETAILS_MAX, ttl: DETAIL_MS })
   const listApis = (q: string): Static<typeof CatalogAnswer> => {
@@ -50,26 +47,30 @@ export async function catalogRoutes(
       summary: 'List all active APIs',
       tags: ['Catalog'],
       querystring: CatalogQuery,
-      response: { 200: CatalogAnswer, 400: ErrorAnswer },
+      response: { 200: CatalogAnswer },
     },
   }
-  app.get<{ Querystring: Static<typeof CatalogQuery> }>('/v1/catalog', list, async (request, reply) => {
-    const { q = '' } = request.query
-    if (q !== '') return listApis(q)
-    const body = await lists.get('all', () => Buffer.from(String(reply.serializeInput(listApis(''), '200'))))
-    return reply.type('application/json; charset=utf-8').send(body)
-  })
+  app.get(
+    '/v1/catalog',
+    list,
+    async (request: FastifyRequest<{ Querystring: Static<typeof CatalogQuery> }>, reply: FastifyReply) => {
+      const { q = '' } = request.query
+      if (q !== '') return listApis(q)
+      const body = await lists.get('all', () => Buffer.from(String(reply.serializeInput(listApis(''), '200'))))
+      return reply.type('application/json; charset=utf-8').send(body)
+    },
+  )
 
   const detail = {
-    config: { errors: ['API_NOT_FOUND'] as const },
+    config: { errors: ['API_NOT_FOUND', 'INVALID_ENCODING'] as const },
     schema: {
       summary: 'One API with its health, limits and terms',
       tags: ['Catalog'],
       params: Type.Object({ slug: Type.String({ description: 'An api_name of the catalog' }) }),
-      response: { 200: ApiDetail, 404: ErrorAnswer },
+      response: { 200: ApiDetail },
     },
   }
-  app.get<{ Params: { slug: string } }>('/v1/catalog/:slug', detail, async ({ params }): Promise<ApiDetail> => {
+  app.get('/v1/catalog/:slug', detail, async ({ params }): Promise<ApiDetail> => {
     const api = catalog.get(params.slug)
     if (!api || !isListed(api)) throw new GatewayError('API_NOT_FOUND')
     const kept = details.get(api.slug)

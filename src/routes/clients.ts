@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { perCatalogState } from '../catalog/catalog-state.ts'
 import { type ClientApi, clientApis } from '../clients/client-api.ts'
@@ -8,6 +8,7 @@ import { typescriptClient } from '../clients/typescript-client.ts'
 import type { Context } from '../context.ts'
 import { openToAnyOrigin } from '../http/any-origin.ts'
 import { createCacheable, sendCacheable } from '../http/cacheable.ts'
+import type { App } from '../http/typed-app.ts'
 
 interface ClientFile {
   path: string
@@ -43,7 +44,7 @@ const FILES: ClientFile[] = [
 ]
 
 /** Clients in a single file, made from the catalog. */
-export async function clientRoutes(app: FastifyInstance, { catalog, config }: Context): Promise<void> {
+export async function clientRoutes(app: App, { catalog, config }: Context): Promise<void> {
   openToAnyOrigin(app)
   for (const { path, operationId, summary, mediaType, write } of FILES) {
     const content = { [mediaType]: { schema: mediaType === 'application/json' ? Type.Object({}) : Type.String() } }

@@ -1,10 +1,9 @@
-import type { FastifyInstance } from 'fastify'
 import Type from 'typebox'
 import { isUuid } from '../accounts/session-token.ts'
 import type { Context } from '../context.ts'
 import { listConnections, revokeConnection } from '../db/connections.ts'
 import { GatewayError } from '../errors.ts'
-import { errorAnswers } from '../http/error-schemas.ts'
+import { type App, NoContent } from '../http/typed-app.ts'
 import { announceChange } from '../limits/account-version.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
@@ -26,7 +25,7 @@ const ConnectionAnswer = Type.Object(
 )
 
 /** Applications that signed in to an account. */
-export async function connectionRoutes(app: FastifyInstance, context: Context): Promise<void> {
+export async function connectionRoutes(app: App, context: Context): Promise<void> {
   const { db, redis } = context
   guardWithSession(app, context)
 
@@ -36,7 +35,6 @@ export async function connectionRoutes(app: FastifyInstance, context: Context): 
       tags: ['Connections'],
       response: {
         200: Type.Object({ connections: Type.Array(ConnectionAnswer, { description: 'Applications that signed in' }) }),
-        ...errorAnswers(401),
       },
     },
   }
@@ -63,10 +61,10 @@ export async function connectionRoutes(app: FastifyInstance, context: Context): 
       summary: 'Sign an application out: its tokens are refused from the next request on',
       tags: ['Connections'],
       params: Type.Object({ id: Type.String({ description: 'Id of the connection' }) }),
-      response: { 204: Type.Null(), ...errorAnswers(401, 404) },
+      response: { 204: NoContent },
     },
   }
-  app.delete<{ Params: { id: string } }>('/v1/connections/:id', end, async (request, reply) => {
+  app.delete('/v1/connections/:id', end, async (request, reply) => {
     const { id } = request.params
     const { user } = sessionOf(request)
     // Another account's connection is 404, as one that never was.

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import type { Context } from '../context.ts'
@@ -10,17 +10,15 @@ import { GatewayError } from '../errors.ts'
 import type { Assets } from '../http/assets.ts'
 import { type Html, html } from '../http/html.ts'
 import { sendPage } from '../http/page-headers.ts'
+import { NameParams } from '../http/path-ids.ts'
+import type { App } from '../http/typed-app.ts'
 import { layout } from '../portal/layout.ts'
 import { readSessionCookie } from '../portal/session-cookie.ts'
 
 const schema = { hide: true, response: { 200: { content: { 'text/html': { schema: Type.String() } } } } }
 
 /** The documentation as pages: overview, guides, reference, errors. Their Markdown is served by the routes of docs.ts. */
-export async function docsPageRoutes(
-  app: FastifyInstance,
-  { catalog, config }: Context,
-  assets: Assets,
-): Promise<void> {
+export async function docsPageRoutes(app: App, { catalog, config }: Context, assets: Assets): Promise<void> {
   const { baseUrl } = config.http
   const guides = loadGuides(config)
 
@@ -50,7 +48,7 @@ export async function docsPageRoutes(
     return sendPage(reply, page(request, 'Reference', written.main))
   })
 
-  app.get<{ Params: { name: string } }>('/docs/guides/:name', { schema }, async (request, reply) => {
+  app.get('/docs/guides/:name', { schema: { ...schema, params: NameParams } }, async (request, reply) => {
     const guide = guides.find(({ name }) => name === request.params.name)
     if (!guide) throw new GatewayError('NOT_FOUND')
     const twin = `/docs/guides/${guide.name}.md`

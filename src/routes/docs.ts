@@ -1,5 +1,5 @@
-import type { FastifyInstance, FastifyReply } from 'fastify'
-import Type from 'typebox'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import Type, { type Static } from 'typebox'
 import type { Api } from '../catalog/catalog.ts'
 import { perCatalogState } from '../catalog/catalog-state.ts'
 import type { Context } from '../context.ts'
@@ -9,13 +9,15 @@ import { errorsMarkdown, llmsText } from '../docs/markdown.ts'
 import { GatewayError } from '../errors.ts'
 import { openToAnyOrigin } from '../http/any-origin.ts'
 import { type Cacheable, createCacheable, sendCacheable } from '../http/cacheable.ts'
+import { NameParams, SlugParams } from '../http/path-ids.ts'
+import type { App } from '../http/typed-app.ts'
 import { conditionOf } from '../portal/condition.ts'
 
 const MARKDOWN = 'text/markdown; charset=utf-8'
 const FRESH = 'public, max-age=60'
 
 /** Documentation in Markdown, for language models and for reading: the catalog, each API, the errors, the guides. */
-export async function docsRoutes(app: FastifyInstance, { catalog, config, health }: Context): Promise<void> {
+export async function docsRoutes(app: App, { catalog, config, health }: Context): Promise<void> {
   const { baseUrl } = config.http
   openToAnyOrigin(app)
 
@@ -55,24 +57,38 @@ export async function docsRoutes(app: FastifyInstance, { catalog, config, health
     return file
   }
   const twinSchema = {
+    params: SlugParams,
     summary: 'One API, in Markdown',
     tags: ['Documentation'],
     operationId: 'getApiMarkdown',
     response: { 200: { content: { 'text/markdown': { schema: Type.String() } } } },
   }
   const twin = { config: { errors: ['API_NOT_FOUND'] as const }, schema: twinSchema }
-  app.get<{ Params: { slug: string } }>('/docs/apis/:slug.md', twin, async (request, reply: FastifyReply) => {
-    const api = catalog.get(request.params.slug)
-    if (!api || api.isSwitchedOff) throw new GatewayError('API_NOT_FOUND')
-    return await sendCacheable(request, reply, twinOf(api), FRESH)
-  })
+  app.get(
+    '/docs/apis/:slug.md',
+    twin,
+    async (request: FastifyRequest<{ Params: Static<typeof SlugParams> }>, reply: FastifyReply) => {
+      const api = catalog.get(request.params.slug)
+      if (!api || api.isSwitchedOff) throw new GatewayError('API_NOT_FOUND')
+      return await sendCacheable(request, reply, twinOf(api), FRESH)
+    },
+  )
 
   const guideFiles = new Map(guides.map(({ name, markdown }) => [name, createCacheable(markdown, MARKDOWN)]))
-  const guideSchema = { ...twinSchema, summary: 'One guide, in Markdown', operationId: 'getGuideMarkdown' }
+  const guideSchema = {
+    ...twinSchema,
+    params: NameParams,
+    summary: 'One guide, in Markdown',
+    operationId: 'getGuideMarkdown',
+  }
   const guide = { config: { errors: ['NOT_FOUND'] as const }, schema: guideSchema }
-  app.get<{ Params: { name: string } }>('/docs/guides/:name.md', guide, async (request, reply: FastifyReply) => {
-    const file = guideFiles.get(request.params.name)
-    if (!file) throw new GatewayError('NOT_FOUND')
-    return await sendCacheable(request, reply, file, FRESH)
-  })
+  app.get(
+    '/docs/guides/:name.md',
+    guide,
+    async (request: FastifyRequest<{ Params: Static<typeof NameParams> }>, reply: FastifyReply) => {
+      const file = guideFiles.get(request.params.name)
+      if (!file) throw new GatewayError('NOT_FOUND')
+      return await sendCacheable(request, reply, file, FRESH)
+    },
+  )
 }

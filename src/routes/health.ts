@@ -1,7 +1,7 @@
-import type { FastifyInstance } from 'fastify'
 import Type from 'typebox'
 import { SingleFlight } from '../async/single-flight.ts'
 import type { Context } from '../context.ts'
+import type { App } from '../http/typed-app.ts'
 import type { ReadinessReport } from '../telemetry/readiness.ts'
 
 const Ready = Type.Object({
@@ -12,7 +12,7 @@ const Ready = Type.Object({
 })
 
 /** Whether the process is up, and whether it can serve. */
-export async function healthRoutes(app: FastifyInstance, context: Context): Promise<void> {
+export async function healthRoutes(app: App, context: Context): Promise<void> {
   const config = { isProbe: true } as const
   const up = {
     config,
@@ -22,7 +22,7 @@ export async function healthRoutes(app: FastifyInstance, context: Context): Prom
       response: { 200: Type.Object({ status: Type.Literal('ok', { description: 'Always ok' }) }) },
     },
   }
-  app.get('/healthz', up, async () => ({ status: 'ok' }))
+  app.get('/healthz', up, async () => ({ status: 'ok' as const }))
 
   // Nobody is refused here: those who ask at once share one question to each store.
   const checks = new SingleFlight<ReadinessReport>()

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
-import Type, { type Static } from 'typebox'
+import type { FastifyRequest } from 'fastify'
+import Type from 'typebox'
 import { createApiKey, hashApiKey, keyPrefix } from '../accounts/api-key.ts'
 import { KeyAnswer, toKeyAnswer } from '../accounts/key-answer.ts'
 import { isUuid } from '../accounts/session-token.ts'
@@ -12,8 +12,9 @@ import type { Db } from '../db/database.ts'
 import type { ApiKey } from '../db/schema.ts'
 import { findTeamOf } from '../db/teams.ts'
 import { GatewayError } from '../errors.ts'
-import { errorAnswers } from '../http/error-schemas.ts'
 import { PageQuery, readPage, sendablePage } from '../http/paging.ts'
+import { IdParams } from '../http/path-ids.ts'
+import { type App, NoContent } from '../http/typed-app.ts'
 import { announceChange } from '../limits/account-version.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
@@ -45,7 +46,7 @@ const CreateAnswer = Type.Object({
 })
 
 /** API keys: list, create, revoke. */
-export async function keyRoutes(app: FastifyInstance, context: Context): Promise<void> {
+export async function keyRoutes(app: App, context: Context): Promise<void> {
   const { config, db, redis } = context
   guardWithSession(app, context)
   // The body of a creation is optional.
@@ -60,11 +61,10 @@ export async function keyRoutes(app: FastifyInstance, context: Context): Promise
       querystring: PageQuery,
       response: {
         200: Type.Object({ keys: Type.Array(KeyAnswer, { description: 'Your keys' }) }),
-        ...errorAnswers(400, 401),
       },
     },
   }
-  app.get<{ Querystring: PageQuery }>('/v1/keys', list, async (request, reply) => {
+  app.get('/v1/keys', list, async (request, reply) => {
     const page = readPage(request.query)
     const rows = await listApiKeys(db, sessionOf(request).user.id, page)
     return { keys: sendablePage(request as FastifyRequest, reply, { rows, limit: page.limit }).map(toKeyAnswer) }
@@ -76,10 +76,10 @@ export async function keyRoutes(app: FastifyInstance, context: Context): Promise
       summary: 'Create an API key',
       tags: ['Keys'],
       body: CreateBody,
-      response: { 201: CreateAnswer, ...errorAnswers(400, 401, 403, 404, 409) },
+      response: { 201: CreateAnswer },
     },
   }
-  app.post<{ Body: Static<typeof CreateBody> }>('/v1/keys', create, async (request, reply) => {
+  app.post('/v1/keys', create, async (request, reply) => {
     const { label, environment = 'live', teamId } = request.body
     const { user } = sessionOf(request)
     const expiresAt = readExpiry(request.body.expiresAt)
@@ -107,10 +107,11 @@ export async function keyRoutes(app: FastifyInstance, context: Context): Promise
     schema: {
       summary: 'Revoke an API key: it is refused from now on',
       tags: ['Keys'],
-      response: { 204: Type.Null(), ...errorAnswers(401, 403, 404) },
+      params: IdParams,
+      response: { 204: NoContent },
     },
   }
-  app.delete<{ Params: { id: string } }>('/v1/keys/:id', revoke, async (request, reply) => {
+  app.delete('/v1/keys/:id', revoke, async (request, reply) => {
     const key = await revocableKey(db, request.params.id, sessionOf(request).user.id)
     if (!(await revokeApiKey(db, key.id))) throw new GatewayError('KEY_NOT_FOUND')
     await announceChange(redis, key.user_id, request.log)

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
-import type { FastifyInstance, FastifyReply, FastifyRequest, InjectOptions } from 'fastify'
+import type { FastifyReply, FastifyRequest, InjectOptions } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { authenticateNow } from '../admission/authenticate.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
@@ -10,6 +10,8 @@ import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
 import { onBehalfOf } from '../http/caller-socket.ts'
 import { requireOwnOrigin } from '../http/own-origin.ts'
+import { SlugParams } from '../http/path-ids.ts'
+import type { App } from '../http/typed-app.ts'
 import type { CallClient, CallOutcome } from '../mcp/call-client.ts'
 import type { McpDeps } from '../mcp/server.ts'
 import { requireAudience } from '../oauth/resources.ts'
@@ -42,7 +44,7 @@ const CARRIED = ['x-api-key', 'authorization', 'x-gateway-scenario'] as const
  * The Model Context Protocol, Streamable HTTP without sessions: every request is answered on its own by any node. A
  * tool's call goes through the proxy route of this process under the caller's credential and address.
  */
-export async function mcpRoutes(app: FastifyInstance, context: Context): Promise<void> {
+export async function mcpRoutes(app: App, context: Context): Promise<void> {
   const { catalog, config, health } = context
   const { baseUrl } = config.http
   const tiers = new WeakMap<FastifyRequest, Tier>()
@@ -81,16 +83,21 @@ export async function mcpRoutes(app: FastifyInstance, context: Context): Promise
       },
     },
   }
-  app.post<{ Querystring: Static<typeof Chosen> }>('/mcp', all, async (request, reply: FastifyReply) => {
-    const { answerApiMessage, answerCatalogMessage } = await loadProtocol()
-    const { apis } = request.query
-    if (apis === undefined) return send(reply, await answerCatalogMessage(depsOf(request, reply), request))
-    return send(reply, await answerApiMessage(chosenApis(catalog, apis), depsOf(request, reply), request))
-  })
+  app.post(
+    '/mcp',
+    all,
+    async (request: FastifyRequest<{ Querystring: Static<typeof Chosen> }>, reply: FastifyReply) => {
+      const { answerApiMessage, answerCatalogMessage } = await loadProtocol()
+      const { apis } = request.query
+      if (apis === undefined) return send(reply, await answerCatalogMessage(depsOf(request, reply), request))
+      return send(reply, await answerApiMessage(chosenApis(catalog, apis), depsOf(request, reply), request))
+    },
+  )
 
   const one = {
     config: { guard: 'call', errors: ['FORBIDDEN', 'API_NOT_FOUND'] as const } as const,
     schema: {
+      params: SlugParams,
       ...all.schema,
       querystring: Type.Object({}),
       summary: 'MCP server of one API',
@@ -98,11 +105,15 @@ export async function mcpRoutes(app: FastifyInstance, context: Context): Promise
       operationId: 'mcpOfApi',
     },
   }
-  app.post<{ Params: { slug: string } }>('/mcp/:slug', one, async (request, reply: FastifyReply) => {
-    const apis = chosenApis(catalog, request.params.slug)
-    const { answerApiMessage } = await loadProtocol()
-    return send(reply, await answerApiMessage(apis, depsOf(request, reply), request))
-  })
+  app.post(
+    '/mcp/:slug',
+    one,
+    async (request: FastifyRequest<{ Params: Static<typeof SlugParams> }>, reply: FastifyReply) => {
+      const apis = chosenApis(catalog, request.params.slug)
+      const { answerApiMessage } = await loadProtocol()
+      return send(reply, await answerApiMessage(apis, depsOf(request, reply), request))
+    },
+  )
 }
 
 /** The APIs of a list of names, each once. @throws GatewayError API_NOT_FOUND */
@@ -116,7 +127,7 @@ function chosenApis(catalog: Catalog, names: string): Api[] {
 
 /** The gateway's own routes, for the sender of a request. */
 function clientFor(
-  app: FastifyInstance,
+  app: App,
   context: Context,
   { request, reply }: { request: Pick<FastifyRequest, 'headers' | 'ip' | 'raw'>; reply: FastifyReply },
 ): CallClient {

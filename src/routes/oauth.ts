@@ -1,5 +1,5 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import Type, { type Static } from 'typebox'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import Type from 'typebox'
 import { verifySessionToken } from '../accounts/session-token.ts'
 import type { Context } from '../context.ts'
 import { findSessionUser } from '../db/sessions.ts'
@@ -8,6 +8,8 @@ import type { Assets } from '../http/assets.ts'
 import { readBearer } from '../http/bearer.ts'
 import { html } from '../http/html.ts'
 import { PAGE_POLICY } from '../http/page-headers.ts'
+import { SlugParams } from '../http/path-ids.ts'
+import type { App } from '../http/typed-app.ts'
 import { clientOf, takeThrottle } from '../limits/throttle.ts'
 import { CALL_SCOPE } from '../oauth/resources.ts'
 import { layout } from '../portal/layout.ts'
@@ -26,7 +28,7 @@ const Decision = Type.Object({
 const hidden = { schema: { hide: true } }
 
 /** Sign-in for applications (OAuth 2.1): metadata, the library's endpoints, and what the consent page asks. */
-export async function oauthRoutes(app: FastifyInstance, context: Context, assets: Assets): Promise<void> {
+export async function oauthRoutes(app: App, context: Context, assets: Assets): Promise<void> {
   if (!context.config.accounts.isOauthOn) return
   const { baseUrl } = context.config.http
   let opened: Promise<OAuth> | undefined
@@ -51,7 +53,7 @@ export async function oauthRoutes(app: FastifyInstance, context: Context, assets
   app.get(`${wellKnown}/mcp`, hidden, async (_request, reply) =>
     metadata(reply, describe('/mcp', 'Agent API Gateway (MCP)')),
   )
-  app.get<{ Params: { slug: string } }>(`${wellKnown}/mcp/:slug`, hidden, async (request, reply: FastifyReply) => {
+  app.get(`${wellKnown}/mcp/:slug`, { schema: { hide: true, params: SlugParams } }, async (request, reply) => {
     const api = context.catalog.get(request.params.slug)
     if (!api) throw new GatewayError('API_NOT_FOUND')
     return metadata(reply, describe(`/mcp/${api.slug}`, `${api.upstream.displayName} (MCP)`))
@@ -97,7 +99,7 @@ async function openOAuth(context: Context, assets: Assets): Promise<OAuth> {
 }
 
 /** Hands requests to the library as they come: it reads and checks bodies itself. */
-async function passThrough(app: FastifyInstance, context: Context, open: () => Promise<OAuth>): Promise<void> {
+async function passThrough(app: App, context: Context, open: () => Promise<OAuth>): Promise<void> {
   const base = new URL(context.config.http.baseUrl)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _payload, done) => done(null))
@@ -145,7 +147,7 @@ async function passThrough(app: FastifyInstance, context: Context, open: () => P
 }
 
 /** What the consent page asks; for pages of this portal alone, which bear a header that no other origin can send. */
-async function consentRoutes(app: FastifyInstance, context: Context, open: () => Promise<OAuth>): Promise<void> {
+async function consentRoutes(app: App, context: Context, open: () => Promise<OAuth>): Promise<void> {
   const { config, db } = context
   app.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store')
@@ -167,19 +169,15 @@ async function consentRoutes(app: FastifyInstance, context: Context, open: () =>
   })
 
   const deciding = { schema: { hide: true, body: Decision } }
-  app.post<{ Body: Static<typeof Decision> }>(
-    '/connect/:uid/decision',
-    deciding,
-    async (request, reply: FastifyReply) => {
-      const token = readBearer(request.headers)
-      if (token === undefined) throw new GatewayError('AUTH_REQUIRED')
-      const { userId, sessionId } = await verifySessionToken(config.secrets.jwt, token)
-      const user = await findSessionUser(db, userId, sessionId)
-      if (!user) throw new GatewayError('INVALID_TOKEN')
-      const { provider } = await open()
-      const { decideConsent } = await import('../oauth/consent.ts')
-      const decided = { userId: user.id, decision: request.body }
-      return { location: await decideConsent({ ...context, provider }, exchangeOf(request, reply), decided) }
-    },
-  )
+  app.post('/connect/:uid/decision', deciding, async (request, reply) => {
+    const token = readBearer(request.headers)
+    if (token === undefined) throw new GatewayError('AUTH_REQUIRED')
+    const { userId, sessionId } = await verifySessionToken(config.secrets.jwt, token)
+    const user = await findSessionUser(db, userId, sessionId)
+    if (!user) throw new GatewayError('INVALID_TOKEN')
+    const { provider } = await open()
+    const { decideConsent } = await import('../oauth/consent.ts')
+    const decided = { userId: user.id, decision: request.body }
+    return { location: await decideConsent({ ...context, provider }, exchangeOf(request, reply), decided) }
+  })
 }

@@ -1,15 +1,16 @@
-import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { perCatalogState } from '../catalog/catalog-state.ts'
 import type { Context } from '../context.ts'
 import { openToAnyOrigin } from '../http/any-origin.ts'
 import { createCacheable, sendCacheable } from '../http/cacheable.ts'
+import type { App } from '../http/typed-app.ts'
 import { createDocument } from '../openapi/document.ts'
 import type { DocumentedRoute } from '../openapi/route-list.ts'
 
 /** The machine-readable description of every route. */
 export async function openApiRoutes(
-  app: FastifyInstance,
+  app: App,
   { catalog, config }: Context,
   listRoutes: () => DocumentedRoute[],
 ): Promise<void> {

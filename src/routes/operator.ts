@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { isUuid } from '../accounts/session-token.ts'
 import type { Api, PausedMode } from '../catalog/catalog.ts'
@@ -11,8 +11,8 @@ import { searchUsers } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import type { FleetReader } from '../fleet/fleet-reader.ts'
 import { OverviewAnswer, overviewAnswer } from '../fleet/overview-answer.ts'
-import { errorAnswers } from '../http/error-schemas.ts'
-import { takeIdsInAnyCase } from '../http/path-ids.ts'
+import { IdParams, SlugParams, takeIdsInAnyCase } from '../http/path-ids.ts'
+import type { App } from '../http/typed-app.ts'
 import { announceChange } from '../limits/account-version.ts'
 import { changeUpstream, UpstreamChange } from '../operator/change-upstream.ts'
 import { changeUser, describeUser, UserAnswer, UserChange } from '../operator/change-user.ts'
@@ -74,7 +74,7 @@ const tags = ['Operator']
  * The operator API, without a guard: whoever registers it registers it inside one. Every change is validated whole,
  * written to the audit log, and in force in every process within a second.
  */
-export async function operatorRoutes(app: FastifyInstance, sources: OperatorDeps): Promise<void> {
+export async function operatorRoutes(app: App, sources: OperatorDeps): Promise<void> {
   takeIdsInAnyCase(app)
   userRoutes(app, sources)
   upstreamRoutes(app, sources)
@@ -82,16 +82,16 @@ export async function operatorRoutes(app: FastifyInstance, sources: OperatorDeps
   readingRoutes(app, sources)
 }
 
-function userRoutes(app: FastifyInstance, { db, redis }: OperatorDeps): void {
+function userRoutes(app: App, { db, redis }: OperatorDeps): void {
   const find = {
     schema: {
       summary: 'Find accounts by a part of their address, newest first',
       tags,
       querystring: UsersQuery,
-      response: { 200: Type.Object({ users: Type.Array(UserAnswer) }), ...errorAnswers(400, 401) },
+      response: { 200: Type.Object({ users: Type.Array(UserAnswer) }) },
     },
   }
-  app.get<{ Querystring: Static<typeof UsersQuery> }>('/v1/operator/users', find, async (request) => {
+  app.get('/v1/operator/users', find, async (request) => {
     const users = await searchUsers(db, request.query.email ?? '', USERS_MAX)
     return { users: users.map(describeUser) }
   })
@@ -100,29 +100,26 @@ function userRoutes(app: FastifyInstance, { db, redis }: OperatorDeps): void {
     schema: {
       summary: "Change an account's tier, disable or enable it",
       tags,
+      params: IdParams,
       body: UserChange,
-      response: { 200: Type.Object({ user: UserAnswer }), ...errorAnswers(400, 401, 404) },
+      response: { 200: Type.Object({ user: UserAnswer }) },
     },
   }
-  app.patch<{ Params: { id: string }; Body: Static<typeof UserChange> }>(
-    '/v1/operator/users/:id',
-    change,
-    async (request) => {
-      const { id } = request.params
-      if (!isUuid(id)) throw new GatewayError('USER_NOT_FOUND')
-      const user = await changeUser(db, id, request.body, actorOf(request))
-      await announceChange(redis, id, request.log)
-      return { user: describeUser(user) }
-    },
-  )
+  app.patch('/v1/operator/users/:id', change, async (request) => {
+    const { id } = request.params
+    if (!isUuid(id)) throw new GatewayError('USER_NOT_FOUND')
+    const user = await changeUser(db, id, request.body, actorOf(request))
+    await announceChange(redis, id, request.log)
+    return { user: describeUser(user) }
+  })
 }
 
-function upstreamRoutes(app: FastifyInstance, { config, catalog, db, redis, settings }: OperatorDeps): void {
+function upstreamRoutes(app: App, { config, catalog, db, redis, settings }: OperatorDeps): void {
   const list = {
     schema: {
       summary: 'List the upstreams with the settings in force',
       tags,
-      response: { 200: Type.Object({ upstreams: Type.Array(UpstreamAnswer) }), ...errorAnswers(401) },
+      response: { 200: Type.Object({ upstreams: Type.Array(UpstreamAnswer) }) },
     },
   }
   app.get('/v1/operator/upstreams', list, async () => {
@@ -133,22 +130,19 @@ function upstreamRoutes(app: FastifyInstance, { config, catalog, db, redis, sett
     schema: {
       summary: 'Change the settings of an upstream; null puts a member back to its default',
       tags,
+      params: SlugParams,
       body: UpstreamChange,
-      response: { 200: Type.Object({ upstream: UpstreamAnswer }), ...errorAnswers(400, 401, 404) },
+      response: { 200: Type.Object({ upstream: UpstreamAnswer }) },
     },
   }
-  app.patch<{ Params: { slug: string }; Body: Static<typeof UpstreamChange> }>(
-    '/v1/operator/upstreams/:slug',
-    change,
-    async (request) => {
-      const api = findApi(catalog, request.params.slug)
-      await changeUpstream(db, api, request.body, { actor: actorOf(request), secrets: config.secrets.encryption })
-      // It is in force when Postgres has it; without the notice processes find it at their next reading.
-      await announceSettings(redis).catch((error) => request.log.warn({ err: error }, 'failed to announce settings'))
-      await settings.read()
-      return { upstream: describeUpstream(api) }
-    },
-  )
+  app.patch('/v1/operator/upstreams/:slug', change, async (request) => {
+    const api = findApi(catalog, request.params.slug)
+    await changeUpstream(db, api, request.body, { actor: actorOf(request), secrets: config.secrets.encryption })
+    // It is in force when Postgres has it; without the notice processes find it at their next reading.
+    await announceSettings(redis).catch((error) => request.log.warn({ err: error }, 'failed to announce settings'))
+    await settings.read()
+    return { upstream: describeUpstream(api) }
+  })
 }
 
 const PauseBody = Type.Object(
@@ -156,9 +150,9 @@ const PauseBody = Type.Object(
   { additionalProperties: false },
 )
 
-function queueRoutes(app: FastifyInstance, sources: OperatorDeps): void {
+function queueRoutes(app: App, sources: OperatorDeps): void {
   const { catalog, db, redis, queues } = sources
-  const schema = (summary: string) => ({ summary, tags, response: { 200: Done, ...errorAnswers(400, 401, 404) } })
+  const schema = (summary: string) => ({ summary, tags, params: SlugParams, response: { 200: Done } })
 
   const pause = {
     schema: { ...schema('Pause an upstream: new calls are refused, or with mode hold wait'), body: PauseBody },
@@ -167,24 +161,20 @@ function queueRoutes(app: FastifyInstance, sources: OperatorDeps): void {
       request.body ??= {}
     },
   }
-  app.post<{ Params: { slug: string }; Body: { mode?: PausedMode } }>(
+  app.post(
     '/v1/operator/upstreams/:slug/pause',
     pause,
     async (request) => await setPause(sources, request, request.body.mode ?? 'refuse'),
   )
   const resume = { schema: schema('Resume an upstream: its waiting calls go on') }
-  app.post<{ Params: { slug: string } }>(
-    '/v1/operator/upstreams/:slug/resume',
-    resume,
-    async (request) => await setPause(sources, request, null),
-  )
+  app.post('/v1/operator/upstreams/:slug/resume', resume, async (request) => await setPause(sources, request, null))
   const probe = {
     schema: {
       ...schema('Probe an upstream now, whatever its health, and say what came of it'),
-      response: { 200: Probed, ...errorAnswers(401, 404) },
+      response: { 200: Probed },
     },
   }
-  app.post<{ Params: { slug: string } }>('/v1/operator/upstreams/:slug/probe', probe, async (request) => {
+  app.post('/v1/operator/upstreams/:slug/probe', probe, async (request) => {
     const { slug } = findApi(catalog, request.params.slug)
     // Written down first: what is done without a record would be worse than a record of what then failed.
     await insertAuditRecord(db, { actor: actorOf(request), action: 'upstream.probe', subject: slug })
@@ -211,12 +201,12 @@ async function setPause(
   return { slug, action: mode === null ? 'resume' : 'pause' }
 }
 
-function readingRoutes(app: FastifyInstance, sources: OperatorDeps): void {
+function readingRoutes(app: App, sources: OperatorDeps): void {
   const overview = {
     schema: {
       summary: 'Problems, queues, caps left, health, rates, accounts and processes',
       tags,
-      response: { 200: OverviewAnswer, ...errorAnswers(401) },
+      response: { 200: OverviewAnswer },
     },
   }
   app.get('/v1/operator/overview', overview, async () => overviewAnswer(await sources.fleet.snapshot()))
@@ -226,10 +216,10 @@ function readingRoutes(app: FastifyInstance, sources: OperatorDeps): void {
       summary: 'The latest changes by operators',
       tags,
       querystring: AuditQuery,
-      response: { 200: AuditAnswer, ...errorAnswers(400, 401) },
+      response: { 200: AuditAnswer },
     },
   }
-  app.get<{ Querystring: Static<typeof AuditQuery> }>('/v1/operator/audit', audit, async (request) => {
+  app.get('/v1/operator/audit', audit, async (request) => {
     const limit = Math.min(Number(request.query.limit ?? AUDIT_DEFAULT), AUDIT_MAX)
     const records = await listAuditRecords(sources.db, limit)
     return { records: records.map((record) => ({ ...record, at: record.at.toISOString() })) }

@@ -1,18 +1,15 @@
-import type { FastifyInstance } from 'fastify'
+import Type from 'typebox'
 import { offeredApis, perCatalogState } from '../catalog/catalog-state.ts'
 import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
 import { type Assets, serveAssets } from '../http/assets.ts'
 import { createCacheable, sendCacheable } from '../http/cacheable.ts'
+import type { App } from '../http/typed-app.ts'
 
 const FOR_A_DAY = 'public, max-age=86400'
 
 /** The portal's files, and what browsers and search engines look for. */
-export async function portalAssetRoutes(
-  app: FastifyInstance,
-  { catalog, config }: Context,
-  assets: Assets,
-): Promise<void> {
+export async function portalAssetRoutes(app: App, { catalog, config }: Context, assets: Assets): Promise<void> {
   const schema = { hide: true }
   // Agents' clients keep its address, so it names no content.
   app.get('/icon-64.png', { schema }, async (request, reply) => {

@@ -1,9 +1,9 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
-import { ErrorAnswer } from '../http/error-answer.ts'
 import { CREDENTIALS_BYTES_MAX } from '../http/json-body.ts'
+import { type App, NoContent } from '../http/typed-app.ts'
 import { isPortalRequest, sessionCookie } from '../portal/session-cookie.ts'
 
 const Credentials = Type.Object({
@@ -12,7 +12,7 @@ const Credentials = Type.Object({
 })
 
 /** The portal's log-in: the same as everybody's, but the token goes into a cookie and never to a script. */
-export async function portalSessionRoutes(app: FastifyInstance, { config }: Context): Promise<void> {
+export async function portalSessionRoutes(app: App, { config }: Context): Promise<void> {
   const { baseUrl } = config.http
   app.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store')
@@ -26,13 +26,13 @@ export async function portalSessionRoutes(app: FastifyInstance, { config }: Cont
 
   const options = {
     bodyLimit: CREDENTIALS_BYTES_MAX,
-    schema: { hide: true, body: Credentials, response: { 204: Type.Null(), '4xx': ErrorAnswer, '5xx': ErrorAnswer } },
+    schema: { hide: true, body: Credentials, response: { 204: NoContent } },
   }
   for (const action of ['signup', 'login'] as const) {
-    app.post<{ Body: Static<typeof Credentials> }>(
+    app.post(
       `/portal/${action}`,
       options,
-      async (request, reply: FastifyReply) => {
+      async (request: FastifyRequest<{ Body: Static<typeof Credentials> }>, reply: FastifyReply) => {
         const { email, password } = request.body
         const answer = await app.inject({
           method: 'POST',
@@ -46,7 +46,7 @@ export async function portalSessionRoutes(app: FastifyInstance, { config }: Cont
     )
   }
 
-  const leave = { schema: { hide: true, response: { 204: Type.Null() } } }
+  const leave = { schema: { hide: true, response: { 204: NoContent } } }
   app.post('/portal/logout', leave, async (request: FastifyRequest, reply: FastifyReply) => {
     const { authorization } = request.headers
     if (authorization !== undefined) {

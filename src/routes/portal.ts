@@ -1,5 +1,5 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
-import Type, { type Static } from 'typebox'
+import type { FastifyRequest } from 'fastify'
+import Type from 'typebox'
 import type { Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import type { Context } from '../context.ts'
@@ -8,7 +8,9 @@ import { publicStateOf } from '../health/public-state.ts'
 import type { Assets } from '../http/assets.ts'
 import type { Html } from '../http/html.ts'
 import { sendPage } from '../http/page-headers.ts'
+import { SlugParams } from '../http/path-ids.ts'
 import { Renderings } from '../http/rendering.ts'
+import type { App } from '../http/typed-app.ts'
 import { readHistory, type Visit } from '../portal/catalog-view.ts'
 import { conditionOf } from '../portal/condition.ts'
 import { layout } from '../portal/layout.ts'
@@ -34,11 +36,7 @@ const DESCRIPTIONS = [
 const Filter = Type.Object({ q: Text(200), category: Text(60), health: Text(20) })
 
 /** The portal's pages. What they hold of the service they read from the catalog and its public routes. */
-export async function portalRoutes(
-  app: FastifyInstance,
-  { catalog, config, health }: Context,
-  assets: Assets,
-): Promise<void> {
+export async function portalRoutes(app: App, { catalog, config, health }: Context, assets: Assets): Promise<void> {
   const { baseUrl } = config.http
   const pages = new Renderings<Buffer>(() => publicStateOf(catalog, health))
 
@@ -60,23 +58,19 @@ export async function portalRoutes(
       isLoggedIn: visitOf(request).isLoggedIn,
     })
 
-  app.get<{ Querystring: Static<typeof Filter> }>(
-    '/',
-    { schema: { ...schema, querystring: Filter } },
-    async (request, reply) => {
-      const render = () => {
-        const items = offeredApis(catalog).map((api) => ({ api, condition: conditionOf(api, health.of(api.slug)) }))
-        const main = homePage(items, request.query, visitOf(request as FastifyRequest))
-        const description = 'One HTTP layer over many public data APIs, for people and agents.'
-        return page(request as FastifyRequest, '', main, description)
-      }
-      reply.header('link', DESCRIPTIONS)
-      const isFiltered = Object.values(request.query).some((value) => value !== '')
-      return sendPage(reply, isFiltered ? render() : await sharedPage(request as FastifyRequest, 'home', render))
-    },
-  )
+  app.get('/', { schema: { ...schema, querystring: Filter } }, async (request, reply) => {
+    const render = () => {
+      const items = offeredApis(catalog).map((api) => ({ api, condition: conditionOf(api, health.of(api.slug)) }))
+      const main = homePage(items, request.query, visitOf(request as FastifyRequest))
+      const description = 'One HTTP layer over many public data APIs, for people and agents.'
+      return page(request as FastifyRequest, '', main, description)
+    }
+    reply.header('link', DESCRIPTIONS)
+    const isFiltered = Object.values(request.query).some((value) => value !== '')
+    return sendPage(reply, isFiltered ? render() : await sharedPage(request as FastifyRequest, 'home', render))
+  })
 
-  app.get<{ Params: { slug: string } }>('/apis/:slug', { schema }, async (request, reply) => {
+  app.get('/apis/:slug', { schema: { ...schema, params: SlugParams } }, async (request, reply) => {
     const { slug } = request.params
     const api = catalog.get(slug)
     if (!api || api.isSwitchedOff) throw new GatewayError('API_NOT_FOUND')

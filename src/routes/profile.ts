@@ -1,7 +1,6 @@
-import type { FastifyInstance } from 'fastify'
 import Type from 'typebox'
 import type { Context } from '../context.ts'
-import { errorAnswers } from '../http/error-schemas.ts'
+import type { App } from '../http/typed-app.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const Profile = Type.Object(
@@ -17,10 +16,10 @@ const Profile = Type.Object(
 )
 
 /** Who is logged in. */
-export async function profileRoutes(app: FastifyInstance, context: Context): Promise<void> {
+export async function profileRoutes(app: App, context: Context): Promise<void> {
   guardWithSession(app, context)
   const me = {
-    schema: { summary: 'Your profile', tags: ['Accounts'], response: { 200: Profile, ...errorAnswers(401) } },
+    schema: { summary: 'Your profile', tags: ['Accounts'], response: { 200: Profile } },
   }
   app.get('/v1/me', me, async (request) => {
     const { id, email, tier, terms_accepted_at } = sessionOf(request).user

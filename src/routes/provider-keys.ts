@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { FastifyInstance } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { keyScope, maskKey, providerKeyRecord } from '../accounts/provider-key.ts'
 import { seal } from '../accounts/secret-box.ts'
@@ -10,7 +9,7 @@ import type { Context } from '../context.ts'
 import { deleteProviderKey, findProviderKeyOf, listProviderKeys, saveProviderKey } from '../db/provider-keys.ts'
 import type { ProviderKey } from '../db/schema.ts'
 import { GatewayError } from '../errors.ts'
-import { errorAnswers } from '../http/error-schemas.ts'
+import { type App, NoContent } from '../http/typed-app.ts'
 import { announceChange } from '../limits/account-version.ts'
 import { takeThrottle } from '../limits/throttle.ts'
 import { enqueueValidateKey } from '../queue/validate-key-job.ts'
@@ -44,12 +43,10 @@ const PutBody = Type.Object({
   key: Type.String({ minLength: 1, maxLength: 512, pattern: '^[\\x21-\\x7e]+$', description: 'Your key of the API' }),
 })
 
-interface SlugParams {
-  apiSlug: string
-}
+const ApiParams = Type.Object({ apiSlug: Type.String() })
 
 /** Callers' own upstream keys: list, save, delete, validate. A key goes in and never comes out. */
-export async function providerKeyRoutes(app: FastifyInstance, context: Context): Promise<void> {
+export async function providerKeyRoutes(app: App, context: Context): Promise<void> {
   const { config, db, redis, catalog, queues } = context
   guardWithSession(app, context)
 
@@ -59,7 +56,6 @@ export async function providerKeyRoutes(app: FastifyInstance, context: Context):
       tags: ['Provider keys'],
       response: {
         200: Type.Object({ providerKeys: Type.Array(ProviderKeyAnswer, { description: 'Your stored keys' }) }),
-        ...errorAnswers(401),
       },
     },
   }
@@ -73,12 +69,13 @@ export async function providerKeyRoutes(app: FastifyInstance, context: Context):
     schema: {
       summary: 'Save your key for an upstream; its validation begins at once',
       tags: ['Provider keys'],
+      params: ApiParams,
       operationId: 'putProviderKey',
       body: PutBody,
-      response: { 200: ProviderKeyAnswer, ...errorAnswers(400, 401, 404, 429) },
+      response: { 200: ProviderKeyAnswer },
     },
   }
-  app.put<{ Params: SlugParams; Body: Static<typeof PutBody> }>('/v1/provider-keys/:apiSlug', put, async (request) => {
+  app.put('/v1/provider-keys/:apiSlug', put, async (request) => {
     const { slug } = apiTakingKeys(catalog, request.params.apiSlug)
     const userId = sessionOf(request).user.id
     const { key } = request.body
@@ -106,10 +103,11 @@ export async function providerKeyRoutes(app: FastifyInstance, context: Context):
     schema: {
       summary: 'Delete your key for an upstream',
       tags: ['Provider keys'],
-      response: { 204: Type.Null(), ...errorAnswers(401, 404) },
+      params: ApiParams,
+      response: { 204: NoContent },
     },
   }
-  app.delete<{ Params: SlugParams }>('/v1/provider-keys/:apiSlug', remove, async (request, reply) => {
+  app.delete('/v1/provider-keys/:apiSlug', remove, async (request, reply) => {
     const userId = sessionOf(request).user.id
     const { slug } = knownApi(catalog, request.params.apiSlug)
     if (!(await deleteProviderKey(db, userId, slug))) throw noProviderKey()
@@ -122,10 +120,11 @@ export async function providerKeyRoutes(app: FastifyInstance, context: Context):
     schema: {
       summary: 'Ask the upstream whether it takes your key',
       tags: ['Provider keys'],
-      response: { 200: ProviderKeyAnswer, ...errorAnswers(400, 401, 404, 429) },
+      params: ApiParams,
+      response: { 200: ProviderKeyAnswer },
     },
   }
-  app.post<{ Params: SlugParams }>('/v1/provider-keys/:apiSlug/validate', validate, async (request) => {
+  app.post('/v1/provider-keys/:apiSlug/validate', validate, async (request) => {
     const userId = sessionOf(request).user.id
     const { slug } = knownApi(catalog, request.params.apiSlug)
     const key = await findProviderKeyOf(db, userId, slug)

@@ -1,10 +1,11 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { verifySessionToken } from '../accounts/session-token.ts'
 import type { Context } from '../context.ts'
 import { findSessionUser, type SessionUser } from '../db/sessions.ts'
 import { GatewayError } from '../errors.ts'
 import { readBearer } from '../http/bearer.ts'
 import { takeIdsInAnyCase } from '../http/path-ids.ts'
+import type { App } from '../http/typed-app.ts'
 
 /** Who is logged in on a guarded route. */
 export interface Session {
@@ -19,7 +20,7 @@ const sessions = new WeakMap<object, Session>()
  * or a disabled account counts at once on every node; before a write once more when the body is there, for a body that
  * was held back must not outlive its session. API keys are no credential here.
  */
-export function guardWithSession(scope: FastifyInstance, { config, db }: Context): void {
+export function guardWithSession(scope: App, { config, db }: Context): void {
   scope.addHook('onRoute', (route) => {
     route.config = { ...route.config, guard: 'session' }
   })

@@ -1,12 +1,11 @@
-import type { FastifyInstance } from 'fastify'
-import Type, { type Static } from 'typebox'
+import Type from 'typebox'
 import { hashPassword, isAcceptablePassword, isPasswordOf } from '../accounts/password.ts'
 import type { Context } from '../context.ts'
 import { revokeSession, revokeSessions } from '../db/sessions.ts'
 import { findUser, updatePasswordHash } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
-import { errorAnswers } from '../http/error-schemas.ts'
 import { CREDENTIALS_BYTES_MAX } from '../http/json-body.ts'
+import { type App, NoContent } from '../http/typed-app.ts'
 import { announceChange } from '../limits/account-version.ts'
 import { delayFailures } from '../limits/login-delay.ts'
 import { passwordThrottle, throttleFailures } from '../limits/throttle.ts'
@@ -18,7 +17,7 @@ const PasswordBody = Type.Object({
 })
 
 /** What someone who is logged in does to the log-in itself: end it, change the password. */
-export async function sessionRoutes(app: FastifyInstance, context: Context): Promise<void> {
+export async function sessionRoutes(app: App, context: Context): Promise<void> {
   const { config, db, redis } = context
   guardWithSession(app, context)
 
@@ -26,7 +25,7 @@ export async function sessionRoutes(app: FastifyInstance, context: Context): Pro
     schema: {
       summary: 'Log out: the session is refused from now on',
       tags: ['Accounts'],
-      response: { 204: Type.Null(), ...errorAnswers(401) },
+      response: { 204: NoContent },
     },
   }
   app.post('/v1/auth/logout', logout, async (request, reply) => {
@@ -44,10 +43,10 @@ export async function sessionRoutes(app: FastifyInstance, context: Context): Pro
       summary: 'Change the password; every other session ends',
       tags: ['Accounts'],
       body: PasswordBody,
-      response: { 204: Type.Null(), ...errorAnswers(400, 401, 429) },
+      response: { 204: NoContent },
     },
   }
-  app.post<{ Body: Static<typeof PasswordBody> }>('/v1/auth/password', password, async (request, reply) => {
+  app.post('/v1/auth/password', password, async (request, reply) => {
     const { newPassword, currentPassword } = request.body
     if (!isAcceptablePassword(newPassword)) {
       throw new GatewayError('VALIDATION_ERROR', {

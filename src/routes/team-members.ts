@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { MemberAnswer, toMemberAnswer } from '../accounts/member-answer.ts'
 import { isUuid } from '../accounts/session-token.ts'
@@ -9,7 +9,8 @@ import type { Db } from '../db/database.ts'
 import { deleteMember, findMember, insertMember, type Member, updateMemberRole } from '../db/teams.ts'
 import { findUserByEmail } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
-import { errorAnswers } from '../http/error-schemas.ts'
+import { IdParams } from '../http/path-ids.ts'
+import { type App, NoContent } from '../http/typed-app.ts'
 import { announceChange } from '../limits/account-version.ts'
 import { takeThrottle } from '../limits/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
@@ -33,15 +34,10 @@ const RemoveQuery = Type.Object({
 })
 const OneMember = Type.Object({ member: MemberAnswer })
 
-interface TeamParams {
-  id: string
-}
-interface MemberParams extends TeamParams {
-  memberId: string
-}
+const MemberParams = Type.Object({ id: Type.String(), memberId: Type.String() })
 
 /** Members of a team: add, change role, remove. Rights are checked before a body is. */
-export async function teamMemberRoutes(app: FastifyInstance, context: Context): Promise<void> {
+export async function teamMemberRoutes(app: App, context: Context): Promise<void> {
   const { db, redis } = context
   guardWithSession(app, context)
 
@@ -52,34 +48,32 @@ export async function teamMemberRoutes(app: FastifyInstance, context: Context): 
     schema: {
       summary: 'Add a member by email',
       tags: ['Teams'],
+      params: IdParams,
       body: AddBody,
-      response: { 201: OneMember, ...errorAnswers(400, 401, 403, 404, 409, 429) },
+      response: { 201: OneMember },
     },
-    preValidation: async (request: FastifyRequest<{ Params: TeamParams }>) => {
+    preValidation: async (request: FastifyRequest<{ Params: Static<typeof IdParams> }>) => {
       await teamFor(db, request.params.id, sessionOf(request).user.id, MANAGERS)
     },
   }
-  app.post<{ Params: TeamParams; Body: Static<typeof AddBody> }>(
-    '/v1/teams/:id/members',
-    add,
-    async (request, reply) => {
-      const { email, role = 'member' } = request.body
-      const teamId = request.params.id
-      const userId = await findUserToAdd(context, sessionOf(request).user.id, email)
-      if (!(await insertMember(db, teamId, userId, role))) throw new GatewayError('ALREADY_MEMBER')
-      return reply.status(201).send({ member: toMemberAnswer(await memberOf(db, teamId, userId)) })
-    },
-  )
+  app.post('/v1/teams/:id/members', add, async (request, reply) => {
+    const { email, role = 'member' } = request.body
+    const teamId = request.params.id
+    const userId = await findUserToAdd(context, sessionOf(request).user.id, email)
+    if (!(await insertMember(db, teamId, userId, role))) throw new GatewayError('ALREADY_MEMBER')
+    return reply.status(201).send({ member: toMemberAnswer(await memberOf(db, teamId, userId)) })
+  })
 
   const change = {
     config: { errors: ['TEAM_NOT_FOUND', 'MEMBER_NOT_FOUND', 'FORBIDDEN', 'OWNER_IMMUTABLE'] as const },
     schema: {
       summary: 'Change the role of a member',
       tags: ['Teams'],
+      params: MemberParams,
       body: RoleBody,
-      response: { 200: OneMember, ...errorAnswers(400, 401, 403, 404) },
+      response: { 200: OneMember },
     },
-    preValidation: async (request: FastifyRequest<{ Params: MemberParams }>) => {
+    preValidation: async (request: FastifyRequest<{ Params: Static<typeof MemberParams> }>) => {
       const { id, memberId } = request.params
       const team = await teamFor(db, id, sessionOf(request).user.id, ALL_ROLES)
       const member = await memberOf(db, id, memberId)
@@ -87,17 +81,13 @@ export async function teamMemberRoutes(app: FastifyInstance, context: Context): 
       if (member.role === 'owner') throw new GatewayError('OWNER_IMMUTABLE')
     },
   }
-  app.put<{ Params: MemberParams; Body: Static<typeof RoleBody> }>(
-    '/v1/teams/:id/members/:memberId',
-    change,
-    async (request) => {
-      const { id, memberId } = request.params
-      if (!(await updateMemberRole(db, id, memberId, request.body.role))) {
-        throw new GatewayError('MEMBER_NOT_FOUND')
-      }
-      return { member: toMemberAnswer(await memberOf(db, id, memberId)) }
-    },
-  )
+  app.put('/v1/teams/:id/members/:memberId', change, async (request) => {
+    const { id, memberId } = request.params
+    if (!(await updateMemberRole(db, id, memberId, request.body.role))) {
+      throw new GatewayError('MEMBER_NOT_FOUND')
+    }
+    return { member: toMemberAnswer(await memberOf(db, id, memberId)) }
+  })
 
   const remove = {
     config: { errors: ['TEAM_NOT_FOUND', 'MEMBER_NOT_FOUND', 'FORBIDDEN', 'OWNER_IMMUTABLE'] as const },
@@ -105,27 +95,24 @@ export async function teamMemberRoutes(app: FastifyInstance, context: Context): 
       summary: 'Remove a member, or leave',
       description: 'Keys of the team that the member made go on, unless `revokeKeys` is true.',
       tags: ['Teams'],
+      params: MemberParams,
       querystring: RemoveQuery,
-      response: { 204: Type.Null(), ...errorAnswers(400, 401, 403, 404) },
+      response: { 204: NoContent },
     },
   }
-  app.delete<{ Params: MemberParams; Querystring: Static<typeof RemoveQuery> }>(
-    '/v1/teams/:id/members/:memberId',
-    remove,
-    async (request, reply) => {
-      const { id, memberId } = request.params
-      const { user } = sessionOf(request)
-      const team = await teamFor(db, id, user.id, ALL_ROLES)
-      const member = await memberOf(db, id, memberId)
-      if (team.role === 'member' && member.id !== user.id) throw new GatewayError('FORBIDDEN')
-      if (member.role === 'owner') throw ownerStays(member.id === user.id)
-      if (!(await deleteMember(db, id, memberId))) throw new GatewayError('MEMBER_NOT_FOUND')
-      if (request.query.revokeKeys === 'true' && (await revokeTeamKeysOf(db, id, memberId)) > 0) {
-        await announceChange(redis, team.owner_id, request.log)
-      }
-      return reply.status(204).send()
-    },
-  )
+  app.delete('/v1/teams/:id/members/:memberId', remove, async (request, reply) => {
+    const { id, memberId } = request.params
+    const { user } = sessionOf(request)
+    const team = await teamFor(db, id, user.id, ALL_ROLES)
+    const member = await memberOf(db, id, memberId)
+    if (team.role === 'member' && member.id !== user.id) throw new GatewayError('FORBIDDEN')
+    if (member.role === 'owner') throw ownerStays(member.id === user.id)
+    if (!(await deleteMember(db, id, memberId))) throw new GatewayError('MEMBER_NOT_FOUND')
+    if (request.query.revokeKeys === 'true' && (await revokeTeamKeysOf(db, id, memberId)) > 0) {
+      await announceChange(redis, team.owner_id, request.log)
+    }
+    return reply.status(204).send()
+  })
 }
 
 function ownerStays(isLeaving: boolean): GatewayError {

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { isUuid } from '../accounts/session-token.ts'
 import { teamFor } from '../accounts/team-access.ts'
@@ -6,7 +6,8 @@ import { TEAMS_MAX, TeamAnswer, toTeamAnswer } from '../accounts/team-answer.ts'
 import type { Context } from '../context.ts'
 import { deleteTeam, transferTeam } from '../db/team-ownership.ts'
 import { GatewayError } from '../errors.ts'
-import { errorAnswers } from '../http/error-schemas.ts'
+import { IdParams } from '../http/path-ids.ts'
+import { type App, NoContent } from '../http/typed-app.ts'
 import { announceChange } from '../limits/account-version.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
@@ -14,15 +15,11 @@ const TransferBody = Type.Object({
   memberId: Type.String({ description: 'The member that becomes the owner; you become an admin' }),
 })
 
-interface TeamParams {
-  id: string
-}
-
 /** What the owner of a team alone may do: hand it over, delete it. */
-export async function teamOwnershipRoutes(app: FastifyInstance, context: Context): Promise<void> {
+export async function teamOwnershipRoutes(app: App, context: Context): Promise<void> {
   const { db, redis } = context
   guardWithSession(app, context)
-  const requireOwner = async (request: FastifyRequest<{ Params: TeamParams }>) =>
+  const requireOwner = async (request: FastifyRequest<{ Params: Static<typeof IdParams> }>) =>
     await teamFor(db, request.params.id, sessionOf(request).user.id, ['owner'])
 
   const remove = {
@@ -30,10 +27,11 @@ export async function teamOwnershipRoutes(app: FastifyInstance, context: Context
     schema: {
       summary: 'Delete a team you own; its keys are refused from now on',
       tags: ['Teams'],
-      response: { 204: Type.Null(), ...errorAnswers(401, 403, 404) },
+      params: IdParams,
+      response: { 204: NoContent },
     },
   }
-  app.delete<{ Params: TeamParams }>('/v1/teams/:id', remove, async (request, reply) => {
+  app.delete('/v1/teams/:id', remove, async (request, reply) => {
     const team = await requireOwner(request)
     if (!(await deleteTeam(db, team.id, team.owner_id))) throw new GatewayError('TEAM_NOT_FOUND')
     await announceChange(redis, team.owner_id, request.log)
@@ -46,30 +44,28 @@ export async function teamOwnershipRoutes(app: FastifyInstance, context: Context
       summary: 'Make another member the owner of a team',
       description: 'Keys that the new owner has not made end: they would count against the plan of the new owner.',
       tags: ['Teams'],
+      params: IdParams,
       body: TransferBody,
-      response: { 200: Type.Object({ team: TeamAnswer }), ...errorAnswers(400, 401, 403, 404, 409) },
+      response: { 200: Type.Object({ team: TeamAnswer }) },
     },
-    preValidation: async (request: FastifyRequest<{ Params: TeamParams }>) => void (await requireOwner(request)),
+    preValidation: async (request: FastifyRequest<{ Params: Static<typeof IdParams> }>) =>
+      void (await requireOwner(request)),
   }
-  app.post<{ Params: TeamParams; Body: Static<typeof TransferBody> }>(
-    '/v1/teams/:id/transfer',
-    transfer,
-    async (request) => {
-      const ownerId = sessionOf(request).user.id
-      const memberId = request.body.memberId.toLowerCase()
-      if (!isUuid(memberId) || memberId === ownerId) throw new GatewayError('MEMBER_NOT_FOUND')
-      const team = await transferTeam(db, { teamId: request.params.id, ownerId, memberId, teamsMax: TEAMS_MAX })
-      if (team === 'no such member') throw new GatewayError('MEMBER_NOT_FOUND')
-      if (team === 'too many teams') {
-        throw new GatewayError('TEAM_LIMIT_REACHED', {
-          message: 'The member owns its full number of teams.',
-          hint: 'Choose another member',
-          tokens: { limit: TEAMS_MAX },
-        })
-      }
-      await announceChange(redis, ownerId, request.log)
-      await announceChange(redis, memberId, request.log)
-      return { team: toTeamAnswer(team) }
-    },
-  )
+  app.post('/v1/teams/:id/transfer', transfer, async (request) => {
+    const ownerId = sessionOf(request).user.id
+    const memberId = request.body.memberId.toLowerCase()
+    if (!isUuid(memberId) || memberId === ownerId) throw new GatewayError('MEMBER_NOT_FOUND')
+    const team = await transferTeam(db, { teamId: request.params.id, ownerId, memberId, teamsMax: TEAMS_MAX })
+    if (team === 'no such member') throw new GatewayError('MEMBER_NOT_FOUND')
+    if (team === 'too many teams') {
+      throw new GatewayError('TEAM_LIMIT_REACHED', {
+        message: 'The member owns its full number of teams.',
+        hint: 'Choose another member',
+        tokens: { limit: TEAMS_MAX },
+      })
+    }
+    await announceChange(redis, ownerId, request.log)
+    await announceChange(redis, memberId, request.log)
+    return { team: toTeamAnswer(team) }
+  })
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { KeyAnswer, toKeyAnswer } from '../accounts/key-answer.ts'
 import { MemberAnswer, toMemberAnswer } from '../accounts/member-answer.ts'
@@ -9,20 +9,17 @@ import type { Context } from '../context.ts'
 import { listTeamKeys } from '../db/api-keys.ts'
 import { insertTeam, listMembers, listTeams, renameTeam } from '../db/teams.ts'
 import { GatewayError } from '../errors.ts'
-import { errorAnswers } from '../http/error-schemas.ts'
 import { PageQuery, readPage, sendablePage } from '../http/paging.ts'
+import { IdParams } from '../http/path-ids.ts'
+import type { App } from '../http/typed-app.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const NameBody = Type.Object({
   name: Type.String({ minLength: 1, maxLength: 100, pattern: '\\S', description: 'Name of the team' }),
 })
 
-interface TeamParams {
-  id: string
-}
-
 /** Teams: list, create, view, rename. Rights are checked before a body is: a stranger learns nothing of either. */
-export async function teamRoutes(app: FastifyInstance, context: Context): Promise<void> {
+export async function teamRoutes(app: App, context: Context): Promise<void> {
   const { db } = context
   guardWithSession(app, context)
 
@@ -33,11 +30,10 @@ export async function teamRoutes(app: FastifyInstance, context: Context): Promis
       querystring: PageQuery,
       response: {
         200: Type.Object({ teams: Type.Array(TeamAnswer, { description: 'Teams you belong to' }) }),
-        ...errorAnswers(400, 401),
       },
     },
   }
-  app.get<{ Querystring: PageQuery }>('/v1/teams', list, async (request, reply) => {
+  app.get('/v1/teams', list, async (request, reply) => {
     const page = readPage(request.query)
     const rows = await listTeams(db, sessionOf(request).user.id, page)
     return { teams: sendablePage(request as FastifyRequest, reply, { rows, limit: page.limit }).map(toTeamAnswer) }
@@ -49,10 +45,10 @@ export async function teamRoutes(app: FastifyInstance, context: Context): Promis
       summary: 'Create a team, which you own',
       tags: ['Teams'],
       body: NameBody,
-      response: { 201: Type.Object({ team: TeamAnswer }), ...errorAnswers(400, 401, 409) },
+      response: { 201: Type.Object({ team: TeamAnswer }) },
     },
   }
-  app.post<{ Body: Static<typeof NameBody> }>('/v1/teams', create, async (request, reply) => {
+  app.post('/v1/teams', create, async (request, reply) => {
     const ownerId = sessionOf(request).user.id
     const team = await insertTeam(db, { id: randomUUID(), name: request.body.name, ownerId }, TEAMS_MAX)
     if (!team) throw new GatewayError('TEAM_LIMIT_REACHED', { tokens: { limit: TEAMS_MAX } })
@@ -64,6 +60,7 @@ export async function teamRoutes(app: FastifyInstance, context: Context): Promis
     schema: {
       summary: 'View a team you are in: its members and its own keys',
       tags: ['Teams'],
+      params: IdParams,
       response: {
         200: Type.Object({
           team: TeamAnswer,
@@ -71,11 +68,10 @@ export async function teamRoutes(app: FastifyInstance, context: Context): Promis
           keys: Type.Array(KeyAnswer, { description: 'Its keys' }),
           yourRole: Type.Enum(['owner', 'admin', 'member'], { description: 'What you may do' }),
         }),
-        ...errorAnswers(401, 404),
       },
     },
   }
-  app.get<{ Params: TeamParams }>('/v1/teams/:id', view, async (request) => {
+  app.get('/v1/teams/:id', view, async (request) => {
     const team = await teamFor(db, request.params.id, sessionOf(request).user.id, ALL_ROLES)
     const [members, keys] = await Promise.all([listMembers(db, team.id), listTeamKeys(db, team.id)])
     return {
@@ -91,14 +87,15 @@ export async function teamRoutes(app: FastifyInstance, context: Context): Promis
     schema: {
       summary: 'Rename a team',
       tags: ['Teams'],
+      params: IdParams,
       body: NameBody,
-      response: { 200: Type.Object({ team: TeamAnswer }), ...errorAnswers(400, 401, 403, 404) },
+      response: { 200: Type.Object({ team: TeamAnswer }) },
     },
-    preValidation: async (request: FastifyRequest<{ Params: TeamParams }>) => {
+    preValidation: async (request: FastifyRequest<{ Params: Static<typeof IdParams> }>) => {
       await teamFor(db, request.params.id, sessionOf(request).user.id, MANAGERS)
     },
   }
-  app.put<{ Params: TeamParams; Body: Static<typeof NameBody> }>('/v1/teams/:id', rename, async (request) => {
+  app.put('/v1/teams/:id', rename, async (request) => {
     return { team: toTeamAnswer(await renameTeam(db, request.params.id, request.body.name)) }
   })
 }

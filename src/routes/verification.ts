@@ -1,15 +1,14 @@
-import type { FastifyInstance } from 'fastify'
-import Type, { type Static } from 'typebox'
+import Type from 'typebox'
 import { verifyAddressProof } from '../accounts/address-proof.ts'
 import { mailVerification } from '../accounts/verification-mail.ts'
 import type { Context } from '../context.ts'
 import { verifyEmail } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import type { Assets } from '../http/assets.ts'
-import { errorAnswers } from '../http/error-schemas.ts'
 import { html } from '../http/html.ts'
 import { CREDENTIALS_BYTES_MAX } from '../http/json-body.ts'
 import { sendPage } from '../http/page-headers.ts'
+import { type App, NoContent } from '../http/typed-app.ts'
 import { announceChange } from '../limits/account-version.ts'
 import { takeThrottle } from '../limits/throttle.ts'
 import { layout } from '../portal/layout.ts'
@@ -23,7 +22,7 @@ const MAILS_PER_HOUR = 3
 const TokenBody = Type.Object({ token: Type.String({ maxLength: 2_000, description: 'Token of the mail' }) })
 
 /** Proof of an account's address: the link is mailed, opened, and confirmed by a person. */
-export async function verificationRoutes(app: FastifyInstance, context: Context, assets: Assets): Promise<void> {
+export async function verificationRoutes(app: App, context: Context, assets: Assets): Promise<void> {
   await app.register(async (scope) => mailRoute(scope, context))
   await app.register(async (scope) => pageRoutes(scope, context, assets))
 
@@ -35,16 +34,16 @@ export async function verificationRoutes(app: FastifyInstance, context: Context,
       summary: 'Prove an address with the token of the mailed link',
       tags: ['Accounts'],
       body: TokenBody,
-      response: { 204: Type.Null(), ...errorAnswers(400, 401) },
+      response: { 204: NoContent },
     },
   }
-  app.post<{ Body: Static<typeof TokenBody> }>('/v1/auth/verify', verify, async (request, reply) => {
+  app.post('/v1/auth/verify', verify, async (request, reply) => {
     await prove(context, request.body.token)
     return reply.status(204).send()
   })
 }
 
-function mailRoute(app: FastifyInstance, context: Context): void {
+function mailRoute(app: App, context: Context): void {
   guardWithSession(app, context)
   const options = {
     config: { errors: ['FORBIDDEN', 'RATE_LIMIT_EXCEEDED', 'DEPENDENCY_UNAVAILABLE'] as const },
@@ -52,7 +51,7 @@ function mailRoute(app: FastifyInstance, context: Context): void {
       operationId: 'mailVerification',
       summary: 'Have the link that proves your address mailed again',
       tags: ['Accounts'],
-      response: { 204: Type.Null(), ...errorAnswers(401, 403, 429) },
+      response: { 204: NoContent },
     },
   }
   app.post('/v1/auth/verification', options, async (request, reply) => {
@@ -78,7 +77,7 @@ function mailRoute(app: FastifyInstance, context: Context): void {
 }
 
 /** The link shows a page whose button proves the address: programs that open every link of a mail prove nothing. */
-function pageRoutes(app: FastifyInstance, context: Context, assets: Assets): void {
+function pageRoutes(app: App, context: Context, assets: Assets): void {
   app.addContentTypeParser(
     'application/x-www-form-urlencoded',
     { parseAs: 'string' },
@@ -95,14 +94,14 @@ function pageRoutes(app: FastifyInstance, context: Context, assets: Assets): voi
     hide: true,
     querystring: Type.Object({ token: Type.String({ maxLength: 2_000, description: 'Token of the mail' }) }),
   }
-  app.get<{ Querystring: Static<typeof TokenBody> }>('/verify', { schema }, async (request, reply) => {
+  app.get('/verify', { schema }, async (request, reply) => {
     const form = html`<h1>Prove your address</h1>
 <p>Confirm that the account of this mail is yours. If you have not signed up, close this page.</p>
 <form method="post" action="/verify"><input type="hidden" name="token" value="${request.query.token}">
 <button type="submit">This account is mine</button></form>`
     return sendPage(reply, page(form))
   })
-  app.post<{ Body: Static<typeof TokenBody> }>(
+  app.post(
     '/verify',
     { bodyLimit: CREDENTIALS_BYTES_MAX, schema: { hide: true, body: TokenBody } },
     async (request, reply) => {

@@ -1,7 +1,8 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import type { Context } from '../context.ts'
 import { openToAnyOrigin } from '../http/any-origin.ts'
+import type { App } from '../http/typed-app.ts'
 
 /** How long a security.txt says that it holds, milliseconds; it is written anew with each answer. */
 const SECURITY_MS = 180 * 86_400_000
@@ -9,7 +10,7 @@ const SECURITY_MS = 180 * 86_400_000
 const FRESH = 'public, max-age=3600'
 
 /** What other programs look for at fixed addresses (RFC 8615). */
-export async function wellKnownRoutes(app: FastifyInstance, { config }: Context): Promise<void> {
+export async function wellKnownRoutes(app: App, { config }: Context): Promise<void> {
   const { baseUrl, securityContact } = config.http
   openToAnyOrigin(app)
 
@@ -29,7 +30,7 @@ export async function wellKnownRoutes(app: FastifyInstance, { config }: Context)
       },
     },
   }
-  app.get('/.well-known/api-catalog', { schema: catalogSchema }, async (_, reply) =>
+  app.get('/.well-known/api-catalog', { schema: catalogSchema }, async (_, reply: FastifyReply) =>
     reply
       .header('cache-control', FRESH)
       .type('application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"')

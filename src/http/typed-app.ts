@@ -1,0 +1,21 @@
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
+import type {
+  FastifyBaseLogger,
+  FastifyInstance,
+  RawReplyDefaultExpression,
+  RawRequestDefaultExpression,
+  RawServerDefault,
+} from 'fastify'
+import Type from 'typebox'
+
+/** A Fastify instance whose handlers have the types of their route's schemas: what comes in and what may be sent. */
+export type App = FastifyInstance<
+  RawServerDefault,
+  RawRequestDefaultExpression,
+  RawReplyDefaultExpression,
+  FastifyBaseLogger,
+  TypeBoxTypeProvider
+>
+
+/** The schema of an answer without a body. */
+export const NoContent = Type.Unsafe<undefined>({ type: 'null' })
