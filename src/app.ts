@@ -95,7 +95,7 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: true, allErrors: false } },
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id)
-      sendError(request, reply, error, baseUrl)
+      sendError(reply, error, baseUrl)
     },
     clientErrorHandler: (error, socket) => refuseConnection(error, socket as Socket, baseUrl),
   })
@@ -121,6 +121,7 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     }
   })
   // Not when the request comes: a call that was under way before the node was told to end would keep its connection.
+  // biome-ignore lint/complexity/useMaxParams: the form of Fastify's hooks.
   app.addHook('onSend', (request, reply, payload, done) => {
     if (context.isDraining) reply.header('connection', 'close')
     if (reply.statusCode === 401 && config.accounts.isOauthOn) {
@@ -133,8 +134,8 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
   // People get a page, programs get JSON.
   const refuse = (request: FastifyRequest, reply: FastifyReply, thrown: unknown): FastifyReply =>
     isForPeople(request)
-      ? sendProblem(request, reply, thrown, { assets, catalog: context.catalog, baseUrl })
-      : sendError(request, reply, thrown, baseUrl)
+      ? sendProblem(reply, thrown, { assets, catalog: context.catalog, baseUrl })
+      : sendError(reply, thrown, baseUrl)
   app.setErrorHandler((error, request, reply) => refuse(request, reply, error))
   app.setNotFoundHandler((request, reply) => refuse(request, reply, new GatewayError('NOT_FOUND')))
 

@@ -58,20 +58,15 @@ const STRANGERS_CONNECTIONS_MAX = 2
  * Opens what an API node needs, and the operator console: `kind` says which. Nothing waits for Postgres or Redis: they
  * are used when they are there.
  */
-export async function openContext(
-  config: Config,
-  log: Log,
-  kind: 'web' | 'ops',
-  overrides: Partial<Context> = {},
-): Promise<Context> {
-  const redis = overrides.redis ?? openRedis(config.redisUrls, 'producer', log)
+export async function openContext(config: Config, log: Log, kind: 'web' | 'ops'): Promise<Context> {
+  const redis = openRedis(config.redisUrls, 'producer', log)
   const cacheRedis = isSameRedis(config) ? redis : openRedis(config.cacheRedisUrls, 'producer', log)
   const principals = new PrincipalCache()
   redis.on('close', () => principals.clear())
   const replies = new ReplyInbox(openRedis(config.redisUrls, 'waiter', log), redis, log)
   replies.open()
   const catalog = await loadCatalog(config.upstreams.bySlug)
-  const health = new HealthCache(redis, config.redisUrls, catalog.keys(), log)
+  const health = new HealthCache({ redis, redisUrls: config.redisUrls, log }, catalog.keys())
   health.open()
   const db = openDatabase(config.databaseUrl, log)
   const settings = new SettingsSync({ config, log, catalog, db, redis })
@@ -99,7 +94,6 @@ export async function openContext(
     telemetry: await openTelemetry(config, kind, { db, redis, log, inFlight: () => replies.waiting }),
     isDraining: false,
     cacheRedis,
-    ...overrides,
   }
 }
 

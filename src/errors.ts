@@ -8,190 +8,154 @@ interface ErrorEntry {
   hint: string
 }
 
-const entry = (status: number, retryable: boolean, message: string, hint: string): ErrorEntry => ({
+const retryable = (status: number, message: string, hint: string): ErrorEntry => ({
   status,
-  retryable,
+  retryable: true,
+  message,
+  hint,
+})
+
+const final = (status: number, message: string, hint: string): ErrorEntry => ({
+  status,
+  retryable: false,
   message,
   hint,
 })
 
 export const ERRORS = {
-  VALIDATION_ERROR: entry(
+  VALIDATION_ERROR: final(
     400,
-    false,
     'The request is not valid.',
     'Fix the field named in the message and send the request again',
   ),
-  INVALID_JSON: entry(400, false, 'The body is not valid JSON.', 'Send a well-formed JSON object, each member once'),
-  INVALID_ENCODING: entry(
+  INVALID_JSON: final(400, 'The body is not valid JSON.', 'Send a well-formed JSON object, each member once'),
+  INVALID_ENCODING: final(
     400,
-    false,
     'The request holds text that is not valid Unicode.',
     'Send UTF-8 without NUL or lone surrogates',
   ),
-  INVALID_PARAMETER: entry(400, false, 'A parameter is missing or invalid.', 'Correct the parameter'),
-  EMAIL_IN_USE: entry(
+  INVALID_PARAMETER: final(400, 'A parameter is missing or invalid.', 'Correct the parameter'),
+  EMAIL_IN_USE: final(
     400,
-    false,
     'An account with this email exists.',
     'Log in with POST /v1/auth/login or use another email',
   ),
-  PROVIDER_KEY_REQUIRED: entry(
+  PROVIDER_KEY_REQUIRED: final(
     400,
-    false,
     'This API needs a provider key of your own.',
     'Save one with PUT /v1/provider-keys/{apiSlug}',
   ),
-  PROVIDER_KEY_INVALID: entry(
+  PROVIDER_KEY_INVALID: final(
     400,
-    false,
     'The upstream refused your provider key.',
     'Replace it with PUT /v1/provider-keys/{apiSlug}',
   ),
-  UPSTREAM_REJECTED: entry(400, false, 'The upstream API rejected these values.', 'Change the parameters'),
-  AUTH_REQUIRED: entry(401, false, 'A credential is required.', 'Send X-Api-Key or Authorization: Bearer'),
-  INVALID_CREDENTIALS: entry(401, false, 'Email or password is wrong.', 'Check both and log in again'),
-  INVALID_API_KEY: entry(
-    401,
-    false,
-    'The API key is not valid.',
-    'Create a key with POST /v1/keys and send it as X-Api-Key',
-  ),
-  INVALID_TOKEN: entry(401, false, 'The session token is not valid.', 'Log in again with POST /v1/auth/login'),
-  TOKEN_EXPIRED: entry(401, false, 'The session token has expired.', 'Log in again with POST /v1/auth/login'),
-  PLAN_UPGRADE_REQUIRED: entry(402, false, 'This API needs a higher plan.', 'Upgrade the plan'),
-  FORBIDDEN: entry(403, false, 'Your role does not permit this.', 'Ask the owner of the team'),
-  KEY_API_FORBIDDEN: entry(403, false, 'This credential may not call this API.', 'Use an API that it may call'),
-  OWNER_IMMUTABLE: entry(
-    403,
-    false,
-    'The owner of a team can be neither removed nor demoted.',
-    'Choose another member',
-  ),
-  NOT_FOUND: entry(404, false, 'There is no such route.', 'See /docs for the routes'),
-  API_NOT_FOUND: entry(404, false, 'There is no API with this name.', 'Choose an api_name from GET /v1/catalog'),
-  ENDPOINT_NOT_FOUND: entry(404, false, 'This API has no such endpoint.', 'Choose an endpoint from GET /v1/catalog'),
-  KEY_NOT_FOUND: entry(404, false, 'There is no such API key.', 'List the keys with GET /v1/keys'),
-  TEAM_NOT_FOUND: entry(404, false, 'There is no such team.', 'List your teams with GET /v1/teams'),
-  MEMBER_NOT_FOUND: entry(404, false, 'The team has no such member.', 'List the members with GET /v1/teams/{id}'),
-  USER_NOT_FOUND: entry(404, false, 'No user has this email.', 'Ask the person to sign up first'),
-  CONNECTION_NOT_FOUND: entry(
+  UPSTREAM_REJECTED: final(400, 'The upstream API rejected these values.', 'Change the parameters'),
+  AUTH_REQUIRED: final(401, 'A credential is required.', 'Send X-Api-Key or Authorization: Bearer'),
+  INVALID_CREDENTIALS: final(401, 'Email or password is wrong.', 'Check both and log in again'),
+  INVALID_API_KEY: final(401, 'The API key is not valid.', 'Create a key with POST /v1/keys and send it as X-Api-Key'),
+  INVALID_TOKEN: final(401, 'The session token is not valid.', 'Log in again with POST /v1/auth/login'),
+  TOKEN_EXPIRED: final(401, 'The session token has expired.', 'Log in again with POST /v1/auth/login'),
+  PLAN_UPGRADE_REQUIRED: final(402, 'This API needs a higher plan.', 'Upgrade the plan'),
+  FORBIDDEN: final(403, 'Your role does not permit this.', 'Ask the owner of the team'),
+  KEY_API_FORBIDDEN: final(403, 'This credential may not call this API.', 'Use an API that it may call'),
+  OWNER_IMMUTABLE: final(403, 'The owner of a team can be neither removed nor demoted.', 'Choose another member'),
+  NOT_FOUND: final(404, 'There is no such route.', 'See /docs for the routes'),
+  API_NOT_FOUND: final(404, 'There is no API with this name.', 'Choose an api_name from GET /v1/catalog'),
+  ENDPOINT_NOT_FOUND: final(404, 'This API has no such endpoint.', 'Choose an endpoint from GET /v1/catalog'),
+  KEY_NOT_FOUND: final(404, 'There is no such API key.', 'List the keys with GET /v1/keys'),
+  TEAM_NOT_FOUND: final(404, 'There is no such team.', 'List your teams with GET /v1/teams'),
+  MEMBER_NOT_FOUND: final(404, 'The team has no such member.', 'List the members with GET /v1/teams/{id}'),
+  USER_NOT_FOUND: final(404, 'No user has this email.', 'Ask the person to sign up first'),
+  CONNECTION_NOT_FOUND: final(404, 'There is no such connected application.', 'List them with GET /v1/connections'),
+  CALL_NOT_FOUND: final(404, 'There is no such call.', 'Use the id of an asynchronous call of the last 15 minutes'),
+  UPSTREAM_NOT_FOUND: final(
     404,
-    false,
-    'There is no such connected application.',
-    'List them with GET /v1/connections',
-  ),
-  CALL_NOT_FOUND: entry(
-    404,
-    false,
-    'There is no such call.',
-    'Use the id of an asynchronous call of the last 15 minutes',
-  ),
-  UPSTREAM_NOT_FOUND: entry(
-    404,
-    false,
     'The upstream API has no such thing.',
     'Change the parameters to name something that exists',
   ),
-  METHOD_NOT_ALLOWED: entry(405, false, 'This route does not take this method.', 'Use a method of the Allow header'),
-  REQUEST_TIMEOUT: entry(408, true, 'The request took too long to arrive.', 'Send the whole request at once'),
-  ALREADY_MEMBER: entry(
+  METHOD_NOT_ALLOWED: final(405, 'This route does not take this method.', 'Use a method of the Allow header'),
+  REQUEST_TIMEOUT: retryable(408, 'The request took too long to arrive.', 'Send the whole request at once'),
+  ALREADY_MEMBER: final(
     409,
-    false,
     'This user is a member already.',
     'Change the role with PUT /v1/teams/{id}/members/{memberId}',
   ),
-  CONNECTION_LIMIT_REACHED: entry(
+  CONNECTION_LIMIT_REACHED: final(
     409,
-    false,
     'The account has its full number of connected applications.',
     'End one with DELETE /v1/connections/{id} first',
   ),
-  TEAM_LIMIT_REACHED: entry(
+  TEAM_LIMIT_REACHED: final(
     409,
-    false,
     'The account owns its full number of teams.',
     'Delete a team with DELETE /v1/teams/{id} first',
   ),
-  KEY_LIMIT_REACHED: entry(
+  KEY_LIMIT_REACHED: final(
     409,
-    false,
     'The account has its full number of live keys.',
     'Revoke a key with DELETE /v1/keys/{id} first',
   ),
-  CALL_CANCELLED: entry(409, false, 'The call was cancelled.', 'Send the call again if its result is wanted'),
-  CALL_ENDED: entry(
-    409,
-    false,
-    'The call had ended before it was cancelled.',
-    'Get its result with GET /v1/calls/{id}',
-  ),
-  PAYLOAD_TOO_LARGE: entry(413, false, 'The body is too large.', 'Send at most 1 MiB'),
-  URI_TOO_LONG: entry(414, false, 'The address is too long.', 'Send parameters in a POST body'),
-  UNSUPPORTED_MEDIA_TYPE: entry(
+  CALL_CANCELLED: final(409, 'The call was cancelled.', 'Send the call again if its result is wanted'),
+  CALL_ENDED: final(409, 'The call had ended before it was cancelled.', 'Get its result with GET /v1/calls/{id}'),
+  PAYLOAD_TOO_LARGE: final(413, 'The body is too large.', 'Send at most 1 MiB'),
+  URI_TOO_LONG: final(414, 'The address is too long.', 'Send parameters in a POST body'),
+  UNSUPPORTED_MEDIA_TYPE: final(
     415,
-    false,
     'The body must be JSON.',
     'Send Content-Type: application/json without Content-Encoding',
   ),
-  RATE_LIMIT_EXCEEDED: entry(429, true, 'Rate limit exceeded.', 'Wait and send the call again, or upgrade the plan'),
-  MONTHLY_QUOTA_EXCEEDED: entry(
+  RATE_LIMIT_EXCEEDED: retryable(429, 'Rate limit exceeded.', 'Wait and send the call again, or upgrade the plan'),
+  MONTHLY_QUOTA_EXCEEDED: retryable(
     429,
-    true,
     'The monthly quota is used up.',
     'Wait for the next month or upgrade the plan',
   ),
-  CONCURRENCY_LIMIT_EXCEEDED: entry(
+  CONCURRENCY_LIMIT_EXCEEDED: retryable(
     429,
-    true,
     'Too many calls are under way.',
     'Wait for an answer before sending the next call',
   ),
-  LOGIN_THROTTLED: entry(429, true, 'Too many log-in attempts.', 'Wait and log in again'),
-  SIGNUP_THROTTLED: entry(429, true, 'Too many sign-ups from this address.', 'Wait and sign up again'),
-  REGISTRATION_THROTTLED: entry(
+  LOGIN_THROTTLED: retryable(429, 'Too many log-in attempts.', 'Wait and log in again'),
+  SIGNUP_THROTTLED: retryable(429, 'Too many sign-ups from this address.', 'Wait and sign up again'),
+  REGISTRATION_THROTTLED: retryable(
     429,
-    true,
     'Too many applications register from this address.',
     'Wait and register again',
   ),
-  HEADERS_TOO_LARGE: entry(431, false, 'The header fields are too large.', 'Send at most 16 KiB of header fields'),
-  INTERNAL_ERROR: entry(
+  HEADERS_TOO_LARGE: final(431, 'The header fields are too large.', 'Send at most 16 KiB of header fields'),
+  INTERNAL_ERROR: retryable(
     500,
-    true,
     'Something went wrong on our side.',
     'Retry, and report the X-Request-Id if it happens again',
   ),
-  UPSTREAM_ERROR: entry(502, true, 'The upstream API failed.', 'Retry later or use another API'),
-  UPSTREAM_TIMEOUT: entry(502, true, 'The upstream API did not answer in time.', 'Retry later'),
-  UPSTREAM_INVALID_RESPONSE: entry(502, true, 'The upstream API sent an answer that cannot be used.', 'Retry later'),
-  UPSTREAM_TOO_LARGE: entry(502, false, 'The upstream API sent too large an answer.', 'Ask for less'),
-  UPSTREAM_REDIRECT_BLOCKED: entry(
+  UPSTREAM_ERROR: retryable(502, 'The upstream API failed.', 'Retry later or use another API'),
+  UPSTREAM_TIMEOUT: retryable(502, 'The upstream API did not answer in time.', 'Retry later'),
+  UPSTREAM_INVALID_RESPONSE: retryable(502, 'The upstream API sent an answer that cannot be used.', 'Retry later'),
+  UPSTREAM_TOO_LARGE: final(502, 'The upstream API sent too large an answer.', 'Ask for less'),
+  UPSTREAM_REDIRECT_BLOCKED: final(
     502,
-    false,
     'The upstream API sent a redirect, which is not followed.',
     'Report it to the operator',
   ),
-  UPSTREAM_AUTH_FAILED: entry(502, false, 'The upstream API refused our credential.', 'Report it to the operator'),
-  UPSTREAM_RATE_LIMITED: entry(502, true, 'The upstream API is limiting our calls.', 'Wait and send the call again'),
-  UPSTREAM_UNAVAILABLE: entry(502, true, 'The upstream API is down.', 'Retry later'),
-  UPSTREAM_CAP_EXHAUSTED: entry(
+  UPSTREAM_AUTH_FAILED: final(502, 'The upstream API refused our credential.', 'Report it to the operator'),
+  UPSTREAM_RATE_LIMITED: retryable(502, 'The upstream API is limiting our calls.', 'Wait and send the call again'),
+  UPSTREAM_UNAVAILABLE: retryable(502, 'The upstream API is down.', 'Retry later'),
+  UPSTREAM_CAP_EXHAUSTED: retryable(
     503,
-    true,
     'The cap of the upstream API is used up for longer than this call may wait.',
     'Wait and send the call again',
   ),
-  API_NOT_ENABLED: entry(503, false, 'The operator has not enabled this API.', 'Ask the operator to enable it'),
-  API_PAUSED: entry(503, true, 'The operator has paused this API.', 'Wait until it is resumed, or use another API'),
-  OVERLOADED: entry(503, true, 'The gateway is overloaded.', 'Wait and send the call again'),
-  DEADLINE_EXCEEDED: entry(
+  API_NOT_ENABLED: final(503, 'The operator has not enabled this API.', 'Ask the operator to enable it'),
+  API_PAUSED: retryable(503, 'The operator has paused this API.', 'Wait until it is resumed, or use another API'),
+  OVERLOADED: retryable(503, 'The gateway is overloaded.', 'Wait and send the call again'),
+  DEADLINE_EXCEEDED: retryable(
     503,
-    true,
     'The call could not be finished in time.',
     'Send the call again, with Prefer: respond-async if it may take long',
   ),
-  DEPENDENCY_UNAVAILABLE: entry(503, true, 'A part of the gateway is not available.', 'Retry in a few seconds'),
-  DRAINING: entry(503, true, 'This node is shutting down.', 'Send the request again'),
+  DEPENDENCY_UNAVAILABLE: retryable(503, 'A part of the gateway is not available.', 'Retry in a few seconds'),
+  DRAINING: retryable(503, 'This node is shutting down.', 'Send the request again'),
 } satisfies Record<string, ErrorEntry>
 
 export type ErrorCode = keyof typeof ERRORS

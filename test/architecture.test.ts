@@ -183,6 +183,22 @@ describe('the environment', () => {
   })
 })
 
+describe('a function', () => {
+  it('has at most three positional parameters, ten aside whose form a foreign interface demands', async () => {
+    const { linter } = JSON.parse(await readFile(join(ROOT, '.biome.json'), 'utf8'))
+    assert.deepEqual(linter.rules.complexity.useMaxParams, { level: 'error', options: { max: 3 } })
+    const browser = await Promise.all(
+      (await readdir(join(ROOT, 'src'), { recursive: true }))
+        .filter((name) => name.endsWith('.js'))
+        .map((name) => readFile(join(ROOT, 'src', name), 'utf8')),
+    )
+    const exceptions = [...sources.map(({ text }) => text), ...browser].flatMap((text) =>
+      [...text.matchAll(/biome-ignore[^\n]*useMaxParams/g)].map(([comment]) => comment),
+    )
+    assert.ok(exceptions.length > 0 && exceptions.length <= 10, exceptions.join('\n'))
+  })
+})
+
 describe('a file', () => {
   it('has at most 300 lines, recorded answers of upstreams aside', () => {
     const long = sources

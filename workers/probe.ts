@@ -49,7 +49,7 @@ await runProcess('probe', async () => {
   const redis = openRedis(config.redisUrls, 'waiter', log)
   const db = openDatabase(config.databaseUrl, log)
   const catalog = await loadCatalog(config.upstreams.bySlug)
-  const health = new HealthCache(redis, config.redisUrls, catalog.keys(), log)
+  const health = new HealthCache({ redis, redisUrls: config.redisUrls, log }, catalog.keys())
   health.open()
   const settings = new SettingsSync({ config, log, catalog, db, redis })
   await settings.open()

@@ -77,7 +77,7 @@ await runProcess('worker', async () => {
   clock.open()
   const catalog = await loadCatalog(config.upstreams.bySlug)
   for (const sentence of unknownVariables(config.upstreams.variables, catalog)) log.warn(sentence)
-  const health = new HealthCache(redis, config.redisUrls, catalog.keys(), log)
+  const health = new HealthCache({ redis, redisUrls: config.redisUrls, log }, catalog.keys())
   health.open()
   const settings = new SettingsSync({ config, log, catalog, db, redis })
   await settings.open()

@@ -14,7 +14,11 @@ export const MANAGERS: Role[] = ['owner', 'admin']
  * @throws GatewayError TEAM_NOT_FOUND for one who is not a member, who may not know that it exists; FORBIDDEN for a
  * member of another role
  */
-export async function teamFor(db: Db, teamId: string, userId: string, roles: Role[]): Promise<Team & { role: Role }> {
+export async function teamFor(
+  db: Db,
+  { teamId, userId }: { teamId: string; userId: string },
+  roles: Role[],
+): Promise<Team & { role: Role }> {
   const team = isUuid(teamId) ? await findTeamOf(db, teamId, userId) : undefined
   if (!team) throw new GatewayError('TEAM_NOT_FOUND')
   if (!roles.includes(team.role)) throw new GatewayError('FORBIDDEN')

@@ -190,8 +190,11 @@ export function takeOptions(
   return {
     leaseMs: timeoutMs + LEASE_GRACE_MS,
     // Fails closed: without Redis' count and without the ledger nobody knows what is left.
-    loadMonthUsed: (month) => monthLoads.run(`${accountId} ${month}`, () => countMonthUsage(db, accountId, month)),
+    loadMonthUsed: (month) =>
+      monthLoads.run(`${accountId} ${month}`, () => countMonthUsage(db, { userId: accountId }, month)),
     loadConnectionUsed: (month) =>
-      monthLoads.run(`${accountId} ${keyId} ${month}`, () => countMonthUsage(db, accountId, month, keyId)),
+      monthLoads.run(`${accountId} ${keyId} ${month}`, () =>
+        countMonthUsage(db, { userId: accountId, key: keyId }, month),
+      ),
   }
 }

@@ -74,7 +74,7 @@ export async function forecastCall(
     weight,
     slug: job.slug,
     bucket,
-    flightKey: keys?.flight,
+    coalescedKey: keys?.coalesced,
   }
   // Costs no round trip; a node that has heard nothing lets calls through, and the worker looks again.
   const downMs = deps.health.breakerWaitMs(api.slug)

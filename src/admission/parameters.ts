@@ -49,7 +49,7 @@ export function checkParameters(target: CallTarget, given: GivenParameter[], con
     if (values.has(name)) throw invalidParameter(name, 'it is given more than once')
     if (names.has(name)) values.set(name, value)
   }
-  return { parameters: complete(target, readDeclared(declared, values), extra, context), extra }
+  return { parameters: complete(target, { parameters: readDeclared(declared, values), extra }, context), extra }
 }
 
 function readDeclared(declared: ApiEndpoint['parameters'], values: Map<string, unknown>): Record<string, unknown> {
@@ -69,8 +69,7 @@ function readDeclared(declared: ApiEndpoint['parameters'], values: Map<string, u
 /** What only the endpoint can say: its own completion, and the request that comes of it, which must be buildable. */
 function complete(
   { api, endpoint: { endpoint } }: CallTarget,
-  parameters: Record<string, unknown>,
-  extra: [string, string][],
+  { parameters, extra }: CheckedParameters,
   context: CallContext,
 ): Record<string, unknown> {
   try {

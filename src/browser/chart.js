@@ -71,6 +71,7 @@ function settings(element, drawn) {
       ...series.map((one, index) => ({
         label: one.label,
         // A series of a stack shows its own share, not the height of the stack.
+        // biome-ignore lint/complexity/useMaxParams: the form of uPlot's callback.
         value: (_chart, _value, _series, point) =>
           drawn.options.format(point === null ? null : drawn.options.series[index]?.values[point]),
         ...(isBars ? barStyle(one.color) : lineStyle(one.color)),

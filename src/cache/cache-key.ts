@@ -7,11 +7,11 @@ import { upstreamKeys } from '../redis/keys.ts'
 /** Keys under which identical calls share an answer; in the upstream's hash slot. */
 export interface CacheKeys {
   entry: string
-  /** Says that a call for this answer is on its way. */
-  flight: string
-  /** Who fetches it right now, and what it came to. */
+  /** Names the queued call whose answer identical calls share. */
+  coalesced: string
+  /** The call that fetches the answer, and its outcome. */
   leader: string
-  landed: string
+  outcome: string
 }
 
 type CachedCall = Pick<CallJob, 'slug' | 'endpoint' | 'parameters' | 'extra' | 'raw' | 'accountId'>
@@ -30,8 +30,8 @@ export function cacheKeys(endpoint: Endpoint, call: CachedCall, bucket: string):
   const hash = createHash('sha256').update(identity).digest('base64url').slice(0, 27)
   return {
     entry: upstreamKeys.cacheEntry(call.slug, hash),
-    flight: upstreamKeys.flight(call.slug, hash),
+    coalesced: upstreamKeys.coalesced(call.slug, hash),
     leader: upstreamKeys.leader(call.slug, hash),
-    landed: upstreamKeys.landed(call.slug, hash),
+    outcome: upstreamKeys.coalescedOutcome(call.slug, hash),
   }
 }

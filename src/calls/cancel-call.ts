@@ -35,7 +35,7 @@ export async function cancelCall(deps: CancelDeps, call: AsyncCall): Promise<boo
   const steps = await Promise.allSettled([
     withdrawCall(deps, call),
     settle(deps, call),
-    sendReply(redis, call.replyTo, head, NO_BODY),
+    sendReply(redis, call.replyTo, { head, body: NO_BODY }),
   ])
   for (const step of steps) {
     if (step.status === 'rejected')

@@ -3,6 +3,7 @@ import { forecastJob } from '../admission/admit.ts'
 import type { AdmittedBatch, BatchUnit } from '../admission/admit-batch.ts'
 import { countRefusal } from '../admission/count-refusal.ts'
 import type { ForecastDeps } from '../admission/forecast.ts'
+import { rejectOnAbort } from '../async/abort.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import { replyError } from '../http/call-answer.ts'
 import { advanceBatch, type BatchStep } from '../limits/batch-limits.ts'
@@ -134,7 +135,7 @@ async function runUnit(
     return fail(error, { usageStatus: toGatewayError(error).status, comesBack: 'all' })
   }
   try {
-    const answer = await Promise.race([reply, rejection(end)])
+    const answer = await Promise.race([reply, rejectOnAbort(end)])
     observed.replied(answer.head)
     if (answer.head.code) {
       const error = replyError(answer.head)
@@ -166,11 +167,4 @@ async function withdraw(
     deps.log.debug({ err: error, callId: job.id }, 'failed to take a call back')
     return false
   }
-}
-
-function rejection(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason)
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
 }

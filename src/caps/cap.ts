@@ -204,8 +204,8 @@ export class Cap {
     return { base: Number(base), hasMoved: hasMoved === 1 }
   }
 
-  #keysWith({ flightKey }: QueueEntry): string[] {
-    return flightKey === undefined ? this.#keys : [...this.#keys, flightKey]
+  #keysWith({ coalescedKey }: QueueEntry): string[] {
+    return coalescedKey === undefined ? this.#keys : [...this.#keys, coalescedKey]
   }
 
   /** Concurrency, number of rates, then each rate's max and window in milliseconds. */

@@ -47,6 +47,6 @@ export async function readPastGrants(
 ): Promise<{ at: number; granted: number }[]> {
   const widestMs = Math.max(...caps.rates.map(({ seconds }) => seconds * 1_000))
   const now = Date.now()
-  const grants = await readCapGrants(db, slug, bucket, new Date(now - widestMs - MINUTE_MS))
+  const grants = await readCapGrants(db, { slug, bucket }, new Date(now - widestMs - MINUTE_MS))
   return grants.map(({ minute, granted }) => ({ at: Math.min(minute.getTime() + MINUTE_MS, now), granted }))
 }

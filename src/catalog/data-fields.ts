@@ -35,15 +35,19 @@ function membersOf(schema: DataSchema, example: unknown, depth: number): DataFie
   const { inner } = withoutNull(schema)
   if (inner.items) return membersOf(inner.items, Array.isArray(example) ? example[0] : undefined, depth)
   const named = Object.entries(inner.properties ?? {}).flatMap(([name, member]) =>
-    fieldsOf(name, member, memberOf(example, name), depth),
+    fieldsOf(name, member, { example: memberOf(example, name), depth }),
   )
   const record = recordOf(inner)
   if (!record) return named
   const [name, value] = Object.entries(Object(example) as Record<string, unknown>)[0] ?? ['name', undefined]
-  return [...named, ...fieldsOf(`${name}, …`, record, value, depth)]
+  return [...named, ...fieldsOf(`${name}, …`, record, { example: value, depth })]
 }
 
-function fieldsOf(name: string, schema: DataSchema, example: unknown, depth: number): DataField[] {
+function fieldsOf(
+  name: string,
+  schema: DataSchema,
+  { example, depth }: { example: unknown; depth: number },
+): DataField[] {
   const { inner, isNullable, description } = withoutNull(schema)
   const field = {
     name,

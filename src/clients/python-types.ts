@@ -17,13 +17,17 @@ export function pythonType(schema: JsonSchema, name: string, records: PythonReco
     return `Union[${schema.anyOf.map((branch: JsonSchema, index) => pythonType(branch, `${name}${index + 1}`, records)).join(', ')}]`
   }
   const kinds = kindsOf(schema)
-  const types = kinds.filter((kind) => kind !== 'null').map((kind) => kindType(kind, schema, name, records))
+  const types = kinds.filter((kind) => kind !== 'null').map((kind) => kindType(kind, schema, { name, records }))
   const [only = 'Any', ...others] = types
   const type = others.length > 0 ? `Union[${types.join(', ')}]` : only
   return kinds.includes('null') ? `Optional[${type}]` : type
 }
 
-function kindType(kind: string, schema: JsonSchema, name: string, records: PythonRecord[]): string {
+function kindType(
+  kind: string,
+  schema: JsonSchema,
+  { name, records }: { name: string; records: PythonRecord[] },
+): string {
   switch (kind) {
     case 'string':
       return 'str'

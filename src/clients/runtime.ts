@@ -70,6 +70,7 @@ export class Transport {
    *
    * @throws GatewayError when the call failed, after the retries that its Retry-After allows
    */
+  // biome-ignore lint/complexity/useMaxParams: who calls an API names it, its endpoint and the parameters, and seldom an option.
   async call<T = unknown>(
     api: string,
     endpoint: string,
@@ -79,7 +80,7 @@ export class Transport {
     const { retriesMax = 2, retryWaitMsMax = 60_000 } = this.#options
     for (let retries = 0; ; retries += 1) {
       try {
-        return (await this.#send(api, endpoint, parameters, options)) as T
+        return (await this.#send({ api, endpoint, parameters }, options)) as T
       } catch (error) {
         if (!(error instanceof GatewayError) || !RETRYABLE.has(error.code) || retries >= retriesMax) throw error
         // Without a Retry-After: half a second, then twice as long each time, spread so that callers do not come together.
@@ -91,7 +92,10 @@ export class Transport {
     }
   }
 
-  async #send(api: string, endpoint: string, parameters: object, { signal, headers }: CallOptions): Promise<unknown> {
+  async #send(
+    { api, endpoint, parameters }: { api: string; endpoint: string; parameters: object },
+    { signal, headers }: CallOptions,
+  ): Promise<unknown> {
     const { key, baseUrl = BASE_URL, fetch: send = fetch } = this.#options
     const query = new URLSearchParams()
     for (const [name, value] of Object.entries(parameters)) {

@@ -29,7 +29,7 @@ export class EnvironmentReader {
     return value
   }
 
-  integer(name: string, otherwise: number, min: number, max: number): number {
+  integer(name: string, otherwise: number, [min, max]: [min: number, max: number]): number {
     // The default is checked too: OPS_PORT's depends on PORT.
     const value = this.#environment[name] || String(otherwise)
     const number = /^\d+$/.test(value) ? Number(value) : Number.NaN

@@ -29,11 +29,11 @@ export interface HttpConfig {
 
 /** @throws ConfigError naming the variable that cannot be used */
 export function readHttp(read: EnvironmentReader): HttpConfig {
-  const port = read.integer('PORT', 3000, 0, 65_535)
+  const port = read.integer('PORT', 3000, [0, 65_535])
   const certFile = read.text('TLS_CERT_FILE', '')
   const keyFile = read.text('TLS_KEY_FILE', '')
   if ((certFile === '') !== (keyFile === '')) throw new ConfigError('TLS_CERT_FILE and TLS_KEY_FILE go together')
-  const redirectPort = read.integer('HTTP_REDIRECT_PORT', 0, 0, 65_535)
+  const redirectPort = read.integer('HTTP_REDIRECT_PORT', 0, [0, 65_535])
   const baseUrl = readBaseUrl(read, port)
   if ((certFile !== '' || redirectPort !== 0) && !baseUrl.startsWith('https:')) {
     throw new ConfigError('BASE_URL must be the public https: address when TLS_CERT_FILE or HTTP_REDIRECT_PORT is set')
@@ -42,16 +42,16 @@ export function readHttp(read: EnvironmentReader): HttpConfig {
     host: read.text('HOST', LOOPBACK),
     port,
     opsHost: read.text('OPS_HOST', LOOPBACK),
-    opsPort: read.integer('OPS_PORT', port === 0 ? 0 : port + 1, 0, 65_535),
+    opsPort: read.integer('OPS_PORT', port === 0 ? 0 : port + 1, [0, 65_535]),
     metricsHost: read.text('METRICS_HOST', LOOPBACK),
-    metricsPort: read.integer('METRICS_PORT', 0, 0, 65_535),
+    metricsPort: read.integer('METRICS_PORT', 0, [0, 65_535]),
     baseUrl,
     trustProxy: read.list('TRUST_PROXY', isAddressOrRange),
     tls: certFile === '' ? undefined : { certFile, keyFile },
     redirectPort: redirectPort === 0 ? undefined : redirectPort,
     clients: {
-      connectionsMax: read.integer('CLIENT_CONNECTIONS_MAX', 500, 0, 1_000_000),
-      anonymousPerSecond: read.integer('CLIENT_ANONYMOUS_PER_SECOND', 200, 0, 1_000_000),
+      connectionsMax: read.integer('CLIENT_CONNECTIONS_MAX', 500, [0, 1_000_000]),
+      anonymousPerSecond: read.integer('CLIENT_ANONYMOUS_PER_SECOND', 200, [0, 1_000_000]),
     },
     securityContact: readSecurityContact(read),
   }

@@ -50,5 +50,5 @@ export function readDataDir(read: EnvironmentReader): string {
 }
 
 export function readProcesses(read: EnvironmentReader): ProcessCounts {
-  return { workers: read.integer('WORKERS', 1, 1, 64), webNodes: read.integer('WEB_NODES', 1, 1, 64) }
+  return { workers: read.integer('WORKERS', 1, [1, 64]), webNodes: read.integer('WEB_NODES', 1, [1, 64]) }
 }

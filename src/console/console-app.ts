@@ -41,7 +41,7 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
   })
-  app.setErrorHandler((error, request, reply) => sendError(request, reply, error, config.http.baseUrl))
+  app.setErrorHandler((error, _request, reply) => sendError(reply, error, config.http.baseUrl))
   const sessions = new OperatorSessions({ redis: context.redis, operatorToken: config.secrets.operatorToken, log })
   const guard = { config, sessions, redis: context.redis, log }
   const fleet = new FleetReader(context)

@@ -35,7 +35,7 @@ export function guardOperator(scope: FastifyInstance, deps: GuardDeps): void {
       const isUnknown = error instanceof GatewayError && error.status === 401
       if (isPageView(request) && isUnknown) return showLogin(reply)
       // Answered here: a plugin of the scope may have an error handler of its own.
-      return sendError(request, reply, error, deps.config.http.baseUrl)
+      return sendError(reply, error, deps.config.http.baseUrl)
     }
   })
 }

@@ -29,15 +29,14 @@ export async function addCapGrants(db: Db, grants: CapGrants[]): Promise<void> {
 /** What all workers sent under a cap, by minute, from `since` on. */
 export async function readCapGrants(
   db: Db,
-  slug: string,
-  scope: string,
+  { slug, bucket }: { slug: string; bucket: string },
   since: Date,
 ): Promise<{ minute: Date; granted: number }[]> {
   const rows = await db
     .selectFrom('cap_grants')
     .select(['minute', ({ fn }) => fn.sum<string>('granted').as('granted')])
     .where('slug', '=', slug)
-    .where('scope', '=', scope)
+    .where('scope', '=', bucket)
     .where('minute', '>=', since)
     .groupBy('minute')
     .orderBy('minute')

@@ -27,7 +27,11 @@ export async function insertHealthChanges(db: Db, changes: HealthChange[]): Prom
 }
 
 /** An upstream's changes since an instant, newest first; at most `limit`. */
-export function listHealthChanges(db: Db, slug: string, since: Date, limit: number): Promise<HealthChange[]> {
+export function listHealthChanges(
+  db: Db,
+  slug: string,
+  { since, limit }: { since: Date; limit: number },
+): Promise<HealthChange[]> {
   return db
     .selectFrom('health_changes')
     .selectAll()

@@ -68,6 +68,10 @@ export async function setProviderKeyStatus(db: Db, id: string, status: 'valid' |
 }
 
 /** Replaces the sealed form of a key whose encryption key was rotated. */
-export async function resealProviderKey(db: Db, id: string, secretId: string, sealed: Buffer): Promise<void> {
-  await db.updateTable('provider_keys').set({ secret_id: secretId, sealed }).where('id', '=', id).execute()
+export async function resealProviderKey(
+  db: Db,
+  id: string,
+  { secretId, bytes }: { secretId: string; bytes: Buffer },
+): Promise<void> {
+  await db.updateTable('provider_keys').set({ secret_id: secretId, sealed: bytes }).where('id', '=', id).execute()
 }

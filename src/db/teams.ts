@@ -108,8 +108,7 @@ function selectMembers(db: Db, teamId: string) {
 /** Adds a member; false when the account is one already. */
 export async function insertMember(
   db: Db,
-  teamId: string,
-  userId: string,
+  { teamId, userId }: { teamId: string; userId: string },
   role: Exclude<Role, 'owner'>,
 ): Promise<boolean> {
   const { numInsertedOrUpdatedRows } = await db
@@ -123,8 +122,7 @@ export async function insertMember(
 /** Changes a member's role, the owner's never; false when there is no such member. */
 export async function updateMemberRole(
   db: Db,
-  teamId: string,
-  userId: string,
+  { teamId, userId }: { teamId: string; userId: string },
   role: Exclude<Role, 'owner'>,
 ): Promise<boolean> {
   const { numUpdatedRows } = await db

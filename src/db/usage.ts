@@ -75,7 +75,11 @@ export async function deleteOldBatches(db: Db): Promise<void> {
 }
 
 /** Calls that count against the monthly quota: live ones that were queued and did not end in 5xx. `month` is YYYY-MM; `key`: of one alone. */
-export async function countMonthUsage(db: Db, userId: string, month: string, key?: string): Promise<number> {
+export async function countMonthUsage(
+  db: Db,
+  { userId, key }: { userId: string; key?: string | undefined },
+  month: string,
+): Promise<number> {
   const first = `${month}-01`
   const row = await db
     .selectFrom('usage_daily')

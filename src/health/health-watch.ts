@@ -7,6 +7,13 @@ import { type HealthView, viewHealth } from './health-view.ts'
 /** How often every upstream is read again, milliseconds: a message that got lost is made good by then. */
 const POLL_MS = 10_000
 
+export interface HealthCacheDeps {
+  redis: RedisConnection
+  /** For a connection of its own that hears of changes. */
+  redisUrls: string[]
+  log: Log
+}
+
 /**
  * The health of every upstream as this process knows it: read at once when a change is announced, and every ten seconds. Asking
  * it costs no round trip. Without Redis the last known state stands.
@@ -23,7 +30,7 @@ export class HealthCache {
   #timer: NodeJS.Timeout | undefined
   #isReading = false
 
-  constructor(redis: RedisConnection, redisUrls: string[], slugs: Iterable<string>, log: Log) {
+  constructor({ redis, redisUrls, log }: HealthCacheDeps, slugs: Iterable<string>) {
     this.#redis = redis
     this.#redisUrls = redisUrls
     this.#slugs = [...slugs]

@@ -77,7 +77,7 @@ export function serveAssets(app: FastifyInstance, assets: Assets, scope: 'public
       if (!file) throw new GatewayError('NOT_FOUND')
       // While nodes of two versions run, a page of one may ask the other: it gets the file, but does not keep it.
       const lifetime = version === assets.version ? `${scope}, ${FOREVER}` : 'no-cache'
-      return await sendCacheable(request, reply, file, lifetime)
+      return await sendCacheable(reply, file, lifetime)
     },
   )
 }

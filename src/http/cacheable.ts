@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply } from 'fastify'
 
 /** A body that is the same for everybody until the process ends: compressed once, and known by its hash. */
 export interface Cacheable {
@@ -29,18 +29,14 @@ export function createCacheable(content: string | Buffer, type: string): Cacheab
 }
 
 /** Sends it, or 304 when the client has these bytes (RFC 9110, 13.1.2). `cacheControl` says how long it may be kept. */
-export async function sendCacheable(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  file: Cacheable,
-  cacheControl: string,
-): Promise<FastifyReply> {
+export async function sendCacheable(reply: FastifyReply, file: Cacheable, cacheControl: string): Promise<FastifyReply> {
+  const { headers } = reply.request
   const isCompressible = file.body.length >= COMPRESS_BYTES_MIN && /^(text|application|image\/svg)/.test(file.type)
-  const encoding = isCompressible ? acceptedEncoding(request.headers['accept-encoding']) : undefined
+  const encoding = isCompressible ? acceptedEncoding(headers['accept-encoding']) : undefined
   const etag = `"${file.hash}${encoding ? `-${encoding}` : ''}"`
   reply.header('cache-control', cacheControl).header('etag', etag).header('x-content-type-options', 'nosniff')
   if (isCompressible) reply.header('vary', 'accept-encoding')
-  if (hasTag(request.headers['if-none-match'], etag)) return reply.status(304).send()
+  if (hasTag(headers['if-none-match'], etag)) return reply.status(304).send()
   if (encoding) reply.header('content-encoding', encoding)
   return reply.type(file.type).send(encoding ? await encode(file, encoding) : file.body)
 }

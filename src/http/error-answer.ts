@@ -41,14 +41,9 @@ export function errorBody(error: GatewayError, baseUrl: string, isCall: boolean)
  * Answers a failure in JSON, as problem details where the caller prefers them; whatever was thrown, it has one of our
  * codes.
  */
-export function sendError(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  thrown: unknown,
-  baseUrl: string,
-): FastifyReply {
-  const error = prepareError(request, reply, thrown)
-  return writeFailure(reply, error, { baseUrl, isCall: isCallRoute(request.url) })
+export function sendError(reply: FastifyReply, thrown: unknown, baseUrl: string): FastifyReply {
+  const error = prepareError(reply, thrown)
+  return writeFailure(reply, error, { baseUrl, isCall: isCallRoute(reply.request.url) })
 }
 
 /** Writes the body of a failure in the form that its request prefers; status and headers are set before. */
@@ -65,7 +60,8 @@ export function writeFailure(
 }
 
 /** Sets status and headers of the answer to a failure and logs what is not the caller's; the body is left to others. */
-export function prepareError(request: FastifyRequest, reply: FastifyReply, thrown: unknown): GatewayError {
+export function prepareError(reply: FastifyReply, thrown: unknown): GatewayError {
+  const { request } = reply
   const error = fromFramework(thrown, request) ?? toGatewayError(thrown)
   // A refused call has a line of its own, which says why.
   if (error.status === 500 || (error.status > 500 && !isCallRoute(request.url)))

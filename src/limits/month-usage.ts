@@ -23,6 +23,6 @@ export async function readMonthUsage(
   const { name, endsAt } = monthOf(clock.now())
   // Without Redis the ledger answers, at most the last seconds behind.
   const counted = await redis.get(accountKeys.month(accountId, name)).catch(() => null)
-  const used = counted === null ? await countMonthUsage(db, accountId, name) : Number(counted)
+  const used = counted === null ? await countMonthUsage(db, { userId: accountId }, name) : Number(counted)
   return { month: name, used, resetsAt: new Date(endsAt) }
 }

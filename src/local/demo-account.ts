@@ -32,8 +32,8 @@ export async function loadDemoAccount(db: Db, dataDir: string, pepper: Buffer): 
   const account = {
     email: EMAIL,
     password,
-    live: await createKey(db, userId, 'live', pepper),
-    test: await createKey(db, userId, 'test', pepper),
+    live: await createKey(db, { userId, environment: 'live' }, pepper),
+    test: await createKey(db, { userId, environment: 'test' }, pepper),
   }
   await writePrivateJson(dataDir, FILE, account)
   return account
@@ -43,7 +43,11 @@ async function isKnown(db: Db, pepper: Buffer, key: string): Promise<boolean> {
   return (await findKeyOwner(db, hashApiKey(pepper, key))) !== undefined
 }
 
-async function createKey(db: Db, userId: string, environment: Environment, pepper: Buffer): Promise<string> {
+async function createKey(
+  db: Db,
+  { userId, environment }: { userId: string; environment: Environment },
+  pepper: Buffer,
+): Promise<string> {
   const key = createApiKey(environment)
   const row = {
     id: randomUUID(),

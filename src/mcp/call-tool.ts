@@ -5,14 +5,12 @@ import type { CallOutcome, SendCall } from './call-client.ts'
 /** A call as the result of a tool: the data, or the failure with its code and hint, so that the model can mend it. */
 export async function callAsTool(
   send: SendCall,
-  target: { slug: string; endpoint: string },
-  parameters: Record<string, unknown>,
+  { slug, endpoint, parameters }: { slug: string; endpoint: string; parameters: Record<string, unknown> },
   shape: (data: Record<string, unknown>) => Record<string, unknown> = (data) => data,
 ): Promise<CallToolResult> {
   // Models write null for what they leave out.
   const given = Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== null))
-  const endpoint = target.endpoint.replace(/^\/+/, '')
-  const path = `/v1/call/${encodeURIComponent(target.slug)}/${encodeURIComponent(endpoint)}`
+  const path = `/v1/call/${encodeURIComponent(slug)}/${encodeURIComponent(endpoint.replace(/^\/+/, ''))}`
   const outcome = await send(path, given)
   if (outcome.task) return { resultType: 'task', ...outcome.task, content: [] }
   return resultOf(outcome, shape)

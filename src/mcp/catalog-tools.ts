@@ -150,7 +150,7 @@ export async function runCatalogTool(
   if (path !== undefined && !endpoint) return refusal(unknownEndpoint(api), baseUrl)
   if (name === 'describe_api') return structured(describeApi(api, deps, { baseUrl, endpoint }))
   const { endpoint: called, parameters = {} } = input as Static<typeof CallInput>
-  return await callAsTool(send, { slug, endpoint: called }, parameters, (data) => ({
+  return await callAsTool(send, { slug, endpoint: called, parameters }, (data) => ({
     api: slug,
     endpoint: called,
     data,

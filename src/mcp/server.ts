@@ -83,7 +83,9 @@ export function createApiServer(apis: Api[], deps: McpDeps, era: Era): Server {
     tools: [...tools.values()].map(({ tool }) => tool),
     run: async (name, input, send) => {
       const entry = tools.get(name)
-      return entry && (await callAsTool(send, { slug: entry.api.slug, endpoint: entry.endpoint.path }, input))
+      return (
+        entry && (await callAsTool(send, { slug: entry.api.slug, endpoint: entry.endpoint.path, parameters: input }))
+      )
     },
     shapeOf: ({ slug }) => (apis.some((api) => api.slug === slug) ? (data) => data : undefined),
     resources: apis.map((api) => apiResource(api, baseUrl)),

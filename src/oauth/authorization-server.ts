@@ -105,6 +105,7 @@ function configurationOf(deps: AuthorizationDeps): Configuration {
     },
     extraClientMetadata: {
       properties: ['software_id'],
+      // biome-ignore lint/complexity/useMaxParams: the form of oidc-provider's callback.
       validator: (_context, _name, _value, metadata) => checkRedirects(metadata),
     },
     features: {

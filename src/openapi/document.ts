@@ -31,7 +31,7 @@ export function createDocument(routes: DocumentedRoute[], catalog: Catalog, base
   for (const route of routes) {
     if (route.hidden || route.url === CALL_ROUTE) continue
     const path = templated(route.url)
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, path, catalog, named) }
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, path, { catalog, named }) }
   }
   const answers = {
     ...responses,
@@ -78,7 +78,13 @@ function templated(url: string): string {
   return url.replace(/:(\w+)/g, '{$1}')
 }
 
-function operation(route: DocumentedRoute, path: string, catalog: Catalog, named: NamedSchemas): JsonSchema {
+/** What the parts of the document are written from. */
+interface DocumentParts {
+  catalog: Catalog
+  named: NamedSchemas
+}
+
+function operation(route: DocumentedRoute, path: string, { catalog, named }: DocumentParts): JsonSchema {
   const { body } = route
   const id = route.operationId ?? operationId(route.method, path)
   return {
@@ -89,7 +95,7 @@ function operation(route: DocumentedRoute, path: string, catalog: Catalog, named
     security:
       route.guard === 'session' ? [{ bearer: [] }] : route.guard === 'call' ? [{ apiKey: [] }, { bearer: [] }] : [],
     parameters: [
-      ...pathParameters(route, path, catalog, named),
+      ...pathParameters(route, path, { catalog, named }),
       ...given(route.querystring, 'query', named),
       ...given(route.headers, 'header', named),
     ],
@@ -175,7 +181,7 @@ function given(schema: unknown, place: 'query' | 'header', named: NamedSchemas):
 }
 
 /** The parts of a path, with what the route says of them itself. */
-function pathParameters(route: DocumentedRoute, path: string, catalog: Catalog, named: NamedSchemas): JsonSchema[] {
+function pathParameters(route: DocumentedRoute, path: string, { catalog, named }: DocumentParts): JsonSchema[] {
   const { properties = {} } = (route.params ?? {}) as ObjectSchema
   return [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => {
     const { description = pathWords(name, path), ...schema } = toDocumentSchema(properties[name] ?? {}, named)

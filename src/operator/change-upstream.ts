@@ -57,18 +57,17 @@ export const UpstreamChange = Type.Object(
  * @throws GatewayError VALIDATION_ERROR for settings that do not fit together
  */
 export function changeUpstream(
-  db: Db,
+  { db, secrets }: { db: Db; secrets: Secret[] },
   api: Api,
-  change: Static<typeof UpstreamChange>,
-  { actor, secrets }: { actor: string; secrets: Secret[] },
+  { actor, ...change }: Static<typeof UpstreamChange> & { actor: string },
 ): Promise<void> {
   const { slug } = api
   return db.transaction().execute(async (transaction) => {
     const row = await lockUpstreamSettings(transaction, slug)
-    const settings = merge(row, change, slug, secrets)
+    const settings = merge(row, change, { slug, secrets })
     check(api, change, settings)
     await saveUpstreamSettings(transaction, slug, settings)
-    const before = told(merge(row, {}, slug, secrets))
+    const before = told(merge(row, {}, { slug, secrets }))
     await insertAuditRecord(transaction, {
       actor,
       action: 'upstream.update',
@@ -82,8 +81,7 @@ export function changeUpstream(
 function merge(
   row: UpstreamSettingsRow | undefined,
   change: Static<typeof UpstreamChange>,
-  slug: string,
-  secrets: Secret[],
+  { slug, secrets }: { slug: string; secrets: Secret[] },
 ): NewUpstreamSettings {
   const kept = row?.key_sealed && row.key_secret_id ? { secretId: row.key_secret_id, bytes: row.key_sealed } : null
   return {

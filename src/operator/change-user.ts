@@ -35,8 +35,7 @@ export const UserChange = Type.Object(
 export function changeUser(
   db: Db,
   id: string,
-  { tier, disabled, approved }: Static<typeof UserChange>,
-  actor: string,
+  { actor, tier, disabled, approved }: Static<typeof UserChange> & { actor: string },
 ): Promise<User> {
   return db.transaction().execute(async (transaction) => {
     const before = await lockUser(transaction, id)

@@ -29,13 +29,13 @@ const isMcp = (url: string): boolean => /^\/mcp(\/|\?|$)/.test(url)
 
 /** Answers a failure with a page: what is wrong, and where to go on. A browser at `/mcp` is shown how agents use it. */
 export function sendProblem(
-  request: FastifyRequest,
   reply: FastifyReply,
   thrown: unknown,
   { assets, catalog, baseUrl }: ProblemDeps,
 ): FastifyReply {
+  const { request } = reply
   if (isMcp(request.url)) return reply.redirect('/agents', 303)
-  const error = prepareError(request, reply, thrown)
+  const error = prepareError(reply, thrown)
   const [path = ''] = request.url.split('?', 1)
   const sought = decoded(path)
     .replace(/^\/(apis|docs)\//, '/')

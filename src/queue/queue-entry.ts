@@ -18,7 +18,7 @@ export interface QueueEntry extends QueueMember {
   /** Which cap of the upstream: the shared one, or that of a key. */
   bucket: string
   /** Key under which identical calls share one answer; undefined where answers are not shared. */
-  flightKey?: string | undefined
+  coalescedKey?: string | undefined
 }
 
 /** The call's member in the queue and among the waiters: `members.lua` reads it. */

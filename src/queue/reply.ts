@@ -62,8 +62,8 @@ export class ReplyOutbox {
 }
 
 /** Sends the outcome of one call by itself. @throws what Redis throws */
-export async function sendReply(redis: RedisConnection, replyTo: string, head: ReplyHead, body: Buffer): Promise<void> {
-  await append(redis, replyTo, [await frameOf(redis, { head, body })])
+export async function sendReply(redis: RedisConnection, replyTo: string, reply: Reply): Promise<void> {
+  await append(redis, replyTo, [await frameOf(redis, reply)])
 }
 
 async function frameOf(redis: RedisConnection, { head, body }: Reply): Promise<Buffer> {

@@ -23,11 +23,11 @@ export const upstreamKeys = {
   /** Hash: bytes of each of these answers, and their total. No end. */
   cacheSizes: (slug: string, room: string): string => `${PREFIX}:{${slug}}:cache-sizes:${room}`,
   /** String: member of the wait queue whose answer identical calls share. Ends with that call's deadline. */
-  flight: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:flight:${hash}`,
+  coalesced: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:coalesced:${hash}`,
   /** String: id of the call that fetches an answer for identical ones. 3 s, renewed. */
   leader: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:leader:${hash}`,
   /** String: that call's outcome, for identical calls in other processes. 1.5 s. */
-  landed: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:landed:${hash}`,
+  coalescedOutcome: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:coalesced-outcome:${hash}`,
   /** List: items fetched ahead. As long as the upstream's file says; `:filling` 15 s, `:unfillable` as the file says. */
   pool: (slug: string, key: string): string => `${PREFIX}:{${slug}}:pool:${key}`,
 }

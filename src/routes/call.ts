@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Admission, type Admitted, admitCall, currentLimits } from '../admission/admit.ts'
 import { countRefusal } from '../admission/count-refusal.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
+import { rejectOnAbort } from '../async/abort.ts'
 import { withdrawCall } from '../calls/withdraw-call.ts'
 import type { Context } from '../context.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
@@ -125,7 +126,7 @@ async function runCall(
     const { priority, mayShareJob } = queued
     jobId = await enqueueCall(queues, { call: job, priority, mayShareJob })
     if (waitMs === 0) return STILL_RUNNING
-    return await Promise.race([reply, rejection(left.signal)])
+    return await Promise.race([reply, rejectOnAbort(left.signal)])
   } catch (error) {
     if (error === STILL_RUNNING) return STILL_RUNNING
     // Nobody waits any more; a call whose result is kept runs on, and its worker settles it.
@@ -141,13 +142,6 @@ async function runCall(
     socket.off('close', onClose)
     if (!isAnswerOpen) forget()
   }
-}
-
-function rejection(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason)
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
 }
 
 /** How long the worker's word is waited for on whether a call whose caller left was sent, milliseconds. */

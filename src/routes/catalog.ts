@@ -84,7 +84,7 @@ export async function catalogRoutes(app: App, { caps, catalog, config, strangers
 
   async function readDetail(api: Api): Promise<ApiDetail> {
     const [history, last] = await Promise.all([
-      listHealthChanges(strangersDb, api.slug, new Date(Date.now() - DAY_MS), HISTORY_MAX),
+      listHealthChanges(strangersDb, api.slug, { since: new Date(Date.now() - DAY_MS), limit: HISTORY_MAX }),
       findLastHealthChange(strangersDb, api.slug),
     ])
     const view = health.of(api.slug)

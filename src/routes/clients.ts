@@ -51,11 +51,11 @@ export async function clientRoutes(app: App, { catalog, config }: Context): Prom
     const schema = { summary, tags: ['Documentation'], operationId, response: { 200: { content } } }
     // Written when it is first sought: most nodes are never sent such a request.
     let file: ReturnType<typeof perCatalogState<ReturnType<typeof createCacheable>>> | undefined
-    app.get(path, { schema }, async (request, reply: FastifyReply) => {
+    app.get(path, { schema }, async (_request, reply: FastifyReply) => {
       file ??= perCatalogState(catalog, () =>
         createCacheable(write(clientApis(catalog), config.http.baseUrl), `${mediaType}; charset=utf-8`),
       )
-      return await sendCacheable(request, reply, file(), 'public, max-age=60')
+      return await sendCacheable(reply, file(), 'public, max-age=60')
     })
   }
 }

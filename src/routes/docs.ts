@@ -31,8 +31,8 @@ export async function docsRoutes(app: App, { catalog, config, health }: Context)
     operationId: 'getLlmsText',
     response: { 200: { content: { 'text/plain': { schema: Type.String() } } } },
   }
-  app.get('/llms.txt', { schema: llmsSchema }, async (request, reply: FastifyReply) =>
-    sendCacheable(request, reply, llms(), FRESH),
+  app.get('/llms.txt', { schema: llmsSchema }, async (_request, reply: FastifyReply) =>
+    sendCacheable(reply, llms(), FRESH),
   )
 
   const errorTable = createCacheable(errorsMarkdown(), MARKDOWN)
@@ -42,8 +42,8 @@ export async function docsRoutes(app: App, { catalog, config, health }: Context)
     operationId: 'getErrorsMarkdown',
     response: { 200: { content: { 'text/markdown': { schema: Type.String() } } } },
   }
-  app.get('/docs/errors.md', { schema: errorsSchema }, async (request, reply: FastifyReply) =>
-    sendCacheable(request, reply, errorTable, FRESH),
+  app.get('/docs/errors.md', { schema: errorsSchema }, async (_request, reply: FastifyReply) =>
+    sendCacheable(reply, errorTable, FRESH),
   )
 
   // Written anew when the text changes: with the catalog, or with the state of the API.
@@ -70,7 +70,7 @@ export async function docsRoutes(app: App, { catalog, config, health }: Context)
     async (request: FastifyRequest<{ Params: Static<typeof SlugParams> }>, reply: FastifyReply) => {
       const api = catalog.get(request.params.slug)
       if (!api || api.isSwitchedOff) throw new GatewayError('API_NOT_FOUND')
-      return await sendCacheable(request, reply, twinOf(api), FRESH)
+      return await sendCacheable(reply, twinOf(api), FRESH)
     },
   )
 
@@ -88,7 +88,7 @@ export async function docsRoutes(app: App, { catalog, config, health }: Context)
     async (request: FastifyRequest<{ Params: Static<typeof NameParams> }>, reply: FastifyReply) => {
       const file = guideFiles.get(request.params.name)
       if (!file) throw new GatewayError('NOT_FOUND')
-      return await sendCacheable(request, reply, file, FRESH)
+      return await sendCacheable(reply, file, FRESH)
     },
   )
 }

@@ -83,7 +83,8 @@ export async function keyRoutes(app: App, context: Context): Promise<void> {
     const { label, environment = 'live', teamId } = request.body
     const { user } = sessionOf(request)
     const expiresAt = readExpiry(request.body.expiresAt)
-    const team = teamId == null ? undefined : await teamFor(db, teamId.toLowerCase(), user.id, MANAGERS)
+    const team =
+      teamId == null ? undefined : await teamFor(db, { teamId: teamId.toLowerCase(), userId: user.id }, MANAGERS)
     const key = createApiKey(environment)
     const row = {
       id: randomUUID(),

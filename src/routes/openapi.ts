@@ -42,7 +42,7 @@ export async function openApiRoutes(
       },
     },
   }
-  app.get('/openapi.json', { schema }, async (request, reply: FastifyReply) => {
-    return await sendCacheable(request, reply, document(), 'public, max-age=60')
+  app.get('/openapi.json', { schema }, async (_request, reply: FastifyReply) => {
+    return await sendCacheable(reply, document(), 'public, max-age=60')
   })
 }

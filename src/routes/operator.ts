@@ -108,7 +108,7 @@ function userRoutes(app: App, { db, redis }: OperatorDeps): void {
   app.patch('/v1/operator/users/:id', change, async (request) => {
     const { id } = request.params
     if (!isUuid(id)) throw new GatewayError('USER_NOT_FOUND')
-    const user = await changeUser(db, id, request.body, actorOf(request))
+    const user = await changeUser(db, id, { ...request.body, actor: actorOf(request) })
     await announceChange(redis, id, request.log)
     return { user: describeUser(user) }
   })
@@ -137,7 +137,7 @@ function upstreamRoutes(app: App, { config, catalog, db, redis, settings }: Oper
   }
   app.patch('/v1/operator/upstreams/:slug', change, async (request) => {
     const api = findApi(catalog, request.params.slug)
-    await changeUpstream(db, api, request.body, { actor: actorOf(request), secrets: config.secrets.encryption })
+    await changeUpstream({ db, secrets: config.secrets.encryption }, api, { ...request.body, actor: actorOf(request) })
     // It is in force when Postgres has it; without the notice processes find it at their next reading.
     await announceSettings(redis).catch((error) => request.log.warn({ err: error }, 'failed to announce settings'))
     await settings.read()

@@ -1,4 +1,3 @@
-import Type from 'typebox'
 import { offeredApis, perCatalogState } from '../catalog/catalog-state.ts'
 import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
@@ -12,17 +11,17 @@ const FOR_A_DAY = 'public, max-age=86400'
 export async function portalAssetRoutes(app: App, { catalog, config }: Context, assets: Assets): Promise<void> {
   const schema = { hide: true }
   // Agents' clients keep its address, so it names no content.
-  app.get('/icon-64.png', { schema }, async (request, reply) => {
+  app.get('/icon-64.png', { schema }, async (_request, reply) => {
     const file = assets.files.get('portal/assets/icon-64.png')
     if (!file) throw new GatewayError('NOT_FOUND')
-    return await sendCacheable(request, reply, file, FOR_A_DAY)
+    return await sendCacheable(reply, file, FOR_A_DAY)
   })
   serveAssets(app, assets, 'public')
 
   const icon = assets.files.get('portal/assets/icon.svg')
-  app.get('/favicon.ico', { schema }, async (request, reply) => {
+  app.get('/favicon.ico', { schema }, async (_request, reply) => {
     if (!icon) throw new GatewayError('NOT_FOUND')
-    return await sendCacheable(request, reply, icon, FOR_A_DAY)
+    return await sendCacheable(reply, icon, FOR_A_DAY)
   })
 
   // Accounts and forms are of no use to search engines; everything else may be found.
@@ -32,7 +31,7 @@ export async function portalAssetRoutes(app: App, { catalog, config }: Context, 
     ),
     'text/plain; charset=utf-8',
   )
-  app.get('/robots.txt', { schema }, async (request, reply) => sendCacheable(request, reply, robots, FOR_A_DAY))
+  app.get('/robots.txt', { schema }, async (_request, reply) => sendCacheable(reply, robots, FOR_A_DAY))
 
   const sitemap = perCatalogState(catalog, () => {
     const paths = [
@@ -45,5 +44,5 @@ export async function portalAssetRoutes(app: App, { catalog, config }: Context, 
     ]
     return createCacheable(paths.map((path) => `${config.http.baseUrl}${path}\n`).join(''), 'text/plain; charset=utf-8')
   })
-  app.get('/sitemap.txt', { schema }, async (request, reply) => sendCacheable(request, reply, sitemap(), FOR_A_DAY))
+  app.get('/sitemap.txt', { schema }, async (_request, reply) => sendCacheable(reply, sitemap(), FOR_A_DAY))
 }

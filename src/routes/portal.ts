@@ -35,6 +35,12 @@ const DESCRIPTIONS = [
 /** What the home page filters by. Unknown categories and states match nothing. */
 const Filter = Type.Object({ q: Text(200), category: Text(60), health: Text(20) })
 
+interface PageWords {
+  title: string
+  /** Default: the title. */
+  description?: string
+}
+
 /** The portal's pages. What they hold of the service they read from the catalog and its public routes. */
 export async function portalRoutes(app: App, { catalog, config, health }: Context, assets: Assets): Promise<void> {
   const { baseUrl } = config.http
@@ -49,7 +55,7 @@ export async function portalRoutes(app: App, { catalog, config, health }: Contex
   /** A page that is the same for everybody, but for what a log-in shows. */
   const sharedPage = (request: FastifyRequest, name: string, render: () => string | Promise<string>): Promise<Buffer> =>
     pages.get(`${name} ${visitOf(request).isLoggedIn}`, async () => Buffer.from(await render()))
-  const page = (request: FastifyRequest, title: string, main: Html, description = title): string =>
+  const page = (request: FastifyRequest, main: Html, { title, description = title }: PageWords): string =>
     layout(assets, {
       title: title === '' ? 'Agent API Gateway' : `${title} · Agent API Gateway`,
       description,
@@ -63,7 +69,7 @@ export async function portalRoutes(app: App, { catalog, config, health }: Contex
       const items = offeredApis(catalog).map((api) => ({ api, condition: conditionOf(api, health.of(api.slug)) }))
       const main = homePage(items, request.query, visitOf(request as FastifyRequest))
       const description = 'One HTTP layer over many public data APIs, for people and agents.'
-      return page(request as FastifyRequest, '', main, description)
+      return page(request as FastifyRequest, main, { title: '', description })
     }
     reply.header('link', DESCRIPTIONS)
     const isFiltered = Object.values(request.query).some((value) => value !== '')
@@ -79,7 +85,7 @@ export async function portalRoutes(app: App, { catalog, config, health }: Contex
       const history = await readHistory(app, slug)
       const main = apiPage({ api, condition, history }, visitOf(request as FastifyRequest))
       const { displayName, description } = api.upstream
-      return page(request as FastifyRequest, displayName, main, description)
+      return page(request as FastifyRequest, main, { title: displayName, description })
     }
     return sendPage(reply, await sharedPage(request as FastifyRequest, `api ${slug}`, render))
   })
@@ -102,11 +108,11 @@ export async function portalRoutes(app: App, { catalog, config, health }: Contex
   if (config.accounts.isOauthOn) {
     // Comes from another site, with which no cookie is sent: its script asks who is logged in.
     app.get('/connect/:uid', { schema }, async (request, reply) =>
-      sendPage(reply, page(request as FastifyRequest, 'Connect an application', connectPage())),
+      sendPage(reply, page(request as FastifyRequest, connectPage(), { title: 'Connect an application' })),
     )
   }
   for (const [path, title, main] of still) {
-    app.get(path, { schema }, async (request, reply) => sendPage(reply, page(request, title, main)))
+    app.get(path, { schema }, async (request, reply) => sendPage(reply, page(request, main, { title })))
   }
 }
 

@@ -53,14 +53,14 @@ export async function teamMemberRoutes(app: App, context: Context): Promise<void
       response: { 201: OneMember },
     },
     preValidation: async (request: FastifyRequest<{ Params: Static<typeof IdParams> }>) => {
-      await teamFor(db, request.params.id, sessionOf(request).user.id, MANAGERS)
+      await teamFor(db, { teamId: request.params.id, userId: sessionOf(request).user.id }, MANAGERS)
     },
   }
   app.post('/v1/teams/:id/members', add, async (request, reply) => {
     const { email, role = 'member' } = request.body
     const teamId = request.params.id
     const userId = await findUserToAdd(context, sessionOf(request).user.id, email)
-    if (!(await insertMember(db, teamId, userId, role))) throw new GatewayError('ALREADY_MEMBER')
+    if (!(await insertMember(db, { teamId, userId }, role))) throw new GatewayError('ALREADY_MEMBER')
     return reply.status(201).send({ member: toMemberAnswer(await memberOf(db, teamId, userId)) })
   })
 
@@ -75,7 +75,7 @@ export async function teamMemberRoutes(app: App, context: Context): Promise<void
     },
     preValidation: async (request: FastifyRequest<{ Params: Static<typeof MemberParams> }>) => {
       const { id, memberId } = request.params
-      const team = await teamFor(db, id, sessionOf(request).user.id, ALL_ROLES)
+      const team = await teamFor(db, { teamId: id, userId: sessionOf(request).user.id }, ALL_ROLES)
       const member = await memberOf(db, id, memberId)
       if (team.role !== 'owner') throw new GatewayError('FORBIDDEN')
       if (member.role === 'owner') throw new GatewayError('OWNER_IMMUTABLE')
@@ -83,7 +83,7 @@ export async function teamMemberRoutes(app: App, context: Context): Promise<void
   }
   app.put('/v1/teams/:id/members/:memberId', change, async (request) => {
     const { id, memberId } = request.params
-    if (!(await updateMemberRole(db, id, memberId, request.body.role))) {
+    if (!(await updateMemberRole(db, { teamId: id, userId: memberId }, request.body.role))) {
       throw new GatewayError('MEMBER_NOT_FOUND')
     }
     return { member: toMemberAnswer(await memberOf(db, id, memberId)) }
@@ -103,7 +103,7 @@ export async function teamMemberRoutes(app: App, context: Context): Promise<void
   app.delete('/v1/teams/:id/members/:memberId', remove, async (request, reply) => {
     const { id, memberId } = request.params
     const { user } = sessionOf(request)
-    const team = await teamFor(db, id, user.id, ALL_ROLES)
+    const team = await teamFor(db, { teamId: id, userId: user.id }, ALL_ROLES)
     const member = await memberOf(db, id, memberId)
     if (team.role === 'member' && member.id !== user.id) throw new GatewayError('FORBIDDEN')
     if (member.role === 'owner') throw ownerStays(member.id === user.id)

@@ -20,7 +20,7 @@ export async function teamOwnershipRoutes(app: App, context: Context): Promise<v
   const { db, redis } = context
   guardWithSession(app, context)
   const requireOwner = async (request: FastifyRequest<{ Params: Static<typeof IdParams> }>) =>
-    await teamFor(db, request.params.id, sessionOf(request).user.id, ['owner'])
+    await teamFor(db, { teamId: request.params.id, userId: sessionOf(request).user.id }, ['owner'])
 
   const remove = {
     config: { errors: ['TEAM_NOT_FOUND', 'FORBIDDEN'] as const },

@@ -72,7 +72,7 @@ export async function teamRoutes(app: App, context: Context): Promise<void> {
     },
   }
   app.get('/v1/teams/:id', view, async (request) => {
-    const team = await teamFor(db, request.params.id, sessionOf(request).user.id, ALL_ROLES)
+    const team = await teamFor(db, { teamId: request.params.id, userId: sessionOf(request).user.id }, ALL_ROLES)
     const [members, keys] = await Promise.all([listMembers(db, team.id), listTeamKeys(db, team.id)])
     return {
       team: toTeamAnswer(team),
@@ -92,7 +92,7 @@ export async function teamRoutes(app: App, context: Context): Promise<void> {
       response: { 200: Type.Object({ team: TeamAnswer }) },
     },
     preValidation: async (request: FastifyRequest<{ Params: Static<typeof IdParams> }>) => {
-      await teamFor(db, request.params.id, sessionOf(request).user.id, MANAGERS)
+      await teamFor(db, { teamId: request.params.id, userId: sessionOf(request).user.id }, MANAGERS)
     },
   }
   app.put('/v1/teams/:id', rename, async (request) => {

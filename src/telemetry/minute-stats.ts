@@ -147,15 +147,19 @@ export async function readMinute(redis: RedisConnection, epochMs: number): Promi
   for (const [field, value] of Object.entries(counts)) {
     const [kind, slug = '', rest = ''] = field.split('|')
     if (kind === 'c') minute.calls.set(`${slug}|${rest}`, Number(value))
-    else addToBucket(kind === 'q' ? minute.queue : minute.upstream, slug, Number(rest), Number(value))
+    else addToBucket(histogramOf(kind === 'q' ? minute.queue : minute.upstream, slug), Number(rest), Number(value))
   }
   return minute
 }
 
-function addToBucket(histograms: Map<string, number[]>, slug: string, bucket: number, count: number): void {
+function histogramOf(histograms: Map<string, number[]>, slug: string): number[] {
   const histogram = histograms.get(slug) ?? emptyHistogram()
-  histogram[bucket] = (histogram[bucket] ?? 0) + count
   histograms.set(slug, histogram)
+  return histogram
+}
+
+function addToBucket(histogram: number[], bucket: number, count: number): void {
+  histogram[bucket] = (histogram[bucket] ?? 0) + count
 }
 
 export function emptyHistogram(): number[] {

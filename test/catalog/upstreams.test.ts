@@ -146,7 +146,7 @@ function checkExample(upstream: Upstream, endpoint: Endpoint): void {
     assert.equal(bodies.length, requests.length)
     const answers = bodies.map((body) => answerWith(body))
     const parameters = completed(endpoint, example.parameters, context)
-    assert.deepEqual(interpretAnswers(upstream, endpoint, answers, parameters, context), { data: example.data })
+    assert.deepEqual(interpretAnswers({ upstream, endpoint }, answers, { parameters, context }), { data: example.data })
   }
   assert.ok(Compile(endpoint.data).Check(example.data), 'the example does not fit the data schema')
   const declared = Object.keys((endpoint.data as unknown as ObjectSchema).properties)
@@ -198,7 +198,7 @@ function checkArbitraryAnswers(upstream: Upstream, endpoint: Endpoint): void {
 function checkInterpretation(upstream: Upstream, endpoint: Endpoint, answers: UpstreamResponse[]): void {
   const context = contextAt(endpoint)
   const parameters = completed(endpoint, endpoint.example.parameters, context)
-  const interpretation: Interpretation = interpretAnswers(upstream, endpoint, answers, parameters, context)
+  const interpretation: Interpretation = interpretAnswers({ upstream, endpoint }, answers, { parameters, context })
   if ('data' in interpretation) {
     assert.ok(Compile(endpoint.data).Check(interpretation.data))
     return

@@ -13,7 +13,7 @@ export async function capTraces(redis: Redis, slug: string): Promise<Record<stri
   for (const name of ['queue', 'queueDeadlines', 'waiters', 'waiterExpiries', 'leases'] as const) {
     traces[name] = await redis.zrange(capKeys.of(slug, 'shared', name), '0', '-1')
   }
-  traces.coalescer = await redis.keys(upstreamKeys.flight(slug, '*'))
+  traces.coalescer = await redis.keys(upstreamKeys.coalesced(slug, '*'))
   return traces
 }
 

@@ -68,7 +68,7 @@ export function interpreted(
   const context = contextAt(endpoint)
   const parameters = completed(endpoint, given ?? endpoint.example.parameters, context)
   const whole: UpstreamResponse = { status: 200, headers: {}, body: undefined, ...answer }
-  return interpretAnswers(upstream, endpoint, [whole], parameters, context)
+  return interpretAnswers({ upstream, endpoint }, [whole], { parameters, context })
 }
 
 /** The data of an answer that is a success. */

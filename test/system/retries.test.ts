@@ -113,7 +113,7 @@ describe('repeats', () => {
     const fail = async (): Promise<never> => {
       runs += 1
       await setImmediate()
-      throw new AttemptError('UPSTREAM_ERROR', true, undefined)
+      throw new AttemptError('UPSTREAM_ERROR', { isRetryable: true })
     }
     const options = { isIdempotent: true, budget, attemptMs: 1_000, remainingMs: () => 60_000, signal }
     await Promise.allSettled(Array.from({ length: 100 }, () => withRetries(fail, options)))

@@ -19,7 +19,10 @@ const recorded = repos.example.response as { items: Record<string, unknown>[] }
 
 function interpret(answer: Partial<UpstreamResponse>) {
   const answers = [{ status: 200, headers: {}, body: undefined, ...answer }]
-  return interpretAnswers(codeHostSearch, repos, answers, { q: 'tetris' }, { now: Date.now() })
+  return interpretAnswers({ upstream: codeHostSearch, endpoint: repos }, answers, {
+    parameters: { q: 'tetris' },
+    context: { now: Date.now() },
+  })
 }
 
 function interpretRepository(changes: Record<string, unknown>) {

@@ -18,7 +18,10 @@ const recorded = profile.example.response as Record<string, unknown>
 
 function interpret(answer: Partial<UpstreamResponse>) {
   const answers = [{ status: 200, headers: {}, body: undefined, ...answer }]
-  return interpretAnswers(codeHostUser, profile, answers, { username: 'jacquev6' }, { now: Date.now() })
+  return interpretAnswers({ upstream: codeHostUser, endpoint: profile }, answers, {
+    parameters: { username: 'jacquev6' },
+    context: { now: Date.now() },
+  })
 }
 
 function interpretData(changes: Record<string, unknown>) {

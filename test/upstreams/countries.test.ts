@@ -20,7 +20,10 @@ const context = { now: 0 }
 
 function interpret(endpoint: Endpoint, body: unknown, parameters: Record<string, unknown> = {}, status = 200) {
   const all = { ...endpoint.example.parameters, ...parameters }
-  return interpretAnswers(countries, endpoint, [{ status, headers: {}, body }], all, context)
+  return interpretAnswers({ upstream: countries, endpoint }, [{ status, headers: {}, body }], {
+    parameters: all,
+    context,
+  })
 }
 
 /** The name of the country that /info chooses. */

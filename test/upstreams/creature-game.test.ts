@@ -10,7 +10,10 @@ const ability = creatureGame.endpoints['/ability'] ?? assert.fail()
 const context = { now: 0 }
 
 function interpret(endpoint: Endpoint, status: number, body: unknown) {
-  return interpretAnswers(creatureGame, endpoint, [{ status, headers: {}, body }], { name: 'x' }, context)
+  return interpretAnswers({ upstream: creatureGame, endpoint }, [{ status, headers: {}, body }], {
+    parameters: { name: 'x' },
+    context,
+  })
 }
 
 function dataOf(endpoint: Endpoint, body: unknown) {

@@ -15,7 +15,7 @@ function interpret(
   body: unknown,
   headers = {},
 ) {
-  return interpretAnswers(cryptoPrices, endpoint, [{ status, headers, body }], parameters, context)
+  return interpretAnswers({ upstream: cryptoPrices, endpoint }, [{ status, headers, body }], { parameters, context })
 }
 
 function verdictOf(status: number, body: unknown, headers = {}, endpoint = price) {

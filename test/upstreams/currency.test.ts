@@ -13,7 +13,10 @@ const usdToInr = { from: 'USD', to: 'INR' }
 
 function answered(endpoint: typeof pair, parameters: Record<string, unknown>, status: number, body: unknown) {
   assert.ok(endpoint)
-  const result = interpretAnswers(currency, endpoint, [{ status, headers: {}, body }], parameters, context)
+  const result = interpretAnswers({ upstream: currency, endpoint }, [{ status, headers: {}, body }], {
+    parameters,
+    context,
+  })
   return 'data' in result ? result.data : result.verdict.code
 }
 

@@ -7,7 +7,10 @@ import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 const define = dictionary.endpoints['/define'] as Endpoint
 
 function interpret(status: number, body: unknown) {
-  return interpretAnswers(dictionary, define, [{ status, headers: {}, body }], { word: 'hello' }, { now: 0 })
+  return interpretAnswers({ upstream: dictionary, endpoint: define }, [{ status, headers: {}, body }], {
+    parameters: { word: 'hello' },
+    context: { now: 0 },
+  })
 }
 
 function interpretData(entries: unknown[]) {

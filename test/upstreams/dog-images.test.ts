@@ -9,7 +9,10 @@ const random = dogImages.endpoints['/random'] as Endpoint
 const breed = dogImages.endpoints['/breed'] as Endpoint
 
 function interpret(status: number, body: unknown, endpoint = breed) {
-  return interpretAnswers(dogImages, endpoint, [{ status, headers: {}, body }], { breed: 'hound' }, { now: 0 })
+  return interpretAnswers({ upstream: dogImages, endpoint }, [{ status, headers: {}, body }], {
+    parameters: { breed: 'hound' },
+    context: { now: 0 },
+  })
 }
 
 function pictureData(imageUrl: string) {

@@ -15,7 +15,10 @@ function interpreted(
   { status = 200, headers = {}, body }: { status?: number; headers?: Record<string, string>; body?: unknown },
 ) {
   assert.ok(endpoint)
-  return interpretAnswers(geocoding, endpoint, [{ status, headers, body }], endpoint.example.parameters, context)
+  return interpretAnswers({ upstream: geocoding, endpoint }, [{ status, headers, body }], {
+    parameters: endpoint.example.parameters,
+    context,
+  })
 }
 
 function answered(endpoint: typeof search, answer: Parameters<typeof interpreted>[1]) {

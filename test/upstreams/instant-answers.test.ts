@@ -9,7 +9,10 @@ const search = instantAnswers.endpoints['/search'] ?? assert.fail()
 const context = { now: 0 }
 
 function interpret(status: number, body: unknown, headers = {}) {
-  return interpretAnswers(instantAnswers, search, [{ status, headers, body }], { q: 'cat' }, context)
+  return interpretAnswers({ upstream: instantAnswers, endpoint: search }, [{ status, headers, body }], {
+    parameters: { q: 'cat' },
+    context,
+  })
 }
 
 function dataOf(body: unknown, status = 200) {

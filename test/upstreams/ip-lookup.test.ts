@@ -7,7 +7,10 @@ import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 const lookup = ipLookup.endpoints['/lookup'] ?? assert.fail()
 
 function interpret(status: number, body: unknown, headers: Record<string, string> = {}) {
-  return interpretAnswers(ipLookup, lookup, [{ status, headers, body }], { ip: '8.8.8.8' }, { now: 0 })
+  return interpretAnswers({ upstream: ipLookup, endpoint: lookup }, [{ status, headers, body }], {
+    parameters: { ip: '8.8.8.8' },
+    context: { now: 0 },
+  })
 }
 
 function verdictOf(status: number, body: unknown, headers?: Record<string, string>) {
@@ -30,7 +33,10 @@ const refused = (ip: string | undefined, callerAddress?: string) =>
 test('the recorded answer maps to the recorded data', () => {
   const { parameters, response, data } = lookup.example
   assert.deepEqual(
-    interpretAnswers(ipLookup, lookup, [{ status: 200, headers: {}, body: response }], parameters, { now: 0 }),
+    interpretAnswers({ upstream: ipLookup, endpoint: lookup }, [{ status: 200, headers: {}, body: response }], {
+      parameters,
+      context: { now: 0 },
+    }),
     { data },
   )
 })

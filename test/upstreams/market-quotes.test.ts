@@ -14,7 +14,10 @@ function interpret(
   parameters: Record<string, unknown> = { symbol: 'AAPL' },
   headers = {},
 ) {
-  return interpretAnswers(marketQuotes, quote, [{ status, headers, body }], parameters, context)
+  return interpretAnswers({ upstream: marketQuotes, endpoint: quote }, [{ status, headers, body }], {
+    parameters,
+    context,
+  })
 }
 
 function verdictOf(status: number, body: unknown, headers = {}) {

@@ -14,7 +14,10 @@ assert.ok(search && byIngredient && categories)
 function answered(endpoint: typeof search, body: unknown, status = 200) {
   assert.ok(endpoint)
   const answer = { status, headers: {}, body }
-  const result = interpretAnswers(mealRecipes, endpoint, [answer], endpoint.example.parameters, context)
+  const result = interpretAnswers({ upstream: mealRecipes, endpoint }, [answer], {
+    parameters: endpoint.example.parameters,
+    context,
+  })
   return 'data' in result ? result.data : result.verdict.code
 }
 

@@ -10,7 +10,10 @@ const users = mockData.endpoints['/users'] as Endpoint
 const comments = mockData.endpoints['/comments'] as Endpoint
 
 function interpret(endpoint: Endpoint, status: number, body: unknown) {
-  return interpretAnswers(mockData, endpoint, [{ status, headers: {}, body }], { id: 1 }, { now: 0 })
+  return interpretAnswers({ upstream: mockData, endpoint }, [{ status, headers: {}, body }], {
+    parameters: { id: 1 },
+    context: { now: 0 },
+  })
 }
 
 test('the recorded answers map to the recorded data', () => {

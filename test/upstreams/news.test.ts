@@ -10,7 +10,10 @@ const search = news.endpoints['/search'] ?? assert.fail()
 const context = { now: 0 }
 
 function verdictOf(status: number, body: unknown, headers: Record<string, string> = {}) {
-  const result = interpretAnswers(news, search, [{ status, headers, body }], { q: 'google', max: 5 }, context)
+  const result = interpretAnswers({ upstream: news, endpoint: search }, [{ status, headers, body }], {
+    parameters: { q: 'google', max: 5 },
+    context,
+  })
   return 'verdict' in result ? result.verdict : assert.fail(`data: ${JSON.stringify(result.data)}`)
 }
 
@@ -18,7 +21,7 @@ test('the recorded answers map to the recorded data', () => {
   for (const endpoint of [top, search]) {
     const { parameters, response, data } = endpoint.example
     const answers = [{ status: 200, headers: {}, body: response }]
-    assert.deepEqual(interpretAnswers(news, endpoint, answers, parameters, context), { data })
+    assert.deepEqual(interpretAnswers({ upstream: news, endpoint }, answers, { parameters, context }), { data })
   }
 })
 
@@ -110,7 +113,10 @@ test('a failure or maintenance of the upstream is its error', () => {
 
 test('no matching article is a success with an empty list', () => {
   const answers = [{ status: 200, headers: {}, body: { totalArticles: 0, articles: [] } }]
-  assert.deepEqual(interpretAnswers(news, search, answers, { q: 'x' }, context), { data: { total: 0, articles: [] } })
+  assert.deepEqual(
+    interpretAnswers({ upstream: news, endpoint: search }, answers, { parameters: { q: 'x' }, context }),
+    { data: { total: 0, articles: [] } },
+  )
 })
 
 test('an answer without a list of articles is invalid', () => {
@@ -123,7 +129,10 @@ test('total counts the matches, not the articles, and members that older answers
     totalArticles: 7,
     articles: [{ title: 'One', source: { name: 'Paper', url: 'https://paper.example' } }, null],
   }
-  const result = interpretAnswers(news, search, [{ status: 200, headers: {}, body }], { q: 'x' }, context)
+  const result = interpretAnswers({ upstream: news, endpoint: search }, [{ status: 200, headers: {}, body }], {
+    parameters: { q: 'x' },
+    context,
+  })
   assert.ok('data' in result)
   assert.equal(result.data.total, 7)
   assert.deepEqual(result.data.articles, [

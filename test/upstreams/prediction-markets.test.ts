@@ -10,7 +10,10 @@ const events = predictionMarkets.endpoints['/events'] ?? assert.fail()
 const context = { now: 0 }
 
 function interpret(endpoint: Endpoint, status: number, body: unknown, parameters = {}, headers = {}) {
-  return interpretAnswers(predictionMarkets, endpoint, [{ status, headers, body }], parameters, context)
+  return interpretAnswers({ upstream: predictionMarkets, endpoint }, [{ status, headers, body }], {
+    parameters,
+    context,
+  })
 }
 
 function itemsOf(endpoint: Endpoint, body: unknown, parameters = {}): Record<string, unknown>[] {

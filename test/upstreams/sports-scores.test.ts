@@ -13,7 +13,7 @@ type Game = Record<string, unknown> & { home: Record<string, unknown>; away: Rec
 
 function interpret(endpoint: Endpoint, bodies: unknown[], parameters: Record<string, unknown> = {}, status = 200) {
   const answers = bodies.map((body) => ({ status, headers: {}, body }))
-  return interpretAnswers(sportsScores, endpoint, answers, parameters, { now: 0 })
+  return interpretAnswers({ upstream: sportsScores, endpoint }, answers, { parameters, context: { now: 0 } })
 }
 
 function games(endpoint: Endpoint, bodies: unknown[], parameters: Record<string, unknown> = {}): Game[] {

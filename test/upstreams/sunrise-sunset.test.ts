@@ -16,7 +16,10 @@ const recorded = times.example.response as { results: Record<string, unknown>; s
 
 function answered(status: number, body: unknown) {
   assert.ok(times)
-  const result = interpretAnswers(sunriseSunset, times, [{ status, headers: {}, body }], tokyo, context)
+  const result = interpretAnswers({ upstream: sunriseSunset, endpoint: times }, [{ status, headers: {}, body }], {
+    parameters: tokyo,
+    context,
+  })
   return 'data' in result ? result.data : result.verdict.code
 }
 

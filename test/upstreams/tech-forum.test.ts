@@ -11,7 +11,10 @@ assert.ok(topstories && story)
 
 function answered(endpoint: typeof story, status: number, body: unknown) {
   assert.ok(endpoint)
-  const result = interpretAnswers(techForum, endpoint, [{ status, headers: {}, body }], { id: '8863' }, context)
+  const result = interpretAnswers({ upstream: techForum, endpoint }, [{ status, headers: {}, body }], {
+    parameters: { id: '8863' },
+    context,
+  })
   return 'data' in result ? result.data : result.verdict.code
 }
 

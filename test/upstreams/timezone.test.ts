@@ -14,7 +14,10 @@ const recorded = current.example.response as Record<string, unknown>
 
 function answered(status: number, body: unknown) {
   assert.ok(current)
-  const result = interpretAnswers(timezone, current, [{ status, headers: {}, body }], amsterdam, context)
+  const result = interpretAnswers({ upstream: timezone, endpoint: current }, [{ status, headers: {}, body }], {
+    parameters: amsterdam,
+    context,
+  })
   return 'data' in result ? result.data : result.verdict.code
 }
 

@@ -11,7 +11,10 @@ const pool = questions.pool
 
 function interpreted(status: number, body: unknown) {
   assert.ok(questions)
-  return interpretAnswers(trivia, questions, [{ status, headers: {}, body }], { amount: 10 }, context)
+  return interpretAnswers({ upstream: trivia, endpoint: questions }, [{ status, headers: {}, body }], {
+    parameters: { amount: 10 },
+    context,
+  })
 }
 
 function answered(status: number, body: unknown) {

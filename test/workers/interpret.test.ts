@@ -253,7 +253,7 @@ test('counts that are no whole numbers tell nothing', () => {
 
 function interpret(...answers: Partial<UpstreamResponse>[]) {
   const whole = answers.map((answer) => ({ status: 200, headers: {}, body: { name: 'x' }, ...answer }))
-  return interpretAnswers(plain(), thing, whole, {}, { now: NOW })
+  return interpretAnswers({ upstream: plain(), endpoint: thing }, whole, { parameters: {}, context: { now: NOW } })
 }
 
 test('a success is the mapped data', () => {

@@ -10,7 +10,7 @@ import { memberOf, queueMember } from '../../src/queue/queue-entry.ts'
 import type { RedisClock } from '../../src/redis/clock.ts'
 import { callUpstream, type UpstreamCall, type UpstreamDeps } from '../upstream/call-upstream.ts'
 import { isFailure, type Outcome } from '../upstream/outcome.ts'
-import type { Flight, RequestCoalescer } from './request-coalescer.ts'
+import type { CoalescedRequest, RequestCoalescer } from './request-coalescer.ts'
 
 export interface CachingDeps extends UpstreamDeps {
   cache: ResponseCache
@@ -44,13 +44,13 @@ export async function callThroughCache(sources: CachingDeps, upstreamCall: Upstr
     const answer = served(sources, entry, 'hit; detail=revalidating')
     // One refresh in a process is enough; more would hold workers that other calls need.
     if (sources.coalescer.isUnderWay(keys)) return answer
-    return { ...answer, afterwards: async () => await fly(sources, upstreamCall, keys) }
+    return { ...answer, afterwards: async () => await callOnce(sources, upstreamCall, keys) }
   }
   if (cacheOnlyMs !== undefined) {
     if (entry && isUsableWithoutUpstream(entry, now)) return served(sources, entry, 'hit; detail=cap-exhausted')
     return { outcome: { code: 'UPSTREAM_CAP_EXHAUSTED', retryAfterMs: cacheOnlyMs }, cacheStatus: 'agw; fwd=miss' }
   }
-  const { outcome, isCollapsed } = await fly(sources, upstreamCall, keys)
+  const { outcome, isCollapsed } = await callOnce(sources, upstreamCall, keys)
   const isUpstreamFailing = isFailure(outcome) && ERRORS[outcome.code].status >= 500
   if (isUpstreamFailing && entry && isUsableWithoutUpstream(entry, sources.clock.now())) {
     return served(sources, entry, 'fwd=stale; detail=upstream-failed')
@@ -78,41 +78,40 @@ function storedOutcome({ body, code, message }: CacheEntry): Outcome {
   return { code, ...(message === undefined ? {} : { message }) }
 }
 
-/** Asks the upstream, once for all identical calls, and stores what it answers. */
-async function fly(
+/** Calls the upstream, once for all identical calls, and stores its answer. */
+async function callOnce(
   sources: CachingDeps,
   upstreamCall: UpstreamCall,
   keys: CacheKeys,
 ): Promise<{ outcome: Outcome; isCollapsed: boolean }> {
   const { call, progress, signal } = upstreamCall
-  const work = async (flight: Flight): Promise<Outcome> => {
-    // The last flight may have landed after this call looked.
+  const work = async (shared: CoalescedRequest): Promise<Outcome> => {
+    // The request before may have ended after this call looked.
     const entry = await sources.cache.get(keys.entry)
     if (entry && stalenessMs(entry, sources.clock.now()) <= 0) return storedOutcome(entry)
-    const remainingMs = (): number => flight.deadline() - sources.clock.now()
+    const remainingMs = (): number => shared.deadline() - sources.clock.now()
     const outcome = await callUpstream(sources, {
       ...upstreamCall,
-      progress: flight.progress,
-      signal: flight.signal,
+      progress: shared.progress,
+      signal: shared.signal,
       remainingMs,
     })
-    await store(sources, upstreamCall, keys.entry, outcome)
+    await store(sources, upstreamCall, { key: keys.entry, outcome })
     return outcome
   }
-  const passenger = {
+  const subscriber = {
     callId: memberOf(queueMember(call)),
     deadline: call.deadline,
     signal,
     progress,
   }
-  return await sources.coalescer.join(keys, passenger, work)
+  return await sources.coalescer.join(keys, subscriber, work)
 }
 
 async function store(
   { cache, clock }: CachingDeps,
   { call, endpoint }: UpstreamCall,
-  key: string,
-  outcome: Outcome,
+  { key, outcome }: { key: string; outcome: Outcome },
 ): Promise<void> {
   const rule = endpoint.cache
   if (!rule) return

@@ -23,13 +23,10 @@ type Parameters = Record<string, unknown>
  */
 export async function takePrefetched(
   redis: RedisConnection,
-  api: Api,
-  endpoint: Endpoint,
-  rule: PrefetchRule<Parameters>,
-  parameters: Parameters,
-  ask: (request: UpstreamRequest) => Promise<HttpExchange>,
+  filling: Filling,
   signal: AbortSignal,
 ): Promise<HttpExchange | undefined> {
+  const { api, rule, parameters } = filling
   const key = upstreamKeys.pool(api.slug, rule.key(parameters))
   const count = rule.take(parameters)
   while (true) {
@@ -41,7 +38,7 @@ export async function takePrefetched(
     await delay(LOOK_EVERY_MS, undefined, { signal })
   }
   try {
-    return await fill(redis, key, { api, endpoint, rule, parameters, ask })
+    return await fill(redis, key, filling)
   } finally {
     await redis.del(`${key}:filling`)
   }

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { rejectOnAbort } from '../../src/async/abort.ts'
 import type { CacheKeys } from '../../src/cache/cache-key.ts'
 import { decodeFrame, encodeFrame } from '../../src/queue/frame.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
@@ -6,18 +7,19 @@ import { loadScript } from '../../src/redis/script.ts'
 import type { CallProgress } from '../upstream/call-upstream.ts'
 import { type Failure, isFailure, type Outcome } from '../upstream/outcome.ts'
 
-/** How long a leader counts as alive after it last said so, and how often it does. Milliseconds. */
+/** Lifetime of a leader's key, and the interval in which the leader renews it. Milliseconds. */
 const LEADER_MS = 3_000
 const LEADER_RENEW_MS = 1_000
 
-/** How long a landed flight's outcome waits for followers in other processes, milliseconds. */
-const LANDED_MS = 1_500
+/** How long the outcome of a request is kept for followers in other processes, milliseconds. */
+const OUTCOME_MS = 1_500
 
+/** Poll interval of a follower, milliseconds. */
 const FOLLOW_EVERY_MS = 40
 
 const lead = loadScript(new URL('./lua/lead.lua', import.meta.url))
 
-/** One who waits for a flight. */
+/** A call that waits for a coalesced request. */
 export interface Subscriber {
   callId: string
   /** Redis time, milliseconds. */
@@ -26,27 +28,35 @@ export interface Subscriber {
   progress: CallProgress
 }
 
-/** The flight as its work sees it: it ends when the last passenger has left. */
-export interface Flight {
+/** A coalesced request as its work sees it. It ends when its last subscriber has left. */
+export interface CoalescedRequest {
   signal: AbortSignal
-  /** The latest deadline of its passengers. */
+  /** The latest deadline of its subscribers. */
   deadline: () => number
   /** For all of them. */
   progress: CallProgress
 }
 
-interface LocalFlight {
+type Work = (request: CoalescedRequest) => Promise<Outcome>
+
+/** What runs a coalesced request in this process: the first subscriber's id, and the work. */
+interface Start {
+  callId: string
+  work: Work
+}
+
+interface LocalRequest {
   outcome: Promise<{ outcome: Outcome; isLeader: boolean }>
-  passengers: Set<Subscriber>
+  subscribers: Set<Subscriber>
   deadline: number
   progress: CallProgress
   ending: AbortController
 }
 
-/** Lets identical calls, of the whole fleet, share one request: one leads, the others follow. */
+/** Lets identical calls, of the whole fleet, share one request: one process leads, the others follow. */
 export class RequestCoalescer {
   readonly #redis: RedisConnection
-  readonly #coalescer = new Map<string, LocalFlight>()
+  readonly #requests = new Map<string, LocalRequest>()
 
   constructor(redis: RedisConnection) {
     this.#redis = redis
@@ -54,41 +64,37 @@ export class RequestCoalescer {
 
   /** Whether a call of this process waits for this answer already. */
   isUnderWay(keys: CacheKeys): boolean {
-    return this.#coalescer.has(keys.entry)
+    return this.#requests.has(keys.entry)
   }
 
-  /** The outcome of the flight under these keys; `work` makes it when nobody else does. */
-  async join(
-    keys: CacheKeys,
-    passenger: Subscriber,
-    work: (flight: Flight) => Promise<Outcome>,
-  ): Promise<{ outcome: Outcome; isCollapsed: boolean }> {
-    const known = this.#coalescer.get(keys.entry)
-    const flight = known ?? this.#depart(keys, passenger, work)
-    flight.passengers.add(passenger)
-    passenger.progress.shared = flight.progress
-    flight.deadline = Math.max(flight.deadline, passenger.deadline)
+  /** The outcome of the request under these keys. `work` makes it where no other call does. */
+  async join(keys: CacheKeys, subscriber: Subscriber, work: Work): Promise<{ outcome: Outcome; isCollapsed: boolean }> {
+    const known = this.#requests.get(keys.entry)
+    const request = known ?? this.#start(keys, subscriber, work)
+    request.subscribers.add(subscriber)
+    subscriber.progress.shared = request.progress
+    request.deadline = Math.max(request.deadline, subscriber.deadline)
     try {
-      const { outcome, isLeader } = await Promise.race([flight.outcome, aborted(passenger.signal)])
+      const { outcome, isLeader } = await Promise.race([request.outcome, rejectOnAbort(subscriber.signal)])
       return { outcome, isCollapsed: known !== undefined || !isLeader }
     } finally {
-      flight.passengers.delete(passenger)
-      if (flight.passengers.size === 0) {
-        // Who comes while it ends begins another one.
-        this.#forget(keys, flight)
-        flight.ending.abort(new Error('nobody waits for the answer'))
+      request.subscribers.delete(subscriber)
+      if (request.subscribers.size === 0) {
+        // A call that comes while it ends starts another one.
+        this.#forget(keys, request)
+        request.ending.abort(new Error('nobody waits for the answer'))
       }
     }
   }
 
-  #forget(keys: CacheKeys, flight: LocalFlight): void {
-    if (this.#coalescer.get(keys.entry) === flight) this.#coalescer.delete(keys.entry)
+  #forget(keys: CacheKeys, request: LocalRequest): void {
+    if (this.#requests.get(keys.entry) === request) this.#requests.delete(keys.entry)
   }
 
-  #depart(keys: CacheKeys, { callId, deadline }: Subscriber, work: (flight: Flight) => Promise<Outcome>): LocalFlight {
+  #start(keys: CacheKeys, { callId, deadline }: Subscriber, work: Work): LocalRequest {
     const ending = new AbortController()
-    const flight: LocalFlight = {
-      passengers: new Set(),
+    const request: LocalRequest = {
+      subscribers: new Set(),
       deadline,
       progress: {},
       ending,
@@ -96,89 +102,73 @@ export class RequestCoalescer {
     }
     const run = async (): Promise<{ outcome: Outcome; isLeader: boolean }> => {
       try {
-        return await this.#lead(
-          keys,
-          callId,
-          { signal: ending.signal, deadline: () => flight.deadline, progress: flight.progress },
-          work,
-        )
+        const shared = { signal: ending.signal, deadline: () => request.deadline, progress: request.progress }
+        return await this.#lead(keys, { callId, work }, shared)
       } finally {
-        this.#forget(keys, flight)
+        this.#forget(keys, request)
       }
     }
-    // Its passengers may all have left when it fails.
-    flight.outcome.catch(() => undefined)
-    this.#coalescer.set(keys.entry, flight)
-    return flight
+    // All subscribers may have left when it fails.
+    request.outcome.catch(() => undefined)
+    this.#requests.set(keys.entry, request)
+    return request
   }
 
-  /** Leads, or waits for what another process's leader brings. */
+  /** Leads, or waits for the outcome of another process's leader. */
   async #lead(
     keys: CacheKeys,
-    callId: string,
-    flight: Flight,
-    work: (flight: Flight) => Promise<Outcome>,
+    start: Start,
+    request: CoalescedRequest,
   ): Promise<{ outcome: Outcome; isLeader: boolean }> {
+    const { callId } = start
     const leaders = new Set<string>()
     while (true) {
       const leader = await this.#redis.set(keys.leader, callId, 'PX', LEADER_MS, 'NX', 'GET')
       const isLeader = leader === null
       if (leader !== null) leaders.add(leader)
-      const landed = leaders.size === 0 ? undefined : await this.#landedOf(keys.landed, leaders)
-      if (landed) {
+      const outcome = leaders.size === 0 ? undefined : await this.#outcomeOf(keys.outcome, leaders)
+      if (outcome) {
         if (isLeader) await lead.run(this.#redis, [keys.leader], [callId, 0])
-        return { outcome: landed, isLeader: false }
+        return { outcome, isLeader: false }
       }
-      if (isLeader) return { outcome: await this.#fly(keys, callId, flight, work), isLeader: true }
-      await delay(FOLLOW_EVERY_MS, undefined, { signal: flight.signal })
+      if (isLeader) return { outcome: await this.#run(keys, start, request), isLeader: true }
+      await delay(FOLLOW_EVERY_MS, undefined, { signal: request.signal })
     }
   }
 
-  async #fly(
-    keys: CacheKeys,
-    callId: string,
-    flight: Flight,
-    work: (flight: Flight) => Promise<Outcome>,
-  ): Promise<Outcome> {
+  async #run(keys: CacheKeys, { callId, work }: Start, request: CoalescedRequest): Promise<Outcome> {
     const renewing = setInterval(() => {
       lead.run(this.#redis, [keys.leader], [callId, LEADER_MS]).catch(() => undefined)
     }, LEADER_RENEW_MS)
     try {
-      const outcome = await work(flight)
-      // Fails open: where Redis takes no writes the followers in other processes ask the upstream themselves.
-      await this.#redis.set(keys.landed, landedFrame(outcome, callId), 'PX', LANDED_MS).catch(() => undefined)
+      const outcome = await work(request)
+      // Fails open: where Redis takes no writes, followers in other processes send a request of their own.
+      await this.#redis.set(keys.outcome, outcomeFrame(outcome, callId), 'PX', OUTCOME_MS).catch(() => undefined)
       return outcome
     } finally {
       clearInterval(renewing)
       await lead.run(this.#redis, [keys.leader], [callId, 0]).catch(() => undefined)
-      await this.#redis.del(keys.flight).catch(() => undefined)
+      await this.#redis.del(keys.coalesced).catch(() => undefined)
     }
   }
 
-  /** What a leader that was seen on its way brought: an earlier outcome may be one that must not be stored. */
-  async #landedOf(key: string, leaders: Set<string>): Promise<Outcome | undefined> {
+  /** The outcome of one of these leaders. That of an earlier one may not be stored, so that it is not for this call. */
+  async #outcomeOf(key: string, leaders: Set<string>): Promise<Outcome | undefined> {
     const frame = await this.#redis.getBuffer(key)
     if (frame === null) return undefined
-    const { head, body } = decodeFrame<Landed>(frame)
+    const { head, body } = decodeFrame<OutcomeHead>(frame)
     if (!leaders.has(head.leader)) return undefined
     return head.failure ?? { body }
   }
 }
 
-interface Landed {
+interface OutcomeHead {
   leader: string
   failure?: Failure
 }
 
-function landedFrame(outcome: Outcome, leader: string): Buffer {
-  if (!isFailure(outcome)) return encodeFrame({ leader } satisfies Landed, outcome.body)
+function outcomeFrame(outcome: Outcome, leader: string): Buffer {
+  if (!isFailure(outcome)) return encodeFrame({ leader } satisfies OutcomeHead, outcome.body)
   const { cause: _cause, ...failure } = outcome
-  return encodeFrame({ leader, failure } satisfies Landed, Buffer.alloc(0))
-}
-
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    if (signal.aborted) reject(signal.reason)
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
+  return encodeFrame({ leader, failure } satisfies OutcomeHead, Buffer.alloc(0))
 }

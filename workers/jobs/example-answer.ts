@@ -10,8 +10,7 @@ import { withCallerValues } from './caller-values.ts'
  * where it repeats parameters; or the failure its scenario asks for. Nothing is sent to the upstream.
  */
 export async function answerFromExample(
-  api: Api,
-  { endpoint }: ApiEndpoint,
+  { api, endpoint: { endpoint } }: { api: Api; endpoint: ApiEndpoint },
   { scenario, raw, parameters: given }: CallJob,
   signal: AbortSignal,
 ): Promise<Outcome> {
@@ -35,7 +34,7 @@ export async function answerFromExample(
   const isSeveral = Array.isArray(endpoint.request(parameters, context))
   const bodies = isSeveral && Array.isArray(example.response) ? example.response : [example.response]
   const answers = bodies.map((body) => ({ status: 200, headers: {}, body }))
-  const read = interpretAnswers(api.upstream, endpoint, answers, parameters, context)
+  const read = interpretAnswers({ upstream: api.upstream, endpoint }, answers, { parameters, context })
   if (!('data' in read)) return verdictOutcome(read.verdict, read.cause)
   return dataOutcome(withCallerValues(read.data, parameters, given))
 }

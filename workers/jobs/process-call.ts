@@ -59,7 +59,7 @@ export async function processCall(
     try {
       const result = await runCall(deps, tracedCall, { times, progress: {}, isSecondRun, remainingMs, signal })
       if (cancelled.reason === LOCK_LOST) throw new Error(LOCK_LOST)
-      await deliver(remainingMs(), deps.log, () => answer(deps, call, times, result))
+      await deliver(remainingMs(), deps.log, () => answer(deps, call, { ...result, times }))
       // What was served stale is refreshed now; nobody waits for it, and the next call sees whether it went well.
       await result
         .afterwards?.()
@@ -100,12 +100,15 @@ function endOf(
 export async function answerLost(deps: ProcessorDeps, call: CallJob, cause: Error): Promise<void> {
   const times: CallTimes = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
   const outcome: Outcome = { code: isMistake(cause) ? 'INTERNAL_ERROR' : 'DEPENDENCY_UNAVAILABLE', cause }
-  await deliver(call.deadline - deps.clock.now(), deps.log, () => answer(deps, call, times, { outcome }))
+  await deliver(call.deadline - deps.clock.now(), deps.log, () => answer(deps, call, { outcome, times }))
 }
 
-async function answer(deps: ProcessorDeps, call: CallJob, times: CallTimes, result: CachedOutcome): Promise<void> {
+async function answer(
+  deps: ProcessorDeps,
+  call: CallJob,
+  { outcome, cacheStatus, ageSeconds, times }: CachedOutcome & { times: CallTimes },
+): Promise<void> {
   const { redis, log } = deps
-  const { outcome, cacheStatus, ageSeconds } = result
   let head: ReplyHead = {
     id: call.id,
     times,

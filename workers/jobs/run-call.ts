@@ -77,7 +77,7 @@ async function runKnown(sources: RunDeps, { api, endpoint, call }: KnownCall, bo
       },
     }
   }
-  if (call.mode === 'test') return { outcome: await answerFromExample(api, endpoint, call, bounds.signal) }
+  if (call.mode === 'test') return { outcome: await answerFromExample({ api, endpoint }, call, bounds.signal) }
   const permit = { member: memberOf(queueMember(call)), tag: call.place?.tag ?? 0 }
   const upstreamKey = await resolveUpstreamKey(sources, api, call)
   const result = await callThroughCache(sources, {
@@ -87,7 +87,7 @@ async function runKnown(sources: RunDeps, { api, endpoint, call }: KnownCall, bo
     permit,
     ...bounds,
   })
-  return call.providerKey ? withRefusedKey(sources, call, call.providerKey.id, result) : result
+  return withRefusedKey(sources, call, result)
 }
 
 /** What a call is answered whose time is over: 502 where the upstream used it up, 503 where nothing was sent. */
@@ -105,7 +105,7 @@ function leaveQueue({ caps, log }: RunDeps, { api, endpoint, call }: KnownCall):
     weight: call.place.weight,
     slug: call.slug,
     bucket,
-    flightKey: cacheKeys(endpoint.endpoint, call, bucket)?.flight,
+    coalescedKey: cacheKeys(endpoint.endpoint, call, bucket)?.coalesced,
   }
   caps
     .of(api, bucket)
@@ -114,15 +114,11 @@ function leaveQueue({ caps, log }: RunDeps, { api, endpoint, call }: KnownCall):
 }
 
 /** A refusal of the caller's own key is the caller's to mend; whether it is refused for good is asked once more. */
-function withRefusedKey(
-  { queues, log }: RunDeps,
-  call: CallJob,
-  providerKeyId: string,
-  result: CachedOutcome,
-): CachedOutcome {
+function withRefusedKey({ queues, log }: RunDeps, call: CallJob, result: CachedOutcome): CachedOutcome {
   const { outcome } = result
-  if (!isFailure(outcome) || outcome.code !== 'UPSTREAM_AUTH_FAILED') return result
-  enqueueValidateKey(queues, call.slug, { v: 1, providerKeyId }).catch((error) =>
+  const { providerKey } = call
+  if (!providerKey || !isFailure(outcome) || outcome.code !== 'UPSTREAM_AUTH_FAILED') return result
+  enqueueValidateKey(queues, call.slug, { v: 1, providerKeyId: providerKey.id }).catch((error) =>
     log.warn({ err: error, callId: call.id }, 'validation of a refused key not queued'),
   )
   return { ...result, outcome: { code: 'PROVIDER_KEY_INVALID', cause: outcome.cause } }

@@ -30,12 +30,12 @@ export async function validateKey(sources: ProcessorDeps, job: Job, cancelled: A
   try {
     const row = await findProviderKey(db, providerKeyId)
     // Replaced or deleted meanwhile: what was asked no longer matters.
-    if (row) await setStatus(db, row, await askUpstream(sources, row, job, cancelled))
+    if (row) await setStatus(db, row, await askUpstream(sources, { row, jobId: job.id }, cancelled))
     if (row) await announceChange(redis, row.user_id, log)
   } finally {
     if (reply) {
       const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 1 }
-      await sendReply(redis, reply.to, { id: reply.id, times }, Buffer.alloc(0))
+      await sendReply(redis, reply.to, { head: { id: reply.id, times }, body: Buffer.alloc(0) })
     }
   }
   return null
@@ -48,8 +48,7 @@ async function setStatus(db: Db, { id }: ProviderKey, status: 'valid' | 'invalid
 /** @throws Error when the upstream said neither yes nor no */
 async function askUpstream(
   sources: ProcessorDeps,
-  row: ProviderKey,
-  job: Job,
+  { row, jobId }: { row: ProviderKey; jobId: string | undefined },
   cancelled: AbortSignal,
 ): Promise<'valid' | 'invalid'> {
   const known = sources.catalog.get(row.slug)
@@ -67,7 +66,7 @@ async function askUpstream(
   const recorder = new AttemptRecorder(sources, {
     slug: api.slug,
     source: 'call',
-    id: `validate-${job.id}`,
+    id: `validate-${jobId}`,
     isPlain: true,
     accountId: row.user_id,
     concurrency: api.caps.concurrency,
@@ -78,7 +77,7 @@ async function askUpstream(
     api,
     endpoint: undefined,
     bucket: row.cap_scope,
-    permit: { member: memberOf({ accountId: row.user_id, callId: `validate-${job.id}`, isAsync: false }), tag: 0 },
+    permit: { member: memberOf({ accountId: row.user_id, callId: `validate-${jobId}`, isAsync: false }), tag: 0 },
     times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
     progress: {},
     remainingMs: () => endsAt - performance.now(),

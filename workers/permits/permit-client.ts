@@ -184,7 +184,7 @@ export class PermitClient {
     const waiter = this.#waiters.get(member)
     if (!waiter) return
     this.#remove(waiter)
-    waiter.reject(new AttemptError('UPSTREAM_CAP_EXHAUSTED', false, undefined, retryAfterMs))
+    waiter.reject(new AttemptError('UPSTREAM_CAP_EXHAUSTED', { isRetryable: false, retryAfterMs }))
   }
 
   #firstWaiters(): Waiter[] {
@@ -207,7 +207,7 @@ export class PermitClient {
     for (const waiter of [...this.#waitersByTag]) {
       if (waiter.remainingMs() >= closedForMs) continue
       this.#remove(waiter)
-      waiter.reject(new AttemptError('UPSTREAM_RATE_LIMITED', false, undefined, closedForMs))
+      waiter.reject(new AttemptError('UPSTREAM_RATE_LIMITED', { isRetryable: false, retryAfterMs: closedForMs }))
     }
   }
 

@@ -1,5 +1,11 @@
 import type { ErrorCode } from '../../src/errors.ts'
 
+export interface AttemptErrorDetails {
+  isRetryable: boolean
+  cause?: unknown
+  retryAfterMs?: number | undefined
+}
+
 /** An exchange that came to no usable answer. Whether to repeat it is a fact of its code. */
 export class AttemptError extends Error {
   readonly code: ErrorCode
@@ -7,7 +13,7 @@ export class AttemptError extends Error {
   /** When the upstream says so: milliseconds until it may be asked again. */
   readonly retryAfterMs: number | undefined
 
-  constructor(code: ErrorCode, isRetryable: boolean, cause: unknown, retryAfterMs?: number) {
+  constructor(code: ErrorCode, { isRetryable, cause, retryAfterMs }: AttemptErrorDetails) {
     super(code, { cause })
     this.name = 'AttemptError'
     this.code = code

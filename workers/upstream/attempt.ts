@@ -41,7 +41,7 @@ export async function attempt(api: Api, request: WireRequest, options: AttemptOp
   const bytesMax = api.upstream.bodyBytesMax ?? BODY_BYTES_MAX
   const response: Response = { wasSent: false, status: 0, headers: {}, body: Buffer.alloc(0) }
   try {
-    await exchangeBytes(client, request, response, { permit, signal, timeoutMs, bytesMax })
+    await exchangeBytes(request, response, { client, permit, signal, timeoutMs, bytesMax })
     const body = await decodeBody(response.body, response.headers['content-encoding'], bytesMax)
     const json = parseJson(body)
     return { answer: { status: response.status, headers: response.headers, body: json?.value }, text: json?.text }
@@ -74,6 +74,7 @@ class AttemptTimeoutError extends Error {
 }
 
 interface ExchangeBounds {
+  client: Dispatcher
   permit: Permit
   signal: AbortSignal
   timeoutMs: number
@@ -82,10 +83,9 @@ interface ExchangeBounds {
 
 /** Fills `response`. By undici's `dispatch`, the cheapest of its forms: a third of the CPU of `fetch`. */
 function exchangeBytes(
-  client: Dispatcher,
   { url, headers }: WireRequest,
   response: Response,
-  { permit, signal, timeoutMs, bytesMax }: ExchangeBounds,
+  { client, permit, signal, timeoutMs, bytesMax }: ExchangeBounds,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     let controller: Dispatcher.DispatchController | undefined
@@ -161,8 +161,9 @@ const TIMEOUT_CODES = new Set([
 /** Turns what the connection threw into one of our codes. The cause may name a host, never a URL. */
 function toAttemptError(cause: unknown): AttemptError {
   const code = cause instanceof Error ? Reflect.get(cause, 'code') : undefined
-  if (code === 'BODY_TOO_LARGE') return new AttemptError('UPSTREAM_TOO_LARGE', false, cause)
-  if (code === 'BODY_UNREADABLE') return new AttemptError('UPSTREAM_INVALID_RESPONSE', false, cause)
-  if (typeof code === 'string' && TIMEOUT_CODES.has(code)) return new AttemptError('UPSTREAM_TIMEOUT', true, cause)
-  return new AttemptError('UPSTREAM_ERROR', code !== 'BLOCKED_ADDRESS', cause)
+  if (code === 'BODY_TOO_LARGE') return new AttemptError('UPSTREAM_TOO_LARGE', { isRetryable: false, cause })
+  if (code === 'BODY_UNREADABLE') return new AttemptError('UPSTREAM_INVALID_RESPONSE', { isRetryable: false, cause })
+  if (typeof code === 'string' && TIMEOUT_CODES.has(code))
+    return new AttemptError('UPSTREAM_TIMEOUT', { isRetryable: true, cause })
+  return new AttemptError('UPSTREAM_ERROR', { isRetryable: code !== 'BLOCKED_ADDRESS', cause })
 }

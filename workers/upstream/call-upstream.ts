@@ -75,7 +75,9 @@ export async function callUpstream(sources: UpstreamDeps, upstreamCall: Upstream
   // What a call's own extra parameters make of the answer is not for others.
   const pool = call.extra.length === 0 ? endpoint.pool : undefined
   try {
-    const drawn = pool && (await takePrefetched(sources.redis, api, endpoint, pool, call.parameters, ask, signal))
+    const drawn =
+      pool &&
+      (await takePrefetched(sources.redis, { api, endpoint, rule: pool, parameters: call.parameters, ask }, signal))
     if (drawn) exchanges.push(drawn)
     else for (const request of [endpoint.request(call.parameters, context)].flat()) exchanges.push(await ask(request))
   } catch (error) {
@@ -84,7 +86,7 @@ export async function callUpstream(sources: UpstreamDeps, upstreamCall: Upstream
     return attemptFailure(error)
   }
   const answers = exchanges.map(({ answer }) => answer)
-  const read = interpretAnswers(api.upstream, endpoint, answers, call.parameters, context)
+  const read = interpretAnswers({ upstream: api.upstream, endpoint }, answers, { parameters: call.parameters, context })
   recorder.flush('data' in read ? undefined : read.verdict.code)
   if (!('data' in read)) {
     const { code, retryAfterMs } = read.verdict
@@ -106,7 +108,11 @@ function exchange(sources: UpstreamDeps, upstreamCall: RecordedCall, request: Up
     const verdict = classifyResponse(api.upstream, endpoint, result.answer)
     if (verdict?.code === 'UPSTREAM_ERROR') {
       const asked = requestedWaitMs(api.upstream, result.answer.headers, Date.now())
-      throw new AttemptError(verdict.code, true, new Error(`status ${result.answer.status}`), asked)
+      throw new AttemptError(verdict.code, {
+        isRetryable: true,
+        cause: new Error(`status ${result.answer.status}`),
+        retryAfterMs: asked,
+      })
     }
     return result
   }
@@ -189,7 +195,7 @@ export async function sendOnce(
       const result = await recorder.observe(send, classify)
       const tookMs = performance.now() - startedAt
       // Before the permit ends, which lets the next one go: that one must find the cap as the upstream told.
-      await applyRateLimitHeaders(sources, upstreamCall, permit, result.answer)
+      await applyRateLimitHeaders(sources, upstreamCall, { permit, answer: result.answer })
       end(permit, times, tookMs)
       return result
     } catch (error) {
@@ -230,8 +236,7 @@ function end(permit: Permit, times: CallTimes, tookMs: number): void {
 async function applyRateLimitHeaders(
   { caps, log }: UpstreamDeps,
   { api, endpoint, bucket }: Sending,
-  permit: Permit,
-  answer: UpstreamResponse,
+  { permit, answer }: { permit: Permit; answer: UpstreamResponse },
 ): Promise<void> {
   const verdict = classifyResponse(api.upstream, endpoint, answer)
   const isLimiting = verdict?.code === 'UPSTREAM_RATE_LIMITED'

@@ -26,11 +26,9 @@ export type Interpretation = { data: Record<string, unknown> } | { verdict: Resp
  * cannot be what it should be.
  */
 export function interpretAnswers(
-  upstream: Upstream,
-  endpoint: Endpoint,
+  { upstream, endpoint }: { upstream: Upstream; endpoint: Endpoint },
   answers: UpstreamResponse[],
-  parameters: Record<string, unknown>,
-  context: CallContext,
+  { parameters, context }: { parameters: Record<string, unknown>; context: CallContext },
 ): Interpretation {
   for (const answer of answers) {
     const verdict = classifyResponse(upstream, endpoint, answer)

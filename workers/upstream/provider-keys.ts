@@ -55,9 +55,9 @@ export class ProviderKeys {
       throw new GatewayError('PROVIDER_KEY_INVALID', { cause })
     }
     if (isOutdated(this.#secrets, { secretId: row.secret_id })) {
-      const { secretId, bytes } = seal(this.#secrets, record, key)
-      resealProviderKey(this.#db, row.id, secretId, bytes).catch((error) =>
-        this.#log.debug({ err: error, providerKeyId: row.id }, 'provider key not sealed anew'),
+      const sealed = seal(this.#secrets, record, key)
+      resealProviderKey(this.#db, row.id, sealed).catch((error) =>
+        this.#log.debug({ err: error, providerKeyId: row.id }, 'failed to seal a provider key anew'),
       )
     }
     return key

@@ -28,7 +28,7 @@ export interface HealthDeps {
 /** The breaker is open: nothing was sent. */
 export class BreakerOpenError extends AttemptError {
   constructor(waitMs: number) {
-    super('UPSTREAM_UNAVAILABLE', false, undefined, waitMs)
+    super('UPSTREAM_UNAVAILABLE', { isRetryable: false, retryAfterMs: waitMs })
   }
 }
 

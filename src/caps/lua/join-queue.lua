@@ -1,6 +1,6 @@
 --[[ Queues a call if its permit is expected before its deadline: computes its fair tag and from that its slot. Calls
      that its place pushes past their deadlines are evicted.
-     Input:  KEYS[11] flight (may be absent)  ARGV[1] clock, the rules, then member, weight, deadline (ms)
+     Input:  KEYS[11] coalesced (may be absent)  ARGV[1] clock, the rules, then member, weight, deadline (ms)
      Output: 'uninitialised'; or 'cap', 'share', 'closed', 'overloaded' (refused), 'ok', 'follow' (shares another call's
              answer), then the tag, the job priority, ms until its slot, calls before it, 1 when tags are far from their
              base, calls evicted ]]
@@ -13,7 +13,7 @@
 --- @include "./include/schedule.lua"
 --- @include "./include/evict.lua"
 --- @include "./include/key-life.lua"
-local FLIGHT, member, weight, deadline = KEYS[11], ARGV[own], tonumber(ARGV[own + 1]), tonumber(ARGV[own + 2])
+local COALESCED, member, weight, deadline = KEYS[11], ARGV[own], tonumber(ARGV[own + 1]), tonumber(ARGV[own + 2])
 local share = shareOf(member)
 if not state.initialisedAt then return {'uninitialised'} end
 
@@ -66,7 +66,7 @@ local tagText = string.format('%.17g', tag)
 local priority = math.max(1, math.min(PRIORITY_MAX, whole - base + 1))
 local isFarFromBase = whole - base > TAG_SPAN_MAX and 1 or 0
 
-local leader = FLIGHT and redis.call('GET', FLIGHT)
+local leader = COALESCED and redis.call('GET', COALESCED)
 if leader then
   -- It waits as long as the call whose answer it shares.
   local rank = redis.call('ZRANK', QUEUE, leader)
@@ -143,5 +143,5 @@ if length == 0 then redis.call('HSET', FAIR, 'busySince', score(now)) end
 if length > 1000 and redis.call('HLEN', FAIR) > 8000 then forgetServed(virtual) end
 for _, entry in ipairs(late) do evict(entry[1], entry[2]) end
 keepAlive(length == 0, {FAIR, QUEUE, QUEUE_DEADLINES})
-if FLIGHT then redis.call('SET', FLIGHT, member, 'PX', math.max(1, math.ceil(deadline - now))) end
+if COALESCED then redis.call('SET', COALESCED, member, 'PX', math.max(1, math.ceil(deadline - now))) end
 return {'ok', tagText, priority, math.ceil(math.max(slot - now, congestion)), ahead, isFarFromBase, #late}

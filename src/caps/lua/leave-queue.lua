@@ -1,15 +1,15 @@
 --[[ Takes a call out of the queue that needs no permit any more; harmless when it is not there. Where that leaves no
      gap in its share's calls, the share's next one starts where this one would have.
-     Input:  KEYS[11] flight (may be absent)  ARGV[1] unused clock, the rules, then member, weight
+     Input:  KEYS[11] coalesced (may be absent)  ARGV[1] unused clock, the rules, then member, weight
      Output: 1 when it was queued ]]
 --- @include "./include/keys.lua"
 --- @include "./include/rules.lua"
 --- @include "./include/dequeue.lua"
-local FLIGHT, member, weight = KEYS[11], ARGV[own], tonumber(ARGV[own + 1])
+local COALESCED, member, weight = KEYS[11], ARGV[own], tonumber(ARGV[own + 1])
 redis.call('ZREM', WAITERS, member)
 redis.call('ZREM', WAITER_EXPIRIES, member)
 redis.call('ZREM', EVICTED, member)
-if FLIGHT and redis.call('GET', FLIGHT) == member then redis.call('DEL', FLIGHT) end
+if COALESCED and redis.call('GET', COALESCED) == member then redis.call('DEL', COALESCED) end
 local tag = tonumber(redis.call('ZSCORE', QUEUE, member))
 if not tag then return 0 end
 dequeue({member})

@@ -75,7 +75,7 @@ async function send(form, section, sendAs) {
     const isExample = [...form.elements].every(({ value, defaultValue = value }) => value === defaultValue)
     const body = data === undefined ? text : JSON.stringify(data, null, 2)
     showAnswer(section, { status, headers, body, isExample })
-    if (data?.error) showHint(hint, data.error, headers, button)
+    if (data?.error) showHint(hint, data.error, { headers, button })
   } catch (error) {
     outcome.textContent = forPeople(error)
   } finally {
@@ -95,7 +95,7 @@ function showAnswer(section, { status, headers, body, isExample }) {
   mode.className = `badge ${status >= 400 ? 'invalid' : isTest ? 'recorded' : 'valid'}`
 }
 
-function showHint(hint, error, headers, button) {
+function showHint(hint, error, { headers, button }) {
   hint.hidden = false
   hint.replaceChildren(
     el('strong', {}, error.code),

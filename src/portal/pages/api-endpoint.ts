@@ -55,11 +55,11 @@ function field(id: string, { name, schema, required }: ApiEndpoint['parameters']
       (option) => html`<option${option === value ? html` selected` : ''}>${String(option)}</option>`,
     )}</select></div>`
   }
-  return html`<div class="field">${label}${help}${input(id, name, schema, value)}</div>`
+  return html`<div class="field">${label}${help}${input(id, { name, schema }, value)}</div>`
 }
 
 /** Not restricted by the browser: an invalid value shows what the gateway says to it. */
-function input(id: string, name: string, schema: ParameterSchema, value: unknown): Html {
+function input(id: string, { name, schema }: { name: string; schema: ParameterSchema }, value: unknown): Html {
   const isNumber = schema.type === 'number' || schema.type === 'integer'
   const placeholder = schema.default === undefined ? '' : String(schema.default)
   const described = schema.description ? html` aria-describedby="${id}-help"` : ''
