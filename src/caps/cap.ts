@@ -1,3 +1,4 @@
+import { TickBatcher } from '../async/tick-batcher.ts'
 import type { Caps } from '../catalog/upstream.ts'
 import type { Db } from '../db/database.ts'
 import { GatewayError } from '../errors.ts'
@@ -45,8 +46,6 @@ export interface QueuePlace {
   priority: number
   /** When its permit is expected, milliseconds from now. */
   etaMs: number
-  /** Calls before it. */
-  ahead: number
   /** Another call is already on its way to the same answer: this one needs no permit. */
   isFollower: boolean
   /** Tags have grown far from their base. */
@@ -90,7 +89,15 @@ export interface CapDeps {
   now?: () => number
 }
 
-type JoinReply = [QueueRefusal['refused'] | 'ok' | 'follow', string, number, number, number, number, number]
+type JoinReply = [QueueRefusal['refused'] | 'ok' | 'follow', string, number, number, number, number]
+
+/** Calls that are queued in one step: a queue that must be planned for each of them keeps Redis busy meanwhile. */
+const JOINED_TOGETHER_MAX = 16
+
+interface JoinRequest {
+  call: QueueEntry
+  deadline: number
+}
 
 /** How often a script is run again after Redis' memory of the cap was initialised or filled. */
 const TRIES_MAX = 4
@@ -109,6 +116,7 @@ export class Cap {
   readonly #bucket: CapBucket
   readonly #keys: string[]
   readonly #rules: () => Caps
+  readonly #joins: TickBatcher<JoinRequest, QueuePlace | QueueRefusal>
 
   /** `rules` is read at each call: operators change caps while processes run. */
   constructor(deps: CapDeps, { slug, bucket }: { slug: string; bucket: CapBucket }, rules: () => Caps) {
@@ -118,6 +126,7 @@ export class Cap {
     this.#rules = rules
     this.#keys = capKeys.all(slug, bucket)
     this.name = capKeys.of(slug, bucket, 'state')
+    this.#joins = new TickBatcher((_cap, requests) => this.#join(requests), { itemsMax: JOINED_TOGETHER_MAX })
   }
 
   /** What is allowed at the time. */
@@ -172,17 +181,23 @@ export class Cap {
   }
 
   /**
-   * Queues a call if its permit is expected before its deadline (Redis time, milliseconds).
+   * Queues a call if its permit is expected before its deadline (Redis time, milliseconds). Calls of one turn of the event
+   * loop are queued in one step, in their order.
    *
    * @returns its place, or a refusal with the wait it would have had
    */
   async joinQueue(call: QueueEntry, deadline: number): Promise<QueuePlace | QueueRefusal> {
-    const values = [memberOf(call), call.weight, deadline]
-    const reply = await this.#runInitialised(scripts.joinQueue, this.#keysWith(call), values)
-    const [verdict, tag, priority, etaMs, ahead, needsRebase, evictions] = reply as JoinReply
-    if (verdict !== 'ok' && verdict !== 'follow') return { refused: verdict, retryAfterMs: etaMs }
-    const isFollower = verdict === 'follow'
-    return { tag: Number(tag), priority, etaMs, ahead, isFollower, needsRebase: needsRebase === 1, evictions }
+    return await this.#joins.add('', { call, deadline })
+  }
+
+  async #join(requests: JoinRequest[]): Promise<(QueuePlace | QueueRefusal)[]> {
+    const coalesced: string[] = []
+    const values = requests.flatMap(({ call, deadline }) => {
+      const key = call.coalescedKey === undefined ? 0 : coalesced.push(call.coalescedKey)
+      return [memberOf(call), call.weight, deadline, key]
+    })
+    const [, ...replies] = await this.#runInitialised(scripts.joinQueue, [...this.#keys, ...coalesced], values)
+    return (replies as JoinReply[]).map(placeOf)
   }
 
   /** Takes a call out of the queue: its caller left, or it needed no permit. Harmless when it is not there. */
@@ -243,4 +258,10 @@ export class Cap {
       past.flatMap(({ at, granted }) => [at, granted]),
     )
   }
+}
+
+function placeOf([verdict, tag, priority, etaMs, needsRebase, evictions]: JoinReply): QueuePlace | QueueRefusal {
+  if (verdict !== 'ok' && verdict !== 'follow') return { refused: verdict, retryAfterMs: etaMs }
+  const isFollower = verdict === 'follow'
+  return { tag: Number(tag), priority, etaMs, isFollower, needsRebase: needsRebase === 1, evictions }
 }

@@ -66,7 +66,8 @@ type Step = typeof history extends fc.Arbitrary<(infer S)[]> ? S : never
 
 async function apply(world: World, step: Step): Promise<void> {
   if (step.op === 'join') {
-    for (let time = 0; time < step.times; time += 1) await world.join({ ...step, ...step.who })
+    // Those of one turn of the event loop are queued in one step.
+    await Promise.all(Array.from({ length: step.times }, () => world.join({ ...step, ...step.who })))
     // Workers take the jobs at once.
     await world.advance(0)
   } else if (step.op === 'pause') {

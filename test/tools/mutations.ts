@@ -24,6 +24,10 @@ const caps = (file: string, name: string, from: string, to = ''): Mutation => ({
   ...{ name, from, to, tests: CAPS },
   file: `src/caps/lua/${file}.lua`,
 })
+const together = (name: string, from: string, to = ''): Mutation => ({
+  ...{ name, from, to, tests: ['test/caps/join-together.test.ts'] },
+  file: 'src/caps/lua/include/join-together.lua',
+})
 const limits = (file: string, name: string, from: string, to = ''): Mutation => ({
   ...{ name, from, to, tests: LIMITS },
   file: `src/limits/lua/${file}.lua`,
@@ -70,6 +74,20 @@ const MUTATIONS: Mutation[] = [
   ),
   caps('join-queue', 'calls of equal start change places', ' % SEQ_SPAN / SEQ_SPAN', ' * 0'),
   caps('join-queue', 'demand is not noted', "  redis.call('ZADD', DEMAND, score(now), share)\n"),
+  together(
+    'calls that come together find no queue before them',
+    'if length > 0 then length = length - dequeueExpired() end',
+    'length = 0',
+  ),
+  together('calls that come together need not have room', 'if slotAt(most) > now then return nil end\n'),
+  together('calls that come together weigh nothing', 'COST / call.weight', 'COST'),
+  together('calls that come together change places', 'seq = seq + 1\n'),
+  together(
+    'calls that come together do not wait for connections',
+    'if congestionMs(most) > CONGESTION_MS_MAX then return nil end\n',
+  ),
+  together('calls that come together follow none of their own', 'leaders[call.coalesced] = call.member\n'),
+  together('calls that come together are not counted as asynchronous', 'async = async + 1', 'async = 0'),
   caps('acquire', 'granted calls stay among the waiters', "  redis.call('ZREM', WAITERS, unpack(granted))\n"),
   caps('acquire', 'grants are not logged', "  redis.call('ZADD', LOG, unpack(logged))\n"),
   caps('acquire', 'leases are not kept', "  redis.call('ZADD', LEASES, unpack(leased))\n"),

@@ -1,9 +1,10 @@
---[[ Queues a call if its permit is expected before its deadline: computes its fair tag and from that its slot. Calls
-     that its place pushes past their deadlines are evicted.
-     Input:  KEYS[11] coalesced (may be absent)  ARGV[1] clock, the rules, then member, weight, deadline (ms)
-     Output: 'uninitialised'; or 'cap', 'share', 'closed', 'overloaded' (refused), 'ok', 'follow' (shares another call's
-             answer), then the tag, the job priority, ms until its slot, calls before it, 1 when tags are far from their
-             base, calls evicted ]]
+--[[ Queues calls, one after the other: each if its permit is expected before its deadline. Computes its fair tag and from
+     that its slot. Calls that its place pushes past their deadlines are evicted.
+     Input:  KEYS[11…] keys of coalesced calls  ARGV[1] clock, the rules, then of each call member, weight, deadline (ms) and
+             which of these keys is its own (0: none)
+     Output: 'uninitialised'; or 'joined', then of each call a list: 'cap', 'share', 'closed', 'overloaded' (refused), 'ok',
+             'follow' (shares another call's answer), then the tag, the job priority, ms until its slot, 1 when tags are far
+             from their base, calls evicted ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./include/keys.lua"
 --- @include "./include/rules.lua"
@@ -13,11 +14,22 @@
 --- @include "./include/schedule.lua"
 --- @include "./include/evict.lua"
 --- @include "./include/key-life.lua"
-local COALESCED, member, weight, deadline = KEYS[11], ARGV[own], tonumber(ARGV[own + 1]), tonumber(ARGV[own + 2])
-local share = shareOf(member)
+--- @include "./include/join-together.lua"
 if not state.initialisedAt then return {'uninitialised'} end
 
-local function refuse(reason, untilMs, ahead) return {reason, '0', 0, math.ceil(untilMs), ahead, 0, 0} end
+local calls = {}
+for index = own, #ARGV, 4 do
+  local member, coalesced = ARGV[index], tonumber(ARGV[index + 3])
+  calls[#calls + 1] = {
+    member = member,
+    share = shareOf(member),
+    weight = tonumber(ARGV[index + 1]),
+    deadline = tonumber(ARGV[index + 2]),
+    coalesced = coalesced > 0 and KEYS[10 + coalesced] or nil,
+  }
+end
+
+local function refuse(reason, untilMs) return {reason, '0', 0, math.ceil(untilMs), 0, 0} end
 
 -- Shares that have nothing queued and no lead over the others are as good as new.
 local function forgetServed(virtual)
@@ -33,115 +45,124 @@ end
 
 -- When a call that starts at its slot is answered at the latest: a queue at its limit consists of calls that are served
 -- right before their deadlines, and without this allowance half of them would miss theirs by milliseconds.
-local function isAnsweredInTime(slot)
+local function isAnsweredInTime(slot, deadline)
   return slot + 2 * state.serviceMs + math.max(LATE_MS, LATE_SHARE * (slot - now)) <= deadline
 end
 
-if hasShares then
-  redis.call('ZREMRANGEBYSCORE', DEMAND, '-inf', score(now - DEMAND_WINDOW_MS))
-  redis.call('ZADD', DEMAND, score(now), share)
-  redis.call('PEXPIRE', DEMAND, DEMAND_WINDOW_MS)
-  if state.lastAsker ~= share then
-    if state.lastAsker then state.askersChangedAt = now end
-    redis.call('HSET', STATE, 'lastAsker', share, 'askersChangedAt', score(state.askersChangedAt))
+local function join(call)
+  local member, share, weight, deadline, coalesced = call.member, call.share, call.weight, call.deadline, call.coalesced
+  if hasShares then
+    redis.call('ZREMRANGEBYSCORE', DEMAND, '-inf', score(now - DEMAND_WINDOW_MS))
+    redis.call('ZADD', DEMAND, score(now), share)
+    redis.call('PEXPIRE', DEMAND, DEMAND_WINDOW_MS)
+    if state.lastAsker ~= share then
+      if state.lastAsker then state.askersChangedAt = now end
+      redis.call('HSET', STATE, 'lastAsker', share, 'askersChangedAt', score(state.askersChangedAt))
+      state.lastAsker = share
+    end
   end
-end
-local length = redis.call('ZCARD', QUEUE)
-if length > 0 then length = length - dequeueExpired() end
-local virtual, base, start, busySince, waiting, asyncCount, seq = 0, 0, 0, now, 0, 0, 1
-if length == 0 and redis.call('ZCARD', WAITERS) == 0 then
-  redis.call('DEL', FAIR)
-else
-  local fair = redis.call('HMGET', FAIR, 'now', 'base', 'busySince', startField(share), waitingField(share), 'async',
-    'seq')
-  virtual, base, start = tonumber(fair[1] or 0), tonumber(fair[2] or 0), tonumber(fair[4] or 0)
-  waiting, asyncCount = math.max(0, tonumber(fair[5] or 0)), math.max(0, tonumber(fair[6] or 0))
-  seq = tonumber(fair[7] or 0) + 1
-  if length > 0 then busySince = tonumber(fair[3] or now) end
-end
--- The fraction keeps calls of equal start in the order in which they came.
-local whole = math.floor(math.max(virtual, start))
-local tag = whole + seq % SEQ_SPAN / SEQ_SPAN
-local tagText = string.format('%.17g', tag)
-local priority = math.max(1, math.min(PRIORITY_MAX, whole - base + 1))
-local isFarFromBase = whole - base > TAG_SPAN_MAX and 1 or 0
-
-local leader = COALESCED and redis.call('GET', COALESCED)
-if leader then
-  -- It waits as long as the call whose answer it shares.
-  local rank = redis.call('ZRANK', QUEUE, leader)
-  local slot = rank and slotAt(rank) or now
-  if slot > now and not isAnsweredInTime(slot) then
-    return refuse(state.closed > now and 'closed' or 'cap', slot - now, rank)
-  end
-  return {'follow', tagText, priority, math.ceil(slot - now), rank or 0, isFarFromBase, 0}
-end
-
-local ahead = length > 0 and redis.call('ZCOUNT', QUEUE, '-inf', tagText) or 0
-local late, slot = {}, now
-if hasShares or slotAt(length) > now then
-  -- At least the synchronous calls before it are granted first; without shares that settles most refusals at once.
-  local earliest = slotAt(isAsync(member) and ahead or math.max(0, ahead - asyncCount))
-  if not hasShares and earliest > now and not isAnsweredInTime(earliest) then
-    return refuse(state.closed > now and 'closed' or 'cap', earliest - now, ahead)
-  end
-  local refusal
-  -- With a free slot it may try, however long requests took of late: else a slow hour would never end.
-  local function refuseIfLate(at, ifQuietAt, isShareBound)
-    slot = at
-    if at <= now or isAnsweredInTime(at) then return end
-    local reason = isShareBound and 'share' or state.closed > now and 'closed' or 'cap'
-    refusal = refuse(reason, ifQuietAt - now, ahead)
-  end
-  local members, deadlines = {}, {}
-  if mayPlan(length) then
-    members, deadlines = redis.call('ZRANGE', QUEUE, 0, -1), readDeadlines()
-    table.insert(members, ahead + 1, member)
+  local length = redis.call('ZCARD', QUEUE)
+  if length > 0 then length = length - dequeueExpired() end
+  local virtual, base, start, busySince, waiting, asyncCount, seq = 0, 0, 0, now, 0, 0, 1
+  if length == 0 and redis.call('ZCARD', WAITERS) == 0 then
+    redis.call('DEL', FAIR)
   else
-    -- From its rank alone, and its share's calls before it; what that misjudges the next plan finds.
-    local sync = math.max(0, ahead - asyncCount)
-    local at, shareAt, ifQuietAt = slotAt(isAsync(member) and ahead or sync + math.min(asyncCount, sync + 1)), 0, 0
-    if hasShares then
-      local plan = createPlan()
-      for _ = 1, waiting do plan.grant(share, math.max(plan.opensAt(), (plan.shareOpensAt(share)))) end
-      shareAt, ifQuietAt = plan.shareOpensAt(share)
-    end
-    if shareAt > at then refuseIfLate(shareAt, math.max(at, ifQuietAt), true) else refuseIfLate(at, at, false) end
+    local fair = redis.call('HMGET', FAIR, 'now', 'base', 'busySince', startField(share), waitingField(share), 'async',
+      'seq')
+    virtual, base, start = tonumber(fair[1] or 0), tonumber(fair[2] or 0), tonumber(fair[4] or 0)
+    waiting, asyncCount = math.max(0, tonumber(fair[5] or 0)), math.max(0, tonumber(fair[6] or 0))
+    seq = tonumber(fair[7] or 0) + 1
+    if length > 0 then busySince = tonumber(fair[3] or now) end
   end
-  schedule(members, function(other, at, ifQuietAt, isShareBound)
-    if other == member then
-      refuseIfLate(at, ifQuietAt, isShareBound)
-      if refusal then return nil end
-      return true
+  -- The fraction keeps calls of equal start in the order in which they came.
+  local whole = math.floor(math.max(virtual, start))
+  local tag = whole + seq % SEQ_SPAN / SEQ_SPAN
+  local tagText = string.format('%.17g', tag)
+  local priority = math.max(1, math.min(PRIORITY_MAX, whole - base + 1))
+  local isFarFromBase = whole - base > TAG_SPAN_MAX and 1 or 0
+
+  local leader = coalesced and redis.call('GET', coalesced)
+  if leader then
+    -- It waits as long as the call whose answer it shares.
+    local rank = redis.call('ZRANK', QUEUE, leader)
+    local slot = rank and slotAt(rank) or now
+    if slot > now and not isAnsweredInTime(slot, deadline) then
+      return refuse(state.closed > now and 'closed' or 'cap', slot - now)
     end
-    if not isTooLate(deadlines[other], at) then return true end
-    late[#late + 1] = { other, ifQuietAt }
-    return false
-  end)
-  if refusal then return refusal end
+    return {'follow', tagText, priority, math.ceil(slot - now), isFarFromBase, 0}
+  end
+
+  local ahead = length > 0 and redis.call('ZCOUNT', QUEUE, '-inf', tagText) or 0
+  local late, slot = {}, now
+  if hasShares or slotAt(length) > now then
+    -- At least the synchronous calls before it are granted first; without shares that settles most refusals at once.
+    local earliest = slotAt(isAsync(member) and ahead or math.max(0, ahead - asyncCount))
+    if not hasShares and earliest > now and not isAnsweredInTime(earliest, deadline) then
+      return refuse(state.closed > now and 'closed' or 'cap', earliest - now)
+    end
+    local refusal
+    -- With a free slot it may try, however long requests took of late: else a slow hour would never end.
+    local function refuseIfLate(at, ifQuietAt, isShareBound)
+      slot = at
+      if at <= now or isAnsweredInTime(at, deadline) then return end
+      local reason = isShareBound and 'share' or state.closed > now and 'closed' or 'cap'
+      refusal = refuse(reason, ifQuietAt - now)
+    end
+    local members, deadlines = {}, {}
+    if mayPlan(length) then
+      members, deadlines = redis.call('ZRANGE', QUEUE, 0, -1), readDeadlines()
+      table.insert(members, ahead + 1, member)
+    else
+      -- From its rank alone, and its share's calls before it; what that misjudges the next plan finds.
+      local sync = math.max(0, ahead - asyncCount)
+      local at, shareAt, ifQuietAt = slotAt(isAsync(member) and ahead or sync + math.min(asyncCount, sync + 1)), 0, 0
+      if hasShares then
+        local plan = createPlan()
+        for _ = 1, waiting do plan.grant(share, math.max(plan.opensAt(), (plan.shareOpensAt(share)))) end
+        shareAt, ifQuietAt = plan.shareOpensAt(share)
+      end
+      if shareAt > at then refuseIfLate(shareAt, math.max(at, ifQuietAt), true) else refuseIfLate(at, at, false) end
+    end
+    schedule(members, function(other, at, ifQuietAt, isShareBound)
+      if other == member then
+        refuseIfLate(at, ifQuietAt, isShareBound)
+        if refusal then return nil end
+        return true
+      end
+      if not isTooLate(deadlines[other], at) then return true end
+      late[#late + 1] = { other, ifQuietAt }
+      return false
+    end)
+    if refusal then return refusal end
+  end
+
+  local busy = redis.call('ZCARD', LEASES) + ahead + 1 - concurrencyNow()
+  local congestion = busy > 0 and state.serviceMs * busy / concurrencyNow() or 0
+  local isDrainKnown = ahead >= DRAIN_LENGTH_MIN and not isScarce and now - busySince > DRAIN_MS and widest >= DRAIN_MS
+  if slot <= now and isDrainKnown then
+    -- How fast the queue drains, whatever slows it: connections, or workers that are short of CPU.
+    local drained = redis.call('ZCOUNT', LOG, score(now - DRAIN_MS), '+inf')
+    congestion = math.max(congestion, ahead / math.max(1, drained) * DRAIN_MS)
+  end
+  local isFull = length >= QUEUE_LENGTH_MAX or (isAsync(member) and asyncCount >= QUEUE_LENGTH_MAX * ASYNC_SHARE_MAX)
+  if isFull or (slot <= now and congestion > CONGESTION_MS_MAX) then
+    -- Every call leaves the queue by its deadline: it is not as long as this for longer than a caller would wait.
+    return refuse('overloaded', math.max(1000, math.min(congestion / 2, deadline - now)))
+  end
+
+  redis.call('ZADD', QUEUE, tagText, member)
+  redis.call('ZADD', QUEUE_DEADLINES, score(deadline), member)
+  redis.call('HSET', FAIR, startField(share), tostring(whole + COST / weight), waitingField(share), waiting + 1, 'seq', seq)
+  if isAsync(member) then redis.call('HINCRBY', FAIR, 'async', 1) end
+  if length == 0 then redis.call('HSET', FAIR, 'busySince', score(now)) end
+  if length > 1000 and redis.call('HLEN', FAIR) > 8000 then forgetServed(virtual) end
+  for _, entry in ipairs(late) do evict(entry[1], entry[2]) end
+  keepAlive(length == 0, {FAIR, QUEUE, QUEUE_DEADLINES})
+  if coalesced then redis.call('SET', coalesced, member, 'PX', math.max(1, math.ceil(deadline - now))) end
+  return {'ok', tagText, priority, math.ceil(math.max(slot - now, congestion)), isFarFromBase, #late}
 end
 
-local busy = redis.call('ZCARD', LEASES) + ahead + 1 - concurrencyNow()
-local congestion = busy > 0 and state.serviceMs * busy / concurrencyNow() or 0
-local isDrainKnown = ahead >= DRAIN_LENGTH_MIN and not isScarce and now - busySince > DRAIN_MS and widest >= DRAIN_MS
-if slot <= now and isDrainKnown then
-  -- How fast the queue drains, whatever slows it: connections, or workers that are short of CPU.
-  local drained = redis.call('ZCOUNT', LOG, score(now - DRAIN_MS), '+inf')
-  congestion = math.max(congestion, ahead / math.max(1, drained) * DRAIN_MS)
-end
-local isFull = length >= QUEUE_LENGTH_MAX or (isAsync(member) and asyncCount >= QUEUE_LENGTH_MAX * ASYNC_SHARE_MAX)
-if isFull or (slot <= now and congestion > CONGESTION_MS_MAX) then
-  -- Every call leaves the queue by its deadline: it is not as long as this for longer than a caller would wait.
-  return refuse('overloaded', math.max(1000, math.min(congestion / 2, deadline - now)), ahead)
-end
-
-redis.call('ZADD', QUEUE, tagText, member)
-redis.call('ZADD', QUEUE_DEADLINES, score(deadline), member)
-redis.call('HSET', FAIR, startField(share), tostring(whole + COST / weight), waitingField(share), waiting + 1, 'seq', seq)
-if isAsync(member) then redis.call('HINCRBY', FAIR, 'async', 1) end
-if length == 0 then redis.call('HSET', FAIR, 'busySince', score(now)) end
-if length > 1000 and redis.call('HLEN', FAIR) > 8000 then forgetServed(virtual) end
-for _, entry in ipairs(late) do evict(entry[1], entry[2]) end
-keepAlive(length == 0, {FAIR, QUEUE, QUEUE_DEADLINES})
-if COALESCED then redis.call('SET', COALESCED, member, 'PX', math.max(1, math.ceil(deadline - now))) end
-return {'ok', tagText, priority, math.ceil(math.max(slot - now, congestion)), ahead, isFarFromBase, #late}
+local replies = {'joined'}
+local together = joinTogether(calls)
+for index, call in ipairs(calls) do replies[index + 1] = together and together[index] or join(call) end
+return replies

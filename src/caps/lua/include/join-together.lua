@@ -1,0 +1,104 @@
+--- @include "./fair.lua"
+--- @include "./members.lua"
+--- @include "./slots.lua"
+--[[ Queues several calls at once where the cap has room for all of them: with the same outcome as one after the other, but
+     what they need is read and written once. Returns nil where they must be judged one by one: on caps with shares, in
+     long queues, and where one of them might wait or be refused. ]]
+local function joinTogether(calls)
+  if #calls == 1 or hasShares then return nil end
+  local length = redis.call('ZCARD', QUEUE)
+  if length > PLANNED_LENGTH_MAX then return nil end
+  if length > 0 then length = length - dequeueExpired() end
+  -- Room for the last one is room for those before it.
+  local most = length + #calls - 1
+  if slotAt(most) > now then return nil end
+
+  local shared, leaders = {}, {}
+  for _, call in ipairs(calls) do
+    if call.coalesced then shared[#shared + 1] = call.coalesced end
+  end
+  if #shared > 0 then
+    for index, leader in ipairs(redis.call('MGET', unpack(shared))) do leaders[shared[index]] = leader or nil end
+  end
+
+  local isIdle = length == 0 and redis.call('ZCARD', WAITERS) == 0
+  local names = {'now', 'base', 'seq', 'busySince'}
+  for _, call in ipairs(calls) do
+    names[#names + 1] = startField(call.share)
+    names[#names + 1] = waitingField(call.share)
+  end
+  local fair = {}
+  if isIdle then
+    redis.call('DEL', FAIR)
+  else
+    local values = redis.call('HMGET', FAIR, unpack(names))
+    for index, name in ipairs(names) do fair[name] = tonumber(values[index] or nil) end
+  end
+  local virtual, base, seq = fair.now or 0, fair.base or 0, fair.seq or 0
+  local busySince = length > 0 and fair.busySince or now
+
+  -- How long connections or workers would keep a call waiting that has so many before it.
+  local leased, drained = redis.call('ZCARD', LEASES), nil
+  local function congestionMs(ahead)
+    local busy = leased + ahead + 1 - concurrencyNow()
+    local congestion = busy > 0 and state.serviceMs * busy / concurrencyNow() or 0
+    if ahead < DRAIN_LENGTH_MIN or isScarce or now - busySince <= DRAIN_MS or widest < DRAIN_MS then return congestion end
+    drained = drained or redis.call('ZCOUNT', LOG, score(now - DRAIN_MS), '+inf')
+    return math.max(congestion, ahead / math.max(1, drained) * DRAIN_MS)
+  end
+  if congestionMs(most) > CONGESTION_MS_MAX then return nil end
+
+  local tags = {}
+  if length > 0 then
+    local flat = redis.call('ZRANGE', QUEUE, 0, -1, 'WITHSCORES')
+    for index = 2, #flat, 2 do tags[#tags + 1] = tonumber(flat[index]) end
+  end
+  local function countUpTo(tag)
+    local count = 0
+    for _, other in ipairs(tags) do
+      if other <= tag then count = count + 1 end
+    end
+    return count
+  end
+
+  local replies, queued, deadlines, async = {}, {}, {}, 0
+  for index, call in ipairs(calls) do
+    local whole = math.floor(math.max(virtual, fair[startField(call.share)] or 0))
+    local tag = whole + (seq + 1) % SEQ_SPAN / SEQ_SPAN
+    local tagText = string.format('%.17g', tag)
+    local priority = math.max(1, math.min(PRIORITY_MAX, whole - base + 1))
+    local isFarFromBase = whole - base > TAG_SPAN_MAX and 1 or 0
+    if call.coalesced and leaders[call.coalesced] then
+      replies[index] = {'follow', tagText, priority, 0, isFarFromBase, 0}
+    else
+      replies[index] = {'ok', tagText, priority, math.ceil(congestionMs(countUpTo(tag))), isFarFromBase, 0}
+      seq = seq + 1
+      tags[#tags + 1] = tag
+      fair[startField(call.share)] = whole + COST / call.weight
+      fair[waitingField(call.share)] = math.max(0, fair[waitingField(call.share)] or 0) + 1
+      if isAsync(call.member) then async = async + 1 end
+      queued[#queued + 1], queued[#queued + 2] = tagText, call.member
+      deadlines[#deadlines + 1], deadlines[#deadlines + 2] = score(call.deadline), call.member
+      if call.coalesced then
+        leaders[call.coalesced] = call.member
+        redis.call('SET', call.coalesced, call.member, 'PX', math.max(1, math.ceil(call.deadline - now)))
+      end
+    end
+  end
+  if #queued == 0 then return replies end
+
+  redis.call('ZADD', QUEUE, unpack(queued))
+  redis.call('ZADD', QUEUE_DEADLINES, unpack(deadlines))
+  local fields = {'seq', seq}
+  if length == 0 then fields[3], fields[4] = 'busySince', score(now) end
+  for index = 5, #names do
+    if fair[names[index]] then
+      fields[#fields + 1] = names[index]
+      fields[#fields + 1] = tostring(fair[names[index]])
+    end
+  end
+  redis.call('HSET', FAIR, unpack(fields))
+  if async > 0 then redis.call('HINCRBY', FAIR, 'async', async) end
+  keepAlive(length == 0, {FAIR, QUEUE, QUEUE_DEADLINES})
+  return replies
+end
