@@ -4,16 +4,17 @@ import type { AdmittedBatch, BatchUnit } from '../admission/admit-batch.ts'
 import { countRefusal } from '../admission/count-refusal.ts'
 import type { ForecastDeps } from '../admission/forecast.ts'
 import { rejectOnAbort } from '../async/abort.ts'
+import { TickBatcher } from '../async/tick-batcher.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import { replyError } from '../http/call-answer.ts'
-import { advanceBatch, type BatchStep } from '../limits/batch-limits.ts'
+import { advanceBatch, type BatchStep, type EndedBatchCall } from '../limits/batch-limits.ts'
 import { CALLER_LEFT_STATUS, type CallCompletionBatcher } from '../limits/settlement-batcher.ts'
 import type { Log } from '../log.ts'
 import { enqueueCall } from '../queue/call-queue.ts'
 import type { Reply, ReplyInbox } from '../queue/reply.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { ObservedCall, type ObservedCallDeps } from '../telemetry/observe-call.ts'
-import { withdrawCall } from './withdraw-call.ts'
+import { type QueuedCall, withdrawCall } from './withdraw-call.ts'
 
 export interface BatchDeps extends ForecastDeps, ObservedCallDeps {
   redis: RedisConnection
@@ -35,6 +36,9 @@ export interface BatchRun {
 
 /** How long the worker's word is waited for on whether a call whose caller left was sent, milliseconds. */
 const LEFT_MS_MAX = 5_000
+
+/** Calls that are settled in one step. */
+const ENDED_TOGETHER_MAX = 50
 
 /** How a unit ended: what it counts as, and what comes back of what it took. */
 interface Ending {
@@ -64,6 +68,14 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
   const timer = setTimeout(() => end.abort(new GatewayError('DEADLINE_EXCEEDED')), timeoutMs)
   const advance = (step: Omit<BatchStep, 'leaseMs'>) =>
     advanceBatch(redis, { subject: principal, at: state.now }, { ...step, leaseMs })
+  // Calls that share a job often end together.
+  const ends = new TickBatcher<EndedBatchCall, void>(
+    async (_batch, ended) => {
+      await advance({ ended })
+      return ended.map(() => undefined)
+    },
+    { itemsMax: ENDED_TOGETHER_MAX },
+  )
   const refused = ({ job }: BatchUnit, status: number): void =>
     countRefusal(deps, principal, { slug: job.slug, status })
   const refuse = (unit: BatchUnit, error: GatewayError): void => {
@@ -81,7 +93,7 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
       if (comesBack === 'all') refused(unit, usageStatus)
       else deps.completions.count(unit.job, usageStatus)
       try {
-        await advance({ ended: { callId: unit.job.id, comesBack }, next: next?.job.id })
+        await ends.add('', { callId: unit.job.id, comesBack, next: next?.job.id })
       } catch (error) {
         // The lease ends by itself. Without Redis no other call can be made.
         log.warn({ err: error, callId: unit.job.id }, 'failed to settle a call of a batch')
@@ -121,14 +133,16 @@ async function runUnit(
     observed.ended(error.status, { code: error.code, cause: error.cause, accountId: principal.accountId })
     return { outcome: { error }, ...rest }
   }
-  let waiting: Awaited<ReturnType<typeof forecastJob>>['waiting']
+  let waiting: QueuedCall['waiting']
+  let jobId: string | undefined
   const { reply, forget } = deps.replies.awaitReply(job.id)
   try {
     end.throwIfAborted()
     const queued = await forecastJob(deps, { job, checked, principal })
     waiting = queued.waiting
     observed.admitted(job)
-    await enqueueCall(deps.queues, { call: job, priority: queued.priority, mayShareJob: false })
+    const { priority, mayShareJob } = queued
+    jobId = await enqueueCall(deps.queues, { call: job, priority, mayShareJob })
   } catch (error) {
     forget()
     if (waiting) void withdraw(deps, { job, waiting })
@@ -144,7 +158,7 @@ async function runUnit(
     observed.ended(200)
     return { outcome: { reply: answer }, usageStatus: 200, comesBack: 'nothing' }
   } catch (error) {
-    const wasWaiting = await withdraw(deps, { job, waiting })
+    const wasWaiting = await withdraw(deps, { job, waiting, jobId })
     // A caller that leaves is charged for what was sent, which the worker's reply tells, or where that is not known.
     const attempts = async () =>
       await Promise.race([reply.then(({ head }) => head.times.attempts), delay(LEFT_MS_MAX, undefined, { ref: false })])
@@ -159,10 +173,10 @@ async function runUnit(
 /** @returns whether no worker had it yet; false where that is not known */
 async function withdraw(
   deps: BatchDeps,
-  { job, waiting }: { job: BatchUnit['job']; waiting: Awaited<ReturnType<typeof forecastJob>>['waiting'] },
+  { job, waiting, jobId }: Pick<QueuedCall, 'waiting' | 'jobId'> & { job: BatchUnit['job'] },
 ): Promise<boolean> {
   try {
-    return await withdrawCall(deps, { id: job.id, slug: job.slug, waiting })
+    return await withdrawCall(deps, { id: job.id, slug: job.slug, waiting, jobId })
   } catch (error) {
     deps.log.debug({ err: error, callId: job.id }, 'failed to take a call back')
     return false

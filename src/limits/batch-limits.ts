@@ -53,24 +53,30 @@ export async function acquireBatch(redis: RedisConnection, request: BatchRequest
   return { state, granted, leases }
 }
 
-/** One step in a batch. */
-export interface BatchStep {
-  ended?: { callId: string; comesBack: 'nothing' | 'month' | 'all' }
-  /** The call that goes on with the lease of the ended one. */
+/** A call of a batch that ended. */
+export interface EndedBatchCall {
+  callId: string
+  comesBack: 'nothing' | 'month' | 'all'
+  /** The call that goes on with its lease. */
   next?: string | undefined
+}
+
+/** What is settled of a batch in one step. */
+export interface BatchStep {
+  ended?: EndedBatchCall[]
   leaseMs: number
   /** Calls that will not be made. */
   dropped?: string[]
 }
 
-/** Ends a call of a batch that was admitted at an instant, and lets the next one be in flight in its place. */
+/** Ends calls of a batch that was admitted at an instant, and lets the next ones be in flight in their place. */
 export async function advanceBatch(
   redis: RedisConnection,
   { subject, at }: { subject: LimitSubject; at: number },
-  { ended, next, leaseMs, dropped = [] }: BatchStep,
+  { ended = [], leaseMs, dropped = [] }: BatchStep,
 ): Promise<void> {
   const [, minute = '', inFlight = '', month = '', ...connection] = limitKeys(subject, monthOf(at).name)
   const keys = [minute, inFlight, subject.mode === 'live' ? month : `${month}:none`, ...connection]
-  const values = ['', ended?.callId ?? '', ended?.comesBack ?? 'nothing', next ?? '', leaseMs, ...dropped]
-  await scripts.advance.run(redis, keys, values)
+  const calls = ended.flatMap(({ callId, comesBack, next = '' }) => [callId, comesBack, next])
+  await scripts.advance.run(redis, keys, ['', leaseMs, ended.length, ...calls, ...dropped])
 }

@@ -1,15 +1,16 @@
---[[ Ends a call of a batch and hands its lease to the next one: never more calls are in flight than the plan allows, and
-     nobody takes the lease in between. Then undoes what calls took that will not be made. A second time does nothing.
+--[[ Ends calls of a batch and hands the lease of each to the next one: never more calls are in flight than the plan allows,
+     and nobody takes a lease in between. Then undoes what calls took that will not be made. A second time does nothing.
      Input:  KEYS minute log, in-flight leases, month count, and the application's where it has a bound
-             ARGV[1] clock  ARGV[2] ended call (empty: none)  ARGV[3] what comes back for it: 'nothing', 'month' or 'all'
-             ARGV[4] next call (empty: none)  ARGV[5] lease (ms)  ARGV[6…] calls that will not be made
-     Output: 1 when the ended call had a lease ]]
+             ARGV[1] clock  ARGV[2] lease (ms)  ARGV[3] number of ended calls, then of each its id, what comes back for it
+             ('nothing', 'month' or 'all') and the next call (empty: none), then calls that will not be made
+     Output: how many of the ended calls had a lease ]]
 --- @include "../../redis/lua/clock.lua"
 local MINUTE, IN_FLIGHT, MONTH, CONNECTION = unpack(KEYS)
-local ended, comesBack, nextCall, leaseMs = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
+local leaseMs, count = tonumber(ARGV[2]), tonumber(ARGV[3])
+local firstDropped = 4 + 3 * count
 
-local function giveBack(count)
-  if count and tonumber(redis.call('GET', count) or 0) > 0 then redis.call('DECR', count) end
+local function giveBack(counter)
+  if counter and tonumber(redis.call('GET', counter) or 0) > 0 then redis.call('DECR', counter) end
 end
 local function undo(callId)
   if redis.call('ZREM', MINUTE, callId) == 0 then return end
@@ -17,11 +18,19 @@ local function undo(callId)
   giveBack(CONNECTION)
 end
 
-local hadLease = ended ~= '' and redis.call('ZREM', IN_FLIGHT, ended) or 0
-if hadLease == 1 then
-  if comesBack == 'all' then undo(ended) end
-  if comesBack == 'month' then giveBack(MONTH) end
-  if nextCall ~= '' then redis.call('ZADD', IN_FLIGHT, math.floor(now) + leaseMs, nextCall) end
+local hadLease, leases = 0, {}
+for index = 4, firstDropped - 1, 3 do
+  local ended, comesBack, nextCall = ARGV[index], ARGV[index + 1], ARGV[index + 2]
+  if redis.call('ZREM', IN_FLIGHT, ended) == 1 then
+    hadLease = hadLease + 1
+    if comesBack == 'all' then undo(ended) end
+    if comesBack == 'month' then giveBack(MONTH) end
+    if nextCall ~= '' then
+      leases[#leases + 1] = math.floor(now) + leaseMs
+      leases[#leases + 1] = nextCall
+    end
+  end
 end
-for index = 6, #ARGV do undo(ARGV[index]) end
+if #leases > 0 then redis.call('ZADD', IN_FLIGHT, unpack(leases)) end
+for index = firstDropped, #ARGV do undo(ARGV[index]) end
 return hadLease
