@@ -2,7 +2,7 @@ import { type Api, type Catalog, loadCatalog } from '../src/catalog/catalog.ts'
 import { loadProcessConfig } from '../src/config.ts'
 import { type Db, openDatabase } from '../src/db/database.ts'
 import { deleteOldHealthChanges } from '../src/db/health-changes.ts'
-import { RECHECK_MS } from '../src/health/breaker.ts'
+import { RECHECK_MS, recheckPauseMs } from '../src/health/breaker.ts'
 import { drainHealthChanges } from '../src/health/drain-changes.ts'
 import { HealthCache } from '../src/health/health-watch.ts'
 import { createLog, type Log } from '../src/log.ts'
@@ -23,10 +23,10 @@ const CLEAN_EVERY_MS = 3_600_000
 /** How often everything is looked at, whatever was announced: schedulers and unwritten change records. Milliseconds. */
 const REPAIR_EVERY_MS = 60_000
 
-/** How often Degraded upstreams are looked for, milliseconds: with RECHECK_MS, within a minute. */
+/** How often upstreams in trouble are looked for, milliseconds: with RECHECK_MS, within a minute. */
 const RECHECK_LOOK_MS = 10_000
 
-/** Upstreams that ask to be probed more rarely are tried again by calls and their scheduled probe alone. Seconds. */
+/** Upstreams that ask to be probed more rarely get no probe as a trial of their breaker. Seconds. */
 const TRIAL_PROBE_SECONDS_MAX = 600
 
 interface Sources {
@@ -77,7 +77,7 @@ await runProcess('probe', async () => {
   const timers = [
     setInterval(() => void askForTrials(sources), TICK_MS),
     setInterval(() => void drain(sources), TICK_MS),
-    setInterval(() => void recheckDegraded(sources), RECHECK_LOOK_MS),
+    setInterval(() => void recheckTroubled(sources), RECHECK_LOOK_MS),
     setInterval(() => {
       for (const slug of catalog.keys()) sources.undrained.add(slug)
       orLog(schedule.repair())
@@ -114,12 +114,14 @@ async function askForTrials({ catalog, queues, health, asked, log }: Sources): P
   }
 }
 
-/** A Degraded upstream that nobody calls would stay so until its scheduled probe, minutes later. */
-async function recheckDegraded({ catalog, queues, health, log }: Sources): Promise<void> {
+/** An upstream in trouble that nobody calls would stay so until its scheduled probe. Open breakers have trials instead. */
+async function recheckTroubled({ catalog, queues, health, log }: Sources): Promise<void> {
   for (const api of catalog.values()) {
-    const { status, lastCallAt, lastProbeAt } = health.of(api.slug)
-    if (status !== 'Degraded' || !isTriedByProbe(api)) continue
-    if (health.now() - Math.max(lastCallAt, lastProbeAt) < RECHECK_MS) continue
+    const { status, isOpen, since = 0, lastCallAt, lastProbeAt } = health.of(api.slug)
+    if (status === 'Healthy' || isOpen || !api.enabled) continue
+    const triedAt = Math.max(lastCallAt, lastProbeAt)
+    const pauseMs = recheckPauseMs({ isRare: !isTriedByProbe(api), troubledForMs: triedAt - since })
+    if (health.now() - triedAt < pauseMs) continue
     await enqueueProbe(queues, api.slug, { name: `recheck-${Math.floor(health.now() / RECHECK_MS)}` }).catch((error) =>
       log.debug({ err: error, slug: api.slug }, 'failed to ask for a probe'),
     )

@@ -47,5 +47,13 @@ export const LEFT_MS = 1_000
 /** How many times the p95 an attempt may take before it counts as one that hangs. */
 export const HANGING_P95_TIMES = 3
 
-/** A Degraded upstream is probed again when nothing was sent to it for this long, milliseconds. */
+/** An upstream in trouble is probed again when nothing was sent to it for this long, milliseconds. */
 export const RECHECK_MS = 45_000
+
+/**
+ * Pause before an upstream in trouble is probed again, milliseconds. It doubles with the time of the trouble for one that
+ * asks to be probed rarely (`isRare`): six probes in the first half hour, of 60 requests that such a cap allows an hour.
+ */
+export function recheckPauseMs({ isRare, troubledForMs }: { isRare: boolean; troubledForMs: number }): number {
+  return isRare ? Math.max(RECHECK_MS, troubledForMs) : RECHECK_MS
+}

@@ -47,6 +47,11 @@ export interface AttemptRecord {
   trial?: string | undefined
   /** Failures in a row that open the breaker after a clean record, where that is fewer than usual. */
   failuresToOpen?: number
+  /**
+   * Whether an earlier attempt of its call was counted as failed: the call is one failure of the score, however often
+   * it was repeated. The breaker counts each.
+   */
+  isRepeat?: boolean
 }
 
 const RECORD_ATTEMPT = loadScript(new URL('./lua/record-attempt.lua', import.meta.url), {
@@ -113,8 +118,9 @@ interface Counted extends Omit<AttemptRecord, 'latencyMs'> {
 
 async function record(redis: RedisConnection, slug: string, counted: Counted): Promise<Recorded> {
   const { now = '', result, latencies, code = '', source, trial = '', isPlain, accountId = '' } = counted
-  const { failuresToOpen = FAILURES_TO_OPEN } = counted
-  const values = [now, result, latencies, code, source, trial, slug, isPlain ? 1 : 0, accountId, failuresToOpen]
+  const { failuresToOpen = FAILURES_TO_OPEN, isRepeat = false } = counted
+  const flags = [isPlain ? 1 : 0, accountId, failuresToOpen, isRepeat ? 1 : 0]
+  const values = [now, result, latencies, code, source, trial, slug, ...flags]
   const keys = [upstreamKeys.health(slug), upstreamKeys.healthChanges(slug)]
   const [state, changed, score, needsProbe] = (await RECORD_ATTEMPT.run(redis, keys, values)) as [
     string,

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import fc from 'fast-check'
-import { CHANCE_TO_OPEN, CONFIRM_EVERY_MS, QUIET_MS_TO_OPEN, TRIAL_LEASE_MS } from '../../src/health/breaker.ts'
+import {
+  CHANCE_TO_OPEN,
+  CONFIRM_EVERY_MS,
+  QUIET_MS_TO_OPEN,
+  recheckPauseMs,
+  TRIAL_LEASE_MS,
+} from '../../src/health/breaker.ts'
 import { viewHealth } from '../../src/health/health-view.ts'
 import { type AttemptRecord, recordAttempt, recordGoodCalls, takeTrial } from '../../src/health/record.ts'
 import {
@@ -133,7 +139,8 @@ class Model {
   changes: string[] = []
   justClosed = false
 
-  record(now: number, { result, latencyMs, source, isPlain, accountId = '', trial }: AttemptRecord): void {
+  record(now: number, attempt: AttemptRecord): void {
+    const { result, latencyMs, source, isPlain, accountId = '', trial, isRepeat } = attempt
     const elapsed = this.at === 0 ? 0 : now - this.at
     for (const name of ['ok', 'fail', 'okBefore', 'failBefore'] as const) this[name] = decay(this[name], elapsed)
     this.weights = this.weights.map((weight) => decay(weight, elapsed))
@@ -148,7 +155,7 @@ class Model {
     }
     const isFailure = (result === 'fail' || result === 'late') && isPlain
     const isInRow = result === 'fail' || result === 'hanging'
-    if (isFailure) this.fail += 1
+    if (isFailure && !isRepeat) this.fail += 1
     if (isInRow) this.run = Math.min(this.run, 0) - 1
     if (this.run >= 0) {
       this.accounts.clear()
@@ -267,6 +274,7 @@ describe('health in Redis', () => {
       isPlain: fc.constantFrom(true, true, false),
       accountId: fc.constantFrom('a', 'b'),
       asksForTrial: fc.boolean(),
+      isRepeat: fc.constantFrom(false, false, true),
     })
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 60 }), async (steps) => {
@@ -321,6 +329,25 @@ describe('health in Redis', () => {
     await fail(name, START + 2_000)
     const { status, score, isOpen, trialAt } = await view(name, START + 2_000)
     assert.deepEqual([status, score, isOpen, trialAt], ['Down', 39, true, START + 3_000])
+  })
+
+  it('counts repeats of a failed call as failures in a row, and once for the score', async () => {
+    const [once, repeated] = [slug(), slug()]
+    await fail(once, START + 2_000)
+    await fail(repeated, START + 2_000)
+    await fail(repeated, START + 2_000, 2, { isRepeat: true })
+    const [first, second] = [await view(once, START + 2_000), await view(repeated, START + 2_000)]
+    assert.deepEqual([second.score, second.parts.fail], [first.score, 1])
+    await fail(repeated, START + 2_000, 2, { isRepeat: true })
+    assert.equal((await view(repeated, START + 2_000)).isOpen, true)
+  })
+
+  it('is looked at again within a minute while it is in trouble, ever later where the source asks for few probes', () => {
+    assert.equal(recheckPauseMs({ isRare: false, troubledForMs: 1_000_000 }), 45_000)
+    const probes: number[] = []
+    for (let at = 0; at < 1_800_000; at += recheckPauseMs({ isRare: true, troubledForMs: at })) probes.push(at)
+    assert.deepEqual(probes.slice(0, 4), [0, 45_000, 90_000, 180_000])
+    assert.equal(probes.length, 7)
   })
 
   it('keeps it closed while less than a second has passed since the last good attempt', async () => {

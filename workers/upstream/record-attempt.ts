@@ -72,8 +72,8 @@ const NEUTRAL = new Set([
 const TRIAL_BY_PROBE_MS = 1_000
 
 /**
- * The health side of one call's or probe's attempts: asks the breaker before each, counts each once, and never by what
- * is our own doing (cap, deadline, lost lock) or what a caller added.
+ * The health side of one call's or probe's attempts: asks the breaker before each, and counts each once, for the score
+ * a call's first failure alone; never by what is our own doing (cap, deadline, lost lock) or what a caller added.
  */
 export class AttemptRecorder {
   readonly #sources: HealthDeps
@@ -82,6 +82,7 @@ export class AttemptRecorder {
   #answered: ObservedAttempt[] = []
   #lastFailure: FailureWords | undefined
   #trials = 0
+  #hasFailed = false
   #counted: Promise<void> | undefined
 
   constructor(sources: HealthDeps, request: RecordedRequest) {
@@ -240,8 +241,10 @@ export class AttemptRecorder {
       return
     }
     successes.send(slug)
+    const isRepeat = this.#hasFailed
+    if (result === 'fail' || result === 'late') this.#hasFailed = true
     // The caller's answer does not wait for it.
-    this.#counted = this.#count(record)
+    this.#counted = this.#count({ ...record, isRepeat })
   }
 
   async #count({ seen, ...record }: ObservedAttempt): Promise<void> {

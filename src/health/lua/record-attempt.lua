@@ -9,12 +9,13 @@
              ARGV[7]  slug
              ARGV[8]  1: plain, without undeclared parameters; ARGV[9] account
              ARGV[10] failures in a row that open the breaker after a clean record
+             ARGV[11] 1: its call was counted as failed already: one more failure in a row, none more of the score
      Output  {state, 1 when it changed, score, 1 when a probe must decide whether the breaker opens} ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./read-health.lua"
 local changes = KEYS[2]
 local result, latencies, code, source, token, slug = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
-local isPlain, account, failuresToOpen = ARGV[8] == '1', ARGV[9], tonumber(ARGV[10])
+local isPlain, account, failuresToOpen, isRepeat = ARGV[8] == '1', ARGV[9], tonumber(ARGV[10]), ARGV[11] == '1'
 local isFailure = (result == 'fail' or result == 'late') and isPlain
 local isInRow = result == 'fail' or result == 'hanging'
 
@@ -38,7 +39,7 @@ if result == 'ok' then
     weights[bucket] = (weights[bucket] or 0) + 1
   end
 end
-if isFailure then fail = fail + 1 end
+if isFailure and not isRepeat then fail = fail + 1 end
 if isInRow then run = math.min(run, 0) - 1 end
 local hist = {}
 for i = 1, #LATENCY_BOUNDS_MS + 1 do
