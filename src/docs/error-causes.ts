@@ -69,7 +69,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   ),
   TOKEN_EXPIRED: help('Log in again; a session lasts 24 hours.', 'The session is older than 24 hours.'),
   PLAN_UPGRADE_REQUIRED: help(
-    'Ask the operator for the plan that upgrade_to names. Test keys reach every API on every plan.',
+    'Ask the operator for the plan that upgrade_to names. Test keys need it too.',
     'The API needs a higher plan than the account has.',
   ),
   FORBIDDEN: help(
@@ -185,15 +185,18 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   UPSTREAM_RATE_LIMITED: help(BACK_OFF, 'The source limits the gateway’s address in spite of the caps that are held.'),
   UPSTREAM_UNAVAILABLE: help(
     'Wait for Retry-After; the page of the API says since when the source is down.',
-    'The source failed several times in a row: calls are refused at once, and it is tried again every few minutes.',
+    'The source failed several times in a row: calls are refused at once, and it is tried again after a pause that grows from a second to five minutes.',
   ),
   UPSTREAM_CAP_EXHAUSTED: help(
     'Wait for Retry-After, which is exact, or send the call with Prefer: respond-async, which may wait ten minutes.',
     'All callers together used what the source allows, and the next slot comes too late for this call.',
   ),
-  API_NOT_ENABLED: help('Ask the operator. Test keys work.', 'The source needs a key that the operator has not set.'),
+  API_NOT_ENABLED: help(
+    'Ask the operator. Test keys work where the plan reaches the API.',
+    'The source needs a key that the operator has not set.',
+  ),
   API_PAUSED: help(
-    'Wait until the operator resumes it. Test keys work.',
+    'Wait until the operator resumes it. Test keys are refused too.',
     'The operator paused the API, for instance during an incident at the source.',
   ),
   OVERLOADED: help(

@@ -2,3 +2,11 @@ export function span(ms: number): string
 export function percent(share: number): string
 export function countOf(count: number, one: string, many?: string): string
 export function megabytes(bytes: number): string
+export interface HealthChangeWords {
+  cause: string | null | undefined
+  /** State before, where it is known. */
+  from?: string
+  to: string
+}
+export function isRecovery(change: Pick<HealthChangeWords, 'from' | 'to'>): boolean
+export function causeWords(change: HealthChangeWords): string

@@ -23,3 +23,23 @@ export function countOf(count, one, many = `${one}s`) {
 export function megabytes(bytes) {
   return `${(bytes / 1_048_576).toFixed(bytes < 10_485_760 ? 1 : 0)} MB`
 }
+
+const CAUSES = {
+  score: 'too many recent calls failed or were slow',
+  'failures-in-a-row': 'several calls in a row failed',
+  'trials-passed': 'trial calls succeed again',
+}
+
+const STATES = ['Healthy', 'Degraded', 'Down']
+
+/** Whether a change of health is one for the better. `from` may be unknown. */
+export function isRecovery({ from, to }) {
+  return to === 'Healthy' || (from !== undefined && STATES.indexOf(to) < STATES.indexOf(from))
+}
+
+/** Why a state of health began, in words without capital and stop; empty where it never changed. */
+export function causeWords({ cause, from, to }) {
+  if (!cause) return ''
+  if (cause === 'score' && isRecovery({ from, to })) return 'calls succeed again'
+  return CAUSES[cause] ?? 'the source failed'
+}

@@ -1,7 +1,9 @@
 import type { Api } from '../catalog/catalog.ts'
 import { servesStored } from '../catalog/limit-words.ts'
 import { ERRORS, type ErrorCode } from '../errors.ts'
+import { causeWords, isRecovery } from '../fleet/words.js'
 import type { HealthView } from '../health/health-view.ts'
+import { planName } from './plan-name.ts'
 
 /** The state of an API in one word, as people filter by it. */
 export const CONDITIONS = ['Healthy', 'Degraded', 'Down', 'Paused', 'Not enabled', 'Not checked'] as const
@@ -20,20 +22,13 @@ export interface Condition {
   effect: string
 }
 
-/** What came between an API and its health, for people. */
-const CAUSES: Record<string, string> = {
-  score: 'Too many recent calls failed or were slow',
-  'failures-in-a-row': 'Several calls in a row failed',
-  'trials-passed': 'Trial calls succeed again',
-}
-
 /** The state of an API from what this node knows; costs no round trip. */
 export function conditionOf(api: Api, health: HealthView): Condition {
   const nothing = { score: undefined, since: undefined, reason: '', effect: '' }
   if (!api.enabled) {
     const effect = api.needsOwnKey
-      ? 'Live calls need your own key for this API. Test calls work.'
-      : 'The operator has not enabled this API: live calls are refused with API_NOT_ENABLED. Test calls work.'
+      ? `Live calls need your own key for this API. ${testCalls(api)}`
+      : `The operator has not enabled this API: live calls are refused with API_NOT_ENABLED. ${testCalls(api)}`
     return { ...nothing, word: 'Not enabled', effect }
   }
   if (api.pausedMode !== undefined) {
@@ -51,19 +46,28 @@ export function conditionOf(api: Api, health: HealthView): Condition {
   return { word, score, since, reason: reasonOf(health), effect: effectOf(api, word) }
 }
 
-function reasonOf({ cause = '', lastCode }: HealthView): string {
-  return changeWords(cause, lastCode)
+function reasonOf({ cause = '', lastCode, status }: HealthView): string {
+  return changeWords({ cause, to: status, code: lastCode ?? null })
 }
 
-/** Why a state began, in words: cause of the change and the failure that decided it. */
-export function changeWords(cause: string, code: string | null | undefined): string {
-  const why = CAUSES[cause] ?? 'The source failed'
-  if (!code || !Object.hasOwn(ERRORS, code)) return `${why}.`
+/** Why a state began, in sentences: cause of the change and, where it got worse, the failure that decided it. */
+export function changeWords(change: { cause: string; from?: string; to: string; code: string | null }): string {
+  const words = causeWords(change) || 'the source failed'
+  const why = words.charAt(0).toUpperCase() + words.slice(1)
+  const { code } = change
+  if (!code || isRecovery(change) || !Object.hasOwn(ERRORS, code)) return `${why}.`
   return `${why}; the last failure: ${ERRORS[code as ErrorCode].message}`
 }
 
 function effectOf(api: Api, word: 'Degraded' | 'Down'): string {
-  if (word === 'Degraded') return 'Live calls go through, but may fail or take longer. Test calls work.'
+  if (word === 'Degraded') return `Live calls go through, but may fail or take longer. ${testCalls(api)}`
   const stored = servesStored(api) ? ' Stored answers are still served where there are any.' : ''
-  return `Live calls are refused at once with UPSTREAM_UNAVAILABLE; the source is tried again every few minutes.${stored} Test calls work.`
+  return `Live calls are refused at once with UPSTREAM_UNAVAILABLE; the source is tried again after a pause that grows from a second to five minutes.${stored} ${testCalls(api)}`
+}
+
+/** A test call needs the plan of the API as a live one does; it needs neither the source nor the operator. */
+function testCalls({ tierRequired }: Api): string {
+  return tierRequired === 'developer'
+    ? 'Test calls work.'
+    : `Test calls work from the ${planName(tierRequired)} plan on.`
 }

@@ -96,7 +96,7 @@ export async function portalRoutes(app: App, { catalog, config, health }: Contex
     ['/login', 'Log in', credentialsPage('login', '/account')],
     ['/account', 'Account', accountPage('overview', { below: plansCard(config.plans, config.upstreams.contact) })],
     ['/account/keys', 'API keys', accountPage('keys')],
-    ['/account/teams', 'Teams', accountPage('teams')],
+    ['/account/teams', 'Teams', accountPage('teams', { provesAddresses: config.accounts.smtpUrl !== undefined })],
     [
       '/account/provider-keys',
       'Provider keys',

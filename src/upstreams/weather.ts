@@ -96,8 +96,8 @@ const weather: Upstream = {
         latitude: nullable(Type.Number({ description: 'Of the grid cell of the model' })),
         longitude: nullable(Type.Number({ description: 'Of the grid cell of the model' })),
         elevation_m: nullable(Type.Number({ description: 'Metres above sea level' })),
-        timezone: nullable(Type.String({ description: 'Of `time`; GMT' })),
-        utc_offset_seconds: nullable(Type.Number({ description: 'Of `timezone`; 0' })),
+        timezone: nullable(Type.String({ description: 'Zone of `time`: GMT' })),
+        utc_offset_seconds: nullable(Type.Number({ description: 'Offset of `timezone`, seconds: 0' })),
       }),
       cache: {
         seconds: 300,

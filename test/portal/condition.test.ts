@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import { type Api, applySettings, loadCatalog } from '../../src/catalog/catalog.ts'
 import { viewHealth } from '../../src/health/health-view.ts'
-import { conditionOf } from '../../src/portal/condition.ts'
+import { forPeople } from '../../src/portal/assets/words.js'
+import { changeWords, conditionOf } from '../../src/portal/condition.ts'
 import { healthOfTheDay } from '../../src/portal/pages/api-health.ts'
 
 const NOW = Date.parse('2026-11-21T12:00:00Z')
@@ -34,6 +35,24 @@ describe('the condition of an API', () => {
     applySettings(weather, { pausedMode: 'refuse' })
     assert.match(conditionOf(weather, view({})).effect, /refused with API_PAUSED/)
     applySettings(weather, {})
+  })
+
+  it('promises test calls on the plans alone that reach the API', () => {
+    assert.match(conditionOf(news, view({})).effect, /API_NOT_ENABLED\. Test calls work from the Pro plan on\.$/)
+    assert.match(
+      forPeople({ code: 'PLAN_UPGRADE_REQUIRED', hint: 'Upgrade the plan. upgrade_to=pro' }),
+      /the Pro plan, also for test data/,
+    )
+  })
+
+  it('says of a change for the better that calls succeed again, and of one for the worse why', () => {
+    const change = { cause: 'score', code: 'UPSTREAM_TIMEOUT' }
+    assert.equal(changeWords({ ...change, from: 'Degraded', to: 'Healthy' }), 'Calls succeed again.')
+    assert.equal(changeWords({ ...change, from: 'Down', to: 'Degraded' }), 'Calls succeed again.')
+    assert.match(
+      changeWords({ ...change, from: 'Healthy', to: 'Degraded' }),
+      /^Too many recent calls.*did not answer in time/,
+    )
   })
 
   it('draws the last minute of the day too', () => {

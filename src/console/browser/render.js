@@ -1,7 +1,7 @@
 import { escapeHtml } from '../../browser/html.js'
-import { countOf, megabytes, percent, span } from '../../fleet/words.js'
+import { causeWords, countOf, isRecovery, megabytes, percent, span } from '../../fleet/words.js'
 import { pill, table } from './parts.js'
-import { causeWords, rowCells } from './rows.js'
+import { rowCells } from './rows.js'
 
 /** What the overview page shows of a snapshot, as HTML by place. The server fills the page with it, the browser renews it. */
 export function renderPlaces(snapshot) {
@@ -184,8 +184,8 @@ function changes({ changes: rows, at }) {
   if (rows === null) return calm('Unknown: Postgres does not answer.')
   if (rows.length === 0) return calm('No change of health yet.')
   const items = rows.map(
-    ({ slug, to, cause, code, score, at: when }) =>
-      `<li>${pill(to)} <a href="#${escapeHtml(slug)}">${escapeHtml(slug)}</a> ${escapeHtml(causeWords(cause))}${code ? `, ${escapeHtml(code)}` : ''}, score ${score}<small>${span(Math.max(0, at - when))} ago</small></li>`,
+    ({ slug, from, to, cause, code, score, at: when }) =>
+      `<li>${pill(to)} <a href="#${escapeHtml(slug)}">${escapeHtml(slug)}</a> ${escapeHtml(causeWords({ cause, from, to }))}${code && !isRecovery({ from, to }) ? `, ${escapeHtml(code)}` : ''}, score ${score}<small>${span(Math.max(0, at - when))} ago</small></li>`,
   )
   return `<ol class="changes">${items.join('')}</ol>`
 }

@@ -1,17 +1,6 @@
 import { escapeHtml } from '../../browser/html.js'
-import { percent, span } from '../../fleet/words.js'
+import { causeWords, percent, span } from '../../fleet/words.js'
 import { pill } from './parts.js'
-
-const CAUSES = {
-  score: 'too many recent failures',
-  'failures-in-a-row': 'five failures in a row',
-  'trials-passed': 'three good trials',
-}
-
-/** Why a status began, in words. */
-export function causeWords(cause) {
-  return CAUSES[cause ?? ''] ?? cause ?? ''
-}
 
 const UNKNOWN = '<small>unknown</small>'
 
@@ -57,7 +46,7 @@ function health({ enabled, health: state }, at) {
   if (state === null) return `${pill('Unknown')}<small>Redis does not answer</small>`
   if (state.checkedAt === null) return `${pill('Unchecked')}<small>not checked yet</small>`
   const age = state.since === null ? '' : `for ${span(Math.max(0, at - state.since))}`
-  const since = age && `${age} · ${escapeHtml(causeWords(state.cause))}<br>`
+  const since = age && `${age} · ${escapeHtml(causeWords({ cause: state.cause, to: state.status }))}<br>`
   const failure =
     state.status !== 'Healthy' && state.lastFailure ? `<small>${escapeHtml(state.lastFailure.words)}</small>` : ''
   const checked = `checked ${span(Math.max(0, at - state.checkedAt))} ago`

@@ -143,9 +143,8 @@ function memberRow(team, member, { me, yourRole, isManager, refresh }) {
         await refresh()
       })
     : ''
-  // Shown where the gateway proves addresses.
   const name =
-    member.emailVerified === false
+    member.emailVerified === false && document.querySelector('[data-proves-addresses]')
       ? el('span', {}, member.email, ' ', el('span', { class: 'badge' }, 'email not verified'))
       : (member.email ?? member.id)
   const actions = el(

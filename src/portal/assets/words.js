@@ -2,6 +2,8 @@
  * What a failure says to a person. Hints of the gateway name routes and tokens for programs; these name buttons and
  * pages. A code without an entry keeps its message, which is plain, and loses the tokens.
  */
+const PLANS = { pro: 'Pro', business: 'Elite', enterprise: 'Enterprise' }
+
 const WORDS = {
   EMAIL_IN_USE: () => 'This email already has an account. Log in instead.',
   INVALID_CREDENTIALS: () => 'Email or password is wrong.',
@@ -14,7 +16,7 @@ const WORDS = {
   MONTHLY_QUOTA_EXCEEDED: () => 'The calls of this month are used up. They are counted from zero on the 1st.',
   CONCURRENCY_LIMIT_EXCEEDED: () => 'Too many of your calls are running. Wait for one to end.',
   PLAN_UPGRADE_REQUIRED: ({ upgrade_to: plan }) =>
-    `Live data of this API need ${plan ? `the plan ${plan}` : 'a higher plan'}. Test data work on every plan.`,
+    `This API needs ${plan ? `the ${PLANS[plan] ?? plan} plan` : 'a higher plan'}, also for test data. Account, Overview says who changes plans.`,
   USER_NOT_FOUND: () => 'Nobody has signed up with this email. Ask the person to sign up first.',
   ALREADY_MEMBER: () => 'This person is a member already.',
   KEY_LIMIT_REACHED: () => 'The account has its full number of keys. Revoke one first.',
@@ -23,7 +25,7 @@ const WORDS = {
   LOGIN_THROTTLED: ({ retry_after: wait }) => `Too many attempts.${wait ? ` Try again in ${wait} s.` : ''}`,
   SIGNUP_THROTTLED: ({ retry_after: wait }) =>
     `Too many sign-ups from this address.${wait ? ` Try again in ${wait} s.` : ''}`,
-  API_NOT_ENABLED: () => 'The operator has not enabled this API. Test data work all the same.',
+  API_NOT_ENABLED: () => 'The operator has not enabled this API. Test data work where your plan reaches it.',
 }
 
 /** An error's words for a person. */

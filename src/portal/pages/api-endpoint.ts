@@ -6,7 +6,7 @@ import { parameterWords } from '../../catalog/parameter-words.ts'
 import { ERRORS } from '../../errors.ts'
 import { type Html, html } from '../../http/html.ts'
 import { snippets } from '../assets/snippets.js'
-import { codeTabs } from './parts.ts'
+import { codeTabs, withCode } from './parts.ts'
 
 /** An endpoint in two columns: parameters and response beside the code and its answer. */
 export function endpointSection({
@@ -48,7 +48,7 @@ ${errorList(api, apiEndpoint)}</div>
 function field(id: string, { name, schema, required }: ApiEndpoint['parameters'][number], value: unknown): Html {
   const options = schema.enum ?? schema.anyOf?.map((option) => option.const)
   const label = html`<label for="${id}"><code>${name}</code>${required ? html` <span class="must">required</span>` : ''} <span class="type">${parameterWords(schema)}</span></label>`
-  const help = schema.description ? html`<p class="small" id="${id}-help">${schema.description}</p>` : ''
+  const help = schema.description ? html`<p class="small" id="${id}-help">${withCode(schema.description)}</p>` : ''
   const described = schema.description ? html` aria-describedby="${id}-help"` : ''
   if (options) {
     return html`<div class="field">${label}${help}<select id="${id}" name="${name}"${described}>${required ? '' : html`<option value=""></option>`}${options.map(
@@ -71,7 +71,7 @@ function responseTable(path: string, fields: DataField[]): Html {
   return html`<h3>Response: members of <code>data</code></h3>
 <div class="scroll" tabindex="0" role="region" aria-label="Response of ${path}"><table class="response"><thead><tr><th scope="col">Name and type</th><th scope="col">Meaning and recorded value</th></tr></thead><tbody>${fields.map(
     ({ name, depth, type, meaning, example }) =>
-      html`<tr><th scope="row" class="d${Math.min(depth, 5)}"><code>${name}</code> <span class="type">${type}</span></th><td>${meaning} ${example ? html`<code class="value">${example}</code>` : ''}</td></tr>`,
+      html`<tr><th scope="row" class="d${Math.min(depth, 5)}"><code>${name}</code> <span class="type">${type}</span></th><td>${withCode(meaning)} ${example ? html`<code class="value">${example}</code>` : ''}</td></tr>`,
   )}</tbody></table></div>`
 }
 

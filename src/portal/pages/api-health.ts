@@ -27,8 +27,7 @@ ${
     : html`<ul class="changes">${history
         .slice(0, CHANGES_MAX)
         .map(
-          ({ at, to, cause, code }) =>
-            html`<li>${moment(at)}: <strong>${to}</strong>. ${changeWords(cause, code)}</li>`,
+          (change) => html`<li>${moment(change.at)}: <strong>${change.to}</strong>. ${changeWords(change)}</li>`,
         )}</ul>`
 }`
 }

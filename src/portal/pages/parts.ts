@@ -1,5 +1,7 @@
+import type { Tier } from '../../catalog/upstream.ts'
 import { type Html, html } from '../../http/html.ts'
 import type { Condition } from '../condition.ts'
+import { planName } from '../plan-name.ts'
 
 /** An API's state in a word and a colour; the score is in its tooltip. */
 export function healthBadge({ word, score }: Condition): Html {
@@ -7,20 +9,18 @@ export function healthBadge({ word, score }: Condition): Html {
   return html`<span class="badge health ${style}"${score === undefined ? '' : html` title="Health score ${score} of 100"`}>${word}</span>`
 }
 
-const PLAN_WORDS: Record<string, string> = {
-  developer: 'Free plan',
-  pro: 'Pro plan',
-  business: 'Elite plan',
-  enterprise: 'Enterprise plan',
-}
-
 /** The lowest plan that may call an API. */
-export function planBadge({ tierRequired }: { tierRequired: string }): Html {
-  return html`<span class="badge">${PLAN_WORDS[tierRequired] ?? tierRequired}</span>`
+export function planBadge({ tierRequired }: { tierRequired: Tier }): Html {
+  return html`<span class="badge">${planName(tierRequired)} plan</span>`
 }
 
 /** A name with a capital letter, `Weather`. */
 export const capitalized = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1)
+
+/** A sentence in which what stands between backticks is code. */
+export function withCode(sentence: string): Html {
+  return html`${sentence.split('`').map((part, index) => (index % 2 === 0 ? part : html`<code>${part}</code>`))}`
+}
 
 /** A moment for people, in UTC; scripts put it into the visitor's own time zone. */
 export function moment(at: number | string): Html {
