@@ -21,7 +21,7 @@ describe('the portal’s words for failures', () => {
       told('RATE_LIMIT_EXCEEDED', { tokens: { limit: 10 }, retryAfterMs: 52_000 }),
       '10 calls a minute are used up. Try again in 52 s.',
     )
-    assert.match(told('PLAN_UPGRADE_REQUIRED', { tokens: { upgrade_to: 'pro' } }), /the plan pro/)
+    assert.match(told('PLAN_UPGRADE_REQUIRED', { tokens: { upgrade_to: 'pro' } }), /the Pro plan/)
   })
 })
 
