@@ -3,13 +3,14 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { freePort } from '../../src/local/embedded/free-port.ts'
+import { inheritedEnvironment } from '../support/gateway.ts'
 
 const COMMAND = join(import.meta.dirname, '../../src/db/migrate.ts')
 
 function run(databaseUrl: string): { output: () => string; ended: Promise<number | null>; kill: () => void } {
   let output = ''
   const { promise: ended, resolve } = Promise.withResolvers<number | null>()
-  const child = execFile(process.execPath, [COMMAND], { env: { PATH: process.env['PATH'], DATABASE_URL: databaseUrl } })
+  const child = execFile(process.execPath, [COMMAND], { env: { ...inheritedEnvironment(), DATABASE_URL: databaseUrl } })
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (text) => (output += text))
   child.once('close', (code) => resolve(code))
   return { output: () => output, ended, kill: () => child.kill('SIGTERM') }

@@ -46,8 +46,8 @@ export function testSecrets(): Record<string, string> {
 /** How long a process may take to start on a busy machine, milliseconds. */
 const START_MS_MAX = 60_000
 
-/** All that a process takes over from the test run: nothing of the developer's own settings. */
-function ofThisRun(): Record<string, string> {
+/** All that a process takes over from the test run: nothing of the developer's own settings. Compiled code is shared. */
+export function inheritedEnvironment(): Record<string, string> {
   const { PATH = '', NODE_COMPILE_CACHE } = process.env
   return { PATH, ...(NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }) }
 }
@@ -81,7 +81,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
 
   const startProcess: Gateway['startProcess'] = async (entry, additions = {}) => {
     const child = fork(new URL(`../../${entry}`, import.meta.url), {
-      env: { ...ofThisRun(), ...environment, ...additions },
+      env: { ...inheritedEnvironment(), ...environment, ...additions },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       // Two tests run at once on as many cores: threads that help each collection would only get in each other's way.
       execArgv: ['--single-threaded-gc'],

@@ -13,7 +13,7 @@ import type { EmbeddedServer } from '../../src/local/embedded/embedded-server.ts
 import { type EmbeddedPostgres, startPostgres } from '../../src/local/embedded/postgres.ts'
 import { startRedis } from '../../src/local/embedded/redis.ts'
 import { type Account, send, signUp } from '../support/client.ts'
-import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { type Gateway, inheritedEnvironment, startGateway, until } from '../support/gateway.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
 /** An address whose answer is in no cache. */
@@ -264,7 +264,7 @@ describe('an empty database', () => {
     const runs = await Promise.all(
       Array.from({ length: 3 }, async () => {
         const child = spawn(process.execPath, [join(import.meta.dirname, '../../src/db/migrate.ts')], {
-          env: { PATH: process.env.PATH ?? '', DATABASE_URL: address.href },
+          env: { ...inheritedEnvironment(), DATABASE_URL: address.href },
         })
         let output = ''
         for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (output += data))

@@ -9,7 +9,7 @@ import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
 import { freePort } from '../../src/local/embedded/free-port.ts'
-import { until } from '../support/gateway.ts'
+import { inheritedEnvironment, until } from '../support/gateway.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
 const START = join(import.meta.dirname, '../../src/local/start.ts')
@@ -58,7 +58,7 @@ function run(environment: Record<string, string> = {}): { child: ChildProcess; o
   let output = ''
   const child = spawn(process.execPath, [START], {
     env: {
-      PATH: process.env.PATH ?? '',
+      ...inheritedEnvironment(),
       HOME: process.env.HOME ?? '',
       DATA_DIR: folder,
       PORT: String(port),
@@ -135,7 +135,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
 
   it('tells the command line where its console is, which says whether callers fail', async () => {
     const cli = join(import.meta.dirname, '../../src/operator-cli.ts')
-    const env = { PATH: process.env.PATH ?? '', DATA_DIR: folder }
+    const env = { ...inheritedEnvironment(), DATA_DIR: folder }
     // Exit code 1 while APIs are Down, as most are here.
     const answer = await promisify(execFile)(process.execPath, [cli, 'status'], { env }).catch((error) => error)
     assert.match(answer.stdout, /APIs enabled: \d+ healthy/)
