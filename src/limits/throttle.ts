@@ -28,6 +28,7 @@ export interface Throttle {
     | 'signup-hour'
     | 'signup-day'
     | 'login'
+    | 'login-account'
     | 'member-add'
     | 'member-unknown'
     | 'key-validate'
@@ -95,6 +96,36 @@ export async function throttleFailures<T>(
     if (!(error instanceof GatewayError) || error.code !== counted) giveBack()
     throw error
   }
+}
+
+/**
+ * Refuses where a throttle has no unit left, and takes none: for work that is taken into account only when it went well.
+ *
+ * @throws GatewayError with the throttle's code
+ */
+export async function checkThrottle({ redis, log, now }: ThrottleDeps, throttle: Throttle): Promise<void> {
+  const { name, subject, max, windowMs = MINUTE_MS, code } = throttle
+  if (max === 0) return
+  let waitMs = 0
+  try {
+    waitMs = Number(await takeUnit.run(redis, [keys.throttle(name, subject)], [now?.() ?? '', max, '', windowMs]))
+  } catch (error) {
+    // Fails open, as `takeThrottle`.
+    log.warn({ err: error, throttle: name }, 'failed to look at a throttle; the attempt is let through')
+  }
+  if (waitMs > 0) throw new GatewayError(code, { retryAfterMs: waitMs })
+}
+
+/** Good log-ins of one account in a minute. */
+const LOGINS_PER_MINUTE = 10
+
+/**
+ * The throttle of good log-ins: each costs a hash and a session. A wrong password takes nothing of it, so nobody shuts
+ * out the owner. Off where log-ins are not throttled at all.
+ */
+export function loginThrottle(config: Config, accountId: string): Throttle {
+  const max = config.throttles.loginFailuresPerMinute === 0 ? 0 : LOGINS_PER_MINUTE
+  return { name: 'login-account', subject: accountId, max, code: 'LOGIN_THROTTLED' }
 }
 
 /** The throttle of guessed passwords, wherever one is asked for. */

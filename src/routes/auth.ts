@@ -13,7 +13,14 @@ import type { App } from '../http/typed-app.ts'
 import { announceChange } from '../limits/account-version.ts'
 import { publicNetworkOf } from '../limits/client-network.ts'
 import { delayFailures } from '../limits/login-delay.ts'
-import { clientOf, passwordThrottle, takeThrottle, throttleFailures } from '../limits/throttle.ts'
+import {
+  checkThrottle,
+  clientOf,
+  loginThrottle,
+  passwordThrottle,
+  takeThrottle,
+  throttleFailures,
+} from '../limits/throttle.ts'
 
 const SignupBody = Type.Object({
   email: Type.String({ format: 'email', maxLength: 254, description: 'Address of the new account' }),
@@ -123,15 +130,21 @@ function closed(): GatewayError {
   return new GatewayError('FORBIDDEN', { message: 'Sign-up is closed.', hint: 'Ask the operator for an account' })
 }
 
-/** @throws GatewayError INVALID_CREDENTIALS */
+/** Looked at for an address that no account has, so that both take the same time. */
+const NOBODY = 'nobody'
+
+/** @throws GatewayError INVALID_CREDENTIALS, or LOGIN_THROTTLED after many good log-ins to the account */
 async function logIn(
   context: Context,
   { email, password, client }: { email: string; password: string; client: string },
 ): Promise<string> {
   const { db } = context
   const user = await findUserByEmail(db, email)
+  const throttle = loginThrottle(context.config, user?.id ?? NOBODY)
+  await checkThrottle(context, throttle)
   const matches = await isPasswordOf(user?.password_hash, password, client)
   if (!user || !matches || user.disabled_at) throw new GatewayError('INVALID_CREDENTIALS')
+  await takeThrottle(context, throttle)
   if (!isOutdatedHash(user.password_hash)) return await startSession(context, user.id, user.password_hash)
   const passwordHash = await hashPassword(password, client)
   // Another log-in may have done so just before.

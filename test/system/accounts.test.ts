@@ -277,7 +277,14 @@ describe('accounts', () => {
     assert.ok(Number(guesses.at(-1)?.headers.get('retry-after')) >= 1)
     assert.equal((await tryAt(right)).status, 429)
     assert.equal((await tryAt(right, '203.0.113.10')).status, 200)
-    assert.equal((await tryAt({ email: neighbour.email, password: neighbour.password })).status, 200)
+    // Ten good log-ins to one account in a minute, whatever others guess meanwhile.
+    const good = { email: neighbour.email, password: neighbour.password }
+    assert.equal((await tryAt({ ...good, password: 'a wrong one' }, '203.0.113.11')).status, 401)
+    for (let count = 0; count < 10; count += 1) assert.equal((await tryAt(good)).status, 200)
+    const surplus = await tryAt(good, '203.0.113.12')
+    assert.deepEqual([surplus.status, surplus.body.code], [429, 'LOGIN_THROTTLED'])
+    assert.ok(Number(surplus.headers.get('retry-after')) > 30)
+    assert.equal((await tryAt(right, '203.0.113.12')).status, 200)
 
     const statuses: number[] = []
     for (let index = 0; index < 4; index += 1) {
