@@ -116,6 +116,11 @@ export const ERRORS = {
     'Too many calls are under way.',
     'Wait for an answer before sending the next call',
   ),
+  RESULT_STORAGE_FULL: retryable(
+    429,
+    'The kept results of asynchronous calls take all the room that the plan has.',
+    'Wait until earlier results have ended, or send the call without Prefer',
+  ),
   LOGIN_THROTTLED: retryable(429, 'Too many log-in attempts.', 'Wait and log in again'),
   SIGNUP_THROTTLED: retryable(429, 'Too many sign-ups from this address.', 'Wait and sign up again'),
   REGISTRATION_THROTTLED: retryable(

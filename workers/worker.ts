@@ -19,6 +19,7 @@ import { VALIDATE_KEY } from '../src/queue/validate-key-job.ts'
 import { RedisClock } from '../src/redis/clock.ts'
 import { closeRedis, openRedis, type RedisConnection, unlessAway } from '../src/redis/connection.ts'
 import { channels, upstreamKeys } from '../src/redis/keys.ts'
+import { MemoryHeadroom } from '../src/redis/memory-headroom.ts'
 import { withClusterNodes } from '../src/redis/server-info.ts'
 import { openTelemetry } from '../src/telemetry/telemetry.ts'
 import { RequestCoalescer } from './cache/request-coalescer.ts'
@@ -97,6 +98,7 @@ await runProcess('worker', async () => {
     replies: new ReplyOutbox(redis),
     providerKeys: new ProviderKeys(db, config.secrets.encryption, log),
     redis,
+    headroom: new MemoryHeadroom(redis),
     caps,
     clock,
     health,

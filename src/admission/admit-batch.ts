@@ -13,6 +13,7 @@ import { authenticateCall, forgetPrincipal, isUpToDate, type Principal } from '.
 import { bodyParameters } from './call-input.ts'
 import { type CheckedTarget, checkBatchCall, findTarget } from './check-call.ts'
 import { countRefusal } from './count-refusal.ts'
+import { type Preference, readBatchPreference } from './preference.ts'
 
 /** A call of a batch as its caller wrote it. */
 export interface BatchItem {
@@ -37,6 +38,8 @@ export interface AdmittedBatch {
   units: BatchUnit[]
   /** Undefined where no item is to be called. */
   grant: BatchGrant | undefined
+  preference: Preference
+  /** How long its calls may take. */
   timeoutMs: number
   leaseMs: number
 }
@@ -86,10 +89,11 @@ async function tryAdmit(
       tokens: { param: 'calls', limit: limits.perMinute },
     })
   }
-  const timeoutMs = config.callTimeoutMs
+  const preference = readBatchPreference(request.headers)
+  const timeoutMs = Math.min(preference.waitMs ?? config.callTimeoutMs, config.callTimeoutMs)
   const options = takeOptions(deps, principal, timeoutMs)
-  const { leaseMs } = options
-  if (targets.length === 0) return { principal, refused, units: [], grant: undefined, timeoutMs, leaseMs }
+  const decided = { principal, refused, preference, timeoutMs, leaseMs: options.leaseMs }
+  if (targets.length === 0) return { ...decided, units: [], grant: undefined }
   completions.flush(principal)
   const callIds = targets.map(() => `call_${randomUUID().replaceAll('-', '')}`)
   const asked = { ...options, subject: principal, tier: principal.tier, limits, callIds, take }
@@ -100,11 +104,11 @@ async function tryAdmit(
   if (grant === STALE) return STALE
   const { now } = grant.state
   const units = targets.map(({ checked, indexes }, place) => ({
-    job: createJob(deps, { principal, checked, id: callIds[place] ?? '', now, timeoutMs, isAsync: false }),
+    job: createJob(deps, { principal, checked, id: callIds[place] ?? '', now, timeoutMs }),
     checked,
     indexes,
   }))
-  return { principal, refused, units, grant, timeoutMs, leaseMs }
+  return { ...decided, units, grant }
 }
 
 /** Checks each item by itself, and puts those together that ask for the same. */

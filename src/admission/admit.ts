@@ -121,7 +121,8 @@ async function tryAdmit(
     })
   if (limits === STALE) return STALE
   admission.limits = limits
-  const job = createJob(sources, { principal, checked, id, now: limits.now, timeoutMs, isAsync })
+  const resultBytesMax = isAsync ? plan.resultMegabytes * 1_000_000 : undefined
+  const job = createJob(sources, { principal, checked, id, now: limits.now, timeoutMs, resultBytesMax })
   try {
     const queued = await forecastJob(sources, { job, checked, principal })
     return { principal, limits, job, queued, preference }
@@ -137,9 +138,17 @@ async function tryAdmit(
 /** A call as a job, before its forecast. `now` is Redis' clock. */
 export function createJob(
   { replies }: Pick<AdmissionDeps, 'replies'>,
-  call: { principal: Principal; checked: CheckedTarget; id: string; now: number; timeoutMs: number; isAsync: boolean },
+  call: {
+    principal: Principal
+    checked: CheckedTarget
+    id: string
+    now: number
+    timeoutMs: number
+    /** Of an asynchronous call, see `CallJob`. */
+    resultBytesMax?: number | undefined
+  },
 ): CallJob {
-  const { principal, checked, id, now, timeoutMs, isAsync } = call
+  const { principal, checked, id, now, timeoutMs, resultBytesMax } = call
   const { api, endpoint, providerKey, parameters, extra, raw, scenario } = checked
   return {
     v: 1,
@@ -154,7 +163,8 @@ export function createJob(
     parameters,
     extra,
     raw,
-    isAsync,
+    isAsync: resultBytesMax !== undefined,
+    ...(resultBytesMax === undefined ? {} : { resultBytesMax }),
     ...(scenario === undefined ? {} : { scenario }),
     replyTo: replies.stream,
     bundledReplies: true,

@@ -27,5 +27,16 @@ export function readPreference(headers: IncomingHttpHeaders): Preference {
     }
   }
   if (preferences.includes('respond-async')) return { waitMs: 0, applied: 'respond-async' }
-  return { waitMs: undefined, applied: undefined }
+  return NONE
+}
+
+const NONE: Preference = { waitMs: undefined, applied: undefined }
+
+/**
+ * Reads `Prefer` of a batch: `wait=5` is how long its calls may take. Its lines are the answer, so it cannot be fetched
+ * later: `respond-async`, and a wait of no time, are ignored.
+ */
+export function readBatchPreference(headers: IncomingHttpHeaders): Preference {
+  const preference = readPreference(headers)
+  return preference.waitMs ? preference : NONE
 }

@@ -3,11 +3,13 @@ import type { Log } from '../log.ts'
 import { decodeFrame, encodeFrame } from '../queue/frame.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { upstreamKeys } from '../redis/keys.ts'
+import { MemoryHeadroom } from '../redis/memory-headroom.ts'
 import { loadScript } from '../redis/script.ts'
 
 /**
- * Rooms for the stored answers of one upstream, bytes of Redis' memory; in each, those that end soonest make way. Answers
- * to calls with undeclared parameters have a small one of their own: made-up parameters push nobody's answers out.
+ * Rooms for the stored answers of one upstream, bytes of Redis' memory. In a full one the answers of the account that has
+ * most make way. Answers to calls with undeclared parameters have a small one of their own: made-up parameters push out
+ * no answer to a plain call.
  */
 const ROOM_BYTES = { plain: 16 * 1024 * 1024, undeclared: 2 * 1024 * 1024 }
 
@@ -28,10 +30,21 @@ export interface CacheEntry {
   body: Buffer
 }
 
-/** What index and sizes take for an entry besides its key in each, bytes. As measured. */
-const INDEX_BYTES = 160
+/** What index and sizes take for an entry besides its key and its owner, bytes. As measured. */
+const INDEX_BYTES = 200
 
-const storeAnswer = loadScript(new URL('./lua/store-answer.lua', import.meta.url), { INDEX_BYTES })
+/** Answers among which one is looked for that makes way: those that end soonest. */
+const LOOK_MAX = 100
+
+const storeAnswer = loadScript(new URL('./lua/store-answer.lua', import.meta.url), { INDEX_BYTES, LOOK_MAX })
+
+/** Where an answer is stored, and whose call it was. */
+export interface AnswerRoom {
+  slug: string
+  hasUndeclared: boolean
+  /** Account, or the accounts that count as one. */
+  owner: string
+}
 
 /**
  * Stored answers in Redis, bounded in memory per upstream. It fails open: without it calls are slower, not broken.
@@ -39,10 +52,12 @@ const storeAnswer = loadScript(new URL('./lua/store-answer.lua', import.meta.url
 export class ResponseCache {
   readonly #redis: RedisConnection
   readonly #log: Log
+  readonly #headroom: MemoryHeadroom
 
   constructor(redis: RedisConnection, log: Log) {
     this.#redis = redis
     this.#log = log
+    this.#headroom = new MemoryHeadroom(redis)
   }
 
   /** The stored answer under a key, stale ones included. */
@@ -58,18 +73,15 @@ export class ResponseCache {
     }
   }
 
-  /** Stores an answer in its room. */
-  async store(
-    { slug, hasUndeclared }: { slug: string; hasUndeclared: boolean },
-    key: string,
-    entry: CacheEntry,
-  ): Promise<void> {
+  /** Stores an answer in its room, unless Redis is short of memory. */
+  async store({ slug, hasUndeclared, owner }: AnswerRoom, key: string, entry: CacheEntry): Promise<void> {
     const { body, ...head } = entry
-    if (body.length > ENTRY_BYTES_MAX) return
+    if (body.length > ENTRY_BYTES_MAX || (await this.#headroom.isShort())) return
     const room = hasUndeclared ? 'undeclared' : 'plain'
     const lifeMs = entry.freshMs + Math.max(entry.staleWhileRevalidateMs, entry.staleIfErrorMs)
-    const keys = [key, upstreamKeys.cacheIndex(slug, room), upstreamKeys.cacheSizes(slug, room)]
-    const values = [encodeFrame(head, body), Math.ceil(lifeMs), Math.ceil(entry.storedAt), ROOM_BYTES[room]]
+    const names = [upstreamKeys.cacheIndex, upstreamKeys.cacheSizes, upstreamKeys.cacheOwners]
+    const keys = [key, ...names.map((name) => name(slug, room))]
+    const values = [encodeFrame(head, body), Math.ceil(lifeMs), Math.ceil(entry.storedAt), ROOM_BYTES[room], owner]
     await storeAnswer
       .run(this.#redis, keys, values)
       .catch((error) => this.#log.debug({ err: error }, 'failed to store an answer'))

@@ -4,7 +4,8 @@ import { recordUsage } from '../limits/usage-ledger.ts'
 import type { Log } from '../log.ts'
 import type { AsyncCall } from '../queue/async-call.ts'
 import type { ReplyHead } from '../queue/frame.ts'
-import { readResult, sendReply, storeResult } from '../queue/reply.ts'
+import { sendReply } from '../queue/reply.ts'
+import { readResult, storeResult } from '../queue/results.ts'
 import { type WithdrawDeps, withdrawCall } from './withdraw-call.ts'
 
 export interface CancelDeps extends WithdrawDeps {
@@ -27,16 +28,13 @@ export async function cancelCall(deps: CancelDeps, call: AsyncCall): Promise<boo
     code: 'CALL_CANCELLED',
     times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
   }
-  if (!(await storeResult(redis, head, NO_BODY))) {
-    const earlier = await readResult(redis, call.id)
+  const reply = { head, body: NO_BODY }
+  if ((await storeResult(redis, call, reply)).kind !== 'kept') {
+    const earlier = await readResult(redis, call)
     return earlier?.head.code === 'CALL_CANCELLED'
   }
   // From here on the call is cancelled, whatever fails: a worker that still has it reads the stored result.
-  const steps = await Promise.allSettled([
-    withdrawCall(deps, call),
-    settle(deps, call),
-    sendReply(redis, call.replyTo, { head, body: NO_BODY }),
-  ])
+  const steps = await Promise.allSettled([withdrawCall(deps, call), settle(deps, call), sendReply(redis, call, reply)])
   for (const step of steps) {
     if (step.status === 'rejected')
       log.warn({ err: step.reason, callId: call.id }, 'failed to clean up after a cancelled call')

@@ -1,18 +1,24 @@
 import { ConfigError, type EnvironmentReader } from './environment-reader.ts'
 
-export interface PlanLimits {
+/** Calls that an account may make. */
+export interface CallLimits {
   perMinute: number
   perMonth: number
   inFlight: number
 }
 
+export interface PlanLimits extends CallLimits {
+  /** What the kept results of asynchronous calls may take in Redis, millions of bytes. */
+  resultMegabytes: number
+}
+
 export type PlanName = 'Free' | 'Pro' | 'Elite' | 'Elite (contract)'
 
 const PLANS: Record<PlanName, PlanLimits> = {
-  Free: { perMinute: 10, perMonth: 1_000, inFlight: 5 },
-  Pro: { perMinute: 100, perMonth: 100_000, inFlight: 25 },
-  Elite: { perMinute: 500, perMonth: 1_000_000, inFlight: 100 },
-  'Elite (contract)': { perMinute: 500, perMonth: 10_000_000, inFlight: 100 },
+  Free: { perMinute: 10, perMonth: 1_000, inFlight: 5, resultMegabytes: 16 },
+  Pro: { perMinute: 100, perMonth: 100_000, inFlight: 25, resultMegabytes: 64 },
+  Elite: { perMinute: 500, perMonth: 1_000_000, inFlight: 100, resultMegabytes: 256 },
+  'Elite (contract)': { perMinute: 500, perMonth: 10_000_000, inFlight: 100, resultMegabytes: 256 },
 }
 
 /** @throws ConfigError naming what of PLAN_LIMITS cannot be used */
@@ -24,13 +30,12 @@ export function readPlans(read: EnvironmentReader): Record<PlanName, PlanLimits>
   for (const [name, limits] of Object.entries(override)) {
     if (!Object.hasOwn(plans, name)) throw new ConfigError(`PLAN_LIMITS names no plan with "${name}"`)
     for (const [limit, value] of Object.entries(asObject(limits, `PLAN_LIMITS: ${name}`))) {
-      const known = limit === 'perMinute' || limit === 'perMonth' || limit === 'inFlight'
-      if (!known || !Number.isSafeInteger(value) || Number(value) < 1) {
+      if (!Object.hasOwn(plans.Free, limit) || !Number.isSafeInteger(value) || Number(value) < 1) {
         throw new ConfigError(
-          `PLAN_LIMITS: ${name}.${limit} must be perMinute, perMonth or inFlight, a whole number from 1`,
+          `PLAN_LIMITS: ${name}.${limit} must be perMinute, perMonth, inFlight or resultMegabytes, a whole number from 1`,
         )
       }
-      plans[name as PlanName][limit] = Number(value)
+      plans[name as PlanName][limit as keyof PlanLimits] = Number(value)
     }
   }
   return plans

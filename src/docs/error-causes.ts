@@ -156,7 +156,16 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'More calls at once than the plan has.',
     'Asynchronous calls that have not ended count too.',
   ),
-  LOGIN_THROTTLED: help('Wait for Retry-After.', 'Many wrong passwords from one address.'),
+  RESULT_STORAGE_FULL: help(
+    'Wait for Retry-After: results end after 15 minutes. Ask for less at once, or call without Prefer, which keeps nothing.',
+    'Large results of asynchronous calls in the last 15 minutes: 16 MB on the Free plan, 64 MB on Pro, 256 MB on Elite.',
+    'A call that had been made when its result no longer fitted is answered so too.',
+  ),
+  LOGIN_THROTTLED: help(
+    'Wait for Retry-After. A session is good for a day: keep its token instead of logging in for each request.',
+    'Many wrong passwords from one address.',
+    'More than ten log-ins to one account in a minute.',
+  ),
   SIGNUP_THROTTLED: help('Wait for Retry-After.', 'Many sign-ups from one address.'),
   HEADERS_TOO_LARGE: help('Send fewer or smaller header fields.', 'Large cookies or tokens of other sites.'),
   INTERNAL_ERROR: help(

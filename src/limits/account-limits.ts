@@ -1,6 +1,6 @@
 import { TickBatcher } from '../async/tick-batcher.ts'
 import type { Tier } from '../catalog/upstream.ts'
-import type { PlanLimits } from '../config.ts'
+import type { CallLimits } from '../config.ts'
 import { GatewayError } from '../errors.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { accountKeys } from '../redis/keys.ts'
@@ -19,7 +19,7 @@ export const LEASE_MS_MAX = 900_000
 export interface LimitState {
   /** Redis time, milliseconds since the epoch. */
   now: number
-  limits: PlanLimits
+  limits: CallLimits
   minute: { used: number /** Until a unit comes back; 0 when none is used. */; resetMs: number }
   /** Absent for test keys, which have no monthly quota. */
   month: { used: number; resetMs: number } | undefined
@@ -58,7 +58,7 @@ export interface LimitRequest extends LimitReading {
 /** What is needed to know what an account has left. */
 export interface LimitReading {
   subject: LimitSubject
-  limits: PlanLimits
+  limits: CallLimits
   /** Longest the call can be in flight; its lease ends by itself then. */
   leaseMs: number
   /** What the account has used this month, from the ledger; called when Redis does not know. */

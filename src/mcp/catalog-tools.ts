@@ -181,8 +181,9 @@ function searchApis(
   { query = '', category, limit = 10 }: Static<typeof SearchInput>,
   deps: CatalogToolDeps,
 ): Static<typeof SearchOutput> {
-  // Those that wait for the operator answer no live call: a model is not sent there.
-  const callable = offeredApis(deps.catalog).filter(isOpen)
+  // A model is not sent where its call would be refused: by the operator, or by the user who connected it.
+  const isAllowed = ({ slug }: Api) => deps.allowedApis?.includes(slug) ?? true
+  const callable = offeredApis(deps.catalog).filter((api) => isOpen(api) && isAllowed(api))
   const found = rankApis(callable, query).filter((api) => category === undefined || api.upstream.category === category)
   return {
     total: found.length,

@@ -13,6 +13,8 @@ export interface Observer {
   health: { of: (slug: string) => HealthView }
   /** The caller's own. */
   tier: Tier
+  /** Slugs of the APIs that the user lets the calling application use; null: all. */
+  allowedApis: readonly string[] | null
 }
 
 /** How an API stands now, for search_apis and describe_api. */

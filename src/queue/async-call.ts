@@ -1,10 +1,12 @@
+import { GatewayError } from '../errors.ts'
 import type { RedisConnection } from '../redis/connection.ts'
-import { callKeys } from '../redis/keys.ts'
+import { accountKeys } from '../redis/keys.ts'
+import { loadScript } from '../redis/script.ts'
 import type { CallJob } from './call-job.ts'
 import type { QueueEntry } from './queue-entry.ts'
+import { RESULT_MS, type ResultOf, roomKeys } from './results.ts'
 
-/** How long after its deadline a call is remembered, seconds: as long as its result is kept. */
-const REMEMBERED_SECONDS = 900
+const recordScript = loadScript(new URL('./lua/record-call.lua', import.meta.url))
 
 /** What is remembered of an asynchronous call, to find it again and to cancel it. */
 export interface AsyncCall
@@ -26,7 +28,11 @@ export interface AsyncCall
   waiting: QueueEntry | undefined
 }
 
-/** Remembers a call whose result will be asked for. */
+/**
+ * Remembers a call whose result will be asked for, for as long as the result is kept.
+ *
+ * @throws GatewayError RESULT_STORAGE_FULL when the account's results take all the bytes that they may; nothing is done
+ */
 export async function recordAsyncCall(
   redis: RedisConnection,
   job: CallJob,
@@ -38,12 +44,18 @@ export async function recordAsyncCall(
     ...(keyId === undefined ? {} : { keyId }),
     ...(providerKey === undefined ? {} : { providerKey }),
   }
-  const seconds = Math.ceil((deadline - enqueuedAt) / 1_000) + REMEMBERED_SECONDS
-  await redis.set(callKeys.call(id), JSON.stringify(call), 'EX', seconds)
+  const seconds = Math.ceil((deadline - enqueuedAt + RESULT_MS) / 1_000)
+  const keys = [accountKeys.call(accountId, id), ...roomKeys(accountId)]
+  const bytesMax = job.resultBytesMax ?? Number.MAX_SAFE_INTEGER
+  const retryAfterMs = Number(await recordScript.run(redis, keys, ['', JSON.stringify(call), seconds, bytesMax]))
+  if (retryAfterMs > 0) throw new GatewayError('RESULT_STORAGE_FULL', { retryAfterMs })
 }
 
-/** The call of this id; undefined when there is none. */
-export async function readAsyncCall(redis: RedisConnection, callId: string): Promise<AsyncCall | undefined> {
-  const text = await redis.get(callKeys.call(callId))
+/** An account's call of this id; undefined when there is none. */
+export async function readAsyncCall(
+  redis: RedisConnection,
+  { id, accountId }: ResultOf,
+): Promise<AsyncCall | undefined> {
+  const text = await redis.get(accountKeys.call(accountId, id))
   return text === null ? undefined : JSON.parse(text)
 }

@@ -33,6 +33,8 @@ export const CallJob = Type.Object({
   cacheOnlyMs: Type.Optional(Type.Integer()),
   /** The result is kept for GET /v1/calls/{id}, for the caller may not be waiting; the worker then settles the call. */
   isAsync: Type.Boolean(),
+  /** Bytes that all kept results of the account may take; of an asynchronous call. */
+  resultBytesMax: Type.Optional(Type.Integer()),
   /** W3C trace context of the HTTP request, where calls are traced. */
   traceparent: Type.Optional(Type.String()),
   /** Reply stream of the API node that waits. */

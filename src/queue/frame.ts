@@ -13,13 +13,22 @@ export interface ReplyHead {
   cause?: string
   /** Where the body is when it was too large for the stream. */
   bodyKey?: string
-  /** The outcome is kept under the call's id, with its body: this is only the word that it is there. */
-  isStored?: true
+  /** The account's index of such bodies, and what stands in it for this one. */
+  bodyIndex?: string
+  bodyMember?: string
+  /** Account under which the outcome is kept, with its body: this is only the word that it is there. */
+  storedFor?: string
   times: CallTimes
   /** What the cache did, as `Cache-Status` says it; undefined where no cache was asked. */
   cacheStatus?: string
   /** Age of a stored answer, seconds. */
   ageSeconds?: number
+}
+
+/** What came of a call. */
+export interface Reply {
+  head: ReplyHead
+  body: Buffer
 }
 
 /** Where a call's time went, milliseconds. */

@@ -1,19 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import { promisify } from 'node:util'
-import { gunzip, gzip } from 'node:zlib'
 import type { Redis } from 'ioredis'
 import { TickBatcher } from '../async/tick-batcher.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
-import { callKeys, keys } from '../redis/keys.ts'
-import { decodeFrame, encodeFrame, type ReplyHead } from './frame.ts'
-
-/** Bodies above this go into a key of their own; the stream carries where. Bytes. */
-const INLINE_BYTES_MAX = 32 * 1024
-
-/** How long a body waits for its node, seconds. */
-const BODY_SECONDS = 60
+import { keys } from '../redis/keys.ts'
+import type { CallJob } from './call-job.ts'
+import { decodeFrame, encodeFrame, type Reply, type ReplyHead } from './frame.ts'
+import { storeBody, takeBody } from './reply-body.ts'
+import { readResult } from './results.ts'
 
 /** How long a node's stream outlives the node, seconds. */
 const STREAM_SECONDS = 120
@@ -27,17 +22,8 @@ const TRIM_EVERY_MS = 250
 const READ_BLOCK_MS = 5_000
 const READ_COUNT = 200
 
-/** What came of a call. */
-export interface Reply {
-  head: ReplyHead
-  body: Buffer
-}
-
-/** Where a reply goes, and whether its node reads several replies from one entry of its stream. */
-export interface ReplyAddress {
-  replyTo: string
-  bundledReplies?: boolean | undefined
-}
+/** Where a reply goes: the call, its node's stream, and whether the node reads several replies from one entry. */
+export type ReplyAddress = Pick<CallJob, 'id' | 'accountId' | 'replyTo' | 'bundledReplies'>
 
 /** Replies on their way from a worker to the API nodes that wait: those of one turn of the event loop travel as one entry. */
 export class ReplyOutbox {
@@ -54,23 +40,22 @@ export class ReplyOutbox {
   }
 
   /** Sends the outcome of a call to the API node whose stream the job names. @throws what Redis throws */
-  async send({ replyTo, bundledReplies }: ReplyAddress, reply: Reply): Promise<void> {
-    const frame = await frameOf(this.#redis, reply)
+  async send(address: ReplyAddress, reply: Reply): Promise<void> {
+    const { replyTo, bundledReplies } = address
+    const frame = await frameOf(this.#redis, address, reply)
     if (bundledReplies) await this.#bundles.add(replyTo, frame)
     else await append(this.#redis, replyTo, [frame])
   }
 }
 
 /** Sends the outcome of one call by itself. @throws what Redis throws */
-export async function sendReply(redis: RedisConnection, replyTo: string, reply: Reply): Promise<void> {
-  await append(redis, replyTo, [await frameOf(redis, reply)])
+export async function sendReply(redis: RedisConnection, address: ReplyAddress, reply: Reply): Promise<void> {
+  await append(redis, address.replyTo, [await frameOf(redis, address, reply)])
 }
 
-async function frameOf(redis: RedisConnection, { head, body }: Reply): Promise<Buffer> {
-  if (body.length <= INLINE_BYTES_MAX) return encodeFrame(head, body)
-  const bodyKey = callKeys.body(head.id)
-  await redis.set(bodyKey, body, 'EX', BODY_SECONDS)
-  return encodeFrame({ ...head, bodyKey }, Buffer.alloc(0))
+async function frameOf(redis: RedisConnection, address: ReplyAddress, { head, body }: Reply): Promise<Buffer> {
+  const stored = await storeBody(redis, address, body)
+  return stored ? encodeFrame({ ...head, ...stored }, Buffer.alloc(0)) : encodeFrame(head, body)
 }
 
 async function append(redis: RedisConnection, stream: string, frames: Buffer[]): Promise<undefined[]> {
@@ -82,47 +67,6 @@ async function append(redis: RedisConnection, stream: string, frames: Buffer[]):
     await redis.expire(stream, STREAM_SECONDS)
   }
   return frames.map(() => undefined)
-}
-
-/** How long the result of an asynchronous call is kept, seconds. */
-const RESULT_SECONDS = 900
-
-/** Results from this size on are kept compressed, bytes: many may be kept at once. */
-const COMPRESSED_FROM_BYTES = 16 * 1024
-
-/** Largest result that is kept, bytes. */
-export const RESULT_BYTES_MAX = 8 * 1024 * 1024
-
-/**
- * Keeps the outcome of a call that nobody may be waiting for. The first one stays: what a caller was told does not
- * change when its job runs twice.
- *
- * @returns whether it is kept
- */
-export async function storeResult(redis: RedisConnection, head: ReplyHead, body: Buffer): Promise<boolean> {
-  const frame = encodeFrame(head, body)
-  const kept = frame.length < COMPRESSED_FROM_BYTES ? frame : await compress(frame)
-  return (await redis.set(callKeys.result(head.id), kept, 'EX', RESULT_SECONDS, 'NX')) === 'OK'
-}
-
-/** Whether the outcome of a call is kept already. */
-export async function hasResult(redis: RedisConnection, callId: string): Promise<boolean> {
-  return (await redis.exists(callKeys.result(callId))) === 1
-}
-
-/** The kept outcome of a call; undefined while there is none. */
-export async function readResult(redis: RedisConnection, callId: string): Promise<Reply | undefined> {
-  const frame = await redis.getBuffer(callKeys.result(callId))
-  if (frame === null) return undefined
-  return decodeFrame<ReplyHead>(isCompressed(frame) ? await decompress(frame) : frame)
-}
-
-const compress = promisify(gzip)
-const decompress = promisify(gunzip)
-
-/** A frame begins with a length far below what gzip's first bytes (RFC 1952, 2.3.1) would make. */
-function isCompressed(frame: Buffer): boolean {
-  return frame[0] === 0x1f && frame[1] === 0x8b
 }
 
 interface Waiter {
@@ -234,17 +178,17 @@ export class ReplyInbox {
   #deliver(frame: Buffer): void {
     const { head, body } = decodeFrame<ReplyHead>(frame)
     const waiter = this.#waiters.get(head.id)
-    // A second reply to one call (a job that ran twice), or one whose caller left.
-    if (!waiter) return
+    // A second reply to one call (a job that ran twice), or one whose caller left: its body is in nobody's way.
+    if (!waiter) return void (head.bodyKey && this.#take(head, head.bodyKey).catch(() => undefined))
     this.#waiters.delete(head.id)
-    if (head.isStored) this.#readStored(head, waiter)
+    if (head.storedFor !== undefined) this.#readStored(head, head.storedFor, waiter)
     else if (head.bodyKey === undefined) waiter.resolve({ head, body })
     else this.#fetch(head, head.bodyKey, waiter)
   }
 
   /** The result of an asynchronous call whose caller still waits. */
-  #readStored(head: ReplyHead, waiter: Waiter): void {
-    readResult(this.#redis, head.id).then(
+  #readStored(head: ReplyHead, accountId: string, waiter: Waiter): void {
+    readResult(this.#redis, { id: head.id, accountId }).then(
       (stored) => waiter.resolve(stored ?? lostBody(head)),
       (error) => {
         this.#log.warn({ err: error, callId: head.id }, 'failed to read the kept result of a call')
@@ -254,13 +198,17 @@ export class ReplyInbox {
   }
 
   #fetch(head: ReplyHead, bodyKey: string, waiter: Waiter): void {
-    this.#redis.getdelBuffer(bodyKey).then(
+    this.#take(head, bodyKey).then(
       (body) => waiter.resolve(body ? { head, body } : lostBody(head)),
       (error) => {
-        this.#log.warn({ err: error, callId: head.id }, 'body of a reply could not be fetched')
+        this.#log.warn({ err: error, callId: head.id }, 'failed to fetch the body of a reply')
         waiter.resolve(lostBody(head))
       },
     )
+  }
+
+  #take(head: ReplyHead, bodyKey: string): Promise<Buffer | null> {
+    return takeBody(this.#redis, { ...head, bodyKey }, this.#log)
   }
 
   #trim(): void {

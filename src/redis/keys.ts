@@ -20,8 +20,10 @@ export const upstreamKeys = {
   cacheEntry: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:cache:${hash}`,
   /** Sorted set: keys of the stored answers of one room by their end. No end. */
   cacheIndex: (slug: string, room: string): string => `${PREFIX}:{${slug}}:cache-index:${room}`,
-  /** Hash: bytes of each of these answers, and their total. No end. */
+  /** Hash: bytes and owner of each of these answers, and the bytes of all. No end. */
   cacheSizes: (slug: string, room: string): string => `${PREFIX}:{${slug}}:cache-sizes:${room}`,
+  /** Sorted set: owners of these answers by their bytes. No end. */
+  cacheOwners: (slug: string, room: string): string => `${PREFIX}:{${slug}}:cache-owners:${room}`,
   /** String: member of the wait queue whose answer identical calls share. Ends with that call's deadline. */
   coalesced: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:coalesced:${hash}`,
   /** String: id of the call that fetches an answer for identical ones. 3 s, renewed. */
@@ -79,16 +81,18 @@ export const accountKeys = {
   /** String: calls of a month that one application made. A day longer than the month. */
   connectionMonth: (accountId: string, connectionId: string, month: string): string =>
     `${PREFIX}:{a:${accountId}}:connection:${connectionId}:${month}`,
-}
-
-/** Keys of one call. */
-export const callKeys = {
   /** String: what is remembered of an asynchronous call. 15 min after its deadline. */
-  call: (callId: string): string => `${PREFIX}:{${callId}}:call`,
+  call: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:call:${callId}`,
   /** String: result of an asynchronous call. 15 min. */
-  result: (callId: string): string => `${PREFIX}:{${callId}}:result`,
+  result: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:result:${callId}`,
+  /** Sorted set: bytes and calls of the kept results, by when they end. 15 min. */
+  results: (accountId: string): string => `${PREFIX}:{a:${accountId}}:results`,
+  /** String: bytes of the kept results. 15 min. */
+  resultBytes: (accountId: string): string => `${PREFIX}:{a:${accountId}}:result-bytes`,
   /** String: body of a reply that is too large for the stream. 60 s. */
-  body: (callId: string): string => `${PREFIX}:{${callId}}:body`,
+  body: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:body:${callId}`,
+  /** Sorted set: bytes and calls of these bodies, by when they end. 60 s. */
+  bodies: (accountId: string): string => `${PREFIX}:{a:${accountId}}:bodies`,
 }
 
 /** Keys of the whole installation. */

@@ -12,7 +12,7 @@ import { IdParams } from '../http/path-ids.ts'
 import { type App, NoContent } from '../http/typed-app.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import { type AsyncCall, readAsyncCall } from '../queue/async-call.ts'
-import { readResult } from '../queue/reply.ts'
+import { readResult } from '../queue/results.ts'
 
 /** How long after a call's deadline its result may still come, milliseconds; without one by then it was lost. */
 const LATE_MS = 5_000
@@ -44,7 +44,7 @@ export async function asyncCallRoutes(app: App, context: Context): Promise<void>
     const { id } = call
     reply.header('x-call-id', id)
     if (call.mode === 'test') reply.header('x-gateway-mode', 'test')
-    const result = await readResult(redis, id)
+    const result = await readResult(redis, call)
     if (!result && !(await isOverdue(context, call))) {
       return reply
         .status(202)
@@ -85,11 +85,11 @@ async function findOwnCall(context: Context, request: CallRequest, reply: Fastif
   const limits = await currentLimits(context, principal)
   if (limits) reply.headers(rateLimitHeaders(limits))
   const { id } = request.params
-  const call = /^call_[0-9a-f]{32}$/.test(id) ? await readAsyncCall(context.redis, id) : undefined
   const { connection, isTeamKey, accountId, keyId } = principal
+  const isId = /^call_[0-9a-f]{32}$/.test(id)
+  const call = isId ? await readAsyncCall(context.redis, { id, accountId }) : undefined
   // An application and a team's key have their own calls, not all of the account's.
-  const isOwn = call?.accountId === accountId && (!(connection || isTeamKey) || call.keyId === keyId)
-  if (!isOwn) throw new GatewayError('CALL_NOT_FOUND')
+  if (!call || ((connection || isTeamKey) && call.keyId !== keyId)) throw new GatewayError('CALL_NOT_FOUND')
   return call
 }
 

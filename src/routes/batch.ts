@@ -75,7 +75,7 @@ export async function batchRoutes(app: App, context: Context): Promise<void> {
     schema: {
       summary: 'Many calls at once',
       description:
-        'One line of JSON for each call as it ends, then one that says what the batch cost. With Accept: application/json one object, results in order.',
+        'One line of JSON for each call as it ends, then one that says what the batch cost. With Accept: application/json one object, results in order. `Prefer: wait=5` gives the calls five seconds: those that would come later are refused at once, those that have not ended then are taken back. `respond-async` is ignored, because the lines are the answer.',
       tags: ['Calls'],
       operationId: 'batch',
       body: BatchBody,
@@ -101,6 +101,7 @@ export async function batchRoutes(app: App, context: Context): Promise<void> {
       const batch = await admitBatch(context, request as FastifyRequest, { items, take })
       if (batch.grant) reply.headers(rateLimitHeaders(batch.grant.state))
       if (batch.principal.mode === 'test') reply.header('x-gateway-mode', 'test')
+      if (batch.preference.applied) reply.header('preference-applied', batch.preference.applied)
       reply.header('cache-control', 'no-store')
       const answer = wantsOneObject(request.headers.accept) ? new OneObject(items.length) : new Lines()
       void run(context, request, { items, batch, answer }).catch((error: unknown) => {

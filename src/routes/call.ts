@@ -16,12 +16,12 @@ import {
   replyHeaders,
 } from '../http/call-answer.ts'
 import { callerSocket } from '../http/caller-socket.ts'
-import type { LimitState } from '../limits/account-limits.ts'
+import { type LimitState, refundCall } from '../limits/account-limits.ts'
 import { CALLER_LEFT_STATUS } from '../limits/settlement-batcher.ts'
 import { recordAsyncCall } from '../queue/async-call.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { enqueueCall } from '../queue/call-queue.ts'
-import type { Reply } from '../queue/reply.ts'
+import type { Reply } from '../queue/frame.ts'
 import { ObservedCall } from '../telemetry/observe-call.ts'
 
 /** How long beyond the deadline a node waits for the worker's own word on it, milliseconds. */
@@ -102,7 +102,7 @@ async function runCall(
   admitted: Admitted,
 ): Promise<Reply | typeof STILL_RUNNING> {
   const { job, queued, preference } = admitted
-  const { queues, replies, redis, completions, config } = context
+  const { queues, replies, redis, config } = context
   const { reply, forget } = replies.awaitReply(job.id)
   const left = new AbortController()
   const onClose = () => left.abort(new CallerLeftError())
@@ -130,7 +130,7 @@ async function runCall(
   } catch (error) {
     if (error === STILL_RUNNING) return STILL_RUNNING
     // Nobody waits any more; a call whose result is kept runs on, and its worker settles it.
-    if (job.isAsync && jobId === undefined) completions.add(job, toGatewayError(error).status)
+    if (job.isAsync && jobId === undefined) await giveBack(context, admitted, error)
     if (error instanceof CallerLeftError && !job.isAsync) {
       settleLeft(context, admitted, jobId === undefined ? undefined : { reply, jobId })
       isAnswerOpen = true
@@ -142,6 +142,15 @@ async function runCall(
     socket.off('close', onClose)
     if (!isAnswerOpen) forget()
   }
+}
+
+/** Undoes what an asynchronous call took that could not be queued. A refusal costs nothing. */
+async function giveBack({ redis, completions }: Context, { job, principal }: Admitted, error: unknown): Promise<void> {
+  const { code, status } = toGatewayError(error)
+  if (code !== 'RESULT_STORAGE_FULL') return completions.add(job, status)
+  await refundCall(redis, principal, { callId: job.id, at: job.enqueuedAt }).catch(() =>
+    completions.compensate(principal, job.id),
+  )
 }
 
 /** How long the worker's word is waited for on whether a call whose caller left was sent, milliseconds. */

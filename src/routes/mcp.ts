@@ -2,10 +2,9 @@ import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import type { FastifyReply, FastifyRequest, InjectOptions } from 'fastify'
 import Type, { type Static } from 'typebox'
-import { authenticateNow } from '../admission/authenticate.ts'
+import { authenticateNow, type Principal } from '../admission/authenticate.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
 import { unknownApi } from '../catalog/unknown-api.ts'
-import type { Tier } from '../catalog/upstream.ts'
 import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
 import { onBehalfOf } from '../http/caller-socket.ts'
@@ -47,13 +46,14 @@ const CARRIED = ['x-api-key', 'authorization', 'x-gateway-scenario'] as const
 export async function mcpRoutes(app: App, context: Context): Promise<void> {
   const { catalog, config, health } = context
   const { baseUrl } = config.http
-  const tiers = new WeakMap<FastifyRequest, Tier>()
+  const principals = new WeakMap<FastifyRequest, Principal>()
   const depsOf = (request: FastifyRequest, reply: FastifyReply): McpDeps => ({
     catalog,
     baseUrl,
     health,
-    tier: tiers.get(request) ?? 'developer',
-    client: clientFor(app, context, { request, reply }),
+    tier: principals.get(request)?.tier ?? 'developer',
+    allowedApis: principals.get(request)?.connection?.apis ?? null,
+    client: clientFor(app, context, { request, reply, accountId: principals.get(request)?.accountId ?? '' }),
   })
 
   app.addHook('onRequest', async (request, reply) => {
@@ -61,7 +61,7 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
     requireOwnOrigin(request, baseUrl)
     const principal = await authenticateNow(context, request)
     requireAudience(principal, request, baseUrl)
-    tiers.set(request, principal.tier)
+    principals.set(request, principal)
   })
 
   const all = {
@@ -129,7 +129,11 @@ function chosenApis(catalog: Catalog, names: string): Api[] {
 function clientFor(
   app: App,
   context: Context,
-  { request, reply }: { request: Pick<FastifyRequest, 'headers' | 'ip' | 'raw'>; reply: FastifyReply },
+  {
+    request,
+    reply,
+    accountId,
+  }: { request: Pick<FastifyRequest, 'headers' | 'ip' | 'raw'>; reply: FastifyReply; accountId: string },
 ): CallClient {
   const headers = Object.fromEntries(
     CARRIED.flatMap((name) => (request.headers[name] === undefined ? [] : [[name, String(request.headers[name])]])),
@@ -154,7 +158,7 @@ function clientFor(
       }),
     look: (callId) => inject({ method: 'GET', url: `/v1/calls/${callId}` }),
     cancel: (callId) => inject({ method: 'DELETE', url: `/v1/calls/${callId}` }),
-    find: (callId) => readAsyncCall(context.redis, callId),
+    find: (callId) => readAsyncCall(context.redis, { id: callId, accountId }),
     isDraining: () => context.isDraining,
     left: left.signal,
   }

@@ -22,8 +22,8 @@ describe('stored answers', () => {
   })
 
   const STORED_AT = 1_800_000_000_000
-  const store = (slug: string, hash: string, bytes: number, hasUndeclared = false) =>
-    cache.store({ slug, hasUndeclared }, upstreamKeys.cacheEntry(slug, hash), {
+  const store = (slug: string, hash: string, bytes: number, { hasUndeclared = false, owner = 'someone' } = {}) =>
+    cache.store({ slug, hasUndeclared, owner }, upstreamKeys.cacheEntry(slug, hash), {
       storedAt: STORED_AT,
       freshMs: 3_600_000,
       staleWhileRevalidateMs: 0,
@@ -48,11 +48,34 @@ describe('stored answers', () => {
 
   it('of calls with undeclared parameters push out each other and nobody else’s', async () => {
     await store('rooms', 'plain', 100_000)
-    for (let index = 0; index < 40; index += 1) await store('rooms', `made-up-${index}`, 400_000, true)
+    for (let index = 0; index < 40; index += 1)
+      await store('rooms', `made-up-${index}`, 400_000, { hasUndeclared: true })
     assert.ok((await counted('rooms', 'undeclared')) <= 2 * 1024 * 1024)
     assert.ok(await cache.get(upstreamKeys.cacheEntry('rooms', 'plain')))
     assert.ok(await cache.get(upstreamKeys.cacheEntry('rooms', 'made-up-39')))
     assert.equal(await cache.get(upstreamKeys.cacheEntry('rooms', 'made-up-0')), undefined)
+  })
+
+  it('of an account that fills the room make way for those of others, and an account alone has all of it', async () => {
+    const room = 16 * 1024 * 1024
+    for (let index = 0; index < 20; index += 1) await store('shares', `other-${index}`, 100_000, { owner: 'other' })
+    for (let index = 0; index < 60; index += 1) await store('shares', `many-${index}`, 500_000, { owner: 'greedy' })
+    const kept = async (name: string, count: number) => {
+      const keys = Array.from({ length: count }, (_, index) => upstreamKeys.cacheEntry('shares', `${name}-${index}`))
+      return (await Promise.all(keys.map((key) => cache.get(key)))).filter(Boolean).length
+    }
+    assert.equal(await kept('other', 20), 20)
+    const greedy = await kept('many', 60)
+    assert.ok(greedy * 500_000 > room * 0.75, `${greedy}`)
+    const bytes = await counted('shares', 'plain')
+    assert.ok(bytes > room * 0.9 && bytes <= room, `${bytes}`)
+    const owners = await redis.zrange(upstreamKeys.cacheOwners('shares', 'plain'), '0', '-1', 'WITHSCORES')
+    assert.equal(Number(owners[1]) + Number(owners[3]), bytes)
+    // With as much to store, both have half.
+    for (let index = 0; index < 60; index += 1) await store('shares', `second-${index}`, 500_000, { owner: 'second' })
+    const [second, first] = [await kept('second', 60), await kept('many', 60)]
+    assert.ok(Math.abs(second - first) <= 2, `${second} and ${first}`)
+    assert.equal(await kept('other', 20), 20)
   })
 
   it('that are stored again are counted once', async () => {

@@ -54,10 +54,10 @@ describe('the settings of a process', () => {
     })
     assert.equal(config.log.level, 'info')
     assert.deepEqual(config.plans, {
-      Free: { perMinute: 10, perMonth: 1_000, inFlight: 5 },
-      Pro: { perMinute: 100, perMonth: 100_000, inFlight: 25 },
-      Elite: { perMinute: 500, perMonth: 1_000_000, inFlight: 100 },
-      'Elite (contract)': { perMinute: 500, perMonth: 10_000_000, inFlight: 100 },
+      Free: { perMinute: 10, perMonth: 1_000, inFlight: 5, resultMegabytes: 16 },
+      Pro: { perMinute: 100, perMonth: 100_000, inFlight: 25, resultMegabytes: 64 },
+      Elite: { perMinute: 500, perMonth: 1_000_000, inFlight: 100, resultMegabytes: 256 },
+      'Elite (contract)': { perMinute: 500, perMonth: 10_000_000, inFlight: 100, resultMegabytes: 256 },
     })
   })
 
@@ -106,7 +106,7 @@ describe('the settings of a process', () => {
     assert.deepEqual(config.processes, { workers: 4, webNodes: 3 })
     assert.equal(config.upstreams.contact, 'ops@example.org')
     assert.equal(config.callTimeoutMs, 5_000)
-    assert.deepEqual(config.plans.Free, { perMinute: 20, perMonth: 1_000, inFlight: 5 })
+    assert.deepEqual(config.plans.Free, { perMinute: 20, perMonth: 1_000, inFlight: 5, resultMegabytes: 16 })
     assert.equal(config.plans.Pro.inFlight, 30)
     assert.deepEqual(config.throttles, {
       signupPerMinute: 0,

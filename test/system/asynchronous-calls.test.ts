@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import type { Redis } from 'ioredis'
-import { readResult, storeResult } from '../../src/queue/reply.ts'
-import { accountKeys, callKeys } from '../../src/redis/keys.ts'
+import { readResult, storeResult } from '../../src/queue/results.ts'
+import { accountKeys } from '../../src/redis/keys.ts'
 import { type Account, type Answer, send, signUp } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
 import { MODERN, modernMessage, withMcpClient } from '../support/mcp-client.ts'
@@ -23,8 +23,13 @@ describe('an asynchronous call', () => {
   before(async () => {
     stage = await startStage({
       webNodes: 2,
-      caps: { 'random-facts': 'concurrency=4,2/4', 'dog-images': 'concurrency=4,1000/1', 'tech-forum': undefined },
-      environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":20}}' },
+      caps: {
+        'random-facts': 'concurrency=4,2/4',
+        'dog-images': 'concurrency=4,1000/1',
+        'tech-forum': undefined,
+        'mock-data': undefined,
+      },
+      environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":20,"resultMegabytes":1}}' },
     })
     ;({ gateway, upstream, account, redis } = stage)
   })
@@ -74,13 +79,60 @@ describe('an asynchronous call', () => {
     for (const size of [10, 3_000_000]) {
       const id = `call_${randomUUID().replaceAll('-', '')}`
       const body = Buffer.from(JSON.stringify({ data: 'x'.repeat(size) }))
-      assert.equal(await storeResult(redis, { id, times }, body), true)
-      assert.equal(await storeResult(redis, { id, times, code: 'UPSTREAM_ERROR' }, Buffer.alloc(0)), false)
-      const kept = await readResult(redis, id)
+      const call = { id, accountId: account.id }
+      assert.deepEqual(await storeResult(redis, call, { head: { id, times }, body }), { kind: 'kept' })
+      const failure = { head: { id, times, code: 'UPSTREAM_ERROR' as const }, body: Buffer.alloc(0) }
+      assert.deepEqual(await storeResult(redis, call, failure), { kind: 'earlier' })
+      const kept = await readResult(redis, call)
       assert.equal(kept?.head.code, undefined)
       assert.ok(kept?.body.equals(body))
-      assert.ok((await redis.strlen(callKeys.result(id))) < 20_000)
+      assert.ok((await redis.strlen(accountKeys.result(account.id, id))) < 20_000)
     }
+  })
+
+  it('is refused its result, and then refused itself, when the results of the account take all that its plan has', async () => {
+    const caller = await signUp(gateway)
+    const noise = randomBytes(200_000).toString('base64')
+    upstream.play('mock-data', () => ({ id: 1, userId: 1, title: 't', body: 'b', noise }))
+    const headers = { prefer: 'respond-async', 'x-gateway-response': 'raw' }
+    const path = '/v1/call/mock-data/posts?id=1'
+    const ended = async (): Promise<Answer> => {
+      const taken = await send(gateway, path, { key: caller.live, headers })
+      const id = String(taken.headers.get('x-call-id'))
+      assert.equal(taken.status, 202, taken.text)
+      await until(async () => (await look(id, { key: caller.live })).status !== 202)
+      return await look(id, { key: caller.live })
+    }
+    const kept = [await ended(), await ended(), await ended(), await ended()]
+    assert.deepEqual(
+      kept.map(({ status }) => status),
+      [200, 200, 200, 200],
+    )
+    // A fifth of the same length does not fit into the megabyte.
+    const full = await ended()
+    assert.deepEqual([full.status, full.body.error.code], [429, 'RESULT_STORAGE_FULL'])
+    const retryAfter = Number(full.headers.get('retry-after'))
+    assert.ok(retryAfter > 600 && retryAfter <= 900, `${retryAfter}`)
+    assert.ok(Number(await redis.get(accountKeys.resultBytes(caller.id))) <= 1_000_000)
+    await until(async () => (await redis.zcard(accountKeys.inFlight(caller.id, 'live'))) === 0)
+
+    const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 1 }
+    for (let isFull = false; !isFull; ) {
+      const id = `call_${randomUUID().replaceAll('-', '')}`
+      // The bound falls within the last of them.
+      const bytesMax = 1_000_000 + 20_000
+      const reply = { head: { id, times }, body: randomBytes(12_000) }
+      isFull = (await storeResult(redis, { id, accountId: caller.id, bytesMax }, reply)).kind === 'full'
+    }
+    const arrivals = upstream.arrivalsOf('mock-data').length
+    const refused = await send(gateway, '/v1/call/mock-data/posts?id=2', { key: caller.live, headers })
+    assert.deepEqual([refused.status, refused.body.error.code], [429, 'RESULT_STORAGE_FULL'], refused.text)
+    assert.equal(upstream.arrivalsOf('mock-data').length, arrivals)
+    // Five were made before; the refused one cost nothing.
+    assert.match(String(refused.headers.get('ratelimit')), /"minute";r=99[45];/)
+    const after = await send(gateway, path, { key: caller.live })
+    assert.match(String(after.headers.get('ratelimit')), /"minute";r=994;/)
+    assert.equal((await send(gateway, path, { key: account.live, headers })).status, 202)
   })
 
   it('answers within the time its caller waits, or keeps its place', async () => {
@@ -178,11 +230,11 @@ describe('an asynchronous call', () => {
   it('that is cancelled while it runs ends at the upstream, and who waits for it is told', async () => {
     const closed = Promise.withResolvers<void>()
     upstream.play('dog-images', (_arrival, response) => void response.once('close', closed.resolve))
-    const seen = new Set(await redis.keys('agw:{call_*}:call'))
+    const seen = new Set(await redis.keys('agw:{a:*}:call:*'))
     const arrivals = upstream.arrivalsOf('dog-images').length
     const waits = start('/v1/call/dog-images/random', 'wait=30')
     await until(() => upstream.arrivalsOf('dog-images').length > arrivals)
-    const [key = ''] = (await redis.keys('agw:{call_*}:call')).filter((name) => !seen.has(name))
+    const [key = ''] = (await redis.keys('agw:{a:*}:call:*')).filter((name) => !seen.has(name))
     const id = /call_[0-9a-f]{32}/.exec(key)?.[0] ?? assert.fail(key)
     assert.equal((await cancel(id)).status, 204)
     await closed.promise
@@ -324,7 +376,7 @@ describe('an asynchronous call', () => {
       )
       assert.equal((await askTask('tasks/get', taskId)).body.result.status, 'cancelled')
       await until(() => dogsHeld.closed() === 1)
-      await redis.del(`agw:{${taskId}}:call`)
+      await redis.del(accountKeys.call(account.id, taskId))
       assert.equal((await askTask('tasks/get', taskId)).body.error.code, -32_602, 'expired')
       await until(async () => (await inFlight()) === 0)
     })
@@ -434,7 +486,7 @@ describe('an asynchronous call', () => {
       enqueuedAt: past,
       deadline: past + 1_000,
     }
-    await redis.set(callKeys.call(id), JSON.stringify(call), 'EX', 60)
+    await redis.set(accountKeys.call(account.id, id), JSON.stringify(call), 'EX', 60)
     const answer = await look(id)
     assert.equal(answer.status, 503)
     assert.equal(answer.body.error.code, 'DEADLINE_EXCEEDED')

@@ -8,6 +8,13 @@ import type { UpstreamServer } from '../support/upstream-server.ts'
 // biome-ignore lint/suspicious/noExplicitAny: lines of batches are what the tests check
 type Line = any
 
+interface BatchOptions {
+  key: string
+  take?: string
+  prefer?: string
+  url?: string
+}
+
 const dog = { status: 'success', message: 'https://images.dog.ceo/breeds/a/b.jpg' }
 const fact = { id: 'a', text: 't', source: 's', source_url: 'u' }
 
@@ -48,18 +55,15 @@ describe('a batch', () => {
       endpoint: '/breed',
       parameters: { breed: `hound${letters(from + index)}` },
     }))
-  const open = (
-    calls: object[],
-    { key, take, url = gateway.url, ...init }: RequestInit & { key: string; take?: string; url?: string },
-  ) =>
+  const open = (calls: object[], { key, take, prefer, url = gateway.url, ...init }: RequestInit & BatchOptions) =>
     fetch(`${url}/v1/batch`, {
       method: 'POST',
-      headers: { 'x-api-key': key, 'content-type': 'application/json' },
+      headers: { 'x-api-key': key, 'content-type': 'application/json', ...(prefer ? { prefer } : {}) },
       body: JSON.stringify({ calls, ...(take ? { take } : {}) }),
       ...init,
     })
   /** The lines of a batch by index, and the last one. */
-  const batch = async (calls: object[], options: { key: string; take?: string; url?: string }) => {
+  const batch = async (calls: object[], options: BatchOptions) => {
     const response = await open(calls, options)
     const text = await response.text()
     assert.equal(response.status, 200, text)
@@ -94,6 +98,8 @@ describe('a batch', () => {
     const before = upstream.arrivalsOf('dog-images').length
     const { lines, total, headers } = await batch(calls, { key: account.live })
     const single = await send(gateway, '/v1/call/dog-images/breed?breed=hound', { key: account.test })
+    // Test calls are free.
+    assert.equal((await batch(calls, { key: account.test })).total.charged, 0)
     assert.deepEqual(Object.keys(single.body.data), Object.keys(lines[0].data))
     assert.equal(lines[0].ref, 'first')
     assert.match(lines[0].id, /^call_[0-9a-f]{32}$/)
@@ -219,6 +225,28 @@ describe('a batch', () => {
     const rows = () =>
       sql<{ calls: string }>(gateway, 'select sum(calls) calls from usage_daily where user_id = $1', [pro.id])
     await until(async () => Number((await rows())[0]?.calls) === made.length)
+  })
+
+  it('takes as long as its caller wants to wait, and cannot be fetched later', async () => {
+    const caller = await signUp(gateway)
+    upstream.play('dog-images', ({ url }) => (url.includes('slow') ? undefined : dog))
+    const calls = [...breeds(1, 60), { api: 'dog-images', endpoint: '/breed', parameters: { breed: 'slow' } }]
+    const startedAt = performance.now()
+    const { lines, total, headers } = await batch(calls, { key: caller.live, prefer: 'wait=1' })
+    const tookMs = performance.now() - startedAt
+    assert.ok(tookMs >= 500 && tookMs < 4_000, `${tookMs}`)
+    assert.equal(headers.get('preference-applied'), 'wait=1')
+    assert.deepEqual(
+      lines.map(({ status, error }: Line) => error?.code ?? status),
+      [200, 'UPSTREAM_TIMEOUT'],
+    )
+    assert.equal(total.charged, 1)
+    for (const prefer of ['respond-async', 'wait=0']) {
+      const ignored = await batch(breeds(1, 60), { key: caller.live, prefer })
+      assert.equal(ignored.total.ok, 1)
+      assert.equal(ignored.headers.get('preference-applied'), null)
+    }
+    upstream.play('dog-images', () => dog)
   })
 
   it('gets ahead of nobody: single calls of others wait no longer than their share', async () => {

@@ -184,6 +184,21 @@ describe('an application that signs in', () => {
     assert.equal((await call(token)).status, 429)
   })
 
+  it('finds by search_apis the APIs that its user allowed, and no others', async () => {
+    const found = async (decision: { allow: boolean; apis?: string[] }): Promise<string[]> => {
+      const { access_token: token } = await (
+        await signIn(url, account.token, { app, resource: `${url}/mcp`, decision })
+      ).tokens()
+      const params = { name: 'search_apis', arguments: { limit: 50 } }
+      const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params }
+      const { result } = (await send(gateway, '/mcp', { url, token, body })).body
+      assert.equal(result.structuredContent.total, result.structuredContent.apis.length)
+      return result.structuredContent.apis.map(({ api }: { api: string }) => api).sort()
+    }
+    assert.deepEqual(await found({ allow: true, apis: ['dog-images', 'weather'] }), ['dog-images', 'weather'])
+    assert.ok((await found({ allow: true })).includes('currency'))
+  })
+
   it('loses the connection when a refresh token or a code is used twice', async () => {
     const flow = await signIn(url, account.token, { app, resource: url })
     const tokens = await flow.tokens()

@@ -115,7 +115,7 @@ async function store(
 ): Promise<void> {
   const rule = endpoint.cache
   if (!rule) return
-  const room = { slug: call.slug, hasUndeclared: call.extra.length > 0 }
+  const room = { slug: call.slug, hasUndeclared: call.extra.length > 0, owner: call.group ?? call.accountId }
   const base = { storedAt: clock.now(), staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
   if (isFailure(outcome)) {
     if (outcome.code !== 'UPSTREAM_NOT_FOUND' || !rule.notFoundSeconds) return

@@ -14,6 +14,9 @@ const LEADER_RENEW_MS = 1_000
 /** How long the outcome of a request is kept for followers in other processes, milliseconds. */
 const OUTCOME_MS = 1_500
 
+/** Larger outcomes stay in their process, bytes: followers elsewhere send a request of their own. */
+const OUTCOME_BYTES_MAX = 2 * 1024 * 1024
+
 /** Poll interval of a follower, milliseconds. */
 const FOLLOW_EVERY_MS = 40
 
@@ -142,8 +145,11 @@ export class RequestCoalescer {
     }, LEADER_RENEW_MS)
     try {
       const outcome = await work(request)
+      const frame = outcomeFrame(outcome, callId)
       // Fails open: where Redis takes no writes, followers in other processes send a request of their own.
-      await this.#redis.set(keys.outcome, outcomeFrame(outcome, callId), 'PX', OUTCOME_MS).catch(() => undefined)
+      if (frame.length <= OUTCOME_BYTES_MAX) {
+        await this.#redis.set(keys.outcome, frame, 'PX', OUTCOME_MS).catch(() => undefined)
+      }
       return outcome
     } finally {
       clearInterval(renewing)

@@ -4,20 +4,19 @@ import { monthOf, releaseLimits } from '../../src/limits/account-limits.ts'
 import { CALLER_LEFT_STATUS } from '../../src/limits/settlement-batcher.ts'
 import { recordUsage } from '../../src/limits/usage-ledger.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
-import type { CallTimes, ReplyHead } from '../../src/queue/frame.ts'
-
-import { RESULT_BYTES_MAX, type Reply, type ReplyOutbox, readResult, storeResult } from '../../src/queue/reply.ts'
-
+import type { CallTimes, Reply, ReplyHead } from '../../src/queue/frame.ts'
+import type { ReplyOutbox } from '../../src/queue/reply.ts'
 import type { CachedOutcome } from '../cache/cached-call.ts'
 import { DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts'
 import { causeWords } from '../upstream/failure-words.ts'
 import { isFailure, type Outcome } from '../upstream/outcome.ts'
 import { deliver, isMistake } from './deliver.ts'
+import { type KeepDeps, keepResult } from './keep-result.ts'
 import { type RunDeps, runCall } from './run-call.ts'
 import type { RunningCalls } from './running-calls.ts'
 import { traceCall } from './trace-call.ts'
 
-export interface ProcessorDeps extends RunDeps {
+export interface ProcessorDeps extends RunDeps, KeepDeps {
   replies: ReplyOutbox
   running: RunningCalls
 }
@@ -108,8 +107,8 @@ async function answer(
   call: CallJob,
   { outcome, cacheStatus, ageSeconds, times }: CachedOutcome & { times: CallTimes },
 ): Promise<void> {
-  const { redis, log } = deps
-  let head: ReplyHead = {
+  const { log } = deps
+  const head: ReplyHead = {
     id: call.id,
     times,
     ...(cacheStatus === undefined ? {} : { cacheStatus }),
@@ -125,26 +124,23 @@ async function answer(
   } else {
     body = outcome.body
   }
-  if (call.isAsync) {
-    if (body.length > RESULT_BYTES_MAX) {
-      head.code = 'UPSTREAM_TOO_LARGE'
-      body = NO_BODY
-    }
-    // The job may run twice: what the first run kept is what the caller is told, and what is counted.
-    const isStored = await storeResult(redis, head, body)
-    const earlier = isStored ? undefined : await readResult(redis, call.id)
-    if (earlier) ({ head, body } = earlier)
-    const status = settledStatus(head)
-    const ended = { month: monthOf(call.enqueuedAt).name, ended: [{ callId: call.id, status }] }
-    if ((await releaseLimits(redis, call, ended)) === 1) {
-      // A second delivery would find nothing to release, and count nothing.
-      await retryUntil(() => recordUsage(redis, [{ call, status }], call.id), COUNT_AGAIN)
-      const { id: callId, accountId: account, slug, endpoint, mode } = call
-      log.info({ callId, account, slug, endpoint, mode, status, code: head.code, ...times }, 'asynchronous call ended')
-    }
-  }
-  const reply: Reply = call.isAsync ? { head: { id: call.id, times, isStored: true }, body: NO_BODY } : { head, body }
-  await deps.replies.send(call, reply)
+  if (!call.isAsync) return await deps.replies.send(call, { head, body })
+  const kept = await keepResult(deps, call, { head, body })
+  await settle(deps, call, kept.head)
+  const word: Reply = { head: { id: call.id, times, storedFor: call.accountId }, body: NO_BODY }
+  await deps.replies.send(call, word)
+}
+
+/** Ends an asynchronous call: its caller may be gone, so its worker gives back its lease and counts it. */
+async function settle({ redis, log }: ProcessorDeps, call: CallJob, head: ReplyHead): Promise<void> {
+  const status = settledStatus(head)
+  const ended = { month: monthOf(call.enqueuedAt).name, ended: [{ callId: call.id, status }] }
+  if ((await releaseLimits(redis, call, ended)) !== 1) return
+  // A second delivery would find nothing to release, and count nothing.
+  await retryUntil(() => recordUsage(redis, [{ call, status }], call.id), COUNT_AGAIN)
+  const { id: callId, accountId: account, slug, endpoint, mode } = call
+  const { code, times } = head
+  log.info({ callId, account, slug, endpoint, mode, status, code, ...times }, 'asynchronous call ended')
 }
 
 function settledStatus({ code }: ReplyHead): number {

@@ -6,7 +6,7 @@ import { toGatewayError } from '../../src/errors.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import type { CallTimes } from '../../src/queue/frame.ts'
 import { memberOf, type QueueEntry, queueMember } from '../../src/queue/queue-entry.ts'
-import { hasResult } from '../../src/queue/reply.ts'
+import { hasResult } from '../../src/queue/results.ts'
 import { enqueueValidateKey } from '../../src/queue/validate-key-job.ts'
 import { type CachedOutcome, type CachingDeps, callThroughCache } from '../cache/cached-call.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
@@ -68,7 +68,7 @@ async function runKnown(sources: RunDeps, { api, endpoint, call }: KnownCall, bo
   if (bounds.remainingMs() <= 0) return { outcome: { code: 'DEADLINE_EXCEEDED' } }
   // Cancelled before this job became active, or ended by an earlier run: no request is to be made for it. A cancel after
   // this look finds the job active and aborts it.
-  if (call.isAsync && (await hasResult(sources.redis, call.id))) return { outcome: { code: 'CALL_CANCELLED' } }
+  if (call.isAsync && (await hasResult(sources.redis, call))) return { outcome: { code: 'CALL_CANCELLED' } }
   if (bounds.isSecondRun && endpoint.endpoint.idempotent === false) {
     return {
       outcome: {

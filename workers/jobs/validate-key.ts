@@ -27,15 +27,18 @@ const VALIDATE_MS_MAX = 30_000
 export async function validateKey(sources: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
   const { providerKeyId, reply } = parseValidateKeyJob(job.data)
   const { db, redis, log } = sources
+  let accountId = ''
   try {
     const row = await findProviderKey(db, providerKeyId)
+    accountId = row?.user_id ?? accountId
     // Replaced or deleted meanwhile: what was asked no longer matters.
     if (row) await setStatus(db, row, await askUpstream(sources, { row, jobId: job.id }, cancelled))
     if (row) await announceChange(redis, row.user_id, log)
   } finally {
     if (reply) {
       const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 1 }
-      await sendReply(redis, reply.to, { head: { id: reply.id, times }, body: Buffer.alloc(0) })
+      const address = { id: reply.id, accountId, replyTo: reply.to }
+      await sendReply(redis, address, { head: { id: reply.id, times }, body: Buffer.alloc(0) })
     }
   }
   return null

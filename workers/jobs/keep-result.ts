@@ -1,0 +1,46 @@
+import type { CallJob } from '../../src/queue/call-job.ts'
+import type { Reply } from '../../src/queue/frame.ts'
+import { RESULT_BYTES_MAX, readResult, storeResult } from '../../src/queue/results.ts'
+import type { RedisConnection } from '../../src/redis/connection.ts'
+import type { MemoryHeadroom } from '../../src/redis/memory-headroom.ts'
+
+const NO_BODY = Buffer.alloc(0)
+
+/** Results up to this size are kept however full Redis is, bytes: it is as much as an error takes. */
+const SMALL_BYTES = 2_048
+
+/** How long a caller is to wait where Redis has no room for results, milliseconds. */
+const SHORT_OF_MEMORY_MS = 60_000
+
+export interface KeepDeps {
+  redis: RedisConnection
+  headroom: MemoryHeadroom
+}
+
+/**
+ * Keeps what came of an asynchronous call. A body for which there is no room is left out, and the outcome says so: 429
+ * where the account's results take all that its plan has, 503 where Redis is short of memory.
+ *
+ * @returns what is kept: the outcome of an earlier run, where its job ran twice
+ */
+export async function keepResult(deps: KeepDeps, call: CallJob, reply: Reply): Promise<Reply> {
+  const { redis } = deps
+  const { resultBytesMax: bytesMax } = call
+  const fitting = await withoutLargeBody(deps, reply)
+  const storing = await storeResult(redis, { ...call, bytesMax }, fitting)
+  if (storing.kind === 'kept') return fitting
+  if (storing.kind === 'full') {
+    const { retryAfterMs } = storing
+    const { id, times } = reply.head
+    const refused: Reply = { head: { id, times, code: 'RESULT_STORAGE_FULL', retryAfterMs }, body: NO_BODY }
+    if ((await storeResult(redis, call, refused)).kind === 'kept') return refused
+  }
+  return (await readResult(redis, call)) ?? fitting
+}
+
+async function withoutLargeBody({ headroom }: KeepDeps, reply: Reply): Promise<Reply> {
+  const { head, body } = reply
+  if (body.length > RESULT_BYTES_MAX) return { head: { ...head, code: 'UPSTREAM_TOO_LARGE' }, body: NO_BODY }
+  if (body.length <= SMALL_BYTES || !(await headroom.isShort())) return reply
+  return { head: { ...head, code: 'OVERLOADED', retryAfterMs: SHORT_OF_MEMORY_MS }, body: NO_BODY }
+}
