@@ -42,13 +42,23 @@ export const singleTenant: Scenario = {
   slugs: ['code-host-user'],
   run: async (gateway, _seconds, upstream): Promise<Outcome> => {
     upstream?.play('code-host-user', () => ({ login: 'someone', id: 1, followers: 1, following: 1 }))
-    const { live } = await signUp(gateway, 'pro')
-    let served = 0
-    for (let index = 0; index < 62; index += 1) {
-      served += (await call(gateway, { live, address: '127.0.0.1', name: `tenant-${index}` })) === 200 ? 1 : 0
-    }
-    return { isPassed: served === 60, figures: { served, 'of the cap': 60 } }
+    return await takeWholeCap(gateway, 60, (index) => `code-host-user/profile?username=tenant-${index}`)
   },
+}
+
+/** A new account makes two calls more than an API's hourly cap allows, and is to have all of the cap. */
+export async function takeWholeCap(
+  gateway: Gateway,
+  perHour: number,
+  pathOf: (index: number) => string,
+): Promise<Outcome> {
+  const { live } = await signUp(gateway, 'pro')
+  let served = 0
+  for (let index = 0; index < perHour + 2; index += 1) {
+    const { status } = await send(gateway, `/v1/call/${pathOf(index)}`, { key: live })
+    if (status === 200) served += 1
+  }
+  return { isPassed: served === perHour, figures: { served, 'of the cap': perHour } }
 }
 
 interface Caller {

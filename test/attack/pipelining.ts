@@ -18,9 +18,8 @@ const PAGE_BYTES = 4_096
 export const pipelining: Scenario = {
   name: 'pipelining',
   claim: `${CONNECTIONS} connections with ${REQUESTS} unread requests each slow no other account's call and take no memory`,
-  environment: { PLAN_LIMITS: '{"Free":{"perMinute":100000,"perMonth":1000000,"inFlight":1000}}' },
   run: async (gateway, seconds): Promise<Outcome> => {
-    const account = await signUp(gateway)
+    const account = await signUp(gateway, 'business')
     const call = async (): Promise<number> => {
       const startedAt = performance.now()
       const path = `/v1/call/currency/latest?nonce=${startedAt}`

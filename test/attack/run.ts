@@ -1,12 +1,14 @@
 import { startGateway } from '../support/gateway.ts'
 import { startUpstreamServer } from '../support/upstream-server.ts'
 import { closeApi } from './close-api.ts'
+import { logIns } from './log-ins.ts'
 import { manyAccounts, singleTenant } from './many-accounts.ts'
 import { pipelining } from './pipelining.ts'
+import { redisMemory } from './redis-memory.ts'
 import type { Scenario } from './scenario.ts'
 import { unknownKeys } from './unknown-keys.ts'
 
-const SCENARIOS: Scenario[] = [closeApi, pipelining, manyAccounts, singleTenant, unknownKeys]
+const SCENARIOS: Scenario[] = [closeApi, pipelining, manyAccounts, singleTenant, unknownKeys, redisMemory, logIns]
 
 /** How long an attack lasts, seconds. */
 const SECONDS = 10

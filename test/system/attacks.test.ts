@@ -4,23 +4,56 @@ import { Agent, request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { createApiKey } from '../../src/accounts/api-key.ts'
+import { closeApi } from '../attack/close-api.ts'
+import { manyAccounts, takeWholeCap } from '../attack/many-accounts.ts'
 import { pipelining } from '../attack/pipelining.ts'
+import { redisMemory } from '../attack/redis-memory.ts'
+import type { Scenario } from '../attack/scenario.ts'
 import { send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
+import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
 /** Short forms of the attacks of `npm run attack`, and the bounds that single clients meet. */
 describe('one caller', () => {
   let gateway: Gateway
+  let upstream: UpstreamServer
 
   before(async () => {
-    gateway = await startGateway({ environment: { ...pipelining.environment } })
+    upstream = await startUpstreamServer()
+    const scenarios = [closeApi, manyAccounts, redisMemory, pipelining]
+    const slugs = scenarios.flatMap((scenario) => scenario.slugs ?? [])
+    gateway = await startGateway({
+      environment: Object.assign(
+        upstream.environment(...slugs, 'code-host-search'),
+        { UPSTREAM_CODE_HOST_SEARCH_CAPS: 'concurrency=4,12/3600' },
+        ...scenarios.map(({ environment }) => environment),
+      ),
+    })
   })
-  after(() => gateway.stop())
+  after(async () => {
+    await gateway.stop()
+    await upstream.close()
+  })
+
+  const assertHeld = async ({ run }: Scenario, seconds: number): Promise<void> => {
+    const { isPassed, figures } = await run(gateway, seconds, upstream)
+    assert.ok(isPassed, JSON.stringify(figures))
+  }
 
   it('that pipelines without reading slows no other and takes no memory', async () => {
-    const { isPassed, figures } = await pipelining.run(gateway, 1.5)
+    await assertHeld(pipelining, 1.5)
+  })
+
+  it('whose own parameters make an upstream fail takes it from nobody', () => assertHeld(closeApi, 2))
+
+  it('with many accounts leaves room in an hourly cap for other networks, and alone has all of it', async () => {
+    await assertHeld(manyAccounts, 1)
+    upstream.play('code-host-search', () => ({ total_count: 0, incomplete_results: false, items: [] }))
+    const { isPassed, figures } = await takeWholeCap(gateway, 12, (index) => `code-host-search/repos?q=tenant${index}`)
     assert.ok(isPassed, JSON.stringify(figures))
   })
+
+  it('fills what its plan lets it keep of results, and no more of Redis', () => assertHeld(redisMemory, 0))
 
   it('has so many connections and anonymous requests a second, others and accounts are served', async () => {
     const { token, test } = await signUp(gateway)

@@ -1,0 +1,90 @@
+import { randomBytes } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import { openOperatorRedis } from '../support/cap-state.ts'
+import { type Account, send, signUp } from '../support/client.ts'
+import type { Gateway } from '../support/gateway.ts'
+import type { Outcome, Scenario } from './scenario.ts'
+
+/** Length of what the upstream answers, bytes: text that does not compress well. */
+const BODY_BYTES = 6_000_000
+
+/** What one account on the Free plan may keep, and what else may come to Redis meanwhile, megabytes. */
+const KEPT_MB = 16
+const ELSE_MB = 24
+
+/** Room that Redis has beside what it holds at the start, megabytes. */
+const ROOM_MB = 96
+
+/** What one account can put into Redis: results of asynchronous calls to an API with large answers. */
+export const redisMemory: Scenario = {
+  name: 'redis-memory',
+  claim: `accounts that have large results kept fill ${KEPT_MB} MB each, and never the Redis that others' calls need`,
+  slugs: ['prediction-markets'],
+  environment: { UPSTREAM_PREDICTION_MARKETS_CAPS: 'concurrency=10,100000/60' },
+  run: async (gateway, seconds, upstream): Promise<Outcome> => {
+    const noise = randomBytes((BODY_BYTES * 3) / 4).toString('base64')
+    upstream?.play('prediction-markets', () => [{ id: '1', question: 'q', noise }])
+    const redis = openOperatorRedis(gateway)
+    const usedMb = async () => Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1]) / 1e6
+    const [, ceiling = '0'] = (await redis.config('GET', 'maxmemory')) as string[]
+    const atStart = await usedMb()
+    await redis.config('SET', 'maxmemory', Math.round((atStart + ROOM_MB) * 1e6))
+    try {
+      const other = await signUp(gateway)
+      const first = await flood(gateway, await signUp(gateway))
+      const ofOne = (await usedMb()) - atStart
+      const callsOfOthers = [await callOf(gateway, other)]
+      const outcomes = [...first]
+      // More accounts than Redis has room for.
+      const end = performance.now() + seconds * 1_000
+      for (let count = 1; count < 8 && performance.now() < end; count += 1) {
+        outcomes.push(...(await flood(gateway, await signUp(gateway))))
+        callsOfOthers.push(await callOf(gateway, other))
+      }
+      const ofAll = (await usedMb()) - atStart
+      const served = callsOfOthers.filter((status) => status === 200).length
+      return {
+        isPassed: ofOne < KEPT_MB + ELSE_MB && ofAll < ROOM_MB && served === callsOfOthers.length,
+        figures: {
+          'large calls': outcomes.length,
+          kept: outcomes.filter((outcome) => outcome === 'kept').length,
+          'refused for their room': outcomes.filter((outcome) => outcome === 'RESULT_STORAGE_FULL').length,
+          'refused for memory': outcomes.filter((outcome) => outcome === 'OVERLOADED').length,
+          'MB of one account': Math.round(ofOne),
+          'MB of all': Math.round(ofAll),
+          [`of ${ROOM_MB} MB; calls of others`]: callsOfOthers.length,
+          served,
+        },
+      }
+    } finally {
+      await redis.config('SET', 'maxmemory', ceiling)
+      redis.disconnect()
+    }
+  },
+}
+
+/** As many calls as the account may have in flight, and what each came to. */
+async function flood(gateway: Gateway, { live }: Account): Promise<string[]> {
+  const calls = Array.from({ length: 5 }, async (_, index) => {
+    const headers = { prefer: 'respond-async', 'x-gateway-response': 'raw' }
+    const path = `/v1/call/prediction-markets/markets?limit=${index + 1}`
+    const { status, body, headers: answered } = await send(gateway, path, { key: live, headers })
+    if (status !== 202) return body.error.code
+    for (;;) {
+      const url = `${gateway.url}${answered.get('location')}`
+      const response = await fetch(url, { headers: { 'x-api-key': live } })
+      if (response.status !== 202) {
+        if (response.ok) await response.body?.cancel()
+        return response.ok ? 'kept' : ((await response.json()) as { error: { code: string } }).error.code
+      }
+      await response.body?.cancel()
+      await delay(100)
+    }
+  })
+  return await Promise.all(calls)
+}
+
+/** Status of a call of another account, made while the results are there. */
+async function callOf(gateway: Gateway, { test }: Account): Promise<number> {
+  return (await send(gateway, '/v1/call/currency/latest', { key: test })).status
+}
