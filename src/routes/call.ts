@@ -145,9 +145,11 @@ async function runCall(
 }
 
 /** Undoes what an asynchronous call took that could not be queued. A refusal costs nothing. */
-async function giveBack({ redis, completions }: Context, { job, principal }: Admitted, error: unknown): Promise<void> {
+async function giveBack(context: Context, { job, principal }: Admitted, error: unknown): Promise<void> {
+  const { redis, completions } = context
   const { code, status } = toGatewayError(error)
   if (code !== 'RESULT_STORAGE_FULL') return completions.add(job, status)
+  countRefusal(context, principal, { slug: job.slug, status })
   await refundCall(redis, principal, { callId: job.id, at: job.enqueuedAt }).catch(() =>
     completions.compensate(principal, job.id),
   )
