@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type Provider from 'oidc-provider'
 import type { Catalog } from '../catalog/catalog.ts'
 import { insertConnection } from '../db/connections.ts'
-import { GatewayError } from '../errors.ts'
+import { GatewayError, isDependencyAway } from '../errors.ts'
 import { announceChange } from '../limits/account-version.ts'
 import type { ArtifactDeps } from './artifact-adapter.ts'
 import { CALL_SCOPE } from './resources.ts'
@@ -50,7 +50,7 @@ const expired = (cause: unknown) =>
 /** @throws GatewayError NOT_FOUND for a sign-in that is over, or that another browser began */
 async function findInteraction({ provider }: ConsentDeps, { raw }: Exchange) {
   const interaction = await provider.interactionDetails(raw.request, raw.response).catch((error: unknown) => {
-    throw expired(error)
+    throw isDependencyAway(error) ? error : expired(error)
   })
   if (Array.isArray(interaction.params.resource) && interaction.params.resource.length > 1) {
     throw new GatewayError('VALIDATION_ERROR', { message: 'An application asks for one resource at a time.' })

@@ -14,6 +14,7 @@ import { type EmbeddedPostgres, startPostgres } from '../../src/local/embedded/p
 import { startRedis } from '../../src/local/embedded/redis.ts'
 import { type Account, send, signUp } from '../support/client.ts'
 import { type Gateway, inheritedEnvironment, startGateway, until } from '../support/gateway.ts'
+import { prepareSteps, type StepOutcome } from '../support/oauth-steps.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
 /** An address whose answer is in no cache. */
@@ -59,6 +60,17 @@ const isRunning = (): boolean =>
   [...gateway.web, ...gateway.workers].every(({ exitCode, signalCode }) => exitCode === null && signalCode === null)
 
 const call = () => send(gateway, path(), { key: account.live })
+
+const stepsOfSignIn = () => prepareSteps(gateway.url, 'http://localhost:3000', account.token)
+
+/** Every step is answered, and says that it is not the application's or the user's mistake. */
+function assertAway(outcomes: StepOutcome[]): void {
+  for (const { step, status, text, tookMs } of outcomes) {
+    assert.equal(status, 503, `${step}: ${text}`)
+    assert.match(text, /DEPENDENCY_UNAVAILABLE|temporarily_unavailable|<h1>/, step)
+    assert.ok(tookMs < 5_000, `${step} was answered after ${tookMs} ms`)
+  }
+}
 
 const linesOf = (requestId: string): string[] => {
   const lines = gateway.output.join('').split('\n')
@@ -112,8 +124,14 @@ describe('while Redis says nothing', () => {
     const held = (name: string) => client.zcard(`agw:{a:${account.id}}:live:${name}`)
     await until(async () => (await call()).status === 200 && (await held('inflight')) === 0)
     const before = await held('minute')
+    const { takeAll } = await stepsOfSignIn()
     await redis.signal('SIGSTOP')
     try {
+      // Sign-ins need Postgres alone; what needs Redis as well says so.
+      for (const { step, status, text, tookMs } of await takeAll()) {
+        assert.ok([200, 201, 303, 503].includes(status), `${step}: ${status} ${text}`)
+        assert.ok(tookMs < 5_000, `${step} was answered after ${tookMs} ms`)
+      }
       for (const { status } of await Promise.all(Array.from({ length: 5 }, call))) assert.equal(status, 503)
     } finally {
       await redis.signal('SIGCONT')
@@ -159,6 +177,7 @@ describe('while Redis is full', () => {
 describe('while Postgres is away', () => {
   it('who is known may go on calling, the rest is refused with 503, and all serve again without a restart', async () => {
     assert.equal((await call()).status, 200)
+    const { take, takeAll } = await stepsOfSignIn()
     await postgres.stop()
     await until(async () => (await fetch(`${gateway.url}/readyz`)).status === 503)
     assert.equal((await call()).status, 200)
@@ -170,11 +189,16 @@ describe('while Postgres is away', () => {
       assert.equal(answer.status, 503, answer.text)
       assert.ok(!/postgres|ECONN|sql/i.test(answer.text.replaceAll('/docs/errors#DEPENDENCY_UNAVAILABLE', '')))
     }
+    assertAway(await takeAll())
     postgres = await startPostgres(options())
     assert.equal(postgres.url, gateway.environment['DATABASE_URL'])
     await until(async () => (await send(gateway, '/v1/me', { token: account.token })).status === 200)
     await until(async () => (await fetch(`${gateway.url}/readyz`)).status === 200)
     assert.equal((await send(gateway, path(), { key: account.test })).status, 200)
+    // The outage used nothing up: each sign-in goes on from where it was.
+    const after = []
+    for (const step of ['details', 'decision', 'resume', 'token', 'refresh']) after.push((await take(step)).status)
+    assert.deepEqual(after, [200, 200, 303, 200, 200])
     assert.ok(isRunning())
   })
 })
@@ -182,6 +206,7 @@ describe('while Postgres is away', () => {
 describe('while Postgres says nothing', () => {
   it('requests that need it are refused with 503 within 2 s, readyz included, and known keys go on calling', async () => {
     await until(async () => (await call()).status === 200)
+    const { takeAll } = await stepsOfSignIn()
     const pids = await postgresPids()
     for (const pid of pids) process.kill(pid, 'SIGSTOP')
     try {
@@ -198,6 +223,7 @@ describe('while Postgres says nothing', () => {
         assert.ok(tookMs < 3_000, `${route} was answered after ${tookMs} ms`)
       }
       assert.equal((await call()).status, 200)
+      assertAway(await takeAll())
     } finally {
       for (const pid of pids) process.kill(pid, 'SIGCONT')
     }
