@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { after, before, describe, it } from 'node:test'
+import { Queue } from 'bullmq'
+import { CALL_JOB } from '../../src/queue/call-queue.ts'
+import { decodeFrame, type ReplyHead } from '../../src/queue/frame.ts'
+import { keys, upstreamKeys } from '../../src/redis/keys.ts'
 import { type Account, type Answer, send } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
 import { type Stage, startStage } from '../support/stage.ts'
@@ -70,4 +75,37 @@ describe('a call', () => {
     // The one that stood still works on.
     for (let time = 0; time < 5; time += 1) assert.equal((await call(DOG)).status, 200)
   })
+
+  it('of the version before is run beside those of this one, and each node gets the replies that it reads', async () => {
+    upstream.play('mock-data', () => ({ id: 7, userId: 1, title: 't', body: 'b' }))
+    const replyTo = keys.replies(randomUUID())
+    const [old = '', ...bundled] = Array.from({ length: 3 }, () => `call_${randomUUID().replaceAll('-', '')}`)
+    const jobOf = (id: string) => ({
+      ...({ v: 1, mode: 'live', slug: 'mock-data', endpoint: '/posts', parameters: { id: 7 }, extra: [] } as const),
+      ...{ id, accountId: account.id, raw: false, isAsync: false, replyTo, enqueuedAt: Date.now() },
+      deadline: Date.now() + 30_000,
+    })
+    const calls = bundled.map((id) => ({ ...jobOf(id), bundledReplies: true }))
+    const queue = new Queue('mock-data', { connection: stage.redis, prefix: upstreamKeys.queuePrefix('mock-data') })
+    await queue.addBulk([
+      { name: CALL_JOB, data: jobOf(old), opts: { jobId: old, priority: 1 } },
+      { name: CALL_JOB, data: { v: 2, calls }, opts: { jobId: `batch_${bundled[0]}`, priority: 1 } },
+    ])
+    const entries = async () => {
+      const stream = await stage.redis.xrangeBuffer(replyTo, '-', '+')
+      return stream.map(([, fields]) => readFrames(fields))
+    }
+    await until(async () => (await entries()).flat().length === 3)
+    const replies = (await entries()).flat()
+    assert.deepEqual(replies.map(({ head }) => head.id).sort(), [old, ...bundled].sort())
+    for (const { head, body } of replies) assert.match(body.toString(), /"id":7/, head.code)
+    // Nodes of that version read the first reply of an entry alone.
+    assert.ok((await entries()).some(([first, ...others]) => first?.head.id === old && others.length === 0))
+    await queue.close()
+  })
 })
+
+/** The replies in one entry of a reply stream. */
+function readFrames(fields: Buffer[]): { head: ReplyHead; body: Buffer }[] {
+  return fields.filter((_, index) => index % 2 === 1).map((frame) => decodeFrame<ReplyHead>(frame))
+}
