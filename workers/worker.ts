@@ -25,7 +25,7 @@ import { openTelemetry } from '../src/telemetry/telemetry.ts'
 import { RequestCoalescer } from './cache/request-coalescer.ts'
 import { closeWorkers, serveDrainingNodes } from './drain.ts'
 import type { ProcessorDeps } from './jobs/process-call.ts'
-import { answerLostJob, processCallJob } from './jobs/process-job.ts'
+import { processCallJob, replyToLostJob } from './jobs/process-job.ts'
 import { processProbe } from './jobs/process-probe.ts'
 import { RunningCalls } from './jobs/running-calls.ts'
 import { validateKey } from './jobs/validate-key.ts'
@@ -187,7 +187,7 @@ function startWorker(api: Api, sources: ProcessorDeps): Worker {
   worker.on('failed', (job, error) => {
     log.warn({ err: error, slug: api.slug, callId: job?.id }, 'job failed')
     if (job?.name !== CALL_JOB) return
-    answerLostJob(sources, job, error).catch((cause) =>
+    replyToLostJob(sources, job, error).catch((cause) =>
       log.warn({ err: cause, callId: job.id }, 'failed to answer lost calls'),
     )
   })

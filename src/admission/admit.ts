@@ -12,8 +12,8 @@ import {
   refundLimits,
   STALE,
 } from '../limits/account-limits.ts'
+import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
 import { planOf, weightOf } from '../limits/plans.ts'
-import type { CallCompletionBatcher } from '../limits/settlement-batcher.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { isUnacknowledged } from '../redis/redis-error.ts'
@@ -25,7 +25,7 @@ import {
   type Principal,
 } from './authenticate.ts'
 import { type CheckedCall, type CheckedTarget, checkCall } from './check-call.ts'
-import { type ForecastDeps, forecastCall, type QueueTicket } from './forecast.ts'
+import { type Forecast, type ForecastDeps, forecastCall } from './forecast.ts'
 import type { Preference } from './preference.ts'
 
 export interface AdmissionDeps extends AuthenticationDeps, ForecastDeps {
@@ -43,16 +43,19 @@ export interface Admitted {
   /** What the account has left, for the headers. */
   limits: LimitState
   job: CallJob
-  queued: QueueTicket
+  forecast: Forecast
   preference: Preference
 }
 
-/** What is known of a call while it is admitted; more with each step, so that a refusal can tell what there is. */
-export interface Admission {
+/** A call that is refused, with what was known of it by then. A refusal costs nothing. */
+export interface Refused {
+  /** A GatewayError, or what a dependency threw. */
+  refusal: unknown
+  /** Undefined where the credential is not known; then the call has no id either. */
   principal?: Principal
-  limits?: LimitState
-  /** Names the call from when its caller is known. */
   callId?: string
+  /** Undefined where the refusal came before the account's limits were acquired. */
+  limits?: LimitState
 }
 
 /** Longest an asynchronous call may take, milliseconds: nobody waits on a socket for it. */
@@ -61,77 +64,117 @@ const ASYNC_MS_MAX = 600_000
 /** Lease of a call in flight beyond its deadline, milliseconds: it is there for nodes that die, not for slow answers. */
 const LEASE_GRACE_MS = 10_000
 
+/** How often a call is admitted anew because its account changed meanwhile. */
+const TRIES_MAX = 3
+
 /**
  * Decides whether a call is accepted: credential, API and endpoint, method, plan tier, parameters, then in one atomic
- * step the account's limits, and last the forecast of its turn at the upstream. A refusal costs nothing.
- *
- * @throws GatewayError with the code of the first check that fails
+ * step the account's limits, and last the forecast of its permit. `traceparent` goes into its job. Never throws.
  */
 export async function admitCall(
-  sources: AdmissionDeps,
+  deps: AdmissionDeps,
   request: FastifyRequest,
-  admission: Admission,
-): Promise<Admitted> {
-  for (let tries = 0; tries < 3; tries += 1) {
-    const admitted = await tryAdmit(sources, request, admission)
-    if (admitted !== STALE) return admitted
-    // Something about the account changed: who calls is looked up anew, and every check is made again.
-    forgetPrincipal(sources, request.headers, admission.principal)
+  traceparent: string | undefined,
+): Promise<Admitted | Refused> {
+  const callId = `call_${randomUUID().replaceAll('-', '')}`
+  let refused: Refused = { refusal: new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 }) }
+  for (let tries = 0; tries < TRIES_MAX; tries += 1) {
+    const decision = await decide(deps, request, { callId, traceparent })
+    if (!('stale' in decision)) return decision
+    // The account changed since this node looked it up: look it up anew and check everything again.
+    forgetPrincipal(deps, request.headers, decision.stale)
+    refused = { ...refused, principal: decision.stale, callId }
   }
-  throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
+  return refused
 }
 
-async function tryAdmit(
-  sources: AdmissionDeps,
+/** The account changed since its principal was looked up. */
+interface Stale {
+  stale: Principal
+}
+
+async function decide(
+  deps: AdmissionDeps,
   request: FastifyRequest,
-  admission: Admission,
-): Promise<Admitted | typeof STALE> {
-  const { config } = sources
-  const principal = await authenticateCall(sources, request)
-  requireAudience(principal, request, config.http.baseUrl)
-  admission.principal = principal
-  admission.callId ??= `call_${randomUUID().replaceAll('-', '')}`
-  let checked: CheckedCall
+  { callId, traceparent }: { callId: string; traceparent: string | undefined },
+): Promise<Admitted | Refused | Stale> {
+  let known: Omit<Refused, 'refusal'> = {}
   try {
-    checked = checkCall(sources.catalog, request, principal)
+    const principal = await authenticateCall(deps, request)
+    requireAudience(principal, request, deps.config.http.baseUrl)
+    known = { principal, callId }
+    const checked = await checkUpToDate(deps, request, principal)
+    if (checked === STALE) return { stale: principal }
+    const { preference } = checked
+    const isAsync = preference.waitMs !== undefined
+    const { callTimeoutMs } = deps.config
+    const timeoutMs = isAsync ? Math.max(ASYNC_MS_MAX, callTimeoutMs) : callTimeoutMs
+    const plan = deps.config.plans[planOf(principal.tier)]
+    const limits = await acquireLimits(deps, principal, { callId, timeoutMs })
+    if (limits === STALE) return { stale: principal }
+    known = { principal, callId, limits }
+    const resultBytesMax = isAsync ? plan.resultMegabytes * 1_000_000 : undefined
+    const job = createJob(deps, { principal, checked, id: callId, now: limits.now, timeoutMs, resultBytesMax })
+    try {
+      const forecast = await forecastJob(deps, { job, checked, principal })
+      return { principal, limits, job: queuedJob(job, forecast, traceparent), forecast, preference }
+    } catch (refusal) {
+      return { ...known, refusal, limits: await refund(deps, principal, { callId, state: limits }) }
+    }
   } catch (refusal) {
-    // Nobody is refused, or told why, by what this node remembers of an account that has changed meanwhile.
-    if (!(await isUpToDate(sources, principal))) return STALE
-    throw refusal
+    return { ...known, refusal }
   }
-  const { preference } = checked
-  const isAsync = preference.waitMs !== undefined
-  const id = admission.callId
-  const timeoutMs = isAsync ? Math.max(ASYNC_MS_MAX, config.callTimeoutMs) : config.callTimeoutMs
-  const plan = config.plans[planOf(principal.tier)]
-  const options = takeOptions(sources, principal, timeoutMs)
-  // Who has its answer and sends the next call finds what that one held given back.
-  sources.completions.flush(principal)
-  const limits = await sources.accountLimits
-    .acquire({
-      ...options,
+}
+
+/** As `checkCall`, or STALE: no call is refused by rights of its account that have changed meanwhile. */
+async function checkUpToDate(
+  deps: AdmissionDeps,
+  request: FastifyRequest,
+  principal: Principal,
+): Promise<CheckedCall | typeof STALE> {
+  try {
+    return checkCall(deps.catalog, request, principal)
+  } catch (refusal) {
+    if (await isUpToDate(deps, principal)) throw refusal
+    return STALE
+  }
+}
+
+/** @throws GatewayError of the limit that is used up; nothing is acquired then */
+async function acquireLimits(
+  deps: AdmissionDeps,
+  principal: Principal,
+  { callId, timeoutMs }: { callId: string; timeoutMs: number },
+): Promise<LimitState | typeof STALE> {
+  const { config, completions, accountLimits } = deps
+  // A sequential caller must not find its previous call in flight: pending releases are sent first.
+  completions.flush(principal)
+  try {
+    return await accountLimits.acquire({
+      ...limitReading(deps, principal, timeoutMs),
       subject: principal,
       tier: principal.tier,
-      limits: plan,
-      callId: id,
+      limits: config.plans[planOf(principal.tier)],
+      callId,
     })
-    .catch((error) => {
-      if (isUnacknowledged(error)) sources.completions.compensate(principal, id)
-      throw error
-    })
-  if (limits === STALE) return STALE
-  admission.limits = limits
-  const resultBytesMax = isAsync ? plan.resultMegabytes * 1_000_000 : undefined
-  const job = createJob(sources, { principal, checked, id, now: limits.now, timeoutMs, resultBytesMax })
-  try {
-    const queued = await forecastJob(sources, { job, checked, principal })
-    return { principal, limits, job, queued, preference }
   } catch (error) {
-    admission.limits = await refundLimits(sources.redis, principal, { callId: id, state: limits }).catch(() => {
-      sources.completions.compensate(principal, id)
-      return limits
-    })
+    if (isUnacknowledged(error)) completions.compensate(principal, callId)
     throw error
+  }
+}
+
+/** Gives back everything that a call acquired. @returns what the account has left then */
+async function refund(
+  { redis, completions }: AdmissionDeps,
+  principal: Principal,
+  call: { callId: string; state: LimitState },
+): Promise<LimitState> {
+  try {
+    return await refundLimits(redis, principal, call)
+  } catch {
+    // Not acknowledged: it is repeated until Redis does.
+    completions.compensate(principal, call.callId)
+    return call.state
   }
 }
 
@@ -173,26 +216,33 @@ export function createJob(
   }
 }
 
-/** Forecasts a call and notes in its job what came of it. @throws GatewayError when its turn would come too late */
+/** Forecasts a call. @throws GatewayError when its permit would come too late */
 export async function forecastJob(
   deps: ForecastDeps,
   { job, checked, principal }: { job: CallJob; checked: CheckedTarget; principal: Principal },
-): Promise<QueueTicket> {
+): Promise<Forecast> {
   const { api, endpoint } = checked
-  const queued = await forecastCall(deps, { api, endpoint, job, weight: weightOf(principal.tier) })
-  const { place, cacheOnlyMs } = queued
-  Object.assign(job, place && { place }, cacheOnlyMs === undefined ? undefined : { cacheOnlyMs })
-  return queued
+  return await forecastCall(deps, { api, endpoint, job, weight: weightOf(principal.tier) })
+}
+
+/** The job as it is queued. */
+export function queuedJob(job: CallJob, { ticket, cacheOnlyMs }: Forecast, traceparent: string | undefined): CallJob {
+  return {
+    ...job,
+    ...(ticket && { ticket }),
+    ...(cacheOnlyMs === undefined ? {} : { cacheOnlyMs }),
+    ...(traceparent === undefined ? {} : { traceparent }),
+  }
 }
 
 /** What the account has left, for the headers of a refusal that took nothing. */
-export async function currentLimits(sources: AdmissionDeps, principal: Principal): Promise<LimitState | undefined> {
-  const plan = sources.config.plans[planOf(principal.tier)]
-  return await readLimits(sources.redis, { ...takeOptions(sources, principal, 0), subject: principal, limits: plan })
+export async function currentLimits(deps: AdmissionDeps, principal: Principal): Promise<LimitState | undefined> {
+  const plan = deps.config.plans[planOf(principal.tier)]
+  return await readLimits(deps.redis, { ...limitReading(deps, principal, 0), subject: principal, limits: plan })
 }
 
 /** How an account's limits are read for a call that may take this long, milliseconds. */
-export function takeOptions(
+export function limitReading(
   { db, monthLoads }: AdmissionDeps,
   { accountId, keyId }: Principal,
   timeoutMs: number,

@@ -1,5 +1,5 @@
 import type { HealthCache } from '../health/health-watch.ts'
-import type { CallCompletionBatcher } from '../limits/settlement-batcher.ts'
+import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
 import type { Principal } from './authenticate.ts'
 
 export interface RefusalDeps {

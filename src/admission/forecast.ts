@@ -6,7 +6,7 @@ import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
 import { type ErrorCode, GatewayError } from '../errors.ts'
 import type { HealthCache } from '../health/health-watch.ts'
-import type { CallJob } from '../queue/call-job.ts'
+import type { CallJob, QueueTicket } from '../queue/call-job.ts'
 import { type CallQueues, priorityOf, rebasePriorities } from '../queue/call-queue.ts'
 import { type QueueEntry, queueMember } from '../queue/queue-entry.ts'
 
@@ -19,7 +19,7 @@ export interface ForecastDeps {
 }
 
 /** A call whose parameters and limits are checked. */
-export interface CheckedCall {
+export interface ForecastCall {
   api: Api
   endpoint: ApiEndpoint
   job: CallJob
@@ -28,16 +28,17 @@ export interface CheckedCall {
 }
 
 /** How a call goes into the queue. */
-export interface QueueTicket {
+export interface Forecast {
+  /** Of its job; 1 runs first. */
   priority: number
   /** When its permit is expected, milliseconds from now. */
   etaMs: number
-  /** For the job. */
-  place?: { tag: number; weight: number }
+  /** For the job, as `CallJob` has them. */
+  ticket?: QueueTicket
   cacheOnlyMs?: number
   /** Nothing waits for the upstream, so that the call may share a job with others. */
   mayShareJob: boolean
-  /** To leave the wait queue with, when the caller leaves. */
+  /** Its entry in the wait queue, to withdraw it with; undefined where it has none. */
   waiting: QueueEntry | undefined
 }
 
@@ -62,8 +63,8 @@ const SHARE_SPENT = 'Your fair share of the upstream API is used up while others
  */
 export async function forecastCall(
   deps: ForecastDeps,
-  { api, endpoint, job, weight }: CheckedCall,
-): Promise<QueueTicket> {
+  { api, endpoint, job, weight }: ForecastCall,
+): Promise<Forecast> {
   // A call held by a pause stays in a job of its own, so that it can be taken back unsent.
   const isShareable = !job.isAsync && endpoint.endpoint.idempotent !== false && api.pausedMode === undefined
   if (job.mode === 'test') return { priority: FIRST, etaMs: 0, mayShareJob: isShareable, waiting: undefined }
@@ -76,7 +77,7 @@ export async function forecastCall(
     bucket,
     coalescedKey: keys?.coalesced,
   }
-  // Costs no round trip; a node that has heard nothing lets calls through, and the worker looks again.
+  // Costs no round trip. Without news of the breaker the node lets calls through; the worker checks it again.
   const downMs = deps.health.breakerWaitMs(api.slug)
   const joined = downMs
     ? { refused: 'down' as const, retryAfterMs: downMs }
@@ -93,9 +94,9 @@ export async function forecastCall(
     })
   }
   const priority = joined.needsRebase ? await rebase(deps, waiting, joined.tag) : joined.priority
-  const place = { tag: joined.tag, weight }
   const mayShareJob = isShareable && joined.etaMs === 0
-  return { priority, etaMs: joined.etaMs, place, mayShareJob, waiting: joined.isFollower ? undefined : waiting }
+  const ticket = { tag: joined.tag, weight }
+  return { priority, etaMs: joined.etaMs, ticket, mayShareJob, waiting: joined.isFollower ? undefined : waiting }
 }
 
 /** Tags grow while a queue never empties; priorities are bounded. @returns the priority of the tag from now on */

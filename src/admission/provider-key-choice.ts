@@ -25,7 +25,7 @@ export function chooseProviderKey(api: Api, principal: Principal): CallJob['prov
   if (!isOpen(api)) throw refuse('API_NOT_ENABLED')
   refuseWhenPaused(api)
   if (own?.status === 'invalid') throw refuse('PROVIDER_KEY_INVALID')
-  if (own) return { id: own.id, scope: own.scope }
+  if (own) return { id: own.id, bucket: own.bucket }
   if (api.needsOwnKey) throw refuse('PROVIDER_KEY_REQUIRED')
   return undefined
 }

@@ -1,6 +1,5 @@
-import { monthOf, releaseLimits } from '../limits/account-limits.ts'
-import { CALLER_LEFT_STATUS } from '../limits/settlement-batcher.ts'
-import { recordUsage } from '../limits/usage-ledger.ts'
+import { CALLER_LEFT_STATUS } from '../limits/call-completion-batcher.ts'
+import { completeCall } from '../limits/complete-call.ts'
 import type { Log } from '../log.ts'
 import type { AsyncCall } from '../queue/async-call.ts'
 import type { ReplyHead } from '../queue/frame.ts'
@@ -34,7 +33,11 @@ export async function cancelCall(deps: CancelDeps, call: AsyncCall): Promise<boo
     return earlier?.head.code === 'CALL_CANCELLED'
   }
   // From here on the call is cancelled, whatever fails: a worker that still has it reads the stored result.
-  const steps = await Promise.allSettled([withdrawCall(deps, call), settle(deps, call), sendReply(redis, call, reply)])
+  const steps = await Promise.allSettled([
+    withdrawCall(deps, call),
+    complete(deps, call),
+    sendReply(redis, call, reply),
+  ])
   for (const step of steps) {
     if (step.status === 'rejected')
       log.warn({ err: step.reason, callId: call.id }, 'failed to clean up after a cancelled call')
@@ -42,12 +45,8 @@ export async function cancelCall(deps: CancelDeps, call: AsyncCall): Promise<boo
   return true
 }
 
-/** Gives back the lease, and counts the call as one whose caller left; its month's unit stays spent. */
-async function settle({ redis, log }: CancelDeps, call: AsyncCall): Promise<void> {
-  const month = monthOf(call.enqueuedAt).name
-  const ended = [{ callId: call.id, status: CALLER_LEFT_STATUS }]
-  // Whoever gives back the lease counts the call: the worker does it where it is quicker.
-  if ((await releaseLimits(redis, call, { month, ended })) !== 1) return
-  await recordUsage(redis, [{ call, status: CALLER_LEFT_STATUS }], call.id)
+/** Counts the call as one whose caller left: its month's unit stays spent. */
+async function complete({ redis, log }: CancelDeps, call: AsyncCall): Promise<void> {
+  if (!(await completeCall(redis, call, CALLER_LEFT_STATUS))) return
   log.info({ callId: call.id, account: call.accountId, slug: call.slug }, 'asynchronous call cancelled')
 }

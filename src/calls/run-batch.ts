@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { forecastJob } from '../admission/admit.ts'
+import { forecastJob, queuedJob } from '../admission/admit.ts'
 import type { AdmittedBatch, BatchUnit } from '../admission/admit-batch.ts'
 import { countRefusal } from '../admission/count-refusal.ts'
 import type { ForecastDeps } from '../admission/forecast.ts'
@@ -8,7 +8,7 @@ import { TickBatcher } from '../async/tick-batcher.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import { replyError } from '../http/call-answer.ts'
 import { advanceBatch, type BatchStep, type EndedBatchCall } from '../limits/batch-limits.ts'
-import { CALLER_LEFT_STATUS, type CallCompletionBatcher } from '../limits/settlement-batcher.ts'
+import { CALLER_LEFT_STATUS, type CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
 import type { Log } from '../log.ts'
 import { enqueueCall } from '../queue/call-queue.ts'
 import type { Reply } from '../queue/frame.ts'
@@ -143,11 +143,12 @@ async function runUnit(
   const { reply, forget } = deps.replies.awaitReply(job.id)
   try {
     end.throwIfAborted()
-    const queued = await forecastJob(deps, { job, checked, principal })
-    waiting = queued.waiting
-    observed.admitted(job)
-    const { priority, mayShareJob } = queued
-    jobId = await enqueueCall(deps.queues, { call: job, priority, mayShareJob })
+    const forecast = await forecastJob(deps, { job, checked, principal })
+    waiting = forecast.waiting
+    const call = queuedJob(job, forecast, observed.traceparent)
+    observed.admitted(call)
+    const { priority, mayShareJob } = forecast
+    jobId = await enqueueCall(deps.queues, { call, priority, mayShareJob })
   } catch (error) {
     forget()
     if (waiting) void withdraw(deps, { job, waiting })

@@ -8,5 +8,5 @@ export const SHARED_BUCKET: CapBucket = 'shared'
 
 /** The bucket that a call counts against. */
 export function bucketOf({ providerKey }: Pick<CallJob, 'providerKey'>): CapBucket {
-  return providerKey?.scope ?? SHARED_BUCKET
+  return providerKey?.bucket ?? SHARED_BUCKET
 }

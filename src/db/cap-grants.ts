@@ -4,7 +4,7 @@ import type { Db } from './database.ts'
 /** Requests that one worker sent under one cap in one minute. */
 export interface CapGrants {
   slug: string
-  scope: string
+  bucket: string
   minute: Date
   worker: string
   granted: number
@@ -17,7 +17,7 @@ const KEPT_DAYS = 32
 export async function addCapGrants(db: Db, grants: CapGrants[]): Promise<void> {
   await db
     .insertInto('cap_grants')
-    .values(grants)
+    .values(grants.map(({ bucket, ...grant }) => ({ ...grant, scope: bucket })))
     .onConflict((conflict) =>
       conflict
         .columns(['slug', 'scope', 'minute', 'worker'])

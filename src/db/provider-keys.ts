@@ -6,7 +6,8 @@ import type { Database, ProviderKey, ProviderKeyStatus } from './schema.ts'
 export interface ProviderKeyState {
   id: string
   slug: string
-  scope: string
+  /** Name of the key's own cap. */
+  bucket: string
   status: ProviderKeyStatus
 }
 
@@ -17,7 +18,7 @@ export function listProviderKeys(db: Db, userId: string): Promise<ProviderKey[]>
 export function listProviderKeyStates(db: Db, userId: string): Promise<ProviderKeyState[]> {
   return db
     .selectFrom('provider_keys')
-    .select(['id', 'slug', 'cap_scope as scope', 'status'])
+    .select(['id', 'slug', 'cap_scope as bucket', 'status'])
     .where('user_id', '=', userId)
     .execute()
 }

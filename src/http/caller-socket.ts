@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { FastifyRequest } from 'fastify'
 
 /** The part of a connection that tells of its end. */
-type CallerSocket = FastifyRequest['raw']['socket']
+export type CallerSocket = FastifyRequest['raw']['socket']
 
 const callers = new AsyncLocalStorage<CallerSocket>()
 

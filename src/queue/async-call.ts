@@ -12,17 +12,7 @@ const recordScript = loadScript(new URL('./lua/record-call.lua', import.meta.url
 export interface AsyncCall
   extends Pick<
     CallJob,
-    | 'id'
-    | 'accountId'
-    | 'keyId'
-    | 'slug'
-    | 'endpoint'
-    | 'mode'
-    | 'raw'
-    | 'enqueuedAt'
-    | 'deadline'
-    | 'providerKey'
-    | 'replyTo'
+    'id' | 'accountId' | 'keyId' | 'slug' | 'endpoint' | 'mode' | 'raw' | 'enqueuedAt' | 'deadline' | 'replyTo'
   > {
   /** Its entry in the wait queue of its upstream; undefined where it has none. */
   waiting: QueueEntry | undefined
@@ -38,11 +28,10 @@ export async function recordAsyncCall(
   job: CallJob,
   waiting: AsyncCall['waiting'],
 ): Promise<void> {
-  const { id, accountId, slug, endpoint, mode, raw, enqueuedAt, deadline, replyTo, keyId, providerKey } = job
+  const { id, accountId, slug, endpoint, mode, raw, enqueuedAt, deadline, replyTo, keyId } = job
   const call: AsyncCall = {
     ...{ id, accountId, slug, endpoint, mode, raw, enqueuedAt, deadline, replyTo, waiting },
     ...(keyId === undefined ? {} : { keyId }),
-    ...(providerKey === undefined ? {} : { providerKey }),
   }
   const seconds = Math.ceil((deadline - enqueuedAt + RESULT_MS) / 1_000)
   const keys = [accountKeys.call(accountId, id), ...roomKeys(accountId)]

@@ -2,10 +2,10 @@ import Type, { type Static } from 'typebox'
 import { Compile } from 'typebox/compile'
 
 /**
- * The contract between API nodes and workers: one call as a job. It is readable in Redis and on the queue dashboard, so
- * it holds no secret: keys are named by id. A change that old workers cannot read gets a new `v`.
+ * The contract between API nodes and workers: one call as it is stored in a job. It is readable in Redis and on the queue
+ * dashboard, so it holds no secret: keys are named by id. A change that old workers cannot read gets a new `v`.
  */
-export const CallJob = Type.Object({
+const StoredCall = Type.Object({
   v: Type.Literal(1),
   /** `call_…`, also the job's id. */
   id: Type.String({ pattern: '^call_[0-9a-f]{32}$' }),
@@ -14,7 +14,7 @@ export const CallJob = Type.Object({
   group: Type.Optional(Type.String()),
   /** Id of the API key; absent for a session. */
   keyId: Type.Optional(Type.String()),
-  /** The caller's own upstream key, by id, and the name of its cap; absent where the gateway's own way is taken. */
+  /** `CallJob.providerKey`; `scope` is the bucket. */
   providerKey: Type.Optional(Type.Object({ id: Type.String(), scope: Type.String() })),
   /** A test call is answered from the recorded example and never reaches the upstream. */
   mode: Type.Enum(['live', 'test']),
@@ -27,7 +27,7 @@ export const CallJob = Type.Object({
   raw: Type.Boolean(),
   /** What a test call is to run into. */
   scenario: Type.Optional(Type.String()),
-  /** The call's place in the upstream's wait queue; absent where it needs no permit of its own. */
+  /** `CallJob.ticket`. */
   place: Type.Optional(Type.Object({ tag: Type.Number(), weight: Type.Integer() })),
   /** Answer from the cache or not at all: the cap is used up for this long, milliseconds. */
   cacheOnlyMs: Type.Optional(Type.Integer()),
@@ -46,7 +46,21 @@ export const CallJob = Type.Object({
   deadline: Type.Integer(),
 })
 
-export type CallJob = Static<typeof CallJob>
+type StoredCall = Static<typeof StoredCall>
+
+/** One call as a job. Two members are stored under the names that workers of earlier versions read. */
+export interface CallJob extends Omit<StoredCall, 'place' | 'providerKey'> {
+  /** Order in the upstream's wait queue; absent where the call needs no permit of its own. */
+  ticket?: QueueTicket
+  /** The caller's own upstream key, by id, and the bucket of its cap; absent where the gateway calls for itself. */
+  providerKey?: { id: string; bucket: string }
+}
+
+/** The virtual start time of a call under fair queueing, and the weight of its account's plan. */
+export interface QueueTicket {
+  tag: number
+  weight: number
+}
 
 /** Most calls that travel as one job. */
 export const BATCH_CALLS_MAX = 16
@@ -54,18 +68,14 @@ export const BATCH_CALLS_MAX = 16
 /** Calls that reached a node together while nobody waited for their upstream: one job. */
 const CallBatch = Type.Object({
   v: Type.Literal(2),
-  calls: Type.Array(CallJob, { minItems: 1, maxItems: BATCH_CALLS_MAX }),
+  calls: Type.Array(StoredCall, { minItems: 1, maxItems: BATCH_CALLS_MAX }),
 })
 
-const oneCall = Compile(CallJob)
+const oneCall = Compile(StoredCall)
 const batchOfCalls = Compile(CallBatch)
 
-/**
- * Reads the data of a job with one call.
- *
- * @throws Error when it is not a call of this version
- */
-export function parseCallJob(data: unknown): CallJob {
+/** @throws Error when it is not a call of this version */
+function checkStored(data: unknown): StoredCall {
   if (oneCall.Check(data)) return data
   const [first] = oneCall.Errors(data)
   throw new Error(`job data do not fit version 1: ${first?.instancePath ?? ''} ${first?.message ?? ''}`)
@@ -77,11 +87,27 @@ export function parseCallJob(data: unknown): CallJob {
  * @throws Error when it is a job of neither version
  */
 export function parseCalls(data: unknown): CallJob[] {
-  return batchOfCalls.Check(data) ? data.calls : [parseCallJob(data)]
+  return (batchOfCalls.Check(data) ? data.calls : [checkStored(data)]).map(fromStored)
 }
 
 /** The data of a job with these calls: version 1 for one, which workers of both versions read. */
 export function toJobData(calls: CallJob[]): unknown {
-  const [first] = calls
-  return calls.length === 1 ? parseCallJob(first) : { v: 2, calls: calls.map(parseCallJob) }
+  const stored = calls.map((call) => checkStored(toStored(call)))
+  return stored.length === 1 ? stored[0] : { v: 2, calls: stored }
+}
+
+function toStored({ ticket, providerKey, ...rest }: CallJob): StoredCall {
+  return {
+    ...rest,
+    ...(ticket === undefined ? {} : { place: ticket }),
+    ...(providerKey === undefined ? {} : { providerKey: { id: providerKey.id, scope: providerKey.bucket } }),
+  }
+}
+
+function fromStored({ place, providerKey, ...rest }: StoredCall): CallJob {
+  return {
+    ...rest,
+    ...(place === undefined ? {} : { ticket: place }),
+    ...(providerKey === undefined ? {} : { providerKey: { id: providerKey.id, bucket: providerKey.scope } }),
+  }
 }

@@ -114,11 +114,11 @@ export function priorityOf(tag: number, base: number): number {
 /** Gives the waiting calls of a queue priorities counted from a new base. */
 export async function rebasePriorities(queues: CallQueues, slug: string, base: number): Promise<void> {
   for (const job of await queues.of(slug).getPrioritized()) {
-    // A probe has no place in line: it goes last, always.
+    // A probe has no ticket: it goes last, always.
     if (job.name !== CALL_JOB) continue
-    const [{ place } = {}] = parseCalls(job.data)
+    const [{ ticket } = {}] = parseCalls(job.data)
     // One that ended meanwhile needs none.
-    await job.changePriority({ priority: priorityOf(place?.tag ?? base, base) }).catch(() => undefined)
+    await job.changePriority({ priority: priorityOf(ticket?.tag ?? base, base) }).catch(() => undefined)
   }
 }
 

@@ -49,11 +49,14 @@ export class ObservedCall {
     return this.#slug
   }
 
-  /** The call was admitted: its job carries the trace. */
+  /** W3C trace context for the call's job; undefined where nothing is traced. */
+  get traceparent(): string | undefined {
+    return this.#span.traceparent
+  }
+
   admitted(job: CallJob): void {
     this.#job = job
     this.#slug = job.slug
-    if (this.#span.traceparent) job.traceparent = this.#span.traceparent
     this.#span.set({ 'agw.call_id': job.id, 'agw.account_id': job.accountId, 'agw.endpoint': job.endpoint })
   }
 

@@ -1,8 +1,6 @@
-import { retryUntil } from '../../src/async/retry-until.ts'
 import { ERRORS } from '../../src/errors.ts'
-import { monthOf, releaseLimits } from '../../src/limits/account-limits.ts'
-import { CALLER_LEFT_STATUS } from '../../src/limits/settlement-batcher.ts'
-import { recordUsage } from '../../src/limits/usage-ledger.ts'
+import { CALLER_LEFT_STATUS } from '../../src/limits/call-completion-batcher.ts'
+import { completeCall } from '../../src/limits/complete-call.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import type { CallTimes, Reply, ReplyHead } from '../../src/queue/frame.ts'
 import type { ReplyOutbox } from '../../src/queue/reply.ts'
@@ -28,9 +26,6 @@ export interface QueuedRun {
   isSecondRun: boolean
 }
 
-/** How usage is written while Redis takes no writes. */
-const COUNT_AGAIN = { mayRepeat: () => true, everyMs: 250, forMs: 30_000 }
-
 const NO_BODY = Buffer.alloc(0)
 
 /**
@@ -53,12 +48,12 @@ export async function processCall(
       upstreamMs: 0,
       attempts: 0,
     }
-    const { signal, dispose } = endOf(deps, call, cancelled)
+    const { signal, dispose } = deadlineSignal(deps, call, cancelled)
     const remainingMs = (): number => call.deadline - clock.now()
     try {
       const result = await runCall(deps, tracedCall, { times, progress: {}, isSecondRun, remainingMs, signal })
       if (cancelled.reason === LOCK_LOST) throw new Error(LOCK_LOST)
-      await deliver(remainingMs(), deps.log, () => answer(deps, call, { ...result, times }))
+      await deliver(remainingMs(), deps.log, () => sendOutcome(deps, call, { ...result, times }))
       // What was served stale is refreshed now; nobody waits for it, and the next call sees whether it went well.
       await result
         .afterwards?.()
@@ -74,7 +69,7 @@ export async function processCall(
  * The call's end: its deadline, its caller leaving, or its job being cancelled. One controller and one timer:
  * AbortSignal.timeout() and any() cost several times as much, on every call.
  */
-function endOf(
+function deadlineSignal(
   { clock, running }: ProcessorDeps,
   { id, deadline }: CallJob,
   cancelled: AbortSignal,
@@ -95,55 +90,48 @@ function endOf(
   }
 }
 
-/** Answers a call whose job failed without a reply: it outlived too many workers, or Redis did not take its answer. */
-export async function answerLost(deps: ProcessorDeps, call: CallJob, cause: Error): Promise<void> {
+/** Replies to a call whose job failed without a reply: it outlived too many workers, or Redis did not take its reply. */
+export async function replyToLostCall(deps: ProcessorDeps, call: CallJob, cause: Error): Promise<void> {
   const times: CallTimes = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
   const outcome: Outcome = { code: isMistake(cause) ? 'INTERNAL_ERROR' : 'DEPENDENCY_UNAVAILABLE', cause }
-  await deliver(call.deadline - deps.clock.now(), deps.log, () => answer(deps, call, { outcome, times }))
+  await deliver(call.deadline - deps.clock.now(), deps.log, () => sendOutcome(deps, call, { outcome, times }))
 }
 
-async function answer(
-  deps: ProcessorDeps,
-  call: CallJob,
-  { outcome, cacheStatus, ageSeconds, times }: CachedOutcome & { times: CallTimes },
-): Promise<void> {
-  const { log } = deps
+type TimedOutcome = CachedOutcome & { times: CallTimes }
+
+/** Sends the outcome of a call to its API node; that of an asynchronous call is stored first, and completes the call. */
+async function sendOutcome(deps: ProcessorDeps, call: CallJob, result: TimedOutcome): Promise<void> {
+  const reply = toReply(deps, call, result)
+  if (!call.isAsync) return await deps.replies.send(call, reply)
+  const { head } = await keepResult(deps, call, reply)
+  const status = statusOf(head)
+  if (await completeCall(deps.redis, call, status)) {
+    const { id: callId, accountId: account, slug, endpoint, mode } = call
+    const { code, times } = head
+    deps.log.info({ callId, account, slug, endpoint, mode, status, code, ...times }, 'asynchronous call ended')
+  }
+  const { id, accountId } = call
+  await deps.replies.send(call, { head: { id, times: result.times, storedFor: accountId }, body: NO_BODY })
+}
+
+function toReply({ log }: ProcessorDeps, { id, slug }: CallJob, result: TimedOutcome): Reply {
+  const { outcome, cacheStatus, ageSeconds, times } = result
   const head: ReplyHead = {
-    id: call.id,
+    id,
     times,
     ...(cacheStatus === undefined ? {} : { cacheStatus }),
     ...(ageSeconds === undefined ? {} : { ageSeconds }),
   }
-  let body: Buffer = NO_BODY
-  if (isFailure(outcome)) {
-    const { cause, ...told } = outcome
-    // The API node's line on the call says so; only what nobody foresaw needs its stack.
-    const level = told.code === 'INTERNAL_ERROR' ? 'error' : 'debug'
-    if (cause) log[level]({ callId: call.id, slug: call.slug, code: told.code, err: cause }, 'call failed')
-    Object.assign(head, told, cause ? { cause: causeWords(told.code, cause) } : {})
-  } else {
-    body = outcome.body
-  }
-  if (!call.isAsync) return await deps.replies.send(call, { head, body })
-  const kept = await keepResult(deps, call, { head, body })
-  await settle(deps, call, kept.head)
-  const word: Reply = { head: { id: call.id, times, storedFor: call.accountId }, body: NO_BODY }
-  await deps.replies.send(call, word)
+  if (!isFailure(outcome)) return { head, body: outcome.body }
+  const { cause, ...failure } = outcome
+  // The API node's line on the call has the cause in words; only an unforeseen error needs its stack.
+  const level = failure.code === 'INTERNAL_ERROR' ? 'error' : 'debug'
+  if (cause) log[level]({ callId: id, slug, code: failure.code, err: cause }, 'call failed')
+  const words = cause ? { cause: causeWords(failure.code, cause) } : {}
+  return { head: { ...head, ...failure, ...words }, body: NO_BODY }
 }
 
-/** Ends an asynchronous call: its caller may be gone, so its worker gives back its lease and counts it. */
-async function settle({ redis, log }: ProcessorDeps, call: CallJob, head: ReplyHead): Promise<void> {
-  const status = settledStatus(head)
-  const ended = { month: monthOf(call.enqueuedAt).name, ended: [{ callId: call.id, status }] }
-  if ((await releaseLimits(redis, call, ended)) !== 1) return
-  // A second delivery would find nothing to release, and count nothing.
-  await retryUntil(() => recordUsage(redis, [{ call, status }], call.id), COUNT_AGAIN)
-  const { id: callId, accountId: account, slug, endpoint, mode } = call
-  const { code, times } = head
-  log.info({ callId, account, slug, endpoint, mode, status, code, ...times }, 'asynchronous call ended')
-}
-
-function settledStatus({ code }: ReplyHead): number {
+function statusOf({ code }: ReplyHead): number {
   if (code === 'CALL_CANCELLED') return CALLER_LEFT_STATUS
   return code ? ERRORS[code].status : 200
 }

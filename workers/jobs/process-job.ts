@@ -1,7 +1,7 @@
 import type { Job } from 'bullmq'
 import { isInFlight } from '../../src/limits/account-limits.ts'
 import { type CallJob, parseCalls } from '../../src/queue/call-job.ts'
-import { answerLost, type ProcessorDeps, processCall } from './process-call.ts'
+import { type ProcessorDeps, processCall, replyToLostCall } from './process-call.ts'
 
 /** After so long in the queue callers may have left whose call shares a job, milliseconds. */
 const WAITED_MS = 1_000
@@ -27,9 +27,9 @@ export async function processCallJob(deps: ProcessorDeps, job: Job, cancelled: A
 }
 
 /** Answers the calls of a job that failed without an answer of theirs: it outlived too many workers, or cannot be read. */
-export async function answerLostJob(deps: ProcessorDeps, job: Job, cause: Error): Promise<void> {
+export async function replyToLostJob(deps: ProcessorDeps, job: Job, cause: Error): Promise<void> {
   const calls = await stillWaitedFor(deps, parseCalls(job.data))
-  await Promise.all(calls.map((call) => answerLost(deps, call, cause)))
+  await Promise.all(calls.map((call) => replyToLostCall(deps, call, cause)))
 }
 
 /** A node ends a call's lease when the call was answered or its caller left: without a lease nobody waits for it. */

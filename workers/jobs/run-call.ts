@@ -78,7 +78,7 @@ async function runKnown(sources: RunDeps, { api, endpoint, call }: KnownCall, bo
     }
   }
   if (call.mode === 'test') return { outcome: await answerFromExample({ api, endpoint }, call, bounds.signal) }
-  const permit = { member: memberOf(queueMember(call)), tag: call.place?.tag ?? 0 }
+  const permit = { member: memberOf(queueMember(call)), tag: call.ticket?.tag ?? 0 }
   const upstreamKey = await resolveUpstreamKey(sources, api, call)
   const result = await callThroughCache(sources, {
     endpoint: endpoint.endpoint,
@@ -98,11 +98,11 @@ function outcomeAtDeadline(progress: CallProgress): Outcome {
 }
 
 function leaveQueue({ caps, log }: RunDeps, { api, endpoint, call }: KnownCall): void {
-  if (!call.place) return
+  if (!call.ticket) return
   const bucket = bucketOf(call)
   const entry: QueueEntry = {
     ...queueMember(call),
-    weight: call.place.weight,
+    weight: call.ticket.weight,
     slug: call.slug,
     bucket,
     coalescedKey: cacheKeys(endpoint.endpoint, call, bucket)?.coalesced,

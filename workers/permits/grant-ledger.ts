@@ -61,7 +61,7 @@ export class GrantLedger {
     try {
       await addCapGrants(
         this.#db,
-        [...counts.values()].map(({ bucket, ...count }) => ({ ...count, scope: bucket, worker: this.#worker })),
+        [...counts.values()].map((count) => ({ ...count, worker: this.#worker })),
       )
     } catch (error) {
       this.#log.warn({ err: error }, 'failed to write grants to Postgres; they are kept for the next flush')

@@ -24,5 +24,5 @@ export async function resolveUpstreamKey(
 ): Promise<UpstreamKey> {
   if (!isOpen(api) || (!providerKey && !api.enabled)) throw new GatewayError('API_NOT_ENABLED')
   if (!providerKey) return { api, key: api.key, bucket: SHARED_BUCKET }
-  return { api: withCallerKey(api), key: await providerKeys.of(providerKey.id, accountId), bucket: providerKey.scope }
+  return { api: withCallerKey(api), key: await providerKeys.of(providerKey.id, accountId), bucket: providerKey.bucket }
 }

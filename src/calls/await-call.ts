@@ -1,0 +1,135 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Admitted } from '../admission/admit.ts'
+import { countRefusal, type RefusalDeps } from '../admission/count-refusal.ts'
+import { rejectOnAbort } from '../async/abort.ts'
+import { ERRORS, GatewayError, toGatewayError } from '../errors.ts'
+import type { CallerSocket } from '../http/caller-socket.ts'
+import { refundCall } from '../limits/account-limits.ts'
+import { CALLER_LEFT_STATUS, type CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
+import type { Log } from '../log.ts'
+import { recordAsyncCall } from '../queue/async-call.ts'
+import { enqueueCall } from '../queue/call-queue.ts'
+import type { Reply } from '../queue/frame.ts'
+import type { ReplyInbox } from '../queue/reply.ts'
+import { type WithdrawDeps, withdrawCall } from './withdraw-call.ts'
+
+export interface AwaitDeps extends WithdrawDeps, RefusalDeps {
+  config: { callTimeoutMs: number }
+  replies: Pick<ReplyInbox, 'awaitReply'>
+  completions: Pick<CallCompletionBatcher, 'add' | 'compensate' | 'countRefusal'>
+  log: Log
+}
+
+/** How an API node's part in a call ended. `pending`: the call goes on, and its result is kept. */
+export type CallEnd = { kind: 'reply'; reply: Reply } | { kind: 'pending' } | { kind: 'failed'; error: GatewayError }
+
+/** How long after the deadline a node waits for the worker's own reply, milliseconds. */
+const DEADLINE_GRACE_MS = 250
+
+/** How long the reply to a call whose caller left is awaited, milliseconds: it tells whether a request was sent. */
+const LEFT_MS_MAX = 2_000
+
+/** Status of a call whose caller left before a request was sent for it: time spent waiting on us, not charged. */
+const LEFT_UNSENT_STATUS = 503
+
+class CallerLeftError extends GatewayError {
+  constructor() {
+    super('DEADLINE_EXCEEDED', { message: 'The caller left.' })
+  }
+}
+
+/** Abort reason of an asynchronous call: the caller preferred not to wait any longer. */
+const STILL_RUNNING = new Error('the call goes on')
+
+/**
+ * Queues a call and waits for its reply, at most until its deadline or until the caller leaves. The node completes the
+ * call, however it ends; once an asynchronous call is queued its worker does. Never throws.
+ */
+export async function awaitCall(deps: AwaitDeps, admitted: Admitted, socket: CallerSocket): Promise<CallEnd> {
+  const { job, forecast, preference } = admitted
+  const { callTimeoutMs } = deps.config
+  const { reply, forget } = deps.replies.awaitReply(job.id)
+  const end = new AbortController()
+  const onClose = () => end.abort(new CallerLeftError())
+  socket.once('close', onClose)
+  const waitMs =
+    preference.waitMs === undefined ? callTimeoutMs + DEADLINE_GRACE_MS : Math.min(preference.waitMs, callTimeoutMs)
+  const onTimeout = () => end.abort(job.isAsync ? STILL_RUNNING : new GatewayError('DEADLINE_EXCEEDED'))
+  const timer = setTimeout(onTimeout, waitMs)
+  let jobId: string | undefined
+  let isReplyAwaited = false
+  try {
+    // The caller may have left during admission.
+    if (socket.destroyed) onClose()
+    end.signal.throwIfAborted()
+    if (job.isAsync) await recordAsyncCall(deps.redis, job, forecast.waiting)
+    const { priority, mayShareJob } = forecast
+    jobId = await enqueueCall(deps.queues, { call: job, priority, mayShareJob })
+    if (waitMs === 0) return { kind: 'pending' }
+    const answer = await Promise.race([reply, rejectOnAbort(end.signal)])
+    if (!job.isAsync) deps.completions.add(job, statusOf(answer))
+    return { kind: 'reply', reply: answer }
+  } catch (thrown) {
+    if (thrown === STILL_RUNNING) return { kind: 'pending' }
+    const error = toGatewayError(thrown)
+    const isQueued = jobId !== undefined
+    if (thrown instanceof CallerLeftError && isQueued && !job.isAsync) {
+      isReplyAwaited = true
+      void completeLeft(deps, admitted, { reply, jobId }).finally(forget)
+    } else if (error.code === 'RESULT_STORAGE_FULL' && !isQueued) {
+      await refund(deps, admitted, error.status)
+      withdraw(deps, admitted, jobId).catch(() => undefined)
+    } else if (!isQueued || !job.isAsync) {
+      deps.completions.add(job, thrown instanceof CallerLeftError ? LEFT_UNSENT_STATUS : error.status)
+      withdraw(deps, admitted, jobId).catch(() => undefined)
+    }
+    return { kind: 'failed', error }
+  } finally {
+    clearTimeout(timer)
+    socket.off('close', onClose)
+    if (!isReplyAwaited) forget()
+  }
+}
+
+/** Gives back everything that a call acquired which its account has no room for: a refusal costs nothing. */
+async function refund(deps: AwaitDeps, { job, principal }: Admitted, status: number): Promise<void> {
+  countRefusal(deps, principal, { slug: job.slug, status })
+  await refundCall(deps.redis, principal, { callId: job.id, at: job.enqueuedAt }).catch(() =>
+    deps.completions.compensate(principal, job.id),
+  )
+}
+
+function statusOf({ head: { code } }: Reply): number {
+  return code ? ERRORS[code].status : 200
+}
+
+/**
+ * Withdraws a queued call whose caller left, and completes it. It is charged where a request was sent for it, which the
+ * worker's reply tells, or where that is not known.
+ */
+async function completeLeft(
+  deps: AwaitDeps,
+  admitted: Admitted,
+  { reply, jobId }: { reply: Promise<Reply>; jobId: string | undefined },
+): Promise<void> {
+  let attempts: number | undefined
+  try {
+    const wasWaiting = await withdraw(deps, admitted, jobId)
+    attempts = wasWaiting
+      ? 0
+      : await Promise.race([reply.then(({ head }) => head.times.attempts), delay(LEFT_MS_MAX, undefined)])
+  } catch {
+    // Redis is away, or this node ends: whether a request was sent is not known.
+  }
+  deps.completions.add(admitted.job, attempts === 0 ? LEFT_UNSENT_STATUS : CALLER_LEFT_STATUS)
+}
+
+/** @returns whether no worker had it yet. @throws what Redis throws: the call then runs to its deadline, in vain */
+async function withdraw(deps: AwaitDeps, { job, forecast }: Admitted, jobId: string | undefined): Promise<boolean> {
+  try {
+    return await withdrawCall(deps, { id: job.id, slug: job.slug, waiting: forecast.waiting, jobId })
+  } catch (error) {
+    deps.log.debug({ err: error, callId: job.id }, 'failed to withdraw a call')
+    throw error
+  }
+}
