@@ -63,6 +63,7 @@ ${place('tiles', 'dl', ' class="tiles"')}
 <div class="bar"><h2>APIs</h2><div class="chips" role="group" aria-label="Show only">${CHIPS.map(([tag, label]) => `<button type="button" class="chip" data-tag="${tag}" aria-pressed="false">${label} <span data-count="${tag}"></span></button>`).join('')}</div><label>Find <input type="search" id="filter" placeholder="name" autocomplete="off"></label></div>
 <table class="upstreams" aria-label="APIs"><thead><tr><th scope="col">API</th><th scope="col">Health</th><th scope="col">Queue</th><th scope="col">Cap left</th><th scope="col">Traffic</th><th scope="col">Actions</th></tr></thead>
 <tbody>${rows.join('\n')}</tbody></table>
+<button type="button" id="more" hidden></button>
 </section>
 <div class="columns">
 <section><h2>Errors of the last hour</h2>${place('errors')}</section>

@@ -17,7 +17,9 @@ function show(snapshot) {
     if (html === undefined || shown.get(element) === html) continue
     shown.set(element, html)
     const focused = element.contains(document.activeElement) ? document.activeElement : undefined
+    const isOpen = element.querySelector('details')?.open === true
     element.innerHTML = html
+    if (isOpen) element.querySelector('details')?.setAttribute('open', '')
     // A button that changed under the keyboard keeps the focus by its place.
     if (focused)
       (
@@ -35,6 +37,15 @@ const KNOWN_WITHOUT_REDIS = new Set(['paused', 'disabled'])
 /** Tags that are switched on; none: every row is shown. */
 const tags = new Set()
 
+/** On a phone rows of APIs that are idle and well are shown when asked for. */
+const table = document.querySelector('table.upstreams')
+const more = document.getElementById('more')
+let isAll = false
+more.addEventListener('click', () => {
+  isAll = !isAll
+  applyFilter()
+})
+
 function applyFilter() {
   const wanted = filter.value.trim().toLowerCase()
   const counts = {}
@@ -45,10 +56,14 @@ function applyFilter() {
     const isTagged = tags.size === 0 || [...tags].some((tag) => own[tag])
     const element = document.getElementById(row.slug)
     element.hidden = !(isFound && isTagged)
-    // A phone shows of an API that is idle and well its name, health and actions alone.
     const calls = row.recent === null ? 1 : row.recent.answered + row.recent.refused + row.recent.failed
     element.classList.toggle('idle', calls === 0 && !Object.values(own).some(Boolean))
   }
+  // What somebody looks for is shown, idle or not.
+  table.classList.toggle('all', isAll || wanted !== '' || tags.size > 0)
+  const idle = table.querySelectorAll('tr.idle').length
+  more.hidden = idle === 0
+  more.textContent = isAll ? 'Hide what is idle and well' : `Show ${idle} more that are idle and well`
   for (const place of document.querySelectorAll('[data-count]')) {
     const isKnown =
       KNOWN_WITHOUT_REDIS.has(place.dataset.count) || !latest?.upstreams.some(({ health }) => health === null)

@@ -81,6 +81,10 @@ function tiles({ upstreams, lastHour, processes: alive }) {
   ].join('')
 }
 
+/** Above so many lines only the first are shown, the gravest: an outage of the network is one line and all APIs. */
+const LINES_MAX = 8
+const LINES_FIRST = 6
+
 function attention({ problems, upstreams }) {
   if (problems.length === 0) {
     const unchecked = countStates(upstreams)?.unchecked ?? 0
@@ -104,7 +108,10 @@ function attention({ problems, upstreams }) {
       : ''
     return `<li class="rank-${rank}"><div>${pill(state, label)} ${linked}<small>${escapeHtml(callers)} <b>To do:</b> ${escapeHtml(todo)}</small></div>${button}</li>`
   })
-  return `<ul class="attention">${items.join('')}</ul>`
+  const list = (some) => `<ul class="attention">${some.join('')}</ul>`
+  if (items.length <= LINES_MAX) return list(items)
+  const rest = items.slice(LINES_FIRST)
+  return `${list(items.slice(0, LINES_FIRST))}<details class="more"><summary>${countOf(rest.length, 'more problem')}</summary>${list(rest)}</details>`
 }
 
 function linkSlug(text, slug) {
