@@ -143,7 +143,7 @@ describe('the console in a browser', { skip }, () => {
     await press('probe', 'dictionary')
     assert.match((await page.locator('#notice').textContent()) ?? '', /Probe dictionary: HTTP 200 in \d+ ms/)
     await shows('dictionary health', /Degraded/)
-    await shows('changes', /Degraded dictionary three good trials/)
+    await shows('changes', /Degraded dictionary trial calls succeed again/)
     // The failures forgotten, as after some minutes.
     await redis.hset(healthKey('dictionary'), 'fail', '0')
     await press('probe', 'dictionary')
