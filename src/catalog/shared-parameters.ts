@@ -3,6 +3,9 @@ import Type from 'typebox'
 /** Longest text, in characters, of a parameter for which its upstream states no bound. */
 export const TEXT_LENGTH_MAX = 1_000
 
+/** Requests to the upstream that one call may cost, where its parameters say how many. */
+export const REQUESTS_MAX = 12
+
 /** Parameters that several upstreams have: coordinates, and a country. */
 export const latitude = Type.Number({ minimum: -90, maximum: 90, description: 'Degrees north' })
 export const longitude = Type.Number({ minimum: -180, maximum: 180, description: 'Degrees east' })

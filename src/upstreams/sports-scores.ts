@@ -15,17 +15,13 @@ import {
   nullable,
   numeric,
   path,
+  REQUESTS_MAX,
   text,
   texts,
   type Upstream,
 } from '../catalog/upstream.ts'
 
-/** A range costs one request for each calendar month it touches. */
-const RANGE_MONTHS_MAX = 6
-
-const limit = Type.Optional(
-  Type.Integer({ minimum: 1, maximum: 100, default: 10, description: 'Maximum number of games' }),
-)
+const limit = Type.Optional(Type.Integer({ minimum: 1, default: 10, description: 'Maximum number of games' }))
 
 const date = Type.Optional(
   Type.String({
@@ -163,7 +159,7 @@ const sportsScores: Upstream = {
             minLength: 8,
             maxLength: 17,
             pattern: '^\\d{8}(-\\d{8})?$',
-            description: `Day YYYYMMDD or range YYYYMMDD-YYYYMMDD in US Eastern time, touching at most ${RANGE_MONTHS_MAX} calendar months; default: the current week`,
+            description: `Day YYYYMMDD or range YYYYMMDD-YYYYMMDD in US Eastern time, touching at most ${REQUESTS_MAX} calendar months; default: the current week`,
           }),
         ),
         limit,
@@ -539,8 +535,9 @@ function checkRange(first: string, last: string): void {
   checkDay(first)
   checkDay(last)
   if (last < first) throw new InvalidParameter('dates', 'the range ends before it begins')
-  if (monthNumber(last) - monthNumber(first) >= RANGE_MONTHS_MAX)
-    throw new InvalidParameter('dates', `the range touches more than ${RANGE_MONTHS_MAX} calendar months`)
+  // A range costs one request for each calendar month it touches.
+  if (monthNumber(last) - monthNumber(first) >= REQUESTS_MAX)
+    throw new InvalidParameter('dates', `the range touches more than ${REQUESTS_MAX} calendar months`)
 }
 
 /** Months since the year 0 of a day YYYYMMDD. */

@@ -16,6 +16,7 @@ import {
   path,
   type ResponseClass,
   rejected,
+  TEXT_LENGTH_MAX,
   text,
   type Upstream,
   type UpstreamResponse,
@@ -66,7 +67,7 @@ const sunriseSunset: Upstream = {
         tzid: Type.Optional(
           Type.String({
             minLength: 1,
-            maxLength: 64,
+            maxLength: TEXT_LENGTH_MAX,
             pattern: '^[A-Za-z][A-Za-z0-9_+/-]*$',
             description: 'IANA time zone of the times; default: UTC',
           }),

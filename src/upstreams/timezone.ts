@@ -9,6 +9,7 @@ import {
   members,
   nullable,
   path,
+  TEXT_LENGTH_MAX,
   text,
   type Upstream,
 } from '../catalog/upstream.ts'
@@ -36,7 +37,7 @@ const timezone: Upstream = {
       parameters: Type.Object({
         timezone: Type.String({
           minLength: 1,
-          maxLength: 64,
+          maxLength: TEXT_LENGTH_MAX,
           pattern: '^[A-Za-z][A-Za-z0-9_+/-]*$',
           description: 'IANA time zone name, `Europe/Amsterdam`',
         }),

@@ -111,10 +111,11 @@ test('a range of one day is that day', () => {
   assert.equal(complete(nfl, '20250904-20250904')?.dates, '20250904')
 })
 
-test('a range may touch six calendar months and not seven, also over the turn of a year', () => {
+test('a range may touch twelve calendar months and not thirteen, also over the turn of a year', () => {
   assert.equal(complete(nfl, '20250930-20260201')?.dates, '20250930-20260201')
-  assert.throws(() => complete(nfl, '20250831-20260201'), InvalidParameter)
-  assert.throws(() => complete(nfl, '20240101-20250101'), InvalidParameter)
+  assert.equal(complete(nfl, '20250331-20260201')?.dates, '20250331-20260201')
+  assert.throws(() => complete(nfl, '20250228-20260201'), InvalidParameter)
+  assert.throws(() => complete(nfl, '19000101-20250101'), InvalidParameter)
 })
 
 test('a range keeps the games of its days in US Eastern time', () => {
@@ -178,15 +179,15 @@ test('dates that are no calendar dates, or end before they begin, are refused', 
   assert.equal(complete(nba, '20240229')?.dates, '20240229')
 })
 
-test('only the NFL takes ranges, and limit is 1 to 100', () => {
+test('only the NFL takes ranges, and limit is a whole number from 1', () => {
   const range = { dates: '20250904-20250908' }
   assert.ok(Compile(nfl.parameters).Check(range))
   for (const endpoint of [nba, mlb]) assert.ok(!Compile(endpoint.parameters).Check(range))
   for (const endpoint of [nfl, nba, mlb]) {
     const accepts = Compile(endpoint.parameters)
-    assert.ok(accepts.Check({ dates: '20250904', limit: 100 }))
+    for (const limit of [1, 100, 1_000]) assert.ok(accepts.Check({ dates: '20250904', limit }))
     for (const dates of ['2025-09-04', '202509', '2025090', '202509041']) assert.ok(!accepts.Check({ dates }), dates)
-    for (const limit of [0, 101, 1.5]) assert.ok(!accepts.Check({ limit }))
+    for (const limit of [0, -1, 1.5]) assert.ok(!accepts.Check({ limit }))
   }
 })
 
