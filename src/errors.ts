@@ -56,7 +56,7 @@ export const ERRORS = {
   INVALID_API_KEY: final(401, 'The API key is not valid.', 'Create a key with POST /v1/keys and send it as X-Api-Key'),
   INVALID_TOKEN: final(401, 'The session token is not valid.', 'Log in again with POST /v1/auth/login'),
   TOKEN_EXPIRED: final(401, 'The session token has expired.', 'Log in again with POST /v1/auth/login'),
-  PLAN_UPGRADE_REQUIRED: final(402, 'This API needs a higher plan.', 'Upgrade the plan'),
+  PLAN_UPGRADE_REQUIRED: final(402, 'This API needs a higher plan.', 'Ask the operator to upgrade the plan'),
   FORBIDDEN: final(403, 'Your role does not permit this.', 'Ask the owner of the team'),
   KEY_API_FORBIDDEN: final(403, 'This credential may not call this API.', 'Use an API that it may call'),
   OWNER_IMMUTABLE: final(403, 'The owner of a team can be neither removed nor demoted.', 'Choose another member'),
@@ -105,11 +105,15 @@ export const ERRORS = {
     'The body must be JSON.',
     'Send Content-Type: application/json without Content-Encoding',
   ),
-  RATE_LIMIT_EXCEEDED: retryable(429, 'Rate limit exceeded.', 'Wait and send the call again, or upgrade the plan'),
+  RATE_LIMIT_EXCEEDED: retryable(
+    429,
+    'Rate limit exceeded.',
+    'Wait and send the call again, or ask the operator to upgrade the plan',
+  ),
   MONTHLY_QUOTA_EXCEEDED: retryable(
     429,
     'The monthly quota is used up.',
-    'Wait for the next month or upgrade the plan',
+    'Wait for the next month, or ask the operator to upgrade the plan',
   ),
   CONCURRENCY_LIMIT_EXCEEDED: retryable(
     429,

@@ -30,10 +30,10 @@ it('problem details have the members of RFC 9457 and the code, hint and docs of 
     type: 'https://gateway.test/docs/errors#RATE_LIMIT_EXCEEDED',
     title: 'Rate limit exceeded.',
     status: 429,
-    detail: 'Wait and send the call again, or upgrade the plan. retry_after=7',
+    detail: 'Wait and send the call again, or ask the operator to upgrade the plan. retry_after=7',
     instance: 'urn:request:req_1',
     code: 'RATE_LIMIT_EXCEEDED',
-    hint: 'Wait and send the call again, or upgrade the plan. retry_after=7',
+    hint: 'Wait and send the call again, or ask the operator to upgrade the plan. retry_after=7',
     docs: 'https://gateway.test/docs/errors#RATE_LIMIT_EXCEEDED',
   })
 })
