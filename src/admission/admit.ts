@@ -244,7 +244,7 @@ export async function currentLimits(deps: AdmissionDeps, principal: Principal): 
 /** How an account's limits are read for a call that may take this long, milliseconds. */
 export function limitReading(
   { db, monthLoads }: AdmissionDeps,
-  { accountId, keyId }: Principal,
+  { accountId, keyId }: Pick<Principal, 'accountId' | 'keyId'>,
   timeoutMs: number,
 ): Omit<LimitReading, 'subject' | 'limits'> {
   return {

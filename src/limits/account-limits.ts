@@ -36,11 +36,14 @@ export interface LimitSubject {
   connection?: { id: string; perMonth: number | null } | undefined
 }
 
+/** For a reading whose account is looked up with each request: no version is older than another one. */
+export const ANY_VERSION = 'any'
+
 const load = (name: string, constants: ScriptConstants = {}) =>
   loadScript(new URL(`./lua/${name}.lua`, import.meta.url), constants)
 
 const scripts = {
-  acquire: load('acquire-limits', { MINUTE_MS, LEASE_MS_MAX }),
+  acquire: load('acquire-limits', { MINUTE_MS, LEASE_MS_MAX, ANY_VERSION }),
   release: load('release-limits'),
   refund: load('refund-limits'),
 }

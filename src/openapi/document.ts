@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Catalog } from '../catalog/catalog.ts'
 import { apiTag, CALL_ROUTE, callErrorComponents, endpointPaths } from './call-paths.ts'
 import { headers, info, parameters, pendingCall, responses, securitySchemes, tagDescriptions } from './components.ts'
-import { codesOf, errorExamples, errorResponses, refusedResponses } from './error-responses.ts'
+import { codesOf, errorExamples, errorResponses, limitHeaders, refusedResponses } from './error-responses.ts'
 import { failureResponse, genericPath, withCallOutcome } from './generic-call.ts'
 import { operationId } from './operation-id.ts'
 import type { DocumentedRoute } from './route-list.ts'
@@ -111,7 +111,21 @@ function responsesOf(route: DocumentedRoute, named: NamedSchemas): Record<string
   for (const [status, refusal] of Object.entries(refusals)) {
     if (declared[status]) own[status] = eitherOf(refusal, declared[status])
   }
-  return route.outcome === 'call' ? withCallOutcome(own, named) : own
+  const responses = route.outcome === 'call' ? withCallOutcome(own, named) : own
+  return route.guard === undefined ? responses : withLimitHeaders(responses)
+}
+
+/** Each answer to a caller that is known tells what its account has left. */
+function withLimitHeaders(responses: Record<string, JsonSchema>): Record<string, JsonSchema> {
+  const isTold = ([status, response]: [string, JsonSchema]) => status !== '401' && response.$ref === undefined
+  return Object.fromEntries(
+    Object.entries(responses).map(([status, response]) => [
+      status,
+      isTold([status, response])
+        ? { ...response, headers: { ...Object(response.headers), ...limitHeaders() } }
+        : response,
+    ]),
+  )
 }
 
 /** A status that comes with an error of ours or with what the route describes for it. */

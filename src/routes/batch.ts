@@ -2,7 +2,8 @@ import { PassThrough } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { type AdmittedBatch, admitBatch, type BatchUnit } from '../admission/admit-batch.ts'
-import { authenticateNow } from '../admission/authenticate.ts'
+import { answerLimits } from '../admission/answer-limits.ts'
+import { authenticateNow, type Principal } from '../admission/authenticate.ts'
 import { countRefusal } from '../admission/count-refusal.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
 import { type BatchOutcome, runBatch } from '../calls/run-batch.ts'
@@ -89,10 +90,14 @@ export async function batchRoutes(app: App, context: Context): Promise<void> {
       },
     },
   }
+  const principals = new WeakMap<object, Principal>()
   // Before the body: what is wrong with it is told to callers alone.
   app.addHook('onRequest', async (request) => {
-    requireAudience(await authenticateNow(context, request), request, context.config.http.baseUrl)
+    const principal = await authenticateNow(context, request)
+    requireAudience(principal, request, context.config.http.baseUrl)
+    principals.set(request, principal)
   })
+  answerLimits(app, context, (request) => principals.get(request))
   app.post(
     '/v1/batch',
     options,

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import type { FastifyReply, FastifyRequest, InjectOptions } from 'fastify'
 import Type, { type Static } from 'typebox'
+import { answerLimits } from '../admission/answer-limits.ts'
 import { authenticateNow, type Principal } from '../admission/authenticate.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
 import { unknownApi } from '../catalog/unknown-api.ts'
@@ -63,6 +64,7 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
     requireAudience(principal, request, baseUrl)
     principals.set(request, principal)
   })
+  answerLimits(app, context, (request) => principals.get(request))
 
   const all = {
     config: { guard: 'call', errors: ['FORBIDDEN', 'API_NOT_FOUND'] as const } as const,

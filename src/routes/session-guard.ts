@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { verifySessionToken } from '../accounts/session-token.ts'
+import { answerLimits } from '../admission/answer-limits.ts'
 import type { Context } from '../context.ts'
 import { findSessionUser, type SessionUser } from '../db/sessions.ts'
 import { GatewayError } from '../errors.ts'
@@ -20,11 +21,16 @@ const sessions = new WeakMap<object, Session>()
  * or a disabled account counts at once on every node; before a write once more when the body is there, for a body that
  * was held back must not outlive its session. API keys are no credential here.
  */
-export function guardWithSession(scope: App, { config, db }: Context): void {
+export function guardWithSession(scope: App, context: Context): void {
+  const { config, db } = context
   scope.addHook('onRoute', (route) => {
     route.config = { ...route.config, guard: 'session' }
   })
   takeIdsInAnyCase(scope)
+  answerLimits(scope, context, (request) => {
+    const user = sessions.get(request)?.user
+    return user && { accountId: user.id, tier: user.tier, mode: 'live' }
+  })
   scope.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store')
     const token = readBearer(request.headers)

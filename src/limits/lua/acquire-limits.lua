@@ -1,7 +1,7 @@
 --[[ One atomic step for calls of one account that come together: account version, calls in flight, minute, month. Each
      call in turn takes a unit of each, or of none.
      Input:  KEYS version, minute log, in-flight leases, month count, and the application's where it has a bound
-             ARGV[1] clock  ARGV[2] version  ARGV[3] call id (empty: read only)  ARGV[4] per minute  ARGV[5] in flight
+             ARGV[1] clock  ARGV[2] version (ANY_VERSION: not compared)  ARGV[3] call id (empty: read only)  ARGV[4] per minute  ARGV[5] in flight
              ARGV[6] per month (-1: no quota)  ARGV[7] lease (ms)  ARGV[8], ARGV[9] begin and end of the month (ms)
              ARGV[10] calls a month of the application (-1: no bound of its own)  ARGV[11…] ids of more calls
      Output: 'stale' (version changed), 'other-month', 'month' or 'connection-month' (no count), and the time; else
@@ -22,7 +22,7 @@ local function keepAlive(key, lifeMs)
   if redis.call('PTTL', key) < lifeMs then redis.call('PEXPIRE', key, 2 * lifeMs) end
 end
 
-if redis.call('GET', VERSION) ~= version then return {'stale', nowMs} end
+if version ~= ANY_VERSION and redis.call('GET', VERSION) ~= version then return {'stale', nowMs} end
 -- Units are given back by this clock; a node's own may be on the other side of midnight.
 if nowMs < monthBegin or nowMs >= monthEnd then return {'other-month', nowMs} end
 redis.call('ZREMRANGEBYSCORE', MINUTE, '-inf', nowMicros - MINUTE_MICROS)

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { type Answer, signUp } from '../client.ts'
 import { until } from '../gateway.ts'
 import { assertFailure, type Statement } from './world.ts'
@@ -74,6 +75,31 @@ export const CALL_STATEMENTS: Statement[] = [
       const resetInSeconds = Number(headers.get('x-ratelimit-reset')) - Date.now() / 1_000
       assert.ok(resetInSeconds > 0 && resetInSeconds < 65, `${resetInSeconds}`)
       assert.match(headers.get('server-timing') ?? '', /queue;dur=[\d.]+.*upstream;dur=[\d.]+/)
+    },
+  },
+  {
+    says: 'every authenticated answer tells what the account has left: account routes, batches, MCP, and refusals of each',
+    holds: async ({ send, gateway }) => {
+      const { live, token } = await signUp(gateway)
+      const asked: [status: number, path: string, options: object][] = [
+        [200, '/v1/me', { token }],
+        [200, '/v1/keys', { token }],
+        [404, `/v1/teams/${randomUUID()}`, { token }],
+        [400, '/v1/usage?from=never', { token }],
+        [204, '/v1/auth/logout', { token: (await signUp(gateway)).token, method: 'POST' }],
+        [404, '/v1/call/weather/nothing', { key: live }],
+        [402, '/v1/call/news/top', { key: live }],
+        [404, `/v1/calls/call_${'0'.repeat(32)}`, { key: live }],
+        [400, '/v1/batch', { key: live, body: { calls: [] } }],
+        [200, '/mcp', { key: live, body: { jsonrpc: '2.0', id: 1, method: 'tools/list' }, headers: { accept: 'application/json, text/event-stream' } }], // biome-ignore format: one line
+      ]
+      for (const [status, path, options] of asked) {
+        const answer = await send(path, options)
+        assert.equal(answer.status, status, `${path}: ${answer.text}`)
+        assert.match(answer.headers.get('ratelimit') ?? '', /^"minute";r=10;t=0, "month";r=1000;t=\d+$/, path)
+        assert.equal(answer.headers.get('x-ratelimit-limit'), '10', path)
+      }
+      assert.equal((await send('/v1/me')).headers.get('ratelimit'), null)
     },
   },
   {
@@ -248,15 +274,18 @@ export const CALL_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'usage counts calls by day, API, key and status',
+    says: 'usage counts calls by day, API, key and status, refused ones too, which are not charged',
     holds: async ({ send, gateway, upstream }) => {
       upstream.play('weather', () => FORECAST)
       const { token, live } = await signUp(gateway)
       await send(WEATHER, { key: live })
       const usage = async () => (await send('/v1/usage?groupBy=day,api,key,status', { token })).body.usage
-      await until(async () => (await usage()).length > 0)
-      const [row] = await usage()
+      assert.equal((await send('/v1/call/weather/current?latitude=91', { key: live })).status, 400)
+      await until(async () => (await usage()).length === 2)
+      const [row, refused] = await usage()
       assert.deepEqual([row.api, row.status, row.calls], ['weather', 200, 1])
+      assert.deepEqual([refused.api, refused.status, refused.calls], ['weather', 400, 1])
+      assert.equal((await send('/v1/billing/status', { token })).body.usage.used, 1)
       assert.match(row.day, /^\d{4}-\d{2}-\d{2}$/)
     },
   },

@@ -1,0 +1,40 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Tier } from '../catalog/upstream.ts'
+import { ANY_VERSION, type LimitSubject, readLimits } from '../limits/account-limits.ts'
+import { planOf } from '../limits/plans.ts'
+import { type AdmissionDeps, takeOptions } from './admit.ts'
+import { rateLimitHeaders } from './rate-limit-headers.ts'
+
+/** Longest an answer waits for its headers, milliseconds. Fails open: an answer goes without them. */
+const READ_MS_MAX = 250
+
+/** The account that a request is for, as far as its limits are concerned. */
+export interface LimitedAccount extends Pick<LimitSubject, 'accountId' | 'mode' | 'connection'> {
+  tier: Tier
+  keyId?: string | undefined
+}
+
+/**
+ * Tells in every answer of a scope what the account has left, refusals included, from when its caller is known. These
+ * requests take no unit themselves; reading costs a round trip where the route has not done it.
+ *
+ * @param accountOf the account of a request; undefined where its credential was refused
+ */
+export function answerLimits(
+  scope: FastifyInstance,
+  deps: AdmissionDeps,
+  accountOf: (request: FastifyRequest) => LimitedAccount | undefined,
+): void {
+  scope.addHook('onSend', async (request, reply) => {
+    const account = accountOf(request)
+    if (!account || reply.hasHeader('ratelimit') || reply.raw.headersSent) return
+    const { tier, keyId, accountId, mode, connection } = account
+    const options = takeOptions(deps, { accountId, keyId }, 0)
+    const subject = { accountId, mode, connection, version: ANY_VERSION }
+    const limits = deps.config.plans[planOf(tier)]
+    const reading = readLimits(deps.redis, { ...options, subject, limits })
+    const state = await Promise.race([reading, delay(READ_MS_MAX, undefined, { ref: false })])
+    if (state) reply.headers(rateLimitHeaders(state))
+  })
+}
