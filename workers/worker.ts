@@ -37,6 +37,7 @@ import { LOCK_LOST } from './upstream/call-end.ts'
 import { HttpClients } from './upstream/http-client.ts'
 import { ProviderKeys } from './upstream/provider-keys.ts'
 import { RetryBudget } from './upstream/retry.ts'
+import { UnansweredRequests } from './upstream/unanswered.ts'
 
 /**
  * A killed worker's jobs run elsewhere after at most lock + check: the longest pause a caller sees. Shorter ones make
@@ -104,6 +105,7 @@ await runProcess('worker', async () => {
     health,
     telemetry,
     successes: new SuccessBatcher(redis, health, log),
+    unanswered: new UnansweredRequests(),
     log,
     contact: config.upstreams.contact,
     attemptTimeoutMsMax: config.callTimeoutMs * ATTEMPT_SHARE,

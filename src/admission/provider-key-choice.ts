@@ -1,4 +1,4 @@
-import { type Api, isOpen } from '../catalog/catalog.ts'
+import { type Api, isOpen, PAUSED_RETRY_MS } from '../catalog/catalog.ts'
 import { GatewayError } from '../errors.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { Principal } from './authenticate.ts'
@@ -29,9 +29,6 @@ export function chooseProviderKey(api: Api, principal: Principal): CallJob['prov
   if (api.needsOwnKey) throw refuse('PROVIDER_KEY_REQUIRED')
   return undefined
 }
-
-/** How long callers of a paused API are told to wait: nobody knows when it is resumed. Milliseconds. */
-const PAUSED_RETRY_MS = 30_000
 
 function refuseWhenPaused({ slug, pausedMode }: Api): void {
   if (pausedMode !== 'refuse') return

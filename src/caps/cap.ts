@@ -181,6 +181,14 @@ export class Cap {
   }
 
   /**
+   * Trusts the upstream with one request at once, and with one more for each that it answers from now on. Called when
+   * its breaker opens, so that it is not met by all who wait when it comes back.
+   */
+  async restrictToTrials(): Promise<void> {
+    await this.applyUpstreamLimit({ closedForMs: 1, observedBy: '' })
+  }
+
+  /**
    * Queues a call if its permit is expected before its deadline (Redis time, milliseconds). Calls of one turn of the event
    * loop are queued in one step, in their order.
    *

@@ -6,6 +6,9 @@ import type { Caps, Endpoint, Tier, Upstream } from './upstream.ts'
 /** Every API of the catalog, by slug: the upstreams' files under the settings of this deployment. */
 export type Catalog = Map<string, Api>
 
+/** How long callers of a paused API are told to wait: nobody knows when it is resumed. Milliseconds. */
+export const PAUSED_RETRY_MS = 30_000
+
 /** The slug, or `-` where the catalog has none such: what is counted by API gets no names that callers make up. */
 export function knownSlug(catalog: ReadonlyMap<string, unknown>, slug: string): string {
   return catalog.has(slug) ? slug : '-'

@@ -109,6 +109,8 @@ export interface Recorded {
   score: number
   /** Whether a probe must decide if the breaker opens: the failures so far may be one caller's doing. */
   needsProbe: boolean
+  /** Whether this attempt opened the breaker. */
+  hasOpened: boolean
 }
 
 interface Counted extends Omit<AttemptRecord, 'latencyMs'> {
@@ -122,13 +124,9 @@ async function record(redis: RedisConnection, slug: string, counted: Counted): P
   const flags = [isPlain ? 1 : 0, accountId, failuresToOpen, isRepeat ? 1 : 0]
   const values = [now, result, latencies, code, source, trial, slug, ...flags]
   const keys = [upstreamKeys.health(slug), upstreamKeys.healthChanges(slug)]
-  const [state, changed, score, needsProbe] = (await RECORD_ATTEMPT.run(redis, keys, values)) as [
-    string,
-    number,
-    number,
-    number,
-  ]
-  return { state, changed: changed === 1, score, needsProbe: needsProbe === 1 }
+  const reply = (await RECORD_ATTEMPT.run(redis, keys, values)) as [string, number, number, number, number]
+  const [state, changed, score, needsProbe, hasOpened] = reply
+  return { state, changed: changed === 1, score, needsProbe: needsProbe === 1, hasOpened: hasOpened === 1 }
 }
 
 /** What an open breaker says: a closed one after all, a trial for this attempt, or how long until the next. */

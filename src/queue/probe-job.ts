@@ -19,6 +19,8 @@ export interface ProbeJob {
   slug: string
   /** It is made even where traffic shows the health, or the breaker's pause is not over. */
   isForced?: boolean
+  /** What it finds opens the breaker by itself: calls could not tell whether the upstream hangs. */
+  isDecisive?: boolean
   /** Whoever asked waits for what comes of it, under this id. */
   outcomeId?: string
 }
@@ -37,19 +39,32 @@ export async function enqueueProbe(
   {
     name,
     isForced,
+    isDecisive,
     delayMs = 0,
     outcomeId,
-  }: { name: string; isForced?: boolean; delayMs?: number; outcomeId?: string },
+  }: { name: string; isForced?: boolean; isDecisive?: boolean; delayMs?: number; outcomeId?: string },
 ): Promise<void> {
-  const data: ProbeJob = { v: 1, slug, ...(isForced ? { isForced } : {}), ...(outcomeId ? { outcomeId } : {}) }
+  const data: ProbeJob = {
+    v: 1,
+    slug,
+    ...(isForced ? { isForced } : {}),
+    ...(isDecisive ? { isDecisive } : {}),
+    ...(outcomeId ? { outcomeId } : {}),
+  }
   await queues.of(slug).add(PROBE_JOB, data, { ...PROBE_JOB_OPTIONS, delay: delayMs, jobId: name })
 }
 
 /** @throws Error when it is no probe of this version */
 export function parseProbeJob(data: unknown): ProbeJob {
-  const { v, slug, isForced, outcomeId } = Object(data)
+  const { v, slug, isForced, isDecisive, outcomeId } = Object(data)
   if (v !== 1 || typeof slug !== 'string') throw new Error('job data do not fit a probe of version 1')
-  return { v, slug, isForced: isForced === true, ...(typeof outcomeId === 'string' ? { outcomeId } : {}) }
+  return {
+    v,
+    slug,
+    isForced: isForced === true,
+    isDecisive: isDecisive === true,
+    ...(typeof outcomeId === 'string' ? { outcomeId } : {}),
+  }
 }
 
 /** What came of a probe. */

@@ -217,24 +217,28 @@ describe('the operator API', () => {
     const paused = async () => (await operator('/upstreams')).body.upstreams.find(ofMockData).paused
     const ofMockData = ({ slug }: { slug: string }) => slug === 'mock-data'
     assert.equal(await paused(), 'hold')
-    let isAnswered = false
+    let [isAnswered, isHeld] = [false, false]
     // The first that is not refused any more waits.
     const waiting = (async () => {
       for (;;) {
         const answer = await call(account.test)
-        if (answer.body.error?.code !== 'API_PAUSED') return answer
+        if (answer.body.error?.code !== 'API_PAUSED' || isHeld) return answer
       }
     })().finally(() => {
       isAnswered = true
     })
     const queueOf = async () => (await operator('/overview')).body.upstreams.find(ofMockData).queue
     await until(async () => (await queueOf()).waiting === 1)
+    isHeld = true
     assert.equal(isAnswered, false)
+    // Refusing begins: what was held is told so at once, and not at its deadline.
+    assert.equal((await act('pause')).status, 200)
+    const answer = await waiting
+    assert.deepEqual([answer.body.error?.code, answer.headers.get('retry-after')], ['API_PAUSED', '30'])
     assert.equal((await act('resume')).status, 200)
-    assert.equal((await waiting).status, 200)
     assert.equal(await paused(), null)
     const [last] = await audit()
-    assert.deepEqual([last.before, last.after], [{ paused: 'hold' }, { paused: null }])
+    assert.deepEqual([last.before, last.after], [{ paused: 'refuse' }, { paused: null }])
   })
 
   it('probes an upstream on asking', async () => {

@@ -72,3 +72,25 @@ test("caps that operators change hold at once for calls with callers' own keys a
     await until(async () => (await redis.zcard(capKeys.of(api.slug, bucket, 'leases'))) === 0)
   }
 })
+
+test('an upstream whose breaker opened gets one request at once, and one more for each that ends', async (t) => {
+  const { redis, db } = await open(t)
+  const catalog = await loadCatalog(new Map())
+  const api = catalog.get('weather') ?? assert.fail()
+  applySettings(api, { caps: { concurrency: 10, rates: [{ max: 1_000, seconds: 60 }] } })
+  const cap = new UpstreamCaps({ redis, db, catalog }).of(api, SHARED_BUCKET)
+  const ten = Array.from({ length: 10 }, (_, index) => ({ member: `account|${index}`, tag: 0 }))
+  const acquire = async (ids: string[]): Promise<string[]> => {
+    const { granted } = await cap.acquire({ waiters: ten, released: { ids, meanMs: 10 }, leaseMs: 60_000 })
+    return [...granted.values()]
+  }
+  const before = await acquire([])
+  assert.equal(before.length, 10)
+  await cap.restrictToTrials()
+  const rounds: number[] = []
+  for (let ended = before; rounds.length < 4; ) {
+    ended = await acquire(ended)
+    if (ended.length > 0) rounds.push(ended.length)
+  }
+  assert.deepEqual(rounds, [1, 2, 4, 8])
+})

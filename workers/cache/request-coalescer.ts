@@ -20,7 +20,10 @@ const OUTCOME_BYTES_MAX = 2 * 1024 * 1024
 /** Poll interval of a follower, milliseconds. */
 const FOLLOW_EVERY_MS = 40
 
-const lead = loadScript(new URL('./lua/lead.lua', import.meta.url))
+/** Behind the leader's id from when its request has been sent. */
+const SENT = ' sent'
+
+const lead = loadScript(new URL('./lua/lead.lua', import.meta.url), { SENT })
 
 /** A call that waits for a coalesced request. */
 export interface Subscriber {
@@ -128,7 +131,9 @@ export class RequestCoalescer {
     while (true) {
       const leader = await this.#redis.set(keys.leader, callId, 'PX', LEADER_MS, 'NX', 'GET')
       const isLeader = leader === null
-      if (leader !== null) leaders.add(leader)
+      if (leader !== null) leaders.add(leader.replace(SENT, ''))
+      // At their deadline, followers are answered by how far the one request is that all of them wait for.
+      request.progress.isUnderWay = leader?.endsWith(SENT) ?? false
       const outcome = leaders.size === 0 ? undefined : await this.#outcomeOf(keys.outcome, leaders)
       if (outcome) {
         if (isLeader) await lead.run(this.#redis, [keys.leader], [callId, 0])
@@ -141,7 +146,10 @@ export class RequestCoalescer {
 
   async #run(keys: CacheKeys, { callId, work }: Start, request: CoalescedRequest): Promise<Outcome> {
     const renewing = setInterval(() => {
-      lead.run(this.#redis, [keys.leader], [callId, LEADER_MS]).catch(() => undefined)
+      const { isUnderWay, lastFailure } = request.progress
+      lead
+        .run(this.#redis, [keys.leader], [callId, LEADER_MS, isUnderWay || lastFailure ? 1 : 0])
+        .catch(() => undefined)
     }, LEADER_RENEW_MS)
     try {
       const outcome = await work(request)

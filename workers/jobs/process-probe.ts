@@ -22,9 +22,10 @@ const PROBE_MS_MAX = 30_000
  * @returns null: a return value would be kept in Redis
  */
 export async function processProbe(sources: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
-  const { slug, isForced = false, outcomeId } = parseProbeJob(job.data)
+  const { slug, isForced = false, isDecisive = false, outcomeId } = parseProbeJob(job.data)
   const api = sources.catalog.get(slug)
-  if (!api?.enabled || (!isForced && isFresh(sources, slug, api.upstream.probe.everySeconds))) return null
+  if (!api?.enabled || (api.pausedMode === 'refuse' && !isForced)) return null
+  if (!isForced && isFresh(sources, slug, api.upstream.probe.everySeconds)) return null
   const recorder = new AttemptRecorder(sources, {
     slug,
     source: 'probe',
@@ -32,6 +33,7 @@ export async function processProbe(sources: ProcessorDeps, job: Job, cancelled: 
     isPlain: true,
     concurrency: api.caps.concurrency,
     isForced,
+    isDecisive,
   })
   const timeout = AbortSignal.timeout(PROBE_MS_MAX)
   const endsAt = performance.now() + PROBE_MS_MAX

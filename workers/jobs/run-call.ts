@@ -1,6 +1,6 @@
 import { cacheKeys } from '../../src/cache/cache-key.ts'
 import { bucketOf } from '../../src/caps/bucket.ts'
-import type { Api, ApiEndpoint, Catalog } from '../../src/catalog/catalog.ts'
+import { type Api, type ApiEndpoint, type Catalog, PAUSED_RETRY_MS } from '../../src/catalog/catalog.ts'
 import type { Db } from '../../src/db/database.ts'
 import { toGatewayError } from '../../src/errors.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
@@ -77,6 +77,8 @@ async function runKnown(sources: RunDeps, { api, endpoint, call }: KnownCall, bo
       },
     }
   }
+  // It was accepted before its node knew of the pause, or waited in the queue when the pause began.
+  if (api.pausedMode === 'refuse') return { outcome: { code: 'API_PAUSED', retryAfterMs: PAUSED_RETRY_MS } }
   if (call.mode === 'test') return { outcome: await answerFromExample({ api, endpoint }, call, bounds.signal) }
   const permit = { member: memberOf(queueMember(call)), tag: call.ticket?.tag ?? 0 }
   const upstreamKey = await resolveUpstreamKey(sources, api, call)

@@ -1,6 +1,5 @@
 import type { Dispatcher } from 'undici'
 import type { CapBucket } from '../../src/caps/bucket.ts'
-import type { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
 import type { CallContext, Endpoint, UpstreamRequest, UpstreamResponse } from '../../src/catalog/upstream.ts'
 import type { Log } from '../../src/log.ts'
@@ -21,7 +20,6 @@ import { buildWireRequest, redirectedRequest, type WireRequest } from './upstrea
 const CLOSED_MS = 60_000
 
 export interface UpstreamDeps extends HealthDeps {
-  caps: UpstreamCaps
   redis: RedisConnection
   log: Log
   contact: string

@@ -1,3 +1,5 @@
+import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
+import type { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import { writeLastFailure } from '../../src/fleet/last-failure.ts'
 import type { FailureRow } from '../../src/fleet/snapshot.ts'
 import { FAILURES_TO_OPEN, HANGING_MS, HANGING_P95_TIMES, LEFT_MS } from '../../src/health/breaker.ts'
@@ -11,8 +13,10 @@ import type { Telemetry } from '../../src/telemetry/telemetry.ts'
 import { EndedUnsentError, StalePermitError } from './attempt.ts'
 import type { SuccessBatcher } from './attempt-batcher.ts'
 import { AttemptError } from './attempt-error.ts'
+import { resultOf } from './attempt-result.ts'
 import { LOCK_LOST } from './call-end.ts'
 import { describeFailure, type Seen } from './failure-words.ts'
+import type { UnansweredRequests } from './unanswered.ts'
 
 export interface HealthDeps {
   redis: RedisConnection
@@ -20,6 +24,8 @@ export interface HealthDeps {
   health: HealthCache
   telemetry: Telemetry
   successes: SuccessBatcher
+  unanswered: UnansweredRequests
+  caps: UpstreamCaps
   /** For probes that decide whether a breaker opens, or closes. */
   queues: CallQueues
   log: Log
@@ -45,6 +51,8 @@ export interface RecordedRequest {
   concurrency: number
   /** It takes a trial before its time, as an operator's probe does. */
   isForced?: boolean
+  /** It decides alone whether the breaker opens: calls could not tell. */
+  isDecisive?: boolean
   traceparent?: string | undefined
 }
 
@@ -53,20 +61,6 @@ export type FailureWords = Omit<FailureRow, 'at'>
 
 /** An attempt and what it saw, for the words on its failure. */
 type ObservedAttempt = AttemptRecord & { seen: Seen }
-
-/** Codes of answers that are the upstream's failure. */
-const FAILURES = new Set(['UPSTREAM_ERROR', 'UPSTREAM_TIMEOUT', 'UPSTREAM_INVALID_RESPONSE', 'UPSTREAM_TOO_LARGE'])
-
-/** Failures that what a caller added to the request explains: with undeclared parameters they say nothing. */
-const OF_THE_ANSWER = new Set(['UPSTREAM_INVALID_RESPONSE', 'UPSTREAM_TOO_LARGE'])
-
-/** Codes that say nothing of its health: our rate, our key, a redirect that we do not follow, a caller's values. */
-const NEUTRAL = new Set([
-  'UPSTREAM_RATE_LIMITED',
-  'UPSTREAM_AUTH_FAILED',
-  'UPSTREAM_REDIRECT_BLOCKED',
-  'UPSTREAM_REJECTED',
-])
 
 /** Pause for a call that may not be the trial while a probe makes it, milliseconds. */
 const TRIAL_BY_PROBE_MS = 1_000
@@ -131,14 +125,17 @@ export class AttemptRecorder {
       const result = await run()
       const code = classify(result)
       span.end(code)
-      const judged = record(this.#resultOf(code), code, { status: statusOf(result) })
+      this.#sources.unanswered.answered(slug)
+      const judged = record(resultOf(code, this.#request), code, { status: statusOf(result) })
       if (judged.result === 'ok') this.#answered.push(judged)
       else this.#send(judged)
       return result
     } catch (error) {
-      const code = this.#failureOf(error, performance.now() - startedAt)
+      const tookMs = performance.now() - startedAt
+      const code = this.#failureOf(error, tookMs)
+      this.#noteAnswered(error, code, tookMs)
       span.end(error instanceof AttemptError ? error.code : 'not finished')
-      const result = code === undefined ? 'none' : this.#resultOf(code)
+      const result = code === undefined ? 'none' : resultOf(code, this.#request)
       this.#send(record(result === 'fail' && watch.isCounted() ? 'late' : result, code, { error }))
       throw error
     } finally {
@@ -152,7 +149,8 @@ export class AttemptRecorder {
    */
   flush(code?: string): void {
     const last = this.#answered.at(-1)
-    if (code !== undefined && last?.result === 'ok') Object.assign(last, { result: this.#resultOf(code), code })
+    if (code !== undefined && last?.result === 'ok')
+      Object.assign(last, { result: resultOf(code, this.#request), code })
     for (const answered of this.#answered.splice(0)) this.#send(answered)
   }
 
@@ -189,6 +187,15 @@ export class AttemptRecorder {
     return tookMs >= this.#longMs(LEFT_MS) ? 'UPSTREAM_TIMEOUT' : undefined
   }
 
+  /** A call's request that ended with the call, before that could count: enough of them, and a probe finds out. */
+  #noteAnswered(error: unknown, code: string | undefined, tookMs: number): void {
+    const { unanswered, health } = this.#sources
+    const { slug, source } = this.#request
+    if (code !== undefined) unanswered.answered(slug)
+    else if (source === 'call' && !isUnsent(error) && unanswered.abandoned(slug, tookMs))
+      this.#askForProbe(`unanswered-${Math.floor(health.now())}`, { isForced: true, isDecisive: true })
+  }
+
   /** A time in which this upstream would long have answered, milliseconds. */
   #longMs(leastMs: number): number {
     const { p95Ms } = this.#sources.health.of(this.#request.slug).parts
@@ -206,22 +213,13 @@ export class AttemptRecorder {
           return
         }
         isCounted = true
-        const failuresToOpen = Math.min(FAILURES_TO_OPEN, this.#request.concurrency)
+        const { concurrency, isDecisive } = this.#request
+        const failuresToOpen = isDecisive ? 1 : Math.min(FAILURES_TO_OPEN, concurrency)
         // Its trial, if it is one, goes on until it ends.
         this.#counted = this.#count({ ...record(), trial: undefined, failuresToOpen })
       }, HANGING_MS)
     let timer = look(HANGING_MS)
     return { isCounted: () => isCounted, stop: () => clearTimeout(timer) }
-  }
-
-  #resultOf(code: string | undefined): AttemptRecord['result'] {
-    const { source, isPlain } = this.#request
-    if (code === undefined) return 'ok'
-    if (FAILURES.has(code)) return !isPlain && OF_THE_ANSWER.has(code) ? 'none' : 'fail'
-    // A probe has nobody's values: what refuses it refuses the gateway.
-    if (code === 'UPSTREAM_REJECTED' && source === 'probe') return 'fail'
-    // "No such thing" is an answer.
-    return NEUTRAL.has(code) ? 'none' : 'ok'
   }
 
   /** The last attempt that failed, in words; undefined where none did. */
@@ -248,15 +246,16 @@ export class AttemptRecorder {
   }
 
   async #count({ seen, ...record }: ObservedAttempt): Promise<void> {
-    const { redis, health, log } = this.#sources
+    const { redis, health, caps, log } = this.#sources
     const { slug } = this.#request
     if (record.result === 'fail' || record.result === 'late' || record.result === 'hanging') {
       this.#noteFailure(record.code ?? '', seen)
     }
     try {
-      const { changed, needsProbe } = await recordAttempt(redis, slug, record)
+      const { changed, needsProbe, hasOpened } = await recordAttempt(redis, slug, record)
+      if (hasOpened) await caps.of({ slug }, SHARED_BUCKET).restrictToTrials()
       if (changed) await health.read(slug)
-      if (needsProbe) this.#askForProbe(`confirm-${Math.floor(health.now())}`, true)
+      if (needsProbe) this.#askForProbe(`confirm-${Math.floor(health.now())}`, { isForced: true })
     } catch (error) {
       // Lost where Redis is away: a score stands a missing sample.
       log.warn({ err: error, slug }, 'failed to count an attempt')
@@ -273,13 +272,18 @@ export class AttemptRecorder {
   }
 
   /** A probe decides where calls may not; several ask for it under one name, and one is made. */
-  #askForProbe(name: string, isForced = false): void {
+  #askForProbe(name: string, how: { isForced?: boolean; isDecisive?: boolean } = {}): void {
     const { queues, log } = this.#sources
     const { slug } = this.#request
-    enqueueProbe(queues, slug, { name, isForced }).catch((error) =>
+    enqueueProbe(queues, slug, { name, ...how }).catch((error) =>
       log.warn({ err: error, slug }, 'failed to ask for a probe'),
     )
   }
+}
+
+/** Whether nothing of the request was written, so that the upstream had nothing to answer. */
+function isUnsent(error: unknown): boolean {
+  return error instanceof EndedUnsentError || error instanceof StalePermitError || error === LOCK_LOST
 }
 
 function statusOf(result: unknown): number | undefined {

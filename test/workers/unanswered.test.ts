@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { FAILURES_TO_OPEN, HANGING_MS } from '../../src/health/breaker.ts'
+import { UnansweredRequests } from '../../workers/upstream/unanswered.ts'
+
+describe('requests that callers do not wait for to the end', () => {
+  const watch = () => {
+    const clock = { ms: 0 }
+    const unanswered = new UnansweredRequests(() => clock.ms)
+    /** Leaves after so many milliseconds; whether a probe is asked for. */
+    const leave = (slug: string, patienceMs: number): boolean => {
+      clock.ms += patienceMs
+      return unanswered.abandoned(slug, patienceMs)
+    }
+    return { unanswered, leave }
+  }
+
+  it('ask for a probe when enough of them had no answer for long enough, and not again at once', () => {
+    const { leave } = watch()
+    const needed = Math.ceil(HANGING_MS / 300)
+    for (let count = 1; count < needed; count += 1) assert.equal(leave('weather', 300), false, `${count}`)
+    assert.equal(leave('weather', 300), true)
+    assert.equal(leave('weather', 300), false)
+  })
+
+  it('prove nothing when they are few, however long each waited', () => {
+    const { leave } = watch()
+    for (let count = 1; count < FAILURES_TO_OPEN; count += 1) assert.equal(leave('weather', 900), false)
+    assert.equal(leave('weather', 900), true)
+  })
+
+  it('prove nothing of an upstream that answers others meanwhile, and nothing of another upstream', () => {
+    const { unanswered, leave } = watch()
+    for (let count = 0; count < 50; count += 1) {
+      assert.equal(leave('weather', 500), false)
+      if (count % 4 === 3) unanswered.answered('weather')
+    }
+    const other = watch()
+    for (let count = 0; count < FAILURES_TO_OPEN - 1; count += 1) {
+      assert.equal(other.leave('weather', 600), false)
+      assert.equal(other.leave('timezone', 600), false)
+    }
+  })
+})
