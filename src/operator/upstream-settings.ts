@@ -13,6 +13,9 @@ import { keys } from '../redis/keys.ts'
 /** How often the version is looked at, milliseconds: a change is in force everywhere within a second. */
 const LOOK_EVERY_MS = 400
 
+/** After this long a change that was announced is in force in every process, milliseconds. */
+export const IN_FORCE_MS = 2 * LOOK_EVERY_MS
+
 /** How often the settings are read whether the version changed or not, milliseconds. */
 const READ_EVERY_MS = 30_000
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { isUuid } from '../accounts/session-token.ts'
@@ -17,7 +18,7 @@ import { changeUpstream, UpstreamChange } from '../operator/change-upstream.ts'
 import { changeUser, describeUser, UserAnswer, UserChange } from '../operator/change-user.ts'
 import { describeUpstream, UpstreamAnswer } from '../operator/describe-upstream.ts'
 import { changePause } from '../operator/pause-upstream.ts'
-import { announceSettings } from '../operator/upstream-settings.ts'
+import { announceSettings, IN_FORCE_MS } from '../operator/upstream-settings.ts'
 import { awaitProbeOutcome, enqueueProbe } from '../queue/probe-job.ts'
 
 /** What the operator API needs of the process that hosts it. */
@@ -194,7 +195,9 @@ async function setPause(
   await changePause(db, slug, { mode, actor: actorOf(request) })
   await announceSettings(redis).catch((error) => request.log.warn({ err: error }, 'failed to announce settings'))
   await settings.read()
-  // Only what is to wait is held in the queue: workers refuse calls that were accepted before their node knew.
+  // Only what is to wait is held in the queue. Workers refuse what was accepted before its node knew of a pause, and what
+  // was held until now: they must know of it first.
+  if (mode === 'refuse') await delay(IN_FORCE_MS)
   await (mode === 'hold' ? queues.of(slug).pause() : queues.of(slug).resume())
   return { slug, action: mode === null ? 'resume' : 'pause' }
 }
