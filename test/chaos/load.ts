@@ -25,7 +25,12 @@ export interface LoadOptions {
   seconds: number
   /** Callers give up after this long, milliseconds. */
   patienceMs?: number
+  /** A share of the callers, 0 to 1, gives up after this long instead, milliseconds. */
+  impatient?: { share: number; patienceMs: number }
 }
+
+/** Where a call goes, and how long its caller waits. */
+export type CallOptions = Pick<LoadOptions, 'urls' | 'keys' | 'patienceMs' | 'impatient'>
 
 const PATIENCE_MS = 35_000
 const TICK_MS = 5
@@ -48,7 +53,7 @@ export class Load {
       for (const [flow, perSecond] of flows) {
         const due = Math.ceil(((performance.now() - startedAt) / 1_000) * perSecond)
         for (let count = sent.get(flow) ?? 0; count < due; count += 1) {
-          calls.push(this.#call(flow, options, [...ready]))
+          calls.push(this.call(flow, options, [...ready]))
           sent.set(flow, count + 1)
         }
       }
@@ -64,7 +69,8 @@ export class Load {
     await this.#agent.destroy()
   }
 
-  async #call(flow: Flow, options: LoadOptions, ready: string[]): Promise<CallRecord> {
+  /** Makes one call. `ready`: nodes that take calls; all where none is known. */
+  async call(flow: Flow, options: CallOptions, ready: string[] = []): Promise<CallRecord> {
     this.#nonce += 1
     const nonce = this.#nonce
     const nodes = ready.length > 0 ? ready : options.urls()
@@ -72,7 +78,10 @@ export class Load {
     const key = options.keys[nonce % options.keys.length] ?? ''
     const record = { nonce, flow, sentAt: performance.timeOrigin + performance.now() }
     const startedAt = performance.now()
-    const signal = AbortSignal.timeout(options.patienceMs ?? PATIENCE_MS)
+    const { patienceMs = PATIENCE_MS, impatient } = options
+    // Numbers are spread over nodes and keys by their last digits, impatience by others.
+    const isImpatient = impatient !== undefined && Math.floor(nonce / 8) % 100 < impatient.share * 100
+    const signal = AbortSignal.timeout(isImpatient ? impatient.patienceMs : patienceMs)
     try {
       const { statusCode, headers, body } = await request(base + pathOf(flow, nonce), {
         dispatcher: this.#agent,

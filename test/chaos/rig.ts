@@ -1,4 +1,7 @@
 import { once } from 'node:events'
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { type Account, send, signUp } from '../support/client.ts'
@@ -7,6 +10,7 @@ import { type Services, startServices } from '../support/services.ts'
 import { UNLIMITED } from '../support/stage.ts'
 import { type CallRecord, Load, type LoadOptions } from './load.ts'
 import { NARROW, pathOf } from './nonce.ts'
+import { mountSmallDisk, type SmallDisk } from './small-disk.ts'
 import { startTcpProxy, type TcpProxy } from './tcp-proxy.ts'
 import { type ChaosUpstream, startChaosUpstream } from './upstream.ts'
 
@@ -20,10 +24,14 @@ export interface Rig {
   /** A connection to Redis past the proxy. */
   store: Redis
   upstream: ChaosUpstream
+  /** Where the scenario has one. */
+  disk: SmallDisk | undefined
   accounts: Account[]
   /** Calls made before the load. */
   warmUps: number
   offer: (options: Omit<LoadOptions, 'urls' | 'keys'>) => Promise<CallRecord[]>
+  /** One call to the wide upstream. */
+  call: (key: string) => Promise<CallRecord>
   /** Pseudo-random numbers from the seed, 0 to 1. */
   random: () => number
   say: (line: string) => void
@@ -36,12 +44,18 @@ export interface RigOptions {
   seed: number
   say: (line: string) => void
   environment?: Record<string, string>
+  /** The stores' files lie on a disk of this size, MB. */
+  diskMb?: number | undefined
 }
 
 const ACCOUNTS = 4
 
-export async function startRig({ webNodes, workers, seed, say, environment }: RigOptions): Promise<Rig> {
-  const services = await startServices()
+export async function startRig({ webNodes, workers, seed, say, environment, diskMb }: RigOptions): Promise<Rig> {
+  const folder = diskMb === undefined ? undefined : await mkdtemp(join(tmpdir(), 'agw-disk-'))
+  // Postgres runs as another user where this one is root.
+  if (folder) await chmod(folder, 0o755)
+  const disk = folder === undefined ? undefined : await mountSmallDisk(folder, diskMb ?? 0)
+  const services = await startServices({ parent: folder })
   const upstream = await startChaosUpstream()
   const redis = await startTcpProxy(addressOf(services.redisUrl))
   const postgres = await startTcpProxy(addressOf(services.databaseUrl))
@@ -76,9 +90,11 @@ export async function startRig({ webNodes, workers, seed, say, environment }: Ri
     postgres,
     store,
     upstream,
+    disk,
     accounts,
     warmUps,
     offer: (options) => load.run({ ...options, keys, urls: () => gateway.urls }),
+    call: (key) => load.call('weather', { urls: () => gateway.urls, keys: [key] }),
     random: randomFrom(seed),
     say,
     stop: async () => {
@@ -86,7 +102,10 @@ export async function startRig({ webNodes, workers, seed, say, environment }: Ri
       store.disconnect()
       await gateway.stop()
       await Promise.all([redis.close(), postgres.close(), upstream.close()])
+      await disk?.free()
       await services.stop()
+      await disk?.unmount()
+      if (folder) await rm(folder, { recursive: true, force: true })
     },
   }
 }

@@ -1,17 +1,20 @@
 import { parseArgs } from 'node:util'
 import type { Claim } from '../soak/scenario.ts'
-import { runScenario, SCENARIOS, SHORT } from './scenarios.ts'
+import { LONG_SCENARIOS } from './long-scenarios.ts'
+import { quotedWaits } from './quoted-waits.ts'
+import { runScenario } from './run-scenario.ts'
+import { SCENARIOS, SHORT } from './scenarios.ts'
 import { soak } from './soak.ts'
 
-const ALL = [SHORT, ...SCENARIOS, soak]
+const ALL = [SHORT, ...SCENARIOS, ...LONG_SCENARIOS, quotedWaits, soak]
 
 const HELP = `Usage: npm run chaos -- [scenario …] [--seed <n>]
 
 Faults under steady load: API nodes, workers, stores behind proxies and a recording upstream, all on this machine. After
 every run the law of conservation is checked: one outcome for every request, every 200 carries its own number, usage
-equals what callers got, and no cap was exceeded in any window. Without names all but short and soak run.
+equals what callers got, and no cap was exceeded in any window. Without names those run that take less than a minute: all before ${LONG_SCENARIOS[0]?.name}, but short.
 
-${ALL.map(({ name, about }) => `  ${name.padEnd(20)} ${about}`).join('\n')}
+${ALL.map(({ name, about }) => `  ${name.padEnd(26)} ${about}`).join('\n')}
 
 Exit code: 0 every claim held, 1 one did not, 2 a run could not be made.`
 

@@ -1,34 +1,14 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { atLeast, atMost, type Claim } from '../soak/scenario.ts'
-import { type Allowances, checkConservation } from './conservation.ts'
-import type { CallRecord, LoadOptions } from './load.ts'
-import { freeze, type Rig, replaceNode, replaceWorker, startRig } from './rig.ts'
+import { atMost } from '../soak/scenario.ts'
+import { recovery } from './measures.ts'
+import { repeat } from './repeat.ts'
+import { freeze, replaceNode, replaceWorker } from './rig.ts'
+import { type ChaosScenario, USUAL } from './scenario.ts'
+import { UPSTREAM_SCENARIOS } from './upstream-scenarios.ts'
 
-/** One fault, or one course of faults, under steady load. */
-export interface ChaosScenario {
-  name: string
-  about: string
-  /** Length of the load, seconds. */
-  seconds: number
-  perSecond: LoadOptions['perSecond']
-  patienceMs?: number
-  webNodes?: number
-  workers?: number
-  environment?: Record<string, string>
-  /** Runs beside the load; the load goes on until its time is over. */
-  faults: (rig: Rig) => Promise<void>
-  allow: Allowances
-  /** What this scenario shows beyond the law. */
-  claims?: (records: CallRecord[], rig: Rig) => Claim[]
-}
-
-const USUAL = { weather: 40, 'air-quality': 1 }
-
-/** Faults begin when the load has run for a while, milliseconds. */
-const BEFORE_MS = 2_000
-
+/** Faults of processes and stores, and of upstreams; each takes less than a minute. */
 export const SCENARIOS: ChaosScenario[] = [
   {
     name: 'kill-workers',
@@ -157,101 +137,7 @@ export const SCENARIOS: ChaosScenario[] = [
     },
     allow: { failedMax: 0 },
   },
-  {
-    name: 'upstream-blip',
-    about: 'an upstream that resets its connections for half a second',
-    seconds: 12,
-    perSecond: USUAL,
-    faults: async ({ upstream }) => {
-      upstream.behave({ flow: 'weather', kind: 'reset' })
-      await delay(500)
-      upstream.behave({ flow: 'weather', kind: 'ok' })
-    },
-    allow: { sentTwiceMax: 1_000 },
-    claims: (records) => [recovery(weatherOf(records), 2.5)],
-  },
-  {
-    name: 'upstream-hang',
-    about: 'an upstream that hangs for 12 seconds beside a healthy one',
-    seconds: 26,
-    perSecond: { weather: 10, 'air-quality': 1 },
-    faults: async ({ upstream }) => {
-      upstream.behave({ flow: 'weather', kind: 'hang' })
-      await delay(12_000)
-      upstream.behave({ flow: 'weather', kind: 'ok' })
-    },
-    allow: { sentTwiceMax: 1_000 },
-    claims: (records) => [
-      atMost(
-        'answers of 503 for what the upstream did',
-        weatherOf(records).filter(({ outcome }) => outcome.startsWith('503')).length,
-        0,
-      ),
-      atMost('longest answer, seconds', Math.max(...weatherOf(records).map(({ tookMs }) => tookMs)) / 1_000, 22),
-      atMost('p99 of the healthy upstream, ms', percentile(othersOf(records), 0.99), 12_000),
-    ],
-  },
-  {
-    name: 'upstream-half',
-    about: 'an upstream that fails every other request for 8 seconds',
-    seconds: 14,
-    perSecond: USUAL,
-    faults: async ({ upstream }) => {
-      upstream.behave({ flow: 'weather', kind: 'half' })
-      await delay(8_000)
-      upstream.behave({ flow: 'weather', kind: 'ok' })
-    },
-    allow: { sentTwiceMax: 1_000 },
-    claims: (records) => [atLeast('share answered', shareAnswered(weatherOf(records)), 0.5)],
-  },
-  {
-    name: 'upstream-429',
-    about: 'an upstream that answers 429 with Retry-After: 5 for 6 seconds',
-    seconds: 18,
-    perSecond: { weather: 10, 'air-quality': 1 },
-    faults: async ({ upstream }) => {
-      upstream.behave({ flow: 'weather', kind: 'limited-5s' })
-      await delay(6_000)
-      upstream.behave({ flow: 'weather', kind: 'ok' })
-    },
-    allow: { sentTwiceMax: 100 },
-    claims: (records) => [recovery(weatherOf(records), 14)],
-  },
-  {
-    name: 'overload',
-    about: 'ten times what the upstream can take',
-    seconds: 12,
-    perSecond: { weather: 200, 'air-quality': 1 },
-    environment: { UPSTREAM_WEATHER_CAPS: 'concurrency=4,1000000/60' },
-    faults: async ({ upstream }) => upstream.behave({ flow: 'weather', kind: 'ok', delayMs: 200 }),
-    allow: {},
-    claims: (records) => [
-      atLeast('calls answered a second', records.filter(({ outcome }) => outcome === '200').length / 12, 16),
-      atMost(
-        'median refusal, ms',
-        percentile(
-          records.filter(({ outcome }) => outcome.startsWith('503')),
-          0.5,
-        ),
-        250,
-      ),
-    ],
-  },
-  {
-    name: 'leaving',
-    about: 'callers that leave after one second while the upstream is slow',
-    seconds: 10,
-    perSecond: { weather: 200 },
-    patienceMs: 1_000,
-    environment: { UPSTREAM_WEATHER_CAPS: 'concurrency=8,1000000/60' },
-    faults: async ({ upstream }) => {
-      upstream.behave({ flow: 'weather', kind: 'ok', delayMs: 900 })
-      await delay(5_000)
-      upstream.behave({ flow: 'weather', kind: 'ok' })
-    },
-    allow: { callersLeave: true },
-    claims: (records) => [atLeast('calls answered in the last second', lastAnswered(records), 100)],
-  },
+  ...UPSTREAM_SCENARIOS,
 ]
 
 /** A short course of every kind of fault, for the test suite. */
@@ -269,59 +155,6 @@ export const SHORT: ChaosScenario = {
   allow: { sentTwiceMax: 10 },
 }
 
-/** Runs one scenario from a fresh deployment to its claims. */
-export async function runScenario(
-  scenario: ChaosScenario,
-  { seed, say }: { seed: number; say: (line: string) => void },
-): Promise<Claim[]> {
-  const { webNodes = 2, workers = 2, environment = {} } = scenario
-  const rig = await startRig({ webNodes, workers, seed, say, environment })
-  try {
-    const { perSecond, seconds, patienceMs } = scenario
-    const offering = rig.offer({ perSecond, seconds, ...(patienceMs === undefined ? {} : { patienceMs }) })
-    await delay(BEFORE_MS)
-    await scenario.faults(rig)
-    const records = await offering
-    return [...(await checkConservation(rig, records, scenario.allow)), ...(scenario.claims?.(records, rig) ?? [])]
-  } finally {
-    await rig.stop()
-  }
-}
-
-async function repeat(times: number, everyMs: number, fault: () => Promise<void>): Promise<void> {
-  for (let count = 0; count < times; count += 1) {
-    const startedAt = performance.now()
-    await fault()
-    await delay(Math.max(0, everyMs - (performance.now() - startedAt)))
-  }
-}
-
 async function redisPid(folder: string): Promise<number> {
   return Number(await readFile(join(folder, 'redis', 'pid'), 'utf8'))
-}
-
-const weatherOf = (records: CallRecord[]): CallRecord[] => records.filter(({ flow }) => flow === 'weather')
-const othersOf = (records: CallRecord[]): CallRecord[] => records.filter(({ flow }) => flow !== 'weather')
-
-/** Longest time without an answer of 200 between two sent calls that got one, seconds. */
-function recovery(records: CallRecord[], maxSeconds: number): Claim {
-  const good = records.filter(({ outcome }) => outcome === '200').map(({ sentAt, tookMs }) => sentAt + tookMs)
-  const last = Math.max(...records.map(({ sentAt }) => sentAt))
-  const moments = [...good.sort((left, right) => left - right), last]
-  const gaps = moments.map((at, index) => at - (moments[index - 1] ?? at))
-  return atMost('longest time without a success, seconds', Math.max(0, ...gaps) / 1_000, maxSeconds)
-}
-
-function shareAnswered(records: CallRecord[]): number {
-  return records.filter(({ outcome }) => outcome === '200').length / records.length
-}
-
-function lastAnswered(records: CallRecord[]): number {
-  const last = Math.max(...records.map(({ sentAt }) => sentAt))
-  return records.filter(({ outcome, sentAt }) => outcome === '200' && sentAt > last - 1_000).length
-}
-
-function percentile(records: CallRecord[], share: number): number {
-  const times = records.map(({ tookMs }) => tookMs).sort((left, right) => left - right)
-  return times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0
 }

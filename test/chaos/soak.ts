@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { atMost } from '../soak/scenario.ts'
 import type { Rig } from './rig.ts'
-import type { ChaosScenario } from './scenarios.ts'
+import type { ChaosScenario } from './scenario.ts'
 
 /** What grows when something leaks. */
 interface Footprint {
@@ -15,10 +15,10 @@ interface Footprint {
 
 const footprints: Footprint[] = []
 
-const MINUTES = 9
+const MINUTES = 10
 const SAMPLE_MS = 30_000
 
-/** Nine minutes of steady load in which memory, keys and connections must stay flat. */
+/** Ten minutes of steady load in which memory, keys and connections must stay flat. */
 export const soak: ChaosScenario = {
   name: 'soak',
   about: `${MINUTES} minutes of steady load: memory, keys and connections stay flat`,

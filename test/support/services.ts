@@ -24,9 +24,11 @@ export interface Services {
 /**
  * Starts what a test file needs: a Redis of its own, and a database of its own on the run's Postgres (`npm test` starts
  * one for all files; a file run alone starts its own).
+ *
+ * @param parent where its folder is made; the system's folder for temporary files unless told
  */
-export async function startServices(): Promise<Services> {
-  const folder = await mkdtemp(join(tmpdir(), 'agw-test-'))
+export async function startServices({ parent = tmpdir() }: { parent?: string | undefined } = {}): Promise<Services> {
+  const folder = await mkdtemp(join(parent, 'agw-test-'))
   const options = { dataDir: folder, say: () => undefined }
   const shared = process.env.TEST_DATABASE_URL
   const [firstRedis, postgres] = await Promise.all([startRedis(options), shared ? undefined : startPostgres(options)])

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { runScenario, SHORT } from '../chaos/scenarios.ts'
+import { runScenario } from '../chaos/run-scenario.ts'
+import { SHORT } from '../chaos/scenarios.ts'
 
 describe('the law of conservation', () => {
   it('holds while a worker is killed, both stores reset their connections and a node is replaced', async (t) => {

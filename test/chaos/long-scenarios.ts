@@ -1,0 +1,94 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { atLeast } from '../soak/scenario.ts'
+import { recovery, weatherOf } from './measures.ts'
+import { type Rig, replaceNode, replaceWorker } from './rig.ts'
+import { type ChaosScenario, USUAL } from './scenario.ts'
+
+const STEP_CLOCK = new URL('./step-clock.ts', import.meta.url).href
+
+/** Faults that take a minute or more to show, or need a right to mount. */
+export const LONG_SCENARIOS: ChaosScenario[] = [
+  {
+    name: 'crowd',
+    about: '2,000 callers wait at one upstream, and half of them leave',
+    seconds: 5,
+    perSecond: { weather: 400 },
+    impatient: { share: 0.5, patienceMs: 6_000 },
+    // The first second's callers are answered at once; the others wait, the last of them for 24 seconds.
+    environment: { UPSTREAM_WEATHER_CAPS: 'concurrency=64,80/1' },
+    faults: async () => undefined,
+    allow: { callersLeave: true },
+    claims: (records) => {
+      const left = records.filter(({ outcome }) => outcome === 'left')
+      const patient = records.filter(({ outcome }) => outcome !== 'left')
+      return [
+        atLeast('callers that left', left.length, 400),
+        // Their places go to those who stay.
+        atLeast('share of the others that was answered', patient.filter(isGood).length / patient.length, 0.95),
+      ]
+    },
+  },
+  {
+    name: 'clock-steps',
+    about: 'the wall clock steps by a minute, forward and back: of the workers, then of the API nodes',
+    seconds: 30,
+    perSecond: USUAL,
+    environment: { NODE_OPTIONS: `--import=${STEP_CLOCK}`, CLOCK_STEPS_MS: '60000,-120000,60000' },
+    faults: async ({ gateway }) => {
+      for (const processes of [gateway.workers, gateway.web]) {
+        for (let step = 0; step < 3; step += 1) {
+          for (const child of processes) child.kill('SIGUSR2')
+          await delay(4_000)
+        }
+      }
+    },
+    allow: { failedMax: 0 },
+  },
+  {
+    name: 'upstream-429-for-a-minute',
+    about: 'an upstream that answers 429 without Retry-After for 2 seconds',
+    seconds: 75,
+    perSecond: { weather: 10, 'air-quality': 1 },
+    faults: async ({ upstream }) => {
+      upstream.behave({ flow: 'weather', kind: 'limited' })
+      await delay(2_000)
+      upstream.behave({ flow: 'weather', kind: 'ok' })
+    },
+    allow: { sentTwiceMax: 100 },
+    claims: (records) => [recovery(weatherOf(records), 66)],
+  },
+  {
+    name: 'disk-full',
+    about: 'no space left for Redis and Postgres for 5 seconds (needs the right to mount)',
+    seconds: 16,
+    perSecond: USUAL,
+    diskMb: 320,
+    faults: async ({ disk }) => {
+      await disk?.fill()
+      await delay(5_000)
+      await disk?.free()
+    },
+    allow: { sentTwiceMax: 20 },
+    claims: (records) => [recovery(records, 10)],
+  },
+  {
+    name: 'rolling-5000',
+    about: '5,000 calls while two nodes and two workers are replaced by SIGTERM, over and over',
+    seconds: 122,
+    perSecond: USUAL,
+    faults: (rig) => keepReplacing(rig, 112_000),
+    allow: { failedMax: 0 },
+  },
+]
+
+const isGood = ({ outcome }: { outcome: string }): boolean => outcome === '200'
+
+/** Replaces a worker and a node in turn until the time is over. */
+async function keepReplacing(rig: Rig, ms: number): Promise<void> {
+  let replaced = 0
+  for (const endsAt = performance.now() + ms; performance.now() < endsAt; replaced += 2) {
+    await replaceWorker(rig, 'SIGTERM')
+    await replaceNode(rig, 'SIGTERM')
+  }
+  rig.say(`${replaced} processes were replaced`)
+}

@@ -1,0 +1,63 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { atLeast, exactly } from '../soak/scenario.ts'
+import { signUp } from '../support/client.ts'
+import type { CallRecord } from './load.ts'
+import type { Rig } from './rig.ts'
+import type { ChaosScenario } from './scenario.ts'
+
+const SECONDS = 240
+const BUSY_LOOPS = 6
+const OTHERS = 7
+
+/** Longest a refused caller waits before it comes again, milliseconds, whatever it is told. */
+const AGAIN_MS_MAX = 5_000
+
+/** One account with six loops beside seven that come and go, on a cap of ten a minute: every accepted call keeps its time. */
+export const quotedWaits: ChaosScenario = {
+  name: 'quoted-waits',
+  about: `one account of ${BUSY_LOOPS} loops beside ${OTHERS} that come and go, at 10 a minute, for ${SECONDS} seconds`,
+  seconds: SECONDS,
+  perSecond: {},
+  environment: { UPSTREAM_WEATHER_CAPS: 'concurrency=4,10/60' },
+  offer: async (rig) => {
+    const endsAt = performance.now() + SECONDS * 1_000
+    const busy = await signUp(rig.gateway)
+    const records: CallRecord[] = []
+    const loops = Array.from({ length: BUSY_LOOPS }, () => callAgain(rig, { key: busy.live, endsAt, records }))
+    for (let index = 0; index < OTHERS; index += 1) {
+      const { live } = await signUp(rig.gateway)
+      loops.push(callAgain(rig, { key: live, endsAt, records, pauseMsMax: 30_000 }))
+    }
+    await Promise.all(loops)
+    return records
+  },
+  faults: async () => undefined,
+  allow: {},
+  claims: (records) => [
+    exactly(
+      'accepted calls that missed their deadline',
+      records.filter(({ outcome }) => outcome === '503 DEADLINE_EXCEEDED').length,
+      0,
+    ),
+    // Ten a minute less what the warm-up took of the first one.
+    atLeast('calls answered', records.filter(({ outcome }) => outcome === '200').length, 30),
+  ],
+}
+
+interface Caller {
+  key: string
+  endsAt: number
+  records: CallRecord[]
+  /** Longest pause between two calls, milliseconds. */
+  pauseMsMax?: number
+}
+
+async function callAgain(rig: Rig, { key, endsAt, records, pauseMsMax = 0 }: Caller): Promise<void> {
+  while (performance.now() < endsAt) {
+    await delay(rig.random() * pauseMsMax)
+    const record = await rig.call(key)
+    records.push(record)
+    const againMs = Math.min((record.retryAfterSeconds ?? 0) * 1_000, AGAIN_MS_MAX)
+    await delay(againMs)
+  }
+}

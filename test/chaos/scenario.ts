@@ -1,0 +1,31 @@
+import type { Claim } from '../soak/scenario.ts'
+import type { Allowances } from './conservation.ts'
+import type { CallRecord, LoadOptions } from './load.ts'
+import type { Rig } from './rig.ts'
+
+/** One fault, or one course of faults, under steady load. */
+export interface ChaosScenario {
+  name: string
+  about: string
+  /** Length of the load, seconds. */
+  seconds: number
+  perSecond: LoadOptions['perSecond']
+  patienceMs?: number
+  webNodes?: number
+  workers?: number
+  environment?: Record<string, string>
+  /** The stores' files lie on a disk of this size, MB, that can be filled. */
+  diskMb?: number
+  /** Load of another shape than so many calls a second. */
+  offer?: (rig: Rig) => Promise<CallRecord[]>
+  /** Some callers have less patience than the others. */
+  impatient?: LoadOptions['impatient']
+  /** Runs beside the load; the load goes on until its time is over. */
+  faults: (rig: Rig) => Promise<void>
+  allow: Allowances
+  /** What this scenario shows beyond the law. */
+  claims?: (records: CallRecord[], rig: Rig) => Claim[]
+}
+
+/** The usual load: calls a second of each flow. */
+export const USUAL = { weather: 40, 'air-quality': 1 }

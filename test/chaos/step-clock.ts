@@ -1,0 +1,23 @@
+/**
+ * Loaded into a process before its own code: its wall clock takes the next step at each SIGUSR2, as that of a machine
+ * which is resumed or set right. `CLOCK_STEPS_MS` lists the steps.
+ */
+const RealDate = Date
+const steps = (process.env.CLOCK_STEPS_MS ?? '').split(',').map(Number)
+let offsetMs = 0
+
+class SteppedDate extends RealDate {
+  constructor(...given: unknown[]) {
+    if (given.length === 0) super(RealDate.now() + offsetMs)
+    else super(...(given as [number]))
+  }
+
+  static override now(): number {
+    return RealDate.now() + offsetMs
+  }
+}
+
+globalThis.Date = SteppedDate as DateConstructor
+process.on('SIGUSR2', () => {
+  offsetMs += steps.shift() ?? 0
+})
