@@ -45,7 +45,7 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
     pass(client, upstream)
     pass(upstream, client)
   })
-  server.listen(0, '127.0.0.1')
+  server.listen(0, '127.0.0.1').unref()
   await once(server, 'listening')
   const reset = (): void => {
     for (const [client, upstream] of pairs) {

@@ -71,7 +71,7 @@ async function serve(port: NonNullable<typeof parentPort>): Promise<void> {
     else behaviours.set(message.flow, message)
   })
   server.keepAliveTimeout = 60_000
-  server.listen(0, '127.0.0.1')
+  server.listen(0, '127.0.0.1').unref()
   await once(server, 'listening')
   port.postMessage((server.address() as AddressInfo).port)
 }

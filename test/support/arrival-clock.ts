@@ -29,6 +29,7 @@ export interface ArrivalClock {
 export async function startArrivalClock(play: ClockPlay): Promise<ArrivalClock> {
   const thread = new Worker(new URL(import.meta.url), { workerData: play })
   const [port] = await once(thread, 'message')
+  thread.unref()
   return {
     url: `http://127.0.0.1:${port}`,
     arrivals: async () => {

@@ -36,7 +36,7 @@ export async function startMailServer(): Promise<MailServer> {
       }
     })
   })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
+  await once(server.listen(0, '127.0.0.1').unref(), 'listening')
   return {
     url: `smtp://127.0.0.1:${(server.address() as AddressInfo).port}?ignoreTLS=true`,
     mails,

@@ -43,7 +43,7 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
       client.on('data', (data) => proxy.isSilent || upstream.write(data))
     })
   })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
+  await once(server.listen(0, '127.0.0.1').unref(), 'listening')
   const url = new URL(databaseUrl)
   url.hostname = '127.0.0.1'
   url.port = String((server.address() as AddressInfo).port)

@@ -30,7 +30,7 @@ describe('stored answers', () => {
     upstream = await startUpstreamServer()
     gateway = await startGateway({
       webNodes: 2,
-      workers: 3,
+      workers: 2,
       environment: {
         ...upstream.environment(...SLUGS),
         PLAN_LIMITS: UNLIMITED,
