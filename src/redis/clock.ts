@@ -33,9 +33,9 @@ export class RedisClock {
     clearInterval(this.#timer)
   }
 
-  /** Milliseconds since the epoch. */
+  /** Milliseconds since the epoch, whole ones: times go into jobs, which hold no fractions. */
   now(): number {
-    return performance.now() + this.#offsetMs
+    return Math.floor(performance.now() + this.#offsetMs)
   }
 
   #sync(): void {

@@ -27,6 +27,7 @@ it('a step of the machine’s clock does not move the clock of Redis as this pro
     return Number(seconds) * 1_000 + Number(microseconds) / 1_000
   }
   await until(async () => Math.abs(clock.now() - (await redisNow())) < 100)
+  assert.ok(Number.isInteger(clock.now()), 'jobs hold whole milliseconds')
   const machineNow = Date.now
   t.after(() => {
     Date.now = machineNow

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { after, before, describe, it } from 'node:test'
 import type { Redis } from 'ioredis'
-import { accountKeys } from '../../src/redis/keys.ts'
+import { healthKey } from '../../src/health/health-keys.ts'
+import { accountKeys, channels } from '../../src/redis/keys.ts'
 import { ageAnswers, isCapQuiet, openOperatorRedis } from '../support/cap-state.ts'
 import { type Account, type Answer, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
@@ -192,6 +193,15 @@ describe('stored answers', () => {
     assert.equal(stale.text, first.text)
     assert.match(stale.headers.get('cache-status') ?? '', /detail=cap-exhausted$/)
     assert.equal(count('crypto-prices'), 1)
+  })
+
+  it('serve calls while the breaker is open, and what has none is refused', async () => {
+    const path = '/crypto-prices/price?ids=bitcoin'
+    await redis.hset(healthKey('crypto-prices'), { open: '1', trialAt: String(Date.now() + 60_000) })
+    await redis.publish(channels.health, 'crypto-prices')
+    await until(async () => (await call('/crypto-prices/price?ids=solana')).text.includes('UPSTREAM_UNAVAILABLE'))
+    const stored = await call(path)
+    assert.equal(stored.status, 200, stored.text)
   })
 
   it('that share a flight are given to those who stay when the first caller leaves', async () => {

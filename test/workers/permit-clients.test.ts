@@ -4,6 +4,7 @@ import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import { applySettings, loadCatalog } from '../../src/catalog/catalog.ts'
 import { openDatabase } from '../../src/db/database.ts'
+import { migrate } from '../../src/db/migrate.ts'
 import { createLog } from '../../src/log.ts'
 import { RedisClock } from '../../src/redis/clock.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
@@ -26,7 +27,7 @@ async function open(t: TestContext) {
     await closeRedis(redis)
     await services.stop()
   })
-  return { redis, db }
+  return { redis, db, databaseUrl: services.databaseUrl }
 }
 
 test('what an upstream says is left is not raised by an answer that was slow', async (t) => {
@@ -93,4 +94,16 @@ test('an upstream whose breaker opened gets one request at once, and one more fo
     if (ended.length > 0) rounds.push(ended.length)
   }
   assert.deepEqual(rounds, [1, 2, 4, 8])
+})
+
+test('polls that bring no permit leave nothing to write down, and do not keep the counts of others from Postgres', async (t) => {
+  const { redis, db, databaseUrl } = await open(t)
+  await migrate(databaseUrl)
+  const grants = new GrantLedger(db, new RedisClock(redis, log), log)
+  const caps = { concurrency: 1, rates: [{ max: 60, seconds: 3_600 }] }
+  grants.add({ slug: 'dictionary', bucket: SHARED_BUCKET, caps, granted: 0 })
+  grants.add({ slug: 'code-host-user', bucket: SHARED_BUCKET, caps, granted: 2 })
+  await grants.close()
+  const rows = await db.selectFrom('cap_grants').select(['slug', 'granted']).execute()
+  assert.deepEqual(rows, [{ slug: 'code-host-user', granted: 2 }])
 })

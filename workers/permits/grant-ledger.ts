@@ -44,6 +44,8 @@ export class GrantLedger {
 
   /** Counts requests that may be sent now. */
   add({ slug, bucket, caps, granted }: GrantCount & { caps: Caps }): void {
+    // A poll that brought no permit: the table takes no row without requests.
+    if (granted === 0) return
     if (!caps.rates.some(({ seconds }) => seconds * 1_000 > COLD_START_HOLD_MS)) return
     const minute = new Date(Math.floor(this.#clock.now() / MINUTE_MS) * MINUTE_MS)
     this.#count({ slug, bucket, minute, granted })
