@@ -50,10 +50,9 @@ async function main(args: string[]): Promise<number> {
     return await runTests(['--test-timeout=1800000', '--test-concurrency=1', ...files], { TEST_CONTAINERS: 'insist' })
   }
   if (args.length > 0) return await runWithServices([CONCURRENCY, ...args])
-  say('Checking types …')
-  if ((await run('tsc', [])) !== 0) return 1
-  say('Checking style …')
-  if ((await run('biome', ['check', '--error-on-warnings', '.'])) !== 0) return 1
+  say('Checking types and style …')
+  const checks = [run('tsc', []), run('biome', ['check', '--error-on-warnings', '.'])]
+  if (Math.max(...(await Promise.all(checks))) !== 0) return 1
   const codes = [await runUnitTests(unit), await runWithServices([CONCURRENCY, ...others])]
   return Math.max(...codes)
 }
