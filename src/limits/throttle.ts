@@ -29,6 +29,7 @@ export interface Throttle {
     | 'signup-day'
     | 'login'
     | 'login-account'
+    | 'password-change'
     | 'member-add'
     | 'member-unknown'
     | 'key-validate'
@@ -116,16 +117,20 @@ export async function checkThrottle({ redis, log, now }: ThrottleDeps, throttle:
   if (waitMs > 0) throw new GatewayError(code, { retryAfterMs: waitMs })
 }
 
-/** Good log-ins of one account in a minute. */
-const LOGINS_PER_MINUTE = 10
+/** Good log-ins of one account, and changes of its password, in a minute. */
+const RIGHT_PASSWORDS_PER_MINUTE = 10
 
 /**
- * The throttle of good log-ins: each costs a hash and a session. A wrong password takes nothing of it, so nobody shuts
- * out the owner. Off where log-ins are not throttled at all.
+ * The throttle of right passwords: each costs a hash or two. A wrong password takes nothing of it, so nobody shuts out the
+ * owner. Off where log-ins are not throttled at all.
  */
-export function loginThrottle(config: Config, accountId: string): Throttle {
-  const max = config.throttles.loginFailuresPerMinute === 0 ? 0 : LOGINS_PER_MINUTE
-  return { name: 'login-account', subject: accountId, max, code: 'LOGIN_THROTTLED' }
+export function accountThrottle(
+  name: 'login-account' | 'password-change',
+  config: Config,
+  accountId: string,
+): Throttle {
+  const max = config.throttles.loginFailuresPerMinute === 0 ? 0 : RIGHT_PASSWORDS_PER_MINUTE
+  return { name, subject: accountId, max, code: 'LOGIN_THROTTLED' }
 }
 
 /** The throttle of guessed passwords, wherever one is asked for. */

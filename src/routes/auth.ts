@@ -14,9 +14,9 @@ import { announceChange } from '../limits/account-version.ts'
 import { publicNetworkOf } from '../limits/client-network.ts'
 import { delayFailures } from '../limits/login-delay.ts'
 import {
+  accountThrottle,
   checkThrottle,
   clientOf,
-  loginThrottle,
   passwordThrottle,
   takeThrottle,
   throttleFailures,
@@ -140,7 +140,7 @@ async function logIn(
 ): Promise<string> {
   const { db } = context
   const user = await findUserByEmail(db, email)
-  const throttle = loginThrottle(context.config, user?.id ?? NOBODY)
+  const throttle = accountThrottle('login-account', context.config, user?.id ?? NOBODY)
   await checkThrottle(context, throttle)
   const matches = await isPasswordOf(user?.password_hash, password, client)
   if (!user || !matches || user.disabled_at) throw new GatewayError('INVALID_CREDENTIALS')

@@ -8,7 +8,14 @@ import { CREDENTIALS_BYTES_MAX } from '../http/json-body.ts'
 import { type App, NoContent } from '../http/typed-app.ts'
 import { announceChange } from '../limits/account-version.ts'
 import { delayFailures } from '../limits/login-delay.ts'
-import { passwordThrottle, throttleFailures } from '../limits/throttle.ts'
+import {
+  accountThrottle,
+  checkThrottle,
+  clientOf,
+  passwordThrottle,
+  takeThrottle,
+  throttleFailures,
+} from '../limits/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const PasswordBody = Type.Object({
@@ -57,7 +64,8 @@ export async function sessionRoutes(app: App, context: Context): Promise<void> {
     const session = sessionOf(request)
     // A stolen session must not be a way to guess the password: failures count as those of a log-in.
     const throttle = passwordThrottle(config, request.ip)
-    const attempt = () => changePassword(context, session, { currentPassword, newPassword })
+    const client = clientOf(request.ip)
+    const attempt = () => changePassword(context, session, { currentPassword, newPassword, client })
     await delayFailures(context, { email: session.user.email, address: request.ip }, () =>
       throttleFailures(context, { ...throttle, counted: 'INVALID_CREDENTIALS' }, attempt),
     )
@@ -66,15 +74,20 @@ export async function sessionRoutes(app: App, context: Context): Promise<void> {
   })
 }
 
-/** @throws GatewayError INVALID_CREDENTIALS when the current password is wrong */
+/** @throws GatewayError INVALID_CREDENTIALS when the current password is wrong, LOGIN_THROTTLED after many changes */
 async function changePassword(
-  { db }: Context,
+  context: Context,
   session: { user: { id: string }; id: string },
-  { currentPassword, newPassword }: { currentPassword: string; newPassword: string },
+  { currentPassword, newPassword, client }: { currentPassword: string; newPassword: string; client: string },
 ): Promise<void> {
+  const { db, config } = context
+  const throttle = accountThrottle('password-change', config, session.user.id)
+  await checkThrottle(context, throttle)
   const user = await findUser(db, session.user.id)
-  if (!user || !(await isPasswordOf(user.password_hash, currentPassword))) throw new GatewayError('INVALID_CREDENTIALS')
-  const passwordHash = await hashPassword(newPassword)
+  const matches = user && (await isPasswordOf(user.password_hash, currentPassword, client))
+  if (!matches) throw new GatewayError('INVALID_CREDENTIALS')
+  await takeThrottle(context, throttle)
+  const passwordHash = await hashPassword(newPassword, client)
   const isChanged = await db.transaction().execute(async (transaction) => {
     if (!(await updatePasswordHash(transaction, user, passwordHash))) return false
     await revokeSessions(transaction, user.id, session.id)

@@ -1,6 +1,9 @@
 import { startGateway } from '../support/gateway.ts'
 import { startUpstreamServer } from '../support/upstream-server.ts'
+import { accountRows } from './account-rows.ts'
 import { closeApi } from './close-api.ts'
+import { operatorConsole } from './console.ts'
+import { hostileRequests } from './hostile-requests.ts'
 import { logIns } from './log-ins.ts'
 import { manyAccounts, singleTenant } from './many-accounts.ts'
 import { pipelining } from './pipelining.ts'
@@ -8,7 +11,18 @@ import { redisMemory } from './redis-memory.ts'
 import type { Scenario } from './scenario.ts'
 import { unknownKeys } from './unknown-keys.ts'
 
-const SCENARIOS: Scenario[] = [closeApi, pipelining, manyAccounts, singleTenant, unknownKeys, redisMemory, logIns]
+const SCENARIOS: Scenario[] = [
+  closeApi,
+  pipelining,
+  manyAccounts,
+  singleTenant,
+  unknownKeys,
+  redisMemory,
+  logIns,
+  accountRows,
+  hostileRequests,
+  operatorConsole,
+]
 
 /** How long an attack lasts, seconds. */
 const SECONDS = 10
