@@ -19,10 +19,10 @@ const STEP_MS_MAX = 8_000
  * @returns the steps, each of which can be taken once it works
  */
 export async function prepareSteps(url: string, baseUrl: string, token: string) {
-  const app = await registerApp(url)
+  // An application each: one that signs in again ends the connection that it had.
   const flow = async () => {
     const begun = new Flow()
-    await begun.begin(url, baseUrl, app)
+    await begun.begin(url, baseUrl, await registerApp(url))
     return begun
   }
   const [asked, decided, coded, signedIn, ending] = [
@@ -37,16 +37,16 @@ export async function prepareSteps(url: string, baseUrl: string, token: string) 
   const tokens = JSON.parse(await (await signedIn.exchange()).text())
   const ended = JSON.parse(await (await ending.exchange()).text())
   const bearer = (value: string) => ({ headers: { authorization: `Bearer ${value}` } })
-  const refresh = { grant_type: 'refresh_token', client_id: app.clientId, refresh_token: tokens.refresh_token }
+  const refresh = { grant_type: 'refresh_token', client_id: signedIn.clientId, refresh_token: tokens.refresh_token }
   const steps: Record<string, () => Promise<Response>> = {
     register: () => postRegistration(url),
-    authorize: () => new Flow().open(url, baseUrl, app),
+    authorize: () => new Flow().open(url, baseUrl, asked.app),
     details: () => asked.details(),
     decision: () => asked.sendDecision(token),
     resume: () => decided.sendResume(),
     token: () => coded.exchange(),
     refresh: () => postForm(`${url}/oauth/token`, refresh),
-    revoke: () => postForm(`${url}/oauth/revoke`, { client_id: app.clientId, token: ended.access_token }),
+    revoke: () => postForm(`${url}/oauth/revoke`, { client_id: ending.clientId, token: ended.access_token }),
     connections: () => fetch(`${url}/v1/connections`, bearer(token)),
     call: () => fetch(`${url}/mcp`, { method: 'POST', ...bearer(tokens.access_token) }),
   }
@@ -75,17 +75,21 @@ function postRegistration(url: string): Promise<Response> {
 class Flow {
   readonly #visitor = new Visitor()
   readonly #verifier = codeVerifier()
-  #app: App = { clientId: '', redirectUri: '' }
+  app: App = { clientId: '', redirectUri: '' }
   #url = ''
   #baseUrl = ''
   #page = ''
   #next = ''
   #code = ''
 
+  get clientId(): string {
+    return this.app.clientId
+  }
+
   open(url: string, baseUrl: string, app: App): Promise<Response> {
     this.#url = url
     this.#baseUrl = baseUrl
-    this.#app = app
+    this.app = app
     const asked = { resource: `${baseUrl}/mcp`, code_challenge: codeChallenge(this.#verifier) }
     return this.#visitor.get(authorizeUrl(url, app, asked))
   }
@@ -124,8 +128,8 @@ class Flow {
   exchange(): Promise<Response> {
     return postForm(`${this.#url}/oauth/token`, {
       grant_type: 'authorization_code',
-      client_id: this.#app.clientId,
-      redirect_uri: this.#app.redirectUri,
+      client_id: this.app.clientId,
+      redirect_uri: this.app.redirectUri,
       code: this.#code,
       code_verifier: this.#verifier,
       resource: `${this.#baseUrl}/mcp`,

@@ -119,7 +119,7 @@ describe('while Redis is away', () => {
 })
 
 describe('while Redis says nothing', () => {
-  it('calls are refused with 503, and hold nothing when it goes on', async () => {
+  it('calls are refused with 503, and hold nothing when it goes on', async (t) => {
     const client = new Redis(redis.url)
     const held = (name: string) => client.zcard(`agw:{a:${account.id}}:live:${name}`)
     await until(async () => (await call()).status === 200 && (await held('inflight')) === 0)
@@ -135,11 +135,11 @@ describe('while Redis says nothing', () => {
       for (const { status } of await Promise.all(Array.from({ length: 5 }, call))) assert.equal(status, 503)
     } finally {
       await redis.signal('SIGCONT')
+      t.after(() => client.disconnect())
     }
     // What lay in its buffers is run now: five calls are charged of which nobody knows.
     await until(async () => (await held('minute')) === before + 5)
     await until(async () => (await held('inflight')) === 0 && (await held('minute')) === before, 20_000)
-    client.disconnect()
   })
 })
 
