@@ -1,6 +1,10 @@
 import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { connect } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import pg from 'pg'
+import { startPostgres } from '../../src/local/embedded/postgres.ts'
 import { send, signUp } from '../support/client.ts'
 import type { Gateway } from '../support/gateway.ts'
 import type { UpstreamServer } from '../support/upstream-server.ts'
@@ -21,7 +25,7 @@ export const hostileRequests: Scenario = {
     const spellings = await refusedSpellings(gateway, upstream)
     const { status: largeStatus, tookMs: largeMs } = await sendLargeLogIn(gateway)
     const errors = await breakUploadsOff(gateway)
-    const superuser = await refusedAsSuperuser(gateway)
+    const superuser = await refusedAsSuperuser()
     const areSpellingsRefused = spellings.refused === spellings.sent && spellings.leaked === 0
     return {
       isPassed: areSpellingsRefused && largeStatus === 413 && errors === 0 && superuser.refused === superuser.tried,
@@ -81,22 +85,29 @@ async function breakUploadsOff(gateway: Gateway): Promise<number> {
   return count() - before
 }
 
-/** What the address of the gateway's own database allows. */
-async function refusedAsSuperuser(gateway: Gateway): Promise<{ tried: number; refused: number }> {
+/** What the address allows that `npm start` gives to the gateway. */
+async function refusedAsSuperuser(): Promise<{ tried: number; refused: number }> {
   const statements = [
     "select pg_read_file('/etc/passwd')",
     "copy (select 1) to '/tmp/agw-attack'",
     "create table attack (line text); copy attack from program 'id'",
     'create role attacker superuser',
   ]
-  const client = new pg.Client(gateway.services.databaseUrl)
-  await client.connect()
+  const dataDir = await mkdtemp(join(tmpdir(), 'agw-attack-'))
+  const postgres = await startPostgres({ dataDir, say: () => undefined })
+  const client = new pg.Client(postgres.url)
   let refused = 0
-  for (const statement of statements) {
-    await client.query(statement).catch(() => {
-      refused += 1
-    })
+  try {
+    await client.connect()
+    for (const statement of statements) {
+      await client.query(statement).catch(() => {
+        refused += 1
+      })
+    }
+  } finally {
+    await client.end()
+    await postgres.stop()
+    await rm(dataDir, { recursive: true, force: true })
   }
-  await client.end()
   return { tried: statements.length, refused }
 }

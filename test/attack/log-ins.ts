@@ -7,6 +7,9 @@ import { type Outcome, percentile, type Scenario } from './scenario.ts'
 const CLIENTS = 4
 const PARALLEL = 30
 
+/** How soon a refused client tries again, milliseconds. */
+const REFUSED_MS = 250
+
 /** Good log-ins that an account has in a minute. */
 const LOGINS_MAX = 10
 
@@ -35,7 +38,7 @@ export const logIns: Scenario = {
           const status = await logIn(gateway, { ...account, password }, `203.0.113.${client}`)
           if (status === 200) outcomes.good += 1
           else outcomes.refused += 1
-          if (status === 429) await delay(50)
+          if (status === 429) await delay(REFUSED_MS)
         }
       }),
     )
