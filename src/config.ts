@@ -13,7 +13,7 @@ import {
   type StartConfig,
 } from './config/start.ts'
 import { readDatabaseUrl, readStores, type StoresConfig } from './config/stores.ts'
-import { type LogConfig, readLog, readOtlpEndpoint } from './config/telemetry.ts'
+import { type LogConfig, readIsTraced, readLog } from './config/telemetry.ts'
 import { readUpstreams, type UpstreamSettings } from './config/upstream-variables.ts'
 
 export type { SignupPolicy } from './config/accounts.ts'
@@ -54,8 +54,8 @@ export interface Config extends StoresConfig {
     unknownKeysPerMinute: number
   }
   log: LogConfig
-  /** Base address of an OpenTelemetry collector (OTLP over HTTP); no traces without one. */
-  otlpEndpoint: string | undefined
+  /** Whether an OpenTelemetry collector is set; its libraries read its `OTEL_` variables themselves. */
+  isTraced: boolean
 }
 
 /**
@@ -102,7 +102,7 @@ function readConfig(environment: Environment, secrets: ProcessSecrets): Config {
       unknownKeysPerMinute: read.integer('UNKNOWN_KEYS_PER_MINUTE', 120, [0, 1_000_000]),
     },
     log: readLog(read),
-    otlpEndpoint: readOtlpEndpoint(read),
+    isTraced: readIsTraced(read),
   }
 }
 

@@ -1,3 +1,5 @@
+import { stdout } from 'node:process'
+import { styleText } from 'node:util'
 import { type Logger, type LoggerOptions, pino } from 'pino'
 import type { Config } from './config.ts'
 
@@ -41,8 +43,10 @@ export function createLog(config: Config['log'], process: string): Log {
     formatters: { level: (label) => ({ level: label }) },
   }
   if (config.pretty) {
-    const transport = { target: 'pino-pretty', options: { ignore: 'pid,hostname,process', singleLine: true } }
-    return kept(pino({ ...options, transport }))
+    const label = config.process ?? process
+    const output = { isTerminal: true, isVerbose: true }
+    const write = (line: string) => void stdout.write(`${formatLogLine(label, line.trimEnd(), output)}\n`)
+    return kept(pino(options, { write }))
   }
   return kept(pino(options, pino.destination({ sync: false, minLength: BATCH_BYTES, periodicFlush: LINES_KEPT_MS })))
 }
@@ -67,4 +71,69 @@ export async function flushLogs(): Promise<void> {
  */
 export function plainLog(log: Log): Log {
   return log.child({}, { redact: [] })
+}
+
+/** A terminal shows what a person needs; anything else gets every line. */
+export interface OutputOptions {
+  isTerminal: boolean
+  /** Every line at a terminal too: LOG_LEVEL is set. */
+  isVerbose: boolean
+}
+
+/** Levels from which a line is shown at a terminal. */
+const SHOWN_LEVELS: Record<string, 'yellow' | 'red'> = { warn: 'yellow', error: 'red', fatal: 'red' }
+
+/**
+ * A line of a process as it is printed: JSON lines as they are where a program reads them; at a terminal in words, and
+ * only calls and what is wrong. Undefined for a line that is not shown.
+ */
+export function formatLogLine(
+  label: string,
+  line: string,
+  { isTerminal, isVerbose }: OutputOptions,
+): string | undefined {
+  const entry = parseEntry(line)
+  if (!isTerminal) return entry ? line : `${label}: ${line}`
+  const prefix = styleText('dim', label.padEnd(8), { validateStream: false })
+  // Not one of our lines: something went wrong before there was a log.
+  if (!entry) return `${prefix} ${line}`
+  const color = SHOWN_LEVELS[String(entry.level)]
+  if (entry.msg === 'call') return `${prefix} ${callWords(entry)}`
+  if (!color && !isVerbose) return undefined
+  const words = entryWords(entry)
+  if (!color) return `${prefix} ${words}`
+  const stack = isVerbose && color === 'red' ? stackOf(entry) : ''
+  return `${prefix} ${styleText(color, `${String(entry.level).toUpperCase()} ${words}`, { validateStream: false })}${stack}`
+}
+
+function parseEntry(line: string): Record<string, unknown> | undefined {
+  if (!line.startsWith('{')) return undefined
+  try {
+    return JSON.parse(line)
+  } catch {
+    return undefined
+  }
+}
+
+/** `weather/current 200 in 31 ms (test)`; of a failure its code and cause. */
+function callWords({ slug, endpoint, status, code, reason, ms, mode, cache }: Record<string, unknown>): string {
+  const marks = [mode === 'test' ? 'test' : '', /^agw; hit/.test(String(cache)) ? 'stored' : ''].filter(Boolean)
+  const failure = code === undefined ? '' : ` ${code}${reason === undefined ? '' : ` (${reason})`}`
+  const words = `${slug}${endpoint ?? ''} ${status}${failure} in ${Math.round(Number(ms))} ms`
+  return marks.length > 0 ? `${words} (${marks.join(', ')})` : words
+}
+
+/** Message and members; of an error its message, not its stack. */
+function entryWords({ level: _level, time: _time, process: _process, msg, ...rest }: Record<string, unknown>): string {
+  const details = Object.entries(rest).map(([name, value]) => {
+    const isError = name === 'err' && typeof value === 'object' && value !== null
+    if (isError) return `(${Object(value).message})`
+    return `${name}=${typeof value === 'object' ? JSON.stringify(value) : value}`
+  })
+  return [msg ?? '', ...details].join(' ')
+}
+
+function stackOf({ err }: Record<string, unknown>): string {
+  const stack: unknown = Object(err).stack
+  return typeof stack === 'string' ? `\n${stack}` : ''
 }

@@ -13,7 +13,7 @@ import { startRedis } from '../src/local/embedded/redis.ts'
  * `npm test`: types, lint, then every test on real services. Arguments name test files to run alone. `--unit` runs the
  * tests that need no service, and nothing else; `--containers` those that need a Docker engine, which must answer.
  */
-const say = (text: string): void => console.log(`› ${text}`)
+const print = (text: string): void => console.log(`› ${text}`)
 
 async function run(command: string, args: string[], environment: Record<string, string> = {}): Promise<number> {
   const child = spawn(command, args, { stdio: 'inherit', env: { ...process.env, ...environment } })
@@ -50,7 +50,7 @@ async function main(args: string[]): Promise<number> {
     return await runTests(['--test-timeout=1800000', '--test-concurrency=1', ...files], { TEST_CONTAINERS: 'insist' })
   }
   if (args.length > 0) return await runWithServices([CONCURRENCY, ...args])
-  say('Checking types and style …')
+  print('Checking types and style …')
   const checks = [run('tsc', []), run('biome', ['check', '--error-on-warnings', '.'])]
   if (Math.max(...(await Promise.all(checks))) !== 0) return 1
   const codes = [await runUnitTests(unit), await runWithServices([CONCURRENCY, ...others])]
@@ -70,12 +70,12 @@ async function forgetDurability(serverUrl: string): Promise<void> {
 
 async function runWithServices(args: string[]): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), 'agw-run-'))
-  say('Starting Postgres for the tests …')
-  const postgres = await startPostgres({ dataDir: folder, say })
+  print('Starting Postgres for the tests …')
+  const postgres = await startPostgres({ dataDir: folder, print })
   try {
     await forgetDurability(postgres.superuserUrl)
     // Each test file starts a Redis of its own; this one only makes sure that the machine has the program.
-    await (await startRedis({ dataDir: folder, say, install: loadInstallPolicy() })).stop()
+    await (await startRedis({ dataDir: folder, print, install: loadInstallPolicy() })).stop()
     return await runTests(args, { TEST_DATABASE_URL: postgres.superuserUrl })
   } finally {
     await postgres.stop()

@@ -17,12 +17,16 @@ export function readLog(read: EnvironmentReader): LogConfig {
   return { level, pretty: process.stdout.isTTY === true, process: name === '' ? undefined : name }
 }
 
-/** Base address of an OpenTelemetry collector. @throws ConfigError where it is none */
-export function readOtlpEndpoint(read: EnvironmentReader): string | undefined {
-  const value = read.text('OTEL_EXPORTER_OTLP_ENDPOINT', '')
-  if (value === '') return undefined
-  if (!URL.canParse(value) || !/^https?:$/.test(new URL(value).protocol)) {
-    throw new ConfigError('OTEL_EXPORTER_OTLP_ENDPOINT must be an http: or https: address')
+/** Variables of OpenTelemetry that name a collector; one of them turns tracing on. */
+const COLLECTORS = ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT']
+
+/** Whether a collector is set. @throws ConfigError where its address is none */
+export function readIsTraced(read: EnvironmentReader): boolean {
+  const set = COLLECTORS.map((name) => ({ name, value: read.text(name, '') })).filter(({ value }) => value !== '')
+  for (const { name, value } of set) {
+    if (!URL.canParse(value) || !/^https?:$/.test(new URL(value).protocol)) {
+      throw new ConfigError(`${name} must be an http: or https: address`)
+    }
   }
-  return value.replace(/\/+$/, '')
+  return set.length > 0
 }

@@ -2,11 +2,12 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import type { Config } from '../config.ts'
 import { GatewayError, retryAfterSeconds } from '../errors.ts'
+import { readCookie } from '../http/cookies.ts'
 import { type App, NoContent } from '../http/typed-app.ts'
 import { operatorThrottle, type ThrottleDeps, takeThrottle } from '../limits/throttle.ts'
 import { loginPage, PAGE_HEADERS } from './login-page.ts'
 import { refuseForeignOrigin } from './operator-guard.ts'
-import { isSameSecret, type OperatorSessions, readCookie, sessionCookie } from './operator-session.ts'
+import { COOKIE, consoleCookie, isSameSecret, type OperatorSessions } from './operator-session.ts'
 
 export interface LoginDeps extends ThrottleDeps {
   config: Config
@@ -36,14 +37,14 @@ export async function loginRoutes(app: App, deps: LoginDeps): Promise<void> {
     // Compared first: the right token gets in, however often others at this address guessed.
     if (!isSameSecret(request.body.token, operatorToken)) return await refuseLogin(request, reply, deps)
     request.log.info({ address: request.ip }, 'operator logged in')
-    reply.header('set-cookie', sessionCookie(await sessions.begin(), isOnTls(request)))
+    reply.header('set-cookie', consoleCookie(await sessions.begin(), isOnTls(request)))
     return reply.redirect('/', 303)
   })
 
   app.post('/logout', { schema: { response: { 303: NoContent } } }, async (request, reply) => {
     refuseForeignOrigin(request, 'cookie')
-    reply.header('set-cookie', sessionCookie('', isOnTls(request)))
-    const id = readCookie(request.headers.cookie)
+    reply.header('set-cookie', consoleCookie(undefined, isOnTls(request)))
+    const id = readCookie(request.headers.cookie, COOKIE)
     // Without Redis other processes cannot learn of it: the person is told (503) rather than shown a log-in form.
     if (id !== undefined) await sessions.end(id)
     return reply.redirect('/', 303)

@@ -2,10 +2,11 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Config } from '../config.ts'
 import { GatewayError } from '../errors.ts'
 import { readBearer } from '../http/bearer.ts'
+import { readCookie } from '../http/cookies.ts'
 import { sendError } from '../http/error-answer.ts'
 import { operatorThrottle, type ThrottleDeps, takeThrottle } from '../limits/throttle.ts'
 import { loginPage, PAGE_HEADERS } from './login-page.ts'
-import { isSameSecret, type OperatorSessions, readCookie } from './operator-session.ts'
+import { COOKIE, isSameSecret, type OperatorSessions } from './operator-session.ts'
 
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 
@@ -43,7 +44,7 @@ export function guardOperator(scope: FastifyInstance, deps: GuardDeps): void {
 /** Whether whoever was let in by the guard would still be: the session of a long answer may have ended meanwhile. */
 export async function isStillOperator(request: FastifyRequest, sessions: OperatorSessions): Promise<boolean> {
   if (proofs.get(request) === 'bearer') return true
-  const id = readCookie(request.headers.cookie)
+  const id = readCookie(request.headers.cookie, COOKIE)
   return id !== undefined && (await sessions.isValid(id))
 }
 
@@ -56,7 +57,7 @@ async function proveOperator(deps: GuardDeps, request: FastifyRequest): Promise<
     await takeThrottle(deps, operatorThrottle(request.ip))
     throw new GatewayError('INVALID_TOKEN', { message: 'The operator token is not valid.' })
   }
-  const id = readCookie(request.headers.cookie)
+  const id = readCookie(request.headers.cookie, COOKIE)
   if (id !== undefined && (await sessions.isValid(id))) return 'cookie'
   throw new GatewayError('AUTH_REQUIRED', { message: 'The operator token is required.' })
 }

@@ -1,4 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { writeSessionCookie } from '../http/cookies.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
@@ -9,7 +11,7 @@ export const COOKIE = 'agw_console'
 /** How long a log-in lasts, seconds. */
 const SESSION_SECONDS = 12 * 3_600
 
-/** Sessions that one process remembers for the time without Redis; the oldest are forgotten first. */
+/** Sessions that one process remembers for the time without Redis; those used longest ago are forgotten first. */
 const REMEMBERED_MAX = 1_000
 
 /** Whether two texts are equal, in a time that tells nothing of where they differ. */
@@ -37,7 +39,7 @@ interface SessionDeps {
  */
 export class OperatorSessions {
   readonly #deps: SessionDeps
-  readonly #remembered = new Map<string, Remembered>()
+  readonly #remembered = new LRUCache<string, Remembered>({ max: REMEMBERED_MAX })
 
   constructor(deps: SessionDeps) {
     this.#deps = deps
@@ -93,11 +95,7 @@ export class OperatorSessions {
   }
 
   #remember(id: string, session: Remembered): void {
-    const key = this.#key(id)
-    this.#remembered.delete(key)
-    this.#remembered.set(key, session)
-    const [oldest] = this.#remembered.keys()
-    if (this.#remembered.size > REMEMBERED_MAX && oldest !== undefined) this.#remembered.delete(oldest)
+    this.#remembered.set(this.#key(id), session)
   }
 
   /** Keyed by the operator token: another token, and every session is over. Redis never holds an id that opens anything. */
@@ -107,17 +105,7 @@ export class OperatorSessions {
   }
 }
 
-/** `Set-Cookie` of a session; of the end of one when the value is empty. */
-export function sessionCookie(value: string, isSecure: boolean): string {
-  const life = value === '' ? 0 : SESSION_SECONDS
-  return `${COOKIE}=${value}; Path=/; Max-Age=${life}; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`
-}
-
-/** The session's value in a `Cookie` header. */
-export function readCookie(header: string | undefined): string | undefined {
-  for (const pair of (header ?? '').split(';')) {
-    const [name, value] = pair.trim().split('=', 2)
-    if (name === COOKIE) return value
-  }
-  return undefined
+/** `Set-Cookie` of a session; of the end of one when the value is undefined. */
+export function consoleCookie(value: string | undefined, isSecure: boolean): string {
+  return writeSessionCookie({ name: COOKIE, value, lifeSeconds: SESSION_SECONDS, isSecure })
 }

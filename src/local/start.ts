@@ -5,8 +5,8 @@ import { type Config, ConfigError, isLocalAddress, loadConfig, loadStartConfig, 
 import { openDatabase } from '../db/database.ts'
 import { migrate } from '../db/migrate.ts'
 import { checkPort } from '../http/listen.ts'
-import { createLog } from '../log.ts'
-import { formatLine, printWelcome, say } from './console-output.ts'
+import { createLog, formatLogLine } from '../log.ts'
+import { print, printWelcome } from './console-output.ts'
 import { type DemoAccount, loadDemoAccount } from './demo-account.ts'
 import type { EmbeddedServer } from './embedded/embedded-server.ts'
 import { type KeptServer, keepServer } from './embedded/keep-server.ts'
@@ -23,7 +23,7 @@ const output = {
   isVerbose: false,
 }
 const supervisor = new Supervisor((label, line) => {
-  const text = formatLine(label, line, output)
+  const text = formatLogLine(label, line, output)
   if (text !== undefined) console.log(text)
 })
 const embedded: KeptServer[] = []
@@ -42,15 +42,15 @@ process.once('disconnect', () => void end(0))
 try {
   await start()
 } catch (error) {
-  say(error instanceof Error ? error.message : String(error))
-  if (error instanceof Error && error.cause && !(error instanceof ConfigError)) say(String(error.cause))
+  print(error instanceof Error ? error.message : String(error))
+  if (error instanceof Error && error.cause && !(error instanceof ConfigError)) print(String(error.cause))
   await end(1)
 }
 
 async function start(): Promise<void> {
   const settings = loadStartConfig()
   if (process.getuid?.() === 0)
-    say('This is the account root, which the service does not need: an account of its own is safer.')
+    print('This is the account root, which the service does not need: an account of its own is safer.')
   output.isVerbose = settings.environment.LOG_LEVEL !== undefined
   await checkPorts(settings)
   const secrets = { ...(await loadSecrets(settings.dataDir)), ...settings.secrets }
@@ -58,7 +58,7 @@ async function start(): Promise<void> {
   const services = await startServices(settings)
   const environment = { ...secrets, ...services, BASE_URL: settings.baseUrl }
   const config = loadConfig({ ...settings.environment, ...environment })
-  say('Bringing the database schema up to date …')
+  print('Bringing the database schema up to date …')
   await migrate(config.databaseUrl)
   // Keys that everybody can read in the log are for the person who tries the service on this machine.
   const demo = isLocalAddress(settings.baseUrl) ? await openDemo(config, settings.dataDir) : undefined
@@ -70,7 +70,7 @@ async function start(): Promise<void> {
   printWelcome({ config, demo, consoleUrl, operatorToken, examplePath: await findExamplePath(), reachable })
   if (!isWatching) return
   watchSources(new URL('../../', import.meta.url), (file) => {
-    say(`${file} changed; starting the processes again …`)
+    print(`${file} changed; starting the processes again …`)
     supervisor.restart()
   })
 }
@@ -93,7 +93,7 @@ async function startServices({
   redisUrl,
   install,
 }: StartConfig): Promise<{ DATABASE_URL: string; REDIS_URL: string }> {
-  const options = { dataDir, say, install }
+  const options = { dataDir, print, install }
   const [postgres, redis] = await Promise.all([
     databaseUrl ?? startEmbedded('Postgres', () => startPostgres(options)),
     redisUrl ?? startEmbedded('Redis', () => startRedis(options)),
@@ -102,10 +102,10 @@ async function startServices({
 }
 
 async function startEmbedded(name: string, start: () => Promise<EmbeddedServer>): Promise<string> {
-  const server = await keepServer({ name, start, say })
+  const server = await keepServer({ name, start, print })
   embedded.push(server)
   server.givenUp.then((reason) => {
-    say(reason.message)
+    print(reason.message)
     return end(1)
   })
   return server.url
@@ -150,7 +150,7 @@ async function startProcesses(
       METRICS_PORT: String(metricsPort === 0 ? 0 : metricsPort + index),
     },
   }))
-  say(`Starting ${plans.map(({ label }) => label).join(', ')} …`)
+  print(`Starting ${plans.map(({ label }) => label).join(', ')} …`)
   const messages = await Promise.all(plans.map((plan) => supervisor.start(plan)))
   return Number(Object(messages.at(-1)).listening ?? opsPort)
 }
@@ -174,10 +174,10 @@ async function end(code: number): Promise<void> {
     process.exit(1)
   }
   isEnding = true
-  say('Stopping …')
+  print('Stopping …')
   await supervisor.end()
   const failures = await Promise.allSettled(embedded.map((server) => server.stop()))
-  for (const failure of failures) if (failure.status === 'rejected') say(String(failure.reason))
-  say('Stopped. Your data are kept.')
+  for (const failure of failures) if (failure.status === 'rejected') print(String(failure.reason))
+  print('Stopped. Your data are kept.')
   process.exit(code)
 }

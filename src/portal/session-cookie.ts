@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import { SESSION_MS } from '../accounts/session-token.ts'
+import { readCookie, writeSessionCookie } from '../http/cookies.ts'
 
 /**
  * The portal's log-in lives in a cookie that no script can read, so that a script that should not be there cannot carry
@@ -15,16 +16,17 @@ function cookieName(baseUrl: string): string {
 
 /** `Set-Cookie` of a log-in; of a log-out without a token. */
 export function sessionCookie(token: string | undefined, baseUrl: string): string {
-  const secure = baseUrl.startsWith('https:') ? '; Secure' : ''
-  const age = token === undefined ? 0 : Math.floor(SESSION_MS / 1_000)
-  return `${cookieName(baseUrl)}=${token ?? ''}; Path=/; HttpOnly; SameSite=Strict; Max-Age=${age}${secure}`
+  return writeSessionCookie({
+    name: cookieName(baseUrl),
+    value: token,
+    lifeSeconds: Math.floor(SESSION_MS / 1_000),
+    isSecure: baseUrl.startsWith('https:'),
+  })
 }
 
 /** The token in the cookie, whoever sent it; undefined when there is none. */
 export function readSessionCookie(request: FastifyRequest, baseUrl: string): string | undefined {
-  const name = `${cookieName(baseUrl)}=`
-  const pair = (request.headers.cookie ?? '').split('; ').find((item) => item.startsWith(name))
-  const token = pair?.slice(name.length)
+  const token = readCookie(request.headers.cookie, cookieName(baseUrl))
   return token !== undefined && /^[\w-]+\.[\w-]+\.[\w-]+$/.test(token) ? token : undefined
 }
 

@@ -1,18 +1,41 @@
-import { type Context, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api'
+import {
+  type Context,
+  defaultTextMapGetter,
+  defaultTextMapSetter,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  SpanStatusCode,
+  type Tracer,
+  trace,
+} from '@opentelemetry/api'
+import { TRACE_PARENT_HEADER, W3CTraceContextPropagator } from '@opentelemetry/core'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
-import { resourceFromAttributes } from '@opentelemetry/resources'
+import {
+  defaultResource,
+  detectResources,
+  resourceAttributesEnvDetector,
+  resourceFromAttributes,
+  serviceNameEnvDetector,
+} from '@opentelemetry/resources'
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import type { CallSpan, SpanOptions, Tracing } from './tracing.ts'
 
-const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/
+const propagator = new W3CTraceContextPropagator()
 
-/** `endpoint` is the collector's base address (OTLP over HTTP); `process` names the kind of process. */
-export function openOtlpTracing(endpoint: string, process: string): Tracing {
+/**
+ * Sends spans by OTLP over HTTP. The libraries read their `OTEL_` variables themselves: address, headers, timeout and
+ * compression of the exporter, and the attributes of the resource. `process` names the kind of process.
+ */
+export function openOtlpTracing(process: string): Tracing {
+  const fromEnvironment = detectResources({ detectors: [resourceAttributesEnvDetector, serviceNameEnvDetector] })
+  const named = resourceFromAttributes({ 'service.name': `agent-api-gateway-${process}` })
   const provider = new TracerProvider({
-    resource: resourceFromAttributes({ 'service.name': `agent-api-gateway-${process}` }),
+    // Where both name an attribute, the environment wins.
+    resource: defaultResource().merge(named).merge(fromEnvironment),
     spanProcessors: [
       new BatchSpanProcessor({
-        exporter: new OTLPTraceExporter({ url: `${endpoint}/v1/traces` }),
+        exporter: new OTLPTraceExporter(),
         scheduledDelayMillis: 1_000,
       }),
     ],
@@ -47,19 +70,14 @@ function startSpan(tracer: Tracer, name: string, { kind = 'server', parent, attr
   }
 }
 
-function traceparentOf(span: Span): string {
-  const { traceId, spanId, traceFlags } = span.spanContext()
-  return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`
+function traceparentOf(span: Span): string | undefined {
+  const carrier: Record<string, string> = {}
+  propagator.inject(trace.setSpan(ROOT_CONTEXT, span), carrier, defaultTextMapSetter)
+  return carrier[TRACE_PARENT_HEADER]
 }
 
 /** Anything that is no traceparent starts a trace of its own. */
 function contextOf(traceparent: string | undefined): Context {
-  const [, traceId, spanId, flags] = TRACEPARENT.exec(traceparent ?? '') ?? []
-  if (!traceId || !spanId || !flags) return ROOT_CONTEXT
-  return trace.setSpanContext(ROOT_CONTEXT, {
-    traceId,
-    spanId,
-    traceFlags: Number.parseInt(flags, 16),
-    isRemote: true,
-  })
+  if (traceparent === undefined) return ROOT_CONTEXT
+  return propagator.extract(ROOT_CONTEXT, { [TRACE_PARENT_HEADER]: traceparent }, defaultTextMapGetter)
 }

@@ -26,7 +26,7 @@ export async function openTelemetry(
   kind: string,
   { db, redis, log, inFlight }: { db: Db; redis: RedisConnection; log: Log; inFlight: () => number },
 ): Promise<Telemetry> {
-  const tracing = await openTracing(config.otlpEndpoint, kind)
+  const tracing = await openTracing(config.isTraced, kind)
   const minutes = new MinuteStats(redis, log)
   minutes.open()
   const readiness = new Readiness({ db, redis })

@@ -24,9 +24,9 @@ export interface CallSpan {
 
 const NO_SPAN: CallSpan = { traceparent: undefined, set: () => undefined, end: () => undefined }
 
-/** `endpoint` is the collector's base address; its libraries are loaded only where there is one. */
-export async function openTracing(endpoint: string | undefined, process: string): Promise<Tracing> {
-  if (endpoint === undefined) return { start: () => NO_SPAN, close: async () => undefined }
+/** The libraries are loaded only where a collector is set. `process` names the kind of process. */
+export async function openTracing(isTraced: boolean, process: string): Promise<Tracing> {
+  if (!isTraced) return { start: () => NO_SPAN, close: async () => undefined }
   const { openOtlpTracing } = await import('./otlp.ts')
-  return openOtlpTracing(endpoint, process)
+  return openOtlpTracing(process)
 }

@@ -128,7 +128,7 @@ async function startFixture(
   wire: Subject['wire'],
 ): Promise<Subject> {
   const folder = await mkdtemp(join(tmpdir(), 'agw-bench-'))
-  const server = await startRedis({ dataDir: folder, say: () => undefined })
+  const server = await startRedis({ dataDir: folder, print: () => undefined })
   const options: FixtureOptions = { redisUrl: server.url, upstreamUrl }
   const redis = new Redis(server.url)
   const [web, worker] = await Promise.all(files.map((file) => startServer(file, options)))

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { stripVTControlCharacters } from 'node:util'
-import { formatLine } from '../../src/local/console-output.ts'
 import { reachabilityWords } from '../../src/local/reachability.ts'
+import { formatLogLine } from '../../src/log.ts'
 
 const entry = (members: object) => JSON.stringify({ level: 'info', time: 't', process: 'web-1', ...members })
 const shown = (line: string, isVerbose = false) => {
-  const text = formatLine('web-1', line, { isTerminal: true, isVerbose })
+  const text = formatLogLine('web-1', line, { isTerminal: true, isVerbose })
   return text === undefined ? undefined : stripVTControlCharacters(text)
 }
 
@@ -35,8 +35,8 @@ describe('the lines of a terminal', () => {
   it('are the JSON lines as they came where no terminal is', () => {
     const line = entry({ msg: 'listening' })
     const output = { isTerminal: false, isVerbose: false }
-    assert.equal(formatLine('web-1', line, output), line)
-    assert.equal(formatLine('web-1', 'text', output), 'web-1: text')
+    assert.equal(formatLogLine('web-1', line, output), line)
+    assert.equal(formatLogLine('web-1', 'text', output), 'web-1: text')
   })
 })
 

@@ -54,7 +54,7 @@ async function startElsewhere(what: 'postgres' | 'redis', dataDir: string, env: 
   const code = `
     import { ${start} } from '${new URL(`${what}.ts`, EMBEDDED).href}'
     process.once('SIGHUP', () => process.exit())
-    const server = await ${start}({ dataDir: process.argv[1], say: (text) => console.log('say ' + text) })
+    const server = await ${start}({ dataDir: process.argv[1], print: (text) => console.log('say ' + text) })
     process.stdin.resume().once('end', () => server.stop())
     console.log(server.url)
   `
@@ -95,7 +95,7 @@ const pidIn = (...parts: string[]) => Number(readFileSync(path.join(...parts), '
 test('Postgres keeps its data, password and port from one start to the next', async (t) => {
   const dataDir = await makeDataDir(t)
   const said: string[] = []
-  const first = await startPostgres({ dataDir, say: (text) => said.push(text) })
+  const first = await startPostgres({ dataDir, print: (text) => said.push(text) })
   await sql(first.url, 'CREATE TABLE kept (n int)')
   const [shown] = await sql<Record<string, string>>(
     first.url,
@@ -108,7 +108,7 @@ test('Postgres keeps its data, password and port from one start to the next', as
   assert.equal(said.length, 1)
 
   const startedAt = performance.now()
-  const second = await startPostgres({ dataDir, say: (text) => said.push(text) })
+  const second = await startPostgres({ dataDir, print: (text) => said.push(text) })
   assert.ok(performance.now() - startedAt < 2000)
   assert.equal(second.url, first.url)
   assert.deepEqual(await sql(second.url, 'SELECT n FROM kept'), [])
@@ -123,7 +123,7 @@ test('a Postgres whose start was killed is stopped, and its data is there', asyn
   const leftover = pidIn(dataDir, 'postgres', 'data', 'postmaster.pid')
   await killed.kill()
   assert.equal(isRunning(leftover), true)
-  const server = await startPostgres({ dataDir, say: silent })
+  const server = await startPostgres({ dataDir, print: silent })
   assert.equal(isRunning(leftover), false)
   assert.deepEqual(await sql(server.url, 'SELECT n FROM kept'), [])
   await server.stop()
@@ -131,19 +131,19 @@ test('a Postgres whose start was killed is stopped, and its data is there', asyn
 
 test('a killed Postgres whose number belongs to another process by now starts again', async (t) => {
   const dataDir = await makeDataDir(t)
-  const first = await startPostgres({ dataDir, say: silent })
+  const first = await startPostgres({ dataDir, print: silent })
   const pidFile = path.join(dataDir, 'postgres', 'data', 'postmaster.pid')
   const text = await readFile(pidFile, 'utf8')
   await first.stop()
   await writeFile(pidFile, text.replace(/^\d+/, String(process.pid)))
-  const second = await startPostgres({ dataDir, say: silent })
+  const second = await startPostgres({ dataDir, print: silent })
   await second.stop()
 })
 
 test('a preparation of Postgres that was broken off begins again', async (t) => {
   const dataDir = await makeDataDir(t)
   await mkdir(path.join(dataDir, 'postgres', 'data.new', 'base'), { recursive: true })
-  const server = await startPostgres({ dataDir, say: silent })
+  const server = await startPostgres({ dataDir, print: silent })
   await server.stop()
 })
 
@@ -151,13 +151,13 @@ test('data of another major version of Postgres is left alone and named', async 
   const dataDir = await makeDataDir(t)
   await mkdir(path.join(dataDir, 'postgres', 'data'), { recursive: true })
   await writeFile(path.join(dataDir, 'postgres', 'data', 'PG_VERSION'), '12\n')
-  await assert.rejects(startPostgres({ dataDir, say: silent }), /was written by Postgres 12/)
+  await assert.rejects(startPostgres({ dataDir, print: silent }), /was written by Postgres 12/)
 })
 
 test('Postgres runs in a directory that its account may enter on its own', async (t) => {
   const dataDir = await makeDataDir(t)
   await chmod(dataDir, 0o755)
-  const server = await startPostgres({ dataDir, say: silent })
+  const server = await startPostgres({ dataDir, print: silent })
   await server.stop()
 })
 
@@ -203,7 +203,7 @@ test('Postgres runs for root from a project in a closed directory, as /root is',
 
 test('the service owns its database and is no superuser: it reads no file of the machine and runs no program', async (t) => {
   const dataDir = await makeDataDir(t)
-  const server = await startPostgres({ dataDir, say: silent })
+  const server = await startPostgres({ dataDir, print: silent })
   t.after(() => server.stop())
   await sql(server.url, 'CREATE TABLE mine (n int)')
   for (const text of [
@@ -219,7 +219,7 @@ test('the service owns its database and is no superuser: it reads no file of the
   await sql(server.superuserUrl, 'CREATE TABLE earlier (id bigserial, n int); INSERT INTO earlier (n) VALUES (7)')
   await assert.rejects(sql(server.url, 'SELECT n FROM earlier'), { code: '42501' })
   await server.stop()
-  const next = await startPostgres({ dataDir, say: silent })
+  const next = await startPostgres({ dataDir, print: silent })
   t.after(() => next.stop())
   await sql(next.url, 'ALTER TABLE earlier ADD COLUMN more int; INSERT INTO earlier (n) VALUES (8)')
   assert.deepEqual(await sql(next.url, 'SELECT n FROM earlier ORDER BY n'), [{ n: 7 }, { n: 8 }])
@@ -232,7 +232,7 @@ for (const [what, start] of [
   test(`a second start of ${what} on the same directory is told who runs it, and disturbs nothing`, async (t) => {
     const dataDir = await makeDataDir(t)
     const first = await startElsewhere(what, dataDir)
-    await assert.rejects(start({ dataDir, say: silent }), new RegExp(`already run by process ${first.child.pid};`))
+    await assert.rejects(start({ dataDir, print: silent }), new RegExp(`already run by process ${first.child.pid};`))
     if (what === 'redis') assert.equal(await redis(first.url ?? '', (client) => client.ping()), 'PONG')
     else assert.equal((await sql(first.url ?? '', 'SELECT 1')).length, 1)
     await first.stop()
@@ -249,7 +249,7 @@ for (const [what, start] of [
 
 test('Redis keeps its data and address, loses nothing to eviction, and shows its password to nobody', async (t) => {
   const dataDir = path.join(await makeDataDir(t), 'with a "quote" and a space')
-  const first = await startRedis({ dataDir, say: assert.fail })
+  const first = await startRedis({ dataDir, print: assert.fail })
   await redis(first.url, async (client) => {
     await client.set('kept', 'yes')
     assert.deepEqual(await client.config('GET', 'maxmemory-policy'), ['maxmemory-policy', 'noeviction'])
@@ -261,7 +261,7 @@ test('Redis keeps its data and address, loses nothing to eviction, and shows its
   })
   assert.ok(!command.includes(new URL(first.url).password))
   await first.stop()
-  const second = await startRedis({ dataDir, say: assert.fail })
+  const second = await startRedis({ dataDir, print: assert.fail })
   assert.equal(second.url, first.url)
   assert.equal(await redis(second.url, (client) => client.get('kept')), 'yes')
   await second.stop()
@@ -274,7 +274,7 @@ test('a Redis whose start was killed is stopped, and its data is there', async (
   const leftover = pidIn(dataDir, 'redis', 'pid')
   await killed.kill()
   assert.equal(isRunning(leftover), true)
-  const server = await startRedis({ dataDir, say: silent })
+  const server = await startRedis({ dataDir, print: silent })
   assert.equal(isRunning(leftover), false)
   assert.equal(await redis(server.url, (client) => client.get('kept')), 'yes')
   await server.stop()
@@ -286,7 +286,7 @@ test('a leftover Redis whose number is not known is found by its port', async (t
   const leftover = pidIn(dataDir, 'redis', 'pid')
   await rm(path.join(dataDir, 'redis', 'pid'))
   await killed.kill()
-  const server = await startRedis({ dataDir, say: silent })
+  const server = await startRedis({ dataDir, print: silent })
   assert.equal(isRunning(leftover), false)
   await server.stop()
 })
@@ -328,7 +328,7 @@ test('nothing is installed where the setting says no', async (t) => {
   const bin = await makeBin(dataDir, { sudo: 'exit 0', 'apt-get': `echo "$@" >> ${dataDir}/apt-calls` })
   const code = `
     import { installRedis } from '${new URL('install-redis.ts', EMBEDDED).href}'
-    console.log(JSON.stringify(await installRedis({ say: console.log, policy: 'no', find: async () => undefined })))
+    console.log(JSON.stringify(await installRedis({ print: console.log, policy: 'no', find: async () => undefined })))
   `
   const { output } = await runCommand(process.execPath, ['--input-type=module', '-e', code], {
     env: { PATH: bin },
@@ -340,20 +340,20 @@ test('nothing is installed where the setting says no', async (t) => {
 
 test('at a terminal any key within the time says no, and silence says yes', async () => {
   const said: string[] = []
-  const say = (text: string) => said.push(text)
+  const print = (text: string) => said.push(text)
   for (const [key, isNo] of [
     ['n', true],
     [undefined, false],
   ] as const) {
     const modes: boolean[] = []
     const input = Object.assign(new PassThrough(), { isTTY: true, setRawMode: (mode: boolean) => modes.push(mode) })
-    const refused = isRefused(say, { input: input as unknown as ReadStream, waitMs: 200 })
+    const refused = isRefused(print, { input: input as unknown as ReadStream, waitMs: 200 })
     if (key) input.write(key)
     assert.equal(await refused, isNo)
     assert.deepEqual(modes, [true, false])
   }
   assert.equal(said.length, 2)
-  assert.equal(await isRefused(say, { input: new PassThrough() as unknown as ReadStream }), false)
+  assert.equal(await isRefused(print, { input: new PassThrough() as unknown as ReadStream }), false)
   assert.equal(said.length, 2)
 })
 
@@ -378,7 +378,7 @@ test('without Redis but with a container engine, it runs in a container on the s
   assert.ok(server.url, server.output())
   await redis(server.url, (client) => client.set('kept', 'yes'))
   await server.stop()
-  const onPath = await startRedis({ dataDir, say: silent })
+  const onPath = await startRedis({ dataDir, print: silent })
   assert.equal(await redis(onPath.url, (client) => client.get('kept')), 'yes')
   await onPath.stop()
   const calls = await readFile(path.join(dataDir, 'docker-calls'), 'utf8')

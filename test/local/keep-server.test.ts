@@ -15,8 +15,8 @@ import { until } from '../support/gateway.ts'
 async function keep(t: TestContext, name: string, start: (options: EmbeddedOptions) => Promise<EmbeddedServer>) {
   const dataDir = await mkdtemp(join(tmpdir(), 'agw-kept-'))
   const said: string[] = []
-  const options = { dataDir, say: (text: string) => said.push(text) }
-  const server = await keepServer({ name, start: () => start(options), say: options.say })
+  const options = { dataDir, print: (text: string) => said.push(text) }
+  const server = await keepServer({ name, start: () => start(options), print: options.print })
   t.after(async () => {
     await server.stop()
     await rm(dataDir, { recursive: true, force: true })

@@ -1,6 +1,6 @@
 import fc, { type Parameters } from 'fast-check'
 
-/** Ten times the histories of `npm test`, say: `PROPERTY_RUNS_FACTOR=10 npm test -- test/caps/model.test.ts`. */
+/** Ten times the histories of `npm test`, print: `PROPERTY_RUNS_FACTOR=10 npm test -- test/caps/model.test.ts`. */
 const FACTOR = Number(process.env.PROPERTY_RUNS_FACTOR ?? 1)
 
 /** Repeats one history that failed: the seed and path that fast-check printed. */

@@ -29,7 +29,7 @@ export interface Services {
  */
 export async function startServices({ parent = tmpdir() }: { parent?: string | undefined } = {}): Promise<Services> {
   const folder = await mkdtemp(join(parent, 'agw-test-'))
-  const options = { dataDir: folder, say: () => undefined }
+  const options = { dataDir: folder, print: () => undefined }
   const shared = process.env.TEST_DATABASE_URL
   const [firstRedis, postgres] = await Promise.all([startRedis(options), shared ? undefined : startPostgres(options)])
   const database = await createDatabase(shared ?? postgres?.superuserUrl ?? '')
@@ -58,7 +58,7 @@ export async function startServices({ parent = tmpdir() }: { parent?: string | u
 /** A Redis of one test file, for tests that need no Postgres. */
 export async function startOwnRedis(): Promise<{ url: string; stop: () => Promise<void> }> {
   const folder = await mkdtemp(join(tmpdir(), 'agw-test-'))
-  const redis = await startRedis({ dataDir: folder, say: () => undefined })
+  const redis = await startRedis({ dataDir: folder, print: () => undefined })
   return {
     url: redis.url,
     stop: async () => {

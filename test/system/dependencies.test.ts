@@ -29,7 +29,7 @@ let upstream: UpstreamServer
 let account: Account
 
 /** Servers of this folder come back under their old address, with their data. */
-const options = () => ({ dataDir: folder, say: () => undefined })
+const options = () => ({ dataDir: folder, print: () => undefined })
 
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'agw-dependencies-'))

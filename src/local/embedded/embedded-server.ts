@@ -5,7 +5,7 @@ export type EmbeddedOptions = {
   /** Directory of all embedded data; made when absent. */
   dataDir: string
   /** Takes one line of progress. Nothing is said when nothing takes long. */
-  say: (text: string) => void
+  print: (text: string) => void
   /** Whether a missing Redis may be installed: `ask` by default. */
   install?: InstallPolicy
 }

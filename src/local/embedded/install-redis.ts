@@ -33,7 +33,7 @@ const MANAGERS: Manager[] = [
 ]
 
 export interface InstallOptions<T> {
-  say: (text: string) => void
+  print: (text: string) => void
   policy: InstallPolicy
   /** What is there after each attempt. */
   find: () => Promise<T | undefined>
@@ -44,7 +44,7 @@ export interface InstallOptions<T> {
  * not ask. The exact command is shown first; at a terminal a key says no. Without success, `problem` says what stood in the way.
  */
 export async function installRedis<T>({
-  say,
+  print,
   policy,
   find,
 }: InstallOptions<T>): Promise<{ found?: T; problem?: string }> {
@@ -56,12 +56,12 @@ export async function installRedis<T>({
   const commands = [manager.prepare ?? [], [...manager.install, manager.packages[0] ?? '']].filter(
     ({ length }) => length,
   )
-  say(
+  print(
     `Redis is not here yet. It is installed with: ${commands.map((words) => [...prefix, ...words].join(' ')).join(' && ')}`,
   )
-  if (await isRefused(say)) return { problem: 'it was not wanted' }
+  if (await isRefused(print)) return { problem: 'it was not wanted' }
   const run = async ([command = '', ...commandArgs]: string[]) => {
-    say(`${[command, ...commandArgs].join(' ')} …`)
+    print(`${[command, ...commandArgs].join(' ')} …`)
     return runCommand(command, commandArgs, { timeoutMs: STEP_MS })
   }
   // A stale list of packages may still do, so a failed update is no reason to stop.

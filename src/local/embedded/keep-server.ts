@@ -22,7 +22,7 @@ export interface KeepServerOptions {
   name: string
   /** Starts the server on the same files and, where it is free, on the same port. */
   start: () => Promise<EmbeddedServer>
-  say: (text: string) => void
+  print: (text: string) => void
 }
 
 /**
@@ -51,7 +51,7 @@ export async function keepServer(options: KeepServerOptions): Promise<KeptServer
 /** @returns why the server is given up; nothing when it was stopped */
 async function watch(
   state: { server: EmbeddedServer; isStopped: boolean },
-  { name, start, say }: KeepServerOptions,
+  { name, start, print }: KeepServerOptions,
 ): Promise<Error | undefined> {
   const deaths: number[] = []
   const { url } = state.server
@@ -83,7 +83,7 @@ async function watch(
       }
     }
     const seconds = ((performance.now() - diedAt) / 1_000).toFixed(1)
-    say(`The embedded ${name} died and was started again within ${seconds} s.`)
+    print(`The embedded ${name} died and was started again within ${seconds} s.`)
   }
 }
 

@@ -33,7 +33,7 @@ type Cluster = {
   superuserPassword: string
   password: string
   binaries: PostgresBinaries
-  say: (text: string) => void
+  print: (text: string) => void
 }
 
 export interface EmbeddedPostgres extends EmbeddedServer {
@@ -42,14 +42,14 @@ export interface EmbeddedPostgres extends EmbeddedServer {
 }
 
 /** Runs a Postgres of our own with its files under `<dataDir>/postgres`, and a database `gateway` in it, owned by a role that owns nothing else. */
-export async function startPostgres({ dataDir, say }: EmbeddedOptions): Promise<EmbeddedPostgres> {
+export async function startPostgres({ dataDir, print }: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const dir = await makePrivateDir(dataDir, 'postgres')
   const release = await claimDir(dir, 'Postgres')
   try {
     const binaries = await loadPostgresBinaries(dir)
     const superuserPassword = loadSecret(path.join(dir, 'password'))
     const password = loadSecret(path.join(dir, 'gateway-password'))
-    const cluster: Cluster = { dir, data: path.join(dir, 'data'), superuserPassword, password, binaries, say }
+    const cluster: Cluster = { dir, data: path.join(dir, 'data'), superuserPassword, password, binaries, print }
     await stopLeftover(cluster)
     await initialise(cluster)
     const { server, url, superuserUrl } = await run(cluster)
@@ -73,7 +73,7 @@ export async function startPostgres({ dataDir, say }: EmbeddedOptions): Promise<
 }
 
 /** Makes the cluster once. It gets its name when it is whole, so that a start broken off in between begins again. */
-async function initialise({ dir, data, binaries, say }: Cluster): Promise<void> {
+async function initialise({ dir, data, binaries, print }: Cluster): Promise<void> {
   const major = readIfThere(path.join(data, 'PG_VERSION'))?.trim()
   if (major === binaries.major) return
   if (major !== undefined) {
@@ -81,7 +81,7 @@ async function initialise({ dir, data, binaries, say }: Cluster): Promise<void> 
       `${data} was written by Postgres ${major} and this is ${binaries.major}; dump it with the old one, or set another DATA_DIR.`,
     )
   }
-  say('Preparing the embedded Postgres (first run) …')
+  print('Preparing the embedded Postgres (first run) …')
   const fresh = `${data}.new`
   await rm(fresh, { recursive: true, force: true })
   const passwordFile = path.join(dir, 'password')
@@ -101,12 +101,12 @@ async function initialise({ dir, data, binaries, say }: Cluster): Promise<void> 
  * its log. Only its own pid file tells, and the number in it may belong to something else by now: then the file goes, since
  * Postgres would take that process for a living postmaster.
  */
-async function stopLeftover({ data, say }: Cluster): Promise<void> {
+async function stopLeftover({ data, print }: Cluster): Promise<void> {
   const pidFile = path.join(data, 'postmaster.pid')
   const pid = Number(readIfThere(pidFile)?.split('\n')[0])
   if (!Number.isInteger(pid) || pid <= 1) return
   if (await isProcessOf(pid, data)) {
-    say('Stopping the Postgres that an earlier start left behind …')
+    print('Stopping the Postgres that an earlier start left behind …')
     if (!(await stopProcess(pid, STOP_STEPS)))
       throw new Error(`The Postgres of ${data} (process ${pid}) does not stop.`)
   } else if (isRunning(pid)) {

@@ -16,10 +16,13 @@ export type RedisContainer = {
 }
 
 /** Looks for a container engine and fetches the image; undefined when there is none. */
-export async function prepareContainer(data: string, say: (text: string) => void): Promise<RedisContainer | undefined> {
+export async function prepareContainer(
+  data: string,
+  print: (text: string) => void,
+): Promise<RedisContainer | undefined> {
   const engine = await runCommand('docker', ['version', '--format', '{{.Server.Version}}'], { timeoutMs: ASK_MS })
   if (engine.code !== 0) return undefined
-  const image = await findImage(say)
+  const image = await findImage(print)
   if (image === undefined) return undefined
   const name = `agent-api-gateway-redis-${createHash('sha256').update(data).digest('hex').slice(0, 12)}`
   const remove = async () => {
@@ -40,13 +43,13 @@ export async function prepareContainer(data: string, say: (text: string) => void
   return { name, runArgs, remove, signal }
 }
 
-async function findImage(say: (text: string) => void): Promise<string | undefined> {
+async function findImage(print: (text: string) => void): Promise<string | undefined> {
   for (const image of IMAGES) {
     const { code } = await runCommand('docker', ['image', 'inspect', image], { timeoutMs: ASK_MS })
     if (code === 0) return image
   }
   for (const image of IMAGES) {
-    say(`Fetching the container image ${image} …`)
+    print(`Fetching the container image ${image} …`)
     const { code } = await runCommand('docker', ['pull', '--quiet', image], { timeoutMs: PULL_MS })
     if (code === 0) return image
   }

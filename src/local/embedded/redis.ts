@@ -22,7 +22,7 @@ const STOP_STEPS: { signal: NodeJS.Signals; waitMs: number }[] = [
   { signal: 'SIGKILL', waitMs: 5000 },
 ]
 
-type Store = { dir: string; data: string; password: string; say: (text: string) => void; install: InstallPolicy }
+type Store = { dir: string; data: string; password: string; print: (text: string) => void; install: InstallPolicy }
 
 /** How to run a server on the store, given its port. `after` cleans up what outlives its process. */
 type Runner = {
@@ -33,11 +33,17 @@ type Runner = {
 }
 
 /** Runs a Redis of our own with its files under `<dataDir>/redis`: from the PATH, else in a container, else freshly installed. */
-export async function startRedis({ dataDir, say, install = 'ask' }: EmbeddedOptions): Promise<EmbeddedServer> {
+export async function startRedis({ dataDir, print, install = 'ask' }: EmbeddedOptions): Promise<EmbeddedServer> {
   const dir = await makePrivateDir(dataDir, 'redis')
   const release = await claimDir(dir, 'Redis')
   try {
-    const store = { dir, data: path.join(dir, 'data'), password: loadSecret(path.join(dir, 'password')), say, install }
+    const store = {
+      dir,
+      data: path.join(dir, 'data'),
+      password: loadSecret(path.join(dir, 'password')),
+      print,
+      install,
+    }
     await mkdir(store.data, { recursive: true, mode: 0o700 })
     await stopLeftover(store)
     const runner = await findRunner(store)
@@ -60,7 +66,7 @@ export async function startRedis({ dataDir, say, install = 'ask' }: EmbeddedOpti
 async function findRunner(store: Store): Promise<Runner> {
   const { program, tooOld } = await findRedisProgram()
   if (program) return localRunner(store, program)
-  const container = await prepareContainer(store.data, store.say)
+  const container = await prepareContainer(store.data, store.print)
   if (container) {
     return {
       command: (port) => ({
@@ -73,7 +79,7 @@ async function findRunner(store: Store): Promise<Runner> {
     }
   }
   const { found, problem } = await installRedis({
-    say: store.say,
+    print: store.print,
     policy: store.install,
     find: async () => (await findRedisProgram()).program,
   })
@@ -137,13 +143,13 @@ async function run(store: Store, runner: Runner): Promise<{ server: ServerProces
 async function stopLeftover(store: Store): Promise<void> {
   const pid = Number(readIfThere(path.join(store.dir, 'pid')))
   if (pid > 1 && (await isProcessOf(pid, store.data))) {
-    store.say('Stopping the Redis that an earlier start left behind …')
+    store.print('Stopping the Redis that an earlier start left behind …')
     if (!(await stopProcess(pid, STOP_STEPS)))
       throw new Error(`The Redis of ${store.dir} (process ${pid}) does not stop.`)
   }
   const port = readKeptPort(path.join(store.dir, 'port'))
   if (port === undefined || !(await answersPing(urlOf(store, port)))) return
-  store.say('Stopping the Redis that an earlier start left behind …')
+  store.print('Stopping the Redis that an earlier start left behind …')
   await ask(urlOf(store, port), 'SHUTDOWN', 'NOSAVE').catch(() => undefined) // it closes the connection instead of answering
   const isGone = async () => ((await answersPing(urlOf(store, port))) ? undefined : true)
   if (!(await waitFor(isGone, { timeoutMs: 20_000 }))) throw new Error(`The Redis on port ${port} does not stop.`)

@@ -10,11 +10,11 @@ const INTERRUPT = '\u0003'
  * the answer is then that of the setting.
  */
 export async function isRefused(
-  say: (text: string) => void,
+  print: (text: string) => void,
   { input = process.stdin, waitMs = SECONDS * 1_000 }: { input?: ReadStream; waitMs?: number } = {},
 ): Promise<boolean> {
   if (!input.isTTY) return false
-  say(`Press any key within ${waitMs / 1_000} seconds to say no.`)
+  print(`Press any key within ${waitMs / 1_000} seconds to say no.`)
   const { promise, resolve } = Promise.withResolvers<string | undefined>()
   const timer = setTimeout(() => resolve(undefined), waitMs)
   const onData = (data: Buffer) => resolve(String(data))
