@@ -1,4 +1,4 @@
-import type { Cluster, Redis } from 'ioredis'
+import { Cluster, Redis } from 'ioredis'
 import type { Log } from '../log.ts'
 
 /**
@@ -17,7 +17,10 @@ export function logConnection(
     const reason = reasonOf(error)
     if (reason === loggedReason) return
     loggedReason = reason
-    log.warn({ kind, hosts, reason }, 'failed to connect to redis')
+    const warn = (cause = reason) => log.warn({ kind, hosts, reason: cause }, 'failed to connect to redis')
+    // Of a Cluster, ioredis keeps to itself why its nodes close the connection: TLS, usually.
+    if (redis instanceof Cluster && /Connection is closed\.?$/.test(reason)) void findCause(urls).then(warn)
+    else warn()
   })
   redis.on('close', () => {
     // A failed attempt to connect ends with this too, and has said why.
@@ -37,4 +40,20 @@ function reasonOf(error: Error): string {
   const { lastNodeError, code } = error as { lastNodeError?: Error; code?: string }
   if (lastNodeError instanceof Error) return `${error.message} ${reasonOf(lastNodeError)}`
   return error.message || code || error.name
+}
+
+/** How long a node may take to say why it is of no use, milliseconds. */
+const CAUSE_MS_MAX = 5_000
+
+/** Why the first node that cannot be reached cannot, with its address; undefined when all can. Never throws. */
+async function findCause(urls: string[]): Promise<string | undefined> {
+  for (const url of urls) {
+    const probe = new Redis(url, { lazyConnect: true, retryStrategy: () => null, connectTimeout: CAUSE_MS_MAX })
+    const causes: string[] = []
+    probe.on('error', (error: Error) => causes.push(reasonOf(error)))
+    await probe.connect().catch((error: Error) => causes.push(reasonOf(error)))
+    probe.disconnect()
+    if (causes[0] !== undefined) return `${new URL(url).host}: ${causes[0]}`
+  }
+  return undefined
 }

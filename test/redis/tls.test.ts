@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+import { promisify } from 'node:util'
+import { Redis } from 'ioredis'
+import { pino } from 'pino'
+import { freePort } from '../../src/local/embedded/free-port.ts'
+import { findRedisProgram } from '../../src/local/embedded/redis-program.ts'
+import { createLog } from '../../src/log.ts'
+import { closeRedis, openRedis } from '../../src/redis/connection.ts'
+import { until } from '../support/gateway.ts'
+
+const log = createLog({ level: 'silent', pretty: false }, 'test')
+const trusted = getCACertificates('default')
+
+/** Nodes of a Cluster, each with a user and a password of its own; nothing listens without TLS. */
+const NODES = [
+  { user: 'first', password: 'p@ss:/1', slots: [0, 8_191] },
+  { user: 'second', password: 'p@ss:/2', slots: [8_192, 16_383] },
+]
+
+const servers: ChildProcess[] = []
+const urls: string[] = []
+let folder: string
+let ca: string
+
+async function makeCertificate(): Promise<{ certFile: string; keyFile: string }> {
+  const [certFile, keyFile] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
+  await promisify(execFile)('openssl', [
+    ...['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', keyFile, '-out', certFile],
+    ...['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1', '-days', '1'],
+  ])
+  return { certFile, keyFile }
+}
+
+const passwordOf = (password: string): string => encodeURIComponent(password)
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'agw-tls-'))
+  const { certFile, keyFile } = await makeCertificate()
+  ca = await readFile(certFile, 'utf8')
+  setDefaultCACertificates([...trusted, ca])
+  const { program } = await findRedisProgram()
+  assert.ok(program, 'redis-server is on the PATH')
+  for (const { user, password } of NODES) {
+    const [port, dir] = [await freePort(), join(folder, user)]
+    await mkdir(dir)
+    const settings = [
+      ...['port 0', `tls-port ${port}`, `cluster-port ${await freePort()}`, 'bind 127.0.0.1', `dir ${dir}`, 'save ""'],
+      ...[`tls-cert-file ${certFile}`, `tls-key-file ${keyFile}`, `tls-ca-cert-file ${certFile}`],
+      ...['tls-auth-clients no', 'tls-cluster yes', 'cluster-enabled yes'],
+      ...['user default off', `user ${user} on ~* &* +@all >${password}`],
+    ]
+    const server = spawn(program.command, ['-'], { argv0: program.argv0, stdio: ['pipe', 'ignore', 'ignore'] })
+    server.stdin?.end(`${settings.join('\n')}\n`)
+    servers.push(server)
+    urls.push(`rediss://${user}:${passwordOf(password)}@127.0.0.1:${port}`)
+  }
+  const clients = urls.map((url) => new Redis(url, { maxRetriesPerRequest: null, retryStrategy: () => 50 }))
+  // They are tried before they listen.
+  for (const client of clients) client.on('error', () => undefined)
+  const [first, second] = clients
+  assert.ok(first && second)
+  const busPort = ((await second.config('GET', 'cluster-port')) as string[])[1] ?? ''
+  await first.call('CLUSTER', 'MEET', '127.0.0.1', new URL(urls[1] ?? '').port, busPort)
+  for (const [index, { slots }] of NODES.entries()) {
+    await clients[index]?.call('CLUSTER', 'ADDSLOTSRANGE', ...slots.map(String))
+  }
+  const isWhole = async (client: Redis) => /cluster_state:ok/.test(String(await client.cluster('INFO')))
+  await until(async () => (await Promise.all(clients.map(isWhole))).every(Boolean), 20_000)
+  for (const client of clients) client.disconnect()
+})
+after(async () => {
+  setDefaultCACertificates(trusted)
+  const ends = servers.map((server) => server.exitCode ?? server.signalCode ?? once(server, 'exit'))
+  for (const server of servers) server.kill('SIGKILL')
+  await Promise.all(ends)
+  await rm(folder, { recursive: true, force: true })
+})
+
+/** Opens the nodes and gives the first reason why that failed. */
+async function refusalOf(addresses: string[]): Promise<string> {
+  const lines: string[] = []
+  const redis = openRedis(addresses, 'waiter', pino({}, { write: (line) => void lines.push(line) }))
+  const found = () => lines.map((line) => JSON.parse(line)).find(({ msg }) => msg === 'failed to connect to redis')
+  try {
+    await until(() => found() !== undefined)
+    assert.doesNotMatch(lines.join(''), /p@ss|p%40ss/)
+    return found().reason
+  } finally {
+    redis.disconnect()
+  }
+}
+
+describe('a Redis Cluster behind TLS', () => {
+  it('is used with the user and password of each address of the list', async () => {
+    for (const kind of ['producer', 'waiter'] as const) {
+      const redis = openRedis(urls, kind, log)
+      await until(() => redis.status === 'ready')
+      // Keys of many slots: half of them on either node.
+      const keys = Array.from({ length: 40 }, (_, index) => `{${kind}${index}}`)
+      await Promise.all(keys.map((key) => redis.set(key, key)))
+      assert.deepEqual(await Promise.all(keys.map((key) => redis.get(key))), keys)
+      await closeRedis(redis)
+    }
+  })
+
+  it('that refuses a password says so, with neither password nor user in the log', async () => {
+    const wrong = urls.map((url) => url.replace(/:[^:]*@/, ':wrong@'))
+    assert.match(await refusalOf(wrong), /WRONGPASS/)
+    assert.match(await refusalOf(wrong.slice(0, 1)), /WRONGPASS/)
+  })
+
+  it('whose certificate nobody here trusts is not used, and the reason is said', async () => {
+    setDefaultCACertificates(trusted)
+    try {
+      assert.match(await refusalOf(urls.slice(0, 1)), /self-signed certificate/)
+      assert.match(await refusalOf(urls), /self-signed certificate/)
+    } finally {
+      setDefaultCACertificates([...trusted, ca])
+    }
+  })
+})
