@@ -94,7 +94,7 @@ async function refusedAsSuperuser(): Promise<{ tried: number; refused: number }>
     'create role attacker superuser',
   ]
   const dataDir = await mkdtemp(join(tmpdir(), 'agw-attack-'))
-  const postgres = await startPostgres({ dataDir, say: () => undefined })
+  const postgres = await startPostgres({ dataDir, print: () => undefined })
   const client = new pg.Client(postgres.url)
   let refused = 0
   try {
