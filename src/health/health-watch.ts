@@ -7,6 +7,9 @@ import { type HealthView, viewHealth } from './health-view.ts'
 /** How often every upstream is read again, milliseconds: a message that got lost is made good by then. */
 const POLL_MS = 10_000
 
+/** What was read longer ago may be untrue by now, milliseconds. */
+const STALE_MS = POLL_MS + 5_000
+
 export interface HealthCacheDeps {
   redis: RedisConnection
   /** For a connection of its own that hears of changes. */
@@ -29,6 +32,7 @@ export class HealthCache {
   #subscriber: RedisConnection | undefined
   #timer: NodeJS.Timeout | undefined
   #isReading = false
+  #readAt = performance.now()
 
   constructor({ redis, redisUrls, log }: HealthCacheDeps, slugs: Iterable<string>) {
     this.#redis = redis
@@ -57,6 +61,11 @@ export class HealthCache {
     this.#clock.close()
     clearInterval(this.#timer)
     this.#subscriber?.disconnect()
+  }
+
+  /** Whether Redis does not answer this process: what is known of the upstreams is old, and calls are refused. */
+  get isStale(): boolean {
+    return this.#redis.status !== 'ready' || performance.now() - this.#readAt > STALE_MS
   }
 
   /** Health of an upstream now. */
@@ -88,6 +97,7 @@ export class HealthCache {
     try {
       // One write for all of them: the connection sends a turn's commands together.
       await Promise.all(this.#slugs.map((slug) => this.read(slug)))
+      this.#readAt = performance.now()
     } catch (error) {
       this.#log.debug({ err: error }, 'health not read')
     } finally {

@@ -7,6 +7,8 @@ export interface Page {
   /** Path, for the mark in the navigation. */
   path: string
   main: Html
+  /** What every visitor has to know now; empty when there is nothing. */
+  notice?: string
   /** Whether someone seems to be logged in; only what the header offers depends on it. */
   isLoggedIn?: boolean
 }
@@ -31,7 +33,10 @@ function isWithin(path: string, href: string): boolean {
 }
 
 /** A page of the portal: head, header, main, footer. */
-export function layout(assets: Assets, { title, description, path, main, isLoggedIn = false }: Page): string {
+export function layout(
+  assets: Assets,
+  { title, description, path, main, notice = '', isLoggedIn = false }: Page,
+): string {
   const link = ([href, name]: readonly [string, string]) =>
     html`<a href="${href}"${isWithin(path, href) ? html` aria-current="page"` : ''}>${name}</a>`
   return html`<!doctype html>
@@ -64,7 +69,7 @@ ${STYLES.map(
   }</div>
 </div>
 </header>
-<main id="main" tabindex="-1">${main}</main>
+<main id="main" tabindex="-1">${notice && html`<div class="wrap"><p class="failure" role="status">${notice}</p></div>`}${main}</main>
 <footer class="bottom">
 <div class="wrap">
 <p>Agent API Gateway: one key, one response format, predictable waits.</p>

@@ -21,6 +21,10 @@ import { connectPage } from '../portal/pages/connect.ts'
 import { homePage } from '../portal/pages/home.ts'
 import { readSessionCookie } from '../portal/session-cookie.ts'
 
+/** While Redis is away. */
+const UNAVAILABLE =
+  'The gateway cannot serve calls at the moment: they are answered 503 DEPENDENCY_UNAVAILABLE. What pages say of health is from before. Your account and its keys are not affected.'
+
 const schema = { hide: true, response: { 200: { content: { 'text/html': { schema: Type.String() } } } } }
 
 const Text = (maxLength: number) => Type.String({ maxLength, default: '' })
@@ -61,6 +65,7 @@ export async function portalRoutes(app: App, { catalog, config, health }: Contex
       description,
       path: request.url.split('?', 1)[0] ?? '/',
       main,
+      notice: health.isStale ? UNAVAILABLE : '',
       isLoggedIn: visitOf(request).isLoggedIn,
     })
 
