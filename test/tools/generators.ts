@@ -1,0 +1,170 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs, promisify } from 'node:util'
+
+const HELP = `Usage: node test/tools/generators.ts --key <test key> [--url http://localhost:3000] [--keep]
+
+Makes clients from the document of a running gateway as a newcomer would, with the generators' newest known releases:
+openapi-typescript with openapi-fetch, @hey-api/openapi-ts, swagger-typescript-api, and Postman's own converter. The
+ten natural lines must compile under strict rules and print a temperature; the first call of the collection must be
+answered 200. Installs the generators into a temporary folder (about a minute, needs the package registry).
+
+Exit code: 0 all of them work, 1 one does not, 2 the run could not start.`
+
+const run = promisify(execFile)
+
+const PACKAGES = [
+  '@hey-api/openapi-ts@0.99.0',
+  'openapi-fetch@0.17.0',
+  'openapi-to-postmanv2@6.3.3',
+  'openapi-typescript@7.13.0',
+  'swagger-typescript-api@13.13.0',
+  'tsx@4.23.15',
+  'typescript@5.9.3',
+]
+
+/** How a generator is called in the folder, and what somebody writes with its client. */
+interface Generator {
+  command: string[]
+  lines: string
+}
+
+const GENERATORS: Record<string, Generator> = {
+  'openapi-fetch': {
+    command: ['openapi-typescript', 'openapi.json', '-o', 'paths.ts'],
+    lines: `import createClient from 'openapi-fetch'
+import type { paths } from './paths'
+const client = createClient<paths>({ baseUrl: process.env.URL, headers: { 'X-Api-Key': process.env.KEY } })
+const { data, error } = await client.GET('/v1/call/weather/current', {
+  params: { query: { latitude: 40.71, longitude: -74.01 } },
+})
+if (error) throw new Error(error.error.code)
+const celsius: number | null = data.data.temperature_c
+console.log(celsius)`,
+  },
+  'hey-api': {
+    command: ['openapi-ts', '-i', 'openapi.json', '-o', 'hey'],
+    lines: `import { weatherCurrent } from './hey'
+import { client } from './hey/client.gen'
+client.setConfig({ baseUrl: process.env.URL, auth: () => process.env.KEY })
+const { data, error } = await weatherCurrent({ query: { latitude: 40.71, longitude: -74.01 } })
+if (error || !data) throw new Error(JSON.stringify(error))
+const celsius: number | null = data.data.temperature_c
+console.log(celsius)`,
+  },
+  'swagger-typescript-api': {
+    command: ['swagger-typescript-api', 'generate', '-p', 'openapi.json', '-o', '.', '-n', 'Api.ts'],
+    lines: `import { Api } from './Api'
+const api = new Api({ baseUrl: process.env.URL, baseApiParams: { headers: { 'X-Api-Key': process.env.KEY ?? '' } } })
+const { data } = await api.v1.weatherCurrent({ latitude: 40.71, longitude: -74.01 })
+const celsius: number | null = data.data.temperature_c
+console.log(celsius)`,
+  },
+}
+
+const COMPILER_OPTIONS =
+  '--noEmit --strict --target es2022 --module esnext --moduleResolution bundler --skipLibCheck --types node'.split(' ')
+
+interface Gateway {
+  url: string
+  key: string
+}
+
+process.exitCode = await main()
+
+async function main(): Promise<number> {
+  const options = {
+    url: { type: 'string', default: 'http://localhost:3000' },
+    key: { type: 'string' },
+    keep: { type: 'boolean' },
+    help: { type: 'boolean', short: 'h' },
+  } as const
+  const { values } = parseArgs({ options })
+  const { key, url } = values
+  if (values.help || key === undefined) {
+    console.log(HELP)
+    return values.help ? 0 : 2
+  }
+  const folder = await mkdtemp(join(tmpdir(), 'agw-generators-'))
+  try {
+    await prepare(folder, url)
+    const checks = [
+      ...Object.entries(GENERATORS).map(([name, generator]) => ({
+        name,
+        check: () => checkClient(folder, { name, ...generator }, { url, key }),
+      })),
+      { name: 'postman', check: () => checkCollection(folder, { url, key }) },
+    ]
+    let failures = 0
+    for (const { name, check } of checks) {
+      const outcome = await check().catch((error) => {
+        failures += 1
+        return `FAILED: ${error.stdout || error.message}`
+      })
+      console.log(`${name.padEnd(24)}${outcome}`)
+    }
+    return failures === 0 ? 0 : 1
+  } finally {
+    if (values.keep) console.log(folder)
+    else await rm(folder, { recursive: true, force: true })
+  }
+}
+
+async function prepare(folder: string, url: string): Promise<void> {
+  await writeFile(join(folder, 'package.json'), '{"type":"module","private":true}')
+  await writeFile(join(folder, 'openapi.json'), await (await fetch(`${url}/openapi.json`)).text())
+  console.log('Installing the generators …')
+  await run('npm', ['install', '--no-audit', '--no-fund', ...PACKAGES, '@types/node@24'], { cwd: folder })
+}
+
+/** Generates, compiles and runs the lines. @returns what they printed */
+async function checkClient(
+  folder: string,
+  { name, command, lines }: Generator & { name: string },
+  { url, key }: Gateway,
+): Promise<string> {
+  const bin = (tool: string) => join(folder, 'node_modules/.bin', tool)
+  const [tool = '', ...args] = command
+  await run(bin(tool), args, { cwd: folder })
+  const file = `${name}-lines.ts`
+  await writeFile(join(folder, file), `${lines}\n`)
+  await run(bin('tsc'), [...COMPILER_OPTIONS, file], { cwd: folder })
+  const { stdout } = await run(bin('tsx'), [file], { cwd: folder, env: { ...inherited(), URL: url, KEY: key } })
+  if (!/^-?\d+(\.\d+)?$/.test(stdout.trim())) throw new Error(`printed ${stdout}`)
+  return `${lines.split('\n').length} lines compile and print ${stdout.trim()}`
+}
+
+/** What a tool needs of this process' surroundings. */
+function inherited(): Record<string, string> {
+  return { PATH: `${join(process.execPath, '..')}:/usr/local/bin:/usr/bin:/bin` }
+}
+
+interface PostmanItem {
+  name: string
+  item?: PostmanItem[]
+  request?: {
+    method: string
+    header?: { key: string; value: string; disabled?: boolean }[]
+    url: { path: string[]; query?: { key: string; value: string; disabled?: boolean }[] }
+  }
+}
+
+/** Sends the first call of an API as the converter wrote it, with the key. @returns its status */
+async function checkCollection(folder: string, { url, key }: Gateway): Promise<string> {
+  const options = 'folderStrategy=Tags,parametersResolution=Example'
+  const bin = join(folder, 'node_modules/.bin/openapi2postmanv2')
+  await run(bin, ['-s', 'openapi.json', '-o', 'collection.json', '-O', options], { cwd: folder })
+  const collection = JSON.parse(await readFile(join(folder, 'collection.json'), 'utf8')) as { item: PostmanItem[] }
+  const first = collection.item.find(({ name }) => name === 'Weather')?.item?.[0]?.request
+  if (!first) throw new Error('the collection has no call of Weather')
+  const given = <T extends { disabled?: boolean }>(list: T[] = []) => list.filter(({ disabled }) => !disabled)
+  const headers = Object.fromEntries(given(first.header).map((header) => [header.key, header.value]))
+  const query = new URLSearchParams(given(first.url.query).map((one): [string, string] => [one.key, one.value]))
+  const answer = await fetch(`${url}/${first.url.path.join('/')}?${query}`, {
+    headers: { ...headers, 'x-api-key': key },
+  })
+  if (answer.status !== 200) throw new Error(`${answer.status} ${await answer.text()}`)
+  return `first call answered 200, headers sent: ${Object.keys(headers).join(', ')}`
+}
