@@ -181,11 +181,11 @@ export class Cap {
   }
 
   /**
-   * Trusts the upstream with one request at once, and with one more for each that it answers from now on. Called when
-   * its breaker opens, so that it is not met by all who wait when it comes back.
+   * Trusts the upstream with one request at once, and with one more for each that ends from now on. Called when
+   * its breaker closes, so that it is not met by all who wait at once.
    */
-  async restrictToTrials(): Promise<void> {
-    await this.applyUpstreamLimit({ closedForMs: 1, observedBy: '' })
+  async beginGradually(): Promise<void> {
+    await this.#run(scripts.beginGradually, this.#keys, [])
   }
 
   /**

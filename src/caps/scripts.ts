@@ -88,6 +88,7 @@ export const scripts = {
   renew: load('renew'),
   giveBack: load('give-back', { WAKE_UP_CHANNEL }),
   applyUpstreamLimit: load('apply-upstream-limit', { EVICTED_TTL_MS, WAKE_UP_CHANNEL, ...PLAN, ...PLANNING }),
+  beginGradually: load('begin-gradually'),
   joinQueue: load('join-queue', {
     COST,
     EVICTED_TTL_MS,

@@ -33,7 +33,11 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'A value is out of its bounds or not one of the options.',
     'A parameter is given twice, or its name is reserved.',
   ),
-  EMAIL_IN_USE: help('Log in, or sign up with another address.', 'The address has an account already.'),
+  EMAIL_IN_USE: help(
+    'Log in, or sign up with another address.',
+    'The address has an account already.',
+    'An earlier sign-up was answered 503 and carried out all the same: log in with its password.',
+  ),
   PROVIDER_KEY_REQUIRED: help(
     'Save your key under Account, Provider keys, or with PUT /v1/provider-keys/{apiSlug}.',
     'The source gives data only to keys of its own, and the operator offers none.',

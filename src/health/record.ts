@@ -109,8 +109,8 @@ export interface Recorded {
   score: number
   /** Whether a probe must decide if the breaker opens: the failures so far may be one caller's doing. */
   needsProbe: boolean
-  /** Whether this attempt opened the breaker. */
-  hasOpened: boolean
+  /** Whether this attempt closed the breaker. */
+  hasClosed: boolean
 }
 
 interface Counted extends Omit<AttemptRecord, 'latencyMs'> {
@@ -125,8 +125,8 @@ async function record(redis: RedisConnection, slug: string, counted: Counted): P
   const values = [now, result, latencies, code, source, trial, slug, ...flags]
   const keys = [upstreamKeys.health(slug), upstreamKeys.healthChanges(slug)]
   const reply = (await RECORD_ATTEMPT.run(redis, keys, values)) as [string, number, number, number, number]
-  const [state, changed, score, needsProbe, hasOpened] = reply
-  return { state, changed: changed === 1, score, needsProbe: needsProbe === 1, hasOpened: hasOpened === 1 }
+  const [state, changed, score, needsProbe, hasClosed] = reply
+  return { state, changed: changed === 1, score, needsProbe: needsProbe === 1, hasClosed: hasClosed === 1 }
 }
 
 /** What an open breaker says: a closed one after all, a trial for this attempt, or how long until the next. */

@@ -74,7 +74,7 @@ test("caps that operators change hold at once for calls with callers' own keys a
   }
 })
 
-test('an upstream whose breaker opened gets one request at once, and one more for each that ends', async (t) => {
+test('an upstream whose breaker closed gets one request at once, and one more for each that ends', async (t) => {
   const { redis, db } = await open(t)
   const catalog = await loadCatalog(new Map())
   const api = catalog.get('weather') ?? assert.fail()
@@ -87,7 +87,7 @@ test('an upstream whose breaker opened gets one request at once, and one more fo
   }
   const before = await acquire([])
   assert.equal(before.length, 10)
-  await cap.restrictToTrials()
+  await cap.beginGradually()
   const rounds: number[] = []
   for (let ended = before; rounds.length < 4; ) {
     ended = await acquire(ended)

@@ -252,8 +252,9 @@ export class AttemptRecorder {
       this.#noteFailure(record.code ?? '', seen)
     }
     try {
-      const { changed, needsProbe, hasOpened } = await recordAttempt(redis, slug, record)
-      if (hasOpened) await caps.of({ slug }, SHARED_BUCKET).restrictToTrials()
+      const { changed, needsProbe, hasClosed } = await recordAttempt(redis, slug, record)
+      // Before this process lets its calls go on; those of others have a node to pass first.
+      if (hasClosed) await caps.of({ slug }, SHARED_BUCKET).beginGradually()
       if (changed) await health.read(slug)
       if (needsProbe) this.#askForProbe(`confirm-${Math.floor(health.now())}`, { isForced: true })
     } catch (error) {

@@ -10,7 +10,7 @@
              ARGV[8]  1: plain, without undeclared parameters; ARGV[9] account
              ARGV[10] failures in a row that open the breaker after a clean record
              ARGV[11] 1: its call was counted as failed already: one more failure in a row, none more of the score
-     Output  {state, 1 when it changed, score, 1 when a probe must decide whether the breaker opens, 1 when it opened} ]]
+     Output  {state, 1 when it changed, score, 1 when a probe must decide whether the breaker opens, 1 when it closed} ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./read-health.lua"
 local changes = KEYS[2]
@@ -137,4 +137,4 @@ if to ~= from then
     'p95', p95 and string.format('%.0f', p95) or '')
 end
 if to ~= from or isTold then redis.call('PUBLISH', HEALTH_CHANNEL, slug) end
-return {to, (to ~= from or isTold) and 1 or 0, score, needsProbe, isOpen and h.open ~= '1' and 1 or 0}
+return {to, (to ~= from or isTold) and 1 or 0, score, needsProbe, h.open == '1' and not isOpen and 1 or 0}
