@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { atLeast } from '../soak/scenario.ts'
+import { atLeast, exactly } from '../soak/scenario.ts'
 import { recovery, weatherOf } from './measures.ts'
 import { type Rig, replaceNode, replaceWorker } from './rig.ts'
 import { type ChaosScenario, USUAL } from './scenario.ts'
@@ -19,12 +19,13 @@ export const LONG_SCENARIOS: ChaosScenario[] = [
     faults: async () => undefined,
     allow: { callersLeave: true },
     claims: (records) => {
-      const left = records.filter(({ outcome }) => outcome === 'left')
-      const patient = records.filter(({ outcome }) => outcome !== 'left')
+      const countOf = (...outcomes: string[]) => records.filter(({ outcome }) => outcomes.includes(outcome)).length
+      const explained = countOf('left', '200', '503 UPSTREAM_CAP_EXHAUSTED')
       return [
-        atLeast('callers that left', left.length, 400),
-        // Their places go to those who stay.
-        atLeast('share of the others that was answered', patient.filter(isGood).length / patient.length, 0.95),
+        atLeast('callers that left', countOf('left'), 400),
+        atLeast('callers that were answered', countOf('200'), 600),
+        // Whose slot would come too late is refused when it comes; all others who stay are answered.
+        exactly('accepted callers that stayed in vain', records.length - explained, 0),
       ]
     },
   },
@@ -80,8 +81,6 @@ export const LONG_SCENARIOS: ChaosScenario[] = [
     allow: { failedMax: 0 },
   },
 ]
-
-const isGood = ({ outcome }: { outcome: string }): boolean => outcome === '200'
 
 /** Replaces a worker and a node in turn until the time is over. */
 async function keepReplacing(rig: Rig, ms: number): Promise<void> {

@@ -123,8 +123,9 @@ export const UPSTREAM_SCENARIOS: ChaosScenario[] = [
   {
     name: 'leaving',
     about: 'callers that leave after one second while the upstream is slow',
-    seconds: 10,
-    perSecond: { weather: 200 },
+    seconds: 14,
+    // More than the upstream can take while it is slow, and less than a busy machine can: five times nine a second.
+    perSecond: { weather: 45 },
     patienceMs: 1_000,
     environment: { UPSTREAM_WEATHER_CAPS: 'concurrency=8,1000000/60' },
     faults: async ({ upstream }) => {
@@ -133,6 +134,6 @@ export const UPSTREAM_SCENARIOS: ChaosScenario[] = [
       upstream.behave({ flow: 'weather', kind: 'ok' })
     },
     allow: { callersLeave: true },
-    claims: (records) => [atLeast('calls answered in the last second', lastAnswered(records), 100)],
+    claims: (records) => [atLeast('calls answered in the last second', lastAnswered(records), 30)],
   },
 ]
