@@ -109,28 +109,7 @@ const airQuality: Upstream = {
           timezone: text(answer.timezone),
         }
       },
-      example: {
-        parameters: { latitude: 52.52, longitude: 13.41 },
-        // biome-ignore format: as recorded
-        response: {
-          latitude: 52.549995, longitude: 13.450001, generationtime_ms: 0.16689300537109375, utc_offset_seconds: 3600,
-          timezone: 'Europe/Berlin', timezone_abbreviation: 'CET', elevation: 38.0,
-          current_units: {
-            time: 'iso8601', interval: 'seconds', european_aqi: 'EAQI', us_aqi: 'USAQI', pm10: 'μg/m³', pm2_5: 'μg/m³',
-            carbon_monoxide: 'μg/m³', nitrogen_dioxide: 'μg/m³', sulphur_dioxide: 'μg/m³', ozone: 'μg/m³',
-          },
-          current: {
-            time: '2024-02-21T16:00', interval: 3600, european_aqi: 22, us_aqi: 41, pm10: 9.7, pm2_5: 8.8,
-            carbon_monoxide: 220.0, nitrogen_dioxide: 17.7, sulphur_dioxide: 1.3, ozone: 54.0,
-          },
-        },
-        // biome-ignore format: as recorded
-        data: {
-          time: '2024-02-21T16:00', pm10: 9.7, pm2_5: 8.8, ozone: 54.0, us_aqi: 41, european_aqi: 22,
-          carbon_monoxide: 220.0, nitrogen_dioxide: 17.7, sulphur_dioxide: 1.3,
-          latitude: 52.549995, longitude: 13.450001, timezone: 'Europe/Berlin',
-        },
-      },
+      example: recordedCurrent(),
     }),
   },
 }
@@ -144,4 +123,29 @@ function waitFromReason({ status, body }: UpstreamResponse): ResponseClass | und
   if (reason.startsWith('Minutely')) return overLimit(60_000)
   if (reason.startsWith('Hourly') || reason.startsWith('Daily')) return overLimit(3_600_000)
   return undefined
+}
+
+function recordedCurrent() {
+  return {
+    parameters: { latitude: 52.52, longitude: 13.41 },
+    // biome-ignore format: as recorded
+    response: {
+      latitude: 52.549995, longitude: 13.450001, generationtime_ms: 0.16689300537109375, utc_offset_seconds: 3600,
+      timezone: 'Europe/Berlin', timezone_abbreviation: 'CET', elevation: 38.0,
+      current_units: {
+        time: 'iso8601', interval: 'seconds', european_aqi: 'EAQI', us_aqi: 'USAQI', pm10: 'μg/m³', pm2_5: 'μg/m³',
+        carbon_monoxide: 'μg/m³', nitrogen_dioxide: 'μg/m³', sulphur_dioxide: 'μg/m³', ozone: 'μg/m³',
+      },
+      current: {
+        time: '2024-02-21T16:00', interval: 3600, european_aqi: 22, us_aqi: 41, pm10: 9.7, pm2_5: 8.8,
+        carbon_monoxide: 220.0, nitrogen_dioxide: 17.7, sulphur_dioxide: 1.3, ozone: 54.0,
+      },
+    },
+    // biome-ignore format: as recorded
+    data: {
+      time: '2024-02-21T16:00', pm10: 9.7, pm2_5: 8.8, ozone: 54.0, us_aqi: 41, european_aqi: 22,
+      carbon_monoxide: 220.0, nitrogen_dioxide: 17.7, sulphur_dioxide: 1.3,
+      latitude: 52.549995, longitude: 13.450001, timezone: 'Europe/Berlin',
+    },
+  }
 }

@@ -92,54 +92,12 @@ const codeHostSearch: Upstream = {
           repositories: items(answer.items).filter(isObject).map(readRepository),
         }
       },
-      example: {
-        parameters: { q: 'org:hub4j-test-org', per_page: 2 },
-        // biome-ignore format: as recorded
-        response: {
-          total_count: 45, incomplete_results: false,
-          items: [
-            {
-              id: 375534019, node_id: 'MDEwOlJlcG9zaXRvcnkzNzU1MzQwMTk=', name: 'testCreateRelease', full_name: 'hub4j-test-org/testCreateRelease', private: false,
-              owner: { login: 'hub4j-test-org', id: 7544739, html_url: 'https://github.com/hub4j-test-org', type: 'Organization' },
-              html_url: 'https://github.com/hub4j-test-org/testCreateRelease', description: null, fork: false,
-              url: 'https://api.github.com/repos/hub4j-test-org/testCreateRelease', created_at: '2021-06-10T01:25:59Z', updated_at: '2021-06-10T01:31:14Z',
-              pushed_at: '2021-06-14T20:07:53Z', homepage: null, size: 11948, stargazers_count: 0, watchers_count: 0, language: 'Java', forks_count: 0, archived: false,
-              disabled: false, open_issues_count: 0,
-              license: { key: 'mit', name: 'MIT License', spdx_id: 'MIT', url: 'https://api.github.com/licenses/mit', node_id: 'MDc6TGljZW5zZTEz' }, topics: [],
-              visibility: 'public', default_branch: 'main', score: 1,
-            },
-            {
-              id: 256256652, node_id: 'MDEwOlJlcG9zaXRvcnkyNTYyNTY2NTI=', name: 'test-issue-events', full_name: 'hub4j-test-org/test-issue-events', private: false,
-              owner: { login: 'hub4j-test-org', id: 7544739, html_url: 'https://github.com/hub4j-test-org', type: 'Organization' },
-              html_url: 'https://github.com/hub4j-test-org/test-issue-events', description: null, fork: false,
-              url: 'https://api.github.com/repos/hub4j-test-org/test-issue-events', created_at: '2020-04-16T15:33:40Z', updated_at: '2020-04-16T15:34:43Z',
-              pushed_at: '2020-04-16T15:33:41Z', homepage: null, size: 0, stargazers_count: 0, watchers_count: 0, language: null, forks_count: 0, archived: false,
-              disabled: false, open_issues_count: 1, license: null, topics: [], visibility: 'public', default_branch: 'master', score: 1,
-            },
-          ],
-        },
-        // biome-ignore format: as recorded
-        data: {
-          total_count: 45, incomplete_results: false,
-          repositories: [
-            {
-              id: 375534019, name: 'testCreateRelease', full_name: 'hub4j-test-org/testCreateRelease', owner: 'hub4j-test-org', description: null,
-              html_url: 'https://github.com/hub4j-test-org/testCreateRelease', homepage: null, language: 'Java', stars: 0, forks: 0, open_issues: 0, topics: [],
-              license: 'MIT', fork: false, archived: false, default_branch: 'main', created_at: '2021-06-10T01:25:59Z', updated_at: '2021-06-10T01:31:14Z',
-              pushed_at: '2021-06-14T20:07:53Z', score: 1,
-            },
-            {
-              id: 256256652, name: 'test-issue-events', full_name: 'hub4j-test-org/test-issue-events', owner: 'hub4j-test-org', description: null,
-              html_url: 'https://github.com/hub4j-test-org/test-issue-events', homepage: null, language: null, stars: 0, forks: 0, open_issues: 1, topics: [],
-              license: null, fork: false, archived: false, default_branch: 'master', created_at: '2020-04-16T15:33:40Z', updated_at: '2020-04-16T15:34:43Z',
-              pushed_at: '2020-04-16T15:33:41Z', score: 1,
-            },
-          ],
-        },
-      },
+      example: recordedRepos(),
     }),
   },
 }
+
+export default codeHostSearch
 
 function readRepository(repository: Record<string, unknown>) {
   return {
@@ -166,4 +124,50 @@ function readRepository(repository: Record<string, unknown>) {
   }
 }
 
-export default codeHostSearch
+function recordedRepos() {
+  return {
+    parameters: { q: 'org:hub4j-test-org', per_page: 2 },
+    // biome-ignore format: as recorded
+    response: {
+      total_count: 45, incomplete_results: false,
+      items: [
+        {
+          id: 375534019, node_id: 'MDEwOlJlcG9zaXRvcnkzNzU1MzQwMTk=', name: 'testCreateRelease', full_name: 'hub4j-test-org/testCreateRelease', private: false,
+          owner: { login: 'hub4j-test-org', id: 7544739, html_url: 'https://github.com/hub4j-test-org', type: 'Organization' },
+          html_url: 'https://github.com/hub4j-test-org/testCreateRelease', description: null, fork: false,
+          url: 'https://api.github.com/repos/hub4j-test-org/testCreateRelease', created_at: '2021-06-10T01:25:59Z', updated_at: '2021-06-10T01:31:14Z',
+          pushed_at: '2021-06-14T20:07:53Z', homepage: null, size: 11948, stargazers_count: 0, watchers_count: 0, language: 'Java', forks_count: 0, archived: false,
+          disabled: false, open_issues_count: 0,
+          license: { key: 'mit', name: 'MIT License', spdx_id: 'MIT', url: 'https://api.github.com/licenses/mit', node_id: 'MDc6TGljZW5zZTEz' }, topics: [],
+          visibility: 'public', default_branch: 'main', score: 1,
+        },
+        {
+          id: 256256652, node_id: 'MDEwOlJlcG9zaXRvcnkyNTYyNTY2NTI=', name: 'test-issue-events', full_name: 'hub4j-test-org/test-issue-events', private: false,
+          owner: { login: 'hub4j-test-org', id: 7544739, html_url: 'https://github.com/hub4j-test-org', type: 'Organization' },
+          html_url: 'https://github.com/hub4j-test-org/test-issue-events', description: null, fork: false,
+          url: 'https://api.github.com/repos/hub4j-test-org/test-issue-events', created_at: '2020-04-16T15:33:40Z', updated_at: '2020-04-16T15:34:43Z',
+          pushed_at: '2020-04-16T15:33:41Z', homepage: null, size: 0, stargazers_count: 0, watchers_count: 0, language: null, forks_count: 0, archived: false,
+          disabled: false, open_issues_count: 1, license: null, topics: [], visibility: 'public', default_branch: 'master', score: 1,
+        },
+      ],
+    },
+    // biome-ignore format: as recorded
+    data: {
+      total_count: 45, incomplete_results: false,
+      repositories: [
+        {
+          id: 375534019, name: 'testCreateRelease', full_name: 'hub4j-test-org/testCreateRelease', owner: 'hub4j-test-org', description: null,
+          html_url: 'https://github.com/hub4j-test-org/testCreateRelease', homepage: null, language: 'Java', stars: 0, forks: 0, open_issues: 0, topics: [],
+          license: 'MIT', fork: false, archived: false, default_branch: 'main', created_at: '2021-06-10T01:25:59Z', updated_at: '2021-06-10T01:31:14Z',
+          pushed_at: '2021-06-14T20:07:53Z', score: 1,
+        },
+        {
+          id: 256256652, name: 'test-issue-events', full_name: 'hub4j-test-org/test-issue-events', owner: 'hub4j-test-org', description: null,
+          html_url: 'https://github.com/hub4j-test-org/test-issue-events', homepage: null, language: null, stars: 0, forks: 0, open_issues: 1, topics: [],
+          license: null, fork: false, archived: false, default_branch: 'master', created_at: '2020-04-16T15:33:40Z', updated_at: '2020-04-16T15:34:43Z',
+          pushed_at: '2020-04-16T15:33:41Z', score: 1,
+        },
+      ],
+    },
+  }
+}

@@ -105,30 +105,34 @@ const codeHostUser: Upstream = {
           updated_at: text(user.updated_at),
         }
       },
-      example: {
-        parameters: { username: 'jacquev6' },
-        // biome-ignore format: as recorded
-        response: {
-          login: 'jacquev6', id: 327146, node_id: 'MDQ6VXNlcjMyNzE0Ng==', avatar_url: 'https://avatars.githubusercontent.com/u/327146?v=4', gravatar_id: '',
-          url: 'https://api.github.com/users/jacquev6', html_url: 'https://github.com/jacquev6', followers_url: 'https://api.github.com/users/jacquev6/followers',
-          following_url: 'https://api.github.com/users/jacquev6/following{/other_user}', gists_url: 'https://api.github.com/users/jacquev6/gists{/gist_id}',
-          starred_url: 'https://api.github.com/users/jacquev6/starred{/owner}{/repo}', subscriptions_url: 'https://api.github.com/users/jacquev6/subscriptions',
-          organizations_url: 'https://api.github.com/users/jacquev6/orgs', repos_url: 'https://api.github.com/users/jacquev6/repos',
-          events_url: 'https://api.github.com/users/jacquev6/events{/privacy}', received_events_url: 'https://api.github.com/users/jacquev6/received_events',
-          type: 'User', user_view_type: 'public', site_admin: false, name: 'Vincent Jacques', company: null, blog: 'http://vincent-jacques.net', location: 'France',
-          email: null, hireable: true, bio: null, twitter_username: null, public_repos: 38, public_gists: 18, followers: 98, following: 62,
-          created_at: '2010-07-09T06:10:06Z', updated_at: '2024-10-20T07:14:52Z',
-        },
-        // biome-ignore format: as recorded
-        data: {
-          login: 'jacquev6', name: 'Vincent Jacques', bio: null, followers: 98, following: 62, id: 327146, type: 'User',
-          avatar_url: 'https://avatars.githubusercontent.com/u/327146?v=4', html_url: 'https://github.com/jacquev6', company: null, blog: 'http://vincent-jacques.net',
-          location: 'France', email: null, twitter_username: null, hireable: true, public_repos: 38, public_gists: 18, created_at: '2010-07-09T06:10:06Z',
-          updated_at: '2024-10-20T07:14:52Z',
-        },
-      },
+      example: recordedProfile(),
     }),
   },
 }
 
 export default codeHostUser
+
+function recordedProfile() {
+  return {
+    parameters: { username: 'jacquev6' },
+    // biome-ignore format: as recorded
+    response: {
+      login: 'jacquev6', id: 327146, node_id: 'MDQ6VXNlcjMyNzE0Ng==', avatar_url: 'https://avatars.githubusercontent.com/u/327146?v=4', gravatar_id: '',
+      url: 'https://api.github.com/users/jacquev6', html_url: 'https://github.com/jacquev6', followers_url: 'https://api.github.com/users/jacquev6/followers',
+      following_url: 'https://api.github.com/users/jacquev6/following{/other_user}', gists_url: 'https://api.github.com/users/jacquev6/gists{/gist_id}',
+      starred_url: 'https://api.github.com/users/jacquev6/starred{/owner}{/repo}', subscriptions_url: 'https://api.github.com/users/jacquev6/subscriptions',
+      organizations_url: 'https://api.github.com/users/jacquev6/orgs', repos_url: 'https://api.github.com/users/jacquev6/repos',
+      events_url: 'https://api.github.com/users/jacquev6/events{/privacy}', received_events_url: 'https://api.github.com/users/jacquev6/received_events',
+      type: 'User', user_view_type: 'public', site_admin: false, name: 'Vincent Jacques', company: null, blog: 'http://vincent-jacques.net', location: 'France',
+      email: null, hireable: true, bio: null, twitter_username: null, public_repos: 38, public_gists: 18, followers: 98, following: 62,
+      created_at: '2010-07-09T06:10:06Z', updated_at: '2024-10-20T07:14:52Z',
+    },
+    // biome-ignore format: as recorded
+    data: {
+      login: 'jacquev6', name: 'Vincent Jacques', bio: null, followers: 98, following: 62, id: 327146, type: 'User',
+      avatar_url: 'https://avatars.githubusercontent.com/u/327146?v=4', html_url: 'https://github.com/jacquev6', company: null, blog: 'http://vincent-jacques.net',
+      location: 'France', email: null, twitter_username: null, hireable: true, public_repos: 38, public_gists: 18, created_at: '2010-07-09T06:10:06Z',
+      updated_at: '2024-10-20T07:14:52Z',
+    },
+  }
+}

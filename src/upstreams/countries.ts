@@ -131,49 +131,7 @@ const countries: Upstream = {
         return results ? { count: results.length, results } : invalid()
       },
       acceptStatuses: [404],
-      example: {
-        parameters: { name: 'united' },
-        // biome-ignore format: as recorded
-        response: [
-          {
-            alpha2Code: 'UM', alpha3Code: 'UMI', altSpellings: ['UM'], borders: [], callingCodes: ['246'], capital: '',
-            currencies: [{ code: 'GBP', name: 'British pound', symbol: '£' }], demonym: 'American', independent: false, flag: 'https://flagcdn.com/um.svg',
-            flags: { svg: 'https://flagcdn.com/um.svg', png: 'https://flagcdn.com/w320/um.png' }, gini: null,
-            languages: [{ iso639_1: 'en', iso639_2: 'eng', name: 'English', nativeName: 'English' }], latlng: [], name: 'United States Minor Outlying Islands',
-            nativeName: 'United States Minor Outlying Islands', numericCode: '581', population: 300, region: 'Americas', subregion: 'Northern America',
-            timezones: ['UTC-11:00', 'UTC-10:00'], topLevelDomain: ['.us'], cioc: '',
-          },
-          {
-            alpha2Code: 'TZ', alpha3Code: 'TZA', altSpellings: ['TZ', 'United Republic of Tanzania'], area: 945087, borders: ['BDI', 'COD'], callingCodes: ['255'],
-            capital: 'Dodoma', currencies: [{ code: 'TZS', name: 'Tanzanian shilling', symbol: 'Sh' }], demonym: 'Tanzanian', independent: true,
-            flag: 'https://flagcdn.com/tz.svg', flags: { svg: 'https://flagcdn.com/tz.svg', png: 'https://flagcdn.com/w320/tz.png' }, gini: 40.5,
-            languages: [
-              { iso639_1: 'sw', iso639_2: 'swa', name: 'Swahili', nativeName: 'Kiswahili' },
-              { iso639_1: 'en', iso639_2: 'eng', name: 'English', nativeName: 'English' },
-            ],
-            latlng: [-6, 35], name: 'Tanzania, United Republic of', nativeName: 'Tanzania', numericCode: '834', population: 59734213, region: 'Africa',
-            subregion: 'Eastern Africa', timezones: ['UTC+03:00'], topLevelDomain: ['.tz'], cioc: 'TAN',
-          },
-        ],
-        // biome-ignore format: as recorded
-        data: {
-          count: 2,
-          results: [
-            {
-              name: 'United States Minor Outlying Islands', alpha2: 'UM', alpha3: 'UMI', numeric_code: '581', capital: null, region: 'Americas',
-              subregion: 'Northern America', population: 300, area_km2: null, latlng: [], languages: ['English'],
-              currencies: [{ code: 'GBP', name: 'British pound', symbol: '£' }], timezones: ['UTC-11:00', 'UTC-10:00'], borders: [],
-              flag_url: 'https://flagcdn.com/um.svg',
-            },
-            {
-              name: 'Tanzania, United Republic of', alpha2: 'TZ', alpha3: 'TZA', numeric_code: '834', capital: 'Dodoma', region: 'Africa', subregion: 'Eastern Africa',
-              population: 59734213, area_km2: 945087, latlng: [-6, 35], languages: ['Swahili', 'English'],
-              currencies: [{ code: 'TZS', name: 'Tanzanian shilling', symbol: 'Sh' }], timezones: ['UTC+03:00'], borders: ['BDI', 'COD'],
-              flag_url: 'https://flagcdn.com/tz.svg',
-            },
-          ],
-        },
-      },
+      example: recordedName(),
     }),
     '/info': endpoint({
       description: 'Key facts of the one country that fits a name best.',
@@ -195,32 +153,7 @@ const countries: Upstream = {
         const { name, region, capital, population } = readCountry(best)
         return { name, region, capital, population }
       },
-      example: {
-        parameters: { name: 'India' },
-        // biome-ignore format: as recorded
-        response: [
-          {
-            alpha2Code: 'IO', alpha3Code: 'IOT', altSpellings: ['IO'], area: 60, borders: [], callingCodes: ['246'], capital: 'Diego Garcia',
-            currencies: [{ code: 'USD', name: 'United States dollar', symbol: '$' }], demonym: 'Indian', independent: true, flag: 'https://flagcdn.com/io.svg',
-            flags: { svg: 'https://flagcdn.com/io.svg', png: 'https://flagcdn.com/w320/io.png' }, gini: null,
-            languages: [{ iso639_1: 'en', iso639_2: 'eng', name: 'English', nativeName: 'English' }], latlng: [-6, 71.5], name: 'British Indian Ocean Territory',
-            nativeName: 'British Indian Ocean Territory', numericCode: '086', population: 3000, region: 'Africa', subregion: 'Eastern Africa', timezones: ['UTC+06:00'],
-            topLevelDomain: ['.io'], cioc: '',
-          },
-          {
-            alpha2Code: 'IN', alpha3Code: 'IND', altSpellings: ['IN', 'Bhārat'], area: 3287590, borders: ['AFG', 'BGD'], callingCodes: ['91'], capital: 'New Delhi',
-            currencies: [{ code: 'INR', name: 'Indian rupee', symbol: '₹' }], demonym: 'Indian', independent: true, flag: 'https://flagcdn.com/in.svg',
-            flags: { svg: 'https://flagcdn.com/in.svg', png: 'https://flagcdn.com/w320/in.png' }, gini: 35.7,
-            languages: [
-              { iso639_1: 'hi', iso639_2: 'hin', name: 'Hindi', nativeName: 'हिन्दी' }, { iso639_1: 'en', iso639_2: 'eng', name: 'English', nativeName: 'English' },
-            ],
-            latlng: [20, 77], name: 'India', nativeName: 'भारत', numericCode: '356', population: 1380004385, region: 'Asia', subregion: 'Southern Asia',
-            timezones: ['UTC+05:30'], topLevelDomain: ['.in'], cioc: 'IND',
-          },
-        ],
-        // biome-ignore format: as recorded
-        data: { name: 'India', region: 'Asia', capital: 'New Delhi', population: 1380004385 },
-      },
+      example: recordedInfo(),
     }),
     '/code': endpoint({
       description: 'The country with an ISO 3166-1 code.',
@@ -244,34 +177,12 @@ const countries: Upstream = {
         if (!results) return invalid()
         return results.length > 0 ? { count: results.length, results } : notFound()
       },
-      example: {
-        parameters: { code: 'FI' },
-        // biome-ignore format: as recorded
-        response: {
-          alpha2Code: 'FI', alpha3Code: 'FIN', altSpellings: ['FI', 'Suomi', 'Republic of Finland', 'Suomen tasavalta', 'Republiken Finland'], area: 338424,
-          borders: ['NOR', 'SWE', 'RUS'], callingCodes: ['358'], capital: 'Helsinki', currencies: [{ code: 'EUR', name: 'Euro', symbol: '€' }], demonym: 'Finnish',
-          independent: true, flag: 'https://flagcdn.com/fi.svg', flags: { svg: 'https://flagcdn.com/fi.svg', png: 'https://flagcdn.com/w320/fi.png' }, gini: 27.3,
-          languages: [
-            { iso639_1: 'fi', iso639_2: 'fin', name: 'Finnish', nativeName: 'suomi' }, { iso639_1: 'sv', iso639_2: 'swe', name: 'Swedish', nativeName: 'svenska' },
-          ],
-          latlng: [64, 26], name: 'Finland', nativeName: 'Suomi', numericCode: '246', population: 5530719, region: 'Europe', subregion: 'Northern Europe',
-          timezones: ['UTC+02:00'], topLevelDomain: ['.fi'], cioc: 'FIN',
-        },
-        // biome-ignore format: as recorded
-        data: {
-          count: 1,
-          results: [
-            {
-              name: 'Finland', alpha2: 'FI', alpha3: 'FIN', numeric_code: '246', capital: 'Helsinki', region: 'Europe', subregion: 'Northern Europe',
-              population: 5530719, area_km2: 338424, latlng: [64, 26], languages: ['Finnish', 'Swedish'], currencies: [{ code: 'EUR', name: 'Euro', symbol: '€' }],
-              timezones: ['UTC+02:00'], borders: ['NOR', 'SWE', 'RUS'], flag_url: 'https://flagcdn.com/fi.svg',
-            },
-          ],
-        },
-      },
+      example: recordedCode(),
     }),
   },
 }
+
+export default countries
 
 function nameRequest(name: string): UpstreamRequest {
   const code = codeByCommonName.get(name.toLowerCase())
@@ -331,4 +242,105 @@ function bestMatch(records: Record<string, unknown>[], name: string): Record<str
   )
 }
 
-export default countries
+function recordedName() {
+  return {
+    parameters: { name: 'united' },
+    // biome-ignore format: as recorded
+    response: [
+      {
+        alpha2Code: 'UM', alpha3Code: 'UMI', altSpellings: ['UM'], borders: [], callingCodes: ['246'], capital: '',
+        currencies: [{ code: 'GBP', name: 'British pound', symbol: '£' }], demonym: 'American', independent: false, flag: 'https://flagcdn.com/um.svg',
+        flags: { svg: 'https://flagcdn.com/um.svg', png: 'https://flagcdn.com/w320/um.png' }, gini: null,
+        languages: [{ iso639_1: 'en', iso639_2: 'eng', name: 'English', nativeName: 'English' }], latlng: [], name: 'United States Minor Outlying Islands',
+        nativeName: 'United States Minor Outlying Islands', numericCode: '581', population: 300, region: 'Americas', subregion: 'Northern America',
+        timezones: ['UTC-11:00', 'UTC-10:00'], topLevelDomain: ['.us'], cioc: '',
+      },
+      {
+        alpha2Code: 'TZ', alpha3Code: 'TZA', altSpellings: ['TZ', 'United Republic of Tanzania'], area: 945087, borders: ['BDI', 'COD'], callingCodes: ['255'],
+        capital: 'Dodoma', currencies: [{ code: 'TZS', name: 'Tanzanian shilling', symbol: 'Sh' }], demonym: 'Tanzanian', independent: true,
+        flag: 'https://flagcdn.com/tz.svg', flags: { svg: 'https://flagcdn.com/tz.svg', png: 'https://flagcdn.com/w320/tz.png' }, gini: 40.5,
+        languages: [
+          { iso639_1: 'sw', iso639_2: 'swa', name: 'Swahili', nativeName: 'Kiswahili' },
+          { iso639_1: 'en', iso639_2: 'eng', name: 'English', nativeName: 'English' },
+        ],
+        latlng: [-6, 35], name: 'Tanzania, United Republic of', nativeName: 'Tanzania', numericCode: '834', population: 59734213, region: 'Africa',
+        subregion: 'Eastern Africa', timezones: ['UTC+03:00'], topLevelDomain: ['.tz'], cioc: 'TAN',
+      },
+    ],
+    // biome-ignore format: as recorded
+    data: {
+      count: 2,
+      results: [
+        {
+          name: 'United States Minor Outlying Islands', alpha2: 'UM', alpha3: 'UMI', numeric_code: '581', capital: null, region: 'Americas',
+          subregion: 'Northern America', population: 300, area_km2: null, latlng: [], languages: ['English'],
+          currencies: [{ code: 'GBP', name: 'British pound', symbol: '£' }], timezones: ['UTC-11:00', 'UTC-10:00'], borders: [],
+          flag_url: 'https://flagcdn.com/um.svg',
+        },
+        {
+          name: 'Tanzania, United Republic of', alpha2: 'TZ', alpha3: 'TZA', numeric_code: '834', capital: 'Dodoma', region: 'Africa', subregion: 'Eastern Africa',
+          population: 59734213, area_km2: 945087, latlng: [-6, 35], languages: ['Swahili', 'English'],
+          currencies: [{ code: 'TZS', name: 'Tanzanian shilling', symbol: 'Sh' }], timezones: ['UTC+03:00'], borders: ['BDI', 'COD'],
+          flag_url: 'https://flagcdn.com/tz.svg',
+        },
+      ],
+    },
+  }
+}
+
+function recordedInfo() {
+  return {
+    parameters: { name: 'India' },
+    // biome-ignore format: as recorded
+    response: [
+      {
+        alpha2Code: 'IO', alpha3Code: 'IOT', altSpellings: ['IO'], area: 60, borders: [], callingCodes: ['246'], capital: 'Diego Garcia',
+        currencies: [{ code: 'USD', name: 'United States dollar', symbol: '$' }], demonym: 'Indian', independent: true, flag: 'https://flagcdn.com/io.svg',
+        flags: { svg: 'https://flagcdn.com/io.svg', png: 'https://flagcdn.com/w320/io.png' }, gini: null,
+        languages: [{ iso639_1: 'en', iso639_2: 'eng', name: 'English', nativeName: 'English' }], latlng: [-6, 71.5], name: 'British Indian Ocean Territory',
+        nativeName: 'British Indian Ocean Territory', numericCode: '086', population: 3000, region: 'Africa', subregion: 'Eastern Africa', timezones: ['UTC+06:00'],
+        topLevelDomain: ['.io'], cioc: '',
+      },
+      {
+        alpha2Code: 'IN', alpha3Code: 'IND', altSpellings: ['IN', 'Bhārat'], area: 3287590, borders: ['AFG', 'BGD'], callingCodes: ['91'], capital: 'New Delhi',
+        currencies: [{ code: 'INR', name: 'Indian rupee', symbol: '₹' }], demonym: 'Indian', independent: true, flag: 'https://flagcdn.com/in.svg',
+        flags: { svg: 'https://flagcdn.com/in.svg', png: 'https://flagcdn.com/w320/in.png' }, gini: 35.7,
+        languages: [
+          { iso639_1: 'hi', iso639_2: 'hin', name: 'Hindi', nativeName: 'हिन्दी' }, { iso639_1: 'en', iso639_2: 'eng', name: 'English', nativeName: 'English' },
+        ],
+        latlng: [20, 77], name: 'India', nativeName: 'भारत', numericCode: '356', population: 1380004385, region: 'Asia', subregion: 'Southern Asia',
+        timezones: ['UTC+05:30'], topLevelDomain: ['.in'], cioc: 'IND',
+      },
+    ],
+    // biome-ignore format: as recorded
+    data: { name: 'India', region: 'Asia', capital: 'New Delhi', population: 1380004385 },
+  }
+}
+
+function recordedCode() {
+  return {
+    parameters: { code: 'FI' },
+    // biome-ignore format: as recorded
+    response: {
+      alpha2Code: 'FI', alpha3Code: 'FIN', altSpellings: ['FI', 'Suomi', 'Republic of Finland', 'Suomen tasavalta', 'Republiken Finland'], area: 338424,
+      borders: ['NOR', 'SWE', 'RUS'], callingCodes: ['358'], capital: 'Helsinki', currencies: [{ code: 'EUR', name: 'Euro', symbol: '€' }], demonym: 'Finnish',
+      independent: true, flag: 'https://flagcdn.com/fi.svg', flags: { svg: 'https://flagcdn.com/fi.svg', png: 'https://flagcdn.com/w320/fi.png' }, gini: 27.3,
+      languages: [
+        { iso639_1: 'fi', iso639_2: 'fin', name: 'Finnish', nativeName: 'suomi' }, { iso639_1: 'sv', iso639_2: 'swe', name: 'Swedish', nativeName: 'svenska' },
+      ],
+      latlng: [64, 26], name: 'Finland', nativeName: 'Suomi', numericCode: '246', population: 5530719, region: 'Europe', subregion: 'Northern Europe',
+      timezones: ['UTC+02:00'], topLevelDomain: ['.fi'], cioc: 'FIN',
+    },
+    // biome-ignore format: as recorded
+    data: {
+      count: 1,
+      results: [
+        {
+          name: 'Finland', alpha2: 'FI', alpha3: 'FIN', numeric_code: '246', capital: 'Helsinki', region: 'Europe', subregion: 'Northern Europe',
+          population: 5530719, area_km2: 338424, latlng: [64, 26], languages: ['Finnish', 'Swedish'], currencies: [{ code: 'EUR', name: 'Euro', symbol: '€' }],
+          timezones: ['UTC+02:00'], borders: ['NOR', 'SWE', 'RUS'], flag_url: 'https://flagcdn.com/fi.svg',
+        },
+      ],
+    },
+  }
+}

@@ -103,44 +103,7 @@ const creatureGame: Upstream = {
           sprite_url: text(members(creature.sprites).front_default),
         }
       },
-      example: {
-        parameters: { name: 'pikachu' },
-        // biome-ignore format: as recorded
-        response: {
-          abilities: [
-            { ability: { name: 'static', url: '/api/v2/ability/9/' }, is_hidden: false, slot: 1 },
-            { ability: { name: 'lightning-rod', url: '/api/v2/ability/31/' }, is_hidden: true, slot: 3 },
-          ],
-          base_experience: 112,
-          cries: { latest: 'https://raw.githubusercontent.com/PokeAPI/cries/main/cries/pokemon/latest/25.ogg' },
-          forms: [{ name: 'pikachu', url: '/api/v2/pokemon-form/25/' }],
-          height: 4, id: 25, is_default: true, location_area_encounters: '/api/v2/pokemon/25/encounters', name: 'pikachu', order: 35,
-          past_abilities: [{ abilities: [{ ability: null, is_hidden: true, slot: 3 }], generation: { name: 'generation-iv', url: '/api/v2/generation/4/' } }],
-          past_types: [],
-          species: { name: 'pikachu', url: '/api/v2/pokemon-species/25/' },
-          sprites: {
-            back_default: 'https://raw.githubusercontent.com/PokeAPI/sprites/master/sprites/pokemon/back/25.png',
-            front_default: 'https://raw.githubusercontent.com/PokeAPI/sprites/master/sprites/pokemon/25.png',
-          },
-          stats: [
-            { base_stat: 35, effort: 0, stat: { name: 'hp', url: '/api/v2/stat/1/' } },
-            { base_stat: 55, effort: 0, stat: { name: 'attack', url: '/api/v2/stat/2/' } },
-            { base_stat: 40, effort: 0, stat: { name: 'defense', url: '/api/v2/stat/3/' } },
-            { base_stat: 50, effort: 0, stat: { name: 'special-attack', url: '/api/v2/stat/4/' } },
-            { base_stat: 50, effort: 0, stat: { name: 'special-defense', url: '/api/v2/stat/5/' } },
-            { base_stat: 90, effort: 2, stat: { name: 'speed', url: '/api/v2/stat/6/' } },
-          ],
-          types: [{ slot: 1, type: { name: 'electric', url: '/api/v2/type/13/' } }],
-          weight: 60,
-        },
-        // biome-ignore format: as recorded
-        data: {
-          id: 25, name: 'pikachu', types: ['electric'], height: 4, weight: 60, height_m: 0.4, weight_kg: 6, base_experience: 112,
-          abilities: [{ name: 'static', is_hidden: false, slot: 1 }, { name: 'lightning-rod', is_hidden: true, slot: 3 }],
-          stats: { hp: 35, attack: 55, defense: 40, 'special-attack': 50, 'special-defense': 50, speed: 90 },
-          species: 'pikachu', sprite_url: 'https://raw.githubusercontent.com/PokeAPI/sprites/master/sprites/pokemon/25.png',
-        },
-      },
+      example: recordedCreature(),
     }),
     '/ability': endpoint({
       description: 'One ability by name: what it does and which creatures have it.',
@@ -181,56 +144,7 @@ const creatureGame: Upstream = {
           creatures: texts(items(ability.pokemon).map((entry) => members(members(entry).pokemon).name)),
         }
       },
-      example: {
-        parameters: { name: 'overgrow' },
-        // biome-ignore format: as recorded
-        response: {
-          effect_changes: [],
-          effect_entries: [
-            {
-              effect: 'Quand ce Pokémon a 1/3 de ses PV restants ou moins, ses capacités de type Plante infligent 1.5× plus de dégâts réguliers.',
-              language: { name: 'fr', url: '/api/v2/language/5/' },
-              short_effect: 'Renforce les capacités Plante pour infliger 1.5× de dégâts à 1/3 des PV max ou moins.',
-            },
-            {
-              effect: 'Wenn ein Pokémon mit dieser Fähigkeit nur noch 1/3 seiner maximalen KP oder weniger hat, werden all seine Pflanze Attacken verstärkt, so dass sie 1,5× so viel Regulärer Schaden anrichten wie sonst.',
-              language: { name: 'de', url: '/api/v2/language/6/' },
-              short_effect: 'Erhöht den Schaden von Pflanze Attacken um 50% wenn nur noch 1/3 der maximalen KP oder weniger übrig sind.',
-            },
-            {
-              effect: 'When this Pokémon has 1/3 or less of its HP remaining, its Grass-type moves inflict 1.5× as much regular damage.',
-              language: { name: 'en', url: '/api/v2/language/9/' },
-              short_effect: 'Strengthens Grass moves to inflict 1.5× damage at 1/3 max HP or less.',
-            },
-          ],
-          generation: { name: 'generation-iii', url: '/api/v2/generation/3/' },
-          id: 65, is_main_series: true, name: 'overgrow',
-          names: [{ language: { name: 'ja-hrkt', url: '/api/v2/language/1/' }, name: 'しんりょく' }],
-          pokemon: [
-            { is_hidden: false, pokemon: { name: 'bulbasaur', url: '/api/v2/pokemon/1/' }, slot: 1 },
-            { is_hidden: false, pokemon: { name: 'ivysaur', url: '/api/v2/pokemon/2/' }, slot: 1 },
-            { pokemon: { name: 'venusaur' } }, { pokemon: { name: 'chikorita' } }, { pokemon: { name: 'bayleef' } }, { pokemon: { name: 'meganium' } },
-            { pokemon: { name: 'treecko' } }, { pokemon: { name: 'grovyle' } }, { pokemon: { name: 'sceptile' } }, { pokemon: { name: 'turtwig' } },
-            { pokemon: { name: 'grotle' } }, { pokemon: { name: 'torterra' } }, { pokemon: { name: 'snivy' } }, { pokemon: { name: 'servine' } },
-            { pokemon: { name: 'serperior' } }, { pokemon: { name: 'pansage' } }, { pokemon: { name: 'simisage' } }, { pokemon: { name: 'chespin' } },
-            { pokemon: { name: 'quilladin' } }, { pokemon: { name: 'chesnaught' } }, { pokemon: { name: 'rowlet' } }, { pokemon: { name: 'dartrix' } },
-            { pokemon: { name: 'decidueye' } }, { pokemon: { name: 'grookey' } }, { pokemon: { name: 'thwackey' } }, { pokemon: { name: 'rillaboom' } },
-            { pokemon: { name: 'sprigatito' } }, { pokemon: { name: 'floragato' } }, { pokemon: { name: 'meowscarada' } },
-            { pokemon: { name: 'venusaur-gmax' } }, { pokemon: { name: 'rillaboom-gmax' } }, { pokemon: { name: 'decidueye-hisui' } },
-          ],
-        },
-        // biome-ignore format: as recorded
-        data: {
-          id: 65, name: 'overgrow',
-          effect: 'When this Pokémon has 1/3 or less of its HP remaining, its Grass-type moves inflict 1.5× as much regular damage.',
-          generation: 'generation-iii', short_effect: 'Strengthens Grass moves to inflict 1.5× damage at 1/3 max HP or less.', is_main_series: true,
-          creatures: [
-            'bulbasaur', 'ivysaur', 'venusaur', 'chikorita', 'bayleef', 'meganium', 'treecko', 'grovyle', 'sceptile', 'turtwig', 'grotle', 'torterra',
-            'snivy', 'servine', 'serperior', 'pansage', 'simisage', 'chespin', 'quilladin', 'chesnaught', 'rowlet', 'dartrix', 'decidueye', 'grookey',
-            'thwackey', 'rillaboom', 'sprigatito', 'floragato', 'meowscarada', 'venusaur-gmax', 'rillaboom-gmax', 'decidueye-hisui',
-          ],
-        },
-      },
+      example: recordedAbility(),
     }),
   },
 }
@@ -259,4 +173,98 @@ function stats(entries: unknown): Record<string, number | null> {
       return name === null ? [] : [[name, number(members(entry).base_stat)]]
     }),
   )
+}
+
+function recordedCreature() {
+  return {
+    parameters: { name: 'pikachu' },
+    // biome-ignore format: as recorded
+    response: {
+      abilities: [
+        { ability: { name: 'static', url: '/api/v2/ability/9/' }, is_hidden: false, slot: 1 },
+        { ability: { name: 'lightning-rod', url: '/api/v2/ability/31/' }, is_hidden: true, slot: 3 },
+      ],
+      base_experience: 112,
+      cries: { latest: 'https://raw.githubusercontent.com/PokeAPI/cries/main/cries/pokemon/latest/25.ogg' },
+      forms: [{ name: 'pikachu', url: '/api/v2/pokemon-form/25/' }],
+      height: 4, id: 25, is_default: true, location_area_encounters: '/api/v2/pokemon/25/encounters', name: 'pikachu', order: 35,
+      past_abilities: [{ abilities: [{ ability: null, is_hidden: true, slot: 3 }], generation: { name: 'generation-iv', url: '/api/v2/generation/4/' } }],
+      past_types: [],
+      species: { name: 'pikachu', url: '/api/v2/pokemon-species/25/' },
+      sprites: {
+        back_default: 'https://raw.githubusercontent.com/PokeAPI/sprites/master/sprites/pokemon/back/25.png',
+        front_default: 'https://raw.githubusercontent.com/PokeAPI/sprites/master/sprites/pokemon/25.png',
+      },
+      stats: [
+        { base_stat: 35, effort: 0, stat: { name: 'hp', url: '/api/v2/stat/1/' } },
+        { base_stat: 55, effort: 0, stat: { name: 'attack', url: '/api/v2/stat/2/' } },
+        { base_stat: 40, effort: 0, stat: { name: 'defense', url: '/api/v2/stat/3/' } },
+        { base_stat: 50, effort: 0, stat: { name: 'special-attack', url: '/api/v2/stat/4/' } },
+        { base_stat: 50, effort: 0, stat: { name: 'special-defense', url: '/api/v2/stat/5/' } },
+        { base_stat: 90, effort: 2, stat: { name: 'speed', url: '/api/v2/stat/6/' } },
+      ],
+      types: [{ slot: 1, type: { name: 'electric', url: '/api/v2/type/13/' } }],
+      weight: 60,
+    },
+    // biome-ignore format: as recorded
+    data: {
+      id: 25, name: 'pikachu', types: ['electric'], height: 4, weight: 60, height_m: 0.4, weight_kg: 6, base_experience: 112,
+      abilities: [{ name: 'static', is_hidden: false, slot: 1 }, { name: 'lightning-rod', is_hidden: true, slot: 3 }],
+      stats: { hp: 35, attack: 55, defense: 40, 'special-attack': 50, 'special-defense': 50, speed: 90 },
+      species: 'pikachu', sprite_url: 'https://raw.githubusercontent.com/PokeAPI/sprites/master/sprites/pokemon/25.png',
+    },
+  }
+}
+
+function recordedAbility() {
+  return {
+    parameters: { name: 'overgrow' },
+    // biome-ignore format: as recorded
+    response: {
+      effect_changes: [],
+      effect_entries: [
+        {
+          effect: 'Quand ce Pokémon a 1/3 de ses PV restants ou moins, ses capacités de type Plante infligent 1.5× plus de dégâts réguliers.',
+          language: { name: 'fr', url: '/api/v2/language/5/' },
+          short_effect: 'Renforce les capacités Plante pour infliger 1.5× de dégâts à 1/3 des PV max ou moins.',
+        },
+        {
+          effect: 'Wenn ein Pokémon mit dieser Fähigkeit nur noch 1/3 seiner maximalen KP oder weniger hat, werden all seine Pflanze Attacken verstärkt, so dass sie 1,5× so viel Regulärer Schaden anrichten wie sonst.',
+          language: { name: 'de', url: '/api/v2/language/6/' },
+          short_effect: 'Erhöht den Schaden von Pflanze Attacken um 50% wenn nur noch 1/3 der maximalen KP oder weniger übrig sind.',
+        },
+        {
+          effect: 'When this Pokémon has 1/3 or less of its HP remaining, its Grass-type moves inflict 1.5× as much regular damage.',
+          language: { name: 'en', url: '/api/v2/language/9/' },
+          short_effect: 'Strengthens Grass moves to inflict 1.5× damage at 1/3 max HP or less.',
+        },
+      ],
+      generation: { name: 'generation-iii', url: '/api/v2/generation/3/' },
+      id: 65, is_main_series: true, name: 'overgrow',
+      names: [{ language: { name: 'ja-hrkt', url: '/api/v2/language/1/' }, name: 'しんりょく' }],
+      pokemon: [
+        { is_hidden: false, pokemon: { name: 'bulbasaur', url: '/api/v2/pokemon/1/' }, slot: 1 },
+        { is_hidden: false, pokemon: { name: 'ivysaur', url: '/api/v2/pokemon/2/' }, slot: 1 },
+        { pokemon: { name: 'venusaur' } }, { pokemon: { name: 'chikorita' } }, { pokemon: { name: 'bayleef' } }, { pokemon: { name: 'meganium' } },
+        { pokemon: { name: 'treecko' } }, { pokemon: { name: 'grovyle' } }, { pokemon: { name: 'sceptile' } }, { pokemon: { name: 'turtwig' } },
+        { pokemon: { name: 'grotle' } }, { pokemon: { name: 'torterra' } }, { pokemon: { name: 'snivy' } }, { pokemon: { name: 'servine' } },
+        { pokemon: { name: 'serperior' } }, { pokemon: { name: 'pansage' } }, { pokemon: { name: 'simisage' } }, { pokemon: { name: 'chespin' } },
+        { pokemon: { name: 'quilladin' } }, { pokemon: { name: 'chesnaught' } }, { pokemon: { name: 'rowlet' } }, { pokemon: { name: 'dartrix' } },
+        { pokemon: { name: 'decidueye' } }, { pokemon: { name: 'grookey' } }, { pokemon: { name: 'thwackey' } }, { pokemon: { name: 'rillaboom' } },
+        { pokemon: { name: 'sprigatito' } }, { pokemon: { name: 'floragato' } }, { pokemon: { name: 'meowscarada' } },
+        { pokemon: { name: 'venusaur-gmax' } }, { pokemon: { name: 'rillaboom-gmax' } }, { pokemon: { name: 'decidueye-hisui' } },
+      ],
+    },
+    // biome-ignore format: as recorded
+    data: {
+      id: 65, name: 'overgrow',
+      effect: 'When this Pokémon has 1/3 or less of its HP remaining, its Grass-type moves inflict 1.5× as much regular damage.',
+      generation: 'generation-iii', short_effect: 'Strengthens Grass moves to inflict 1.5× damage at 1/3 max HP or less.', is_main_series: true,
+      creatures: [
+        'bulbasaur', 'ivysaur', 'venusaur', 'chikorita', 'bayleef', 'meganium', 'treecko', 'grovyle', 'sceptile', 'turtwig', 'grotle', 'torterra',
+        'snivy', 'servine', 'serperior', 'pansage', 'simisage', 'chespin', 'quilladin', 'chesnaught', 'rowlet', 'dartrix', 'decidueye', 'grookey',
+        'thwackey', 'rillaboom', 'sprigatito', 'floragato', 'meowscarada', 'venusaur-gmax', 'rillaboom-gmax', 'decidueye-hisui',
+      ],
+    },
+  }
 }

@@ -123,20 +123,7 @@ const cryptoPrices: Upstream = {
           missing: ids.filter((id) => !known.includes(id)),
         }
       },
-      example: {
-        parameters: { ids: 'bitcoin' },
-        // biome-ignore format: as recorded
-        response: {
-          bitcoin: { usd: 76975, usd_market_cap: 1542226908349.8406, usd_24h_vol: 29096603418.89408, usd_24h_change: -1.4093297098441402, last_updated_at: 1779092258 },
-        },
-        // biome-ignore format: as recorded
-        data: {
-          prices: {
-            bitcoin: { usd: 76975, usd_market_cap: 1542226908349.8406, usd_24h_vol: 29096603418.89408, usd_24h_change: -1.4093297098441402, last_updated_at: 1779092258 },
-          },
-          missing: [],
-        },
-      },
+      example: recordedPrice(),
     }),
     '/coin': endpoint({
       description: 'One coin: identity, all-time high, market capitalisation and current price in US dollars.',
@@ -207,38 +194,7 @@ const cryptoPrices: Upstream = {
           last_updated: text(coin.last_updated),
         }
       },
-      example: {
-        parameters: { id: 'bitcoin' },
-        // biome-ignore format: as recorded
-        response: {
-          id: 'bitcoin', symbol: 'btc', name: 'Bitcoin', web_slug: 'bitcoin', asset_platform_id: null, block_time_in_minutes: 10, hashing_algorithm: 'SHA-256',
-          categories: ['Cryptocurrency', 'Layer 1 (L1)'],
-          description: { en: 'Bitcoin is the first successful internet money based on peer-to-peer technology...' },
-          links: { homepage: ['http://www.bitcoin.org', '', ''], whitepaper: 'https://bitcoin.org/bitcoin.pdf', subreddit_url: 'https://www.reddit.com/r/Bitcoin/' },
-          image: {
-            thumb: 'https://assets.coingecko.com/coins/images/1/thumb/bitcoin.png?1696501400',
-            small: 'https://assets.coingecko.com/coins/images/1/small/bitcoin.png?1696501400',
-            large: 'https://assets.coingecko.com/coins/images/1/large/bitcoin.png?1696501400',
-          },
-          genesis_date: '2009-01-03', market_cap_rank: 1, status_updates: [], last_updated: '2024-04-07T15:24:51.021Z',
-          market_data: {
-            current_price: { btc: 1, eur: 64375, usd: 69840 }, roi: null,
-            ath: { btc: 1.003301, eur: 67405, usd: 73738 },
-            ath_date: { btc: '2024-03-02T16:05:19.446Z', eur: '2024-03-14T07:10:36.635Z', usd: '2024-03-14T07:10:36.635Z' },
-            market_cap: { btc: 19675377, eur: 1265825267281, usd: 1373296629498 }, market_cap_rank: 1,
-            total_volume: { btc: 270165, eur: 17368113665, usd: 18867210007 },
-            price_change_24h: 1619, price_change_percentage_24h: 2.37311, price_change_percentage_7d: -0.89706,
-            total_supply: 21000000, max_supply: 21000000, circulating_supply: 19675377, last_updated: '2024-04-07T15:24:51.021Z',
-          },
-        },
-        // biome-ignore format: as recorded
-        data: {
-          id: 'bitcoin', name: 'Bitcoin', symbol: 'btc', ath_usd: 73738, market_cap_usd: 1373296629498, price_usd: 69840, volume_24h_usd: 18867210007,
-          ath_date: '2024-03-14T07:10:36.635Z', price_change_percentage_24h: 2.37311, market_cap_rank: 1, circulating_supply: 19675377, max_supply: 21000000,
-          image_url: 'https://assets.coingecko.com/coins/images/1/large/bitcoin.png?1696501400', homepage: 'http://www.bitcoin.org',
-          description: 'Bitcoin is the first successful internet money based on peer-to-peer technology...', last_updated: '2024-04-07T15:24:51.021Z',
-        },
-      },
+      example: recordedCoin(),
     }),
   },
 }
@@ -287,5 +243,57 @@ function price(value: unknown) {
     usd_24h_vol: number(coin.usd_24h_vol),
     usd_24h_change: number(coin.usd_24h_change),
     last_updated_at: number(coin.last_updated_at),
+  }
+}
+
+function recordedPrice() {
+  return {
+    parameters: { ids: 'bitcoin' },
+    // biome-ignore format: as recorded
+    response: {
+      bitcoin: { usd: 76975, usd_market_cap: 1542226908349.8406, usd_24h_vol: 29096603418.89408, usd_24h_change: -1.4093297098441402, last_updated_at: 1779092258 },
+    },
+    // biome-ignore format: as recorded
+    data: {
+      prices: {
+        bitcoin: { usd: 76975, usd_market_cap: 1542226908349.8406, usd_24h_vol: 29096603418.89408, usd_24h_change: -1.4093297098441402, last_updated_at: 1779092258 },
+      },
+      missing: [],
+    },
+  }
+}
+
+function recordedCoin() {
+  return {
+    parameters: { id: 'bitcoin' },
+    // biome-ignore format: as recorded
+    response: {
+      id: 'bitcoin', symbol: 'btc', name: 'Bitcoin', web_slug: 'bitcoin', asset_platform_id: null, block_time_in_minutes: 10, hashing_algorithm: 'SHA-256',
+      categories: ['Cryptocurrency', 'Layer 1 (L1)'],
+      description: { en: 'Bitcoin is the first successful internet money based on peer-to-peer technology...' },
+      links: { homepage: ['http://www.bitcoin.org', '', ''], whitepaper: 'https://bitcoin.org/bitcoin.pdf', subreddit_url: 'https://www.reddit.com/r/Bitcoin/' },
+      image: {
+        thumb: 'https://assets.coingecko.com/coins/images/1/thumb/bitcoin.png?1696501400',
+        small: 'https://assets.coingecko.com/coins/images/1/small/bitcoin.png?1696501400',
+        large: 'https://assets.coingecko.com/coins/images/1/large/bitcoin.png?1696501400',
+      },
+      genesis_date: '2009-01-03', market_cap_rank: 1, status_updates: [], last_updated: '2024-04-07T15:24:51.021Z',
+      market_data: {
+        current_price: { btc: 1, eur: 64375, usd: 69840 }, roi: null,
+        ath: { btc: 1.003301, eur: 67405, usd: 73738 },
+        ath_date: { btc: '2024-03-02T16:05:19.446Z', eur: '2024-03-14T07:10:36.635Z', usd: '2024-03-14T07:10:36.635Z' },
+        market_cap: { btc: 19675377, eur: 1265825267281, usd: 1373296629498 }, market_cap_rank: 1,
+        total_volume: { btc: 270165, eur: 17368113665, usd: 18867210007 },
+        price_change_24h: 1619, price_change_percentage_24h: 2.37311, price_change_percentage_7d: -0.89706,
+        total_supply: 21000000, max_supply: 21000000, circulating_supply: 19675377, last_updated: '2024-04-07T15:24:51.021Z',
+      },
+    },
+    // biome-ignore format: as recorded
+    data: {
+      id: 'bitcoin', name: 'Bitcoin', symbol: 'btc', ath_usd: 73738, market_cap_usd: 1373296629498, price_usd: 69840, volume_24h_usd: 18867210007,
+      ath_date: '2024-03-14T07:10:36.635Z', price_change_percentage_24h: 2.37311, market_cap_rank: 1, circulating_supply: 19675377, max_supply: 21000000,
+      image_url: 'https://assets.coingecko.com/coins/images/1/large/bitcoin.png?1696501400', homepage: 'http://www.bitcoin.org',
+      description: 'Bitcoin is the first successful internet money based on peer-to-peer technology...', last_updated: '2024-04-07T15:24:51.021Z',
+    },
   }
 }

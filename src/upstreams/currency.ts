@@ -72,27 +72,7 @@ const currency: Upstream = {
         if (!isObject(answer.rates)) return invalid()
         return { base: text(answer.base), date: text(answer.date), rates: numbersOf(answer.rates) }
       },
-      example: {
-        parameters: {},
-        // biome-ignore format: as recorded
-        response: {
-          amount: 1.0, base: 'EUR', date: '2025-04-04',
-          rates: {
-            AUD: 1.8098, BGN: 1.9558, BRL: 6.3407, CAD: 1.5696, CHF: 0.9407, CNY: 8.0518, CZK: 25.142, DKK: 7.4618, GBP: 0.84985, HKD: 8.5933, HUF: 405.7,
-            IDR: 18751, ILS: 4.1244, INR: 94.43, ISK: 144.7, JPY: 160.56, KRW: 1601.11, MXN: 22.539, MYR: 4.906, NOK: 11.6815, NZD: 1.9613, PHP: 63.294,
-            PLN: 4.2625, RON: 4.9773, SEK: 10.974, SGD: 1.4804, THB: 37.793, TRY: 42.03, USD: 1.1057, ZAR: 21.079,
-          },
-        },
-        // biome-ignore format: as recorded
-        data: {
-          base: 'EUR', date: '2025-04-04',
-          rates: {
-            AUD: 1.8098, BGN: 1.9558, BRL: 6.3407, CAD: 1.5696, CHF: 0.9407, CNY: 8.0518, CZK: 25.142, DKK: 7.4618, GBP: 0.84985, HKD: 8.5933, HUF: 405.7,
-            IDR: 18751, ILS: 4.1244, INR: 94.43, ISK: 144.7, JPY: 160.56, KRW: 1601.11, MXN: 22.539, MYR: 4.906, NOK: 11.6815, NZD: 1.9613, PHP: 63.294,
-            PLN: 4.2625, RON: 4.9773, SEK: 10.974, SGD: 1.4804, THB: 37.793, TRY: 42.03, USD: 1.1057, ZAR: 21.079,
-          },
-        },
-      },
+      example: recordedLatest(),
     }),
 
     '/pair': endpoint({
@@ -134,13 +114,7 @@ const currency: Upstream = {
         if (rate === null) return invalid()
         return { to: parameters.to, date: text(answer.date), from: text(answer.base), rate }
       },
-      example: {
-        parameters: { from: 'USD', to: 'INR' },
-        // biome-ignore format: as recorded
-        response: { amount: 1.0, base: 'USD', date: '2026-09-11', rates: { INR: 95.56 } },
-        // biome-ignore format: as recorded
-        data: { to: 'INR', date: '2026-09-11', from: 'USD', rate: 95.56 },
-      },
+      example: recordedPair(),
     }),
   },
 }
@@ -154,4 +128,38 @@ function numbersOf(rates: Record<string, unknown>): Record<string, number> {
     if (rate !== null) known.push([code, rate])
   }
   return Object.fromEntries(known)
+}
+
+function recordedLatest() {
+  return {
+    parameters: {},
+    // biome-ignore format: as recorded
+    response: {
+      amount: 1.0, base: 'EUR', date: '2025-04-04',
+      rates: {
+        AUD: 1.8098, BGN: 1.9558, BRL: 6.3407, CAD: 1.5696, CHF: 0.9407, CNY: 8.0518, CZK: 25.142, DKK: 7.4618, GBP: 0.84985, HKD: 8.5933, HUF: 405.7,
+        IDR: 18751, ILS: 4.1244, INR: 94.43, ISK: 144.7, JPY: 160.56, KRW: 1601.11, MXN: 22.539, MYR: 4.906, NOK: 11.6815, NZD: 1.9613, PHP: 63.294,
+        PLN: 4.2625, RON: 4.9773, SEK: 10.974, SGD: 1.4804, THB: 37.793, TRY: 42.03, USD: 1.1057, ZAR: 21.079,
+      },
+    },
+    // biome-ignore format: as recorded
+    data: {
+      base: 'EUR', date: '2025-04-04',
+      rates: {
+        AUD: 1.8098, BGN: 1.9558, BRL: 6.3407, CAD: 1.5696, CHF: 0.9407, CNY: 8.0518, CZK: 25.142, DKK: 7.4618, GBP: 0.84985, HKD: 8.5933, HUF: 405.7,
+        IDR: 18751, ILS: 4.1244, INR: 94.43, ISK: 144.7, JPY: 160.56, KRW: 1601.11, MXN: 22.539, MYR: 4.906, NOK: 11.6815, NZD: 1.9613, PHP: 63.294,
+        PLN: 4.2625, RON: 4.9773, SEK: 10.974, SGD: 1.4804, THB: 37.793, TRY: 42.03, USD: 1.1057, ZAR: 21.079,
+      },
+    },
+  }
+}
+
+function recordedPair() {
+  return {
+    parameters: { from: 'USD', to: 'INR' },
+    // biome-ignore format: as recorded
+    response: { amount: 1.0, base: 'USD', date: '2026-09-11', rates: { INR: 95.56 } },
+    // biome-ignore format: as recorded
+    data: { to: 'INR', date: '2026-09-11', from: 'USD', rate: 95.56 },
+  }
 }

@@ -39,6 +39,10 @@ const cache = {
 
 const upperCased = ({ country }: { country: string }) => ({ country: country.toUpperCase() })
 
+const isUnpublished = (row: unknown): boolean => isObject(row) && row.value === null
+
+const year = (date: unknown): number | null => (typeof date === 'string' && /^\d{4}$/.test(date) ? Number(date) : null)
+
 const developmentIndicators: Upstream = {
   displayName: 'Development indicators',
   category: 'economy',
@@ -86,28 +90,7 @@ const developmentIndicators: Upstream = {
         const { year, country, value, ...rest } = figure
         return { year, country, gdp_usd: value, ...rest }
       },
-      example: {
-        parameters: { country: 'MX' },
-        // biome-ignore format: as recorded
-        response: [
-          { page: 1, pages: 1, per_page: 20000, total: 4, sourceid: '2', lastupdated: '2026-07-13' },
-          [
-            {
-              indicator: { id: 'NY.GDP.MKTP.CD', value: 'GDP (current US$)' }, country: { id: 'MX', value: 'Mexico' },
-              countryiso3code: 'MEX', date: '2025', value: 1832641364775.52, unit: '', obs_status: '', decimal: 0,
-            },
-            {
-              indicator: { id: 'NY.GDP.MKTP.CD', value: 'GDP (current US$)' }, country: { id: 'MX', value: 'Mexico' },
-              countryiso3code: 'MEX', date: '2024', value: 1830489311088.89, unit: '', obs_status: '', decimal: 0,
-            },
-          ],
-        ],
-        // biome-ignore format: as recorded
-        data: {
-          year: 2025, country: 'Mexico', gdp_usd: 1832641364775.52, indicator: 'NY.GDP.MKTP.CD',
-          country_code: 'MX', country_iso3: 'MEX', indicator_name: 'GDP (current US$)', last_updated: '2026-07-13',
-        },
-      },
+      example: recordedGdp(),
     }),
     '/population': endpoint({
       description: 'Latest total population of a country.',
@@ -127,28 +110,7 @@ const developmentIndicators: Upstream = {
         const { year, country, value, ...rest } = figure
         return { year, country, population: value, ...rest }
       },
-      example: {
-        parameters: { country: 'US' },
-        // biome-ignore format: as recorded
-        response: [
-          { page: 1, pages: 1, per_page: 50, total: 2, sourceid: '2', lastupdated: '2026-07-13' },
-          [
-            {
-              indicator: { id: 'SP.POP.TOTL', value: 'Population, total' }, country: { id: 'US', value: 'United States' },
-              countryiso3code: 'USA', date: '2023', value: 336755052, unit: '', obs_status: '', decimal: 0,
-            },
-            {
-              indicator: { id: 'SP.POP.TOTL', value: 'Population, total' }, country: { id: 'US', value: 'United States' },
-              countryiso3code: 'USA', date: '2022', value: 333996304, unit: '', obs_status: '', decimal: 0,
-            },
-          ],
-        ],
-        // biome-ignore format: as recorded
-        data: {
-          year: 2023, country: 'United States', population: 336755052, indicator: 'SP.POP.TOTL',
-          country_code: 'US', country_iso3: 'USA', indicator_name: 'Population, total', last_updated: '2026-07-13',
-        },
-      },
+      example: recordedPopulation(),
     }),
   },
 }
@@ -188,6 +150,52 @@ function latestFigure(body: unknown) {
   }
 }
 
-const isUnpublished = (row: unknown): boolean => isObject(row) && row.value === null
+function recordedGdp() {
+  return {
+    parameters: { country: 'MX' },
+    // biome-ignore format: as recorded
+    response: [
+      { page: 1, pages: 1, per_page: 20000, total: 4, sourceid: '2', lastupdated: '2026-07-13' },
+      [
+        {
+          indicator: { id: 'NY.GDP.MKTP.CD', value: 'GDP (current US$)' }, country: { id: 'MX', value: 'Mexico' },
+          countryiso3code: 'MEX', date: '2025', value: 1832641364775.52, unit: '', obs_status: '', decimal: 0,
+        },
+        {
+          indicator: { id: 'NY.GDP.MKTP.CD', value: 'GDP (current US$)' }, country: { id: 'MX', value: 'Mexico' },
+          countryiso3code: 'MEX', date: '2024', value: 1830489311088.89, unit: '', obs_status: '', decimal: 0,
+        },
+      ],
+    ],
+    // biome-ignore format: as recorded
+    data: {
+      year: 2025, country: 'Mexico', gdp_usd: 1832641364775.52, indicator: 'NY.GDP.MKTP.CD',
+      country_code: 'MX', country_iso3: 'MEX', indicator_name: 'GDP (current US$)', last_updated: '2026-07-13',
+    },
+  }
+}
 
-const year = (date: unknown): number | null => (typeof date === 'string' && /^\d{4}$/.test(date) ? Number(date) : null)
+function recordedPopulation() {
+  return {
+    parameters: { country: 'US' },
+    // biome-ignore format: as recorded
+    response: [
+      { page: 1, pages: 1, per_page: 50, total: 2, sourceid: '2', lastupdated: '2026-07-13' },
+      [
+        {
+          indicator: { id: 'SP.POP.TOTL', value: 'Population, total' }, country: { id: 'US', value: 'United States' },
+          countryiso3code: 'USA', date: '2023', value: 336755052, unit: '', obs_status: '', decimal: 0,
+        },
+        {
+          indicator: { id: 'SP.POP.TOTL', value: 'Population, total' }, country: { id: 'US', value: 'United States' },
+          countryiso3code: 'USA', date: '2022', value: 333996304, unit: '', obs_status: '', decimal: 0,
+        },
+      ],
+    ],
+    // biome-ignore format: as recorded
+    data: {
+      year: 2023, country: 'United States', population: 336755052, indicator: 'SP.POP.TOTL',
+      country_code: 'US', country_iso3: 'USA', indicator_name: 'Population, total', last_updated: '2026-07-13',
+    },
+  }
+}

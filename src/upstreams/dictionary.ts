@@ -102,91 +102,12 @@ const dictionary: Upstream = {
           license: isObject(first.license) ? { name: text(first.license.name), url: text(first.license.url) } : null,
         }
       },
-      example: {
-        parameters: { word: 'hello' },
-        // biome-ignore format: as recorded
-        response: [
-          {
-            word: 'hello',
-            phonetics: [
-              {
-                audio: 'https://api.dictionaryapi.dev/media/pronunciations/en/hello-au.mp3', sourceUrl: 'https://commons.wikimedia.org/w/index.php?curid=75797336',
-                license: { name: 'BY-SA 4.0', url: 'https://creativecommons.org/licenses/by-sa/4.0' },
-              },
-              {
-                text: '/həˈləʊ/', audio: 'https://api.dictionaryapi.dev/media/pronunciations/en/hello-uk.mp3',
-                sourceUrl: 'https://commons.wikimedia.org/w/index.php?curid=9021983',
-                license: { name: 'BY 3.0 US', url: 'https://creativecommons.org/licenses/by/3.0/us' },
-              },
-              { text: '/həˈloʊ/', audio: '' },
-            ],
-            meanings: [
-              {
-                partOfSpeech: 'noun', definitions: [{ definition: '"Hello!" or an equivalent greeting.', synonyms: [], antonyms: [] }], synonyms: ['greeting'],
-                antonyms: [],
-              },
-              { partOfSpeech: 'verb', definitions: [{ definition: 'To greet with "hello".', synonyms: [], antonyms: [] }], synonyms: [], antonyms: [] },
-              {
-                partOfSpeech: 'interjection',
-                definitions: [
-                  {
-                    definition: 'A greeting (salutation) said when meeting someone or acknowledging someone’s arrival or presence.', synonyms: [], antonyms: [],
-                    example: 'Hello, everyone.',
-                  },
-                  { definition: 'A greeting used when answering the telephone.', synonyms: [], antonyms: [], example: 'Hello? How may I help you?' },
-                  {
-                    definition: 'A call for response if it is not clear if anyone is present or listening, or if a telephone conversation may have been disconnected.',
-                    synonyms: [], antonyms: [], example: 'Hello? Is anyone there?',
-                  },
-                  {
-                    definition: 'Used sarcastically to imply that the person addressed or referred to has done something the speaker or writer considers to be foolish.',
-                    synonyms: [], antonyms: [], example: 'You just tried to start your car with your cell phone. Hello?',
-                  },
-                  { definition: 'An expression of puzzlement or discovery.', synonyms: [], antonyms: [], example: 'Hello! What’s going on here?' },
-                ],
-                synonyms: [], antonyms: ['bye', 'goodbye'],
-              },
-            ],
-            license: { name: 'CC BY-SA 3.0', url: 'https://creativecommons.org/licenses/by-sa/3.0' }, sourceUrls: ['https://en.wiktionary.org/wiki/hello'],
-          },
-        ],
-        // biome-ignore format: as recorded
-        data: {
-          word: 'hello', phonetic: '/həˈləʊ/',
-          meanings: [
-            {
-              part_of_speech: 'noun', definitions: [{ definition: '"Hello!" or an equivalent greeting.', example: null, synonyms: [], antonyms: [] }],
-              synonyms: ['greeting'], antonyms: [],
-            },
-            { part_of_speech: 'verb', definitions: [{ definition: 'To greet with "hello".', example: null, synonyms: [], antonyms: [] }], synonyms: [], antonyms: [] },
-            {
-              part_of_speech: 'interjection',
-              definitions: [
-                {
-                  definition: 'A greeting (salutation) said when meeting someone or acknowledging someone’s arrival or presence.', example: 'Hello, everyone.',
-                  synonyms: [], antonyms: [],
-                },
-                { definition: 'A greeting used when answering the telephone.', example: 'Hello? How may I help you?', synonyms: [], antonyms: [] },
-                {
-                  definition: 'A call for response if it is not clear if anyone is present or listening, or if a telephone conversation may have been disconnected.',
-                  example: 'Hello? Is anyone there?', synonyms: [], antonyms: [],
-                },
-                {
-                  definition: 'Used sarcastically to imply that the person addressed or referred to has done something the speaker or writer considers to be foolish.',
-                  example: 'You just tried to start your car with your cell phone. Hello?', synonyms: [], antonyms: [],
-                },
-                { definition: 'An expression of puzzlement or discovery.', example: 'Hello! What’s going on here?', synonyms: [], antonyms: [] },
-              ],
-              synonyms: [], antonyms: ['bye', 'goodbye'],
-            },
-          ],
-          audio_url: 'https://api.dictionaryapi.dev/media/pronunciations/en/hello-au.mp3', source_urls: ['https://en.wiktionary.org/wiki/hello'],
-          license: { name: 'CC BY-SA 3.0', url: 'https://creativecommons.org/licenses/by-sa/3.0' },
-        },
-      },
+      example: recordedDefine(),
     }),
   },
 }
+
+export default dictionary
 
 function readMeaning(meaning: Record<string, unknown>) {
   return {
@@ -208,4 +129,87 @@ function firstFilled(values: unknown[]): string | null {
   return values.map(filledText).find((value) => value !== null) ?? null
 }
 
-export default dictionary
+function recordedDefine() {
+  return {
+    parameters: { word: 'hello' },
+    // biome-ignore format: as recorded
+    response: [
+      {
+        word: 'hello',
+        phonetics: [
+          {
+            audio: 'https://api.dictionaryapi.dev/media/pronunciations/en/hello-au.mp3', sourceUrl: 'https://commons.wikimedia.org/w/index.php?curid=75797336',
+            license: { name: 'BY-SA 4.0', url: 'https://creativecommons.org/licenses/by-sa/4.0' },
+          },
+          {
+            text: '/həˈləʊ/', audio: 'https://api.dictionaryapi.dev/media/pronunciations/en/hello-uk.mp3',
+            sourceUrl: 'https://commons.wikimedia.org/w/index.php?curid=9021983',
+            license: { name: 'BY 3.0 US', url: 'https://creativecommons.org/licenses/by/3.0/us' },
+          },
+          { text: '/həˈloʊ/', audio: '' },
+        ],
+        meanings: [
+          {
+            partOfSpeech: 'noun', definitions: [{ definition: '"Hello!" or an equivalent greeting.', synonyms: [], antonyms: [] }], synonyms: ['greeting'],
+            antonyms: [],
+          },
+          { partOfSpeech: 'verb', definitions: [{ definition: 'To greet with "hello".', synonyms: [], antonyms: [] }], synonyms: [], antonyms: [] },
+          {
+            partOfSpeech: 'interjection',
+            definitions: [
+              {
+                definition: 'A greeting (salutation) said when meeting someone or acknowledging someone’s arrival or presence.', synonyms: [], antonyms: [],
+                example: 'Hello, everyone.',
+              },
+              { definition: 'A greeting used when answering the telephone.', synonyms: [], antonyms: [], example: 'Hello? How may I help you?' },
+              {
+                definition: 'A call for response if it is not clear if anyone is present or listening, or if a telephone conversation may have been disconnected.',
+                synonyms: [], antonyms: [], example: 'Hello? Is anyone there?',
+              },
+              {
+                definition: 'Used sarcastically to imply that the person addressed or referred to has done something the speaker or writer considers to be foolish.',
+                synonyms: [], antonyms: [], example: 'You just tried to start your car with your cell phone. Hello?',
+              },
+              { definition: 'An expression of puzzlement or discovery.', synonyms: [], antonyms: [], example: 'Hello! What’s going on here?' },
+            ],
+            synonyms: [], antonyms: ['bye', 'goodbye'],
+          },
+        ],
+        license: { name: 'CC BY-SA 3.0', url: 'https://creativecommons.org/licenses/by-sa/3.0' }, sourceUrls: ['https://en.wiktionary.org/wiki/hello'],
+      },
+    ],
+    // biome-ignore format: as recorded
+    data: {
+      word: 'hello', phonetic: '/həˈləʊ/',
+      meanings: [
+        {
+          part_of_speech: 'noun', definitions: [{ definition: '"Hello!" or an equivalent greeting.', example: null, synonyms: [], antonyms: [] }],
+          synonyms: ['greeting'], antonyms: [],
+        },
+        { part_of_speech: 'verb', definitions: [{ definition: 'To greet with "hello".', example: null, synonyms: [], antonyms: [] }], synonyms: [], antonyms: [] },
+        {
+          part_of_speech: 'interjection',
+          definitions: [
+            {
+              definition: 'A greeting (salutation) said when meeting someone or acknowledging someone’s arrival or presence.', example: 'Hello, everyone.',
+              synonyms: [], antonyms: [],
+            },
+            { definition: 'A greeting used when answering the telephone.', example: 'Hello? How may I help you?', synonyms: [], antonyms: [] },
+            {
+              definition: 'A call for response if it is not clear if anyone is present or listening, or if a telephone conversation may have been disconnected.',
+              example: 'Hello? Is anyone there?', synonyms: [], antonyms: [],
+            },
+            {
+              definition: 'Used sarcastically to imply that the person addressed or referred to has done something the speaker or writer considers to be foolish.',
+              example: 'You just tried to start your car with your cell phone. Hello?', synonyms: [], antonyms: [],
+            },
+            { definition: 'An expression of puzzlement or discovery.', example: 'Hello! What’s going on here?', synonyms: [], antonyms: [] },
+          ],
+          synonyms: [], antonyms: ['bye', 'goodbye'],
+        },
+      ],
+      audio_url: 'https://api.dictionaryapi.dev/media/pronunciations/en/hello-au.mp3', source_urls: ['https://en.wiktionary.org/wiki/hello'],
+      license: { name: 'CC BY-SA 3.0', url: 'https://creativecommons.org/licenses/by-sa/3.0' },
+    },
+  }
+}

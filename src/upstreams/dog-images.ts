@@ -49,13 +49,7 @@ const dogImages: Upstream = {
       data: picture,
       request: () => ({ path: path`/api/breeds/image/random` }),
       map: ({ body }) => readPicture(body),
-      example: {
-        parameters: {},
-        // biome-ignore format: as recorded
-        response: { message: 'https://images.dog.ceo/breeds/greyhound-italian/n02091032_8150.jpg', status: 'success' },
-        // biome-ignore format: as recorded
-        data: { status: 'success', image_url: 'https://images.dog.ceo/breeds/greyhound-italian/n02091032_8150.jpg', breed: 'greyhound', sub_breed: 'italian' },
-      },
+      example: recordedRandom(),
     }),
     '/breed': endpoint({
       description: 'A random picture of one breed, sub-breeds included.',
@@ -77,16 +71,12 @@ const dogImages: Upstream = {
         return { path: path`/api/breed/${main}/${sub}/images/random` }
       },
       map: ({ body }) => readPicture(body),
-      example: {
-        parameters: { breed: 'hound' },
-        // biome-ignore format: as recorded
-        response: { message: 'https://images.dog.ceo/breeds/hound-ibizan/n02091244_5638.jpg', status: 'success' },
-        // biome-ignore format: as recorded
-        data: { status: 'success', image_url: 'https://images.dog.ceo/breeds/hound-ibizan/n02091244_5638.jpg', breed: 'hound', sub_breed: 'ibizan' },
-      },
+      example: recordedBreed(),
     }),
   },
 }
+
+export default dogImages
 
 /** `message` is the picture's address only where `status` says so: on errors it is a sentence. */
 function readPicture(body: unknown) {
@@ -98,4 +88,22 @@ function readPicture(body: unknown) {
   return { status, image_url: imageUrl, breed: folder?.[1] ?? null, sub_breed: folder?.[2] ?? null }
 }
 
-export default dogImages
+function recordedRandom() {
+  return {
+    parameters: {},
+    // biome-ignore format: as recorded
+    response: { message: 'https://images.dog.ceo/breeds/greyhound-italian/n02091032_8150.jpg', status: 'success' },
+    // biome-ignore format: as recorded
+    data: { status: 'success', image_url: 'https://images.dog.ceo/breeds/greyhound-italian/n02091032_8150.jpg', breed: 'greyhound', sub_breed: 'italian' },
+  }
+}
+
+function recordedBreed() {
+  return {
+    parameters: { breed: 'hound' },
+    // biome-ignore format: as recorded
+    response: { message: 'https://images.dog.ceo/breeds/hound-ibizan/n02091244_5638.jpg', status: 'success' },
+    // biome-ignore format: as recorded
+    data: { status: 'success', image_url: 'https://images.dog.ceo/breeds/hound-ibizan/n02091244_5638.jpg', breed: 'hound', sub_breed: 'ibizan' },
+  }
+}

@@ -101,50 +101,7 @@ const encyclopedia: Upstream = {
           coordinates: coordinatesOf(page.coordinates),
         }
       },
-      example: {
-        parameters: { title: 'Earth' },
-        // biome-ignore format: as recorded
-        response: {
-          type: 'standard', title: 'Earth', displaytitle: '<span lang="en" dir="ltr"><span class="mw-page-title-main">Earth</span></span>',
-          namespace: { id: 0, text: '' }, wikibase_item: 'Q2',
-          titles: {
-            canonical: 'Earth', normalized: 'Earth', display: '<span lang="en" dir="ltr"><span class="mw-page-title-main">Earth</span></span>',
-          },
-          pageid: 9228,
-          thumbnail: {
-            source: 'https://upload.wikimedia.org/wikipedia/commons/thumb/2/2d/Meteosat-12-fci-march-equinox-2025-noon.jpg/330px-Meteosat-12-fci-march-equinox-2025-noon.jpg',
-            width: 330, height: 330,
-          },
-          originalimage: {
-            source: 'https://upload.wikimedia.org/wikipedia/commons/thumb/2/2d/Meteosat-12-fci-march-equinox-2025-noon.jpg/3840px-Meteosat-12-fci-march-equinox-2025-noon.jpg',
-            width: 12261, height: 12261,
-          },
-          lang: 'en', dir: 'ltr', revision: '1360670485', tid: 'f9748804-6e87-11f1-af09-5bfef6c9074c', timestamp: '2026-06-22T22:16:11Z',
-          description: 'Third planet from the Sun', description_source: 'local',
-          content_urls: {
-            desktop: {
-              page: 'https://en.wikipedia.org/wiki/Earth', revisions: 'https://en.wikipedia.org/wiki/Earth?action=history',
-              edit: 'https://en.wikipedia.org/wiki/Earth?action=edit', talk: 'https://en.wikipedia.org/wiki/Talk:Earth',
-            },
-            mobile: {
-              page: 'https://en.wikipedia.org/wiki/Earth', revisions: 'https://en.wikipedia.org/wiki/Special:History/Earth',
-              edit: 'https://en.wikipedia.org/wiki/Earth?action=edit', talk: 'https://en.wikipedia.org/wiki/Talk:Earth',
-            },
-          },
-          extract: "Earth is the third planet from the Sun and the only astronomical object known to harbor life. This is made possible by Earth being an ocean world, the only one in the Solar System sustaining liquid surface water. Almost all of Earth's water is contained in its ocean, which covers 70.8% of Earth's crust. The remaining 29.2% of Earth's crust is land, which is predominantly located within Earth's land hemisphere in the form of continental landmasses. Most of Earth's land is at least somewhat humid and covered by vegetation, while large ice sheets at Earth's polar deserts retain more water than Earth's groundwater, lakes, rivers, and atmospheric water combined. Earth's crust consists of slowly moving tectonic plates, which interact to produce mountain ranges, volcanoes, and earthquakes. Earth has a liquid outer core that generates a magnetosphere capable of deflecting most of the destructive solar winds and cosmic radiation.",
-          extract_html: "<p><b>Earth</b> is the third planet from the Sun and the only astronomical object known to harbor life. This is made possible by Earth being an ocean world, the only one in the Solar System sustaining liquid surface water. Almost all of Earth's water is contained in its ocean, which covers 70.8% of Earth's crust. The remaining 29.2% of Earth's crust is land, which is predominantly located within Earth's land hemisphere in the form of continental landmasses. Most of Earth's land is at least somewhat humid and covered by vegetation, while large ice sheets at Earth's polar deserts retain more water than Earth's groundwater, lakes, rivers, and atmospheric water combined. Earth's crust consists of slowly moving tectonic plates, which interact to produce mountain ranges, volcanoes, and earthquakes. Earth has a liquid outer core that generates a magnetosphere capable of deflecting most of the destructive solar winds and cosmic radiation.</p>",
-        },
-        // biome-ignore format: as recorded
-        data: {
-          title: 'Earth', description: 'Third planet from the Sun',
-          extract: "Earth is the third planet from the Sun and the only astronomical object known to harbor life. This is made possible by Earth being an ocean world, the only one in the Solar System sustaining liquid surface water. Almost all of Earth's water is contained in its ocean, which covers 70.8% of Earth's crust. The remaining 29.2% of Earth's crust is land, which is predominantly located within Earth's land hemisphere in the form of continental landmasses. Most of Earth's land is at least somewhat humid and covered by vegetation, while large ice sheets at Earth's polar deserts retain more water than Earth's groundwater, lakes, rivers, and atmospheric water combined. Earth's crust consists of slowly moving tectonic plates, which interact to produce mountain ranges, volcanoes, and earthquakes. Earth has a liquid outer core that generates a magnetosphere capable of deflecting most of the destructive solar winds and cosmic radiation.",
-          page_url: 'https://en.wikipedia.org/wiki/Earth',
-          thumbnail_url: 'https://upload.wikimedia.org/wikipedia/commons/thumb/2/2d/Meteosat-12-fci-march-equinox-2025-noon.jpg/330px-Meteosat-12-fci-march-equinox-2025-noon.jpg',
-          type: 'standard', page_id: 9228, wikidata_id: 'Q2', lang: 'en', updated_at: '2026-06-22T22:16:11Z',
-          image_url: 'https://upload.wikimedia.org/wikipedia/commons/thumb/2/2d/Meteosat-12-fci-march-equinox-2025-noon.jpg/3840px-Meteosat-12-fci-march-equinox-2025-noon.jpg',
-          coordinates: null,
-        },
-      },
+      example: recordedSummary(),
     }),
   },
 }
@@ -168,4 +125,51 @@ function coordinatesOf(value: unknown): { lat: number; lon: number } | null {
   const lat = number(members(value).lat)
   const lon = number(members(value).lon)
   return lat === null || lon === null ? null : { lat, lon }
+}
+
+function recordedSummary() {
+  return {
+    parameters: { title: 'Earth' },
+    // biome-ignore format: as recorded
+    response: {
+      type: 'standard', title: 'Earth', displaytitle: '<span lang="en" dir="ltr"><span class="mw-page-title-main">Earth</span></span>',
+      namespace: { id: 0, text: '' }, wikibase_item: 'Q2',
+      titles: {
+        canonical: 'Earth', normalized: 'Earth', display: '<span lang="en" dir="ltr"><span class="mw-page-title-main">Earth</span></span>',
+      },
+      pageid: 9228,
+      thumbnail: {
+        source: 'https://upload.wikimedia.org/wikipedia/commons/thumb/2/2d/Meteosat-12-fci-march-equinox-2025-noon.jpg/330px-Meteosat-12-fci-march-equinox-2025-noon.jpg',
+        width: 330, height: 330,
+      },
+      originalimage: {
+        source: 'https://upload.wikimedia.org/wikipedia/commons/thumb/2/2d/Meteosat-12-fci-march-equinox-2025-noon.jpg/3840px-Meteosat-12-fci-march-equinox-2025-noon.jpg',
+        width: 12261, height: 12261,
+      },
+      lang: 'en', dir: 'ltr', revision: '1360670485', tid: 'f9748804-6e87-11f1-af09-5bfef6c9074c', timestamp: '2026-06-22T22:16:11Z',
+      description: 'Third planet from the Sun', description_source: 'local',
+      content_urls: {
+        desktop: {
+          page: 'https://en.wikipedia.org/wiki/Earth', revisions: 'https://en.wikipedia.org/wiki/Earth?action=history',
+          edit: 'https://en.wikipedia.org/wiki/Earth?action=edit', talk: 'https://en.wikipedia.org/wiki/Talk:Earth',
+        },
+        mobile: {
+          page: 'https://en.wikipedia.org/wiki/Earth', revisions: 'https://en.wikipedia.org/wiki/Special:History/Earth',
+          edit: 'https://en.wikipedia.org/wiki/Earth?action=edit', talk: 'https://en.wikipedia.org/wiki/Talk:Earth',
+        },
+      },
+      extract: "Earth is the third planet from the Sun and the only astronomical object known to harbor life. This is made possible by Earth being an ocean world, the only one in the Solar System sustaining liquid surface water. Almost all of Earth's water is contained in its ocean, which covers 70.8% of Earth's crust. The remaining 29.2% of Earth's crust is land, which is predominantly located within Earth's land hemisphere in the form of continental landmasses. Most of Earth's land is at least somewhat humid and covered by vegetation, while large ice sheets at Earth's polar deserts retain more water than Earth's groundwater, lakes, rivers, and atmospheric water combined. Earth's crust consists of slowly moving tectonic plates, which interact to produce mountain ranges, volcanoes, and earthquakes. Earth has a liquid outer core that generates a magnetosphere capable of deflecting most of the destructive solar winds and cosmic radiation.",
+      extract_html: "<p><b>Earth</b> is the third planet from the Sun and the only astronomical object known to harbor life. This is made possible by Earth being an ocean world, the only one in the Solar System sustaining liquid surface water. Almost all of Earth's water is contained in its ocean, which covers 70.8% of Earth's crust. The remaining 29.2% of Earth's crust is land, which is predominantly located within Earth's land hemisphere in the form of continental landmasses. Most of Earth's land is at least somewhat humid and covered by vegetation, while large ice sheets at Earth's polar deserts retain more water than Earth's groundwater, lakes, rivers, and atmospheric water combined. Earth's crust consists of slowly moving tectonic plates, which interact to produce mountain ranges, volcanoes, and earthquakes. Earth has a liquid outer core that generates a magnetosphere capable of deflecting most of the destructive solar winds and cosmic radiation.</p>",
+    },
+    // biome-ignore format: as recorded
+    data: {
+      title: 'Earth', description: 'Third planet from the Sun',
+      extract: "Earth is the third planet from the Sun and the only astronomical object known to harbor life. This is made possible by Earth being an ocean world, the only one in the Solar System sustaining liquid surface water. Almost all of Earth's water is contained in its ocean, which covers 70.8% of Earth's crust. The remaining 29.2% of Earth's crust is land, which is predominantly located within Earth's land hemisphere in the form of continental landmasses. Most of Earth's land is at least somewhat humid and covered by vegetation, while large ice sheets at Earth's polar deserts retain more water than Earth's groundwater, lakes, rivers, and atmospheric water combined. Earth's crust consists of slowly moving tectonic plates, which interact to produce mountain ranges, volcanoes, and earthquakes. Earth has a liquid outer core that generates a magnetosphere capable of deflecting most of the destructive solar winds and cosmic radiation.",
+      page_url: 'https://en.wikipedia.org/wiki/Earth',
+      thumbnail_url: 'https://upload.wikimedia.org/wikipedia/commons/thumb/2/2d/Meteosat-12-fci-march-equinox-2025-noon.jpg/330px-Meteosat-12-fci-march-equinox-2025-noon.jpg',
+      type: 'standard', page_id: 9228, wikidata_id: 'Q2', lang: 'en', updated_at: '2026-06-22T22:16:11Z',
+      image_url: 'https://upload.wikimedia.org/wikipedia/commons/thumb/2/2d/Meteosat-12-fci-march-equinox-2025-noon.jpg/3840px-Meteosat-12-fci-march-equinox-2025-noon.jpg',
+      coordinates: null,
+    },
+  }
 }

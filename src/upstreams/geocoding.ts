@@ -24,6 +24,7 @@ import {
 
 /** The usage policy demands caching, and places hardly move. */
 const WEEK = 604_800
+
 /** How long a refusal without a stated time is respected. */
 const BLOCKED_MS = 60_000
 
@@ -116,36 +117,7 @@ const geocoding: Upstream = {
         query: { q, format: 'jsonv2', addressdetails: 1, limit: limit ?? 5, 'accept-language': 'en' },
       }),
       map: ({ body }) => (Array.isArray(body) ? { results: body.map(place) } : invalid()),
-      example: {
-        parameters: { q: 'Batumi', limit: 1 },
-        // biome-ignore format: as recorded
-        response: [
-          {
-            place_id: 208137191, licence: 'Data © OpenStreetMap contributors, ODbL 1.0. http://osm.org/copyright', osm_type: 'way', osm_id: 410645026,
-            lat: '41.6456051', lon: '41.6284693', category: 'building', type: 'apartments', place_rank: 30, importance: 6.58373388265357e-05,
-            addresstype: 'building', name: '', display_name: '45, ზურაბ გორგილაძის ქუჩა, რუსთაველი, ბათუმი, აჭარის ავტონომიური რესპუბლიკა, 6000, საქართველო',
-            address: {
-              house_number: '45', road: 'ზურაბ გორგილაძის ქუჩა', suburb: 'რუსთაველი', city: 'ბათუმი', state: 'აჭარის ავტონომიური რესპუბლიკა',
-              'ISO3166-2-lvl4': 'GE-AJ', postcode: '6000', country: 'საქართველო', country_code: 'ge',
-            },
-            boundingbox: ['41.6454026', '41.6458069', '41.6282819', '41.6286539'],
-          },
-        ],
-        // biome-ignore format: as recorded
-        data: {
-          results: [
-            {
-              name: '45', display_name: '45, ზურაბ გორგილაძის ქუჩა, რუსთაველი, ბათუმი, აჭარის ავტონომიური რესპუბლიკა, 6000, საქართველო', lat: 41.6456051,
-              lon: 41.6284693, category: 'building', type: 'apartments', importance: 6.58373388265357e-05, country: 'საქართველო', country_code: 'ge',
-              bounding_box: { south: 41.6454026, north: 41.6458069, west: 41.6282819, east: 41.6286539 }, osm_type: 'way', osm_id: 410645026,
-              address: {
-                house_number: '45', road: 'ზურაბ გორგილაძის ქუჩა', suburb: 'რუსთაველი', city: 'ბათუმი', state: 'აჭარის ავტონომიური რესპუბლიკა',
-                'ISO3166-2-lvl4': 'GE-AJ', postcode: '6000', country: 'საქართველო', country_code: 'ge',
-              },
-            },
-          ],
-        },
-      },
+      example: recordedSearch(),
     }),
 
     '/reverse': endpoint({
@@ -197,27 +169,7 @@ const geocoding: Upstream = {
           house_number: text(address.house_number),
         }
       },
-      example: {
-        parameters: { lat: -34.44076, lon: -58.70521 },
-        // biome-ignore format: as recorded
-        response: {
-          place_id: '134140761', licence: 'Data © OpenStreetMap contributors, ODbL 1.0. https://www.openstreetmap.org/copyright', osm_type: 'way',
-          osm_id: '280940520', lat: '-34.4391708', lon: '-58.7064573', place_rank: '26', category: 'highway', type: 'motorway', importance: '0.1',
-          addresstype: 'road', display_name: 'Autopista Pedro Eugenio Aramburu, El Triángulo, Partido de Malvinas Argentinas, Buenos Aires, 1.619, Argentina',
-          name: 'Autopista Pedro Eugenio Aramburu',
-          address: {
-            road: 'Autopista Pedro Eugenio Aramburu', village: 'El Triángulo', state_district: 'Partido de Malvinas Argentinas', state: 'Buenos Aires',
-            postcode: '1.619', country: 'Argentina', country_code: 'ar',
-          },
-          boundingbox: ['-34.44159', '-34.4370994', '-58.7086067', '-58.7044712'],
-        },
-        // biome-ignore format: as recorded
-        data: {
-          city: 'El Triángulo', country: 'Argentina', postcode: '1.619', country_code: 'ar',
-          display_name: 'Autopista Pedro Eugenio Aramburu, El Triángulo, Partido de Malvinas Argentinas, Buenos Aires, 1.619, Argentina', lat: -34.4391708,
-          lon: -58.7064573, state: 'Buenos Aires', road: 'Autopista Pedro Eugenio Aramburu', house_number: null,
-        },
-      },
+      example: recordedReverse(),
     }),
   },
 }
@@ -267,4 +219,61 @@ function settlement(address: Record<string, unknown>): string | null {
     if (name !== null) return name
   }
   return null
+}
+
+function recordedSearch() {
+  return {
+    parameters: { q: 'Batumi', limit: 1 },
+    // biome-ignore format: as recorded
+    response: [
+      {
+        place_id: 208137191, licence: 'Data © OpenStreetMap contributors, ODbL 1.0. http://osm.org/copyright', osm_type: 'way', osm_id: 410645026,
+        lat: '41.6456051', lon: '41.6284693', category: 'building', type: 'apartments', place_rank: 30, importance: 6.58373388265357e-05,
+        addresstype: 'building', name: '', display_name: '45, ზურაბ გორგილაძის ქუჩა, რუსთაველი, ბათუმი, აჭარის ავტონომიური რესპუბლიკა, 6000, საქართველო',
+        address: {
+          house_number: '45', road: 'ზურაბ გორგილაძის ქუჩა', suburb: 'რუსთაველი', city: 'ბათუმი', state: 'აჭარის ავტონომიური რესპუბლიკა',
+          'ISO3166-2-lvl4': 'GE-AJ', postcode: '6000', country: 'საქართველო', country_code: 'ge',
+        },
+        boundingbox: ['41.6454026', '41.6458069', '41.6282819', '41.6286539'],
+      },
+    ],
+    // biome-ignore format: as recorded
+    data: {
+      results: [
+        {
+          name: '45', display_name: '45, ზურაბ გორგილაძის ქუჩა, რუსთაველი, ბათუმი, აჭარის ავტონომიური რესპუბლიკა, 6000, საქართველო', lat: 41.6456051,
+          lon: 41.6284693, category: 'building', type: 'apartments', importance: 6.58373388265357e-05, country: 'საქართველო', country_code: 'ge',
+          bounding_box: { south: 41.6454026, north: 41.6458069, west: 41.6282819, east: 41.6286539 }, osm_type: 'way', osm_id: 410645026,
+          address: {
+            house_number: '45', road: 'ზურაბ გორგილაძის ქუჩა', suburb: 'რუსთაველი', city: 'ბათუმი', state: 'აჭარის ავტონომიური რესპუბლიკა',
+            'ISO3166-2-lvl4': 'GE-AJ', postcode: '6000', country: 'საქართველო', country_code: 'ge',
+          },
+        },
+      ],
+    },
+  }
+}
+
+function recordedReverse() {
+  return {
+    parameters: { lat: -34.44076, lon: -58.70521 },
+    // biome-ignore format: as recorded
+    response: {
+      place_id: '134140761', licence: 'Data © OpenStreetMap contributors, ODbL 1.0. https://www.openstreetmap.org/copyright', osm_type: 'way',
+      osm_id: '280940520', lat: '-34.4391708', lon: '-58.7064573', place_rank: '26', category: 'highway', type: 'motorway', importance: '0.1',
+      addresstype: 'road', display_name: 'Autopista Pedro Eugenio Aramburu, El Triángulo, Partido de Malvinas Argentinas, Buenos Aires, 1.619, Argentina',
+      name: 'Autopista Pedro Eugenio Aramburu',
+      address: {
+        road: 'Autopista Pedro Eugenio Aramburu', village: 'El Triángulo', state_district: 'Partido de Malvinas Argentinas', state: 'Buenos Aires',
+        postcode: '1.619', country: 'Argentina', country_code: 'ar',
+      },
+      boundingbox: ['-34.44159', '-34.4370994', '-58.7086067', '-58.7044712'],
+    },
+    // biome-ignore format: as recorded
+    data: {
+      city: 'El Triángulo', country: 'Argentina', postcode: '1.619', country_code: 'ar',
+      display_name: 'Autopista Pedro Eugenio Aramburu, El Triángulo, Partido de Malvinas Argentinas, Buenos Aires, 1.619, Argentina', lat: -34.4391708,
+      lon: -58.7064573, state: 'Buenos Aires', road: 'Autopista Pedro Eugenio Aramburu', house_number: null,
+    },
+  }
 }

@@ -16,6 +16,8 @@ import {
   type UpstreamResponse,
 } from '../catalog/upstream.ts'
 
+const CHALLENGE_PAUSE_MS = 60_000
+
 const instantAnswers: Upstream = {
   displayName: 'Instant answers',
   category: 'search',
@@ -106,58 +108,12 @@ const instantAnswers: Upstream = {
             .map((result) => ({ text: text(result.Text), url: text(result.FirstURL) })),
         }
       },
-      example: {
-        parameters: { q: 'Rust programming language' },
-        // biome-ignore format: as recorded
-        response: {
-          Abstract: 'Rust is a multi-paradigm, general-purpose programming language that emphasizes performance, type safety, and concurrency. It enforces memory safety, meaning that all references point to valid memory, without requiring the use of automated memory management techniques such as garbage collection. To simultaneously enforce memory safety and prevent data races, its "borrow checker" tracks the object lifetime of all references in a program during compilation. Rust was influenced by ideas from functional programming, including immutability, higher-order functions, and algebraic data types. It is popular for systems programming. Software developer Graydon Hoare created Rust as a personal project while working at Mozilla Research in 2006. Mozilla officially sponsored the project in 2009. In the years following the first stable release in May 2015, Rust was adopted by companies including Amazon, Discord, Dropbox, Google, Meta, and Microsoft.',
-          AbstractSource: 'Wikipedia',
-          AbstractText: 'Rust is a multi-paradigm, general-purpose programming language that emphasizes performance, type safety, and concurrency. It enforces memory safety, meaning that all references point to valid memory, without requiring the use of automated memory management techniques such as garbage collection. To simultaneously enforce memory safety and prevent data races, its "borrow checker" tracks the object lifetime of all references in a program during compilation. Rust was influenced by ideas from functional programming, including immutability, higher-order functions, and algebraic data types. It is popular for systems programming. Software developer Graydon Hoare created Rust as a personal project while working at Mozilla Research in 2006. Mozilla officially sponsored the project in 2009. In the years following the first stable release in May 2015, Rust was adopted by companies including Amazon, Discord, Dropbox, Google, Meta, and Microsoft.',
-          AbstractURL: 'https://en.wikipedia.org/wiki/Rust_(programming_language)',
-          Answer: '', AnswerType: '', Definition: '', DefinitionSource: '', DefinitionURL: '', Entity: 'programming language',
-          Heading: 'Rust (programming language)', Image: '/i/832f249b.png', ImageHeight: 200, ImageIsLogo: 1, ImageWidth: 200,
-          Infobox: { content: [{ data_type: 'string', label: 'Designed by', value: 'Graydon Hoare', wiki_order: 0 }] },
-          OfficialDomain: 'rust-lang.org', OfficialWebsite: 'https://foundation.rust-lang.org', Redirect: '',
-          RelatedTopics: [
-            {
-              FirstURL: 'https://duckduckgo.com/c/Rust_(programming_language)', Icon: { Height: '', URL: '', Width: '' },
-              Result: '<a href="https://duckduckgo.com/c/Rust_(programming_language)">Rust (programming language) Category</a>',
-              Text: 'Rust (programming language) Category',
-            },
-            {
-              FirstURL: 'https://duckduckgo.com/c/Pattern_matching_programming_languages', Icon: { Height: '', URL: '', Width: '' },
-              Result: '<a href="https://duckduckgo.com/c/Pattern_matching_programming_languages">Pattern matching programming languages</a>',
-              Text: 'Pattern matching programming languages',
-            },
-          ],
-          Results: [{
-            FirstURL: 'https://foundation.rust-lang.org', Icon: { Height: 16, URL: '/i/foundation.rust-lang.org.ico', Width: 16 },
-            Result: '<a href="https://foundation.rust-lang.org"><b>Official site</b></a><a href="https://foundation.rust-lang.org"></a>',
-            Text: 'Official site',
-          }],
-          Type: 'A',
-          meta: { attribution: null, description: 'Wikipedia', id: 'wikipedia_fathead', name: 'Wikipedia', src_domain: 'en.wikipedia.org', status: 'live' },
-        },
-        // biome-ignore format: as recorded
-        data: {
-          type: 'A', heading: 'Rust (programming language)',
-          abstract: 'Rust is a multi-paradigm, general-purpose programming language that emphasizes performance, type safety, and concurrency. It enforces memory safety, meaning that all references point to valid memory, without requiring the use of automated memory management techniques such as garbage collection. To simultaneously enforce memory safety and prevent data races, its "borrow checker" tracks the object lifetime of all references in a program during compilation. Rust was influenced by ideas from functional programming, including immutability, higher-order functions, and algebraic data types. It is popular for systems programming. Software developer Graydon Hoare created Rust as a personal project while working at Mozilla Research in 2006. Mozilla officially sponsored the project in 2009. In the years following the first stable release in May 2015, Rust was adopted by companies including Amazon, Discord, Dropbox, Google, Meta, and Microsoft.',
-          abstract_url: 'https://en.wikipedia.org/wiki/Rust_(programming_language)', abstract_source: 'Wikipedia',
-          image: 'https://duckduckgo.com/i/832f249b.png', answer: '', answer_type: '', definition: '', definition_url: '', entity: 'programming language', redirect: '',
-          related_topics: [
-            { text: 'Rust (programming language) Category', url: 'https://duckduckgo.com/c/Rust_(programming_language)', image: '', group: null },
-            { text: 'Pattern matching programming languages', url: 'https://duckduckgo.com/c/Pattern_matching_programming_languages', image: '', group: null },
-          ],
-          results: [{ text: 'Official site', url: 'https://foundation.rust-lang.org' }],
-        },
-      },
+      example: recordedSearch(),
     }),
   },
 }
 
 export default instantAnswers
-
-const CHALLENGE_PAUSE_MS = 60_000
 
 /** 202 with JSON is a plain answer; 202 without is the challenge page that this upstream throttles with. */
 function classify({ status, body }: UpstreamResponse): ResponseClass | undefined {
@@ -188,4 +144,52 @@ function relatedTopics(value: unknown) {
 
 function topic(entry: Record<string, unknown>, group: string | null) {
   return { text: text(entry.Text), url: text(entry.FirstURL), image: imageUrl(members(entry.Icon).URL), group }
+}
+
+function recordedSearch() {
+  return {
+    parameters: { q: 'Rust programming language' },
+    // biome-ignore format: as recorded
+    response: {
+      Abstract: 'Rust is a multi-paradigm, general-purpose programming language that emphasizes performance, type safety, and concurrency. It enforces memory safety, meaning that all references point to valid memory, without requiring the use of automated memory management techniques such as garbage collection. To simultaneously enforce memory safety and prevent data races, its "borrow checker" tracks the object lifetime of all references in a program during compilation. Rust was influenced by ideas from functional programming, including immutability, higher-order functions, and algebraic data types. It is popular for systems programming. Software developer Graydon Hoare created Rust as a personal project while working at Mozilla Research in 2006. Mozilla officially sponsored the project in 2009. In the years following the first stable release in May 2015, Rust was adopted by companies including Amazon, Discord, Dropbox, Google, Meta, and Microsoft.',
+      AbstractSource: 'Wikipedia',
+      AbstractText: 'Rust is a multi-paradigm, general-purpose programming language that emphasizes performance, type safety, and concurrency. It enforces memory safety, meaning that all references point to valid memory, without requiring the use of automated memory management techniques such as garbage collection. To simultaneously enforce memory safety and prevent data races, its "borrow checker" tracks the object lifetime of all references in a program during compilation. Rust was influenced by ideas from functional programming, including immutability, higher-order functions, and algebraic data types. It is popular for systems programming. Software developer Graydon Hoare created Rust as a personal project while working at Mozilla Research in 2006. Mozilla officially sponsored the project in 2009. In the years following the first stable release in May 2015, Rust was adopted by companies including Amazon, Discord, Dropbox, Google, Meta, and Microsoft.',
+      AbstractURL: 'https://en.wikipedia.org/wiki/Rust_(programming_language)',
+      Answer: '', AnswerType: '', Definition: '', DefinitionSource: '', DefinitionURL: '', Entity: 'programming language',
+      Heading: 'Rust (programming language)', Image: '/i/832f249b.png', ImageHeight: 200, ImageIsLogo: 1, ImageWidth: 200,
+      Infobox: { content: [{ data_type: 'string', label: 'Designed by', value: 'Graydon Hoare', wiki_order: 0 }] },
+      OfficialDomain: 'rust-lang.org', OfficialWebsite: 'https://foundation.rust-lang.org', Redirect: '',
+      RelatedTopics: [
+        {
+          FirstURL: 'https://duckduckgo.com/c/Rust_(programming_language)', Icon: { Height: '', URL: '', Width: '' },
+          Result: '<a href="https://duckduckgo.com/c/Rust_(programming_language)">Rust (programming language) Category</a>',
+          Text: 'Rust (programming language) Category',
+        },
+        {
+          FirstURL: 'https://duckduckgo.com/c/Pattern_matching_programming_languages', Icon: { Height: '', URL: '', Width: '' },
+          Result: '<a href="https://duckduckgo.com/c/Pattern_matching_programming_languages">Pattern matching programming languages</a>',
+          Text: 'Pattern matching programming languages',
+        },
+      ],
+      Results: [{
+        FirstURL: 'https://foundation.rust-lang.org', Icon: { Height: 16, URL: '/i/foundation.rust-lang.org.ico', Width: 16 },
+        Result: '<a href="https://foundation.rust-lang.org"><b>Official site</b></a><a href="https://foundation.rust-lang.org"></a>',
+        Text: 'Official site',
+      }],
+      Type: 'A',
+      meta: { attribution: null, description: 'Wikipedia', id: 'wikipedia_fathead', name: 'Wikipedia', src_domain: 'en.wikipedia.org', status: 'live' },
+    },
+    // biome-ignore format: as recorded
+    data: {
+      type: 'A', heading: 'Rust (programming language)',
+      abstract: 'Rust is a multi-paradigm, general-purpose programming language that emphasizes performance, type safety, and concurrency. It enforces memory safety, meaning that all references point to valid memory, without requiring the use of automated memory management techniques such as garbage collection. To simultaneously enforce memory safety and prevent data races, its "borrow checker" tracks the object lifetime of all references in a program during compilation. Rust was influenced by ideas from functional programming, including immutability, higher-order functions, and algebraic data types. It is popular for systems programming. Software developer Graydon Hoare created Rust as a personal project while working at Mozilla Research in 2006. Mozilla officially sponsored the project in 2009. In the years following the first stable release in May 2015, Rust was adopted by companies including Amazon, Discord, Dropbox, Google, Meta, and Microsoft.',
+      abstract_url: 'https://en.wikipedia.org/wiki/Rust_(programming_language)', abstract_source: 'Wikipedia',
+      image: 'https://duckduckgo.com/i/832f249b.png', answer: '', answer_type: '', definition: '', definition_url: '', entity: 'programming language', redirect: '',
+      related_topics: [
+        { text: 'Rust (programming language) Category', url: 'https://duckduckgo.com/c/Rust_(programming_language)', image: '', group: null },
+        { text: 'Pattern matching programming languages', url: 'https://duckduckgo.com/c/Pattern_matching_programming_languages', image: '', group: null },
+      ],
+      results: [{ text: 'Official site', url: 'https://foundation.rust-lang.org' }],
+    },
+  }
 }

@@ -17,6 +17,26 @@ import {
   type UpstreamResponse,
 } from '../catalog/upstream.ts'
 
+const BAN_MS = 3_600_000
+
+/** Special-purpose IPv4 ranges (IANA registry): network and prefix length. */
+const specialIpv4: [string, number][] = [
+  ['0.0.0.0', 8], // this network
+  ['10.0.0.0', 8], // private
+  ['100.64.0.0', 10], // carrier-grade NAT
+  ['127.0.0.0', 8], // loopback
+  ['169.254.0.0', 16], // link-local
+  ['172.16.0.0', 12], // private
+  ['192.0.0.0', 24], // protocol assignments
+  ['192.0.2.0', 24], // documentation
+  ['192.88.99.0', 24], // former 6to4 relays
+  ['192.168.0.0', 16], // private
+  ['198.18.0.0', 15], // benchmarks
+  ['198.51.100.0', 24], // documentation
+  ['203.0.113.0', 24], // documentation
+  ['224.0.0.0', 3], // multicast, reserved, broadcast
+]
+
 const ipLookup: Upstream = {
   displayName: 'IP lookup',
   category: 'network',
@@ -105,28 +125,12 @@ const ipLookup: Upstream = {
           as: text(answer.as),
         }
       },
-      example: {
-        parameters: { ip: '155.248.192.115' },
-        // biome-ignore format: as recorded
-        response: {
-          status: 'success', country: 'United States', countryCode: 'US', region: 'CA', regionName: 'California', city: 'San Jose', zip: '95119',
-          lat: 37.2329, lon: -121.7875, timezone: 'America/Los_Angeles', isp: 'Oracle Corporation', org: 'Oracle Cloud Infrastructure (us-sanjose-1)',
-          as: 'AS31898 Oracle Corporation', query: '155.248.192.115',
-        },
-        // biome-ignore format: as recorded
-        data: {
-          ip: '155.248.192.115', isp: 'Oracle Corporation', lat: 37.2329, lon: -121.7875, city: 'San Jose', country: 'United States', country_code: 'US',
-          region: 'CA', region_name: 'California', zip: '95119', timezone: 'America/Los_Angeles', org: 'Oracle Cloud Infrastructure (us-sanjose-1)',
-          as: 'AS31898 Oracle Corporation',
-        },
-      },
+      example: recordedLookup(),
     }),
   },
 }
 
 export default ipLookup
-
-const BAN_MS = 3_600_000
 
 /** Every failed lookup is HTTP 200; a 403 without a reason is the ban of an address that went on over the limit. */
 function classify({ status, body }: UpstreamResponse): ResponseClass | undefined {
@@ -153,24 +157,6 @@ function publicAddress(given: string, reasonIfNotPublic: string): string {
   if (mapped !== undefined || !isPublicIpv6(groups)) throw new InvalidParameter('ip', reasonIfNotPublic)
   return ipv6
 }
-
-/** Special-purpose IPv4 ranges (IANA registry): network and prefix length. */
-const specialIpv4: [string, number][] = [
-  ['0.0.0.0', 8], // this network
-  ['10.0.0.0', 8], // private
-  ['100.64.0.0', 10], // carrier-grade NAT
-  ['127.0.0.0', 8], // loopback
-  ['169.254.0.0', 16], // link-local
-  ['172.16.0.0', 12], // private
-  ['192.0.0.0', 24], // protocol assignments
-  ['192.0.2.0', 24], // documentation
-  ['192.88.99.0', 24], // former 6to4 relays
-  ['192.168.0.0', 16], // private
-  ['198.18.0.0', 15], // benchmarks
-  ['198.51.100.0', 24], // documentation
-  ['203.0.113.0', 24], // documentation
-  ['224.0.0.0', 3], // multicast, reserved, broadcast
-]
 
 function isPublicIpv4(address: number): boolean {
   return !specialIpv4.some(([network, bits]) => {
@@ -216,4 +202,22 @@ function ipv6Groups(canonical: string): number[] {
 function mappedIpv4(groups: number[]): number | undefined {
   const isMapped = groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff
   return isMapped ? (groups[6] ?? 0) * 65_536 + (groups[7] ?? 0) : undefined
+}
+
+function recordedLookup() {
+  return {
+    parameters: { ip: '155.248.192.115' },
+    // biome-ignore format: as recorded
+    response: {
+      status: 'success', country: 'United States', countryCode: 'US', region: 'CA', regionName: 'California', city: 'San Jose', zip: '95119',
+      lat: 37.2329, lon: -121.7875, timezone: 'America/Los_Angeles', isp: 'Oracle Corporation', org: 'Oracle Cloud Infrastructure (us-sanjose-1)',
+      as: 'AS31898 Oracle Corporation', query: '155.248.192.115',
+    },
+    // biome-ignore format: as recorded
+    data: {
+      ip: '155.248.192.115', isp: 'Oracle Corporation', lat: 37.2329, lon: -121.7875, city: 'San Jose', country: 'United States', country_code: 'US',
+      region: 'CA', region_name: 'California', zip: '95119', timezone: 'America/Los_Angeles', org: 'Oracle Cloud Infrastructure (us-sanjose-1)',
+      as: 'AS31898 Oracle Corporation',
+    },
+  }
 }

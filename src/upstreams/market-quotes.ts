@@ -159,52 +159,7 @@ const marketQuotes: Upstream = {
           history: history(result),
         }
       },
-      example: {
-        parameters: { symbol: 'AAPL', range: '1d', interval: '5m' },
-        // biome-ignore format: as recorded
-        response: {
-          chart: {
-            result: [{
-              meta: {
-                currency: 'USD', symbol: 'AAPL', exchangeName: 'NMS', fullExchangeName: 'NasdaqGS', instrumentType: 'EQUITY', firstTradeDate: 345479400,
-                regularMarketTime: 1791208707, hasPrePostMarketData: true, gmtoffset: -14400, timezone: 'EDT', exchangeTimezoneName: 'America/New_York',
-                regularMarketPrice: 333.923, regularMarketChangePercent: 0.07, fulldayPrice: 333.923, fulldayChange: 0.233, fulldayChangePercent: 0.07,
-                fiftyTwoWeekHigh: 345.34, fiftyTwoWeekLow: 243.42, regularMarketDayHigh: 336.19, regularMarketDayLow: 331.65, regularMarketVolume: 3907731,
-                longName: 'Apple Inc.', shortName: 'Apple Inc.', chartPreviousClose: 333.69, previousClose: 333.69, scale: 3, priceHint: 2,
-                currentTradingPeriod: {
-                  pre: { timezone: 'EDT', start: 1791187200, end: 1791207000, gmtoffset: -14400 },
-                  regular: { timezone: 'EDT', start: 1791207000, end: 1791230400, gmtoffset: -14400 },
-                  post: { timezone: 'EDT', start: 1791230400, end: 1791244800, gmtoffset: -14400 },
-                },
-                tradingPeriods: [[{ timezone: 'EDT', start: 1791207000, end: 1791230400, gmtoffset: -14400 }]],
-                dataGranularity: '5m', range: '1d',
-              },
-              timestamp: [1791207000, 1791207300, 1791208707],
-              indicators: {
-                quote: [{
-                  open: [332.7950134277344, 336.0899963378906, 333.9226989746094],
-                  volume: [1810280, 497004, 0],
-                  low: [331.6499938964844, 334.7300109863281, 333.9226989746094],
-                  close: [336.0736083984375, 335.3900146484375, 333.9226989746094],
-                  high: [336.19000244140625, 336.1099853515625, 333.9226989746094],
-                }],
-              },
-            }],
-            error: null,
-          },
-        },
-        // biome-ignore format: as recorded
-        data: {
-          symbol: 'AAPL', name: 'Apple Inc.', price: 333.923, volume: 3907731, day_low: 331.65, day_high: 336.19, previous_close: 333.69, change: 0.233,
-          change_percent: 0.07, currency: 'USD', exchange: 'NasdaqGS', instrument_type: 'EQUITY', timezone: 'America/New_York',
-          market_time: '2026-10-05T13:58:27Z', fifty_two_week_high: 345.34, fifty_two_week_low: 243.42, range: '1d', interval: '5m',
-          history: [
-            { time: '2026-10-05T13:30:00Z', open: 332.7950134277344, high: 336.19000244140625, low: 331.6499938964844, close: 336.0736083984375, volume: 1810280 },
-            { time: '2026-10-05T13:35:00Z', open: 336.0899963378906, high: 336.1099853515625, low: 334.7300109863281, close: 335.3900146484375, volume: 497004 },
-            { time: '2026-10-05T13:58:27Z', open: 333.9226989746094, high: 333.9226989746094, low: 333.9226989746094, close: 333.9226989746094, volume: 0 },
-          ],
-        },
-      },
+      example: recordedQuote(),
     }),
   },
 }
@@ -254,4 +209,53 @@ function isoTime(epochSeconds: unknown): string | null {
 
 function rounded(value: number): number {
   return Number(value.toFixed(4))
+}
+
+function recordedQuote() {
+  return {
+    parameters: { symbol: 'AAPL', range: '1d' as const, interval: '5m' as const },
+    // biome-ignore format: as recorded
+    response: {
+      chart: {
+        result: [{
+          meta: {
+            currency: 'USD', symbol: 'AAPL', exchangeName: 'NMS', fullExchangeName: 'NasdaqGS', instrumentType: 'EQUITY', firstTradeDate: 345479400,
+            regularMarketTime: 1791208707, hasPrePostMarketData: true, gmtoffset: -14400, timezone: 'EDT', exchangeTimezoneName: 'America/New_York',
+            regularMarketPrice: 333.923, regularMarketChangePercent: 0.07, fulldayPrice: 333.923, fulldayChange: 0.233, fulldayChangePercent: 0.07,
+            fiftyTwoWeekHigh: 345.34, fiftyTwoWeekLow: 243.42, regularMarketDayHigh: 336.19, regularMarketDayLow: 331.65, regularMarketVolume: 3907731,
+            longName: 'Apple Inc.', shortName: 'Apple Inc.', chartPreviousClose: 333.69, previousClose: 333.69, scale: 3, priceHint: 2,
+            currentTradingPeriod: {
+              pre: { timezone: 'EDT', start: 1791187200, end: 1791207000, gmtoffset: -14400 },
+              regular: { timezone: 'EDT', start: 1791207000, end: 1791230400, gmtoffset: -14400 },
+              post: { timezone: 'EDT', start: 1791230400, end: 1791244800, gmtoffset: -14400 },
+            },
+            tradingPeriods: [[{ timezone: 'EDT', start: 1791207000, end: 1791230400, gmtoffset: -14400 }]],
+            dataGranularity: '5m', range: '1d',
+          },
+          timestamp: [1791207000, 1791207300, 1791208707],
+          indicators: {
+            quote: [{
+              open: [332.7950134277344, 336.0899963378906, 333.9226989746094],
+              volume: [1810280, 497004, 0],
+              low: [331.6499938964844, 334.7300109863281, 333.9226989746094],
+              close: [336.0736083984375, 335.3900146484375, 333.9226989746094],
+              high: [336.19000244140625, 336.1099853515625, 333.9226989746094],
+            }],
+          },
+        }],
+        error: null,
+      },
+    },
+    // biome-ignore format: as recorded
+    data: {
+      symbol: 'AAPL', name: 'Apple Inc.', price: 333.923, volume: 3907731, day_low: 331.65, day_high: 336.19, previous_close: 333.69, change: 0.233,
+      change_percent: 0.07, currency: 'USD', exchange: 'NasdaqGS', instrument_type: 'EQUITY', timezone: 'America/New_York',
+      market_time: '2026-10-05T13:58:27Z', fifty_two_week_high: 345.34, fifty_two_week_low: 243.42, range: '1d', interval: '5m',
+      history: [
+        { time: '2026-10-05T13:30:00Z', open: 332.7950134277344, high: 336.19000244140625, low: 331.6499938964844, close: 336.0736083984375, volume: 1810280 },
+        { time: '2026-10-05T13:35:00Z', open: 336.0899963378906, high: 336.1099853515625, low: 334.7300109863281, close: 335.3900146484375, volume: 497004 },
+        { time: '2026-10-05T13:58:27Z', open: 333.9226989746094, high: 333.9226989746094, low: 333.9226989746094, close: 333.9226989746094, volume: 0 },
+      ],
+    },
+  }
 }

@@ -15,6 +15,7 @@ import {
 } from '../catalog/upstream.ts'
 
 const DAY = 86_400
+
 /** A meal has this many numbered pairs of ingredient and measure, used or not. */
 const INGREDIENTS_MAX = 20
 
@@ -86,45 +87,7 @@ const mealRecipes: Upstream = {
         const meals = mealsOf(body)
         return meals ? { meals: meals.map(recipe) } : invalid()
       },
-      example: {
-        parameters: { s: 'Arrabiata' },
-        // biome-ignore format: as recorded
-        response: {
-          meals: [
-            {
-              idMeal: '52771', strMeal: 'Spicy Arrabiata Penne', strMealAlternate: null, strCategory: 'Vegetarian', strArea: 'Italian', strCountry: 'Italy',
-              strInstructions: 'Bring a large pot of water to a boil. Add kosher salt to the boiling water, then add the pasta. Cook according to the package instructions, about 9 minutes.\r\nIn [cut]',
-              strMealThumb: 'https://www.themealdb.com/images/media/meals/ustsqw1468250014.jpg', strTags: 'Pasta,Curry',
-              strYoutube: 'https://www.youtube.com/watch?v=1IszT_guI08', strIngredient1: 'penne rigate', strIngredient2: 'olive oil',
-              strIngredient3: 'garlic', strIngredient4: 'chopped tomatoes', strIngredient5: 'red chilli flakes', strIngredient6: 'italian seasoning',
-              strIngredient7: 'basil', strIngredient8: 'Parmigiano-Reggiano', strIngredient9: '', strIngredient10: '', strIngredient11: '',
-              strIngredient12: '', strIngredient13: '', strIngredient14: '', strIngredient15: '', strIngredient16: null, strIngredient17: null,
-              strIngredient18: null, strIngredient19: null, strIngredient20: null, strMeasure1: '1 pound', strMeasure2: '1/4 cup', strMeasure3: '3 cloves',
-              strMeasure4: '1 tin ', strMeasure5: '1/2 teaspoon', strMeasure6: '1/2 teaspoon', strMeasure7: '6 leaves', strMeasure8: 'sprinkling',
-              strMeasure9: '', strMeasure10: '', strMeasure11: '', strMeasure12: '', strMeasure13: '', strMeasure14: '', strMeasure15: '', strMeasure16: null,
-              strMeasure17: null, strMeasure18: null, strMeasure19: null, strMeasure20: null, strSource: null, strImageSource: null,
-              strCreativeCommonsConfirmed: null, dateModified: null,
-            },
-          ],
-        },
-        // biome-ignore format: as recorded
-        data: {
-          meals: [
-            {
-              id: '52771', name: 'Spicy Arrabiata Penne', category: 'Vegetarian', area: 'Italian', country: 'Italy',
-              instructions: 'Bring a large pot of water to a boil. Add kosher salt to the boiling water, then add the pasta. Cook according to the package instructions, about 9 minutes.\r\nIn [cut]',
-              thumbnail_url: 'https://www.themealdb.com/images/media/meals/ustsqw1468250014.jpg', tags: ['Pasta', 'Curry'],
-              youtube_url: 'https://www.youtube.com/watch?v=1IszT_guI08', source_url: null,
-              ingredients: [
-                { name: 'penne rigate', measure: '1 pound' }, { name: 'olive oil', measure: '1/4 cup' }, { name: 'garlic', measure: '3 cloves' },
-                { name: 'chopped tomatoes', measure: '1 tin' }, { name: 'red chilli flakes', measure: '1/2 teaspoon' },
-                { name: 'italian seasoning', measure: '1/2 teaspoon' }, { name: 'basil', measure: '6 leaves' },
-                { name: 'Parmigiano-Reggiano', measure: 'sprinkling' },
-              ],
-            },
-          ],
-        },
-      },
+      example: recordedSearch(),
     }),
 
     '/by-ingredient': endpoint({
@@ -161,25 +124,7 @@ const mealRecipes: Upstream = {
         const meals = mealsOf(body)
         return meals ? { meals: meals.map(listed) } : invalid()
       },
-      example: {
-        parameters: { i: 'chicken_breast' },
-        // biome-ignore format: as recorded
-        response: {
-          meals: [
-            { strMeal: 'Chick-Fil-A Sandwich', strMealThumb: 'https://www.themealdb.com/images/media/meals/sbx7n71587673021.jpg', idMeal: '53016' },
-            { strMeal: 'Chicken Couscous', strMealThumb: 'https://www.themealdb.com/images/media/meals/qxytrx1511304021.jpg', idMeal: '52850' },
-            { strMeal: 'Chicken Fajita Mac and Cheese', strMealThumb: 'https://www.themealdb.com/images/media/meals/qrqywr1503066605.jpg', idMeal: '52818' },
-          ],
-        },
-        // biome-ignore format: as recorded
-        data: {
-          meals: [
-            { id: '53016', name: 'Chick-Fil-A Sandwich', thumbnail_url: 'https://www.themealdb.com/images/media/meals/sbx7n71587673021.jpg' },
-            { id: '52850', name: 'Chicken Couscous', thumbnail_url: 'https://www.themealdb.com/images/media/meals/qxytrx1511304021.jpg' },
-            { id: '52818', name: 'Chicken Fajita Mac and Cheese', thumbnail_url: 'https://www.themealdb.com/images/media/meals/qrqywr1503066605.jpg' },
-          ],
-        },
-      },
+      example: recordedByIngredient(),
     }),
 
     '/categories': endpoint({
@@ -202,43 +147,7 @@ const mealRecipes: Upstream = {
         const { categories } = members(body)
         return Array.isArray(categories) ? { categories: categories.map(category) } : invalid()
       },
-      example: {
-        parameters: {},
-        // biome-ignore format: as recorded
-        response: {
-          categories: [
-            {
-              idCategory: '1', strCategory: 'Beef', strCategoryThumb: 'https://www.themealdb.com/images/category/beef.png',
-              strCategoryDescription: 'Beef is the culinary name for meat from cattle, particularly skeletal muscle. Humans have been eating beef since prehistoric times.[1] Beef is a source of high-quality protein and essential nutrients.[2]',
-            },
-            {
-              idCategory: '2', strCategory: 'Chicken', strCategoryThumb: 'https://www.themealdb.com/images/category/chicken.png',
-              strCategoryDescription: 'Chicken is a type of domesticated fowl, a subspecies of the red junglefowl. It is one of the most common and widespread domestic animals, with a total population of more than 19 billion as of 2011.[1] Humans commonly keep chickens as a source of food (consuming both their meat and eggs) and, more rarely, as pets.',
-            },
-            {
-              idCategory: '3', strCategory: 'Dessert', strCategoryThumb: 'https://www.themealdb.com/images/category/dessert.png',
-              strCategoryDescription: 'Dessert is a course that concludes a meal. The course usually consists of sweet foods, such as confections dishes or fruit, and possibly a beverage such as dessert wine or liqueur.',
-            },
-          ],
-        },
-        // biome-ignore format: as recorded
-        data: {
-          categories: [
-            {
-              id: '1', name: 'Beef', thumbnail_url: 'https://www.themealdb.com/images/category/beef.png',
-              description: 'Beef is the culinary name for meat from cattle, particularly skeletal muscle. Humans have been eating beef since prehistoric times.[1] Beef is a source of high-quality protein and essential nutrients.[2]',
-            },
-            {
-              id: '2', name: 'Chicken', thumbnail_url: 'https://www.themealdb.com/images/category/chicken.png',
-              description: 'Chicken is a type of domesticated fowl, a subspecies of the red junglefowl. It is one of the most common and widespread domestic animals, with a total population of more than 19 billion as of 2011.[1] Humans commonly keep chickens as a source of food (consuming both their meat and eggs) and, more rarely, as pets.',
-            },
-            {
-              id: '3', name: 'Dessert', thumbnail_url: 'https://www.themealdb.com/images/category/dessert.png',
-              description: 'Dessert is a course that concludes a meal. The course usually consists of sweet foods, such as confections dishes or fruit, and possibly a beverage such as dessert wine or liqueur.',
-            },
-          ],
-        },
-      },
+      example: recordedCategories(),
     }),
   },
 }
@@ -294,5 +203,109 @@ function category(item: unknown) {
     name: text(listing.strCategory),
     thumbnail_url: text(listing.strCategoryThumb),
     description: text(listing.strCategoryDescription)?.trim() ?? null,
+  }
+}
+
+function recordedSearch() {
+  return {
+    parameters: { s: 'Arrabiata' },
+    // biome-ignore format: as recorded
+    response: {
+      meals: [
+        {
+          idMeal: '52771', strMeal: 'Spicy Arrabiata Penne', strMealAlternate: null, strCategory: 'Vegetarian', strArea: 'Italian', strCountry: 'Italy',
+          strInstructions: 'Bring a large pot of water to a boil. Add kosher salt to the boiling water, then add the pasta. Cook according to the package instructions, about 9 minutes.\r\nIn [cut]',
+          strMealThumb: 'https://www.themealdb.com/images/media/meals/ustsqw1468250014.jpg', strTags: 'Pasta,Curry',
+          strYoutube: 'https://www.youtube.com/watch?v=1IszT_guI08', strIngredient1: 'penne rigate', strIngredient2: 'olive oil',
+          strIngredient3: 'garlic', strIngredient4: 'chopped tomatoes', strIngredient5: 'red chilli flakes', strIngredient6: 'italian seasoning',
+          strIngredient7: 'basil', strIngredient8: 'Parmigiano-Reggiano', strIngredient9: '', strIngredient10: '', strIngredient11: '',
+          strIngredient12: '', strIngredient13: '', strIngredient14: '', strIngredient15: '', strIngredient16: null, strIngredient17: null,
+          strIngredient18: null, strIngredient19: null, strIngredient20: null, strMeasure1: '1 pound', strMeasure2: '1/4 cup', strMeasure3: '3 cloves',
+          strMeasure4: '1 tin ', strMeasure5: '1/2 teaspoon', strMeasure6: '1/2 teaspoon', strMeasure7: '6 leaves', strMeasure8: 'sprinkling',
+          strMeasure9: '', strMeasure10: '', strMeasure11: '', strMeasure12: '', strMeasure13: '', strMeasure14: '', strMeasure15: '', strMeasure16: null,
+          strMeasure17: null, strMeasure18: null, strMeasure19: null, strMeasure20: null, strSource: null, strImageSource: null,
+          strCreativeCommonsConfirmed: null, dateModified: null,
+        },
+      ],
+    },
+    // biome-ignore format: as recorded
+    data: {
+      meals: [
+        {
+          id: '52771', name: 'Spicy Arrabiata Penne', category: 'Vegetarian', area: 'Italian', country: 'Italy',
+          instructions: 'Bring a large pot of water to a boil. Add kosher salt to the boiling water, then add the pasta. Cook according to the package instructions, about 9 minutes.\r\nIn [cut]',
+          thumbnail_url: 'https://www.themealdb.com/images/media/meals/ustsqw1468250014.jpg', tags: ['Pasta', 'Curry'],
+          youtube_url: 'https://www.youtube.com/watch?v=1IszT_guI08', source_url: null,
+          ingredients: [
+            { name: 'penne rigate', measure: '1 pound' }, { name: 'olive oil', measure: '1/4 cup' }, { name: 'garlic', measure: '3 cloves' },
+            { name: 'chopped tomatoes', measure: '1 tin' }, { name: 'red chilli flakes', measure: '1/2 teaspoon' },
+            { name: 'italian seasoning', measure: '1/2 teaspoon' }, { name: 'basil', measure: '6 leaves' },
+            { name: 'Parmigiano-Reggiano', measure: 'sprinkling' },
+          ],
+        },
+      ],
+    },
+  }
+}
+
+function recordedByIngredient() {
+  return {
+    parameters: { i: 'chicken_breast' },
+    // biome-ignore format: as recorded
+    response: {
+      meals: [
+        { strMeal: 'Chick-Fil-A Sandwich', strMealThumb: 'https://www.themealdb.com/images/media/meals/sbx7n71587673021.jpg', idMeal: '53016' },
+        { strMeal: 'Chicken Couscous', strMealThumb: 'https://www.themealdb.com/images/media/meals/qxytrx1511304021.jpg', idMeal: '52850' },
+        { strMeal: 'Chicken Fajita Mac and Cheese', strMealThumb: 'https://www.themealdb.com/images/media/meals/qrqywr1503066605.jpg', idMeal: '52818' },
+      ],
+    },
+    // biome-ignore format: as recorded
+    data: {
+      meals: [
+        { id: '53016', name: 'Chick-Fil-A Sandwich', thumbnail_url: 'https://www.themealdb.com/images/media/meals/sbx7n71587673021.jpg' },
+        { id: '52850', name: 'Chicken Couscous', thumbnail_url: 'https://www.themealdb.com/images/media/meals/qxytrx1511304021.jpg' },
+        { id: '52818', name: 'Chicken Fajita Mac and Cheese', thumbnail_url: 'https://www.themealdb.com/images/media/meals/qrqywr1503066605.jpg' },
+      ],
+    },
+  }
+}
+
+function recordedCategories() {
+  return {
+    parameters: {},
+    // biome-ignore format: as recorded
+    response: {
+      categories: [
+        {
+          idCategory: '1', strCategory: 'Beef', strCategoryThumb: 'https://www.themealdb.com/images/category/beef.png',
+          strCategoryDescription: 'Beef is the culinary name for meat from cattle, particularly skeletal muscle. Humans have been eating beef since prehistoric times.[1] Beef is a source of high-quality protein and essential nutrients.[2]',
+        },
+        {
+          idCategory: '2', strCategory: 'Chicken', strCategoryThumb: 'https://www.themealdb.com/images/category/chicken.png',
+          strCategoryDescription: 'Chicken is a type of domesticated fowl, a subspecies of the red junglefowl. It is one of the most common and widespread domestic animals, with a total population of more than 19 billion as of 2011.[1] Humans commonly keep chickens as a source of food (consuming both their meat and eggs) and, more rarely, as pets.',
+        },
+        {
+          idCategory: '3', strCategory: 'Dessert', strCategoryThumb: 'https://www.themealdb.com/images/category/dessert.png',
+          strCategoryDescription: 'Dessert is a course that concludes a meal. The course usually consists of sweet foods, such as confections dishes or fruit, and possibly a beverage such as dessert wine or liqueur.',
+        },
+      ],
+    },
+    // biome-ignore format: as recorded
+    data: {
+      categories: [
+        {
+          id: '1', name: 'Beef', thumbnail_url: 'https://www.themealdb.com/images/category/beef.png',
+          description: 'Beef is the culinary name for meat from cattle, particularly skeletal muscle. Humans have been eating beef since prehistoric times.[1] Beef is a source of high-quality protein and essential nutrients.[2]',
+        },
+        {
+          id: '2', name: 'Chicken', thumbnail_url: 'https://www.themealdb.com/images/category/chicken.png',
+          description: 'Chicken is a type of domesticated fowl, a subspecies of the red junglefowl. It is one of the most common and widespread domestic animals, with a total population of more than 19 billion as of 2011.[1] Humans commonly keep chickens as a source of food (consuming both their meat and eggs) and, more rarely, as pets.',
+        },
+        {
+          id: '3', name: 'Dessert', thumbnail_url: 'https://www.themealdb.com/images/category/dessert.png',
+          description: 'Dessert is a course that concludes a meal. The course usually consists of sweet foods, such as confections dishes or fruit, and possibly a beverage such as dessert wine or liqueur.',
+        },
+      ],
+    },
   }
 }

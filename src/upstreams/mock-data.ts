@@ -54,20 +54,7 @@ const mockData: Upstream = {
         if (id === null) return isEmpty(body) ? notFound() : invalid()
         return { id, body: text(post.body), title: text(post.title), userId: integer(post.userId) }
       },
-      example: {
-        parameters: { id: 1 },
-        // biome-ignore format: as recorded
-        response: {
-          userId: 1, id: 1, title: 'sunt aut facere repellat provident occaecati excepturi optio reprehenderit',
-          body: 'quia et suscipit\nsuscipit recusandae consequuntur expedita et cum\nreprehenderit molestiae ut ut quas totam\nnostrum rerum est autem sunt rem eveniet architecto',
-        },
-        // biome-ignore format: as recorded
-        data: {
-          id: 1,
-          body: 'quia et suscipit\nsuscipit recusandae consequuntur expedita et cum\nreprehenderit molestiae ut ut quas totam\nnostrum rerum est autem sunt rem eveniet architecto',
-          title: 'sunt aut facere repellat provident occaecati excepturi optio reprehenderit', userId: 1,
-        },
-      },
+      example: recordedPosts(),
     }),
     '/users': endpoint({
       description: 'One mock user by id.',
@@ -122,21 +109,7 @@ const mockData: Upstream = {
           },
         }
       },
-      example: {
-        parameters: { id: 1 },
-        // biome-ignore format: as recorded
-        response: {
-          id: 1, name: 'Leanne Graham', username: 'Bret', email: 'Sincere@april.biz',
-          address: { street: 'Kulas Light', suite: 'Apt. 556', city: 'Gwenborough', zipcode: '92998-3874', geo: { lat: '-37.3159', lng: '81.1496' } },
-          phone: '1-770-736-8031 x56442', website: 'hildegard.org',
-          company: { name: 'Romaguera-Crona', catchPhrase: 'Multi-layered client-server neural-net', bs: 'harness real-time e-markets' },
-        },
-        // biome-ignore format: as recorded
-        data: {
-          id: 1, city: 'Gwenborough', name: 'Leanne Graham', email: 'Sincere@april.biz', phone: '1-770-736-8031 x56442', username: 'Bret', website: 'hildegard.org',
-          company: 'Romaguera-Crona', address: { street: 'Kulas Light', suite: 'Apt. 556', city: 'Gwenborough', zipcode: '92998-3874', lat: -37.3159, lng: 81.1496 },
-        },
-      },
+      example: recordedUsers(),
     }),
     '/comments': endpoint({
       description: 'All 500 mock comments.',
@@ -169,49 +142,88 @@ const mockData: Upstream = {
           }))
         return { count: comments.length, comments }
       },
-      example: {
-        parameters: {},
-        // biome-ignore format: as recorded
-        response: [
-          {
-            postId: 1, id: 1, name: 'id labore ex et quam laborum', email: 'Eliseo@gardner.biz',
-            body: 'laudantium enim quasi est quidem magnam voluptate ipsam eos\ntempora quo necessitatibus\ndolor quam autem quasi\nreiciendis et nam sapiente accusantium',
-          },
-          {
-            postId: 1, id: 2, name: 'quo vero reiciendis velit similique earum', email: 'Jayne_Kuhic@sydney.com',
-            body: 'est natus enim nihil est dolore omnis voluptatem numquam\net omnis occaecati quod ullam at\nvoluptatem error expedita pariatur\nnihil sint nostrum voluptatem reiciendis et',
-          },
-          {
-            postId: 1, id: 3, name: 'odio adipisci rerum aut animi', email: 'Nikita@garfield.biz',
-            body: 'quia molestiae reprehenderit quasi aspernatur\naut expedita occaecati aliquam eveniet laudantium\nomnis quibusdam delectus saepe quia accusamus maiores nam est\ncum et ducimus et vero voluptates excepturi deleniti ratione',
-          },
-        ],
-        // biome-ignore format: as recorded
-        data: {
-          count: 3,
-          comments: [
-            {
-              id: 1, postId: 1, name: 'id labore ex et quam laborum', email: 'Eliseo@gardner.biz',
-              body: 'laudantium enim quasi est quidem magnam voluptate ipsam eos\ntempora quo necessitatibus\ndolor quam autem quasi\nreiciendis et nam sapiente accusantium',
-            },
-            {
-              id: 2, postId: 1, name: 'quo vero reiciendis velit similique earum', email: 'Jayne_Kuhic@sydney.com',
-              body: 'est natus enim nihil est dolore omnis voluptatem numquam\net omnis occaecati quod ullam at\nvoluptatem error expedita pariatur\nnihil sint nostrum voluptatem reiciendis et',
-            },
-            {
-              id: 3, postId: 1, name: 'odio adipisci rerum aut animi', email: 'Nikita@garfield.biz',
-              body: 'quia molestiae reprehenderit quasi aspernatur\naut expedita occaecati aliquam eveniet laudantium\nomnis quibusdam delectus saepe quia accusamus maiores nam est\ncum et ducimus et vero voluptates excepturi deleniti ratione',
-            },
-          ],
-        },
-      },
+      example: recordedComments(),
     }),
   },
 }
+
+export default mockData
 
 /** The body of an unknown id: an object without members. */
 function isEmpty(body: unknown): boolean {
   return isObject(body) && Object.keys(body).length === 0
 }
 
-export default mockData
+function recordedPosts() {
+  return {
+    parameters: { id: 1 },
+    // biome-ignore format: as recorded
+    response: {
+      userId: 1, id: 1, title: 'sunt aut facere repellat provident occaecati excepturi optio reprehenderit',
+      body: 'quia et suscipit\nsuscipit recusandae consequuntur expedita et cum\nreprehenderit molestiae ut ut quas totam\nnostrum rerum est autem sunt rem eveniet architecto',
+    },
+    // biome-ignore format: as recorded
+    data: {
+      id: 1,
+      body: 'quia et suscipit\nsuscipit recusandae consequuntur expedita et cum\nreprehenderit molestiae ut ut quas totam\nnostrum rerum est autem sunt rem eveniet architecto',
+      title: 'sunt aut facere repellat provident occaecati excepturi optio reprehenderit', userId: 1,
+    },
+  }
+}
+
+function recordedUsers() {
+  return {
+    parameters: { id: 1 },
+    // biome-ignore format: as recorded
+    response: {
+      id: 1, name: 'Leanne Graham', username: 'Bret', email: 'Sincere@april.biz',
+      address: { street: 'Kulas Light', suite: 'Apt. 556', city: 'Gwenborough', zipcode: '92998-3874', geo: { lat: '-37.3159', lng: '81.1496' } },
+      phone: '1-770-736-8031 x56442', website: 'hildegard.org',
+      company: { name: 'Romaguera-Crona', catchPhrase: 'Multi-layered client-server neural-net', bs: 'harness real-time e-markets' },
+    },
+    // biome-ignore format: as recorded
+    data: {
+      id: 1, city: 'Gwenborough', name: 'Leanne Graham', email: 'Sincere@april.biz', phone: '1-770-736-8031 x56442', username: 'Bret', website: 'hildegard.org',
+      company: 'Romaguera-Crona', address: { street: 'Kulas Light', suite: 'Apt. 556', city: 'Gwenborough', zipcode: '92998-3874', lat: -37.3159, lng: 81.1496 },
+    },
+  }
+}
+
+function recordedComments() {
+  return {
+    parameters: {},
+    // biome-ignore format: as recorded
+    response: [
+      {
+        postId: 1, id: 1, name: 'id labore ex et quam laborum', email: 'Eliseo@gardner.biz',
+        body: 'laudantium enim quasi est quidem magnam voluptate ipsam eos\ntempora quo necessitatibus\ndolor quam autem quasi\nreiciendis et nam sapiente accusantium',
+      },
+      {
+        postId: 1, id: 2, name: 'quo vero reiciendis velit similique earum', email: 'Jayne_Kuhic@sydney.com',
+        body: 'est natus enim nihil est dolore omnis voluptatem numquam\net omnis occaecati quod ullam at\nvoluptatem error expedita pariatur\nnihil sint nostrum voluptatem reiciendis et',
+      },
+      {
+        postId: 1, id: 3, name: 'odio adipisci rerum aut animi', email: 'Nikita@garfield.biz',
+        body: 'quia molestiae reprehenderit quasi aspernatur\naut expedita occaecati aliquam eveniet laudantium\nomnis quibusdam delectus saepe quia accusamus maiores nam est\ncum et ducimus et vero voluptates excepturi deleniti ratione',
+      },
+    ],
+    // biome-ignore format: as recorded
+    data: {
+      count: 3,
+      comments: [
+        {
+          id: 1, postId: 1, name: 'id labore ex et quam laborum', email: 'Eliseo@gardner.biz',
+          body: 'laudantium enim quasi est quidem magnam voluptate ipsam eos\ntempora quo necessitatibus\ndolor quam autem quasi\nreiciendis et nam sapiente accusantium',
+        },
+        {
+          id: 2, postId: 1, name: 'quo vero reiciendis velit similique earum', email: 'Jayne_Kuhic@sydney.com',
+          body: 'est natus enim nihil est dolore omnis voluptatem numquam\net omnis occaecati quod ullam at\nvoluptatem error expedita pariatur\nnihil sint nostrum voluptatem reiciendis et',
+        },
+        {
+          id: 3, postId: 1, name: 'odio adipisci rerum aut animi', email: 'Nikita@garfield.biz',
+          body: 'quia molestiae reprehenderit quasi aspernatur\naut expedita occaecati aliquam eveniet laudantium\nomnis quibusdam delectus saepe quia accusamus maiores nam est\ncum et ducimus et vero voluptates excepturi deleniti ratione',
+        },
+      ],
+    },
+  }
+}

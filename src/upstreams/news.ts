@@ -60,6 +60,12 @@ const news = Type.Object({
 
 const cache = { seconds: secondsFresh, staleWhileRevalidateSeconds: 900, staleIfErrorSeconds: 86_400 }
 
+const BURST_PAUSE_MS = 5_000
+
+const DAY_MS = 86_400_000
+
+const OLD_NEWS_MS = 11 * 3_600_000
+
 const newsApi: Upstream = {
   displayName: 'News',
   category: 'news',
@@ -124,40 +130,7 @@ const newsApi: Upstream = {
         query: { category: category ?? 'general', lang: lang ?? 'en', max: max ?? 5 },
       }),
       map: ({ body }) => articles(body),
-      example: {
-        parameters: { category: 'general', lang: 'ru', max: 10 },
-        // biome-ignore format: as recorded
-        response: {
-          information: { realTimeArticles: { message: 'Real-time news data is only available on paid plans. Free plan has a 12-hour delay. Upgrade your plan here to remove the delay: https://gnews.io/change-plan' } },
-          totalArticles: 224598,
-          articles: [{
-            id: '145dda464834624cd3ea459265e401ed',
-            title: 'Балтия лишилась военной поддержки США, - Reuters',
-            description: 'США намерены пересмотреть приоритеты военной помощи странам Балтии, что вызывает тревогу среди европейских дипломатов и экспертов по безопасности....',
-            content: 'В конце августа представители Пентагона на встрече с европейскими дипломатами заявили о планах ограничить поддержку в сфере безопасности Латвии, Литвы и Эстонии. Чиновник Дэвид Бейкер подчеркнул, что Европе необходимо снизить зависимость от США, а ам... [1422 chars]',
-            url: 'https://www.rbc.ua/ukr/news/tramp-skorochue-viyskovu-dopomogu-latviyi-1758422849.html',
-            image: 'https://www.rbc.ua/static/img/_/g/_gettyimages_2204103483__1__bad664a7c82a12a29584baaca6963351_1300x820.jpg',
-            publishedAt: '2025-09-21T03:10:00Z',
-            lang: 'ru',
-            source: { id: '6f1ead09126f1f4738a48957e22f789c', name: 'РБК-Україна', url: 'https://www.rbc.ua', country: 'ua' },
-          }],
-        },
-        // biome-ignore format: as recorded
-        data: {
-          total: 224598,
-          articles: [{
-            id: '145dda464834624cd3ea459265e401ed',
-            title: 'Балтия лишилась военной поддержки США, - Reuters',
-            description: 'США намерены пересмотреть приоритеты военной помощи странам Балтии, что вызывает тревогу среди европейских дипломатов и экспертов по безопасности....',
-            content: 'В конце августа представители Пентагона на встрече с европейскими дипломатами заявили о планах ограничить поддержку в сфере безопасности Латвии, Литвы и Эстонии. Чиновник Дэвид Бейкер подчеркнул, что Европе необходимо снизить зависимость от США, а ам... [1422 chars]',
-            url: 'https://www.rbc.ua/ukr/news/tramp-skorochue-viyskovu-dopomogu-latviyi-1758422849.html',
-            image: 'https://www.rbc.ua/static/img/_/g/_gettyimages_2204103483__1__bad664a7c82a12a29584baaca6963351_1300x820.jpg',
-            published_at: '2025-09-21T03:10:00Z',
-            lang: 'ru',
-            source: { id: '6f1ead09126f1f4738a48957e22f789c', name: 'РБК-Україна', url: 'https://www.rbc.ua', country: 'ua' },
-          }],
-        },
-      },
+      example: recordedTop(),
     }),
     '/search': endpoint({
       description: 'Search in the titles and descriptions of news articles in English.',
@@ -174,46 +147,12 @@ const newsApi: Upstream = {
       complete: ({ q, max }) => ({ q: trimmed('q', q), max: max ?? 5 }),
       request: ({ q, max }) => ({ path: path`/api/v4/search`, query: { q, lang: 'en', max: max ?? 5 } }),
       map: ({ body }) => articles(body),
-      example: {
-        parameters: { q: 'google', max: 10 },
-        // biome-ignore format: as recorded
-        response: {
-          totalArticles: 54904,
-          articles: [{
-            title: "Google's Pixel 7 and 7 Pro’s design gets revealed even more with fresh crisp renders",
-            description: "Now we have a complete image of what the next Google flagship phones will look like. All that's left now is to welcome them during their October announcement!",
-            content: 'Google’s highly anticipated upcoming Pixel 7 series is just around the corner, scheduled to be announced on October 6, 2022, at 10 am EDT during the Made by Google event. Well, not that there is any lack of images showing the two new Google phones, b... [1419 chars]',
-            url: 'https://www.phonearena.com/news/google-pixel-7-and-pro-design-revealed-even-more-fresh-renders_id142800',
-            image: 'https://m-cdn.phonearena.com/images/article/142800-wide-two_1200/Googles-Pixel-7-and-7-Pros-design-gets-revealed-even-more-with-fresh-crisp-renders.jpg',
-            publishedAt: '2022-09-28T08:14:24Z',
-            source: { name: 'PhoneArena', url: 'https://www.phonearena.com' },
-          }],
-        },
-        // biome-ignore format: as recorded
-        data: {
-          total: 54904,
-          articles: [{
-            id: null,
-            title: "Google's Pixel 7 and 7 Pro’s design gets revealed even more with fresh crisp renders",
-            description: "Now we have a complete image of what the next Google flagship phones will look like. All that's left now is to welcome them during their October announcement!",
-            content: 'Google’s highly anticipated upcoming Pixel 7 series is just around the corner, scheduled to be announced on October 6, 2022, at 10 am EDT during the Made by Google event. Well, not that there is any lack of images showing the two new Google phones, b... [1419 chars]',
-            url: 'https://www.phonearena.com/news/google-pixel-7-and-pro-design-revealed-even-more-fresh-renders_id142800',
-            image: 'https://m-cdn.phonearena.com/images/article/142800-wide-two_1200/Googles-Pixel-7-and-7-Pros-design-gets-revealed-even-more-with-fresh-crisp-renders.jpg',
-            published_at: '2022-09-28T08:14:24Z',
-            lang: null,
-            source: { id: null, name: 'PhoneArena', url: 'https://www.phonearena.com', country: null },
-          }],
-        },
-      },
+      example: recordedSearch(),
     }),
   },
 }
 
 export default newsApi
-
-const BURST_PAUSE_MS = 5_000
-const DAY_MS = 86_400_000
-const OLD_NEWS_MS = 11 * 3_600_000
 
 /** Here 403 is the day's quota and 429 a burst; neither comes with a Retry-After. */
 function classify({ status, headers, body }: UpstreamResponse): ResponseClass | undefined {
@@ -266,5 +205,76 @@ function articles(body: unknown) {
           },
         }
       }),
+  }
+}
+
+function recordedTop() {
+  return {
+    parameters: { category: 'general' as const, lang: 'ru', max: 10 },
+    // biome-ignore format: as recorded
+    response: {
+      information: { realTimeArticles: { message: 'Real-time news data is only available on paid plans. Free plan has a 12-hour delay. Upgrade your plan here to remove the delay: https://gnews.io/change-plan' } },
+      totalArticles: 224598,
+      articles: [{
+        id: '145dda464834624cd3ea459265e401ed',
+        title: 'Балтия лишилась военной поддержки США, - Reuters',
+        description: 'США намерены пересмотреть приоритеты военной помощи странам Балтии, что вызывает тревогу среди европейских дипломатов и экспертов по безопасности....',
+        content: 'В конце августа представители Пентагона на встрече с европейскими дипломатами заявили о планах ограничить поддержку в сфере безопасности Латвии, Литвы и Эстонии. Чиновник Дэвид Бейкер подчеркнул, что Европе необходимо снизить зависимость от США, а ам... [1422 chars]',
+        url: 'https://www.rbc.ua/ukr/news/tramp-skorochue-viyskovu-dopomogu-latviyi-1758422849.html',
+        image: 'https://www.rbc.ua/static/img/_/g/_gettyimages_2204103483__1__bad664a7c82a12a29584baaca6963351_1300x820.jpg',
+        publishedAt: '2025-09-21T03:10:00Z',
+        lang: 'ru',
+        source: { id: '6f1ead09126f1f4738a48957e22f789c', name: 'РБК-Україна', url: 'https://www.rbc.ua', country: 'ua' },
+      }],
+    },
+    // biome-ignore format: as recorded
+    data: {
+      total: 224598,
+      articles: [{
+        id: '145dda464834624cd3ea459265e401ed',
+        title: 'Балтия лишилась военной поддержки США, - Reuters',
+        description: 'США намерены пересмотреть приоритеты военной помощи странам Балтии, что вызывает тревогу среди европейских дипломатов и экспертов по безопасности....',
+        content: 'В конце августа представители Пентагона на встрече с европейскими дипломатами заявили о планах ограничить поддержку в сфере безопасности Латвии, Литвы и Эстонии. Чиновник Дэвид Бейкер подчеркнул, что Европе необходимо снизить зависимость от США, а ам... [1422 chars]',
+        url: 'https://www.rbc.ua/ukr/news/tramp-skorochue-viyskovu-dopomogu-latviyi-1758422849.html',
+        image: 'https://www.rbc.ua/static/img/_/g/_gettyimages_2204103483__1__bad664a7c82a12a29584baaca6963351_1300x820.jpg',
+        published_at: '2025-09-21T03:10:00Z',
+        lang: 'ru',
+        source: { id: '6f1ead09126f1f4738a48957e22f789c', name: 'РБК-Україна', url: 'https://www.rbc.ua', country: 'ua' },
+      }],
+    },
+  }
+}
+
+function recordedSearch() {
+  return {
+    parameters: { q: 'google', max: 10 },
+    // biome-ignore format: as recorded
+    response: {
+      totalArticles: 54904,
+      articles: [{
+        title: "Google's Pixel 7 and 7 Pro’s design gets revealed even more with fresh crisp renders",
+        description: "Now we have a complete image of what the next Google flagship phones will look like. All that's left now is to welcome them during their October announcement!",
+        content: 'Google’s highly anticipated upcoming Pixel 7 series is just around the corner, scheduled to be announced on October 6, 2022, at 10 am EDT during the Made by Google event. Well, not that there is any lack of images showing the two new Google phones, b... [1419 chars]',
+        url: 'https://www.phonearena.com/news/google-pixel-7-and-pro-design-revealed-even-more-fresh-renders_id142800',
+        image: 'https://m-cdn.phonearena.com/images/article/142800-wide-two_1200/Googles-Pixel-7-and-7-Pros-design-gets-revealed-even-more-with-fresh-crisp-renders.jpg',
+        publishedAt: '2022-09-28T08:14:24Z',
+        source: { name: 'PhoneArena', url: 'https://www.phonearena.com' },
+      }],
+    },
+    // biome-ignore format: as recorded
+    data: {
+      total: 54904,
+      articles: [{
+        id: null,
+        title: "Google's Pixel 7 and 7 Pro’s design gets revealed even more with fresh crisp renders",
+        description: "Now we have a complete image of what the next Google flagship phones will look like. All that's left now is to welcome them during their October announcement!",
+        content: 'Google’s highly anticipated upcoming Pixel 7 series is just around the corner, scheduled to be announced on October 6, 2022, at 10 am EDT during the Made by Google event. Well, not that there is any lack of images showing the two new Google phones, b... [1419 chars]',
+        url: 'https://www.phonearena.com/news/google-pixel-7-and-pro-design-revealed-even-more-fresh-renders_id142800',
+        image: 'https://m-cdn.phonearena.com/images/article/142800-wide-two_1200/Googles-Pixel-7-and-7-Pros-design-gets-revealed-even-more-with-fresh-crisp-renders.jpg',
+        published_at: '2022-09-28T08:14:24Z',
+        lang: null,
+        source: { id: null, name: 'PhoneArena', url: 'https://www.phonearena.com', country: null },
+      }],
+    },
   }
 }

@@ -15,6 +15,7 @@ import {
 
 /** Years that the upstream serves, counted from the current one. */
 const YEARS_BACK_MAX = 1
+
 const YEARS_AHEAD_MAX = 5
 
 const holiday = Type.Object({
@@ -76,24 +77,7 @@ const publicHolidays: Upstream = {
         const holidays = holidaysOf(body)
         return holidays ? { holidays } : invalid()
       },
-      example: {
-        parameters: { year: 2027, countryCode: 'PT' },
-        now: '2026-10-15T12:00:00Z',
-        // biome-ignore format: as recorded
-        response: [
-          { date: '2027-02-09', name: 'Carnival', countryCode: 'PT', nationalHoliday: true, subdivisionCodes: null, holidayTypes: ['Optional'] },
-          { date: '2027-03-26', name: 'Good Friday', countryCode: 'PT', nationalHoliday: true, subdivisionCodes: null, holidayTypes: ['Public'] },
-          { date: '2027-06-01', name: 'Azores Day', countryCode: 'PT', nationalHoliday: false, subdivisionCodes: ['PT-20'], holidayTypes: ['Public'] },
-        ],
-        // biome-ignore format: as recorded
-        data: {
-          holidays: [
-            { date: '2027-02-09', name: 'Carnival', local_name: null, country_code: 'PT', national: true, subdivision_codes: [], types: ['Optional'] },
-            { date: '2027-03-26', name: 'Good Friday', local_name: null, country_code: 'PT', national: true, subdivision_codes: [], types: ['Public'] },
-            { date: '2027-06-01', name: 'Azores Day', local_name: null, country_code: 'PT', national: false, subdivision_codes: ['PT-20'], types: ['Public'] },
-          ],
-        },
-      },
+      example: recordedHolidays(),
     }),
     '/next': endpoint({
       description: 'Public holidays of a country in the next 365 days.',
@@ -113,21 +97,7 @@ const publicHolidays: Upstream = {
         const upcoming = holidaysOf(body)
         return upcoming ? { upcoming } : invalid()
       },
-      example: {
-        parameters: { countryCode: 'GB' },
-        // biome-ignore format: as recorded
-        response: [
-          { date: '2026-11-30', name: "Saint Andrew's Day", countryCode: 'GB', nationalHoliday: false, subdivisionCodes: ['GB-SCT'], holidayTypes: ['Public'] },
-          { date: '2026-12-25', name: 'Christmas Day', countryCode: 'GB', nationalHoliday: true, subdivisionCodes: null, holidayTypes: ['Public'] },
-        ],
-        // biome-ignore format: as recorded
-        data: {
-          upcoming: [
-            { date: '2026-11-30', name: "Saint Andrew's Day", local_name: null, country_code: 'GB', national: false, subdivision_codes: ['GB-SCT'], types: ['Public'] },
-            { date: '2026-12-25', name: 'Christmas Day', local_name: null, country_code: 'GB', national: true, subdivision_codes: [], types: ['Public'] },
-          ],
-        },
-      },
+      example: recordedNext(),
     }),
   },
 }
@@ -147,4 +117,43 @@ function holidaysOf(body: unknown) {
     subdivision_codes: texts(item.subdivisionCodes),
     types: texts(item.holidayTypes),
   }))
+}
+
+function recordedHolidays() {
+  return {
+    parameters: { year: 2027, countryCode: 'PT' },
+    now: '2026-10-15T12:00:00Z',
+    // biome-ignore format: as recorded
+    response: [
+      { date: '2027-02-09', name: 'Carnival', countryCode: 'PT', nationalHoliday: true, subdivisionCodes: null, holidayTypes: ['Optional'] },
+      { date: '2027-03-26', name: 'Good Friday', countryCode: 'PT', nationalHoliday: true, subdivisionCodes: null, holidayTypes: ['Public'] },
+      { date: '2027-06-01', name: 'Azores Day', countryCode: 'PT', nationalHoliday: false, subdivisionCodes: ['PT-20'], holidayTypes: ['Public'] },
+    ],
+    // biome-ignore format: as recorded
+    data: {
+      holidays: [
+        { date: '2027-02-09', name: 'Carnival', local_name: null, country_code: 'PT', national: true, subdivision_codes: [], types: ['Optional'] },
+        { date: '2027-03-26', name: 'Good Friday', local_name: null, country_code: 'PT', national: true, subdivision_codes: [], types: ['Public'] },
+        { date: '2027-06-01', name: 'Azores Day', local_name: null, country_code: 'PT', national: false, subdivision_codes: ['PT-20'], types: ['Public'] },
+      ],
+    },
+  }
+}
+
+function recordedNext() {
+  return {
+    parameters: { countryCode: 'GB' },
+    // biome-ignore format: as recorded
+    response: [
+      { date: '2026-11-30', name: "Saint Andrew's Day", countryCode: 'GB', nationalHoliday: false, subdivisionCodes: ['GB-SCT'], holidayTypes: ['Public'] },
+      { date: '2026-12-25', name: 'Christmas Day', countryCode: 'GB', nationalHoliday: true, subdivisionCodes: null, holidayTypes: ['Public'] },
+    ],
+    // biome-ignore format: as recorded
+    data: {
+      upcoming: [
+        { date: '2026-11-30', name: "Saint Andrew's Day", local_name: null, country_code: 'GB', national: false, subdivision_codes: ['GB-SCT'], types: ['Public'] },
+        { date: '2026-12-25', name: 'Christmas Day', local_name: null, country_code: 'GB', national: true, subdivision_codes: [], types: ['Public'] },
+      ],
+    },
+  }
 }

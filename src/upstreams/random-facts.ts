@@ -35,23 +35,7 @@ const randomFacts: Upstream = {
       data: fact,
       request: () => ({ path: path`/api/v2/facts/random`, query: { language: 'en' } }),
       map: ({ body }) => mappedFact(body),
-      example: {
-        parameters: {},
-        // biome-ignore format: as recorded
-        response: {
-          id: '2816ebbc4eea1dfd7811ee46e3e97b33',
-          text: 'American Airlines saved $40,000 in 1987 by eliminating one olive from each salad served in first-class.',
-          source: 'djtech.net', source_url: 'http://www.djtech.net/humor/useless_facts.htm', language: 'en',
-          permalink: 'https://uselessfacts.jsph.pl/api/v2/facts/2816ebbc4eea1dfd7811ee46e3e97b33',
-        },
-        // biome-ignore format: as recorded
-        data: {
-          id: '2816ebbc4eea1dfd7811ee46e3e97b33',
-          text: 'American Airlines saved $40,000 in 1987 by eliminating one olive from each salad served in first-class.',
-          source: 'djtech.net', source_url: 'http://www.djtech.net/humor/useless_facts.htm', language: 'en',
-          permalink: 'https://uselessfacts.jsph.pl/api/v2/facts/2816ebbc4eea1dfd7811ee46e3e97b33',
-        },
-      },
+      example: recordedRandom(),
     }),
     '/today': endpoint({
       description: 'The fact of the day.',
@@ -61,21 +45,7 @@ const randomFacts: Upstream = {
       cache: { seconds: 3_600, staleWhileRevalidateSeconds: 600, staleIfErrorSeconds: 86_400 },
       request: () => ({ path: path`/api/v2/facts/today`, query: { language: 'en' } }),
       map: ({ body }) => mappedFact(body),
-      example: {
-        parameters: {},
-        // biome-ignore format: as recorded
-        response: {
-          id: '3b8c10e9cefa0eee8962ec37c9137459', text: 'The first contraceptive was crocodile dung used by the ancient Egyptians.',
-          source: 'djtech.net', source_url: 'http://www.djtech.net/humor/useless_facts.htm', language: 'en',
-          permalink: 'https://uselessfacts.jsph.pl/api/v2/facts/3b8c10e9cefa0eee8962ec37c9137459',
-        },
-        // biome-ignore format: as recorded
-        data: {
-          id: '3b8c10e9cefa0eee8962ec37c9137459', text: 'The first contraceptive was crocodile dung used by the ancient Egyptians.',
-          source: 'djtech.net', source_url: 'http://www.djtech.net/humor/useless_facts.htm', language: 'en',
-          permalink: 'https://uselessfacts.jsph.pl/api/v2/facts/3b8c10e9cefa0eee8962ec37c9137459',
-        },
-      },
+      example: recordedToday(),
     }),
   },
 }
@@ -93,5 +63,43 @@ function mappedFact(body: unknown) {
     source_url: text(answer.source_url),
     language: text(answer.language),
     permalink: text(answer.permalink),
+  }
+}
+
+function recordedRandom() {
+  return {
+    parameters: {},
+    // biome-ignore format: as recorded
+    response: {
+      id: '2816ebbc4eea1dfd7811ee46e3e97b33',
+      text: 'American Airlines saved $40,000 in 1987 by eliminating one olive from each salad served in first-class.',
+      source: 'djtech.net', source_url: 'http://www.djtech.net/humor/useless_facts.htm', language: 'en',
+      permalink: 'https://uselessfacts.jsph.pl/api/v2/facts/2816ebbc4eea1dfd7811ee46e3e97b33',
+    },
+    // biome-ignore format: as recorded
+    data: {
+      id: '2816ebbc4eea1dfd7811ee46e3e97b33',
+      text: 'American Airlines saved $40,000 in 1987 by eliminating one olive from each salad served in first-class.',
+      source: 'djtech.net', source_url: 'http://www.djtech.net/humor/useless_facts.htm', language: 'en',
+      permalink: 'https://uselessfacts.jsph.pl/api/v2/facts/2816ebbc4eea1dfd7811ee46e3e97b33',
+    },
+  }
+}
+
+function recordedToday() {
+  return {
+    parameters: {},
+    // biome-ignore format: as recorded
+    response: {
+      id: '3b8c10e9cefa0eee8962ec37c9137459', text: 'The first contraceptive was crocodile dung used by the ancient Egyptians.',
+      source: 'djtech.net', source_url: 'http://www.djtech.net/humor/useless_facts.htm', language: 'en',
+      permalink: 'https://uselessfacts.jsph.pl/api/v2/facts/3b8c10e9cefa0eee8962ec37c9137459',
+    },
+    // biome-ignore format: as recorded
+    data: {
+      id: '3b8c10e9cefa0eee8962ec37c9137459', text: 'The first contraceptive was crocodile dung used by the ancient Egyptians.',
+      source: 'djtech.net', source_url: 'http://www.djtech.net/humor/useless_facts.htm', language: 'en',
+      permalink: 'https://uselessfacts.jsph.pl/api/v2/facts/3b8c10e9cefa0eee8962ec37c9137459',
+    },
   }
 }

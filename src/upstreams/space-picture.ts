@@ -111,30 +111,7 @@ const spacePicture: Upstream = {
           alt: text(picture.alt),
         }
       },
-      example: {
-        parameters: { date: '2026-09-16' },
-        now: '2026-09-17T00:00:00Z',
-        // biome-ignore format: as recorded
-        response: {
-          date: '2026-09-16', post_id: 1339001, title: "Webb's View of M64",
-          permalink: 'https://science.nasa.gov/image-article/apod-2026-september-16-webbs-view-of-m64/', media_type: 'image', explanation: '...',
-          credit: 'NASA, CSA, ESA, F. Belfiore (ESO), J. Lee (STScI), A. Leroy (OSU), and D. Thilker (JHU); <em>Processing</em>: G. Kober (NASA/Catholic University)',
-          copyright: 'NASA, CSA, ESA, F. Belfiore (ESO), J. Lee (STScI), A. Leroy (OSU), and D. Thilker (JHU); <em>Processing</em>: G. Kober (NASA/Catholic University)',
-          alt: 'Hubble and JWST image of M64. A massive spiral galaxy glows with a yellow core, surrounded by arms full of orange-brown dust and pink and blue patches of star formation. Framed by a haze of dark dust, the galaxy shines against black space dotted with a few stars.',
-          url: 'https://science.nasa.gov/image-article/apod-2026-september-16-webbs-view-of-m64/',
-          hdurl: 'https://assets.science.nasa.gov/dynamicimage/assets/science/cds/apod/apod/2026/september/M64_Webb.jpg?w=3853&h=4070&fit=clip&crop=faces%2Cfocalpoint',
-          basic_html: '<!doctype html> ... </html>', basic_html_url: 'https://science.nasa.gov/wp-json/wp/v2/apod-basic/260916/html',
-        },
-        // biome-ignore format: as recorded
-        data: {
-          date: '2026-09-16', title: "Webb's View of M64", media_type: 'image',
-          url: 'https://assets.science.nasa.gov/dynamicimage/assets/science/cds/apod/apod/2026/september/M64_Webb.jpg?w=3853&h=4070&fit=clip&crop=faces%2Cfocalpoint',
-          page_url: 'https://science.nasa.gov/image-article/apod-2026-september-16-webbs-view-of-m64/',
-          copyright: 'NASA, CSA, ESA, F. Belfiore (ESO), J. Lee (STScI), A. Leroy (OSU), and D. Thilker (JHU); Processing: G. Kober (NASA/Catholic University)',
-          explanation: '...',
-          alt: 'Hubble and JWST image of M64. A massive spiral galaxy glows with a yellow core, surrounded by arms full of orange-brown dust and pink and blue patches of star formation. Framed by a haze of dark dust, the galaxy shines against black space dotted with a few stars.',
-        },
-      },
+      example: recordedToday(),
     }),
   },
 }
@@ -151,4 +128,31 @@ function plainText(html: unknown): string | null {
   if (typeof html !== 'string') return null
   const withoutTags = html.replace(/<\/?(?:br|p|div|li)\b[^<>]*>/gi, ' ').replace(/<[^<>]*>/g, '')
   return filledText(htmlDecoded(withoutTags)?.replace(/\s+/g, ' ').trim())
+}
+
+function recordedToday() {
+  return {
+    parameters: { date: '2026-09-16' },
+    now: '2026-09-17T00:00:00Z',
+    // biome-ignore format: as recorded
+    response: {
+      date: '2026-09-16', post_id: 1339001, title: "Webb's View of M64",
+      permalink: 'https://science.nasa.gov/image-article/apod-2026-september-16-webbs-view-of-m64/', media_type: 'image', explanation: '...',
+      credit: 'NASA, CSA, ESA, F. Belfiore (ESO), J. Lee (STScI), A. Leroy (OSU), and D. Thilker (JHU); <em>Processing</em>: G. Kober (NASA/Catholic University)',
+      copyright: 'NASA, CSA, ESA, F. Belfiore (ESO), J. Lee (STScI), A. Leroy (OSU), and D. Thilker (JHU); <em>Processing</em>: G. Kober (NASA/Catholic University)',
+      alt: 'Hubble and JWST image of M64. A massive spiral galaxy glows with a yellow core, surrounded by arms full of orange-brown dust and pink and blue patches of star formation. Framed by a haze of dark dust, the galaxy shines against black space dotted with a few stars.',
+      url: 'https://science.nasa.gov/image-article/apod-2026-september-16-webbs-view-of-m64/',
+      hdurl: 'https://assets.science.nasa.gov/dynamicimage/assets/science/cds/apod/apod/2026/september/M64_Webb.jpg?w=3853&h=4070&fit=clip&crop=faces%2Cfocalpoint',
+      basic_html: '<!doctype html> ... </html>', basic_html_url: 'https://science.nasa.gov/wp-json/wp/v2/apod-basic/260916/html',
+    },
+    // biome-ignore format: as recorded
+    data: {
+      date: '2026-09-16', title: "Webb's View of M64", media_type: 'image',
+      url: 'https://assets.science.nasa.gov/dynamicimage/assets/science/cds/apod/apod/2026/september/M64_Webb.jpg?w=3853&h=4070&fit=clip&crop=faces%2Cfocalpoint',
+      page_url: 'https://science.nasa.gov/image-article/apod-2026-september-16-webbs-view-of-m64/',
+      copyright: 'NASA, CSA, ESA, F. Belfiore (ESO), J. Lee (STScI), A. Leroy (OSU), and D. Thilker (JHU); Processing: G. Kober (NASA/Catholic University)',
+      explanation: '...',
+      alt: 'Hubble and JWST image of M64. A massive spiral galaxy glows with a yellow core, surrounded by arms full of orange-brown dust and pink and blue patches of star formation. Framed by a haze of dark dust, the galaxy shines against black space dotted with a few stars.',
+    },
+  }
 }

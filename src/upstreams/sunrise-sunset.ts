@@ -128,26 +128,7 @@ const sunriseSunset: Upstream = {
           tzid: text(answer.tzid),
         }
       },
-      example: {
-        parameters: { lat: 35.68, lng: 139.69, date: '2026-08-04', tzid: 'Asia/Tokyo' },
-        // biome-ignore format: as recorded
-        response: {
-          results: {
-            sunrise: '2026-08-04T04:50:02+09:00', sunset: '2026-08-04T18:44:45+09:00', solar_noon: '2026-08-04T11:47:24+09:00', day_length: 50083,
-            civil_twilight_begin: '2026-08-04T04:23:32+09:00', civil_twilight_end: '2026-08-04T19:11:15+09:00',
-            nautical_twilight_begin: '2026-08-04T03:49:45+09:00', nautical_twilight_end: '2026-08-04T19:45:02+09:00',
-            astronomical_twilight_begin: '2026-08-04T03:13:43+09:00', astronomical_twilight_end: '2026-08-04T20:21:04+09:00',
-          },
-          status: 'OK', tzid: 'Asia/Tokyo',
-        },
-        // biome-ignore format: as recorded
-        data: {
-          status: 'OK', sunrise: '2026-08-04T04:50:02+09:00', sunset: '2026-08-04T18:44:45+09:00', solar_noon: '2026-08-04T11:47:24+09:00', day_length: 50083,
-          civil_twilight_begin: '2026-08-04T04:23:32+09:00', civil_twilight_end: '2026-08-04T19:11:15+09:00',
-          nautical_twilight_begin: '2026-08-04T03:49:45+09:00', nautical_twilight_end: '2026-08-04T19:45:02+09:00',
-          astronomical_twilight_begin: '2026-08-04T03:13:43+09:00', astronomical_twilight_end: '2026-08-04T20:21:04+09:00', tzid: 'Asia/Tokyo',
-        },
-      },
+      example: recordedTimes(),
     }),
   },
 }
@@ -168,4 +149,27 @@ function happening(value: unknown): string | null {
   if (time === null) return null
   const epochMs = Date.parse(time)
   return epochMs === 0 || epochMs === 1_000 ? null : time
+}
+
+function recordedTimes() {
+  return {
+    parameters: { lat: 35.68, lng: 139.69, date: '2026-08-04', tzid: 'Asia/Tokyo' },
+    // biome-ignore format: as recorded
+    response: {
+      results: {
+        sunrise: '2026-08-04T04:50:02+09:00', sunset: '2026-08-04T18:44:45+09:00', solar_noon: '2026-08-04T11:47:24+09:00', day_length: 50083,
+        civil_twilight_begin: '2026-08-04T04:23:32+09:00', civil_twilight_end: '2026-08-04T19:11:15+09:00',
+        nautical_twilight_begin: '2026-08-04T03:49:45+09:00', nautical_twilight_end: '2026-08-04T19:45:02+09:00',
+        astronomical_twilight_begin: '2026-08-04T03:13:43+09:00', astronomical_twilight_end: '2026-08-04T20:21:04+09:00',
+      },
+      status: 'OK', tzid: 'Asia/Tokyo',
+    },
+    // biome-ignore format: as recorded
+    data: {
+      status: 'OK', sunrise: '2026-08-04T04:50:02+09:00', sunset: '2026-08-04T18:44:45+09:00', solar_noon: '2026-08-04T11:47:24+09:00', day_length: 50083,
+      civil_twilight_begin: '2026-08-04T04:23:32+09:00', civil_twilight_end: '2026-08-04T19:11:15+09:00',
+      nautical_twilight_begin: '2026-08-04T03:49:45+09:00', nautical_twilight_end: '2026-08-04T19:45:02+09:00',
+      astronomical_twilight_begin: '2026-08-04T03:13:43+09:00', astronomical_twilight_end: '2026-08-04T20:21:04+09:00', tzid: 'Asia/Tokyo',
+    },
+  }
 }

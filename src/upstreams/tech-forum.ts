@@ -43,13 +43,7 @@ const techForum: Upstream = {
       cache: { seconds: 60, staleWhileRevalidateSeconds: 60, staleIfErrorSeconds: 3_600 },
       request: () => ({ path: path`/v0/topstories.json` }),
       map: ({ body }) => (Array.isArray(body) ? { story_ids: integers(body) } : invalid()),
-      example: {
-        parameters: {},
-        // biome-ignore format: as recorded
-        response: [9129911, 9129199, 9127761, 9128141, 9128264, 9127792, 9129248, 9127092, 9128367, 9038733],
-        // biome-ignore format: as recorded
-        data: { story_ids: [9129911, 9129199, 9127761, 9128141, 9128264, 9127792, 9129248, 9127092, 9128367, 9038733] },
-      },
+      example: recordedTopstories(),
     }),
 
     '/story': endpoint({
@@ -104,20 +98,7 @@ const techForum: Upstream = {
           discussion_url: `https://news.ycombinator.com/item?id=${id}`,
         }
       },
-      example: {
-        parameters: { id: '8863' },
-        // biome-ignore format: as recorded
-        response: {
-          by: 'dhouston', descendants: 71, id: 8863, kids: [8952, 9224, 8917], score: 111, time: 1175714200,
-          title: 'My YC app: Dropbox - Throw away your USB drive', type: 'story', url: 'http://www.getdropbox.com/u/2/screencast.html',
-        },
-        // biome-ignore format: as recorded
-        data: {
-          by: 'dhouston', id: 8863, url: 'http://www.getdropbox.com/u/2/screencast.html', time: 1175714200, type: 'story',
-          title: 'My YC app: Dropbox - Throw away your USB drive', score: 111, descendants: 71, text: null, parent: null, kids: [8952, 9224, 8917],
-          dead: false, deleted: false, discussion_url: 'https://news.ycombinator.com/item?id=8863',
-        },
-      },
+      example: recordedStory(),
     }),
   },
 }
@@ -126,4 +107,31 @@ export default techForum
 
 function integers(value: unknown): number[] {
   return items(value).filter((item): item is number => integer(item) !== null)
+}
+
+function recordedTopstories() {
+  return {
+    parameters: {},
+    // biome-ignore format: as recorded
+    response: [9129911, 9129199, 9127761, 9128141, 9128264, 9127792, 9129248, 9127092, 9128367, 9038733],
+    // biome-ignore format: as recorded
+    data: { story_ids: [9129911, 9129199, 9127761, 9128141, 9128264, 9127792, 9129248, 9127092, 9128367, 9038733] },
+  }
+}
+
+function recordedStory() {
+  return {
+    parameters: { id: '8863' },
+    // biome-ignore format: as recorded
+    response: {
+      by: 'dhouston', descendants: 71, id: 8863, kids: [8952, 9224, 8917], score: 111, time: 1175714200,
+      title: 'My YC app: Dropbox - Throw away your USB drive', type: 'story', url: 'http://www.getdropbox.com/u/2/screencast.html',
+    },
+    // biome-ignore format: as recorded
+    data: {
+      by: 'dhouston', id: 8863, url: 'http://www.getdropbox.com/u/2/screencast.html', time: 1175714200, type: 'story',
+      title: 'My YC app: Dropbox - Throw away your USB drive', score: 111, descendants: 71, text: null, parent: null, kids: [8952, 9224, 8917],
+      dead: false, deleted: false, discussion_url: 'https://news.ycombinator.com/item?id=8863',
+    },
+  }
 }

@@ -68,19 +68,7 @@ const timezone: Upstream = {
           day_of_week: text(clock.dayOfWeek),
         }
       },
-      example: {
-        parameters: { timezone: 'Europe/Amsterdam' },
-        // biome-ignore format: as recorded
-        response: {
-          year: 2026, month: 3, day: 18, hour: 14, minute: 2, seconds: 26, milliSeconds: 382, dateTime: '2026-03-18T14:02:26.3823348', date: '03/18/2026',
-          time: '14:02', timeZone: 'Europe/Amsterdam', dayOfWeek: 'Wednesday', dstActive: false,
-        },
-        // biome-ignore format: as recorded
-        data: {
-          date: '2026-03-18', time: '14:02', datetime: '2026-03-18T14:02:26.3823348', timezone: 'Europe/Amsterdam', dst_active: false,
-          day_of_week: 'Wednesday',
-        },
-      },
+      example: recordedCurrent(),
     }),
   },
 }
@@ -101,4 +89,20 @@ function isoDate(clock: Record<string, unknown>): string | null {
   const day = integer(clock.day)
   if (year === null || month === null || day === null) return null
   return [String(year).padStart(4, '0'), String(month).padStart(2, '0'), String(day).padStart(2, '0')].join('-')
+}
+
+function recordedCurrent() {
+  return {
+    parameters: { timezone: 'Europe/Amsterdam' },
+    // biome-ignore format: as recorded
+    response: {
+      year: 2026, month: 3, day: 18, hour: 14, minute: 2, seconds: 26, milliSeconds: 382, dateTime: '2026-03-18T14:02:26.3823348', date: '03/18/2026',
+      time: '14:02', timeZone: 'Europe/Amsterdam', dayOfWeek: 'Wednesday', dstActive: false,
+    },
+    // biome-ignore format: as recorded
+    data: {
+      date: '2026-03-18', time: '14:02', datetime: '2026-03-18T14:02:26.3823348', timezone: 'Europe/Amsterdam', dst_active: false,
+      day_of_week: 'Wednesday',
+    },
+  }
 }

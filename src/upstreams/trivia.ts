@@ -19,6 +19,7 @@ import {
 
 /** The upstream's only limit: one request in this time, whatever it asks. */
 const SPACING_SECONDS = 5
+
 /** The most questions one request may ask for. */
 const AMOUNT_MAX = 50
 
@@ -104,51 +105,7 @@ const trivia: Upstream = {
         if (code === null || !Array.isArray(answer.results)) return invalid()
         return { response_code: code, results: answer.results.map(question) }
       },
-      example: {
-        parameters: { amount: 10 },
-        // biome-ignore format: as recorded
-        response: {
-          response_code: 0,
-          results: [
-            {
-              type: 'multiple', difficulty: 'hard', category: 'Entertainment: Television',
-              question: 'What was the date of original airing of the pilot episode of My Little Pony: Friendship is Magic?',
-              correct_answer: 'October 10th, 2010', incorrect_answers: ['November 6th, 2010', 'April 14th, 1984', 'May 18th, 2015'],
-            },
-            {
-              type: 'boolean', difficulty: 'medium', category: 'History',
-              question: 'United States President Ronald Reagan was the first president to appoint a woman to the Supreme Court. ', correct_answer: 'True',
-              incorrect_answers: ['False'],
-            },
-            {
-              type: 'multiple', difficulty: 'medium', category: 'History',
-              question: 'The Panama Canal was finished under the administration of which U.S. president?', correct_answer: 'Woodrow Wilson',
-              incorrect_answers: ['Franklin Delano Roosevelt', 'Herbert Hoover', 'Theodore Roosevelt'],
-            },
-          ],
-        },
-        // biome-ignore format: as recorded
-        data: {
-          response_code: 0,
-          results: [
-            {
-              category: 'Entertainment: Television', type: 'multiple', difficulty: 'hard',
-              question: 'What was the date of original airing of the pilot episode of My Little Pony: Friendship is Magic?',
-              correct_answer: 'October 10th, 2010', incorrect_answers: ['November 6th, 2010', 'April 14th, 1984', 'May 18th, 2015'],
-            },
-            {
-              category: 'History', type: 'boolean', difficulty: 'medium',
-              question: 'United States President Ronald Reagan was the first president to appoint a woman to the Supreme Court. ', correct_answer: 'True',
-              incorrect_answers: ['False'],
-            },
-            {
-              category: 'History', type: 'multiple', difficulty: 'medium',
-              question: 'The Panama Canal was finished under the administration of which U.S. president?', correct_answer: 'Woodrow Wilson',
-              incorrect_answers: ['Franklin Delano Roosevelt', 'Herbert Hoover', 'Theodore Roosevelt'],
-            },
-          ],
-        },
-      },
+      example: recordedQuestions(),
     }),
   },
 }
@@ -182,5 +139,53 @@ function question(item: unknown) {
     incorrect_answers: items(asked.incorrect_answers)
       .map(htmlDecoded)
       .filter((answer) => answer !== null),
+  }
+}
+
+function recordedQuestions() {
+  return {
+    parameters: { amount: 10 },
+    // biome-ignore format: as recorded
+    response: {
+      response_code: 0,
+      results: [
+        {
+          type: 'multiple', difficulty: 'hard', category: 'Entertainment: Television',
+          question: 'What was the date of original airing of the pilot episode of My Little Pony: Friendship is Magic?',
+          correct_answer: 'October 10th, 2010', incorrect_answers: ['November 6th, 2010', 'April 14th, 1984', 'May 18th, 2015'],
+        },
+        {
+          type: 'boolean', difficulty: 'medium', category: 'History',
+          question: 'United States President Ronald Reagan was the first president to appoint a woman to the Supreme Court. ', correct_answer: 'True',
+          incorrect_answers: ['False'],
+        },
+        {
+          type: 'multiple', difficulty: 'medium', category: 'History',
+          question: 'The Panama Canal was finished under the administration of which U.S. president?', correct_answer: 'Woodrow Wilson',
+          incorrect_answers: ['Franklin Delano Roosevelt', 'Herbert Hoover', 'Theodore Roosevelt'],
+        },
+      ],
+    },
+    // biome-ignore format: as recorded
+    data: {
+      response_code: 0,
+      results: [
+        {
+          category: 'Entertainment: Television', type: 'multiple', difficulty: 'hard',
+          question: 'What was the date of original airing of the pilot episode of My Little Pony: Friendship is Magic?',
+          correct_answer: 'October 10th, 2010', incorrect_answers: ['November 6th, 2010', 'April 14th, 1984', 'May 18th, 2015'],
+        },
+        {
+          category: 'History', type: 'boolean', difficulty: 'medium',
+          question: 'United States President Ronald Reagan was the first president to appoint a woman to the Supreme Court. ', correct_answer: 'True',
+          incorrect_answers: ['False'],
+        },
+        {
+          category: 'History', type: 'multiple', difficulty: 'medium',
+          question: 'The Panama Canal was finished under the administration of which U.S. president?', correct_answer: 'Woodrow Wilson',
+          incorrect_answers: ['Franklin Delano Roosevelt', 'Herbert Hoover', 'Theodore Roosevelt'],
+        },
+      ],
+    },
   }
 }

@@ -129,23 +129,27 @@ const weather: Upstream = {
           utc_offset_seconds: number(answer.utc_offset_seconds),
         }
       },
-      example: {
-        parameters: { latitude: 40.71, longitude: -74.01 },
-        // biome-ignore format: as recorded
-        response: {
-          latitude: 40.710335, longitude: -73.99308, generationtime_ms: 0.1729726791381836, utc_offset_seconds: 0,
-          timezone: 'GMT', timezone_abbreviation: 'GMT', elevation: 27.0,
-          current_weather_units: { time: 'iso8601', interval: 'seconds', temperature: '°C', windspeed: 'km/h', winddirection: '°', is_day: '', weathercode: 'wmo code' },
-          current_weather: { time: '2026-09-29T00:00', interval: 900, temperature: 15.3, windspeed: 6.6, winddirection: 347, is_day: 0, weathercode: 2 },
-        },
-        // biome-ignore format: as recorded
-        data: {
-          time: '2026-09-29T00:00', is_day: 0, weathercode: 2, temperature_c: 15.3, winddirection: 347, windspeed_kmh: 6.6, interval_seconds: 900,
-          latitude: 40.710335, longitude: -73.99308, elevation_m: 27.0, timezone: 'GMT', utc_offset_seconds: 0,
-        },
-      },
+      example: recordedCurrent(),
     }),
   },
 }
 
 export default weather
+
+function recordedCurrent() {
+  return {
+    parameters: { latitude: 40.71, longitude: -74.01 },
+    // biome-ignore format: as recorded
+    response: {
+      latitude: 40.710335, longitude: -73.99308, generationtime_ms: 0.1729726791381836, utc_offset_seconds: 0,
+      timezone: 'GMT', timezone_abbreviation: 'GMT', elevation: 27.0,
+      current_weather_units: { time: 'iso8601', interval: 'seconds', temperature: '°C', windspeed: 'km/h', winddirection: '°', is_day: '', weathercode: 'wmo code' },
+      current_weather: { time: '2026-09-29T00:00', interval: 900, temperature: 15.3, windspeed: 6.6, winddirection: 347, is_day: 0, weathercode: 2 },
+    },
+    // biome-ignore format: as recorded
+    data: {
+      time: '2026-09-29T00:00', is_day: 0, weathercode: 2, temperature_c: 15.3, winddirection: 347, windspeed_kmh: 6.6, interval_seconds: 900,
+      latitude: 40.710335, longitude: -73.99308, elevation_m: 27.0, timezone: 'GMT', utc_offset_seconds: 0,
+    },
+  }
+}
