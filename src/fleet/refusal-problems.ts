@@ -8,6 +8,12 @@ const LEAST = 3
 /** Share of an API's calls from which a failure of one kind is said, whatever else goes well. */
 const SHARE_LEAST = 0.05
 
+/** The source's failures. Where they make it Degraded or Down, that is what is said. */
+const OF_THE_SOURCE = ['UPSTREAM_ERROR', 'UPSTREAM_TIMEOUT', 'UPSTREAM_INVALID_RESPONSE', 'UPSTREAM_TOO_LARGE']
+
+/** Share of an API's calls from which failures of the source are said while it counts as healthy. */
+const FAILING_SHARE = 0.2
+
 /** How each failure shows, what it comes from and what helps. `text` goes on after the count. */
 const KINDS: Record<string, Pick<Problem, 'rank' | 'label' | 'todo' | 'runbook'>> = {
   UPSTREAM_CAP_EXHAUSTED: {
@@ -59,11 +65,31 @@ export function refusalProblems(row: UpstreamRow): Problem[] {
     const share = `${slug}: ${countOf(count, 'call')} of the last five minutes (${percent(count / all)}) got ${code}`
     return [{ ...kind, slug, text: share + detailOf(code, row, recent), callers: callersOf(code, row) }]
   })
+  problems.push(...failing(row, recent))
   const isUsedUp = (row.cap?.nextSlotMs ?? 0) > 1_000
   if (isUsedUp && !problems.some(({ runbook }) => runbook === 'cap-used-up') && hasTraffic(row)) {
     problems.push(usedUp(row))
   }
   return problems
+}
+
+/** Calls fail at the source and its health does not show it: it fails for what some callers ask, or for too few calls. */
+function failing({ slug, health }: UpstreamRow, recent: RecentCalls): Problem[] {
+  const codes = OF_THE_SOURCE.filter((code) => (recent.codes[code] ?? 0) > 0)
+  const count = codes.reduce((sum, code) => sum + (recent.codes[code] ?? 0), 0)
+  const share = count / (recent.answered + recent.refused + recent.failed)
+  if (health?.status !== 'Healthy' || count < LEAST || share < FAILING_SHARE) return []
+  return [
+    {
+      rank: 1,
+      label: 'Failing',
+      slug,
+      text: `${slug}: ${countOf(count, 'call')} of the last five minutes (${percent(share)}) got ${codes.join(', ')}, while it counts as healthy`,
+      callers: 'These callers get 502.',
+      todo: 'Probe it. Where that succeeds, see under Accounts whose calls fail: what they add to their requests may be why.',
+      runbook: 'upstream-degraded',
+    },
+  ]
 }
 
 function hasTraffic({ queue, recent }: UpstreamRow): boolean {

@@ -75,6 +75,26 @@ describe('what an operator is told', () => {
     assert.match(page(well).headline ?? '', /All 4 enabled APIs are healthy/)
   })
 
+  it('is that calls of an API fail at its source while its health does not show it', () => {
+    const calls = (failed: number) => ({
+      ...noCalls,
+      answered: 10,
+      failed,
+      codes: { UPSTREAM_INVALID_RESPONSE: failed },
+    })
+    const facts = (failed: number, health = healthy) => ({
+      ...well,
+      upstreams: [row('currency', { recent: calls(failed), health })],
+    })
+    assert.deepEqual(brief(facts(10)), [[1, 'Failing', 'currency']])
+    assert.match(
+      page(facts(10)).attention ?? '',
+      /10 calls of the last five minutes \(50 %\) got UPSTREAM_INVALID_RESPONSE/,
+    )
+    assert.deepEqual(brief(facts(2)), [])
+    assert.deepEqual(brief(facts(10, { ...healthy, status: 'Degraded' })), [[2, 'Degraded', 'currency']])
+  })
+
   it('is that Redis is away, and no state, queue or count that nobody knows', () => {
     const unknown = { health: null, queue: null, cap: null, recent: null }
     const facts = {
