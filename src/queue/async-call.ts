@@ -1,6 +1,6 @@
 import { GatewayError } from '../errors.ts'
 import type { RedisConnection } from '../redis/connection.ts'
-import { accountKeys } from '../redis/keys.ts'
+import { accountKeys, earlierCallKeys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
 import type { CallJob } from './call-job.ts'
 import type { QueueEntry } from './queue-entry.ts'
@@ -45,6 +45,7 @@ export async function readAsyncCall(
   redis: RedisConnection,
   { id, accountId }: ResultOf,
 ): Promise<AsyncCall | undefined> {
-  const text = await redis.get(accountKeys.call(accountId, id))
-  return text === null ? undefined : JSON.parse(text)
+  const text = (await redis.get(accountKeys.call(accountId, id))) ?? (await redis.get(earlierCallKeys.call(id)))
+  const call: AsyncCall | undefined = text === null ? undefined : JSON.parse(text)
+  return call?.accountId === accountId ? call : undefined
 }

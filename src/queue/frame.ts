@@ -18,6 +18,8 @@ export interface ReplyHead {
   bodyMember?: string
   /** Account under which the outcome is kept, with its body: this is only the word that it is there. */
   storedFor?: string
+  /** The same as the version before says it. */
+  isStored?: true
   times: CallTimes
   /** What the cache did, as `Cache-Status` says it; undefined where no cache was asked. */
   cacheStatus?: string

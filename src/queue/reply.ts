@@ -181,7 +181,7 @@ export class ReplyInbox {
     // A second reply to one call (a job that ran twice), or one whose caller left: its body is in nobody's way.
     if (!waiter) return void (head.bodyKey && this.#take(head, head.bodyKey).catch(() => undefined))
     this.#waiters.delete(head.id)
-    if (head.storedFor !== undefined) this.#readStored(head, head.storedFor, waiter)
+    if (head.storedFor !== undefined || head.isStored) this.#readStored(head, head.storedFor ?? '', waiter)
     else if (head.bodyKey === undefined) waiter.resolve({ head, body })
     else this.#fetch(head, head.bodyKey, waiter)
   }

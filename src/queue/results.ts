@@ -1,7 +1,7 @@
 import { promisify } from 'node:util'
 import { gunzip, gzip } from 'node:zlib'
 import type { RedisConnection } from '../redis/connection.ts'
-import { accountKeys } from '../redis/keys.ts'
+import { accountKeys, earlierCallKeys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
 import type { CallJob } from './call-job.ts'
 import { decodeFrame, encodeFrame, type Reply, type ReplyHead } from './frame.ts'
@@ -36,12 +36,21 @@ export async function storeResult(
   { id, accountId, bytesMax }: ResultOf & { bytesMax?: number | undefined },
   { head, body }: Reply,
 ): Promise<Storing> {
-  const frame = encodeFrame(head, body)
-  const kept = frame.length < COMPRESSED_FROM_BYTES ? frame : await compress(frame)
+  const kept = await packed({ head, body })
   const keys = [accountKeys.result(accountId, id), ...roomKeys(accountId)]
   const reply = await storeScript.run(redis, keys, ['', kept, id, RESULT_MS, bytesMax ?? -1])
   const [kind, retryAfterMs] = reply as ['kept' | 'earlier' | 'full', number]
   return kind === 'full' ? { kind, retryAfterMs } : { kind }
+}
+
+/** Keeps a result for an API node of the version before, which looks for it elsewhere. */
+export async function storeForEarlierNode(redis: RedisConnection, reply: Reply): Promise<void> {
+  await redis.set(earlierCallKeys.result(reply.head.id), await packed(reply), 'PX', RESULT_MS, 'NX')
+}
+
+async function packed({ head, body }: Reply): Promise<Buffer> {
+  const frame = encodeFrame(head, body)
+  return frame.length < COMPRESSED_FROM_BYTES ? frame : await compress(frame)
 }
 
 /** Index of an account's kept results, and their bytes. */
@@ -51,12 +60,14 @@ export function roomKeys(accountId: string): [index: string, total: string] {
 
 /** Whether the outcome of a call is kept already. */
 export async function hasResult(redis: RedisConnection, { id, accountId }: ResultOf): Promise<boolean> {
-  return (await redis.exists(accountKeys.result(accountId, id))) === 1
+  const keys = [accountKeys.result(accountId, id), earlierCallKeys.result(id)]
+  return (await Promise.all(keys.map((key) => redis.exists(key)))).includes(1)
 }
 
 /** The kept outcome of a call; undefined while there is none. */
 export async function readResult(redis: RedisConnection, { id, accountId }: ResultOf): Promise<Reply | undefined> {
-  const frame = await redis.getBuffer(accountKeys.result(accountId, id))
+  const frame =
+    (await redis.getBuffer(accountKeys.result(accountId, id))) ?? (await redis.getBuffer(earlierCallKeys.result(id)))
   if (frame === null) return undefined
   return decodeFrame<ReplyHead>(isCompressed(frame) ? await decompress(frame) : frame)
 }

@@ -95,6 +95,14 @@ export const accountKeys = {
   bodies: (accountId: string): string => `${PREFIX}:{a:${accountId}}:bodies`,
 }
 
+/** Keys of one call as the version before names them: its processes serve beside ours while an upgrade runs. */
+export const earlierCallKeys = {
+  /** String: what is remembered of an asynchronous call. 15 min after its deadline. */
+  call: (callId: string): string => `${PREFIX}:{${callId}}:call`,
+  /** String: result of an asynchronous call. 15 min. */
+  result: (callId: string): string => `${PREFIX}:{${callId}}:result`,
+}
+
 /** Keys of the whole installation. */
 export const keys = {
   /** Stream: replies to one API node. 120 s after the node's end. */

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import type { Redis } from 'ioredis'
-import { readResult, storeResult } from '../../src/queue/results.ts'
-import { accountKeys } from '../../src/redis/keys.ts'
+import { readResult, storeForEarlierNode, storeResult } from '../../src/queue/results.ts'
+import { accountKeys, earlierCallKeys } from '../../src/redis/keys.ts'
 import { type Account, type Answer, send, signUp } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
 import { MODERN, modernMessage, withMcpClient } from '../support/mcp-client.ts'
@@ -88,6 +88,17 @@ describe('an asynchronous call', () => {
       assert.ok(kept?.body.equals(body))
       assert.ok((await redis.strlen(accountKeys.result(account.id, id))) < 20_000)
     }
+  })
+
+  it('is found where the version before keeps it, and kept there for its nodes, while an upgrade runs', async () => {
+    const id = `call_${randomUUID().replaceAll('-', '')}`
+    const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 1 }
+    const record = { id, accountId: account.id, slug: 'dog-images', mode: 'live', raw: false, deadline: Date.now() }
+    await redis.set(earlierCallKeys.call(id), JSON.stringify(record), 'EX', 60)
+    assert.equal((await look(id)).status, 202)
+    await storeForEarlierNode(redis, { head: { id, times }, body: Buffer.from('{"status":"success","data":{}}') })
+    assert.deepEqual((await look(id)).body, { status: 'success', data: {} })
+    assert.equal((await look(id, { key: (await signUp(gateway)).live })).status, 404)
   })
 
   it('is refused its result, and then refused itself, when the results of the account take all that its plan has', async () => {

@@ -1,6 +1,6 @@
 import type { CallJob } from '../../src/queue/call-job.ts'
 import type { Reply } from '../../src/queue/frame.ts'
-import { RESULT_BYTES_MAX, readResult, storeResult } from '../../src/queue/results.ts'
+import { RESULT_BYTES_MAX, readResult, storeForEarlierNode, storeResult } from '../../src/queue/results.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import type { MemoryHeadroom } from '../../src/redis/memory-headroom.ts'
 
@@ -27,6 +27,8 @@ export async function keepResult(deps: KeepDeps, call: CallJob, reply: Reply): P
   const { redis } = deps
   const { resultBytesMax: bytesMax } = call
   const fitting = await withoutLargeBody(deps, reply)
+  // A job of the version before says no bound.
+  if (bytesMax === undefined) await storeForEarlierNode(redis, fitting)
   const storing = await storeResult(redis, { ...call, bytesMax }, fitting)
   if (storing.kind === 'kept') return fitting
   if (storing.kind === 'full') {

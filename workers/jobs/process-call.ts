@@ -111,7 +111,10 @@ async function sendOutcome(deps: ProcessorDeps, call: CallJob, result: TimedOutc
     deps.log.info({ callId, account, slug, endpoint, mode, status, code, ...times }, 'asynchronous call ended')
   }
   const { id, accountId } = call
-  await deps.replies.send(call, { head: { id, times: result.times, storedFor: accountId }, body: NO_BODY })
+  await deps.replies.send(call, {
+    head: { id, times: result.times, storedFor: accountId, isStored: true },
+    body: NO_BODY,
+  })
 }
 
 function toReply({ log }: ProcessorDeps, { id, slug }: CallJob, result: TimedOutcome): Reply {
