@@ -8,7 +8,7 @@ const CLIENTS = 4
 const PARALLEL = 30
 
 /** How soon a refused client tries again, milliseconds. */
-const REFUSED_MS = 250
+const REFUSED_MS = 1_000
 
 /** Good log-ins that an account has in a minute. */
 const LOGINS_MAX = 10
