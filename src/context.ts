@@ -2,6 +2,7 @@ import { Mailer } from './accounts/mailer.ts'
 import { PrincipalCache } from './admission/principal-cache.ts'
 import { UnknownKeys } from './admission/unknown-keys.ts'
 import { SingleFlight } from './async/single-flight.ts'
+import { KnownAnswers } from './cache/known-answers.ts'
 import { ResponseCache } from './cache/response-cache.ts'
 import { UpstreamCaps } from './caps/upstream-caps.ts'
 import { type Catalog, loadCatalog } from './catalog/catalog.ts'
@@ -36,6 +37,8 @@ export interface Context {
   /** Set where the operator has a mail server. */
   mailer: Mailer | undefined
   cache: ResponseCache
+  /** Stored answers that this node knows to be there. */
+  knownAnswers: KnownAnswers
   caps: UpstreamCaps
   queues: CallQueues
   replies: ReplyInbox
@@ -83,6 +86,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
     unknownKeys: new UnknownKeys(config.throttles.unknownKeysPerMinute),
     mailer: openMailer(config),
     cache: new ResponseCache(cacheRedis, log),
+    knownAnswers: new KnownAnswers(),
     caps: new UpstreamCaps({ redis, db, catalog }),
     queues: new CallQueues(redis, log),
     replies,

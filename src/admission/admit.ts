@@ -226,10 +226,15 @@ export async function forecastJob(
 }
 
 /** The job as it is queued. */
-export function queuedJob(job: CallJob, { ticket, cacheOnlyMs }: Forecast, traceparent: string | undefined): CallJob {
+export function queuedJob(
+  job: CallJob,
+  { ticket, weight, cacheOnlyMs }: Forecast,
+  traceparent: string | undefined,
+): CallJob {
   return {
     ...job,
     ...(ticket && { ticket }),
+    ...(weight === undefined ? {} : { weight }),
     ...(cacheOnlyMs === undefined ? {} : { cacheOnlyMs }),
     ...(traceparent === undefined ? {} : { traceparent }),
   }

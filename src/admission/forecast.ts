@@ -1,10 +1,11 @@
 import { cacheKeys } from '../cache/cache-key.ts'
+import type { KnownAnswers } from '../cache/known-answers.ts'
 import { isUsableWithoutUpstream, type ResponseCache } from '../cache/response-cache.ts'
 import { bucketOf } from '../caps/bucket.ts'
-import type { QueueRefusal } from '../caps/cap.ts'
+import { refusalOf } from '../caps/refusal.ts'
 import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
-import { type ErrorCode, GatewayError } from '../errors.ts'
+import { GatewayError } from '../errors.ts'
 import type { HealthCache } from '../health/health-watch.ts'
 import type { CallJob, QueueTicket } from '../queue/call-job.ts'
 import { type CallQueues, priorityOf, rebasePriorities } from '../queue/call-queue.ts'
@@ -13,6 +14,7 @@ import { type QueueEntry, queueMember } from '../queue/queue-entry.ts'
 export interface ForecastDeps {
   caps: UpstreamCaps
   cache: ResponseCache
+  knownAnswers: KnownAnswers
   queues: CallQueues
   /** Breakers, as this node follows them. */
   health: HealthCache
@@ -35,29 +37,24 @@ export interface Forecast {
   etaMs: number
   /** For the job, as `CallJob` has them. */
   ticket?: QueueTicket
+  /** Share by plan, of a call without a ticket that may need one. */
+  weight?: number
   cacheOnlyMs?: number
   /** Nothing waits for the upstream, so that the call may share a job with others. */
   mayShareJob: boolean
   /** Its entry in the wait queue, to withdraw it with; undefined where it has none. */
   waiting: QueueEntry | undefined
+  /** Key of the stored answer, where answers are stored. */
+  answerKey?: string | undefined
 }
 
 /** Priority of calls that need no permit. */
 const FIRST = 1
 
-const REFUSAL_CODES: Record<QueueRefusal['refused'] | 'down', ErrorCode> = {
-  down: 'UPSTREAM_UNAVAILABLE',
-  cap: 'UPSTREAM_CAP_EXHAUSTED',
-  share: 'UPSTREAM_CAP_EXHAUSTED',
-  closed: 'UPSTREAM_RATE_LIMITED',
-  overloaded: 'OVERLOADED',
-}
-
-const SHARE_SPENT = 'Your fair share of the upstream API is used up while others ask for it too.'
-
 /**
  * Forecasts when a call's upstream can take it, before the call is queued: it is queued only if the breaker is closed or
- * due for a probe, and if its permit comes before its deadline. Else a stored answer still serves it.
+ * due for a probe, and if its permit comes before its deadline. Else a stored answer still serves it. A call for an answer
+ * that is known to be stored, or on its way, joins no wait queue.
  *
  * @throws GatewayError UPSTREAM_UNAVAILABLE, UPSTREAM_CAP_EXHAUSTED, UPSTREAM_RATE_LIMITED or OVERLOADED, with when to come again
  */
@@ -70,6 +67,10 @@ export async function forecastCall(
   if (job.mode === 'test') return { priority: FIRST, etaMs: 0, mayShareJob: isShareable, waiting: undefined }
   const bucket = bucketOf(job)
   const keys = cacheKeys(endpoint.endpoint, job, bucket)
+  const answerKey = keys?.entry
+  if (answerKey !== undefined && deps.knownAnswers.has(answerKey)) {
+    return { priority: FIRST, etaMs: 0, weight, mayShareJob: isShareable, answerKey, waiting: undefined }
+  }
   const waiting: QueueEntry = {
     ...queueMember(job),
     weight,
@@ -87,16 +88,16 @@ export async function forecastCall(
     if (entry && isUsableWithoutUpstream(entry, job.enqueuedAt)) {
       return { priority: FIRST, etaMs: 0, cacheOnlyMs: joined.retryAfterMs, mayShareJob: false, waiting: undefined }
     }
-    const { refused, retryAfterMs } = joined
-    throw new GatewayError(REFUSAL_CODES[refused], {
-      retryAfterMs,
-      ...(refused === 'share' ? { message: SHARE_SPENT } : {}),
-    })
+    if (joined.refused === 'down') throw new GatewayError('UPSTREAM_UNAVAILABLE', { retryAfterMs: joined.retryAfterMs })
+    const { code, ...details } = refusalOf(joined)
+    throw new GatewayError(code, details)
   }
+  if (answerKey !== undefined && joined.etaMs === 0) deps.knownAnswers.expect(answerKey)
   const priority = joined.needsRebase ? await rebase(deps, waiting, joined.tag) : joined.priority
   const mayShareJob = isShareable && joined.etaMs === 0
   const ticket = { tag: joined.tag, weight }
-  return { priority, etaMs: joined.etaMs, ticket, mayShareJob, waiting: joined.isFollower ? undefined : waiting }
+  const { etaMs, isFollower } = joined
+  return { priority, etaMs, ticket, mayShareJob, answerKey, waiting: isFollower ? undefined : waiting }
 }
 
 /** Tags grow while a queue never empties; priorities are bounded. @returns the priority of the tag from now on */

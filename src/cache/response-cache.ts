@@ -1,3 +1,4 @@
+import { TickBatcher } from '../async/tick-batcher.ts'
 import type { ErrorCode } from '../errors.ts'
 import type { Log } from '../log.ts'
 import { decodeFrame, encodeFrame } from '../queue/frame.ts'
@@ -15,6 +16,9 @@ const ROOM_BYTES = { plain: 16 * 1024 * 1024, undeclared: 2 * 1024 * 1024 }
 
 /** Larger answers are not stored, bytes. */
 const ENTRY_BYTES_MAX = 512 * 1024
+
+/** Answers that are read by one command. */
+const READ_TOGETHER_MAX = 16
 
 /** A stored answer. */
 export interface CacheEntry {
@@ -53,6 +57,9 @@ export class ResponseCache {
   readonly #redis: RedisConnection
   readonly #log: Log
   readonly #headroom: MemoryHeadroom
+  readonly #reads = new TickBatcher<string, Buffer | null>((_slot, keys) => this.#read(keys), {
+    itemsMax: READ_TOGETHER_MAX,
+  })
 
   constructor(redis: RedisConnection, log: Log) {
     this.#redis = redis
@@ -60,10 +67,11 @@ export class ResponseCache {
     this.#headroom = new MemoryHeadroom(redis)
   }
 
-  /** The stored answer under a key, stale ones included. */
+  /** The stored answer under a key, stale ones included; one command reads those of a turn of the event loop. */
   async get(key: string): Promise<CacheEntry | undefined> {
     try {
-      const frame = await this.#redis.getBuffer(key)
+      // Keys of one upstream share a hash slot.
+      const frame = await this.#reads.add(key.slice(0, key.indexOf('}')), key)
       if (frame === null) return undefined
       const { head, body } = decodeFrame<Omit<CacheEntry, 'body'>>(frame)
       return { ...head, body }
@@ -73,18 +81,33 @@ export class ResponseCache {
     }
   }
 
-  /** Stores an answer in its room, unless Redis is short of memory. */
-  async store({ slug, hasUndeclared, owner }: AnswerRoom, key: string, entry: CacheEntry): Promise<void> {
+  async #read(keys: string[]): Promise<(Buffer | null)[]> {
+    const [first = '', ...others] = new Set(keys)
+    if (others.length === 0) {
+      const frame = await this.#redis.getBuffer(first)
+      return keys.map(() => frame)
+    }
+    const frames = await this.#redis.mgetBuffer(first, ...others)
+    const frameOf = new Map([first, ...others].map((key, index) => [key, frames[index] ?? null]))
+    return keys.map((key) => frameOf.get(key) ?? null)
+  }
+
+  /** Stores an answer in its room, unless Redis is short of memory. @returns whether it is stored */
+  async store({ slug, hasUndeclared, owner }: AnswerRoom, key: string, entry: CacheEntry): Promise<boolean> {
     const { body, ...head } = entry
-    if (body.length > ENTRY_BYTES_MAX || (await this.#headroom.isShort())) return
+    if (body.length > ENTRY_BYTES_MAX || (await this.#headroom.isShort())) return false
     const room = hasUndeclared ? 'undeclared' : 'plain'
     const lifeMs = entry.freshMs + Math.max(entry.staleWhileRevalidateMs, entry.staleIfErrorMs)
     const names = [upstreamKeys.cacheIndex, upstreamKeys.cacheSizes, upstreamKeys.cacheOwners]
     const keys = [key, ...names.map((name) => name(slug, room))]
     const values = [encodeFrame(head, body), Math.ceil(lifeMs), Math.ceil(entry.storedAt), ROOM_BYTES[room], owner]
-    await storeAnswer
-      .run(this.#redis, keys, values)
-      .catch((error) => this.#log.debug({ err: error }, 'failed to store an answer'))
+    try {
+      await storeAnswer.run(this.#redis, keys, values)
+      return true
+    } catch (error) {
+      this.#log.debug({ err: error }, 'failed to store an answer')
+      return false
+    }
   }
 }
 

@@ -140,11 +140,13 @@ async function runUnit(
   }
   let waiting: QueuedCall['waiting']
   let jobId: string | undefined
+  let answerKey: string | undefined
   const { reply, forget } = deps.replies.awaitReply(job.id)
   try {
     end.throwIfAborted()
     const forecast = await forecastJob(deps, { job, checked, principal })
     waiting = forecast.waiting
+    answerKey = forecast.answerKey
     const call = queuedJob(job, forecast, observed.traceparent)
     observed.admitted(call)
     const { priority, mayShareJob } = forecast
@@ -157,6 +159,7 @@ async function runUnit(
   try {
     const answer = await Promise.race([reply, rejectOnAbort(end)])
     observed.replied(answer.head)
+    deps.knownAnswers.learn(answerKey, answer.head)
     if (answer.head.code) {
       const error = replyError(answer.head)
       return fail(error, { usageStatus: error.status, comesBack: error.status >= 500 ? 'month' : 'nothing' })

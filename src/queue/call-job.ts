@@ -29,6 +29,8 @@ const StoredCall = Type.Object({
   scenario: Type.Optional(Type.String()),
   /** `CallJob.ticket`. */
   place: Type.Optional(Type.Object({ tag: Type.Number(), weight: Type.Integer() })),
+  /** Share by plan of a call without a ticket: its answer is expected to be stored. Where it is not, the call needs one. */
+  weight: Type.Optional(Type.Integer()),
   /** Answer from the cache or not at all: the cap is used up for this long, milliseconds. */
   cacheOnlyMs: Type.Optional(Type.Integer()),
   /** The result is kept for GET /v1/calls/{id}, for the caller may not be waiting; the worker then settles the call. */

@@ -25,6 +25,8 @@ export interface ReplyHead {
   cacheStatus?: string
   /** Age of a stored answer, seconds. */
   ageSeconds?: number
+  /** How long the answer is stored and fresh from now on, milliseconds: so long identical calls need no request. */
+  freshMs?: number
 }
 
 /** What came of a call. */

@@ -62,6 +62,7 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   }
   const { head, body } = end.reply
   observed.replied(head)
+  context.knownAnswers.learn(admission.forecast.answerKey, head)
   reply.headers(replyHeaders(head, admissionMs))
   if (head.code) throw noteFailure(observed, replyError(head), principal.accountId)
   observed.ended(200)

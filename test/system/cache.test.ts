@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { after, before, describe, it } from 'node:test'
 import type { Redis } from 'ioredis'
 import { healthKey } from '../../src/health/health-keys.ts'
-import { accountKeys, channels } from '../../src/redis/keys.ts'
+import { accountKeys, channels, upstreamKeys } from '../../src/redis/keys.ts'
 import { ageAnswers, isCapQuiet, openOperatorRedis } from '../support/cap-state.ts'
 import { type Account, type Answer, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
@@ -202,6 +202,26 @@ describe('stored answers', () => {
     await until(async () => (await call('/crypto-prices/price?ids=solana')).text.includes('UPSTREAM_UNAVAILABLE'))
     const stored = await call(path)
     assert.equal(stored.status, 200, stored.text)
+  })
+
+  it('that are gone although their node knows of them cost a request within the cap, or a refusal with its wait', async () => {
+    const forget = async (slug: string) => await redis.del(await redis.keys(upstreamKeys.cacheEntry(slug, '*')))
+    upstream.play('mock-data', ({ url }) => post(url.split('/')[2], 'again'))
+    await call('/mock-data/posts?id=80')
+    const before = count('mock-data')
+    await forget('mock-data')
+    assert.equal((await call('/mock-data/posts?id=80')).body.data.title, 'again')
+    assert.equal(count('mock-data') - before, 1)
+    // Its cap of one an hour is used up, and nothing is stored that could serve instead.
+    await redis.del(healthKey('crypto-prices'))
+    await redis.publish(channels.health, 'crypto-prices')
+    await until(async () => (await call('/crypto-prices/price?ids=solana')).text.includes('UPSTREAM_CAP_EXHAUSTED'))
+    await forget('crypto-prices')
+    const refused = await call('/crypto-prices/price?ids=bitcoin')
+    assert.equal(refused.body.error.code, 'UPSTREAM_CAP_EXHAUSTED', refused.text)
+    assert.ok(Number(refused.headers.get('retry-after')) > 3_000)
+    assert.equal(count('crypto-prices'), 1)
+    await until(async () => await isCapQuiet(redis, 'crypto-prices'))
   })
 
   it('that share a flight are given to those who stay when the first caller leaves', async () => {

@@ -8,6 +8,7 @@ import {
 import { ERRORS } from '../../src/errors.ts'
 import { memberOf, queueMember } from '../../src/queue/queue-entry.ts'
 import type { RedisClock } from '../../src/redis/clock.ts'
+import { withTicket } from '../permits/late-ticket.ts'
 import { callUpstream, type UpstreamCall, type UpstreamDeps } from '../upstream/call-upstream.ts'
 import { isFailure, type Outcome } from '../upstream/outcome.ts'
 import type { CoalescedRequest, RequestCoalescer } from './request-coalescer.ts'
@@ -24,6 +25,8 @@ export interface CachedOutcome {
   /** `Cache-Status` (RFC 9211); undefined where answers are not stored. */
   cacheStatus?: string
   ageSeconds?: number
+  /** How long the answer is stored and fresh from now on, milliseconds. */
+  freshMs?: number
   /** What is left to do after the reply: a refresh of what was served stale. */
   afterwards?: () => Promise<unknown>
 }
@@ -50,13 +53,15 @@ export async function callThroughCache(sources: CachingDeps, upstreamCall: Upstr
     if (entry && isUsableWithoutUpstream(entry, now)) return served(sources, entry, 'hit; detail=cap-exhausted')
     return { outcome: { code: 'UPSTREAM_CAP_EXHAUSTED', retryAfterMs: cacheOnlyMs }, cacheStatus: 'agw; fwd=miss' }
   }
-  const { outcome, isCollapsed } = await callOnce(sources, upstreamCall, keys)
+  const { outcome, isCollapsed, freshMs } = await callOnce(sources, upstreamCall, keys)
   const isUpstreamFailing = isFailure(outcome) && ERRORS[outcome.code].status >= 500
   if (isUpstreamFailing && entry && isUsableWithoutUpstream(entry, sources.clock.now())) {
-    return served(sources, entry, 'fwd=stale; detail=upstream-failed')
+    const isCapUsedUp = outcome.code === 'UPSTREAM_CAP_EXHAUSTED'
+    return served(sources, entry, isCapUsedUp ? 'hit; detail=cap-exhausted' : 'fwd=stale; detail=upstream-failed')
   }
   return {
     outcome,
+    ...(freshMs === undefined ? {} : { freshMs }),
     cacheStatus: `agw; fwd=${entry ? 'stale' : 'miss'}${isCollapsed ? '; collapsed' : isFailure(outcome) ? '' : '; stored'}`,
   }
 }
@@ -64,10 +69,12 @@ export async function callThroughCache(sources: CachingDeps, upstreamCall: Upstr
 /** The stored answer as this call's outcome. */
 function served(sources: CachingDeps, entry: CacheEntry, how: string): CachedOutcome {
   const now = sources.clock.now()
-  const ttl = Math.floor(-stalenessMs(entry, now) / 1_000)
+  const freshMs = Math.floor(-stalenessMs(entry, now))
+  const ttl = Math.floor(freshMs / 1_000)
   const [first, ...rest] = how.split('; ')
   return {
     outcome: storedOutcome(entry),
+    ...(freshMs > 0 ? { freshMs } : {}),
     cacheStatus: ['agw', first, `ttl=${ttl}`, ...rest].join('; '),
     ageSeconds: Math.max(0, Math.floor((now - entry.storedAt) / 1_000)),
   }
@@ -83,20 +90,17 @@ async function callOnce(
   sources: CachingDeps,
   upstreamCall: UpstreamCall,
   keys: CacheKeys,
-): Promise<{ outcome: Outcome; isCollapsed: boolean }> {
+): Promise<{ outcome: Outcome; isCollapsed: boolean; freshMs?: number | undefined }> {
   const { call, progress, signal } = upstreamCall
+  let freshMs: number | undefined
   const work = async (shared: CoalescedRequest): Promise<Outcome> => {
     // The request before may have ended after this call looked.
     const entry = await sources.cache.get(keys.entry)
     if (entry && stalenessMs(entry, sources.clock.now()) <= 0) return storedOutcome(entry)
     const remainingMs = (): number => shared.deadline() - sources.clock.now()
-    const outcome = await callUpstream(sources, {
-      ...upstreamCall,
-      progress: shared.progress,
-      signal: shared.signal,
-      remainingMs,
-    })
-    await store(sources, upstreamCall, { key: keys.entry, outcome })
+    const sharedCall = { ...upstreamCall, progress: shared.progress, signal: shared.signal, remainingMs }
+    const outcome = await withTicket(sources, sharedCall, (ticketed) => callUpstream(sources, ticketed))
+    freshMs = await store(sources, upstreamCall, { key: keys.entry, outcome })
     return outcome
   }
   const subscriber = {
@@ -105,20 +109,21 @@ async function callOnce(
     signal,
     progress,
   }
-  return await sources.coalescer.join(keys, subscriber, work)
+  return { ...(await sources.coalescer.join(keys, subscriber, work)), freshMs }
 }
 
+/** @returns how long the answer is fresh, milliseconds; undefined where it is not stored */
 async function store(
   { cache, clock }: CachingDeps,
   { call, endpoint }: UpstreamCall,
   { key, outcome }: { key: string; outcome: Outcome },
-): Promise<void> {
+): Promise<number | undefined> {
   const rule = endpoint.cache
-  if (!rule) return
+  if (!rule) return undefined
   const room = { slug: call.slug, hasUndeclared: call.extra.length > 0, owner: call.group ?? call.accountId }
   const base = { storedAt: clock.now(), staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
   if (isFailure(outcome)) {
-    if (outcome.code !== 'UPSTREAM_NOT_FOUND' || !rule.notFoundSeconds) return
+    if (outcome.code !== 'UPSTREAM_NOT_FOUND' || !rule.notFoundSeconds) return undefined
     const message = outcome.message === undefined ? {} : { message: outcome.message }
     const entry = {
       ...base,
@@ -127,18 +132,18 @@ async function store(
       ...message,
       body: Buffer.alloc(0),
     }
-    await cache.store(room, key, entry)
-    return
+    return (await cache.store(room, key, entry)) ? entry.freshMs : undefined
   }
   const { seconds } = rule
   const freshSeconds =
     typeof seconds === 'number' ? seconds : seconds(call.parameters, outcome.data ?? {}, { now: Date.now() })
-  if (freshSeconds <= 0) return
-  await cache.store(room, key, {
+  if (freshSeconds <= 0) return undefined
+  const isStored = await cache.store(room, key, {
     ...base,
     freshMs: freshSeconds * 1_000,
     staleWhileRevalidateMs: (rule.staleWhileRevalidateSeconds ?? 0) * 1_000,
     staleIfErrorMs: (rule.staleIfErrorSeconds ?? 0) * 1_000,
     body: outcome.body,
   })
+  return isStored ? freshSeconds * 1_000 : undefined
 }

@@ -118,12 +118,13 @@ async function sendOutcome(deps: ProcessorDeps, call: CallJob, result: TimedOutc
 }
 
 function toReply({ log }: ProcessorDeps, { id, slug }: CallJob, result: TimedOutcome): Reply {
-  const { outcome, cacheStatus, ageSeconds, times } = result
+  const { outcome, cacheStatus, ageSeconds, freshMs, times } = result
   const head: ReplyHead = {
     id,
     times,
     ...(cacheStatus === undefined ? {} : { cacheStatus }),
     ...(ageSeconds === undefined ? {} : { ageSeconds }),
+    ...(freshMs === undefined ? {} : { freshMs }),
   }
   if (!isFailure(outcome)) return { head, body: outcome.body }
   const { cause, ...failure } = outcome
