@@ -15,12 +15,22 @@ export interface Welcome {
   operatorToken: string
   /** Path and query of a call that works as it stands. */
   examplePath: string
+  /** Whether what follows is calls and warnings alone, as at a terminal. */
+  isBrief: boolean
   /** One sentence on which upstreams answer; undefined where that is not known yet. */
   reachable: string | undefined
 }
 
 /** What a person needs to know when the service is up: where it is, how to log in, and calls that work when pasted. */
-export function printWelcome({ config, demo, consoleUrl, operatorToken, examplePath, reachable }: Welcome): void {
+export function printWelcome({
+  config,
+  demo,
+  consoleUrl,
+  operatorToken,
+  examplePath,
+  reachable,
+  isBrief,
+}: Welcome): void {
   const { http, dataDir } = config
   const call = `${http.baseUrl}${examplePath}`
   // The token opens everything: it is printed where only this machine can use it.
@@ -39,7 +49,7 @@ export function printWelcome({ config, demo, consoleUrl, operatorToken, exampleP
       : `               token: OPERATOR_TOKEN in ${dataDir}/secrets.json`,
     '',
     ...(reachable === undefined ? [] : [`  ${reachable}`]),
-    '  Below: calls and warnings; LOG_LEVEL=info shows every line.',
+    ...(isBrief ? ['  Below: calls and warnings; LOG_LEVEL=info shows every line.'] : []),
     '  Ctrl-C stops everything; data stay in the data folder.',
     '',
   ]

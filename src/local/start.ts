@@ -29,6 +29,8 @@ const supervisor = new Supervisor((label, line) => {
 const embedded: KeptServer[] = []
 let isEnding = false
 
+const startedAt = Date.now()
+
 /** `npm run dev`: processes start again when their code changes. */
 const isWatching = process.argv.includes('--watch')
 
@@ -66,8 +68,12 @@ async function start(): Promise<void> {
   const consoleUrl = `http://${settings.opsHost === '0.0.0.0' ? '127.0.0.1' : settings.opsHost}:${consolePort}`
   await writePrivateJson(settings.dataDir, CONSOLE_FILE, { url: consoleUrl })
   const { OPERATOR_TOKEN: operatorToken } = secrets as Secrets
-  const reachable = await describeReachability({ url: consoleUrl, token: operatorToken }, REACHABLE_MS_MAX)
-  printWelcome({ config, demo, consoleUrl, operatorToken, examplePath: await findExamplePath(), reachable })
+  const reachable = await describeReachability(
+    { url: consoleUrl, token: operatorToken, since: startedAt },
+    REACHABLE_MS_MAX,
+  )
+  const isBrief = output.isTerminal && !output.isVerbose
+  printWelcome({ config, demo, consoleUrl, operatorToken, examplePath: await findExamplePath(), reachable, isBrief })
   if (!isWatching) return
   watchSources(new URL('../../', import.meta.url), (file) => {
     print(`${file} changed; starting the processes again …`)

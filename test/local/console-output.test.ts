@@ -48,13 +48,19 @@ describe('the sentence on what is reachable', () => {
       enabled: true,
       health: { checkedAt, lastFailure: failure === null ? null : { at, code: 'UPSTREAM_ERROR', words: failure } },
     }) as Rows[number]
-  const words = (...upstreams: Rows) => reachabilityWords({ upstreams })
+  const words = (...upstreams: Rows) => reachabilityWords({ upstreams }, Date.parse(at))
 
   it('counts the upstreams that answered, and finds that there is no network', () => {
     assert.equal(words(row(null), row(null)), '2 of 2 upstreams answer.')
     assert.equal(words(row(null), row('HTTP 500 in 87 ms')), '1 of 2 upstreams answer; the others are in the console.')
     const none = '0 of 2 upstreams answer (DNS: no such host): no network? Test keys work without it.'
     assert.equal(words(row('DNS: no such host'), row('DNS: no such host')), none)
+  })
+
+  it('counts what was tried since the start alone: a network that is back is no network that is away', () => {
+    const before = row('DNS: no such host', '2025-12-31T00:00:00.000Z')
+    assert.equal(words(before, row(null)), '1 of 1 upstreams tried so far answer.')
+    assert.equal(words(before), undefined)
   })
 
   it('is left out while no upstream was tried', () => {
