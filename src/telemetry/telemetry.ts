@@ -3,6 +3,7 @@ import type { Db } from '../db/database.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { startHeartbeat } from './heartbeat.ts'
+import { collectWhenIdle } from './idle-collection.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 import { serveMetrics } from './metrics-server.ts'
 import { MinuteStats } from './minute-stats.ts'
@@ -33,6 +34,7 @@ export async function openTelemetry(
   const heartbeat = startHeartbeat({ redis, kind, inFlight, log })
   const metrics = createMetrics(kind, { inFlight, busy: heartbeat.busy })
   const stopServing = await serveMetrics(config.http, { registry: metrics.registry, readiness, log })
+  const stopCollecting = collectWhenIdle(log)
   return {
     metrics,
     tracing,
@@ -44,6 +46,7 @@ export async function openTelemetry(
     },
     close: async () => {
       stopServing()
+      stopCollecting()
       await heartbeat.close()
       await minutes.close()
       await tracing.close()

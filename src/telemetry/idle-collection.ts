@@ -1,0 +1,51 @@
+import { Session } from 'node:inspector/promises'
+import { performance } from 'node:perf_hooks'
+import type { Log } from '../log.ts'
+
+const LOOK_EVERY_MS = 10_000
+
+/** A process whose event loop is busy for less than this share of the time is idle: a pause delays hardly a call. */
+const IDLE_SHARE = 0.05
+
+/** Memory is collected when it grew by so much since the last time. */
+const GROWTH = 1.15
+
+/**
+ * Gives memory back after a burst. V8 collects garbage while memory is allocated: a process that becomes idle after many
+ * large bodies would keep them for as long as it stays so. An idle process that has grown collects once.
+ *
+ * @returns how to stop
+ */
+export function collectWhenIdle(log: Log): () => void {
+  let last = performance.eventLoopUtilization()
+  let collectedBytes = 0
+  const timer = setInterval(() => {
+    const now = performance.eventLoopUtilization()
+    const { utilization } = performance.eventLoopUtilization(now, last)
+    last = now
+    const bytes = process.memoryUsage.rss()
+    if (utilization > IDLE_SHARE || bytes < collectedBytes * GROWTH) return
+    // Not again before it has grown beyond this, should the collection fail.
+    collectedBytes = bytes
+    collectGarbage().then(
+      () => {
+        collectedBytes = process.memoryUsage.rss()
+        log.debug({ bytes, collectedBytes }, 'memory given back')
+      },
+      (error) => log.debug({ err: error }, 'failed to give memory back'),
+    )
+  }, LOOK_EVERY_MS)
+  timer.unref()
+  return () => clearInterval(timer)
+}
+
+/** Collects all garbage and gives free pages back to the system; tens of milliseconds. Node has no other way to ask for it. */
+export async function collectGarbage(): Promise<void> {
+  const session = new Session()
+  session.connect()
+  try {
+    await session.post('HeapProfiler.collectGarbage')
+  } finally {
+    session.disconnect()
+  }
+}
