@@ -1,0 +1,140 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { send } from '../support/client.ts'
+import { type CommandCount, countCommands } from '../support/command-count.ts'
+import { type Stage, startStage } from '../support/stage.ts'
+
+const WIDE = 'concurrency=256,1000000/1'
+const FACT = '/v1/call/random-facts/random'
+const fact = { id: 'a', text: 't', source: 's', source_url: 'u' }
+const sky = { time: '2026-01-01T00:00', temperature: 3, windspeed: 1, winddirection: 2, weathercode: 1, is_day: 1 }
+
+/** Until health and trimmed replies are written, which come together some time after the answer. Milliseconds. */
+const AFTERWARDS_MS = 320
+
+/** What calls cost in Redis: counted, so that the speed of the machine does not matter. */
+describe('in Redis', () => {
+  let stage: Stage
+  let cell = 0
+
+  before(async () => {
+    stage = await startStage({ caps: { 'random-facts': WIDE, weather: WIDE } })
+    stage.upstream.play('random-facts', () => fact)
+    stage.upstream.play('weather', () => ({ latitude: 1, longitude: 2, current_weather: sky }))
+    // Connections, scripts and the month's count are there.
+    await one(FACT)
+    await one(FACT, { key: stage.account.test })
+    await batch(cells(16))
+  })
+  after(() => stage.stop())
+
+  const one = async (path: string, { key = stage.account.live, status = 200 } = {}) => {
+    const answer = await send(stage.gateway, path, { key })
+    assert.equal(answer.status, status, answer.text)
+  }
+  const batch = async (calls: object[], key = stage.account.live) => {
+    const response = await fetch(`${stage.gateway.url}/v1/batch`, {
+      method: 'POST',
+      headers: { 'x-api-key': key, 'content-type': 'application/json' },
+      body: JSON.stringify({ calls }),
+    })
+    const lines = (await response.text()).trim().split('\n')
+    assert.equal(lines.filter((line) => JSON.parse(line).status === 200).length, calls.length, lines[0])
+  }
+  /** Cells of the weather that nobody called for yet. */
+  const cells = (count: number) => {
+    cell += count
+    const latitudes = Array.from({ length: count }, (_, index) => (cell - index) / 10)
+    return latitudes.map((latitude) => ({
+      api: 'weather',
+      endpoint: '/current',
+      parameters: { latitude, longitude: 7 },
+    }))
+  }
+  const facts = () =>
+    Array.from({ length: 16 }, (_, index) => ({
+      api: 'random-facts',
+      endpoint: '/random',
+      parameters: { n: `${index}` },
+    }))
+  const weather = (latitude: number) => `/v1/call/weather/current?latitude=${latitude}&longitude=7`
+
+  /** Of three times the cheapest: what a process does on its own may fall into one. */
+  const cost = async (work: () => Promise<unknown>): Promise<CommandCount> => {
+    const counts: CommandCount[] = []
+    for (let time = 0; time < 3; time += 1) {
+      counts.push(
+        await countCommands(stage.gateway.services.redisUrl, async () => {
+          await work()
+          await delay(AFTERWARDS_MS)
+        }),
+      )
+    }
+    return counts.toSorted((a, b) => a.all - b.all)[0] ?? assert.fail()
+  }
+  const assertCost = ({ wire, all, byName }: CommandCount, expected: { wire: number; all: number }) =>
+    assert.deepEqual({ wire, all }, expected, JSON.stringify(byName, null, 2))
+
+  it('a call alone costs these commands', async () => {
+    assertCost(await cost(() => one(FACT)), { wire: 16, all: 128 })
+  })
+
+  it('a stored answer alone costs these commands', async () => {
+    await one(weather(1.5))
+    assertCost(await cost(() => one(weather(1.5))), { wire: 13, all: 84 })
+  })
+
+  it('a cacheable call whose answer is not stored costs these commands', async () => {
+    const next = () => cells(1)[0]?.parameters.latitude ?? assert.fail()
+    assertCost(await cost(() => one(weather(next()))), { wire: 23, all: 151 })
+  })
+
+  it('a call with a test key costs these commands', async () => {
+    assertCost(await cost(() => one(FACT, { key: stage.account.test })), { wire: 12, all: 81 })
+  })
+
+  it('a refused call costs these commands', async () => {
+    assertCost(await cost(() => one(weather(999), { status: 400 })), { wire: 2, all: 10 })
+  })
+
+  it('sixteen calls of a batch cost little more than one', async () => {
+    const stored = cells(16)
+    await batch(stored)
+    assertCost(await cost(() => batch(stored)), { wire: 14, all: 130 })
+    assertCost(await cost(() => batch(facts(), stage.account.test)), { wire: 13, all: 127 })
+    // How many permits end together depends on when the upstream's answers come.
+    for (const [work, { wire, all }] of [
+      [() => batch(facts()), { wire: 40, all: 280 }],
+      [() => batch(cells(16)), { wire: 120, all: 600 }],
+    ] as const) {
+      const count = await cost(work)
+      assert.ok(count.wire <= wire && count.all <= all, JSON.stringify(count, null, 2))
+    }
+  })
+
+  it('a body of 50 KB goes in once and out once', async () => {
+    const text = 'x'.repeat(50 * 1_024)
+    stage.upstream.play('random-facts', () => ({ ...fact, text }))
+    const bytes = async () => {
+      const info = await stage.redis.info('stats')
+      const of = (name: string) => Number(new RegExp(`${name}:(\\d+)`).exec(info)?.[1])
+      return of('total_net_input_bytes') + of('total_net_output_bytes')
+    }
+    await one(FACT)
+    const before = await bytes()
+    for (let time = 0; time < 4; time += 1) await one(FACT)
+    const each = ((await bytes()) - before) / 4
+    assert.ok(each > 2 * text.length && each < 2.25 * text.length, `${each} bytes a call`)
+  })
+
+  it('a gateway without calls costs at most 100 commands a second', async () => {
+    const commands = async () => Number(/total_commands_processed:(\d+)/.exec(await stage.redis.info('stats'))?.[1])
+    await delay(1_000)
+    const [before, startedAt] = [await commands(), performance.now()]
+    // As long as an idle worker sleeps: each queue wakes it once.
+    await delay(5_000)
+    const perSecond = ((await commands()) - before) / ((performance.now() - startedAt) / 1_000)
+    assert.ok(perSecond <= 100, `${perSecond} commands a second`)
+  })
+})
