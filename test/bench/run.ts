@@ -6,10 +6,11 @@ import { type Idle, measureIdle } from './idle.ts'
 import { type Judgement, judge, type Ratios, type Rounds, ratiosOf } from './judge.ts'
 import { type LoadGenerator, startLoadGenerator } from './load.ts'
 import { measure, redisBytes } from './measure.ts'
+import { hasNginx } from './nginx.ts'
 import { plotCosts } from './plot.ts'
 import { scenarioLines } from './report.ts'
 import { SCENARIOS, type Scenario } from './scenario.ts'
-import { type Subject, startDirect, startNaive, startOurs, startPlugins } from './subject.ts'
+import { FLOOR, type Subject, startDirect, startFloor, startNaive, startOurs, startPlugins } from './subject.ts'
 import type { UpstreamPlay } from './upstream-process.ts'
 import { measureWaiting, type Waiting } from './waiting.ts'
 
@@ -19,6 +20,7 @@ Measures the gateway side by side with two peers, all as real processes on this 
   direct   a proxy without a queue; key and rate limit in Redis
   plugins  the same of plugins: @fastify/rate-limit, @fastify/http-proxy (with --plugins)
   naive    a queue-backed proxy as usually written: BullMQ, waitUntilFinished, fetch
+  nginx    proxy_pass without key or limit, the floor of any proxy (where nginx is installed)
   gateway  this service: one API node, one worker
 
 Rounds are interleaved and every other one runs in reverse order; ratios are medians of ratios within a round. Where the
@@ -110,6 +112,7 @@ async function bench(options: Options): Promise<number> {
   try {
     subjects.push(await startDirect(upstream.url), await startNaive(upstream.url))
     if (options.withPlugins) subjects.push(await startPlugins(upstream.url))
+    if (hasNginx()) subjects.push(await startFloor(upstream.url))
     const gateway = await startOurs(upstream.url, { profileFolder: options.profile })
     subjects.push(gateway)
     const results: Result[] = []
@@ -153,7 +156,9 @@ async function runScenario(
   const { connections, target = 'call' } = scenario
   const plain = target === 'call' ? [] : subjects.filter(({ name }) => name === 'gateway')
   const runs = [
-    ...subjects.map((subject) => ({ name: subject.name, subject, target })),
+    ...subjects
+      .filter(({ name }) => name !== FLOOR || target === 'call')
+      .map((subject) => ({ name: subject.name, subject, target })),
     // What the scenario's way costs is compared with a plain call in the same round.
     ...plain.map((subject) => ({ name: 'call', subject, target: 'call' as const })),
   ]

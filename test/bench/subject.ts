@@ -10,6 +10,7 @@ import { send, signUp, sql } from '../support/client.ts'
 import { startGateway } from '../support/gateway.ts'
 import { startServer } from './child.ts'
 import { FIXTURE_KEYS, type FixtureOptions } from './fixture-admission.ts'
+import { startNginx } from './nginx.ts'
 import type { Target } from './scenario.ts'
 import { gatewayRequest, type Keys, peerRequest, spreadSlugs, type TargetRequest } from './target.ts'
 
@@ -20,11 +21,6 @@ export interface Subject {
   /** Process ids whose CPU counts; that of Redis is added. */
   processes: { web: number[]; worker: number[] }
   redis: Redis
-  /**
-   * Commands that reach Redis over the wire: those of these names, which no script runs, and so many others a call.
-   * INFO counts the commands within scripts too.
-   */
-  wire: { names: string[]; others: number }
   stop: () => Promise<void>
 }
 
@@ -34,8 +30,6 @@ export interface GatewaySize {
   webNodes: number
   workers: number
 }
-
-const SCRIPTS_AND_READS = ['evalsha', 'eval', 'bzpopmin', 'xread', 'xtrim', 'publish']
 
 const UNLIMITED = { perMinute: 100_000_000, perMonth: 1_000_000_000, inFlight: 100_000 }
 const WIDE = 'concurrency=256,1000000/1'
@@ -72,8 +66,6 @@ export async function startOurs(
     },
     processes: { web: pidsOf(gateway.web), worker: pidsOf(gateway.workers) },
     redis,
-    // The reply, and the usage of the call.
-    wire: { names: SCRIPTS_AND_READS, others: 2 },
     stop: async () => {
       // A profile is written at an orderly end.
       if (profileFolder !== undefined) await endOrderly(processes)
@@ -106,27 +98,44 @@ async function endOrderly(processes: ChildProcess[]): Promise<void> {
 
 /** A proxy without a queue. */
 export async function startDirect(upstreamUrl: string): Promise<Subject> {
-  return await startFixture('direct', upstreamUrl, ['direct-web.ts'], { names: ['hgetall', 'evalsha'], others: 0 })
+  return await startFixture('direct', upstreamUrl, ['direct-web.ts'])
 }
 
 /** The same put together from plugins. */
 export async function startPlugins(upstreamUrl: string): Promise<Subject> {
-  return await startFixture('plugins', upstreamUrl, ['plugin-web.ts'], { names: ['hgetall', 'evalsha'], others: 0 })
+  return await startFixture('plugins', upstreamUrl, ['plugin-web.ts'])
 }
 
 /** A queue-backed proxy as it is usually written. */
 export async function startNaive(upstreamUrl: string): Promise<Subject> {
   const files = ['naive-web.ts', 'naive-worker.ts']
-  // The look-up of its key.
-  return await startFixture('naive', upstreamUrl, files, { names: SCRIPTS_AND_READS, others: 1 })
+  return await startFixture('naive', upstreamUrl, files)
 }
 
-async function startFixture(
-  name: string,
-  upstreamUrl: string,
-  files: string[],
-  wire: Subject['wire'],
-): Promise<Subject> {
+/** The least that a proxy can cost: nginx without key, limit or queue. It knows plain calls alone. */
+export async function startFloor(upstreamUrl: string): Promise<Subject> {
+  const folder = await mkdtemp(join(tmpdir(), 'agw-bench-'))
+  const server = await startRedis({ dataDir: folder, print: () => undefined })
+  const redis = new Redis(server.url)
+  const { child, url } = await startNginx(folder, upstreamUrl)
+  return {
+    name: FLOOR,
+    request: async (target) => peerRequest(target, url, FIXTURE_KEYS),
+    processes: { web: pidsOf([child]), worker: [] },
+    redis,
+    stop: async () => {
+      child.kill('SIGKILL')
+      redis.disconnect()
+      await server.stop()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Name of the floor among the subjects. */
+export const FLOOR = 'nginx'
+
+async function startFixture(name: string, upstreamUrl: string, files: string[]): Promise<Subject> {
   const folder = await mkdtemp(join(tmpdir(), 'agw-bench-'))
   const server = await startRedis({ dataDir: folder, print: () => undefined })
   const options: FixtureOptions = { redisUrl: server.url, upstreamUrl }
@@ -137,7 +146,6 @@ async function startFixture(
     request: async (target) => peerRequest(target, web?.url ?? '', FIXTURE_KEYS),
     processes: { web: pidsOf(web ? [web.child] : []), worker: pidsOf(worker ? [worker.child] : []) },
     redis,
-    wire,
     stop: async () => {
       for (const process of [web, worker]) process?.child.kill('SIGKILL')
       redis.disconnect()
