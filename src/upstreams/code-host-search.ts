@@ -1,5 +1,6 @@
 import Type from 'typebox'
 import {
+  defaulted,
   endpoint,
   filledText,
   flag,
@@ -44,7 +45,7 @@ const codeHostSearch: Upstream = {
           maxLength: TEXT_LENGTH_MAX,
           description: 'Words and qualifiers, separated by blanks: tetris language:assembly',
         }),
-        per_page: Type.Optional(
+        per_page: defaulted(
           Type.Integer({ minimum: 1, maximum: 30, default: 10, description: 'Maximum number of repositories' }),
         ),
       }),
@@ -82,7 +83,7 @@ const codeHostSearch: Upstream = {
       cache: { seconds: 600, staleWhileRevalidateSeconds: 600, staleIfErrorSeconds: 86_400 },
       complete: (parameters) => ({ ...parameters, q: singleSpaced('q', parameters.q) }),
       // The upstream's own default is 30.
-      request: ({ q, per_page }) => ({ path: path`/search/repositories`, query: { q, per_page: per_page ?? 10 } }),
+      request: ({ q, per_page }) => ({ path: path`/search/repositories`, query: { q, per_page } }),
       map: ({ body }) => {
         const answer = members(body)
         if (!Array.isArray(answer.items)) return invalid()

@@ -1,5 +1,6 @@
 import Type from 'typebox'
 import {
+  defaulted,
   endpoint,
   failed,
   filledText,
@@ -62,7 +63,7 @@ const geocoding: Upstream = {
           maxLength: TEXT_LENGTH_MAX,
           description: 'Place name or address, in any language',
         }),
-        limit: Type.Optional(
+        limit: defaulted(
           Type.Integer({
             minimum: 1,
             maximum: 10,
@@ -114,7 +115,7 @@ const geocoding: Upstream = {
       complete: (parameters) => ({ ...parameters, q: singleSpaced('q', parameters.q) }),
       request: ({ q, limit }) => ({
         path: path`/search`,
-        query: { q, format: 'jsonv2', addressdetails: 1, limit: limit ?? 5, 'accept-language': 'en' },
+        query: { q, format: 'jsonv2', addressdetails: 1, limit, 'accept-language': 'en' },
       }),
       map: ({ body }) => (Array.isArray(body) ? { results: body.map(place) } : invalid()),
       example: recordedSearch(),

@@ -1,5 +1,6 @@
 import Type from 'typebox'
 import {
+  defaulted,
   endpoint,
   failed,
   filledText,
@@ -69,13 +70,13 @@ const marketQuotes: Upstream = {
           maxLength: TEXT_LENGTH_MAX,
           description: 'Ticker: AAPL, 7203.T, ^GSPC, EURUSD=X, BTC-USD',
         }),
-        range: Type.Optional(
+        range: defaulted(
           Type.Enum(['1d', '5d', '1mo', '3mo', '6mo', '1y', '2y', '5y'], {
             default: '1d',
             description: 'Span of the history, up to now',
           }),
         ),
-        interval: Type.Optional(
+        interval: defaulted(
           Type.Enum(['1m', '5m', '15m', '1h', '1d', '1wk', '1mo'], {
             default: '1d',
             description: 'Length of a bar; 5m and 15m reach back 60 days, 1m about 8, 1h 730',
@@ -114,7 +115,7 @@ const marketQuotes: Upstream = {
         ),
       }),
       cache: {
-        seconds: ({ range }) => secondsByRange.get(range ?? '1d') ?? 3_600,
+        seconds: ({ range }) => secondsByRange.get(range) ?? 3_600,
         staleWhileRevalidateSeconds: 60,
         staleIfErrorSeconds: 86_400,
         notFoundSeconds: 3_600,
@@ -122,11 +123,11 @@ const marketQuotes: Upstream = {
       complete: ({ symbol, range, interval }) => {
         const ticker = symbol.trim().toUpperCase()
         if (!/^\^?[A-Z0-9][A-Z0-9.&=_-]*$/.test(ticker)) throw new InvalidParameter('symbol', 'it is not a ticker')
-        return { symbol: ticker, range: range ?? '1d', interval: interval ?? '1d' }
+        return { symbol: ticker, range, interval }
       },
       request: ({ symbol, range, interval }) => ({
         path: path`/v8/finance/chart/${symbol}`,
-        query: { range: range ?? '1d', interval: interval ?? '1d' },
+        query: { range, interval },
       }),
       classify: ({ status }) =>
         status === 422 ? rejected('This interval is not available over this range: take a longer one.') : undefined,
@@ -138,7 +139,7 @@ const marketQuotes: Upstream = {
         const { meta } = result
         // A half-known symbol is answered with an empty stub.
         if (meta.regularMarketPrice === 0 && text(meta.currency) === null) return notFound()
-        const range = parameters.range ?? '1d'
+        const { range, interval } = parameters
         return {
           symbol: text(meta.symbol),
           name: filledText(meta.longName) ?? filledText(meta.shortName) ?? text(meta.symbol),
@@ -155,7 +156,7 @@ const marketQuotes: Upstream = {
           fifty_two_week_high: number(meta.fiftyTwoWeekHigh),
           fifty_two_week_low: number(meta.fiftyTwoWeekLow),
           range,
-          interval: parameters.interval ?? '1d',
+          interval,
           history: history(result),
         }
       },

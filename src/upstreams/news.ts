@@ -2,6 +2,7 @@ import Type from 'typebox'
 import {
   type CallContext,
   type Caps,
+  defaulted,
   endpoint,
   integer,
   invalid,
@@ -28,9 +29,7 @@ const freePlan: Caps = {
   ],
 }
 
-const maximum = Type.Optional(
-  Type.Integer({ minimum: 1, maximum: 10, default: 5, description: 'Articles in the answer' }),
-)
+const maximum = defaulted(Type.Integer({ minimum: 1, maximum: 10, default: 5, description: 'Articles in the answer' }))
 
 const news = Type.Object({
   total: nullable(Type.Integer({ description: 'Matching articles, of which the answer holds the first' })),
@@ -101,7 +100,7 @@ const newsApi: Upstream = {
       description: 'Top headlines by category and language.',
       parameters: Type.Object({
         max: maximum,
-        lang: Type.Optional(
+        lang: defaulted(
           Type.String({
             minLength: 2,
             maxLength: 2,
@@ -120,14 +119,14 @@ const newsApi: Upstream = {
       data: news,
       cache,
       complete: ({ max, lang, category }) => ({
-        max: max ?? 5,
-        lang: (lang ?? 'en').toLowerCase(),
+        max,
+        lang: lang.toLowerCase(),
         category: category ?? 'general',
       }),
       // The upstream has other defaults than ours: everything is said.
       request: ({ max, lang, category }) => ({
         path: path`/api/v4/top-headlines`,
-        query: { category: category ?? 'general', lang: lang ?? 'en', max: max ?? 5 },
+        query: { category: category ?? 'general', lang, max },
       }),
       map: ({ body }) => articles(body),
       example: recordedTop(),
@@ -144,8 +143,8 @@ const newsApi: Upstream = {
       }),
       data: news,
       cache,
-      complete: ({ q, max }) => ({ q: trimmed('q', q), max: max ?? 5 }),
-      request: ({ q, max }) => ({ path: path`/api/v4/search`, query: { q, lang: 'en', max: max ?? 5 } }),
+      complete: ({ q, max }) => ({ q: trimmed('q', q), max }),
+      request: ({ q, max }) => ({ path: path`/api/v4/search`, query: { q, lang: 'en', max } }),
       map: ({ body }) => articles(body),
       example: recordedSearch(),
     }),

@@ -1,5 +1,6 @@
 import Type from 'typebox'
 import {
+  defaulted,
   endpoint,
   failed,
   filledText,
@@ -20,7 +21,7 @@ import {
   type UpstreamResponse,
 } from '../catalog/upstream.ts'
 
-const limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Items in the answer' }))
+const limit = defaulted(Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Items in the answer' }))
 
 const outcomesSchema = Type.Array(
   Type.Object({
@@ -98,7 +99,7 @@ const predictionMarkets: Upstream = {
       request: (parameters) => ({ path: path`/markets/keyset`, query: openByVolume(parameters.limit) }),
       map: ({ body, parameters }) => {
         const markets = listOf(body, 'markets')
-        return markets ? { markets: markets.slice(0, parameters.limit ?? 20).map(market) } : invalid()
+        return markets ? { markets: markets.slice(0, parameters.limit).map(market) } : invalid()
       },
       example: recordedMarkets(),
     }),
@@ -143,7 +144,7 @@ const predictionMarkets: Upstream = {
       request: (parameters) => ({ path: path`/events/keyset`, query: openByVolume(parameters.limit) }),
       map: ({ body, parameters }) => {
         const events = listOf(body, 'events')
-        return events ? { events: events.slice(0, parameters.limit ?? 20).map(event) } : invalid()
+        return events ? { events: events.slice(0, parameters.limit).map(event) } : invalid()
       },
       example: recordedEvents(),
     }),
@@ -159,7 +160,7 @@ function classify({ status }: UpstreamResponse): ResponseClass | undefined {
 
 /** Without `closed` the answer starts with settled items, or has nothing else. */
 function openByVolume(limit: number | undefined) {
-  return { limit: limit ?? 20, closed: 'false', order: 'volume24hr', ascending: 'false' }
+  return { limit, closed: 'false', order: 'volume24hr', ascending: 'false' }
 }
 
 /** The objects of an answer, whether wrapped (keyset pages) or bare (the deprecated lists). */

@@ -2,6 +2,7 @@ import Type from 'typebox'
 import {
   type CallContext,
   dateIn,
+  defaulted,
   endpoint,
   filledText,
   flag,
@@ -21,7 +22,7 @@ import {
   type Upstream,
 } from '../catalog/upstream.ts'
 
-const limit = Type.Optional(Type.Integer({ minimum: 1, default: 10, description: 'Maximum number of games' }))
+const limit = defaulted(Type.Integer({ minimum: 1, default: 10, description: 'Maximum number of games' }))
 
 const date = Type.Optional(
   Type.String({
@@ -191,7 +192,7 @@ const sportsScores: Upstream = {
         const events = readEvents(bodies)
         if (!events) return invalid()
         const wanted = parameters.dates?.includes('-') ? withinRange(events, parameters.dates) : events
-        const games = wanted.slice(0, parameters.limit ?? 10).map((event) => ({
+        const games = wanted.slice(0, parameters.limit).map((event) => ({
           ...readHeading(event),
           week: integer(members(event.week).number),
           ...readDetails(event),

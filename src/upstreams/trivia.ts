@@ -1,5 +1,6 @@
 import Type from 'typebox'
 import {
+  defaulted,
   endpoint,
   failed,
   htmlDecoded,
@@ -50,7 +51,7 @@ const trivia: Upstream = {
         type: Type.Optional(
           Type.Enum(['multiple', 'boolean'], { description: 'Multiple choice or true and false; default: both' }),
         ),
-        amount: Type.Optional(
+        amount: defaulted(
           Type.Integer({
             minimum: 1,
             maximum: AMOUNT_MAX,
@@ -93,7 +94,7 @@ const trivia: Upstream = {
           const found = items(members(body).results)
           return found.length > 0 ? found : undefined
         },
-        take: ({ amount }) => amount ?? 10,
+        take: ({ amount }) => amount,
         body: (results) => ({ response_code: 0, results }),
         seconds: 3_600,
         unfillableSeconds: 86_400,
@@ -124,7 +125,7 @@ function judgeResponseCode({ status, body }: UpstreamResponse): ResponseClass | 
 
 function questions(wanted: { amount?: number; category?: number; difficulty?: string; type?: string }) {
   const { amount, category, difficulty, type } = wanted
-  return { path: path`/api.php`, query: { amount: amount ?? 10, category, difficulty, type } }
+  return { path: path`/api.php`, query: { amount, category, difficulty, type } }
 }
 
 /** Texts are HTML-encoded, categories too; blanks at their ends are the upstream's own. */

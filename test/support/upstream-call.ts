@@ -23,9 +23,14 @@ export function contextAt(endpoint: Endpoint, now: string | undefined = endpoint
   return { now: Date.parse(now ?? NOW) }
 }
 
+/** Parameters with the defaults of their schemas, as admission fills them in. */
+export function withDefaults(endpoint: Endpoint, given: Given): Given {
+  return Default(endpoint.parameters, structuredClone(given)) as Given
+}
+
 /** Parameters as the mapping sees them: defaults applied, checked against the schema, completed. */
 export function completed(endpoint: Endpoint, given: Given, context = contextAt(endpoint)): Given {
-  const parameters = Default(endpoint.parameters, structuredClone(given)) as Given
+  const parameters = withDefaults(endpoint, given)
   const schema = Compile(endpoint.parameters)
   assert.ok(schema.Check(parameters), `parameters ${JSON.stringify(schema.Errors(parameters))}`)
   return endpoint.complete?.(parameters, { callerAddress: CALLER_ADDRESS, ...context }) ?? parameters
@@ -33,7 +38,7 @@ export function completed(endpoint: Endpoint, given: Given, context = contextAt(
 
 /** Whether the schema alone takes the parameters. */
 export function fits(endpoint: Endpoint, given: Given): boolean {
-  return Compile(endpoint.parameters).Check(Default(endpoint.parameters, structuredClone(given)))
+  return Compile(endpoint.parameters).Check(withDefaults(endpoint, given))
 }
 
 export function requestsOf(endpoint: Endpoint, given: Given, context = contextAt(endpoint)): UpstreamRequest[] {

@@ -13,6 +13,7 @@ import {
 } from '../../src/catalog/upstream.ts'
 import codeHostSearch from '../../src/upstreams/code-host-search.ts'
 import { interpretAnswers, rateLeft } from '../../workers/upstream/interpret.ts'
+import { withDefaults } from '../support/upstream-call.ts'
 
 const repos = codeHostSearch.endpoints['/repos'] as Endpoint
 const recorded = repos.example.response as { items: Record<string, unknown>[] }
@@ -20,7 +21,7 @@ const recorded = repos.example.response as { items: Record<string, unknown>[] }
 function interpret(answer: Partial<UpstreamResponse>) {
   const answers = [{ status: 200, headers: {}, body: undefined, ...answer }]
   return interpretAnswers({ upstream: codeHostSearch, endpoint: repos }, answers, {
-    parameters: { q: 'tetris' },
+    parameters: withDefaults(repos, { q: 'tetris' }),
     context: { now: Date.now() },
   })
 }
@@ -126,14 +127,14 @@ test('a relevance score may be a fraction', () => {
 })
 
 test('per_page is always sent, because the own default of the upstream is 30', () => {
-  assert.deepEqual(repos.request({ q: 'tetris' }, { now: 0 }), {
+  assert.deepEqual(repos.request(withDefaults(repos, { q: 'tetris' }), { now: 0 }), {
     path: '/search/repositories',
     query: { q: 'tetris', per_page: 10 },
   })
 })
 
 test('qualifiers and plus signs of q stay as given, blanks are folded', () => {
-  const complete = (q: string) => repos.complete?.({ q, per_page: 3 }, { now: 0 })
+  const complete = (q: string) => repos.complete?.(withDefaults(repos, { q, per_page: 3 }), { now: 0 })
   assert.deepEqual(complete('  tetris   language:c++ '), { q: 'tetris language:c++', per_page: 3 })
   assert.throws(() => complete('  '), InvalidParameter)
 })

@@ -4,6 +4,7 @@ import Value from 'typebox/value'
 import { InvalidParameter } from '../../src/catalog/upstream.ts'
 import geocoding from '../../src/upstreams/geocoding.ts'
 import { classifyResponse, interpretAnswers } from '../../workers/upstream/interpret.ts'
+import { withDefaults } from '../support/upstream-call.ts'
 
 const context = { now: Date.parse('2026-10-01T12:00:00Z') }
 const search = geocoding.endpoints['/search']
@@ -16,7 +17,7 @@ function interpreted(
 ) {
   assert.ok(endpoint)
   return interpretAnswers({ upstream: geocoding, endpoint }, [{ status, headers, body }], {
-    parameters: endpoint.example.parameters,
+    parameters: withDefaults(endpoint, endpoint.example.parameters),
     context,
   })
 }
@@ -42,14 +43,14 @@ test('the recorded address, an old one with numbers as texts, maps to the record
 })
 
 test('a search asks for JSON, address parts and English names', () => {
-  assert.deepEqual(search.request({ q: 'Batumi', limit: 1 }, context), {
+  assert.deepEqual(search.request(withDefaults(search, { q: 'Batumi', limit: 1 }), context), {
     path: '/search',
     query: { q: 'Batumi', format: 'jsonv2', addressdetails: 1, limit: 1, 'accept-language': 'en' },
   })
 })
 
 test('a reverse look-up asks for JSON, address parts and English names', () => {
-  assert.deepEqual(reverse.request({ lat: -34.44076, lon: -58.70521 }, context), {
+  assert.deepEqual(reverse.request(withDefaults(reverse, { lat: -34.44076, lon: -58.70521 }), context), {
     path: '/reverse',
     query: { lat: -34.44076, lon: -58.70521, format: 'jsonv2', addressdetails: 1, 'accept-language': 'en' },
   })
@@ -182,9 +183,12 @@ test('the same place in another case or a metre away is one cache entry', () => 
 })
 
 test('a query is trimmed and its white space folded, and a blank one is refused', () => {
-  assert.deepEqual(search.complete?.({ q: '  New   York ', limit: 5 }, context), { q: 'New York', limit: 5 })
+  assert.deepEqual(search.complete?.(withDefaults(search, { q: '  New   York ', limit: 5 }), context), {
+    q: 'New York',
+    limit: 5,
+  })
   assert.throws(
-    () => search.complete?.({ q: '  ' }, context),
+    () => search.complete?.(withDefaults(search, { q: '  ' }), context),
     (error) => error instanceof InvalidParameter && error.parameter === 'q',
   )
 })

@@ -4,6 +4,7 @@ import Value from 'typebox/value'
 import { InvalidParameter } from '../../src/catalog/upstream.ts'
 import marketQuotes from '../../src/upstreams/market-quotes.ts'
 import { interpretAnswers } from '../../workers/upstream/interpret.ts'
+import { withDefaults } from '../support/upstream-call.ts'
 
 const quote = marketQuotes.endpoints['/quote'] ?? assert.fail()
 const context = { now: 0 }
@@ -15,7 +16,7 @@ function interpret(
   headers = {},
 ) {
   return interpretAnswers({ upstream: marketQuotes, endpoint: quote }, [{ status, headers, body }], {
-    parameters,
+    parameters: withDefaults(quote, parameters),
     context,
   })
 }
@@ -43,8 +44,8 @@ test('the recorded answer maps to the recorded data', () => {
 test('the symbol is upper-cased and percent-encoded in the path', () => {
   const paths = { aapl: 'AAPL', '^gspc': '%5EGSPC', 'JPY=X': 'JPY%3DX', 'm&m.ns': 'M%26M.NS', ' brk-b ': 'BRK-B' }
   for (const [symbol, segment] of Object.entries(paths)) {
-    const parameters = quote.complete?.({ symbol }, context) ?? {}
-    assert.deepEqual(quote.request(parameters, context), {
+    const parameters = quote.complete?.(withDefaults(quote, { symbol }), context) ?? {}
+    assert.deepEqual(quote.request(withDefaults(quote, parameters), context), {
       path: `/v8/finance/chart/${segment}`,
       query: { range: '1d', interval: '1d' },
     })
@@ -52,7 +53,7 @@ test('the symbol is upper-cased and percent-encoded in the path', () => {
 })
 
 test('the sample request has range and interval', () => {
-  assert.deepEqual(quote.request(quote.example.parameters, context), {
+  assert.deepEqual(quote.request(withDefaults(quote, quote.example.parameters), context), {
     path: '/v8/finance/chart/AAPL',
     query: { range: '1d', interval: '5m' },
   })
@@ -60,7 +61,7 @@ test('the sample request has range and interval', () => {
 
 test('what cannot be a ticker is refused before anything is spent', () => {
   for (const symbol of ['  ', '..', '.', 'AAPL/MSFT', 'AAPL,MSFT', 'A B', '%5EGSPC', '^'])
-    assert.throws(() => quote.complete?.({ symbol }, context), InvalidParameter, symbol)
+    assert.throws(() => quote.complete?.(withDefaults(quote, { symbol }), context), InvalidParameter, symbol)
   assert.ok(!Value.Check(quote.parameters, { symbol: '' }))
 })
 
@@ -203,6 +204,6 @@ test('the shorter the range, the sooner an answer is old', () => {
   const seconds = quote.cache?.seconds
   assert.ok(typeof seconds === 'function')
   const of = (range?: string) =>
-    seconds(range === undefined ? { symbol: 'AAPL' } : { symbol: 'AAPL', range }, {}, { now: 0 })
+    seconds(withDefaults(quote, { symbol: 'AAPL', ...(range && { range }) }), {}, { now: 0 })
   assert.deepEqual([of(), of('1d'), of('5d'), of('1mo'), of('3mo'), of('5y')], [30, 30, 300, 300, 3_600, 3_600])
 })

@@ -4,6 +4,7 @@ import Value from 'typebox/value'
 import { InvalidParameter } from '../../src/catalog/upstream.ts'
 import news from '../../src/upstreams/news.ts'
 import { interpretAnswers } from '../../workers/upstream/interpret.ts'
+import { withDefaults } from '../support/upstream-call.ts'
 
 const top = news.endpoints['/top'] ?? assert.fail()
 const search = news.endpoints['/search'] ?? assert.fail()
@@ -11,7 +12,7 @@ const context = { now: 0 }
 
 function verdictOf(status: number, body: unknown, headers: Record<string, string> = {}) {
   const result = interpretAnswers({ upstream: news, endpoint: search }, [{ status, headers, body }], {
-    parameters: { q: 'google', max: 5 },
+    parameters: withDefaults(search, { q: 'google', max: 5 }),
     context,
   })
   return 'verdict' in result ? result.verdict : assert.fail(`data: ${JSON.stringify(result.data)}`)
@@ -21,29 +22,35 @@ test('the recorded answers map to the recorded data', () => {
   for (const endpoint of [top, search]) {
     const { parameters, response, data } = endpoint.example
     const answers = [{ status: 200, headers: {}, body: response }]
-    assert.deepEqual(interpretAnswers({ upstream: news, endpoint }, answers, { parameters, context }), { data })
+    assert.deepEqual(
+      interpretAnswers({ upstream: news, endpoint }, answers, {
+        parameters: withDefaults(endpoint, parameters),
+        context,
+      }),
+      { data },
+    )
   }
 })
 
 test('headlines are asked for with category, language and number said, whatever the upstream defaults are', () => {
-  const parameters = top.complete?.({}, context) ?? {}
-  assert.deepEqual(top.request(parameters, context), {
+  const parameters = top.complete?.(withDefaults(top, {}), context) ?? {}
+  assert.deepEqual(top.request(withDefaults(top, parameters), context), {
     path: '/api/v4/top-headlines',
     query: { category: 'general', lang: 'en', max: 5 },
   })
-  assert.deepEqual(top.request(top.example.parameters, context), {
+  assert.deepEqual(top.request(withDefaults(top, top.example.parameters), context), {
     path: '/api/v4/top-headlines',
     query: { category: 'general', lang: 'ru', max: 10 },
   })
 })
 
 test('a search is asked for in English with the number of articles said', () => {
-  const parameters = search.complete?.({ q: '  google ' }, context) ?? {}
-  assert.deepEqual(search.request(parameters, context), {
+  const parameters = search.complete?.(withDefaults(search, { q: '  google ' }), context) ?? {}
+  assert.deepEqual(search.request(withDefaults(search, parameters), context), {
     path: '/api/v4/search',
     query: { q: 'google', lang: 'en', max: 5 },
   })
-  assert.deepEqual(search.request(search.example.parameters, context), {
+  assert.deepEqual(search.request(withDefaults(search, search.example.parameters), context), {
     path: '/api/v4/search',
     query: { q: 'google', lang: 'en', max: 10 },
   })
@@ -57,14 +64,14 @@ test('more than 10 articles are refused, because the free plan caps them', () =>
 })
 
 test('a language is two letters in any case, a category one of nine', () => {
-  assert.equal(top.complete?.({ lang: 'DE' }, context).lang, 'de')
+  assert.equal(top.complete?.(withDefaults(top, { lang: 'DE' }), context).lang, 'de')
   for (const lang of ['', 'eng', 'e1']) assert.ok(!Value.Check(top.parameters, { lang }))
   assert.ok(Value.Check(top.parameters, { category: 'health' }))
   assert.ok(!Value.Check(top.parameters, { category: 'politics' }))
 })
 
 test('a blank query is refused before anything is spent', () => {
-  assert.throws(() => search.complete?.({ q: '   ' }, context), InvalidParameter)
+  assert.throws(() => search.complete?.(withDefaults(search, { q: '   ' }), context), InvalidParameter)
   assert.ok(!Value.Check(search.parameters, { q: '' }))
   assert.ok(!Value.Check(search.parameters, {}))
 })
@@ -114,7 +121,10 @@ test('a failure or maintenance of the upstream is its error', () => {
 test('no matching article is a success with an empty list', () => {
   const answers = [{ status: 200, headers: {}, body: { totalArticles: 0, articles: [] } }]
   assert.deepEqual(
-    interpretAnswers({ upstream: news, endpoint: search }, answers, { parameters: { q: 'x' }, context }),
+    interpretAnswers({ upstream: news, endpoint: search }, answers, {
+      parameters: withDefaults(search, { q: 'x' }),
+      context,
+    }),
     { data: { total: 0, articles: [] } },
   )
 })
@@ -130,7 +140,7 @@ test('total counts the matches, not the articles, and members that older answers
     articles: [{ title: 'One', source: { name: 'Paper', url: 'https://paper.example' } }, null],
   }
   const result = interpretAnswers({ upstream: news, endpoint: search }, [{ status: 200, headers: {}, body }], {
-    parameters: { q: 'x' },
+    parameters: withDefaults(search, { q: 'x' }),
     context,
   })
   assert.ok('data' in result)
@@ -166,7 +176,7 @@ test('one call in 5 seconds and 100 a day go out per key', () => {
 
 test('without a category general headlines are asked for, though none is declared as the default', () => {
   assert.equal(Reflect.get(top.parameters.properties.category ?? {}, 'default'), undefined)
-  assert.equal(top.complete?.({}, context).category, 'general')
+  assert.equal(top.complete?.(withDefaults(top, {}), context).category, 'general')
 })
 
 test('news of today are kept for a quarter of an hour, those half a day old for an hour', () => {

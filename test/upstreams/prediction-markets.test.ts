@@ -4,6 +4,7 @@ import Value from 'typebox/value'
 import type { Endpoint } from '../../src/catalog/upstream.ts'
 import predictionMarkets from '../../src/upstreams/prediction-markets.ts'
 import { interpretAnswers } from '../../workers/upstream/interpret.ts'
+import { withDefaults } from '../support/upstream-call.ts'
 
 const markets = predictionMarkets.endpoints['/markets'] ?? assert.fail()
 const events = predictionMarkets.endpoints['/events'] ?? assert.fail()
@@ -11,7 +12,7 @@ const context = { now: 0 }
 
 function interpret(endpoint: Endpoint, status: number, body: unknown, parameters = {}, headers = {}) {
   return interpretAnswers({ upstream: predictionMarkets, endpoint }, [{ status, headers, body }], {
-    parameters,
+    parameters: withDefaults(endpoint, parameters),
     context,
   })
 }
@@ -36,13 +37,13 @@ test('the recorded answers map to the recorded data', () => {
 
 test('the keyset lists are asked for, open items first by volume and never closed ones', () => {
   const query = { limit: 1, closed: 'false', order: 'volume24hr', ascending: 'false' }
-  assert.deepEqual(markets.request({ limit: 1 }, context), { path: '/markets/keyset', query })
-  assert.deepEqual(events.request({ limit: 1 }, context), { path: '/events/keyset', query })
+  assert.deepEqual(markets.request(withDefaults(markets, { limit: 1 }), context), { path: '/markets/keyset', query })
+  assert.deepEqual(events.request(withDefaults(events, { limit: 1 }), context), { path: '/events/keyset', query })
 })
 
 test('20 items are asked for unless told', () => {
   for (const endpoint of [markets, events]) {
-    const request = endpoint.request({}, context)
+    const request = endpoint.request(withDefaults(endpoint, {}), context)
     assert.equal(Array.isArray(request) ? undefined : request.query?.limit, 20)
   }
 })

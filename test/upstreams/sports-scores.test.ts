@@ -4,6 +4,7 @@ import { Compile } from 'typebox/compile'
 import { type Endpoint, failed, InvalidParameter, invalid, rejected } from '../../src/catalog/upstream.ts'
 import sportsScores from '../../src/upstreams/sports-scores.ts'
 import { interpretAnswers } from '../../workers/upstream/interpret.ts'
+import { withDefaults } from '../support/upstream-call.ts'
 
 const nfl = sportsScores.endpoints['/nfl'] as Endpoint
 const nba = sportsScores.endpoints['/nba'] as Endpoint
@@ -13,7 +14,10 @@ type Game = Record<string, unknown> & { home: Record<string, unknown>; away: Rec
 
 function interpret(endpoint: Endpoint, bodies: unknown[], parameters: Record<string, unknown> = {}, status = 200) {
   const answers = bodies.map((body) => ({ status, headers: {}, body }))
-  return interpretAnswers({ upstream: sportsScores, endpoint }, answers, { parameters, context: { now: 0 } })
+  return interpretAnswers({ upstream: sportsScores, endpoint }, answers, {
+    parameters: withDefaults(endpoint, parameters),
+    context: { now: 0 },
+  })
 }
 
 function games(endpoint: Endpoint, bodies: unknown[], parameters: Record<string, unknown> = {}): Game[] {
@@ -32,7 +36,7 @@ function game(event: Record<string, unknown>): Game {
 const ids = (list: Game[]) => list.map(({ id }) => id)
 const dated = (id: string, date: string) => ({ id, date })
 const complete = (endpoint: Endpoint, dates: string | undefined, now = 0) =>
-  endpoint.complete?.(dates === undefined ? { limit: 10 } : { dates, limit: 10 }, { now })
+  endpoint.complete?.(withDefaults(endpoint, dates === undefined ? { limit: 10 } : { dates, limit: 10 }), { now })
 
 test('the recorded answers map to the recorded data', () => {
   for (const endpoint of [nfl, nba, mlb]) {
@@ -65,7 +69,7 @@ test('an answer without events is UPSTREAM_INVALID_RESPONSE', () => {
 
 test('without dates the NFL is asked for no day, which is its current week', () => {
   assert.equal(complete(nfl, undefined)?.dates, undefined)
-  assert.deepEqual(nfl.request({ limit: 10 }, { now: 0 }), {
+  assert.deepEqual(nfl.request(withDefaults(nfl, { limit: 10 }), { now: 0 }), {
     path: '/apis/site/v2/sports/football/nfl/scoreboard',
     query: { dates: undefined },
   })
@@ -80,18 +84,18 @@ test('without dates the NBA and MLB are asked for today in US Eastern time, whic
 })
 
 test('a day is sent as it is', () => {
-  assert.deepEqual(nfl.request({ dates: '20250904' }, { now: 0 }), {
+  assert.deepEqual(nfl.request(withDefaults(nfl, { dates: '20250904' }), { now: 0 }), {
     path: '/apis/site/v2/sports/football/nfl/scoreboard',
     query: { dates: '20250904' },
   })
-  assert.deepEqual(mlb.request({ dates: '20250927' }, { now: 0 }), {
+  assert.deepEqual(mlb.request(withDefaults(mlb, { dates: '20250927' }), { now: 0 }), {
     path: '/apis/site/v2/sports/baseball/mlb/scoreboard',
     query: { dates: '20250927' },
   })
 })
 
 test('a range, which the upstream refuses, is one request for each calendar month it touches', () => {
-  const requests = nfl.request({ dates: '20251130-20260201', limit: 10 }, { now: 0 })
+  const requests = nfl.request(withDefaults(nfl, { dates: '20251130-20260201', limit: 10 }), { now: 0 })
   const path = '/apis/site/v2/sports/football/nfl/scoreboard'
   assert.deepEqual(requests, [
     { path, query: { dates: '202511', limit: 500 } },
@@ -102,7 +106,7 @@ test('a range, which the upstream refuses, is one request for each calendar mont
 })
 
 test('a range within a month is one request for that month', () => {
-  assert.deepEqual(nfl.request({ dates: '20250904-20250908' }, { now: 0 }), [
+  assert.deepEqual(nfl.request(withDefaults(nfl, { dates: '20250904-20250908' }), { now: 0 }), [
     { path: '/apis/site/v2/sports/football/nfl/scoreboard', query: { dates: '202509', limit: 500 } },
   ])
 })
@@ -143,7 +147,7 @@ test('limit is applied here and never sent for a day, with 10 unless told', () =
     assert.equal(games(endpoint, [{ events }]).length, 10)
     assert.equal(games(endpoint, [{ events }], { limit: 3 }).length, 3)
     assert.equal(games(endpoint, [{ events }], { limit: 100 }).length, 16)
-    const request = endpoint.request({ dates: '20250904', limit: 3 }, { now: 0 })
+    const request = endpoint.request(withDefaults(endpoint, { dates: '20250904', limit: 3 }), { now: 0 })
     assert.ok(!Array.isArray(request) && !('limit' in (request.query ?? {})))
     assert.equal(endpoint.cache?.key, undefined, 'the cut lists of different limits are stored apart')
   }

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import Value from 'typebox/value'
 import trivia from '../../src/upstreams/trivia.ts'
 import { classifyResponse, interpretAnswers } from '../../workers/upstream/interpret.ts'
+import { withDefaults } from '../support/upstream-call.ts'
 
 const context = { now: Date.parse('2026-10-01T12:00:00Z') }
 const questions = trivia.endpoints['/questions']
@@ -12,7 +13,7 @@ const pool = questions.pool
 function interpreted(status: number, body: unknown) {
   assert.ok(questions)
   return interpretAnswers({ upstream: trivia, endpoint: questions }, [{ status, headers: {}, body }], {
-    parameters: { amount: 10 },
+    parameters: withDefaults(questions, { amount: 10 }),
     context,
   })
 }
@@ -102,14 +103,20 @@ test('never more than one request in 5 seconds, and probes take few of them', ()
 })
 
 test('a plain request asks for exactly the amount, and only for filters that are set', () => {
-  assert.deepEqual(questions.request({ amount: 7 }, context), {
+  assert.deepEqual(questions.request(withDefaults(questions, { amount: 7 }), context), {
     path: '/api.php',
     query: { amount: 7, category: undefined, difficulty: undefined, type: undefined },
   })
-  assert.deepEqual(questions.request({ amount: 3, category: 17, difficulty: 'hard', type: 'boolean' }, context), {
-    path: '/api.php',
-    query: { amount: 3, category: 17, difficulty: 'hard', type: 'boolean' },
-  })
+  assert.deepEqual(
+    questions.request(
+      withDefaults(questions, { amount: 3, category: 17, difficulty: 'hard', type: 'boolean' }),
+      context,
+    ),
+    {
+      path: '/api.php',
+      query: { amount: 3, category: 17, difficulty: 'hard', type: 'boolean' },
+    },
+  )
 })
 
 test('a pool is filled with 50 questions of the filter, whatever the amount', () => {
@@ -141,7 +148,7 @@ test('a filter with fewer than 50 questions fills no pool, which is remembered f
 
 test('questions drawn from a pool read as the upstream’s own answer', () => {
   assert.equal(pool.take({ amount: 2 }), 2)
-  assert.equal(pool.take({}), 10)
+  assert.equal(pool.take(withDefaults(questions, {})), 10)
   assert.deepEqual(pool.body([nato]), { response_code: 0, results: [nato] })
   assert.equal(pool.seconds, 3_600)
 })
