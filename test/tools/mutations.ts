@@ -107,6 +107,13 @@ const MUTATIONS: Mutation[] = [
   caps('renew', 'a lease that has ended begins again', "'XX', ", ''),
   caps('apply-upstream-limit', 'all go at once after a close', "'ramp', 1,", "'ramp', 64,"),
   caps('apply-upstream-limit', 'a close evicts nobody', '> 0 then evictTooLate() end', '< 0 then evictTooLate() end'),
+  {
+    name: 'all go at once when a breaker closes',
+    from: "'ramp', 1,",
+    to: "'ramp', 64,",
+    tests: ['test/workers/permit-clients.test.ts'],
+    file: 'src/caps/lua/begin-gradually.lua',
+  },
   limits('acquire-limits', 'the minute admits one more', 'inMinute >= perMinute', 'inMinute > perMinute'),
   limits('acquire-limits', 'one more may be in flight', 'inFlight >= inFlightMax', 'inFlight > inFlightMax'),
   limits('acquire-limits', 'the month admits one more', 'inMonth >= perMonth', 'inMonth > perMonth'),
