@@ -8,7 +8,8 @@ export const UPSTREAM_SCENARIOS: ChaosScenario[] = [
   {
     name: 'upstream-hang-impatient',
     about: 'an upstream that hangs for 12 seconds while callers leave after half a second',
-    seconds: 20,
+    // A trial that hangs ends ten seconds later, when the upstream is well again.
+    seconds: 32,
     perSecond: { weather: 10, 'air-quality': 1 },
     patienceMs: 500,
     faults: async ({ upstream }) => {
