@@ -41,5 +41,5 @@ export function timeline(records: CallRecord[]): string[] {
     counts[outcome] = (counts[outcome] ?? 0) + 1
     seconds[second] = counts
   }
-  return seconds.map((counts, second) => `second ${second}: ${JSON.stringify(counts)}`)
+  return Array.from(seconds, (counts = {}, second) => `second ${second}: ${JSON.stringify(counts)}`)
 }

@@ -22,11 +22,13 @@ export const quotedWaits: ChaosScenario = {
   offer: async (rig) => {
     const endsAt = performance.now() + SECONDS * 1_000
     const busy = await signUp(rig.gateway)
+    rig.accounts.push(busy)
     const records: CallRecord[] = []
     const loops = Array.from({ length: BUSY_LOOPS }, () => callAgain(rig, { key: busy.live, endsAt, records }))
     for (let index = 0; index < OTHERS; index += 1) {
-      const { live } = await signUp(rig.gateway)
-      loops.push(callAgain(rig, { key: live, endsAt, records, pauseMsMax: 30_000 }))
+      const other = await signUp(rig.gateway)
+      rig.accounts.push(other)
+      loops.push(callAgain(rig, { key: other.live, endsAt, records, pauseMsMax: 30_000 }))
     }
     await Promise.all(loops)
     return records
