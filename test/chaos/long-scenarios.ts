@@ -11,11 +11,11 @@ export const LONG_SCENARIOS: ChaosScenario[] = [
   {
     name: 'crowd',
     about: '2,000 callers wait at one upstream, and half of them leave',
-    seconds: 5,
-    perSecond: { weather: 400 },
+    seconds: 10,
+    perSecond: { weather: 200 },
     impatient: { share: 0.5, patienceMs: 6_000 },
-    // The first second's callers are answered at once; the others wait, the last of them for 24 seconds.
-    environment: { UPSTREAM_WEATHER_CAPS: 'concurrency=64,80/1' },
+    // A queue that is never longer than callers wait, once those who leave are out of it.
+    environment: { UPSTREAM_WEATHER_CAPS: 'concurrency=64,60/1' },
     faults: async () => undefined,
     allow: { callersLeave: true },
     claims: (records) => {
