@@ -64,7 +64,7 @@ const UNREAD_MS_MAX = 35_000
 const SERVER_OPTIONS: ServerOptions = {
   maxHeaderSize: HEADER_BYTES_MAX,
   headersTimeout: HEADERS_TIMEOUT_MS,
-  // Node looks for requests that take too long this often; every 30 s unless told.
+  // Node looks for requests that take too long this often. Node's default: 30 s.
   connectionsCheckingInterval: 1_000,
   // Checked by us, so that the refusal has our form.
   requireHostHeader: false,

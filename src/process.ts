@@ -62,7 +62,7 @@ async function finish({ log, finish: finishWork, close }: Running, signal: strin
       log.error('failed to finish what was under way in time')
       return 1
     }
-    if ((await within(CLOSE_MS_MAX, close())) === 'late') log.warn('some connections did not close in time')
+    if ((await within(CLOSE_MS_MAX, close())) === 'late') log.warn('failed to close some connections in time')
     log.info('closed')
     return 0
   } catch (error) {

@@ -29,7 +29,7 @@ const RECHECK_LOOK_MS = 10_000
 /** Upstreams that ask to be probed more rarely get no probe as a trial of their breaker. Seconds. */
 const TRIAL_PROBE_SECONDS_MAX = 600
 
-interface Sources {
+interface ProbeDeps {
   catalog: Catalog
   redis: RedisConnection
   db: Db
@@ -55,7 +55,7 @@ await runProcess('probe', async () => {
   await settings.open()
   const telemetry = await openTelemetry(config, 'probe', { db, redis, log, inFlight: () => 0 })
   const queues = new CallQueues(redis, log)
-  const sources: Sources = {
+  const deps: ProbeDeps = {
     catalog,
     redis,
     db,
@@ -71,18 +71,18 @@ await runProcess('probe', async () => {
   await schedule.repair()
   settings.onChange(() => orLog(schedule.follow()))
   health.onChange((slug) => {
-    sources.undrained.add(slug)
-    void drain(sources)
+    deps.undrained.add(slug)
+    void drain(deps)
   })
   const timers = [
-    setInterval(() => void askForTrials(sources), TICK_MS),
-    setInterval(() => void drain(sources), TICK_MS),
-    setInterval(() => void recheckTroubled(sources), RECHECK_LOOK_MS),
+    setInterval(() => void scheduleHalfOpenProbes(deps), TICK_MS),
+    setInterval(() => void drain(deps), TICK_MS),
+    setInterval(() => void recheckTroubled(deps), RECHECK_LOOK_MS),
     setInterval(() => {
-      for (const slug of catalog.keys()) sources.undrained.add(slug)
+      for (const slug of catalog.keys()) deps.undrained.add(slug)
       orLog(schedule.repair())
     }, REPAIR_EVERY_MS),
-    setInterval(() => void clean(sources), CLEAN_EVERY_MS),
+    setInterval(() => void clean(deps), CLEAN_EVERY_MS),
   ]
   process.send?.({ ready: true })
   return {
@@ -100,7 +100,7 @@ await runProcess('probe', async () => {
 })
 
 /** For each open breaker a probe at the time of its next trial, so that callers need not be the ones to try. */
-async function askForTrials({ catalog, queues, health, asked, log }: Sources): Promise<void> {
+async function scheduleHalfOpenProbes({ catalog, queues, health, asked, log }: ProbeDeps): Promise<void> {
   for (const api of catalog.values()) {
     const { trialAt, isTrialUnderWay } = health.of(api.slug)
     if (trialAt === undefined || isTrialUnderWay || !isTriedByProbe(api) || asked.get(api.slug) === trialAt) continue
@@ -115,7 +115,7 @@ async function askForTrials({ catalog, queues, health, asked, log }: Sources): P
 }
 
 /** An upstream in trouble that nobody calls would stay so until its scheduled probe. Open breakers have trials instead. */
-async function recheckTroubled({ catalog, queues, health, log }: Sources): Promise<void> {
+async function recheckTroubled({ catalog, queues, health, log }: ProbeDeps): Promise<void> {
   for (const api of catalog.values()) {
     const { status, isOpen, since = 0, lastCallAt, lastProbeAt } = health.of(api.slug)
     if (status === 'Healthy' || isOpen || !api.enabled) continue
@@ -133,7 +133,7 @@ function isTriedByProbe({ enabled, upstream }: Api): boolean {
 }
 
 /** Writes the changes of upstreams that announced one; what fails is tried again with the next tick. */
-async function drain({ redis, db, undrained, log }: Sources): Promise<void> {
+async function drain({ redis, db, undrained, log }: ProbeDeps): Promise<void> {
   for (const slug of [...undrained]) {
     if (redis.status !== 'ready') return
     // Taken out first: a change announced meanwhile puts it back.
@@ -145,6 +145,6 @@ async function drain({ redis, db, undrained, log }: Sources): Promise<void> {
   }
 }
 
-async function clean({ db, log }: Sources): Promise<void> {
+async function clean({ db, log }: ProbeDeps): Promise<void> {
   await deleteOldHealthChanges(db).catch((error) => log.warn({ err: error }, 'failed to delete old health changes'))
 }

@@ -91,7 +91,7 @@ await runProcess('worker', async () => {
   const caps = new UpstreamCaps({ redis, db, catalog })
   const permits = new PermitClients({ caps, log, grants })
   const queues = new CallQueues(redis, log)
-  const sources: ProcessorDeps = {
+  const deps: ProcessorDeps = {
     catalog,
     db,
     queues,
@@ -118,7 +118,7 @@ await runProcess('worker', async () => {
       () => new RetryBudget(),
     ),
   }
-  const workers = new Map(servedApis(config, [...catalog.values()]).map((api) => [api.slug, startWorker(api, sources)]))
+  const workers = new Map(servedApis(config, [...catalog.values()]).map((api) => [api.slug, startWorker(api, deps)]))
   const stalled = new StalledJobs({ redis, workers: [...workers.values()], everyMs: STALLED_CHECK_MS, log })
   stalled.open()
   hear(listener, {
@@ -162,14 +162,14 @@ function servedApis({ upstreams }: Config, apis: Api[]): Api[] {
   return upstreams.only.length === 0 ? apis : apis.filter(({ slug }) => upstreams.only.includes(slug))
 }
 
-function startWorker(api: Api, sources: ProcessorDeps): Worker {
-  const { redis, log, running } = sources
+function startWorker(api: Api, deps: ProcessorDeps): Worker {
+  const { redis, log, running } = deps
   const worker = new Worker(
     api.slug,
     // Three named parameters without defaults: by their number BullMQ tells whether a signal is wanted.
     (job, _token, signal) => {
       const run = job.name === PROBE_JOB ? processProbe : job.name === VALIDATE_KEY ? validateKey : processCallJob
-      return running.runJob(() => run(sources, job, signal ?? new AbortController().signal))
+      return running.runJob(() => run(deps, job, signal ?? new AbortController().signal))
     },
     {
       connection: redis,
@@ -189,7 +189,7 @@ function startWorker(api: Api, sources: ProcessorDeps): Worker {
   worker.on('failed', (job, error) => {
     log.warn({ err: error, slug: api.slug, callId: job?.id }, 'job failed')
     if (job?.name !== CALL_JOB) return
-    replyToLostJob(sources, job, error).catch((cause) =>
+    replyToLostJob(deps, job, error).catch((cause) =>
       log.warn({ err: cause, callId: job.id }, 'failed to answer lost calls'),
     )
   })

@@ -111,11 +111,11 @@ export function isUpToDate({ redis }: AuthenticationDeps, { accountId, version }
 
 /** Makes this node look the caller up again at its next call, unless it has done so since this one was found stale. */
 export function forgetPrincipal(
-  sources: AuthenticationDeps,
+  deps: AuthenticationDeps,
   headers: IncomingHttpHeaders,
   stale: Principal | undefined,
 ): void {
-  sources.principals.forget(readCredential(headers).cacheKey, stale)
+  deps.principals.forget(readCredential(headers).cacheKey, stale)
 }
 
 function readCredential(headers: IncomingHttpHeaders): Credential {

@@ -24,7 +24,7 @@ export class UpstreamCaps {
     if (known) return known
     const api = this.#deps.catalog.get(slug)
     if (!api) throw new Error(`the catalog has no ${slug}`)
-    const rules = () => (bucket === SHARED_BUCKET ? api.caps : api.keyed.caps)
+    const rules = () => (bucket === SHARED_BUCKET ? api.caps : api.byok.caps)
     const cap = new Cap(this.#deps, { slug, bucket }, rules)
     this.#caps.set(name, cap)
     return cap

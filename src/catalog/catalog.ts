@@ -28,7 +28,7 @@ export interface Api {
   key: string | undefined
   caps: Caps
   /** Where calls with a caller's own key go, and the caps of each such key. */
-  keyed: { baseUrl: string; caps: Caps }
+  byok: { baseUrl: string; caps: Caps }
   tierRequired: Tier
   /** Whether calls without a key of the caller's can be made. */
   enabled: boolean
@@ -118,7 +118,7 @@ export function isOpen({ enabled, needsOwnKey, isSwitchedOff }: Api): boolean {
 
 /** The API as a call with a caller's own key sees it: its address and caps for keys. */
 export function withCallerKey(api: Api): Api {
-  return { ...api, ...api.keyed }
+  return { ...api, ...api.byok }
 }
 
 /** What an upstream's file, the environment and the operators say together; the later wins. */
@@ -131,7 +131,7 @@ function settle(
   const key = credential && (settings.key ?? configured.key)
   const isKeyed = key !== undefined
   const capsOver = (caps: Caps): Caps => ({ ...caps, ...configured.caps, ...settings.caps })
-  const keyed = {
+  const byok = {
     baseUrl: configured.url ?? credential?.baseUrl ?? upstream.baseUrl,
     caps: capsOver(credential?.caps ?? upstream.caps),
   }
@@ -139,11 +139,11 @@ function settle(
   const lacksKey = credential?.required === true && !isKeyed
   const isForOwnKeys = credential?.accessMode === 'byok_required'
   return {
-    baseUrl: isKeyed ? keyed.baseUrl : (configured.url ?? upstream.baseUrl),
+    baseUrl: isKeyed ? byok.baseUrl : (configured.url ?? upstream.baseUrl),
     isBaseUrlConfigured: configured.url !== undefined,
     key,
-    caps: isKeyed ? keyed.caps : capsOver(upstream.caps),
-    keyed,
+    caps: isKeyed ? byok.caps : capsOver(upstream.caps),
+    byok,
     tierRequired: settings.tierRequired ?? upstream.tierRequired,
     enabled: !isSwitchedOff && !lacksKey && !isForOwnKeys,
     needsOwnKey: isForOwnKeys || (lacksKey && settings.enabled === true),

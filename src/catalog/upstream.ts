@@ -29,11 +29,11 @@ export interface Upstream {
   caps: Caps
   /** Response headers that tell what the upstream's own limiter has left. */
   rateHeaders?: RateHeaders
-  /** Longest one attempt may take, from connect to the last byte; 10 000 ms unless told. */
+  /** Longest one attempt may take, from connect to the last byte. Default: 10 000 ms. */
   attemptTimeoutMs?: number
-  /** Redirects followed within the upstream's own origin, each paid for as a request; none unless told. */
+  /** Redirects followed within the upstream's own origin, each paid for as a request. Default: none. */
   redirectsMax?: number
-  /** Largest decoded body accepted; 2 MiB unless told. */
+  /** Largest decoded body accepted. Default: 2 MiB. */
   bodyBytesMax?: number
   probe: Probe
   /** Names a caller may not send besides those the request itself sets: they would change auth or the answer's shape. */
@@ -60,13 +60,13 @@ export interface Credential {
   required: boolean
   in: 'query' | 'header'
   name: string
-  /** Turns the key into the value sent, `Bearer …`; the key itself unless told. */
+  /** Turns the key into the value sent, `Bearer …`. Default: the key itself. */
   format?: (key: string) => string
   /** Host that serves calls with a key, where it is another one. */
   baseUrl?: string
   /** Caps of a caller's or operator's key, where they differ from those of the address. */
   caps?: Caps
-  /** The cheapest request whose answer tells whether a key is good; the probe's unless told. */
+  /** The cheapest request whose answer tells whether a key is good. Default: the probe's. */
   check?: UpstreamRequest
 }
 
@@ -117,7 +117,7 @@ export interface Endpoint<Parameters extends TObject = TObject, Data extends TOb
   parameters: Parameters
   /** The `data` of a success. Members of the spec are always present, nullable where the upstream may have none. */
   data: Data
-  /** Whether a repeated request does no harm; true unless told. Only such endpoints are retried. */
+  /** Whether a repeated request does no harm. Default: true. Only such endpoints are retried. */
   idempotent?: boolean
   /** Lifetimes of a stored answer; without it every call reaches the upstream. */
   cache?: CacheRule<Static<Parameters>>
@@ -156,12 +156,12 @@ export interface CacheRule<Parameters> {
   staleWhileRevalidateSeconds?: number
   /** Seconds after freshness in which it is served when the upstream fails or its cap is used up. */
   staleIfErrorSeconds?: number
-  /** Answers are a caller's own and never shared with another; false unless told. */
+  /** Answers are a caller's own and never shared with another. Default: false. */
   perCaller?: boolean
-  /** Seconds a definite "no such thing" is kept; 0 unless told. */
+  /** Seconds a definite "no such thing" is kept. Default: 0. */
   notFoundSeconds?: number
   /**
-   * Parameters as the key sees them (coordinates rounded, say); as they are unless told. Mapped data are stored: calls
+   * Parameters as the key sees them (coordinates rounded, say). Default: as they are. Mapped data are stored: calls
    * whose data differ must have different keys. Undeclared parameters are always part of the key.
    */
   key?: (parameters: Parameters) => Record<string, unknown>

@@ -8,11 +8,11 @@ export interface GatewayOptions {
   key: string
   /** Address of the gateway. */
   baseUrl?: string
-  /** Retries of a call that failed for a while; 2 unless given. */
+  /** Retries of a call that failed for a while. Default: 2. */
   retriesMax?: number
-  /** Longest wait before a retry, milliseconds; a longer Retry-After is thrown at once. 60 000 unless given. */
+  /** Longest wait before a retry, milliseconds; a longer Retry-After is thrown at once. Default: 60 000. */
   retryWaitMsMax?: number
-  /** Sends the requests; the global fetch unless given. */
+  /** Sends the requests; Default: the global fetch. */
   fetch?: (url: string, init: RequestInit) => Promise<Response>
 }
 

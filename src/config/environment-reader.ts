@@ -19,8 +19,8 @@ export class EnvironmentReader {
     this.#environment = environment
   }
 
-  text(name: string, otherwise: string): string {
-    return this.#environment[name] || otherwise
+  text(name: string, defaultValue: string): string {
+    return this.#environment[name] || defaultValue
   }
 
   required(name: string, what: string): string {
@@ -29,9 +29,9 @@ export class EnvironmentReader {
     return value
   }
 
-  integer(name: string, otherwise: number, [min, max]: [min: number, max: number]): number {
+  integer(name: string, defaultValue: number, [min, max]: [min: number, max: number]): number {
     // The default is checked too: OPS_PORT's depends on PORT.
-    const value = this.#environment[name] || String(otherwise)
+    const value = this.#environment[name] || String(defaultValue)
     const number = /^\d+$/.test(value) ? Number(value) : Number.NaN
     if (!(number >= min && number <= max)) throw new ConfigError(`${name} must be a whole number from ${min} to ${max}`)
     return number
@@ -45,8 +45,8 @@ export class EnvironmentReader {
   }
 
   /** One of a few words. */
-  choice<T extends string>(name: string, words: readonly T[], otherwise: T): T {
-    const value = this.text(name, otherwise)
+  choice<T extends string>(name: string, words: readonly T[], defaultValue: T): T {
+    const value = this.text(name, defaultValue)
     const word = words.find((each) => each === value)
     if (word === undefined) throw new ConfigError(`${name} must be ${words.join(', ').replace(/, ([^,]*)$/, ' or $1')}`)
     return word

@@ -101,13 +101,13 @@ function processProblems({ processes }: Facts): Problem[] {
 }
 
 /** How many upstreams must fail in the same way before it is likely to be this side. */
-const COMMON_LEAST = 3
+const COMMON_MIN = 3
 
 /** Names, connections or handshakes that fail for most upstreams at once: it is this machine's network. */
 function networkProblems({ upstreams }: Facts): Problem[] {
   const checked = upstreams.filter(({ enabled, health }) => enabled && health !== null && health.checkedAt !== null)
   const unreached = checked.filter(isUnreached)
-  if (unreached.length < COMMON_LEAST || unreached.length * 2 < checked.length) return []
+  if (unreached.length < COMMON_MIN || unreached.length * 2 < checked.length) return []
   const words = unreached[0]?.health?.lastFailure?.words ?? ''
   return [
     {

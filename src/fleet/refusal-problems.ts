@@ -3,10 +3,10 @@ import type { RecentCalls, UpstreamRow } from './snapshot.ts'
 import { countOf, percent, span } from './words.js'
 
 /** Failures of one kind in five minutes below which nothing is said: a single one happens. */
-const LEAST = 3
+const COUNT_MIN = 3
 
 /** Share of an API's calls from which a failure of one kind is said, whatever else goes well. */
-const SHARE_LEAST = 0.05
+const SHARE_MIN = 0.05
 
 /** The source's failures. Where they make it Degraded or Down, that is what is said. */
 const OF_THE_SOURCE = ['UPSTREAM_ERROR', 'UPSTREAM_TIMEOUT', 'UPSTREAM_INVALID_RESPONSE', 'UPSTREAM_TOO_LARGE']
@@ -61,7 +61,7 @@ export function refusalProblems(row: UpstreamRow): Problem[] {
   const all = recent.answered + recent.refused + recent.failed
   const problems = Object.entries(KINDS).flatMap(([code, kind]): Problem[] => {
     const count = recent.codes[code] ?? 0
-    if (count < LEAST || count / all < SHARE_LEAST) return []
+    if (count < COUNT_MIN || count / all < SHARE_MIN) return []
     const share = `${slug}: ${countOf(count, 'call')} of the last five minutes (${percent(count / all)}) got ${code}`
     return [{ ...kind, slug, text: share + detailOf(code, row, recent), callers: callersOf(code, row) }]
   })
@@ -78,7 +78,7 @@ function failing({ slug, health }: UpstreamRow, recent: RecentCalls): Problem[] 
   const codes = OF_THE_SOURCE.filter((code) => (recent.codes[code] ?? 0) > 0)
   const count = codes.reduce((sum, code) => sum + (recent.codes[code] ?? 0), 0)
   const share = count / (recent.answered + recent.refused + recent.failed)
-  if (health?.status !== 'Healthy' || count < LEAST || share < FAILING_SHARE) return []
+  if (health?.status !== 'Healthy' || count < COUNT_MIN || share < FAILING_SHARE) return []
   return [
     {
       rank: 1,

@@ -51,7 +51,7 @@ export class HealthCache {
     this.#subscriber.on('ready', () => void this.refresh())
     this.#subscriber
       .subscribe(channels.health)
-      .catch((error) => this.#log.debug({ err: error }, 'health changes not heard'))
+      .catch((error) => this.#log.debug({ err: error }, 'failed to subscribe to health changes'))
     this.#timer = setInterval(() => void this.refresh(), POLL_MS)
     this.#redis.once('ready', () => void this.refresh())
     if (this.#redis.status === 'ready') void this.refresh()
@@ -99,7 +99,7 @@ export class HealthCache {
       await Promise.all(this.#slugs.map((slug) => this.read(slug)))
       this.#readAt = performance.now()
     } catch (error) {
-      this.#log.debug({ err: error }, 'health not read')
+      this.#log.debug({ err: error }, 'failed to read health')
     } finally {
       this.#isReading = false
     }
@@ -115,7 +115,7 @@ export class HealthCache {
       () => {
         for (const listener of this.#listeners) listener(slug)
       },
-      (error) => this.#log.debug({ err: error, slug }, 'health not read'),
+      (error) => this.#log.debug({ err: error, slug }, 'failed to read health'),
     )
   }
 }

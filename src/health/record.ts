@@ -19,7 +19,7 @@ import {
   HALF_LIFE_MS,
   LATENCY_BOUNDS_MS,
   LATENCY_POINTS,
-  LATENCY_WEIGHT_LEAST,
+  LATENCY_WEIGHT_MIN,
   PRIOR_ATTEMPTS,
   SLOW_MS,
 } from './score.ts'
@@ -66,7 +66,7 @@ const RECORD_ATTEMPT = loadScript(new URL('./lua/record-attempt.lua', import.met
   HEALTH_CHANNEL: channels.health,
   LATENCY_BOUNDS_MS,
   LATENCY_POINTS,
-  LATENCY_WEIGHT_LEAST,
+  LATENCY_WEIGHT_MIN,
   PRIOR_ATTEMPTS,
   QUIET_MS_TO_OPEN,
   SLOW_MS,
@@ -75,7 +75,7 @@ const RECORD_ATTEMPT = loadScript(new URL('./lua/record-attempt.lua', import.met
   TRIAL_MS_MAX,
 })
 
-const TAKE_TRIAL = loadScript(new URL('./lua/take-trial.lua', import.meta.url), { HEALTH_CHANNEL: channels.health })
+const ACQUIRE_SLOT = loadScript(new URL('./lua/take-trial.lua', import.meta.url), { HEALTH_CHANNEL: channels.health })
 
 /**
  * Counts an attempt. One command; nobody needs to wait for it.
@@ -130,19 +130,19 @@ async function record(redis: RedisConnection, slug: string, counted: Counted): P
 }
 
 /** What an open breaker says: a closed one after all, a trial for this attempt, or how long until the next. */
-export type TrialAnswer = { kind: 'closed' } | { kind: 'trial' } | { kind: 'wait'; waitMs: number }
+export type HalfOpenAnswer = { kind: 'closed' } | { kind: 'trial' } | { kind: 'wait'; waitMs: number }
 
 /**
  * Asks for the trial of an open breaker; exactly one asker gets it. An operator's probe is `isForced`: it need not wait
  * for its time, only for a trial that is under way.
  */
-export async function takeTrial(
+export async function acquireHalfOpenSlot(
   redis: RedisConnection,
   slug: string,
   { token, isForced, now }: { token: string; isForced?: boolean; now?: number },
-): Promise<TrialAnswer> {
+): Promise<HalfOpenAnswer> {
   const values = [now ?? '', token, TRIAL_LEASE_MS, slug, isForced ? 1 : 0]
-  const reply = await TAKE_TRIAL.run(redis, [upstreamKeys.health(slug)], values)
-  const [kind, waitMs] = reply as [TrialAnswer['kind'], number]
+  const reply = await ACQUIRE_SLOT.run(redis, [upstreamKeys.health(slug)], values)
+  const [kind, waitMs] = reply as [HalfOpenAnswer['kind'], number]
   return kind === 'wait' ? { kind, waitMs } : { kind }
 }

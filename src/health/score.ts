@@ -30,7 +30,7 @@ export const LATENCY_BOUNDS_MS = [
 ]
 
 /** Sum of samples below which nothing is known of the latency any more. */
-export const LATENCY_WEIGHT_LEAST = 0.01
+export const LATENCY_WEIGHT_MIN = 0.01
 
 /** What is left of a sum after a time; a clock that went back forgets nothing. */
 export function decay(value: number, elapsedMs: number): number {
@@ -79,7 +79,7 @@ export function clampToBand(score: number, status: HealthStatus): number {
  */
 export function p95OfHistogram(weights: number[]): number | undefined {
   const total = weights.reduce((sum, weight) => sum + weight, 0)
-  if (total < LATENCY_WEIGHT_LEAST) return undefined
+  if (total < LATENCY_WEIGHT_MIN) return undefined
   const rank = total * 0.95
   let below = 0
   for (const [index, bound] of LATENCY_BOUNDS_MS.entries()) {

@@ -43,7 +43,7 @@ export async function announceChange(
   try {
     await renewAccountVersion(redis, accountId)
   } catch (error) {
-    log.warn({ err: error, accountId }, 'change of an account not announced yet')
+    log.warn({ err: error, accountId }, 'failed to announce the change of an account; trying again')
     void announceLater(redis, accountId, Date.now() + ANNOUNCE_MS_MAX)
   }
 }

@@ -40,7 +40,7 @@ export interface Throttle {
   subject: string
   /** Units in any window; 0 is no bound. */
   max: number
-  /** Length of the window, milliseconds; a minute unless given. */
+  /** Length of the window, milliseconds. Default: a minute. */
   windowMs?: number
   code: ErrorCode
   /** Next action, where the code's own does not help. */

@@ -26,14 +26,14 @@ const sealBatch = loadScript(new URL('./lua/seal-usage-batch.lua', import.meta.u
  * and two at once would do no harm.
  */
 export class UsageFlusher {
-  readonly #sources: { db: Db; redis: RedisConnection; log: Log }
+  readonly #deps: { db: Db; redis: RedisConnection; log: Log }
   #timer: NodeJS.Timeout | undefined
   #turn: Promise<void> = Promise.resolve()
   #isMoving = false
   #cleanedAt = 0
 
-  constructor(sources: { db: Db; redis: RedisConnection; log: Log }) {
-    this.#sources = sources
+  constructor(deps: { db: Db; redis: RedisConnection; log: Log }) {
+    this.#deps = deps
   }
 
   open(): void {
@@ -49,7 +49,7 @@ export class UsageFlusher {
   }
 
   async #move(): Promise<void> {
-    const { db, redis, log } = this.#sources
+    const { db, redis, log } = this.#deps
     this.#isMoving = true
     try {
       if ((await redis.set(keys.usageLease, '1', 'PX', LEASE_MS, 'NX')) === null) return
@@ -66,19 +66,19 @@ export class UsageFlusher {
         this.#cleanedAt = Date.now()
       }
     } catch (error) {
-      log.debug({ err: error }, 'usage not moved; it stays in Redis')
+      log.debug({ err: error }, 'failed to flush usage to Postgres; it stays in Redis')
     } finally {
       this.#isMoving = false
     }
   }
 
   async #write(id: string): Promise<void> {
-    const { db, redis, log } = this.#sources
+    const { db, redis, log } = this.#deps
     const counts: UsageCount[] = []
     for (const [field, value] of Object.entries(await redis.hgetall(keys.usageBatch(id)))) {
       const entry = decodeEntry(field)
       if (entry) counts.push({ ...entry, calls: Number(value) })
-      else log.error({ field }, 'usage entry cannot be read')
+      else log.error({ field }, 'failed to read a usage entry')
     }
     if (counts.length > 0) await writeUsageBatch(db, id, counts)
     await redis.del(keys.usageBatch(id))

@@ -9,12 +9,12 @@ export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks'
 const TASK_AFTER_SECONDS = 2
 const PROGRESS_AFTER_SECONDS = 1
 
-const POLL_MS_LEAST = 500
+const POLL_MS_MIN = 500
 const POLL_MS_MAX = 5_000
 
 /** How often a call whose progress is reported is looked at, milliseconds. */
 const PROGRESS_EVERY_MS = 1_000
-const PROGRESS_MS_LEAST = 200
+const PROGRESS_MS_MIN = 200
 
 /** How long a node that is to end still reports the progress of a call, milliseconds. */
 const DRAINING_MS_MAX = 15_000
@@ -71,7 +71,7 @@ export function sendWithProgress(client: CallClient, report: (progress: Progress
       const waitedSeconds = (performance.now() - startedAt) / 1_000
       const total = waitedSeconds + (forecast.etaMs ?? 0) / 1_000
       await report({ progress: waitedSeconds, total, message: inWords(forecast) })
-      const pauseMs = Math.min(PROGRESS_EVERY_MS, Math.max(PROGRESS_MS_LEAST, forecast.etaMs ?? PROGRESS_EVERY_MS))
+      const pauseMs = Math.min(PROGRESS_EVERY_MS, Math.max(PROGRESS_MS_MIN, forecast.etaMs ?? PROGRESS_EVERY_MS))
       // A client that leaves is noticed above.
       await delay(pauseMs, undefined, { signal: client.left }).catch(() => undefined)
       outcome = client.left.aborted ? outcome : await client.look(callId)
@@ -111,7 +111,7 @@ export async function taskOf(client: CallClient, outcome: CallOutcome): Promise<
     ...times(callId, await client.find(callId)),
     status: 'working',
     statusMessage: inWords(forecast),
-    pollIntervalMs: Math.round(Math.min(POLL_MS_MAX, Math.max(POLL_MS_LEAST, (forecast.etaMs ?? 0) / 2))),
+    pollIntervalMs: Math.round(Math.min(POLL_MS_MAX, Math.max(POLL_MS_MIN, (forecast.etaMs ?? 0) / 2))),
   }
 }
 
@@ -121,7 +121,7 @@ export function endedTask(call: AsyncCall, isCancelled: boolean): TaskState {
     ...times(call.id, call),
     status: isCancelled ? 'cancelled' : 'completed',
     statusMessage: isCancelled ? 'The call was cancelled.' : 'The call has ended.',
-    pollIntervalMs: POLL_MS_LEAST,
+    pollIntervalMs: POLL_MS_MIN,
   }
 }
 

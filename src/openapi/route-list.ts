@@ -8,7 +8,7 @@ declare module 'fastify' {
     summary?: string
     description?: string
     tags?: readonly string[]
-    /** Name of the operation in generated clients; made from method and path unless told. */
+    /** Name of the operation in generated clients. Default: made from method and path. */
     operationId?: string
     /** Left out of the document: pages and their files, which no client is generated for. */
     hide?: boolean

@@ -39,15 +39,15 @@ export interface SettingsDeps {
 
 /** Keeps a process's catalog as the operators set it. What was read last stands while Postgres or Redis is away. */
 export class SettingsSync {
-  readonly #sources: SettingsDeps
+  readonly #deps: SettingsDeps
   readonly #listeners = new Set<() => void>()
   #timer: NodeJS.Timeout | undefined
   #version: string | null | undefined
   #readAt = Number.NEGATIVE_INFINITY
   #turn: Promise<void> | undefined
 
-  constructor(sources: SettingsDeps) {
-    this.#sources = sources
+  constructor(deps: SettingsDeps) {
+    this.#deps = deps
   }
 
   /** Reads the settings once, if Postgres is there, and goes on following them. */
@@ -72,7 +72,7 @@ export class SettingsSync {
 
   /** Reads the settings now. @throws what the query throws */
   async read(): Promise<void> {
-    const { db, catalog } = this.#sources
+    const { db, catalog } = this.#deps
     const rows = new Map((await listUpstreamSettings(db)).map((row) => [row.slug, row]))
     for (const api of catalog.values()) applySettings(api, this.#decode(rows.get(api.slug)))
     this.#readAt = performance.now()
@@ -80,7 +80,7 @@ export class SettingsSync {
   }
 
   async #look(): Promise<void> {
-    const { redis, log } = this.#sources
+    const { redis, log } = this.#deps
     try {
       // Without Redis the settings are still read now and then.
       const version = redis.status === 'ready' ? await redis.get(keys.settingsVersion) : (this.#version ?? null)
@@ -88,12 +88,12 @@ export class SettingsSync {
       await this.read()
       this.#version = version
     } catch (error) {
-      log.debug({ err: error }, 'upstream settings not read')
+      log.debug({ err: error }, 'failed to read the settings of upstreams')
     }
   }
 
   #decode(row: UpstreamSettingsRow | undefined): OperatorSettings {
-    const { config, log } = this.#sources
+    const { config, log } = this.#deps
     return row ? decodeSettings(row, config.secrets.encryption, log) : {}
   }
 }
@@ -109,7 +109,7 @@ export function decodeSettings(row: UpstreamSettingsRow, secrets: Secret[], log:
     try {
       settings.key = open(secrets, operatorKeyRecord(row.slug), { secretId: row.key_secret_id, bytes: row.key_sealed })
     } catch (error) {
-      log.error({ err: error, slug: row.slug }, 'operator key cannot be opened')
+      log.error({ err: error, slug: row.slug }, 'failed to open an operator key')
     }
   }
   return settings

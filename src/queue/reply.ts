@@ -157,7 +157,7 @@ export class ReplyInbox {
         }
       } catch (error) {
         if (this.#closing) return
-        this.#log.debug({ err: error }, 'reading replies failed')
+        this.#log.debug({ err: error }, 'failed to read replies')
         await delay(100)
       }
     }
@@ -219,7 +219,7 @@ export class ReplyInbox {
       () => {
         this.#trimmedId = id
       },
-      (error) => this.#log.debug({ err: error }, 'trimming replies failed'),
+      (error) => this.#log.debug({ err: error }, 'failed to trim replies'),
     )
   }
 }

@@ -74,12 +74,12 @@ const tags = ['Operator']
  * The operator API, without a guard: whoever registers it registers it inside one. Every change is validated whole,
  * written to the audit log, and in force in every process within a second.
  */
-export async function operatorRoutes(app: App, sources: OperatorDeps): Promise<void> {
+export async function operatorRoutes(app: App, deps: OperatorDeps): Promise<void> {
   takeIdsInAnyCase(app)
-  userRoutes(app, sources)
-  upstreamRoutes(app, sources)
-  queueRoutes(app, sources)
-  readingRoutes(app, sources)
+  userRoutes(app, deps)
+  upstreamRoutes(app, deps)
+  queueRoutes(app, deps)
+  readingRoutes(app, deps)
 }
 
 function userRoutes(app: App, { db, redis }: OperatorDeps): void {
@@ -150,8 +150,8 @@ const PauseBody = Type.Object(
   { additionalProperties: false },
 )
 
-function queueRoutes(app: App, sources: OperatorDeps): void {
-  const { catalog, db, redis, queues } = sources
+function queueRoutes(app: App, deps: OperatorDeps): void {
+  const { catalog, db, redis, queues } = deps
   const schema = (summary: string) => ({ summary, tags, params: SlugParams, response: { 200: Done } })
 
   const pause = {
@@ -164,10 +164,10 @@ function queueRoutes(app: App, sources: OperatorDeps): void {
   app.post(
     '/v1/operator/upstreams/:slug/pause',
     pause,
-    async (request) => await setPause(sources, request, request.body.mode ?? 'refuse'),
+    async (request) => await setPause(deps, request, request.body.mode ?? 'refuse'),
   )
   const resume = { schema: schema('Resume an upstream: its waiting calls go on') }
-  app.post('/v1/operator/upstreams/:slug/resume', resume, async (request) => await setPause(sources, request, null))
+  app.post('/v1/operator/upstreams/:slug/resume', resume, async (request) => await setPause(deps, request, null))
   const probe = {
     schema: {
       ...schema('Probe an upstream now, whatever its health, and say what came of it'),
@@ -202,7 +202,7 @@ async function setPause(
   return { slug, action: mode === null ? 'resume' : 'pause' }
 }
 
-function readingRoutes(app: App, sources: OperatorDeps): void {
+function readingRoutes(app: App, deps: OperatorDeps): void {
   const overview = {
     schema: {
       summary: 'Problems, queues, caps left, health, rates, accounts and processes',
@@ -210,7 +210,7 @@ function readingRoutes(app: App, sources: OperatorDeps): void {
       response: { 200: OverviewAnswer },
     },
   }
-  app.get('/v1/operator/overview', overview, async () => overviewAnswer(await sources.fleet.snapshot()))
+  app.get('/v1/operator/overview', overview, async () => overviewAnswer(await deps.fleet.snapshot()))
 
   const audit = {
     schema: {
@@ -222,7 +222,7 @@ function readingRoutes(app: App, sources: OperatorDeps): void {
   }
   app.get('/v1/operator/audit', audit, async (request) => {
     const limit = Math.min(Number(request.query.limit ?? AUDIT_DEFAULT), AUDIT_MAX)
-    const records = await listAuditRecords(sources.db, limit)
+    const records = await listAuditRecords(deps.db, limit)
     return { records: records.map((record) => ({ ...record, at: record.at.toISOString() })) }
   })
 }

@@ -52,7 +52,7 @@ export async function portalSessionRoutes(app: App, { config }: Context): Promis
     if (authorization !== undefined) {
       const answer = await app.inject({ method: 'POST', url: '/v1/auth/logout', headers: { authorization } })
       // The cookie goes in any case; a session that could not be ended ends by itself.
-      if (answer.statusCode >= 500) request.log.warn({ status: answer.statusCode }, 'session not ended')
+      if (answer.statusCode >= 500) request.log.warn({ status: answer.statusCode }, 'failed to end a session')
     }
     return reply.status(204).header('set-cookie', sessionCookie(undefined, baseUrl)).send()
   })

@@ -93,7 +93,7 @@ export async function providerKeyRoutes(app: App, context: Context): Promise<voi
     await announceChange(redis, userId, request.log)
     // It is saved whether Redis is there or not, and can be validated later.
     await enqueueValidateKey(queues, slug, { v: 1, providerKeyId: saved.id }).catch((error) =>
-      request.log.warn({ err: error, providerKeyId: saved.id }, 'validation not queued'),
+      request.log.warn({ err: error, providerKeyId: saved.id }, 'failed to queue the validation of a key'),
     )
     return toAnswer(catalog, saved)
   })

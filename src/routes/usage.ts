@@ -19,7 +19,7 @@ const UsageQuery = Type.Object({
   groupBy: Type.Optional(
     Type.String({
       pattern: `^(${GROUPS.join('|')})(,(${GROUPS.join('|')}))*$`,
-      description: 'Any of day, api, key, status, mode, charged, separated by commas; day,api,key,status unless told',
+      description: 'Any of day, api, key, status, mode, charged, separated by commas; default: day,api,key,status',
     }),
   ),
 })
@@ -70,7 +70,7 @@ export async function usageRoutes(app: App, context: Context): Promise<void> {
   })
 }
 
-/** The days asked for, both included; the last thirty unless told. @throws GatewayError VALIDATION_ERROR */
+/** The days asked for, both included; by default the last thirty. @throws GatewayError VALIDATION_ERROR */
 function readSpan(
   asked: { from?: string | undefined; to?: string | undefined },
   now: number,

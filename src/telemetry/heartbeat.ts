@@ -75,7 +75,7 @@ export function startHeartbeat({ redis, kind, inFlight, log }: HeartbeatDeps): H
     if (redis.status !== 'ready') return
     redis
       .hset(keys.processes, id, JSON.stringify(beat))
-      .catch((error) => log.debug({ err: error }, 'heartbeat not written'))
+      .catch((error) => log.debug({ err: error }, 'failed to write the heartbeat'))
   }
   redis.once('ready', beat)
   beat()

@@ -30,7 +30,7 @@ export function collectWhenIdle(log: Log): () => void {
     collectGarbage().then(
       () => {
         collectedBytes = process.memoryUsage.rss()
-        log.debug({ bytes, collectedBytes }, 'memory given back')
+        log.debug({ bytes, collectedBytes }, 'released unused memory')
       },
       (error) => log.debug({ err: error }, 'failed to give memory back'),
     )

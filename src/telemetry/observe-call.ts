@@ -23,7 +23,7 @@ interface Ended {
 
 /** Follows one call through an API node: one trace, one log line, one count, whatever comes of it. */
 export class ObservedCall {
-  readonly #sources: ObservedCallDeps
+  readonly #deps: ObservedCallDeps
   readonly #requestId: string
   readonly #startedAt = performance.now()
   readonly #span: CallSpan
@@ -32,13 +32,13 @@ export class ObservedCall {
   #head: ReplyHead | undefined
 
   /** `url` as it came; nothing of its query is kept. */
-  constructor(sources: ObservedCallDeps, requestId: string, url: string) {
+  constructor(deps: ObservedCallDeps, requestId: string, url: string) {
     const slug = /^\/v1\/call\/([a-z0-9-]+)(?:[/?]|$)/.exec(url)?.[1] ?? ''
-    this.#sources = sources
+    this.#deps = deps
     this.#requestId = requestId
-    this.#slug = knownSlug(sources.catalog, slug)
+    this.#slug = knownSlug(deps.catalog, slug)
     // A root of its own: a caller's traceparent is not ours to believe.
-    this.#span = sources.telemetry.tracing.start('call', {
+    this.#span = deps.telemetry.tracing.start('call', {
       kind: 'server',
       attributes: { 'http.route': '/v1/call/{apiSlug}/{endpoint}', 'agw.api': this.#slug, 'agw.request_id': requestId },
     })
@@ -66,7 +66,7 @@ export class ObservedCall {
 
   /** The call is answered; `failure` says why it was refused, and whose it was where no job says so. */
   ended(status: number, failure: { code?: ErrorCode; cause?: unknown; accountId?: string | undefined } = {}): void {
-    const { telemetry, callLog } = this.#sources
+    const { telemetry, callLog } = this.#deps
     const { code, cause, accountId } = failure
     const ms = performance.now() - this.#startedAt
     const job = this.#job

@@ -9,7 +9,7 @@ import {
   TRIAL_LEASE_MS,
 } from '../../src/health/breaker.ts'
 import { viewHealth } from '../../src/health/health-view.ts'
-import { type AttemptRecord, recordAttempt, recordGoodCalls, takeTrial } from '../../src/health/record.ts'
+import { type AttemptRecord, acquireHalfOpenSlot, recordAttempt, recordGoodCalls } from '../../src/health/record.ts'
 import {
   BANDS,
   bucketOf,
@@ -285,7 +285,7 @@ describe('health in Redis', () => {
           now += pauseMs
           let trial: string | undefined
           if (asksForTrial) {
-            const answer = await takeTrial(redis, name, { token: `t${index}`, now })
+            const answer = await acquireHalfOpenSlot(redis, name, { token: `t${index}`, now })
             const expected = !model.isOpen ? 'closed' : model.trialAt > now ? 'wait' : 'trial'
             assert.equal(answer.kind, expected)
             if (answer.kind === 'trial') {
@@ -417,13 +417,13 @@ describe('health in Redis', () => {
   it('gives the trial of an open breaker to one asker, again when that one is lost', async () => {
     const name = slug()
     await fail(name, START, 5)
-    const early = await takeTrial(redis, name, { token: 'early', now: START + 600 })
+    const early = await acquireHalfOpenSlot(redis, name, { token: 'early', now: START + 600 })
     assert.deepEqual(early, { kind: 'wait', waitMs: 400 })
     const answers = await Promise.all(
-      ['a', 'b', 'c'].map((token) => takeTrial(redis, name, { token, now: START + 1_000 })),
+      ['a', 'b', 'c'].map((token) => acquireHalfOpenSlot(redis, name, { token, now: START + 1_000 })),
     )
     assert.deepEqual(answers.map(({ kind }) => kind).toSorted(), ['trial', 'wait', 'wait'])
-    const late = await takeTrial(redis, name, { token: 'd', now: START + 1_001 + TRIAL_LEASE_MS })
+    const late = await acquireHalfOpenSlot(redis, name, { token: 'd', now: START + 1_001 + TRIAL_LEASE_MS })
     assert.equal(late.kind, 'trial')
   })
 
@@ -435,7 +435,7 @@ describe('health in Redis', () => {
       const { trialAt = 0 } = await view(name, now)
       const pause = (trialAt - now) / 1_000
       now = trialAt
-      assert.equal((await takeTrial(redis, name, { token: `t${index}`, now })).kind, 'trial')
+      assert.equal((await acquireHalfOpenSlot(redis, name, { token: `t${index}`, now })).kind, 'trial')
       await recordAttempt(redis, name, { ...plain, result, trial: `t${index}`, now })
       return pause
     }

@@ -35,29 +35,29 @@ export interface CachedOutcome {
  * Answers a call from the cache where its endpoint allows, else from the upstream, sharing one request among identical
  * calls of the whole fleet.
  */
-export async function callThroughCache(sources: CachingDeps, upstreamCall: UpstreamCall): Promise<CachedOutcome> {
+export async function callThroughCache(deps: CachingDeps, upstreamCall: UpstreamCall): Promise<CachedOutcome> {
   const { call, endpoint, bucket } = upstreamCall
   const keys = cacheKeys(endpoint, call, bucket)
-  if (!keys) return { outcome: await callUpstream(sources, upstreamCall) }
-  const now = sources.clock.now()
-  const entry = await sources.cache.get(keys.entry)
-  if (entry && stalenessMs(entry, now) <= 0) return served(sources, entry, 'hit')
+  if (!keys) return { outcome: await callUpstream(deps, upstreamCall) }
+  const now = deps.clock.now()
+  const entry = await deps.cache.get(keys.entry)
+  if (entry && stalenessMs(entry, now) <= 0) return served(deps, entry, 'hit')
   const { cacheOnlyMs } = call
   if (entry && cacheOnlyMs === undefined && stalenessMs(entry, now) <= entry.staleWhileRevalidateMs) {
-    const answer = served(sources, entry, 'hit; detail=revalidating')
+    const answer = served(deps, entry, 'hit; detail=revalidating')
     // One refresh in a process is enough; more would hold workers that other calls need.
-    if (sources.coalescer.isUnderWay(keys)) return answer
-    return { ...answer, afterwards: async () => await callOnce(sources, upstreamCall, keys) }
+    if (deps.coalescer.isUnderWay(keys)) return answer
+    return { ...answer, afterwards: async () => await callOnce(deps, upstreamCall, keys) }
   }
   if (cacheOnlyMs !== undefined) {
-    if (entry && isUsableWithoutUpstream(entry, now)) return served(sources, entry, 'hit; detail=cap-exhausted')
+    if (entry && isUsableWithoutUpstream(entry, now)) return served(deps, entry, 'hit; detail=cap-exhausted')
     return { outcome: { code: 'UPSTREAM_CAP_EXHAUSTED', retryAfterMs: cacheOnlyMs }, cacheStatus: 'agw; fwd=miss' }
   }
-  const { outcome, isCollapsed, freshMs } = await callOnce(sources, upstreamCall, keys)
+  const { outcome, isCollapsed, freshMs } = await callOnce(deps, upstreamCall, keys)
   const isUpstreamFailing = isFailure(outcome) && ERRORS[outcome.code].status >= 500
-  if (isUpstreamFailing && entry && isUsableWithoutUpstream(entry, sources.clock.now())) {
+  if (isUpstreamFailing && entry && isUsableWithoutUpstream(entry, deps.clock.now())) {
     const isCapUsedUp = outcome.code === 'UPSTREAM_CAP_EXHAUSTED'
-    return served(sources, entry, isCapUsedUp ? 'hit; detail=cap-exhausted' : 'fwd=stale; detail=upstream-failed')
+    return served(deps, entry, isCapUsedUp ? 'hit; detail=cap-exhausted' : 'fwd=stale; detail=upstream-failed')
   }
   return {
     outcome,
@@ -67,8 +67,8 @@ export async function callThroughCache(sources: CachingDeps, upstreamCall: Upstr
 }
 
 /** The stored answer as this call's outcome. */
-function served(sources: CachingDeps, entry: CacheEntry, how: string): CachedOutcome {
-  const now = sources.clock.now()
+function served(deps: CachingDeps, entry: CacheEntry, how: string): CachedOutcome {
+  const now = deps.clock.now()
   const freshMs = Math.floor(-stalenessMs(entry, now))
   const ttl = Math.floor(freshMs / 1_000)
   const [first, ...rest] = how.split('; ')
@@ -87,7 +87,7 @@ function storedOutcome({ body, code, message }: CacheEntry): Outcome {
 
 /** Calls the upstream, once for all identical calls, and stores its answer. */
 async function callOnce(
-  sources: CachingDeps,
+  deps: CachingDeps,
   upstreamCall: UpstreamCall,
   keys: CacheKeys,
 ): Promise<{ outcome: Outcome; isCollapsed: boolean; freshMs?: number | undefined }> {
@@ -95,12 +95,12 @@ async function callOnce(
   let freshMs: number | undefined
   const work = async (shared: CoalescedRequest): Promise<Outcome> => {
     // The request before may have ended after this call looked.
-    const entry = await sources.cache.get(keys.entry)
-    if (entry && stalenessMs(entry, sources.clock.now()) <= 0) return storedOutcome(entry)
-    const remainingMs = (): number => shared.deadline() - sources.clock.now()
+    const entry = await deps.cache.get(keys.entry)
+    if (entry && stalenessMs(entry, deps.clock.now()) <= 0) return storedOutcome(entry)
+    const remainingMs = (): number => shared.deadline() - deps.clock.now()
     const sharedCall = { ...upstreamCall, progress: shared.progress, signal: shared.signal, remainingMs }
-    const outcome = await withTicket(sources, sharedCall, (ticketed) => callUpstream(sources, ticketed))
-    freshMs = await store(sources, upstreamCall, { key: keys.entry, outcome })
+    const outcome = await withTicket(deps, sharedCall, (ticketed) => callUpstream(deps, ticketed))
+    freshMs = await store(deps, upstreamCall, { key: keys.entry, outcome })
     return outcome
   }
   const subscriber = {
@@ -109,7 +109,7 @@ async function callOnce(
     signal,
     progress,
   }
-  return { ...(await sources.coalescer.join(keys, subscriber, work)), freshMs }
+  return { ...(await deps.coalescer.join(keys, subscriber, work)), freshMs }
 }
 
 /** @returns how long the answer is fresh, milliseconds; undefined where it is not stored */

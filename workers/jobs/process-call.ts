@@ -57,7 +57,9 @@ export async function processCall(
       // What was served stale is refreshed now; nobody waits for it, and the next call sees whether it went well.
       await result
         .afterwards?.()
-        .catch((error) => deps.log.debug({ err: error, callId: call.id }, 'background revalidation failed'))
+        .catch((error) =>
+          deps.log.debug({ err: error, callId: call.id }, 'failed to revalidate a stale answer in the background'),
+        )
       return null
     } finally {
       dispose()

@@ -21,12 +21,12 @@ const PROBE_MS_MAX = 30_000
  *
  * @returns null: a return value would be kept in Redis
  */
-export async function processProbe(sources: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
+export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
   const { slug, isForced = false, isDecisive = false, outcomeId } = parseProbeJob(job.data)
-  const api = sources.catalog.get(slug)
+  const api = deps.catalog.get(slug)
   if (!api?.enabled || (api.pausedMode === 'refuse' && !isForced)) return null
-  if (!isForced && isFresh(sources, slug, api.upstream.probe.everySeconds)) return null
-  const recorder = new AttemptRecorder(sources, {
+  if (!isForced && isFresh(deps, slug, api.upstream.probe.everySeconds)) return null
+  const recorder = new AttemptRecorder(deps, {
     slug,
     source: 'probe',
     id: `probe-${job.id}`,
@@ -56,9 +56,9 @@ export async function processProbe(sources: ProcessorDeps, job: Job, cancelled: 
     const request = buildWireRequest(api, api.upstream.probe.request, {
       extra: [],
       key: api.key,
-      contact: sources.contact,
+      contact: deps.contact,
     })
-    const { answer } = await sendOnce(sources, sending, request)
+    const { answer } = await sendOnce(deps, sending, request)
     status = answer.status
   } catch (error) {
     // The health record holds what came of it; a probe that failed is no failed job.
@@ -71,7 +71,7 @@ export async function processProbe(sources: ProcessorDeps, job: Job, cancelled: 
   failure = recorder.lastFailure ?? failure
   const ms = Math.round(performance.now() - startedAt)
   await report(
-    sources,
+    deps,
     { slug, outcomeId },
     { status, ms, code: failure?.code ?? null, words: failure?.words ?? `HTTP ${status} in ${ms} ms` },
   )

@@ -34,8 +34,8 @@ export interface CallRun {
 }
 
 /** Runs a call: deadline, cache, permit, attempts. Never throws: what is thrown on the way becomes its outcome. */
-export async function runCall(sources: RunDeps, call: CallJob, bounds: CallRun): Promise<CachedOutcome> {
-  const api = sources.catalog.get(call.slug)
+export async function runCall(deps: RunDeps, call: CallJob, bounds: CallRun): Promise<CachedOutcome> {
+  const api = deps.catalog.get(call.slug)
   const endpoint = api?.endpoints.get(call.endpoint)
   if (!api || !endpoint) {
     return { outcome: { code: 'INTERNAL_ERROR', cause: new Error('this worker does not know the endpoint') } }
@@ -48,13 +48,13 @@ export async function runCall(sources: RunDeps, call: CallJob, bounds: CallRun):
   }
   signal.addEventListener('abort', onAbort, { once: true })
   try {
-    return await runKnown(sources, { api, endpoint, call }, bounds)
+    return await runKnown(deps, { api, endpoint, call }, bounds)
   } catch (error) {
     return { outcome: signal.reason === DEADLINE_PASSED ? atDeadline : toOutcome(error) }
   } finally {
     signal.removeEventListener('abort', onAbort)
     // It had no permit, for it ended before its turn or needed none: its place goes to the next.
-    if (bounds.times.attempts === 0) leaveQueue(sources, { api, endpoint, call })
+    if (bounds.times.attempts === 0) leaveQueue(deps, { api, endpoint, call })
   }
 }
 
@@ -64,11 +64,11 @@ interface KnownCall {
   call: CallJob
 }
 
-async function runKnown(sources: RunDeps, { api, endpoint, call }: KnownCall, bounds: CallRun): Promise<CachedOutcome> {
+async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, bounds: CallRun): Promise<CachedOutcome> {
   if (bounds.remainingMs() <= 0) return { outcome: { code: 'DEADLINE_EXCEEDED' } }
   // Cancelled before this job became active, or ended by an earlier run: no request is to be made for it. A cancel after
   // this look finds the job active and aborts it.
-  if (call.isAsync && (await hasResult(sources.redis, call))) return { outcome: { code: 'CALL_CANCELLED' } }
+  if (call.isAsync && (await hasResult(deps.redis, call))) return { outcome: { code: 'CALL_CANCELLED' } }
   if (bounds.isSecondRun && endpoint.endpoint.idempotent === false) {
     return {
       outcome: {
@@ -81,15 +81,15 @@ async function runKnown(sources: RunDeps, { api, endpoint, call }: KnownCall, bo
   if (api.pausedMode === 'refuse') return { outcome: { code: 'API_PAUSED', retryAfterMs: PAUSED_RETRY_MS } }
   if (call.mode === 'test') return { outcome: await answerFromExample({ api, endpoint }, call, bounds.signal) }
   const permit = { member: memberOf(queueMember(call)), tag: call.ticket?.tag ?? 0 }
-  const upstreamKey = await resolveUpstreamKey(sources, api, call)
-  const result = await callThroughCache(sources, {
+  const upstreamKey = await resolveUpstreamKey(deps, api, call)
+  const result = await callThroughCache(deps, {
     endpoint: endpoint.endpoint,
     call,
     ...upstreamKey,
     permit,
     ...bounds,
   })
-  return withRefusedKey(sources, call, result)
+  return withRefusedKey(deps, call, result)
 }
 
 /** What a call is answered whose time is over: 502 where the upstream used it up, 503 where nothing was sent. */
@@ -121,7 +121,7 @@ function withRefusedKey({ queues, log }: RunDeps, call: CallJob, result: CachedO
   const { providerKey } = call
   if (!providerKey || !isFailure(outcome) || outcome.code !== 'UPSTREAM_AUTH_FAILED') return result
   enqueueValidateKey(queues, call.slug, { v: 1, providerKeyId: providerKey.id }).catch((error) =>
-    log.warn({ err: error, callId: call.id }, 'validation of a refused key not queued'),
+    log.warn({ err: error, callId: call.id }, 'failed to queue the validation of a refused key'),
   )
   return { ...result, outcome: { code: 'PROVIDER_KEY_INVALID', cause: outcome.cause } }
 }

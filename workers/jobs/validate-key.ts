@@ -24,15 +24,15 @@ const VALIDATE_MS_MAX = 30_000
  *
  * @returns null: a return value would be kept in Redis
  */
-export async function validateKey(sources: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
+export async function validateKey(deps: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
   const { providerKeyId, reply } = parseValidateKeyJob(job.data)
-  const { db, redis, log } = sources
+  const { db, redis, log } = deps
   let accountId = ''
   try {
     const row = await findProviderKey(db, providerKeyId)
     accountId = row?.user_id ?? accountId
     // Replaced or deleted meanwhile: what was asked no longer matters.
-    if (row) await setStatus(db, row, await askUpstream(sources, { row, jobId: job.id }, cancelled))
+    if (row) await setStatus(db, row, await askUpstream(deps, { row, jobId: job.id }, cancelled))
     if (row) await announceChange(redis, row.user_id, log)
   } finally {
     if (reply) {
@@ -50,23 +50,23 @@ async function setStatus(db: Db, { id }: ProviderKey, status: 'valid' | 'invalid
 
 /** @throws Error when the upstream said neither yes nor no */
 async function askUpstream(
-  sources: ProcessorDeps,
+  deps: ProcessorDeps,
   { row, jobId }: { row: ProviderKey; jobId: string | undefined },
   cancelled: AbortSignal,
 ): Promise<'valid' | 'invalid'> {
-  const known = sources.catalog.get(row.slug)
+  const known = deps.catalog.get(row.slug)
   if (!known) throw new Error(`this worker does not know ${row.slug}`)
   const api = withCallerKey(known)
   let key: string
   try {
-    key = sources.providerKeys.open(row)
+    key = deps.providerKeys.open(row)
   } catch (error) {
     // What cannot be opened is of no use to anybody.
     if (error instanceof GatewayError) return 'invalid'
     throw error
   }
   // Counted as a call of the key's owner: what comes of it may be the key's doing.
-  const recorder = new AttemptRecorder(sources, {
+  const recorder = new AttemptRecorder(deps, {
     slug: api.slug,
     source: 'call',
     id: `validate-${jobId}`,
@@ -88,8 +88,8 @@ async function askUpstream(
     recorder,
   }
   try {
-    const wire = buildWireRequest(api, request, { extra: [], key, contact: sources.contact })
-    const { answer } = await sendOnce(sources, sending, wire)
+    const wire = buildWireRequest(api, request, { extra: [], key, contact: deps.contact })
+    const { answer } = await sendOnce(deps, sending, wire)
     const verdict = classifyResponse(api.upstream, undefined, answer)
     if (verdict?.code === 'UPSTREAM_AUTH_FAILED') return 'invalid'
     // "No such thing" and "not these values" are answers that a refused key does not get.

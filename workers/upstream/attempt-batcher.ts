@@ -37,7 +37,7 @@ export class SuccessBatcher {
       if (changed) await this.#health.read(slug)
     } catch (error) {
       // Lost where Redis is away: a score stands missing samples.
-      this.#log.warn({ err: error, slug, attempts: latenciesMs.length }, 'attempts not counted')
+      this.#log.warn({ err: error, slug, attempts: latenciesMs.length }, 'failed to count attempts')
     }
   }
 }

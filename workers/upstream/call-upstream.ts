@@ -55,10 +55,10 @@ export interface CallProgress {
 }
 
 /** Asks the upstream what a call wants to know: its requests, each with a permit and repeated where that may help. */
-export async function callUpstream(sources: UpstreamDeps, upstreamCall: UpstreamCall): Promise<Outcome> {
+export async function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCall): Promise<Outcome> {
   const { api, endpoint, call, signal } = upstreamCall
   const context: CallContext = { now: Date.now() }
-  const recorder = new AttemptRecorder(sources, {
+  const recorder = new AttemptRecorder(deps, {
     slug: api.slug,
     source: 'call',
     id: call.id,
@@ -68,14 +68,14 @@ export async function callUpstream(sources: UpstreamDeps, upstreamCall: Upstream
     traceparent: call.traceparent,
   })
   const ask = (request: UpstreamRequest): Promise<HttpExchange> =>
-    exchange(sources, { ...upstreamCall, recorder }, request)
+    exchange(deps, { ...upstreamCall, recorder }, request)
   const exchanges: HttpExchange[] = []
   // What a call's own extra parameters make of the answer is not for others.
   const pool = call.extra.length === 0 ? endpoint.pool : undefined
   try {
     const drawn =
       pool &&
-      (await takePrefetched(sources.redis, { api, endpoint, rule: pool, parameters: call.parameters, ask }, signal))
+      (await takePrefetched(deps.redis, { api, endpoint, rule: pool, parameters: call.parameters, ask }, signal))
     if (drawn) exchanges.push(drawn)
     else for (const request of [endpoint.request(call.parameters, context)].flat()) exchanges.push(await ask(request))
   } catch (error) {
@@ -97,12 +97,12 @@ export async function callUpstream(sources: UpstreamDeps, upstreamCall: Upstream
 type RecordedCall = UpstreamCall & { recorder: AttemptRecorder }
 
 /** One request of the call, repeated where that may help. */
-function exchange(sources: UpstreamDeps, upstreamCall: RecordedCall, request: UpstreamRequest): Promise<HttpExchange> {
+function exchange(deps: UpstreamDeps, upstreamCall: RecordedCall, request: UpstreamRequest): Promise<HttpExchange> {
   const { api, endpoint, call, key, recorder, progress, remainingMs, signal } = upstreamCall
-  const wire = buildWireRequest(api, request, { extra: call.extra, key, contact: sources.contact })
+  const wire = buildWireRequest(api, request, { extra: call.extra, key, contact: deps.contact })
   const run = async (attemptNumber: number): Promise<HttpExchange> => {
     if (attemptNumber > 1) recorder.repeats()
-    const result = await followRedirects(sources, upstreamCall, wire)
+    const result = await followRedirects(deps, upstreamCall, wire)
     const verdict = classifyResponse(api.upstream, endpoint, result.answer)
     if (verdict?.code === 'UPSTREAM_ERROR') {
       const asked = requestedWaitMs(api.upstream, result.answer.headers, Date.now())
@@ -126,8 +126,8 @@ function exchange(sources: UpstreamDeps, upstreamCall: RecordedCall, request: Up
     }
   }
   const isIdempotent = endpoint.idempotent !== false
-  const attemptMs = attemptTimeoutMs(sources, api)
-  return withRetries(runNoted, { isIdempotent, budget: sources.budgetOf(api), attemptMs, remainingMs, signal })
+  const attemptMs = attemptTimeoutMs(deps, api)
+  return withRetries(runNoted, { isIdempotent, budget: deps.budgetOf(api), attemptMs, remainingMs, signal })
 }
 
 /** What a failed attempt is to the caller. */
@@ -146,14 +146,14 @@ function attemptTimeoutMs({ attemptTimeoutMsMax }: UpstreamDeps, { upstream }: A
 
 /** Redirects within the upstream's own origin are followed where its file allows; each is a request that pays. */
 async function followRedirects(
-  sources: UpstreamDeps,
+  deps: UpstreamDeps,
   upstreamCall: RecordedCall,
   first: WireRequest,
 ): Promise<HttpExchange> {
   const { api } = upstreamCall
   let request = first
   for (let hops = api.upstream.redirectsMax ?? 0; ; hops -= 1) {
-    const result = await sendOnce(sources, upstreamCall, request)
+    const result = await sendOnce(deps, upstreamCall, request)
     const next = hops > 0 ? redirectedRequest(api, request, result.answer) : undefined
     if (!next) return result
     request = next
@@ -171,29 +171,25 @@ export interface Sending
 const UNSENT = [StalePermitError, EndedUnsentError, BreakerOpenError]
 
 /** Sends one request under a permit that is fresh when the first byte is written. */
-export async function sendOnce(
-  sources: UpstreamDeps,
-  upstreamCall: Sending,
-  request: WireRequest,
-): Promise<HttpExchange> {
+export async function sendOnce(deps: UpstreamDeps, upstreamCall: Sending, request: WireRequest): Promise<HttpExchange> {
   const { api, endpoint, times, progress, remainingMs, signal, recorder } = upstreamCall
   const classify = ({ answer }: HttpExchange) => classifyResponse(api.upstream, endpoint, answer)?.code
   while (true) {
     recorder.refuseWhenOpen()
     const askedAt = performance.now()
-    const permit = await acquirePermit(sources, upstreamCall)
+    const permit = await acquirePermit(deps, upstreamCall)
     const startedAt = performance.now()
     times.permitMs += startedAt - askedAt
-    const timeoutMs = Math.min(attemptTimeoutMs(sources, api), Math.max(1, remainingMs() - ANSWER_MS))
+    const timeoutMs = Math.min(attemptTimeoutMs(deps, api), Math.max(1, remainingMs() - ANSWER_MS))
     try {
       const send = () => {
         progress.isUnderWay = true
-        return attempt(api, request, { client: sources.clientOf(api), permit, signal, timeoutMs })
+        return attempt(api, request, { client: deps.clientOf(api), permit, signal, timeoutMs })
       }
       const result = await recorder.observe(send, classify)
       const tookMs = performance.now() - startedAt
       // Before the permit ends, which lets the next one go: that one must find the cap as the upstream told.
-      await applyRateLimitHeaders(sources, upstreamCall, { permit, answer: result.answer })
+      await applyRateLimitHeaders(deps, upstreamCall, { permit, answer: result.answer })
       end(permit, times, tookMs)
       return result
     } catch (error) {
@@ -209,7 +205,7 @@ export async function sendOnce(
 }
 
 /** Waits for a permit, no longer than the breaker stays closed. @throws BreakerOpenError, or as `PermitClient.acquire` */
-async function acquirePermit(sources: UpstreamDeps, upstreamCall: Sending): Promise<Permit> {
+async function acquirePermit(deps: UpstreamDeps, upstreamCall: Sending): Promise<Permit> {
   const { api, bucket, permit, remainingMs, signal, recorder } = upstreamCall
   const ending = new AbortController()
   const onAbort = (): void => ending.abort(signal.reason)
@@ -217,7 +213,7 @@ async function acquirePermit(sources: UpstreamDeps, upstreamCall: Sending): Prom
   const stopListening = recorder.onOpen((error) => ending.abort(error))
   try {
     signal.throwIfAborted()
-    return await sources.permitClientOf(api, bucket).acquire(permit, remainingMs, ending.signal)
+    return await deps.permitClientOf(api, bucket).acquire(permit, remainingMs, ending.signal)
   } finally {
     signal.removeEventListener('abort', onAbort)
     stopListening()

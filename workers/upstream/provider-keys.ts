@@ -51,7 +51,7 @@ export class ProviderKeys {
     try {
       key = open(this.#secrets, record, { secretId: row.secret_id, bytes: row.sealed })
     } catch (cause) {
-      this.#log.error({ err: cause, providerKeyId: row.id }, 'provider key cannot be opened')
+      this.#log.error({ err: cause, providerKeyId: row.id }, 'failed to open a provider key')
       throw new GatewayError('PROVIDER_KEY_INVALID', { cause })
     }
     if (isOutdated(this.#secrets, { secretId: row.secret_id })) {

@@ -4,7 +4,7 @@ import { writeLastFailure } from '../../src/fleet/last-failure.ts'
 import type { FailureRow } from '../../src/fleet/snapshot.ts'
 import { FAILURES_TO_OPEN, HANGING_MS, HANGING_P95_TIMES, LEFT_MS } from '../../src/health/breaker.ts'
 import type { HealthCache } from '../../src/health/health-watch.ts'
-import { type AttemptRecord, recordAttempt, takeTrial } from '../../src/health/record.ts'
+import { type AttemptRecord, acquireHalfOpenSlot, recordAttempt } from '../../src/health/record.ts'
 import type { Log } from '../../src/log.ts'
 import type { CallQueues } from '../../src/queue/call-queue.ts'
 import { enqueueProbe } from '../../src/queue/probe-job.ts'
@@ -70,7 +70,7 @@ const TRIAL_BY_PROBE_MS = 1_000
  * a call's first failure alone; never by what is our own doing (cap, deadline, lost lock) or what a caller added.
  */
 export class AttemptRecorder {
-  readonly #sources: HealthDeps
+  readonly #deps: HealthDeps
   readonly #request: RecordedRequest
   /** Answered attempts, kept until the whole call's answer was read: a body may prove invalid only then. */
   #answered: ObservedAttempt[] = []
@@ -79,15 +79,15 @@ export class AttemptRecorder {
   #hasFailed = false
   #counted: Promise<void> | undefined
 
-  constructor(sources: HealthDeps, request: RecordedRequest) {
-    this.#sources = sources
+  constructor(deps: HealthDeps, request: RecordedRequest) {
+    this.#deps = deps
     this.#request = request
   }
 
   /** Refuses an attempt that would only wait for a permit and then be refused. @throws BreakerOpenError */
   refuseWhenOpen(): void {
     const { slug, isForced } = this.#request
-    const waitMs = isForced ? 0 : this.#sources.health.breakerWaitMs(slug)
+    const waitMs = isForced ? 0 : this.#deps.health.breakerWaitMs(slug)
     if (waitMs) throw new BreakerOpenError(waitMs)
   }
 
@@ -95,8 +95,8 @@ export class AttemptRecorder {
   onOpen(listener: (error: BreakerOpenError) => void): () => void {
     const { slug, isForced } = this.#request
     if (isForced) return () => undefined
-    return this.#sources.health.onChange((changed) => {
-      const waitMs = changed === slug ? this.#sources.health.breakerWaitMs(slug) : undefined
+    return this.#deps.health.onChange((changed) => {
+      const waitMs = changed === slug ? this.#deps.health.breakerWaitMs(slug) : undefined
       if (waitMs) listener(new BreakerOpenError(waitMs))
     })
   }
@@ -110,7 +110,7 @@ export class AttemptRecorder {
     const { slug, source, isPlain, accountId, traceparent } = this.#request
     const trial = await this.#askBreaker()
     const startedAt = performance.now()
-    const span = this.#sources.telemetry.tracing.start('attempt', {
+    const span = this.#deps.telemetry.tracing.start('attempt', {
       kind: 'client',
       parent: traceparent,
       attributes: { 'agw.api': slug },
@@ -125,7 +125,7 @@ export class AttemptRecorder {
       const result = await run()
       const code = classify(result)
       span.end(code)
-      this.#sources.unanswered.answered(slug)
+      this.#deps.unanswered.answered(slug)
       const judged = record(resultOf(code, this.#request), code, { status: statusOf(result) })
       if (judged.result === 'ok') this.#answered.push(judged)
       else this.#send(judged)
@@ -156,11 +156,11 @@ export class AttemptRecorder {
 
   /** One more attempt of the same request follows. */
   repeats(): void {
-    this.#sources.telemetry.metrics.retries.inc({ slug: this.#request.slug })
+    this.#deps.telemetry.metrics.retries.inc({ slug: this.#request.slug })
   }
 
   async #askBreaker(): Promise<string | undefined> {
-    const { redis, health } = this.#sources
+    const { redis, health } = this.#deps
     const { slug, id, isForced, isPlain } = this.#request
     // A repeat comes after its call's failure was counted, which may have opened the breaker.
     await this.#counted
@@ -172,7 +172,7 @@ export class AttemptRecorder {
     }
     this.#trials += 1
     const token = `${id}:${this.#trials}`
-    const answer = await takeTrial(redis, slug, { token, isForced: isForced === true })
+    const answer = await acquireHalfOpenSlot(redis, slug, { token, isForced: isForced === true })
     if (answer.kind === 'wait') throw new BreakerOpenError(answer.waitMs)
     return answer.kind === 'trial' ? token : undefined
   }
@@ -189,7 +189,7 @@ export class AttemptRecorder {
 
   /** A call's request that ended with the call, before that could count: enough of them, and a probe finds out. */
   #noteAnswered(error: unknown, code: string | undefined, tookMs: number): void {
-    const { unanswered, health } = this.#sources
+    const { unanswered, health } = this.#deps
     const { slug, source } = this.#request
     if (code !== undefined) unanswered.answered(slug)
     else if (source === 'call' && !isUnsent(error) && unanswered.abandoned(slug, tookMs))
@@ -198,7 +198,7 @@ export class AttemptRecorder {
 
   /** A time in which this upstream would long have answered, milliseconds. */
   #longMs(leastMs: number): number {
-    const { p95Ms } = this.#sources.health.of(this.#request.slug).parts
+    const { p95Ms } = this.#deps.health.of(this.#request.slug).parts
     return Math.max(leastMs, HANGING_P95_TIMES * (p95Ms ?? 0))
   }
 
@@ -231,9 +231,9 @@ export class AttemptRecorder {
     const { slug } = this.#request
     const { result, source } = record
     if (result !== 'none') {
-      this.#sources.telemetry.metrics.attempts.inc({ slug, result: result === 'ok' ? 'ok' : 'fail', source })
+      this.#deps.telemetry.metrics.attempts.inc({ slug, result: result === 'ok' ? 'ok' : 'fail', source })
     } else if (record.trial === undefined) return
-    const { successes } = this.#sources
+    const { successes } = this.#deps
     if (result === 'ok' && source === 'call' && record.trial === undefined) {
       successes.add(slug, record.latencyMs)
       return
@@ -246,7 +246,7 @@ export class AttemptRecorder {
   }
 
   async #count({ seen, ...record }: ObservedAttempt): Promise<void> {
-    const { redis, health, caps, log } = this.#sources
+    const { redis, health, caps, log } = this.#deps
     const { slug } = this.#request
     if (record.result === 'fail' || record.result === 'late' || record.result === 'hanging') {
       this.#noteFailure(record.code ?? '', seen)
@@ -264,7 +264,7 @@ export class AttemptRecorder {
   }
 
   #noteFailure(code: string, seen: Seen): void {
-    const { redis, health, log } = this.#sources
+    const { redis, health, log } = this.#deps
     const { slug } = this.#request
     this.#lastFailure = { code, ...describeFailure(code, seen) }
     writeLastFailure(redis, slug, { at: Math.round(health.now()), ...this.#lastFailure }).catch((error) =>
@@ -274,7 +274,7 @@ export class AttemptRecorder {
 
   /** A probe decides where calls may not; several ask for it under one name, and one is made. */
   #askForProbe(name: string, how: { isForced?: boolean; isDecisive?: boolean } = {}): void {
-    const { queues, log } = this.#sources
+    const { queues, log } = this.#deps
     const { slug } = this.#request
     enqueueProbe(queues, slug, { name, ...how }).catch((error) =>
       log.warn({ err: error, slug }, 'failed to ask for a probe'),

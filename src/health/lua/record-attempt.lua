@@ -49,7 +49,7 @@ for i = 1, #LATENCY_BOUNDS_MS + 1 do
 end
 
 local p95 = nil
-if total >= LATENCY_WEIGHT_LEAST then
+if total >= LATENCY_WEIGHT_MIN then
   p95 = SLOW_MS
   local below, rank = 0, total * 0.95
   for i = 1, #LATENCY_BOUNDS_MS do
