@@ -20,7 +20,7 @@ import type { RedisConnection } from '../redis/connection.ts'
 import type { PrincipalCache } from './principal-cache.ts'
 import type { UnknownKeys } from './unknown-keys.ts'
 
-/** Who is calling. */
+/** The caller of a request, and its rights. */
 export interface Principal {
   accountId: string
   tier: Tier
@@ -48,7 +48,7 @@ export interface Principal {
   version: string
   /** Name under which the account shares scarce upstreams with others, see `shareGroupOf`. */
   shareGroup: string
-  /** What the account lacks for live calls under the operator's sign-up policy; undefined when it may make them. */
+  /** What the operator's sign-up policy still asks of the account for live calls; undefined: nothing. */
   missing: 'verification' | 'approval' | undefined
 }
 
@@ -56,27 +56,26 @@ export interface AuthenticationDeps {
   config: Config
   db: Db
   redis: RedisConnection
-  /** For look-ups of credentials that may be made up: a flood of them leaves `db` to accounts. */
+  /** For credentials that are not known yet: a flood of made-up ones must not keep `db` from known accounts. */
   strangersDb: Db
   principals: PrincipalCache
   unknownKeys: UnknownKeys
 }
 
-/** What tells the caller of a request. */
 export type CallerRequest = Pick<FastifyRequest, 'headers' | 'ip'>
 
-/** The credential of a call, named so that nothing remembers the secret itself. */
+/** The credential of a call. Caches know it by `cacheKey`, never by the secret. */
 interface Credential {
   kind: 'key' | 'session' | 'token'
   secret: string
-  /** What a session asks for; a key's environment decides for itself. */
+  /** Of a session; a key has the mode of its environment. */
   mode: 'live' | 'test'
   cacheKey: string
 }
 
 /**
- * Finds out who sends a call: an API key in `X-Api-Key` or as a bearer, or a session token. `X-Api-Key` wins when it is
- * there, even when it is wrong. A session makes test calls with `X-Gateway-Mode: test`.
+ * Authenticates a call by an API key (`X-Api-Key` or bearer), an access token or a session token. `X-Api-Key` wins, even
+ * when it is wrong. A session makes test calls with `X-Gateway-Mode: test`.
  *
  * @throws GatewayError AUTH_REQUIRED, INVALID_API_KEY, INVALID_TOKEN or TOKEN_EXPIRED; RATE_LIMIT_EXCEEDED for a client
  *   that sends unknown keys
@@ -92,10 +91,7 @@ export async function authenticateCall(deps: AuthenticationDeps, { headers, ip }
   })
 }
 
-/**
- * As `authenticateCall`, for a request that takes nothing of the account's limits, with which a call's credential is
- * found out of date: what this node remembers is compared with the account's version here.
- */
+/** As `authenticateCall`, for requests that acquire no limits, where a stale principal would be found out. */
 export async function authenticateNow(deps: AuthenticationDeps, request: CallerRequest): Promise<Principal> {
   const principal = await authenticateCall(deps, request)
   if (await isUpToDate(deps, principal)) return principal
@@ -103,13 +99,13 @@ export async function authenticateNow(deps: AuthenticationDeps, request: CallerR
   return await authenticateCall(deps, request)
 }
 
-/** Whether nothing about the account changed since this node looked the caller up. */
+/** Whether the account's rights are those that the principal was looked up with. */
 export function isUpToDate({ redis }: AuthenticationDeps, { accountId, version }: Principal): Promise<boolean> {
   // Fails closed, as every call does without Redis.
   return isCurrentVersion(redis, accountId, version)
 }
 
-/** Makes this node look the caller up again at its next call, unless it has done so since this one was found stale. */
+/** Makes the next call look its caller up anew, unless that was done since `stale` was read. */
 export function forgetPrincipal(
   deps: AuthenticationDeps,
   headers: IncomingHttpHeaders,
@@ -128,18 +124,18 @@ function readCredential(headers: IncomingHttpHeaders): Credential {
   if (/^[\w-]{43}$/.test(bearer)) {
     return { kind: 'token', secret: bearer, mode: 'live', cacheKey: `token ${hash('sha256', bearer, 'base64')}` }
   }
-  // Whoever may send live calls may send test calls; the other way round a header is of no use.
+  // A session may send live and test calls; a test key stays a test key.
   const mode = headers['x-gateway-mode'] === 'test' ? 'test' : 'live'
   return { kind: 'session', secret: bearer, mode, cacheKey: `${mode} ${hash('sha256', bearer, 'base64')}` }
 }
 
 function keyCredential(secret: string): Credential {
-  // A wrong checksum costs nobody a look-up.
+  // A wrong checksum is refused without a look-up.
   if (!isApiKeyShaped(secret)) throw new GatewayError('INVALID_API_KEY')
   return { kind: 'key', secret, mode: 'live', cacheKey: hash('sha256', secret, 'base64') }
 }
 
-/** `firstDb` is where it is found out whether there is such a key at all. @returns undefined when there is none */
+/** `firstDb` tells whether there is such a key. @returns undefined when there is none */
 async function lookUpKey(
   { config, db, redis }: AuthenticationDeps,
   key: string,
@@ -148,7 +144,7 @@ async function lookUpKey(
   const keyHash = hashApiKey(config.secrets.keyPepper, key)
   const first = await findKeyOwner(firstDb, keyHash)
   if (!first) return undefined
-  // The version is read before the rights that are kept under it: a change in between makes them stale, never fresh.
+  // The version is read before the rights: a change in between makes them stale, never fresh.
   const version = await readAccountVersion(redis, first.userId)
   const owner = await findKeyOwner(db, keyHash)
   if (!owner) return undefined
@@ -159,7 +155,7 @@ async function lookUpKey(
     mode: owner.environment,
     keyId: owner.keyId,
     isTeamKey: owner.teamId !== null,
-    // Own keys are for own calls: those of a team's members are made without them.
+    // A team's key never uses the provider keys of the team's owner.
     providerKeys: owner.teamId === null ? await loadProviderKeys(db, owner.userId) : new Map(),
     expiresAt: owner.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY,
     version,
@@ -173,7 +169,7 @@ function orRefuse(principal: Principal | undefined): Principal {
   return principal
 }
 
-/** An application's access token: looked up as a key is, and ended by the account's version as a key is. */
+/** An application's access token is looked up, and ends with the account's version, as a key does. */
 async function identifyToken(
   deps: AuthenticationDeps,
   { secret, cacheKey }: Credential,

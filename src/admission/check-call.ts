@@ -27,14 +27,14 @@ export interface CheckedTarget {
   scenario: string | undefined
 }
 
-/** All checks that need no round trip, in the order in which a caller is told of them. @throws GatewayError */
+/** All checks that need no round trip, in the order in which their failures are answered. @throws GatewayError */
 export function checkCall(catalog: Catalog, request: FastifyRequest, principal: Principal): CheckedCall {
   const url = request.raw.url ?? ''
   const target = findEndpoint(catalog, url)
   if (request.method !== 'GET' && request.method !== 'POST') {
     throw new GatewayError('METHOD_NOT_ALLOWED', { allow: ['GET', 'POST'] })
   }
-  // Read when its turn comes: what is wrong with a body is told after what the plan refuses.
+  // Read late: a refusal by the plan is answered before one for the body.
   const given = () => [...queryParameters(splitUrl(url).query), ...bodyParameters(readBody(request))]
   const allowed = checkTarget(target, given, { principal, callerAddress: request.ip })
   const raw = wantsRaw(request)
@@ -44,7 +44,7 @@ export function checkCall(catalog: Catalog, request: FastifyRequest, principal: 
   return { ...target, ...allowed, providerKey, raw, scenario, preference }
 }
 
-/** As `checkCall`, for one call of a batch: of the request's headers only the scenario is the call's. @throws GatewayError */
+/** As `checkCall`, for one call of a batch. Of the request's headers only the scenario counts. @throws GatewayError */
 export function checkBatchCall(
   target: CallTarget,
   given: () => GivenParameter[],
@@ -56,7 +56,7 @@ export function checkBatchCall(
   return { ...target, ...allowed, providerKey, raw: false, scenario }
 }
 
-/** Whether the caller may call it, and with these parameters. */
+/** @throws GatewayError when the caller may not call it, or not with these parameters */
 function checkTarget(
   target: CallTarget,
   given: () => GivenParameter[],
@@ -90,7 +90,7 @@ export function findTarget(catalog: Catalog, slug: string, endpointName: () => s
   return { api, endpoint }
 }
 
-/** The body of a call comes as bytes, so that it is looked at in its turn; of other routes it is parsed. */
+/** The body of a call arrives as bytes, so that it is parsed after other checks. */
 function readBody({ headers, body }: FastifyRequest): unknown {
   if (!Buffer.isBuffer(body)) return body
   return body.length === 0 ? undefined : readJsonBody(headers, body)
@@ -106,7 +106,7 @@ function decodeSegment(segment: string): string {
     const decoded = decodeURIComponent(segment)
     if (isWellFormed(decoded)) return decoded
   } catch {
-    // Said below, as for text that decodes to what no name can hold.
+    // Refused below, as is text that no name can hold.
   }
   throw new GatewayError('INVALID_ENCODING')
 }

@@ -16,7 +16,7 @@ export interface ForecastDeps {
   cache: ResponseCache
   knownAnswers: KnownAnswers
   queues: CallQueues
-  /** Breakers, as this node follows them. */
+  /** Breakers as this node knows them. */
   health: HealthCache
 }
 

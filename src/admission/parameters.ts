@@ -10,7 +10,7 @@ export interface GivenParameter {
   value: unknown
 }
 
-/** What a call asks for, checked: declared parameters typed and completed, the others as given, in order. */
+/** Checked parameters: declared ones typed and completed, the others as given, in order. */
 export interface CheckedParameters {
   parameters: Record<string, unknown>
   extra: [name: string, value: string][]
@@ -29,8 +29,8 @@ export interface CallTarget {
 }
 
 /**
- * Checks the parameters of a call against the catalog's bounds, and what they become against those of a request to the
- * upstream: what only the caller's values would make too long is refused here, where it costs nobody anything.
+ * Checks the parameters of a call against the catalog's bounds, and the request that they make against what upstreams
+ * accept: a request line that is too long is refused here, at no cost.
  *
  * @throws GatewayError INVALID_PARAMETER naming the parameter
  */
@@ -66,7 +66,7 @@ function readDeclared(declared: ApiEndpoint['parameters'], values: Map<string, u
   return parameters
 }
 
-/** What only the endpoint can say: its own completion, and the request that comes of it, which must be buildable. */
+/** Completes the parameters by the endpoint's own rules, and checks that its request can be built. */
 function complete(
   { api, endpoint: { endpoint } }: CallTarget,
   { parameters, extra }: CheckedParameters,
@@ -100,7 +100,7 @@ function toType(schema: ParameterSchema, value: unknown): unknown {
     case 'number':
     case 'integer':
       if (typeof value === 'number') return Number.isFinite(value) ? value + 0 : undefined
-      // Plus zero: minus zero is a zero of its own, which JSON and query strings would show.
+      // Adding zero turns -0 into 0, which JSON and query strings would show.
       return typeof value === 'string' && DECIMAL.test(value) ? Number(value) + 0 : undefined
     case 'boolean':
       if (typeof value === 'boolean') return value

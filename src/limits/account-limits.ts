@@ -26,7 +26,7 @@ export interface LimitState {
   inFlight: number
 }
 
-/** Who is charged: the account, and apart from its live calls its test calls. */
+/** The account that is charged. Live and test calls are counted apart. */
 export interface LimitSubject {
   accountId: string
   mode: 'live' | 'test'
@@ -52,21 +52,21 @@ type Acquired =
   | ['stale' | 'month' | 'connection-month' | 'other-month', number]
   | [string, number, number, number, number, number, ...(number | string)[]]
 
-/** A call that is to take units of its account's limits. */
+/** A call that acquires units of its account's limits. */
 export interface LimitRequest extends LimitReading {
   tier: Tier
   callId: string
 }
 
-/** What is needed to know what an account has left. */
+/** What a reading of an account's limits needs. */
 export interface LimitReading {
   subject: LimitSubject
   limits: CallLimits
-  /** Longest the call can be in flight; its lease ends by itself then. */
+  /** Lifetime of the lease of a call in flight, milliseconds. */
   leaseMs: number
-  /** What the account has used this month, from the ledger; called when Redis does not know. */
+  /** Reads the month's usage from the ledger; called when Redis has no count. */
   loadMonthUsed: (month: string) => Promise<number>
-  /** The same of the application that calls; needed where it has a bound of its own. */
+  /** The same of the calling application, where it has a bound of its own. */
   loadConnectionUsed?: ((month: string) => Promise<number>) | undefined
   /** The clock, for tests; Redis' own where absent. Milliseconds. */
   now?: (() => number) | undefined
@@ -89,13 +89,10 @@ export async function acquireLimits(redis: RedisConnection, request: LimitReques
 /** Calls of one account that may be acquired in one step. */
 const TOGETHER_MAX = 64
 
-/** What came of one call's request, before it is an answer or a refusal. */
+/** The verdict on one call. */
 type Outcome = { verdict: string; state: LimitState } | typeof STALE
 
-/**
- * The limits of all accounts, as an API node takes them: calls of one account that come in one turn of the event loop are
- * one step in Redis, each with a verdict of its own.
- */
+/** Acquires limits for an API node: calls of one account in one tick are one step in Redis, each with its own verdict. */
 export class AccountLimits {
   readonly #together: TickBatcher<LimitRequest, Outcome>
 
@@ -143,7 +140,7 @@ export async function readLimits(redis: RedisConnection, reading: LimitReading):
   return typeof result === 'symbol' ? undefined : result.state
 }
 
-/** Takes or reads an account's limits in the month that it is by Redis' clock, under the version that it is looked up by. */
+/** Runs a script on an account's limits, in the month of Redis' clock and under the version of the account's rights. */
 export async function runInMonth(
   redis: RedisConnection,
   reading: LimitReading,
@@ -261,7 +258,7 @@ export async function refundLimits(
   }
 }
 
-/** Whether a call still holds its place in flight: its node gives it back when the call was answered or its caller left. */
+/** Whether a call still has its in-flight lease. Its node releases it when the call is answered or its caller left. */
 export async function isInFlight(
   redis: RedisConnection,
   { id, accountId, mode }: { id: string; accountId: string; mode: 'live' | 'test' },

@@ -33,7 +33,7 @@ export class CallQueues {
   }
 
   /**
-   * Adds a call to its queue; one that may share a job does so with those that come in the same turn of the event loop.
+   * Adds a call to its queue. Calls that may share a job do so with those of the same tick.
    *
    * @returns the id of its job
    */
@@ -47,7 +47,7 @@ export class CallQueues {
   async #add(slug: string, jobs: QueuedJob[]): Promise<string[]> {
     const calls = jobs.map(({ call }) => call)
     const priority = Math.min(...jobs.map((job) => job.priority))
-    // The id makes a second add of the same job harmless.
+    // Adding the same id twice adds one job.
     const jobId = `${calls.length === 1 ? '' : 'batch_'}${calls[0]?.id}`
     await this.of(slug).add(CALL_JOB, toJobData(calls), { jobId, priority })
     return jobs.map(() => jobId)
@@ -71,9 +71,9 @@ function openQueue(slug: string, redis: RedisConnection): Queue {
   return new Queue(slug, {
     connection: redis,
     prefix: upstreamKeys.queuePrefix(slug),
-    // Fails when Redis is away instead of waiting for it: the caller is told 503.
+    // Fails when Redis is away instead of waiting: the caller is answered 503.
     skipWaitingForReady: true,
-    // Opening a queue then sends nothing: what failed while Redis was away would be remembered for ever.
+    // Opening sends no command then: BullMQ would remember for ever that one failed.
     skipVersionCheck: true,
     streams: { events: { maxLen: 100 } },
     defaultJobOptions: {
@@ -122,7 +122,7 @@ export async function rebasePriorities(queues: CallQueues, slug: string, base: n
   }
 }
 
-/** Tells the workers that nobody waits for a call any more. */
+/** Publishes to all workers that nobody waits for a call any more. */
 export async function announceCancel(redis: RedisConnection, slug: string, callId: string): Promise<void> {
   await redis.publish(channels.cancel, `${slug} ${callId}`)
 }

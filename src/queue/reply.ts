@@ -25,7 +25,7 @@ const READ_COUNT = 200
 /** Where a reply goes: the call, its node's stream, and whether the node reads several replies from one entry. */
 export type ReplyAddress = Pick<CallJob, 'id' | 'accountId' | 'replyTo' | 'bundledReplies'>
 
-/** Replies on their way from a worker to the API nodes that wait: those of one turn of the event loop travel as one entry. */
+/** Sends replies from a worker to API nodes. Those of one tick for one node travel as one entry. */
 export class ReplyOutbox {
   readonly #redis: RedisConnection
   readonly #bundles = new TickBatcher<Buffer, undefined>(
@@ -62,7 +62,7 @@ async function append(redis: RedisConnection, stream: string, frames: Buffer[]):
   const fields = frames.flatMap((frame) => ['f', frame])
   const entry = ['MAXLEN', '~', STREAM_LENGTH_MAX, '*', ...fields] as const
   if ((await redis.xadd(stream, 'NOMKSTREAM', ...entry)) === null) {
-    // Its node is gone, or Redis lost the stream: one made now ends by itself where no node renews it.
+    // The node is gone, or Redis lost the stream: a new one expires unless a node renews it.
     await redis.xadd(stream, ...entry)
     await redis.expire(stream, STREAM_SECONDS)
   }
@@ -114,19 +114,19 @@ export class ReplyInbox {
   }
 
   /**
-   * Waits for the reply to a call. Ask before the job is added, so that no reply can come too early.
+   * Waits for the reply to a call. Call it before the job is added: no reply is missed then.
    *
    * @returns the reply, and `forget` to stop waiting
    */
   awaitReply(callId: string): { reply: Promise<Reply>; forget: () => void } {
     const { promise, resolve, reject } = Promise.withResolvers<Reply>()
-    // Nobody may be listening yet when it fails.
+    // It may fail before anybody listens.
     promise.catch(() => undefined)
     this.#waiters.set(callId, { resolve, reject })
     return { reply: promise, forget: () => this.#waiters.delete(callId) }
   }
 
-  /** Ends all waiting with an error: this node has no time left to wait in. */
+  /** Rejects all waiting calls: this node ends. */
   refuse(reason: Error): void {
     for (const { reject } of this.#waiters.values()) reject(reason)
     this.#waiters.clear()
@@ -167,7 +167,7 @@ export class ReplyInbox {
   async #keepStream(): Promise<void> {
     if (Date.now() - this.#keptAt < READ_BLOCK_MS) return
     if ((await this.#reader.expire(this.stream, STREAM_SECONDS)) === 0) {
-      // A stream is made by an entry; this one tells nobody anything.
+      // Only an entry creates a stream; readers skip this one.
       await this.#reader.xadd(this.stream, '*', 'n', '')
       await this.#reader.expire(this.stream, STREAM_SECONDS)
       this.#lastId = '0-0'
@@ -178,7 +178,7 @@ export class ReplyInbox {
   #deliver(frame: Buffer): void {
     const { head, body } = decodeFrame<ReplyHead>(frame)
     const waiter = this.#waiters.get(head.id)
-    // A second reply to one call (a job that ran twice), or one whose caller left: its body is in nobody's way.
+    // A second reply (the job ran twice), or the caller left.
     if (!waiter) return void (head.bodyKey && this.#take(head, head.bodyKey).catch(() => undefined))
     this.#waiters.delete(head.id)
     if (head.storedFor !== undefined || head.isStored) this.#readStored(head, head.storedFor ?? '', waiter)

@@ -19,7 +19,7 @@ export interface CachingDeps extends UpstreamDeps {
   clock: RedisClock
 }
 
-/** An outcome and what the cache had to do with it. */
+/** An outcome, and the part that the cache had in it. */
 export interface CachedOutcome {
   outcome: Outcome
   /** `Cache-Status` (RFC 9211); undefined where answers are not stored. */

@@ -29,9 +29,8 @@ export interface QueuedRun {
 const NO_BODY = Buffer.alloc(0)
 
 /**
- * Runs one call of a job: deadline, cache, permit, attempts, reply. Assume that it runs twice: a reply too many is dropped
- * by its node, and an endpoint that is not idempotent is not called again. Every way out sends a reply, but for a lost
- * lock.
+ * Runs one call of a job: deadline, cache, permit, attempts, reply. It may run twice: a second reply is dropped by its
+ * node, and an endpoint that is not idempotent is not called again. Every way out but a lost lock sends a reply.
  *
  * @returns null: a return value would be kept in Redis
  */
@@ -54,7 +53,7 @@ export async function processCall(
       const result = await runCall(deps, tracedCall, { times, progress: {}, isSecondRun, remainingMs, signal })
       if (cancelled.reason === LOCK_LOST) throw new Error(LOCK_LOST)
       await deliver(remainingMs(), deps.log, () => sendOutcome(deps, call, { ...result, times }))
-      // What was served stale is refreshed now; nobody waits for it, and the next call sees whether it went well.
+      // A stale answer was served: it is refreshed now, and nobody waits for that.
       await result
         .afterwards?.()
         .catch((error) =>
@@ -130,7 +129,7 @@ function toReply({ log }: ProcessorDeps, { id, slug }: CallJob, result: TimedOut
   }
   if (!isFailure(outcome)) return { head, body: outcome.body }
   const { cause, ...failure } = outcome
-  // The API node's line on the call has the cause in words; only an unforeseen error needs its stack.
+  // The API node logs the cause in words; only an unforeseen error needs its stack.
   const level = failure.code === 'INTERNAL_ERROR' ? 'error' : 'debug'
   if (cause) log[level]({ callId: id, slug, code: failure.code, err: cause }, 'call failed')
   const words = cause ? { cause: causeWords(failure.code, cause) } : {}

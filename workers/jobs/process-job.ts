@@ -3,12 +3,12 @@ import { isInFlight } from '../../src/limits/account-limits.ts'
 import { type CallJob, parseCalls } from '../../src/queue/call-job.ts'
 import { type ProcessorDeps, processCall, replyToLostCall } from './process-call.ts'
 
-/** After so long in the queue callers may have left whose call shares a job, milliseconds. */
+/** Age from which the callers of a shared job are checked for having left, milliseconds. */
 const WAITED_MS = 1_000
 
 /**
- * Runs the calls of one job, each by itself: an answer is sent as soon as it is there, and a call that is cancelled or
- * fails ends no other. A job runs again when its worker died; calls that were answered by then are left out.
+ * Runs the calls of one job independently: each reply is sent at once, and a call that fails or is cancelled ends no
+ * other. A job runs again when its worker died; calls that were answered by then are left out.
  *
  * @returns null: a return value would be kept in Redis
  * @throws what a call that could not be answered threw
@@ -26,13 +26,13 @@ export async function processCallJob(deps: ProcessorDeps, job: Job, cancelled: A
   return null
 }
 
-/** Answers the calls of a job that failed without an answer of theirs: it outlived too many workers, or cannot be read. */
+/** Replies to the calls of a job that failed without a reply: it outlived too many workers, or cannot be read. */
 export async function replyToLostJob(deps: ProcessorDeps, job: Job, cause: Error): Promise<void> {
   const calls = await stillWaitedFor(deps, parseCalls(job.data))
   await Promise.all(calls.map((call) => replyToLostCall(deps, call, cause)))
 }
 
-/** A node ends a call's lease when the call was answered or its caller left: without a lease nobody waits for it. */
+/** The calls that somebody waits for: an API node releases the lease of a call that was answered or whose caller left. */
 async function stillWaitedFor({ redis }: ProcessorDeps, calls: CallJob[]): Promise<CallJob[]> {
   const waited = await Promise.all(calls.map((call) => call.isAsync || isInFlight(redis, call)))
   return calls.filter((_, index) => waited[index])

@@ -23,17 +23,17 @@ export interface RunDeps extends CachingDeps {
   providerKeys: ProviderKeys
 }
 
-/** What one run of a call counts, and what ends it. */
+/** Counters of one run of a call, and the signal that ends it. */
 export interface CallRun {
   times: CallTimes
   progress: CallProgress
-  /** A worker was lost with the call; what it did is not known. */
+  /** A worker was lost with the call before, at a point that is not known. */
   isSecondRun: boolean
   remainingMs: () => number
   signal: AbortSignal
 }
 
-/** Runs a call: deadline, cache, permit, attempts. Never throws: what is thrown on the way becomes its outcome. */
+/** Runs a call: deadline, cache, permit, attempts. Never throws: an error becomes the call's outcome. */
 export async function runCall(deps: RunDeps, call: CallJob, bounds: CallRun): Promise<CachedOutcome> {
   const api = deps.catalog.get(call.slug)
   const endpoint = api?.endpoints.get(call.endpoint)
@@ -41,7 +41,7 @@ export async function runCall(deps: RunDeps, call: CallJob, bounds: CallRun): Pr
     return { outcome: { code: 'INTERNAL_ERROR', cause: new Error('this worker does not know the endpoint') } }
   }
   const { progress, signal } = bounds
-  // What the call ends by ends its request too: how far that is must be read first.
+  // The signal ends the call's request too: its progress must be read before that.
   let atDeadline: Outcome = { code: 'DEADLINE_EXCEEDED' }
   const onAbort = (): void => {
     atDeadline = outcomeAtDeadline(progress)
@@ -53,7 +53,7 @@ export async function runCall(deps: RunDeps, call: CallJob, bounds: CallRun): Pr
     return { outcome: signal.reason === DEADLINE_PASSED ? atDeadline : toOutcome(error) }
   } finally {
     signal.removeEventListener('abort', onAbort)
-    // It had no permit, for it ended before its turn or needed none: its place goes to the next.
+    // No permit was used: its entry in the wait queue is free for the next call.
     if (bounds.times.attempts === 0) leaveQueue(deps, { api, endpoint, call })
   }
 }
@@ -66,8 +66,7 @@ interface KnownCall {
 
 async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, bounds: CallRun): Promise<CachedOutcome> {
   if (bounds.remainingMs() <= 0) return { outcome: { code: 'DEADLINE_EXCEEDED' } }
-  // Cancelled before this job became active, or ended by an earlier run: no request is to be made for it. A cancel after
-  // this look finds the job active and aborts it.
+  // Cancelled before this job became active, or ended by an earlier run. A later cancel aborts the active job.
   if (call.isAsync && (await hasResult(deps.redis, call))) return { outcome: { code: 'CALL_CANCELLED' } }
   if (bounds.isSecondRun && endpoint.endpoint.idempotent === false) {
     return {
@@ -92,7 +91,7 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, bound
   return withRefusedKey(deps, call, result)
 }
 
-/** What a call is answered whose time is over: 502 where the upstream used it up, 503 where nothing was sent. */
+/** The outcome at the deadline: 502 where the upstream used up the time, 503 where nothing was sent. */
 function outcomeAtDeadline(progress: CallProgress): Outcome {
   const { isUnderWay, lastFailure } = progress.shared ?? progress
   if (isUnderWay) return { code: 'UPSTREAM_TIMEOUT' }
@@ -115,7 +114,7 @@ function leaveQueue({ caps, log }: RunDeps, { api, endpoint, call }: KnownCall):
     .catch((cause) => log.debug({ err: cause, callId: call.id }, 'failed to leave the wait queue'))
 }
 
-/** A refusal of the caller's own key is the caller's to mend; whether it is refused for good is asked once more. */
+/** The upstream refused the caller's own key: the caller is told so, and the key is validated once more. */
 function withRefusedKey({ queues, log }: RunDeps, call: CallJob, result: CachedOutcome): CachedOutcome {
   const { outcome } = result
   const { providerKey } = call

@@ -4,13 +4,13 @@ import type { Log } from '../../src/log.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
 
 /**
- * How long a permit's lease lasts without being renewed, and how often it is. A killed worker's leases hold a place at
- * the upstream no longer; a worker that stalls for as long has lost its jobs too. Milliseconds.
+ * Lifetime of a permit's lease and the interval of its renewal, milliseconds. A killed worker's leases end with it; a
+ * worker that stalls for as long has lost its jobs too.
  */
 const LEASE_MS = 6_000
 const RENEW_EVERY_MS = 1_500
 
-/** Longest pause between two polls, milliseconds: a poll also says that the waiters' worker lives. */
+/** Longest pause between two polls, milliseconds. A poll also keeps the waiters' entries alive. */
 const POLL_INTERVAL_MS = 500
 
 /**
@@ -19,20 +19,20 @@ const POLL_INTERVAL_MS = 500
  */
 const FALLBACK_POLL_MS = 200
 
-/** Shortest pause where the rates say when the next may go: one poll serves several slots. Milliseconds. */
+/** Shortest pause before the next slot of a rate, milliseconds: one poll serves several slots. */
 const POLL_MS_MIN = 5
 
 /**
- * Waiters in one poll: those with the least tags, for the others cannot come before them. Of one account no more than
- * so many: it may be one that has had its share, and would hide the others.
+ * Waiters in one poll: those with the lowest tags, which go first. Bounded for each account too: one that has used up its
+ * share would hide the others.
  */
 const WAITERS_PER_POLL = 64
 const WAITERS_PER_ACCOUNT = 16
 
-/** Leave to send one request to the upstream, now. */
+/** Permission to send one request to the upstream, now. */
 export interface Permit {
   id: PermitId
-  /** Whether it is still fresh enough to be used; look right before the first byte is written. */
+  /** Whether it may still be used; checked right before the first byte is written. */
   isFresh: () => boolean
   /** Ends it after the request. */
   release: (tookMs: number) => void
@@ -179,7 +179,7 @@ export class PermitClient {
     return Math.min(Math.max(retryInMs, POLL_MS_MIN), POLL_INTERVAL_MS)
   }
 
-  /** The call lost its place to calls before it: it fails now, not at its deadline. */
+  /** The call can no longer be granted in time: it fails now, not at its deadline. */
   #evict(member: string, retryAfterMs: number): void {
     const waiter = this.#waiters.get(member)
     if (!waiter) return
@@ -202,7 +202,7 @@ export class PermitClient {
     return first
   }
 
-  /** The upstream has closed itself: calls that cannot wait that long fail now, not at their deadline. */
+  /** The upstream takes no requests for a while: calls that cannot wait that long fail now. */
   #rejectTooLate(closedForMs: number): void {
     for (const waiter of [...this.#waitersByTag]) {
       if (waiter.remainingMs() >= closedForMs) continue
@@ -211,7 +211,7 @@ export class PermitClient {
     }
   }
 
-  /** Released permits go along with the next poll; a lost one ends by its lease. */
+  /** Released permits are sent with the next poll; one that is lost ends with its lease. */
   #drainReleased(): ReleasedPermits {
     const released = this.#released
     this.#released = []

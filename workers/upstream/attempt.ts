@@ -31,7 +31,7 @@ export interface AttemptOptions {
 
 /**
  * One HTTP exchange with an upstream, bounded in time from connect to last byte and in size. A redirect is an answer
- * like any other. The permit is looked at when the connection is ready, right before the first byte is written.
+ * like any other. The permit is checked when the connection is ready, right before the first byte is written.
  *
  * @throws StalePermitError or EndedUnsentError when nothing was sent; AttemptError when no usable answer came; the
  * signal's reason when the call ended after that
@@ -51,7 +51,7 @@ export async function attempt(api: Api, request: WireRequest, options: AttemptOp
       if (response.wasSent) throw signal.reason
       throw new EndedUnsentError('the call ended before anything was sent', { cause: signal.reason })
     }
-    // What its status and headers say holds, whatever became of the body: a limit above all.
+    // Status and headers hold whatever became of the body: a reported limit above all.
     if (response.status >= 400) {
       return { answer: { status: response.status, headers: response.headers, body: undefined }, text: undefined }
     }
@@ -59,7 +59,7 @@ export async function attempt(api: Api, request: WireRequest, options: AttemptOp
   }
 }
 
-/** What has come of the upstream's response; the status is 0 before there is one. */
+/** The response so far; the status is 0 before there is one. */
 interface Response {
   /** Whether the request was written, or may have been. */
   wasSent: boolean
@@ -113,8 +113,8 @@ function exchangeBytes(
       { origin: url.origin, path: url.pathname + url.search, method: 'GET', headers },
       {
         onRequestStart: (started) => {
-          // Thrown, not aborted: undici then keeps the connection, which is ready for the next permit. Destroyed with
-          // each stale one, an upstream that takes longer to connect to than a permit lasts would never be asked.
+          // Thrown, not aborted: undici then keeps the connection for the next permit. Without that, an upstream that
+          // takes longer to connect to than a permit lasts would never be reached.
           if (ended) throw ended
           if (!permit.isFresh()) throw new StalePermitError('permit too old')
           controller = started

@@ -16,7 +16,7 @@ import { AttemptRecorder, BreakerOpenError, type HealthDeps } from './record-att
 import { type RetryBudget, withRetries } from './retry.ts'
 import { buildWireRequest, redirectedRequest, type WireRequest } from './upstream-request.ts'
 
-/** How long nobody asks an upstream that is limiting us and does not say for how long, milliseconds. */
+/** Pause after an upstream limited us without saying for how long, milliseconds. */
 const CLOSED_MS = 60_000
 
 export interface UpstreamDeps extends HealthDeps {
@@ -45,16 +45,16 @@ export interface UpstreamCall {
   signal: AbortSignal
 }
 
-/** How far the requests of a call have come: what it is answered with when its time is over. */
+/** Progress of a call's requests: decides the outcome at the deadline. */
 export interface CallProgress {
   isUnderWay?: boolean
-  /** What the last attempt that ended came to, when it failed. */
+  /** Of the last attempt that failed. */
   lastFailure?: AttemptError
-  /** How far the request is that this call shares with others, where it does. */
+  /** Progress of the coalesced request that this call shares. */
   shared?: CallProgress
 }
 
-/** Asks the upstream what a call wants to know: its requests, each with a permit and repeated where that may help. */
+/** Sends the requests of a call to its upstream, each under a permit and repeated where that may help. */
 export async function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCall): Promise<Outcome> {
   const { api, endpoint, call, signal } = upstreamCall
   const context: CallContext = { now: Date.now() }
@@ -70,7 +70,7 @@ export async function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCal
   const ask = (request: UpstreamRequest): Promise<HttpExchange> =>
     exchange(deps, { ...upstreamCall, recorder }, request)
   const exchanges: HttpExchange[] = []
-  // What a call's own extra parameters make of the answer is not for others.
+  // Undeclared parameters may change the answer: it is not shared.
   const pool = call.extra.length === 0 ? endpoint.pool : undefined
   try {
     const drawn =
@@ -118,7 +118,7 @@ function exchange(deps: UpstreamDeps, upstreamCall: RecordedCall, request: Upstr
     try {
       return await run(attemptNumber)
     } catch (error) {
-      // A repeat that could not be made says less than the attempt before it.
+      // The attempt before a repeat that could not be made says more.
       const isUnsent = error instanceof BreakerOpenError
       if (isUnsent && attemptNumber > 1 && progress.lastFailure) throw progress.lastFailure
       if (error instanceof AttemptError && !isUnsent) progress.lastFailure = error
@@ -137,7 +137,7 @@ export function attemptFailure({ code, cause, retryAfterMs }: AttemptError): Fai
 
 const ATTEMPT_TIMEOUT_MS = 10_000
 
-/** How long before a call's deadline its last attempt ends, milliseconds: the answer must get back in time. */
+/** Time between the end of the last attempt and the deadline, milliseconds: the reply must arrive in time. */
 const ANSWER_MS = 200
 
 function attemptTimeoutMs({ attemptTimeoutMsMax }: UpstreamDeps, { upstream }: Api): number {
@@ -167,7 +167,7 @@ export interface Sending
   recorder: AttemptRecorder
 }
 
-/** Errors after which the cap and the caller owe nothing for the request. */
+/** Errors after which no request was sent: the cap and the caller are not charged. */
 const UNSENT = [StalePermitError, EndedUnsentError, BreakerOpenError]
 
 /** Sends one request under a permit that is fresh when the first byte is written. */
@@ -188,7 +188,7 @@ export async function sendOnce(deps: UpstreamDeps, upstreamCall: Sending, reques
       }
       const result = await recorder.observe(send, classify)
       const tookMs = performance.now() - startedAt
-      // Before the permit ends, which lets the next one go: that one must find the cap as the upstream told.
+      // Applied before the permit ends: the next request must find the cap as the upstream reported it.
       await applyRateLimitHeaders(deps, upstreamCall, { permit, answer: result.answer })
       end(permit, times, tookMs)
       return result
@@ -226,7 +226,7 @@ function end(permit: Permit, times: CallTimes, tookMs: number): void {
   permit.release(tookMs)
 }
 
-/** What the upstream says of its own limiter holds for all workers at once. */
+/** Applies the limit that the upstream reported, for all workers at once. */
 async function applyRateLimitHeaders(
   { caps, log }: UpstreamDeps,
   { api, endpoint, bucket }: Sending,

@@ -13,7 +13,7 @@ import {
   type UpstreamResponse,
 } from '../../src/catalog/upstream.ts'
 
-/** Bounds of a wait that an upstream asks for, milliseconds: a wrong header must not close an API for days. */
+/** Bounds of a Retry-After, milliseconds: a wrong header must not close an API for days. */
 const RETRY_AFTER_MS_MIN = 1_000
 const RETRY_AFTER_MS_MAX = 3_600_000
 
@@ -21,9 +21,8 @@ const RETRY_AFTER_MS_MAX = 3_600_000
 export type Interpretation = { data: Record<string, unknown> } | { verdict: ResponseClass; cause?: unknown }
 
 /**
- * Reads what the upstream answered: the endpoint's and the upstream's own judgement first, then the HTTP status, then
- * the mapping, whose result must fit the endpoint's data schema. Never throws: a mapping that does is an answer that
- * cannot be what it should be.
+ * Interprets the upstream's answers: classified by the endpoint and the upstream first, then by HTTP status, then mapped
+ * to data that must fit the endpoint's schema. Never throws: a mapping that does makes an invalid answer.
  */
 export function interpretAnswers(
   { upstream, endpoint }: { upstream: Upstream; endpoint: Endpoint },
@@ -50,7 +49,7 @@ export function interpretAnswers(
   }
 }
 
-/** What one answer means when it is not a success; undefined when it is to be mapped. */
+/** The class of an answer that is no success; undefined when it is to be mapped. */
 export function classifyResponse(
   upstream: Upstream,
   endpoint: Endpoint | undefined,
@@ -74,7 +73,7 @@ function classifyStatus(upstream: Upstream, { status, headers, body }: UpstreamR
     return overLimit(requestedWaitMs(upstream, headers, Date.now()))
   }
   if (status === 401 || status === 402 || status === 403 || status === 407) return authFailed()
-  // What else a client is told in the 4xx (too long, too large, not these values) is about what this caller sent.
+  // Any other 4xx (too long, too large, not these values) is about the caller's values.
   return status < 500 ? rejected() : failed()
 }
 

@@ -13,7 +13,7 @@ const BACKOFF_MS_MAX = 2_000
 const BUDGET_SHARE = 0.2
 const BUDGET_MIN = 3
 
-/** Bounds repeats per upstream, so that a failing one is not asked three times as much as a healthy one. */
+/** Bounds repeats per upstream: a failing one must not get three times the requests of a healthy one. */
 export class RetryBudget {
   #calls = 0
   #repeats = 0
@@ -26,7 +26,7 @@ export class RetryBudget {
     this.#calls -= 1
   }
 
-  /** Takes room for one repeat; false when there is none. */
+  /** Acquires one repeat; false when the budget is used up. */
   take(): boolean {
     if (this.#repeats >= Math.max(BUDGET_MIN, this.#calls * BUDGET_SHARE)) return false
     this.#repeats += 1
