@@ -2,7 +2,7 @@ import type { ParameterSchema } from '../catalog/catalog.ts'
 import { dataFields } from '../catalog/data-fields.ts'
 import { parameterWords } from '../catalog/parameter-words.ts'
 import { type Html, html, trusted } from '../http/html.ts'
-import { codeBlock } from '../portal/pages/parts.ts'
+import { codeBlock, withCode } from '../portal/pages/parts.ts'
 import { accountOperations, type OpenApi, type Operation } from './operations.ts'
 
 /** The reference of all routes that are no endpoint of an API, each with a form that sends it under the log-in. */
@@ -45,7 +45,7 @@ function fieldTable(label: string, parameters: Operation['parameters']): Html {
   if (parameters.length === 0) return html``
   return html`<h3>${label}</h3><div class="scroll" tabindex="0" role="region" aria-label="${label}"><table><tbody>${parameters.map(
     ({ name, place, required, schema, description }) =>
-      html`<tr><th scope="row"><code>${name}</code> <span class="type">${place}${required ? ', required' : ''}</span></th><td>${parameterWords(schema as ParameterSchema)}${description ? html`<br>${description}` : ''}</td></tr>`,
+      html`<tr><th scope="row"><code>${name}</code> <span class="type">${place}${required ? ', required' : ''}</span></th><td>${parameterWords(schema as ParameterSchema)}${description ? html`<br>${withCode(description)}` : ''}</td></tr>`,
   )}</tbody></table></div>`
 }
 
@@ -54,7 +54,7 @@ function memberTable(label: string, schema: object, example: unknown): Html {
   if (fields.length === 0) return html``
   return html`<div class="scroll" tabindex="0" role="region" aria-label="${label}"><table class="response"><tbody>${fields.map(
     ({ name, depth, type, meaning }) =>
-      html`<tr><th scope="row" class="d${Math.min(depth, 5)}"><code>${name}</code> <span class="type">${type}</span></th><td>${meaning}</td></tr>`,
+      html`<tr><th scope="row" class="d${Math.min(depth, 5)}"><code>${name}</code> <span class="type">${type}</span></th><td>${withCode(meaning)}</td></tr>`,
   )}</tbody></table></div>`
 }
 
