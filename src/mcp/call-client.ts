@@ -21,7 +21,7 @@ export interface CallClient {
   look: (callId: string) => Promise<CallOutcome>
   /** `DELETE /v1/calls/{id}`. */
   cancel: (callId: string) => Promise<CallOutcome>
-  /** What is remembered of an asynchronous call, whoever it belongs to. */
+  /** What is remembered of an asynchronous call of the caller's account. */
   find: (callId: string) => Promise<AsyncCall | undefined>
   /** Whether this node is to end: it takes nothing new and finishes what it can. */
   isDraining: () => boolean
