@@ -19,14 +19,17 @@ export interface SessionClaims {
 export function signSessionToken(secrets: Secret[], claims: SessionClaims, expiresAt: Date): Promise<string> {
   const [current] = secrets
   if (!current) throw new Error('no JWT secret')
-  return new SignJWT({ sid: claims.sessionId })
-    .setProtectedHeader({ alg: 'HS256', kid: current.id, typ: TYPE })
-    .setIssuer(ISSUER)
-    .setAudience(AUDIENCE)
-    .setSubject(claims.userId)
-    .setIssuedAt()
-    .setExpirationTime(expiresAt)
-    .sign(current.bytes)
+  return (
+    new SignJWT({ sid: claims.sessionId })
+      .setProtectedHeader({ alg: 'HS256', kid: current.id, typ: TYPE })
+      .setIssuer(ISSUER)
+      .setAudience(AUDIENCE)
+      .setSubject(claims.userId)
+      // The log-in began when its end was set, not when the database had taken it.
+      .setIssuedAt(new Date(Math.min(Date.now(), expiresAt.getTime() - SESSION_MS)))
+      .setExpirationTime(expiresAt)
+      .sign(current.bytes)
+  )
 }
 
 /**

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createHmac, generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { EncryptJWT, SignJWT } from 'jose'
-import { signSessionToken, verifySessionToken } from '../../src/accounts/session-token.ts'
+import { SESSION_MS, signSessionToken, verifySessionToken } from '../../src/accounts/session-token.ts'
 import { GatewayError } from '../../src/errors.ts'
 
 const secret = { id: 'current', bytes: randomBytes(32) }
@@ -141,6 +141,14 @@ async function codeOf(text: string): Promise<string> {
 }
 
 describe('a session token', () => {
+  it('lasts 24 hours from its log-in, however long the database took to take it', async () => {
+    const expiresAt = new Date(Date.now() + SESSION_MS - 1_500)
+    const token = await signSessionToken(secrets, { userId: randomUUID(), sessionId: randomUUID() }, expiresAt)
+    const { exp, iat } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
+    assert.equal(exp - iat, 86_400)
+    assert.equal((await verifySessionToken(secrets, token)).expiresAt, exp * 1_000)
+  })
+
   it('that we sign is accepted until it ends, with its claims and nothing of rights', async () => {
     const expiresAt = new Date((now + 60) * 1_000)
     const text = await signSessionToken(secrets, { userId: CLAIMS.sub, sessionId: CLAIMS.sid }, expiresAt)
