@@ -71,7 +71,7 @@ function checkTarget(
  *
  * @throws GatewayError API_NOT_FOUND, ENDPOINT_NOT_FOUND or INVALID_ENCODING
  */
-export function findEndpoint(catalog: Catalog, url: string): CallTarget {
+function findEndpoint(catalog: Catalog, url: string): CallTarget {
   const [slug = '', ...rest] = splitUrl(url).path.slice('/v1/call/'.length).split('/')
   return findTarget(catalog, decodeSegment(slug), () => (rest.length === 1 ? decodeSegment(rest[0] ?? '') : undefined))
 }

@@ -12,7 +12,7 @@ const RENEW_MS = 30_000
 const FRESH_MS = 60_000
 
 /** Longest a look-up is used while Postgres does not answer, milliseconds: a minute more, whatever its age was. */
-export const PRINCIPAL_MS_MAX = 2 * FRESH_MS
+const PRINCIPAL_MS_MAX = 2 * FRESH_MS
 
 /** Pause between two renewals that Postgres does not answer, milliseconds. */
 const RENEW_AGAIN_MS = 1_000

@@ -68,7 +68,7 @@ export function checkHoldsNoKey(name: string, value: unknown): void {
  * replaces (`a.b` is `a_b`), and without the difference between `-` and `_`. Two names that are equal in this form may
  * be one to an upstream, so that every comparison of names is made in it.
  */
-export function comparableName(name: string): string {
+function comparableName(name: string): string {
   const bracket = name.indexOf('[')
   const base = bracket < 0 ? name : name.slice(0, bracket)
   return base.trim().toLowerCase().replace(/[ .-]/g, '_')

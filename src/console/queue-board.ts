@@ -67,7 +67,7 @@ export async function queueBoard(scope: FastifyInstance, { catalog, queues }: Co
 }
 
 /** A job without what a caller sent beyond declared parameters, which may be anything, and with long texts cut. */
-export function redactJob(data: unknown): unknown {
+function redactJob(data: unknown): unknown {
   const { extra, parameters, ...rest } = Object(data)
   if (parameters === undefined) return rest
   return {

@@ -22,7 +22,7 @@ export async function isCurrentVersion(redis: RedisConnection, accountId: string
  * Makes every node forget what it remembers of an account: a revoked key or session, a new tier, a disabled account
  * counts from the next request on. Call it after the change is committed.
  */
-export async function renewAccountVersion(redis: RedisConnection, accountId: string): Promise<void> {
+async function renewAccountVersion(redis: RedisConnection, accountId: string): Promise<void> {
   await redis.set(accountKeys.version(accountId), newVersion(), 'EX', VERSION_SECONDS)
 }
 

@@ -59,7 +59,7 @@ export const DescribeOutput = Type.Object({
 type Description = Static<typeof DescribeOutput>
 
 /** Longest description, characters: it goes into a model's context, and once more beside it as structured content. */
-export const DESCRIPTION_LENGTH_MAX = 3_900
+const DESCRIPTION_LENGTH_MAX = 3_900
 
 /** How much is said of an endpoint's data, the fullest first. */
 const FORMS = [

@@ -29,7 +29,7 @@ export interface ArtifactDeps {
 const DEFAULT_SECONDS = 3_600
 
 /** Tokens and ids of artifacts are kept as hashes: who reads the table cannot use them. */
-export function artifactHash(id: string): Buffer {
+function artifactHash(id: string): Buffer {
   return hash('sha256', id, 'buffer')
 }
 

@@ -10,7 +10,7 @@ const CALLS = /^\/v1\/(?:call\/|calls\/|batch(?:[?]|$))/
 const MCP = /^\/mcp(?:\/([a-z0-9-]+))?(?:[?]|$)/
 
 /** Path of the resource that a request is for: `/mcp`, `/mcp/weather`, empty for the call routes; undefined for others. */
-export function resourcePath(url: string): string | undefined {
+function resourcePath(url: string): string | undefined {
   if (CALLS.test(url)) return ''
   const match = MCP.exec(url)
   if (!match) return undefined

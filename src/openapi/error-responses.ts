@@ -5,7 +5,7 @@ import type { DocumentedRoute } from './route-list.ts'
 import { type JsonSchema, type NamedSchemas, nameSchema, toDocumentSchema } from './schemas.ts'
 
 /** Refusals of a request as such, whatever its route: they are described once, as `4XX`. */
-export const TRANSPORT_CODES: ErrorCode[] = [
+const TRANSPORT_CODES: ErrorCode[] = [
   'METHOD_NOT_ALLOWED',
   'REQUEST_TIMEOUT',
   'PAYLOAD_TOO_LARGE',

@@ -99,7 +99,7 @@ export class SettingsSync {
 }
 
 /** A row as settings. A key that cannot be opened is left out, so that calls go without it rather than with a wrong one. */
-export function decodeSettings(row: UpstreamSettingsRow, secrets: Secret[], log: Log): OperatorSettings {
+function decodeSettings(row: UpstreamSettingsRow, secrets: Secret[], log: Log): OperatorSettings {
   const settings: OperatorSettings = {}
   if (row.enabled !== null) settings.enabled = row.enabled
   if (row.tier_required !== null) settings.tierRequired = row.tier_required

@@ -11,7 +11,7 @@ export const PROBE_JOB = 'probe'
 export const PROBE_SCHEDULER = 'probe'
 
 /** Probes go last: the largest priority BullMQ has. */
-export const PROBE_PRIORITY = 2_097_151
+const PROBE_PRIORITY = 2_097_151
 
 /** Asks a worker to send the upstream's cheapest request and to see what comes. */
 export interface ProbeJob {

@@ -48,7 +48,7 @@ export function endOnClusterNode(redis: Redis): void {
  * All nodes of the Redis Cluster that a single address leads to, as addresses with the same credentials; else the
  * addresses as they are. A Redis that does not answer is taken as it is given: the boot does not wait for it.
  */
-export async function findClusterNodes(urls: string[]): Promise<string[]> {
+async function findClusterNodes(urls: string[]): Promise<string[]> {
   const [url, ...others] = urls
   if (url === undefined || others.length > 0) return urls
   const redis = new Redis(url, {

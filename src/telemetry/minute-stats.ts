@@ -3,7 +3,7 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
 
 /** Upper bounds of the time buckets, milliseconds; a last bucket holds what took longer. */
-export const TIME_BOUNDS_MS = [
+const TIME_BOUNDS_MS = [
   5, 10, 20, 50, 100, 200, 350, 500, 750, 1_000, 1_500, 2_000, 3_000, 5_000, 7_500, 10_000, 15_000, 30_000,
 ]
 

@@ -7,7 +7,7 @@ export class BodyTooLargeError extends Error {
 }
 
 /** The body is not what its headers say. */
-export class BodyUnreadableError extends Error {
+class BodyUnreadableError extends Error {
   readonly code = 'BODY_UNREADABLE'
 }
 

@@ -1,7 +1,7 @@
 import pg from 'pg'
 
 /** The database of the service, and the role that owns it and nothing else. */
-export const DATABASE = 'gateway'
+const DATABASE = 'gateway'
 export const ROLE = 'gateway'
 
 /** The role that initdb makes; the service never connects as it. */
