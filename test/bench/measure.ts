@@ -65,9 +65,9 @@ const WIRE_SECONDS = 1
 
 /** Commands over the wire a call; INFO would count those within scripts too. */
 async function countWire({ redis }: Subject, run: () => Promise<LoadResult>): Promise<number> {
-  const { host, port } = redis.options
+  const { host, port, username, password } = redis.options
   let wire = 0
-  const monitor = await openMonitor(`redis://${host}:${port}`, ({ isOfScript }) => {
+  const monitor = await openMonitor(`redis://${username || ''}:${password || ''}@${host}:${port}`, ({ isOfScript }) => {
     if (!isOfScript) wire += 1
   })
   const { calls } = await run()

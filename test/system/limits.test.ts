@@ -190,6 +190,8 @@ describe('plan limits', () => {
     const limits = { perMinute: 10, perMonth: 10, inFlight: 10 }
     const loadMonthUsed = async (month: string) => (month === monthOf(now).name ? 3 : 0)
     const now = Date.now()
+    // The answers to the sign-up told what is left, which Redis has known since.
+    await redis.del(accountKeys.month(account.id, monthOf(now).name))
     mock.timers.enable({ apis: ['Date'], now: now + 40 * 86_400_000 })
     const taken = await acquireLimits(redis, {
       subject: charged,
