@@ -12,6 +12,7 @@ import { capKeys, keys } from '../../src/redis/keys.ts'
 import { GrantLedger } from '../../workers/permits/grant-ledger.ts'
 import { PermitClients } from '../../workers/permits/permit-clients.ts'
 import { until } from '../support/gateway.ts'
+import { openMonitor } from '../support/monitor.ts'
 import { startServices } from '../support/services.ts'
 
 const log = createLog({ level: 'silent', pretty: false }, 'test')
@@ -27,7 +28,8 @@ async function open(t: TestContext) {
     await closeRedis(redis)
     await services.stop()
   })
-  return { redis, db, databaseUrl: services.databaseUrl }
+  const { redisUrl, databaseUrl } = services
+  return { redis, db, redisUrl, databaseUrl }
 }
 
 test('what an upstream says is left is not raised by an answer that was slow', async (t) => {
@@ -49,6 +51,35 @@ test('what an upstream says is left is not raised by an answer that was slow', a
   assert.equal(await left(), '1')
   await respond('a', 5)
   assert.equal(await left(), '1')
+})
+
+test('permits that are wanted and that end in one turn of the event loop are one command each', async (t) => {
+  const { redis, db, redisUrl } = await open(t)
+  const catalog = await loadCatalog(new Map())
+  const api = catalog.get('weather') ?? assert.fail()
+  applySettings(api, { caps: { concurrency: 10, rates: [{ max: 1_000, seconds: 1 }] } })
+  const caps = new UpstreamCaps({ redis, db, catalog })
+  const client = new PermitClients({ caps, log, grants: new GrantLedger(db, new RedisClock(redis, log), log) }).of(
+    api,
+    SHARED_BUCKET,
+  )
+  const acquire = (ids: string[]) =>
+    Promise.all(
+      ids.map((id) => client.acquire({ member: `account|${id}`, tag: 0 }, () => 1_000, new AbortController().signal)),
+    )
+  const leases = () => redis.zcard(capKeys.of('weather', SHARED_BUCKET, 'leases'))
+  for (const permit of await acquire(['first'])) permit.release(1)
+  await until(async () => (await leases()) === 0)
+  let scripts = 0
+  const monitor = await openMonitor(redisUrl, ({ name }) => {
+    if (name === 'evalsha' || name === 'eval') scripts += 1
+  })
+  const permits = await acquire(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'])
+  assert.equal(await leases(), 8)
+  for (const permit of permits) permit.release(1)
+  await until(async () => (await leases()) === 0)
+  monitor.close()
+  assert.equal(scripts, 2)
 })
 
 test("caps that operators change hold at once for calls with callers' own keys and without", async (t) => {

@@ -19,6 +19,9 @@ const POLL_INTERVAL_MS = 500
  */
 const FALLBACK_POLL_MS = 200
 
+/** How long a permit that ended may be held back while no call of this worker waits, milliseconds. */
+const RELEASE_WITHIN_MS = 2
+
 /** Shortest pause before the next slot of a rate, milliseconds: one poll serves several slots. */
 const POLL_MS_MIN = 5
 
@@ -134,11 +137,17 @@ export class PermitClient {
 
   #poll(): void {
     clearTimeout(this.#timer)
+    this.#timer = undefined
     if (this.#isPolling) {
       this.#pollAgain = true
       return
     }
     this.#isPolling = true
+    // Calls that wait and permits that end in one turn of the event loop go into one poll.
+    setImmediate(() => this.#run())
+  }
+
+  #run(): void {
     this.#pollOnce()
       .catch((error) => {
         this.#log.warn({ err: error }, 'failed to acquire permits')
@@ -148,7 +157,13 @@ export class PermitClient {
         this.#isPolling = false
         if (this.#pollAgain) this.#poll()
         else if (this.#waiters.size > 0) this.#timer = setTimeout(() => this.#poll(), pauseMs)
+        else if (this.#released.length > 0) this.#pollSoon()
       })
+  }
+
+  /** For permits that ended while nothing waits here: with a poll that comes meanwhile, or together. */
+  #pollSoon(): void {
+    if (!this.#isPolling) this.#timer ??= setTimeout(() => this.#poll(), RELEASE_WITHIN_MS)
   }
 
   /** @returns when to poll again, milliseconds */
@@ -235,7 +250,8 @@ export class PermitClient {
       release: (tookMs) => {
         this.#held.delete(id)
         this.#released.push({ id, tookMs })
-        this.#poll()
+        if (this.#waiters.size > 0) this.#poll()
+        else this.#pollSoon()
       },
       giveBack: () => this.#giveBack(id),
     })
