@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { ConfigError, type EnvironmentReader } from './environment-reader.ts'
 
 /** Addresses of the stores. Several addresses of Redis are nodes of one Redis Cluster. */
@@ -23,7 +24,19 @@ export function readStores(read: EnvironmentReader): StoresConfig {
 export function readDatabaseUrl(read: EnvironmentReader): string {
   const url = read.required('DATABASE_URL', FORM)
   if (!/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url)) throw new ConfigError(`DATABASE_URL must be ${FORM}`)
+  for (const name of ['sslrootcert', 'sslcert', 'sslkey']) checkFile(name, new URL(url).searchParams.get(name))
   return url
+}
+
+/** @throws ConfigError when a file of the certificate in DATABASE_URL cannot be read */
+function checkFile(name: string, path: string | null): void {
+  if (path === null || path === 'system') return
+  try {
+    readFileSync(path)
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new ConfigError(`DATABASE_URL cannot be used: its ${name} cannot be read: ${reason}`, { cause })
+  }
 }
 
 const FORM = 'the address of Postgres, postgres://user:password@host/database'

@@ -27,7 +27,10 @@ export function logConnection(
     // One that we ended is over at once.
     if (loggedReason !== undefined || redis.status === 'end') return
     loggedReason = ''
-    log.warn({ kind, hosts, reason: 'the connection was closed' }, 'redis connection lost')
+    const warn = (reason = 'the connection was closed') => log.warn({ kind, hosts, reason }, 'redis connection lost')
+    // A Cluster that is not whole closes without a word.
+    if (redis instanceof Cluster) void findCause(urls).then(warn)
+    else warn()
   })
   redis.on('ready', () => {
     loggedReason = undefined
@@ -45,15 +48,32 @@ function reasonOf(error: Error): string {
 /** How long a node may take to say why it is of no use, milliseconds. */
 const CAUSE_MS_MAX = 5_000
 
-/** Why the first node that cannot be reached cannot, with its address; undefined when all can. Never throws. */
+/**
+ * Why a Cluster is of no use, with the address of the first node that says it; undefined when none does. Never throws.
+ */
 async function findCause(urls: string[]): Promise<string | undefined> {
   for (const url of urls) {
-    const probe = new Redis(url, { lazyConnect: true, retryStrategy: () => null, connectTimeout: CAUSE_MS_MAX })
-    const causes: string[] = []
-    probe.on('error', (error: Error) => causes.push(reasonOf(error)))
-    await probe.connect().catch((error: Error) => causes.push(reasonOf(error)))
-    probe.disconnect()
-    if (causes[0] !== undefined) return `${new URL(url).host}: ${causes[0]}`
+    const cause = await findCauseAt(url)
+    if (cause !== undefined) return `${new URL(url).host}: ${cause}`
   }
   return undefined
+}
+
+/** Why one node cannot be used: it cannot be reached, or it says that slots are served by nobody. Never throws. */
+async function findCauseAt(url: string): Promise<string | undefined> {
+  const times = { connectTimeout: CAUSE_MS_MAX, commandTimeout: CAUSE_MS_MAX }
+  const node = new Redis(url, { ...times, lazyConnect: true, retryStrategy: () => null })
+  const causes: string[] = []
+  node.on('error', (error: Error) => causes.push(reasonOf(error)))
+  try {
+    await node.connect()
+    const info = String(await node.cluster('INFO'))
+    if (/cluster_state:ok/.test(info)) return undefined
+    const served = /cluster_slots_ok:(\d+)/.exec(info)?.[1] ?? 'an unknown number'
+    return `the Cluster is down: ${served} of 16384 slots are served`
+  } catch (error) {
+    return causes[0] ?? reasonOf(error instanceof Error ? error : new Error(String(error)))
+  } finally {
+    node.disconnect()
+  }
 }

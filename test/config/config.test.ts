@@ -238,6 +238,7 @@ const UNUSABLE: [string, string][] = [
   ['REDIS_URL', 'redis://a:1,http://b:2'],
   ['CACHE_REDIS_URL', 'memcached://a'],
   ['DATABASE_URL', 'localhost:5432/gateway'],
+  ['DATABASE_URL', 'postgres://u:p@host/database?sslmode=verify-full&sslrootcert=/nowhere/ca.pem'],
   ['SIGNUP', 'yes'],
   ['SMTP_URL', 'mail.example'],
   ['OAUTH', 'true'],

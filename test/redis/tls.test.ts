@@ -87,7 +87,7 @@ after(async () => {
 async function refusalOf(addresses: string[]): Promise<string> {
   const lines: string[] = []
   const redis = openRedis(addresses, 'waiter', pino({}, { write: (line) => void lines.push(line) }))
-  const found = () => lines.map((line) => JSON.parse(line)).find(({ msg }) => msg === 'failed to connect to redis')
+  const found = () => lines.map((line) => JSON.parse(line)).find(({ reason }) => reason !== undefined)
   try {
     await until(() => found() !== undefined)
     assert.doesNotMatch(lines.join(''), /p@ss|p%40ss/)
@@ -124,5 +124,15 @@ describe('a Redis Cluster behind TLS', () => {
     } finally {
       setDefaultCACertificates([...trusted, ca])
     }
+  })
+
+  it('of which a part is gone says how much of it is left', async () => {
+    for (const url of urls) {
+      const client = new Redis(url)
+      await client.call('CLUSTER', 'DELSLOTSRANGE', '4096', '8191')
+      await until(async () => /cluster_state:fail/.test(String(await client.cluster('INFO'))))
+      client.disconnect()
+    }
+    assert.match(await refusalOf(urls), /^127\.0\.0\.1:\d+: the Cluster is down: 12288 of 16384 slots are served$/)
   })
 })
