@@ -118,7 +118,7 @@ const COMMANDS: Record<string, Command> = {
     return { answer: { accounts: answer.accounts }, text: topText(answer) }
   },
   users: async ({ client, subject }) => {
-    const answer = await ask(client, `GET /v1/operator/users?email=${encodeURIComponent(subject ?? '')}`)
+    const answer = await request(client, `GET /v1/operator/users?email=${encodeURIComponent(subject ?? '')}`)
     return { answer, text: usersText(Object(answer).users) }
   },
   user: async ({ client, subject, values }) => {
@@ -141,16 +141,16 @@ const COMMANDS: Record<string, Command> = {
     await patchUpstream(client, subject, { enabled: null, tierRequired: null, caps: null, key: null }),
   pause: async ({ client, subject, values }) => {
     const mode = values.hold ? 'hold' : 'refuse'
-    const answer = await ask(client, `POST ${upstreamPath(subject)}/pause`, { mode })
+    const answer = await request(client, `POST ${upstreamPath(subject)}/pause`, { mode })
     const callers = mode === 'hold' ? 'its calls wait' : 'its calls are refused with 503 API_PAUSED'
     return { answer, text: `${subject} is paused: ${callers}.` }
   },
   resume: async ({ client, subject }) => {
-    const answer = await ask(client, `POST ${upstreamPath(subject)}/resume`)
+    const answer = await request(client, `POST ${upstreamPath(subject)}/resume`)
     return { answer, text: `${subject} is resumed.` }
   },
   probe: async ({ client, subject }) => {
-    const answer = await ask(client, `POST ${upstreamPath(subject)}/probe`)
+    const answer = await request(client, `POST ${upstreamPath(subject)}/probe`)
     const { outcome } = Object(answer)
     if (outcome?.code !== null) process.exitCode = 1
     const text = outcome
@@ -159,17 +159,17 @@ const COMMANDS: Record<string, Command> = {
     return { answer, text }
   },
   audit: async ({ client, values }) => {
-    const answer = await ask(client, `GET /v1/operator/audit?limit=${encodeURIComponent(values.limit ?? '50')}`)
+    const answer = await request(client, `GET /v1/operator/audit?limit=${encodeURIComponent(values.limit ?? '50')}`)
     return { answer, text: auditText(Object(answer).records) }
   },
 }
 
 async function readOverview(client: OperatorClient): Promise<Static<typeof OverviewAnswer>> {
-  return (await ask(client, 'GET /v1/operator/overview')) as Static<typeof OverviewAnswer>
+  return (await request(client, 'GET /v1/operator/overview')) as Static<typeof OverviewAnswer>
 }
 
 async function listUpstreams(client: OperatorClient): Promise<Static<typeof UpstreamAnswer>[]> {
-  return Object(await ask(client, 'GET /v1/operator/upstreams')).upstreams
+  return Object(await request(client, 'GET /v1/operator/upstreams')).upstreams
 }
 
 function upstreamPath(subject: string | undefined): string {
@@ -177,7 +177,7 @@ function upstreamPath(subject: string | undefined): string {
 }
 
 async function patchUpstream(client: OperatorClient, subject: string | undefined, change: object): Promise<Result> {
-  const answer = await ask(client, `PATCH ${upstreamPath(subject)}`, change)
+  const answer = await request(client, `PATCH ${upstreamPath(subject)}`, change)
   return { answer, text: upstreamsText([Object(answer).upstream]) }
 }
 
@@ -194,12 +194,12 @@ async function changeUser(client: OperatorClient, subject: string, values: Value
 }
 
 async function patchUser(client: OperatorClient, id: string, change: object): Promise<User> {
-  return Object(await ask(client, `PATCH /v1/operator/users/${encodeURIComponent(id)}`, change)).user
+  return Object(await request(client, `PATCH /v1/operator/users/${encodeURIComponent(id)}`, change)).user
 }
 
 async function findUser(client: OperatorClient, subject: string): Promise<User> {
   const email = subject.includes('@') ? subject : ''
-  const answer = await ask(client, `GET /v1/operator/users?email=${encodeURIComponent(email)}`)
+  const answer = await request(client, `GET /v1/operator/users?email=${encodeURIComponent(email)}`)
   const users: User[] = Object(answer).users ?? []
   const wanted = subject.toLowerCase()
   const user = users.find(({ id, email: address }) => id === wanted || address.toLowerCase() === wanted)
@@ -242,12 +242,12 @@ function required(value: string | undefined, what: string): string {
   return value
 }
 
-async function ask(
+async function request(
   { url, token, name }: OperatorClient,
-  request: `${'GET' | 'POST' | 'PATCH'} ${string}`,
+  route: `${'GET' | 'POST' | 'PATCH'} ${string}`,
   body?: object,
 ): Promise<unknown> {
-  const [method = '', path = ''] = request.split(' ', 2)
+  const [method = '', path = ''] = route.split(' ', 2)
   const headers = { authorization: `Bearer ${token}`, 'x-operator': name }
   const response = await fetch(url + path, {
     method,
@@ -268,7 +268,7 @@ function isParseError(error: unknown): boolean {
 try {
   await main(process.argv.slice(2))
 } catch (error) {
-  const isTold = error instanceof UsageError || error instanceof ConfigError || isParseError(error)
-  console.error(isTold && error instanceof Error ? error.message : error)
+  const isUserError = error instanceof UsageError || error instanceof ConfigError || isParseError(error)
+  console.error(isUserError && error instanceof Error ? error.message : error)
   process.exitCode = 1
 }

@@ -36,8 +36,8 @@ interface ProbeDeps {
   queues: CallQueues
   health: HealthCache
   log: Log
-  /** Time of the last trial asked for, by slug. */
-  asked: Map<string, number>
+  /** Time of the last trial scheduled for, by slug. */
+  scheduled: Map<string, number>
   /** Upstreams whose change records may not all be in Postgres. */
   undrained: Set<string>
 }
@@ -62,7 +62,7 @@ await runProcess('probe', async () => {
     queues,
     health,
     log,
-    asked: new Map(),
+    scheduled: new Map(),
     undrained: new Set(catalog.keys()),
   }
   const schedule = new ProbeSchedule({ catalog, queues, log })
@@ -100,15 +100,16 @@ await runProcess('probe', async () => {
 })
 
 /** For each open breaker a probe at the time of its next trial, so that callers need not be the ones to try. */
-async function scheduleHalfOpenProbes({ catalog, queues, health, asked, log }: ProbeDeps): Promise<void> {
+async function scheduleHalfOpenProbes({ catalog, queues, health, scheduled, log }: ProbeDeps): Promise<void> {
   for (const api of catalog.values()) {
     const { trialAt, isTrialUnderWay } = health.of(api.slug)
-    if (trialAt === undefined || isTrialUnderWay || !isTriedByProbe(api) || asked.get(api.slug) === trialAt) continue
-    asked.set(api.slug, trialAt)
+    if (trialAt === undefined || isTrialUnderWay || !isTriedByProbe(api) || scheduled.get(api.slug) === trialAt)
+      continue
+    scheduled.set(api.slug, trialAt)
     const delayMs = Math.max(0, Math.ceil(trialAt - health.now()))
     // Several processes ask for the same trial under the same name: one job.
     await enqueueProbe(queues, api.slug, { name: `trial-${trialAt}`, delayMs }).catch((error) => {
-      asked.delete(api.slug)
+      scheduled.delete(api.slug)
       log.debug({ err: error, slug: api.slug }, 'failed to schedule a trial')
     })
   }
@@ -123,7 +124,7 @@ async function recheckTroubled({ catalog, queues, health, log }: ProbeDeps): Pro
     const pauseMs = recheckPauseMs({ isRare: !isTriedByProbe(api), troubledForMs: triedAt - since })
     if (health.now() - triedAt < pauseMs) continue
     await enqueueProbe(queues, api.slug, { name: `recheck-${Math.floor(health.now() / RECHECK_MS)}` }).catch((error) =>
-      log.debug({ err: error, slug: api.slug }, 'failed to ask for a probe'),
+      log.debug({ err: error, slug: api.slug }, 'failed to schedule a probe'),
     )
   }
 }

@@ -96,8 +96,8 @@ async function tryAdmit(
   if (targets.length === 0) return { ...decided, units: [], grant: undefined }
   completions.flush(principal)
   const callIds = targets.map(() => `call_${randomUUID().replaceAll('-', '')}`)
-  const asked = { ...options, subject: principal, tier: principal.tier, limits, callIds, take }
-  const grant = await acquireBatch(redis, asked).catch((error: unknown) => {
+  const acquiring = { ...options, subject: principal, tier: principal.tier, limits, callIds, take }
+  const grant = await acquireBatch(redis, acquiring).catch((error: unknown) => {
     if (isUnacknowledged(error)) for (const id of callIds) completions.compensate(principal, id)
     throw error
   })

@@ -100,7 +100,7 @@ export async function loadCatalog(settings: Config['upstreams']['bySlug']): Prom
       upstream,
       configured,
       endpoints: new Map(endpoints),
-      ...settle(upstream, configured, {}),
+      ...mergeSettings(upstream, configured, {}),
     })
   }
   return catalog
@@ -108,7 +108,7 @@ export async function loadCatalog(settings: Config['upstreams']['bySlug']): Prom
 
 /** Puts operators' settings in force for an API of this process, in place of those before; the one way it changes. */
 export function applySettings(api: Api, settings: OperatorSettings): void {
-  Object.assign(api, settle(api.upstream, api.configured, settings))
+  Object.assign(api, mergeSettings(api.upstream, api.configured, settings))
 }
 
 /** Whether live calls can be made at all, with a key of the caller's where one is needed. */
@@ -122,7 +122,7 @@ export function withCallerKey(api: Api): Api {
 }
 
 /** What an upstream's file, the environment and the operators say together; the later wins. */
-function settle(
+function mergeSettings(
   upstream: Upstream,
   configured: UpstreamSettings,
   settings: OperatorSettings,

@@ -33,8 +33,8 @@ export function isCallRoute(url: string): boolean {
 
 /** The body of an error answer in the form its route has. */
 export function errorBody(error: GatewayError, baseUrl: string, isCall: boolean): object {
-  const told = publicError(error, baseUrl)
-  return isCall ? { status: 'error', error: told } : { error: STATUS_CODES[error.status] ?? 'Error', ...told }
+  const members = publicError(error, baseUrl)
+  return isCall ? { status: 'error', error: members } : { error: STATUS_CODES[error.status] ?? 'Error', ...members }
 }
 
 /**

@@ -28,7 +28,7 @@ const sealBatch = loadScript(new URL('./lua/seal-usage-batch.lua', import.meta.u
 export class UsageFlusher {
   readonly #deps: { db: Db; redis: RedisConnection; log: Log }
   #timer: NodeJS.Timeout | undefined
-  #turn: Promise<void> = Promise.resolve()
+  #current: Promise<void> = Promise.resolve()
   #isMoving = false
   #cleanedAt = 0
 
@@ -38,14 +38,14 @@ export class UsageFlusher {
 
   open(): void {
     this.#timer = setInterval(() => {
-      if (!this.#isMoving) this.#turn = this.#move()
+      if (!this.#isMoving) this.#current = this.#move()
     }, MOVE_EVERY_MS)
   }
 
   /** Ends after the turn under way. What is pending stays in Redis for another node. */
   async close(): Promise<void> {
     clearInterval(this.#timer)
-    await this.#turn
+    await this.#current
   }
 
   async #move(): Promise<void> {

@@ -20,10 +20,10 @@ export async function describeReachability(
   { url, token, since }: { url: string; token: string; since: number },
   waitMs: number,
 ): Promise<string | undefined> {
-  const askedAt = Date.now()
+  const startedAt = Date.now()
   for (;;) {
     const overview = await readOverview(url, token)
-    const waitedMs = Date.now() - askedAt
+    const waitedMs = Date.now() - startedAt
     const enabled = overview?.upstreams.filter((row) => row.enabled) ?? []
     const fresh = enabled.filter((row) => isFresh(row, since)).length
     const isKnownFromBefore = enabled.length > 0 && enabled.every(({ health }) => health?.checkedAt)

@@ -199,8 +199,14 @@ function pathParameters(route: DocumentedRoute, path: string, { catalog, named }
   const { properties = {} } = (route.params ?? {}) as ObjectSchema
   return [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => {
     const { description = pathWords(name, path), ...schema } = toDocumentSchema(properties[name] ?? {}, named)
-    const isTold = Object.keys(schema).some((keyword) => keyword !== 'type')
-    return { name, in: 'path', required: true, description, schema: isTold ? schema : pathSchema(name, path, catalog) }
+    const isDescribed = Object.keys(schema).some((keyword) => keyword !== 'type')
+    return {
+      name,
+      in: 'path',
+      required: true,
+      description,
+      schema: isDescribed ? schema : pathSchema(name, path, catalog),
+    }
   })
 }
 

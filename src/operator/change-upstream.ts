@@ -67,13 +67,13 @@ export function changeUpstream(
     const settings = merge(row, change, { slug, secrets })
     check(api, change, settings)
     await saveUpstreamSettings(transaction, slug, settings)
-    const before = told(merge(row, {}, { slug, secrets }))
+    const before = audited(merge(row, {}, { slug, secrets }))
     await insertAuditRecord(transaction, {
       actor,
       action: 'upstream.update',
       subject: slug,
       before,
-      after: { ...told(settings), ...(change.key ? { key: 'replaced' } : {}) },
+      after: { ...audited(settings), ...(change.key ? { key: 'replaced' } : {}) },
     })
   })
 }
@@ -111,6 +111,6 @@ function invalid(param: string, message: string): GatewayError {
 }
 
 /** Settings as the audit log holds them: of a key only that there is one. */
-function told({ enabled, tierRequired, caps, key }: NewUpstreamSettings): object {
+function audited({ enabled, tierRequired, caps, key }: NewUpstreamSettings): object {
   return { enabled, tierRequired, caps, key: key === null ? null : 'set' }
 }

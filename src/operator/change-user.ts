@@ -52,14 +52,14 @@ export function changeUser(
       actor,
       action: 'user.update',
       subject: id,
-      before: told(before),
-      after: told(after),
+      before: audited(before),
+      after: audited(after),
     })
     return after
   })
 }
 
-function told({ tier, disabled_at, approved_at }: User): object {
+function audited({ tier, disabled_at, approved_at }: User): object {
   return { tier, disabled: disabled_at !== null, approved: approved_at !== null }
 }
 

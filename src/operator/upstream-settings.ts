@@ -44,7 +44,7 @@ export class SettingsSync {
   #timer: NodeJS.Timeout | undefined
   #version: string | null | undefined
   #readAt = Number.NEGATIVE_INFINITY
-  #turn: Promise<void> | undefined
+  #current: Promise<void> | undefined
 
   constructor(deps: SettingsDeps) {
     this.#deps = deps
@@ -54,15 +54,15 @@ export class SettingsSync {
   async open(): Promise<void> {
     await this.#look()
     this.#timer = setInterval(() => {
-      this.#turn ??= this.#look().finally(() => {
-        this.#turn = undefined
+      this.#current ??= this.#look().finally(() => {
+        this.#current = undefined
       })
     }, LOOK_EVERY_MS)
   }
 
   async close(): Promise<void> {
     clearInterval(this.#timer)
-    await this.#turn
+    await this.#current
   }
 
   /** Calls back after settings were read that may be others than before. */

@@ -72,11 +72,11 @@ export async function usageRoutes(app: App, context: Context): Promise<void> {
 
 /** The days asked for, both included; by default the last thirty. @throws GatewayError VALIDATION_ERROR */
 function readSpan(
-  asked: { from?: string | undefined; to?: string | undefined },
+  query: { from?: string | undefined; to?: string | undefined },
   now: number,
 ): { from: string; to: string } {
-  const to = readDay('to', asked.to) ?? dayOf(now)
-  const from = readDay('from', asked.from) ?? dayOf(Date.parse(to) - (DAYS_DEFAULT - 1) * DAY_MS)
+  const to = readDay('to', query.to) ?? dayOf(now)
+  const from = readDay('from', query.from) ?? dayOf(Date.parse(to) - (DAYS_DEFAULT - 1) * DAY_MS)
   const days = (Date.parse(to) - Date.parse(from)) / DAY_MS + 1
   if (days < 1) throw invalid('from', 'must not be after to')
   if (days > DAYS_MAX) throw invalid('from', `must be at most ${DAYS_MAX} days before to`)

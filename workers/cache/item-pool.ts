@@ -49,20 +49,20 @@ interface Filling {
   endpoint: Endpoint
   rule: PrefetchRule<Parameters>
   parameters: Parameters
-  ask: (request: UpstreamRequest) => Promise<HttpExchange>
+  send: (request: UpstreamRequest) => Promise<HttpExchange>
 }
 
 /** Fills a pool, and answers with its first items. */
 async function fill(
   redis: RedisConnection,
   key: string,
-  { api, endpoint, rule, parameters, ask }: Filling,
+  { api, endpoint, rule, parameters, send }: Filling,
 ): Promise<HttpExchange | undefined> {
   const count = rule.take(parameters)
   // Another one may have filled it just before.
   const drawn = await draw(redis, key, count)
   if (drawn) return asExchange(rule, drawn)
-  const filling = await ask(rule.request(parameters))
+  const filling = await send(rule.request(parameters))
   // Refused or over its limit: that is this call's answer too.
   if (classifyResponse(api.upstream, endpoint, filling.answer)) return filling
   const items = rule.items(filling.answer.body)

@@ -32,7 +32,7 @@ export async function validateKey(deps: ProcessorDeps, job: Job, cancelled: Abor
     const row = await findProviderKey(db, providerKeyId)
     accountId = row?.user_id ?? accountId
     // Replaced or deleted meanwhile: what was asked no longer matters.
-    if (row) await setStatus(db, row, await askUpstream(deps, { row, jobId: job.id }, cancelled))
+    if (row) await setStatus(db, row, await tryKey(deps, { row, jobId: job.id }, cancelled))
     if (row) await announceChange(redis, row.user_id, log)
   } finally {
     if (reply) {
@@ -49,7 +49,7 @@ async function setStatus(db: Db, { id }: ProviderKey, status: 'valid' | 'invalid
 }
 
 /** @throws Error when the upstream said neither yes nor no */
-async function askUpstream(
+async function tryKey(
   deps: ProcessorDeps,
   { row, jobId }: { row: ProviderKey; jobId: string | undefined },
   cancelled: AbortSignal,

@@ -67,7 +67,7 @@ export async function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCal
     concurrency: api.caps.concurrency,
     traceparent: call.traceparent,
   })
-  const ask = (request: UpstreamRequest): Promise<HttpExchange> =>
+  const send = (request: UpstreamRequest): Promise<HttpExchange> =>
     exchange(deps, { ...upstreamCall, recorder }, request)
   const exchanges: HttpExchange[] = []
   // Undeclared parameters may change the answer: it is not shared.
@@ -75,9 +75,9 @@ export async function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCal
   try {
     const drawn =
       pool &&
-      (await takePrefetched(deps.redis, { api, endpoint, rule: pool, parameters: call.parameters, ask }, signal))
+      (await takePrefetched(deps.redis, { api, endpoint, rule: pool, parameters: call.parameters, send }, signal))
     if (drawn) exchanges.push(drawn)
-    else for (const request of [endpoint.request(call.parameters, context)].flat()) exchanges.push(await ask(request))
+    else for (const request of [endpoint.request(call.parameters, context)].flat()) exchanges.push(await send(request))
   } catch (error) {
     recorder.flush()
     if (!(error instanceof AttemptError)) throw error
@@ -105,11 +105,11 @@ function exchange(deps: UpstreamDeps, upstreamCall: RecordedCall, request: Upstr
     const result = await followRedirects(deps, upstreamCall, wire)
     const verdict = classifyResponse(api.upstream, endpoint, result.answer)
     if (verdict?.code === 'UPSTREAM_ERROR') {
-      const asked = requestedWaitMs(api.upstream, result.answer.headers, Date.now())
+      const retryAfterMs = requestedWaitMs(api.upstream, result.answer.headers, Date.now())
       throw new AttemptError(verdict.code, {
         isRetryable: true,
         cause: new Error(`status ${result.answer.status}`),
-        retryAfterMs: asked,
+        retryAfterMs,
       })
     }
     return result
@@ -176,10 +176,10 @@ export async function sendOnce(deps: UpstreamDeps, upstreamCall: Sending, reques
   const classify = ({ answer }: HttpExchange) => classifyResponse(api.upstream, endpoint, answer)?.code
   while (true) {
     recorder.refuseWhenOpen()
-    const askedAt = performance.now()
+    const requestedAt = performance.now()
     const permit = await acquirePermit(deps, upstreamCall)
     const startedAt = performance.now()
-    times.permitMs += startedAt - askedAt
+    times.permitMs += startedAt - requestedAt
     const timeoutMs = Math.min(attemptTimeoutMs(deps, api), Math.max(1, remainingMs() - ANSWER_MS))
     try {
       const send = () => {

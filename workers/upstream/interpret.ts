@@ -95,8 +95,8 @@ function isOurLimit({ rateHeaders }: Upstream, headers: Record<string, string>):
  * rate headers; clamped to 1 s … 1 h, undefined when it does not say.
  */
 export function requestedWaitMs(upstream: Upstream, headers: Record<string, string>, now: number): number | undefined {
-  const asked = retryAfterMs(headers['retry-after'], now) ?? usedUpMs(upstream, headers, now)
-  return asked === undefined ? undefined : Math.min(Math.max(asked, RETRY_AFTER_MS_MIN), RETRY_AFTER_MS_MAX)
+  const waitMs = retryAfterMs(headers['retry-after'], now) ?? usedUpMs(upstream, headers, now)
+  return waitMs === undefined ? undefined : Math.min(Math.max(waitMs, RETRY_AFTER_MS_MIN), RETRY_AFTER_MS_MAX)
 }
 
 function retryAfterMs(value: string | undefined, now: number): number | undefined {

@@ -108,7 +108,7 @@ export class AttemptRecorder {
    */
   async observe<T>(run: () => Promise<T>, classify: (result: T) => string | undefined): Promise<T> {
     const { slug, source, isPlain, accountId, traceparent } = this.#request
-    const trial = await this.#askBreaker()
+    const trial = await this.#checkBreaker()
     const startedAt = performance.now()
     const span = this.#deps.telemetry.tracing.start('attempt', {
       kind: 'client',
@@ -126,9 +126,9 @@ export class AttemptRecorder {
       const code = classify(result)
       span.end(code)
       this.#deps.unanswered.answered(slug)
-      const judged = record(resultOf(code, this.#request), code, { status: statusOf(result) })
-      if (judged.result === 'ok') this.#answered.push(judged)
-      else this.#send(judged)
+      const recorded = record(resultOf(code, this.#request), code, { status: statusOf(result) })
+      if (recorded.result === 'ok') this.#answered.push(recorded)
+      else this.#send(recorded)
       return result
     } catch (error) {
       const tookMs = performance.now() - startedAt
@@ -159,7 +159,7 @@ export class AttemptRecorder {
     this.#deps.telemetry.metrics.retries.inc({ slug: this.#request.slug })
   }
 
-  async #askBreaker(): Promise<string | undefined> {
+  async #checkBreaker(): Promise<string | undefined> {
     const { redis, health } = this.#deps
     const { slug, id, isForced, isPlain } = this.#request
     // A repeat comes after its call's failure was counted, which may have opened the breaker.
@@ -167,7 +167,7 @@ export class AttemptRecorder {
     if (health.breakerWaitMs(slug) === undefined) return undefined
     this.refuseWhenOpen()
     if (!isPlain) {
-      this.#askForProbe(`trial-${health.of(slug).trialAt}`)
+      this.#scheduleProbe(`trial-${health.of(slug).trialAt}`)
       throw new BreakerOpenError(TRIAL_BY_PROBE_MS)
     }
     this.#trials += 1
@@ -193,7 +193,7 @@ export class AttemptRecorder {
     const { slug, source } = this.#request
     if (code !== undefined) unanswered.answered(slug)
     else if (source === 'call' && !isUnsent(error) && unanswered.abandoned(slug, tookMs))
-      this.#askForProbe(`unanswered-${Math.floor(health.now())}`, { isForced: true, isDecisive: true })
+      this.#scheduleProbe(`unanswered-${Math.floor(health.now())}`, { isForced: true, isDecisive: true })
   }
 
   /** A time in which this upstream would long have answered, milliseconds. */
@@ -256,7 +256,7 @@ export class AttemptRecorder {
       // Before this process lets its calls go on; those of others have a node to pass first.
       if (hasClosed) await caps.of({ slug }, SHARED_BUCKET).beginGradually()
       if (changed) await health.read(slug)
-      if (needsProbe) this.#askForProbe(`confirm-${Math.floor(health.now())}`, { isForced: true })
+      if (needsProbe) this.#scheduleProbe(`confirm-${Math.floor(health.now())}`, { isForced: true })
     } catch (error) {
       // Lost where Redis is away: a score stands a missing sample.
       log.warn({ err: error, slug }, 'failed to count an attempt')
@@ -273,11 +273,11 @@ export class AttemptRecorder {
   }
 
   /** A probe decides where calls may not; several ask for it under one name, and one is made. */
-  #askForProbe(name: string, how: { isForced?: boolean; isDecisive?: boolean } = {}): void {
+  #scheduleProbe(name: string, how: { isForced?: boolean; isDecisive?: boolean } = {}): void {
     const { queues, log } = this.#deps
     const { slug } = this.#request
     enqueueProbe(queues, slug, { name, ...how }).catch((error) =>
-      log.warn({ err: error, slug }, 'failed to ask for a probe'),
+      log.warn({ err: error, slug }, 'failed to schedule a probe'),
     )
   }
 }

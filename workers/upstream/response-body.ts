@@ -30,7 +30,7 @@ export async function decodeBody(bytes: Buffer, encoding: string | undefined, by
   const name = encoding?.trim().toLowerCase() ?? ''
   if (name === '' || name === 'identity' || bytes.length === 0) return bytes
   const decode = Object.hasOwn(DECODERS, name) ? DECODERS[name] : undefined
-  if (!decode) throw new BodyUnreadableError('body has an encoding that was not asked for')
+  if (!decode) throw new BodyUnreadableError('body has an encoding that was not requested')
   try {
     return await decode(bytes, { maxOutputLength: bytesMax })
   } catch (cause) {

@@ -116,10 +116,10 @@ const WORDS = {
 
 document.addEventListener('click', ({ target }) => {
   const button = target.closest?.('button[data-action]')
-  if (button) ask(button.dataset.action, button.dataset.slug)
+  if (button) confirmAction(button.dataset.action, button.dataset.slug)
 })
 
-function ask(action, slug) {
+function confirmAction(action, slug) {
   const [verb, text] = WORDS[action]
   const dialog = document.getElementById('confirm')
   document.getElementById('confirm-title').textContent = `${verb} ${slug}?`

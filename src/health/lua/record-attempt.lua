@@ -87,13 +87,13 @@ local to, cause = from, nil
 local isOpen = h.open == '1'
 local isTrial = token ~= '' and token == h.trialBy
 local trialAt, trialBy, pause, good = num('trialAt'), h.trialBy or '', num('pause'), num('good')
-local isTold, needsProbe = false, 0
+local isAnnounced, needsProbe = false, 0
 local confirmAt = num('confirmAt')
 if isOpen then
   -- Attempts that were under way when the breaker opened are counted and decide nothing.
   if isTrial and result ~= 'hanging' then
     trialBy = ''
-    isTold = true
+    isAnnounced = true
     if result == 'ok' then
       good = good + 1
       trialAt, pause = now, 0
@@ -108,7 +108,7 @@ if isOpen then
     end
   end
 elseif isDue and isRowPlain then
-  isOpen, to, cause, isTold = true, 'Down', 'failures-in-a-row', true
+  isOpen, to, cause, isAnnounced = true, 'Down', 'failures-in-a-row', true
   pause, good, trialBy = TRIAL_MS_FIRST, 0, ''
   trialAt = now + pause
 elseif isDue and now - confirmAt >= CONFIRM_EVERY_MS then
@@ -136,5 +136,5 @@ if to ~= from then
     'code', code, 'source', source, 'score', score, 'ok', string.format('%.3f', ok), 'fail', string.format('%.3f', fail),
     'p95', p95 and string.format('%.0f', p95) or '')
 end
-if to ~= from or isTold then redis.call('PUBLISH', HEALTH_CHANNEL, slug) end
-return {to, (to ~= from or isTold) and 1 or 0, score, needsProbe, h.open == '1' and not isOpen and 1 or 0}
+if to ~= from or isAnnounced then redis.call('PUBLISH', HEALTH_CHANNEL, slug) end
+return {to, (to ~= from or isAnnounced) and 1 or 0, score, needsProbe, h.open == '1' and not isOpen and 1 or 0}

@@ -2,7 +2,7 @@ import type { InstallPolicy } from '../../config.ts'
 import { isRefused } from './refusal.ts'
 import { lastLines, runCommand } from './run-command.ts'
 
-const ASK_MS = 5000
+const PROBE_MS = 5000
 const STEP_MS = 5 * 60_000
 
 type Manager = {
@@ -78,7 +78,7 @@ export async function installRedis<T>({
 
 async function findManager(): Promise<Manager | undefined> {
   for (const manager of MANAGERS) {
-    const { code } = await runCommand(manager.tool, ['--version'], { timeoutMs: ASK_MS })
+    const { code } = await runCommand(manager.tool, ['--version'], { timeoutMs: PROBE_MS })
     if (code === 0) return manager
   }
   return undefined
@@ -89,6 +89,6 @@ async function findRights({ asRoot }: Manager): Promise<string[] | undefined> {
   const isRoot = process.getuid?.() === 0
   if (!asRoot) return isRoot ? undefined : []
   if (isRoot) return []
-  const { code } = await runCommand('sudo', ['-n', 'true'], { timeoutMs: ASK_MS })
+  const { code } = await runCommand('sudo', ['-n', 'true'], { timeoutMs: PROBE_MS })
   return code === 0 ? ['sudo', '-n'] : undefined
 }

@@ -9,7 +9,7 @@ const PS_MS = 5000
 /** The identity of a running process, or undefined when none has this number. */
 export async function identifyProcess(pid: number): Promise<ProcessIdentity | undefined> {
   if (!isRunning(pid)) return undefined
-  const startedAt = readStat(pid)?.startedAt ?? (await askPs(pid, 'lstart='))
+  const startedAt = readStat(pid)?.startedAt ?? (await runPs(pid, 'lstart='))
   return startedAt === undefined ? undefined : { pid, startedAt }
 }
 
@@ -25,7 +25,7 @@ export async function isProcessOf(pid: number, dir: string): Promise<boolean> {
   } catch {
     // No /proc (macOS), or another account's process: the command line is open to all.
   }
-  return (readCommandLine(pid) ?? (await askPs(pid, 'command=')))?.includes(dir) ?? false
+  return (readCommandLine(pid) ?? (await runPs(pid, 'command=')))?.includes(dir) ?? false
 }
 
 /** Whether the number belongs to a process. One that has ended but was not collected by its parent does not count. */
@@ -58,7 +58,7 @@ function readCommandLine(pid: number): string | undefined {
   }
 }
 
-async function askPs(pid: number, column: string): Promise<string | undefined> {
+async function runPs(pid: number, column: string): Promise<string | undefined> {
   const { code, output } = await runCommand('ps', ['-p', String(pid), '-o', column], { timeoutMs: PS_MS })
   return code === 0 ? output.trim() : undefined
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { runCommand } from './run-command.ts'
 
-const ASK_MS = 5000
+const PROBE_MS = 5000
 const STOP_MS = 30_000
 const PULL_MS = 5 * 60_000
 const IMAGES = ['redis:7-alpine', 'valkey/valkey:8-alpine']
@@ -20,7 +20,7 @@ export async function prepareContainer(
   data: string,
   print: (text: string) => void,
 ): Promise<RedisContainer | undefined> {
-  const engine = await runCommand('docker', ['version', '--format', '{{.Server.Version}}'], { timeoutMs: ASK_MS })
+  const engine = await runCommand('docker', ['version', '--format', '{{.Server.Version}}'], { timeoutMs: PROBE_MS })
   if (engine.code !== 0) return undefined
   const image = await findImage(print)
   if (image === undefined) return undefined
@@ -38,14 +38,14 @@ export async function prepareContainer(
     ...['--volume', `${data}:/data:Z`, image, image.startsWith('redis') ? 'redis-server' : 'valkey-server', '-'],
   ]
   const signal = async (sent: NodeJS.Signals) => {
-    await runCommand('docker', ['kill', '--signal', sent, name], { timeoutMs: ASK_MS })
+    await runCommand('docker', ['kill', '--signal', sent, name], { timeoutMs: PROBE_MS })
   }
   return { name, runArgs, remove, signal }
 }
 
 async function findImage(print: (text: string) => void): Promise<string | undefined> {
   for (const image of IMAGES) {
-    const { code } = await runCommand('docker', ['image', 'inspect', image], { timeoutMs: ASK_MS })
+    const { code } = await runCommand('docker', ['image', 'inspect', image], { timeoutMs: PROBE_MS })
     if (code === 0) return image
   }
   for (const image of IMAGES) {

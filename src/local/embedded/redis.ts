@@ -150,7 +150,7 @@ async function stopLeftover(store: Store): Promise<void> {
   const port = readKeptPort(path.join(store.dir, 'port'))
   if (port === undefined || !(await answersPing(urlOf(store, port)))) return
   store.print('Stopping the Redis that an earlier start left behind …')
-  await ask(urlOf(store, port), 'SHUTDOWN', 'NOSAVE').catch(() => undefined) // it closes the connection instead of answering
+  await sendCommand(urlOf(store, port), 'SHUTDOWN', 'NOSAVE').catch(() => undefined) // it closes the connection instead of answering
   const isGone = async () => ((await answersPing(urlOf(store, port))) ? undefined : true)
   if (!(await waitFor(isGone, { timeoutMs: 20_000 }))) throw new Error(`The Redis on port ${port} does not stop.`)
 }
@@ -160,13 +160,13 @@ const urlOf = ({ password }: Store, port: number) => `redis://:${password}@127.0
 /** True when it answers; undefined when it is not there, is still loading or is not ours. */
 async function answersPing(url: string): Promise<true | undefined> {
   try {
-    return (await ask(url, 'PING')) === 'PONG' ? true : undefined
+    return (await sendCommand(url, 'PING')) === 'PONG' ? true : undefined
   } catch {
     return undefined
   }
 }
 
-async function ask(url: string, command: string, ...commandArgs: string[]): Promise<unknown> {
+async function sendCommand(url: string, command: string, ...commandArgs: string[]): Promise<unknown> {
   const client = new Redis(url, {
     lazyConnect: true,
     enableReadyCheck: false,

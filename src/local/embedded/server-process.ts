@@ -73,12 +73,12 @@ export async function spawnServer({
 
 /** Asks until the answer is not undefined; undefined when the time is over or `isOver` says that no answer will come. */
 export async function waitFor<T>(
-  ask: () => T | undefined | Promise<T | undefined>,
+  check: () => T | undefined | Promise<T | undefined>,
   { timeoutMs, isOver }: { timeoutMs: number; isOver?: () => boolean },
 ): Promise<T | undefined> {
   const deadline = performance.now() + timeoutMs
   while (performance.now() < deadline) {
-    const answer = await ask()
+    const answer = await check()
     if (answer !== undefined) return answer
     if (isOver?.()) return undefined
     await sleep(POLL_MS)
