@@ -13,13 +13,16 @@ export function logConnection(
   // Neither user nor password.
   const hosts = urls.map((url) => new URL(url).host).join(',')
   let loggedReason: string | undefined
+  const isTls = urls.some((url) => url.startsWith('rediss:'))
   redis.on('error', (error: Error) => {
-    const reason = reasonOf(error)
+    // A server without TLS waits for the rest of what it takes for a command.
+    const hint = isTls && Reflect.get(error, 'code') === 'ETIMEDOUT' ? ', or no TLS on this port' : ''
+    const reason = reasonOf(error) + hint
     if (reason === loggedReason) return
     loggedReason = reason
     const warn = (cause = reason) => log.warn({ kind, hosts, reason: cause }, 'failed to connect to redis')
-    // Of a Cluster, ioredis keeps to itself why its nodes close the connection: TLS, usually.
-    if (redis instanceof Cluster && /Connection is closed\.?$/.test(reason)) void findCause(urls).then(warn)
+    // Of a Cluster, ioredis keeps to itself why its nodes are of no use: TLS, usually, or that they are no Cluster.
+    if (redis instanceof Cluster) void findCause(urls).then(warn)
     else warn()
   })
   redis.on('close', () => {
