@@ -7,8 +7,11 @@ const LOOK_EVERY_MS = 10_000
 /** A process whose event loop is busy for less than this share of the time is idle: a pause delays hardly a call. */
 const IDLE_SHARE = 0.05
 
+/** It is idle for so many looks before it collects: a full collection also drops compiled code, which busy times need. */
+const IDLE_LOOKS_MIN = 3
+
 /** Memory is collected when it grew by so much since the last time. */
-const GROWTH = 1.15
+const GROWTH = 1.3
 
 /**
  * Gives memory back after a burst. V8 collects garbage while memory is allocated: a process that becomes idle after many
@@ -19,12 +22,14 @@ const GROWTH = 1.15
 export function collectWhenIdle(log: Log): () => void {
   let last = performance.eventLoopUtilization()
   let collectedBytes = 0
+  let idleLooks = 0
   const timer = setInterval(() => {
     const now = performance.eventLoopUtilization()
     const { utilization } = performance.eventLoopUtilization(now, last)
     last = now
     const bytes = process.memoryUsage.rss()
-    if (utilization > IDLE_SHARE || bytes < collectedBytes * GROWTH) return
+    idleLooks = utilization > IDLE_SHARE ? 0 : idleLooks + 1
+    if (idleLooks < IDLE_LOOKS_MIN || bytes < collectedBytes * GROWTH) return
     // Not again before it has grown beyond this, should the collection fail.
     collectedBytes = bytes
     collectGarbage().then(
