@@ -198,6 +198,28 @@ describe('imports', () => {
   })
 })
 
+describe('an error', () => {
+  // Texts of libraries change without notice. The code with which a reply of Redis begins is part of its protocol.
+  it('is told from others by its class and code, never by its text', () => {
+    // What upstreams write in their answers is no error of a library.
+    const own = sources.filter(({ path }) => !path.startsWith('src/upstreams/'))
+    const readers = own.filter(({ text }) =>
+      text
+        .split('\n')
+        .some(
+          (line) =>
+            /\.message\.(includes|startsWith|endsWith|match|indexOf|search)\(/.test(line) ||
+            /\b(test|exec)\([^)]*\.message\b/.test(line) ||
+            /\.message [!=]==? '[^']/.test(line),
+        ),
+    )
+    assert.deepEqual(
+      readers.map(({ path }) => path),
+      ['src/redis/redis-error.ts'],
+    )
+  })
+})
+
 describe('the environment', () => {
   it('is read in src/config.ts alone', () => {
     // The bootstrap is there before anything is installed, config.ts included.

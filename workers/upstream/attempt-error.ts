@@ -21,3 +21,14 @@ export class AttemptError extends Error {
     this.retryAfterMs = retryAfterMs
   }
 }
+
+/** The upstream answered with this status. */
+export class StatusError extends Error {
+  readonly status: number
+
+  constructor(status: number) {
+    super(`status ${status}`)
+    this.name = 'StatusError'
+    this.status = status
+  }
+}

@@ -9,7 +9,7 @@ import type { RedisConnection } from '../../src/redis/connection.ts'
 import { takePrefetched } from '../cache/item-pool.ts'
 import type { Permit, PermitClient, PermitRequest } from '../permits/permit-client.ts'
 import { attempt, EndedUnsentError, type HttpExchange, StalePermitError } from './attempt.ts'
-import { AttemptError } from './attempt-error.ts'
+import { AttemptError, StatusError } from './attempt-error.ts'
 import { classifyResponse, interpretAnswers, rateLeft, requestedWaitMs } from './interpret.ts'
 import { dataOutcome, type Failure, type Outcome, verdictOutcome } from './outcome.ts'
 import { AttemptRecorder, BreakerOpenError, type HealthDeps } from './record-attempt.ts'
@@ -108,7 +108,7 @@ function exchange(deps: UpstreamDeps, upstreamCall: RecordedCall, request: Upstr
       const retryAfterMs = requestedWaitMs(api.upstream, result.answer.headers, Date.now())
       throw new AttemptError(verdict.code, {
         isRetryable: true,
-        cause: new Error(`status ${result.answer.status}`),
+        cause: new StatusError(result.answer.status),
         retryAfterMs,
       })
     }

@@ -1,4 +1,5 @@
 import { ERRORS } from '../../src/errors.ts'
+import { StatusError } from './attempt-error.ts'
 
 /** Longest cause in a log line, characters. */
 const CAUSE_LENGTH_MAX = 120
@@ -72,7 +73,6 @@ function took(ms: number): string {
 export function causeWords(code: string, cause: unknown): string {
   const known = systemCode(cause)
   if (known !== '') return NETWORK[known] ?? OTHERS[known] ?? known
-  const status = /^status (\d{3})$/.exec(cause instanceof Error ? cause.message : '')?.[1]
-  if (status !== undefined) return `HTTP ${status}`
+  if (cause instanceof StatusError) return `HTTP ${cause.status}`
   return cause instanceof Error && cause.message !== '' ? cause.message.slice(0, CAUSE_LENGTH_MAX) : code
 }
