@@ -27,6 +27,14 @@ describe('the data of a call job', () => {
     assert.deepEqual(parseCalls(data), [call(1)])
   })
 
+  it('stores ticket and bucket under the names that workers of earlier versions read', () => {
+    const queued: CallJob = { ...call(1), ticket: { tag: 7.5, weight: 2 }, providerKey: { id: 'k', bucket: 'own' } }
+    const data = JSON.parse(JSON.stringify(toJobData([queued])))
+    assert.deepEqual(data, { ...call(1), place: { tag: 7.5, weight: 2 }, providerKey: { id: 'k', scope: 'own' } })
+    assert.deepEqual(parseCalls(data), [queued])
+    assert.deepEqual(parseCalls({ v: 2, calls: [data, call(2)] }), [queued, call(2)])
+  })
+
   it('is version 2 for several calls, which come back in order', () => {
     const calls = Array.from({ length: BATCH_CALLS_MAX }, (_, number) => call(number))
     const data = JSON.parse(JSON.stringify(toJobData(calls)))
