@@ -19,9 +19,6 @@ const POLL_INTERVAL_MS = 500
  */
 const FALLBACK_POLL_MS = 200
 
-/** How long a permit that ended may be held back while no call of this worker waits, milliseconds. */
-const RELEASE_WITHIN_MS = 2
-
 /** Shortest pause before the next slot of a rate, milliseconds: one poll serves several slots. */
 const POLL_MS_MIN = 5
 
@@ -137,7 +134,6 @@ export class PermitClient {
 
   #poll(): void {
     clearTimeout(this.#timer)
-    this.#timer = undefined
     if (this.#isPolling) {
       this.#pollAgain = true
       return
@@ -157,13 +153,7 @@ export class PermitClient {
         this.#isPolling = false
         if (this.#pollAgain) this.#poll()
         else if (this.#waiters.size > 0) this.#timer = setTimeout(() => this.#poll(), pauseMs)
-        else if (this.#released.length > 0) this.#pollSoon()
       })
-  }
-
-  /** For permits that ended while nothing waits here: with a poll that comes meanwhile, or together. */
-  #pollSoon(): void {
-    if (!this.#isPolling) this.#timer ??= setTimeout(() => this.#poll(), RELEASE_WITHIN_MS)
   }
 
   /** @returns when to poll again, milliseconds */
@@ -250,8 +240,7 @@ export class PermitClient {
       release: (tookMs) => {
         this.#held.delete(id)
         this.#released.push({ id, tookMs })
-        if (this.#waiters.size > 0) this.#poll()
-        else this.#pollSoon()
+        this.#poll()
       },
       giveBack: () => this.#giveBack(id),
     })
