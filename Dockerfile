@@ -14,6 +14,8 @@ RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund \
 
 FROM ${NODE_IMAGE}
 # A container's own network: what is published of it is decided where it is run.
+# Freed buffers of large bodies go back to the system (glibc).
+ENV MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072 MALLOC_TRIM_THRESHOLD_=131072
 ENV NODE_ENV=production HOST=0.0.0.0 OPS_HOST=0.0.0.0 METRICS_HOST=0.0.0.0 METRICS_PORT=9464
 WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules

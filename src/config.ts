@@ -129,9 +129,16 @@ export async function loadOperatorClient(
   return await readOperatorClient(url, environment)
 }
 
+/**
+ * For glibc, which reads them before anything of ours runs: freed buffers of large bodies go back to the system. Without
+ * them a worker kept 1.6 times its memory after a burst of bodies of 1 MB, with them 1.05 times. Other C libraries take no
+ * notice.
+ */
+const ALLOCATOR = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '131072', MALLOC_TRIM_THRESHOLD_: '131072' }
+
 /** The environment of a process of this kind that this one starts: without the secrets that the kind does not need. */
 export function childEnvironment(kind: ProcessKind, additions: Record<string, string>): NodeJS.ProcessEnv {
-  const environment: NodeJS.ProcessEnv = { ...process.env, ...additions }
+  const environment: NodeJS.ProcessEnv = { ...ALLOCATOR, ...process.env, ...additions }
   for (const name of SECRET_NAMES) if (!SECRETS_OF[kind].includes(name)) delete environment[name]
   return environment
 }
