@@ -60,6 +60,8 @@ const FORECAST = {
   CONGESTION_MS_MAX: 5_000,
   /** Over how long it is counted how fast a queue that is never empty drains, milliseconds. */
   DRAIN_MS: 1_000,
+  /** As well over this long, milliseconds: the better of the two counts. */
+  STEADY_DRAIN_MS: 3_000,
   /** A shorter queue is not judged by that: calls that stored answers serve pass through it without a request. */
   DRAIN_LENGTH_MIN: 32,
   /** Share of the queue that asynchronous calls may fill. */

@@ -210,6 +210,24 @@ it('after a close one request goes first, and the others follow its response', a
   assert.equal(world.granted, 65)
 })
 
+it('calls wait while workers stand still for a second, and are refused when they do for longer', async () => {
+  const world = await open({ concurrency: 64, rates: [{ max: 100_000, seconds: 60 }] })
+  const come = async (ms: number, isServed: boolean): Promise<string[]> => {
+    const refusals: string[] = []
+    for (const endsAt = world.now + ms; world.now < endsAt; ) {
+      const refusal = await world.join(call('account'))
+      if (refusal) refusals.push(refusal.refused)
+      if (isServed) await world.advance(25)
+      else world.now += 25
+    }
+    return refusals
+  }
+  assert.deepEqual(await come(4 * SECOND, true), [])
+  assert.deepEqual(await come(1.5 * SECOND, false), [])
+  const refusals = new Set(await come(3 * SECOND, false))
+  assert.deepEqual([...refusals], ['overloaded'])
+})
+
 it('a lease lasts for as long as it is renewed, and then its place is free', async () => {
   const world = await open({ concurrency: 1, rates: [{ max: 500, seconds: 10 }] })
   const acquire = async (member: string) => {

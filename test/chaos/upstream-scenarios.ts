@@ -7,11 +7,11 @@ import { type ChaosScenario, USUAL } from './scenario.ts'
 export const UPSTREAM_SCENARIOS: ChaosScenario[] = [
   {
     name: 'upstream-hang-impatient',
-    about: 'an upstream that hangs for 12 seconds while callers leave after half a second',
+    about: 'an upstream that hangs for 12 seconds while callers leave within a second',
     // A trial that hangs ends ten seconds later, when the upstream is well again.
     seconds: 32,
     perSecond: { weather: 10, 'air-quality': 1 },
-    patienceMs: 500,
+    patienceMs: 900,
     faults: async ({ upstream }) => {
       upstream.behave({ flow: 'weather', kind: 'hang' })
       await delay(12_000)

@@ -138,12 +138,7 @@ local function join(call)
 
   local busy = redis.call('ZCARD', LEASES) + ahead + 1 - concurrencyNow()
   local congestion = busy > 0 and state.serviceMs * busy / concurrencyNow() or 0
-  local isDrainKnown = ahead >= DRAIN_LENGTH_MIN and not isScarce and now - busySince > DRAIN_MS and widest >= DRAIN_MS
-  if slot <= now and isDrainKnown then
-    -- How fast the queue drains, whatever slows it: connections, or workers that are short of CPU.
-    local drained = redis.call('ZCOUNT', LOG, score(now - DRAIN_MS), '+inf')
-    congestion = math.max(congestion, ahead / math.max(1, drained) * DRAIN_MS)
-  end
+  if slot <= now then congestion = math.max(congestion, drainMs(ahead, busySince)) end
   local isFull = length >= QUEUE_LENGTH_MAX or (isAsync(member) and asyncCount >= QUEUE_LENGTH_MAX * ASYNC_SHARE_MAX)
   if isFull or (slot <= now and congestion > CONGESTION_MS_MAX) then
     -- Every call leaves the queue by its deadline: it is not as long as this for longer than a caller would wait.

@@ -1,6 +1,19 @@
 --- @include "./fair.lua"
 --- @include "./members.lua"
 --- @include "./slots.lua"
+-- How long a queue takes to drain, whatever slows it: connections, or workers that are short of CPU (ms; 0: not known). A
+-- second in which little moved, while workers are replaced or a machine is busy, says less than the seconds before it.
+local drainedPerSecond
+local function drainMs(ahead, busySince)
+  if ahead < DRAIN_LENGTH_MIN or isScarce or now - busySince <= DRAIN_MS or widest < DRAIN_MS then return 0 end
+  if not drainedPerSecond then
+    local function drainedIn(ms) return redis.call('ZCOUNT', LOG, score(now - ms), '+inf') * 1000 / ms end
+    drainedPerSecond = drainedIn(DRAIN_MS)
+    if widest >= STEADY_DRAIN_MS then drainedPerSecond = math.max(drainedPerSecond, drainedIn(STEADY_DRAIN_MS)) end
+  end
+  return ahead / math.max(1, drainedPerSecond) * 1000
+end
+
 --[[ Queues several calls at once where the cap has room for all of them: with the same outcome as one after the other, but
      what they need is read and written once. Returns nil where they must be judged one by one: on caps with shares, in
      long queues, and where one of them might wait or be refused. ]]
@@ -38,13 +51,11 @@ local function joinTogether(calls)
   local busySince = length > 0 and fair.busySince or now
 
   -- How long connections or workers would keep a call waiting that has so many before it.
-  local leased, drained = redis.call('ZCARD', LEASES), nil
+  local leased = redis.call('ZCARD', LEASES)
   local function congestionMs(ahead)
     local busy = leased + ahead + 1 - concurrencyNow()
     local congestion = busy > 0 and state.serviceMs * busy / concurrencyNow() or 0
-    if ahead < DRAIN_LENGTH_MIN or isScarce or now - busySince <= DRAIN_MS or widest < DRAIN_MS then return congestion end
-    drained = drained or redis.call('ZCOUNT', LOG, score(now - DRAIN_MS), '+inf')
-    return math.max(congestion, ahead / math.max(1, drained) * DRAIN_MS)
+    return math.max(congestion, drainMs(ahead, busySince))
   end
   if congestionMs(most) > CONGESTION_MS_MAX then return nil end
 
