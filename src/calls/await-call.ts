@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Admitted } from '../admission/admit.ts'
 import { countRefusal, type RefusalDeps } from '../admission/count-refusal.ts'
 import { rejectOnAbort } from '../async/abort.ts'
@@ -11,7 +10,7 @@ import { recordAsyncCall } from '../queue/async-call.ts'
 import { enqueueCall } from '../queue/call-queue.ts'
 import type { Reply } from '../queue/frame.ts'
 import type { ReplyInbox } from '../queue/reply.ts'
-import { type WithdrawDeps, withdrawCall } from './withdraw-call.ts'
+import { type Withdrawal, type WithdrawDeps, wasSent, withdrawCall } from './withdraw-call.ts'
 
 export interface AwaitDeps extends WithdrawDeps, RefusalDeps {
   config: { callTimeoutMs: number }
@@ -25,9 +24,6 @@ export type CallEnd = { kind: 'reply'; reply: Reply } | { kind: 'pending' } | { 
 
 /** How long after the deadline a node waits for the worker's own reply, milliseconds. */
 const DEADLINE_GRACE_MS = 250
-
-/** How long the reply to a call whose caller left is awaited, milliseconds: it tells whether a request was sent. */
-const LEFT_MS_MAX = 2_000
 
 /** Status of a call whose caller left before a request was sent for it: time spent waiting on us, not charged. */
 const LEFT_UNSENT_STATUS = 503
@@ -112,20 +108,16 @@ async function completeLeft(
   admitted: Admitted,
   { reply, jobId }: { reply: Promise<Reply>; jobId: string | undefined },
 ): Promise<void> {
-  let attempts: number | undefined
-  try {
-    const wasWaiting = await withdraw(deps, admitted, jobId)
-    attempts = wasWaiting
-      ? 0
-      : await Promise.race([reply.then(({ head }) => head.times.attempts), delay(LEFT_MS_MAX, undefined)])
-  } catch {
-    // Redis is away, or this node ends: whether a request was sent is not known.
-  }
-  deps.completions.add(admitted.job, attempts === 0 ? LEFT_UNSENT_STATUS : CALLER_LEFT_STATUS)
+  // Redis may be away, or this node end: then whether a request was sent is not known.
+  const isSent = await withdraw(deps, admitted, jobId).then(
+    (withdrawal) => wasSent(withdrawal, reply),
+    () => true,
+  )
+  deps.completions.add(admitted.job, isSent ? CALLER_LEFT_STATUS : LEFT_UNSENT_STATUS)
 }
 
-/** @returns whether no worker had it yet. @throws what Redis throws: the call then runs to its deadline, in vain */
-async function withdraw(deps: AwaitDeps, { job, forecast }: Admitted, jobId: string | undefined): Promise<boolean> {
+/** @returns where it was. @throws what Redis throws: the call then runs to its deadline, in vain */
+async function withdraw(deps: AwaitDeps, { job, forecast }: Admitted, jobId: string | undefined): Promise<Withdrawal> {
   try {
     return await withdrawCall(deps, { id: job.id, slug: job.slug, waiting: forecast.waiting, jobId })
   } catch (error) {

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { forecastJob, queuedJob } from '../admission/admit.ts'
 import type { AdmittedBatch, BatchUnit } from '../admission/admit-batch.ts'
 import { countRefusal } from '../admission/count-refusal.ts'
@@ -15,7 +14,7 @@ import type { Reply } from '../queue/frame.ts'
 import type { ReplyInbox } from '../queue/reply.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { ObservedCall, type ObservedCallDeps } from '../telemetry/observe-call.ts'
-import { type QueuedCall, withdrawCall } from './withdraw-call.ts'
+import { type QueuedCall, type Withdrawal, wasSent, withdrawCall } from './withdraw-call.ts'
 
 export interface BatchDeps extends ForecastDeps, ObservedCallDeps {
   redis: RedisConnection
@@ -34,9 +33,6 @@ export interface BatchRun {
   /** Called once for each unit, as it ends. */
   emit: (unit: BatchUnit, outcome: BatchOutcome) => void
 }
-
-/** How long the worker's word is waited for on whether a call whose caller left was sent, milliseconds. */
-const LEFT_MS_MAX = 5_000
 
 /** Calls that are settled in one step. */
 const ENDED_TOGETHER_MAX = 50
@@ -167,11 +163,8 @@ async function runUnit(
     observed.ended(200)
     return { outcome: { reply: answer }, usageStatus: 200, comesBack: 'nothing' }
   } catch (error) {
-    const wasWaiting = await withdraw(deps, { job, waiting, jobId })
-    // A caller that leaves is charged for what was sent, which the worker's reply tells, or where that is not known.
-    const attempts = async () =>
-      await Promise.race([reply.then(({ head }) => head.times.attempts), delay(LEFT_MS_MAX, undefined, { ref: false })])
-    if (run.left.aborted && !wasWaiting && (await attempts()) !== 0)
+    const withdrawal = await withdraw(deps, { job, waiting, jobId })
+    if (run.left.aborted && (await wasSent(withdrawal, reply)))
       return fail(error, { usageStatus: CALLER_LEFT_STATUS, comesBack: 'nothing' })
     return fail(error, { usageStatus: toGatewayError(error).status, comesBack: 'month' })
   } finally {
@@ -179,15 +172,15 @@ async function runUnit(
   }
 }
 
-/** @returns whether no worker had it yet; false where that is not known */
+/** @returns where the call was; 'taken' where that is not known */
 async function withdraw(
   deps: BatchDeps,
   { job, waiting, jobId }: Pick<QueuedCall, 'waiting' | 'jobId'> & { job: BatchUnit['job'] },
-): Promise<boolean> {
+): Promise<Withdrawal> {
   try {
     return await withdrawCall(deps, { id: job.id, slug: job.slug, waiting, jobId })
   } catch (error) {
     deps.log.debug({ err: error, callId: job.id }, 'failed to take a call back')
-    return false
+    return 'taken'
   }
 }

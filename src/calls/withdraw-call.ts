@@ -1,5 +1,7 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import { announceCancel, type CallQueues, isJobWaiting, removeCall } from '../queue/call-queue.ts'
+import type { Reply } from '../queue/frame.ts'
 import type { QueueEntry } from '../queue/queue-entry.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 
@@ -18,20 +20,37 @@ export interface QueuedCall {
   jobId?: string | undefined
 }
 
+/** How long the worker's word is waited for on whether a call whose caller left was sent, milliseconds. */
+const REPLY_MS_MAX = 5_000
+
+/** Where a call was when it was withdrawn. A job that waits may be taken at any moment. */
+export type Withdrawal = 'removed' | 'waiting' | 'taken'
+
 /**
  * Takes a call that nobody waits for any more out of its queue, so that its place goes to the next one. When a worker
  * runs it already, the workers are told to abort it.
  *
- * @returns whether no worker had it yet
+ * @returns where it was
  */
 export async function withdrawCall(
   { redis, caps, queues }: WithdrawDeps,
   { id, slug, waiting, jobId = id }: QueuedCall,
-): Promise<boolean> {
+): Promise<Withdrawal> {
   if (waiting) await caps.of({ slug }, waiting.bucket).leaveQueue(waiting)
   const isAlone = jobId === id
-  if (isAlone && (await removeCall(queues, slug, id))) return true
+  if (isAlone && (await removeCall(queues, slug, id))) return 'removed'
   await announceCancel(redis, slug, id)
   // A shared job stays in the queue for its other calls; its worker leaves out those that nobody waits for.
-  return !isAlone && (await isJobWaiting(queues, slug, jobId))
+  return !isAlone && (await isJobWaiting(queues, slug, jobId)) ? 'waiting' : 'taken'
+}
+
+/** Whether a request was made for a withdrawn call: the worker's reply tells, or where none comes whether it had the call. */
+export async function wasSent(withdrawal: Withdrawal, reply: Promise<Reply>): Promise<boolean> {
+  if (withdrawal === 'removed') return false
+  const replied = reply.then(
+    ({ head }) => head.times.attempts,
+    () => undefined,
+  )
+  const attempts = await Promise.race([replied, delay(REPLY_MS_MAX, undefined, { ref: false })])
+  return attempts === undefined ? withdrawal === 'taken' : attempts > 0
 }

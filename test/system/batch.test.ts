@@ -277,13 +277,12 @@ describe('a batch', () => {
       endpoint: '/questions',
       parameters: { mark: `c${index}` },
     }))
-    const response = await open(questions, { key: pro.live, signal: left.signal })
-    const reader = response.body?.getReader()
-    await reader?.read()
-    left.abort()
-    await until(async () => (await inFlight(pro)) === 0)
     // A request that was sent as the caller left may arrive a moment later.
     const sent = () => upstream.arrivalsOf('trivia').length - before
+    await open(questions, { key: pro.live, signal: left.signal })
+    await until(() => sent() > 0)
+    left.abort()
+    await until(async () => (await inFlight(pro)) === 0)
     const month = `agw:{a:${pro.id}}:month:${new Date().toISOString().slice(0, 7)}`
     const charged = async () => Number(await stage.redis.get(month))
     await until(async () => (await charged()) === sent()).catch(async () =>
