@@ -7,7 +7,7 @@ import { ResponseCache } from './cache/response-cache.ts'
 import { UpstreamCaps } from './caps/upstream-caps.ts'
 import { type Catalog, loadCatalog } from './catalog/catalog.ts'
 import type { Config } from './config.ts'
-import { type Db, openDatabase } from './db/database.ts'
+import { type Db, openConnections, openDatabase } from './db/database.ts'
 import { HealthCache } from './health/health-watch.ts'
 import { AccountLimits } from './limits/account-limits.ts'
 import { CallCompletionBatcher } from './limits/call-completion-batcher.ts'
@@ -71,7 +71,10 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
   const catalog = await loadCatalog(config.upstreams.bySlug)
   const health = new HealthCache({ redis, redisUrls: config.redisUrls, log }, catalog.keys())
   health.open()
-  const db = openDatabase(config.databaseUrl, log)
+  const db = openDatabase(config.databaseUrl, log, { connectionsMin: 1 })
+  const strangers = { connectionsMax: STRANGERS_CONNECTIONS_MAX, connectionsMin: STRANGERS_CONNECTIONS_MAX }
+  const strangersDb = openDatabase(config.databaseUrl, log, strangers)
+  openConnections(strangersDb, STRANGERS_CONNECTIONS_MAX)
   const settings = new SettingsSync({ config, log, catalog, db, redis })
   await settings.open()
   return {
@@ -80,7 +83,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
     callLog: plainLog(log),
     catalog,
     db,
-    strangersDb: openDatabase(config.databaseUrl, log, { connectionsMax: STRANGERS_CONNECTIONS_MAX }),
+    strangersDb,
     redis,
     principals,
     unknownKeys: new UnknownKeys(config.throttles.unknownKeysPerMinute),

@@ -34,6 +34,8 @@ export interface PoolOptions {
   url: string
   log: Log
   connectionsMax: number
+  /** Connections that stay open while nobody uses them. */
+  connectionsMin?: number
 }
 
 /**
@@ -69,6 +71,7 @@ export class BoundedPool implements PostgresPool {
     const pool = new pg.Pool({
       connectionString: this.#options.url,
       max: this.#options.connectionsMax,
+      min: this.#options.connectionsMin ?? 0,
       connectionTimeoutMillis: CONNECT_MS_MAX,
       application_name: 'agent-api-gateway',
       ...(this.#isPooled ? {} : SERVER_LIMITS),

@@ -163,7 +163,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
       process.kill(pid, 'SIGKILL')
       await until(() => running?.output().includes(`The embedded ${name} died and was started again`) === true)
       await until(async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).status === 200)
-      assert.equal((await paste(test)).status, 200)
+      await until(async () => (await paste(test)).status === 200)
     }
   })
 
