@@ -31,8 +31,8 @@ const runUnitTests = (files: string[]): Promise<number> => runTests(['--test-iso
 /** What a test file imports when it needs Postgres, Redis, a gateway or a browser. */
 const NEEDS_SERVICE = /from '[./]+\/(support\/(services|gateway|stage|portal|browser|cap-state)|src\/local\/embedded\/)/
 
-/** Files at one time: one more than processors, because each waits for windows and leases now and then. */
-const CONCURRENCY = `--test-concurrency=${availableParallelism() + 1}`
+/** Files at one time: two more than processors, because each waits for windows and leases now and then. */
+const CONCURRENCY = `--test-concurrency=${availableParallelism() + 2}`
 
 /** Test files, those that need no service apart from the others. */
 function listTests(): { unit: string[]; others: string[] } {

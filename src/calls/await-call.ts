@@ -10,6 +10,7 @@ import { recordAsyncCall } from '../queue/async-call.ts'
 import { enqueueCall } from '../queue/call-queue.ts'
 import type { Reply } from '../queue/frame.ts'
 import type { ReplyInbox } from '../queue/reply.ts'
+import { CallerLeftError, LEFT_UNSENT_STATUS } from './caller-left.ts'
 import { type Withdrawal, type WithdrawDeps, wasSent, withdrawCall } from './withdraw-call.ts'
 
 export interface AwaitDeps extends WithdrawDeps, RefusalDeps {
@@ -24,15 +25,6 @@ export type CallEnd = { kind: 'reply'; reply: Reply } | { kind: 'pending' } | { 
 
 /** How long after the deadline a node waits for the worker's own reply, milliseconds. */
 const DEADLINE_GRACE_MS = 250
-
-/** Status of a call whose caller left before a request was sent for it: time spent waiting on us, not charged. */
-const LEFT_UNSENT_STATUS = 503
-
-class CallerLeftError extends GatewayError {
-  constructor() {
-    super('DEADLINE_EXCEEDED', { message: 'The caller left.' })
-  }
-}
 
 /** Abort reason of an asynchronous call: the caller preferred not to wait any longer. */
 const STILL_RUNNING = new Error('the call goes on')

@@ -14,6 +14,7 @@ import type { Reply } from '../queue/frame.ts'
 import type { ReplyInbox } from '../queue/reply.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { ObservedCall, type ObservedCallDeps } from '../telemetry/observe-call.ts'
+import { LEFT_UNSENT_STATUS } from './caller-left.ts'
 import { type QueuedCall, type Withdrawal, wasSent, withdrawCall } from './withdraw-call.ts'
 
 export interface BatchDeps extends ForecastDeps, ObservedCallDeps {
@@ -166,7 +167,8 @@ async function runUnit(
     const withdrawal = await withdraw(deps, { job, waiting, jobId })
     if (run.left.aborted && (await wasSent(withdrawal, reply)))
       return fail(error, { usageStatus: CALLER_LEFT_STATUS, comesBack: 'nothing' })
-    return fail(error, { usageStatus: toGatewayError(error).status, comesBack: 'month' })
+    const usageStatus = run.left.aborted ? LEFT_UNSENT_STATUS : toGatewayError(error).status
+    return fail(error, { usageStatus, comesBack: 'month' })
   } finally {
     forget()
   }

@@ -6,6 +6,7 @@ import { answerLimits } from '../admission/answer-limits.ts'
 import { authenticateNow, type Principal } from '../admission/authenticate.ts'
 import { countRefusal } from '../admission/count-refusal.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
+import { CallerLeftError } from '../calls/caller-left.ts'
 import { type BatchOutcome, runBatch } from '../calls/run-batch.ts'
 import { knownSlug } from '../catalog/catalog.ts'
 import type { Context } from '../context.ts'
@@ -126,7 +127,7 @@ async function run(
 ): Promise<void> {
   const { baseUrl } = context.config.http
   const left = new AbortController()
-  const onClose = () => left.abort(new GatewayError('DEADLINE_EXCEEDED', { message: 'The caller left.' }))
+  const onClose = () => left.abort(new CallerLeftError())
   const socket = callerSocket(request)
   socket.once('close', onClose)
   if (socket.destroyed) onClose()

@@ -48,7 +48,7 @@ ${demo(items, baseUrl)}
 </section>
 <section class="wrap steps" aria-label="How it works">
 <ol>
-<li><h2>Sign up</h2><p>An email and a password.</p></li>
+${isLoggedIn ? '' : html`<li><h2>Sign up</h2><p>An email and a password.</p></li>`}
 <li><h2>Try an API</h2><p>Press Send on any API’s page, with test data or live data.</p></li>
 <li><h2>Call it</h2><p>Make a key and paste the snippet: curl, JavaScript, Python or MCP.</p></li>
 </ol>
