@@ -55,7 +55,8 @@ async function awaitPostgres(databaseUrl: string): Promise<void> {
       const reason = cause instanceof Error ? cause.message || String(Reflect.get(cause, 'code')) : String(cause)
       // The server has answered: a wrong password, no such database. 57P03: it starts.
       const isRefused = cause instanceof pg.DatabaseError && cause.code !== '57P03'
-      if (isRefused) throw new Error(`Postgres at ${host} refuses the connection: ${reason}`, { cause })
+      if (isRefused || isOfCertificate(cause))
+        throw new Error(`Postgres at ${host} cannot be used: ${reason}`, { cause })
       if (performance.now() > end) throw new Error(`Postgres at ${host} does not answer: ${reason}`, { cause })
       if (isFirst) console.log(`Postgres at ${host} does not answer yet (${reason}); trying for a minute …`)
       await delay(TRY_EVERY_MS)
@@ -63,6 +64,12 @@ async function awaitPostgres(databaseUrl: string): Promise<void> {
       await client.end().catch(() => undefined)
     }
   }
+}
+
+/** Whether a connection failed for the server's certificate, which no waiting changes: by the codes of Node and OpenSSL. */
+function isOfCertificate(error: unknown): boolean {
+  const code = error instanceof Error ? Reflect.get(error, 'code') : undefined
+  return typeof code === 'string' && /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED)/.test(code)
 }
 
 /** The command: migrates, and says in one sentence what came of it. @returns the exit code */

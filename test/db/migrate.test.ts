@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
+import { TLSSocket } from 'node:tls'
 import { freePort } from '../../src/local/embedded/free-port.ts'
+import { makeCertificate } from '../support/certificate.ts'
 import { inheritedEnvironment } from '../support/gateway.ts'
 
 const COMMAND = join(import.meta.dirname, '../../src/db/migrate.ts')
@@ -28,6 +34,29 @@ describe('the command that migrates', () => {
       output(),
       `Postgres at 127.0.0.1:${port} does not answer yet (connect ECONNREFUSED 127.0.0.1:${port}); trying for a minute …\n`,
     )
+  })
+
+  it('ends at once where the certificate of Postgres is not of the authority that it was given', async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), 'agw-migrate-'))
+    t.after(() => rm(folder, { recursive: true, force: true }))
+    const [own, other] = await Promise.all([makeCertificate(folder, 'own'), makeCertificate(folder, 'other')])
+    const [cert, key] = await Promise.all([readFile(own.certFile), readFile(own.keyFile)])
+    // As Postgres begins: the client asks for TLS, the server agrees.
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined)
+      socket.once('data', () => {
+        socket.write('S')
+        new TLSSocket(socket, { isServer: true, cert, key }).on('error', () => undefined)
+      })
+    }).listen(0, '127.0.0.1')
+    t.after(() => server.close())
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    const { output, ended } = run(
+      `postgres://user:hunter2@127.0.0.1:${port}/gateway?sslmode=verify-full&sslrootcert=${other.certFile}`,
+    )
+    assert.equal(await ended, 1)
+    assert.match(output(), new RegExp(`^release: Postgres at 127\\.0\\.0\\.1:${port} cannot be used: .*certificate`))
   })
 
   it('names the variable whose address is of no use, without a stack', async () => {
