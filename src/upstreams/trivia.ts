@@ -64,10 +64,10 @@ const trivia: Upstream = {
             minimum: 9,
             maximum: 32,
             description:
-              '9 general knowledge, 17 science, 18 computers, 21 sports, 22 geography, 23 history; default: any',
+              '9 general knowledge, 17 science, 18 computers, 21 sports, 22 geography, 23 history; default: every category',
           }),
         ),
-        difficulty: Type.Optional(Type.Enum(['easy', 'medium', 'hard'], { description: 'Default: any' })),
+        difficulty: Type.Optional(Type.Enum(['easy', 'medium', 'hard'], { description: 'Default: every difficulty' })),
       }),
       data: Type.Object({
         response_code: Type.Integer({

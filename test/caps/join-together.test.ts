@@ -3,12 +3,11 @@ import { after, before, it } from 'node:test'
 import { Cap } from '../../src/caps/cap.ts'
 import type { Caps } from '../../src/catalog/upstream.ts'
 import type { Db } from '../../src/db/database.ts'
-import { createLog } from '../../src/log.ts'
 import { memberOf, type QueueEntry } from '../../src/queue/queue-entry.ts'
-import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
+import type { RedisConnection } from '../../src/redis/connection.ts'
 import { capKeys, keys, upstreamKeys } from '../../src/redis/keys.ts'
 import { fc, propertyRuns } from '../support/property.ts'
-import { startOwnRedis } from '../support/services.ts'
+import { type ConnectedRedis, connectOwnRedis } from '../support/services.ts'
 
 const CAPS: Caps[] = [
   { concurrency: 64, rates: [{ max: 1_000_000, seconds: 1 }] },
@@ -32,16 +31,13 @@ const step = fc.record({
   pauseMs: fc.constantFrom(0, 10, 400, 1_500),
 })
 
-let server: Awaited<ReturnType<typeof startOwnRedis>>
+let server: ConnectedRedis
 let redis: RedisConnection
 before(async () => {
-  server = await startOwnRedis()
-  redis = openRedis([server.url], 'waiter', createLog({ level: 'silent', pretty: false }, 'test'))
+  server = await connectOwnRedis()
+  redis = server.redis
 })
-after(async () => {
-  await closeRedis(redis)
-  await server.stop()
-})
+after(() => server.stop())
 
 let worlds = 0
 

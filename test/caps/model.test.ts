@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
 import type { Caps } from '../../src/catalog/upstream.ts'
-import { createLog } from '../../src/log.ts'
-import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
+import type { RedisConnection } from '../../src/redis/connection.ts'
 import { fc, propertyRuns } from '../support/property.ts'
-import { startOwnRedis } from '../support/services.ts'
+import { type ConnectedRedis, connectOwnRedis } from '../support/services.ts'
 import { World } from './world.ts'
 
 const CAPS: Caps[] = [
@@ -90,16 +89,13 @@ async function apply(world: World, step: Step): Promise<void> {
   }
 }
 
-let server: Awaited<ReturnType<typeof startOwnRedis>>
+let server: ConnectedRedis
 let redis: RedisConnection
 before(async () => {
-  server = await startOwnRedis()
-  redis = openRedis([server.url], 'waiter', createLog({ level: 'silent', pretty: false }, 'test'))
+  server = await connectOwnRedis()
+  redis = server.redis
 })
-after(async () => {
-  await closeRedis(redis)
-  await server.stop()
-})
+after(() => server.stop())
 
 it('a cap holds its windows, leases, shares and quoted waits in any history', async (t) => {
   const totals = { histories: 0, operations: 0, granted: 0, evicted: 0, refused: 0 }

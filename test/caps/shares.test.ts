@@ -1,25 +1,21 @@
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
 import type { Caps } from '../../src/catalog/upstream.ts'
-import { createLog } from '../../src/log.ts'
-import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
+import type { RedisConnection } from '../../src/redis/connection.ts'
 import { keys } from '../../src/redis/keys.ts'
-import { startOwnRedis } from '../support/services.ts'
+import { type ConnectedRedis, connectOwnRedis } from '../support/services.ts'
 import { World } from './world.ts'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
 
-let server: Awaited<ReturnType<typeof startOwnRedis>>
+let server: ConnectedRedis
 let redis: RedisConnection
 before(async () => {
-  server = await startOwnRedis()
-  redis = openRedis([server.url], 'waiter', createLog({ level: 'silent', pretty: false }, 'test'))
+  server = await connectOwnRedis()
+  redis = server.redis
 })
-after(async () => {
-  await closeRedis(redis)
-  await server.stop()
-})
+after(() => server.stop())
 
 const open = (rules: Caps) => new World(redis, rules).open()
 const call = (account: string, more: { group?: string; isAsync?: boolean; timeoutMs?: number } = {}) => ({

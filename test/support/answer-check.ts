@@ -21,6 +21,11 @@ interface Operation {
   responses: Record<string, Response>
 }
 type PathItem = Record<string, Operation>
+/** The parts of the OpenAPI document that answers are compared with. */
+interface OpenApiDocument {
+  paths: Record<string, PathItem>
+  components: { responses: Record<string, Response> }
+}
 interface Described {
   paths: Record<string, PathItem>
   responses: Record<string, Response>
@@ -158,7 +163,7 @@ function findPath(document: Described, path: string): string | undefined {
 async function loadDocument(node: string): Promise<Described> {
   // As behind a proxy: a gateway whose public address is HTTPS would send us there.
   const answer = await fetch(`${node}/openapi.json`, { headers: { 'x-forwarded-proto': 'https' } })
-  const document = closeObjects(await answer.json())
+  const document = closeObjects(await answer.json()) as OpenApiDocument
   const ajv = new Ajv2020({ strict: false })
   formats.default(ajv)
   ajv.addSchema(document, 'document')
@@ -169,12 +174,12 @@ async function loadDocument(node: string): Promise<Described> {
 }
 
 /** Answers hold what is declared and nothing else; the published schemas stay open for members of later versions. */
-// biome-ignore lint/suspicious/noExplicitAny: a document is any JSON
-function closeObjects(value: any): any {
+function closeObjects(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(closeObjects)
   if (typeof value !== 'object' || value === null) return value
   const closed = Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, closeObjects(inner)]))
-  if (value.type === 'object' && value.properties && value.additionalProperties === undefined)
-    closed.additionalProperties = false
-  return closed
+  const { type, properties, additionalProperties } = closed
+  return type === 'object' && properties && additionalProperties === undefined
+    ? { ...closed, additionalProperties: false }
+    : closed
 }

@@ -2,11 +2,24 @@ import { Client, type ClientOptions, StreamableHTTPClientTransport } from '@mode
 
 export const MODERN = '2026-07-28'
 
+/** What tests look at in an answer; there is more. */
+interface McpAnswer {
+  result?: {
+    resultType?: string
+    /** Of a task. */
+    taskId: string
+    status: string
+    pollIntervalMs: number
+    ttlMs: number
+    createdAt: string
+    lastUpdatedAt: string
+  }
+}
+
 export interface McpConnection {
   client: Client
   /** What the server answered, in order: parsed JSON bodies of answers that were no streams. */
-  // biome-ignore lint/suspicious/noExplicitAny: what shape an answer has is what the tests check
-  answers: any[]
+  answers: McpAnswer[]
 }
 
 /** Connects the protocol's own client to a server of the gateway; it is closed when `use` ends. */
@@ -17,13 +30,13 @@ export async function withMcpClient<T>(
   use: (connection: McpConnection) => Promise<T>,
 ): Promise<T> {
   const client = new Client({ name: 'test', version: '1' }, options)
-  const answers: unknown[] = []
+  const answers: McpAnswer[] = []
   const transport = new StreamableHTTPClientTransport(new URL(url), {
     requestInit: { headers },
     fetch: async (address, init) => {
       const response = await fetch(address, init)
       if (response.headers.get('content-type')?.startsWith('application/json')) {
-        answers.push(await response.clone().json())
+        answers.push((await response.clone().json()) as McpAnswer)
       }
       return response
     },

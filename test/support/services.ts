@@ -7,6 +7,8 @@ import pg from 'pg'
 import type { EmbeddedServer } from '../../src/local/embedded/embedded-server.ts'
 import { startPostgres } from '../../src/local/embedded/postgres.ts'
 import { startRedis } from '../../src/local/embedded/redis.ts'
+import { createLog } from '../../src/log.ts'
+import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
 
 /** A Postgres database and a Redis of one test file. */
 export interface Services {
@@ -64,6 +66,24 @@ export async function startOwnRedis(): Promise<{ url: string; stop: () => Promis
     stop: async () => {
       await redis.stop()
       await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** A Redis of one test file, and a connection to it. */
+export interface ConnectedRedis {
+  redis: RedisConnection
+  stop: () => Promise<void>
+}
+
+export async function connectOwnRedis(): Promise<ConnectedRedis> {
+  const server = await startOwnRedis()
+  const redis = openRedis([server.url], 'waiter', createLog({ level: 'silent', pretty: false }, 'test'))
+  return {
+    redis,
+    stop: async () => {
+      await closeRedis(redis)
+      await server.stop()
     },
   }
 }

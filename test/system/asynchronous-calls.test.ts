@@ -339,7 +339,7 @@ describe('an asynchronous call', () => {
         async ({ client, answers }) => {
           // The client has no code for tasks yet: it tells that it got one.
           await assert.rejects(client.callTool(dogs), /task/)
-          const task = answers.at(-1).result
+          const task = answers.at(-1)?.result ?? assert.fail()
           assert.equal(task.resultType, 'task')
           assert.equal(task.status, 'working')
           assert.match(task.taskId, /^call_[0-9a-f]{32}$/)
