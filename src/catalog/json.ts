@@ -24,6 +24,11 @@ export function items(value: unknown): unknown[] {
   return Array.isArray(value) ? value : []
 }
 
+/** The objects of a JSON array, without what is none. */
+export function objects(value: unknown): Record<string, unknown>[] {
+  return items(value).filter(isObject)
+}
+
 export function text(value: unknown): string | null {
   return typeof value === 'string' ? value : null
 }

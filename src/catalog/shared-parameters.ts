@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import Type, { type TSchema } from 'typebox'
 
 /** Longest text, in characters, of a parameter for which its upstream states no bound. */
 export const TEXT_LENGTH_MAX = 1_000
@@ -15,3 +15,11 @@ export const countryCode = Type.String({
   pattern: '^[A-Za-z]{2}$',
   description: 'ISO 3166-1 alpha-2 code of the country',
 })
+
+/**
+ * A parameter with a default. Callers may leave it out; an endpoint's functions always have it, because admission fills in
+ * the default of the schema.
+ */
+export function defaulted<Schema extends TSchema>(schema: Schema): Schema {
+  return Type.Optional(schema) as unknown as Schema
+}

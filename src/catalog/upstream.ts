@@ -2,9 +2,10 @@
  * What a file in this folder says about one upstream. Such a file is data and pure functions (parameters, request,
  * mapping, recorded example): no I/O, no environment, no clock. Its name is the slug; adding the file adds the API.
  */
-import Type, { type Static, type TObject, type TSchema } from 'typebox'
+import type { Static, TObject } from 'typebox'
 import type { Terms } from './terms.ts'
 
+export * from './fields.ts'
 export * from './json.ts'
 export * from './shared-parameters.ts'
 
@@ -191,14 +192,6 @@ export interface Example<Parameters, Data> {
   /** The upstream's body (an array of bodies when `request` gives several requests). */
   response: unknown
   data: Data
-}
-
-/**
- * A parameter with a default. Callers may leave it out; an endpoint's functions always have it, because admission fills in
- * the default of the schema.
- */
-export function defaulted<Schema extends TSchema>(schema: Schema): Schema {
-  return Type.Optional(schema) as unknown as Schema
 }
 
 /** Declares an endpoint with its parameter and data types inferred from the schemas. */

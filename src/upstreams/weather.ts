@@ -1,19 +1,35 @@
 import Type from 'typebox'
 import {
   endpoint,
-  integer,
+  field,
   invalid,
   isObject,
   latitude,
   longitude,
   members,
-  nullable,
-  number,
   path,
-  text,
+  record,
   type Upstream,
 } from '../catalog/upstream.ts'
 import { WEIGHTED_PARAMETERS } from './families/open-meteo.ts'
+
+const current = record({
+  time: field.text('current_weather.time', 'GMT, without zone or seconds'),
+  is_day: field.wholeNumber('current_weather.is_day', '1 by day, 0 by night'),
+  weathercode: field.wholeNumber(
+    'current_weather.weathercode',
+    'WMO 4677 code: 0 clear, 1-3 cloud, 45/48 fog, 51-67 rain',
+  ),
+  temperature_c: field.number('current_weather.temperature', 'Degrees Celsius, 2 m above ground'),
+  winddirection: field.number('current_weather.winddirection', 'Degrees'),
+  windspeed_kmh: field.number('current_weather.windspeed', 'km/h, 10 m above ground'),
+  interval_seconds: field.number('current_weather.interval', 'Length of the model step'),
+  latitude: field.number('latitude', 'Of the grid cell of the model'),
+  longitude: field.number('longitude', 'Of the grid cell of the model'),
+  elevation_m: field.number('elevation', 'Metres above sea level'),
+  timezone: field.text('timezone', 'Zone of `time`: GMT'),
+  utc_offset_seconds: field.number('utc_offset_seconds', 'Offset of `timezone`, seconds: 0'),
+})
 
 const weather: Upstream = {
   displayName: 'Weather',
@@ -81,24 +97,7 @@ const weather: Upstream = {
     '/current': endpoint({
       description: 'Current temperature, wind and weather code for coordinates.',
       parameters: Type.Object({ latitude, longitude }),
-      data: Type.Object({
-        time: nullable(Type.String({ description: 'GMT, without zone or seconds' })),
-        is_day: nullable(Type.Number({ description: '1 by day, 0 by night' })),
-        weathercode: nullable(
-          Type.Number({
-            description: 'WMO 4677 code: 0 clear, 1-3 cloud, 45/48 fog, 51-67 rain',
-          }),
-        ),
-        temperature_c: nullable(Type.Number({ description: 'Degrees Celsius, 2 m above ground' })),
-        winddirection: nullable(Type.Number({ description: 'Degrees' })),
-        windspeed_kmh: nullable(Type.Number({ description: 'km/h, 10 m above ground' })),
-        interval_seconds: nullable(Type.Number({ description: 'Length of the model step' })),
-        latitude: nullable(Type.Number({ description: 'Of the grid cell of the model' })),
-        longitude: nullable(Type.Number({ description: 'Of the grid cell of the model' })),
-        elevation_m: nullable(Type.Number({ description: 'Metres above sea level' })),
-        timezone: nullable(Type.String({ description: 'Zone of `time`: GMT' })),
-        utc_offset_seconds: nullable(Type.Number({ description: 'Offset of `timezone`, seconds: 0' })),
-      }),
+      data: current.schema,
       cache: {
         seconds: 300,
         staleWhileRevalidateSeconds: 300,
@@ -110,25 +109,7 @@ const weather: Upstream = {
         path: path`/v1/forecast`,
         query: { latitude, longitude, current_weather: 'true' },
       }),
-      map: ({ body }) => {
-        const answer = members(body)
-        if (!isObject(answer.current_weather)) return invalid()
-        const current = answer.current_weather
-        return {
-          time: text(current.time),
-          is_day: integer(current.is_day),
-          weathercode: integer(current.weathercode),
-          temperature_c: number(current.temperature),
-          winddirection: number(current.winddirection),
-          windspeed_kmh: number(current.windspeed),
-          interval_seconds: number(current.interval),
-          latitude: number(answer.latitude),
-          longitude: number(answer.longitude),
-          elevation_m: number(answer.elevation),
-          timezone: text(answer.timezone),
-          utc_offset_seconds: number(answer.utc_offset_seconds),
-        }
-      },
+      map: ({ body }) => (isObject(members(body).current_weather) ? current.read(body) : invalid()),
       example: recordedCurrent(),
     }),
   },

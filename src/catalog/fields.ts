@@ -1,0 +1,203 @@
+/**
+ * Fields of an endpoint's data. Each says once what the data hold, by its schema, and where an upstream's answer has it,
+ * by its reader. `record` makes the schema of an object of them, and the function that reads one from an answer.
+ *
+ * Reading never throws, whatever JSON an upstream sends. A `field` that is missing or of another type is null, or an
+ * empty list. A `required` field that is missing leaves no record: reading gives undefined.
+ */
+import Type, { type Static, type TArray, type TNull, type TObject, type TSchema, type TUnion } from 'typebox'
+import {
+  filledText,
+  flag,
+  htmlDecoded,
+  integer,
+  isObject,
+  items,
+  members,
+  nullable,
+  number,
+  numeric,
+  objects,
+  text,
+  texts,
+} from './json.ts'
+
+/** The members of the JSON object that a record is read from. */
+export type Source = Record<string, unknown>
+
+/** Where a field stands: names of members joined by dots, or a function of the source that gives the raw value. */
+export type From = string | ((source: Source) => unknown)
+
+/** One member of the data. Reading gives undefined only where `Missing` says so: the field is required and missing. */
+export interface Field<Schema extends TSchema = TSchema, Missing extends undefined = never> {
+  schema: Schema
+  read: (source: Source) => Static<Schema> | Missing
+}
+
+export type Fields = Record<string, Field<TSchema, undefined>>
+
+type ObjectOf<Of extends Fields> = TObject<{ [Name in keyof Of]: Of[Name]['schema'] }>
+/** `undefined` when one of the fields is required, else `never`. */
+type MissingOf<Of extends Fields> = Extract<ReturnType<Of[keyof Of]['read']>, undefined>
+
+/** An object of the data: its schema, and its reader. */
+export interface DataRecord<Of extends Fields> {
+  fields: Of
+  schema: ObjectOf<Of>
+  /** Reads one object; what is no object reads as one without members. Undefined when a required field is missing. */
+  read: (source: unknown) => Static<ObjectOf<Of>> | MissingOf<Of>
+  /** Reads the objects of a list; leaves out other items, and objects in which a required field is missing. */
+  readAll: (list: unknown) => Static<ObjectOf<Of>>[]
+}
+
+/** Declares an object of the data by its fields, in the order of the data. */
+export function record<Of extends Fields>(fields: Of, description?: string): DataRecord<Of> {
+  const named = Object.entries(fields)
+  const schemas = Object.fromEntries(named.map(([name, { schema }]) => [name, schema]))
+  const read = (source: unknown) => {
+    const data: Source = {}
+    for (const [name, field] of named) {
+      const value = field.read(members(source))
+      if (value === undefined) return undefined as MissingOf<Of>
+      data[name] = value
+    }
+    return data as Static<ObjectOf<Of>>
+  }
+  return {
+    fields,
+    schema: Type.Object(schemas, description === undefined ? {} : { description }) as ObjectOf<Of>,
+    read,
+    readAll: (list) => objects(list).flatMap((item) => read(item) ?? []),
+  }
+}
+
+/** A schema with its description, and the reader of its values. */
+interface Kind<Schema extends TSchema> {
+  schema: (options: { description: string }) => Schema
+  read: (value: unknown) => Static<Schema> | null
+}
+
+const kinds = {
+  text: { schema: Type.String, read: text },
+  /** Null also when it is empty or blank. */
+  filledText: { schema: Type.String, read: filledText },
+  /** HTML character references are decoded. */
+  htmlDecoded: { schema: Type.String, read: htmlDecoded },
+  number: { schema: Type.Number, read: number },
+  /** A number, also when the upstream writes it as text. */
+  numeric: { schema: Type.Number, read: numeric },
+  /** An integer that the document calls a number. */
+  wholeNumber: { schema: Type.Number, read: integer },
+  integer: { schema: Type.Integer, read: integer },
+  flag: { schema: Type.Boolean, read: flag },
+}
+
+function nullableField<Schema extends TSchema>({ schema, read }: Kind<Schema>) {
+  return (from: From, description: string): Field<TUnion<[Schema, TNull]>> => {
+    const value = valueAt(from)
+    const reader = (source: Source) => read(value(source))
+    return { schema: nullable(schema({ description })), read: reader as Field<TUnion<[Schema, TNull]>>['read'] }
+  }
+}
+
+function requiredField<Schema extends TSchema>({ schema, read }: Kind<Schema>) {
+  return (from: From, description: string): Field<Schema, undefined> => {
+    const value = valueAt(from)
+    return { schema: schema({ description }), read: (source) => read(value(source)) ?? undefined }
+  }
+}
+
+/** Fields that are null, or an empty list, where the upstream's answer does not have them. */
+export const field = {
+  text: nullableField(kinds.text),
+  filledText: nullableField(kinds.filledText),
+  htmlDecoded: nullableField(kinds.htmlDecoded),
+  number: nullableField(kinds.number),
+  numeric: nullableField(kinds.numeric),
+  wholeNumber: nullableField(kinds.wholeNumber),
+  integer: nullableField(kinds.integer),
+  flag: nullableField(kinds.flag),
+
+  /** The strings of a list. */
+  texts(from: From, description: string) {
+    const value = valueAt(from)
+    return { schema: Type.Array(Type.String(), { description }), read: (source: Source) => texts(value(source)) }
+  },
+
+  /** A nested object, which is always there: its fields are null where the upstream has no such object. */
+  record<Of extends Fields>(from: From, description: string, fields: Of): Field<ObjectOf<Of>, MissingOf<Of>> {
+    const value = valueAt(from)
+    const nested = record(fields, description)
+    return { schema: nested.schema, read: (source) => nested.read(value(source)) }
+  },
+
+  /** A nested object; null where the upstream has none. */
+  nullableRecord<Of extends Fields>(from: From, description: string, fields: Of) {
+    const value = valueAt(from)
+    const nested = record(fields, description)
+    const read = (source: Source) => {
+      const found = value(source)
+      return isObject(found) ? (nested.read(found) ?? null) : null
+    }
+    return { schema: nullable(nested.schema), read } as Field<TUnion<[ObjectOf<Of>, TNull]>>
+  },
+
+  /** The objects of a list; other items are left out, and so are objects in which a required field is missing. */
+  records<Of extends Fields>(from: From, description: string, fields: Of): Field<TArray<ObjectOf<Of>>> {
+    const value = valueAt(from)
+    const { schema, readAll } = record(fields)
+    const read = (source: Source) => readAll(value(source))
+    return { schema: Type.Array(schema, { description }), read } as Field<TArray<ObjectOf<Of>>>
+  },
+
+  /** A field with a schema and a reader of its own. */
+  computed: <Schema extends TSchema>(schema: Schema, read: (source: Source) => Static<Schema>): Field<Schema> => ({
+    schema,
+    read,
+  }),
+}
+
+/** Fields without which there is no record: reading it gives undefined where the upstream's answer has none. */
+export const required = {
+  text: requiredField(kinds.text),
+  filledText: requiredField(kinds.filledText),
+  number: requiredField(kinds.number),
+  integer: requiredField(kinds.integer),
+  flag: requiredField(kinds.flag),
+
+  /** As the `field`, missing where there is no list. */
+  records<Of extends Fields>(from: From, description: string, fields: Of) {
+    return listOf(from, field.records(from, description, fields))
+  },
+
+  /** A record of each item of a list; one that is no object reads as one without members. Missing without a list. */
+  recordOfEach<Of extends Fields>(from: From, description: string, fields: Of) {
+    const { schema, read } = record(fields)
+    const value = valueAt(from)
+    const readEach = (source: Source) => items(value(source)).flatMap((item) => read(item) ?? [])
+    const list = { schema: Type.Array(schema, { description }), read: readEach } as Field<TArray<ObjectOf<Of>>>
+    return listOf(from, list)
+  },
+
+  /** As the `field`; undefined where it is missing. */
+  computed: <Schema extends TSchema>(
+    schema: Schema,
+    read: (source: Source) => Static<Schema> | undefined,
+  ): Field<Schema, undefined> => ({ schema, read }),
+}
+
+function listOf<Schema extends TSchema>(from: From, list: Field<Schema>): Field<Schema, undefined> {
+  const value = valueAt(from)
+  return { schema: list.schema, read: (source) => (Array.isArray(value(source)) ? list.read(source) : undefined) }
+}
+
+/** The raw value of a field. Names lead to own members alone: `constructor` is none of what JSON says. */
+function valueAt(from: From): (source: Source) => unknown {
+  if (typeof from === 'function') return from
+  const names = from.split('.')
+  return (source) =>
+    names.reduce<unknown>(
+      (value, name) => (isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined),
+      source,
+    )
+}

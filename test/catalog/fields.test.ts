@@ -1,0 +1,216 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import Type, { type Static } from 'typebox'
+import { Compile } from 'typebox/compile'
+import { field, record, required } from '../../src/catalog/fields.ts'
+
+/** `true` when the two types are the same; anything else does not compile where `true` is expected. */
+type Same<One, Other> = (<T>() => T extends One ? 1 : 2) extends <T>() => T extends Other ? 1 : 2 ? true : false
+
+const description = 'What it is'
+
+/** Every kind of field, all of them null or empty where the answer has nothing. */
+const everyKind = record({
+  text: field.text('a.text', description),
+  filled: field.filledText('a.text', description),
+  decoded: field.htmlDecoded('a.text', description),
+  number: field.number('a.number', description),
+  numeric: field.numeric('a.number', description),
+  whole: field.wholeNumber('a.number', description),
+  integer: field.integer('a.number', description),
+  flag: field.flag('a.flag', description),
+  texts: field.texts('a.list', description),
+  nested: field.record('a', description, { text: field.text('text', description) }),
+  maybe: field.nullableRecord('a', description, { text: field.text('text', description) }),
+  list: field.records('a.list', description, { text: field.text('text', description) }),
+  doubled: field.computed(Type.Number({ description }), ({ a }) => (typeof a === 'number' ? a * 2 : 0)),
+})
+
+/** A record that is undefined where one of its required fields is missing. */
+const strict = record({
+  id: required.integer('id', description),
+  name: field.text('name', description),
+  entries: required.records('entries', description, {
+    key: required.filledText('key', description),
+    value: field.number('value', description),
+  }),
+})
+
+test('a field says its type and description, and the schema of the record is written from them in their order', () => {
+  const { schema } = record({
+    name: field.text('x', 'Name of it'),
+    size: field.number('y', 'Metres'),
+    id: required.integer('id', 'Number of it'),
+    tags: field.texts('tags', 'Subjects'),
+    place: field.record('place', 'Where it is', { city: field.text('city', 'City') }),
+    owner: field.nullableRecord('owner', 'Who has it', { login: field.text('login', 'Name') }),
+    parts: field.records('parts', 'Its parts', { kind: required.text('kind', 'Kind') }),
+  })
+  const text = (description: string) => ({ anyOf: [{ type: 'string', description }, { type: 'null' }] })
+  const object = (properties: object, description?: string) => ({
+    type: 'object',
+    required: Object.keys(properties),
+    properties,
+    ...(description === undefined ? {} : { description }),
+  })
+  assert.deepEqual(
+    JSON.parse(JSON.stringify(schema)),
+    object({
+      name: text('Name of it'),
+      size: { anyOf: [{ type: 'number', description: 'Metres' }, { type: 'null' }] },
+      id: { type: 'integer', description: 'Number of it' },
+      tags: { type: 'array', items: { type: 'string' }, description: 'Subjects' },
+      place: object({ city: text('City') }, 'Where it is'),
+      owner: { anyOf: [object({ login: text('Name') }, 'Who has it'), { type: 'null' }] },
+      parts: {
+        type: 'array',
+        items: object({ kind: { type: 'string', description: 'Kind' } }),
+        description: 'Its parts',
+      },
+    }),
+  )
+})
+
+test('a field stands where a name, names joined by dots, or a function of the source lead', () => {
+  const { read } = record({
+    shallow: field.text('a', description),
+    deep: field.text('b.c.d', description),
+    either: field.text(({ x, y }) => x ?? y, description),
+  })
+  const data = read({ a: 'one', b: { c: { d: 'two' } }, y: 'three' })
+  assert.deepEqual(data, { shallow: 'one', deep: 'two', either: 'three' })
+  assert.deepEqual(Object.keys(data), ['shallow', 'deep', 'either'])
+})
+
+test('a value of another kind is null', () => {
+  const kinds = record({
+    text: field.text('v', description),
+    filled: field.filledText('v', description),
+    decoded: field.htmlDecoded('v', description),
+    number: field.number('v', description),
+    numeric: field.numeric('v', description),
+    whole: field.wholeNumber('v', description),
+    integer: field.integer('v', description),
+    flag: field.flag('v', description),
+  })
+  const none = {
+    text: null,
+    filled: null,
+    decoded: null,
+    number: null,
+    numeric: null,
+    whole: null,
+    integer: null,
+    flag: null,
+  }
+  for (const v of [null, undefined, [], {}, [1], Number.NaN, Number.POSITIVE_INFINITY]) {
+    assert.deepEqual(kinds.read({ v }), none)
+  }
+  assert.deepEqual(kinds.read({ v: ' &amp; ' }), { ...none, text: ' &amp; ', filled: ' &amp; ', decoded: ' & ' })
+  assert.deepEqual(kinds.read({ v: ' ' }), { ...none, text: ' ', decoded: ' ' })
+  assert.deepEqual(kinds.read({ v: '1.5' }), { ...none, text: '1.5', filled: '1.5', decoded: '1.5', numeric: 1.5 })
+  assert.deepEqual(kinds.read({ v: 1.5 }), { ...none, number: 1.5, numeric: 1.5 })
+  assert.deepEqual(kinds.read({ v: 2 }), { ...none, number: 2, numeric: 2, whole: 2, integer: 2 })
+  assert.deepEqual(kinds.read({ v: false }), { ...none, flag: false })
+})
+
+test('a list of records leaves out what is no object, and objects in which a required field is missing', () => {
+  const list = record({
+    all: field.records('list', description, { key: field.text('key', description) }),
+    keyed: field.records('list', description, { key: required.text('key', description) }),
+  })
+  assert.deepEqual(list.read({ list: [{ key: 'a' }, 'b', null, [], { key: 1 }] }), {
+    all: [{ key: 'a' }, { key: null }],
+    keyed: [{ key: 'a' }],
+  })
+  assert.deepEqual(list.read({ list: { key: 'a' } }), { all: [], keyed: [] })
+})
+
+test('a list with a record of each item has one of nulls for what is no object', () => {
+  const list = record({ of: required.recordOfEach('list', description, { key: field.text('key', description) }) })
+  assert.deepEqual(list.read({ list: [{ key: 'a' }, 'b', null] }), { of: [{ key: 'a' }, { key: null }, { key: null }] })
+  assert.equal(list.read({ list: {} }), undefined)
+})
+
+test('a nullable record is null where there is no object, a nested one then has fields that are null', () => {
+  const empty = everyKind.read({ a: ['x'] })
+  assert.equal(empty.maybe, null)
+  assert.deepEqual(empty.nested, { text: null })
+  assert.deepEqual(everyKind.read({ a: {} }).maybe, { text: null })
+})
+
+test('a record without one of its required fields is undefined', () => {
+  const entries = [{ key: 'a', value: 1 }, { key: ' ' }, { value: 2 }]
+  assert.deepEqual(strict.read({ id: 1, entries }), { id: 1, name: null, entries: [{ key: 'a', value: 1 }] })
+  for (const source of [undefined, null, [], { entries }, { id: '1', entries }, { id: 1 }, { id: 1, entries: {} }]) {
+    assert.equal(strict.read(source), undefined)
+  }
+  assert.deepEqual(strict.readAll([{ id: 1, entries: [] }, { id: 2 }, 3]), [{ id: 1, name: null, entries: [] }])
+  assert.deepEqual(strict.readAll({ id: 1, entries: [] }), [])
+})
+
+test('a required field whose value is false, zero or empty is there', () => {
+  const values = record({
+    flag: required.flag('flag', description),
+    number: required.number('number', description),
+    text: required.text('text', description),
+    computed: required.computed(Type.Boolean(), () => false),
+  })
+  const data = { flag: false, number: 0, text: '' }
+  assert.deepEqual(values.read(data), { ...data, computed: false })
+})
+
+test('names lead to own members of objects alone', () => {
+  const inherited = record({
+    constructorName: field.text('constructor.name', description),
+    length: field.number('list.length', description),
+    proto: field.nullableRecord('__proto__', description, { a: field.number('a', description) }),
+  })
+  assert.deepEqual(inherited.read({ list: [1, 2] }), { constructorName: null, length: null, proto: null })
+  assert.deepEqual(inherited.read(JSON.parse('{"__proto__":{"a":1}}')), {
+    constructorName: null,
+    length: null,
+    proto: { a: 1 },
+  })
+})
+
+test('whatever JSON is read gives data that fit the schema, or undefined where a field is required', () => {
+  const fitsEveryKind = Compile(everyKind.schema)
+  const fitsStrict = Compile(strict.schema)
+  const names = fc.constantFrom('a', 'id', 'name', 'entries', 'key', 'text', 'list', '__proto__', 'constructor')
+  const { source } = fc.letrec((tie) => ({
+    source: fc.oneof(
+      { depthSize: 'small' },
+      fc.jsonValue(),
+      fc.array(tie('source'), { maxLength: 3 }),
+      fc.array(fc.tuple(names, tie('source')), { maxLength: 5 }).map((members) => Object.fromEntries(members)),
+    ),
+  }))
+  fc.assert(
+    fc.property(source, (json) => {
+      assert.ok(fitsEveryKind.Check(everyKind.read(json)))
+      const read = strict.read(json)
+      assert.ok(read === undefined || fitsStrict.Check(read))
+      assert.ok(strict.readAll([json, json]).every((item) => fitsStrict.Check(item)))
+    }),
+    { numRuns: 500 },
+  )
+})
+
+test('the type of what is read is the type of the schema, with undefined only where a field is required', () => {
+  const isExact: Same<ReturnType<typeof everyKind.read>, Static<typeof everyKind.schema>> = true
+  const isExactOrUndefined: Same<ReturnType<typeof strict.read>, Static<typeof strict.schema> | undefined> = true
+  interface Strict {
+    id: number
+    name: string | null
+    entries: { key: string; value: number | null }[]
+  }
+  const isThatType: Same<Static<typeof strict.schema>, Strict> = true
+  const isListed: Same<ReturnType<typeof strict.readAll>, Strict[]> = true
+  // @ts-expect-error: what may be undefined is no data until that is answered.
+  const data: Strict = strict.read({ id: 1, entries: [] })
+  // @ts-expect-error: a computed field's reader gives what its schema says.
+  field.computed(Type.Number(), () => 'text')
+  assert.ok(isExact && isExactOrUndefined && isThatType && isListed && data)
+})
