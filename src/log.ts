@@ -28,7 +28,7 @@ const REDACTED = [
  * error write what is left; a process that is killed loses this much time, milliseconds.
  */
 const LINES_KEPT_MS = 100
-const BATCH_BYTES = 4_096
+const BATCH_BYTES = 16_000
 
 /** The loggers of this process. */
 const logs = new Set<Log>()

@@ -77,15 +77,15 @@ export async function admitCall(
   traceparent: string | undefined,
 ): Promise<Admitted | Refused> {
   const callId = `call_${randomUUID().replaceAll('-', '')}`
-  let refused: Refused = { refusal: new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 }) }
-  for (let tries = 0; tries < TRIES_MAX; tries += 1) {
+  for (let tries = 1; ; tries += 1) {
     const decision = await decide(deps, request, { callId, traceparent })
     if (!('stale' in decision)) return decision
     // The account changed since this node looked it up: look it up anew and check everything again.
     forgetPrincipal(deps, request.headers, decision.stale)
-    refused = { ...refused, principal: decision.stale, callId }
+    if (tries < TRIES_MAX) continue
+    const refusal = new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
+    return { refusal, principal: decision.stale, callId }
   }
-  return refused
 }
 
 /** The account changed since its principal was looked up. */

@@ -266,9 +266,21 @@ export async function isInFlight(
   return (await redis.zscore(accountKeys.inFlight(accountId, mode), id)) !== null
 }
 
-/** The UTC month of an instant, `2026-11`, when it begins and when the next one does. */
-export function monthOf(epochMs: number): { name: string; startsAt: number; endsAt: number } {
+/** A month of the UTC calendar, `2026-11`, when it begins and when the next one does, milliseconds since the epoch. */
+export interface Month {
+  name: string
+  startsAt: number
+  endsAt: number
+}
+
+/** The month that was computed last: nearly every instant that is looked up lies in it. */
+let latest: Month = { name: '', startsAt: 0, endsAt: 0 }
+
+/** The UTC month of an instant. */
+export function monthOf(epochMs: number): Month {
+  if (epochMs >= latest.startsAt && epochMs < latest.endsAt) return latest
   const date = new Date(epochMs)
   const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()]
-  return { name: date.toISOString().slice(0, 7), startsAt: Date.UTC(year, month), endsAt: Date.UTC(year, month + 1) }
+  latest = { name: date.toISOString().slice(0, 7), startsAt: Date.UTC(year, month), endsAt: Date.UTC(year, month + 1) }
+  return latest
 }
