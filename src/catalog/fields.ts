@@ -19,7 +19,6 @@ import {
   numeric,
   objects,
   text,
-  texts,
 } from './json.ts'
 
 /** The members of the JSON object that a record is read from. */
@@ -73,7 +72,7 @@ export function record<Of extends Fields>(fields: Of, description?: string): Dat
 
 /** A schema with its description, and the reader of its values. */
 interface Kind<Schema extends TSchema> {
-  schema: (options: { description: string }) => Schema
+  schema: (options?: { description: string }) => Schema
   read: (value: unknown) => Static<Schema> | null
 }
 
@@ -107,6 +106,14 @@ function requiredField<Schema extends TSchema>({ schema, read }: Kind<Schema>) {
   }
 }
 
+function listField<Schema extends TSchema>({ schema, read }: Kind<Schema>) {
+  return (from: From, description: string): Field<TArray<Schema>> => {
+    const value = valueAt(from)
+    const readList = (source: Source) => items(value(source)).flatMap((item) => read(item) ?? [])
+    return { schema: Type.Array(schema(), { description }), read: readList as Field<TArray<Schema>>['read'] }
+  }
+}
+
 /** Fields that are null, or an empty list, where the upstream's answer does not have them. */
 export const field = {
   text: nullableField(kinds.text),
@@ -118,11 +125,10 @@ export const field = {
   integer: nullableField(kinds.integer),
   flag: nullableField(kinds.flag),
 
-  /** The strings of a list. */
-  texts(from: From, description: string) {
-    const value = valueAt(from)
-    return { schema: Type.Array(Type.String(), { description }), read: (source: Source) => texts(value(source)) }
-  },
+  /** The values of a list that are of the kind, without the others. */
+  texts: listField(kinds.text),
+  numbers: listField(kinds.number),
+  integers: listField(kinds.integer),
 
   /** A nested object, which is always there: its fields are null where the upstream has no such object. */
   record<Of extends Fields>(from: From, description: string, fields: Of): Field<ObjectOf<Of>, MissingOf<Of>> {
@@ -164,6 +170,12 @@ export const required = {
   number: requiredField(kinds.number),
   integer: requiredField(kinds.integer),
   flag: requiredField(kinds.flag),
+
+  /** A field that the document calls nullable, though there is no record where it is null. */
+  notNull: <Schema extends TSchema>({ schema, read }: Field<Schema>): Field<Schema, undefined> => ({
+    schema,
+    read: (source) => read(source) ?? undefined,
+  }),
 
   /** As the `field`, missing where there is no list. */
   records<Of extends Fields>(from: From, description: string, fields: Of) {

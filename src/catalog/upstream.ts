@@ -1,5 +1,5 @@
 /**
- * What a file in this folder says about one upstream. Such a file is data and pure functions (parameters, request,
+ * What a file in src/upstreams says about one upstream. Such a file is data and pure functions (parameters, request,
  * mapping, recorded example): no I/O, no environment, no clock. Its name is the slug; adding the file adds the API.
  */
 import type { Static, TObject } from 'typebox'
@@ -7,6 +7,7 @@ import type { Terms } from './terms.ts'
 
 export * from './fields.ts'
 export * from './json.ts'
+export * from './lifetimes.ts'
 export * from './shared-parameters.ts'
 
 export type Tier = 'developer' | 'pro' | 'business' | 'enterprise'

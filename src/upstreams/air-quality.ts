@@ -1,21 +1,37 @@
 import Type from 'typebox'
 import {
   endpoint,
+  field,
+  freshFor,
   invalid,
   isObject,
   latitude,
   longitude,
   members,
-  nullable,
-  number,
   overLimit,
   path,
   type ResponseClass,
+  record,
   text,
   type Upstream,
   type UpstreamResponse,
 } from '../catalog/upstream.ts'
 import { WEIGHTED_PARAMETERS } from './families/open-meteo.ts'
+
+const current = record({
+  time: field.text('current.time', 'Of the model step, in `timezone`, without offset or seconds'),
+  pm10: field.number('current.pm10', 'μg/m³, as all concentrations'),
+  pm2_5: field.number('current.pm2_5', 'μg/m³: particles up to 2.5 μm'),
+  ozone: field.number('current.ozone', 'μg/m³'),
+  us_aqi: field.number('current.us_aqi', 'United States index, 0 to 500'),
+  european_aqi: field.number('current.european_aqi', 'European index: 0-20 good, above 100 extremely poor'),
+  carbon_monoxide: field.number('current.carbon_monoxide', 'μg/m³'),
+  nitrogen_dioxide: field.number('current.nitrogen_dioxide', 'μg/m³'),
+  sulphur_dioxide: field.number('current.sulphur_dioxide', 'μg/m³'),
+  latitude: field.number('latitude', 'Of the grid cell of the model'),
+  longitude: field.number('longitude', 'Of the grid cell of the model, degrees east'),
+  timezone: field.text('timezone', 'IANA name of the zone of `time`'),
+})
 
 const airQuality: Upstream = {
   displayName: 'Air quality',
@@ -60,24 +76,10 @@ const airQuality: Upstream = {
     '/current': endpoint({
       description: 'Current air quality at a point.',
       parameters: Type.Object({ latitude, longitude }),
-      data: Type.Object({
-        time: nullable(Type.String({ description: 'Of the model step, in `timezone`, without offset or seconds' })),
-        pm10: nullable(Type.Number({ description: 'μg/m³, as all concentrations' })),
-        pm2_5: nullable(Type.Number({ description: 'μg/m³: particles up to 2.5 μm' })),
-        ozone: nullable(Type.Number({ description: 'μg/m³' })),
-        us_aqi: nullable(Type.Number({ description: 'United States index, 0 to 500' })),
-        european_aqi: nullable(Type.Number({ description: 'European index: 0-20 good, above 100 extremely poor' })),
-        carbon_monoxide: nullable(Type.Number({ description: 'μg/m³' })),
-        nitrogen_dioxide: nullable(Type.Number({ description: 'μg/m³' })),
-        sulphur_dioxide: nullable(Type.Number({ description: 'μg/m³' })),
-        latitude: nullable(Type.Number({ description: 'Of the grid cell of the model' })),
-        longitude: nullable(Type.Number({ description: 'Of the grid cell of the model, degrees east' })),
-        timezone: nullable(Type.String({ description: 'IANA name of the zone of `time`' })),
-      }),
+      data: current.schema,
       cache: {
         // Model steps are hourly.
-        seconds: 900,
-        staleWhileRevalidateSeconds: 900,
+        ...freshFor(900),
         staleIfErrorSeconds: 10_800,
         // The grid is 0.1 to 0.4 degrees: two decimals are finer than a cell.
         key: ({ latitude, longitude }) => ({ latitude: latitude.toFixed(2), longitude: longitude.toFixed(2) }),
@@ -90,25 +92,7 @@ const airQuality: Upstream = {
           current: 'pm10,pm2_5,ozone,us_aqi,european_aqi,carbon_monoxide,nitrogen_dioxide,sulphur_dioxide',
         },
       }),
-      map: ({ body }) => {
-        const answer = members(body)
-        if (!isObject(answer.current)) return invalid()
-        const current = answer.current
-        return {
-          time: text(current.time),
-          pm10: number(current.pm10),
-          pm2_5: number(current.pm2_5),
-          ozone: number(current.ozone),
-          us_aqi: number(current.us_aqi),
-          european_aqi: number(current.european_aqi),
-          carbon_monoxide: number(current.carbon_monoxide),
-          nitrogen_dioxide: number(current.nitrogen_dioxide),
-          sulphur_dioxide: number(current.sulphur_dioxide),
-          latitude: number(answer.latitude),
-          longitude: number(answer.longitude),
-          timezone: text(answer.timezone),
-        }
-      },
+      map: ({ body }) => (isObject(members(body).current) ? current.read(body) : invalid()),
       example: recordedCurrent(),
     }),
   },

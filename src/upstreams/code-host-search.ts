@@ -2,23 +2,45 @@ import Type from 'typebox'
 import {
   defaulted,
   endpoint,
-  filledText,
-  flag,
-  integer,
+  field,
+  freshFor,
   invalid,
-  isObject,
-  items,
-  members,
-  nullable,
-  number,
+  lifetime,
   path,
+  record,
+  required,
   singleSpaced,
   TEXT_LENGTH_MAX,
-  text,
-  texts,
   type Upstream,
 } from '../catalog/upstream.ts'
 import { github, githubProbe } from './families/github.ts'
+
+const search = record({
+  total_count: field.integer('total_count', 'Number of all matches, of which the first 1,000 can be fetched'),
+  incomplete_results: field.flag('incomplete_results', 'Whether the search ran out of time'),
+  repositories: required.records('items', 'Repositories found, best match first', {
+    id: field.integer('id', 'Number of the repository; stays when it is renamed'),
+    name: field.text('name', 'Name without the owner'),
+    full_name: field.text('full_name', 'owner/name'),
+    owner: field.text('owner.login', 'Account name of the owner'),
+    description: field.text('description', 'One line by the owner'),
+    html_url: field.text('html_url', 'Page of the repository'),
+    homepage: field.filledText('homepage', 'Website that the owner names'),
+    language: field.text('language', 'Language that most of its code is written in'),
+    stars: field.integer('stargazers_count', 'Number of stars'),
+    forks: field.integer('forks_count', 'Number of forks'),
+    open_issues: field.integer('open_issues_count', 'Pull requests included'),
+    topics: field.texts('topics', 'Topics set by the owner'),
+    license: field.text('license.spdx_id', 'SPDX id, or NOASSERTION'),
+    fork: field.flag('fork', 'Whether it is a fork of another repository'),
+    archived: field.flag('archived', 'Whether it is read-only'),
+    default_branch: field.text('default_branch', 'Name of the default branch'),
+    created_at: field.text('created_at', 'UTC'),
+    updated_at: field.text('updated_at', 'UTC'),
+    pushed_at: field.text('pushed_at', 'UTC'),
+    score: field.number('score', 'How well it fits the search'),
+  }),
+})
 
 const codeHostSearch: Upstream = {
   displayName: 'Code host search',
@@ -49,81 +71,18 @@ const codeHostSearch: Upstream = {
           Type.Integer({ minimum: 1, maximum: 30, default: 10, description: 'Maximum number of repositories' }),
         ),
       }),
-      data: Type.Object({
-        total_count: nullable(
-          Type.Integer({ description: 'Number of all matches, of which the first 1,000 can be fetched' }),
-        ),
-        incomplete_results: nullable(Type.Boolean({ description: 'Whether the search ran out of time' })),
-        repositories: Type.Array(
-          Type.Object({
-            id: nullable(Type.Integer({ description: 'Number of the repository; stays when it is renamed' })),
-            name: nullable(Type.String({ description: 'Name without the owner' })),
-            full_name: nullable(Type.String({ description: 'owner/name' })),
-            owner: nullable(Type.String({ description: 'Account name of the owner' })),
-            description: nullable(Type.String({ description: 'One line by the owner' })),
-            html_url: nullable(Type.String({ description: 'Page of the repository' })),
-            homepage: nullable(Type.String({ description: 'Website that the owner names' })),
-            language: nullable(Type.String({ description: 'Language that most of its code is written in' })),
-            stars: nullable(Type.Integer({ description: 'Number of stars' })),
-            forks: nullable(Type.Integer({ description: 'Number of forks' })),
-            open_issues: nullable(Type.Integer({ description: 'Pull requests included' })),
-            topics: Type.Array(Type.String(), { description: 'Topics set by the owner' }),
-            license: nullable(Type.String({ description: 'SPDX id, or NOASSERTION' })),
-            fork: nullable(Type.Boolean({ description: 'Whether it is a fork of another repository' })),
-            archived: nullable(Type.Boolean({ description: 'Whether it is read-only' })),
-            default_branch: nullable(Type.String({ description: 'Name of the default branch' })),
-            created_at: nullable(Type.String({ description: 'UTC' })),
-            updated_at: nullable(Type.String({ description: 'UTC' })),
-            pushed_at: nullable(Type.String({ description: 'UTC' })),
-            score: nullable(Type.Number({ description: 'How well it fits the search' })),
-          }),
-          { description: 'Repositories found, best match first' },
-        ),
-      }),
-      cache: { seconds: 600, staleWhileRevalidateSeconds: 600, staleIfErrorSeconds: 86_400 },
+      data: search.schema,
+      cache: { ...freshFor(600), staleIfErrorSeconds: lifetime.day },
       complete: (parameters) => ({ ...parameters, q: singleSpaced('q', parameters.q) }),
       // The upstream's own default is 30.
       request: ({ q, per_page }) => ({ path: path`/search/repositories`, query: { q, per_page } }),
-      map: ({ body }) => {
-        const answer = members(body)
-        if (!Array.isArray(answer.items)) return invalid()
-        return {
-          total_count: integer(answer.total_count),
-          incomplete_results: flag(answer.incomplete_results),
-          repositories: items(answer.items).filter(isObject).map(readRepository),
-        }
-      },
+      map: ({ body }) => search.read(body) ?? invalid(),
       example: recordedRepos(),
     }),
   },
 }
 
 export default codeHostSearch
-
-function readRepository(repository: Record<string, unknown>) {
-  return {
-    id: integer(repository.id),
-    name: text(repository.name),
-    full_name: text(repository.full_name),
-    owner: text(members(repository.owner).login),
-    description: text(repository.description),
-    html_url: text(repository.html_url),
-    homepage: filledText(repository.homepage),
-    language: text(repository.language),
-    stars: integer(repository.stargazers_count),
-    forks: integer(repository.forks_count),
-    open_issues: integer(repository.open_issues_count),
-    topics: texts(repository.topics),
-    license: text(members(repository.license).spdx_id),
-    fork: flag(repository.fork),
-    archived: flag(repository.archived),
-    default_branch: text(repository.default_branch),
-    created_at: text(repository.created_at),
-    updated_at: text(repository.updated_at),
-    pushed_at: text(repository.pushed_at),
-    score: number(repository.score),
-  }
-}
 
 function recordedRepos() {
   return {

@@ -1,17 +1,28 @@
 import Type from 'typebox'
-import {
-  endpoint,
-  filledText,
-  flag,
-  integer,
-  invalid,
-  members,
-  nullable,
-  path,
-  text,
-  type Upstream,
-} from '../catalog/upstream.ts'
+import { endpoint, field, filledText, invalid, path, record, required, type Upstream } from '../catalog/upstream.ts'
 import { github, githubProbe } from './families/github.ts'
+
+const profile = record({
+  login: required.text('login', 'Account name in its own letter case'),
+  name: field.text('name', 'Display name'),
+  bio: field.text('bio', 'Text about the account, by its owner'),
+  followers: field.integer('followers', 'Number of followers'),
+  following: field.integer('following', 'Number of accounts followed'),
+  id: field.integer('id', 'Number of the account; stays when it is renamed'),
+  type: field.text('type', 'User, Organization or Bot'),
+  avatar_url: field.text('avatar_url', 'Picture of the account'),
+  html_url: field.text('html_url', 'Page of the account'),
+  company: field.text(({ company }) => filledText(company)?.trim(), 'Employer, as its owner writes it'),
+  blog: field.filledText('blog', 'Website, as its owner writes it'),
+  location: field.text('location', 'Place, as its owner writes it'),
+  email: field.text('email', 'Given to calls with a key alone'),
+  twitter_username: field.text('twitter_username', 'Name on X, formerly Twitter'),
+  hireable: field.flag('hireable', 'Whether the owner is open to job offers; null where not said'),
+  public_repos: field.integer('public_repos', 'Number of public repositories'),
+  public_gists: field.integer('public_gists', 'Number of public gists'),
+  created_at: field.text('created_at', 'UTC'),
+  updated_at: field.text('updated_at', 'UTC'),
+})
 
 const codeHostUser: Upstream = {
   displayName: 'Code host user',
@@ -48,29 +59,7 @@ const codeHostUser: Upstream = {
           description: 'Account name in any letter case; bots end in [bot]',
         }),
       }),
-      data: Type.Object({
-        login: Type.String({ description: 'Account name in its own letter case' }),
-        name: nullable(Type.String({ description: 'Display name' })),
-        bio: nullable(Type.String({ description: 'Text about the account, by its owner' })),
-        followers: nullable(Type.Integer({ description: 'Number of followers' })),
-        following: nullable(Type.Integer({ description: 'Number of accounts followed' })),
-        id: nullable(Type.Integer({ description: 'Number of the account; stays when it is renamed' })),
-        type: nullable(Type.String({ description: 'User, Organization or Bot' })),
-        avatar_url: nullable(Type.String({ description: 'Picture of the account' })),
-        html_url: nullable(Type.String({ description: 'Page of the account' })),
-        company: nullable(Type.String({ description: 'Employer, as its owner writes it' })),
-        blog: nullable(Type.String({ description: 'Website, as its owner writes it' })),
-        location: nullable(Type.String({ description: 'Place, as its owner writes it' })),
-        email: nullable(Type.String({ description: 'Given to calls with a key alone' })),
-        twitter_username: nullable(Type.String({ description: 'Name on X, formerly Twitter' })),
-        hireable: nullable(
-          Type.Boolean({ description: 'Whether the owner is open to job offers; null where not said' }),
-        ),
-        public_repos: nullable(Type.Integer({ description: 'Number of public repositories' })),
-        public_gists: nullable(Type.Integer({ description: 'Number of public gists' })),
-        created_at: nullable(Type.String({ description: 'UTC' })),
-        updated_at: nullable(Type.String({ description: 'UTC' })),
-      }),
+      data: profile.schema,
       // Long for 60 calls an hour, short for personal data. A 404 costs a call too.
       cache: {
         seconds: 900,
@@ -79,32 +68,7 @@ const codeHostUser: Upstream = {
         key: ({ username }) => ({ username: username.toLowerCase() }),
       },
       request: ({ username }) => ({ path: path`/users/${username}` }),
-      map: ({ body }) => {
-        const user = members(body)
-        const login = text(user.login)
-        if (login === null) return invalid()
-        return {
-          login,
-          name: text(user.name),
-          bio: text(user.bio),
-          followers: integer(user.followers),
-          following: integer(user.following),
-          id: integer(user.id),
-          type: text(user.type),
-          avatar_url: text(user.avatar_url),
-          html_url: text(user.html_url),
-          company: filledText(user.company)?.trim() ?? null,
-          blog: filledText(user.blog),
-          location: text(user.location),
-          email: text(user.email),
-          twitter_username: text(user.twitter_username),
-          hireable: flag(user.hireable),
-          public_repos: integer(user.public_repos),
-          public_gists: integer(user.public_gists),
-          created_at: text(user.created_at),
-          updated_at: text(user.updated_at),
-        }
-      },
+      map: ({ body }) => profile.read(body) ?? invalid(),
       example: recordedProfile(),
     }),
   },

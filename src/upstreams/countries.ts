@@ -2,19 +2,20 @@ import Type from 'typebox'
 import {
   endpoint,
   failed,
-  filledText,
-  integer,
+  field,
   invalid,
   isObject,
   items,
+  lifetime,
   members,
   notFound,
-  nullable,
   number,
+  objects,
   path,
+  record,
+  required,
   singleSpaced,
   text,
-  texts,
   type Upstream,
   type UpstreamRequest,
 } from '../catalog/upstream.ts'
@@ -61,37 +62,49 @@ const countryName = Type.String({
   description: 'Country name in any letter case, or a part of it',
 })
 
-const country = Type.Object({
-  name: nullable(Type.String({ description: 'Long ISO 3166 name' })),
-  alpha2: nullable(Type.String({ description: 'ISO 3166-1 alpha-2 code' })),
-  alpha3: nullable(Type.String({ description: 'ISO 3166-1 alpha-3 code' })),
-  numeric_code: nullable(Type.String({ description: 'Three digits' })),
-  capital: nullable(Type.String({ description: 'Capital city' })),
-  region: nullable(Type.String({ description: 'Continent: Africa, Americas, Asia, Europe, Oceania, Polar' })),
-  subregion: nullable(Type.String({ description: 'Part of the region' })),
-  population: nullable(Type.Integer({ description: 'Of 2020' })),
-  area_km2: nullable(Type.Number({ description: 'Square kilometres' })),
-  latlng: Type.Array(Type.Number(), { description: 'Degrees north and east; may be empty' }),
-  languages: Type.Array(Type.String(), { description: 'English names of the languages' }),
-  currencies: Type.Array(
-    Type.Object({
-      code: nullable(Type.String({ description: 'ISO 4217 code' })),
-      name: nullable(Type.String({ description: 'Name of the currency, in English' })),
-      symbol: nullable(Type.String({ description: 'Sign of the currency' })),
-    }),
-    { description: 'Currencies in use' },
+const cache = {
+  seconds: lifetime.day,
+  staleWhileRevalidateSeconds: lifetime.week,
+  staleIfErrorSeconds: lifetime.month,
+  notFoundSeconds: lifetime.day,
+}
+
+const country = record({
+  name: field.text('name', 'Long ISO 3166 name'),
+  alpha2: field.text('alpha2Code', 'ISO 3166-1 alpha-2 code'),
+  alpha3: field.text('alpha3Code', 'ISO 3166-1 alpha-3 code'),
+  numeric_code: field.text('numericCode', 'Three digits'),
+  capital: field.filledText('capital', 'Capital city'),
+  region: field.text('region', 'Continent: Africa, Americas, Asia, Europe, Oceania, Polar'),
+  subregion: field.text('subregion', 'Part of the region'),
+  population: field.integer('population', 'Of 2020'),
+  area_km2: field.number('area', 'Square kilometres'),
+  latlng: field.numbers('latlng', 'Degrees north and east; may be empty'),
+  languages: field.texts(
+    ({ languages }) => objects(languages).map(({ name }) => name),
+    'English names of the languages',
   ),
-  timezones: Type.Array(Type.String(), { description: 'Offsets from UTC, such as UTC+02:00' }),
-  borders: Type.Array(Type.String(), { description: 'Alpha-3 codes' }),
-  flag_url: nullable(Type.String({ description: 'Picture of the flag' })),
+  currencies: field.records('currencies', 'Currencies in use', {
+    code: field.text('code', 'ISO 4217 code'),
+    name: field.text('name', 'Name of the currency, in English'),
+    symbol: field.text('symbol', 'Sign of the currency'),
+  }),
+  timezones: field.texts('timezones', 'Offsets from UTC, such as UTC+02:00'),
+  borders: field.texts('borders', 'Alpha-3 codes'),
+  flag_url: field.filledText('flags.svg', 'Picture of the flag'),
 })
 
-const cache = {
-  seconds: 86_400,
-  staleWhileRevalidateSeconds: 604_800,
-  staleIfErrorSeconds: 2_592_000,
-  notFoundSeconds: 86_400,
-}
+const keyFacts = record({
+  name: country.fields.name,
+  region: country.fields.region,
+  capital: country.fields.capital,
+  population: country.fields.population,
+})
+
+const found = record({
+  count: required.integer(({ results }) => items(results).length, 'Number of results'),
+  results: required.records('results', 'Countries found', country.fields),
+})
 
 const countries: Upstream = {
   displayName: 'Countries',
@@ -117,31 +130,22 @@ const countries: Upstream = {
     '/name': endpoint({
       description: 'Countries whose name contains a text.',
       parameters: Type.Object({ name: countryName }),
-      data: Type.Object({
-        count: Type.Integer({ description: 'Number of results' }),
-        results: Type.Array(country, { description: 'Countries found' }),
-      }),
+      data: found.schema,
       cache: { ...cache, key: ({ name }) => ({ name: name.toLowerCase() }) },
+      acceptStatuses: [404],
       complete: ({ name }) => ({ name: singleSpaced('name', name) }),
       request: ({ name }) => nameRequest(name),
       map: ({ body }) => {
         // A search that finds nothing is answered 404 with this text.
-        if (members(body).error === 'Country not found') return { count: 0, results: [] }
-        const results = readRecords(body)?.map(readCountry)
-        return results ? { count: results.length, results } : invalid()
+        const isNone = members(body).error === 'Country not found'
+        return found.read({ results: isNone ? [] : readRecords(body) }) ?? invalid()
       },
-      acceptStatuses: [404],
       example: recordedName(),
     }),
     '/info': endpoint({
       description: 'Key facts of the one country that fits a name best.',
       parameters: Type.Object({ name: countryName }),
-      data: Type.Object({
-        name: nullable(Type.String({ description: 'Long ISO 3166 name' })),
-        region: nullable(Type.String({ description: 'Continent: Africa, Americas, Asia, Europe, Oceania, Polar' })),
-        capital: nullable(Type.String({ description: 'Capital city' })),
-        population: nullable(Type.Integer({ description: 'Of 2020' })),
-      }),
+      data: keyFacts.schema,
       cache: { ...cache, key: ({ name }) => ({ name: name.toLowerCase() }) },
       complete: ({ name }) => ({ name: singleSpaced('name', name) }),
       request: ({ name }) => nameRequest(name),
@@ -149,9 +153,7 @@ const countries: Upstream = {
         const records = readRecords(body)
         if (!records) return invalid()
         const best = bestMatch(records, parameters.name)
-        if (!best) return notFound()
-        const { name, region, capital, population } = readCountry(best)
-        return { name, region, capital, population }
+        return best ? keyFacts.read(best) : notFound()
       },
       example: recordedInfo(),
     }),
@@ -165,17 +167,13 @@ const countries: Upstream = {
           description: 'ISO 3166-1 alpha-2 or alpha-3 code, FI or FIN',
         }),
       }),
-      data: Type.Object({
-        count: Type.Integer({ description: 'Number of results' }),
-        results: Type.Array(country, { description: 'Countries found' }),
-      }),
+      data: found.schema,
       cache,
       complete: ({ code }) => ({ code: code.toUpperCase() }),
       request: ({ code }) => codeRequest(code),
       map: ({ body }) => {
-        const results = readRecords(body)?.map(readCountry)
-        if (!results) return invalid()
-        return results.length > 0 ? { count: results.length, results } : notFound()
+        const results = readRecords(body)
+        return results?.length === 0 ? notFound() : (found.read({ results }) ?? invalid())
       },
       example: recordedCode(),
     }),
@@ -195,32 +193,8 @@ function codeRequest(code: string): UpstreamRequest {
 
 /** The records of an answer, which is a list for a name and one object for a code; undefined when it is neither. */
 function readRecords(body: unknown): Record<string, unknown>[] | undefined {
-  if (Array.isArray(body)) return items(body).filter(isObject)
+  if (Array.isArray(body)) return objects(body)
   return isObject(body) && text(body.name) !== null ? [body] : undefined
-}
-
-function readCountry(record: Record<string, unknown>) {
-  return {
-    name: text(record.name),
-    alpha2: text(record.alpha2Code),
-    alpha3: text(record.alpha3Code),
-    numeric_code: text(record.numericCode),
-    capital: filledText(record.capital),
-    region: text(record.region),
-    subregion: text(record.subregion),
-    population: integer(record.population),
-    area_km2: number(record.area),
-    latlng: items(record.latlng)
-      .map(number)
-      .filter((degrees) => degrees !== null),
-    languages: texts(items(record.languages).map((language) => members(language).name)),
-    currencies: items(record.currencies)
-      .filter(isObject)
-      .map(({ code, name, symbol }) => ({ code: text(code), name: text(name), symbol: text(symbol) })),
-    timezones: texts(record.timezones),
-    borders: texts(record.borders),
-    flag_url: filledText(members(record.flags).svg),
-  }
 }
 
 /**

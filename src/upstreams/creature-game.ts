@@ -1,28 +1,71 @@
 import Type from 'typebox'
 import {
   endpoint,
-  flag,
+  field,
+  freshFor,
   InvalidParameter,
   integer,
   invalid,
-  isObject,
   items,
+  lifetime,
   members,
   nullable,
   number,
+  objects,
   path,
+  record,
+  required,
+  type Source,
   text,
-  texts,
   type Upstream,
 } from '../catalog/upstream.ts'
 
 // The data change with a new game, a few times in a decade; the upstream asks everyone to keep them.
 const cache = {
-  seconds: 86_400,
-  staleWhileRevalidateSeconds: 86_400,
-  staleIfErrorSeconds: 2_592_000,
-  notFoundSeconds: 3_600,
+  ...freshFor(lifetime.day),
+  staleIfErrorSeconds: lifetime.month,
+  notFoundSeconds: lifetime.hour,
 }
+
+const creature = record({
+  id: required.notNull(field.integer('id', 'Number of the creature')),
+  name: field.text('name', 'Name of the creature, lower case'),
+  types: field.texts(
+    ({ types }) => bySlot(types).map((entry) => members(entry.type).name),
+    'One or two types, such as electric',
+  ),
+  height: field.number('height', 'Decimetres'),
+  weight: field.number('weight', 'Hectograms'),
+  height_m: field.number(({ height }) => tenthOf(height), 'Metres'),
+  weight_kg: field.number(({ weight }) => tenthOf(weight), 'Kilograms'),
+  base_experience: field.number('base_experience', 'Experience points for defeating it'),
+  abilities: field.records('abilities', 'Abilities it can have', {
+    name: field.text('ability.name', 'Name of the ability, lower case'),
+    is_hidden: field.flag('is_hidden', 'Whether it is the hidden ability'),
+    slot: field.wholeNumber('slot', 'Position among its abilities, 1 to 3'),
+  }),
+  stats: field.computed(
+    Type.Record(Type.String(), nullable(Type.Number({ description: 'Base value of the stat, 1 to 255' })), {
+      description: 'Base values keyed by stat',
+    }),
+    ({ stats }) => statsOf(stats),
+  ),
+  species: field.text('species.name', 'Name of the species'),
+  sprite_url: field.text('sprites.front_default', 'Picture of the creature'),
+})
+
+const ability = record({
+  id: required.notNull(field.integer('id', 'Number of the ability')),
+  name: field.text('name', 'Name of the ability, lower case'),
+  effect: field.text((source) => english(source).effect, 'English'),
+  generation: field.text('generation.name', 'Games that introduced it, such as generation-iii'),
+  short_effect: field.text((source) => english(source).short_effect, 'English'),
+  is_main_series: field.flag('is_main_series', 'Whether it is from the main series of games'),
+  creatures: field.texts(
+    ({ pokemon }) => objects(pokemon).map((entry) => members(entry.pokemon).name),
+    'Names of the creatures that can have it',
+  ),
+})
 
 const creatureGame: Upstream = {
   displayName: 'Creature game',
@@ -51,58 +94,11 @@ const creatureGame: Upstream = {
           description: 'Name of a form, such as pikachu or deoxys-normal, or its number',
         }),
       }),
-      data: Type.Object({
-        id: nullable(Type.Integer({ description: 'Number of the creature' })),
-        name: nullable(Type.String({ description: 'Name of the creature, lower case' })),
-        types: Type.Array(Type.String(), { description: 'One or two types, such as electric' }),
-        height: nullable(Type.Number({ description: 'Decimetres' })),
-        weight: nullable(Type.Number({ description: 'Hectograms' })),
-        height_m: nullable(Type.Number({ description: 'Metres' })),
-        weight_kg: nullable(Type.Number({ description: 'Kilograms' })),
-        base_experience: nullable(Type.Number({ description: 'Experience points for defeating it' })),
-        abilities: Type.Array(
-          Type.Object({
-            name: nullable(Type.String({ description: 'Name of the ability, lower case' })),
-            is_hidden: nullable(Type.Boolean({ description: 'Whether it is the hidden ability' })),
-            slot: nullable(Type.Number({ description: 'Position among its abilities, 1 to 3' })),
-          }),
-          { description: 'Abilities it can have' },
-        ),
-        stats: Type.Record(Type.String(), nullable(Type.Number({ description: 'Base value of the stat, 1 to 255' })), {
-          description: 'Base values keyed by stat',
-        }),
-        species: nullable(Type.String({ description: 'Name of the species' })),
-        sprite_url: nullable(Type.String({ description: 'Picture of the creature' })),
-      }),
+      data: creature.schema,
       cache,
       complete: ({ name }) => ({ name: resourceName(name) }),
       request: ({ name }) => ({ path: path`/api/v2/pokemon/${name}` }),
-      map: ({ body }) => {
-        const creature = members(body)
-        if (integer(creature.id) === null) return invalid()
-        const height = number(creature.height)
-        const weight = number(creature.weight)
-        return {
-          id: integer(creature.id),
-          name: text(creature.name),
-          types: texts(bySlot(creature.types).map((entry) => members(entry.type).name)),
-          height,
-          weight,
-          height_m: height === null ? null : height / 10,
-          weight_kg: weight === null ? null : weight / 10,
-          base_experience: number(creature.base_experience),
-          abilities: items(creature.abilities)
-            .filter(isObject)
-            .map((entry) => ({
-              name: text(members(entry.ability).name),
-              is_hidden: flag(entry.is_hidden),
-              slot: integer(entry.slot),
-            })),
-          stats: stats(creature.stats),
-          species: text(members(creature.species).name),
-          sprite_url: text(members(creature.sprites).front_default),
-        }
-      },
+      map: ({ body }) => creature.read(body) ?? invalid(),
       example: recordedCreature(),
     }),
     '/ability': endpoint({
@@ -115,35 +111,11 @@ const creatureGame: Upstream = {
           description: 'Name of the ability, such as overgrow or lightning-rod',
         }),
       }),
-      data: Type.Object({
-        id: nullable(Type.Integer({ description: 'Number of the ability' })),
-        name: nullable(Type.String({ description: 'Name of the ability, lower case' })),
-        effect: nullable(Type.String({ description: 'English' })),
-        generation: nullable(Type.String({ description: 'Games that introduced it, such as generation-iii' })),
-        short_effect: nullable(Type.String({ description: 'English' })),
-        is_main_series: nullable(Type.Boolean({ description: 'Whether it is from the main series of games' })),
-        creatures: Type.Array(Type.String(), { description: 'Names of the creatures that can have it' }),
-      }),
+      data: ability.schema,
       cache,
       complete: ({ name }) => ({ name: resourceName(name) }),
       request: ({ name }) => ({ path: path`/api/v2/ability/${name}` }),
-      map: ({ body }) => {
-        const ability = members(body)
-        if (integer(ability.id) === null) return invalid()
-        // Entries come in any order of languages, and abilities of side games have none in English.
-        const english = members(
-          items(ability.effect_entries).find((entry) => members(members(entry).language).name === 'en'),
-        )
-        return {
-          id: integer(ability.id),
-          name: text(ability.name),
-          effect: text(english.effect),
-          generation: text(members(ability.generation).name),
-          short_effect: text(english.short_effect),
-          is_main_series: flag(ability.is_main_series),
-          creatures: texts(items(ability.pokemon).map((entry) => members(members(entry).pokemon).name)),
-        }
-      },
+      map: ({ body }) => ability.read(body) ?? invalid(),
       example: recordedAbility(),
     }),
   },
@@ -161,12 +133,19 @@ function resourceName(given: string): string {
 
 function bySlot(entries: unknown): Record<string, unknown>[] {
   const slot = (entry: Record<string, unknown>) => integer(entry.slot) ?? Number.MAX_SAFE_INTEGER
-  return items(entries)
-    .filter(isObject)
-    .toSorted((one, other) => slot(one) - slot(other))
+  return objects(entries).toSorted((one, other) => slot(one) - slot(other))
 }
 
-function stats(entries: unknown): Record<string, number | null> {
+/** The texts in English: entries come in any order of languages, and abilities of side games have none in English. */
+function english({ effect_entries }: Source): Source {
+  return members(items(effect_entries).find((entry) => members(members(entry).language).name === 'en'))
+}
+
+function tenthOf(value: unknown): number | null {
+  return typeof value === 'number' ? value / 10 : null
+}
+
+function statsOf(entries: unknown): Record<string, number | null> {
   return Object.fromEntries(
     items(entries).flatMap((entry) => {
       const name = text(members(members(entry).stat).name)

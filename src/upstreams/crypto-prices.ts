@@ -3,19 +3,21 @@ import {
   authFailed,
   endpoint,
   failed,
+  field,
+  freshFor,
   InvalidParameter,
   integer,
   invalid,
   isObject,
+  lifetime,
   members,
   notFound,
-  nullable,
-  number,
   overLimit,
   path,
   type ResponseClass,
+  record,
+  required,
   TEXT_LENGTH_MAX,
-  text,
   texts,
   type Upstream,
   type UpstreamResponse,
@@ -35,6 +37,39 @@ const coinIdOfTicker: Record<string, string> = {
   ada: 'cardano',
   doge: 'dogecoin',
 }
+
+const price = record(
+  {
+    usd: field.number('usd', 'Price in US dollars'),
+    usd_market_cap: field.number('usd_market_cap', 'US dollars'),
+    usd_24h_vol: field.number('usd_24h_vol', 'Traded in 24 hours, US dollars'),
+    usd_24h_change: field.number('usd_24h_change', 'Percent'),
+    last_updated_at: field.number('last_updated_at', 'Seconds since the epoch'),
+  },
+  'Figures of the coin',
+)
+
+const coin = record({
+  id: required.notNull(field.text('id', 'Coin id, as `ids` of /price takes it')),
+  name: field.text('name', 'Name of the coin'),
+  symbol: field.text('symbol', 'Ticker, lower case'),
+  ath_usd: field.number('market_data.ath.usd', 'All-time high'),
+  market_cap_usd: field.number('market_data.market_cap.usd', 'US dollars'),
+  price_usd: field.number('market_data.current_price.usd', 'US dollars'),
+  volume_24h_usd: field.number('market_data.total_volume.usd', 'Traded in 24 hours, US dollars'),
+  ath_date: field.text('market_data.ath_date.usd', 'ISO 8601, UTC'),
+  price_change_percentage_24h: field.number('market_data.price_change_percentage_24h', 'Percent'),
+  market_cap_rank: field.wholeNumber('market_cap_rank', '1 for the largest'),
+  circulating_supply: field.number('market_data.circulating_supply', 'Coins in circulation'),
+  max_supply: field.number('market_data.max_supply', 'Coins that can ever exist; null where unbounded'),
+  image_url: field.text('image.large', 'Logo of the coin'),
+  homepage: field.text(
+    ({ links }) => texts(members(links).homepage).find((url) => url !== ''),
+    'Website of the project',
+  ),
+  description: field.text('description.en', 'English'),
+  last_updated: field.text('last_updated', 'ISO 8601, UTC'),
+})
 
 const cryptoPrices: Upstream = {
   displayName: 'Crypto prices',
@@ -79,26 +114,12 @@ const cryptoPrices: Upstream = {
         }),
       }),
       data: Type.Object({
-        prices: Type.Record(
-          Type.String(),
-          Type.Object(
-            {
-              usd: nullable(Type.Number({ description: 'Price in US dollars' })),
-              usd_market_cap: nullable(Type.Number({ description: 'US dollars' })),
-              usd_24h_vol: nullable(Type.Number({ description: 'Traded in 24 hours, US dollars' })),
-              usd_24h_change: nullable(Type.Number({ description: 'Percent' })),
-              last_updated_at: nullable(Type.Number({ description: 'Seconds since the epoch' })),
-            },
-            { description: 'Figures of the coin' },
-          ),
-          { description: 'Keyed by coin id' },
-        ),
+        prices: Type.Record(Type.String(), price.schema, { description: 'Keyed by coin id' }),
         missing: Type.Array(Type.String(), { description: 'Requested ids without a price' }),
       }),
       cache: {
-        seconds: 60,
-        staleWhileRevalidateSeconds: 60,
-        staleIfErrorSeconds: 3_600,
+        ...freshFor(60),
+        staleIfErrorSeconds: lifetime.hour,
         notFoundSeconds: 300,
       },
       complete: ({ ids }) => ({ ids: coinIds(ids).join(',') }),
@@ -119,7 +140,7 @@ const cryptoPrices: Upstream = {
         const known = ids.filter((id) => isObject(body[id]))
         if (known.length === 0) return notFound('None of these is a coin id; ticker symbols are not accepted.')
         return {
-          prices: Object.fromEntries(known.map((id) => [id, price(body[id])])),
+          prices: Object.fromEntries(known.map((id) => [id, price.read(body[id])])),
           missing: ids.filter((id) => !known.includes(id)),
         }
       },
@@ -134,29 +155,11 @@ const cryptoPrices: Upstream = {
           description: 'Coin id such as bitcoin; not a ticker symbol',
         }),
       }),
-      data: Type.Object({
-        id: nullable(Type.String({ description: 'Coin id, as `ids` of /price takes it' })),
-        name: nullable(Type.String({ description: 'Name of the coin' })),
-        symbol: nullable(Type.String({ description: 'Ticker, lower case' })),
-        ath_usd: nullable(Type.Number({ description: 'All-time high' })),
-        market_cap_usd: nullable(Type.Number({ description: 'US dollars' })),
-        price_usd: nullable(Type.Number({ description: 'US dollars' })),
-        volume_24h_usd: nullable(Type.Number({ description: 'Traded in 24 hours, US dollars' })),
-        ath_date: nullable(Type.String({ description: 'ISO 8601, UTC' })),
-        price_change_percentage_24h: nullable(Type.Number({ description: 'Percent' })),
-        market_cap_rank: nullable(Type.Number({ description: '1 for the largest' })),
-        circulating_supply: nullable(Type.Number({ description: 'Coins in circulation' })),
-        max_supply: nullable(Type.Number({ description: 'Coins that can ever exist; null where unbounded' })),
-        image_url: nullable(Type.String({ description: 'Logo of the coin' })),
-        homepage: nullable(Type.String({ description: 'Website of the project' })),
-        description: nullable(Type.String({ description: 'English' })),
-        last_updated: nullable(Type.String({ description: 'ISO 8601, UTC' })),
-      }),
+      data: coin.schema,
       cache: {
-        seconds: 300,
-        staleWhileRevalidateSeconds: 300,
-        staleIfErrorSeconds: 86_400,
-        notFoundSeconds: 3_600,
+        ...freshFor(300),
+        staleIfErrorSeconds: lifetime.day,
+        notFoundSeconds: lifetime.hour,
       },
       complete: ({ id }) => ({ id: coinId('id', id) }),
       // Without these flags the answer is hundreds of kilobytes of translations and tickers.
@@ -171,29 +174,7 @@ const cryptoPrices: Upstream = {
           sparkline: 'false',
         },
       }),
-      map: ({ body }) => {
-        const coin = members(body)
-        if (text(coin.id) === null) return invalid()
-        const market = members(coin.market_data)
-        return {
-          id: text(coin.id),
-          name: text(coin.name),
-          symbol: text(coin.symbol),
-          ath_usd: number(members(market.ath).usd),
-          market_cap_usd: number(members(market.market_cap).usd),
-          price_usd: number(members(market.current_price).usd),
-          volume_24h_usd: number(members(market.total_volume).usd),
-          ath_date: text(members(market.ath_date).usd),
-          price_change_percentage_24h: number(market.price_change_percentage_24h),
-          market_cap_rank: integer(coin.market_cap_rank),
-          circulating_supply: number(market.circulating_supply),
-          max_supply: number(market.max_supply),
-          image_url: text(members(coin.image).large),
-          homepage: texts(members(coin.links).homepage).find((url) => url !== '') ?? null,
-          description: text(members(coin.description).en),
-          last_updated: text(coin.last_updated),
-        }
-      },
+      map: ({ body }) => coin.read(body) ?? invalid(),
       example: recordedCoin(),
     }),
   },
@@ -233,17 +214,6 @@ function coinId(parameter: string, given: string): string {
   if (!/^[a-z0-9-]+$/.test(id))
     throw new InvalidParameter(parameter, 'a coin id has letters, digits and hyphens, like usd-coin')
   return id
-}
-
-function price(value: unknown) {
-  const coin = members(value)
-  return {
-    usd: number(coin.usd),
-    usd_market_cap: number(coin.usd_market_cap),
-    usd_24h_vol: number(coin.usd_24h_vol),
-    usd_24h_change: number(coin.usd_24h_change),
-    last_updated_at: number(coin.last_updated_at),
-  }
 }
 
 function recordedPrice() {

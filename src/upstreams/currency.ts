@@ -1,19 +1,41 @@
 import Type from 'typebox'
 import {
   endpoint,
+  field,
   InvalidParameter,
   invalid,
   isObject,
+  lifetime,
   members,
-  nullable,
   number,
   path,
-  text,
+  record,
+  required,
   type Upstream,
 } from '../catalog/upstream.ts'
 
 /** The bank publishes once a working day, about 16:00 CET; a day-old rate is better than none. */
-const cache = { seconds: 3_600, staleWhileRevalidateSeconds: 600, staleIfErrorSeconds: 86_400 }
+const cache = { seconds: lifetime.hour, staleWhileRevalidateSeconds: 600, staleIfErrorSeconds: lifetime.day }
+
+const latest = record({
+  base: field.text('base', 'ISO 4217 code of the base'),
+  date: field.text('date', 'Day of the rates: the last working day of the bank'),
+  rates: required.computed(
+    Type.Record(Type.String(), Type.Number({ description: 'Units for one unit of the base' }), {
+      description: 'Units of each currency for one unit of the base, which is not listed itself',
+    }),
+    ({ rates }) => (isObject(rates) ? numbersOf(rates) : undefined),
+  ),
+})
+
+const pair = record({
+  to: required.text('to', 'ISO 4217 code of the target'),
+  date: field.text('date', 'Day of the rates: the last working day of the bank'),
+  from: field.text('base', 'ISO 4217 code of the base'),
+  rate: required.notNull(
+    field.number(({ rates, to }) => members(rates)[String(to)], 'Units of the target for one unit of the base'),
+  ),
+})
 
 const currency: Upstream = {
   displayName: 'Currency rates',
@@ -58,20 +80,10 @@ const currency: Upstream = {
     '/latest': endpoint({
       description: 'Latest reference rates for all published currencies, against the euro.',
       parameters: Type.Object({}),
-      data: Type.Object({
-        base: nullable(Type.String({ description: 'ISO 4217 code of the base' })),
-        date: nullable(Type.String({ description: 'Day of the rates: the last working day of the bank' })),
-        rates: Type.Record(Type.String(), Type.Number({ description: 'Units for one unit of the base' }), {
-          description: 'Units of each currency for one unit of the base, which is not listed itself',
-        }),
-      }),
+      data: latest.schema,
       cache,
       request: () => ({ path: path`/v1/latest` }),
-      map: ({ body }) => {
-        const answer = members(body)
-        if (!isObject(answer.rates)) return invalid()
-        return { base: text(answer.base), date: text(answer.date), rates: numbersOf(answer.rates) }
-      },
+      map: ({ body }) => latest.read(body) ?? invalid(),
       example: recordedLatest(),
     }),
 
@@ -91,12 +103,7 @@ const currency: Upstream = {
           description: 'Base currency, ISO 4217 code, another one than the target',
         }),
       }),
-      data: Type.Object({
-        to: Type.String({ description: 'ISO 4217 code of the target' }),
-        date: nullable(Type.String({ description: 'Day of the rates: the last working day of the bank' })),
-        from: nullable(Type.String({ description: 'ISO 4217 code of the base' })),
-        rate: nullable(Type.Number({ description: 'Units of the target for one unit of the base' })),
-      }),
+      data: pair.schema,
       cache,
       complete: (parameters) => {
         const to = parameters.to.toUpperCase()
@@ -108,12 +115,7 @@ const currency: Upstream = {
         path: path`/v1/latest`,
         query: { base: from, symbols: to },
       }),
-      map: ({ body, parameters }) => {
-        const answer = members(body)
-        const rate = number(members(answer.rates)[parameters.to])
-        if (rate === null) return invalid()
-        return { to: parameters.to, date: text(answer.date), from: text(answer.base), rate }
-      },
+      map: ({ body, parameters }) => pair.read({ ...members(body), to: parameters.to }) ?? invalid(),
       example: recordedPair(),
     }),
   },

@@ -3,17 +3,22 @@ import {
   countryCode,
   endpoint,
   failed,
+  field,
+  freshFor,
   invalid,
   isObject,
   items,
+  lifetime,
   members,
   notFound,
-  nullable,
   number,
   numeric,
+  objects,
   path,
-  ResponseClass,
-  text,
+  type ResponseClass,
+  record,
+  required,
+  type Source,
   type Upstream,
   type UpstreamRequest,
   type UpstreamResponse,
@@ -21,27 +26,31 @@ import {
 
 const parameters = Type.Object({ country: countryCode })
 
-const origin = {
-  indicator: nullable(Type.String({ description: 'Code of the indicator' })),
-  country_code: nullable(Type.String({ description: 'ISO 3166-1 alpha-2' })),
-  country_iso3: nullable(Type.String({ description: 'ISO 3166-1 alpha-3' })),
-  indicator_name: nullable(Type.String({ description: 'Name of the indicator, in English' })),
-  last_updated: nullable(Type.String({ description: 'Day on which the figures were published' })),
-}
-
 // Annual figures, revised a few times a year.
 const cache = {
-  seconds: 86_400,
-  staleWhileRevalidateSeconds: 86_400,
-  staleIfErrorSeconds: 2_592_000,
-  notFoundSeconds: 3_600,
+  ...freshFor(lifetime.day),
+  staleIfErrorSeconds: lifetime.month,
+  notFoundSeconds: lifetime.hour,
 }
 
 const upperCased = ({ country }: { country: string }) => ({ country: country.toUpperCase() })
 
-const isUnpublished = (row: unknown): boolean => isObject(row) && row.value === null
+const subject = {
+  year: field.integer(({ date }) => year(date), 'Year of the figure, the latest published'),
+  country: field.text('country.value', 'Name of the country'),
+}
 
-const year = (date: unknown): number | null => (typeof date === 'string' && /^\d{4}$/.test(date) ? Number(date) : null)
+const origin = {
+  indicator: field.text('indicator.id', 'Code of the indicator'),
+  country_code: field.text('country.id', 'ISO 3166-1 alpha-2'),
+  country_iso3: field.text('countryiso3code', 'ISO 3166-1 alpha-3'),
+  indicator_name: field.text('indicator.value', 'Name of the indicator, in English'),
+  last_updated: field.text('lastupdated', 'Day on which the figures were published'),
+}
+
+const gdp = record({ ...subject, gdp_usd: required.number('value', 'Current US dollars'), ...origin })
+
+const population = record({ ...subject, population: required.number('value', 'Inhabitants at midyear'), ...origin })
 
 const developmentIndicators: Upstream = {
   displayName: 'Development indicators',
@@ -75,41 +84,21 @@ const developmentIndicators: Upstream = {
     '/gdp': endpoint({
       description: 'Latest GDP of a country in current US dollars.',
       parameters,
-      data: Type.Object({
-        year: nullable(Type.Integer({ description: 'Year of the figure, the latest published' })),
-        country: nullable(Type.String({ description: 'Name of the country' })),
-        gdp_usd: Type.Number({ description: 'Current US dollars' }),
-        ...origin,
-      }),
+      data: gdp.schema,
       cache,
       complete: upperCased,
       request: ({ country }) => latestOf(country, 'NY.GDP.MKTP.CD'),
-      map: ({ body }) => {
-        const figure = latestFigure(body)
-        if (figure instanceof ResponseClass) return figure
-        const { year, country, value, ...rest } = figure
-        return { year, country, gdp_usd: value, ...rest }
-      },
+      map: ({ body }) => readLatest(body, gdp.read),
       example: recordedGdp(),
     }),
     '/population': endpoint({
       description: 'Latest total population of a country.',
       parameters,
-      data: Type.Object({
-        year: nullable(Type.Integer({ description: 'Year of the figure, the latest published' })),
-        country: nullable(Type.String({ description: 'Name of the country' })),
-        population: Type.Number({ description: 'Inhabitants at midyear' }),
-        ...origin,
-      }),
+      data: population.schema,
       cache,
       complete: upperCased,
       request: ({ country }) => latestOf(country, 'SP.POP.TOTL'),
-      map: ({ body }) => {
-        const figure = latestFigure(body)
-        if (figure instanceof ResponseClass) return figure
-        const { year, country, value, ...rest } = figure
-        return { year, country, population: value, ...rest }
-      },
+      map: ({ body }) => readLatest(body, population.read),
       example: recordedPopulation(),
     }),
   },
@@ -129,25 +118,19 @@ function failureInSuccess({ status, body }: UpstreamResponse): ResponseClass | u
   return messages.some((message) => numeric(members(message).id) === 120) ? notFound() : failed()
 }
 
-/** The newest row with a value: rows come newest first, and years not yet published have none. */
-function latestFigure(body: unknown) {
+/** Reads the newest row with a value: rows come newest first, and years not yet published have none. */
+function readLatest<Data>(body: unknown, read: (row: Source) => Data | undefined): Data | ResponseClass {
   const [head, rows] = items(body)
   if (!isObject(head)) return invalid()
   if (rows === null || (rows === undefined && numeric(head.total) === 0)) return notFound()
   if (!Array.isArray(rows)) return invalid()
-  const row = members(rows.find((candidate) => number(members(candidate).value) !== null))
-  const value = number(row.value)
-  if (value === null) return rows.every(isUnpublished) ? notFound() : invalid()
-  return {
-    year: year(row.date),
-    country: text(members(row.country).value),
-    value,
-    indicator: text(members(row.indicator).id),
-    country_code: text(members(row.country).id),
-    country_iso3: text(row.countryiso3code),
-    indicator_name: text(members(row.indicator).value),
-    last_updated: text(head.lastupdated),
-  }
+  const row = objects(rows).find(({ value }) => number(value) !== null)
+  if (!row) return rows.every((other) => isObject(other) && other.value === null) ? notFound() : invalid()
+  return read({ ...row, lastupdated: head.lastupdated }) ?? invalid()
+}
+
+function year(date: unknown): number | null {
+  return typeof date === 'string' && /^\d{4}$/.test(date) ? Number(date) : null
 }
 
 function recordedGdp() {

@@ -1,20 +1,46 @@
 import Type from 'typebox'
 import {
   endpoint,
+  field,
   filledText,
   invalid,
-  isObject,
   items,
+  lifetime,
   members,
   notFound,
-  nullable,
+  objects,
   path,
+  record,
+  required,
+  type Source,
   TEXT_LENGTH_MAX,
   text,
   texts,
   trimmed,
   type Upstream,
 } from '../catalog/upstream.ts'
+
+const definition = record({
+  word: required.text('word', 'The word, as the source writes it'),
+  phonetic: field.text('phonetic', 'IPA'),
+  meanings: field.records('meanings', 'Meanings, by part of speech', {
+    part_of_speech: field.text('partOfSpeech', 'noun, verb and others'),
+    definitions: field.records('definitions', 'Definitions of this part of speech', {
+      definition: field.text('definition', 'The meaning in a sentence'),
+      example: field.text('example', 'A sentence that uses the word'),
+      synonyms: field.texts('synonyms', 'Words of the same meaning'),
+      antonyms: field.texts('antonyms', 'Words of the opposite meaning'),
+    }),
+    synonyms: field.texts('synonyms', 'Words of the same meaning, for the part of speech'),
+    antonyms: field.texts('antonyms', 'Words of the opposite meaning, for the part of speech'),
+  }),
+  audio_url: field.text('audio', 'Recording of the pronunciation'),
+  source_urls: field.texts('sourceUrls', 'Pages the entry comes from'),
+  license: field.nullableRecord('license', 'Licence of the text', {
+    name: field.text('name', 'Name of the licence'),
+    url: field.text('url', 'Text of the licence'),
+  }),
+})
 
 const dictionary: Upstream = {
   displayName: 'Dictionary',
@@ -42,65 +68,21 @@ const dictionary: Upstream = {
       parameters: Type.Object({
         word: Type.String({ minLength: 1, maxLength: TEXT_LENGTH_MAX, description: 'English word in any letter case' }),
       }),
-      data: Type.Object({
-        word: Type.String({ description: 'The word, as the source writes it' }),
-        phonetic: nullable(Type.String({ description: 'IPA' })),
-        meanings: Type.Array(
-          Type.Object({
-            part_of_speech: nullable(Type.String({ description: 'noun, verb and others' })),
-            definitions: Type.Array(
-              Type.Object({
-                definition: nullable(Type.String({ description: 'The meaning in a sentence' })),
-                example: nullable(Type.String({ description: 'A sentence that uses the word' })),
-                synonyms: Type.Array(Type.String(), { description: 'Words of the same meaning' }),
-                antonyms: Type.Array(Type.String(), { description: 'Words of the opposite meaning' }),
-              }),
-              { description: 'Definitions of this part of speech' },
-            ),
-            synonyms: Type.Array(Type.String(), { description: 'Words of the same meaning, for the part of speech' }),
-            antonyms: Type.Array(Type.String(), {
-              description: 'Words of the opposite meaning, for the part of speech',
-            }),
-          }),
-          { description: 'Meanings, by part of speech' },
-        ),
-        audio_url: nullable(Type.String({ description: 'Recording of the pronunciation' })),
-        source_urls: Type.Array(Type.String(), { description: 'Pages the entry comes from' }),
-        license: nullable(
-          Type.Object(
-            {
-              name: nullable(Type.String({ description: 'Name of the licence' })),
-              url: nullable(Type.String({ description: 'Text of the licence' })),
-            },
-            { description: 'Licence of the text' },
-          ),
-        ),
-      }),
+      data: definition.schema,
       // Definitions stay and the upstream is fragile, but missing words come and go.
       cache: {
-        seconds: 604_800,
-        staleWhileRevalidateSeconds: 86_400,
-        staleIfErrorSeconds: 2_592_000,
-        notFoundSeconds: 3_600,
+        seconds: lifetime.week,
+        staleWhileRevalidateSeconds: lifetime.day,
+        staleIfErrorSeconds: lifetime.month,
+        notFoundSeconds: lifetime.hour,
       },
       complete: ({ word }) => ({ word: trimmed('word', word).toLowerCase() }),
       request: ({ word }) => ({ path: path`/api/v2/entries/en/${word}` }),
       map: ({ body, parameters }) => {
         if (!Array.isArray(body)) return invalid()
-        const entries = items(body).filter(isObject)
-        const first = entries[0]
-        if (!first) return notFound()
-        const phonetics = entries.flatMap((entry) => items(entry.phonetics)).map(members)
-        return {
-          word: text(first.word) ?? parameters.word,
-          phonetic:
-            firstFilled(entries.map((entry) => entry.phonetic)) ??
-            firstFilled(phonetics.map((phonetic) => phonetic.text)),
-          meanings: entries.flatMap((entry) => items(entry.meanings).filter(isObject)).map(readMeaning),
-          audio_url: firstFilled(phonetics.map((phonetic) => phonetic.audio)),
-          source_urls: [...new Set(entries.flatMap((entry) => texts(entry.sourceUrls)))],
-          license: isObject(first.license) ? { name: text(first.license.name), url: text(first.license.url) } : null,
-        }
+        const entries = objects(body)
+        if (entries.length === 0) return notFound()
+        return definition.read(joined(entries, parameters.word)) ?? invalid()
       },
       example: recordedDefine(),
     }),
@@ -109,19 +91,18 @@ const dictionary: Upstream = {
 
 export default dictionary
 
-function readMeaning(meaning: Record<string, unknown>) {
+/** One entry made of several, one for each etymology: with the meanings of all, and the first sound that there is. */
+function joined(entries: Source[], word: string): Source {
+  const [first = {}] = entries
+  const phonetics = entries.flatMap((entry) => items(entry.phonetics)).map(members)
   return {
-    part_of_speech: text(meaning.partOfSpeech),
-    definitions: items(meaning.definitions)
-      .filter(isObject)
-      .map((definition) => ({
-        definition: text(definition.definition),
-        example: text(definition.example),
-        synonyms: texts(definition.synonyms),
-        antonyms: texts(definition.antonyms),
-      })),
-    synonyms: texts(meaning.synonyms),
-    antonyms: texts(meaning.antonyms),
+    word: text(first.word) ?? word,
+    phonetic:
+      firstFilled(entries.map((entry) => entry.phonetic)) ?? firstFilled(phonetics.map((phonetic) => phonetic.text)),
+    meanings: entries.flatMap((entry) => items(entry.meanings)),
+    audio: firstFilled(phonetics.map((phonetic) => phonetic.audio)),
+    sourceUrls: [...new Set(entries.flatMap((entry) => texts(entry.sourceUrls)))],
+    license: first.license,
   }
 }
 

@@ -2,22 +2,26 @@ import Type from 'typebox'
 import {
   endpoint,
   failed,
+  field,
   invalid,
+  lifetime,
   members,
   notFound,
-  nullable,
   path,
+  record,
+  required,
   TEXT_LENGTH_MAX,
   text,
   type Upstream,
 } from '../catalog/upstream.ts'
 
-const picture = Type.Object({
-  status: Type.String({ description: 'success' }),
-  image_url: Type.String({ description: 'On images.dog.ceo; now and then a picture is missing there' }),
-  breed: nullable(Type.String({ description: 'Breed in the picture, lower case' })),
-  sub_breed: nullable(
-    Type.String({ description: 'Sub-breed in the picture, lower case; null where the breed has none' }),
+const picture = record({
+  status: required.text('status', 'success'),
+  image_url: required.text('message', 'On images.dog.ceo; now and then a picture is missing there'),
+  breed: field.text(({ message }) => folderOf(message)[1], 'Breed in the picture, lower case'),
+  sub_breed: field.text(
+    ({ message }) => folderOf(message)[2],
+    'Sub-breed in the picture, lower case; null where the breed has none',
   ),
 })
 
@@ -46,7 +50,7 @@ const dogImages: Upstream = {
     '/random': endpoint({
       description: 'A random picture of any breed.',
       parameters: Type.Object({}),
-      data: picture,
+      data: picture.schema,
       request: () => ({ path: path`/api/breeds/image/random` }),
       map: ({ body }) => readPicture(body),
       example: recordedRandom(),
@@ -61,8 +65,8 @@ const dogImages: Upstream = {
           description: 'Breed, or breed/sub-breed: hound, hound/afghan',
         }),
       }),
-      data: picture,
-      cache: { seconds: 0, notFoundSeconds: 3_600 },
+      data: picture.schema,
+      cache: { seconds: 0, notFoundSeconds: lifetime.hour },
       // The upstream knows breeds in lower case only.
       complete: ({ breed }) => ({ breed: breed.trim().toLowerCase() }),
       request: ({ breed }) => {
@@ -82,10 +86,13 @@ export default dogImages
 function readPicture(body: unknown) {
   const { status, message, code } = members(body)
   if (status === 'error') return code === 404 ? notFound() : failed()
-  const imageUrl = text(message)
-  if (status !== 'success' || !imageUrl?.startsWith('https://')) return invalid()
-  const folder = /\/breeds\/([^/-]+)(?:-([^/]+))?\//.exec(imageUrl)
-  return { status, image_url: imageUrl, breed: folder?.[1] ?? null, sub_breed: folder?.[2] ?? null }
+  if (status !== 'success' || !text(message)?.startsWith('https://')) return invalid()
+  return picture.read(body) ?? invalid()
+}
+
+/** The folder of the picture, named by its breed and sub-breed. */
+function folderOf(address: unknown): (string | undefined)[] {
+  return /\/breeds\/([^/-]+)(?:-([^/]+))?\//.exec(text(address) ?? '') ?? []
 }
 
 function recordedRandom() {

@@ -1,19 +1,37 @@
 import Type from 'typebox'
 import {
   endpoint,
+  field,
+  freshFor,
   InvalidParameter,
-  integer,
   invalid,
-  members,
-  nullable,
-  number,
+  lifetime,
   path,
-  text,
+  record,
+  required,
   trimmed,
   type Upstream,
 } from '../catalog/upstream.ts'
 
 const TITLE_BYTES_MAX = 255
+
+const summary = record({
+  title: required.text('title', 'After redirects'),
+  description: field.text('description', 'A few words'),
+  extract: field.text('extract', 'Plain text; "X may refer to:" on a disambiguation page'),
+  page_url: field.text('content_urls.desktop.page', 'Page of the article'),
+  thumbnail_url: field.text('thumbnail.source', 'Small picture of the article'),
+  type: field.text('type', 'standard, disambiguation, no-extract or mainpage'),
+  page_id: field.integer('pageid', 'Number of the page'),
+  wikidata_id: field.text('wikibase_item', 'Id of the subject at Wikidata'),
+  lang: field.text('lang', 'Language of the article, ISO 639-1'),
+  updated_at: field.text('timestamp', 'ISO 8601'),
+  image_url: field.text('originalimage.source', 'Picture of the article in full size'),
+  coordinates: field.nullableRecord('coordinates', 'Place of the subject, where it has one', {
+    lat: required.number('lat', 'Degrees north'),
+    lon: required.number('lon', 'Degrees east'),
+  }),
+})
 
 const encyclopedia: Upstream = {
   displayName: 'Encyclopedia',
@@ -55,52 +73,15 @@ const encyclopedia: Upstream = {
           description: 'Title of the page; the first letter may be of either case, the others may not',
         }),
       }),
-      data: Type.Object({
-        title: Type.String({ description: 'After redirects' }),
-        description: nullable(Type.String({ description: 'A few words' })),
-        extract: nullable(Type.String({ description: 'Plain text; "X may refer to:" on a disambiguation page' })),
-        page_url: nullable(Type.String({ description: 'Page of the article' })),
-        thumbnail_url: nullable(Type.String({ description: 'Small picture of the article' })),
-        type: nullable(Type.String({ description: 'standard, disambiguation, no-extract or mainpage' })),
-        page_id: nullable(Type.Integer({ description: 'Number of the page' })),
-        wikidata_id: nullable(Type.String({ description: 'Id of the subject at Wikidata' })),
-        lang: nullable(Type.String({ description: 'Language of the article, ISO 639-1' })),
-        updated_at: nullable(Type.String({ description: 'ISO 8601' })),
-        image_url: nullable(Type.String({ description: 'Picture of the article in full size' })),
-        coordinates: nullable(
-          Type.Object(
-            { lat: Type.Number({ description: 'Degrees north' }), lon: Type.Number({ description: 'Degrees east' }) },
-            { description: 'Place of the subject, where it has one' },
-          ),
-        ),
-      }),
+      data: summary.schema,
       cache: {
-        seconds: 86_400,
-        staleWhileRevalidateSeconds: 86_400,
-        staleIfErrorSeconds: 2_592_000,
-        notFoundSeconds: 3_600,
+        ...freshFor(lifetime.day),
+        staleIfErrorSeconds: lifetime.month,
+        notFoundSeconds: lifetime.hour,
       },
       complete: ({ title }) => ({ title: canonicalTitle(title) }),
       request: ({ title }) => ({ path: path`/api/rest_v1/page/summary/${title}` }),
-      map: ({ body }) => {
-        const page = members(body)
-        const title = text(page.title)
-        if (title === null) return invalid()
-        return {
-          title,
-          description: text(page.description),
-          extract: text(page.extract),
-          page_url: text(members(members(page.content_urls).desktop).page),
-          thumbnail_url: text(members(page.thumbnail).source),
-          type: text(page.type),
-          page_id: integer(page.pageid),
-          wikidata_id: text(page.wikibase_item),
-          lang: text(page.lang),
-          updated_at: text(page.timestamp),
-          image_url: text(members(page.originalimage).source),
-          coordinates: coordinatesOf(page.coordinates),
-        }
-      },
+      map: ({ body }) => summary.read(body) ?? invalid(),
       example: recordedSummary(),
     }),
   },
@@ -119,12 +100,6 @@ function canonicalTitle(title: string): string {
     throw new InvalidParameter('title', `it is longer than ${TITLE_BYTES_MAX} bytes`)
   }
   return canonical
-}
-
-function coordinatesOf(value: unknown): { lat: number; lon: number } | null {
-  const lat = number(members(value).lat)
-  const lon = number(members(value).lon)
-  return lat === null || lon === null ? null : { lat, lon }
 }
 
 function recordedSummary() {

@@ -161,6 +161,16 @@ test('a required field whose value is false, zero or empty is there', () => {
   assert.deepEqual(values.read(data), { ...data, computed: false })
 })
 
+test('a field that the document calls nullable may be one without which there is no record', () => {
+  const { schema, read } = record({ id: required.notNull(field.integer('id', description)) })
+  assert.deepEqual(read({ id: 0 }), { id: 0 })
+  assert.equal(read({ id: null }), undefined)
+  assert.deepEqual(
+    schema.properties.id.anyOf.map(({ type }) => type),
+    ['integer', 'null'],
+  )
+})
+
 test('names lead to own members of objects alone', () => {
   const inherited = record({
     constructorName: field.text('constructor.name', description),
