@@ -120,7 +120,7 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
       throw allow.length > 0 ? new GatewayError('METHOD_NOT_ALLOWED', { allow }) : new GatewayError('NOT_FOUND')
     }
   })
-  // Not when the request comes: a call that was under way before the node was told to end would keep its connection.
+  // Not when the request comes: a call that was under way before the node began to end would keep its connection.
   // biome-ignore lint/complexity/useMaxParams: the form of Fastify's hooks.
   app.addHook('onSend', (request, reply, payload, done) => {
     if (context.isDraining) reply.header('connection', 'close')

@@ -1,4 +1,4 @@
-/** Every failure a caller can be told of, in one table. Adding a failure adds a line here. */
+/** Every failure that a caller can get, in one table. Adding a failure adds a line here. */
 interface ErrorEntry {
   status: number
   /** Whether the same request may succeed later without being changed. */
@@ -209,7 +209,7 @@ export interface PublicError {
   docs: string
 }
 
-/** What a caller is told of a failure. `baseUrl` is the service's public address. */
+/** The public form of a failure. `baseUrl` is the service's public address. */
 export function publicError(error: GatewayError, baseUrl: string): PublicError {
   const tokens = { ...error.details.tokens }
   const retryAfter = retryAfterSeconds(error)
@@ -248,6 +248,11 @@ export class DependencyError extends Error {
     this.name = 'DependencyError'
     this.code = code
   }
+}
+
+/** Whether a code of Node or OpenSSL says that TLS failed, mostly for a certificate, which no waiting changes. */
+export function isTlsCode(code: string): boolean {
+  return /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED)/.test(code)
 }
 
 /** Turns anything thrown into a GatewayError, once, at the edge. Unforeseen errors disclose nothing to the caller. */

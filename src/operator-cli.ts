@@ -55,7 +55,7 @@ type User = Static<typeof UserAnswer>
 
 const TIERS = ['developer', 'pro', 'business', 'enterprise']
 
-/** What the person at the terminal did wrong; told without a stack. */
+/** What the person at the terminal did wrong; printed without a stack. */
 class UsageError extends Error {}
 
 const OPTIONS = {
@@ -89,7 +89,7 @@ async function main(args: string[]): Promise<void> {
 
 type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values']
 
-interface Asked {
+interface Invocation {
   client: OperatorClient
   subject: string | undefined
   values: Values
@@ -101,7 +101,7 @@ interface Result {
   text: string
 }
 
-type Command = (asked: Asked) => Promise<Result>
+type Command = (invocation: Invocation) => Promise<Result>
 
 const COMMANDS: Record<string, Command> = {
   status: async ({ client }) => {

@@ -2,7 +2,7 @@ import { flushCompileCache } from 'node:module'
 import { ConfigError } from './config.ts'
 import { flushLogs, type Log } from './log.ts'
 
-/** Something that runs until the process is told to end. */
+/** Something that runs until the process ends. */
 export interface Running {
   log: Log
   /** Finishes what is under way. */
@@ -21,7 +21,7 @@ const CLOSE_MS_MAX = 2_000
 const FLUSH_MS_MAX = 1_000
 
 /**
- * Runs one process of the service: starts it, waits for SIGTERM or SIGINT, ends it. A signal is heeded while it starts
+ * Runs one process of the service: starts it, waits for SIGTERM or SIGINT, ends it. A signal counts while it starts
  * too. A second signal, or a failure nobody caught, ends it at once; its supervisor starts another.
  */
 export async function runProcess(name: string, start: () => Promise<Running>): Promise<void> {

@@ -9,7 +9,7 @@ import { runProcess } from './process.ts'
 import { unlessAway } from './redis/connection.ts'
 import { withClusterNodes } from './redis/server-info.ts'
 
-/** How long callers may wait on a node that was told to end, milliseconds; then what waits for them is taken back. */
+/** How long callers may wait on a node that is ending, milliseconds; then their queued calls are withdrawn. */
 const WAITING_MS_MAX = 20_000
 
 /** One API node. */
@@ -27,7 +27,7 @@ await runProcess('web', async () => {
       context.isDraining = true
       context.telemetry.drain()
       const refuse = () => context.replies.refuse(new GatewayError('DRAINING'))
-      // A caller who waits longer is told to ask again while there is still a connection to tell it on.
+      // A caller that waits longer gets 503 DRAINING while there is still a connection to answer on.
       const refusing = setTimeout(refuse, WAITING_MS_MAX)
       const stopping = stopListening()
       // Replies come over Redis: without it nothing that waits will be answered.

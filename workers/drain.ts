@@ -3,10 +3,10 @@ import type { Log } from '../src/log.ts'
 import type { RedisConnection } from '../src/redis/connection.ts'
 import { readProcesses } from '../src/telemetry/heartbeat.ts'
 
-/** As long as an API node may keep its callers waiting once it was told to end, milliseconds. */
+/** As long as an API node that is ending may keep its callers waiting, milliseconds. */
 const NODES_MS_MAX = 20_000
 
-/** Processes are told to end at the same moment: the nodes' word of it comes within this time, milliseconds. */
+/** Where all processes get SIGTERM at once, the nodes announce within this time that they end, milliseconds. */
 const WORD_MS = 500
 
 const LOOK_EVERY_MS = 250
@@ -16,7 +16,7 @@ const FRESH_MS = 3_000
 
 /**
  * Waits as long as API nodes that end need this worker, that is while they finish calls and no other worker serves. Nodes
- * and workers told to end together thus lose no call.
+ * and workers that end together thus lose no call.
  */
 export async function serveDrainingNodes(redis: RedisConnection, log: Log): Promise<void> {
   const end = performance.now() + NODES_MS_MAX

@@ -10,7 +10,7 @@ export interface ProbeScheduleDeps {
   log: Log
 }
 
-/** Keeps one job scheduler per enabled upstream in its queue; the scheduler's id makes it one, whoever else sets it too. */
+/** Keeps one job scheduler per enabled upstream in its queue; the scheduler's id keeps it one, however many processes set it. */
 export class ProbeSchedule {
   readonly #deps: ProbeScheduleDeps
   /** Whether an upstream was enabled when its scheduler was last looked after, by slug. */

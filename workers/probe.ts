@@ -15,7 +15,7 @@ import { withClusterNodes } from '../src/redis/server-info.ts'
 import { openTelemetry } from '../src/telemetry/telemetry.ts'
 import { ProbeSchedule } from './probe-schedule.ts'
 
-/** How often trials are looked for and change records are written down, milliseconds. */
+/** How often open breakers are looked for and change records are written down, milliseconds. */
 const TICK_MS = 1_000
 
 const CLEAN_EVERY_MS = 3_600_000
@@ -26,8 +26,8 @@ const REPAIR_EVERY_MS = 60_000
 /** How often upstreams in trouble are looked for, milliseconds: with RECHECK_MS, within a minute. */
 const RECHECK_LOOK_MS = 10_000
 
-/** Upstreams that ask to be probed more rarely get no probe as a trial of their breaker. Seconds. */
-const TRIAL_PROBE_SECONDS_MAX = 600
+/** Upstreams with longer pauses between probes get no probe as the half-open attempt of their breaker. Seconds. */
+const HALF_OPEN_PROBE_SECONDS_MAX = 600
 
 interface ProbeDeps {
   catalog: Catalog
@@ -36,7 +36,7 @@ interface ProbeDeps {
   queues: CallQueues
   health: HealthCache
   log: Log
-  /** Time of the last trial scheduled for, by slug. */
+  /** When the last half-open probe that was scheduled is due, by slug. */
   scheduled: Map<string, number>
   /** Upstreams whose change records may not all be in Postgres. */
   undrained: Set<string>
@@ -46,7 +46,7 @@ interface ProbeDeps {
 await runProcess('probe', async () => {
   const config = await withClusterNodes(loadProcessConfig('probe'))
   const log = createLog(config.log, 'probe')
-  const redis = openRedis(config.redisUrls, 'waiter', log)
+  const redis = openRedis(config.redisUrls, 'blocking', log)
   const db = openDatabase(config.databaseUrl, log)
   const catalog = await loadCatalog(config.upstreams.bySlug)
   const health = new HealthCache({ redis, redisUrls: config.redisUrls, log }, catalog.keys())
@@ -99,23 +99,23 @@ await runProcess('probe', async () => {
   }
 })
 
-/** For each open breaker a probe at the time of its next trial, so that callers need not be the ones to try. */
+/** For each open breaker a probe when it allows its next half-open attempt, so that it need not be a caller's. */
 async function scheduleHalfOpenProbes({ catalog, queues, health, scheduled, log }: ProbeDeps): Promise<void> {
   for (const api of catalog.values()) {
-    const { trialAt, isTrialUnderWay } = health.of(api.slug)
-    if (trialAt === undefined || isTrialUnderWay || !isTriedByProbe(api) || scheduled.get(api.slug) === trialAt)
+    const { halfOpenAt, isSlotTaken } = health.of(api.slug)
+    if (halfOpenAt === undefined || isSlotTaken || !isTriedByProbe(api) || scheduled.get(api.slug) === halfOpenAt)
       continue
-    scheduled.set(api.slug, trialAt)
-    const delayMs = Math.max(0, Math.ceil(trialAt - health.now()))
-    // Several processes ask for the same trial under the same name: one job.
-    await enqueueProbe(queues, api.slug, { name: `trial-${trialAt}`, delayMs }).catch((error) => {
+    scheduled.set(api.slug, halfOpenAt)
+    const delayMs = Math.max(0, Math.ceil(halfOpenAt - health.now()))
+    // Several processes schedule it under the same name: one job.
+    await enqueueProbe(queues, api.slug, { name: `half-open-${halfOpenAt}`, delayMs }).catch((error) => {
       scheduled.delete(api.slug)
-      log.debug({ err: error, slug: api.slug }, 'failed to schedule a trial')
+      log.debug({ err: error, slug: api.slug }, 'failed to schedule a half-open probe')
     })
   }
 }
 
-/** An upstream in trouble that nobody calls would stay so until its scheduled probe. Open breakers have trials instead. */
+/** An upstream in trouble that nobody calls would stay so until its scheduled probe. Open breakers have half-open probes instead. */
 async function recheckTroubled({ catalog, queues, health, log }: ProbeDeps): Promise<void> {
   for (const api of catalog.values()) {
     const { status, isOpen, since = 0, lastCallAt, lastProbeAt } = health.of(api.slug)
@@ -130,7 +130,7 @@ async function recheckTroubled({ catalog, queues, health, log }: ProbeDeps): Pro
 }
 
 function isTriedByProbe({ enabled, upstream }: Api): boolean {
-  return enabled && upstream.probe.everySeconds <= TRIAL_PROBE_SECONDS_MAX
+  return enabled && upstream.probe.everySeconds <= HALF_OPEN_PROBE_SECONDS_MAX
 }
 
 /** Writes the changes of upstreams that announced one; what fails is tried again with the next tick. */

@@ -47,8 +47,8 @@ const LOCK_MS = 4_000
 const STALLED_CHECK_MS = 1_000
 
 /**
- * How often a job may outlive its worker. One that waits for its turn loses nothing by it; one that ends its workers
- * itself ends with its deadline, or with this.
+ * How often a job may outlive its worker. A job that only waits for a permit loses nothing by it; a job that crashes its
+ * workers ends with its deadline, or with this.
  */
 const STALLED_MAX = 30
 
@@ -64,15 +64,15 @@ const ATTEMPT_SHARE = 2 / 3
 
 /**
  * Longest an idle worker sleeps in Redis before it looks again, seconds. A new job wakes it at once, unless the process
- * that Redis wakes stands still: the calls then wait for this long, so it is short beside their deadlines.
+ * that Redis wakes is blocked: the calls then wait for this long, so it is short beside their deadlines.
  */
 const DRAIN_DELAY_SECONDS = 5
 
 await runProcess('worker', async () => {
   const config = await withClusterNodes(loadProcessConfig('worker'))
   const log = createLog(config.log, 'worker')
-  const redis = openRedis(config.redisUrls, 'waiter', log)
-  const listener = openRedis(config.redisUrls, 'waiter', log)
+  const redis = openRedis(config.redisUrls, 'blocking', log)
+  const listener = openRedis(config.redisUrls, 'blocking', log)
   const cacheRedis = isSameRedis(config) ? redis : openRedis(config.cacheRedisUrls, 'producer', log)
   const db = openDatabase(config.databaseUrl, log)
   const clock = new RedisClock(redis, log)
@@ -121,7 +121,7 @@ await runProcess('worker', async () => {
   const workers = new Map(servedApis(config, [...catalog.values()]).map((api) => [api.slug, startWorker(api, deps)]))
   const stalled = new StalledJobs({ redis, workers: [...workers.values()], everyMs: STALLED_CHECK_MS, log })
   stalled.open()
-  hear(listener, {
+  subscribe(listener, {
     // A message that is missed costs one request whose caller left, nothing else.
     [channels.cancel]: (message) => running.cancel(message.split(' ')[1] ?? ''),
     [channels.wakeUp]: (message) => permits.onWakeUp(message),
@@ -200,7 +200,7 @@ function startWorker(api: Api, deps: ProcessorDeps): Worker {
 }
 
 /** Listens to what the other processes announce; the connection subscribes again by itself after it was lost. */
-function hear(listener: RedisConnection, hearers: Record<string, (message: string) => void>): void {
-  listener.on('message', (channel, message) => hearers[channel]?.(message))
-  listener.subscribe(...Object.keys(hearers)).catch(() => undefined)
+function subscribe(listener: RedisConnection, handlers: Record<string, (message: string) => void>): void {
+  listener.on('message', (channel, message) => handlers[channel]?.(message))
+  listener.subscribe(...Object.keys(handlers)).catch(() => undefined)
 }

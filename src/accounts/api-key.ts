@@ -18,7 +18,7 @@ export function createApiKey(environment: Environment): string {
   return start + checksum(start)
 }
 
-/** Whether a text has the form and checksum of a key: most that are none are told without any look-up. */
+/** Whether a text has the form and checksum of a key: most texts that are no key are refused without any look-up. */
 export function isApiKeyShaped(text: string): boolean {
   if (!FORMAT.test(text)) return false
   return checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH)

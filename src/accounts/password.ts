@@ -8,7 +8,7 @@ const OPTIONS = { type: argon2id, memoryCost: 19_456, timeCost: 3, parallelism: 
 /** Hashes under way at once in this process, each of which takes a core and 19 MiB: one core stays for calls. */
 const HASHES_MAX = Math.max(1, availableParallelism() - 1)
 
-/** Hashes that may wait for a turn, about two seconds of work; past it the caller is told to come again. */
+/** Hashes that may wait for a slot, about two seconds of work; past it the caller gets LOGIN_THROTTLED. */
 const WAITING_MAX = 100
 
 /** Of them, those of one client. */
@@ -27,12 +27,12 @@ export function isAcceptablePassword(password: string): boolean {
 }
 
 /**
- * `client` is the client that is served, as in throttles; clients take turns.
+ * `client` is counted as in throttles; slots go round robin over clients.
  *
  * @throws GatewayError LOGIN_THROTTLED when too many wait already
  */
 export function hashPassword(password: string, client = ''): Promise<string> {
-  return inTurn(client, () => hash(password, OPTIONS))
+  return withHashSlot(client, () => hash(password, OPTIONS))
 }
 
 /**
@@ -43,7 +43,7 @@ export function hashPassword(password: string, client = ''): Promise<string> {
 export async function isPasswordOf(passwordHash: string | undefined, password: string, client = ''): Promise<boolean> {
   decoy ??= hash('no account has this password', OPTIONS)
   const against = passwordHash ?? (await decoy)
-  const matches = await inTurn(client, () => verify(against, password))
+  const matches = await withHashSlot(client, () => verify(against, password))
   return matches && passwordHash !== undefined
 }
 
@@ -58,19 +58,19 @@ let waitingCount = 0
 /** What waits, by client, in the order in which the clients are served. */
 const waiting = new Map<string, (() => void)[]>()
 
-async function inTurn<T>(client: string, work: () => Promise<T>): Promise<T> {
-  if (running >= HASHES_MAX) await waitForTurn(client)
+async function withHashSlot<T>(client: string, work: () => Promise<T>): Promise<T> {
+  if (running >= HASHES_MAX) await waitForSlot(client)
   else running += 1
   try {
     return await work()
   } finally {
-    const next = takeNext()
+    const next = dequeueNext()
     if (next) next()
     else running -= 1
   }
 }
 
-async function waitForTurn(client: string): Promise<void> {
+async function waitForSlot(client: string): Promise<void> {
   const ofClient = waiting.get(client) ?? []
   if (waitingCount >= WAITING_MAX || ofClient.length >= WAITING_OF_CLIENT_MAX) {
     throw new GatewayError('LOGIN_THROTTLED', { retryAfterMs: 2_000 })
@@ -81,7 +81,7 @@ async function waitForTurn(client: string): Promise<void> {
 }
 
 /** One of each client in turn: a log-in waits behind others' clients, not behind all that these have sent. */
-function takeNext(): (() => void) | undefined {
+function dequeueNext(): (() => void) | undefined {
   for (const [client, ofClient] of waiting) {
     const start = ofClient.shift()
     waiting.delete(client)

@@ -33,7 +33,7 @@ export function signSessionToken(secrets: Secret[], claims: SessionClaims, expir
 }
 
 /**
- * Verifies a session token's signature and claims; whether the log-in still stands is for the caller to look up.
+ * Verifies a session token's signature and claims; the caller looks up whether the log-in is still valid.
  *
  * @returns the claims, and when the token ends, milliseconds since the epoch
  * @throws GatewayError INVALID_TOKEN, or TOKEN_EXPIRED when only its time is over

@@ -39,7 +39,7 @@ export class PrincipalCache {
 
   /**
    * The principal of a credential. Calls that come while it is looked up share that look-up. A stale one is found out
-   * by its version. `lookUp` is told whether the credential is a known one that is renewed. While look-ups fail with DEPENDENCY_UNAVAILABLE, what is known is kept for a minute at least.
+   * by its version. `lookUp` gets whether the credential is a known one that is renewed. While look-ups fail with DEPENDENCY_UNAVAILABLE, what is known is kept for a minute at least.
    */
   async get(key: string, lookUp: LookUp): Promise<Principal> {
     const entry = this.#entries.get(key)

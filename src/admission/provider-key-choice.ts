@@ -26,7 +26,7 @@ export function chooseProviderKey(api: Api, principal: Principal): CallJob['prov
   refuseWhenPaused(api)
   if (own?.status === 'invalid') throw refuse('PROVIDER_KEY_INVALID')
   if (own) return { id: own.id, bucket: own.bucket }
-  if (api.needsOwnKey) throw refuse('PROVIDER_KEY_REQUIRED')
+  if (api.needsCallerKey) throw refuse('PROVIDER_KEY_REQUIRED')
   return undefined
 }
 

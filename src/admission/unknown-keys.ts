@@ -50,7 +50,7 @@ export class UnknownKeys {
       if (found !== undefined) return found
       isUnknown = true
     } finally {
-      if (!isUnknown) this.#lookUps.giveBack(client)
+      if (!isUnknown) this.#lookUps.refund(client)
     }
     this.#refused.set(cacheKey, true)
     throw new GatewayError('INVALID_API_KEY')

@@ -12,8 +12,8 @@ export interface BatcherOptions {
 export class Batcher<Item> {
   readonly #send: (key: string, items: Item[]) => Promise<void>
   readonly #pauseMs: number
-  /** What has gathered under each key for which something is under way. */
-  readonly #gathered = new Map<string, Item[]>()
+  /** What has pending under each key for which something is under way. */
+  readonly #pending = new Map<string, Item[]>()
   readonly #underWay = new Set<Promise<void>>()
   readonly #closing = new AbortController()
 
@@ -24,12 +24,12 @@ export class Batcher<Item> {
   }
 
   add(key: string, item: Item): void {
-    const gathered = this.#gathered.get(key)
-    if (gathered) {
-      gathered.push(item)
+    const pending = this.#pending.get(key)
+    if (pending) {
+      pending.push(item)
       return
     }
-    this.#gathered.set(key, [])
+    this.#pending.set(key, [])
     this.#follow(this.#sendAll(key, [item]))
   }
 
@@ -39,9 +39,9 @@ export class Batcher<Item> {
     while (this.#underWay.size > 0) await Promise.all(this.#underWay)
   }
 
-  /** Sends what has gathered under a key now: what is sent next comes after it. */
+  /** Sends what has pending under a key now: what is sent next comes after it. */
   flush(key: string): void {
-    const items = this.#gathered.get(key)?.splice(0) ?? []
+    const items = this.#pending.get(key)?.splice(0) ?? []
     if (items.length > 0) this.#follow(this.#send(key, items))
   }
 
@@ -51,11 +51,11 @@ export class Batcher<Item> {
   }
 
   async #sendAll(key: string, first: Item[]): Promise<void> {
-    for (let items = first; items.length > 0; items = this.#gathered.get(key)?.splice(0) ?? []) {
+    for (let items = first; items.length > 0; items = this.#pending.get(key)?.splice(0) ?? []) {
       await this.#send(key, items)
       if (this.#pauseMs > 0) await this.#pause()
     }
-    this.#gathered.delete(key)
+    this.#pending.delete(key)
   }
 
   async #pause(): Promise<void> {

@@ -5,13 +5,13 @@ interface Waiting<Item, Result> {
 }
 
 /**
- * Gathers what comes under a key within one turn of the event loop and sends it together at the turn's end. What comes
- * alone waits for nothing else. Costs one message for a turn's items instead of one each.
+ * Gathers what comes under a key within one tick of the event loop and sends it together at the tick's end. What comes
+ * alone waits for nothing else. Costs one message for a tick's items instead of one each.
  */
 export class TickBatcher<Item, Result> {
   readonly #send: (key: string, items: Item[]) => Promise<Result[]>
   readonly #itemsMax: number
-  readonly #gathered = new Map<string, Waiting<Item, Result>[]>()
+  readonly #pending = new Map<string, Waiting<Item, Result>[]>()
 
   /** `send` answers with one result for each item, in order; when it fails, every item of the batch fails with its error. */
   constructor(send: (key: string, items: Item[]) => Promise<Result[]>, { itemsMax }: { itemsMax: number }) {
@@ -23,21 +23,21 @@ export class TickBatcher<Item, Result> {
   add(key: string, item: Item): Promise<Result> {
     return new Promise((resolve, reject) => {
       const waiting = { item, resolve, reject }
-      const gathered = this.#gathered.get(key)
-      if (gathered) {
-        gathered.push(waiting)
+      const pending = this.#pending.get(key)
+      if (pending) {
+        pending.push(waiting)
         return
       }
-      this.#gathered.set(key, [waiting])
+      this.#pending.set(key, [waiting])
       setImmediate(() => this.#flush(key))
     })
   }
 
   #flush(key: string): void {
-    const gathered = this.#gathered.get(key) ?? []
-    this.#gathered.delete(key)
-    for (let start = 0; start < gathered.length; start += this.#itemsMax) {
-      void this.#sendBatch(key, gathered.slice(start, start + this.#itemsMax))
+    const pending = this.#pending.get(key) ?? []
+    this.#pending.delete(key)
+    for (let start = 0; start < pending.length; start += this.#itemsMax) {
+      void this.#sendBatch(key, pending.slice(start, start + this.#itemsMax))
     }
   }
 

@@ -67,7 +67,7 @@ export class ResponseCache {
     this.#headroom = new MemoryHeadroom(redis)
   }
 
-  /** The stored answer under a key, stale ones included; one command reads those of a turn of the event loop. */
+  /** The stored answer under a key, stale ones included; one command reads those of a tick of the event loop. */
   async get(key: string): Promise<CacheEntry | undefined> {
     try {
       // Keys of one upstream share a hash slot.

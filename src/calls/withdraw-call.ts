@@ -20,7 +20,7 @@ export interface QueuedCall {
   jobId?: string | undefined
 }
 
-/** How long the worker's word is waited for on whether a call whose caller left was sent, milliseconds. */
+/** How long to wait for the worker's report on whether a call whose caller left was sent, milliseconds. */
 const REPLY_MS_MAX = 5_000
 
 /** Where a call was when it was withdrawn. A job that waits may be taken at any moment. */
@@ -28,7 +28,7 @@ export type Withdrawal = 'removed' | 'waiting' | 'taken'
 
 /**
  * Takes a call that nobody waits for any more out of its queue, so that its place goes to the next one. When a worker
- * runs it already, the workers are told to abort it.
+ * runs it already, a message to the workers aborts it.
  *
  * @returns where it was
  */

@@ -13,7 +13,7 @@ import { WINDOW_MARGIN_MS } from './timing.ts'
 
 export type PermitId = string
 
-/** A call that is ready to send a request and asks for a permit. */
+/** A call that is ready to send a request and waits for a permit. */
 export interface Waiter {
   /** Its member in the queue. */
   member: string
@@ -134,7 +134,7 @@ export class Cap {
     return this.#rules()
   }
 
-  /** Ends permits, and asks for new ones for all waiters of this worker, in one step. */
+  /** Ends permits, and acquires new ones for all waiters of this worker, in one step. */
   async acquire({
     waiters,
     released,
@@ -169,8 +169,8 @@ export class Cap {
   }
 
   /** Undoes a permit under which nothing was sent. */
-  async giveBack(permit: PermitId): Promise<void> {
-    await this.#run(scripts.giveBack, this.#keys, [permit])
+  async releaseUnused(permit: PermitId): Promise<void> {
+    await this.#run(scripts.releaseUnused, this.#keys, [permit])
   }
 
   /** Holds the cap, for all workers at once, to what the upstream itself says. */
@@ -189,7 +189,7 @@ export class Cap {
   }
 
   /**
-   * Queues a call if its permit is expected before its deadline (Redis time, milliseconds). Calls of one turn of the event
+   * Queues a call if its permit is expected before its deadline (Redis time, milliseconds). Calls of one tick of the event
    * loop are queued in one step, in their order.
    *
    * @returns its place, or a refusal with the wait it would have had
@@ -214,7 +214,7 @@ export class Cap {
     await this.#run(scripts.leaveQueue, this.#keysWith(call), values)
   }
 
-  /** Reads the cap as it stands, for one queued call or for one that would come now. */
+  /** Reads the cap as it is now, for one queued call or for one that would come now. */
   async read(call?: QueueMember): Promise<CapState> {
     const reply = await this.#run(scripts.read, this.#keys, [...this.#ruleArguments(), call ? memberOf(call) : ''])
     const [ahead = 0, nextSlotMs = 0, underWay = 0, free = 0, ...left] = reply as number[]
@@ -268,8 +268,8 @@ export class Cap {
   }
 }
 
-function placeOf([verdict, tag, priority, etaMs, needsRebase, evictions]: JoinReply): QueuePlace | QueueRefusal {
-  if (verdict !== 'ok' && verdict !== 'follow') return { refused: verdict, retryAfterMs: etaMs }
-  const isFollower = verdict === 'follow'
+function placeOf([decision, tag, priority, etaMs, needsRebase, evictions]: JoinReply): QueuePlace | QueueRefusal {
+  if (decision !== 'ok' && decision !== 'follow') return { refused: decision, retryAfterMs: etaMs }
+  const isFollower = decision === 'follow'
   return { tag: Number(tag), priority, etaMs, isFollower, needsRebase: needsRebase === 1, evictions }
 }

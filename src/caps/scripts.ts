@@ -23,13 +23,13 @@ const WAKE_UP_CHANNEL = channels.wakeUp
 const SHARES = {
   /** A rate of at most so many requests a window is scarce: accounts have shares of it. */
   SCARCE_MAX: 100,
-  /** How long an account counts as asking after its last call, milliseconds. */
+  /** How long an account has demand after its last call, milliseconds. */
   DEMAND_WINDOW_MS: 300_000,
   /** Part of a long window that stays for shares that have had none of it. */
   KEPT_SHARE: 0.2,
-  /** In a window up to this nothing is kept: a newcomer has its turn soon. Milliseconds. */
+  /** In a window up to this nothing is kept: a newcomer gets a permit soon. Milliseconds. */
   KEPT_WINDOW_MS_MIN: 60_500,
-  /** Nothing is kept either where only one share has asked for so long, milliseconds. */
+  /** Nothing is kept either where only one share has had demand for so long, milliseconds. */
   KEPT_ASKERS_MS: 86_400_000,
 }
 
@@ -62,7 +62,7 @@ const FORECAST = {
   DRAIN_MS: 1_000,
   /** As well over this long, milliseconds: the better of the two counts. */
   STEADY_DRAIN_MS: 3_000,
-  /** A shorter queue is not judged by that: calls that stored answers serve pass through it without a request. */
+  /** A shorter queue is exempt: calls that stored answers serve pass through it without a request. */
   DRAIN_LENGTH_MIN: 32,
   /** Share of the queue that asynchronous calls may fill. */
   ASYNC_SHARE_MAX: 0.5,
@@ -73,7 +73,7 @@ const load = (name: string, constants: ScriptConstants = {}) =>
 
 const PLAN = { COLD_START_HOLD_MS, ...SHARES }
 
-/** The scripts of a cap. Input and output of each stand at the head of its file. */
+/** The scripts of a cap. Input and output of each are at the head of its file. */
 export const scripts = {
   acquire: load('acquire', {
     BACKFILL_AFTER_MS,
@@ -88,7 +88,7 @@ export const scripts = {
   }),
   release: load('release', { RAMP_MAX, WAKE_UP_CHANNEL }),
   renew: load('renew'),
-  giveBack: load('give-back', { WAKE_UP_CHANNEL }),
+  releaseUnused: load('release-unused', { WAKE_UP_CHANNEL }),
   applyUpstreamLimit: load('apply-upstream-limit', { EVICTED_TTL_MS, WAKE_UP_CHANNEL, ...PLAN, ...PLANNING }),
   beginGradually: load('begin-gradually'),
   joinQueue: load('join-queue', {

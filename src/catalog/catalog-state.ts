@@ -22,8 +22,8 @@ export function offeredApis(catalog: Catalog): Api[] {
 /** Names everything of the catalog that operators can change. */
 export function stateOf(catalog: Catalog): string {
   const parts = [...catalog.values()].map(
-    ({ slug, tierRequired, enabled, needsOwnKey, isSwitchedOff, pausedMode, caps }) =>
-      [slug, tierRequired, enabled, needsOwnKey, isSwitchedOff, pausedMode, caps] as const,
+    ({ slug, tierRequired, enabled, needsCallerKey, isSwitchedOff, pausedMode, caps }) =>
+      [slug, tierRequired, enabled, needsCallerKey, isSwitchedOff, pausedMode, caps] as const,
   )
   return JSON.stringify(parts)
 }

@@ -6,7 +6,7 @@ import type { Caps, Endpoint, Tier, Upstream } from './upstream.ts'
 /** Every API of the catalog, by slug: the upstreams' files under the settings of this deployment. */
 export type Catalog = Map<string, Api>
 
-/** How long callers of a paused API are told to wait: nobody knows when it is resumed. Milliseconds. */
+/** `Retry-After` of a paused API, milliseconds: nobody knows when it is resumed. */
 export const PAUSED_RETRY_MS = 30_000
 
 /** The slug, or `-` where the catalog has none such: what is counted by API gets no names that callers make up. */
@@ -33,7 +33,7 @@ export interface Api {
   /** Whether calls without a key of the caller's can be made. */
   enabled: boolean
   /** Calls need a key of the caller's own. */
-  needsOwnKey: boolean
+  needsCallerKey: boolean
   /** Operators switched it off: no key helps. */
   isSwitchedOff: boolean
   /** Operators paused its queue; undefined while it runs. */
@@ -112,8 +112,8 @@ export function applySettings(api: Api, settings: OperatorSettings): void {
 }
 
 /** Whether live calls can be made at all, with a key of the caller's where one is needed. */
-export function isOpen({ enabled, needsOwnKey, isSwitchedOff }: Api): boolean {
-  return !isSwitchedOff && (enabled || needsOwnKey)
+export function isOpen({ enabled, needsCallerKey, isSwitchedOff }: Api): boolean {
+  return !isSwitchedOff && (enabled || needsCallerKey)
 }
 
 /** The API as a call with a caller's own key sees it: its address and caps for keys. */
@@ -137,7 +137,7 @@ function mergeSettings(
   }
   const isSwitchedOff = settings.enabled === false
   const lacksKey = credential?.required === true && !isKeyed
-  const isForOwnKeys = credential?.accessMode === 'byok_required'
+  const isForCallerKeys = credential?.accessMode === 'byok_required'
   return {
     baseUrl: isKeyed ? byok.baseUrl : (configured.url ?? upstream.baseUrl),
     isBaseUrlConfigured: configured.url !== undefined,
@@ -145,8 +145,8 @@ function mergeSettings(
     caps: isKeyed ? byok.caps : capsOver(upstream.caps),
     byok,
     tierRequired: settings.tierRequired ?? upstream.tierRequired,
-    enabled: !isSwitchedOff && !lacksKey && !isForOwnKeys,
-    needsOwnKey: isForOwnKeys || (lacksKey && settings.enabled === true),
+    enabled: !isSwitchedOff && !lacksKey && !isForCallerKeys,
+    needsCallerKey: isForCallerKeys || (lacksKey && settings.enabled === true),
     isSwitchedOff,
     pausedMode: settings.pausedMode,
   }

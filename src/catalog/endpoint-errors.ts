@@ -7,7 +7,7 @@ export function endpointErrors(api: Api, { parameters }: ApiEndpoint): ErrorCode
   const codes: [isPossible: boolean, code: ErrorCode][] = [
     [parameters.length > 0, 'INVALID_PARAMETER'],
     [parameters.length > 0, 'UPSTREAM_REJECTED'],
-    [mode === 'byok_required' || api.needsOwnKey, 'PROVIDER_KEY_REQUIRED'],
+    [mode === 'byok_required' || api.needsCallerKey, 'PROVIDER_KEY_REQUIRED'],
     [mode.startsWith('byok'), 'PROVIDER_KEY_INVALID'],
     [api.tierRequired !== 'developer', 'PLAN_UPGRADE_REQUIRED'],
     [parameters.some(({ required }) => required), 'UPSTREAM_NOT_FOUND'],

@@ -123,7 +123,7 @@ export interface Endpoint<Parameters extends TObject = TObject, Data extends TOb
   idempotent?: boolean
   /** Lifetimes of a stored answer; without it every call reaches the upstream. */
   cache?: CacheRule<Static<Parameters>>
-  /** Answers drawn from one larger upstream answer, for upstreams that are asked rarely and answer many. */
+  /** Answers drawn from one larger upstream answer, for upstreams with few requests whose answers hold many items. */
   pool?: PrefetchRule<Static<Parameters>>
   /** Statuses besides 2xx with a JSON body that `map` reads, such as 204 for an empty list. */
   acceptStatuses?: number[]
@@ -255,7 +255,7 @@ export class InvalidParameter extends Error {
   }
 }
 
-export type VerdictCode =
+export type ResponseClassCode =
   | 'UPSTREAM_NOT_FOUND'
   | 'UPSTREAM_REJECTED'
   | 'UPSTREAM_RATE_LIMITED'
@@ -266,12 +266,12 @@ export type VerdictCode =
 
 /** What an answer that is not data means. The public text is ours, never the upstream's. */
 export class ResponseClass {
-  readonly code: VerdictCode
+  readonly code: ResponseClassCode
   readonly message: string | undefined
-  /** When the upstream says so: milliseconds until it may be asked again. */
+  /** When the upstream says so: milliseconds until the next request may be sent. */
   readonly retryAfterMs: number | undefined
 
-  constructor(code: VerdictCode, message?: string, retryAfterMs?: number) {
+  constructor(code: ResponseClassCode, message?: string, retryAfterMs?: number) {
     this.code = code
     this.message = message
     this.retryAfterMs = retryAfterMs
@@ -282,7 +282,7 @@ export class ResponseClass {
 export const notFound = (message?: string): ResponseClass => new ResponseClass('UPSTREAM_NOT_FOUND', message)
 /** The upstream refuses these values. */
 export const rejected = (message?: string): ResponseClass => new ResponseClass('UPSTREAM_REJECTED', message)
-/** We are over the upstream's limit; it may be asked again after `retryAfterMs`. */
+/** We are over the upstream's limit; the next request may be sent after `retryAfterMs`. */
 export const overLimit = (retryAfterMs?: number): ResponseClass =>
   new ResponseClass('UPSTREAM_RATE_LIMITED', undefined, retryAfterMs)
 /** The upstream refuses the key, or calls without one. */

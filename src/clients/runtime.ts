@@ -57,7 +57,7 @@ interface Answer {
   error?: { code: string; message: string; hint: string; docs: string }
 }
 
-/** Sends calls and heeds what their answers say of retries. */
+/** Sends calls and follows what their answers say of retries. */
 export class Transport {
   readonly #options: GatewayOptions
 

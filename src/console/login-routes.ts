@@ -45,13 +45,13 @@ export async function loginRoutes(app: App, deps: LoginDeps): Promise<void> {
     refuseForeignOrigin(request, 'cookie')
     reply.header('set-cookie', consoleCookie(undefined, isOnTls(request)))
     const id = readCookie(request.headers.cookie, COOKIE)
-    // Without Redis other processes cannot learn of it: the person is told (503) rather than shown a log-in form.
+    // Without Redis other processes cannot learn of it: the answer is 503 rather than a log-in form.
     if (id !== undefined) await sessions.end(id)
     return reply.redirect('/', 303)
   })
 }
 
-/** Counts a wrong token and says so; a client that keeps guessing is told to wait. */
+/** Counts a wrong token and says so; a client that keeps guessing gets 429. */
 async function refuseLogin(request: FastifyRequest, reply: FastifyReply, deps: ThrottleDeps): Promise<string> {
   request.log.warn({ address: request.ip }, 'operator log-in refused')
   try {

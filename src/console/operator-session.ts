@@ -22,7 +22,7 @@ export function isSameSecret(given: string, expected: string): boolean {
 
 interface Remembered {
   endsAt: number
-  /** Redis has it, or had it: without it Redis decides whether the session still stands. */
+  /** Redis has it, or had it: without it Redis decides whether the session is still valid. */
   isStored: boolean
 }
 

@@ -60,7 +60,7 @@ export function listLatestHealthChanges(db: Db, limit: number): Promise<HealthCh
   return db.selectFrom('health_changes').selectAll().orderBy('at', 'desc').limit(limit).execute()
 }
 
-/** Forgets changes that are older than anyone asks for. */
+/** Deletes changes that are older than any listing shows. */
 export async function deleteOldHealthChanges(db: Db): Promise<void> {
   await db
     .deleteFrom('health_changes')

@@ -3,6 +3,7 @@ import { Kysely, PostgresDialect } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import pg from 'pg'
 import { ConfigError, loadDatabaseUrl } from '../config.ts'
+import { isTlsCode } from '../errors.ts'
 import { listMigrations, MIGRATIONS } from './schema-version.ts'
 
 /** How long the command waits for a Postgres that does not answer yet, and how often it tries. Milliseconds. */
@@ -55,7 +56,7 @@ async function awaitPostgres(databaseUrl: string): Promise<void> {
       const reason = cause instanceof Error ? cause.message || String(Reflect.get(cause, 'code')) : String(cause)
       // The server has answered: a wrong password, no such database. 57P03: it starts.
       const isRefused = cause instanceof pg.DatabaseError && cause.code !== '57P03'
-      if (isRefused || isOfCertificate(cause))
+      if (isRefused || isTlsCode(String(Object(cause).code)))
         throw new Error(`Postgres at ${host} cannot be used: ${reason}`, { cause })
       if (performance.now() > end) throw new Error(`Postgres at ${host} does not answer: ${reason}`, { cause })
       if (isFirst) console.log(`Postgres at ${host} does not answer yet (${reason}); trying for a minute …`)
@@ -64,12 +65,6 @@ async function awaitPostgres(databaseUrl: string): Promise<void> {
       await client.end().catch(() => undefined)
     }
   }
-}
-
-/** Whether a connection failed for the server's certificate, which no waiting changes: by the codes of Node and OpenSSL. */
-function isOfCertificate(error: unknown): boolean {
-  const code = error instanceof Error ? Reflect.get(error, 'code') : undefined
-  return typeof code === 'string' && /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED)/.test(code)
 }
 
 /** The command: migrates, and says in one sentence what came of it. @returns the exit code */

@@ -3,7 +3,7 @@ import type { Tier } from '../catalog/upstream.ts'
 import type { Db } from './database.ts'
 import { TRUST_COLUMNS, type Trust } from './users.ts'
 
-/** Who a session belongs to, if it still stands. */
+/** The user of a session that is still valid. */
 export interface SessionUser extends Trust {
   id: string
   email: string
@@ -47,7 +47,7 @@ export async function insertSession(db: Db, session: NewSession): Promise<boolea
   return (numInsertedOrUpdatedRows ?? 0n) > 0n
 }
 
-/** Keeps an account's newest sessions, those that stand before those that ended. @returns whether one was deleted */
+/** Keeps an account's newest sessions, valid ones before ended ones. @returns whether one was deleted */
 export async function deleteSurplusSessions(db: Db, userId: string, sessionsMax: number): Promise<boolean> {
   const { numDeletedRows } = await db
     .deleteFrom('sessions')

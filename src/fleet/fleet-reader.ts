@@ -27,7 +27,7 @@ const EMAILS_MAX = 1_000
 type Fleet = Pick<Snapshot, 'upstreams' | 'lastHour' | 'errors' | 'accounts' | 'processes'>
 
 /**
- * Reads the whole fleet when it is asked for; requests within a second share one reading, so that console, operator API
+ * Reads the whole fleet on request; requests within a second share one reading, so that console, operator API
  * and metrics give the same numbers.
  */
 export class FleetReader {

@@ -133,7 +133,7 @@ function upstreamProblems(row: UpstreamRow, { at }: Facts): Problem[] {
     const isDown = health.status === 'Down'
     const since = health.since === null ? '' : ` for ${span(Math.max(0, at - health.since))}`
     const cause = health.lastFailure ? `: ${health.lastFailure.words}` : ''
-    const due = health.trialInMs ? `; next trial in ${span(health.trialInMs)}` : '; trial due'
+    const due = health.halfOpenInMs ? `; next attempt in ${span(health.halfOpenInMs)}` : '; next attempt due'
     problems.push({
       rank: isDown ? 0 : 2,
       label: health.status,

@@ -73,7 +73,7 @@ export function refusalProblems(row: UpstreamRow): Problem[] {
   return problems
 }
 
-/** Calls fail at the source and its health does not show it: it fails for what some callers ask, or for too few calls. */
+/** Calls fail at the source and its health does not show it: it fails for some callers' parameters, or for too few calls. */
 function failing({ slug, health }: UpstreamRow, recent: RecentCalls): Problem[] {
   const codes = OF_THE_SOURCE.filter((code) => (recent.codes[code] ?? 0) > 0)
   const count = codes.reduce((sum, code) => sum + (recent.codes[code] ?? 0), 0)

@@ -40,8 +40,8 @@ export interface HealthRow {
   /** When the last attempt or probe ended; null: it was never tried, and the status says nothing. */
   checkedAt: number | null
   lastFailure: FailureRow | null
-  /** Until the breaker's next trial. */
-  trialInMs: number | null
+  /** Until the breaker's next half-open attempt. */
+  halfOpenInMs: number | null
 }
 
 /** The last attempt that failed. */

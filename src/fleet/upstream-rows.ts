@@ -92,7 +92,7 @@ function healthRow(health: HealthCache, slug: string, lastFailure: FailureRow | 
     cause: view.cause ?? null,
     checkedAt: checkedAt === 0 ? null : Math.round(checkedAt),
     lastFailure,
-    trialInMs: view.trialAt === undefined ? null : Math.max(0, view.trialAt - health.now()),
+    halfOpenInMs: view.halfOpenAt === undefined ? null : Math.max(0, view.halfOpenAt - health.now()),
   }
 }
 

@@ -27,7 +27,7 @@ export function megabytes(bytes) {
 const CAUSES = {
   score: 'too many recent calls failed or were slow',
   'failures-in-a-row': 'several calls in a row failed',
-  'trials-passed': 'trial calls succeed again',
+  'trials-passed': 'three attempts in a row succeeded',
 }
 
 const STATES = ['Healthy', 'Degraded', 'Down']

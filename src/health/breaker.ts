@@ -19,21 +19,21 @@ export const FAILURES_TO_OPEN_MAX = 30
 /** Least time since the last good attempt before the breaker opens, milliseconds: a restart is over by then. */
 export const QUIET_MS_TO_OPEN = 1_000
 
-/** Least time between two probes that are asked for because failures in a row need one to decide, milliseconds. */
+/** Least time between two probes that failures in a row need to decide, milliseconds. */
 export const CONFIRM_EVERY_MS = 5_000
 
-/** Pause before the first trial, and the longest that doubling leads to. Milliseconds. */
-export const TRIAL_MS_FIRST = 1_000
-export const TRIAL_MS_MAX = 300_000
+/** Pause of an open breaker before its first half-open attempt, and the longest that doubling leads to. Milliseconds. */
+export const HALF_OPEN_PAUSE_MS_MIN = 1_000
+export const HALF_OPEN_PAUSE_MS_MAX = 300_000
 
-/** Good trials that close the breaker. */
-export const TRIALS_TO_CLOSE = 3
+/** Half-open attempts that must succeed before the breaker closes. */
+export const SUCCESSES_TO_CLOSE = 3
 
 /** Good attempts in a row before a status gets better: hysteresis, so that a flapping API does not blink. */
 export const GOOD_TO_RECOVER = 3
 
-/** Longest a trial may be under way before another may be made: its worker may have died. Milliseconds. */
-export const TRIAL_LEASE_MS = 30_000
+/** Longest a half-open attempt may take before another may be made: its worker may have died. Milliseconds. */
+export const HALF_OPEN_LEASE_MS = 30_000
 
 /**
  * An attempt that has no answer after this long counts as a failure in a row before its time is over, so that an upstream
@@ -52,7 +52,7 @@ export const RECHECK_MS = 45_000
 
 /**
  * Pause before an upstream in trouble is probed again, milliseconds. It doubles with the time of the trouble for one that
- * asks to be probed rarely (`isRare`): six probes in the first half hour, of 60 requests that such a cap allows an hour.
+ * wants few probes (`isRare`): six probes in the first half hour, of 60 requests that such a cap allows an hour.
  */
 export function recheckPauseMs({ isRare, troubledForMs }: { isRare: boolean; troubledForMs: number }): number {
   return isRare ? Math.max(RECHECK_MS, troubledForMs) : RECHECK_MS

@@ -32,11 +32,12 @@ export interface HealthView {
   /** When the last attempt for a caller, and the last probe, ended. Redis time, milliseconds; 0 for never. */
   lastCallAt: number
   lastProbeAt: number
-  /** Whether nothing but trials is sent. The status is Down then; it may be Down by its score alone too. */
+  /** Whether only half-open attempts are sent. The status is Down then; it may be Down by its score alone too. */
   isOpen: boolean
-  /** When an open breaker admits its next trial, Redis time; undefined while it is closed. */
-  trialAt: number | undefined
-  isTrialUnderWay: boolean
+  /** When an open breaker allows its next half-open attempt, Redis time; undefined while it is closed. */
+  halfOpenAt: number | undefined
+  /** Whether a half-open attempt is under way. */
+  isSlotTaken: boolean
 }
 
 /** Reads the hash that `record.ts` writes; an upstream nobody tried yet is healthy. */
@@ -60,8 +61,8 @@ export function viewHealth(hash: Record<string, string>, now: number): HealthVie
     lastCallAt: Number(hash.callAt ?? 0),
     lastProbeAt: Number(hash.probeAt ?? 0),
     isOpen,
-    trialAt: isOpen ? Number(hash.trialAt ?? 0) : undefined,
-    isTrialUnderWay: isOpen && (hash.trialBy ?? '') !== '' && Number(hash.trialAt ?? 0) > now,
+    halfOpenAt: isOpen ? Number(hash.trialAt ?? 0) : undefined,
+    isSlotTaken: isOpen && (hash.trialBy ?? '') !== '' && Number(hash.trialAt ?? 0) > now,
   }
 }
 

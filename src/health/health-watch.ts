@@ -19,7 +19,7 @@ export interface HealthCacheDeps {
 
 /**
  * The health of every upstream as this process knows it: read at once when a change is announced, and every ten seconds. Asking
- * it costs no round trip. Without Redis the last known state stands.
+ * it costs no round trip. Without Redis the last known state holds.
  */
 export class HealthCache {
   readonly #redis: RedisConnection
@@ -45,7 +45,7 @@ export class HealthCache {
   /** Starts following; what is known comes in the background. */
   open(): void {
     this.#clock.open()
-    this.#subscriber = openRedis(this.#redisUrls, 'waiter', this.#log)
+    this.#subscriber = openRedis(this.#redisUrls, 'blocking', this.#log)
     this.#subscriber.on('message', (_channel, slug) => this.#onChange(slug))
     // What was announced while it was away is read now.
     this.#subscriber.on('ready', () => void this.refresh())
@@ -73,7 +73,7 @@ export class HealthCache {
     return viewHealth(this.#hashes.get(slug) ?? {}, this.now())
   }
 
-  /** How long until an open breaker admits a trial, milliseconds (0: now); undefined while it is closed. */
+  /** How long until an open breaker allows a half-open attempt, milliseconds (0: now); undefined while it is closed. */
   breakerWaitMs(slug: string): number | undefined {
     const hash = this.#hashes.get(slug)
     return hash?.open === '1' ? Math.max(0, Number(hash.trialAt ?? 0) - this.now()) : undefined
@@ -95,7 +95,7 @@ export class HealthCache {
     if (this.#isReading || this.#redis.status !== 'ready') return
     this.#isReading = true
     try {
-      // One write for all of them: the connection sends a turn's commands together.
+      // One write for all of them: the connection sends a tick's commands together.
       await Promise.all(this.#slugs.map((slug) => this.read(slug)))
       this.#readAt = performance.now()
     } catch (error) {

@@ -7,11 +7,11 @@ import {
   FAILURES_TO_OPEN,
   FAILURES_TO_OPEN_MAX,
   GOOD_TO_RECOVER,
+  HALF_OPEN_LEASE_MS,
+  HALF_OPEN_PAUSE_MS_MAX,
+  HALF_OPEN_PAUSE_MS_MIN,
   QUIET_MS_TO_OPEN,
-  TRIAL_LEASE_MS,
-  TRIAL_MS_FIRST,
-  TRIAL_MS_MAX,
-  TRIALS_TO_CLOSE,
+  SUCCESSES_TO_CLOSE,
 } from './breaker.ts'
 import {
   AVAILABILITY_POINTS,
@@ -31,7 +31,7 @@ const CHANGES_MAX = 1_000
 export interface AttemptRecord {
   /**
    * `hanging`: it has no answer after a long time, a failure in a row whose end is not known yet. `late`: the failed end
-   * of such a one. `none`: it says nothing, it only gives back the trial it held.
+   * of such a one. `none`: it says nothing, it only releases the half-open slot it held.
    */
   result: 'ok' | 'fail' | 'hanging' | 'late' | 'none'
   /** Code of the failure, for the cause of a change. */
@@ -43,8 +43,8 @@ export interface AttemptRecord {
   isPlain: boolean
   /** Whose call it was: failures of one account alone do not open the breaker. */
   accountId?: string | undefined
-  /** Token of the trial that the attempt was, when the breaker was open. */
-  trial?: string | undefined
+  /** Token with which the attempt acquired its half-open slot, when the breaker was open. */
+  slot?: string | undefined
   /** Failures in a row that open the breaker after a clean record, where that is fewer than usual. */
   failuresToOpen?: number
   /**
@@ -70,12 +70,14 @@ const RECORD_ATTEMPT = loadScript(new URL('./lua/record-attempt.lua', import.met
   PRIOR_ATTEMPTS,
   QUIET_MS_TO_OPEN,
   SLOW_MS,
-  TRIALS_TO_CLOSE,
-  TRIAL_MS_FIRST,
-  TRIAL_MS_MAX,
+  SUCCESSES_TO_CLOSE,
+  HALF_OPEN_PAUSE_MS_MIN,
+  HALF_OPEN_PAUSE_MS_MAX,
 })
 
-const ACQUIRE_SLOT = loadScript(new URL('./lua/take-trial.lua', import.meta.url), { HEALTH_CHANNEL: channels.health })
+const ACQUIRE_SLOT = loadScript(new URL('./lua/acquire-half-open-slot.lua', import.meta.url), {
+  HEALTH_CHANNEL: channels.health,
+})
 
 /**
  * Counts an attempt. One command; nobody needs to wait for it.
@@ -91,7 +93,7 @@ export async function recordAttempt(
 }
 
 /** Counts good attempts of calls, one or more, that ended at about the same time: one step for all of them. */
-export async function recordGoodCalls(
+export async function recordSuccesses(
   redis: RedisConnection,
   slug: string,
   { latenciesMs, now }: { latenciesMs: number[]; now?: number },
@@ -119,29 +121,29 @@ interface Counted extends Omit<AttemptRecord, 'latencyMs'> {
 }
 
 async function record(redis: RedisConnection, slug: string, counted: Counted): Promise<Recorded> {
-  const { now = '', result, latencies, code = '', source, trial = '', isPlain, accountId = '' } = counted
+  const { now = '', result, latencies, code = '', source, slot = '', isPlain, accountId = '' } = counted
   const { failuresToOpen = FAILURES_TO_OPEN, isRepeat = false } = counted
   const flags = [isPlain ? 1 : 0, accountId, failuresToOpen, isRepeat ? 1 : 0]
-  const values = [now, result, latencies, code, source, trial, slug, ...flags]
+  const values = [now, result, latencies, code, source, slot, slug, ...flags]
   const keys = [upstreamKeys.health(slug), upstreamKeys.healthChanges(slug)]
   const reply = (await RECORD_ATTEMPT.run(redis, keys, values)) as [string, number, number, number, number]
   const [state, changed, score, needsProbe, hasClosed] = reply
   return { state, changed: changed === 1, score, needsProbe: needsProbe === 1, hasClosed: hasClosed === 1 }
 }
 
-/** What an open breaker says: a closed one after all, a trial for this attempt, or how long until the next. */
-export type HalfOpenAnswer = { kind: 'closed' } | { kind: 'trial' } | { kind: 'wait'; waitMs: number }
+/** The breaker has closed meanwhile, the half-open slot is this attempt's, or how long until the next slot. */
+export type HalfOpenAnswer = { kind: 'closed' } | { kind: 'slot' } | { kind: 'wait'; waitMs: number }
 
 /**
- * Asks for the trial of an open breaker; exactly one asker gets it. An operator's probe is `isForced`: it need not wait
- * for its time, only for a trial that is under way.
+ * Acquires the half-open slot of an open breaker, which one attempt at a time can hold. `isForced` (an operator's probe)
+ * skips the breaker's pause, but not an attempt that is under way.
  */
 export async function acquireHalfOpenSlot(
   redis: RedisConnection,
   slug: string,
   { token, isForced, now }: { token: string; isForced?: boolean; now?: number },
 ): Promise<HalfOpenAnswer> {
-  const values = [now ?? '', token, TRIAL_LEASE_MS, slug, isForced ? 1 : 0]
+  const values = [now ?? '', token, HALF_OPEN_LEASE_MS, slug, isForced ? 1 : 0]
   const reply = await ACQUIRE_SLOT.run(redis, [upstreamKeys.health(slug)], values)
   const [kind, waitMs] = reply as [HalfOpenAnswer['kind'], number]
   return kind === 'wait' ? { kind, waitMs } : { kind }

@@ -75,7 +75,7 @@ export function serveAssets(app: FastifyInstance, assets: Assets, scope: 'public
       const { version, '*': name } = request.params
       const file = assets.files.get(name)
       if (!file) throw new GatewayError('NOT_FOUND')
-      // While nodes of two versions run, a page of one may ask the other: it gets the file, but does not keep it.
+      // While nodes of two versions run, a page of one may load files of the other, which the browser must not keep.
       const lifetime = version === assets.version ? `${scope}, ${FOREVER}` : 'no-cache'
       return await sendCacheable(reply, file, lifetime)
     },

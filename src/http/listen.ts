@@ -26,7 +26,7 @@ export async function listen(app: FastifyInstance, http: Config['http'], log: Lo
     )
   }
   log.info({ host: http.host, port, baseUrl: http.baseUrl }, 'listening')
-  // A supervisor that started this process with a channel is told the port, which may have been left to the system.
+  // The supervisor that started this process with a channel gets the port, which may have been left to the system.
   process.send?.({ listening: port })
   return async () => {
     await delay(DRAIN_MS)

@@ -6,7 +6,7 @@ const HSTS = 'max-age=31536000'
 
 /**
  * Sends a plain-HTTP request to the same address under the public `https:` one, before anything else happens to it.
- * Which scheme the client used is told by the connection, or by `X-Forwarded-Proto` of a trusted proxy.
+ * The connection shows which scheme the client used, or `X-Forwarded-Proto` of a trusted proxy does.
  *
  * @returns whether the request is answered
  */
@@ -18,7 +18,7 @@ export function redirectToHttps(request: FastifyRequest, reply: FastifyReply, ba
     reply.header('strict-transport-security', HSTS)
     return false
   }
-  // Asked by machines beside this one, over plain HTTP.
+  // Machines beside this one request it over plain HTTP.
   if (request.routeOptions.config.isProbe) return false
   // Only a path is taken over: an absolute-form target could name another host.
   const path = request.raw.url?.startsWith('/') ? request.raw.url : '/'

@@ -14,7 +14,7 @@ export class Renderings<Value> {
   #state = ''
   #lookedAt = Number.NEGATIVE_INFINITY
 
-  /** `stateOf` names everything that is rendered from. The keys asked for must be few and never a caller's text. */
+  /** `stateOf` names everything that is rendered from. Keys must be few and never a caller's text. */
   constructor(stateOf: () => string) {
     this.#stateOf = stateOf
   }

@@ -89,10 +89,10 @@ export async function acquireLimits(redis: RedisConnection, request: LimitReques
 /** Calls of one account that may be acquired in one step. */
 const TOGETHER_MAX = 64
 
-/** The verdict on one call. */
-type Outcome = { verdict: string; state: LimitState } | typeof STALE
+/** The decision on one call. */
+type Outcome = { decision: string; state: LimitState } | typeof STALE
 
-/** Acquires limits for an API node: calls of one account in one tick are one step in Redis, each with its own verdict. */
+/** Acquires limits for an API node: calls of one account in one tick are one step in Redis, each with its own decision. */
 export class AccountLimits {
   readonly #together: TickBatcher<LimitRequest, Outcome>
 
@@ -111,8 +111,8 @@ export class AccountLimits {
 
 function grantedOf(outcome: Outcome, request: LimitRequest): LimitState | typeof STALE {
   if (outcome === STALE) return STALE
-  if (outcome.verdict === 'ok') return outcome.state
-  throw limitRefusal(outcome.verdict, outcome.state, request)
+  if (outcome.decision === 'ok') return outcome.state
+  throw limitRefusal(outcome.decision, outcome.state, request)
 }
 
 /** Acquires the limits of calls of one account in their order, in one step; all have the same bounds. */
@@ -122,13 +122,13 @@ export async function acquireTogether(redis: RedisConnection, requests: LimitReq
   const more = others.map(({ callId }) => callId)
   const result = await runInMonth(redis, first, { callId: first.callId, more })
   if (result === STALE) return requests.map(() => STALE)
-  const { verdict, state, counts } = result
-  const outcomes: Outcome[] = [{ verdict, state }]
+  const { decision, state, counts } = result
+  const outcomes: Outcome[] = [{ decision, state }]
   for (let index = 0; index < others.length; index += 1) {
-    const [itsVerdict, used, inFlight, monthUsed] = counts.slice(4 * index, 4 * index + 4)
+    const [itsDecision, used, inFlight, monthUsed] = counts.slice(4 * index, 4 * index + 4)
     const month = state.month && { ...state.month, used: Number(monthUsed) }
     const minute = { ...state.minute, used: Number(used) }
-    outcomes.push({ verdict: String(itsVerdict), state: { ...state, minute, month, inFlight: Number(inFlight) } })
+    outcomes.push({ decision: String(itsDecision), state: { ...state, minute, month, inFlight: Number(inFlight) } })
   }
   return outcomes
 }
@@ -171,7 +171,7 @@ export async function runInMonth(
       await redis.set(keys[4] ?? '', used, 'PX', month.endsAt - at + MONTH_GRACE_MS, 'NX')
       continue
     }
-    const [verdict, now, minute = 0, resetMs = 0, inFlight = 0, monthUsed = 0, ...counts] = acquired
+    const [decision, now, minute = 0, resetMs = 0, inFlight = 0, monthUsed = 0, ...counts] = acquired
     const state: LimitState = {
       now,
       limits,
@@ -179,7 +179,7 @@ export async function runInMonth(
       month: perMonth < 0 ? undefined : { used: monthUsed, resetMs: Math.max(0, month.endsAt - now) },
       inFlight,
     }
-    return { verdict, state, counts }
+    return { decision, state, counts }
   }
   throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
 }

@@ -31,7 +31,7 @@ const ANNOUNCE_MS_MAX = 120_000
 const ANNOUNCE_AGAIN_MS = 250
 
 /**
- * As `renewAccountVersion`, after a change that is committed and stands whether Redis hears of it now or later. Without
+ * As `renewAccountVersion`, after a committed change, which holds whether the write to Redis succeeds now or later. Without
  * Redis no call is admitted, and a node that loses it forgets whom it knew; where only this node has lost it, the
  * others hear of the change as soon as it is back.
  */

@@ -47,8 +47,8 @@ export async function acquireBatch(redis: RedisConnection, request: BatchRequest
   const more = [request.take, ...request.callIds]
   const result = await runInMonth(redis, request, { callId: '', script: scripts.acquire, more })
   if (result === STALE) return STALE
-  const { verdict, state, counts } = result
-  if (verdict !== 'ok') throw limitRefusal(verdict, state, request)
+  const { decision, state, counts } = result
+  if (decision !== 'ok') throw limitRefusal(decision, state, request)
   const [granted = 0, leases = 0] = counts.map(Number)
   return { state, granted, leases }
 }

@@ -3,16 +3,16 @@ import { GatewayError } from '../errors.ts'
 import type { LimitState, LimitSubject } from './account-limits.ts'
 import { planOf } from './plans.ts'
 
-/** What a caller over a limit is told, with when to come again. */
+/** The error of a caller over a limit, with when to come again. */
 export function limitRefusal(
-  verdict: string,
+  decision: string,
   state: LimitState,
   { tier, subject }: { tier: Tier; subject: LimitSubject },
 ): GatewayError {
   const upgrade = tier === 'developer' ? { upgrade_to: 'pro' } : tier === 'pro' ? { upgrade_to: 'business' } : {}
   const plan = planOf(tier)
   const { limits } = state
-  switch (verdict) {
+  switch (decision) {
     case 'inFlight':
       return new GatewayError('CONCURRENCY_LIMIT_EXCEEDED', {
         message: `The plan ${plan} allows ${limits.inFlight} calls under way at once.`,

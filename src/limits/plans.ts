@@ -22,7 +22,7 @@ export function reaches(tier: Tier, required: Tier): boolean {
 
 const WEIGHT_OF_TIER: Record<Tier, number> = { developer: 1, pro: 2, business: 4, enterprise: 8 }
 
-/** Share of an upstream's cap that an account of this tier gets while others ask, relative to theirs. */
+/** Share of an upstream's cap that an account of this tier gets while others have demand, relative to theirs. */
 export function weightOf(tier: Tier): number {
   return WEIGHT_OF_TIER[tier]
 }

@@ -88,13 +88,13 @@ export async function throttleFailures<T>(
   { counted, ...throttle }: Throttle & { counted: ErrorCode },
   attempt: () => Promise<T>,
 ): Promise<T> {
-  const giveBack = await takeThrottle(deps, throttle)
+  const refund = await takeThrottle(deps, throttle)
   try {
     const result = await attempt()
-    giveBack()
+    refund()
     return result
   } catch (error) {
-    if (!(error instanceof GatewayError) || error.code !== counted) giveBack()
+    if (!(error instanceof GatewayError) || error.code !== counted) refund()
     throw error
   }
 }

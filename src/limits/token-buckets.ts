@@ -35,7 +35,7 @@ export class TokenBuckets {
   }
 
   /** Gives a token back, for what is not to count after all. */
-  giveBack(subject: string): void {
+  refund(subject: string): void {
     if (this.#perSecond === 0) return
     const bucket = this.#filled(subject)
     bucket.tokens = Math.min(this.#burst, bucket.tokens + 1)

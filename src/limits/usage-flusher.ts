@@ -12,7 +12,7 @@ import { decodeEntry } from './usage-ledger.ts'
 
 const MOVE_EVERY_MS = 1_000
 
-/** How long one node has the moving to itself, milliseconds: shorter than a turn, so that a dead node holds up none. */
+/** How long one node has the moving to itself, milliseconds: shorter than the flush interval, so that a dead node delays none. */
 const LEASE_MS = 900
 
 const CLEAN_EVERY_MS = 3_600_000
@@ -42,7 +42,7 @@ export class UsageFlusher {
     }, MOVE_EVERY_MS)
   }
 
-  /** Ends after the turn under way. What is pending stays in Redis for another node. */
+  /** Ends after the flush under way. What is pending stays in Redis for another node. */
   async close(): Promise<void> {
     clearInterval(this.#timer)
     await this.#current

@@ -87,7 +87,7 @@ function checkSettings({ environment, databaseUrl, redisUrl }: StartConfig, secr
   loadConfig({ ...environment, ...secrets, ...standIns })
 }
 
-/** Before anything is started: a port in use is told in one sentence, and at once. */
+/** Before anything is started: a port in use ends the start at once, with one sentence. */
 async function checkPorts({ processes, host, port, opsHost, opsPort }: StartConfig): Promise<void> {
   for (let index = 0; index < processes.webNodes; index += 1) await checkPort('PORT', host, port + index * 10)
   await checkPort('OPS_PORT', opsHost, opsPort)
@@ -173,7 +173,7 @@ function numbered(kind: string, count: number, plan: (index: number) => Omit<Pro
   return Array.from({ length: count }, (_, index) => ({ label: `${kind}-${index + 1}`, ...plan(index) }))
 }
 
-/** Ends everything in the reverse order of starting; asked twice, at once. */
+/** Ends everything in the reverse order of starting; called twice, at once. */
 async function end(code: number): Promise<void> {
   if (isEnding) {
     supervisor.kill()

@@ -13,10 +13,10 @@ export interface ProcessPlan {
   environment: Record<string, string>
 }
 
-const RESTART_MS_FIRST = 500
+const RESTART_MS_MIN = 500
 const RESTART_MS_MAX = 15_000
 
-/** How long a process may take to be ready, and to end when told. Milliseconds. */
+/** How long a process may take to be ready, and to end after SIGTERM. Milliseconds. */
 const READY_MS_MAX = 30_000
 const END_MS_MAX = 28_000
 
@@ -47,11 +47,11 @@ export class Supervisor {
     const ready = once(child, 'message', { signal: AbortSignal.timeout(READY_MS_MAX) })
     const [message] = await Promise.race([ready, ended])
     ended.catch(() => undefined)
-    this.#keep(plan, child, RESTART_MS_FIRST)
+    this.#keep(plan, child, RESTART_MS_MIN)
     return message
   }
 
-  /** Ends all processes: asked first, then made to. */
+  /** Ends all processes: SIGTERM first, then SIGKILL. */
   async end(): Promise<void> {
     this.#isEnding = true
     const children = [...this.#children.values()].filter(
@@ -93,7 +93,7 @@ export class Supervisor {
     const startedAt = Date.now()
     child.once('exit', (code, signal) => {
       if (this.#isEnding) return
-      const pause = Date.now() - startedAt > STEADY_MS ? RESTART_MS_FIRST : pauseMs
+      const pause = Date.now() - startedAt > STEADY_MS ? RESTART_MS_MIN : pauseMs
       this.#print(plan.label, `ended (${signal ?? `exit code ${code}`}); starting again in ${pause} ms`)
       setTimeout(() => {
         if (!this.#isEnding) this.#keep(plan, this.#spawn(plan), Math.min(pause * 2, RESTART_MS_MAX))

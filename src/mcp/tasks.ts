@@ -33,7 +33,7 @@ export interface TaskState {
   pollIntervalMs: number
 }
 
-/** What is known of a call that waits: calls before it, and when its turn is expected. */
+/** What is known of a call that waits: calls before it, and when its request is expected to be sent. */
 interface Forecast {
   position?: number
   etaMs?: number
@@ -63,14 +63,14 @@ export function sendWithProgress(client: CallClient, report: (progress: Progress
       if (outcome.status !== 202 || callId === undefined) return outcome
       if (client.isDraining()) drainsUntil = Math.min(drainsUntil, performance.now() + DRAINING_MS_MAX)
       if (performance.now() >= drainsUntil) {
-        // The client is told to send the call again, while there is still a connection to tell it on.
+        // The client gets an error that it may retry, while there is still a connection to answer on.
         await client.cancel(callId)
         return await client.look(callId)
       }
       const forecast = forecastOf(outcome)
       const waitedSeconds = (performance.now() - startedAt) / 1_000
       const total = waitedSeconds + (forecast.etaMs ?? 0) / 1_000
-      await report({ progress: waitedSeconds, total, message: inWords(forecast) })
+      await report({ progress: waitedSeconds, total, message: describeProgress(forecast) })
       const pauseMs = Math.min(PROGRESS_EVERY_MS, Math.max(PROGRESS_MS_MIN, forecast.etaMs ?? PROGRESS_EVERY_MS))
       // A client that leaves is noticed above.
       await delay(pauseMs, undefined, { signal: client.left }).catch(() => undefined)
@@ -110,7 +110,7 @@ export async function taskOf(client: CallClient, outcome: CallOutcome): Promise<
   return {
     ...times(callId, await client.find(callId)),
     status: 'working',
-    statusMessage: inWords(forecast),
+    statusMessage: describeProgress(forecast),
     pollIntervalMs: Math.round(Math.min(POLL_MS_MAX, Math.max(POLL_MS_MIN, (forecast.etaMs ?? 0) / 2))),
   }
 }
@@ -140,7 +140,7 @@ function forecastOf({ body }: CallOutcome): Forecast {
   return JSON.parse(body)
 }
 
-function inWords({ position, etaMs = 0 }: Forecast): string {
+function describeProgress({ position, etaMs = 0 }: Forecast): string {
   const seconds = Math.ceil(etaMs / 1_000)
   if (seconds === 0 && !position) return 'The call is under way.'
   const place =

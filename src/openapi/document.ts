@@ -117,11 +117,11 @@ function responsesOf(route: DocumentedRoute, named: NamedSchemas): Record<string
 
 /** Each answer to a caller that is known tells what its account has left. */
 function withLimitHeaders(responses: Record<string, JsonSchema>): Record<string, JsonSchema> {
-  const isTold = ([status, response]: [string, JsonSchema]) => status !== '401' && response.$ref === undefined
+  const isDocumented = ([status, response]: [string, JsonSchema]) => status !== '401' && response.$ref === undefined
   return Object.fromEntries(
     Object.entries(responses).map(([status, response]) => [
       status,
-      isTold([status, response])
+      isDocumented([status, response])
         ? { ...response, headers: { ...Object(response.headers), ...limitHeaders() } }
         : response,
     ]),

@@ -37,7 +37,7 @@ export interface SettingsDeps {
   redis: RedisConnection
 }
 
-/** Keeps a process's catalog as the operators set it. What was read last stands while Postgres or Redis is away. */
+/** Keeps a process's catalog as the operators set it. What was read last holds while Postgres or Redis is away. */
 export class SettingsSync {
   readonly #deps: SettingsDeps
   readonly #listeners = new Set<() => void>()

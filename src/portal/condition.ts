@@ -26,7 +26,7 @@ export interface Condition {
 export function conditionOf(api: Api, health: HealthView): Condition {
   const nothing = { score: undefined, since: undefined, reason: '', effect: '' }
   if (!api.enabled) {
-    const effect = api.needsOwnKey
+    const effect = api.needsCallerKey
       ? `Live calls need your own key for this API. ${testCalls(api)}`
       : `The operator has not enabled this API: live calls are refused with API_NOT_ENABLED. ${testCalls(api)}`
     return { ...nothing, word: 'Not enabled', effect }

@@ -19,7 +19,7 @@ export interface AsyncCall
 }
 
 /**
- * Remembers a call whose result will be asked for, for as long as the result is kept.
+ * Remembers a call whose result will be fetched, for as long as the result is kept.
  *
  * @throws GatewayError RESULT_STORAGE_FULL when the account's results take all the bytes that they may; nothing is done
  */

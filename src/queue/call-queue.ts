@@ -1,4 +1,5 @@
 import { Queue } from 'bullmq'
+import { type Memoized, memoize } from '../async/memoize.ts'
 import { TickBatcher } from '../async/tick-batcher.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
@@ -10,26 +11,17 @@ export const CALL_JOB = 'call'
 
 /** The queues of an API node, one per upstream, opened when first used. */
 export class CallQueues {
-  readonly #redis: RedisConnection
-  readonly #log: Log
-  readonly #queues = new Map<string, Queue>()
+  /** The queue of an upstream. */
+  readonly of: Memoized<[slug: string], Queue>
   readonly #together = new TickBatcher<QueuedJob, string>(async (slug, jobs) => await this.#add(slug, jobs), {
     itemsMax: BATCH_CALLS_MAX,
   })
 
   constructor(redis: RedisConnection, log: Log) {
-    this.#redis = redis
-    this.#log = log
-  }
-
-  /** The queue of an upstream. */
-  of(slug: string): Queue {
-    const known = this.#queues.get(slug)
-    if (known) return known
-    const queue = openQueue(slug, this.#redis)
-    queue.on('error', (error) => this.#log.debug({ err: error, slug }, 'queue error'))
-    this.#queues.set(slug, queue)
-    return queue
+    this.of = memoize(
+      (slug) => slug,
+      (slug) => openQueue(slug, redis).on('error', (error) => log.debug({ err: error, slug }, 'queue failed')),
+    )
   }
 
   /**
@@ -54,7 +46,7 @@ export class CallQueues {
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#queues.values()].map((queue) => queue.close()))
+    await Promise.all([...this.of.made.values()].map((queue) => queue.close()))
   }
 }
 

@@ -21,7 +21,7 @@ export interface ReplyHead {
   /** The same as the version before says it. */
   isStored?: true
   times: CallTimes
-  /** What the cache did, as `Cache-Status` says it; undefined where no cache was asked. */
+  /** What the cache did, as `Cache-Status` says it; undefined where no cache was read. */
   cacheStatus?: string
   /** Age of a stored answer, seconds. */
   ageSeconds?: number

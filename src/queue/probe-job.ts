@@ -7,13 +7,13 @@ import type { CallQueues } from './call-queue.ts'
 /** Name of a probe among an upstream's jobs. */
 export const PROBE_JOB = 'probe'
 
-/** Id of the scheduler that makes an upstream's probes: one, however many processes ask for it. */
+/** Id of the scheduler that makes an upstream's probes: one, however many processes create it. */
 export const PROBE_SCHEDULER = 'probe'
 
 /** Probes go last: the largest priority BullMQ has. */
 const PROBE_PRIORITY = 2_097_151
 
-/** Asks a worker to send the upstream's cheapest request and to see what comes. */
+/** Has a worker send the upstream's cheapest request. */
 export interface ProbeJob {
   v: 1
   slug: string
@@ -21,7 +21,7 @@ export interface ProbeJob {
   isForced?: boolean
   /** What it finds opens the breaker by itself: calls could not tell whether the upstream hangs. */
   isDecisive?: boolean
-  /** Whoever asked waits for what comes of it, under this id. */
+  /** The operator API waits for the outcome, under this id. */
   outcomeId?: string
 }
 
@@ -32,7 +32,7 @@ export const PROBE_JOB_OPTIONS = {
   removeOnFail: { count: 10, age: 3_600 },
 } satisfies JobsOptions
 
-/** Asks for one probe now or later; while one of the same name waits or runs, there is no second. */
+/** Schedules one probe now or later; while one of the same name waits or runs, there is no second. */
 export async function enqueueProbe(
   queues: CallQueues,
   slug: string,
@@ -80,7 +80,7 @@ export interface ProbeOutcome {
 
 const OUTCOME_KEPT_SECONDS = 60
 
-/** How often a waiting asker looks, milliseconds. */
+/** Poll interval of the operator API, milliseconds. */
 const LOOK_EVERY_MS = 150
 
 export async function writeProbeOutcome(

@@ -27,7 +27,7 @@ export type ResultOf = Pick<CallJob, 'id' | 'accountId'>
 export type Storing = { kind: 'kept' | 'earlier' } | { kind: 'full'; retryAfterMs: number }
 
 /**
- * Keeps the outcome of a call that nobody may be waiting for. The first one stays: what a caller was told does not
+ * Keeps the outcome of a call that nobody may be waiting for. The first one stays: what a caller has received does not
  * change when its job runs twice. Fails closed: past `bytesMax`, the bytes that all results of the account may take,
  * nothing is kept. Undefined: no bound, for an outcome without a body.
  */

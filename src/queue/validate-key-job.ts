@@ -2,10 +2,10 @@ import Type, { type Static } from 'typebox'
 import { Compile } from 'typebox/compile'
 import type { CallQueues } from './call-queue.ts'
 
-/** Name of the job; it stands in the queue of the upstream that the key is for. */
+/** Name of the job; it goes into the queue of the upstream that the key is for. */
 export const VALIDATE_KEY = 'validate-key'
 
-/** Asks a worker to find out whether an upstream takes a caller's key. The key itself is in Postgres alone. */
+/** Has a worker find out whether an upstream takes a caller's key. The key itself is in Postgres alone. */
 export const ValidateKeyJob = Type.Object({
   v: Type.Literal(1),
   providerKeyId: Type.String(),
@@ -26,7 +26,7 @@ export function parseValidateKeyJob(data: unknown): ValidateKeyJob {
 /** Before calls: it is rare, takes one request on a cap of its own, and calls with the key may wait for its answer. */
 const PRIORITY = 1
 
-/** An upstream that is away is asked again: 10 s, 20 s, 40 s later. */
+/** An upstream that is away gets another request: 10 s, 20 s, 40 s later. */
 const ATTEMPTS = 4
 const BACKOFF_MS = 10_000
 

@@ -14,7 +14,7 @@ const ROUND_TRIP_MS_MAX = 250
 export class RedisClock {
   readonly #redis: RedisConnection
   readonly #log: Log
-  /** Redis' time minus the monotonic clock's; the machine's own time until Redis was asked. */
+  /** Redis' time minus the monotonic clock's; the machine's own time until Redis has answered. */
   #offsetMs = Date.now() - performance.now()
   #timer: NodeJS.Timeout | undefined
 

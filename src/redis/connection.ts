@@ -8,7 +8,7 @@ import { failOnStall, reconnectWhenSilent } from './silence.ts'
 
 export type RedisConnection = Redis | Cluster
 
-/** How long a producer waits for Redis to say anything, milliseconds: past it callers are told 503 rather than kept. */
+/** Longest that a producer waits for a reply of Redis, milliseconds: past it callers get 503. */
 const SILENT_MS_MAX = 1_000
 
 /** The same of a waiter, which may block in one command for 10 s. Milliseconds. */
@@ -21,7 +21,7 @@ const RECONNECT_MS_MAX = 1_000
  * Opens a connection. A `producer` answers a caller: it fails at once when Redis is away. A `waiter` belongs to a
  * worker or to a blocking read: it waits for Redis as long as that takes.
  */
-export function openRedis(urls: string[], kind: 'producer' | 'waiter', log: Log): RedisConnection {
+export function openRedis(urls: string[], kind: 'producer' | 'blocking', log: Log): RedisConnection {
   const options = connectionOptions(kind)
   const redis = urls.length > 1 ? openCluster(urls, kind, options) : new TypedRedis(urls[0] ?? '', options)
   logConnection(redis, { kind, urls }, log)
@@ -68,12 +68,12 @@ function typeFailures(command: RedisSend[0]): { isOver: boolean } {
   return sending
 }
 
-function connectionOptions(kind: 'producer' | 'waiter') {
+function connectionOptions(kind: 'producer' | 'blocking') {
   return {
     // BullMQ wants its blocking connections to retry for ever. A producer's commands fail with their connection: sent
     // again on the next one they could count a call twice.
-    maxRetriesPerRequest: kind === 'waiter' ? null : 0,
-    enableOfflineQueue: kind === 'waiter',
+    maxRetriesPerRequest: kind === 'blocking' ? null : 0,
+    enableOfflineQueue: kind === 'blocking',
     connectTimeout: 5_000,
     retryStrategy: (times: number) => Math.min(50 * 2 ** Math.min(times, 10), RECONNECT_MS_MAX),
   } satisfies RedisOptions
@@ -81,7 +81,7 @@ function connectionOptions(kind: 'producer' | 'waiter') {
 
 function openCluster(
   urls: string[],
-  kind: 'producer' | 'waiter',
+  kind: 'producer' | 'blocking',
   { retryStrategy, enableOfflineQueue, ...options }: ReturnType<typeof connectionOptions>,
 ): Cluster {
   const nodes = urls.map(nodeOptions)
@@ -89,7 +89,7 @@ function openCluster(
     enableOfflineQueue,
     clusterRetryStrategy: retryStrategy,
     // One every 100 ms: a failover takes seconds. A waiter waits it out, as it does for a single Redis.
-    ...(kind === 'waiter' ? { maxRedirections: REDIRECTIONS_MAX } : {}),
+    ...(kind === 'blocking' ? { maxRedirections: REDIRECTIONS_MAX } : {}),
     redisOptions: {
       ...options,
       // Its connections are its own business: each command has a time of its own.
@@ -142,7 +142,7 @@ export async function unlessAway(redis: RedisConnection, work: Promise<void>): P
 }
 
 /**
- * Sends all commands of one event-loop turn in one write instead of one each: a tenth of the CPU of a call. Leans on
+ * Sends all commands of one event-loop tick in one write instead of one each: a tenth of the CPU of a call. Leans on
  * the `stream` field of ioredis, which a test pins.
  */
 export function batchWritesPerTick(redis: Redis): void {

@@ -14,7 +14,7 @@ export const upstreamKeys = {
   healthChanges: (slug: string): string => `${PREFIX}:{${slug}}:health:changes`,
   /** String: the last attempt that failed, in words. 1 day. */
   lastFailure: (slug: string): string => `${PREFIX}:{${slug}}:last-failure`,
-  /** String: what came of a probe that an operator asked for. 60 s. */
+  /** String: outcome of a probe that an operator started. 60 s. */
   probeOutcome: (slug: string, id: string): string => `${PREFIX}:{${slug}}:probe-outcome:${id}`,
   /** String: a stored answer. Ends when it is too old to be served in any case. */
   cacheEntry: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:cache:${hash}`,
@@ -42,9 +42,9 @@ const CAP_KEYS = {
   queue: 'queue',
   /** Sorted set: the same calls by deadline. */
   queueDeadlines: 'queue-deadlines',
-  /** Sorted set: those whose worker asks for a permit right now, by fair tag. */
+  /** Sorted set: waiters whose worker polls for a permit right now, by fair tag. */
   waiters: 'waiters',
-  /** Sorted set: the same by when they expire unless their worker asks again. */
+  /** Sorted set: the same by when they expire unless their worker polls again. */
   waiterExpiries: 'waiter-expiries',
   /** Sorted set: calls that can no longer be granted in time, by when to come again; until their workers know. 15 min. */
   evicted: 'evicted',
@@ -54,7 +54,7 @@ const CAP_KEYS = {
   leases: 'leases',
   /** Hash: since when Redis knows the cap, what the upstream says of its limiter, mean service time. */
   state: 'state',
-  /** Sorted set: shares (accounts or groups of them) by when they last asked for the cap; 5 min. */
+  /** Sorted set: shares (accounts or groups of them) by when they last had demand for the cap; 5 min. */
   demand: 'demand',
 }
 

@@ -92,7 +92,7 @@ export async function batchRoutes(app: App, context: Context): Promise<void> {
     },
   }
   const principals = new WeakMap<object, Principal>()
-  // Before the body: what is wrong with it is told to callers alone.
+  // Before the body: a bad body is reported to callers with a credential alone.
   app.addHook('onRequest', async (request) => {
     const principal = await authenticateNow(context, request)
     requireAudience(principal, request, context.config.http.baseUrl)

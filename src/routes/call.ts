@@ -21,7 +21,7 @@ const FORMS = 'accept, authorization, x-api-key, x-gateway-response'
 
 /** The proxy route: admits a call, queues it, waits for the reply and answers with it. */
 export async function callRoutes(app: FastifyInstance, context: Context): Promise<void> {
-  // Bodies are kept as bytes: what is wrong with one is told after what is wrong with the credential.
+  // Bodies are kept as bytes: a bad body is reported after a bad credential.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => body)
   app.addHook('onRequest', async (_request, reply) => void reply.headers({ ...PRIVATE_ANSWER, vary: FORMS }))

@@ -28,7 +28,7 @@ const CatalogQuery = Type.Object({
 const DAY_MS = 86_400_000
 const HISTORY_MAX = 200
 
-/** How long the details of an API are kept, milliseconds: two queries and a script for whoever asks. */
+/** How long the details of an API are kept, milliseconds: each reading costs two queries and a script. */
 const DETAIL_MS = 1_000
 const DETAILS_MAX = 100
 
@@ -77,7 +77,7 @@ export async function catalogRoutes(app: App, { caps, catalog, config, strangers
     if (kept) return await kept
     const detail = readDetail(api)
     details.set(api.slug, detail)
-    // A failure is told to those who waited for it and is not kept.
+    // A failure reaches those who waited for it and is not kept.
     detail.catch(() => details.delete(api.slug))
     return await detail
   })
@@ -173,7 +173,7 @@ function scoreOf(api: Api, { score }: HealthView): number {
 
 function waitingFor(api: Api): string | null {
   if (api.enabled) return null
-  return api.needsOwnKey ? 'A key of your own for this API' : "The operator's key for this API"
+  return api.needsCallerKey ? 'A key of your own for this API' : "The operator's key for this API"
 }
 
 function toEntry(api: Api, health: HealthView): ApiEntry {

@@ -171,7 +171,7 @@ function loadProtocol() {
   return import('../mcp/answer-message.ts')
 }
 
-/** Passes an answer on; a stream as it comes, which proxies are told not to gather. */
+/** Passes an answer on; a stream as it comes, with a header that keeps proxies from buffering it. */
 async function send(reply: FastifyReply, response: Response): Promise<FastifyReply> {
   const type = response.headers.get('content-type')
   reply.status(response.status)

@@ -11,7 +11,7 @@ import { searchUsers } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import type { FleetReader } from '../fleet/fleet-reader.ts'
 import { OverviewAnswer, overviewAnswer } from '../fleet/overview-answer.ts'
-import { IdParams, SlugParams, takeIdsInAnyCase } from '../http/path-ids.ts'
+import { acceptIdsInAnyCase, IdParams, SlugParams } from '../http/path-ids.ts'
 import type { App } from '../http/typed-app.ts'
 import { announceChange } from '../limits/account-version.ts'
 import { changeUpstream, UpstreamChange } from '../operator/change-upstream.ts'
@@ -75,7 +75,7 @@ const tags = ['Operator']
  * written to the audit log, and in force in every process within a second.
  */
 export async function operatorRoutes(app: App, deps: OperatorDeps): Promise<void> {
-  takeIdsInAnyCase(app)
+  acceptIdsInAnyCase(app)
   userRoutes(app, deps)
   upstreamRoutes(app, deps)
   queueRoutes(app, deps)

@@ -5,7 +5,7 @@ import type { Context } from '../context.ts'
 import { findSessionUser, type SessionUser } from '../db/sessions.ts'
 import { GatewayError } from '../errors.ts'
 import { readBearer } from '../http/bearer.ts'
-import { takeIdsInAnyCase } from '../http/path-ids.ts'
+import { acceptIdsInAnyCase } from '../http/path-ids.ts'
 import type { App } from '../http/typed-app.ts'
 
 /** Who is logged in on a guarded route. */
@@ -26,7 +26,7 @@ export function guardWithSession(scope: App, context: Context): void {
   scope.addHook('onRoute', (route) => {
     route.config = { ...route.config, guard: 'session' }
   })
-  takeIdsInAnyCase(scope)
+  acceptIdsInAnyCase(scope)
   answerLimits(scope, context, (request) => {
     const user = sessions.get(request)?.user
     return user && { accountId: user.id, tier: user.tier, mode: 'live' }

@@ -128,7 +128,7 @@ async function findUserToAdd(context: Context, callerId: string, email: string):
     hint: 'Wait before adding more members',
   } as const
   await takeThrottle(context, { ...throttle, name: 'member-add', max: ADDITIONS_PER_MINUTE })
-  const giveBack = await takeThrottle(context, { ...throttle, name: 'member-unknown', max: UNKNOWN_EMAILS_PER_MINUTE })
+  const refund = await takeThrottle(context, { ...throttle, name: 'member-unknown', max: UNKNOWN_EMAILS_PER_MINUTE })
   const user = await findUserByEmail(context.db, email)
   if (!user) throw new GatewayError('USER_NOT_FOUND', { tokens: { param: 'email' } })
   if (context.mailer && user.email_verified_at === null) {
@@ -138,7 +138,7 @@ async function findUserToAdd(context: Context, callerId: string, email: string):
       tokens: { param: 'email' },
     })
   }
-  giveBack()
+  refund()
   return user.id
 }
 

@@ -41,7 +41,7 @@ export interface ProcessBeat {
   memoryBytes: number
   /** Calls waiting for replies, or jobs under way. */
   inFlight: number
-  /** The process was told to end and finishes what it has. */
+  /** The process is ending: it finishes the work it has. */
   isDraining: boolean
 }
 

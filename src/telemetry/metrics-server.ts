@@ -27,7 +27,7 @@ export async function serveMetrics(http: Config['http'], deps: MetricsServerDeps
       },
     )
   })
-  // Nobody who asks here sends a body or takes long.
+  // Requests here have no body and are short.
   server.requestTimeout = REQUEST_MS_MAX
   server.headersTimeout = REQUEST_MS_MAX
   await listening(server, http.metricsPort, http.metricsHost)

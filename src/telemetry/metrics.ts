@@ -50,7 +50,7 @@ export function createMetrics(process: string, { inFlight, busy }: { inFlight: (
     }),
     cache: new Counter({
       name: 'agw_cache_results_total',
-      help: 'Calls that asked the cache, by what it had: hit, stale or miss',
+      help: 'Look-ups in the cache, by result: hit, stale or miss',
       labelNames: ['slug', 'result'] as const,
       registers,
     }),

@@ -53,7 +53,7 @@ const geocoding: Upstream = {
   },
   // Debug pages and callbacks are not JSON; paid servers of the same kind take a key.
   reservedParameters: ['debug', 'json_callback', 'key'],
-  classify: judgeRefusal,
+  classify: classifyRefusal,
   endpoints: {
     '/search': endpoint({
       description: 'Coordinates of a place name or address, best match first.',
@@ -177,7 +177,7 @@ const geocoding: Upstream = {
 
 export default geocoding
 
-function judgeRefusal({ status, headers, body }: UpstreamResponse): ResponseClass | undefined {
+function classifyRefusal({ status, headers, body }: UpstreamResponse): ResponseClass | undefined {
   // There is no key to refuse: a 403 is the limiter's, and so is a web page where JSON was asked for.
   if (status === 403 && headers['retry-after'] === undefined) return overLimit(BLOCKED_MS)
   if (status === 200 && body === undefined && headers['content-type']?.includes('html')) return overLimit(BLOCKED_MS)

@@ -49,7 +49,7 @@ const sunriseSunset: Upstream = {
     everySeconds: 300,
   },
   reservedParameters: ['callback'],
-  classify: judgeStatusWord,
+  classify: classifyStatusWord,
   endpoints: {
     '/times': endpoint({
       description: 'Sunrise, sunset, solar noon and day length for coordinates and a date.',
@@ -136,7 +136,7 @@ const sunriseSunset: Upstream = {
 export default sunriseSunset
 
 /** The word tells, also beside 200: with INVALID_TZID the times are there, but in UTC. */
-function judgeStatusWord({ body }: UpstreamResponse): ResponseClass | undefined {
+function classifyStatusWord({ body }: UpstreamResponse): ResponseClass | undefined {
   const { status } = members(body)
   if (status === 'INVALID_TZID') return rejected('The upstream does not know this time zone.')
   if (status === 'INVALID_REQUEST' || status === 'INVALID_DATE') return rejected()

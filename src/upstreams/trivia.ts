@@ -43,7 +43,7 @@ const trivia: Upstream = {
   probe: { request: { path: path`/api_category.php` }, everySeconds: 300 },
   // A session would tie the shared pool to one caller; another encoding would change every text.
   reservedParameters: ['token', 'encode'],
-  classify: judgeResponseCode,
+  classify: classifyResponseCode,
   endpoints: {
     '/questions': endpoint({
       description: 'Random trivia questions.',
@@ -114,7 +114,7 @@ const trivia: Upstream = {
 export default trivia
 
 /** Failures come as 200 with a code: 2 wrong parameter, 3 and 4 session token, 5 too soon (also as 429). */
-function judgeResponseCode({ status, body }: UpstreamResponse): ResponseClass | undefined {
+function classifyResponseCode({ status, body }: UpstreamResponse): ResponseClass | undefined {
   const code = integer(members(body).response_code)
   // No waiting time is ever sent, but the spacing is known.
   if (status === 429 || code === 5) return overLimit(SPACING_SECONDS * 1_000)

@@ -13,7 +13,7 @@ describe('stored answers', () => {
   before(async () => {
     services = await startServices()
     const log = createLog({ level: 'silent', pretty: false }, 'test')
-    redis = openRedis([services.redisUrl], 'waiter', log)
+    redis = openRedis([services.redisUrl], 'blocking', log)
     cache = new ResponseCache(redis, log)
   })
   after(async () => {

@@ -76,7 +76,7 @@ async function apply(world: World, step: Step): Promise<void> {
     if (call) await world.leave(call)
   } else if (step.op === 'give back') {
     const permit = world.leases[step.pick % Math.max(1, world.leases.length)]
-    if (permit) await world.giveBack(permit)
+    if (permit) await world.releaseUnused(permit)
   } else if (step.op === 'unqueued') {
     await world.acquireUnqueued('a')
     await world.advance(0)

@@ -115,7 +115,7 @@ it("a permit that was given back is another call's at once", async () => {
   await world.join(call('b'))
   await world.advance(0)
   const [permit] = world.leases
-  await world.giveBack(permit ?? assert.fail())
+  await world.releaseUnused(permit ?? assert.fail())
   await world.advance(0)
   assert.equal(world.leases.length, 1)
   assert.equal(world.waiting.length, 0)

@@ -143,7 +143,7 @@ export class World {
   }
 
   /** Nothing was sent under a permit. */
-  async giveBack(permit: PermitId): Promise<void> {
+  async releaseUnused(permit: PermitId): Promise<void> {
     this.operations += 1
     const share = permit.slice(0, permit.indexOf('|'))
     const index = this.#grants.findLastIndex((grant) => grant.share === share)
@@ -151,7 +151,7 @@ export class World {
     this.#left.requests += 1
     // The model may forget another grant of the share than the cap: the later one, so that it is the stricter of the two.
     this.#grants.splice(index, 1)
-    await this.cap.giveBack(permit)
+    await this.cap.releaseUnused(permit)
   }
 
   async applyUpstreamLimit(limit: Omit<Parameters<Cap['applyUpstreamLimit']>[0], 'observedBy'>): Promise<void> {

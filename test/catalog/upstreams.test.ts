@@ -63,10 +63,10 @@ for (const slug of slugs) {
       await t.test(`${path}: its example makes a request and maps to its data`, () => {
         checkExample(upstream, endpointAt(upstream, path))
       })
-      await t.test(`${path}: every change of its example maps to fitting data or a verdict`, () => {
+      await t.test(`${path}: every change of its example maps to fitting data or a responseClass`, () => {
         checkChangedAnswers(upstream, endpointAt(upstream, path))
       })
-      await t.test(`${path}: whatever JSON comes with whatever status maps to fitting data or a verdict`, () => {
+      await t.test(`${path}: whatever JSON comes with whatever status maps to fitting data or a responseClass`, () => {
         checkArbitraryAnswers(upstream, endpointAt(upstream, path))
       })
       await t.test(`${path}: no text as a parameter leads anywhere but to its own resource`, () => {
@@ -203,7 +203,7 @@ function checkInterpretation(upstream: Upstream, endpoint: Endpoint, answers: Up
     assert.ok(Compile(endpoint.data).Check(interpretation.data))
     return
   }
-  assert.ok(interpretation.verdict instanceof ResponseClass)
+  assert.ok(interpretation.responseClass instanceof ResponseClass)
   if (interpretation.cause !== undefined) assert.match(String(interpretation.cause), /^Error: mapped data does not fit/)
 }
 

@@ -8,7 +8,7 @@ export const UPSTREAM_SCENARIOS: ChaosScenario[] = [
   {
     name: 'upstream-hang-impatient',
     about: 'an upstream that hangs for 12 seconds while callers leave within a second',
-    // A trial that hangs ends ten seconds later, when the upstream is well again.
+    // A half-open attempt that hangs ends ten seconds later, when the upstream is well again.
     seconds: 32,
     perSecond: { weather: 10, 'air-quality': 1 },
     patienceMs: 900,

@@ -181,7 +181,7 @@ describe('the guard of the console', () => {
     const page = async () => await (await ask('GET', '/', { authorization: `Bearer ${token}` })).text()
     const redis = openRedis(
       [gateway.services.redisUrl],
-      'waiter',
+      'blocking',
       createLog({ level: 'silent', pretty: false }, 'test'),
     )
     try {

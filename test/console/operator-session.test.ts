@@ -44,7 +44,7 @@ describe('an operator session', () => {
 
   it('goes on while Redis does not answer, and a log-in then is good afterwards', async () => {
     const cookie = cookieOf(await logIn())
-    const asker = openRedis(console_.config.redisUrls, 'waiter', console_.context.log)
+    const asker = openRedis(console_.config.redisUrls, 'blocking', console_.context.log)
     await asker.call('CLIENT', 'PAUSE', '2000', 'ALL')
     const during = cookieOf(await logIn())
     const page = await console_.app.inject({ url: '/', headers: { cookie: cookie ?? '' } })

@@ -26,7 +26,7 @@ describe('the fleet as operators read it', () => {
   it('has the same numbers at the same moment in the API, on the page and in the metrics', async () => {
     const { queues, caps, catalog } = console_.context
     const api = catalog.get('mock-data') ?? assert.fail()
-    const redis = openRedis(console_.config.redisUrls, 'waiter', console_.context.log)
+    const redis = openRedis(console_.config.redisUrls, 'blocking', console_.context.log)
     // A worker takes jobs ahead of their permits: five of the six calls it has wait for one.
     const held = Promise.withResolvers<void>()
     const options = { connection: redis, prefix: upstreamKeys.queuePrefix('mock-data'), concurrency: 10 }
@@ -77,7 +77,7 @@ describe('the fleet as operators read it', () => {
   })
 
   it('is unknown, not zero and healthy, while Redis does not answer', async () => {
-    const asker = openRedis(console_.config.redisUrls, 'waiter', console_.context.log)
+    const asker = openRedis(console_.config.redisUrls, 'blocking', console_.context.log)
     await asker.call('CLIENT', 'PAUSE', '2500', 'ALL')
     await until(async () => (await overview('weather')).health === null)
     const { problems, processes, stores, callsLastMinute } = (await get('/v1/operator/overview')).json()

@@ -14,7 +14,7 @@ const healthy: HealthRow = {
   cause: null,
   checkedAt: NOW - 1_000,
   lastFailure: null,
-  trialInMs: null,
+  halfOpenInMs: null,
 }
 const noCalls: RecentCalls = { answered: 0, refused: 0, failed: 0, codes: {}, upstreamP95: null, lastMinute: {} }
 
@@ -129,12 +129,12 @@ describe('what an operator is told', () => {
   it('names the cause that failing APIs share before each of them', () => {
     const words = 'DNS: no such host'
     const lastFailure = { at: NOW, code: 'UPSTREAM_ERROR', words, isNetwork: true }
-    const health: HealthRow = { ...healthy, status: 'Down', since: NOW - 60_000, trialInMs: 5_000, lastFailure }
+    const health: HealthRow = { ...healthy, status: 'Down', since: NOW - 60_000, halfOpenInMs: 5_000, lastFailure }
     const upstreams = ['a', 'b', 'c'].map((slug) => row(slug, { health }))
     const problems = findProblems({ ...well, upstreams: [...upstreams, row('d')] })
     assert.deepEqual(problems[0]?.label, 'Network')
     assert.match(problems[0]?.text ?? '', /3 of 4 APIs cannot be reached \(DNS: no such host\)/)
-    assert.match(problems[1]?.text ?? '', /a is Down for 1 min: DNS: no such host; next trial in 5 s/)
+    assert.match(problems[1]?.text ?? '', /a is Down for 1 min: DNS: no such host; next attempt in 5 s/)
     // Answers with an error come from the APIs themselves.
     const reached = { ...health, lastFailure: { ...lastFailure, words: 'HTTP 500 in 87 ms', isNetwork: false } }
     const own = findProblems({ ...well, upstreams: upstreams.map((of) => ({ ...of, health: reached })) })

@@ -4,12 +4,12 @@ import fc from 'fast-check'
 import {
   CHANCE_TO_OPEN,
   CONFIRM_EVERY_MS,
+  HALF_OPEN_LEASE_MS,
   QUIET_MS_TO_OPEN,
   recheckPauseMs,
-  TRIAL_LEASE_MS,
 } from '../../src/health/breaker.ts'
 import { viewHealth } from '../../src/health/health-view.ts'
-import { type AttemptRecord, acquireHalfOpenSlot, recordAttempt, recordGoodCalls } from '../../src/health/record.ts'
+import { type AttemptRecord, acquireHalfOpenSlot, recordAttempt, recordSuccesses } from '../../src/health/record.ts'
 import {
   BANDS,
   bucketOf,
@@ -132,15 +132,15 @@ class Model {
   isProbed = false
   confirmAt = 0
   needsProbe = false
-  trialAt = 0
+  halfOpenAt = 0
   pause = 0
   good = 0
-  trial: string | undefined
+  slot: string | undefined
   changes: string[] = []
   justClosed = false
 
   record(now: number, attempt: AttemptRecord): void {
-    const { result, latencyMs, source, isPlain, accountId = '', trial, isRepeat } = attempt
+    const { result, latencyMs, source, isPlain, accountId = '', slot, isRepeat } = attempt
     const elapsed = this.at === 0 ? 0 : now - this.at
     for (const name of ['ok', 'fail', 'okBefore', 'failBefore'] as const) this[name] = decay(this[name], elapsed)
     this.weights = this.weights.map((weight) => decay(weight, elapsed))
@@ -165,7 +165,7 @@ class Model {
       if (source === 'probe') this.isProbed = true
       else this.accounts.add(accountId)
     }
-    if (this.isOpen) this.#tryAgain(now, result, trial)
+    if (this.isOpen) this.#tryAgain(now, result, slot)
     else if (isInRow && -this.run >= this.#needed() && now - this.okAt >= QUIET_MS_TO_OPEN) this.#decide(now)
     if (result === 'ok') this.okAt = now
     if (this.isOpen) return
@@ -195,19 +195,19 @@ class Model {
       this.isOpen = true
       this.#go('Down')
       this.pause = 1_000
-      this.trialAt = now + this.pause
+      this.halfOpenAt = now + this.pause
       this.good = 0
-      this.trial = undefined
+      this.slot = undefined
     } else if (now - this.confirmAt >= CONFIRM_EVERY_MS) {
       this.confirmAt = now
       this.needsProbe = true
     }
   }
 
-  #tryAgain(now: number, result: AttemptRecord['result'], trial: string | undefined): void {
-    if (trial === undefined || trial !== this.trial || result === 'hanging') return
-    this.trial = undefined
-    this.trialAt = now
+  #tryAgain(now: number, result: AttemptRecord['result'], slot: string | undefined): void {
+    if (slot === undefined || slot !== this.slot || result === 'hanging') return
+    this.slot = undefined
+    this.halfOpenAt = now
     if (result === 'ok') {
       this.good += 1
       this.pause = 0
@@ -219,7 +219,7 @@ class Model {
       this.#go('Degraded')
     } else if (result !== 'none') {
       this.pause = Math.min(Math.max(this.pause * 2, 1_000), 300_000)
-      this.trialAt = now + this.pause
+      this.halfOpenAt = now + this.pause
     }
   }
 
@@ -242,7 +242,7 @@ describe('health in Redis', () => {
 
   before(async () => {
     services = await startServices()
-    redis = openRedis([services.redisUrl], 'waiter', createLog({ level: 'silent', pretty: false }, 'test'))
+    redis = openRedis([services.redisUrl], 'blocking', createLog({ level: 'silent', pretty: false }, 'test'))
   })
   after(async () => {
     await closeRedis(redis)
@@ -252,7 +252,7 @@ describe('health in Redis', () => {
   const plain = { latencyMs: 5, source: 'call', isPlain: true } as const
   /** Good attempts of one account. */
   const succeed = (name: string, now: number, times = 1) =>
-    recordGoodCalls(redis, name, { latenciesMs: Array.from({ length: times }, () => 20), now })
+    recordSuccesses(redis, name, { latenciesMs: Array.from({ length: times }, () => 20), now })
   /** Failed attempts one after another, of two accounts in turn unless told. */
   const fail = async (name: string, now: number, times = 1, attempt: Partial<AttemptRecord> = {}) => {
     const needed: boolean[] = []
@@ -283,18 +283,18 @@ describe('health in Redis', () => {
         let now = START
         for (const [index, { pauseMs, asksForTrial, ...attempt }] of steps.entries()) {
           now += pauseMs
-          let trial: string | undefined
+          let slot: string | undefined
           if (asksForTrial) {
             const answer = await acquireHalfOpenSlot(redis, name, { token: `t${index}`, now })
-            const expected = !model.isOpen ? 'closed' : model.trialAt > now ? 'wait' : 'trial'
+            const expected = !model.isOpen ? 'closed' : model.halfOpenAt > now ? 'wait' : 'slot'
             assert.equal(answer.kind, expected)
-            if (answer.kind === 'trial') {
-              trial = `t${index}`
-              model.trial = trial
-              model.trialAt = now + TRIAL_LEASE_MS
+            if (answer.kind === 'slot') {
+              slot = `t${index}`
+              model.slot = slot
+              model.halfOpenAt = now + HALF_OPEN_LEASE_MS
             }
           }
-          const record = { ...attempt, trial } as AttemptRecord
+          const record = { ...attempt, slot } as AttemptRecord
           const seen = await recordAttempt(redis, name, { ...record, now })
           model.record(now, record)
           assert.deepEqual([seen.state, seen.needsProbe], [model.state, model.needsProbe])
@@ -314,7 +314,7 @@ describe('health in Redis', () => {
   it('counts several good calls in one step as it does one by one', async () => {
     const [together, apart] = [slug(), slug()]
     const latenciesMs = [3, 20, 700, 9_000, 60, 60, 12_000]
-    await recordGoodCalls(redis, together, { latenciesMs, now: START })
+    await recordSuccesses(redis, together, { latenciesMs, now: START })
     for (const latencyMs of latenciesMs)
       await recordAttempt(redis, apart, { ...plain, result: 'ok', latencyMs, now: START })
     const [first, second] = await Promise.all([together, apart].map((name) => redis.hgetall(upstreamKeys.health(name))))
@@ -327,8 +327,8 @@ describe('health in Redis', () => {
     await fail(name, START + 2_000, 4)
     assert.equal((await view(name, START + 2_000)).status, 'Healthy')
     await fail(name, START + 2_000)
-    const { status, score, isOpen, trialAt } = await view(name, START + 2_000)
-    assert.deepEqual([status, score, isOpen, trialAt], ['Down', 39, true, START + 3_000])
+    const { status, score, isOpen, halfOpenAt } = await view(name, START + 2_000)
+    assert.deepEqual([status, score, isOpen, halfOpenAt], ['Down', 39, true, START + 3_000])
   })
 
   it('counts repeats of a failed call as failures in a row, and once for the score', async () => {
@@ -414,7 +414,7 @@ describe('health in Redis', () => {
     assert.deepEqual([run, Number(failed)], ['-2', 2])
   })
 
-  it('gives the trial of an open breaker to one asker, again when that one is lost', async () => {
+  it('gives the half-open slot of an open breaker to one attempt, again when that one is lost', async () => {
     const name = slug()
     await fail(name, START, 5)
     const early = await acquireHalfOpenSlot(redis, name, { token: 'early', now: START + 600 })
@@ -422,29 +422,29 @@ describe('health in Redis', () => {
     const answers = await Promise.all(
       ['a', 'b', 'c'].map((token) => acquireHalfOpenSlot(redis, name, { token, now: START + 1_000 })),
     )
-    assert.deepEqual(answers.map(({ kind }) => kind).toSorted(), ['trial', 'wait', 'wait'])
-    const late = await acquireHalfOpenSlot(redis, name, { token: 'd', now: START + 1_001 + TRIAL_LEASE_MS })
-    assert.equal(late.kind, 'trial')
+    assert.deepEqual(answers.map(({ kind }) => kind).toSorted(), ['slot', 'wait', 'wait'])
+    const late = await acquireHalfOpenSlot(redis, name, { token: 'd', now: START + 1_001 + HALF_OPEN_LEASE_MS })
+    assert.equal(late.kind, 'slot')
   })
 
-  it('waits 1, 2, 4 and up to 300 seconds between trials that fail, and 1 again after a good one', async () => {
+  it('waits 1, 2, 4 and up to 300 seconds between half-open attempts that fail, and 1 again after a good one', async () => {
     const name = slug()
     await fail(name, START, 5)
     let now = START
-    const trial = async (result: 'ok' | 'fail', index: number) => {
-      const { trialAt = 0 } = await view(name, now)
-      const pause = (trialAt - now) / 1_000
-      now = trialAt
-      assert.equal((await acquireHalfOpenSlot(redis, name, { token: `t${index}`, now })).kind, 'trial')
-      await recordAttempt(redis, name, { ...plain, result, trial: `t${index}`, now })
+    const attempt = async (result: 'ok' | 'fail', index: number) => {
+      const { halfOpenAt = 0 } = await view(name, now)
+      const pause = (halfOpenAt - now) / 1_000
+      now = halfOpenAt
+      assert.equal((await acquireHalfOpenSlot(redis, name, { token: `t${index}`, now })).kind, 'slot')
+      await recordAttempt(redis, name, { ...plain, result, slot: `t${index}`, now })
       return pause
     }
     const pauses: number[] = []
-    for (let index = 0; index < 11; index += 1) pauses.push(await trial('fail', index))
+    for (let index = 0; index < 11; index += 1) pauses.push(await attempt('fail', index))
     assert.deepEqual(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300])
-    assert.deepEqual([await trial('ok', 20), await trial('fail', 21), await trial('fail', 22)], [300, 0, 1])
-    await trial('ok', 23)
-    await trial('ok', 24)
+    assert.deepEqual([await attempt('ok', 20), await attempt('fail', 21), await attempt('fail', 22)], [300, 0, 1])
+    await attempt('ok', 23)
+    await attempt('ok', 24)
     const { status, isOpen } = await view(name, now)
     assert.deepEqual([status, isOpen], ['Degraded', false])
   })

@@ -82,7 +82,7 @@ let redis: RedisConnection
 const log = createLog({ level: 'silent', pretty: false }, 'test')
 before(async () => {
   server = await startOwnRedis()
-  redis = openRedis([server.url], 'waiter', log)
+  redis = openRedis([server.url], 'blocking', log)
 })
 after(async () => {
   await closeRedis(redis)
@@ -129,7 +129,7 @@ it('plan limits are exact and nothing is given back twice in any history of call
           for (const [nth, outcome] of outcomes.entries()) {
             assert.ok(outcome !== STALE)
             const expected = model.refusal(now)
-            assert.equal(outcome.verdict === 'ok' ? undefined : CODES[outcome.verdict], expected)
+            assert.equal(outcome.decision === 'ok' ? undefined : CODES[outcome.decision], expected)
             const id = ids[nth] ?? ''
             if (expected !== undefined) continue
             model.acquire(id, now)

@@ -13,7 +13,7 @@ let redis: RedisConnection
 
 before(async () => {
   service = await startOwnRedis()
-  redis = openRedis([service.url], 'waiter', log)
+  redis = openRedis([service.url], 'blocking', log)
 })
 after(async () => {
   await closeRedis(redis)

@@ -24,9 +24,9 @@ describe('a token bucket', () => {
 
   it('takes a token back, but never holds more than its burst', () => {
     const buckets = new TokenBuckets({ perSecond: 1, burst: 1, now: () => 0 })
-    buckets.giveBack('a')
+    buckets.refund('a')
     assert.deepEqual([buckets.take('a'), buckets.take('a')], [0, 1_000])
-    buckets.giveBack('a')
+    buckets.refund('a')
     assert.equal(buckets.take('a'), 0)
   })
 

@@ -11,7 +11,7 @@ let redis: RedisConnection
 const log = createLog({ level: 'silent', pretty: false }, 'test')
 before(async () => {
   services = await startServices()
-  redis = openRedis([services.redisUrl], 'waiter', log)
+  redis = openRedis([services.redisUrl], 'blocking', log)
 })
 after(async () => {
   await closeRedis(redis)

@@ -91,7 +91,7 @@ describe('a Redis connection', () => {
   })
 
   it('of a waiter is opened anew when Redis is silent, and its commands are sent again', async () => {
-    const waiter = openRedis([services.redisUrl], 'waiter', log) as Redis
+    const waiter = openRedis([services.redisUrl], 'blocking', log) as Redis
     await until(() => waiter.status === 'ready')
     reconnectWhenSilent(waiter, 500)
     await services.signalRedis('SIGSTOP')
@@ -124,7 +124,7 @@ describe('a Redis connection', () => {
   it('of a producer fails at once when Redis is away; of a waiter waits for it', async () => {
     const away = 'redis://127.0.0.1:1'
     const producer = openRedis([away], 'producer', log)
-    const waiter = openRedis([away], 'waiter', log)
+    const waiter = openRedis([away], 'blocking', log)
     try {
       const startedAt = performance.now()
       await assert.rejects(producer.ping(), (error) => {
@@ -172,7 +172,7 @@ describe('a Redis connection', () => {
     const lines: string[] = []
     const log = pino({ level: 'info' }, { write: (line) => void lines.push(line) })
     const port = await freePort()
-    const waiter = openRedis([`redis://user:hunter2@127.0.0.1:${port}`], 'waiter', log)
+    const waiter = openRedis([`redis://user:hunter2@127.0.0.1:${port}`], 'blocking', log)
     const failures = () =>
       lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'failed to connect to redis')
     const server = createServer((socket) => {

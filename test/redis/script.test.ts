@@ -38,7 +38,7 @@ it('every .lua file belongs to a script that parses and uses nothing undefined',
 
 it('a script gets its constants from TypeScript and its includes once, and names the line that failed', async (t) => {
   const server = await startOwnRedis()
-  const redis = openRedis([server.url], 'waiter', createLog({ level: 'silent', pretty: false }, 'test'))
+  const redis = openRedis([server.url], 'blocking', createLog({ level: 'silent', pretty: false }, 'test'))
   t.after(async () => {
     await closeRedis(redis)
     await server.stop()

@@ -86,7 +86,7 @@ after(async () => {
 /** Opens the nodes and gives the first reason why that failed. */
 async function refusalOf(addresses: string[]): Promise<string> {
   const lines: string[] = []
-  const redis = openRedis(addresses, 'waiter', pino({}, { write: (line) => void lines.push(line) }))
+  const redis = openRedis(addresses, 'blocking', pino({}, { write: (line) => void lines.push(line) }))
   const found = () => lines.map((line) => JSON.parse(line)).find(({ reason }) => reason !== undefined)
   try {
     await until(() => found() !== undefined)
@@ -99,7 +99,7 @@ async function refusalOf(addresses: string[]): Promise<string> {
 
 describe('a Redis Cluster behind TLS', () => {
   it('is used with the user and password of each address of the list', async () => {
-    for (const kind of ['producer', 'waiter'] as const) {
+    for (const kind of ['producer', 'blocking'] as const) {
       const redis = openRedis(urls, kind, log)
       await until(() => redis.status === 'ready')
       // Keys of many slots: half of them on either node.

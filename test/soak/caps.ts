@@ -14,7 +14,7 @@ const CALLS = 1_000
 const KILL_EVERY_MS = 5_000
 const SAY_EVERY_MS = 30_000
 
-async function run(say: (line: string) => void): Promise<Claim[]> {
+async function run(print: (line: string) => void): Promise<Claim[]> {
   const upstream = await startArrivalClock({ body: FACT_BODY })
   const gateway = await startGateway({
     workers: WORKERS,
@@ -31,7 +31,7 @@ async function run(say: (line: string) => void): Promise<Claim[]> {
       Array.from({ length: CALLS }, () => send(gateway, FACT, { key: live, headers: { prefer: 'respond-async' } })),
     )
     const queued = taken.filter(({ status }) => status === 202).length
-    say(`${queued} of ${CALLS} calls queued, the others were told that their turn is too late`)
+    print(`${queued} of ${CALLS} calls queued, the others were told that their turn is too late`)
     let kills = 0
     const starting: Promise<unknown>[] = []
     const killing = setInterval(() => {
@@ -42,7 +42,7 @@ async function run(say: (line: string) => void): Promise<Claim[]> {
     const endsAt = performance.now() + WINDOWS * WINDOW_MS
     while (performance.now() < endsAt) {
       await delay(Math.min(SAY_EVERY_MS, endsAt - performance.now()))
-      say(`${(await upstream.arrivals()).length} requests at the upstream, ${kills} workers killed`)
+      print(`${(await upstream.arrivals()).length} requests at the upstream, ${kills} workers killed`)
     }
     clearInterval(killing)
     await Promise.all(starting)

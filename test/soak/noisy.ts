@@ -7,7 +7,7 @@ import { SteadyLoad, type SteadyResult } from './steady-load.ts'
 const SECONDS = 120
 const NOISY_PER_SECOND = 500
 
-async function run(say: (line: string) => void): Promise<Claim[]> {
+async function run(print: (line: string) => void): Promise<Claim[]> {
   const upstream = await startArrivalClock({ body: FACT_BODY, delayMs: 100 })
   const gateway = await startGateway({
     webNodes: 2,
@@ -27,7 +27,7 @@ async function run(say: (line: string) => void): Promise<Claim[]> {
       quietClient.offer({ urls, headers: { 'x-api-key': quiet.live }, perSecond: 1, seconds: SECONDS })
     await quietClient.offer({ urls, headers: { 'x-api-key': quiet.live }, perSecond: 5, seconds: 4 })
     const alone = await ask()
-    say(`the quiet account alone: ${JSON.stringify(alone.outcomes)}`)
+    print(`the quiet account alone: ${JSON.stringify(alone.outcomes)}`)
     const noise = noisyClient.offer({
       urls,
       headers: { 'x-api-key': noisy.live },
@@ -35,9 +35,9 @@ async function run(say: (line: string) => void): Promise<Claim[]> {
       seconds: SECONDS + 2,
     })
     const beside = await ask()
-    say(`beside the noisy one: ${JSON.stringify(beside.outcomes)}`)
+    print(`beside the noisy one: ${JSON.stringify(beside.outcomes)}`)
     const { outcomes } = await noise
-    say(`the noisy one: ${JSON.stringify(outcomes)}`)
+    print(`the noisy one: ${JSON.stringify(outcomes)}`)
     const [before, after] = [alone.outcomes['200'], beside.outcomes['200']]
     return [
       atLeast('share of the quiet calls that was served', (after?.count ?? 0) / beside.sent, 1),

@@ -14,7 +14,7 @@ const PEAK_PER_SECOND = (CONCURRENCY * 1_000) / SERVICE_MS
 /** A wait of five seconds is quoted; the rest is the machine's. */
 const SERVED_MS_MAX = 7_000
 
-async function run(say: (line: string) => void): Promise<Claim[]> {
+async function run(print: (line: string) => void): Promise<Claim[]> {
   const upstream = await startArrivalClock({ body: FACT_BODY, delayMs: SERVICE_MS })
   const gateway = await startGateway({
     webNodes: 2,
@@ -34,10 +34,10 @@ async function run(say: (line: string) => void): Promise<Claim[]> {
       client.offer({ urls, headers: { 'x-api-key': live }, perSecond, seconds })
     await offer(PEAK_PER_SECOND / 2, 3)
     const peak = goodput(await offer(PEAK_PER_SECOND, SECONDS / 2))
-    say(`at ${PEAK_PER_SECOND} calls a second: ${peak.toFixed(1)} served a second`)
+    print(`at ${PEAK_PER_SECOND} calls a second: ${peak.toFixed(1)} served a second`)
     const overload = await offer(10 * PEAK_PER_SECOND, SECONDS)
     const { 200: served, '503 OVERLOADED': refused, ...others } = overload.outcomes
-    say(`at ${10 * PEAK_PER_SECOND}: served ${JSON.stringify(served)}, refused ${JSON.stringify(refused)}`)
+    print(`at ${10 * PEAK_PER_SECOND}: served ${JSON.stringify(served)}, refused ${JSON.stringify(refused)}`)
     return [
       atLeast(
         `share of the peak that was served under ten times as much for ${SECONDS} s`,

@@ -12,7 +12,7 @@ const TIERS = [
   { tier: 'business', limit: 500, rounds: 10 },
 ] as const
 
-async function run(say: (line: string) => void): Promise<Claim[]> {
+async function run(print: (line: string) => void): Promise<Claim[]> {
   const upstream = await startArrivalClock({ body: FACT_BODY })
   const gateway = await startGateway({
     webNodes: NODES,
@@ -37,8 +37,8 @@ async function run(say: (line: string) => void): Promise<Claim[]> {
         const { 200: served, ...others } = await burst(gateway, live, 20 * limit)
         const arrived = (await upstream.arrivals()).length - before
         if (served === limit && arrived === limit) exact += 1
-        else say(`${served} served, ${arrived} sent of ${limit} in round ${round}; ${JSON.stringify(others)}`)
-        if (round % 10 === 0) say(`${limit} a minute: ${exact} of ${round} rounds exact`)
+        else print(`${served} served, ${arrived} sent of ${limit} in round ${round}; ${JSON.stringify(others)}`)
+        if (round % 10 === 0) print(`${limit} a minute: ${exact} of ${round} rounds exact`)
       }
       claims.push(exactly(`rounds with exactly ${limit} of ${20 * limit} calls let through`, exact, rounds))
     }

@@ -16,13 +16,13 @@ ${SCENARIOS.map(({ name, minutes, about }) => `  ${name.padEnd(12)} ${String(min
 Exit code: 0 every claim held, 1 one did not, 2 a run could not be made.`
 
 /** Progress goes where it does not mix with what is measured. */
-const say = (line: string): void => console.error(`  ${line}`)
+const print = (line: string): void => console.error(`  ${line}`)
 
 async function soak(scenarios: SoakScenario[]): Promise<number> {
   const broken: Claim[] = []
   for (const { name, about, minutes, run } of scenarios) {
     console.log(`${name}: ${about} (about ${minutes} min)`)
-    const claims = await run(say)
+    const claims = await run(print)
     for (const { what, value, bound, isHeld } of claims) {
       console.log(`  ${isHeld ? 'held  ' : 'BROKEN'}  ${what}: ${Number(value.toFixed(3))} (${bound})`)
     }

@@ -5,7 +5,7 @@ export interface SoakScenario {
   /** How long it takes, minutes. */
   minutes: number
   /** @returns what it came to */
-  run: (say: (line: string) => void) => Promise<Claim[]>
+  run: (print: (line: string) => void) => Promise<Claim[]>
 }
 
 /** Something claimed, and the figure that was measured. */

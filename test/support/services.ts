@@ -78,7 +78,7 @@ export interface ConnectedRedis {
 
 export async function connectOwnRedis(): Promise<ConnectedRedis> {
   const server = await startOwnRedis()
-  const redis = openRedis([server.url], 'waiter', createLog({ level: 'silent', pretty: false }, 'test'))
+  const redis = openRedis([server.url], 'blocking', createLog({ level: 'silent', pretty: false }, 'test'))
   return {
     redis,
     stop: async () => {

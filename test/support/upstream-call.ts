@@ -86,14 +86,14 @@ export function dataOf(...call: Parameters<typeof interpreted>): Record<string, 
 /** The code of an answer that is none. */
 export function codeOf(...call: Parameters<typeof interpreted>): string {
   const interpretation = interpreted(...call)
-  assert.ok('verdict' in interpretation, JSON.stringify(interpretation))
-  return interpretation.verdict.code
+  assert.ok('responseClass' in interpretation, JSON.stringify(interpretation))
+  return interpretation.responseClass.code
 }
 
 /** Milliseconds that an answer over the limit asks to wait. */
 export function waitOf(...call: Parameters<typeof interpreted>): number | undefined {
   const interpretation = interpreted(...call)
-  assert.ok('verdict' in interpretation, JSON.stringify(interpretation))
-  assert.equal(interpretation.verdict.code, 'UPSTREAM_RATE_LIMITED')
-  return interpretation.verdict.retryAfterMs
+  assert.ok('responseClass' in interpretation, JSON.stringify(interpretation))
+  assert.equal(interpretation.responseClass.code, 'UPSTREAM_RATE_LIMITED')
+  return interpretation.responseClass.retryAfterMs
 }

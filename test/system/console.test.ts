@@ -40,7 +40,7 @@ describe('the console in a browser', { skip }, () => {
       },
     })
     account = await signUp(gateway)
-    redis = openRedis([gateway.services.redisUrl], 'waiter', createLog({ level: 'silent', pretty: false }, 'test'))
+    redis = openRedis([gateway.services.redisUrl], 'blocking', createLog({ level: 'silent', pretty: false }, 'test'))
     await gateway.startProcess('workers/probe.ts')
     const { message } = await gateway.startProcess('src/ops.ts', { OPS_PORT: '0' })
     url = `http://127.0.0.1:${(message as { listening: number }).listening}`
@@ -135,15 +135,15 @@ describe('the console in a browser', { skip }, () => {
     await until(async () => (await call('dictionary/define?word=polenta')).body.error.code === 'UPSTREAM_UNAVAILABLE')
     await shows('dictionary health', /Down/)
     await shows('headline', /1 of \d+ APIs down/)
-    await shows('attention', /Down dictionary is Down for .*HTTP 500 in .*next trial in .*Callers get 502/)
+    await shows('attention', /Down dictionary is Down for .*HTTP 500 in .*next attempt in .*Callers get 502/)
     await shows('changes', /Down dictionary/)
     await shows('errors', /dictionaryUPSTREAM_UNAVAILABLE/)
     upstream.play('dictionary', () => [{ word: 'polenta', meanings: [], phonetics: [] }])
-    // The operator's probe need not wait for the breaker's pause; it is the first of three good trials.
+    // The operator's probe need not wait for the breaker's pause; it is the first of three good attempts.
     await press('probe', 'dictionary')
     assert.match((await page.locator('#notice').textContent()) ?? '', /Probe dictionary: HTTP 200 in \d+ ms/)
     await shows('dictionary health', /Degraded/)
-    await shows('changes', /Degraded dictionary trial calls succeed again/)
+    await shows('changes', /Degraded dictionary three attempts in a row succeeded/)
     // The failures forgotten, as after some minutes.
     await redis.hset(healthKey('dictionary'), 'fail', '0')
     await press('probe', 'dictionary')

@@ -124,8 +124,8 @@ describe('the forecast of a call', () => {
     const held: ServerResponse[] = []
     upstream.play('mock-data', (_arrival, response) => void held.push(response))
     const posts = [1, 2, 3].map((id) => call(`/v1/call/mock-data/posts?id=${id}`))
-    const parked = capKeys.of('mock-data', 'shared', 'waiters')
-    await until(async () => held.length === 1 && (await stage.redis.zcard(parked)) === 2)
+    const waiters = capKeys.of('mock-data', 'shared', 'waiters')
+    await until(async () => held.length === 1 && (await stage.redis.zcard(waiters)) === 2)
     held[0]?.writeHead(429, { 'retry-after': '60' }).end('{}')
     for (const answer of await Promise.all(posts)) {
       assert.equal(answer.status, 502, answer.text)

@@ -30,7 +30,7 @@ describe('the health of an upstream', () => {
     gateway = await startGateway({ environment })
     account = await signUp(gateway)
     await gateway.startProcess('workers/probe.ts')
-    redis = openRedis([gateway.services.redisUrl], 'waiter', createLog({ level: 'silent', pretty: false }, 'test'))
+    redis = openRedis([gateway.services.redisUrl], 'blocking', createLog({ level: 'silent', pretty: false }, 'test'))
   })
   after(async () => {
     await closeRedis(redis)
@@ -66,7 +66,7 @@ describe('the health of an upstream', () => {
     assert.equal((await send(gateway, '/v1/catalog/no-such')).body.code, 'API_NOT_FOUND')
   })
 
-  it('falls with each failed call as the formula says, is Down after five and a probe, and comes back by three trials', async () => {
+  it('falls with each failed call as the formula says, is Down after five and a probe, and comes back by three half-open attempts', async () => {
     for (let index = 0; index < 2; index += 1) assert.equal((await post()).status, 200)
     await until(async () => (await detail('mock-data')).health.parts.ok > 1.9)
     failWith('mock-data', 500)
@@ -129,10 +129,10 @@ describe('the health of an upstream', () => {
     })
     const before = upstream.arrivalsOf('timezone').length
     await endPause('timezone')
-    const trials = Array.from({ length: 10 }, (_, index) => call(index + 1))
+    const attempts = Array.from({ length: 10 }, (_, index) => call(index + 1))
     await until(() => upstream.arrivalsOf('timezone').length > before)
     held.resolve()
-    await Promise.all(trials)
+    await Promise.all(attempts)
     assert.equal(upstream.arrivalsOf('timezone').length - before, 1)
   })
 

@@ -37,7 +37,7 @@ const MUTATIONS: Mutation[] = [
   caps('include/plan', 'a window admits one more', '#planned - max\n', '#planned - max - 1\n'),
   caps('include/slots', 'a window is 100 ms too short', 'now - rule.window)', 'now - rule.window + 100)'),
   caps('include/plan', 'a share is one more than half', 'math.floor(rule.max / 2) + 1', 'math.floor(rule.max / 2)'),
-  caps('include/plan', 'shares bind nobody', 'rule.asking > 0', 'false'),
+  caps('include/plan', 'shares bind nobody', 'rule.demand > 0', 'false'),
   caps(
     'include/plan',
     'nothing is kept for newcomers',
@@ -95,12 +95,12 @@ const MUTATIONS: Mutation[] = [
   caps('acquire', 'a repeated request takes a quoted slot', 'if mayBeLate then', 'if false then'),
   caps('include/release-permits', 'leases are never released', "  redis.call('ZREM', LEASES, unpack(permits))\n"),
   caps(
-    'give-back',
+    'release-unused',
     'an unused permit keeps its lease',
     "if redis.call('ZREM', LEASES, permit) == 1 then",
     'if false then',
   ),
-  caps('give-back', 'an unused permit counts as used', "redis.call('ZREM', LOG, permit)\n"),
+  caps('release-unused', 'an unused permit counts as used', "redis.call('ZREM', LOG, permit)\n"),
   caps('leave-queue', 'a call that left is still a waiter', "redis.call('ZREM', WAITERS, member)\n"),
   caps('leave-queue', 'a call that left stays in the queue', 'dequeue({member})\n'),
   caps('renew', 'a lease is not extended', 'now + tonumber(ARGV[2])', 'now'),

@@ -53,7 +53,7 @@ test('a search that ran out of time is a success that says so', () => {
 test('a missing q, and a q that names what cannot be searched, are UPSTREAM_REJECTED', () => {
   for (const error of [{ code: 'missing' }, { code: 'invalid', message: 'The listed users cannot be searched' }]) {
     const body = { message: 'Validation Failed', errors: [{ resource: 'Search', field: 'q', ...error }] }
-    assert.deepEqual(interpret({ status: 422, body }), { verdict: rejected() })
+    assert.deepEqual(interpret({ status: 422, body }), { responseClass: rejected() })
   }
 })
 
@@ -66,9 +66,9 @@ test('the eleventh search in a minute is our limit, though it is a 403', () => {
     'x-ratelimit-resource': 'search',
   }
   const result = interpret({ status: 403, headers, body: { message: 'API rate limit exceeded for 192.0.2.1.' } })
-  assert.ok('verdict' in result)
-  assert.equal(result.verdict.code, 'UPSTREAM_RATE_LIMITED')
-  const waitMs = result.verdict.retryAfterMs ?? 0
+  assert.ok('responseClass' in result)
+  assert.equal(result.responseClass.code, 'UPSTREAM_RATE_LIMITED')
+  const waitMs = result.responseClass.retryAfterMs ?? 0
   assert.ok(waitMs > 20_000 && waitMs <= 31_000, `${waitMs}`)
 })
 
@@ -81,24 +81,24 @@ test('headers about the limit of other requests say nothing of searches', () => 
 
 test('a secondary limit that names no time is a minute, not a refused key', () => {
   const headers = { 'x-ratelimit-remaining': '7', 'gh-limited-by': 'search-elapsed-time-shared-grouped' }
-  assert.deepEqual(interpret({ status: 403, headers, body: {} }), { verdict: overLimit(60_000) })
+  assert.deepEqual(interpret({ status: 403, headers, body: {} }), { responseClass: overLimit(60_000) })
   const body = { message: 'You have exceeded a secondary rate limit.' }
-  assert.deepEqual(interpret({ status: 429, body }), { verdict: overLimit(60_000) })
+  assert.deepEqual(interpret({ status: 429, body }), { responseClass: overLimit(60_000) })
   const asked = { ...headers, 'retry-after': '5' }
-  assert.deepEqual(interpret({ status: 403, headers: asked, body }), { verdict: overLimit(5_000) })
+  assert.deepEqual(interpret({ status: 403, headers: asked, body }), { responseClass: overLimit(5_000) })
 })
 
 test('a search back end that is down is UPSTREAM_ERROR', () => {
-  assert.deepEqual(interpret({ status: 503 }), { verdict: failed() })
+  assert.deepEqual(interpret({ status: 503 }), { responseClass: failed() })
 })
 
 test('a wrong token is UPSTREAM_AUTH_FAILED', () => {
-  assert.deepEqual(interpret({ status: 401, body: { message: 'Bad credentials' } }), { verdict: authFailed() })
+  assert.deepEqual(interpret({ status: 401, body: { message: 'Bad credentials' } }), { responseClass: authFailed() })
 })
 
 test('a 200 without items is not taken for an empty search', () => {
   for (const body of [{}, [], null, { total_count: 0, items: null }]) {
-    assert.deepEqual(interpret({ body }), { verdict: invalid() })
+    assert.deepEqual(interpret({ body }), { responseClass: invalid() })
   }
 })
 

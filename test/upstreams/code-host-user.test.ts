@@ -36,7 +36,7 @@ test('the recorded profile maps to the recorded data', () => {
 
 test('an unknown username is UPSTREAM_NOT_FOUND', () => {
   const body = { message: 'Not Found', documentation_url: 'https://docs.github.com/rest', status: '404' }
-  assert.deepEqual(interpret({ status: 404, body }), { verdict: notFound() })
+  assert.deepEqual(interpret({ status: 404, body }), { responseClass: notFound() })
 })
 
 test('a 403 with nothing remaining is our limit, until the reset it names', () => {
@@ -44,50 +44,50 @@ test('a 403 with nothing remaining is our limit, until the reset it names', () =
   const headers = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(reset) }
   const body = { message: 'API rate limit exceeded for 192.0.2.1.' }
   const result = interpret({ status: 403, headers, body })
-  assert.ok('verdict' in result)
-  assert.equal(result.verdict.code, 'UPSTREAM_RATE_LIMITED')
-  const waitMs = result.verdict.retryAfterMs ?? 0
+  assert.ok('responseClass' in result)
+  assert.equal(result.responseClass.code, 'UPSTREAM_RATE_LIMITED')
+  const waitMs = result.responseClass.retryAfterMs ?? 0
   assert.ok(waitMs > 590_000 && waitMs <= 601_000, `${waitMs}`)
 })
 
 test('a 429 with nothing remaining is our limit too', () => {
   const headers = { 'x-ratelimit-remaining': '0' }
-  assert.deepEqual(interpret({ status: 429, headers, body: {} }), { verdict: overLimit() })
+  assert.deepEqual(interpret({ status: 429, headers, body: {} }), { responseClass: overLimit() })
 })
 
 test('a secondary limit with calls remaining and no time named is a minute, not a refused key', () => {
   const headers = { 'x-ratelimit-remaining': '42', 'gh-limited-by': 'search-elapsed-time-shared-grouped' }
   const message = 'You have exceeded a secondary rate limit. Please wait a few minutes before you try again'
   for (const status of [403, 429]) {
-    assert.deepEqual(interpret({ status, headers, body: {} }), { verdict: overLimit(60_000) })
-    assert.deepEqual(interpret({ status, body: { message } }), { verdict: overLimit(60_000) })
+    assert.deepEqual(interpret({ status, headers, body: {} }), { responseClass: overLimit(60_000) })
+    assert.deepEqual(interpret({ status, body: { message } }), { responseClass: overLimit(60_000) })
   }
 })
 
 test('the abuse detection of older servers is a limit, for the time its Retry-After asks', () => {
   const message = 'You have triggered an abuse detection mechanism. Please wait a few minutes before you try again.'
-  assert.deepEqual(interpret({ status: 403, body: { message } }), { verdict: overLimit(60_000) })
+  assert.deepEqual(interpret({ status: 403, body: { message } }), { responseClass: overLimit(60_000) })
   const headers = { 'retry-after': '90' }
-  assert.deepEqual(interpret({ status: 403, headers, body: { message } }), { verdict: overLimit(90_000) })
+  assert.deepEqual(interpret({ status: 403, headers, body: { message } }), { responseClass: overLimit(90_000) })
 })
 
 test('a wrong token is UPSTREAM_AUTH_FAILED', () => {
   const body = { message: 'Bad credentials', documentation_url: 'https://developer.github.com/v3' }
-  assert.deepEqual(interpret({ status: 401, body }), { verdict: authFailed() })
+  assert.deepEqual(interpret({ status: 401, body }), { responseClass: authFailed() })
 })
 
 test('a 403 that is no limit, as for a missing User-Agent, is a refusal', () => {
   const headers = { 'x-ratelimit-remaining': '59' }
-  assert.deepEqual(interpret({ status: 403, headers }), { verdict: authFailed() })
+  assert.deepEqual(interpret({ status: 403, headers }), { responseClass: authFailed() })
 })
 
 test('a 5xx of the upstream is UPSTREAM_ERROR', () => {
-  assert.deepEqual(interpret({ status: 502 }), { verdict: failed() })
+  assert.deepEqual(interpret({ status: 502 }), { responseClass: failed() })
 })
 
 test('a 200 without a login is not taken for a profile', () => {
   for (const body of [{}, [], 'profile', null, { login: 7 }]) {
-    assert.deepEqual(interpret({ body }), { verdict: invalid() })
+    assert.deepEqual(interpret({ body }), { responseClass: invalid() })
   }
 })
 

@@ -50,31 +50,31 @@ test('the recorded answers map to the recorded data', () => {
 test('a search that finds nothing is an empty list; an unknown country or code is UPSTREAM_NOT_FOUND', () => {
   assert.deepEqual(interpret(name, { error: 'Country not found' }, {}, 404), { data: { count: 0, results: [] } })
   for (const endpoint of [info, code]) {
-    assert.deepEqual(interpret(endpoint, { error: 'Country not found' }, {}, 404), { verdict: notFound() })
+    assert.deepEqual(interpret(endpoint, { error: 'Country not found' }, {}, 404), { responseClass: notFound() })
   }
 })
 
 test('an empty list is an empty search, and no country of that name or code', () => {
   assert.deepEqual(interpret(name, []), { data: { count: 0, results: [] } })
-  assert.deepEqual(interpret(info, []), { verdict: notFound() })
-  assert.deepEqual(interpret(code, []), { verdict: notFound() })
+  assert.deepEqual(interpret(info, []), { responseClass: notFound() })
+  assert.deepEqual(interpret(code, []), { responseClass: notFound() })
 })
 
 test('a 400 is UPSTREAM_REJECTED and a 429 our limit', () => {
-  assert.deepEqual(interpret(name, { error: 'bad parameter' }, {}, 400), { verdict: rejected() })
+  assert.deepEqual(interpret(name, { error: 'bad parameter' }, {}, 400), { responseClass: rejected() })
   const body = { error: 'Too Many Requests', message: 'Rate limit reached' }
-  assert.deepEqual(interpret(name, body, {}, 429), { verdict: overLimit() })
+  assert.deepEqual(interpret(name, body, {}, 429), { responseClass: overLimit() })
 })
 
 test('a retired version that answers 200 with success false is UPSTREAM_ERROR', () => {
   const body = { success: false, data: null, errors: [{ message: 'This API version has been deprecated.' }] }
-  for (const endpoint of [name, info, code]) assert.deepEqual(interpret(endpoint, body), { verdict: failed() })
+  for (const endpoint of [name, info, code]) assert.deepEqual(interpret(endpoint, body), { responseClass: failed() })
 })
 
 test('a 200 that holds no country is UPSTREAM_INVALID_RESPONSE', () => {
   for (const endpoint of [name, info, code]) {
     for (const body of [{}, null, 'Finland', { message: 'ok' }]) {
-      assert.deepEqual(interpret(endpoint, body), { verdict: invalid() })
+      assert.deepEqual(interpret(endpoint, body), { responseClass: invalid() })
     }
   }
 })

@@ -18,12 +18,12 @@ function interpret(endpoint: Endpoint, status: number, body: unknown) {
 
 function dataOf(endpoint: Endpoint, body: unknown) {
   const result = interpret(endpoint, 200, body)
-  return 'data' in result ? result.data : assert.fail(result.verdict.code)
+  return 'data' in result ? result.data : assert.fail(result.responseClass.code)
 }
 
 function codeOf(endpoint: Endpoint, status: number, body: unknown) {
   const result = interpret(endpoint, status, body)
-  return 'verdict' in result ? result.verdict.code : assert.fail(`data: ${JSON.stringify(result.data)}`)
+  return 'responseClass' in result ? result.responseClass.code : assert.fail(`data: ${JSON.stringify(result.data)}`)
 }
 
 test('the recorded answers map to the recorded data', () => {

@@ -18,9 +18,9 @@ function interpret(
   return interpretAnswers({ upstream: cryptoPrices, endpoint }, [{ status, headers, body }], { parameters, context })
 }
 
-function verdictOf(status: number, body: unknown, headers = {}, endpoint = price) {
+function classOf(status: number, body: unknown, headers = {}, endpoint = price) {
   const result = interpret(endpoint, { ids: 'bitcoin', id: 'bitcoin' }, status, body, headers)
-  return 'verdict' in result ? result.verdict : assert.fail(`data: ${JSON.stringify(result.data)}`)
+  return 'responseClass' in result ? result.responseClass : assert.fail(`data: ${JSON.stringify(result.data)}`)
 }
 
 const refused = (endpoint: Endpoint, parameters: Record<string, unknown>, reason: RegExp) =>
@@ -98,9 +98,9 @@ test('lists of nothing, of impossible ids and of more than 250 coins are refused
 })
 
 test('a body of {} for unknown ids is UPSTREAM_NOT_FOUND, not an empty success', () => {
-  const verdict = verdictOf(200, {})
-  assert.equal(verdict.code, 'UPSTREAM_NOT_FOUND')
-  assert.match(verdict.message ?? '', /coin id/)
+  const responseClass = classOf(200, {})
+  assert.equal(responseClass.code, 'UPSTREAM_NOT_FOUND')
+  assert.match(responseClass.message ?? '', /coin id/)
 })
 
 test('ids without a price are listed as missing beside those with one', () => {
@@ -137,23 +137,23 @@ test('the homepage is the first that is not empty', () => {
 })
 
 test('an unknown coin is not found', () => {
-  assert.equal(verdictOf(404, { error: 'coin not found' }, {}, coin).code, 'UPSTREAM_NOT_FOUND')
+  assert.equal(classOf(404, { error: 'coin not found' }, {}, coin).code, 'UPSTREAM_NOT_FOUND')
 })
 
 test('over the rate limit waits as long as Retry-After says', () => {
-  const verdict = verdictOf(
+  const responseClass = classOf(
     429,
     { status: { error_code: 429, error_message: "You've exceeded the Rate Limit." } },
     { 'retry-after': '7' },
   )
-  assert.equal(verdict.code, 'UPSTREAM_RATE_LIMITED')
-  assert.equal(verdict.retryAfterMs, 7_000)
+  assert.equal(responseClass.code, 'UPSTREAM_RATE_LIMITED')
+  assert.equal(responseClass.retryAfterMs, 7_000)
 })
 
 test('the rate limit said in a body under HTTP 200 is that limit', () => {
   for (const endpoint of [price, coin])
     assert.equal(
-      verdictOf(200, { status: { error_code: 429, error_message: '…' } }, {}, endpoint).code,
+      classOf(200, { status: { error_code: 429, error_message: '…' } }, {}, endpoint).code,
       'UPSTREAM_RATE_LIMITED',
     )
 })
@@ -161,12 +161,12 @@ test('the rate limit said in a body under HTTP 200 is that limit', () => {
 test('codes about the key are a matter of authentication, under any HTTP status', () => {
   for (const code of [10_002, 10_005, 10_010, 10_011]) {
     const body = { status: { error_code: code, error_message: '…' } }
-    for (const status of [200, 401, 403]) assert.equal(verdictOf(status, body).code, 'UPSTREAM_AUTH_FAILED')
+    for (const status of [200, 401, 403]) assert.equal(classOf(status, body).code, 'UPSTREAM_AUTH_FAILED')
   }
 })
 
 test('another code under HTTP 200 is an error of the upstream', () => {
-  assert.equal(verdictOf(200, { status: { error_code: 500, error_message: '…' } }).code, 'UPSTREAM_ERROR')
+  assert.equal(classOf(200, { status: { error_code: 500, error_message: '…' } }).code, 'UPSTREAM_ERROR')
 })
 
 test('the coin whose id is status is not taken for an error', () => {
@@ -176,12 +176,12 @@ test('the coin whose id is status is not taken for an error', () => {
 })
 
 test('a page of the firewall in front of the API is a failure, not a bad key', () => {
-  assert.equal(verdictOf(403, undefined).code, 'UPSTREAM_ERROR')
+  assert.equal(classOf(403, undefined).code, 'UPSTREAM_ERROR')
 })
 
 test('a body that is no object is an invalid response', () => {
-  assert.equal(verdictOf(200, []).code, 'UPSTREAM_INVALID_RESPONSE')
-  assert.equal(verdictOf(200, {}, {}, coin).code, 'UPSTREAM_INVALID_RESPONSE')
+  assert.equal(classOf(200, []).code, 'UPSTREAM_INVALID_RESPONSE')
+  assert.equal(classOf(200, {}, {}, coin).code, 'UPSTREAM_INVALID_RESPONSE')
 })
 
 test('probes are rarer than once a minute, as they count', () => {

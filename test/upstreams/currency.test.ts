@@ -17,7 +17,7 @@ function answered(endpoint: typeof pair, parameters: Record<string, unknown>, st
     parameters,
     context,
   })
-  return 'data' in result ? result.data : result.verdict.code
+  return 'data' in result ? result.data : result.responseClass.code
 }
 
 test('the recorded rates map to the recorded data', () => {

@@ -28,26 +28,26 @@ test('the recorded answer maps to the recorded data', () => {
 
 test('an unknown word is UPSTREAM_NOT_FOUND', () => {
   const body = { title: 'No Definitions Found', message: "Sorry pal, we couldn't find definitions.", resolution: '' }
-  assert.deepEqual(interpret(404, body), { verdict: notFound() })
-  assert.deepEqual(interpret(200, []), { verdict: notFound() })
+  assert.deepEqual(interpret(404, body), { responseClass: notFound() })
+  assert.deepEqual(interpret(200, []), { responseClass: notFound() })
 })
 
 test('an object is an error and never a definition, whatever its status', () => {
-  assert.deepEqual(interpret(200, { title: 'Something Went Wrong' }), { verdict: invalid() })
+  assert.deepEqual(interpret(200, { title: 'Something Went Wrong' }), { responseClass: invalid() })
 })
 
 test('an origin that is down behind Cloudflare is UPSTREAM_ERROR', () => {
-  assert.deepEqual(interpret(522, undefined), { verdict: failed() })
+  assert.deepEqual(interpret(522, undefined), { responseClass: failed() })
 })
 
 test('an unexpected failure is UPSTREAM_ERROR', () => {
   const body = { title: 'Something Went Wrong', message: 'Sorry pal, something went wrong, and its not your fault.' }
-  assert.deepEqual(interpret(500, body), { verdict: failed() })
+  assert.deepEqual(interpret(500, body), { responseClass: failed() })
 })
 
 test('a 429 is our limit, as text and as JSON', () => {
-  assert.deepEqual(interpret(429, undefined), { verdict: overLimit() })
-  assert.deepEqual(interpret(429, { title: 'API Rate Limit Exceeded' }), { verdict: overLimit() })
+  assert.deepEqual(interpret(429, undefined), { responseClass: overLimit() })
+  assert.deepEqual(interpret(429, { title: 'API Rate Limit Exceeded' }), { responseClass: overLimit() })
 })
 
 test('the meanings of all etymologies are joined in order', () => {

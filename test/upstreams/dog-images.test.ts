@@ -30,30 +30,30 @@ test('the recorded answers map to the recorded data', () => {
 test('an unknown breed or sub-breed is UPSTREAM_NOT_FOUND', () => {
   for (const which of ['main', 'sub']) {
     const message = `Breed not found (${which} breed does not exist)`
-    assert.deepEqual(interpret(404, { status: 'error', message, code: 404 }), { verdict: notFound() })
+    assert.deepEqual(interpret(404, { status: 'error', message, code: 404 }), { responseClass: notFound() })
   }
 })
 
 test('a missing route is UPSTREAM_ERROR, not an unknown breed', () => {
   const message = 'No route found for "GET http://dog.ceo/api/breed/hound" with code: 0'
-  assert.deepEqual(interpret(404, { status: 'error', message, code: 404 }), { verdict: failed() })
+  assert.deepEqual(interpret(404, { status: 'error', message, code: 404 }), { responseClass: failed() })
 })
 
 test('a back end that is down is UPSTREAM_ERROR', () => {
   const message = 'Server error: `GET https://api.dog.ceo/breeds/list/all` resulted in a `502 Bad Gateway` response'
-  assert.deepEqual(interpret(500, { status: 'error', message, code: 500 }), { verdict: failed() })
+  assert.deepEqual(interpret(500, { status: 'error', message, code: 500 }), { responseClass: failed() })
 })
 
 test('the sentence of an error is never taken for a picture, even with status 200', () => {
   const message = 'Breed not found (main breed does not exist)'
-  assert.deepEqual(interpret(200, { status: 'error', message, code: 404 }), { verdict: notFound() })
-  assert.deepEqual(interpret(200, { status: 'error', message, code: 500 }), { verdict: failed() })
-  assert.deepEqual(interpret(200, { status: 'success', message }), { verdict: invalid() })
+  assert.deepEqual(interpret(200, { status: 'error', message, code: 404 }), { responseClass: notFound() })
+  assert.deepEqual(interpret(200, { status: 'error', message, code: 500 }), { responseClass: failed() })
+  assert.deepEqual(interpret(200, { status: 'success', message }), { responseClass: invalid() })
 })
 
 test('a 200 of another shape is UPSTREAM_INVALID_RESPONSE', () => {
   for (const body of [{}, [], null, { status: 'success' }, { message: 'https://images.dog.ceo/breeds/pug/1.jpg' }]) {
-    assert.deepEqual(interpret(200, body), { verdict: invalid() })
+    assert.deepEqual(interpret(200, body), { responseClass: invalid() })
   }
 })
 

@@ -24,7 +24,7 @@ function interpreted(
 
 function answered(endpoint: typeof search, answer: Parameters<typeof interpreted>[1]) {
   const result = interpreted(endpoint, answer)
-  return 'data' in result ? result.data : result.verdict.code
+  return 'data' in result ? result.data : result.responseClass.code
 }
 
 /** The only result of a search that found `item`. */
@@ -120,23 +120,23 @@ test('a refused parameter, 400 with an error object, is UPSTREAM_REJECTED', () =
 
 test('429 is UPSTREAM_RATE_LIMITED with the time it states', () => {
   const result = interpreted(search, { status: 429, headers: { 'retry-after': '7' } })
-  assert.ok('verdict' in result)
-  assert.equal(result.verdict.code, 'UPSTREAM_RATE_LIMITED')
-  assert.equal(result.verdict.retryAfterMs, 7_000)
+  assert.ok('responseClass' in result)
+  assert.equal(result.responseClass.code, 'UPSTREAM_RATE_LIMITED')
+  assert.equal(result.responseClass.retryAfterMs, 7_000)
 })
 
 test('403, which there is no key for, is UPSTREAM_RATE_LIMITED', () => {
   const result = interpreted(search, { status: 403, headers: { 'content-type': 'text/html' } })
-  assert.ok('verdict' in result)
-  assert.equal(result.verdict.code, 'UPSTREAM_RATE_LIMITED')
-  assert.equal(result.verdict.retryAfterMs, 60_000)
+  assert.ok('responseClass' in result)
+  assert.equal(result.responseClass.code, 'UPSTREAM_RATE_LIMITED')
+  assert.equal(result.responseClass.retryAfterMs, 60_000)
 })
 
 test('403 with a stated time keeps that time', () => {
   const result = interpreted(search, { status: 403, headers: { 'retry-after': '120' } })
-  assert.ok('verdict' in result)
-  assert.equal(result.verdict.code, 'UPSTREAM_RATE_LIMITED')
-  assert.equal(result.verdict.retryAfterMs, 120_000)
+  assert.ok('responseClass' in result)
+  assert.equal(result.responseClass.code, 'UPSTREAM_RATE_LIMITED')
+  assert.equal(result.responseClass.retryAfterMs, 120_000)
 })
 
 test('a web page with status 200 is UPSTREAM_RATE_LIMITED', () => {

@@ -17,12 +17,12 @@ function interpret(status: number, body: unknown, headers = {}) {
 
 function dataOf(body: unknown, status = 200) {
   const result = interpret(status, body)
-  return 'data' in result ? result.data : assert.fail(result.verdict.code)
+  return 'data' in result ? result.data : assert.fail(result.responseClass.code)
 }
 
-function verdictOf(status: number, body: unknown, headers = {}) {
+function classOf(status: number, body: unknown, headers = {}) {
   const result = interpret(status, body, headers)
-  return 'verdict' in result ? result.verdict : assert.fail(`data: ${JSON.stringify(result.data)}`)
+  return 'responseClass' in result ? result.responseClass : assert.fail(`data: ${JSON.stringify(result.data)}`)
 }
 
 /** What is answered when nothing is known for the query. */
@@ -60,9 +60,9 @@ test('202 with a complete body is a success', () => {
 })
 
 test('202 without JSON is a throttling challenge', () => {
-  const verdict = verdictOf(202, undefined)
-  assert.equal(verdict.code, 'UPSTREAM_RATE_LIMITED')
-  assert.equal(verdict.retryAfterMs, 60_000)
+  const responseClass = classOf(202, undefined)
+  assert.equal(responseClass.code, 'UPSTREAM_RATE_LIMITED')
+  assert.equal(responseClass.retryAfterMs, 60_000)
 })
 
 test('a query is asked for without HTML and redirects', () => {
@@ -140,8 +140,8 @@ test('the abstract falls back to the one with markup', () => {
 })
 
 test('a body that is no instant answer is invalid', () => {
-  for (const body of [{}, [], { Type: null }]) assert.equal(verdictOf(200, body).code, 'UPSTREAM_INVALID_RESPONSE')
-  assert.equal(verdictOf(200, undefined).code, 'UPSTREAM_INVALID_RESPONSE')
+  for (const body of [{}, [], { Type: null }]) assert.equal(classOf(200, body).code, 'UPSTREAM_INVALID_RESPONSE')
+  assert.equal(classOf(200, undefined).code, 'UPSTREAM_INVALID_RESPONSE')
 })
 
 test('a callback, which would wrap the answer, is reserved', () => {
@@ -149,8 +149,8 @@ test('a callback, which would wrap the answer, is reserved', () => {
 })
 
 test('failures and limits by status keep their meaning', () => {
-  assert.equal(verdictOf(503, undefined).code, 'UPSTREAM_ERROR')
-  assert.equal(verdictOf(429, undefined, { 'retry-after': '5' }).retryAfterMs, 5_000)
+  assert.equal(classOf(503, undefined).code, 'UPSTREAM_ERROR')
+  assert.equal(classOf(429, undefined, { 'retry-after': '5' }).retryAfterMs, 5_000)
 })
 
 test('an abstract is kept for a day, an empty answer for an hour, a computed one not at all', () => {

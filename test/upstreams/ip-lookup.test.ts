@@ -13,9 +13,9 @@ function interpret(status: number, body: unknown, headers: Record<string, string
   })
 }
 
-function verdictOf(status: number, body: unknown, headers?: Record<string, string>) {
+function classOf(status: number, body: unknown, headers?: Record<string, string>) {
   const result = interpret(status, body, headers)
-  return 'verdict' in result ? result.verdict : assert.fail(`data: ${JSON.stringify(result.data)}`)
+  return 'responseClass' in result ? result.responseClass : assert.fail(`data: ${JSON.stringify(result.data)}`)
 }
 
 function completed(ip: string | undefined, callerAddress?: string): unknown {
@@ -179,23 +179,23 @@ test('IPv6 ranges that are not global unicast are refused', () => {
 
 test('a failed lookup answered 200 is no success', () => {
   assert.equal(
-    verdictOf(200, { query: '192.168.0.10', status: 'fail', message: 'private range' }).code,
+    classOf(200, { query: '192.168.0.10', status: 'fail', message: 'private range' }).code,
     'UPSTREAM_REJECTED',
   )
   assert.equal(
-    verdictOf(200, { status: 'fail', message: 'reserved range', query: '127.0.0.1' }).code,
+    classOf(200, { status: 'fail', message: 'reserved range', query: '127.0.0.1' }).code,
     'UPSTREAM_REJECTED',
   )
   assert.equal(
-    verdictOf(200, { status: 'fail', message: 'invalid query', query: 'zzznotanip' }).code,
+    classOf(200, { status: 'fail', message: 'invalid query', query: 'zzznotanip' }).code,
     'UPSTREAM_REJECTED',
   )
-  assert.equal(verdictOf(200, { status: 'fail', message: 'something new' }).code, 'UPSTREAM_ERROR')
+  assert.equal(classOf(200, { status: 'fail', message: 'something new' }).code, 'UPSTREAM_ERROR')
 })
 
 test('the home page answered for an unknown path is an invalid response', () => {
-  assert.equal(verdictOf(200, undefined).code, 'UPSTREAM_INVALID_RESPONSE')
-  assert.equal(verdictOf(200, {}).code, 'UPSTREAM_INVALID_RESPONSE')
+  assert.equal(classOf(200, undefined).code, 'UPSTREAM_INVALID_RESPONSE')
+  assert.equal(classOf(200, {}).code, 'UPSTREAM_INVALID_RESPONSE')
 })
 
 test('HTTPS without a key is refused as a matter of the key', () => {
@@ -203,19 +203,19 @@ test('HTTPS without a key is refused as a matter of the key', () => {
     status: 'fail',
     message: 'SSL unavailable for this endpoint, order a key at https://members.ip-api.com/',
   }
-  assert.equal(verdictOf(403, body).code, 'UPSTREAM_AUTH_FAILED')
+  assert.equal(classOf(403, body).code, 'UPSTREAM_AUTH_FAILED')
 })
 
 test('over 45 a minute waits for the time in X-Ttl', () => {
-  const verdict = verdictOf(429, undefined, { 'x-rl': '0', 'x-ttl': '17' })
-  assert.equal(verdict.code, 'UPSTREAM_RATE_LIMITED')
-  assert.equal(verdict.retryAfterMs, 17_000)
+  const responseClass = classOf(429, undefined, { 'x-rl': '0', 'x-ttl': '17' })
+  assert.equal(responseClass.code, 'UPSTREAM_RATE_LIMITED')
+  assert.equal(responseClass.retryAfterMs, 17_000)
 })
 
 test('a 403 without a reason is the ban of an hour', () => {
-  const verdict = verdictOf(403, undefined)
-  assert.equal(verdict.code, 'UPSTREAM_RATE_LIMITED')
-  assert.equal(verdict.retryAfterMs, 3_600_000)
+  const responseClass = classOf(403, undefined)
+  assert.equal(responseClass.code, 'UPSTREAM_RATE_LIMITED')
+  assert.equal(responseClass.retryAfterMs, 3_600_000)
 })
 
 test('an empty zip stays empty and a missing member is null', () => {

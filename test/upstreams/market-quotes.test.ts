@@ -21,9 +21,9 @@ function interpret(
   })
 }
 
-function verdictOf(status: number, body: unknown, headers = {}) {
+function classOf(status: number, body: unknown, headers = {}) {
   const result = interpret(status, body, undefined, headers)
-  return 'verdict' in result ? result.verdict : assert.fail(`data: ${JSON.stringify(result.data)}`)
+  return 'responseClass' in result ? result.responseClass : assert.fail(`data: ${JSON.stringify(result.data)}`)
 }
 
 function dataOf(
@@ -33,7 +33,7 @@ function dataOf(
 ) {
   const body = { chart: { result: [{ meta, ...rest }], error: null } }
   const result = interpret(200, body, { symbol: 'AAPL', ...parameters })
-  return 'data' in result ? result.data : assert.fail(result.verdict.code)
+  return 'data' in result ? result.data : assert.fail(result.responseClass.code)
 }
 
 test('the recorded answer maps to the recorded data', () => {
@@ -79,34 +79,34 @@ test('an unknown symbol is not found', () => {
   const body = {
     chart: { result: null, error: { code: 'Not Found', description: 'No data found, symbol may be delisted' } },
   }
-  assert.equal(verdictOf(404, body).code, 'UPSTREAM_NOT_FOUND')
-  assert.equal(verdictOf(200, body).code, 'UPSTREAM_NOT_FOUND')
+  assert.equal(classOf(404, body).code, 'UPSTREAM_NOT_FOUND')
+  assert.equal(classOf(200, body).code, 'UPSTREAM_NOT_FOUND')
 })
 
 test('an interval too fine for the range is rejected, saying so', () => {
   const body = {
     chart: { result: null, error: { code: 'Unprocessable Entity', description: '5m data not available …' } },
   }
-  const verdict = verdictOf(422, body)
-  assert.equal(verdict.code, 'UPSTREAM_REJECTED')
-  assert.match(verdict.message ?? '', /interval/)
+  const responseClass = classOf(422, body)
+  assert.equal(responseClass.code, 'UPSTREAM_REJECTED')
+  assert.match(responseClass.message ?? '', /interval/)
 })
 
 test('the plain text of a 429 is over the limit', () => {
-  assert.equal(verdictOf(429, undefined).code, 'UPSTREAM_RATE_LIMITED')
-  assert.equal(verdictOf(429, undefined, { 'retry-after': '20' }).retryAfterMs, 20_000)
+  assert.equal(classOf(429, undefined).code, 'UPSTREAM_RATE_LIMITED')
+  assert.equal(classOf(429, undefined, { 'retry-after': '20' }).retryAfterMs, 20_000)
 })
 
 test('401 is a matter of authentication', () => {
   assert.equal(
-    verdictOf(401, { finance: { result: null, error: { code: 'Unauthorized' } } }).code,
+    classOf(401, { finance: { result: null, error: { code: 'Unauthorized' } } }).code,
     'UPSTREAM_AUTH_FAILED',
   )
 })
 
 test('an error object under HTTP 200 is an error of the upstream', () => {
   assert.equal(
-    verdictOf(200, { chart: { result: null, error: { code: 'Internal Server Error' } } }).code,
+    classOf(200, { chart: { result: null, error: { code: 'Internal Server Error' } } }).code,
     'UPSTREAM_ERROR',
   )
 })
@@ -120,13 +120,13 @@ test('an answer without a result is invalid', () => {
     { chart: { result: [{}] } },
     undefined,
   ])
-    assert.equal(verdictOf(200, body).code, 'UPSTREAM_INVALID_RESPONSE')
+    assert.equal(classOf(200, body).code, 'UPSTREAM_INVALID_RESPONSE')
 })
 
 test('the index stub of a half-known symbol is no quote', () => {
   const meta = { currency: null, symbol: 'CBA', instrumentType: 'INDEX', regularMarketPrice: 0.0 }
   const body = { chart: { result: [{ meta, timestamp: [], indicators: { quote: [{}] } }], error: null } }
-  assert.equal(verdictOf(200, body).code, 'UPSTREAM_NOT_FOUND')
+  assert.equal(classOf(200, body).code, 'UPSTREAM_NOT_FOUND')
 })
 
 test('a price of 0 in a currency is a quote', () => {

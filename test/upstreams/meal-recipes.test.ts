@@ -18,7 +18,7 @@ function answered(endpoint: typeof search, body: unknown, status = 200) {
     parameters: endpoint.example.parameters,
     context,
   })
-  return 'data' in result ? result.data : result.verdict.code
+  return 'data' in result ? result.data : result.responseClass.code
 }
 
 /** The only recipe of a search that found `meal`. */

@@ -24,21 +24,21 @@ test('the recorded answers map to the recorded data', () => {
 
 test('a body of {} for unknown ids is UPSTREAM_NOT_FOUND, not an empty success', () => {
   for (const endpoint of [posts, users]) {
-    assert.deepEqual(interpret(endpoint, 404, {}), { verdict: notFound() })
-    assert.deepEqual(interpret(endpoint, 200, {}), { verdict: notFound() })
+    assert.deepEqual(interpret(endpoint, 404, {}), { responseClass: notFound() })
+    assert.deepEqual(interpret(endpoint, 200, {}), { responseClass: notFound() })
   }
 })
 
 test('a 200 that is no record is UPSTREAM_INVALID_RESPONSE', () => {
   for (const endpoint of [posts, users]) {
     for (const body of [[], null, 'post', { id: '1' }]) {
-      assert.deepEqual(interpret(endpoint, 200, body), { verdict: invalid() })
+      assert.deepEqual(interpret(endpoint, 200, body), { responseClass: invalid() })
     }
   }
 })
 
 test('a 5xx is UPSTREAM_ERROR', () => {
-  assert.deepEqual(interpret(posts, 503, undefined), { verdict: failed() })
+  assert.deepEqual(interpret(posts, 503, undefined), { responseClass: failed() })
 })
 
 test('ids are whole numbers from 1 to 100 for posts and to 10 for users', () => {
@@ -82,5 +82,5 @@ test('all 500 comments come in one answer and are counted', () => {
 })
 
 test('comments that are no list are UPSTREAM_INVALID_RESPONSE', () => {
-  assert.deepEqual(interpret(comments, 200, {}), { verdict: invalid() })
+  assert.deepEqual(interpret(comments, 200, {}), { responseClass: invalid() })
 })

@@ -10,12 +10,12 @@ const top = news.endpoints['/top'] ?? assert.fail()
 const search = news.endpoints['/search'] ?? assert.fail()
 const context = { now: 0 }
 
-function verdictOf(status: number, body: unknown, headers: Record<string, string> = {}) {
+function classOf(status: number, body: unknown, headers: Record<string, string> = {}) {
   const result = interpretAnswers({ upstream: news, endpoint: search }, [{ status, headers, body }], {
     parameters: withDefaults(search, { q: 'google', max: 5 }),
     context,
   })
-  return 'verdict' in result ? result.verdict : assert.fail(`data: ${JSON.stringify(result.data)}`)
+  return 'responseClass' in result ? result.responseClass : assert.fail(`data: ${JSON.stringify(result.data)}`)
 }
 
 test('the recorded answers map to the recorded data', () => {
@@ -77,45 +77,45 @@ test('a blank query is refused before anything is spent', () => {
 })
 
 test('a missing or wrong key is a matter of authentication', () => {
-  assert.equal(verdictOf(401, { errors: ['Your API key is invalid.'] }).code, 'UPSTREAM_AUTH_FAILED')
+  assert.equal(classOf(401, { errors: ['Your API key is invalid.'] }).code, 'UPSTREAM_AUTH_FAILED')
 })
 
 test('403 is the used-up quota, not a forbidden key, and lasts until 00:00 UTC', () => {
-  const verdict = verdictOf(403, { errors: ['quota'] }, { date: 'Tue, 03 Nov 2026 22:30:00 GMT' })
-  assert.equal(verdict.code, 'UPSTREAM_RATE_LIMITED')
-  assert.equal(verdict.retryAfterMs, 5_400_000)
+  const responseClass = classOf(403, { errors: ['quota'] }, { date: 'Tue, 03 Nov 2026 22:30:00 GMT' })
+  assert.equal(responseClass.code, 'UPSTREAM_RATE_LIMITED')
+  assert.equal(responseClass.retryAfterMs, 5_400_000)
 })
 
 test('a used-up quota without a date is over the limit for a time it does not say', () => {
-  const verdict = verdictOf(403, { errors: ['quota'] })
-  assert.equal(verdict.code, 'UPSTREAM_RATE_LIMITED')
-  assert.equal(verdict.retryAfterMs, undefined)
+  const responseClass = classOf(403, { errors: ['quota'] })
+  assert.equal(responseClass.code, 'UPSTREAM_RATE_LIMITED')
+  assert.equal(responseClass.retryAfterMs, undefined)
 })
 
 test('429 without Retry-After asks for a pause of seconds', () => {
-  const verdict = verdictOf(429, { errors: ['too many requests in a short period of time'] })
-  assert.equal(verdict.code, 'UPSTREAM_RATE_LIMITED')
-  assert.equal(verdict.retryAfterMs, 5_000)
-  assert.equal(verdictOf(429, undefined, { 'retry-after': '30' }).retryAfterMs, 30_000)
+  const responseClass = classOf(429, { errors: ['too many requests in a short period of time'] })
+  assert.equal(responseClass.code, 'UPSTREAM_RATE_LIMITED')
+  assert.equal(responseClass.retryAfterMs, 5_000)
+  assert.equal(classOf(429, undefined, { 'retry-after': '30' }).retryAfterMs, 30_000)
 })
 
 test('errors keyed by parameter reject the query, with a hint at its syntax', () => {
-  const verdict = verdictOf(400, { errors: { q: 'The query has a syntax error.' } })
-  assert.equal(verdict.code, 'UPSTREAM_REJECTED')
-  assert.match(verdict.message ?? '', /syntax of q/)
+  const responseClass = classOf(400, { errors: { q: 'The query has a syntax error.' } })
+  assert.equal(responseClass.code, 'UPSTREAM_REJECTED')
+  assert.match(responseClass.message ?? '', /syntax of q/)
 })
 
 test('errors in a list or about another parameter reject without that hint', () => {
   for (const errors of [['general'], { lang: 'unsupported' }]) {
-    const verdict = verdictOf(400, { errors })
-    assert.equal(verdict.code, 'UPSTREAM_REJECTED')
-    assert.equal(verdict.message, undefined)
+    const responseClass = classOf(400, { errors })
+    assert.equal(responseClass.code, 'UPSTREAM_REJECTED')
+    assert.equal(responseClass.message, undefined)
   }
 })
 
 test('a failure or maintenance of the upstream is its error', () => {
-  assert.equal(verdictOf(500, undefined).code, 'UPSTREAM_ERROR')
-  assert.equal(verdictOf(503, undefined).code, 'UPSTREAM_ERROR')
+  assert.equal(classOf(500, undefined).code, 'UPSTREAM_ERROR')
+  assert.equal(classOf(503, undefined).code, 'UPSTREAM_ERROR')
 })
 
 test('no matching article is a success with an empty list', () => {
@@ -131,7 +131,7 @@ test('no matching article is a success with an empty list', () => {
 
 test('an answer without a list of articles is invalid', () => {
   for (const body of [{}, { articles: null }, [], undefined])
-    assert.equal(verdictOf(200, body).code, 'UPSTREAM_INVALID_RESPONSE')
+    assert.equal(classOf(200, body).code, 'UPSTREAM_INVALID_RESPONSE')
 })
 
 test('total counts the matches, not the articles, and members that older answers lack are null', () => {

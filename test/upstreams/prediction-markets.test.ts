@@ -19,13 +19,13 @@ function interpret(endpoint: Endpoint, status: number, body: unknown, parameters
 
 function itemsOf(endpoint: Endpoint, body: unknown, parameters = {}): Record<string, unknown>[] {
   const result = interpret(endpoint, 200, body, parameters)
-  if (!('data' in result)) assert.fail(result.verdict.code)
+  if (!('data' in result)) assert.fail(result.responseClass.code)
   return Object.values(result.data).flat() as Record<string, unknown>[]
 }
 
-function verdictOf(status: number, body: unknown, headers = {}, endpoint = markets) {
+function classOf(status: number, body: unknown, headers = {}, endpoint = markets) {
   const result = interpret(endpoint, status, body, {}, headers)
-  return 'verdict' in result ? result.verdict : assert.fail(`data: ${JSON.stringify(result.data)}`)
+  return 'responseClass' in result ? result.responseClass : assert.fail(`data: ${JSON.stringify(result.data)}`)
 }
 
 test('the recorded answers map to the recorded data', () => {
@@ -134,27 +134,27 @@ test('members that the upstream leaves out are null', () => {
 })
 
 test('a bad parameter, and an offset on a keyset list, are rejected', () => {
-  assert.equal(verdictOf(422, { type: 'validation error', error: 'invalid integer' }).code, 'UPSTREAM_REJECTED')
+  assert.equal(classOf(422, { type: 'validation error', error: 'invalid integer' }).code, 'UPSTREAM_REJECTED')
   assert.equal(
-    verdictOf(422, { type: 'validation error', error: 'offset is not allowed on keyset endpoints' }).code,
+    classOf(422, { type: 'validation error', error: 'offset is not allowed on keyset endpoints' }).code,
     'UPSTREAM_REJECTED',
   )
 })
 
 test('a refused country or network is a failure, not a matter of a key', () => {
-  for (const status of [403, 451, 453]) assert.equal(verdictOf(status, undefined).code, 'UPSTREAM_ERROR')
+  for (const status of [403, 451, 453]) assert.equal(classOf(status, undefined).code, 'UPSTREAM_ERROR')
 })
 
 test('over the limit waits as long as Retry-After says, though the body is a page', () => {
-  const verdict = verdictOf(429, undefined, { 'retry-after': '12' })
-  assert.equal(verdict.code, 'UPSTREAM_RATE_LIMITED')
-  assert.equal(verdict.retryAfterMs, 12_000)
+  const responseClass = classOf(429, undefined, { 'retry-after': '12' })
+  assert.equal(responseClass.code, 'UPSTREAM_RATE_LIMITED')
+  assert.equal(responseClass.retryAfterMs, 12_000)
 })
 
 test('an answer without the list is invalid', () => {
   for (const body of [{}, { markets: {} }, 'OK', undefined])
-    assert.equal(verdictOf(200, body).code, 'UPSTREAM_INVALID_RESPONSE')
-  assert.equal(verdictOf(200, { markets: [] }, {}, events).code, 'UPSTREAM_INVALID_RESPONSE')
+    assert.equal(classOf(200, body).code, 'UPSTREAM_INVALID_RESPONSE')
+  assert.equal(classOf(200, { markets: [] }, {}, events).code, 'UPSTREAM_INVALID_RESPONSE')
 })
 
 test('bodies of a hundred events with all their markets fit', () => {

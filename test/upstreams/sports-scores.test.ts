@@ -47,12 +47,12 @@ test('the recorded answers map to the recorded data', () => {
 test('a refused request is UPSTREAM_REJECTED', () => {
   const body = { code: 400, message: 'Failed to get events endpoint.' }
   for (const endpoint of [nfl, nba, mlb]) {
-    assert.deepEqual(interpret(endpoint, [body], {}, 400), { verdict: rejected() })
+    assert.deepEqual(interpret(endpoint, [body], {}, 400), { responseClass: rejected() })
   }
 })
 
 test('a 5xx is UPSTREAM_ERROR', () => {
-  assert.deepEqual(interpret(nba, [undefined], {}, 502), { verdict: failed() })
+  assert.deepEqual(interpret(nba, [undefined], {}, 502), { responseClass: failed() })
 })
 
 test('an empty slate is a success with an empty list', () => {
@@ -61,10 +61,10 @@ test('an empty slate is a success with an empty list', () => {
 
 test('an answer without events is UPSTREAM_INVALID_RESPONSE', () => {
   for (const body of [{}, [], null, { events: {} }]) {
-    for (const endpoint of [nfl, nba, mlb]) assert.deepEqual(interpret(endpoint, [body]), { verdict: invalid() })
+    for (const endpoint of [nfl, nba, mlb]) assert.deepEqual(interpret(endpoint, [body]), { responseClass: invalid() })
   }
   const bodies = [{ events: [] }, {}]
-  assert.deepEqual(interpret(nfl, bodies, { dates: '20250930-20251001' }), { verdict: invalid() })
+  assert.deepEqual(interpret(nfl, bodies, { dates: '20250930-20251001' }), { responseClass: invalid() })
 })
 
 test('without dates the NFL is asked for no day, which is its current week', () => {

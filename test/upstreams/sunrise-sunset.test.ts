@@ -20,7 +20,7 @@ function answered(status: number, body: unknown) {
     parameters: tokyo,
     context,
   })
-  return 'data' in result ? result.data : result.verdict.code
+  return 'data' in result ? result.data : result.responseClass.code
 }
 
 function refuses(parameters: Record<string, unknown>, name: string) {

@@ -15,7 +15,7 @@ function answered(endpoint: typeof story, status: number, body: unknown) {
     parameters: { id: '8863' },
     context,
   })
-  return 'data' in result ? result.data : result.verdict.code
+  return 'data' in result ? result.data : result.responseClass.code
 }
 
 test('the recorded list of ids, a bare array, becomes an object', () => {

@@ -18,7 +18,7 @@ function answered(status: number, body: unknown) {
     parameters: amsterdam,
     context,
   })
-  return 'data' in result ? result.data : result.verdict.code
+  return 'data' in result ? result.data : result.responseClass.code
 }
 
 function completed(name: string) {

@@ -20,7 +20,7 @@ function interpreted(status: number, body: unknown) {
 
 function answered(status: number, body: unknown) {
   const result = interpreted(status, body)
-  return 'data' in result ? result.data : result.verdict.code
+  return 'data' in result ? result.data : result.responseClass.code
 }
 
 const nato = {
@@ -80,9 +80,9 @@ test('too soon is UPSTREAM_RATE_LIMITED for 5 seconds, as 429 and as 200 with co
     [429, undefined],
   ] as const) {
     const result = interpreted(status, body)
-    assert.ok('verdict' in result)
-    assert.equal(result.verdict.code, 'UPSTREAM_RATE_LIMITED')
-    assert.equal(result.verdict.retryAfterMs, 5_000)
+    assert.ok('responseClass' in result)
+    assert.equal(result.responseClass.code, 'UPSTREAM_RATE_LIMITED')
+    assert.equal(result.responseClass.retryAfterMs, 5_000)
   }
 })
 

@@ -28,7 +28,7 @@ async function serve(t: TestContext, listener: RequestListener) {
   })
   const request = { url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`), headers: {} }
   const ask = (isFresh = true, signal = new AbortController().signal) => {
-    const permit = { id: '', isFresh: () => isFresh, release: () => undefined, giveBack: () => undefined }
+    const permit = { id: '', isFresh: () => isFresh, release: () => undefined, releaseUnused: () => undefined }
     return attempt(api, request, { client, permit, signal, timeoutMs: 10_000 })
   }
   return { seen, ask }
@@ -68,7 +68,7 @@ for (const [what, listener] of Object.entries<RequestListener>({
     response.writeHead(429, { 'retry-after': '3600' }).end('x'.repeat(3 * 1024 * 1024))
   },
 })) {
-  test(`a refusal is heeded whose body ${what}`, async (t) => {
+  test(`a refusal is honoured whose body ${what}`, async (t) => {
     const { answer } = await (await serve(t, listener)).ask()
     assert.deepEqual([answer.status, answer.headers['retry-after'], answer.body], [429, '3600', undefined])
   })

@@ -196,8 +196,12 @@ for (const [what, headers, rateHeaders, ms] of waitRows) {
 }
 
 test('an answer over the limit carries the wait it asks for', () => {
-  const verdict = classifyResponse(plain(), thing, { status: 429, headers: { 'retry-after': '12' }, body: undefined })
-  assert.equal(verdict?.retryAfterMs, 12_000)
+  const responseClass = classifyResponse(plain(), thing, {
+    status: 429,
+    headers: { 'retry-after': '12' },
+    body: undefined,
+  })
+  assert.equal(responseClass?.retryAfterMs, 12_000)
   assert.equal(classifyResponse(plain(), thing, { status: 429, headers: {}, body: {} })?.retryAfterMs, undefined)
 })
 
@@ -260,24 +264,24 @@ test('a success is the mapped data', () => {
   assert.deepEqual(interpret({}), { data: { name: 'x' } })
 })
 
-test('a verdict of the mapping is the outcome', () => {
-  assert.deepEqual(interpret({ body: { isMissing: true } }), { verdict: notFound() })
+test('a responseClass of the mapping is the outcome', () => {
+  assert.deepEqual(interpret({ body: { isMissing: true } }), { responseClass: notFound() })
 })
 
 test('the first answer that is no success decides for all', () => {
-  assert.deepEqual(interpret({}, { status: 404 }, { status: 500 }), { verdict: notFound() })
+  assert.deepEqual(interpret({}, { status: 404 }, { status: 500 }), { responseClass: notFound() })
 })
 
 test('data that do not fit their schema are UPSTREAM_INVALID_RESPONSE, and the log is told where', () => {
   const result = interpret({ body: { name: 7 } })
-  assert.ok('verdict' in result && result.verdict instanceof ResponseClass)
-  assert.equal(result.verdict.code, 'UPSTREAM_INVALID_RESPONSE')
+  assert.ok('responseClass' in result && result.responseClass instanceof ResponseClass)
+  assert.equal(result.responseClass.code, 'UPSTREAM_INVALID_RESPONSE')
   assert.match(String(result.cause), /\/name/)
 })
 
 test('a mapping that throws is UPSTREAM_INVALID_RESPONSE, with what it threw as the cause', () => {
   const result = interpret({ body: { name: 'throw' } })
-  assert.ok('verdict' in result)
-  assert.equal(result.verdict.code, 'UPSTREAM_INVALID_RESPONSE')
+  assert.ok('responseClass' in result)
+  assert.equal(result.responseClass.code, 'UPSTREAM_INVALID_RESPONSE')
   assert.ok(result.cause instanceof TypeError)
 })

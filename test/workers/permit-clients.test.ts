@@ -19,7 +19,7 @@ const log = createLog({ level: 'silent', pretty: false }, 'test')
 
 async function open(t: TestContext) {
   const services = await startServices()
-  const redis = openRedis([services.redisUrl], 'waiter', log)
+  const redis = openRedis([services.redisUrl], 'blocking', log)
   const db = openDatabase(services.databaseUrl, log)
   // Nothing was lost: caps start with an empty past.
   await redis.set(keys.memory, 0)

@@ -17,7 +17,7 @@ describe('the schedule of probes', () => {
 
   before(async () => {
     services = await startServices()
-    redis = openRedis([services.redisUrl], 'waiter', log)
+    redis = openRedis([services.redisUrl], 'blocking', log)
     queues = new CallQueues(redis, log)
     schedule = new ProbeSchedule({ catalog: await loadCatalog(new Map()), queues, log })
     await schedule.repair()

@@ -8,7 +8,7 @@ import { startOwnRedis } from '../support/services.ts'
 
 it('a follower in another process knows that the request it shares is at the upstream', async (t) => {
   const server = await startOwnRedis()
-  const redis = openRedis([server.url], 'waiter', createLog({ level: 'silent', pretty: false }, 'test'))
+  const redis = openRedis([server.url], 'blocking', createLog({ level: 'silent', pretty: false }, 'test'))
   t.after(async () => {
     await closeRedis(redis)
     await server.stop()

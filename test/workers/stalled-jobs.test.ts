@@ -11,7 +11,7 @@ const log = createLog({ level: 'silent', pretty: false }, 'test')
 
 test('jobs of a dead worker go back to their queue; queues without jobs cost one command for all of them', async (t) => {
   const server = await startOwnRedis()
-  const redis = openRedis([server.url], 'waiter', log)
+  const redis = openRedis([server.url], 'blocking', log)
   const names = ['a', 'b', 'c']
   const queues = names.map((name) => new Queue(name, { connection: redis }))
   // They take jobs only when they are told to.

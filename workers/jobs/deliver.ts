@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Log } from '../../src/log.ts'
 
 /** The pause before an answer is sent again, milliseconds: doubling from the first to the longest. */
-const PAUSE_MS_FIRST = 50
+const PAUSE_MS_MIN = 50
 const PAUSE_MS_MAX = 1_000
 
 /**
@@ -13,7 +13,7 @@ const PAUSE_MS_MAX = 1_000
  */
 export async function deliver(remainingMs: number, log: Log, send: () => Promise<void>): Promise<void> {
   const end = performance.now() + remainingMs
-  for (let pauseMs = PAUSE_MS_FIRST; ; pauseMs = Math.min(2 * pauseMs, PAUSE_MS_MAX)) {
+  for (let pauseMs = PAUSE_MS_MIN; ; pauseMs = Math.min(2 * pauseMs, PAUSE_MS_MAX)) {
     try {
       return await send()
     } catch (error) {

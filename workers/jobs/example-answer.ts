@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Api, ApiEndpoint } from '../../src/catalog/catalog.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { interpretAnswers } from '../upstream/interpret.ts'
-import { dataOutcome, type Outcome, verdictOutcome } from '../upstream/outcome.ts'
+import { dataOutcome, failureOutcome, type Outcome } from '../upstream/outcome.ts'
 import { withCallerValues } from './caller-values.ts'
 
 /**
@@ -35,7 +35,7 @@ export async function answerFromExample(
   const bodies = isSeveral && Array.isArray(example.response) ? example.response : [example.response]
   const answers = bodies.map((body) => ({ status: 200, headers: {}, body }))
   const read = interpretAnswers({ upstream: api.upstream, endpoint }, answers, { parameters, context })
-  if (!('data' in read)) return verdictOutcome(read.verdict, read.cause)
+  if (!('data' in read)) return failureOutcome(read.responseClass, read.cause)
   return dataOutcome(withCallerValues(read.data, parameters, given))
 }
 

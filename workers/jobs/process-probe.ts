@@ -78,7 +78,7 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
   return null
 }
 
-/** One line a probe, and what came of it for the operator who asked. */
+/** One line a probe, and its outcome for the operator who started it. */
 async function report(
   { redis, log }: ProcessorDeps,
   { slug, outcomeId }: { slug: string; outcomeId: string | undefined },

@@ -114,7 +114,7 @@ function leaveQueue({ caps, log }: RunDeps, { api, endpoint, call }: KnownCall):
     .catch((cause) => log.debug({ err: cause, callId: call.id }, 'failed to leave the wait queue'))
 }
 
-/** The upstream refused the caller's own key: the caller is told so, and the key is validated once more. */
+/** The upstream refused the caller's own key: the caller gets PROVIDER_KEY_INVALID, and the key is validated once more. */
 function withRefusedKey({ queues, log }: RunDeps, call: CallJob, result: CachedOutcome): CachedOutcome {
   const { outcome } = result
   const { providerKey } = call

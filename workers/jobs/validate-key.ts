@@ -90,11 +90,12 @@ async function tryKey(
   try {
     const wire = buildWireRequest(api, request, { extra: [], key, contact: deps.contact })
     const { answer } = await sendOnce(deps, sending, wire)
-    const verdict = classifyResponse(api.upstream, undefined, answer)
-    if (verdict?.code === 'UPSTREAM_AUTH_FAILED') return 'invalid'
+    const responseClass = classifyResponse(api.upstream, undefined, answer)
+    if (responseClass?.code === 'UPSTREAM_AUTH_FAILED') return 'invalid'
     // "No such thing" and "not these values" are answers that a refused key does not get.
-    if (!verdict || verdict.code === 'UPSTREAM_NOT_FOUND' || verdict.code === 'UPSTREAM_REJECTED') return 'valid'
-    throw new Error(`the upstream said neither yes nor no: ${verdict.code}`)
+    if (!responseClass || responseClass.code === 'UPSTREAM_NOT_FOUND' || responseClass.code === 'UPSTREAM_REJECTED')
+      return 'valid'
+    throw new Error(`the upstream said neither yes nor no: ${responseClass.code}`)
   } finally {
     recorder.flush()
   }

@@ -37,7 +37,7 @@ export interface Permit {
   /** Ends it after the request. */
   release: (tookMs: number) => void
   /** Ends it when nothing was sent. */
-  giveBack: () => void
+  releaseUnused: () => void
 }
 
 export type PermitRequest = Waiter
@@ -139,7 +139,7 @@ export class PermitClient {
       return
     }
     this.#isPolling = true
-    // Calls that wait and permits that end in one turn of the event loop go into one poll.
+    // Calls that wait and permits that end in one tick of the event loop go into one poll.
     setImmediate(() => this.#run())
   }
 
@@ -228,7 +228,7 @@ export class PermitClient {
     const waiter = this.#waiters.get(member)
     // Its caller left during the poll.
     if (!waiter) {
-      this.#giveBack(id)
+      this.#releaseUnused(id)
       return
     }
     this.#remove(waiter)
@@ -242,7 +242,7 @@ export class PermitClient {
         this.#released.push({ id, tookMs })
         this.#poll()
       },
-      giveBack: () => this.#giveBack(id),
+      releaseUnused: () => this.#releaseUnused(id),
     })
   }
 
@@ -262,10 +262,10 @@ export class PermitClient {
       .catch((error) => this.#log.warn({ err: error }, 'failed to renew permit leases'))
   }
 
-  #giveBack(id: PermitId): void {
+  #releaseUnused(id: PermitId): void {
     this.#held.delete(id)
     this.#cap
-      .giveBack(id)
+      .releaseUnused(id)
       .catch((error) => this.#log.warn({ err: error }, 'failed to give back an unused permit; it counts as used'))
     if (this.#waiters.size > 0) this.#poll()
   }

@@ -1,3 +1,4 @@
+import { type Memoized, memoize } from '../../src/async/memoize.ts'
 import type { CapBucket } from '../../src/caps/bucket.ts'
 import type { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import type { Log } from '../../src/log.ts'
@@ -12,27 +13,22 @@ export interface PermitClientsDeps {
 
 /** The permit clients of a worker, one for each cap it uses. */
 export class PermitClients {
-  readonly #deps: PermitClientsDeps
-  readonly #clients = new Map<string, PermitClient>()
+  readonly of: Memoized<[api: { slug: string }, bucket: CapBucket], PermitClient>
 
-  constructor(deps: PermitClientsDeps) {
-    this.#deps = deps
-  }
-
-  of({ slug }: { slug: string }, bucket: CapBucket): PermitClient {
-    const { caps, log, grants } = this.#deps
-    const cap = caps.of({ slug }, bucket)
-    const known = this.#clients.get(cap.name)
-    if (known) return known
-    const onGranted = (granted: number): void => grants.add({ slug, bucket, caps: cap.rules, granted })
-    const client = new PermitClient({ cap, log, onGranted })
-    this.#clients.set(cap.name, client)
-    return client
+  constructor({ caps, log, grants }: PermitClientsDeps) {
+    this.of = memoize(
+      (api, bucket) => caps.of(api, bucket).name,
+      ({ slug }, bucket) => {
+        const cap = caps.of({ slug }, bucket)
+        const onGranted = (granted: number): void => grants.add({ slug, bucket, caps: cap.rules, granted })
+        return new PermitClient({ cap, log, onGranted })
+      },
+    )
   }
 
   /** Handles a wake-up, `<cap's name> <waiter>`; the waiter may be another worker's. */
   onWakeUp(message: string): void {
     const end = message.indexOf(' ')
-    this.#clients.get(message.slice(0, end))?.wake(message.slice(end + 1))
+    this.of.made.get(message.slice(0, end))?.wake(message.slice(end + 1))
   }
 }

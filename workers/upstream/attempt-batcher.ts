@@ -1,6 +1,6 @@
 import { Batcher } from '../../src/async/batcher.ts'
 import type { HealthCache } from '../../src/health/health-watch.ts'
-import { recordGoodCalls } from '../../src/health/record.ts'
+import { recordSuccesses } from '../../src/health/record.ts'
 import type { Log } from '../../src/log.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 
@@ -33,10 +33,10 @@ export class SuccessBatcher {
 
   async #count(slug: string, latenciesMs: number[]): Promise<void> {
     try {
-      const { changed } = await recordGoodCalls(this.#redis, slug, { latenciesMs })
+      const { changed } = await recordSuccesses(this.#redis, slug, { latenciesMs })
       if (changed) await this.#health.read(slug)
     } catch (error) {
-      // Lost where Redis is away: a score stands missing samples.
+      // Lost where Redis is away: a score can miss samples.
       this.#log.warn({ err: error, slug, attempts: latenciesMs.length }, 'failed to count attempts')
     }
   }

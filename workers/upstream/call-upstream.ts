@@ -11,7 +11,7 @@ import type { Permit, PermitClient, PermitRequest } from '../permits/permit-clie
 import { attempt, EndedUnsentError, type HttpExchange, StalePermitError } from './attempt.ts'
 import { AttemptError, StatusError } from './attempt-error.ts'
 import { classifyResponse, interpretAnswers, rateLeft, requestedWaitMs } from './interpret.ts'
-import { dataOutcome, type Failure, type Outcome, verdictOutcome } from './outcome.ts'
+import { dataOutcome, type Failure, failureOutcome, type Outcome } from './outcome.ts'
 import { AttemptRecorder, BreakerOpenError, type HealthDeps } from './record-attempt.ts'
 import { type RetryBudget, withRetries } from './retry.ts'
 import { buildWireRequest, redirectedRequest, type WireRequest } from './upstream-request.ts'
@@ -85,11 +85,11 @@ export async function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCal
   }
   const answers = exchanges.map(({ answer }) => answer)
   const read = interpretAnswers({ upstream: api.upstream, endpoint }, answers, { parameters: call.parameters, context })
-  recorder.flush('data' in read ? undefined : read.verdict.code)
+  recorder.flush('data' in read ? undefined : read.responseClass.code)
   if (!('data' in read)) {
-    const { code, retryAfterMs } = read.verdict
+    const { code, retryAfterMs } = read.responseClass
     const closedMs = code === 'UPSTREAM_RATE_LIMITED' && retryAfterMs === undefined ? { retryAfterMs: CLOSED_MS } : {}
-    return { ...verdictOutcome(read.verdict, read.cause), ...closedMs }
+    return { ...failureOutcome(read.responseClass, read.cause), ...closedMs }
   }
   return call.raw ? { body: rawBody(exchanges), data: read.data } : dataOutcome(read.data)
 }
@@ -103,10 +103,10 @@ function exchange(deps: UpstreamDeps, upstreamCall: RecordedCall, request: Upstr
   const run = async (attemptNumber: number): Promise<HttpExchange> => {
     if (attemptNumber > 1) recorder.repeats()
     const result = await followRedirects(deps, upstreamCall, wire)
-    const verdict = classifyResponse(api.upstream, endpoint, result.answer)
-    if (verdict?.code === 'UPSTREAM_ERROR') {
+    const responseClass = classifyResponse(api.upstream, endpoint, result.answer)
+    if (responseClass?.code === 'UPSTREAM_ERROR') {
       const retryAfterMs = requestedWaitMs(api.upstream, result.answer.headers, Date.now())
-      throw new AttemptError(verdict.code, {
+      throw new AttemptError(responseClass.code, {
         isRetryable: true,
         cause: new StatusError(result.answer.status),
         retryAfterMs,
@@ -193,7 +193,7 @@ export async function sendOnce(deps: UpstreamDeps, upstreamCall: Sending, reques
       end(permit, times, tookMs)
       return result
     } catch (error) {
-      if (UNSENT.some((kind) => error instanceof kind)) permit.giveBack()
+      if (UNSENT.some((kind) => error instanceof kind)) permit.releaseUnused()
       else end(permit, times, performance.now() - startedAt)
       if (error instanceof EndedUnsentError) throw error.cause
       // The connection took longer than a permit lasts; it is ready now.
@@ -232,11 +232,11 @@ async function applyRateLimitHeaders(
   { api, endpoint, bucket }: Sending,
   { permit, answer }: { permit: Permit; answer: UpstreamResponse },
 ): Promise<void> {
-  const verdict = classifyResponse(api.upstream, endpoint, answer)
-  const isLimiting = verdict?.code === 'UPSTREAM_RATE_LIMITED'
+  const responseClass = classifyResponse(api.upstream, endpoint, answer)
+  const isLimiting = responseClass?.code === 'UPSTREAM_RATE_LIMITED'
   const left = rateLeft(api.upstream, answer.headers)
   if (!isLimiting && !left) return
-  const closedForMs = isLimiting ? (verdict.retryAfterMs ?? CLOSED_MS) : undefined
+  const closedForMs = isLimiting ? (responseClass.retryAfterMs ?? CLOSED_MS) : undefined
   const remaining = left && { requests: left.remaining, resetMs: left.resetMs }
   await caps
     .of(api, bucket)

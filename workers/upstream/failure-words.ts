@@ -1,4 +1,4 @@
-import { ERRORS } from '../../src/errors.ts'
+import { ERRORS, isTlsCode } from '../../src/errors.ts'
 import { StatusError } from './attempt-error.ts'
 
 /** Longest cause in a log line, characters. */
@@ -44,7 +44,7 @@ export function describeFailure(code: string, { status, error, ms }: Seen): { wo
   const system = systemCode(error)
   const network = NETWORK[system]
   if (network !== undefined) return { words: network, isNetwork: true }
-  if (/^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|DEPTH_ZERO|SELF_SIGNED)/.test(system)) {
+  if (isTlsCode(system)) {
     return { words: `TLS: ${system}`, isNetwork: true }
   }
   const other = OTHERS[system]

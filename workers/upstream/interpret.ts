@@ -18,7 +18,7 @@ const RETRY_AFTER_MS_MIN = 1_000
 const RETRY_AFTER_MS_MAX = 3_600_000
 
 /** The mapped data of a call, or what its answers mean instead. */
-export type Interpretation = { data: Record<string, unknown> } | { verdict: ResponseClass; cause?: unknown }
+export type Interpretation = { data: Record<string, unknown> } | { responseClass: ResponseClass; cause?: unknown }
 
 /**
  * Interprets the upstream's answers: classified by the endpoint and the upstream first, then by HTTP status, then mapped
@@ -30,8 +30,8 @@ export function interpretAnswers(
   { parameters, context }: { parameters: Record<string, unknown>; context: CallContext },
 ): Interpretation {
   for (const answer of answers) {
-    const verdict = classifyResponse(upstream, endpoint, answer)
-    if (verdict) return { verdict }
+    const responseClass = classifyResponse(upstream, endpoint, answer)
+    if (responseClass) return { responseClass }
   }
   try {
     const bodies = answers.map((answer) => answer.body)
@@ -41,11 +41,11 @@ export function interpretAnswers(
       parameters,
       context,
     })
-    if (mapped instanceof ResponseClass) return { verdict: mapped }
-    if (!dataValidator(endpoint).Check(mapped)) return { verdict: invalid(), cause: drift(endpoint, mapped) }
+    if (mapped instanceof ResponseClass) return { responseClass: mapped }
+    if (!dataValidator(endpoint).Check(mapped)) return { responseClass: invalid(), cause: drift(endpoint, mapped) }
     return { data: mapped }
   } catch (cause) {
-    return { verdict: invalid(), cause }
+    return { responseClass: invalid(), cause }
   }
 }
 

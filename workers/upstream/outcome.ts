@@ -34,8 +34,8 @@ export function dataOutcome(data: Record<string, unknown>): Outcome {
   }
 }
 
-/** What a verdict on the upstream's answer is to the caller. */
-export function verdictOutcome({ code, message, retryAfterMs }: ResponseClass, cause?: unknown): Failure {
+/** The failure that callers get for a class of response. */
+export function failureOutcome({ code, message, retryAfterMs }: ResponseClass, cause?: unknown): Failure {
   return {
     code,
     ...(message === undefined ? {} : { message }),

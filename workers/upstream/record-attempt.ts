@@ -42,14 +42,14 @@ export class BreakerOpenError extends AttemptError {
 export interface RecordedRequest {
   slug: string
   source: 'call' | 'probe'
-  /** Makes the trial tokens of the call its own. */
+  /** Names the call or probe in the tokens of its half-open slots. */
   id: string
   /** Whether nothing of it is a caller's own addition: others' failures may be their callers' doing. */
   isPlain: boolean
   accountId?: string
   /** Requests that the upstream takes at once: when all of them hang, that is enough to know. */
   concurrency: number
-  /** It takes a trial before its time, as an operator's probe does. */
+  /** It skips the pause of an open breaker, as an operator's probe does. */
   isForced?: boolean
   /** It decides alone whether the breaker opens: calls could not tell. */
   isDecisive?: boolean
@@ -62,11 +62,11 @@ export type FailureWords = Omit<FailureRow, 'at'>
 /** An attempt and what it saw, for the words on its failure. */
 type ObservedAttempt = AttemptRecord & { seen: Seen }
 
-/** Pause for a call that may not be the trial while a probe makes it, milliseconds. */
-const TRIAL_BY_PROBE_MS = 1_000
+/** Pause for a call that may not be the half-open attempt, while a probe is, milliseconds. */
+const HALF_OPEN_PROBE_MS = 1_000
 
 /**
- * The health side of one call's or probe's attempts: asks the breaker before each, and counts each once, for the score
+ * The health side of one call's or probe's attempts: checks the breaker before each, and counts each once, for the score
  * a call's first failure alone; never by what is our own doing (cap, deadline, lost lock) or what a caller added.
  */
 export class AttemptRecorder {
@@ -75,7 +75,7 @@ export class AttemptRecorder {
   /** Answered attempts, kept until the whole call's answer was read: a body may prove invalid only then. */
   #answered: ObservedAttempt[] = []
   #lastFailure: FailureWords | undefined
-  #trials = 0
+  #slots = 0
   #hasFailed = false
   #counted: Promise<void> | undefined
 
@@ -108,7 +108,7 @@ export class AttemptRecorder {
    */
   async observe<T>(run: () => Promise<T>, classify: (result: T) => string | undefined): Promise<T> {
     const { slug, source, isPlain, accountId, traceparent } = this.#request
-    const trial = await this.#checkBreaker()
+    const slot = await this.#checkBreaker()
     const startedAt = performance.now()
     const span = this.#deps.telemetry.tracing.start('attempt', {
       kind: 'client',
@@ -117,7 +117,7 @@ export class AttemptRecorder {
     })
     const record = (result: AttemptRecord['result'], code?: string, seen?: Omit<Seen, 'ms'>): ObservedAttempt => {
       const latencyMs = performance.now() - startedAt
-      const attempt = { result, ...(code === undefined ? {} : { code }), latencyMs, source, isPlain, accountId, trial }
+      const attempt = { result, ...(code === undefined ? {} : { code }), latencyMs, source, isPlain, accountId, slot }
       return { ...attempt, seen: { ...seen, ms: latencyMs } }
     }
     const watch = this.#watchHanging(() => record('hanging', 'UPSTREAM_TIMEOUT'))
@@ -145,7 +145,7 @@ export class AttemptRecorder {
 
   /**
    * Counts what was answered. Call it once the answers were read, however that ended; `code` is why they cannot be
-   * used, and judges the last one.
+   * used, and decides how the last one counts.
    */
   flush(code?: string): void {
     const last = this.#answered.at(-1)
@@ -167,14 +167,14 @@ export class AttemptRecorder {
     if (health.breakerWaitMs(slug) === undefined) return undefined
     this.refuseWhenOpen()
     if (!isPlain) {
-      this.#scheduleProbe(`trial-${health.of(slug).trialAt}`)
-      throw new BreakerOpenError(TRIAL_BY_PROBE_MS)
+      this.#scheduleProbe(`half-open-${health.of(slug).halfOpenAt}`)
+      throw new BreakerOpenError(HALF_OPEN_PROBE_MS)
     }
-    this.#trials += 1
-    const token = `${id}:${this.#trials}`
+    this.#slots += 1
+    const token = `${id}:${this.#slots}`
     const answer = await acquireHalfOpenSlot(redis, slug, { token, isForced: isForced === true })
     if (answer.kind === 'wait') throw new BreakerOpenError(answer.waitMs)
-    return answer.kind === 'trial' ? token : undefined
+    return answer.kind === 'slot' ? token : undefined
   }
 
   /** How a failed attempt counts: its code, or that of a timeout where it took long for nobody. */
@@ -215,8 +215,8 @@ export class AttemptRecorder {
         isCounted = true
         const { concurrency, isDecisive } = this.#request
         const failuresToOpen = isDecisive ? 1 : Math.min(FAILURES_TO_OPEN, concurrency)
-        // Its trial, if it is one, goes on until it ends.
-        this.#counted = this.#count({ ...record(), trial: undefined, failuresToOpen })
+        // It keeps its half-open slot, if it has one, until it ends.
+        this.#counted = this.#count({ ...record(), slot: undefined, failuresToOpen })
       }, HANGING_MS)
     let timer = look(HANGING_MS)
     return { isCounted: () => isCounted, stop: () => clearTimeout(timer) }
@@ -232,9 +232,9 @@ export class AttemptRecorder {
     const { result, source } = record
     if (result !== 'none') {
       this.#deps.telemetry.metrics.attempts.inc({ slug, result: result === 'ok' ? 'ok' : 'fail', source })
-    } else if (record.trial === undefined) return
+    } else if (record.slot === undefined) return
     const { successes } = this.#deps
-    if (result === 'ok' && source === 'call' && record.trial === undefined) {
+    if (result === 'ok' && source === 'call' && record.slot === undefined) {
       successes.add(slug, record.latencyMs)
       return
     }
@@ -258,7 +258,7 @@ export class AttemptRecorder {
       if (changed) await health.read(slug)
       if (needsProbe) this.#scheduleProbe(`confirm-${Math.floor(health.now())}`, { isForced: true })
     } catch (error) {
-      // Lost where Redis is away: a score stands a missing sample.
+      // Lost where Redis is away: a score can miss a sample.
       log.warn({ err: error, slug }, 'failed to count an attempt')
     }
   }
@@ -272,7 +272,7 @@ export class AttemptRecorder {
     )
   }
 
-  /** A probe decides where calls may not; several ask for it under one name, and one is made. */
+  /** A probe decides where calls may not; several schedule it under one name, and one is made. */
   #scheduleProbe(name: string, how: { isForced?: boolean; isDecisive?: boolean } = {}): void {
     const { queues, log } = this.#deps
     const { slug } = this.#request

@@ -6,7 +6,7 @@ import { AttemptError } from './attempt-error.ts'
 const RETRIES_MAX = 2
 
 /** Pauses before repeats, milliseconds: the first, doubled each time up to the longest; each is spread up to its double. */
-const BACKOFF_MS_FIRST = 100
+const BACKOFF_MS_MIN = 100
 const BACKOFF_MS_MAX = 2_000
 
 /** Share of an upstream's calls under way that may be repeats, and how many may be whatever the share. */
@@ -67,7 +67,7 @@ export async function withRetries<T>(run: (attemptNumber: number) => Promise<T>,
       },
       {
         retries: options.isIdempotent ? RETRIES_MAX : 0,
-        minTimeout: BACKOFF_MS_FIRST,
+        minTimeout: BACKOFF_MS_MIN,
         maxTimeout: BACKOFF_MS_MAX,
         randomize: true,
         signal,

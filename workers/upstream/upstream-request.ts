@@ -1,3 +1,4 @@
+import { memoize } from '../../src/async/memoize.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
 import { requestUrl } from '../../src/catalog/request-url.ts'
 import type { UpstreamRequest, UpstreamResponse } from '../../src/catalog/upstream.ts'
@@ -55,11 +56,12 @@ export function redirectedRequest(
   return isUnderBase(api, next) ? { url: next, headers } : undefined
 }
 
-/** Base addresses, parsed once each. */
-const bases = new Map<string, URL>()
+const parseBase = memoize(
+  (baseUrl: string) => baseUrl,
+  (baseUrl) => new URL(baseUrl),
+)
 
 function isUnderBase({ baseUrl }: Api, url: URL): boolean {
-  const base = bases.get(baseUrl) ?? new URL(baseUrl)
-  bases.set(baseUrl, base)
+  const base = parseBase(baseUrl)
   return url.origin === base.origin && url.pathname.startsWith(base.pathname === '/' ? '/' : `${base.pathname}/`)
 }

@@ -1,4 +1,4 @@
---[[ Reads the cap as it stands, for one queued call or for one that would come now.
+--[[ Reads the cap as it is now, for one queued call or for one that would come now.
      Input:  ARGV[1] clock, the rules, then the member (empty: a call that would come now)
      Output: calls before it (-1: it is not queued), ms until its slot, requests under way, requests that may start
              now, then what is left of each rate ]]

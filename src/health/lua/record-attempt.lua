@@ -3,9 +3,9 @@
      Input   KEYS[1] health hash; KEYS[2] stream of changes
              ARGV[1]  time
              ARGV[2]  result: ok · fail · hanging (a failure in a row; how it ends is not known) · late (the end of one
-                      that was hanging: a failure, not in a row any more) · none (it only gives back its trial)
+                      that was hanging: a failure, not in a row any more) · none (it only releases its half-open slot)
              ARGV[3]  latencies of good attempts, ms, with commas between
-             ARGV[4]  code; ARGV[5] source: call or probe; ARGV[6] token of its trial
+             ARGV[4]  code; ARGV[5] source: call or probe; ARGV[6] token of its half-open slot
              ARGV[7]  slug
              ARGV[8]  1: plain, without undeclared parameters; ARGV[9] account
              ARGV[10] failures in a row that open the breaker after a clean record
@@ -85,32 +85,33 @@ local isDue = isInRow and -run >= needed and now - num('okAt') >= QUIET_MS_TO_OP
 local from = h.state or 'Healthy'
 local to, cause = from, nil
 local isOpen = h.open == '1'
-local isTrial = token ~= '' and token == h.trialBy
-local trialAt, trialBy, pause, good = num('trialAt'), h.trialBy or '', num('pause'), num('good')
+local holdsSlot = token ~= '' and token == h.trialBy
+-- Stored as trialAt and trialBy: versions of before read the same hash while an upgrade rolls.
+local halfOpenAt, holder, pause, good = num('trialAt'), h.trialBy or '', num('pause'), num('good')
 local isAnnounced, needsProbe = false, 0
 local confirmAt = num('confirmAt')
 if isOpen then
   -- Attempts that were under way when the breaker opened are counted and decide nothing.
-  if isTrial and result ~= 'hanging' then
-    trialBy = ''
+  if holdsSlot and result ~= 'hanging' then
+    holder = ''
     isAnnounced = true
     if result == 'ok' then
       good = good + 1
-      trialAt, pause = now, 0
-      if good >= TRIALS_TO_CLOSE then
+      halfOpenAt, pause = now, 0
+      if good >= SUCCESSES_TO_CLOSE then
         isOpen, to, cause = false, 'Degraded', 'trials-passed'
         okBefore, failBefore = 0, 0
       end
-    elseif result == 'none' then trialAt = now
+    elseif result == 'none' then halfOpenAt = now
     else
-      pause = math.min(math.max(pause * 2, TRIAL_MS_FIRST), TRIAL_MS_MAX)
-      trialAt = now + pause
+      pause = math.min(math.max(pause * 2, HALF_OPEN_PAUSE_MS_MIN), HALF_OPEN_PAUSE_MS_MAX)
+      halfOpenAt = now + pause
     end
   end
 elseif isDue and isRowPlain then
   isOpen, to, cause, isAnnounced = true, 'Down', 'failures-in-a-row', true
-  pause, good, trialBy = TRIAL_MS_FIRST, 0, ''
-  trialAt = now + pause
+  pause, good, holder = HALF_OPEN_PAUSE_MS_MIN, 0, ''
+  halfOpenAt = now + pause
 elseif isDue and now - confirmAt >= CONFIRM_EVERY_MS then
   confirmAt, needsProbe = now, 1
 end
@@ -125,7 +126,7 @@ end
 redis.call('HSET', key, 'state', to, 'open', isOpen and 1 or 0, 'at', text(now), 'ok', text(ok), 'fail', text(fail),
   'run', run, 'hist', table.concat(hist, ','), 'okBefore', text(okBefore), 'failBefore', text(failBefore),
   'rowAccount', rowAccount, 'rowPlain', isRowPlain and 1 or 0, 'confirmAt', text(confirmAt),
-  'trialAt', text(trialAt), 'trialBy', trialBy, 'pause', text(pause), 'good', good)
+  'trialAt', text(halfOpenAt), 'trialBy', holder, 'pause', text(pause), 'good', good)
 if result == 'ok' then redis.call('HSET', key, 'okAt', text(now)) end
 -- Failures that may be a caller's own doing leave the upstream to the probe.
 if result == 'ok' or isFailure then redis.call('HSET', key, source == 'probe' and 'probeAt' or 'callAt', text(now)) end

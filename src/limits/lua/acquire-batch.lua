@@ -35,16 +35,16 @@ if perConnection >= 0 then
   left['connection-used'] = perConnection - tonumber(counted)
 end
 
-local verdict, granted = 'ok', count
+local decision, granted = 'ok', count
 for _, limit in ipairs({'minute', 'month-used', 'connection-used'}) do
   if left[limit] and left[limit] < granted then
-    verdict, granted = limit, math.max(0, left[limit])
+    decision, granted = limit, math.max(0, left[limit])
   end
 end
-if granted > 0 and not isAll then verdict = 'ok' end
-if inFlight >= inFlightMax then verdict = 'inFlight' end
+if granted > 0 and not isAll then decision = 'ok' end
+if inFlight >= inFlightMax then decision = 'inFlight' end
 local leases = 0
-if verdict == 'ok' then
+if decision == 'ok' then
   leases = math.min(granted, inFlightMax - inFlight)
   for index = 1, granted do
     local callId = ARGV[FIRST_ID + index - 1]
@@ -61,8 +61,8 @@ else
 end
 
 -- All of them fit when enough entries have left the window.
-local index = verdict == 'minute' and inMinute + count - perMinute - 1 or 0
+local index = decision == 'minute' and inMinute + count - perMinute - 1 or 0
 local entry = redis.call('ZRANGE', MINUTE, index, index, 'WITHSCORES')
 local resetMs = 0
 if entry[2] then resetMs = math.ceil((tonumber(entry[2]) + MINUTE_MICROS - nowMicros) / 1000) end
-return {verdict, nowMs, inMinute, resetMs, inFlight, inMonth, granted, leases}
+return {decision, nowMs, inMinute, resetMs, inFlight, inMonth, granted, leases}

@@ -6,7 +6,7 @@
              ARGV[10] calls a month of the application (-1: no bound of its own)  ARGV[11…] ids of more calls
      Output: 'stale' (version changed), 'other-month', 'month' or 'connection-month' (no count), and the time; else
              'ok', 'connection-used', 'inFlight', 'minute' or 'month-used', the time, units of the minute, ms until one
-             comes back, calls in flight, units of the month; then of each further call: verdict, units of the minute,
+             comes back, calls in flight, units of the month; then of each further call: decision, units of the minute,
              calls in flight, units of the month ]]
 --- @include "../../redis/lua/clock.lua"
 local VERSION, MINUTE, IN_FLIGHT, MONTH, CONNECTION = unpack(KEYS)
@@ -56,9 +56,9 @@ local function acquire(id)
   return 'ok'
 end
 
-local verdict = callId == '' and 'ok' or acquire(callId)
+local decision = callId == '' and 'ok' or acquire(callId)
 local first, more = {inMinute, inFlight, inMonth}, {}
-local last = verdict
+local last = decision
 for index = 11, #ARGV do
   last = acquire(ARGV[index])
   for _, value in ipairs({last, inMinute, inFlight, inMonth}) do more[#more + 1] = value end
@@ -77,4 +77,4 @@ local index = last == 'minute' and inMinute - perMinute or 0
 local oldest = redis.call('ZRANGE', MINUTE, index, index, 'WITHSCORES')
 local resetMs = 0
 if oldest[2] then resetMs = math.ceil((tonumber(oldest[2]) + MINUTE_MICROS - nowMicros) / 1000) end
-return {verdict, nowMs, first[1], resetMs, first[2], first[3], unpack(more)}
+return {decision, nowMs, first[1], resetMs, first[2], first[3], unpack(more)}

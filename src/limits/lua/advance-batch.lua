@@ -9,13 +9,13 @@ local MINUTE, IN_FLIGHT, MONTH, CONNECTION = unpack(KEYS)
 local leaseMs, count = tonumber(ARGV[2]), tonumber(ARGV[3])
 local firstDropped = 4 + 3 * count
 
-local function giveBack(counter)
+local function refund(counter)
   if counter and tonumber(redis.call('GET', counter) or 0) > 0 then redis.call('DECR', counter) end
 end
 local function undo(callId)
   if redis.call('ZREM', MINUTE, callId) == 0 then return end
-  giveBack(MONTH)
-  giveBack(CONNECTION)
+  refund(MONTH)
+  refund(CONNECTION)
 end
 
 local hadLease, leases = 0, {}
@@ -24,7 +24,7 @@ for index = 4, firstDropped - 1, 3 do
   if redis.call('ZREM', IN_FLIGHT, ended) == 1 then
     hadLease = hadLease + 1
     if comesBack == 'all' then undo(ended) end
-    if comesBack == 'month' then giveBack(MONTH) end
+    if comesBack == 'month' then refund(MONTH) end
     if nextCall ~= '' then
       leases[#leases + 1] = math.floor(now) + leaseMs
       leases[#leases + 1] = nextCall

@@ -50,7 +50,7 @@ function banner(api: Api, { word, since, reason, effect }: Condition): Html {
   if (effect === '') return html``
   return html`<div class="banner ${word === 'Down' ? 'bad' : 'fair'}" role="note">
 <p><strong>${word}${since === undefined ? '' : html` since ${moment(since)}`}.</strong> ${reason}</p>
-<p>${effect}${api.needsOwnKey ? html` <a href="/account/provider-keys">Save your key</a>` : ''}</p>
+<p>${effect}${api.needsCallerKey ? html` <a href="/account/provider-keys">Save your key</a>` : ''}</p>
 </div>`
 }
 

@@ -1,7 +1,7 @@
 --- @include "./slots.lua"
 --[[ A plan: the grants of the log and those that are planned after them, with the earliest time of the next one.
-     On a scarce cap no share holds more than half of a window while others have asked for it lately; and of a long
-     window a part stays for shares that have had none of it, unless only one share asked in the last day. ]]
+     On a scarce cap no share holds more than half of a window while others have had demand lately; and of a long
+     window a part stays for shares that have had none of it, unless only one share had demand in the last day. ]]
 local CHUNK = 128
 
 local function createPlan()
@@ -23,8 +23,8 @@ local function createPlan()
         rule.grantedTo[other] = grants
       end
       local since = score(now - math.min(rule.window, DEMAND_WINDOW_MS))
-      rule.asking = redis.call('ZCOUNT', DEMAND, since, '+inf')
-      rule.onlyAsker = rule.asking == 1 and redis.call('ZRANGEBYSCORE', DEMAND, since, '+inf', 'LIMIT', 0, 1)[1]
+      rule.demand = redis.call('ZCOUNT', DEMAND, since, '+inf')
+      rule.onlyShare = rule.demand == 1 and redis.call('ZRANGEBYSCORE', DEMAND, since, '+inf', 'LIMIT', 0, 1)[1]
       rule.kept = 0
       if rule.window > KEPT_WINDOW_MS_MIN and state.askersChangedAt > now - KEPT_ASKERS_MS then
         rule.kept = math.floor(rule.max * KEPT_SHARE)
@@ -57,7 +57,7 @@ local function createPlan()
   end
 
   -- When the share lets one of its calls be granted; 0: at any time. It may come sooner, at `ifQuietAt`, if the other
-  -- shares ask no more.
+  -- shares have no demand any more.
   function plan.shareOpensAt(share)
     local at, ifQuietAt = 0, 0
     if not hasShares then return at, ifQuietAt end
@@ -65,7 +65,7 @@ local function createPlan()
       if rule.isShared then
         local grants = grantsOf(rule, share)
         local blocking = grants[#grants - math.floor(rule.max / 2) + 1]
-        if blocking and rule.asking > 0 and rule.onlyAsker ~= share then
+        if blocking and rule.demand > 0 and rule.onlyShare ~= share then
           at = math.max(at, blocking + rule.window)
           ifQuietAt = math.max(ifQuietAt, math.min(blocking + rule.window, plan.othersQuietAt(rule, share)))
         end

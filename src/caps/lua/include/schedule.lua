@@ -7,7 +7,7 @@
 local function schedule(members, visit)
   local plan = createPlan()
   local lastWasAsync = state.lastWasAsync
-  -- Calls whose share is spent stand aside, in a list for each share and class.
+  -- Calls whose share is spent are set aside, in a list for each share and class.
   local classes, aside, asideOf = { [false] = { first = 1 }, [true] = { first = 1 } }, {}, {}
   local asyncOf = {}
   for index, member in ipairs(members) do
