@@ -1,66 +1,23 @@
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
-import { dirname, join, relative, resolve } from 'node:path'
+import { join } from 'node:path'
 import { describe, it } from 'node:test'
-
-const ROOT = resolve(import.meta.dirname, '..')
-
-/** One import of a file: what it names, and whether types alone are taken. */
-interface Import {
-  of: string
-  isTypeOnly: boolean
-}
-
-interface SourceFile {
-  /** Relative to the project. */
-  path: string
-  text: string
-  imports: Import[]
-}
-
-async function readSources(...folders: string[]): Promise<SourceFile[]> {
-  const lists = await Promise.all(
-    folders.map(async (folder) => {
-      const names = await readdir(join(ROOT, folder), { recursive: true })
-      return names.filter((name) => /\.(ts|mjs)$/.test(name)).map((name) => join(folder, name))
-    }),
-  )
-  return await Promise.all(
-    lists.flat().map(async (path) => {
-      const text = await readFile(join(ROOT, path), 'utf8')
-      return { path, text, imports: importsOf(path, text) }
-    }),
-  )
-}
-
-const STATIC = /^(?:import|export)\s+(type\s)?(?:[^'";]*?\sfrom\s+)?'([^']+)'/gm
-const DYNAMIC = /\b(?:import|fork)\(\s*(?:new URL\(\s*)?'([^']+)'/g
-
-function importsOf(path: string, text: string): Import[] {
-  const code = text.replace(/\/\*[\s\S]*?\*\//g, '')
-  return [
-    ...[...code.matchAll(STATIC)].map(([, type, name = '']) => ({ of: target(path, name), isTypeOnly: Boolean(type) })),
-    ...[...code.matchAll(DYNAMIC)].map(([, name = '']) => ({ of: target(path, name), isTypeOnly: false })),
-  ]
-}
-
-/** A file of ours by its path, anything else by its name. */
-function target(path: string, name: string): string {
-  return name.startsWith('.') ? relative(ROOT, resolve(ROOT, dirname(path), name)) : name
-}
-
-const isOurs = (name: string): boolean => /^(src|workers|migrations|test)\//.test(name)
+import {
+  countLines,
+  importCircles,
+  isOurs,
+  listFolders,
+  luaLines,
+  offences,
+  ROOT,
+  readSources,
+  roomOf,
+  upwardImports,
+} from './tools/sources.ts'
 
 const sources = await readSources('src', 'workers')
 const migrations = await readSources('migrations')
-
-/** Lines `importer -> imported` where a rule does not hold. */
-function offences(files: SourceFile[], isAllowed: (from: string, to: string) => boolean): string[] {
-  return files.flatMap(({ path, imports }) =>
-    imports.filter(({ of }) => !isAllowed(path, of)).map(({ of }) => `${path} -> ${of}`),
-  )
-}
 
 describe('imports', () => {
   it('are seen by these checks: the entry files have theirs', () => {
@@ -143,49 +100,22 @@ describe('imports', () => {
     )
   })
 
-  // Imports of types alone are left out: they are gone when the code runs, and a type may name what uses it.
-  it('make no cycle', () => {
-    const graph = new Map(
-      sources.map(({ path, imports }) => [
-        path,
-        imports.filter(({ of, isTypeOnly }) => !isTypeOnly && isOurs(of)).map(({ of }) => of),
-      ]),
-    )
-    const done = new Set<string>()
-    const visit = (path: string, trail: string[]): void => {
-      assert.ok(!trail.includes(path), `cycle: ${[...trail.slice(trail.indexOf(path)), path].join(' -> ')}`)
-      if (done.has(path)) return
-      for (const next of graph.get(path) ?? []) visit(next, [...trail, path])
-      done.add(path)
-    }
-    for (const path of graph.keys()) visit(path, [])
+  it('make no circle of files, nor of folders', () => {
+    assert.deepEqual(importCircles(sources), [])
+    assert.deepEqual(importCircles(sources, roomOf), [])
   })
 
-  // Imports of types count here: a room that names a type of a room above it cannot be read without it.
   it('run down the list of src/README.md only', async () => {
-    const readme = await readFile(join(ROOT, 'src/README.md'), 'utf8')
-    const folders = [...readme.matchAll(/^\| `([a-z]+)` \|/gm)].map(([, folder = '']) => folder)
+    const folders = await listFolders()
+    const entries = await readdir(join(ROOT, 'src'), { withFileTypes: true })
     assert.deepEqual(
       folders.toSorted(),
-      (await readdir(join(ROOT, 'src'), { withFileTypes: true }))
+      entries
         .filter((entry) => entry.isDirectory() && entry.name !== 'decisions')
         .map(({ name }) => name)
         .toSorted(),
     )
-    // Loose files stand between the folders: three at the bottom, context.ts below mcp, the entry files on top.
-    const order = [...folders]
-    order.splice(order.indexOf('catalog'), 0, 'errors', 'log')
-    order.splice(order.indexOf('mcp'), 0, 'context')
-    const roomOf = (path: string): string => /^src\/([a-z]+)(?:\/|\.ts$)/.exec(path)?.[1] ?? 'entry'
-    const rank = (path: string): number => (order.includes(roomOf(path)) ? order.indexOf(roomOf(path)) : order.length)
-    assert.deepEqual(
-      offences(
-        sources.filter(({ path }) => path.startsWith('src/')),
-        (from, to) =>
-          !to.startsWith('src/') || roomOf(from) === roomOf(to) || rank(to) < rank(from) || rank(from) === order.length,
-      ),
-      [],
-    )
+    assert.deepEqual(upwardImports(sources, folders), [])
   })
 
   it('of Node’s own modules have the node: prefix', () => {
@@ -253,9 +183,15 @@ describe('a file', () => {
   it('has at most 300 lines, recorded answers of upstreams aside', () => {
     const long = sources
       .filter(({ path }) => !path.startsWith('src/upstreams/'))
-      .map(({ path, text }) => ({ path, lines: text.split('\n').length - 1 }))
+      .map(({ path, text }) => ({ path, lines: countLines(text) }))
       .filter(({ lines }) => lines > 300)
     assert.deepEqual(long, [])
+  })
+
+  it('of TypeScript holds no Lua, which stands in .lua files that tools can check', () => {
+    assert.deepEqual(sources.flatMap(luaLines), [])
+    const text = "const SCRIPT = `\n  redis.call('SET', KEYS[1], 1)\n`"
+    assert.equal(luaLines({ path: 'src/x.ts', text, imports: [] }).length, 1)
   })
 
   it('has a name in kebab-case that is an idea', () => {

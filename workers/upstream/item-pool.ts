@@ -4,8 +4,8 @@ import type { Endpoint, PrefetchRule, UpstreamRequest } from '../../src/catalog/
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import { upstreamKeys } from '../../src/redis/keys.ts'
 import { loadScript } from '../../src/redis/script.ts'
-import type { HttpExchange } from '../upstream/attempt.ts'
-import { classifyResponse } from '../upstream/interpret.ts'
+import type { HttpExchange } from './attempt.ts'
+import { classifyResponse } from './interpret.ts'
 
 const takeItems = loadScript(new URL('./lua/take-prefetched.lua', import.meta.url))
 

@@ -1,0 +1,129 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { dirname, join, relative, resolve } from 'node:path'
+
+/** The source files of the project as its rules and figures see them: text, imports, rooms. */
+
+export const ROOT = resolve(import.meta.dirname, '../..')
+
+/** One import of a file: what it names, and whether types alone are taken. */
+export interface Import {
+  of: string
+  isTypeOnly: boolean
+}
+
+export interface SourceFile {
+  /** Relative to the project. */
+  path: string
+  text: string
+  imports: Import[]
+}
+
+export async function readSources(...folders: string[]): Promise<SourceFile[]> {
+  const lists = await Promise.all(
+    folders.map(async (folder) => {
+      const names = await readdir(join(ROOT, folder), { recursive: true })
+      return names.filter((name) => /\.(ts|mjs)$/.test(name)).map((name) => join(folder, name))
+    }),
+  )
+  return await Promise.all(
+    lists.flat().map(async (path) => {
+      const text = await readFile(join(ROOT, path), 'utf8')
+      return { path, text, imports: importsOf(path, text) }
+    }),
+  )
+}
+
+const STATIC = /^(?:import|export)\s+(type\s)?(?:[^'";]*?\sfrom\s+)?'([^']+)'/gm
+const DYNAMIC = /\b(?:import|fork)\(\s*(?:new URL\(\s*)?'([^']+)'/g
+
+function importsOf(path: string, text: string): Import[] {
+  const code = text.replace(/\/\*[\s\S]*?\*\//g, '')
+  return [
+    ...[...code.matchAll(STATIC)].map(([, type, name = '']) => ({ of: target(path, name), isTypeOnly: Boolean(type) })),
+    ...[...code.matchAll(DYNAMIC)].map(([, name = '']) => ({ of: target(path, name), isTypeOnly: false })),
+  ]
+}
+
+/** A file of ours by its path, anything else by its name. */
+function target(path: string, name: string): string {
+  return name.startsWith('.') ? relative(ROOT, resolve(ROOT, dirname(path), name)) : name
+}
+
+export const isOurs = (name: string): boolean => /^(src|workers|migrations|test)\//.test(name)
+
+/** Lines `importer -> imported` where a rule does not hold. */
+export function offences(files: SourceFile[], isAllowed: (from: string, to: string) => boolean): string[] {
+  return files.flatMap(({ path, imports }) =>
+    imports.filter(({ of }) => !isAllowed(path, of)).map(({ of }) => `${path} -> ${of}`),
+  )
+}
+
+/** The folders of `src` from the ground up, as src/README.md lists them. */
+export async function listFolders(): Promise<string[]> {
+  const readme = await readFile(join(ROOT, 'src/README.md'), 'utf8')
+  return [...readme.matchAll(/^\| `([a-z]+)` \|/gm)].map(([, folder = '']) => folder)
+}
+
+/**
+ * Imports from a folder of `src` to one above it. Imports of types count: a room that names a type of a room above it
+ * cannot be read without it. Loose files stand between the folders: errors.ts and log.ts at the bottom, context.ts below
+ * mcp, the entry files on top.
+ */
+export function upwardImports(files: SourceFile[], folders: string[]): string[] {
+  const order = [...folders]
+  order.splice(order.indexOf('catalog'), 0, 'errors', 'log')
+  order.splice(order.indexOf('mcp'), 0, 'context')
+  const folderOf = (path: string): string => /^src\/([a-z]+)(?:\/|\.ts$)/.exec(path)?.[1] ?? 'entry'
+  const rank = (path: string): number => (order.includes(folderOf(path)) ? order.indexOf(folderOf(path)) : order.length)
+  return offences(
+    files.filter(({ path }) => path.startsWith('src/')),
+    (from, to) =>
+      !to.startsWith('src/') || folderOf(from) === folderOf(to) || rank(to) < rank(from) || rank(from) === order.length,
+  )
+}
+
+/** A folder of `src` or `workers`, or a loose file. */
+export const roomOf = (path: string): string => /^((?:src|workers)\/[^/]+)/.exec(path)?.[1] ?? path
+
+/** Import circles, each `a -> b -> a`. Imports of types alone are left out: they are gone when the code runs. */
+export function importCircles(files: SourceFile[], nodeOf: (path: string) => string = (path) => path): string[] {
+  const graph = new Map<string, Set<string>>()
+  for (const { path, imports } of files) {
+    const targets = graph.get(nodeOf(path)) ?? new Set()
+    for (const { of, isTypeOnly } of imports) {
+      if (!isTypeOnly && isOurs(of) && nodeOf(of) !== nodeOf(path)) targets.add(nodeOf(of))
+    }
+    graph.set(nodeOf(path), targets)
+  }
+  const circles: string[] = []
+  const done = new Set<string>()
+  const visit = (node: string, trail: string[]): void => {
+    if (trail.includes(node)) circles.push([...trail.slice(trail.indexOf(node)), node].join(' -> '))
+    if (done.has(node) || trail.includes(node)) return
+    for (const next of graph.get(node) ?? []) visit(next, [...trail, node])
+    done.add(node)
+  }
+  for (const node of graph.keys()) visit(node, [])
+  return circles
+}
+
+/** Lines of Lua in template strings: calls of Redis, which only a script makes. */
+export function luaLines({ path, text }: SourceFile): string[] {
+  return text
+    .split('\n')
+    .filter((line) => /redis\.p?call\(|^\s*local \w+(, \w+)* = /.test(line))
+    .map((line) => `${path}: ${line.trim()}`)
+}
+
+/** Lines that hold a comment and nothing else. */
+export function countCommentLines(text: string): number {
+  let isInside = false
+  return text.split('\n').filter((line) => {
+    const start = line.trim()
+    const isComment = isInside || start.startsWith('/*') || start.startsWith('//')
+    if (isInside || start.startsWith('/*')) isInside = !start.includes('*/')
+    return isComment
+  }).length
+}
+
+export const countLines = (text: string): number => text.split('\n').length - 1
