@@ -3,19 +3,24 @@ import {
   defaulted,
   endpoint,
   failed,
+  field,
   filledText,
+  freshFor,
   invalid,
   isObject,
   latitude,
+  lifetime,
   longitude,
   members,
   notFound,
   nullable,
   number,
-  numeric,
   overLimit,
   path,
   type ResponseClass,
+  record,
+  required,
+  type Source,
   singleSpaced,
   TEXT_LENGTH_MAX,
   text,
@@ -24,10 +29,61 @@ import {
 } from '../catalog/upstream.ts'
 
 /** The usage policy demands caching, and places hardly move. */
-const WEEK = 604_800
+const cache = { ...freshFor(lifetime.week), staleIfErrorSeconds: 4 * lifetime.week }
 
 /** How long a refusal without a stated time is respected. */
 const BLOCKED_MS = 60_000
+
+const search = record({
+  results: required.recordOfEach('results', 'Places found, best match first', {
+    // House numbers have no name of their own.
+    name: field.text(
+      ({ name, display_name }) => filledText(name) ?? text(display_name)?.split(',')[0]?.trim(),
+      'Name of the place, in its local language',
+    ),
+    display_name: field.text('display_name', 'Whole address in one line'),
+    lat: field.numeric('lat', 'Degrees north'),
+    lon: field.numeric('lon', 'Degrees east'),
+    category: field.text((place) => text(place.category) ?? place.class, 'OpenStreetMap key, `place`'),
+    type: field.text('type', 'OpenStreetMap value, `city`'),
+    importance: field.numeric('importance', '0 to 1'),
+    country: field.text('address.country', 'Name of the country'),
+    country_code: field.text('address.country_code', 'ISO 3166-1 alpha-2, lower case'),
+    bounding_box: field.nullableRecord(
+      ({ boundingbox }) => edgesOf(boundingbox),
+      'Smallest rectangle around the place',
+      {
+        south: field.numeric('south', 'Southern edge, degrees north'),
+        north: field.numeric('north', 'Northern edge, degrees north'),
+        west: field.numeric('west', 'Western edge, degrees east'),
+        east: field.numeric('east', 'Eastern edge, degrees east'),
+      },
+    ),
+    osm_type: field.text('osm_type', 'node, way or relation'),
+    osm_id: field.numeric('osm_id', 'With osm_type a stable name of the object'),
+    address: field.computed(
+      nullable(
+        Type.Record(Type.String(), Type.Unknown({ description: 'Part of the address, in its local language' }), {
+          description: 'Parts of the address, keyed by OpenStreetMap names such as road or city',
+        }),
+      ),
+      ({ address }) => (isObject(address) ? address : null),
+    ),
+  }),
+})
+
+const nearest = record({
+  city: field.text(({ address }) => settlement(members(address)), 'City, town, village or what comes nearest to one'),
+  country: field.text('address.country', 'Name of the country'),
+  postcode: field.text('address.postcode', 'Postal code'),
+  country_code: field.text('address.country_code', 'ISO 3166-1 alpha-2, lower case'),
+  display_name: required.notNull(field.text('display_name', 'Whole address in one line')),
+  lat: field.numeric('lat', 'Of the object found'),
+  lon: field.numeric('lon', 'Of the object found, degrees east'),
+  state: field.text('address.state', 'State, province or region'),
+  road: field.text('address.road', 'Name of the street'),
+  house_number: field.text('address.house_number', 'House number'),
+})
 
 const geocoding: Upstream = {
   displayName: 'Geocoding',
@@ -72,52 +128,14 @@ const geocoding: Upstream = {
           }),
         ),
       }),
-      data: Type.Object({
-        results: Type.Array(
-          Type.Object({
-            name: nullable(Type.String({ description: 'Name of the place, in its local language' })),
-            display_name: nullable(Type.String({ description: 'Whole address in one line' })),
-            lat: nullable(Type.Number({ description: 'Degrees north' })),
-            lon: nullable(Type.Number({ description: 'Degrees east' })),
-            category: nullable(Type.String({ description: 'OpenStreetMap key, `place`' })),
-            type: nullable(Type.String({ description: 'OpenStreetMap value, `city`' })),
-            importance: nullable(Type.Number({ description: '0 to 1' })),
-            country: nullable(Type.String({ description: 'Name of the country' })),
-            country_code: nullable(Type.String({ description: 'ISO 3166-1 alpha-2, lower case' })),
-            bounding_box: nullable(
-              Type.Object(
-                {
-                  south: nullable(Type.Number({ description: 'Southern edge, degrees north' })),
-                  north: nullable(Type.Number({ description: 'Northern edge, degrees north' })),
-                  west: nullable(Type.Number({ description: 'Western edge, degrees east' })),
-                  east: nullable(Type.Number({ description: 'Eastern edge, degrees east' })),
-                },
-                { description: 'Smallest rectangle around the place' },
-              ),
-            ),
-            osm_type: nullable(Type.String({ description: 'node, way or relation' })),
-            osm_id: nullable(Type.Number({ description: 'With osm_type a stable name of the object' })),
-            address: nullable(
-              Type.Record(Type.String(), Type.Unknown({ description: 'Part of the address, in its local language' }), {
-                description: 'Parts of the address, keyed by OpenStreetMap names such as road or city',
-              }),
-            ),
-          }),
-          { description: 'Places found, best match first' },
-        ),
-      }),
-      cache: {
-        seconds: WEEK,
-        staleWhileRevalidateSeconds: WEEK,
-        staleIfErrorSeconds: 4 * WEEK,
-        key: ({ q, limit }) => ({ q: q.toLowerCase(), limit }),
-      },
+      data: search.schema,
+      cache: { ...cache, key: ({ q, limit }) => ({ q: q.toLowerCase(), limit }) },
       complete: (parameters) => ({ ...parameters, q: singleSpaced('q', parameters.q) }),
       request: ({ q, limit }) => ({
         path: path`/search`,
         query: { q, format: 'jsonv2', addressdetails: 1, limit, 'accept-language': 'en' },
       }),
-      map: ({ body }) => (Array.isArray(body) ? { results: body.map(place) } : invalid()),
+      map: ({ body }) => search.read({ results: body }) ?? invalid(),
       example: recordedSearch(),
     }),
 
@@ -127,24 +145,11 @@ const geocoding: Upstream = {
         lat: latitude,
         lon: longitude,
       }),
-      data: Type.Object({
-        city: nullable(Type.String({ description: 'City, town, village or what comes nearest to one' })),
-        country: nullable(Type.String({ description: 'Name of the country' })),
-        postcode: nullable(Type.String({ description: 'Postal code' })),
-        country_code: nullable(Type.String({ description: 'ISO 3166-1 alpha-2, lower case' })),
-        display_name: nullable(Type.String({ description: 'Whole address in one line' })),
-        lat: nullable(Type.Number({ description: 'Of the object found' })),
-        lon: nullable(Type.Number({ description: 'Of the object found, degrees east' })),
-        state: nullable(Type.String({ description: 'State, province or region' })),
-        road: nullable(Type.String({ description: 'Name of the street' })),
-        house_number: nullable(Type.String({ description: 'House number' })),
-      }),
+      data: nearest.schema,
       cache: {
-        seconds: WEEK,
-        staleWhileRevalidateSeconds: WEEK,
-        staleIfErrorSeconds: 4 * WEEK,
+        ...cache,
         // One call a second is too scarce to ask twice about the open sea.
-        notFoundSeconds: 86_400,
+        notFoundSeconds: lifetime.day,
         // Five decimals are a metre.
         key: ({ lat, lon }) => ({ lat: lat.toFixed(5), lon: lon.toFixed(5) }),
       },
@@ -153,22 +158,8 @@ const geocoding: Upstream = {
         query: { lat, lon, format: 'jsonv2', addressdetails: 1, 'accept-language': 'en' },
       }),
       map: ({ body }) => {
-        const answer = members(body)
-        if (typeof answer.error === 'string') return notFound('There is no address at these coordinates.')
-        if (text(answer.display_name) === null) return invalid()
-        const address = members(answer.address)
-        return {
-          city: settlement(address),
-          country: text(address.country),
-          postcode: text(address.postcode),
-          country_code: text(address.country_code),
-          display_name: text(answer.display_name),
-          lat: numeric(answer.lat),
-          lon: numeric(answer.lon),
-          state: text(address.state),
-          road: text(address.road),
-          house_number: text(address.house_number),
-        }
+        if (typeof members(body).error === 'string') return notFound('There is no address at these coordinates.')
+        return nearest.read(body) ?? invalid()
       },
       example: recordedReverse(),
     }),
@@ -186,31 +177,10 @@ function classifyRefusal({ status, headers, body }: UpstreamResponse): ResponseC
   return status === 200 && condition !== null && condition !== 0 ? failed() : undefined
 }
 
-function place(item: unknown) {
-  const found = members(item)
-  const address = isObject(found.address) ? found.address : null
-  return {
-    // House numbers have no name of their own.
-    name: filledText(found.name) ?? text(found.display_name)?.split(',')[0]?.trim() ?? null,
-    display_name: text(found.display_name),
-    lat: numeric(found.lat),
-    lon: numeric(found.lon),
-    category: text(found.category) ?? text(found.class),
-    type: text(found.type),
-    importance: numeric(found.importance),
-    country: text(address?.country),
-    country_code: text(address?.country_code),
-    bounding_box: boundingBox(found.boundingbox),
-    osm_type: text(found.osm_type),
-    osm_id: numeric(found.osm_id),
-    address,
-  }
-}
-
-function boundingBox(value: unknown) {
-  if (!Array.isArray(value)) return null
-  const [south, north, west, east] = value
-  return { south: numeric(south), north: numeric(north), west: numeric(west), east: numeric(east) }
+function edgesOf(box: unknown): Source | undefined {
+  if (!Array.isArray(box)) return undefined
+  const [south, north, west, east] = box
+  return { south, north, west, east }
 }
 
 /** The place one would put on a letter; what it is called depends on its size and country. */

@@ -1,15 +1,18 @@
 import Type from 'typebox'
 import {
   endpoint,
+  field,
   filledText,
   invalid,
-  isObject,
-  items,
+  lifetime,
   members,
-  nullable,
+  objects,
   overLimit,
   path,
   type ResponseClass,
+  record,
+  required,
+  type Source,
   text,
   trimmed,
   type Upstream,
@@ -17,6 +20,37 @@ import {
 } from '../catalog/upstream.ts'
 
 const CHALLENGE_PAUSE_MS = 60_000
+
+const answer = record({
+  type: required.notNull(
+    field.text('Type', 'A article, D disambiguation, C category, N name, E exclusive, empty when nothing is known'),
+  ),
+  heading: field.text('Heading', 'Name of the subject'),
+  abstract: field.text(({ AbstractText, Abstract }) => filledText(AbstractText) ?? Abstract, 'Summary of the subject'),
+  abstract_url: field.text('AbstractURL', 'Page the summary comes from'),
+  abstract_source: field.text('AbstractSource', 'Name of the source of the summary'),
+  image: field.text(({ Image }) => imageUrl(Image), 'URL of a picture'),
+  answer: field.text('Answer', 'Direct answer, null when it is no text'),
+  answer_type: field.text('AnswerType', 'Kind of direct answer, such as calc or ip; empty without one'),
+  definition: field.text('Definition', 'Dictionary definition; empty without one'),
+  definition_url: field.text('DefinitionURL', 'Page the definition comes from'),
+  entity: field.text('Entity', 'Kind of subject, such as programming language; empty where unknown'),
+  redirect: field.text('Redirect', 'Where a !bang query leads'),
+  related_topics: field.records(
+    ({ RelatedTopics }) => ungrouped(RelatedTopics),
+    'Related subjects; on a disambiguation, the possible ones',
+    {
+      text: field.text('Text', 'Description of the topic'),
+      url: field.text('FirstURL', 'Page of the topic'),
+      image: field.text(({ Icon }) => imageUrl(members(Icon).URL), 'URL of a picture; empty without one'),
+      group: field.text('group', 'Heading that the topic stands under'),
+    },
+  ),
+  results: field.records('Results', 'Official links of the subject', {
+    text: field.text('Text', 'Title of the link'),
+    url: field.text('FirstURL', 'Address of the link'),
+  }),
+})
 
 const instantAnswers: Upstream = {
   displayName: 'Instant answers',
@@ -45,69 +79,11 @@ const instantAnswers: Upstream = {
       parameters: Type.Object({
         q: Type.String({ minLength: 1, maxLength: 499, description: 'Query' }),
       }),
-      data: Type.Object({
-        type: nullable(
-          Type.String({
-            description: 'A article, D disambiguation, C category, N name, E exclusive, empty when nothing is known',
-          }),
-        ),
-        heading: nullable(Type.String({ description: 'Name of the subject' })),
-        abstract: nullable(Type.String({ description: 'Summary of the subject' })),
-        abstract_url: nullable(Type.String({ description: 'Page the summary comes from' })),
-        abstract_source: nullable(Type.String({ description: 'Name of the source of the summary' })),
-        image: nullable(Type.String({ description: 'URL of a picture' })),
-        answer: nullable(Type.String({ description: 'Direct answer, null when it is no text' })),
-        answer_type: nullable(
-          Type.String({ description: 'Kind of direct answer, such as calc or ip; empty without one' }),
-        ),
-        definition: nullable(Type.String({ description: 'Dictionary definition; empty without one' })),
-        definition_url: nullable(Type.String({ description: 'Page the definition comes from' })),
-        entity: nullable(
-          Type.String({ description: 'Kind of subject, such as programming language; empty where unknown' }),
-        ),
-        redirect: nullable(Type.String({ description: 'Where a !bang query leads' })),
-        related_topics: Type.Array(
-          Type.Object({
-            text: nullable(Type.String({ description: 'Description of the topic' })),
-            url: nullable(Type.String({ description: 'Page of the topic' })),
-            image: nullable(Type.String({ description: 'URL of a picture; empty without one' })),
-            group: nullable(Type.String({ description: 'Heading that the topic stands under' })),
-          }),
-          { description: 'Related subjects; on a disambiguation, the possible ones' },
-        ),
-        results: Type.Array(
-          Type.Object({
-            text: nullable(Type.String({ description: 'Title of the link' })),
-            url: nullable(Type.String({ description: 'Address of the link' })),
-          }),
-          { description: 'Official links of the subject' },
-        ),
-      }),
-      cache: { seconds: secondsFresh, staleIfErrorSeconds: 86_400 },
+      data: answer.schema,
+      cache: { seconds: secondsFresh, staleIfErrorSeconds: lifetime.day },
       complete: ({ q }) => ({ q: trimmed('q', q) }),
       request: ({ q }) => ({ path: path`/`, query: { q, format: 'json', no_html: '1', no_redirect: '1' } }),
-      map: ({ body }) => {
-        const answer = members(body)
-        if (text(answer.Type) === null) return invalid()
-        return {
-          type: text(answer.Type),
-          heading: text(answer.Heading),
-          abstract: filledText(answer.AbstractText) ?? text(answer.Abstract),
-          abstract_url: text(answer.AbstractURL),
-          abstract_source: text(answer.AbstractSource),
-          image: imageUrl(answer.Image),
-          answer: text(answer.Answer),
-          answer_type: text(answer.AnswerType),
-          definition: text(answer.Definition),
-          definition_url: text(answer.DefinitionURL),
-          entity: text(answer.Entity),
-          redirect: text(answer.Redirect),
-          related_topics: relatedTopics(answer.RelatedTopics),
-          results: items(answer.Results)
-            .filter(isObject)
-            .map((result) => ({ text: text(result.Text), url: text(result.FirstURL) })),
-        }
-      },
+      map: ({ body }) => answer.read(body) ?? invalid(),
       example: recordedSearch(),
     }),
   },
@@ -123,7 +99,7 @@ function classify({ status, body }: UpstreamResponse): ResponseClass | undefined
 /** An abstract lasts; what is unknown today may be known later; exclusive answers are computed for the moment. */
 function secondsFresh(_: unknown, { type, abstract }: Record<string, unknown>): number {
   if (type === 'E') return 0
-  return filledText(abstract) === null ? 3_600 : 86_400
+  return filledText(abstract) === null ? lifetime.hour : lifetime.day
 }
 
 function imageUrl(value: unknown): string | null {
@@ -132,18 +108,12 @@ function imageUrl(value: unknown): string | null {
 }
 
 /** Topics, those of groups under the name of their group. */
-function relatedTopics(value: unknown) {
-  return items(value)
-    .filter(isObject)
-    .flatMap((entry) =>
-      Array.isArray(entry.Topics)
-        ? entry.Topics.filter(isObject).map((grouped) => topic(grouped, text(entry.Name)))
-        : topic(entry, null),
-    )
-}
-
-function topic(entry: Record<string, unknown>, group: string | null) {
-  return { text: text(entry.Text), url: text(entry.FirstURL), image: imageUrl(members(entry.Icon).URL), group }
+function ungrouped(topics: unknown): Source[] {
+  return objects(topics).flatMap((entry) =>
+    Array.isArray(entry.Topics)
+      ? objects(entry.Topics).map((topic) => ({ ...topic, group: entry.Name }))
+      : { ...entry, group: null },
+  )
 }
 
 function recordedSearch() {

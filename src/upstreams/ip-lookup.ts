@@ -2,17 +2,18 @@ import Type from 'typebox'
 import {
   endpoint,
   failed,
+  field,
+  freshFor,
   InvalidParameter,
   invalid,
   isObject,
+  lifetime,
   members,
-  nullable,
-  number,
   overLimit,
   path,
   type ResponseClass,
+  record,
   rejected,
-  text,
   type Upstream,
   type UpstreamResponse,
 } from '../catalog/upstream.ts'
@@ -36,6 +37,22 @@ const specialIpv4: [string, number][] = [
   ['203.0.113.0', 24], // documentation
   ['224.0.0.0', 3], // multicast, reserved, broadcast
 ]
+
+const location = record({
+  ip: field.text('query', 'The address looked up'),
+  isp: field.text('isp', 'Internet service provider'),
+  lat: field.number('lat', 'Degrees north'),
+  lon: field.number('lon', 'Degrees east'),
+  city: field.text('city', 'City'),
+  country: field.text('country', 'Name of the country, in English'),
+  country_code: field.text('countryCode', 'ISO 3166-1 alpha-2'),
+  region: field.text('region', 'Code of the region within the country'),
+  region_name: field.text('regionName', 'Name of the region'),
+  zip: field.text('zip', 'Empty where unknown'),
+  timezone: field.text('timezone', 'IANA name'),
+  org: field.text('org', 'Organization the address belongs to'),
+  as: field.text('as', 'Number and name of the autonomous system'),
+})
 
 const ipLookup: Upstream = {
   displayName: 'IP lookup',
@@ -82,22 +99,8 @@ const ipLookup: Upstream = {
           }),
         ),
       }),
-      data: Type.Object({
-        ip: nullable(Type.String({ description: 'The address looked up' })),
-        isp: nullable(Type.String({ description: 'Internet service provider' })),
-        lat: nullable(Type.Number({ description: 'Degrees north' })),
-        lon: nullable(Type.Number({ description: 'Degrees east' })),
-        city: nullable(Type.String({ description: 'City' })),
-        country: nullable(Type.String({ description: 'Name of the country, in English' })),
-        country_code: nullable(Type.String({ description: 'ISO 3166-1 alpha-2' })),
-        region: nullable(Type.String({ description: 'Code of the region within the country' })),
-        region_name: nullable(Type.String({ description: 'Name of the region' })),
-        zip: nullable(Type.String({ description: 'Empty where unknown' })),
-        timezone: nullable(Type.String({ description: 'IANA name' })),
-        org: nullable(Type.String({ description: 'Organization the address belongs to' })),
-        as: nullable(Type.String({ description: 'Number and name of the autonomous system' })),
-      }),
-      cache: { perCaller: true, seconds: 86_400, staleWhileRevalidateSeconds: 86_400, staleIfErrorSeconds: 604_800 },
+      data: location.schema,
+      cache: { perCaller: true, ...freshFor(lifetime.day), staleIfErrorSeconds: lifetime.week },
       // Without an address the upstream would look up the gateway's own.
       complete: ({ ip }, { callerAddress }) => {
         if (ip !== undefined) return { ip: publicAddress(ip, 'it is not a public address') }
@@ -106,25 +109,7 @@ const ipLookup: Upstream = {
         return { ip: publicAddress(callerAddress, 'it is needed, as your own address is not a public one') }
       },
       request: ({ ip }) => ({ path: path`/json/${ip ?? ''}` }),
-      map: ({ body }) => {
-        const answer = members(body)
-        if (answer.status !== 'success') return invalid()
-        return {
-          ip: text(answer.query),
-          isp: text(answer.isp),
-          lat: number(answer.lat),
-          lon: number(answer.lon),
-          city: text(answer.city),
-          country: text(answer.country),
-          country_code: text(answer.countryCode),
-          region: text(answer.region),
-          region_name: text(answer.regionName),
-          zip: text(answer.zip),
-          timezone: text(answer.timezone),
-          org: text(answer.org),
-          as: text(answer.as),
-        }
-      },
+      map: ({ body }) => (members(body).status === 'success' ? location.read(body) : invalid()),
       example: recordedLookup(),
     }),
   },

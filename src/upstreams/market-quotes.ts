@@ -3,18 +3,23 @@ import {
   defaulted,
   endpoint,
   failed,
+  field,
   filledText,
   InvalidParameter,
   integer,
   invalid,
   isObject,
   items,
+  lifetime,
   members,
   notFound,
   nullable,
   number,
   path,
+  record,
   rejected,
+  required,
+  type Source,
   TEXT_LENGTH_MAX,
   text,
   type Upstream,
@@ -26,6 +31,38 @@ const secondsByRange = new Map([
   ['5d', 300],
   ['1mo', 300],
 ])
+
+const quote = record({
+  symbol: field.text('meta.symbol', 'Ticker as the source writes it'),
+  name: field.text(({ meta }) => longestName(members(meta)), 'Name of the company, fund, index or pair'),
+  price: field.number('meta.regularMarketPrice', 'Latest price, in `currency`'),
+  volume: field.number('meta.regularMarketVolume', 'Units traded'),
+  day_low: field.number('meta.regularMarketDayLow', 'Lowest price of the day'),
+  day_high: field.number('meta.regularMarketDayHigh', 'Highest price of the day'),
+  previous_close: field.number(previousClose, 'Price at the end of the previous day'),
+  change: field.computed(nullable(Type.Number({ description: 'Since the previous close' })), change),
+  change_percent: field.computed(
+    nullable(Type.Number({ description: 'Percent since the previous close' })),
+    changePercent,
+  ),
+  currency: field.text('meta.currency', 'ISO 4217 code; GBp is pence'),
+  exchange: field.text('meta.fullExchangeName', 'Name of the exchange'),
+  instrument_type: field.text('meta.instrumentType', 'EQUITY, ETF, INDEX, CURRENCY and others'),
+  timezone: field.text('meta.exchangeTimezoneName', 'IANA name of the zone of the exchange'),
+  market_time: field.text(({ meta }) => isoTime(members(meta).regularMarketTime), 'Time of the price, ISO 8601, UTC'),
+  fifty_two_week_high: field.number('meta.fiftyTwoWeekHigh', 'Highest price of 52 weeks'),
+  fifty_two_week_low: field.number('meta.fiftyTwoWeekLow', 'Lowest price of 52 weeks'),
+  range: required.text('range', 'Span of the history'),
+  interval: required.text('interval', 'Length of a bar'),
+  history: field.records(barsOf, 'Bars of the range, oldest first', {
+    time: required.text(({ timestamp }) => isoTime(timestamp), 'ISO 8601, UTC'),
+    open: field.number('open', 'Price at the start of the bar, in `currency`'),
+    high: field.number('high', 'Highest price in the bar'),
+    low: field.number('low', 'Lowest price in the bar'),
+    close: required.number('close', 'Price at the end of the bar'),
+    volume: field.number('volume', 'Units traded'),
+  }),
+})
 
 const marketQuotes: Upstream = {
   displayName: 'Market quotes',
@@ -83,42 +120,12 @@ const marketQuotes: Upstream = {
           }),
         ),
       }),
-      data: Type.Object({
-        symbol: nullable(Type.String({ description: 'Ticker as the source writes it' })),
-        name: nullable(Type.String({ description: 'Name of the company, fund, index or pair' })),
-        price: nullable(Type.Number({ description: 'Latest price, in `currency`' })),
-        volume: nullable(Type.Number({ description: 'Units traded' })),
-        day_low: nullable(Type.Number({ description: 'Lowest price of the day' })),
-        day_high: nullable(Type.Number({ description: 'Highest price of the day' })),
-        previous_close: nullable(Type.Number({ description: 'Price at the end of the previous day' })),
-        change: nullable(Type.Number({ description: 'Since the previous close' })),
-        change_percent: nullable(Type.Number({ description: 'Percent since the previous close' })),
-        currency: nullable(Type.String({ description: 'ISO 4217 code; GBp is pence' })),
-        exchange: nullable(Type.String({ description: 'Name of the exchange' })),
-        instrument_type: nullable(Type.String({ description: 'EQUITY, ETF, INDEX, CURRENCY and others' })),
-        timezone: nullable(Type.String({ description: 'IANA name of the zone of the exchange' })),
-        market_time: nullable(Type.String({ description: 'Time of the price, ISO 8601, UTC' })),
-        fifty_two_week_high: nullable(Type.Number({ description: 'Highest price of 52 weeks' })),
-        fifty_two_week_low: nullable(Type.Number({ description: 'Lowest price of 52 weeks' })),
-        range: Type.String({ description: 'Span of the history' }),
-        interval: Type.String({ description: 'Length of a bar' }),
-        history: Type.Array(
-          Type.Object({
-            time: Type.String({ description: 'ISO 8601, UTC' }),
-            open: nullable(Type.Number({ description: 'Price at the start of the bar, in `currency`' })),
-            high: nullable(Type.Number({ description: 'Highest price in the bar' })),
-            low: nullable(Type.Number({ description: 'Lowest price in the bar' })),
-            close: Type.Number({ description: 'Price at the end of the bar' }),
-            volume: nullable(Type.Number({ description: 'Units traded' })),
-          }),
-          { description: 'Bars of the range, oldest first' },
-        ),
-      }),
+      data: quote.schema,
       cache: {
-        seconds: ({ range }) => secondsByRange.get(range) ?? 3_600,
+        seconds: ({ range }) => secondsByRange.get(range) ?? lifetime.hour,
         staleWhileRevalidateSeconds: 60,
-        staleIfErrorSeconds: 86_400,
-        notFoundSeconds: 3_600,
+        staleIfErrorSeconds: lifetime.day,
+        notFoundSeconds: lifetime.hour,
       },
       complete: ({ symbol, range, interval }) => {
         const ticker = symbol.trim().toUpperCase()
@@ -131,34 +138,14 @@ const marketQuotes: Upstream = {
       }),
       classify: ({ status }) =>
         status === 422 ? rejected('This interval is not available over this range: take a longer one.') : undefined,
-      map: ({ body, parameters }) => {
+      map: ({ body, parameters: { range, interval } }) => {
         const chart = members(members(body).chart)
         if (isObject(chart.error)) return chart.error.code === 'Not Found' ? notFound() : failed()
         const result = items(chart.result)[0]
         if (!isObject(result) || !isObject(result.meta)) return invalid()
-        const { meta } = result
         // A half-known symbol is answered with an empty stub.
-        if (meta.regularMarketPrice === 0 && text(meta.currency) === null) return notFound()
-        const { range, interval } = parameters
-        return {
-          symbol: text(meta.symbol),
-          name: filledText(meta.longName) ?? filledText(meta.shortName) ?? text(meta.symbol),
-          price: number(meta.regularMarketPrice),
-          volume: number(meta.regularMarketVolume),
-          day_low: number(meta.regularMarketDayLow),
-          day_high: number(meta.regularMarketDayHigh),
-          ...changeSinceClose(meta, range),
-          currency: text(meta.currency),
-          exchange: text(meta.fullExchangeName),
-          instrument_type: text(meta.instrumentType),
-          timezone: text(meta.exchangeTimezoneName),
-          market_time: isoTime(meta.regularMarketTime),
-          fifty_two_week_high: number(meta.fiftyTwoWeekHigh),
-          fifty_two_week_low: number(meta.fiftyTwoWeekLow),
-          range,
-          interval,
-          history: history(result),
-        }
+        if (result.meta.regularMarketPrice === 0 && text(result.meta.currency) === null) return notFound()
+        return quote.read({ ...result, range, interval }) ?? invalid()
       },
       example: recordedQuote(),
     }),
@@ -167,38 +154,47 @@ const marketQuotes: Upstream = {
 
 export default marketQuotes
 
+function longestName({ longName, shortName, symbol }: Source): unknown {
+  return filledText(longName) ?? filledText(shortName) ?? symbol
+}
+
 /** The close before the range's start is yesterday's only where the range is one day. */
-function changeSinceClose(meta: Record<string, unknown>, range: string) {
-  const price = number(meta.regularMarketPrice)
-  const previous = number(meta.previousClose) ?? (range === '1d' ? number(meta.chartPreviousClose) : null)
-  const difference = price === null || previous === null ? null : price - previous
+function previousClose({ meta, range }: Source): number | null {
+  const { previousClose, chartPreviousClose } = members(meta)
+  return number(previousClose) ?? (range === '1d' ? number(chartPreviousClose) : null)
+}
+
+function differenceTo(previous: number | null, { meta }: Source): number | null {
+  const price = number(members(meta).regularMarketPrice)
+  return price === null || previous === null ? null : price - previous
+}
+
+function change(source: Source): number | null {
+  const difference = differenceTo(previousClose(source), source)
+  return difference === null ? number(members(source.meta).fulldayChange) : rounded(difference)
+}
+
+function changePercent(source: Source): number | null {
+  const previous = previousClose(source)
+  const difference = differenceTo(previous, source)
   const percent = difference === null || !previous ? null : rounded((difference / previous) * 100)
-  return {
-    previous_close: previous,
-    change: difference === null ? number(meta.fulldayChange) : rounded(difference),
-    change_percent: number(meta.regularMarketChangePercent) ?? percent,
-  }
+  return number(members(source.meta).regularMarketChangePercent) ?? percent
 }
 
 /** The bars, from parallel arrays with null where nothing was traded. */
-function history(result: Record<string, unknown>) {
-  const quote = members(items(members(result.indicators).quote)[0])
-  const [opens, highs, lows, closes, volumes] = ['open', 'high', 'low', 'close', 'volume'].map((key) =>
-    items(quote[key]),
+function barsOf({ timestamp, indicators }: Source): Source[] {
+  const columns = members(items(members(indicators).quote)[0])
+  const [open, high, low, close, volume] = ['open', 'high', 'low', 'close', 'volume'].map((name) =>
+    items(columns[name]),
   )
-  return items(result.timestamp).flatMap((timestamp, index) => {
-    const time = isoTime(timestamp)
-    const close = number(closes?.[index])
-    if (time === null || close === null) return []
-    return {
-      time,
-      open: number(opens?.[index]),
-      high: number(highs?.[index]),
-      low: number(lows?.[index]),
-      close,
-      volume: number(volumes?.[index]),
-    }
-  })
+  return items(timestamp).map((time, index) => ({
+    timestamp: time,
+    open: open?.[index],
+    high: high?.[index],
+    low: low?.[index],
+    close: close?.[index],
+    volume: volume?.[index],
+  }))
 }
 
 /** ISO 8601 in whole seconds; null outside the years that it writes with four digits. */

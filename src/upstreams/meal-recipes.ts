@@ -2,22 +2,64 @@ import Type from 'typebox'
 import {
   endpoint,
   failed,
+  field,
   filledText,
+  freshFor,
   invalid,
   items,
+  lifetime,
   members,
-  nullable,
   path,
+  record,
+  required,
+  type Source,
   TEXT_LENGTH_MAX,
   text,
   trimmed,
   type Upstream,
 } from '../catalog/upstream.ts'
 
-const DAY = 86_400
-
 /** A meal has this many numbered pairs of ingredient and measure, used or not. */
 const INGREDIENTS_MAX = 20
+
+const listed = {
+  id: field.text('idMeal', 'Number of the recipe, as text'),
+  name: field.text('strMeal', 'Name of the dish'),
+  thumbnail_url: field.text('strMealThumb', 'Picture of the dish'),
+}
+
+const recipes = record({
+  meals: required.recordOfEach('meals', 'Recipes found', {
+    id: listed.id,
+    name: listed.name,
+    category: field.text('strCategory', 'Category, as /categories names it'),
+    area: field.text('strArea', 'Cuisine, `Italian`'),
+    country: field.text('strCountry', 'Country the dish comes from'),
+    instructions: field.text('strInstructions', 'Steps of the recipe, in English'),
+    thumbnail_url: listed.thumbnail_url,
+    tags: field.texts(({ strTags }) => wordsOf(strTags), 'Keywords'),
+    youtube_url: field.filledText('strYoutube', 'Video of the recipe'),
+    source_url: field.filledText('strSource', 'Page the recipe comes from'),
+    ingredients: field.records(ingredientsOf, 'Ingredients with their amounts, in the order of the recipe', {
+      name: required.text(({ name }) => filledText(name)?.trim(), 'Name of the ingredient'),
+      measure: field.text(({ measure }) => filledText(measure)?.trim(), 'Amount with its unit, as free text'),
+    }),
+  }),
+})
+
+const byIngredient = record({ meals: required.recordOfEach('meals', 'Recipes that use the ingredient', listed) })
+
+const categories = record({
+  categories: required.recordOfEach('categories', 'All categories of dishes', {
+    id: field.text('idCategory', 'Number of the category, as text'),
+    name: field.text('strCategory', 'Name of the category'),
+    thumbnail_url: field.text('strCategoryThumb', 'Picture of the category'),
+    description: field.text(
+      ({ strCategoryDescription }) => text(strCategoryDescription)?.trim(),
+      'What the category holds, in English',
+    ),
+  }),
+})
 
 const mealRecipes: Upstream = {
   displayName: 'Meal recipes',
@@ -51,42 +93,15 @@ const mealRecipes: Upstream = {
           description: 'Meal name or a part of it',
         }),
       }),
-      data: Type.Object({
-        meals: Type.Array(
-          Type.Object({
-            id: nullable(Type.String({ description: 'Number of the recipe, as text' })),
-            name: nullable(Type.String({ description: 'Name of the dish' })),
-            category: nullable(Type.String({ description: 'Category, as /categories names it' })),
-            area: nullable(Type.String({ description: 'Cuisine, `Italian`' })),
-            country: nullable(Type.String({ description: 'Country the dish comes from' })),
-            instructions: nullable(Type.String({ description: 'Steps of the recipe, in English' })),
-            thumbnail_url: nullable(Type.String({ description: 'Picture of the dish' })),
-            tags: Type.Array(Type.String(), { description: 'Keywords' }),
-            youtube_url: nullable(Type.String({ description: 'Video of the recipe' })),
-            source_url: nullable(Type.String({ description: 'Page the recipe comes from' })),
-            ingredients: Type.Array(
-              Type.Object({
-                name: Type.String({ description: 'Name of the ingredient' }),
-                measure: nullable(Type.String({ description: 'Amount with its unit, as free text' })),
-              }),
-              { description: 'Ingredients with their amounts, in the order of the recipe' },
-            ),
-          }),
-          { description: 'Recipes found' },
-        ),
-      }),
+      data: recipes.schema,
       cache: {
-        seconds: DAY,
-        staleWhileRevalidateSeconds: DAY,
-        staleIfErrorSeconds: 30 * DAY,
+        ...freshFor(lifetime.day),
+        staleIfErrorSeconds: lifetime.month,
         key: ({ s }) => ({ s: s.toLowerCase() }),
       },
       complete: (parameters) => ({ ...parameters, s: trimmed('s', parameters.s) }),
       request: ({ s }) => ({ path: path`/api/json/v1/1/search.php`, query: { s } }),
-      map: ({ body }) => {
-        const meals = mealsOf(body)
-        return meals ? { meals: meals.map(recipe) } : invalid()
-      },
+      map: ({ body }) => recipes.read({ meals: mealsOf(body) }) ?? invalid(),
       example: recordedSearch(),
     }),
 
@@ -101,52 +116,26 @@ const mealRecipes: Upstream = {
           description: 'One main ingredient, `chicken breast`',
         }),
       }),
-      data: Type.Object({
-        meals: Type.Array(
-          Type.Object({
-            id: nullable(Type.String({ description: 'Number of the recipe, as text' })),
-            name: nullable(Type.String({ description: 'Name of the dish' })),
-            thumbnail_url: nullable(Type.String({ description: 'Picture of the dish' })),
-          }),
-          { description: 'Recipes that use the ingredient' },
-        ),
-      }),
+      data: byIngredient.schema,
       cache: {
-        seconds: DAY,
-        staleWhileRevalidateSeconds: DAY,
-        staleIfErrorSeconds: 30 * DAY,
+        ...freshFor(lifetime.day),
+        staleIfErrorSeconds: lifetime.month,
         key: ({ i }) => ({ i: i.toLowerCase() }),
       },
       // The upstream writes blanks as underscores.
       complete: (parameters) => ({ ...parameters, i: trimmed('i', parameters.i).replace(/\s+/g, '_') }),
       request: ({ i }) => ({ path: path`/api/json/v1/1/filter.php`, query: { i } }),
-      map: ({ body }) => {
-        const meals = mealsOf(body)
-        return meals ? { meals: meals.map(listed) } : invalid()
-      },
+      map: ({ body }) => byIngredient.read({ meals: mealsOf(body) }) ?? invalid(),
       example: recordedByIngredient(),
     }),
 
     '/categories': endpoint({
       description: 'All meal categories with descriptions.',
       parameters: Type.Object({}),
-      data: Type.Object({
-        categories: Type.Array(
-          Type.Object({
-            id: nullable(Type.String({ description: 'Number of the category, as text' })),
-            name: nullable(Type.String({ description: 'Name of the category' })),
-            thumbnail_url: nullable(Type.String({ description: 'Picture of the category' })),
-            description: nullable(Type.String({ description: 'What the category holds, in English' })),
-          }),
-          { description: 'All categories of dishes' },
-        ),
-      }),
-      cache: { seconds: 7 * DAY, staleWhileRevalidateSeconds: 7 * DAY, staleIfErrorSeconds: 30 * DAY },
+      data: categories.schema,
+      cache: { ...freshFor(lifetime.week), staleIfErrorSeconds: lifetime.month },
       request: () => ({ path: path`/api/json/v1/1/categories.php` }),
-      map: ({ body }) => {
-        const { categories } = members(body)
-        return Array.isArray(categories) ? { categories: categories.map(category) } : invalid()
-      },
+      map: ({ body }) => categories.read(body) ?? invalid(),
       example: recordedCategories(),
     }),
   },
@@ -160,50 +149,16 @@ function mealsOf(body: unknown): unknown[] | undefined {
   return meals === null || Array.isArray(meals) ? items(meals) : undefined
 }
 
-function recipe(item: unknown) {
-  const meal = members(item)
-  return {
-    id: text(meal.idMeal),
-    name: text(meal.strMeal),
-    category: text(meal.strCategory),
-    area: text(meal.strArea),
-    country: text(meal.strCountry),
-    instructions: text(meal.strInstructions),
-    thumbnail_url: text(meal.strMealThumb),
-    tags: (filledText(meal.strTags) ?? '')
-      .split(',')
-      .map((tag) => tag.trim())
-      .filter((tag) => tag !== ''),
-    youtube_url: filledText(meal.strYoutube),
-    source_url: filledText(meal.strSource),
-    ingredients: ingredientsOf(meal),
-  }
+/** The words of a list with commas. */
+function wordsOf(list: unknown): string[] {
+  const words = (text(list) ?? '').split(',').map((word) => word.trim())
+  return words.filter((word) => word !== '')
 }
 
-/** The numbered slots in use; an empty one does not end them. */
-function ingredientsOf(meal: Record<string, unknown>) {
-  const used: { name: string; measure: string | null }[] = []
-  for (let slot = 1; slot <= INGREDIENTS_MAX; slot += 1) {
-    const name = filledText(meal[`strIngredient${slot}`])
-    const measure = filledText(meal[`strMeasure${slot}`])
-    if (name !== null) used.push({ name: name.trim(), measure: measure?.trim() ?? null })
-  }
-  return used
-}
-
-function listed(item: unknown) {
-  const meal = members(item)
-  return { id: text(meal.idMeal), name: text(meal.strMeal), thumbnail_url: text(meal.strMealThumb) }
-}
-
-function category(item: unknown) {
-  const listing = members(item)
-  return {
-    id: text(listing.idCategory),
-    name: text(listing.strCategory),
-    thumbnail_url: text(listing.strCategoryThumb),
-    description: text(listing.strCategoryDescription)?.trim() ?? null,
-  }
+/** The numbered slots; an empty one does not end those in use. */
+function ingredientsOf(meal: Source): Source[] {
+  const slots = Array.from({ length: INGREDIENTS_MAX }, (_, index) => index + 1)
+  return slots.map((slot) => ({ name: meal[`strIngredient${slot}`], measure: meal[`strMeasure${slot}`] }))
 }
 
 function recordedSearch() {

@@ -1,21 +1,61 @@
 import Type from 'typebox'
 import {
   endpoint,
-  integer,
+  field,
   invalid,
   isObject,
-  items,
-  members,
+  lifetime,
   notFound,
-  nullable,
-  numeric,
+  objects,
   path,
-  text,
+  record,
+  required,
   type Upstream,
 } from '../catalog/upstream.ts'
 
 /** Nothing of it changes. */
-const forGood = { seconds: 86_400, staleWhileRevalidateSeconds: 604_800, staleIfErrorSeconds: 2_592_000 }
+const forGood = {
+  seconds: lifetime.day,
+  staleWhileRevalidateSeconds: lifetime.week,
+  staleIfErrorSeconds: lifetime.month,
+}
+
+const post = record({
+  id: required.integer('id', 'Number of the post, 1 to 100'),
+  body: field.text('body', 'Text of the post, placeholder Latin'),
+  title: field.text('title', 'Title of the post, placeholder Latin'),
+  userId: field.integer('userId', 'Number of the author, 1 to 10'),
+})
+
+const user = record({
+  id: required.integer('id', 'Number of the user, 1 to 10'),
+  city: field.text('address.city', 'City of the address'),
+  name: field.text('name', 'Full name, invented'),
+  email: field.text('email', 'Email address, invented'),
+  phone: field.text('phone', 'Telephone number, invented'),
+  username: field.text('username', 'Log-in name, invented'),
+  website: field.text('website', 'Domain, invented'),
+  company: field.text('company.name', 'Name of the company, invented'),
+  address: field.record('address', 'Postal address, invented', {
+    street: field.text('street', 'Name of the street'),
+    suite: field.text('suite', 'Apartment or suite'),
+    city: field.text('city', 'Name of the city'),
+    zipcode: field.text('zipcode', 'ZIP code'),
+    lat: field.numeric('geo.lat', 'Degrees north'),
+    lng: field.numeric('geo.lng', 'Degrees east'),
+  }),
+})
+
+const all = record({
+  count: required.integer(({ comments }) => objects(comments).length, 'Number of comments in the answer'),
+  comments: required.records('comments', 'Comments', {
+    id: field.integer('id', 'Number of the comment, 1 to 500'),
+    postId: field.integer('postId', 'Number of the post it belongs to'),
+    name: field.text('name', 'Title of the comment'),
+    email: field.text('email', 'Email address of the author, invented'),
+    body: field.text('body', 'Text of the comment, placeholder Latin'),
+  }),
+})
 
 const mockData: Upstream = {
   displayName: 'Mock data',
@@ -40,20 +80,10 @@ const mockData: Upstream = {
       parameters: Type.Object({
         id: Type.Integer({ minimum: 1, maximum: 100, description: 'Post id' }),
       }),
-      data: Type.Object({
-        id: Type.Integer({ description: 'Number of the post, 1 to 100' }),
-        body: nullable(Type.String({ description: 'Text of the post, placeholder Latin' })),
-        title: nullable(Type.String({ description: 'Title of the post, placeholder Latin' })),
-        userId: nullable(Type.Integer({ description: 'Number of the author, 1 to 10' })),
-      }),
-      cache: { ...forGood, notFoundSeconds: 86_400 },
+      data: post.schema,
+      cache: { ...forGood, notFoundSeconds: lifetime.day },
       request: ({ id }) => ({ path: path`/posts/${id}` }),
-      map: ({ body }) => {
-        const post = members(body)
-        const id = integer(post.id)
-        if (id === null) return isEmpty(body) ? notFound() : invalid()
-        return { id, body: text(post.body), title: text(post.title), userId: integer(post.userId) }
-      },
+      map: ({ body }) => post.read(body) ?? (isEmpty(body) ? notFound() : invalid()),
       example: recordedPosts(),
     }),
     '/users': endpoint({
@@ -61,87 +91,19 @@ const mockData: Upstream = {
       parameters: Type.Object({
         id: Type.Integer({ minimum: 1, maximum: 10, description: 'User id' }),
       }),
-      data: Type.Object({
-        id: Type.Integer({ description: 'Number of the user, 1 to 10' }),
-        city: nullable(Type.String({ description: 'City of the address' })),
-        name: nullable(Type.String({ description: 'Full name, invented' })),
-        email: nullable(Type.String({ description: 'Email address, invented' })),
-        phone: nullable(Type.String({ description: 'Telephone number, invented' })),
-        username: nullable(Type.String({ description: 'Log-in name, invented' })),
-        website: nullable(Type.String({ description: 'Domain, invented' })),
-        company: nullable(Type.String({ description: 'Name of the company, invented' })),
-        address: Type.Object(
-          {
-            street: nullable(Type.String({ description: 'Name of the street' })),
-            suite: nullable(Type.String({ description: 'Apartment or suite' })),
-            city: nullable(Type.String({ description: 'Name of the city' })),
-            zipcode: nullable(Type.String({ description: 'ZIP code' })),
-            lat: nullable(Type.Number({ description: 'Degrees north' })),
-            lng: nullable(Type.Number({ description: 'Degrees east' })),
-          },
-          { description: 'Postal address, invented' },
-        ),
-      }),
-      cache: { ...forGood, notFoundSeconds: 86_400 },
+      data: user.schema,
+      cache: { ...forGood, notFoundSeconds: lifetime.day },
       request: ({ id }) => ({ path: path`/users/${id}` }),
-      map: ({ body }) => {
-        const user = members(body)
-        const id = integer(user.id)
-        if (id === null) return isEmpty(body) ? notFound() : invalid()
-        const address = members(user.address)
-        const geo = members(address.geo)
-        return {
-          id,
-          city: text(address.city),
-          name: text(user.name),
-          email: text(user.email),
-          phone: text(user.phone),
-          username: text(user.username),
-          website: text(user.website),
-          company: text(members(user.company).name),
-          address: {
-            street: text(address.street),
-            suite: text(address.suite),
-            city: text(address.city),
-            zipcode: text(address.zipcode),
-            lat: numeric(geo.lat),
-            lng: numeric(geo.lng),
-          },
-        }
-      },
+      map: ({ body }) => user.read(body) ?? (isEmpty(body) ? notFound() : invalid()),
       example: recordedUsers(),
     }),
     '/comments': endpoint({
       description: 'All 500 mock comments.',
       parameters: Type.Object({}),
-      data: Type.Object({
-        count: Type.Integer({ description: 'Number of comments in the answer' }),
-        comments: Type.Array(
-          Type.Object({
-            id: nullable(Type.Integer({ description: 'Number of the comment, 1 to 500' })),
-            postId: nullable(Type.Integer({ description: 'Number of the post it belongs to' })),
-            name: nullable(Type.String({ description: 'Title of the comment' })),
-            email: nullable(Type.String({ description: 'Email address of the author, invented' })),
-            body: nullable(Type.String({ description: 'Text of the comment, placeholder Latin' })),
-          }),
-          { description: 'Comments' },
-        ),
-      }),
+      data: all.schema,
       cache: forGood,
       request: () => ({ path: path`/comments` }),
-      map: ({ body }) => {
-        if (!Array.isArray(body)) return invalid()
-        const comments = items(body)
-          .filter(isObject)
-          .map((comment) => ({
-            id: integer(comment.id),
-            postId: integer(comment.postId),
-            name: text(comment.name),
-            email: text(comment.email),
-            body: text(comment.body),
-          }))
-        return { count: comments.length, comments }
-      },
+      map: ({ body }) => all.read({ comments: body }) ?? invalid(),
       example: recordedComments(),
     }),
   },

@@ -4,16 +4,18 @@ import {
   type Caps,
   defaulted,
   endpoint,
-  integer,
+  field,
   invalid,
   isObject,
   items,
+  lifetime,
   members,
-  nullable,
   overLimit,
   path,
   type ResponseClass,
+  record,
   rejected,
+  required,
   text,
   trimmed,
   type Upstream,
@@ -31,39 +33,33 @@ const freePlan: Caps = {
 
 const maximum = defaulted(Type.Integer({ minimum: 1, maximum: 10, default: 5, description: 'Articles in the answer' }))
 
-const news = Type.Object({
-  total: nullable(Type.Integer({ description: 'Matching articles, of which the answer holds the first' })),
-  articles: Type.Array(
-    Type.Object({
-      id: nullable(Type.String({ description: 'Id of the article' })),
-      title: nullable(Type.String({ description: 'Headline' })),
-      description: nullable(Type.String({ description: 'First lines or summary' })),
-      content: nullable(Type.String({ description: 'Cut short on the free plan' })),
-      url: nullable(Type.String({ description: 'Page of the article' })),
-      image: nullable(Type.String({ description: 'URL of a picture' })),
-      published_at: nullable(Type.String({ description: 'ISO 8601, UTC' })),
-      lang: nullable(Type.String({ description: 'Language of the article, ISO 639-1' })),
-      source: Type.Object(
-        {
-          id: nullable(Type.String({ description: 'Id of the publication' })),
-          name: nullable(Type.String({ description: 'Name of the publication' })),
-          url: nullable(Type.String({ description: 'Website of the publication' })),
-          country: nullable(Type.String({ description: 'Country of the publication, ISO 3166-1 alpha-2, lower case' })),
-        },
-        { description: 'Publication' },
-      ),
-    }),
-    { description: 'Articles' },
-  ),
-})
-
-const cache = { seconds: secondsFresh, staleWhileRevalidateSeconds: 900, staleIfErrorSeconds: 86_400 }
+const cache = { seconds: secondsFresh, staleWhileRevalidateSeconds: 900, staleIfErrorSeconds: lifetime.day }
 
 const BURST_PAUSE_MS = 5_000
 
 const DAY_MS = 86_400_000
 
 const OLD_NEWS_MS = 11 * 3_600_000
+
+const news = record({
+  total: field.integer('totalArticles', 'Matching articles, of which the answer holds the first'),
+  articles: required.records('articles', 'Articles', {
+    id: field.text('id', 'Id of the article'),
+    title: field.text('title', 'Headline'),
+    description: field.text('description', 'First lines or summary'),
+    content: field.text('content', 'Cut short on the free plan'),
+    url: field.text('url', 'Page of the article'),
+    image: field.text('image', 'URL of a picture'),
+    published_at: field.text('publishedAt', 'ISO 8601, UTC'),
+    lang: field.text('lang', 'Language of the article, ISO 639-1'),
+    source: field.record('source', 'Publication', {
+      id: field.text('id', 'Id of the publication'),
+      name: field.text('name', 'Name of the publication'),
+      url: field.text('url', 'Website of the publication'),
+      country: field.text('country', 'Country of the publication, ISO 3166-1 alpha-2, lower case'),
+    }),
+  }),
+})
 
 const newsApi: Upstream = {
   displayName: 'News',
@@ -116,7 +112,7 @@ const newsApi: Upstream = {
           ),
         ),
       }),
-      data: news,
+      data: news.schema,
       cache,
       complete: ({ max, lang, category }) => ({
         max,
@@ -126,9 +122,9 @@ const newsApi: Upstream = {
       // The upstream has other defaults than ours: everything is said.
       request: ({ max, lang, category }) => ({
         path: path`/api/v4/top-headlines`,
-        query: { category: category ?? 'general', lang, max },
+        query: { category, lang, max },
       }),
-      map: ({ body }) => articles(body),
+      map: ({ body }) => news.read(body) ?? invalid(),
       example: recordedTop(),
     }),
     '/search': endpoint({
@@ -141,11 +137,11 @@ const newsApi: Upstream = {
         }),
         max: maximum,
       }),
-      data: news,
+      data: news.schema,
       cache,
       complete: ({ q, max }) => ({ q: trimmed('q', q), max }),
       request: ({ q, max }) => ({ path: path`/api/v4/search`, query: { q, lang: 'en', max } }),
-      map: ({ body }) => articles(body),
+      map: ({ body }) => news.read(body) ?? invalid(),
       example: recordedSearch(),
     }),
   },
@@ -175,36 +171,7 @@ function msToNextUtcDay(answered: string | undefined): number | undefined {
  */
 function secondsFresh(_: unknown, data: Record<string, unknown>, { now }: CallContext): number {
   const times = items(data.articles).map((article) => Date.parse(text(members(article).published_at) ?? ''))
-  return times.length > 0 && Math.max(...times) < now - OLD_NEWS_MS ? 3_600 : 900
-}
-
-function articles(body: unknown) {
-  const answer = members(body)
-  if (!Array.isArray(answer.articles)) return invalid()
-  return {
-    total: integer(answer.totalArticles),
-    articles: items(answer.articles)
-      .filter(isObject)
-      .map((article) => {
-        const source = members(article.source)
-        return {
-          id: text(article.id),
-          title: text(article.title),
-          description: text(article.description),
-          content: text(article.content),
-          url: text(article.url),
-          image: text(article.image),
-          published_at: text(article.publishedAt),
-          lang: text(article.lang),
-          source: {
-            id: text(source.id),
-            name: text(source.name),
-            url: text(source.url),
-            country: text(source.country),
-          },
-        }
-      }),
-  }
+  return times.length > 0 && Math.max(...times) < now - OLD_NEWS_MS ? lifetime.hour : 900
 }
 
 function recordedTop() {

@@ -3,33 +3,94 @@ import {
   defaulted,
   endpoint,
   failed,
-  filledText,
-  flag,
-  integer,
+  field,
+  freshFor,
   invalid,
-  isObject,
   items,
+  lifetime,
   members,
-  nullable,
-  number,
   numeric,
+  objects,
   path,
   type ResponseClass,
-  text,
-  texts,
+  record,
+  required,
+  type Source,
   type Upstream,
   type UpstreamResponse,
 } from '../catalog/upstream.ts'
 
 const limit = defaulted(Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Items in the answer' }))
 
-const outcomesSchema = Type.Array(
-  Type.Object({
-    name: nullable(Type.String({ description: 'Name of the outcome, such as Yes' })),
-    price: nullable(Type.Number({ description: 'From 0 to 1: the probability that the market sees' })),
+const identity = {
+  id: field.text('id', 'Number of the market, as text'),
+  question: field.text('question', 'What the market decides'),
+  slug: field.text('slug', 'Name in the address of its page'),
+}
+
+const outcomes = field.records(outcomesOf, 'Possible outcomes with their prices', {
+  name: field.text('name', 'Name of the outcome, such as Yes'),
+  price: field.numeric('price', 'From 0 to 1: the probability that the market sees'),
+})
+
+const dates = {
+  start_date: field.text('startDate', 'ISO 8601, UTC'),
+  end_date: field.text('endDate', 'ISO 8601, UTC'),
+}
+
+const standing = {
+  active: field.flag('active', 'Whether it is shown and can be traded'),
+  closed: field.flag('closed', 'Whether trading has ended'),
+}
+
+const markets = record({
+  markets: required.records('markets', 'Open markets', {
+    ...identity,
+    condition_id: field.text('conditionId', 'Id of the market on its blockchain, hexadecimal'),
+    outcomes,
+    volume: field.numeric(({ volumeNum, volume }) => numeric(volumeNum) ?? volume, 'US dollars'),
+    volume_24h: field.number('volume24hr', 'US dollars traded in 24 hours'),
+    liquidity: field.numeric(
+      ({ liquidityNum, liquidity }) => numeric(liquidityNum) ?? liquidity,
+      'US dollars on offer',
+    ),
+    best_bid: field.number('bestBid', 'Highest price offered by buyers of the first outcome, 0 to 1'),
+    best_ask: field.number('bestAsk', 'Lowest price asked by sellers of the first outcome, 0 to 1'),
+    last_trade_price: field.number('lastTradePrice', 'Price of the latest trade, 0 to 1'),
+    ...dates,
+    ...standing,
+    image_url: field.filledText('image', 'Picture'),
+    event: field.nullableRecord(({ events }) => items(events)[0], 'Event that the market belongs to', {
+      id: field.text('id', 'Number of the event, as text'),
+      slug: field.text('slug', 'Name in the address of its page'),
+      title: field.text('title', 'Title of the event'),
+    }),
   }),
-  { description: 'Possible outcomes with their prices' },
-)
+})
+
+const events = record({
+  events: required.records('events', 'Open events', {
+    id: field.text('id', 'Number of the event, as text'),
+    title: field.text('title', 'Title of the event'),
+    slug: field.text('slug', 'Name in the address of its page'),
+    description: field.text('description', 'Rules by which it is decided'),
+    ...dates,
+    ...standing,
+    volume: field.numeric('volume', 'US dollars'),
+    volume_24h: field.number('volume24hr', 'US dollars traded in 24 hours'),
+    liquidity: field.numeric('liquidity', 'US dollars on offer'),
+    open_interest: field.number('openInterest', 'US dollars at stake'),
+    comment_count: field.wholeNumber('commentCount', 'Number of comments'),
+    tags: field.texts(({ tags }) => objects(tags).map(({ label }) => label), 'Names of its topics'),
+    image_url: field.filledText('image', 'Picture'),
+    markets: field.records('markets', 'Markets of the event', {
+      ...identity,
+      outcomes,
+      volume: field.numeric(({ volumeNum, volume }) => numeric(volumeNum) ?? volume, 'US dollars traded in all'),
+      ...standing,
+    }),
+  }),
+})
 
 const predictionMarkets: Upstream = {
   displayName: 'Prediction markets',
@@ -58,94 +119,21 @@ const predictionMarkets: Upstream = {
     '/markets': endpoint({
       description: 'Open prediction markets with the highest 24-hour volume.',
       parameters: Type.Object({ limit }),
-      data: Type.Object({
-        markets: Type.Array(
-          Type.Object({
-            id: nullable(Type.String({ description: 'Number of the market, as text' })),
-            question: nullable(Type.String({ description: 'What the market decides' })),
-            slug: nullable(Type.String({ description: 'Name in the address of its page' })),
-            condition_id: nullable(Type.String({ description: 'Id of the market on its blockchain, hexadecimal' })),
-            outcomes: outcomesSchema,
-            volume: nullable(Type.Number({ description: 'US dollars' })),
-            volume_24h: nullable(Type.Number({ description: 'US dollars traded in 24 hours' })),
-            liquidity: nullable(Type.Number({ description: 'US dollars on offer' })),
-            best_bid: nullable(
-              Type.Number({ description: 'Highest price offered by buyers of the first outcome, 0 to 1' }),
-            ),
-            best_ask: nullable(
-              Type.Number({ description: 'Lowest price asked by sellers of the first outcome, 0 to 1' }),
-            ),
-            last_trade_price: nullable(Type.Number({ description: 'Price of the latest trade, 0 to 1' })),
-            start_date: nullable(Type.String({ description: 'ISO 8601, UTC' })),
-            end_date: nullable(Type.String({ description: 'ISO 8601, UTC' })),
-            active: nullable(Type.Boolean({ description: 'Whether it is shown and can be traded' })),
-            closed: nullable(Type.Boolean({ description: 'Whether trading has ended' })),
-            image_url: nullable(Type.String({ description: 'Picture' })),
-            event: nullable(
-              Type.Object(
-                {
-                  id: nullable(Type.String({ description: 'Number of the event, as text' })),
-                  slug: nullable(Type.String({ description: 'Name in the address of its page' })),
-                  title: nullable(Type.String({ description: 'Title of the event' })),
-                },
-                { description: 'Event that the market belongs to' },
-              ),
-            ),
-          }),
-          { description: 'Open markets' },
-        ),
-      }),
-      cache: { seconds: 30, staleWhileRevalidateSeconds: 30, staleIfErrorSeconds: 3_600 },
-      request: (parameters) => ({ path: path`/markets/keyset`, query: openByVolume(parameters.limit) }),
-      map: ({ body, parameters }) => {
-        const markets = listOf(body, 'markets')
-        return markets ? { markets: markets.slice(0, parameters.limit).map(market) } : invalid()
-      },
+      data: markets.schema,
+      cache: { ...freshFor(30), staleIfErrorSeconds: lifetime.hour },
+      request: ({ limit }) => ({ path: path`/markets/keyset`, query: openByVolume(limit) }),
+      map: ({ body, parameters }) =>
+        markets.read({ markets: listOf(body, 'markets')?.slice(0, parameters.limit) }) ?? invalid(),
       example: recordedMarkets(),
     }),
     '/events': endpoint({
       description: 'Open events (groups of markets) with the highest 24-hour volume.',
       parameters: Type.Object({ limit }),
-      data: Type.Object({
-        events: Type.Array(
-          Type.Object({
-            id: nullable(Type.String({ description: 'Number of the event, as text' })),
-            title: nullable(Type.String({ description: 'Title of the event' })),
-            slug: nullable(Type.String({ description: 'Name in the address of its page' })),
-            description: nullable(Type.String({ description: 'Rules by which it is decided' })),
-            start_date: nullable(Type.String({ description: 'ISO 8601, UTC' })),
-            end_date: nullable(Type.String({ description: 'ISO 8601, UTC' })),
-            active: nullable(Type.Boolean({ description: 'Whether it is shown and can be traded' })),
-            closed: nullable(Type.Boolean({ description: 'Whether trading has ended' })),
-            volume: nullable(Type.Number({ description: 'US dollars' })),
-            volume_24h: nullable(Type.Number({ description: 'US dollars traded in 24 hours' })),
-            liquidity: nullable(Type.Number({ description: 'US dollars on offer' })),
-            open_interest: nullable(Type.Number({ description: 'US dollars at stake' })),
-            comment_count: nullable(Type.Number({ description: 'Number of comments' })),
-            tags: Type.Array(Type.String(), { description: 'Names of its topics' }),
-            image_url: nullable(Type.String({ description: 'Picture' })),
-            markets: Type.Array(
-              Type.Object({
-                id: nullable(Type.String({ description: 'Number of the market, as text' })),
-                question: nullable(Type.String({ description: 'What the market decides' })),
-                slug: nullable(Type.String({ description: 'Name in the address of its page' })),
-                outcomes: outcomesSchema,
-                volume: nullable(Type.Number({ description: 'US dollars traded in all' })),
-                active: nullable(Type.Boolean({ description: 'Whether it is shown and can be traded' })),
-                closed: nullable(Type.Boolean({ description: 'Whether trading has ended' })),
-              }),
-              { description: 'Markets of the event' },
-            ),
-          }),
-          { description: 'Open events' },
-        ),
-      }),
-      cache: { seconds: 60, staleWhileRevalidateSeconds: 60, staleIfErrorSeconds: 3_600 },
-      request: (parameters) => ({ path: path`/events/keyset`, query: openByVolume(parameters.limit) }),
-      map: ({ body, parameters }) => {
-        const events = listOf(body, 'events')
-        return events ? { events: events.slice(0, parameters.limit).map(event) } : invalid()
-      },
+      data: events.schema,
+      cache: { ...freshFor(60), staleIfErrorSeconds: lifetime.hour },
+      request: ({ limit }) => ({ path: path`/events/keyset`, query: openByVolume(limit) }),
+      map: ({ body, parameters }) =>
+        events.read({ events: listOf(body, 'events')?.slice(0, parameters.limit) }) ?? invalid(),
       example: recordedEvents(),
     }),
   },
@@ -159,75 +147,19 @@ function classify({ status }: UpstreamResponse): ResponseClass | undefined {
 }
 
 /** Without `closed` the answer starts with settled items, or has nothing else. */
-function openByVolume(limit: number | undefined) {
+function openByVolume(limit: number) {
   return { limit, closed: 'false', order: 'volume24hr', ascending: 'false' }
 }
 
 /** The objects of an answer, whether wrapped (keyset pages) or bare (the deprecated lists). */
 function listOf(body: unknown, key: string): Record<string, unknown>[] | undefined {
   const list = Array.isArray(body) ? body : members(body)[key]
-  return Array.isArray(list) ? list.filter(isObject) : undefined
+  return Array.isArray(list) ? objects(list) : undefined
 }
 
-function market(item: Record<string, unknown>) {
-  const parent = items(item.events)[0]
-  return {
-    id: text(item.id),
-    question: text(item.question),
-    slug: text(item.slug),
-    condition_id: text(item.conditionId),
-    outcomes: outcomes(item),
-    volume: numeric(item.volumeNum) ?? numeric(item.volume),
-    volume_24h: number(item.volume24hr),
-    liquidity: numeric(item.liquidityNum) ?? numeric(item.liquidity),
-    best_bid: number(item.bestBid),
-    best_ask: number(item.bestAsk),
-    last_trade_price: number(item.lastTradePrice),
-    start_date: text(item.startDate),
-    end_date: text(item.endDate),
-    active: flag(item.active),
-    closed: flag(item.closed),
-    image_url: filledText(item.image),
-    event: isObject(parent) ? { id: text(parent.id), slug: text(parent.slug), title: text(parent.title) } : null,
-  }
-}
-
-function event(item: Record<string, unknown>) {
-  return {
-    id: text(item.id),
-    title: text(item.title),
-    slug: text(item.slug),
-    description: text(item.description),
-    start_date: text(item.startDate),
-    end_date: text(item.endDate),
-    active: flag(item.active),
-    closed: flag(item.closed),
-    volume: numeric(item.volume),
-    volume_24h: number(item.volume24hr),
-    liquidity: numeric(item.liquidity),
-    open_interest: number(item.openInterest),
-    comment_count: integer(item.commentCount),
-    tags: texts(items(item.tags).map((tag) => members(tag).label)),
-    image_url: filledText(item.image),
-    markets: items(item.markets).filter(isObject).map(marketOfEvent),
-  }
-}
-
-function marketOfEvent(item: Record<string, unknown>) {
-  return {
-    id: text(item.id),
-    question: text(item.question),
-    slug: text(item.slug),
-    outcomes: outcomes(item),
-    volume: numeric(item.volumeNum) ?? numeric(item.volume),
-    active: flag(item.active),
-    closed: flag(item.closed),
-  }
-}
-
-function outcomes(item: Record<string, unknown>) {
-  const prices = encodedList(item.outcomePrices)
-  return encodedList(item.outcomes).map((name, index) => ({ name: text(name), price: numeric(prices[index]) }))
+function outcomesOf(market: Source): Source[] {
+  const prices = encodedList(market.outcomePrices)
+  return encodedList(market.outcomes).map((name, index) => ({ name, price: prices[index] }))
 }
 
 /** A list that stands in the answer as a string of JSON. */

@@ -2,14 +2,14 @@ import Type from 'typebox'
 import {
   countryCode,
   endpoint,
-  flag,
+  field,
+  freshFor,
   InvalidParameter,
   invalid,
-  isObject,
-  nullable,
+  lifetime,
   path,
-  text,
-  texts,
+  record,
+  required,
   type Upstream,
 } from '../catalog/upstream.ts'
 
@@ -18,17 +18,22 @@ const YEARS_BACK_MAX = 1
 
 const YEARS_AHEAD_MAX = 5
 
-const holiday = Type.Object({
-  date: nullable(Type.String({ description: 'YYYY-MM-DD; the same day may come twice, for other subdivisions' })),
-  name: nullable(Type.String({ description: 'In English' })),
-  local_name: nullable(Type.String({ description: 'Always null: the source no longer gives it' })),
-  country_code: nullable(Type.String({ description: 'ISO 3166-1 alpha-2 code' })),
-  national: nullable(Type.Boolean({ description: 'Whether it holds in the whole country' })),
-  subdivision_codes: Type.Array(Type.String(), { description: 'ISO 3166-2 codes; empty for a national day' }),
-  types: Type.Array(Type.String(), {
-    description: 'Public, Bank, School, Authorities, Optional, Observance; a public holiday proper has Public',
-  }),
-})
+const holiday = {
+  date: field.text('date', 'YYYY-MM-DD; the same day may come twice, for other subdivisions'),
+  name: field.text('name', 'In English'),
+  local_name: field.text('localName', 'Always null: the source no longer gives it'),
+  country_code: field.text('countryCode', 'ISO 3166-1 alpha-2 code'),
+  national: field.flag('nationalHoliday', 'Whether it holds in the whole country'),
+  subdivision_codes: field.texts('subdivisionCodes', 'ISO 3166-2 codes; empty for a national day'),
+  types: field.texts(
+    'holidayTypes',
+    'Public, Bank, School, Authorities, Optional, Observance; a public holiday proper has Public',
+  ),
+}
+
+const inYear = record({ holidays: required.records('holidays', 'Holidays of the year, by date', holiday) })
+
+const next = record({ upcoming: required.records('upcoming', 'Holidays of the next 365 days, by date', holiday) })
 
 const publicHolidays: Upstream = {
   displayName: 'Public holidays',
@@ -54,14 +59,14 @@ const publicHolidays: Upstream = {
         year: Type.Integer({ description: 'From the year before the current one to five years after it' }),
         countryCode,
       }),
-      data: Type.Object({ holidays: Type.Array(holiday, { description: 'Holidays of the year, by date' }) }),
+      data: inYear.schema,
       // They change only by decree.
       cache: {
-        seconds: 86_400,
-        staleWhileRevalidateSeconds: 86_400,
-        staleIfErrorSeconds: 2_592_000,
-        notFoundSeconds: 3_600,
+        ...freshFor(lifetime.day),
+        staleIfErrorSeconds: lifetime.month,
+        notFoundSeconds: lifetime.hour,
       },
+      // A known country without data, and so without a body.
       acceptStatuses: [204],
       complete: ({ year, countryCode }, { now }) => {
         const current = new Date(now).getUTCFullYear()
@@ -73,51 +78,29 @@ const publicHolidays: Upstream = {
         return { year, countryCode: countryCode.toUpperCase() }
       },
       request: ({ year, countryCode }) => ({ path: path`/api/v4/Holidays/${countryCode}/${year}` }),
-      map: ({ body }) => {
-        const holidays = holidaysOf(body)
-        return holidays ? { holidays } : invalid()
-      },
+      map: ({ body = [] }) => inYear.read({ holidays: body }) ?? invalid(),
       example: recordedHolidays(),
     }),
     '/next': endpoint({
       description: 'Public holidays of a country in the next 365 days.',
       parameters: Type.Object({ countryCode }),
-      data: Type.Object({ upcoming: Type.Array(holiday, { description: 'Holidays of the next 365 days, by date' }) }),
+      data: next.schema,
       // The list slides with the date.
       cache: {
-        seconds: 21_600,
-        staleWhileRevalidateSeconds: 21_600,
-        staleIfErrorSeconds: 604_800,
-        notFoundSeconds: 3_600,
+        ...freshFor(6 * lifetime.hour),
+        staleIfErrorSeconds: lifetime.week,
+        notFoundSeconds: lifetime.hour,
       },
       acceptStatuses: [204],
       complete: ({ countryCode }) => ({ countryCode: countryCode.toUpperCase() }),
       request: ({ countryCode }) => ({ path: path`/api/v4/Holidays/${countryCode}/Next` }),
-      map: ({ body }) => {
-        const upcoming = holidaysOf(body)
-        return upcoming ? { upcoming } : invalid()
-      },
+      map: ({ body = [] }) => next.read({ upcoming: body }) ?? invalid(),
       example: recordedNext(),
     }),
   },
 }
 
 export default publicHolidays
-
-/** The holidays of an answer; a known country without data is answered 204, without a body. */
-function holidaysOf(body: unknown) {
-  if (body === undefined) return []
-  if (!Array.isArray(body)) return undefined
-  return body.filter(isObject).map((item) => ({
-    date: text(item.date),
-    name: text(item.name),
-    local_name: text(item.localName),
-    country_code: text(item.countryCode),
-    national: flag(item.nationalHoliday),
-    subdivision_codes: texts(item.subdivisionCodes),
-    types: texts(item.holidayTypes),
-  }))
-}
 
 function recordedHolidays() {
   return {

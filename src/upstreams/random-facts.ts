@@ -1,13 +1,13 @@
 import Type from 'typebox'
-import { endpoint, invalid, members, nullable, path, text, type Upstream } from '../catalog/upstream.ts'
+import { endpoint, field, invalid, lifetime, path, record, required, type Upstream } from '../catalog/upstream.ts'
 
-const fact = Type.Object({
-  id: nullable(Type.String({ description: '32 hexadecimal digits' })),
-  text: Type.String({ description: 'The fact, as a sentence' }),
-  source: nullable(Type.String({ description: 'Who published the fact' })),
-  source_url: nullable(Type.String({ description: 'Page the fact comes from' })),
-  language: nullable(Type.String({ description: 'ISO 639-1 code of the language' })),
-  permalink: nullable(Type.String({ description: 'Address of this fact' })),
+const fact = record({
+  id: field.text('id', '32 hexadecimal digits'),
+  text: required.text('text', 'The fact, as a sentence'),
+  source: field.text('source', 'Who published the fact'),
+  source_url: field.text('source_url', 'Page the fact comes from'),
+  language: field.text('language', 'ISO 639-1 code of the language'),
+  permalink: field.text('permalink', 'Address of this fact'),
 })
 
 const randomFacts: Upstream = {
@@ -32,39 +32,25 @@ const randomFacts: Upstream = {
     '/random': endpoint({
       description: 'One random fact, another one each time.',
       parameters: Type.Object({}),
-      data: fact,
+      data: fact.schema,
       request: () => ({ path: path`/api/v2/facts/random`, query: { language: 'en' } }),
-      map: ({ body }) => mappedFact(body),
+      map: ({ body }) => fact.read(body) ?? invalid(),
       example: recordedRandom(),
     }),
     '/today': endpoint({
       description: 'The fact of the day.',
       parameters: Type.Object({}),
-      data: fact,
+      data: fact.schema,
       // The hour at which the day changes is not known.
-      cache: { seconds: 3_600, staleWhileRevalidateSeconds: 600, staleIfErrorSeconds: 86_400 },
+      cache: { seconds: lifetime.hour, staleWhileRevalidateSeconds: 600, staleIfErrorSeconds: lifetime.day },
       request: () => ({ path: path`/api/v2/facts/today`, query: { language: 'en' } }),
-      map: ({ body }) => mappedFact(body),
+      map: ({ body }) => fact.read(body) ?? invalid(),
       example: recordedToday(),
     }),
   },
 }
 
 export default randomFacts
-
-function mappedFact(body: unknown) {
-  const answer = members(body)
-  const said = text(answer.text)
-  if (said === null) return invalid()
-  return {
-    id: text(answer.id),
-    text: said,
-    source: text(answer.source),
-    source_url: text(answer.source_url),
-    language: text(answer.language),
-    permalink: text(answer.permalink),
-  }
-}
 
 function recordedRandom() {
   return {

@@ -3,16 +3,18 @@ import {
   dateIn,
   endpoint,
   failed,
+  field,
   filledText,
   htmlDecoded,
   InvalidParameter,
   invalid,
   isCalendarDate,
+  lifetime,
   members,
-  nullable,
   path,
   type ResponseClass,
-  text,
+  record,
+  required,
   type Upstream,
   type UpstreamResponse,
 } from '../catalog/upstream.ts'
@@ -21,6 +23,23 @@ const FIRST_DATE = '1995-06-16'
 
 /** The days by which the upstream publishes. */
 const easternDate = dateIn('America/New_York')
+
+const pictureOfTheDay = record({
+  date: required.text('date', 'YYYY-MM-DD'),
+  title: field.htmlDecoded('title', 'Title of the picture'),
+  media_type: field.text('media_type', 'image, video or iframe'),
+  url: field.text(
+    ({ hdurl, url }) => filledText(hdurl) ?? url,
+    'The image; for a video a still, or the page when there is none',
+  ),
+  page_url: field.text('permalink', 'The article'),
+  copyright: field.text(({ copyright }) => plainText(copyright), "Credit line, also of NASA's own pictures"),
+  explanation: field.text(
+    ({ explanation }) => plainText(explanation)?.replace(/^Explanation:\s*/, ''),
+    'Text by an astronomer about the picture',
+  ),
+  alt: field.text('alt', 'Description for those who do not see the picture'),
+})
 
 const spacePicture: Upstream = {
   displayName: 'Space picture',
@@ -65,21 +84,12 @@ const spacePicture: Upstream = {
           }),
         ),
       }),
-      data: Type.Object({
-        date: Type.String({ description: 'YYYY-MM-DD' }),
-        title: nullable(Type.String({ description: 'Title of the picture' })),
-        media_type: nullable(Type.String({ description: 'image, video or iframe' })),
-        url: nullable(Type.String({ description: 'The image; for a video a still, or the page when there is none' })),
-        page_url: nullable(Type.String({ description: 'The article' })),
-        copyright: nullable(Type.String({ description: "Credit line, also of NASA's own pictures" })),
-        explanation: nullable(Type.String({ description: 'Text by an astronomer about the picture' })),
-        alt: nullable(Type.String({ description: 'Description for those who do not see the picture' })),
-      }),
+      data: pictureOfTheDay.schema,
       cache: {
         // A new picture appears at 00:05 US Eastern; those of past days stay.
-        seconds: ({ date }, _, { now }) => (date === undefined || date === easternDate(now) ? 900 : 604_800),
+        seconds: ({ date }, _, { now }) => (date === undefined || date === easternDate(now) ? 900 : lifetime.week),
         staleWhileRevalidateSeconds: 900,
-        staleIfErrorSeconds: 86_400,
+        staleIfErrorSeconds: lifetime.day,
         notFoundSeconds: 300,
       },
       complete: ({ date }, { now }) => {
@@ -97,19 +107,9 @@ const spacePicture: Upstream = {
           ? { path: path`/wp-json/wp/v2/apod-basic`, query: { per_page: '1' } }
           : { path: path`/wp-json/wp/v2/apod-basic/${date.slice(2).replaceAll('-', '')}` },
       map: ({ body, parameters }) => {
-        const picture = members(Array.isArray(body) ? body[0] : body)
-        const date = text(picture.date)
-        if (date === null || (parameters.date !== undefined && parameters.date !== date)) return invalid()
-        return {
-          date,
-          title: htmlDecoded(picture.title),
-          media_type: text(picture.media_type),
-          url: filledText(picture.hdurl) ?? text(picture.url),
-          page_url: text(picture.permalink),
-          copyright: plainText(picture.copyright),
-          explanation: plainText(picture.explanation)?.replace(/^Explanation:\s*/, '') ?? null,
-          alt: text(picture.alt),
-        }
+        const picture = pictureOfTheDay.read(Array.isArray(body) ? body[0] : body)
+        if (!picture || (parameters.date !== undefined && parameters.date !== picture.date)) return invalid()
+        return picture
       },
       example: recordedToday(),
     }),

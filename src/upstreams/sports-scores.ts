@@ -4,19 +4,23 @@ import {
   dateIn,
   defaulted,
   endpoint,
+  type Fields,
+  field,
   filledText,
-  flag,
   InvalidParameter,
-  integer,
   invalid,
   isCalendarDate,
   isObject,
   items,
+  lifetime,
   members,
-  nullable,
   numeric,
+  objects,
   path,
   REQUESTS_MAX,
+  record,
+  required,
+  type Source,
   text,
   texts,
   type Upstream,
@@ -33,89 +37,88 @@ const date = Type.Optional(
   }),
 )
 
-const team = (description: string) =>
-  nullable(
-    Type.Object(
-      {
-        id: nullable(Type.String({ description: 'Number of the team, as text; -1 or -2 while the team is not known' })),
-        name: nullable(Type.String({ description: 'Name of the team' })),
-        abbreviation: nullable(Type.String({ description: 'Short form of the name; TBD while the team is not known' })),
-        logo: nullable(Type.String({ description: 'Picture of the logo' })),
-        score: nullable(Type.Integer({ description: 'Points or runs; null before the game' })),
-        winner: nullable(Type.Boolean({ description: 'Whether it won; null before the end' })),
-        record: nullable(Type.String({ description: 'Wins-losses of the season' })),
-      },
-      { description },
-    ),
-  )
-
-const heading = {
-  id: nullable(Type.String({ description: 'Number of the game, as text' })),
-  date: nullable(Type.String({ description: 'Start, ISO 8601 without seconds, UTC' })),
-  name: nullable(Type.String({ description: 'Visitor at home team, in words' })),
-  short_name: nullable(Type.String({ description: 'Abbreviations of the teams: KC VS LAC' })),
-  season: Type.Object(
-    {
-      year: nullable(Type.Integer({ description: 'Year of the season' })),
-      type: nullable(
-        Type.Integer({ description: 'Part of the season: 1 pre-season, 2 regular season, 3 post-season' }),
-      ),
-      slug: nullable(Type.String({ description: 'Part of the season, such as regular-season' })),
-    },
-    { description: 'Season of the game' },
-  ),
-}
-
-const details = {
-  status: Type.Object(
-    {
-      state: nullable(Type.String({ description: 'pre before the game, in while it is played, post after it' })),
-      name: nullable(Type.String({ description: 'STATUS_FINAL, STATUS_RAIN_DELAY and many others' })),
-      description: nullable(Type.String({ description: 'Status in words' })),
-      detail: nullable(Type.String({ description: 'Status in a line, with time or period' })),
-      completed: nullable(
-        Type.Boolean({
-          description: 'Whether it was played to the end; false with post: cancelled, postponed or suspended',
-        }),
-      ),
-      period: nullable(Type.Integer({ description: 'Quarter or inning' })),
-      clock: nullable(Type.String({ description: 'Time left in the period' })),
-    },
-    { description: 'How the game stands' },
-  ),
-  time_confirmed: nullable(
-    Type.Boolean({ description: 'Whether the time of the start is known; false: it is a placeholder' }),
-  ),
-  neutral_site: nullable(Type.Boolean({ description: 'Whether neither team is at home' })),
-  venue: nullable(
-    Type.Object(
-      {
-        name: nullable(Type.String({ description: 'Name of the venue' })),
-        city: nullable(Type.String({ description: 'City of the venue' })),
-        state: nullable(Type.String({ description: 'State of the venue' })),
-        country: nullable(Type.String({ description: 'Country of the venue' })),
-      },
-      { description: 'Where it is played' },
-    ),
-  ),
-  broadcasts: Type.Array(Type.String(), { description: 'Names of the broadcasters' }),
-  note: nullable(Type.String({ description: 'Title of the game, such as the round of a final' })),
-  home: team('Home team'),
-  away: team('Visiting team'),
-}
-
-const scores = Type.Object({
-  league: Type.String({ description: 'NFL, NBA or MLB' }),
-  count: Type.Integer({ description: 'Number of games in the answer' }),
-  games: Type.Array(Type.Object({ ...heading, ...details }), { description: 'Games found' }),
-})
-
-const cache = { seconds: secondsFresh, staleWhileRevalidateSeconds: 30, staleIfErrorSeconds: 3_600 }
+const cache = { seconds: secondsFresh, staleWhileRevalidateSeconds: 30, staleIfErrorSeconds: lifetime.hour }
 
 /** The days by which the upstream counts. */
 const easternDate = dateIn('America/New_York')
 
 const HALF_DAY_MS = 43_200_000
+
+const heading = {
+  id: field.text('id', 'Number of the game, as text'),
+  date: field.text('date', 'Start, ISO 8601 without seconds, UTC'),
+  name: field.text('name', 'Visitor at home team, in words'),
+  short_name: field.text('shortName', 'Abbreviations of the teams: KC VS LAC'),
+  season: field.record('season', 'Season of the game', {
+    year: field.integer('year', 'Year of the season'),
+    type: field.integer('type', 'Part of the season: 1 pre-season, 2 regular season, 3 post-season'),
+    slug: field.text('slug', 'Part of the season, such as regular-season'),
+  }),
+}
+
+const team = (side: 'home' | 'away', description: string) =>
+  field.nullableRecord((event) => competitorOf(event, side), description, {
+    id: field.text('team.id', 'Number of the team, as text; -1 or -2 while the team is not known'),
+    name: field.text('team.displayName', 'Name of the team'),
+    abbreviation: field.text('team.abbreviation', 'Short form of the name; TBD while the team is not known'),
+    logo: field.filledText('team.logo', 'Picture of the logo'),
+    score: field.integer(({ score }) => numeric(score), 'Points or runs; null before the game'),
+    winner: field.flag('winner', 'Whether it won; null before the end'),
+    record: field.text(
+      ({ records }) => objects(records).find(({ type }) => type === 'total')?.summary,
+      'Wins-losses of the season',
+    ),
+  })
+
+const details = {
+  status: field.record('status', 'How the game stands', {
+    state: field.text('type.state', 'pre before the game, in while it is played, post after it'),
+    name: field.text('type.name', 'STATUS_FINAL, STATUS_RAIN_DELAY and many others'),
+    description: field.text('type.description', 'Status in words'),
+    detail: field.text('type.detail', 'Status in a line, with time or period'),
+    completed: field.flag(
+      'type.completed',
+      'Whether it was played to the end; false with post: cancelled, postponed or suspended',
+    ),
+    period: field.integer('period', 'Quarter or inning'),
+    clock: field.text('displayClock', 'Time left in the period'),
+  }),
+  time_confirmed: field.flag(
+    (event) => competitionOf(event).timeValid,
+    'Whether the time of the start is known; false: it is a placeholder',
+  ),
+  neutral_site: field.flag((event) => competitionOf(event).neutralSite, 'Whether neither team is at home'),
+  venue: field.nullableRecord((event) => competitionOf(event).venue, 'Where it is played', {
+    name: field.text('fullName', 'Name of the venue'),
+    city: field.text('address.city', 'City of the venue'),
+    state: field.text('address.state', 'State of the venue'),
+    country: field.text('address.country', 'Country of the venue'),
+  }),
+  broadcasts: field.texts(
+    (event) => objects(competitionOf(event).broadcasts).flatMap(({ names }) => texts(names)),
+    'Names of the broadcasters',
+  ),
+  note: field.filledText(
+    (event) =>
+      objects(competitionOf(event).notes)
+        .map(({ headline }) => headline)
+        .find(filledText),
+    'Title of the game, such as the round of a final',
+  ),
+  home: team('home', 'Home team'),
+  away: team('away', 'Visiting team'),
+}
+
+const scoresOf = <Game extends Fields>(game: Game) =>
+  record({
+    league: required.text('league', 'NFL, NBA or MLB'),
+    count: required.integer(({ games }) => items(games).length, 'Number of games in the answer'),
+    games: required.records('games', 'Games found', game),
+  })
+
+const scores = scoresOf({ ...heading, ...details })
+
+const weeklyScores = scoresOf({ ...heading, week: field.integer('week.number', 'Week of the season'), ...details })
 
 const sportsScores: Upstream = {
   displayName: 'Sports scores',
@@ -167,13 +170,7 @@ const sportsScores: Upstream = {
         ),
         limit,
       }),
-      data: Type.Object({
-        ...scores.properties,
-        games: Type.Array(
-          Type.Object({ ...heading, week: nullable(Type.Integer({ description: 'Week of the season' })), ...details }),
-          { description: 'Games found' },
-        ),
-      }),
+      data: weeklyScores.schema,
       cache,
       complete: (parameters) => {
         if (parameters.dates === undefined) return parameters
@@ -188,37 +185,33 @@ const sportsScores: Upstream = {
         if (!dates?.includes('-')) return { path: scoreboard, query: { dates } }
         return monthsOf(dates).map((month) => ({ path: scoreboard, query: { dates: month, limit: 500 } }))
       },
-      map: ({ bodies, parameters }) => {
+      map: ({ bodies, parameters: { dates, limit } }) => {
         const events = readEvents(bodies)
-        if (!events) return invalid()
-        const wanted = parameters.dates?.includes('-') ? withinRange(events, parameters.dates) : events
-        const games = wanted.slice(0, parameters.limit).map((event) => ({
-          ...readHeading(event),
-          week: integer(members(event.week).number),
-          ...readDetails(event),
-        }))
-        return { league: 'NFL', count: games.length, games }
+        const wanted = events && dates?.includes('-') ? withinRange(events, dates) : events
+        return weeklyScores.read({ league: 'NFL', games: wanted?.slice(0, limit) }) ?? invalid()
       },
       example: recordedNfl(),
     }),
     '/nba': endpoint({
       description: 'NBA games of a day.',
       parameters: Type.Object({ dates: date, limit }),
-      data: scores,
+      data: scores.schema,
       cache,
       complete: completeDay,
       request: ({ dates }) => ({ path: path`/apis/site/v2/sports/basketball/nba/scoreboard`, query: { dates } }),
-      map: ({ bodies, parameters }) => readScores('NBA', bodies, parameters.limit) ?? invalid(),
+      map: ({ bodies, parameters: { limit } }) =>
+        scores.read({ league: 'NBA', games: readEvents(bodies)?.slice(0, limit) }) ?? invalid(),
       example: recordedNba(),
     }),
     '/mlb': endpoint({
       description: 'MLB games of a day.',
       parameters: Type.Object({ dates: date, limit }),
-      data: scores,
+      data: scores.schema,
       cache,
       complete: completeDay,
       request: ({ dates }) => ({ path: path`/apis/site/v2/sports/baseball/mlb/scoreboard`, query: { dates } }),
-      map: ({ bodies, parameters }) => readScores('MLB', bodies, parameters.limit) ?? invalid(),
+      map: ({ bodies, parameters: { limit } }) =>
+        scores.read({ league: 'MLB', games: readEvents(bodies)?.slice(0, limit) }) ?? invalid(),
       example: recordedMlb(),
     }),
   },
@@ -269,7 +262,7 @@ function easternDay(time: number): string {
 
 /** By the games given: one is on, all are to come or over for today, all are over for good. */
 function secondsFresh(
-  { dates, limit = 10 }: { dates?: string; limit?: number },
+  { dates, limit }: { dates?: string; limit: number },
   data: Record<string, unknown>,
   { now }: CallContext,
 ): number {
@@ -279,7 +272,7 @@ function secondsFresh(
   if (dates === undefined || states.length === 0 || states.includes('pre')) return 300
   // Games that `limit` cut off may be on until the night is over, and the upstream reorders its list.
   const isWhole = states.length < limit || dates.slice(-8) < easternDay(now - HALF_DAY_MS)
-  return isWhole ? 86_400 : 300
+  return isWhole ? lifetime.day : 300
 }
 
 /** The events of all answers; undefined when one of the answers has no list of them. */
@@ -298,83 +291,15 @@ function withinRange(events: Record<string, unknown>[], range: string): Record<s
     .map(({ event }) => event)
 }
 
-function readScores(league: string, bodies: unknown[], limit = 10) {
-  const events = readEvents(bodies)
-  if (!events) return undefined
-  const games = events.slice(0, limit).map((event) => ({ ...readHeading(event), ...readDetails(event) }))
-  return { league, count: games.length, games }
-}
-
-function readHeading(event: Record<string, unknown>) {
-  const season = members(event.season)
-  return {
-    id: text(event.id),
-    date: text(event.date),
-    name: text(event.name),
-    short_name: text(event.shortName),
-    season: { year: integer(season.year), type: integer(season.type), slug: text(season.slug) },
-  }
-}
-
-function readDetails(event: Record<string, unknown>) {
-  const status = members(event.status)
-  const type = members(status.type)
-  const competition = members(items(event.competitions)[0])
-  const isBefore = type.state === 'pre'
-  return {
-    status: {
-      state: text(type.state),
-      name: text(type.name),
-      description: text(type.description),
-      detail: text(type.detail),
-      completed: flag(type.completed),
-      period: integer(status.period),
-      clock: text(status.displayClock),
-    },
-    time_confirmed: flag(competition.timeValid),
-    neutral_site: flag(competition.neutralSite),
-    venue: readVenue(competition.venue),
-    broadcasts: items(competition.broadcasts).flatMap((broadcast) => texts(members(broadcast).names)),
-    note: filledText(
-      items(competition.notes)
-        .map((note) => members(note).headline)
-        .find(filledText),
-    ),
-    home: readTeam(competition, 'home', isBefore),
-    away: readTeam(competition, 'away', isBefore),
-  }
-}
-
-function readVenue(venue: unknown) {
-  if (!isObject(venue)) return null
-  const address = members(venue.address)
-  return {
-    name: text(venue.fullName),
-    city: text(address.city),
-    state: text(address.state),
-    country: text(address.country),
-  }
+function competitionOf(event: Source): Source {
+  return members(items(event.competitions)[0])
 }
 
 /** The competitors come in any order, and with a score of 0 before the game. */
-function readTeam(competition: Record<string, unknown>, side: 'home' | 'away', isBefore: boolean) {
-  const competitor = items(competition.competitors)
-    .filter(isObject)
-    .find(({ homeAway }) => homeAway === side)
-  if (!competitor) return null
-  const team = members(competitor.team)
-  const total = items(competitor.records)
-    .map(members)
-    .find(({ type }) => type === 'total')
-  return {
-    id: text(team.id),
-    name: text(team.displayName),
-    abbreviation: text(team.abbreviation),
-    logo: filledText(team.logo),
-    score: isBefore ? null : integer(numeric(competitor.score)),
-    winner: flag(competitor.winner),
-    record: text(total?.summary),
-  }
+function competitorOf(event: Source, side: 'home' | 'away'): Source | undefined {
+  const competitor = objects(competitionOf(event).competitors).find(({ homeAway }) => homeAway === side)
+  const isBefore = members(members(event.status).type).state === 'pre'
+  return competitor && isBefore ? { ...competitor, score: null } : competitor
 }
 
 function recordedNfl() {

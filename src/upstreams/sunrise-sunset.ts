@@ -3,28 +3,55 @@ import {
   dateIn,
   endpoint,
   failed,
+  field,
+  freshFor,
   InvalidParameter,
-  integer,
   invalid,
   isCalendarDate,
   isObject,
   isTimeZone,
   latitude,
+  lifetime,
   longitude,
   members,
-  nullable,
   path,
   type ResponseClass,
+  record,
   rejected,
+  required,
   TEXT_LENGTH_MAX,
   text,
   type Upstream,
   type UpstreamResponse,
 } from '../catalog/upstream.ts'
 
-/** An ISO 8601 time with offset, null on a day the sun does not give it. */
-const sunTime = (what: string) =>
-  nullable(Type.String({ description: `${what}; ISO 8601 with offset, null where it does not happen that day` }))
+/** The time of a happening: ISO 8601 with offset, null on a day that does not have it. */
+const sunTime = (name: string, what: string) =>
+  field.text(
+    ({ results }) => happening(members(results)[name]),
+    `${what}; ISO 8601 with offset, null where it does not happen that day`,
+  )
+
+const times = record({
+  status: required.text('status', 'OK'),
+  sunrise: sunTime('sunrise', 'The upper edge of the sun rises'),
+  sunset: sunTime('sunset', 'The upper edge of the sun sets'),
+  solar_noon: sunTime('solar_noon', 'The sun stands highest'),
+  day_length: field.integer(
+    'results.day_length',
+    'Seconds; 0 also on days without sunrise and sunset, polar day or polar night',
+  ),
+  civil_twilight_begin: sunTime('civil_twilight_begin', 'The sun is 6° below the horizon before sunrise'),
+  civil_twilight_end: sunTime('civil_twilight_end', 'The sun is 6° below the horizon after sunset'),
+  nautical_twilight_begin: sunTime('nautical_twilight_begin', 'The sun is 12° below the horizon before sunrise'),
+  nautical_twilight_end: sunTime('nautical_twilight_end', 'The sun is 12° below the horizon after sunset'),
+  astronomical_twilight_begin: sunTime(
+    'astronomical_twilight_begin',
+    'The sun is 18° below the horizon before sunrise',
+  ),
+  astronomical_twilight_end: sunTime('astronomical_twilight_end', 'The sun is 18° below the horizon after sunset'),
+  tzid: field.text('tzid', 'IANA time zone of the times'),
+})
 
 const sunriseSunset: Upstream = {
   displayName: 'Sunrise and sunset',
@@ -73,27 +100,11 @@ const sunriseSunset: Upstream = {
           }),
         ),
       }),
-      data: Type.Object({
-        status: Type.String({ description: 'OK' }),
-        sunrise: sunTime('The upper edge of the sun rises'),
-        sunset: sunTime('The upper edge of the sun sets'),
-        solar_noon: sunTime('The sun stands highest'),
-        day_length: nullable(
-          Type.Integer({ description: 'Seconds; 0 also on days without sunrise and sunset, polar day or polar night' }),
-        ),
-        civil_twilight_begin: sunTime('The sun is 6° below the horizon before sunrise'),
-        civil_twilight_end: sunTime('The sun is 6° below the horizon after sunset'),
-        nautical_twilight_begin: sunTime('The sun is 12° below the horizon before sunrise'),
-        nautical_twilight_end: sunTime('The sun is 12° below the horizon after sunset'),
-        astronomical_twilight_begin: sunTime('The sun is 18° below the horizon before sunrise'),
-        astronomical_twilight_end: sunTime('The sun is 18° below the horizon after sunset'),
-        tzid: nullable(Type.String({ description: 'IANA time zone of the times' })),
-      }),
+      data: times.schema,
       cache: {
         // A day at a place never changes: only the room in the cache ends this.
-        seconds: 86_400,
-        staleWhileRevalidateSeconds: 86_400,
-        staleIfErrorSeconds: 30 * 86_400,
+        ...freshFor(lifetime.day),
+        staleIfErrorSeconds: lifetime.month,
         // Three decimals are 110 m, a fraction of a second of sunlight.
         key: ({ lat, lng, date, tzid }) => ({ lat: lat.toFixed(3), lng: lng.toFixed(3), date, tzid }),
       },
@@ -110,23 +121,8 @@ const sunriseSunset: Upstream = {
         query: { lat, lng, date, formatted: 0, tzid },
       }),
       map: ({ body }) => {
-        const answer = members(body)
-        if (answer.status !== 'OK' || !isObject(answer.results)) return invalid()
-        const times = answer.results
-        return {
-          status: answer.status,
-          sunrise: happening(times.sunrise),
-          sunset: happening(times.sunset),
-          solar_noon: happening(times.solar_noon),
-          day_length: integer(times.day_length),
-          civil_twilight_begin: happening(times.civil_twilight_begin),
-          civil_twilight_end: happening(times.civil_twilight_end),
-          nautical_twilight_begin: happening(times.nautical_twilight_begin),
-          nautical_twilight_end: happening(times.nautical_twilight_end),
-          astronomical_twilight_begin: happening(times.astronomical_twilight_begin),
-          astronomical_twilight_end: happening(times.astronomical_twilight_end),
-          tzid: text(answer.tzid),
-        }
+        const { status, results } = members(body)
+        return (status === 'OK' && isObject(results) ? times.read(body) : undefined) ?? invalid()
       },
       example: recordedTimes(),
     }),

@@ -2,17 +2,39 @@ import Type from 'typebox'
 import {
   endpoint,
   failed,
-  filledText,
+  field,
+  freshFor,
   integer,
   invalid,
-  isObject,
-  items,
+  lifetime,
   notFound,
-  nullable,
   path,
-  text,
+  record,
+  required,
   type Upstream,
 } from '../catalog/upstream.ts'
+
+const top = record({ story_ids: field.integers('story_ids', 'Ids of the stories, as ranked') })
+
+const story = record({
+  by: field.text('by', 'Author; none on deleted items'),
+  id: required.integer('id', 'Number of the item'),
+  url: field.filledText('url', 'None for text posts and some jobs'),
+  time: field.integer('time', 'Seconds since the epoch'),
+  type: field.text('type', 'story, job, poll, pollopt or comment'),
+  title: field.text('title', 'Title, HTML'),
+  score: field.integer('score', 'Points'),
+  descendants: field.integer('descendants', 'Number of comments'),
+  text: field.filledText('text', 'Text of a comment or text post, HTML'),
+  parent: field.integer('parent', 'Id of the item a comment belongs to'),
+  kids: field.integers('kids', 'Ids of direct comments, as ranked'),
+  dead: required.flag(({ dead }) => dead === true, 'Whether moderators or users hid it'),
+  deleted: required.flag(({ deleted }) => deleted === true, 'Whether its author deleted it'),
+  discussion_url: required.text(
+    ({ id }) => `https://news.ycombinator.com/item?id=${integer(id)}`,
+    'Page of the discussion',
+  ),
+})
 
 const techForum: Upstream = {
   displayName: 'Tech forum',
@@ -37,12 +59,10 @@ const techForum: Upstream = {
     '/topstories': endpoint({
       description: 'Ids of the current top stories (up to 500), best first. Fetch each with /story.',
       parameters: Type.Object({}),
-      data: Type.Object({
-        story_ids: Type.Array(Type.Integer(), { description: 'Ids of the stories, as ranked' }),
-      }),
-      cache: { seconds: 60, staleWhileRevalidateSeconds: 60, staleIfErrorSeconds: 3_600 },
+      data: top.schema,
+      cache: { ...freshFor(60), staleIfErrorSeconds: lifetime.hour },
       request: () => ({ path: path`/v0/topstories.json` }),
-      map: ({ body }) => (Array.isArray(body) ? { story_ids: integers(body) } : invalid()),
+      map: ({ body }) => (Array.isArray(body) ? top.read({ story_ids: body }) : invalid()),
       example: recordedTopstories(),
     }),
 
@@ -56,58 +76,18 @@ const techForum: Upstream = {
           description: 'Item id in digits, as /topstories lists them',
         }),
       }),
-      data: Type.Object({
-        by: nullable(Type.String({ description: 'Author; none on deleted items' })),
-        id: Type.Integer({ description: 'Number of the item' }),
-        url: nullable(Type.String({ description: 'None for text posts and some jobs' })),
-        time: nullable(Type.Integer({ description: 'Seconds since the epoch' })),
-        type: nullable(Type.String({ description: 'story, job, poll, pollopt or comment' })),
-        title: nullable(Type.String({ description: 'Title, HTML' })),
-        score: nullable(Type.Integer({ description: 'Points' })),
-        descendants: nullable(Type.Integer({ description: 'Number of comments' })),
-        text: nullable(Type.String({ description: 'Text of a comment or text post, HTML' })),
-        parent: nullable(Type.Integer({ description: 'Id of the item a comment belongs to' })),
-        kids: Type.Array(Type.Integer(), { description: 'Ids of direct comments, as ranked' }),
-        dead: Type.Boolean({ description: 'Whether moderators or users hid it' }),
-        deleted: Type.Boolean({ description: 'Whether its author deleted it' }),
-        discussion_url: Type.String({ description: 'Page of the discussion' }),
-      }),
-      cache: { seconds: 300, staleWhileRevalidateSeconds: 300, staleIfErrorSeconds: 86_400 },
+      data: story.schema,
+      cache: { ...freshFor(300), staleIfErrorSeconds: lifetime.day },
       // Leading zeros would name a path the database does not have.
       complete: (parameters) => ({ ...parameters, id: String(Number(parameters.id)) }),
       request: ({ id }) => ({ path: path`/v0/item/${id}.json` }),
-      map: ({ body }) => {
-        if (body === null) return notFound('There is no item with this id.')
-        if (!isObject(body)) return invalid()
-        const id = integer(body.id)
-        if (id === null) return invalid()
-        return {
-          by: text(body.by),
-          id,
-          url: filledText(body.url),
-          time: integer(body.time),
-          type: text(body.type),
-          title: text(body.title),
-          score: integer(body.score),
-          descendants: integer(body.descendants),
-          text: filledText(body.text),
-          parent: integer(body.parent),
-          kids: integers(body.kids),
-          dead: body.dead === true,
-          deleted: body.deleted === true,
-          discussion_url: `https://news.ycombinator.com/item?id=${id}`,
-        }
-      },
+      map: ({ body }) => (body === null ? notFound('There is no item with this id.') : (story.read(body) ?? invalid())),
       example: recordedStory(),
     }),
   },
 }
 
 export default techForum
-
-function integers(value: unknown): number[] {
-  return items(value).filter((item): item is number => integer(item) !== null)
-}
 
 function recordedTopstories() {
   return {

@@ -1,18 +1,26 @@
 import Type from 'typebox'
 import {
   endpoint,
-  flag,
+  field,
   InvalidParameter,
   integer,
   invalid,
   isTimeZone,
-  members,
-  nullable,
   path,
+  record,
+  required,
   TEXT_LENGTH_MAX,
-  text,
   type Upstream,
 } from '../catalog/upstream.ts'
+
+const clock = record({
+  date: field.text(isoDate, 'YYYY-MM-DD'),
+  time: field.text('time', 'HH:mm'),
+  datetime: required.text('dateTime', 'Local time of the zone, without offset'),
+  timezone: field.text('timeZone', 'IANA name of the zone'),
+  dst_active: field.flag('dstActive', 'Whether daylight saving time is in force'),
+  day_of_week: field.text('dayOfWeek', 'In English'),
+})
 
 const timezone: Upstream = {
   displayName: 'Time zones',
@@ -42,32 +50,13 @@ const timezone: Upstream = {
           description: 'IANA time zone name, `Europe/Amsterdam`',
         }),
       }),
-      data: Type.Object({
-        date: nullable(Type.String({ description: 'YYYY-MM-DD' })),
-        time: nullable(Type.String({ description: 'HH:mm' })),
-        datetime: Type.String({ description: 'Local time of the zone, without offset' }),
-        timezone: nullable(Type.String({ description: 'IANA name of the zone' })),
-        dst_active: nullable(Type.Boolean({ description: 'Whether daylight saving time is in force' })),
-        day_of_week: nullable(Type.String({ description: 'In English' })),
-      }),
+      data: clock.schema,
       complete: (parameters) => ({ ...parameters, timezone: knownZone(parameters.timezone) }),
       request: ({ timezone }) => ({
         path: path`/api/time/current/zone`,
         query: { timeZone: timezone },
       }),
-      map: ({ body }) => {
-        const clock = members(body)
-        const datetime = text(clock.dateTime)
-        if (datetime === null) return invalid()
-        return {
-          date: isoDate(clock),
-          time: text(clock.time),
-          datetime,
-          timezone: text(clock.timeZone),
-          dst_active: flag(clock.dstActive),
-          day_of_week: text(clock.dayOfWeek),
-        }
-      },
+      map: ({ body }) => clock.read(body) ?? invalid(),
       example: recordedCurrent(),
     }),
   },

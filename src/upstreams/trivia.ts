@@ -3,17 +3,19 @@ import {
   defaulted,
   endpoint,
   failed,
+  field,
   htmlDecoded,
   integer,
   invalid,
   items,
+  lifetime,
   members,
-  nullable,
   overLimit,
   path,
   type ResponseClass,
+  record,
   rejected,
-  text,
+  required,
   type Upstream,
   type UpstreamResponse,
 } from '../catalog/upstream.ts'
@@ -23,6 +25,22 @@ const SPACING_SECONDS = 5
 
 /** The most questions one request may ask for. */
 const AMOUNT_MAX = 50
+
+const round = record({
+  response_code: required.integer('response_code', '0, or 1 when there are fewer questions than asked for: then none'),
+  // Texts are HTML-encoded, categories too; blanks at their ends are the upstream's own.
+  results: required.recordOfEach('results', 'Questions', {
+    category: field.htmlDecoded('category', 'Name of the category'),
+    type: field.text('type', 'multiple or boolean'),
+    difficulty: field.text('difficulty', 'easy, medium or hard'),
+    question: field.htmlDecoded('question', 'The question, plain text'),
+    correct_answer: field.htmlDecoded('correct_answer', 'The right answer'),
+    incorrect_answers: field.texts(
+      ({ incorrect_answers }) => items(incorrect_answers).map(htmlDecoded),
+      'Wrong answers: three, or one of a boolean question',
+    ),
+  }),
+})
 
 const trivia: Upstream = {
   displayName: 'Trivia',
@@ -69,24 +87,7 @@ const trivia: Upstream = {
         ),
         difficulty: Type.Optional(Type.Enum(['easy', 'medium', 'hard'], { description: 'Default: every difficulty' })),
       }),
-      data: Type.Object({
-        response_code: Type.Integer({
-          description: '0, or 1 when there are fewer questions than asked for: then none',
-        }),
-        results: Type.Array(
-          Type.Object({
-            category: nullable(Type.String({ description: 'Name of the category' })),
-            type: nullable(Type.String({ description: 'multiple or boolean' })),
-            difficulty: nullable(Type.String({ description: 'easy, medium or hard' })),
-            question: nullable(Type.String({ description: 'The question, plain text' })),
-            correct_answer: nullable(Type.String({ description: 'The right answer' })),
-            incorrect_answers: Type.Array(Type.String(), {
-              description: 'Wrong answers: three, or one of a boolean question',
-            }),
-          }),
-          { description: 'Questions' },
-        ),
-      }),
+      data: round.schema,
       pool: {
         key: ({ category, difficulty, type }) => [category ?? '', difficulty ?? '', type ?? ''].join('/'),
         request: (filter) => questions({ ...filter, amount: AMOUNT_MAX }),
@@ -96,16 +97,11 @@ const trivia: Upstream = {
         },
         take: ({ amount }) => amount,
         body: (results) => ({ response_code: 0, results }),
-        seconds: 3_600,
-        unfillableSeconds: 86_400,
+        seconds: lifetime.hour,
+        unfillableSeconds: lifetime.day,
       },
       request: questions,
-      map: ({ body }) => {
-        const answer = members(body)
-        const code = integer(answer.response_code)
-        if (code === null || !Array.isArray(answer.results)) return invalid()
-        return { response_code: code, results: answer.results.map(question) }
-      },
+      map: ({ body }) => round.read(body) ?? invalid(),
       example: recordedQuestions(),
     }),
   },
@@ -123,24 +119,9 @@ function classifyResponseCode({ status, body }: UpstreamResponse): ResponseClass
   return status === 200 && code !== null && code > 1 ? failed() : undefined
 }
 
-function questions(wanted: { amount?: number; category?: number; difficulty?: string; type?: string }) {
+function questions(wanted: { amount: number; category?: number; difficulty?: string; type?: string }) {
   const { amount, category, difficulty, type } = wanted
   return { path: path`/api.php`, query: { amount, category, difficulty, type } }
-}
-
-/** Texts are HTML-encoded, categories too; blanks at their ends are the upstream's own. */
-function question(item: unknown) {
-  const asked = members(item)
-  return {
-    category: htmlDecoded(asked.category),
-    type: text(asked.type),
-    difficulty: text(asked.difficulty),
-    question: htmlDecoded(asked.question),
-    correct_answer: htmlDecoded(asked.correct_answer),
-    incorrect_answers: items(asked.incorrect_answers)
-      .map(htmlDecoded)
-      .filter((answer) => answer !== null),
-  }
 }
 
 function recordedQuestions() {
