@@ -6,7 +6,6 @@ export type CapBucket = string
 /** The bucket of all calls without a key of the caller's own. */
 export const SHARED_BUCKET: CapBucket = 'shared'
 
-/** The bucket that a call counts against. */
 export function bucketOf({ providerKey }: Pick<CallJob, 'providerKey'>): CapBucket {
   return providerKey?.bucket ?? SHARED_BUCKET
 }

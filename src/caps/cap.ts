@@ -13,38 +13,34 @@ import { WINDOW_MARGIN_MS } from './timing.ts'
 
 export type PermitId = string
 
-/** A call that is ready to send a request and waits for a permit. */
+/** A call that waits for a permit; the least tag goes first. */
 export interface Waiter {
-  /** Its member in the queue. */
   member: string
-  /** Its fair tag: the waiter with the least one goes first. */
   tag: number
 }
 
-/** Permits that ended since the last poll, and how long their requests took in the mean. */
+/** Permits that ended since the last poll; `meanMs` is how long their requests took. */
 export interface ReleasedPermits {
   ids: PermitId[]
   meanMs: number
 }
 
 export interface AcquireResult {
-  /** Members that may send a request now, each once, with its permit. */
   granted: Map<string, PermitId>
-  /** Members that can no longer be granted before their deadline, and when to come again, milliseconds. */
+  /**
+   * Calls that cannot be granted before their deadlines any more, by member: milliseconds until they may come again.
+   */
   evicted: Map<string, number>
   /** When the rates let the first of the others go, milliseconds; 0 when it waits for another request's end. */
   retryInMs: number
-  /** How long the upstream has closed itself for, milliseconds; 0 when it has not. */
   closedForMs: number
 }
 
-/** A call's place in the queue. */
 export interface QueuePlace {
-  /** Start tag of the call in virtual time. */
+  /** Start tag in virtual time. */
   tag: number
-  /** The same as a BullMQ job priority, 1 and up. */
+  /** The tag as a BullMQ job priority, 1 and up. */
   priority: number
-  /** When its permit is expected, milliseconds from now. */
   etaMs: number
   /** Another call is already on its way to the same answer: this one needs no permit. */
   isFollower: boolean
@@ -54,7 +50,6 @@ export interface QueuePlace {
   evictions: number
 }
 
-/** Why a call may not join the queue, and when it would have had its permit. */
 export interface QueueRefusal {
   refused: 'cap' | 'share' | 'closed' | 'overloaded'
   retryAfterMs: number
@@ -62,23 +57,19 @@ export interface QueueRefusal {
 
 /** What the upstream says of its own limiter. */
 export interface UpstreamLimit {
-  /** How long it takes nothing, milliseconds. */
   closedForMs?: number | undefined
-  /** How many requests are left, and when they are renewed. */
   remaining?: { requests: number; resetMs: number } | undefined
   /** Permit of the request whose response said so. */
   observedBy: PermitId
 }
 
-/** What is left of a cap, and when the next request may start. */
 export interface CapState {
   /** Calls in the queue, or those before the call in question; -1 when that call is not queued. */
   ahead: number
   nextSlotMs: number
   underWay: number
-  /** Requests that may start now. */
   free: number
-  /** What is left of each rate, in the cap's order. */
+  /** Of each rate, in the cap's order. */
   left: number[]
 }
 
@@ -99,17 +90,14 @@ interface JoinRequest {
   deadline: number
 }
 
-/** How often a script is run again after Redis' memory of the cap was initialised or filled. */
 const TRIES_MAX = 4
 
 /**
- * The limit of one upstream on concurrency and rates, for one bucket, over all processes. Where Redis has lost its
- * memory of it the cap initialises itself: it stays closed for a while and puts its past back from Postgres.
- *
- * Every method throws what ioredis throws; without Redis no permit is granted and no call is queued.
+ * The limit of one upstream on concurrency and rates, for one bucket, over all processes. Where Redis lost its past,
+ * the cap stays closed for a while and restores it from Postgres. @throws what ioredis throws: without Redis nothing is
+ * granted or queued
  */
 export class Cap {
-  /** The cap's name in wake-ups. */
   readonly name: string
   readonly #deps: CapDeps
   readonly #slug: string
@@ -129,7 +117,6 @@ export class Cap {
     this.#joins = new TickBatcher((_cap, requests) => this.#join(requests), { itemsMax: JOINED_TOGETHER_MAX })
   }
 
-  /** What is allowed at the time. */
   get rules(): Caps {
     return this.#rules()
   }
@@ -163,7 +150,7 @@ export class Cap {
     await this.#run(scripts.release, this.#keys, [meanMs.toFixed(1), ...ids])
   }
 
-  /** Extends the leases of permits whose requests are still under way. @returns how many leases still existed */
+  /** @returns how many leases still existed */
   async renew(permits: PermitId[], leaseMs: number): Promise<number> {
     return Number(await this.#run(scripts.renew, this.#keys, [leaseMs, ...permits]))
   }
@@ -181,18 +168,16 @@ export class Cap {
   }
 
   /**
-   * Trusts the upstream with one request at once, and with one more for each that ends from now on. Called when
-   * its breaker closes, so that it is not met by all who wait at once.
+   * Lets one request through at once, and one more for each that ends: after a breaker closed, not all waiters
+   * together.
    */
   async beginGradually(): Promise<void> {
     await this.#run(scripts.beginGradually, this.#keys, [])
   }
 
   /**
-   * Queues a call if its permit is expected before its deadline (Redis time, milliseconds). Calls of one tick of the event
-   * loop are queued in one step, in their order.
-   *
-   * @returns its place, or a refusal with the wait it would have had
+   * Queues a call if its permit is expected before `deadline` (Redis time, milliseconds); those of one tick in one
+   * step.
    */
   async joinQueue(call: QueueEntry, deadline: number): Promise<QueuePlace | QueueRefusal> {
     return await this.#joins.add('', { call, deadline })
@@ -221,7 +206,7 @@ export class Cap {
     return { ahead, nextSlotMs: Math.max(0, nextSlotMs), underWay, free, left }
   }
 
-  /** Begins to count tags anew. @returns what tags are counted from now, and whether that moved just now */
+  /** Counts tags from a new base. @returns the base, and whether it moved just now */
   async rebaseTags(): Promise<{ base: number; hasMoved: boolean }> {
     const [base, hasMoved] = (await this.#run(scripts.rebaseTags, this.#keys, [])) as [string, number]
     return { base: Number(base), hasMoved: hasMoved === 1 }
@@ -242,7 +227,7 @@ export class Cap {
     return await script.run(this.#deps.redis, keys, [this.#deps.now?.() ?? '', ...values])
   }
 
-  /** Runs a script that needs the cap's past, and sees to it that Redis has it. */
+  /** Runs a script that needs the cap's past, which is restored first where Redis has lost it. */
   async #runInitialised(script: Script, keys: string[], values: (string | number)[]): Promise<unknown[]> {
     for (let tries = 1; tries <= TRIES_MAX; tries += 1) {
       const reply = (await this.#run(script, keys, [...this.#ruleArguments(), ...values])) as unknown[]

@@ -10,22 +10,20 @@ import type { CapBucket } from './bucket.ts'
 const MINUTE_MS = 60_000
 
 /**
- * Since when Redis remembers what was sent to upstreams: 0 when it does from the start, else the time (Redis',
- * milliseconds) at which its loss was noticed. What was sent shortly before is unknown, so caps are held closed for one
- * window, a minute at most; what was sent before is put back from Postgres. Postgres tells a new installation from one
- * whose Redis was wiped; when it cannot, a loss is assumed.
+ * Since when Redis remembers what was sent: 0 from the start, else when its loss was noticed (Redis time,
+ * milliseconds). Postgres tells a new installation from a wiped Redis; where it cannot, a loss is assumed.
  */
 export async function initialisedAt(redis: RedisConnection, db: Db): Promise<number> {
   const kept = await redis.get(keys.memory)
   if (kept !== null) return Number(kept)
   const [seconds, micros] = await redis.time()
-  // Rounded up: nothing was sent later than that.
+  // Rounded up: nothing was sent later.
   const since = (await isNewInstallation(db)) ? 0 : Number(seconds) * 1_000 + Math.ceil(Number(micros) / 1_000)
   await redis.set(keys.memory, since, 'NX')
   return Number((await redis.get(keys.memory)) ?? since)
 }
 
-/** Whether this is the first time anything looks; that it is recorded makes the installation old. */
+/** Whether nothing looked before; looking is recorded. */
 async function isNewInstallation(db: Db): Promise<boolean> {
   try {
     const { rows } = await sql<{ fresh: boolean }>`
@@ -40,7 +38,7 @@ async function isNewInstallation(db: Db): Promise<boolean> {
   }
 }
 
-/** What Postgres knows of a cap's past, each minute's requests at its end: never earlier than they were. */
+/** A cap's past as Postgres has it: the requests of each minute at its end, so never earlier than they were. */
 export async function readPastGrants(
   db: Db,
   { slug, bucket, caps }: { slug: string; bucket: CapBucket; caps: Caps },

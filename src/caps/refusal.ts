@@ -8,7 +8,7 @@ const CODES: Record<QueueRefusal['refused'], ErrorCode> = {
   overloaded: 'OVERLOADED',
 }
 
-/** What a call is answered that may not join the wait queue. */
+/** The error of a call that may not join the wait queue. */
 export function refusalOf({ refused, retryAfterMs }: QueueRefusal): {
   code: ErrorCode
   retryAfterMs: number

@@ -1,3 +1,4 @@
+import { PRIORITY_MAX } from '../queue/queue-entry.ts'
 import { channels } from '../redis/keys.ts'
 import { loadScript, type ScriptConstants } from '../redis/script.ts'
 import { BACKFILL_AFTER_MS, COLD_START_HOLD_MS, WAITER_TTL_MS } from './timing.ts'
@@ -8,9 +9,6 @@ export const QUEUE_LENGTH_MAX = 2_000
 /** Largest distance of a tag from the base before tags are counted from a new base (BullMQ's priorities end at 2^21). */
 const TAG_SPAN_MAX = 1_000_000
 
-/** BullMQ's lowest priority. */
-const PRIORITY_MAX = 2_097_151
-
 /** Virtual time that a call of weight 1 takes; a multiple of every weight, so that tags stay whole. */
 const COST = 8
 
@@ -19,7 +17,6 @@ const KEY_LIFE_MS = 86_400_000
 
 const WAKE_UP_CHANNEL = channels.wakeUp
 
-/** What the cap's rules and shares are computed with. */
 const SHARES = {
   /** A rate of at most so many requests a window is scarce: accounts have shares of it. */
   SCARCE_MAX: 100,
@@ -34,17 +31,15 @@ const SHARES = {
 }
 
 const PLANNING = {
-  /** A longer queue is not planned anew at each call. */
+  /** A longer queue is planned at intervals, not at each call. */
   PLANNED_LENGTH_MAX: 128,
-  /** How often it is planned, milliseconds. */
   PLAN_EVERY_MS: 250,
 }
 
 /** How long an eviction waits for the worker of its call, milliseconds: longer than any call may take. */
 const EVICTED_TTL_MS = 900_000
 
-/** Waiters that one poll looks at. */
-const WAITERS_SEEN_MAX = 200
+const WAITERS_PER_POLL = 200
 
 /** Calls of equal start that keep their order. */
 const SEQ_SPAN = 2 ** 20
@@ -80,7 +75,7 @@ export const scripts = {
     EVICTED_TTL_MS,
     KEY_LIFE_MS,
     RAMP_MAX,
-    WAITERS_SEEN_MAX,
+    WAITERS_PER_POLL,
     WAITER_TTL_MS,
     WAKE_UP_CHANNEL,
     ...PLAN,

@@ -5,11 +5,10 @@ import { type CapBucket, SHARED_BUCKET } from './bucket.ts'
 import { Cap, type CapDeps } from './cap.ts'
 
 export interface UpstreamCapsDeps extends CapDeps {
-  /** Whose rules hold; operators change them while processes run. */
+  /** Its rules hold; operators change them while processes run. */
   catalog: Catalog
 }
 
-/** The caps of all upstreams, each made when it is first used. */
 export class UpstreamCaps {
   /** The cap of an API for one bucket. @throws Error when the catalog does not have the API */
   readonly of: (api: { slug: string }, bucket: CapBucket) => Cap
