@@ -8,7 +8,7 @@ import { RESULT_MS, type ResultOf, roomKeys } from './results.ts'
 
 const recordScript = loadScript(new URL('./lua/record-call.lua', import.meta.url))
 
-/** What is remembered of an asynchronous call, to find it again and to cancel it. */
+/** What finds an asynchronous call again, and cancels it. */
 export interface AsyncCall
   extends Pick<
     CallJob,
@@ -18,11 +18,7 @@ export interface AsyncCall
   waiting: QueueEntry | undefined
 }
 
-/**
- * Remembers a call whose result will be fetched, for as long as the result is kept.
- *
- * @throws GatewayError RESULT_STORAGE_FULL when the account's results take all the bytes that they may; nothing is done
- */
+/** Remembers a call for as long as its result is kept. @throws GatewayError RESULT_STORAGE_FULL: nothing is done */
 export async function recordAsyncCall(
   redis: RedisConnection,
   job: CallJob,
@@ -40,7 +36,6 @@ export async function recordAsyncCall(
   if (retryAfterMs > 0) throw new GatewayError('RESULT_STORAGE_FULL', { retryAfterMs })
 }
 
-/** An account's call of this id; undefined when there is none. */
 export async function readAsyncCall(
   redis: RedisConnection,
   { id, accountId }: ResultOf,

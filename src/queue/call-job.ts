@@ -2,21 +2,20 @@ import Type, { type Static } from 'typebox'
 import { Compile } from 'typebox/compile'
 
 /**
- * The contract between API nodes and workers: one call as it is stored in a job. It is readable in Redis and on the queue
- * dashboard, so it holds no secret: keys are named by id. A change that old workers cannot read gets a new `v`.
+ * One call as its job stores it, the contract between API nodes and workers. It is readable in Redis and on the
+ * dashboard: no secret in it, keys by id. A change that old workers cannot read gets a new `v`.
  */
 const StoredCall = Type.Object({
   v: Type.Literal(1),
-  /** `call_…`, also the job's id. */
   id: Type.String({ pattern: '^call_[0-9a-f]{32}$' }),
   accountId: Type.String(),
-  /** Name under which the account shares scarce caps with others (`shareGroupOf`); absent: it counts alone. */
+  /** Shares scarce caps with the accounts of this group (`shareGroupOf`); absent: with none. */
   group: Type.Optional(Type.String()),
-  /** Id of the API key; absent for a session. */
+  /** Absent for a session. */
   keyId: Type.Optional(Type.String()),
   /** `CallJob.providerKey`; `scope` is the bucket. */
   providerKey: Type.Optional(Type.Object({ id: Type.String(), scope: Type.String() })),
-  /** A test call is answered from the recorded example and never reaches the upstream. */
+  /** A test call is answered from the recorded example. */
   mode: Type.Enum(['live', 'test']),
   slug: Type.String(),
   endpoint: Type.String(),
@@ -25,7 +24,6 @@ const StoredCall = Type.Object({
   extra: Type.Array(Type.Tuple([Type.String(), Type.String()])),
   /** The upstream's JSON as it came instead of `data`. */
   raw: Type.Boolean(),
-  /** What a test call is to run into. */
   scenario: Type.Optional(Type.String()),
   /** `CallJob.ticket`. */
   place: Type.Optional(Type.Object({ tag: Type.Number(), weight: Type.Integer() })),
@@ -37,13 +35,13 @@ const StoredCall = Type.Object({
   isAsync: Type.Boolean(),
   /** Bytes that all kept results of the account may take; of an asynchronous call. */
   resultBytesMax: Type.Optional(Type.Integer()),
-  /** W3C trace context of the HTTP request, where calls are traced. */
+  /** W3C trace context of the HTTP request. */
   traceparent: Type.Optional(Type.String()),
   /** Reply stream of the API node that waits. */
   replyTo: Type.String(),
-  /** That node reads several replies from one entry of its stream; absent from nodes of an earlier version. */
+  /** The node reads several replies from one entry; absent from nodes of an earlier version. */
   bundledReplies: Type.Optional(Type.Boolean()),
-  /** When the call was put in the queue, and when its caller stops waiting: Redis time, milliseconds. */
+  /** Redis time, milliseconds; the caller stops waiting at the deadline. */
   enqueuedAt: Type.Integer(),
   deadline: Type.Integer(),
 })
@@ -52,9 +50,9 @@ type StoredCall = Static<typeof StoredCall>
 
 /** One call as a job. Two members are stored under the names that workers of earlier versions read. */
 export interface CallJob extends Omit<StoredCall, 'place' | 'providerKey'> {
-  /** Order in the upstream's wait queue; absent where the call needs no permit of its own. */
+  /** Absent where the call needs no permit of its own. */
   ticket?: QueueTicket
-  /** The caller's own upstream key, by id, and the bucket of its cap; absent where the gateway calls for itself. */
+  /** The caller's own upstream key and the bucket of its cap; absent where the gateway's key is used. */
   providerKey?: { id: string; bucket: string }
 }
 
@@ -64,7 +62,6 @@ export interface QueueTicket {
   weight: number
 }
 
-/** Most calls that travel as one job. */
 export const BATCH_CALLS_MAX = 16
 
 /** Calls that reached a node together while nobody waited for their upstream: one job. */
@@ -83,16 +80,12 @@ function checkStored(data: unknown): StoredCall {
   throw new Error(`job data do not fit version 1: ${first?.instancePath ?? ''} ${first?.message ?? ''}`)
 }
 
-/**
- * The calls of a job: one (version 1), or several (version 2).
- *
- * @throws Error when it is a job of neither version
- */
+/** The calls of a job: one (version 1), or several (version 2). @throws Error when it is a job of neither version */
 export function parseCalls(data: unknown): CallJob[] {
   return (batchOfCalls.Check(data) ? data.calls : [checkStored(data)]).map(fromStored)
 }
 
-/** The data of a job with these calls: version 1 for one, which workers of both versions read. */
+/** Version 1 for one call, which workers of both versions read. */
 export function toJobData(calls: CallJob[]): unknown {
   const stored = calls.map((call) => checkStored(toStored(call)))
   return stored.length === 1 ? stored[0] : { v: 2, calls: stored }

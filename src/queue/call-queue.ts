@@ -5,13 +5,12 @@ import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { channels, upstreamKeys } from '../redis/keys.ts'
 import { BATCH_CALLS_MAX, type CallJob, parseCalls, toJobData } from './call-job.ts'
+import { PRIORITY_MAX } from './queue-entry.ts'
 
-/** Name of a call among an upstream's jobs. */
 export const CALL_JOB = 'call'
 
 /** The queues of an API node, one per upstream, opened when first used. */
 export class CallQueues {
-  /** The queue of an upstream. */
   readonly of: Memoized<[slug: string], Queue>
   readonly #together = new TickBatcher<QueuedJob, string>(async (slug, jobs) => await this.#add(slug, jobs), {
     itemsMax: BATCH_CALLS_MAX,
@@ -24,11 +23,7 @@ export class CallQueues {
     )
   }
 
-  /**
-   * Adds a call to its queue. Calls that may share a job do so with those of the same tick.
-   *
-   * @returns the id of its job
-   */
+  /** Calls that may share a job do so with those of the same tick. @returns the id of the job */
   async add(job: QueuedJob): Promise<string> {
     const { slug, id } = job.call
     if (job.mayShareJob) return await this.#together.add(slug, job)
@@ -50,7 +45,6 @@ export class CallQueues {
   }
 }
 
-/** A call on its way into the queue. */
 export interface QueuedJob {
   call: CallJob
   /** The job with the lower priority runs first; every job has one, because jobs without run before all others. */
@@ -77,12 +71,12 @@ function openQueue(slug: string, redis: RedisConnection): Queue {
   })
 }
 
-/** Puts a call in its upstream's queue. @returns the id of its job. @throws what Redis throws */
+/** @returns the id of its job. @throws what Redis throws */
 export async function enqueueCall(queues: CallQueues, job: QueuedJob): Promise<string> {
   return await queues.add(job)
 }
 
-/** Takes a call out of its queue while it still waits in a job of its own. @returns whether it was there */
+/** Takes a call out of its queue while it waits in a job of its own. @returns whether it was there */
 export async function removeCall(queues: CallQueues, slug: string, callId: string): Promise<boolean> {
   const queue = queues.of(slug)
   // BullMQ also says that it removed a job that it does not know.
@@ -90,31 +84,26 @@ export async function removeCall(queues: CallQueues, slug: string, callId: strin
   return (await queue.remove(callId)) === 1
 }
 
-/** Whether a job is in its queue and no worker has it. */
 export async function isJobWaiting(queues: CallQueues, slug: string, jobId: string): Promise<boolean> {
   return ['prioritized', 'waiting'].includes(await queues.of(slug).getJobState(jobId))
 }
-
-/** BullMQ's lowest priority. */
-const PRIORITY_MAX = 2_097_151
 
 /** A fair tag as a job priority, counted from a base. */
 export function priorityOf(tag: number, base: number): number {
   return Math.min(Math.max(1, Math.floor(tag - base) + 1), PRIORITY_MAX)
 }
 
-/** Gives the waiting calls of a queue priorities counted from a new base. */
 export async function rebasePriorities(queues: CallQueues, slug: string, base: number): Promise<void> {
   for (const job of await queues.of(slug).getPrioritized()) {
-    // A probe has no ticket: it goes last, always.
+    // A probe has no ticket: it goes last.
     if (job.name !== CALL_JOB) continue
     const [{ ticket } = {}] = parseCalls(job.data)
-    // One that ended meanwhile needs none.
+    // A job that has ended needs none.
     await job.changePriority({ priority: priorityOf(ticket?.tag ?? base, base) }).catch(() => undefined)
   }
 }
 
-/** Publishes to all workers that nobody waits for a call any more. */
+/** Tells all workers that nobody waits for a call any more. */
 export async function announceCancel(redis: RedisConnection, slug: string, callId: string): Promise<void> {
   await redis.publish(channels.cancel, `${slug} ${callId}`)
 }

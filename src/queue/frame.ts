@@ -2,34 +2,32 @@ import type { ErrorCode } from '../errors.ts'
 
 /** What a worker tells the API node of a call besides the body. */
 export interface ReplyHead {
-  /** Call id. */
   id: string
-  /** A failure's code; undefined for a success. */
+  /** Undefined for a success. */
   code?: ErrorCode
-  /** Replaces the table's message. */
+  /** Replaces the message of the error table. */
   message?: string
   retryAfterMs?: number
   /** Why it failed, in a few words for the log: `HTTP 500`, `DNS: no such host`. */
   cause?: string
-  /** Where the body is when it was too large for the stream. */
+  /** Key of a body that was too large for the stream. */
   bodyKey?: string
-  /** The account's index of such bodies, and what stands in it for this one. */
+  /** The account's index of such bodies, and the member of this one. */
   bodyIndex?: string
   bodyMember?: string
-  /** Account under which the outcome is kept, with its body: this is only the word that it is there. */
+  /** Account under which the outcome is kept with its body: this reply only announces it. */
   storedFor?: string
-  /** The same as the version before says it. */
+  /** `storedFor` as the version before writes it. */
   isStored?: true
   times: CallTimes
-  /** What the cache did, as `Cache-Status` says it; undefined where no cache was read. */
+  /** As `Cache-Status` says it; undefined where no cache was read. */
   cacheStatus?: string
-  /** Age of a stored answer, seconds. */
+  /** Of a stored answer. */
   ageSeconds?: number
-  /** How long the answer is stored and fresh from now on, milliseconds: so long identical calls need no request. */
+  /** How long the answer is stored and fresh, milliseconds: identical calls need no request for so long. */
   freshMs?: number
 }
 
-/** What came of a call. */
 export interface Reply {
   head: ReplyHead
   body: Buffer
@@ -38,7 +36,7 @@ export interface Reply {
 /** Where a call's time went, milliseconds. */
 export interface CallTimes {
   queueMs: number
-  /** Waiting for the upstream's cap to allow a request. */
+  /** Waiting for the upstream's cap. */
   permitMs: number
   upstreamMs: number
   attempts: number
@@ -46,10 +44,7 @@ export interface CallTimes {
 
 const HEAD_LENGTH_BYTES = 4
 
-/**
- * A head and a body as one buffer: the head's length, the head as JSON, then the body's bytes as they go to the caller.
- * Nobody parses or escapes the body on its way.
- */
+/** Length of the head, head as JSON, body: its bytes go to the caller as they are, neither parsed nor escaped. */
 export function encodeFrame(head: object, body: Buffer): Buffer {
   const headBytes = Buffer.from(JSON.stringify(head))
   const frame = Buffer.allocUnsafe(HEAD_LENGTH_BYTES + headBytes.length + body.length)

@@ -3,23 +3,20 @@ import type { JobsOptions } from 'bullmq'
 import type { RedisConnection } from '../redis/connection.ts'
 import { upstreamKeys } from '../redis/keys.ts'
 import type { CallQueues } from './call-queue.ts'
+import { PRIORITY_MAX } from './queue-entry.ts'
 
-/** Name of a probe among an upstream's jobs. */
 export const PROBE_JOB = 'probe'
 
 /** Id of the scheduler that makes an upstream's probes: one, however many processes create it. */
 export const PROBE_SCHEDULER = 'probe'
 
-/** Probes go last: the largest priority BullMQ has. */
-const PROBE_PRIORITY = 2_097_151
-
 /** Has a worker send the upstream's cheapest request. */
 export interface ProbeJob {
   v: 1
   slug: string
-  /** It is made even where traffic shows the health, or the breaker's pause is not over. */
+  /** It skips the breaker's pause, and is sent even where traffic shows the health. */
   isForced?: boolean
-  /** What it finds opens the breaker by itself: calls could not tell whether the upstream hangs. */
+  /** It alone may open the breaker: calls could not tell whether the upstream hangs. */
   isDecisive?: boolean
   /** The operator API waits for the outcome, under this id. */
   outcomeId?: string
@@ -27,12 +24,12 @@ export interface ProbeJob {
 
 export const PROBE_JOB_OPTIONS = {
   attempts: 1,
-  priority: PROBE_PRIORITY,
+  priority: PRIORITY_MAX,
   removeOnComplete: true,
   removeOnFail: { count: 10, age: 3_600 },
 } satisfies JobsOptions
 
-/** Schedules one probe now or later; while one of the same name waits or runs, there is no second. */
+/** Schedules a probe; while one of the same name waits or runs, there is no second. */
 export async function enqueueProbe(
   queues: CallQueues,
   slug: string,
@@ -67,12 +64,11 @@ export function parseProbeJob(data: unknown): ProbeJob {
   }
 }
 
-/** What came of a probe. */
 export interface ProbeOutcome {
-  /** Status of the answer; null where none came. */
+  /** Null where no answer came. */
   status: number | null
   ms: number
-  /** Code of the failure; null when the answer was good. */
+  /** Null when the answer was good. */
   code: string | null
   /** `HTTP 200 in 87 ms`, `DNS: no such host`. */
   words: string
@@ -91,7 +87,7 @@ export async function writeProbeOutcome(
   await redis.set(upstreamKeys.probeOutcome(slug, id), JSON.stringify(outcome), 'EX', OUTCOME_KEPT_SECONDS)
 }
 
-/** Waits for what comes of a probe. @returns null when nothing came in time: no worker, or no slot of the cap */
+/** @returns null when nothing came in time: no worker, or no permit */
 export async function awaitProbeOutcome(
   redis: RedisConnection,
   { slug, id }: { slug: string; id: string },

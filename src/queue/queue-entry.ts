@@ -1,23 +1,23 @@
 import type { CallJob } from './call-job.ts'
 
-/** Whose call it is, as far as shares of a cap are concerned. */
+/** BullMQ's lowest priority. */
+export const PRIORITY_MAX = 2 ** 21 - 1
+
 export interface QueueMember {
   callId: string
   accountId: string
-  /** Accounts of one group count as one on scarce caps; an account without one counts alone. */
+  /** Accounts of a group count as one on scarce caps; an account without one counts alone. */
   shareGroup?: string | undefined
   /** Asynchronous calls leave room for those whose callers wait on a socket. */
   isAsync: boolean
 }
 
-/** A call in the wait queue of a cap. */
 export interface QueueEntry extends QueueMember {
   /** Share by plan: twice the weight, twice the calls. */
   weight: number
   slug: string
-  /** Which cap of the upstream: the shared one, or that of a key. */
   bucket: string
-  /** Key under which identical calls share one answer; undefined where answers are not shared. */
+  /** Identical calls share one answer under this key; undefined where answers are not shared. */
   coalescedKey?: string | undefined
 }
 
@@ -27,7 +27,6 @@ export function memberOf({ accountId, callId, shareGroup, isAsync }: QueueMember
   return `${group}${accountId}|${isAsync ? '~' : ''}${callId}`
 }
 
-/** Whose call a job is. */
 export function queueMember({
   id,
   accountId,

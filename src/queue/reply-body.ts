@@ -5,25 +5,21 @@ import { loadScript } from '../redis/script.ts'
 import type { CallJob } from './call-job.ts'
 import type { ReplyHead } from './frame.ts'
 
-/** Bodies above this go into a key of their own; the stream carries where. Bytes. */
+/** Larger bodies go into a key of their own, which the stream names. Bytes. */
 const INLINE_BYTES_MAX = 32 * 1024
 
-/** How long a body waits for its node, milliseconds. */
 const BODY_MS = 60_000
 
-/** What the bodies of one account's replies may take together, bytes: they are there until their nodes have taken them. */
+/** Most bytes that the untaken bodies of one account may have together. */
 const BODIES_BYTES_MAX = 16 * 1024 * 1024
 
 const storeScript = loadScript(new URL('./lua/store-body.lua', import.meta.url), { BODIES_BYTES_MAX })
 
-/** Where a body waits for its node. */
 export type StoredBody = Required<Pick<ReplyHead, 'bodyKey' | 'bodyIndex' | 'bodyMember'>>
 
 /**
- * Puts a large body where its node finds it.
- *
- * @returns where; undefined for a body that is small enough for the stream
- * @throws Error when the account's other bodies have to be taken first: the reply is to be sent again
+ * Stores a large body; undefined for one small enough for the stream. @throws Error while the account's other bodies
+ * take all the room: the reply is to be sent again
  */
 export async function storeBody(
   redis: RedisConnection,
@@ -45,13 +41,13 @@ export async function storeBody(
   return stored
 }
 
-/** Takes a body away: for the caller, or because nobody waits for it. @returns null when it is gone */
+/** Reads and deletes a body. @returns null when it is gone */
 export async function takeBody(
   redis: RedisConnection,
   { bodyKey, bodyIndex, bodyMember }: Pick<ReplyHead, 'bodyIndex' | 'bodyMember'> & { bodyKey: string },
   log: Log,
 ): Promise<Buffer | null> {
-  // Nobody waits for the index: what stays in it by mistake ends by itself.
+  // Nobody waits for the index: a member that stays in it expires.
   if (bodyIndex !== undefined && bodyMember !== undefined) {
     redis.zrem(bodyIndex, bodyMember).catch((error) => log.debug({ err: error }, 'failed to count a body as taken'))
   }

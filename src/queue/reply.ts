@@ -10,22 +10,20 @@ import { decodeFrame, encodeFrame, type Reply, type ReplyHead } from './frame.ts
 import { storeBody, takeBody } from './reply-body.ts'
 import { readResult } from './results.ts'
 
-/** How long a node's stream outlives the node, seconds. */
 const STREAM_SECONDS = 120
 
 const STREAM_LENGTH_MAX = 10_000
 
-/** Most replies in one entry of a stream. */
 const BUNDLE_REPLIES_MAX = 16
 
 const TRIM_EVERY_MS = 250
 const READ_BLOCK_MS = 5_000
 const READ_COUNT = 200
 
-/** Where a reply goes: the call, its node's stream, and whether the node reads several replies from one entry. */
+/** `bundledReplies`: the node reads several replies from one entry. */
 export type ReplyAddress = Pick<CallJob, 'id' | 'accountId' | 'replyTo' | 'bundledReplies'>
 
-/** Sends replies from a worker to API nodes. Those of one tick for one node travel as one entry. */
+/** Sends replies from a worker to API nodes; those of one tick for one node as one entry. */
 export class ReplyOutbox {
   readonly #redis: RedisConnection
   readonly #bundles = new TickBatcher<Buffer, undefined>(
@@ -39,7 +37,7 @@ export class ReplyOutbox {
     this.#redis = redis
   }
 
-  /** Sends the outcome of a call to the API node whose stream the job names. @throws what Redis throws */
+  /** @throws what Redis throws */
   async send(address: ReplyAddress, reply: Reply): Promise<void> {
     const { replyTo, bundledReplies } = address
     const frame = await frameOf(this.#redis, address, reply)
@@ -48,7 +46,7 @@ export class ReplyOutbox {
   }
 }
 
-/** Sends the outcome of one call by itself. @throws what Redis throws */
+/** @throws what Redis throws */
 export async function sendReply(redis: RedisConnection, address: ReplyAddress, reply: Reply): Promise<void> {
   await append(redis, address.replyTo, [await frameOf(redis, address, reply)])
 }
@@ -75,11 +73,10 @@ interface Waiter {
 }
 
 /**
- * The reply stream of one API node and the calls that wait on it. It is read from a remembered id, never from "now", so
- * a broken connection or a restarted Redis loses no reply.
+ * The reply stream of one API node and the calls that wait on it. Reading resumes at the last id, never at "now": a
+ * broken connection or a restarted Redis loses no reply.
  */
 export class ReplyInbox {
-  /** Name of the stream, for the job. */
   readonly stream = keys.replies(randomUUID())
   readonly #reader: RedisConnection
   readonly #redis: RedisConnection
@@ -92,14 +89,13 @@ export class ReplyInbox {
   #closing = false
   #loop: Promise<void> | undefined
 
-  /** `reader` is a connection of its own: it blocks. `redis` trims and fetches. */
+  /** `reader` blocks; `redis` trims and fetches. */
   constructor(reader: RedisConnection, redis: RedisConnection, log: Log) {
     this.#reader = reader
     this.#redis = redis
     this.#log = log
   }
 
-  /** Starts reading. */
   open(): void {
     this.#reader.on('ready', () => {
       this.#keptAt = 0
@@ -108,16 +104,11 @@ export class ReplyInbox {
     this.#trimTimer = setInterval(() => this.#trim(), TRIM_EVERY_MS)
   }
 
-  /** Calls that wait for a reply now. */
   get waiting(): number {
     return this.#waiters.size
   }
 
-  /**
-   * Waits for the reply to a call. Call it before the job is added: no reply is missed then.
-   *
-   * @returns the reply, and `forget` to stop waiting
-   */
+  /** Call it before the job is added, so that no reply is missed. @returns the reply, and `forget` to stop waiting */
   awaitReply(callId: string): { reply: Promise<Reply>; forget: () => void } {
     const { promise, resolve, reject } = Promise.withResolvers<Reply>()
     // It may fail before anybody listens.
@@ -149,7 +140,7 @@ export class ReplyInbox {
         )
         for (const [id, fields] of streams?.[0]?.[1] ?? []) {
           this.#lastId = id.toString()
-          // Names and values in turn; the entry that made the stream has an empty value.
+          // Names and values alternate; the entry that made the stream has an empty value.
           for (let index = 1; index < fields.length; index += 2) {
             const frame = fields[index]
             if (frame?.length) this.#deliver(frame)
@@ -163,7 +154,7 @@ export class ReplyInbox {
     }
   }
 
-  /** Makes the stream and renews its life. Where Redis lost it, ids start anew and reading does too. */
+  /** Makes the stream and renews its life. Where Redis lost it, ids begin again and so does reading. */
   async #keepStream(): Promise<void> {
     if (Date.now() - this.#keptAt < READ_BLOCK_MS) return
     if ((await this.#reader.expire(this.stream, STREAM_SECONDS)) === 0) {

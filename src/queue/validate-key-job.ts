@@ -2,14 +2,13 @@ import Type, { type Static } from 'typebox'
 import { Compile } from 'typebox/compile'
 import type { CallQueues } from './call-queue.ts'
 
-/** Name of the job; it goes into the queue of the upstream that the key is for. */
 export const VALIDATE_KEY = 'validate-key'
 
 /** Has a worker find out whether an upstream takes a caller's key. The key itself is in Postgres alone. */
 export const ValidateKeyJob = Type.Object({
   v: Type.Literal(1),
   providerKeyId: Type.String(),
-  /** Id and stream of a reply, where someone waits for one. */
+  /** Where someone waits for the result. */
   reply: Type.Optional(Type.Object({ id: Type.String(), to: Type.String() })),
 })
 
