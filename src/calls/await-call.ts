@@ -20,7 +20,7 @@ export interface AwaitDeps extends WithdrawDeps, RefusalDeps {
   log: Log
 }
 
-/** How an API node's part in a call ended. `pending`: the call goes on, and its result is kept. */
+/** `pending`: the call goes on, and its result is kept. */
 export type CallEnd = { kind: 'reply'; reply: Reply } | { kind: 'pending' } | { kind: 'failed'; error: GatewayError }
 
 /** How long after the deadline a node waits for the worker's own reply, milliseconds. */
@@ -30,8 +30,8 @@ const DEADLINE_GRACE_MS = 250
 const STILL_RUNNING = new Error('the call goes on')
 
 /**
- * Queues a call and waits for its reply, at most until its deadline or until the caller leaves. The node completes the
- * call, however it ends; once an asynchronous call is queued its worker does. Never throws.
+ * Queues a call and waits for its reply, until its deadline or until the caller leaves. The node completes the call;
+ * where it is asynchronous and queued, its worker does. Never throws.
  */
 export async function awaitCall(deps: AwaitDeps, admitted: Admitted, socket: CallerSocket): Promise<CallEnd> {
   const { job, forecast, preference } = admitted
@@ -79,7 +79,7 @@ export async function awaitCall(deps: AwaitDeps, admitted: Admitted, socket: Cal
   }
 }
 
-/** Gives back everything that a call acquired which its account has no room for: a refusal costs nothing. */
+/** A refusal costs nothing: returns all that the call acquired. */
 async function refund(deps: AwaitDeps, { job, principal }: Admitted, status: number): Promise<void> {
   countRefusal(deps, principal, { slug: job.slug, status })
   await refundCall(deps.redis, principal, { callId: job.id, at: job.enqueuedAt }).catch(() =>
@@ -91,16 +91,13 @@ function statusOf({ head: { code } }: Reply): number {
   return code ? ERRORS[code].status : 200
 }
 
-/**
- * Withdraws a queued call whose caller left, and completes it. It is charged where a request was sent for it, which the
- * worker's reply tells, or where that is not known.
- */
+/** Withdraws a call whose caller left. It is charged where a request was sent for it, or where that is not known. */
 async function completeLeft(
   deps: AwaitDeps,
   admitted: Admitted,
   { reply, jobId }: { reply: Promise<Reply>; jobId: string | undefined },
 ): Promise<void> {
-  // Redis may be away, or this node end: then whether a request was sent is not known.
+  // Redis may be away, or this node may end: then it is not known whether a request was sent.
   const isSent = await withdraw(deps, admitted, jobId).then(
     (withdrawal) => wasSent(withdrawal, reply),
     () => true,
@@ -108,7 +105,7 @@ async function completeLeft(
   deps.completions.add(admitted.job, isSent ? CALLER_LEFT_STATUS : LEFT_UNSENT_STATUS)
 }
 
-/** @returns where it was. @throws what Redis throws: the call then runs to its deadline, in vain */
+/** @throws what Redis throws: the call then runs to its deadline, in vain */
 async function withdraw(deps: AwaitDeps, { job, forecast }: Admitted, jobId: string | undefined): Promise<Withdrawal> {
   try {
     return await withdrawCall(deps, { id: job.id, slug: job.slug, waiting: forecast.waiting, jobId })

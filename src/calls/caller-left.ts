@@ -1,9 +1,9 @@
 import { GatewayError } from '../errors.ts'
 
-/** What a call counts as whose caller left before a request was sent for it: time spent waiting on us, not charged. */
+/** Status of a call whose caller left before a request was sent for it: time spent waiting on us, not charged. */
 export const LEFT_UNSENT_STATUS = 503
 
-/** Why a call ends whose caller closed the connection. Nobody reads the answer; logs, metrics and console show the code. */
+/** The caller closed the connection. Nobody reads the answer; logs, metrics and console show the code. */
 export class CallerLeftError extends GatewayError {
   constructor() {
     super('CALL_CANCELLED', { message: 'The caller left.' })

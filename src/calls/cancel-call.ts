@@ -14,11 +14,8 @@ export interface CancelDeps extends WithdrawDeps {
 const NO_BODY = Buffer.alloc(0)
 
 /**
- * Cancels an asynchronous call. The first result that is stored decides who wins, the caller or the worker: a worker
- * reads it before it begins, and drops its own outcome where it comes second. Cancelling twice does nothing more.
- *
- * @returns whether the call is cancelled; false when it had ended before
- * @throws GatewayError DEPENDENCY_UNAVAILABLE or OVERLOADED: nothing was decided
+ * Cancels an asynchronous call. The first stored result decides who wins, this one or the worker's. @returns false when
+ * the call had ended before @throws GatewayError DEPENDENCY_UNAVAILABLE or OVERLOADED: nothing was decided
  */
 export async function cancelCall(deps: CancelDeps, call: AsyncCall): Promise<boolean> {
   const { redis, log } = deps
@@ -32,7 +29,7 @@ export async function cancelCall(deps: CancelDeps, call: AsyncCall): Promise<boo
     const earlier = await readResult(redis, call)
     return earlier?.head.code === 'CALL_CANCELLED'
   }
-  // From here on the call is cancelled, whatever fails: a worker that still has it reads the stored result.
+  // The call is cancelled now, whatever fails: a worker that still has it reads the stored result.
   const steps = await Promise.allSettled([
     withdrawCall(deps, call),
     complete(deps, call),
@@ -45,7 +42,7 @@ export async function cancelCall(deps: CancelDeps, call: AsyncCall): Promise<boo
   return true
 }
 
-/** Counts the call as one whose caller left: its month's unit stays spent. */
+/** As a call whose caller left: its month's unit stays spent. */
 async function complete({ redis, log }: CancelDeps, call: AsyncCall): Promise<void> {
   if (!(await completeCall(redis, call, CALLER_LEFT_STATUS))) return
   log.info({ callId: call.id, account: call.accountId, slug: call.slug }, 'asynchronous call cancelled')

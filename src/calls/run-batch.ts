@@ -24,7 +24,6 @@ export interface BatchDeps extends ForecastDeps, ObservedCallDeps {
   log: Log
 }
 
-/** What came of one call of a batch. */
 export type BatchOutcome = { reply: Reply } | { error: GatewayError }
 
 export interface BatchRun {
@@ -35,13 +34,12 @@ export interface BatchRun {
   emit: (unit: BatchUnit, outcome: BatchOutcome) => void
 }
 
-/** Calls that are settled in one step. */
 const ENDED_TOGETHER_MAX = 50
 
-/** How long beyond the deadline the workers' own word on it is waited for, milliseconds. */
+/** How long after the deadline a node waits for the workers' own replies, milliseconds. */
 const DEADLINE_GRACE_MS = 250
 
-/** How a unit ended: what it counts as, and what comes back of what it took. */
+/** What a unit counts as, and what it gives back. */
 interface Ending {
   outcome: BatchOutcome
   usageStatus: number
@@ -50,11 +48,9 @@ interface Ending {
 }
 
 /**
- * Makes the calls of a batch. As many are in flight as have a lease; each call that ends hands its lease to the next. A
- * call joins its upstream's queue as a single call would, with a fair tag of its own, so that a batch gets ahead of
- * nobody. Calls that cannot be made in time are refused, and what they took comes back.
- *
- * @returns units of the month that stay spent
+ * Makes the calls of a batch, as many at once as have a lease, which a call hands to the next. Each joins its
+ * upstream's queue as a single call would. Calls that cannot be made in time are refused and refunded. @returns units
+ * of the month that stay spent
  */
 export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: BatchRun): Promise<number> {
   const { units, grant, principal, timeoutMs, leaseMs } = batch
@@ -122,7 +118,6 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
   }
 }
 
-/** Forecasts, queues and waits for one call. */
 async function runUnit(
   deps: BatchDeps,
   { job, checked }: BatchUnit,

@@ -11,7 +11,6 @@ export interface WithdrawDeps {
   queues: CallQueues
 }
 
-/** A call that was queued, and its entry in the wait queue where it has one. */
 export interface QueuedCall {
   id: string
   slug: string
@@ -20,17 +19,14 @@ export interface QueuedCall {
   jobId?: string | undefined
 }
 
-/** How long to wait for the worker's report on whether a call whose caller left was sent, milliseconds. */
+/** How long to wait for the worker's reply about a call whose caller left, milliseconds. */
 const REPLY_MS_MAX = 5_000
 
-/** Where a call was when it was withdrawn. A job that waits may be taken at any moment. */
+/** Where a call was when it was withdrawn. */
 export type Withdrawal = 'removed' | 'waiting' | 'taken'
 
 /**
- * Takes a call that nobody waits for any more out of its queue, so that its place goes to the next one. When a worker
- * runs it already, a message to the workers aborts it.
- *
- * @returns where it was
+ * Takes a call that nobody waits for out of its queue, so that the next one moves up; aborts it where a worker runs it.
  */
 export async function withdrawCall(
   { redis, caps, queues }: WithdrawDeps,
@@ -40,11 +36,11 @@ export async function withdrawCall(
   const isAlone = jobId === id
   if (isAlone && (await removeCall(queues, slug, id))) return 'removed'
   await announceCancel(redis, slug, id)
-  // A shared job stays in the queue for its other calls; its worker leaves out those that nobody waits for.
+  // A shared job stays for its other calls; its worker skips those that nobody waits for.
   return !isAlone && (await isJobWaiting(queues, slug, jobId)) ? 'waiting' : 'taken'
 }
 
-/** Whether a request was made for a withdrawn call: the worker's reply tells, or where none comes whether it had the call. */
+/** Whether a request was made: the worker's reply says so; where none comes, whether a worker had the call. */
 export async function wasSent(withdrawal: Withdrawal, reply: Promise<Reply>): Promise<boolean> {
   if (withdrawal === 'removed') return false
   const replied = reply.then(

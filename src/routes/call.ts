@@ -19,14 +19,13 @@ import { ObservedCall } from '../telemetry/observe-call.ts'
 /** Request headers that an answer depends on: the credential, and the form that is accepted. */
 const FORMS = 'accept, authorization, x-api-key, x-gateway-response'
 
-/** The proxy route: admits a call, queues it, waits for the reply and answers with it. */
 export async function callRoutes(app: FastifyInstance, context: Context): Promise<void> {
   // Bodies are kept as bytes: a bad body is reported after a bad credential.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => body)
   app.addHook('onRequest', async (_request, reply) => void reply.headers({ ...PRIVATE_ANSWER, vary: FORMS }))
   app.route({
-    // Those that a call does not take are refused by admission, in its order.
+    // Admission refuses the methods that a call does not take, in its order of checks.
     method: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'],
     config: { allow: ['GET', 'POST'] },
     url: '/v1/call/*',
@@ -69,7 +68,7 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   return reply.type(mediaTypeOf(job)).send(body)
 }
 
-/** Answers a call that was not admitted, with the headers that are known. @throws GatewayError for the error handler */
+/** @throws GatewayError for the error handler */
 async function refuse(
   context: Context,
   reply: FastifyReply,
