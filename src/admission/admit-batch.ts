@@ -15,45 +15,40 @@ import { type CheckedTarget, checkBatchCall, findTarget } from './check-call.ts'
 import { countRefusal } from './count-refusal.ts'
 import { type Preference, readBatchPreference } from './preference.ts'
 
-/** A call of a batch as its caller wrote it. */
 export interface BatchItem {
   api: string
   endpoint: string
   parameters?: Record<string, unknown>
 }
 
-/** One call that is made for all items that ask for the same. */
+/** One call for all items that are the same. */
 export interface BatchUnit {
   job: CallJob
   checked: CheckedTarget
-  /** Items that get its answer. */
   indexes: number[]
 }
 
-/** A batch after the one decision about its account's limits. */
 export interface AdmittedBatch {
   principal: Principal
-  /** Items that are refused for what they are; they cost nothing. */
+  /** They cost nothing. */
   refused: Map<number, GatewayError>
   units: BatchUnit[]
-  /** Undefined where no item is to be called. */
+  /** Undefined where no item is called. */
   grant: BatchGrant | undefined
   preference: Preference
-  /** How long its calls may take. */
   timeoutMs: number
   leaseMs: number
 }
 
 export interface BatchOptions {
   items: BatchItem[]
-  /** Whether all calls must fit into the account's limits, or as many as do. */
+  /** Whether all calls must fit into the limits, or as many as do. */
   take: 'all' | 'fit'
 }
 
 /**
- * Decides about a batch: who calls, every call's own checks, and in one atomic step the account's limits.
- *
- * @throws GatewayError of the credential, or of the limits where the calls do not fit; a batch that is refused costs nothing
+ * Decides about a batch as `admitCall` does, its limits in one atomic step. A refused batch costs nothing. @throws
+ * GatewayError
  */
 export async function admitBatch(
   deps: AdmissionDeps,
@@ -111,7 +106,6 @@ async function tryAdmit(
   return { ...decided, units, grant }
 }
 
-/** Checks each item by itself, and puts those together that ask for the same. */
 function checkItems(
   { catalog }: AdmissionDeps,
   request: FastifyRequest,

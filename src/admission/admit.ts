@@ -33,43 +33,40 @@ export interface AdmissionDeps extends AuthenticationDeps, ForecastDeps {
   replies: { stream: string }
   accountLimits: AccountLimits
   completions: Pick<CallCompletionBatcher, 'flush' | 'compensate' | 'countRefusal'>
-  /** Look-ups of what an account has used this month, for Redis that does not know. */
+  /** Shared look-ups of a month's usage in Postgres, for when Redis has no count. */
   monthLoads: SingleFlight<number>
 }
 
-/** A call that may be queued. */
 export interface Admitted {
   principal: Principal
-  /** What the account has left, for the headers. */
   limits: LimitState
   job: CallJob
   forecast: Forecast
   preference: Preference
 }
 
-/** A call that is refused, with what was known of it by then. A refusal costs nothing. */
+/** A refusal costs nothing. */
 export interface Refused {
   /** A GatewayError, or what a dependency threw. */
   refusal: unknown
   /** Undefined where the credential is not known; then the call has no id either. */
   principal?: Principal
   callId?: string
-  /** Undefined where the refusal came before the account's limits were acquired. */
+  /** Undefined where the limits were not acquired. */
   limits?: LimitState
 }
 
-/** Longest an asynchronous call may take, milliseconds: nobody waits on a socket for it. */
+/** Longest an asynchronous call may take, milliseconds. */
 const ASYNC_MS_MAX = 600_000
 
-/** Lease of a call in flight beyond its deadline, milliseconds: it is there for nodes that die, not for slow answers. */
+/** Lease of a call in flight beyond its deadline, milliseconds: for nodes that die, not for slow answers. */
 const LEASE_GRACE_MS = 10_000
 
-/** How often a call is admitted anew because its account changed meanwhile. */
 const TRIES_MAX = 3
 
 /**
- * Decides whether a call is accepted: credential, API and endpoint, method, plan tier, parameters, then in one atomic
- * step the account's limits, and last the forecast of its permit. `traceparent` goes into its job. Never throws.
+ * Checks credential, API and endpoint, method, plan tier and parameters; acquires the account's limits in one atomic
+ * step; forecasts the permit. `traceparent` goes into the job. Never throws.
  */
 export async function admitCall(
   deps: AdmissionDeps,
@@ -80,7 +77,6 @@ export async function admitCall(
   for (let tries = 1; ; tries += 1) {
     const decision = await decide(deps, request, { callId, traceparent })
     if (!('stale' in decision)) return decision
-    // The account changed since this node looked it up: look it up anew and check everything again.
     forgetPrincipal(deps, request.headers, decision.stale)
     if (tries < TRIES_MAX) continue
     const refusal = new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
@@ -88,7 +84,7 @@ export async function admitCall(
   }
 }
 
-/** The account changed since its principal was looked up. */
+/** The account changed since its principal was looked up: everything is checked again. */
 interface Stale {
   stale: Principal
 }
@@ -126,7 +122,7 @@ async function decide(
   }
 }
 
-/** As `checkCall`, or STALE: no call is refused by rights of its account that have changed meanwhile. */
+/** STALE rather than a refusal by rights that have changed meanwhile. */
 async function checkUpToDate(
   deps: AdmissionDeps,
   request: FastifyRequest,
@@ -140,7 +136,6 @@ async function checkUpToDate(
   }
 }
 
-/** @throws GatewayError of the limit that is used up; nothing is acquired then */
 async function acquireLimits(
   deps: AdmissionDeps,
   principal: Principal,
@@ -163,7 +158,7 @@ async function acquireLimits(
   }
 }
 
-/** Gives back everything that a call acquired. @returns what the account has left then */
+/** Returns all that a call acquired. @returns what the account has left then */
 async function refund(
   { redis, completions }: AdmissionDeps,
   principal: Principal,
@@ -172,13 +167,13 @@ async function refund(
   try {
     return await refundLimits(redis, principal, call)
   } catch {
-    // Not acknowledged: it is repeated until Redis does.
+    // Not acknowledged: repeated until it is.
     completions.compensate(principal, call.callId)
     return call.state
   }
 }
 
-/** A call as a job, before its forecast. `now` is Redis' clock. */
+/** `now` is Redis' clock. */
 export function createJob(
   { replies }: Pick<AdmissionDeps, 'replies'>,
   call: {
@@ -187,7 +182,6 @@ export function createJob(
     id: string
     now: number
     timeoutMs: number
-    /** Of an asynchronous call, see `CallJob`. */
     resultBytesMax?: number | undefined
   },
 ): CallJob {
@@ -216,7 +210,7 @@ export function createJob(
   }
 }
 
-/** Forecasts a call. @throws GatewayError when its permit would come too late */
+/** @throws GatewayError when its permit would come too late */
 export async function forecastJob(
   deps: ForecastDeps,
   { job, checked, principal }: { job: CallJob; checked: CheckedTarget; principal: Principal },
@@ -225,7 +219,6 @@ export async function forecastJob(
   return await forecastCall(deps, { api, endpoint, job, weight: weightOf(principal.tier) })
 }
 
-/** The job as it is queued. */
 export function queuedJob(
   job: CallJob,
   { ticket, weight, cacheOnlyMs }: Forecast,
@@ -240,13 +233,11 @@ export function queuedJob(
   }
 }
 
-/** What the account has left, for the headers of a refusal that took nothing. */
 export async function currentLimits(deps: AdmissionDeps, principal: Principal): Promise<LimitState | undefined> {
   const plan = deps.config.plans[planOf(principal.tier)]
   return await readLimits(deps.redis, { ...limitReading(deps, principal, 0), subject: principal, limits: plan })
 }
 
-/** How an account's limits are read for a call that may take this long, milliseconds. */
 export function limitReading(
   { db, monthLoads }: AdmissionDeps,
   { accountId, keyId }: Pick<Principal, 'accountId' | 'keyId'>,

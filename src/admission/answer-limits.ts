@@ -6,20 +6,17 @@ import { planOf } from '../limits/plans.ts'
 import { type AdmissionDeps, limitReading } from './admit.ts'
 import { rateLimitHeaders } from './rate-limit-headers.ts'
 
-/** Longest an answer waits for its headers, milliseconds. Fails open: an answer goes without them. */
+/** Longest an answer waits for its headers, milliseconds. Fails open: without headers. */
 const READ_MS_MAX = 250
 
-/** The account that a request is for, as far as its limits are concerned. */
 export interface LimitedAccount extends Pick<LimitSubject, 'accountId' | 'mode' | 'connection'> {
   tier: Tier
   keyId?: string | undefined
 }
 
 /**
- * Tells in every answer of a scope what the account has left, refusals included, from when its caller is known. These
- * requests take no unit themselves; reading costs a round trip where the route has not done it.
- *
- * @param accountOf the account of a request; undefined where its credential was refused
+ * Adds what the account has left to every answer of a scope, refusals included. The requests take no unit; the reading
+ * costs a round trip. @param accountOf undefined where the credential was refused
  */
 export function answerLimits(
   scope: FastifyInstance,

@@ -20,35 +20,32 @@ import type { RedisConnection } from '../redis/connection.ts'
 import type { PrincipalCache } from './principal-cache.ts'
 import type { UnknownKeys } from './unknown-keys.ts'
 
-/** The caller of a request, and its rights. */
 export interface Principal {
   accountId: string
   tier: Tier
-  /** Calls with a test key are answered from recorded examples. */
   mode: 'live' | 'test'
-  /** Id of the API key; undefined for a session. */
+  /** Undefined for a session. */
   keyId: string | undefined
-  /** A team's key: it sees its own calls and nothing else of the account. */
+  /** A team's key sees its own calls and nothing else of the account. */
   isTeamKey: boolean
-  /** The caller's own upstream keys, by slug. */
+  /** By slug of their API. */
   providerKeys: Map<string, ProviderKeyState>
-  /** When the credential ends by itself, milliseconds since the epoch. */
+  /** Milliseconds since the epoch. */
   expiresAt: number
-  /** Set for an access token: the application that calls, and what its user allowed it. */
+  /** The application that calls by an access token, and what its user allowed it. */
   connection?: {
     id: string
-    /** The one resource the token is good for. */
     resource: string
     /** Slugs; null: all. */
     apis: readonly string[] | null
     /** Calls a month; null: as many as the plan allows. */
     perMonth: number | null
   }
-  /** Version of the account's rights under which this was looked up; checked with the limits on every call. */
+  /** Version of the account's rights at the look-up; compared on every call. */
   version: string
-  /** Name under which the account shares scarce upstreams with others, see `shareGroupOf`. */
+  /** The account shares scarce upstreams with others of this group, see `shareGroupOf`. */
   shareGroup: string
-  /** What the operator's sign-up policy still asks of the account for live calls; undefined: nothing. */
+  /** What the sign-up policy still requires for live calls. */
   missing: 'verification' | 'approval' | undefined
 }
 
@@ -56,7 +53,7 @@ export interface AuthenticationDeps {
   config: Config
   db: Db
   redis: RedisConnection
-  /** For credentials that are not known yet: a flood of made-up ones must not keep `db` from known accounts. */
+  /** For unknown credentials: a flood of made-up ones must not keep `db` from known accounts. */
   strangersDb: Db
   principals: PrincipalCache
   unknownKeys: UnknownKeys
@@ -64,21 +61,18 @@ export interface AuthenticationDeps {
 
 export type CallerRequest = Pick<FastifyRequest, 'headers' | 'ip'>
 
-/** The credential of a call. Caches know it by `cacheKey`, never by the secret. */
+/** Caches know it by `cacheKey`, never by the secret. */
 interface Credential {
   kind: 'key' | 'session' | 'token'
   secret: string
-  /** Of a session; a key has the mode of its environment. */
   mode: 'live' | 'test'
   cacheKey: string
 }
 
 /**
- * Authenticates a call by an API key (`X-Api-Key` or bearer), an access token or a session token. `X-Api-Key` wins, even
- * when it is wrong. A session makes test calls with `X-Gateway-Mode: test`.
- *
- * @throws GatewayError AUTH_REQUIRED, INVALID_API_KEY, INVALID_TOKEN or TOKEN_EXPIRED; RATE_LIMIT_EXCEEDED for a client
- *   that sends unknown keys
+ * Authenticates by API key (`X-Api-Key` or bearer), access token or session token; `X-Api-Key` wins, even a wrong one.
+ * @throws GatewayError AUTH_REQUIRED, INVALID_API_KEY, INVALID_TOKEN, TOKEN_EXPIRED, or RATE_LIMIT_EXCEEDED for a
+ * client that sends unknown keys
  */
 export async function authenticateCall(deps: AuthenticationDeps, { headers, ip }: CallerRequest): Promise<Principal> {
   const credential = readCredential(headers)
@@ -91,7 +85,7 @@ export async function authenticateCall(deps: AuthenticationDeps, { headers, ip }
   })
 }
 
-/** As `authenticateCall`, for requests that acquire no limits, where a stale principal would be found out. */
+/** For requests that acquire no limits, where a stale principal would be found out. */
 export async function authenticateNow(deps: AuthenticationDeps, request: CallerRequest): Promise<Principal> {
   const principal = await authenticateCall(deps, request)
   if (await isUpToDate(deps, principal)) return principal
@@ -99,13 +93,12 @@ export async function authenticateNow(deps: AuthenticationDeps, request: CallerR
   return await authenticateCall(deps, request)
 }
 
-/** Whether the account's rights are those that the principal was looked up with. */
 export function isUpToDate({ redis }: AuthenticationDeps, { accountId, version }: Principal): Promise<boolean> {
   // Fails closed, as every call does without Redis.
   return isCurrentVersion(redis, accountId, version)
 }
 
-/** Makes the next call look its caller up anew, unless that was done since `stale` was read. */
+/** Unless a look-up was made since `stale` was read. */
 export function forgetPrincipal(
   deps: AuthenticationDeps,
   headers: IncomingHttpHeaders,
@@ -135,7 +128,7 @@ function keyCredential(secret: string): Credential {
   return { kind: 'key', secret, mode: 'live', cacheKey: hash('sha256', secret, 'base64') }
 }
 
-/** `firstDb` tells whether there is such a key. @returns undefined when there is none */
+/** `firstDb` tells whether there is such a key. */
 async function lookUpKey(
   { config, db, redis }: AuthenticationDeps,
   key: string,
@@ -163,13 +156,11 @@ async function lookUpKey(
   }
 }
 
-/** @throws GatewayError INVALID_API_KEY */
 function orRefuse(principal: Principal | undefined): Principal {
   if (!principal) throw new GatewayError('INVALID_API_KEY')
   return principal
 }
 
-/** An application's access token is looked up, and ends with the account's version, as a key does. */
 async function identifyToken(
   deps: AuthenticationDeps,
   { secret, cacheKey }: Credential,
@@ -188,7 +179,6 @@ async function identifyToken(
   }
 }
 
-/** @returns undefined when there is no such token */
 async function lookUpToken(
   { config, db, redis }: AuthenticationDeps,
   token: string,

@@ -2,11 +2,7 @@ import { GatewayError } from '../errors.ts'
 import { isWellFormed } from '../http/well-formed.ts'
 import type { GivenParameter } from './parameters.ts'
 
-/**
- * The parameters of a query string, in order, decoded once as a form (`+` is a blank).
- *
- * @throws GatewayError INVALID_ENCODING for what is not percent-encoded UTF-8
- */
+/** In order, decoded once as a form (`+` is a blank). @throws GatewayError INVALID_ENCODING */
 export function queryParameters(query: string): GivenParameter[] {
   return query
     .split('&')
@@ -19,10 +15,8 @@ export function queryParameters(query: string): GivenParameter[] {
 }
 
 /**
- * The parameters of a JSON body: its members. One that is null is not given, and the items of a list are given one
- * after another. `undefined` is no body.
- *
- * @throws GatewayError VALIDATION_ERROR for a body that is no object
+ * The members of a JSON body; null is not given, a list is its items one after another. @throws GatewayError
+ * VALIDATION_ERROR
  */
 export function bodyParameters(body: unknown): GivenParameter[] {
   if (body === undefined) return []

@@ -11,12 +11,10 @@ import { type Preference, readPreference } from './preference.ts'
 import { chooseProviderKey } from './provider-key-choice.ts'
 import { checkRights } from './rights.ts'
 
-/** A call that passed every check that needs no round trip. */
 export interface CheckedCall extends CheckedTarget {
   preference: Preference
 }
 
-/** What is called, and with what. */
 export interface CheckedTarget {
   api: Api
   endpoint: ApiEndpoint
@@ -27,7 +25,7 @@ export interface CheckedTarget {
   scenario: string | undefined
 }
 
-/** All checks that need no round trip, in the order in which their failures are answered. @throws GatewayError */
+/** All checks without a round trip, in the order of their failures. @throws GatewayError */
 export function checkCall(catalog: Catalog, request: FastifyRequest, principal: Principal): CheckedCall {
   const url = request.raw.url ?? ''
   const target = findEndpoint(catalog, url)
@@ -44,7 +42,7 @@ export function checkCall(catalog: Catalog, request: FastifyRequest, principal: 
   return { ...target, ...allowed, providerKey, raw, scenario, preference }
 }
 
-/** As `checkCall`, for one call of a batch. Of the request's headers only the scenario counts. @throws GatewayError */
+/** Of the request's headers only the scenario counts. @throws GatewayError */
 export function checkBatchCall(
   target: CallTarget,
   given: () => GivenParameter[],
@@ -56,7 +54,6 @@ export function checkBatchCall(
   return { ...target, ...allowed, providerKey, raw: false, scenario }
 }
 
-/** @throws GatewayError when the caller may not call it, or not with these parameters */
 function checkTarget(
   target: CallTarget,
   given: () => GivenParameter[],
@@ -67,16 +64,15 @@ function checkTarget(
 }
 
 /**
- * Finds what `/v1/call/{apiSlug}/{endpoint}` names: each part decoded once must be a name of the catalog.
- *
- * @throws GatewayError API_NOT_FOUND, ENDPOINT_NOT_FOUND or INVALID_ENCODING
+ * Each part of `/v1/call/{apiSlug}/{endpoint}` is decoded once. @throws GatewayError API_NOT_FOUND, ENDPOINT_NOT_FOUND
+ * or INVALID_ENCODING
  */
 function findEndpoint(catalog: Catalog, url: string): CallTarget {
   const [slug = '', ...rest] = splitUrl(url).path.slice('/v1/call/'.length).split('/')
   return findTarget(catalog, decodeSegment(slug), () => (rest.length === 1 ? decodeSegment(rest[0] ?? '') : undefined))
 }
 
-/** `endpoint` is without the slash at its start. @throws GatewayError API_NOT_FOUND or ENDPOINT_NOT_FOUND */
+/** `endpointName` has no slash at its start. @throws GatewayError API_NOT_FOUND or ENDPOINT_NOT_FOUND */
 export function findTarget(catalog: Catalog, slug: string, endpointName: () => string | undefined): CallTarget {
   const api = catalog.get(slug)
   if (!api) throw new GatewayError('API_NOT_FOUND')
@@ -106,14 +102,13 @@ function decodeSegment(segment: string): string {
     const decoded = decodeURIComponent(segment)
     if (isWellFormed(decoded)) return decoded
   } catch {
-    // Refused below, as is text that no name can hold.
+    // Refused below, like text that no name can hold.
   }
   throw new GatewayError('INVALID_ENCODING')
 }
 
 const SCENARIO = /^(upstream-500|timeout|rate-limited|invalid|slow-\d{1,5})$/
 
-/** `X-Gateway-Scenario` lets a test call fail on purpose. */
 function readScenario(request: Pick<FastifyRequest, 'headers'>, principal: Principal): string | undefined {
   const scenario = request.headers['x-gateway-scenario']
   if (scenario === undefined || principal.mode !== 'test') return undefined
@@ -124,11 +119,7 @@ function readScenario(request: Pick<FastifyRequest, 'headers'>, principal: Princ
   })
 }
 
-/**
- * Whether the upstream's JSON is wanted as it came.
- *
- * @throws GatewayError INVALID_PARAMETER for another value of our own header
- */
+/** @throws GatewayError INVALID_PARAMETER for another value of our own header */
 function wantsRaw({ headers }: FastifyRequest): boolean {
   const form = headers['x-gateway-response']
   if (form !== undefined && form !== 'raw') {

@@ -8,7 +8,7 @@ export interface RefusalDeps {
   health: Pick<HealthCache, 'now'>
 }
 
-/** Shows a call in its account's usage that was refused before it was queued. It costs nothing, a round trip included. */
+/** Shows a refused call in the account's usage. It is not charged and costs no round trip. */
 export function countRefusal(
   { completions, health }: RefusalDeps,
   { accountId, keyId, mode }: Pick<Principal, 'accountId' | 'keyId' | 'mode'>,

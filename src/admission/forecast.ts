@@ -16,53 +16,45 @@ export interface ForecastDeps {
   cache: ResponseCache
   knownAnswers: KnownAnswers
   queues: CallQueues
-  /** Breakers as this node knows them. */
   health: HealthCache
 }
 
-/** A call whose parameters and limits are checked. */
 export interface ForecastCall {
   api: Api
   endpoint: ApiEndpoint
   job: CallJob
-  /** Share by plan. */
   weight: number
 }
 
 /** How a call goes into the queue. */
 export interface Forecast {
-  /** Of its job; 1 runs first. */
+  /** 1 runs first. */
   priority: number
-  /** When its permit is expected, milliseconds from now. */
   etaMs: number
-  /** For the job, as `CallJob` has them. */
   ticket?: QueueTicket
-  /** Share by plan, of a call without a ticket that may need one. */
+  /** Share by plan of a call without a ticket that may need one. */
   weight?: number
   cacheOnlyMs?: number
-  /** Nothing waits for the upstream, so that the call may share a job with others. */
+  /** The call may share a job: nothing waits for the upstream. */
   mayShareJob: boolean
-  /** Its entry in the wait queue, to withdraw it with; undefined where it has none. */
+  /** To withdraw the call from the wait queue; undefined where it is not there. */
   waiting: QueueEntry | undefined
-  /** Key of the stored answer, where answers are stored. */
+  /** Undefined where answers are not stored. */
   answerKey?: string | undefined
 }
 
-/** Priority of calls that need no permit. */
 const FIRST = 1
 
 /**
- * Forecasts when a call's upstream can take it, before the call is queued: it is queued only if the breaker is closed or
- * due for a probe, and if its permit comes before its deadline. Else a stored answer still serves it. A call for an answer
- * that is known to be stored, or on its way, joins no wait queue.
- *
- * @throws GatewayError UPSTREAM_UNAVAILABLE, UPSTREAM_CAP_EXHAUSTED, UPSTREAM_RATE_LIMITED or OVERLOADED, with when to come again
+ * Queues a call only if the breaker is closed or due for a probe and its permit comes before its deadline; else a
+ * stored answer still serves it. A call for an answer that is stored or on its way joins no wait queue. @throws
+ * GatewayError UPSTREAM_UNAVAILABLE, UPSTREAM_CAP_EXHAUSTED, UPSTREAM_RATE_LIMITED or OVERLOADED
  */
 export async function forecastCall(
   deps: ForecastDeps,
   { api, endpoint, job, weight }: ForecastCall,
 ): Promise<Forecast> {
-  // A call held by a pause stays in a job of its own, so that it can be taken back unsent.
+  // A call held by a pause keeps a job of its own, which can be withdrawn unsent.
   const isShareable = !job.isAsync && endpoint.endpoint.idempotent !== false && api.pausedMode === undefined
   if (job.mode === 'test') return { priority: FIRST, etaMs: 0, mayShareJob: isShareable, waiting: undefined }
   const bucket = bucketOf(job)
@@ -78,7 +70,7 @@ export async function forecastCall(
     bucket,
     coalescedKey: keys?.coalesced,
   }
-  // Costs no round trip. Without news of the breaker the node lets calls through; the worker checks it again.
+  // No round trip. A node without news of the breaker lets calls through; the worker checks it again.
   const downMs = deps.health.breakerWaitMs(api.slug)
   const joined = downMs
     ? { refused: 'down' as const, retryAfterMs: downMs }
@@ -100,7 +92,7 @@ export async function forecastCall(
   return { priority, etaMs, ticket, mayShareJob, answerKey, waiting: isFollower ? undefined : waiting }
 }
 
-/** Tags grow while a queue never empties; priorities are bounded. @returns the priority of the tag from now on */
+/** Tags grow while a queue is never empty; priorities are bounded. @returns the priority from now on */
 async function rebase({ caps, queues }: ForecastDeps, waiting: QueueEntry, tag: number): Promise<number> {
   const { slug, bucket } = waiting
   const cap = caps.of({ slug }, bucket)

@@ -4,13 +4,12 @@ import { requestUrl } from '../catalog/request-url.ts'
 import { type CallContext, InvalidParameter } from '../catalog/upstream.ts'
 import { checkHoldsNoKey, checkNotSet, invalidParameter, readUndeclared } from './undeclared-parameters.ts'
 
-/** A parameter as the caller sent it: text from a query, a JSON value from a body. */
 export interface GivenParameter {
   name: string
   value: unknown
 }
 
-/** Checked parameters: declared ones typed and completed, the others as given, in order. */
+/** Declared ones typed and completed, the others as given, in order. */
 export interface CheckedParameters {
   parameters: Record<string, unknown>
   extra: [name: string, value: string][]
@@ -18,21 +17,18 @@ export interface CheckedParameters {
 
 const PARAMETERS_MAX = 100
 
-/** Longest request line built for an upstream, bytes: `GET`, path with query, `HTTP/1.1`. Longer ones servers refuse. */
+/** Upstreams refuse longer request lines. */
 const REQUEST_LINE_BYTES_MAX = 4_096
 const REQUEST_LINE_BYTES_FIXED = 'GET  HTTP/1.1\r\n'.length
 
-/** The endpoint that a call is for. */
 export interface CallTarget {
   api: Api
   endpoint: ApiEndpoint
 }
 
 /**
- * Checks the parameters of a call against the catalog's bounds, and the request that they make against what upstreams
- * accept: a request line that is too long is refused here, at no cost.
- *
- * @throws GatewayError INVALID_PARAMETER naming the parameter
+ * Checks parameters against the catalog, and the request line they make against what upstreams accept. @throws
+ * GatewayError INVALID_PARAMETER
  */
 export function checkParameters(target: CallTarget, given: GivenParameter[], context: CallContext): CheckedParameters {
   if (given.length > PARAMETERS_MAX) throw invalidParameter(undefined, `at most ${PARAMETERS_MAX} may be sent`)
@@ -66,7 +62,7 @@ function readDeclared(declared: ApiEndpoint['parameters'], values: Map<string, u
   return parameters
 }
 
-/** Completes the parameters by the endpoint's own rules, and checks that its request can be built. */
+/** By the endpoint's own rules; checks that the request can be built. */
 function complete(
   { api, endpoint: { endpoint } }: CallTarget,
   { parameters, extra }: CheckedParameters,
@@ -88,13 +84,10 @@ function complete(
   }
 }
 
-/**
- * A number as programs print it: `52.52`, `.5`, `52.`, `5e-7`. No plus sign, leading zeros, hexadecimal or blanks, and no
- * more digits before the point than a double holds.
- */
+/** `52.52`, `.5`, `52.`, `5e-7`: no plus sign, leading zeros, hexadecimal or more digits than a double holds. */
 const DECIMAL = /^-?((0|[1-9]\d{0,15})(\.\d{0,30})?|\.\d{1,30})(e[-+]?\d{1,2})?$/i
 
-/** The value in its declared type; undefined when it cannot be that. */
+/** Undefined when it does not fit the type. */
 function toType(schema: ParameterSchema, value: unknown): unknown {
   switch (schema.type) {
     case 'number':

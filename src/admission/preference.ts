@@ -1,20 +1,16 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
-/** How the caller wants to wait. */
 export interface Preference {
-  /** The answer is 202 when there is none by then, milliseconds; undefined: wait for the result. */
+  /** Milliseconds after which the answer is 202; undefined: wait for the result. */
   waitMs: number | undefined
-  /** What of the header was followed, for `Preference-Applied`. */
+  /** For `Preference-Applied`. */
   applied: string | undefined
 }
 
-/** A wait of more digits than these, in seconds, is ignored like any that cannot be met. */
+/** Longer waits are ignored like any that cannot be met. */
 const WAIT_DIGITS_MAX = 4
 
-/**
- * Reads `Prefer` (RFC 7240): `respond-async` answers 202 at once, `wait=5` after that many seconds. Other preferences,
- * and a wait that is no whole number of seconds, are ignored, as the RFC wants.
- */
+/** Reads `Prefer` (RFC 7240): `respond-async` is 202 at once, `wait=5` after 5 seconds; others are ignored. */
 export function readPreference(headers: IncomingHttpHeaders): Preference {
   const preferences = String(headers.prefer ?? '')
     .toLowerCase()
@@ -33,8 +29,7 @@ export function readPreference(headers: IncomingHttpHeaders): Preference {
 const NONE: Preference = { waitMs: undefined, applied: undefined }
 
 /**
- * Reads `Prefer` of a batch: `wait=5` is how long its calls may take. Its lines are the answer, so it cannot be fetched
- * later: `respond-async`, and a wait of no time, are ignored.
+ * `wait=5` is how long the calls may take. The answer's lines cannot be fetched later, so `respond-async` is ignored.
  */
 export function readBatchPreference(headers: IncomingHttpHeaders): Preference {
   const preference = readPreference(headers)

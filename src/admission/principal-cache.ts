@@ -5,16 +5,15 @@ import type { Principal } from './authenticate.ts'
 
 const PRINCIPALS_MAX = 10_000
 
-/** Age from which a look-up that is used is renewed in the background, milliseconds. */
+/** Age from which a principal in use is renewed in the background, milliseconds. */
 const RENEW_MS = 30_000
 
-/** Longest a look-up is used while Postgres answers, milliseconds; the account's version tells what changes meanwhile. */
+/** Longest use of a principal while Postgres answers, milliseconds; its version shows changes meanwhile. */
 const FRESH_MS = 60_000
 
-/** Longest a look-up is used while Postgres does not answer, milliseconds: a minute more, whatever its age was. */
+/** The same while Postgres does not answer. */
 const PRINCIPAL_MS_MAX = 2 * FRESH_MS
 
-/** Pause between two renewals that Postgres does not answer, milliseconds. */
 const RENEW_AGAIN_MS = 1_000
 
 type LookUp = (isKnown: boolean) => Promise<Principal>
@@ -22,24 +21,22 @@ type LookUp = (isKnown: boolean) => Promise<Principal>
 interface Entry {
   principal: Principal
   lookedUpAt: number
-  /** When a renewal last failed for want of an answer; undefined since the last good one. */
+  /** Undefined since the last good renewal. */
   failedAt: number | undefined
 }
 
-/** The principals of recent credentials, in this process. */
 export class PrincipalCache {
   readonly #entries = new LRUCache<string, Entry>({ max: PRINCIPALS_MAX })
   readonly #lookUps = new SingleFlight<Principal>()
   readonly #now: () => number
 
-  /** `now` is the clock, milliseconds since the epoch. */
   constructor(now: () => number = Date.now) {
     this.#now = now
   }
 
   /**
-   * The principal of a credential. Calls that come while it is looked up share that look-up. A stale one is found out
-   * by its version. `lookUp` gets whether the credential is a known one that is renewed. While look-ups fail with DEPENDENCY_UNAVAILABLE, what is known is kept for a minute at least.
+   * Concurrent calls share one look-up, which gets whether the credential is known. While look-ups fail with
+   * DEPENDENCY_UNAVAILABLE, a known principal is kept for a minute at least.
    */
   async get(key: string, lookUp: LookUp): Promise<Principal> {
     const entry = this.#entries.get(key)
@@ -51,7 +48,7 @@ export class PrincipalCache {
     if (ageMs < RENEW_MS) return entry.principal
     const isWaiting = entry.failedAt !== undefined && now - entry.failedAt < RENEW_AGAIN_MS
     if (ageMs < FRESH_MS || entry.failedAt !== undefined) {
-      // The outcome is in the entry: a failure keeps it, a credential that ended removes it.
+      // The entry has the outcome: a failure keeps it, a credential that ended removes it.
       if (!isWaiting) void this.#renew(key, lookUp).catch(() => undefined)
       return entry.principal
     }
@@ -79,12 +76,12 @@ export class PrincipalCache {
     })
   }
 
-  /** Forgets what was found stale; what was looked up since stays. */
+  /** What was looked up since `stale` stays. */
   forget(key: string, stale: Principal | undefined): void {
     if (this.#entries.peek(key)?.principal === stale) this.#entries.delete(key)
   }
 
-  /** Without Redis no change can be heard of: forget everything when the connection is lost. */
+  /** Without Redis no change is announced: forget everything when the connection is lost. */
   clear(): void {
     this.#entries.clear()
   }

@@ -4,15 +4,12 @@ import type { CallJob } from '../queue/call-job.ts'
 import type { Principal } from './authenticate.ts'
 
 /**
- * Decides whose key a live call is made with: the caller's own where there is one, else the gateway's way. A saved key
- * is meant to be used: once the upstream has refused it, calls are refused too, not made another way. No key of a
- * caller's opens what the operator has not enabled.
- *
- * @returns the caller's key for the job; undefined for the gateway's way
- * @throws GatewayError API_NOT_ENABLED, API_PAUSED, PROVIDER_KEY_REQUIRED or PROVIDER_KEY_INVALID
+ * The caller's own key for a live call; undefined for the gateway's way. A key that the upstream refused is not
+ * replaced by another way, and none opens what the operator has not enabled. @throws GatewayError API_NOT_ENABLED,
+ * API_PAUSED, PROVIDER_KEY_REQUIRED or PROVIDER_KEY_INVALID
  */
 export function chooseProviderKey(api: Api, principal: Principal): CallJob['providerKey'] {
-  // A test call is answered from the recorded example, whatever is enabled; it goes through the queue like any other.
+  // The recorded example answers test calls, whatever is enabled.
   if (principal.mode === 'test') {
     refuseWhenPaused(api)
     return undefined

@@ -1,9 +1,6 @@
 import type { LimitState } from '../limits/account-limits.ts'
 
-/**
- * `RateLimit` fields of draft-ietf-httpapi-ratelimit-headers-11, and the older `X-RateLimit-*` for clients that know
- * only those (of the minute, reset in epoch seconds).
- */
+/** `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11, and the older `X-RateLimit-*` (reset in epoch seconds). */
 export function rateLimitHeaders({ limits, minute, month, now }: LimitState): Record<string, string> {
   const left = Math.max(0, limits.perMinute - minute.used)
   const monthLeft = Math.max(0, limits.perMonth - (month?.used ?? 0))

@@ -3,18 +3,13 @@ import { GatewayError } from '../errors.ts'
 import { reaches } from '../limits/plans.ts'
 import type { Principal } from './authenticate.ts'
 
-/**
- * Whether the caller may call this API at all: the application it uses, its account and its plan.
- *
- * @throws GatewayError KEY_API_FORBIDDEN, FORBIDDEN or PLAN_UPGRADE_REQUIRED
- */
+/** @throws GatewayError KEY_API_FORBIDDEN, FORBIDDEN or PLAN_UPGRADE_REQUIRED */
 export function checkRights(api: Api, principal: Principal): void {
   checkConnection(api, principal)
   checkLiveCalls(principal)
   checkPlan(api, principal)
 }
 
-/** What the user allowed the application that calls. */
 function checkConnection({ slug }: Api, { connection }: Principal): void {
   if (!connection?.apis || connection.apis.includes(slug)) return
   throw new GatewayError('KEY_API_FORBIDDEN', {
@@ -23,7 +18,7 @@ function checkConnection({ slug }: Api, { connection }: Principal): void {
   })
 }
 
-/** @throws GatewayError FORBIDDEN for an account that the operator's sign-up policy does not let make live calls yet */
+/** By the operator's sign-up policy. */
 function checkLiveCalls({ mode, missing }: Principal): void {
   if (mode === 'test' || missing === undefined) return
   throw missing === 'approval'

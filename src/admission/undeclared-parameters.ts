@@ -2,23 +2,19 @@ import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
 import type { UpstreamRequest } from '../catalog/upstream.ts'
 import { GatewayError } from '../errors.ts'
 
-/** Bounds of what a caller adds to a request: distinct names, and bytes of the query string that they become. */
 const NAMES_MAX = 20
 const QUERY_BYTES_MAX = 2_048
 
-/** Names that hold a credential whatever the upstream. What one upstream alone reads as one, its file says. */
+/** Whatever the upstream; an upstream's file reserves further names. */
 const CREDENTIAL_NAMES = new Set(
   ['x-api-key', 'api-key', 'api_key', 'apikey', 'access_token', 'authorization', 'client_secret'].map(comparableName),
 )
 
-/** A key of this gateway, or what begins like one. */
 const OWN_KEY = /agw_(live|test)_/i
 
 /**
- * The parameters that an endpoint does not declare, as they are forwarded: names and texts in the caller's order.
- *
- * @throws GatewayError INVALID_PARAMETER for a name that the endpoint declares in another spelling, that the upstream's
- * file reserves, that holds a credential, or that has no one reading; and for more than the bounds allow
+ * The undeclared parameters as they are forwarded, in the caller's order. @throws GatewayError INVALID_PARAMETER for a
+ * name that is declared in another spelling, reserved, a credential's or ambiguous, or past the bounds
  */
 export function readUndeclared(
   { upstream }: Api,
@@ -48,7 +44,7 @@ export function readUndeclared(
   return extra
 }
 
-/** @throws GatewayError INVALID_PARAMETER when the upstream's request sets one of the names itself */
+/** @throws GatewayError INVALID_PARAMETER when the upstream's request sets one of the names */
 export function checkNotSet(extra: [name: string, value: string][], { query = {} }: UpstreamRequest): void {
   if (extra.length === 0) return
   const set = new Set(Object.keys(query).map(comparableName))
@@ -56,7 +52,7 @@ export function checkNotSet(extra: [name: string, value: string][], { query = {}
   if (taken) throw invalidParameter(taken[0], 'the gateway sets it')
 }
 
-/** @throws GatewayError INVALID_PARAMETER when a name or a value holds a key of this gateway */
+/** @throws GatewayError INVALID_PARAMETER */
 export function checkHoldsNoKey(name: string, value: unknown): void {
   const holds = (text: unknown): boolean => typeof text === 'string' && OWN_KEY.test(text)
   if (holds(name)) throw invalidParameter(undefined, 'its name holds a key of this service')
@@ -64,9 +60,8 @@ export function checkHoldsNoKey(name: string, value: unknown): void {
 }
 
 /**
- * A name as the most lenient of upstreams reads it: without letter case, without what PHP cuts off (`limit[]`) or
- * replaces (`a.b` is `a_b`), and without the difference between `-` and `_`. Two names that are equal in this form may
- * be one to an upstream, so that every comparison of names is made in it.
+ * A name as the most lenient upstream reads it: no letter case, no `limit[]` and `a.b` is `a_b` as in PHP, `-` is `_`.
+ * Every comparison of names is made in this form.
  */
 function comparableName(name: string): string {
   const bracket = name.indexOf('[')
@@ -91,7 +86,7 @@ function forwardedText(name: string, value: unknown): string {
 }
 
 export function invalidParameter(parameter: string | undefined, reason: string): GatewayError {
-  // A name that the caller made up goes back only in a form that cannot be mistaken for anything else.
+  // A name of the caller's goes back only where it cannot be mistaken for anything else.
   const name = parameter !== undefined && /^[\w.-]{1,64}$/.test(parameter) ? parameter : undefined
   return new GatewayError('INVALID_PARAMETER', {
     message: name === undefined ? `A parameter is invalid: ${reason}.` : `Parameter ${name} is invalid: ${reason}.`,

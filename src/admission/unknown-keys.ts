@@ -4,39 +4,32 @@ import { GatewayError } from '../errors.ts'
 import { clientOf } from '../limits/throttle.ts'
 import { TokenBuckets } from '../limits/token-buckets.ts'
 
-/** How long it is remembered that nobody has a key, milliseconds. */
 const REMEMBERED_MS = 60_000
 const REMEMBERED_MAX = 10_000
 
-/** How late a client over its bound is refused, milliseconds. */
 const REFUSAL_MS = 250
 
-/**
- * Keeps callers with made-up keys from Postgres: anybody can compute a right checksum. Only look-ups of keys that this
- * process does not know pass here, so an account that is calling never notices.
- */
+/** Keeps made-up keys, whose checksum anybody can compute, from Postgres. Known keys do not pass here. */
 export class UnknownKeys {
   readonly #refused = new LRUCache<string, true>({ max: REMEMBERED_MAX, ttl: REMEMBERED_MS })
   readonly #lookUps: TokenBuckets
 
-  /** `perMinute` bounds the look-ups that find nothing, for each client address; 0 is no bound. */
+  /** `perMinute` bounds fruitless look-ups of a client address; 0: no bound. */
   constructor(perMinute: number) {
     this.#lookUps = new TokenBuckets({ perSecond: perMinute / 60, burst: perMinute })
   }
 
   /**
-   * Looks a key up for a client address. `cacheKey` names the key without being it; `find` resolves to undefined when
-   * nobody has the key.
-   *
-   * @throws GatewayError INVALID_API_KEY, or RATE_LIMIT_EXCEEDED for a client that sent too many unknown keys
+   * `cacheKey` names the key without being it. @throws GatewayError INVALID_API_KEY, or RATE_LIMIT_EXCEEDED for a
+   * client over its bound
    */
   async lookUp<T>(cacheKey: string, address: string, find: () => Promise<T | undefined>): Promise<T> {
     if (this.#refused.has(cacheKey)) throw new GatewayError('INVALID_API_KEY')
     const client = clientOf(address)
-    // Taken before the look-up, so that look-ups made at once are counted too.
+    // Before the look-up, so that concurrent ones are counted too.
     const retryAfterMs = this.#lookUps.take(client)
     if (retryAfterMs > 0) {
-      // A connection has few requests under way: late refusals bound how many of them this process has to answer.
+      // A connection has few requests at once: late refusals bound how many this process answers.
       await delay(REFUSAL_MS)
       throw new GatewayError('RATE_LIMIT_EXCEEDED', {
         message: 'Too many unknown API keys came from this address.',
