@@ -9,34 +9,33 @@ import { limitRefusal } from './limit-refusal.ts'
 
 export const MINUTE_MS = 60_000
 
-/** How long a month's count is kept after the month, so that a late refund finds it. */
+/** A month's count outlives the month, so that a late refund finds it. */
 const MONTH_GRACE_MS = 86_400_000
 
-/** Longest lease of a call in flight, milliseconds; the leases' key lives as long. */
+/** The leases' key lives as long, milliseconds. */
 export const LEASE_MS_MAX = 900_000
 
-/** What an account has used and may use, as of one instant of Redis' clock. */
+/** What an account has used and may use. */
 export interface LimitState {
-  /** Redis time, milliseconds since the epoch. */
+  /** Redis time, milliseconds. */
   now: number
   limits: CallLimits
   minute: { used: number /** Until a unit comes back; 0 when none is used. */; resetMs: number }
-  /** Absent for test keys, which have no monthly quota. */
+  /** Absent for test keys. */
   month: { used: number; resetMs: number } | undefined
   inFlight: number
 }
 
-/** The account that is charged. Live and test calls are counted apart. */
+/** Live and test calls are counted apart. */
 export interface LimitSubject {
   accountId: string
   mode: 'live' | 'test'
-  /** Version under which the account's rights were looked up. */
   version: string
-  /** The application that calls for the account, and how many calls a month it may make; null: no bound of its own. */
+  /** The application that calls for the account; null: no bound of its own. */
   connection?: { id: string; perMonth: number | null } | undefined
 }
 
-/** For a reading whose account is looked up with each request: no version is older than another one. */
+/** For a reading whose account is looked up with each request. */
 export const ANY_VERSION = 'any'
 
 const load = (name: string, constants: ScriptConstants = {}) =>
@@ -52,47 +51,39 @@ type Acquired =
   | ['stale' | 'month' | 'connection-month' | 'other-month', number]
   | [string, number, number, number, number, number, ...(number | string)[]]
 
-/** A call that acquires units of its account's limits. */
 export interface LimitRequest extends LimitReading {
   tier: Tier
   callId: string
 }
 
-/** What a reading of an account's limits needs. */
 export interface LimitReading {
   subject: LimitSubject
   limits: CallLimits
-  /** Lifetime of the lease of a call in flight, milliseconds. */
   leaseMs: number
-  /** Reads the month's usage from the ledger; called when Redis has no count. */
+  /** From the ledger; called when Redis has no count. */
   loadMonthUsed: (month: string) => Promise<number>
-  /** The same of the calling application, where it has a bound of its own. */
   loadConnectionUsed?: ((month: string) => Promise<number>) | undefined
-  /** The clock, for tests; Redis' own where absent. Milliseconds. */
+  /** For tests; Redis' own clock where absent. Milliseconds. */
   now?: (() => number) | undefined
 }
 
-/** The account's version changed since its rights were looked up. */
 export const STALE = Symbol('stale')
 
 /**
- * Takes a unit of the account's limits for a call, exactly, over any number of nodes.
- *
- * @returns what is left, or STALE when the account must be looked up again
- * @throws GatewayError CONCURRENCY_LIMIT_EXCEEDED, RATE_LIMIT_EXCEEDED or MONTHLY_QUOTA_EXCEEDED; nothing is taken
+ * Takes a unit of each limit, exactly, over any number of nodes. @returns STALE when the account must be looked up
+ * again @throws GatewayError CONCURRENCY_LIMIT_EXCEEDED, RATE_LIMIT_EXCEEDED or MONTHLY_QUOTA_EXCEEDED; nothing is
+ * taken
  */
 export async function acquireLimits(redis: RedisConnection, request: LimitRequest): Promise<LimitState | typeof STALE> {
   const [acquired] = await acquireTogether(redis, [request])
   return grantedOf(acquired ?? STALE, request)
 }
 
-/** Calls of one account that may be acquired in one step. */
 const TOGETHER_MAX = 64
 
-/** The decision on one call. */
 type Outcome = { decision: string; state: LimitState } | typeof STALE
 
-/** Acquires limits for an API node: calls of one account in one tick are one step in Redis, each with its own decision. */
+/** Acquires limits for an API node: calls of one account in one tick are one script, each with its own decision. */
 export class AccountLimits {
   readonly #together: TickBatcher<LimitRequest, Outcome>
 
@@ -100,7 +91,6 @@ export class AccountLimits {
     this.#together = new TickBatcher((_key, requests) => acquireTogether(redis, requests), { itemsMax: TOGETHER_MAX })
   }
 
-  /** As `acquireLimits`. */
   async acquire(request: LimitRequest): Promise<LimitState | typeof STALE> {
     const { subject, limits, leaseMs } = request
     const { accountId, mode, version, connection } = subject
@@ -115,7 +105,7 @@ function grantedOf(outcome: Outcome, request: LimitRequest): LimitState | typeof
   throw limitRefusal(outcome.decision, outcome.state, request)
 }
 
-/** Acquires the limits of calls of one account in their order, in one step; all have the same bounds. */
+/** In their order, in one step; all have the same bounds. */
 export async function acquireTogether(redis: RedisConnection, requests: LimitRequest[]): Promise<Outcome[]> {
   const [first, ...others] = requests
   if (!first) return []
@@ -133,14 +123,14 @@ export async function acquireTogether(redis: RedisConnection, requests: LimitReq
   return outcomes
 }
 
-/** What an account has left now, without taking anything; undefined when Redis cannot tell. */
+/** Takes nothing; undefined when Redis cannot tell. */
 export async function readLimits(redis: RedisConnection, reading: LimitReading): Promise<LimitState | undefined> {
-  // Only headers depend on it: without Redis they are left out.
+  // Fails open: only headers depend on it.
   const result = await runInMonth(redis, reading, { callId: '' }).catch(() => STALE)
   return typeof result === 'symbol' ? undefined : result.state
 }
 
-/** Runs a script on an account's limits, in the month of Redis' clock and under the version of the account's rights. */
+/** Runs a script in the month of Redis' clock and under the version of the account's rights. */
 export async function runInMonth(
   redis: RedisConnection,
   reading: LimitReading,
@@ -184,7 +174,6 @@ export async function runInMonth(
   throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
 }
 
-/** Calls a month that the application may make; undefined where it has no bound of its own. */
 function boundOf({ connection }: LimitSubject): number | undefined {
   return connection?.perMonth ?? undefined
 }
@@ -202,17 +191,14 @@ export function limitKeys(subject: LimitSubject, month: string): string[] {
   ]
 }
 
-/** A call that has ended. */
 export interface CompletedCall {
   callId: string
   status: number
 }
 
 /**
- * Ends calls of one account that were admitted in one month (`2026-11`): gives back their in-flight leases, and the
- * month's unit of each that ended in 5xx. For one that was ended before it does nothing.
- *
- * @returns how many had not been ended before
+ * Releases the leases of calls that were admitted in one month, and refunds the month's unit of each that ended in 5xx.
+ * Repeating it does nothing. @returns how many had not been released before
  */
 export async function releaseLimits(
   redis: RedisConnection,
@@ -224,11 +210,7 @@ export async function releaseLimits(
   return Number(await scripts.release.run(redis, keys, calls))
 }
 
-/**
- * Gives back all that a call took at an instant; a second time does nothing.
- *
- * @returns whether it had taken anything
- */
+/** Refunds all that a call took; repeating it does nothing. @returns whether it had taken anything */
 export async function refundCall(
   redis: RedisConnection,
   subject: LimitSubject,
@@ -239,7 +221,7 @@ export async function refundCall(
   return (await scripts.refund.run(redis, keys, [callId])) === 1
 }
 
-/** Gives back all that a call took: it was refused before it reached the queue. @returns what is left then */
+/** Refunds a call that was refused before it was queued. @returns what is left then */
 export async function refundLimits(
   redis: RedisConnection,
   subject: LimitSubject,
@@ -258,7 +240,7 @@ export async function refundLimits(
   }
 }
 
-/** Whether a call still has its in-flight lease. Its node releases it when the call is answered or its caller left. */
+/** A node releases the lease when the call is answered or its caller left. */
 export async function isInFlight(
   redis: RedisConnection,
   { id, accountId, mode }: { id: string; accountId: string; mode: 'live' | 'test' },
@@ -266,17 +248,16 @@ export async function isInFlight(
   return (await redis.zscore(accountKeys.inFlight(accountId, mode), id)) !== null
 }
 
-/** A month of the UTC calendar, `2026-11`, when it begins and when the next one does, milliseconds since the epoch. */
+/** A UTC month, `2026-11`, and its bounds, milliseconds since the epoch. */
 export interface Month {
   name: string
   startsAt: number
   endsAt: number
 }
 
-/** The month that was computed last: nearly every instant that is looked up lies in it. */
+/** Nearly every instant lies in the month that was computed last. */
 let latest: Month = { name: '', startsAt: 0, endsAt: 0 }
 
-/** The UTC month of an instant. */
 export function monthOf(epochMs: number): Month {
   if (epochMs >= latest.startsAt && epochMs < latest.endsAt) return latest
   const date = new Date(epochMs)

@@ -19,7 +19,6 @@ const scripts = {
   advance: loadScript(new URL('./lua/advance-batch.lua', import.meta.url)),
 }
 
-/** Calls that are to take units of their account's limits in one step. */
 export interface BatchRequest extends LimitReading {
   tier: Tier
   callIds: string[]
@@ -27,21 +26,18 @@ export interface BatchRequest extends LimitReading {
   take: 'all' | 'fit'
 }
 
-/** What a batch took. */
 export interface BatchGrant {
   state: LimitState
-  /** The first calls, which have their units of minute and month. */
+  /** The first calls, which have their units. */
   granted: number
-  /** The first of them, which may be in flight now; the others wait for one of these to end. */
+  /** The first of them, which may be in flight now. */
   leases: number
 }
 
 /**
- * Takes the units of a batch, exactly, over any number of nodes.
- *
- * @returns what was taken, or STALE when the account must be looked up again
- * @throws GatewayError CONCURRENCY_LIMIT_EXCEEDED, RATE_LIMIT_EXCEEDED or MONTHLY_QUOTA_EXCEEDED, with when the calls
- *   fit; nothing is taken
+ * Takes the units of a batch, exactly, over any number of nodes. @returns STALE when the account must be looked up
+ * again @throws GatewayError CONCURRENCY_LIMIT_EXCEEDED, RATE_LIMIT_EXCEEDED or MONTHLY_QUOTA_EXCEEDED; nothing is
+ * taken
  */
 export async function acquireBatch(redis: RedisConnection, request: BatchRequest): Promise<BatchGrant | typeof STALE> {
   const more = [request.take, ...request.callIds]
@@ -53,23 +49,20 @@ export async function acquireBatch(redis: RedisConnection, request: BatchRequest
   return { state, granted, leases }
 }
 
-/** A call of a batch that ended. */
 export interface EndedBatchCall {
   callId: string
   comesBack: 'nothing' | 'month' | 'all'
-  /** The call that goes on with its lease. */
+  /** The call that gets its lease. */
   next?: string | undefined
 }
 
-/** What is settled of a batch in one step. */
 export interface BatchStep {
   ended?: EndedBatchCall[]
   leaseMs: number
-  /** Calls that will not be made. */
   dropped?: string[]
 }
 
-/** Ends calls of a batch that was admitted at an instant, and lets the next ones be in flight in their place. */
+/** Ends calls of a batch and hands their leases to the next ones. */
 export async function advanceBatch(
   redis: RedisConnection,
   { subject, at }: { subject: LimitSubject; at: number },

@@ -7,41 +7,38 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { type LimitSubject, monthOf, refundCall, releaseLimits } from './account-limits.ts'
 import { recordUsage, type UsedCall } from './usage-ledger.ts'
 
-/** What a call counts as whose caller left: no failure, so its month's unit stays spent. */
+/** No failure: the month's unit of a call whose caller left stays spent. */
 export const CALLER_LEFT_STATUS = 499
 
-/** Usage is shown a second or two after a call: it is written at most this often, milliseconds. */
+/** Usage may be shown a second or two late. */
 const USAGE_PAUSE_MS = 200
 
-/** How long usage is tried to be written while Redis is away, milliseconds. Then it is lost, and logged. */
+/** Then usage is lost, and logged. */
 const USAGE_RETRY_MS = 60_000
 
-/** How often and for how long a write is repeated while Redis is away, or takes none. */
 const RETRY = { everyMs: 250, forMs: 30_000 }
 
-/** How often and how many times an unacknowledged write is compensated, while Redis is there. */
 const COMPENSATE_EVERY_MS = 1_500
 const COMPENSATE_TRIES = 4
 
-/** Unacknowledged writes at one time; the leases of more than these end by themselves. */
+/** Beyond it, leases expire by themselves. */
 const UNACKED_MAX = 2_000
 
-/** Refusals that wait to be counted. Beyond them they are not: usage fails open, so that a flood cannot fill the memory. */
+/** Fails open: beyond it refusals are not counted, so that a flood cannot fill the memory. */
 const REFUSALS_MAX = 10_000
 
-/** A call that holds limits, and how it ended. */
 interface CompletedCall {
   call: CallJob
   status: number
 }
 
-/** What a refusal is counted by. `at`: Redis' clock, milliseconds. */
+/** `at`: Redis' clock, milliseconds. */
 export interface Refusal extends Pick<CallJob, 'accountId' | 'keyId' | 'mode' | 'slug'> {
   at: number
   status: number
 }
 
-/** Releases the limits of an API node's calls that have ended, and counts calls and refusals as usage, in batches. */
+/** Releases the limits of an API node's completed calls, and counts calls and refusals as usage, in batches. */
 export class CallCompletionBatcher {
   readonly #redis: RedisConnection
   readonly #log: Log
@@ -57,33 +54,32 @@ export class CallCompletionBatcher {
     this.#log = log
   }
 
-  /** Completes a call that ended with this status. The caller does not wait for it. */
+  /** The caller does not wait for it. */
   add(call: CallJob, status: number): void {
     const ended = { call, status }
     this.#completed.add(keyOf(call, call.enqueuedAt), ended)
     this.#used.add('', ended)
   }
 
-  /** Counts a call that ended and whose limits are released elsewhere. */
+  /** For a call whose limits are released elsewhere. */
   count(call: CallJob, status: number): void {
     this.#used.add('', { call, status })
   }
 
-  /** Counts a call that was refused before it was queued: it holds nothing and is not charged. */
+  /** A refused call holds nothing and is not charged. */
   countRefusal({ at, status, ...call }: Refusal): void {
     if (this.#refusals >= REFUSALS_MAX) return
     this.#refusals += 1
     this.#used.add('', { call: { ...call, enqueuedAt: at }, status, isRefused: true })
   }
 
-  /** Releases an account's pending calls now: the caller's next call never finds its last one in flight. */
+  /** Releases an account's pending calls now: its next call never finds the last one in flight. */
   flush(account: Pick<LimitSubject, 'accountId' | 'mode'>): void {
     this.#completed.flush(keyOf(account, Date.now()))
   }
 
   /**
-   * Undoes an acquisition that Redis did not acknowledge: Redis may run it yet when it goes on, and nothing else would
-   * give the units back before the lease ends.
+   * Undoes an acquisition that Redis did not acknowledge but may still run; otherwise the lease would last to its end.
    */
   compensate(account: LimitSubject, callId: string): void {
     if (this.#unacked.size >= UNACKED_MAX) return
@@ -91,7 +87,7 @@ export class CallCompletionBatcher {
     this.#compensating ??= setInterval(() => this.#compensateUnacked(), COMPENSATE_EVERY_MS).unref()
   }
 
-  /** Resolves when every call that was added is released and counted, or has failed to be. */
+  /** Resolves when every call is released and counted, or has failed to be. */
   async close(): Promise<void> {
     clearInterval(this.#compensating)
     await Promise.all([this.#completed.drain(), this.#used.drain()])
@@ -113,13 +109,12 @@ export class CallCompletionBatcher {
     this.#compensating = undefined
   }
 
-  /** All of one account, mode and month. */
   async #release(calls: CompletedCall[]): Promise<void> {
     const first = calls[0]?.call
     if (!first) return
     const ended = calls.map(({ call, status }) => ({ callId: call.id, status }))
     const release = () => releaseLimits(this.#redis, first, { month: monthOf(first.enqueuedAt).name, ended })
-    // Releasing twice does nothing. The lease of a call that is never released ends by itself.
+    // Repeating it does nothing. A lease that is never released expires.
     await retryUntil(release, { ...RETRY, mayRepeat: () => true }).catch((error) =>
       this.#log.warn({ err: error, account: first.accountId, calls: ended.length }, 'failed to release call limits'),
     )

@@ -1,12 +1,8 @@
 import ipaddr from 'ipaddr.js'
 
-/** Ranges of one's own machine and network, which no stranger can have. */
 const OWN_RANGES = ['loopback', 'private', 'linkLocal', 'uniqueLocal', 'unspecified']
 
-/**
- * The network that a sign-up is counted for: an IPv4 address as it is, an IPv6 one by its /56, of which one subscriber
- * commonly has all; undefined for addresses of one's own machine and network.
- */
+/** IPv4 as it is, IPv6 by /56, which one subscriber commonly has; undefined for one's own machine and network. */
 export function publicNetworkOf(address: string): string | undefined {
   if (!ipaddr.isValid(address)) return undefined
   const parsed = ipaddr.process(address)

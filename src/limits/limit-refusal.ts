@@ -3,7 +3,6 @@ import { GatewayError } from '../errors.ts'
 import type { LimitState, LimitSubject } from './account-limits.ts'
 import { planOf } from './plans.ts'
 
-/** The error of a caller over a limit, with when to come again. */
 export function limitRefusal(
   decision: string,
   state: LimitState,

@@ -5,27 +5,25 @@ import { keys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
 import { clientOf, type ThrottleDeps } from './throttle.ts'
 
-/** Wrong passwords of one client for one account that cost no wait. */
+/** Wrong passwords without a wait. */
 const FREE_FAILURES = 5
 
-/** Longest wait between two attempts, and how long failures are remembered after the last, milliseconds. */
+/** Also how long failures are remembered after the last, milliseconds. */
 const WAIT_MS_MAX = 900_000
 const REMEMBERED_MS = 3_600_000
 
 const takeLogin = loadScript(new URL('./lua/take-login.lua', import.meta.url))
 
-/** A log-in that is tried: the address of the account as it was given, and the client's network address. */
+/** `email` as it was given; the client's network address. */
 export interface LoginAttempt {
   email: string
   address: string
 }
 
 /**
- * Makes an attempt to log in. After five wrong passwords of one client for one account each further attempt has to
- * wait: a second, two, four, up to a quarter of an hour. Neither the owner at another address nor another account at
- * the same address waits. Fails open without Redis: the bounded password hashing still limits a guesser.
- *
- * @throws GatewayError LOGIN_THROTTLED with the wait; what the attempt throws
+ * Makes an attempt to log in. After five wrong passwords of one client for one account each further attempt waits: 1 s,
+ * 2 s, up to a quarter of an hour. Neither the owner elsewhere nor other accounts wait. Fails open without Redis:
+ * bounded password hashing still limits a guesser. @throws GatewayError LOGIN_THROTTLED; what the attempt throws
  */
 export async function delayFailures<T>(
   { config, redis, log, now }: ThrottleDeps & { config: Config },
@@ -33,7 +31,7 @@ export async function delayFailures<T>(
   attempt: () => Promise<T>,
 ): Promise<T> {
   if (config.throttles.loginFailuresPerMinute === 0) return await attempt()
-  // What somebody typed as an address may be a password: only its hash goes into a key.
+  // A password may be typed as the address: only its hash goes into a key.
   const account = createHash('sha256').update(email.toLowerCase()).digest('base64url').slice(0, 22)
   const key = keys.loginFailures(account, clientOf(address))
   let waitMs = 0

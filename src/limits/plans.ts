@@ -10,19 +10,17 @@ const PLAN_OF_TIER: Record<Tier, PlanName> = {
   enterprise: 'Elite (contract)',
 }
 
-/** The plan that an account of this tier is on. */
 export function planOf(tier: Tier): PlanName {
   return PLAN_OF_TIER[tier]
 }
 
-/** Whether an account of this tier may call an API that requires `required`. */
 export function reaches(tier: Tier, required: Tier): boolean {
   return TIERS.indexOf(tier) >= TIERS.indexOf(required)
 }
 
 const WEIGHT_OF_TIER: Record<Tier, number> = { developer: 1, pro: 2, business: 4, enterprise: 8 }
 
-/** Share of an upstream's cap that an account of this tier gets while others have demand, relative to theirs. */
+/** Share of an upstream's cap while others have demand, relative to theirs. */
 export function weightOf(tier: Tier): number {
   return WEIGHT_OF_TIER[tier]
 }

@@ -9,7 +9,6 @@ import { loadScript } from '../redis/script.ts'
 
 const MINUTE_MS = 60_000
 
-/** Wrong operator tokens of one client a minute. */
 const OPERATOR_FAILURES_MAX = 30
 
 const takeUnit = loadScript(new URL('./lua/take-throttle.lua', import.meta.url))
@@ -17,11 +16,10 @@ const takeUnit = loadScript(new URL('./lua/take-throttle.lua', import.meta.url))
 export interface ThrottleDeps {
   redis: RedisConnection
   log: Log
-  /** The clock, for tests; Redis' own where absent. Milliseconds. */
+  /** For tests; Redis' own clock where absent. Milliseconds. */
   now?: () => number
 }
 
-/** What is bounded, for whom, and the error of a caller over the bound. */
 export interface Throttle {
   name:
     | 'signup'
@@ -38,21 +36,18 @@ export interface Throttle {
     | 'mail'
     | 'operator'
   subject: string
-  /** Units in any window; 0 is no bound. */
+  /** In any window; 0: no bound. */
   max: number
-  /** Length of the window, milliseconds. Default: a minute. */
+  /** Milliseconds. Default: a minute. */
   windowMs?: number
   code: ErrorCode
-  /** Next action, where the code's own does not help. */
+  /** Where the code's own hint does not help. */
   hint?: string
 }
 
 /**
- * Takes a unit of a throttle, exactly, over all nodes. It is taken before the work, so that attempts made at once are
- * counted too.
- *
- * @returns how to give the unit back, for an attempt that is not to count
- * @throws GatewayError with the throttle's code
+ * Takes a unit, exactly, over all nodes; before the work, so that concurrent attempts are counted too. @returns refunds
+ * it @throws GatewayError with the throttle's code
  */
 export async function takeThrottle(
   { redis, log, now }: ThrottleDeps,
@@ -65,7 +60,7 @@ export async function takeThrottle(
   try {
     waitMs = Number(await takeUnit.run(redis, [key], [now?.() ?? '', max, unit, windowMs]))
   } catch (error) {
-    // Fails open: accounts must work while Redis is away, and the bounded password hashing still limits a guesser.
+    // Fails open: accounts must work without Redis, and bounded password hashing still limits a guesser.
     log.warn({ err: error, throttle: name }, 'failed to count a throttle; the attempt is let through')
     return () => undefined
   }
@@ -78,9 +73,7 @@ export async function takeThrottle(
 }
 
 /**
- * Makes an attempt under a throttle that counts failures: the unit is kept when the attempt fails with `counted`, and
- * given back however else it ends. An outage must not lock those out who try again.
- *
+ * The unit stays spent when the attempt fails with `counted`, and is refunded otherwise: an outage locks nobody out.
  * @throws GatewayError with the throttle's code; what the attempt throws
  */
 export async function throttleFailures<T>(
@@ -99,11 +92,7 @@ export async function throttleFailures<T>(
   }
 }
 
-/**
- * Refuses where a throttle has no unit left, and takes none: for work that is taken into account only when it went well.
- *
- * @throws GatewayError with the throttle's code
- */
+/** For work that takes its unit only when it went well. @throws GatewayError with the throttle's code */
 export async function checkThrottle({ redis, log, now }: ThrottleDeps, throttle: Throttle): Promise<void> {
   const { name, subject, max, windowMs = MINUTE_MS, code } = throttle
   if (max === 0) return
@@ -117,13 +106,10 @@ export async function checkThrottle({ redis, log, now }: ThrottleDeps, throttle:
   if (waitMs > 0) throw new GatewayError(code, { retryAfterMs: waitMs })
 }
 
-/** Good log-ins of one account, and changes of its password, in a minute. */
+/** Good log-ins and changes of the password of one account. */
 const RIGHT_PASSWORDS_PER_MINUTE = 10
 
-/**
- * The throttle of right passwords: each costs a hash or two. A wrong password takes nothing of it, so nobody shuts out the
- * owner. Off where log-ins are not throttled at all.
- */
+/** Right passwords cost a hash or two; wrong ones take nothing of it, so nobody shuts out the owner. */
 export function accountThrottle(
   name: 'login-account' | 'password-change',
   config: Config,
@@ -133,7 +119,7 @@ export function accountThrottle(
   return { name, subject: accountId, max, code: 'LOGIN_THROTTLED' }
 }
 
-/** The throttle of guessed passwords, wherever one is asked for. */
+/** Guessed passwords, wherever one is given. */
 export function passwordThrottle(config: Config, address: string): Throttle {
   return {
     name: 'login',
@@ -143,14 +129,14 @@ export function passwordThrottle(config: Config, address: string): Throttle {
   }
 }
 
-/** The throttle of guessed operator tokens; only wrong ones are counted, so that the right one is never refused. */
+/** Only wrong tokens count, so that the right one is never refused. */
 export function operatorThrottle(address: string): Throttle {
   return { name: 'operator', subject: clientOf(address), max: OPERATOR_FAILURES_MAX, code: 'LOGIN_THROTTLED' }
 }
 
 /**
- * The client an address stands for: an IPv4 address as it is, an IPv6 one by its /64, of which one subscriber has all.
- * Throttles count by client and never by account alone: nobody can lock an owner out who comes from another address.
+ * IPv4 as it is, IPv6 by /64, which one subscriber has. Throttles count by client, never by account alone: nobody locks
+ * an owner out from elsewhere.
  */
 export function clientOf(address: string): string {
   if (!ipaddr.isValid(address)) return address

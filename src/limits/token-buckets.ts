@@ -1,18 +1,17 @@
 import { LRUCache } from 'lru-cache'
 
 export interface TokenBucketOptions {
-  /** Tokens that come back in a second; 0 is no bound. */
+  /** 0: no bound. */
   perSecond: number
-  /** Tokens of a bucket that was not used for a while. */
   burst: number
-  /** Clock, milliseconds. */
+  /** Milliseconds. */
   now?: () => number
 }
 
-/** Buckets that are remembered. Past it the one that was not used for longest is forgotten, which makes it full. */
+/** Beyond it the least used bucket is forgotten, which makes it full. */
 const BUCKETS_MAX = 50_000
 
-/** A token bucket for each subject, in the memory of this process. */
+/** In the memory of this process. */
 export class TokenBuckets {
   readonly #perSecond: number
   readonly #burst: number
@@ -25,7 +24,7 @@ export class TokenBuckets {
     this.#now = now
   }
 
-  /** Takes a token. @returns 0, or milliseconds until there is one */
+  /** @returns 0, or milliseconds until there is a token */
   take(subject: string): number {
     if (this.#perSecond === 0) return 0
     const bucket = this.#filled(subject)
@@ -34,7 +33,6 @@ export class TokenBuckets {
     return 0
   }
 
-  /** Gives a token back, for what is not to count after all. */
   refund(subject: string): void {
     if (this.#perSecond === 0) return
     const bucket = this.#filled(subject)

@@ -12,7 +12,7 @@ import { decodeEntry } from './usage-ledger.ts'
 
 const MOVE_EVERY_MS = 1_000
 
-/** How long one node has the moving to itself, milliseconds: shorter than the flush interval, so that a dead node delays none. */
+/** Shorter than the flush interval, so that a dead node delays none. */
 const LEASE_MS = 900
 
 const CLEAN_EVERY_MS = 3_600_000
@@ -20,10 +20,8 @@ const CLEAN_EVERY_MS = 3_600_000
 const sealBatch = loadScript(new URL('./lua/seal-usage-batch.lua', import.meta.url))
 
 /**
- * Takes usage from Redis to Postgres once a second. The counts so far become a batch with an id; Postgres keeps the ids
- * it has seen and counts each once. A batch that a node left behind when it died is written by the next one; one that
- * was written and not deleted is not counted again. Every API node runs one; a lease lets one of them work at a time,
- * and two at once would do no harm.
+ * Moves usage from Redis to Postgres each second, in batches whose ids Postgres keeps: a batch of a dead node is
+ * written by the next one, and none counts twice. A lease lets one node work; two would do no harm.
  */
 export class UsageFlusher {
   readonly #deps: { db: Db; redis: RedisConnection; log: Log }
@@ -42,7 +40,7 @@ export class UsageFlusher {
     }, MOVE_EVERY_MS)
   }
 
-  /** Ends after the flush under way. What is pending stays in Redis for another node. */
+  /** What is pending stays in Redis for another node. */
   async close(): Promise<void> {
     clearInterval(this.#timer)
     await this.#current
@@ -53,7 +51,7 @@ export class UsageFlusher {
     this.#isMoving = true
     try {
       if ((await redis.set(keys.usageLease, '1', 'PX', LEASE_MS, 'NX')) === null) return
-      // What is left comes first: while Postgres is away the pending counts stay one hash, however long that takes.
+      // Left ones first: while Postgres is away the pending counts stay one hash.
       for (const id of await redis.smembers(keys.usageBatches)) await this.#write(id)
       const id = randomUUID()
       if ((await sealBatch.run(redis, [keys.usagePending, keys.usageBatch(id), keys.usageBatches], [id])) === 1)

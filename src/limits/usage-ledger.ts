@@ -4,23 +4,19 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
 
-/** A call that has ended or was refused, as far as usage is concerned. */
 export interface UsedCall {
   call: Pick<CallJob, 'accountId' | 'keyId' | 'slug' | 'mode' | 'enqueuedAt'>
   status: number
-  /** Refused before it was queued: such a call is shown and never charged. */
+  /** Shown, never charged. */
   isRefused?: boolean
 }
 
-/** How long counts that were written are known by their id, seconds: longer than a write is repeated. */
+/** Longer than a write is repeated. */
 const MARKER_SECONDS = 300
 
 const record = loadScript(new URL('./lua/record-usage.lua', import.meta.url), { MARKER_SECONDS })
 
-/**
- * Counts calls that have ended; the usage flusher takes the counts on to Postgres. Repeated under the same id it counts
- * nothing more, so that a write may be repeated which Redis did not acknowledge.
- */
+/** Counts completed calls. Repeating it under the same id counts nothing more. */
 export async function recordUsage(redis: RedisConnection, calls: UsedCall[], id: string): Promise<void> {
   const counts = new Map<string, number>()
   for (const { call, status, isRefused = false } of calls) {
@@ -36,7 +32,7 @@ function encodeEntry({ day, accountId, key, slug, status, mode, isRefused }: Usa
   return [day, accountId, key, slug, status, mode, ...(isRefused ? ['refused'] : [])].join('|')
 }
 
-/** Reads a field of the ledger; undefined when it is none of ours. */
+/** Undefined for a field that is none of ours. */
 export function decodeEntry(field: string): UsageEntry | undefined {
   const match =
     /^(\d{4}-\d{2}-\d{2})\|([0-9a-f-]{36})\|([0-9a-f-]{36}|session)\|([\w-]+)\|(\d{3})\|(live|test)(\|refused)?$/.exec(
