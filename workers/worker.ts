@@ -9,9 +9,9 @@ import { type Config, ConfigError, loadProcessConfig } from '../src/config.ts'
 import { isSameRedis } from '../src/context.ts'
 import { openDatabase } from '../src/db/database.ts'
 import { HealthCache } from '../src/health/health-watch.ts'
-import { createLog } from '../src/log.ts'
+import { createLog, type Log } from '../src/log.ts'
 import { SettingsSync } from '../src/operator/upstream-settings.ts'
-import { runProcess } from '../src/process.ts'
+import { type Running, runProcess } from '../src/process.ts'
 import { CALL_JOB, CallQueues } from '../src/queue/call-queue.ts'
 import { PROBE_JOB } from '../src/queue/probe-job.ts'
 import { ReplyOutbox } from '../src/queue/reply.ts'
@@ -68,9 +68,17 @@ const ATTEMPT_SHARE = 2 / 3
  */
 const DRAIN_DELAY_SECONDS = 5
 
-await runProcess('worker', async () => {
-  const config = await withClusterNodes(loadProcessConfig('worker'))
-  const log = createLog(config.log, 'worker')
+if (import.meta.main) {
+  await runProcess('worker', async () => {
+    const config = await withClusterNodes(loadProcessConfig('worker'))
+    const running = await openWorker(config, createLog(config.log, 'worker'))
+    process.send?.({ ready: true })
+    return running
+  })
+}
+
+/** Opens the queues' workers of one process, with the connections and watches that they share. */
+export async function openWorker(config: Config, log: Log): Promise<Running> {
   const redis = openRedis(config.redisUrls, 'blocking', log)
   const listener = openRedis(config.redisUrls, 'blocking', log)
   const cacheRedis = isSameRedis(config) ? redis : openRedis(config.cacheRedisUrls, 'producer', log)
@@ -127,7 +135,6 @@ await runProcess('worker', async () => {
     [channels.wakeUp]: (message) => permits.onWakeUp(message),
   })
   log.info({ upstreams: workers.size }, 'workers started')
-  process.send?.({ ready: true })
   return {
     log,
     finish: async () => {
@@ -154,7 +161,7 @@ await runProcess('worker', async () => {
       await closeRedis(redis)
     },
   }
-})
+}
 
 function servedApis({ upstreams }: Config, apis: Api[]): Api[] {
   const unknown = upstreams.only.find((slug) => !apis.some((api) => api.slug === slug))

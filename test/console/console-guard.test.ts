@@ -47,10 +47,9 @@ describe('the guard of the console', () => {
   const routes = [...OWN_ROUTES, ...boardRoutes()]
 
   before(async () => {
-    gateway = await startGateway({ workers: 0 })
+    gateway = await startGateway({ isLocal: true, workers: 0 })
     token = gateway.environment.OPERATOR_TOKEN ?? ''
-    const { message } = await gateway.startProcess('src/ops.ts', { OPS_PORT: '0' })
-    url = `http://127.0.0.1:${(message as { listening: number }).listening}`
+    url = await gateway.startConsole()
   })
   after(async () => await gateway.stop())
 

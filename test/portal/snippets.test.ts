@@ -19,7 +19,7 @@ describe('the snippets of the portal', () => {
   let account: Account
 
   before(async () => {
-    gateway = await startGateway({ environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000}}' } })
+    gateway = await startGateway({ isLocal: true, environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000}}' } })
     account = await signUp(gateway)
   })
   after(() => gateway.stop())

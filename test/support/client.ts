@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { FastifyInstance, HTTPMethods } from 'fastify'
 import pg from 'pg'
 import type { Tier } from '../../src/catalog/upstream.ts'
 import { checkAnswer } from './answer-check.ts'
@@ -38,14 +39,13 @@ export async function send(gateway: Gateway, path: string, options: RequestOptio
   if (options.body !== undefined) headers['content-type'] ??= 'application/json'
   const node = options.url ?? gateway.url
   const method = options.method ?? (options.body === undefined ? 'GET' : 'POST')
-  const response = await fetch(node + path, {
+  const { body, signal } = options
+  const response = await request(gateway.apps.get(node), node + path, {
     method,
     headers,
     redirect: 'manual',
-    ...(options.body === undefined
-      ? {}
-      : { body: typeof options.body === 'string' ? options.body : JSON.stringify(options.body) }),
-    ...(options.signal ? { signal: options.signal } : {}),
+    ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    ...(signal ? { signal } : {}),
   })
   const text = await response.text()
   if (gateway.urls.includes(node)) {
@@ -53,6 +53,34 @@ export async function send(gateway: Gateway, path: string, options: RequestOptio
     await checkAnswer({ node, method, path, status: response.status, contentType, text })
   }
   return { status: response.status, headers: response.headers, body: text === '' ? {} : JSON.parse(text), text }
+}
+
+/** Statuses whose answers have no body. */
+const NO_BODY = new Set([204, 304])
+
+interface Init {
+  method: string
+  headers: Record<string, string>
+  body?: string
+  redirect: 'manual'
+  signal?: AbortSignal
+}
+
+/** Sends one request as `fetch` does; to an API node inside this process without a connection. */
+async function request(app: FastifyInstance | undefined, address: string, init: Init): Promise<Response> {
+  if (!app) return await fetch(address, init)
+  const { pathname, search, host } = new URL(address)
+  const { statusCode, headers, rawPayload } = await app.inject({
+    method: init.method as HTTPMethods,
+    url: pathname + search,
+    headers: { host, accept: '*/*', ...init.headers },
+    ...(init.body === undefined ? {} : { payload: init.body }),
+    ...(init.signal ? { signal: init.signal } : {}),
+  })
+  const lines = Object.entries(headers).flatMap(([name, value = []]) =>
+    [value].flat().map((line): [string, string] => [name, String(line)]),
+  )
+  return new Response(NO_BODY.has(statusCode) ? null : rawPayload, { status: statusCode, headers: lines })
 }
 
 /** An account made through the front door, with a key of each environment. */

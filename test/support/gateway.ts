@@ -2,18 +2,22 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
+import type { FastifyInstance } from 'fastify'
 import { migrate } from '../../src/db/migrate.ts'
+import { type LocalNode, type LocalWorker, startLocalConsole, startLocalNode, startLocalWorker } from './local-node.ts'
 import { type Services, startServices } from './services.ts'
 
 /** Where the services are, and the folder for the gateway's own files. */
 type Addresses = Pick<Services, 'databaseUrl' | 'redisUrl' | 'folder'>
 
-/** A running gateway of real processes, on services of its own. */
+/** A running gateway, on services of its own. */
 export interface Gateway {
   services: Addresses
   /** Addresses of the API nodes. */
   urls: string[]
   url: string
+  /** Nodes and consoles inside the test's own process, by their addresses; `send` reaches them by `inject`. */
+  apps: Map<string, FastifyInstance>
   web: ChildProcess[]
   workers: ChildProcess[]
   /** Every line the processes printed. */
@@ -21,6 +25,8 @@ export interface Gateway {
   environment: Record<string, string>
   startWeb: (environment?: Record<string, string>) => Promise<string>
   startWorker: (environment?: Record<string, string>) => Promise<ChildProcess>
+  /** Starts an operator console. @returns its address */
+  startConsole: () => Promise<string>
   /** Starts any process of the service and waits until it says that it is ready. */
   startProcess: (
     entry: string,
@@ -31,6 +37,8 @@ export interface Gateway {
 
 export interface GatewayOptions {
   webNodes?: number
+  /** Nodes and workers run inside the test's own process: where none of them is killed and no log is read. */
+  isLocal?: boolean
   workers?: number
   environment?: Record<string, string>
   /** Use these services; they are not stopped at the end. */
@@ -55,7 +63,7 @@ export function inheritedEnvironment(): Record<string, string> {
 /** For gateways whose public address is HTTPS and that trust this machine as their proxy; others take no notice. */
 const AS_HTTPS = { 'x-forwarded-proto': 'https' }
 
-/** Starts API nodes and workers as processes, as the Procfile does. */
+/** Starts API nodes and workers as processes, as the Procfile does, or inside this one. */
 export async function startGateway(options: GatewayOptions = {}): Promise<Gateway> {
   const own = options.services ? undefined : await startServices()
   const services = options.services ?? own ?? assert.fail()
@@ -78,6 +86,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   }
   const output: string[] = []
   const children: ChildProcess[] = []
+  const locals: LocalWorker[] = []
 
   const startProcess: Gateway['startProcess'] = async (entry, additions = {}) => {
     const child = fork(new URL(`../../${entry}`, import.meta.url), {
@@ -96,16 +105,27 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     return { child, message }
   }
 
+  const keepLocal = (local: LocalNode): string => {
+    locals.push(local)
+    gateway.apps.set(local.url, local.app)
+    return local.url
+  }
   const gateway: Gateway = {
     services,
     urls: [],
     url: '',
+    apps: new Map(),
     web: [],
     workers: [],
     output,
     environment,
     startProcess,
     startWeb: async (additions) => {
+      if (options.isLocal) {
+        const url = keepLocal(await startLocalNode({ ...environment, ...additions }))
+        gateway.urls.push(url)
+        return url
+      }
       const { child, message } = await startProcess('src/server.ts', additions)
       const { listening } = message as { listening: number }
       gateway.web.push(child)
@@ -117,18 +137,25 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
       gateway.workers.push(child)
       return child
     },
+    startConsole: async () => {
+      if (options.isLocal) return keepLocal(await startLocalConsole(environment))
+      const { message } = await startProcess('src/ops.ts', { OPS_PORT: '0' })
+      return `http://127.0.0.1:${(message as { listening: number }).listening}`
+    },
     stop: async () => {
       const running = children.filter((child) => child.exitCode === null && child.signalCode === null)
       const ends = running.map((child) => once(child, 'exit'))
       for (const child of running) child.kill('SIGKILL')
-      await Promise.all(ends)
+      await Promise.all([...ends, ...locals.map((local) => local.stop())])
       await own?.stop()
     },
   }
+  const startAnyWorker = async (): Promise<unknown> =>
+    options.isLocal ? locals.push(await startLocalWorker(environment)) : await gateway.startWorker()
   try {
     await Promise.all([
       ...Array.from({ length: options.webNodes ?? 1 }, () => gateway.startWeb()),
-      ...Array.from({ length: options.workers ?? 1 }, () => gateway.startWorker()),
+      ...Array.from({ length: options.workers ?? 1 }, startAnyWorker),
     ])
     gateway.url = gateway.urls[0] ?? ''
     const isReady = async () => (await fetch(`${gateway.url}/readyz`, { headers: AS_HTTPS })).status === 200

@@ -20,6 +20,7 @@ export interface StageOptions {
   /** How long a caller waits, milliseconds. */
   timeoutMs?: number
   webNodes?: number
+  isLocal?: boolean
   workers?: number
   environment?: Record<string, string>
 }

@@ -35,7 +35,7 @@ describe('every page of the portal', () => {
   let browser: Browser | undefined
 
   before(async () => {
-    gateway = await startGateway({ workers: 0 })
+    gateway = await startGateway({ isLocal: true, workers: 0 })
     browser = await launchBrowser()
   })
   after(async () => {

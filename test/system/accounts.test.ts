@@ -20,7 +20,11 @@ let first = ''
 let second = ''
 
 before(async () => {
-  gateway = await startGateway({ webNodes: 2, environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000}}' } })
+  gateway = await startGateway({
+    isLocal: true,
+    webNodes: 2,
+    environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000}}' },
+  })
   account = await signUp(gateway)
   first = gateway.urls[0] ?? ''
   second = gateway.urls[1] ?? ''

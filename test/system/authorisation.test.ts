@@ -30,7 +30,7 @@ describe('authorisation', () => {
   let node = 0
 
   before(async () => {
-    gateway = await startGateway({ webNodes: 2, workers: 0 })
+    gateway = await startGateway({ isLocal: true, webNodes: 2, workers: 0 })
     database = new pg.Client({ connectionString: gateway.services.databaseUrl })
     await database.connect()
     const names = [...PRINCIPALS, 'newcomer', 'otherMember', 'otherAdmin', 'elsewhere', 'disabled'] as const

@@ -29,6 +29,7 @@ describe('a batch', () => {
 
   before(async () => {
     stage = await startStage({
+      isLocal: true,
       webNodes: 2,
       timeoutMs: 4_000,
       caps: {

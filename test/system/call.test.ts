@@ -15,6 +15,7 @@ describe('a call', () => {
   before(async () => {
     upstream = await startUpstreamServer()
     gateway = await startGateway({
+      isLocal: true,
       environment: { ...upstream.environment(...SIX), PLAN_LIMITS: '{"Free":{"perMinute":1000}}' },
     })
     account = await signUp(gateway)

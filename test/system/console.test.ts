@@ -42,8 +42,7 @@ describe('the console in a browser', { skip }, () => {
     account = await signUp(gateway)
     redis = openRedis([gateway.services.redisUrl], 'blocking', createLog({ level: 'silent', pretty: false }, 'test'))
     await gateway.startProcess('workers/probe.ts')
-    const { message } = await gateway.startProcess('src/ops.ts', { OPS_PORT: '0' })
-    url = `http://127.0.0.1:${(message as { listening: number }).listening}`
+    url = await gateway.startConsole()
     context = await browser.newContext()
     page = await context.newPage()
     page.on('request', (request) => requested.push(request.url()))

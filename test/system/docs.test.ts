@@ -11,7 +11,7 @@ describe('the documentation', () => {
   const BASE_URL = 'http://localhost:3000'
 
   before(async () => {
-    gateway = await startGateway({ environment: { BASE_URL } })
+    gateway = await startGateway({ isLocal: true, environment: { BASE_URL } })
   })
   after(() => gateway.stop())
 

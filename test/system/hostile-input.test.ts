@@ -71,6 +71,8 @@ describe('hostile input', () => {
   before(async () => {
     upstream = await startUpstreamServer()
     gateway = await startGateway({
+      isLocal: true,
+      workers: 0,
       environment: {
         ...upstream.environment('code-host-user'),
         PLAN_LIMITS: '{"Free":{"perMinute":100000,"perMonth":1000000}}',

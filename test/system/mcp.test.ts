@@ -20,7 +20,10 @@ describe('the MCP servers', () => {
   let upstreams: Map<string, Upstream>
 
   before(async () => {
-    gateway = await startGateway({ environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":50}}' } })
+    gateway = await startGateway({
+      isLocal: true,
+      environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":50}}' },
+    })
     account = await signUp(gateway)
     upstreams = await loadUpstreams()
   })

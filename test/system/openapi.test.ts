@@ -31,7 +31,10 @@ describe('the OpenAPI document', () => {
   let folder: string
 
   before(async () => {
-    gateway = await startGateway({ environment: { BASE_URL, PLAN_LIMITS: '{"Free":{"perMinute":1000}}' } })
+    gateway = await startGateway({
+      isLocal: true,
+      environment: { BASE_URL, PLAN_LIMITS: '{"Free":{"perMinute":1000}}' },
+    })
     account = await signUp(gateway)
     document = await (await fetch(`${gateway.url}/openapi.json`)).json()
     folder = await mkdtemp(join(tmpdir(), 'agw-openapi-'))

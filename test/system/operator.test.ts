@@ -25,6 +25,7 @@ describe('the operator API', () => {
       url.startsWith('/comments') ? comments : { id: 1, title: 't', body: 'b', userId: 1 },
     )
     gateway = await startGateway({
+      isLocal: true,
       webNodes: 2,
       environment: {
         ...upstream.environment('news', 'mock-data'),
@@ -33,8 +34,7 @@ describe('the operator API', () => {
         OPS_PORT: '0',
       },
     })
-    const { message } = await gateway.startProcess('src/ops.ts')
-    ops = `http://127.0.0.1:${(message as { listening: number }).listening}`
+    ops = await gateway.startConsole()
     await until(async () => (await operator('/overview')).status === 200)
   })
   after(async () => {

@@ -12,7 +12,7 @@ describe('the portal', () => {
   let browser: Browser | undefined
 
   before(async () => {
-    gateway = await startGateway()
+    gateway = await startGateway({ isLocal: true })
     browser = await launchBrowser()
   })
   after(async () => {

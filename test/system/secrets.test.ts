@@ -43,8 +43,7 @@ describe('no secret is found', () => {
     for (const name of ['JWT_SECRET', 'KEY_PEPPER', 'ENCRYPTION_KEY', 'OPERATOR_TOKEN']) {
       secrets[name] = gateway.environment[name] ?? assert.fail(name)
     }
-    const { message } = await gateway.startProcess('src/ops.ts')
-    await useEverything(`http://127.0.0.1:${(message as { listening: number }).listening}`)
+    await useEverything(await gateway.startConsole())
   })
   after(async () => {
     redis.disconnect()

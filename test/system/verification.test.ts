@@ -10,7 +10,7 @@ describe('where there is a mail server', () => {
 
   before(async () => {
     mail = await startMailServer()
-    gateway = await startGateway({ workers: 0, environment: { SMTP_URL: mail.url, SIGNUP: 'verified' } })
+    gateway = await startGateway({ isLocal: true, workers: 0, environment: { SMTP_URL: mail.url, SIGNUP: 'verified' } })
   })
   after(async () => {
     await gateway.stop()

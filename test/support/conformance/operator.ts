@@ -5,9 +5,7 @@ import { assertFailure, type Statement, type World } from './world.ts'
 
 /** The operator API, on its own port. */
 async function operator({ gateway, memory }: World, path: string, options: RequestOptions = {}) {
-  memory.ops ??= gateway.startProcess('src/ops.ts', { OPS_PORT: '0' }).then(({ message }) => {
-    return `http://127.0.0.1:${(message as { listening: number }).listening}`
-  })
+  memory.ops ??= gateway.startConsole()
   const token = gateway.environment.OPERATOR_TOKEN
   return await send(gateway, `/v1/operator${path}`, { token, ...options, url: (await memory.ops) as string })
 }

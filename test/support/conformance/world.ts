@@ -30,7 +30,7 @@ const LIVE = [
 
 export async function startWorld(): Promise<World> {
   const upstream = await startUpstreamServer()
-  const gateway = await startGateway({ environment: upstream.environment(...LIVE) })
+  const gateway = await startGateway({ isLocal: true, environment: upstream.environment(...LIVE) })
   const [free, elite] = await Promise.all([signUp(gateway), signUp(gateway, 'business')])
   return { gateway, upstream, free, elite, send: (path, options) => send(gateway, path, options), memory: {} }
 }

@@ -1,0 +1,70 @@
+import type { AddressInfo } from 'node:net'
+import type { FastifyInstance } from 'fastify'
+import { createApp } from '../../src/app.ts'
+import { loadProcessConfig } from '../../src/config.ts'
+import { createConsole } from '../../src/console/console-app.ts'
+import { closeContext, openContext } from '../../src/context.ts'
+import { UsageFlusher } from '../../src/limits/usage-flusher.ts'
+import { createLog } from '../../src/log.ts'
+import { operatorRoutes } from '../../src/routes/operator.ts'
+import { openWorker } from '../../workers/worker.ts'
+
+/** A worker inside the test's own process. */
+export interface LocalWorker {
+  stop: () => Promise<void>
+}
+
+/** An API node or an operator console inside the test's own process, with all that the entry file opens. */
+export interface LocalNode extends LocalWorker {
+  app: FastifyInstance
+  /** Where it listens too: for bytes that are no HTTP, for browsers, and for clients with a transport of their own. */
+  url: string
+}
+
+/** Opens an API node as `src/server.ts` does. A process of its own costs ten times as much. */
+export async function startLocalNode(environment: Record<string, string>): Promise<LocalNode> {
+  const context = await openLocalContext('web', environment)
+  const usage = new UsageFlusher(context)
+  usage.open()
+  return await listen(await createApp(context), context.config.http.port, async () => {
+    await usage.close()
+    await closeContext(context)
+  })
+}
+
+/** Opens an operator console as `src/ops.ts` does. */
+export async function startLocalConsole(environment: Record<string, string>): Promise<LocalNode> {
+  const context = await openLocalContext('ops', environment)
+  return await listen(await createConsole(context, [operatorRoutes]), 0, () => closeContext(context))
+}
+
+/** Opens a worker as `workers/worker.ts` does. */
+export async function startLocalWorker(environment: Record<string, string>): Promise<LocalWorker> {
+  const config = loadProcessConfig('worker', environment)
+  const { finish, close } = await openWorker(config, createLog({ ...config.log, level: 'silent' }, 'worker'))
+  return {
+    stop: async () => {
+      await finish?.()
+      await close()
+    },
+  }
+}
+
+async function openLocalContext(kind: 'web' | 'ops', environment: Record<string, string>) {
+  const config = loadProcessConfig(kind, environment)
+  // Standard output belongs to the test runner.
+  return await openContext(config, createLog({ ...config.log, level: 'silent' }, kind), kind)
+}
+
+async function listen(app: FastifyInstance, port: number, close: () => Promise<void>): Promise<LocalNode> {
+  await app.listen({ host: '127.0.0.1', port })
+  return {
+    app,
+    url: `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`,
+    stop: async () => {
+      app.server.closeAllConnections()
+      await app.close()
+      await close()
+    },
+  }
+}
