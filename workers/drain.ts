@@ -3,20 +3,18 @@ import type { Log } from '../src/log.ts'
 import type { RedisConnection } from '../src/redis/connection.ts'
 import { readProcesses } from '../src/telemetry/heartbeat.ts'
 
-/** As long as an API node that is ending may keep its callers waiting, milliseconds. */
 const NODES_MS_MAX = 20_000
 
-/** Where all processes get SIGTERM at once, the nodes announce within this time that they end, milliseconds. */
+/** Nodes that get SIGTERM with this worker announce within this time that they end, milliseconds. */
 const WORD_MS = 500
 
 const LOOK_EVERY_MS = 250
 
-/** A worker that said nothing for so long may be dead, milliseconds: it is not left alone with the calls. */
+/** A worker that was silent for so long may be dead: it is not left alone with the calls. */
 const FRESH_MS = 3_000
 
 /**
- * Waits as long as API nodes that end need this worker, that is while they finish calls and no other worker serves. Nodes
- * and workers that end together thus lose no call.
+ * Waits while ending API nodes finish calls and no other worker serves. Nodes and workers that end together lose none.
  */
 export async function serveDrainingNodes(redis: RedisConnection, log: Log): Promise<void> {
   const end = performance.now() + NODES_MS_MAX
@@ -40,16 +38,16 @@ async function isNeeded(redis: RedisConnection, log: Log): Promise<boolean> {
   }
 }
 
-/** How long BullMQ may take to close once no job is under way, milliseconds. After a failover it may wait for ever. */
+/** After a failover BullMQ may wait for ever to close. Milliseconds. */
 const IDLE_MS_MAX = 2_500
 
-/** Closes the queues' workers: ends when they are closed, or when none of them has had a job for a while. */
+/** Ends when the workers are closed, or when none of them has had a job for a while. */
 export async function closeWorkers(closing: Promise<unknown>, active: () => number): Promise<void> {
   let isClosed = false
   const closed = closing.then(() => {
     isClosed = true
   })
-  // It may fail after nobody waits for it any more.
+  // Nobody waits for it any more.
   closed.catch(() => undefined)
   let activeAt = performance.now()
   while (!isClosed && performance.now() - activeAt < IDLE_MS_MAX) {

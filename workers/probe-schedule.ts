@@ -10,24 +10,23 @@ export interface ProbeScheduleDeps {
   log: Log
 }
 
-/** Keeps one job scheduler per enabled upstream in its queue; the scheduler's id keeps it one, however many processes set it. */
+/** Keeps one job scheduler per enabled upstream; its id keeps it one, however many processes set it. */
 export class ProbeSchedule {
   readonly #deps: ProbeScheduleDeps
-  /** Whether an upstream was enabled when its scheduler was last looked after, by slug. */
   readonly #known = new Map<string, boolean>()
 
   constructor(deps: ProbeScheduleDeps) {
     this.#deps = deps
   }
 
-  /** Schedules the upstreams that were enabled, and unschedules those that were disabled, since the last time. */
+  /** Follows what was enabled and disabled since the last time. */
   async follow(): Promise<void> {
     await this.#ensure(
       [...this.#deps.catalog.values()].filter(({ slug, enabled }) => this.#known.get(slug) !== enabled),
     )
   }
 
-  /** Looks at every upstream, whatever was done before: Redis may have lost its data, or somebody emptied a queue. */
+  /** Looks at every upstream: Redis may have lost its data, or somebody emptied a queue. */
   async repair(): Promise<void> {
     await this.#ensure([...this.#deps.catalog.values()])
   }
@@ -51,7 +50,7 @@ async function ensureScheduler(queue: Queue, { slug, enabled, upstream }: Api): 
   if (!enabled) return await queue.removeJobScheduler(PROBE_SCHEDULER)
   const every = upstream.probe.everySeconds * 1_000
   const scheduler = await queue.getJobScheduler(PROBE_SCHEDULER)
-  // The scheduler alone does nothing: each of its jobs makes the next one, so a lost job ends the probes.
+  // Each job of the scheduler makes the next one, so that a lost job ends the probes.
   const isComplete =
     scheduler?.every === every && (await queue.getJob(`repeat:${PROBE_SCHEDULER}:${scheduler.next}`)) !== undefined
   if (isComplete) return false

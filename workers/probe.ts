@@ -15,18 +15,17 @@ import { withClusterNodes } from '../src/redis/server-info.ts'
 import { openTelemetry } from '../src/telemetry/telemetry.ts'
 import { ProbeSchedule } from './probe-schedule.ts'
 
-/** How often open breakers are looked for and change records are written down, milliseconds. */
 const TICK_MS = 1_000
 
 const CLEAN_EVERY_MS = 3_600_000
 
-/** How often everything is looked at, whatever was announced: schedulers and unwritten change records. Milliseconds. */
+/** Schedulers and unwritten change records, whatever was announced. Milliseconds. */
 const REPAIR_EVERY_MS = 60_000
 
-/** How often upstreams in trouble are looked for, milliseconds: with RECHECK_MS, within a minute. */
+/** With RECHECK_MS, within a minute. */
 const RECHECK_LOOK_MS = 10_000
 
-/** Upstreams with longer pauses between probes get no probe as the half-open attempt of their breaker. Seconds. */
+/** Upstreams with longer pauses between probes get no half-open probe. Seconds. */
 const HALF_OPEN_PROBE_SECONDS_MAX = 600
 
 interface ProbeDeps {
@@ -36,13 +35,13 @@ interface ProbeDeps {
   queues: CallQueues
   health: HealthCache
   log: Log
-  /** When the last half-open probe that was scheduled is due, by slug. */
+  /** Due time of the last half-open probe, by slug. */
   scheduled: Map<string, number>
-  /** Upstreams whose change records may not all be in Postgres. */
+  /** Upstreams with change records that may not be in Postgres. */
   undrained: Set<string>
 }
 
-/** The probe scheduler: makes probes, which workers run, and writes health changes down. Any number may run. */
+/** Schedules probes, which workers run, and writes health changes to Postgres. Any number may run. */
 await runProcess('probe', async () => {
   const config = await withClusterNodes(loadProcessConfig('probe'))
   const log = createLog(config.log, 'probe')
@@ -99,7 +98,7 @@ await runProcess('probe', async () => {
   }
 })
 
-/** For each open breaker a probe when it allows its next half-open attempt, so that it need not be a caller's. */
+/** A probe when the breaker allows its next attempt, so that it need not be a caller's. */
 async function scheduleHalfOpenProbes({ catalog, queues, health, scheduled, log }: ProbeDeps): Promise<void> {
   for (const api of catalog.values()) {
     const { halfOpenAt, isSlotTaken } = health.of(api.slug)
@@ -115,7 +114,7 @@ async function scheduleHalfOpenProbes({ catalog, queues, health, scheduled, log 
   }
 }
 
-/** An upstream in trouble that nobody calls would stay so until its scheduled probe. Open breakers have half-open probes instead. */
+/** An upstream in trouble without calls would stay so until its next probe. Open breakers have half-open probes. */
 async function recheckTroubled({ catalog, queues, health, log }: ProbeDeps): Promise<void> {
   for (const api of catalog.values()) {
     const { status, isOpen, since = 0, lastCallAt, lastProbeAt } = health.of(api.slug)
@@ -133,11 +132,11 @@ function isTriedByProbe({ enabled, upstream }: Api): boolean {
   return enabled && upstream.probe.everySeconds <= HALF_OPEN_PROBE_SECONDS_MAX
 }
 
-/** Writes the changes of upstreams that announced one; what fails is tried again with the next tick. */
+/** What fails is tried again with the next tick. */
 async function drain({ redis, db, undrained, log }: ProbeDeps): Promise<void> {
   for (const slug of [...undrained]) {
     if (redis.status !== 'ready') return
-    // Taken out first: a change announced meanwhile puts it back.
+    // First, because a change announced meanwhile puts it back.
     undrained.delete(slug)
     await drainHealthChanges(redis, db, slug).catch((error) => {
       undrained.add(slug)

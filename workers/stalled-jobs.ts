@@ -7,15 +7,15 @@ import type { RedisConnection } from '../src/redis/connection.ts'
 export interface StalledJobsDeps {
   redis: RedisConnection
   workers: Worker[]
-  /** Pause between two checks, milliseconds. */
+  /** Milliseconds. */
   everyMs: number
   log: Log
 }
 
 /**
- * Puts jobs whose worker died back into their queues, for all queues of this process. BullMQ's own timers run a script
- * for each queue at each check, whether it has jobs or not; here one command asks which queues have jobs under way, and
- * BullMQ's script runs for those alone. Its marker in Redis keeps several processes from checking a queue at once.
+ * Requeues jobs of dead workers, for all queues of this process: one command finds the queues with jobs under way,
+ * where BullMQ's own timers run a script for every queue. BullMQ's marker keeps processes from checking a queue at
+ * once.
  */
 export class StalledJobs {
   readonly #deps: StalledJobsDeps
@@ -39,19 +39,19 @@ export class StalledJobs {
     const { redis, everyMs, log } = this.#deps
     const { signal } = this.#closing
     while (!signal.aborted) {
-      // Commands that were sent before a connection was lost are sent again when it is back, so none is piled up here.
+      // Commands of a lost connection are sent again when it is back: none is piled up here.
       if (redis.status === 'ready') {
         await checkStalledJobs(this.#deps).catch((error) =>
           log.debug({ err: error }, 'failed to check for stalled jobs'),
         )
       }
-      // Counted from the end of a check: by then BullMQ's marker of it, which lives as long, has ended.
+      // From the end of a check: by then BullMQ's marker of it has ended.
       await delay(everyMs, undefined, { signal }).catch(() => undefined)
     }
   }
 }
 
-/** Checks the queues that have jobs under way, of any process. @throws what Redis throws */
+/** @throws what Redis throws */
 export async function checkStalledJobs({ redis, workers }: Pick<StalledJobsDeps, 'redis' | 'workers'>): Promise<void> {
   if (!(await haveJobsUnderWay(redis, workers))) return
   await Promise.all(
@@ -61,7 +61,7 @@ export async function checkStalledJobs({ redis, workers }: Pick<StalledJobsDeps,
   )
 }
 
-/** On a Cluster each queue has a slot of its own, so that one command cannot ask for all. */
+/** On a Cluster each queue has its own slot: one command cannot ask for all. */
 async function haveJobsUnderWay(redis: RedisConnection, workers: Worker[]): Promise<boolean> {
   if (redis instanceof Cluster && workers.length > 1) return true
   return (await redis.exists(...workers.map(({ keys }) => keys.active ?? ''))) > 0

@@ -40,32 +40,25 @@ import { RetryBudget } from './upstream/retry.ts'
 import { UnansweredRequests } from './upstream/unanswered.ts'
 
 /**
- * A killed worker's jobs run elsewhere after at most lock + check: the longest pause a caller sees. Shorter ones make
- * false stalls likely when a process is busy.
+ * A killed worker's jobs run elsewhere after lock and check at most. Shorter ones make false stalls likely on a busy
+ * process.
  */
 const LOCK_MS = 4_000
 const STALLED_CHECK_MS = 1_000
 
-/**
- * How often a job may outlive its worker. A job that only waits for a permit loses nothing by it; a job that crashes its
- * workers ends with its deadline, or with this.
- */
+/** How often a job may outlive its worker. A job that crashes its workers ends with its deadline, or with this. */
 const STALLED_MAX = 30
 
 /**
- * Jobs of one upstream under way in one process at once, those that wait for a permit included: as many as the wait
- * queue of one cap may hold. With few, the calls of one account that has had its share would fill them and keep the
- * others in BullMQ's queue.
+ * Jobs of one upstream in a process: as many as its wait queue holds. With fewer, calls of an account without a share
+ * left would keep others in BullMQ's queue.
  */
 const CONCURRENCY_PER_QUEUE = QUEUE_LENGTH_MAX
 
-/** Share of the time a caller waits that one attempt may take: some is left for the wait before it and the answer. */
+/** Share of a call's time that one attempt may take. */
 const ATTEMPT_SHARE = 2 / 3
 
-/**
- * Longest an idle worker sleeps in Redis before it looks again, seconds. A new job wakes it at once, unless the process
- * that Redis wakes is blocked: the calls then wait for this long, so it is short beside their deadlines.
- */
+/** Longest an idle worker blocks, seconds. Short beside deadlines: Redis may wake a process that is blocked itself. */
 const DRAIN_DELAY_SECONDS = 5
 
 if (import.meta.main) {
@@ -130,7 +123,7 @@ export async function openWorker(config: Config, log: Log): Promise<Running> {
   const stalled = new StalledJobs({ redis, workers: [...workers.values()], everyMs: STALLED_CHECK_MS, log })
   stalled.open()
   subscribe(listener, {
-    // A message that is missed costs one request whose caller left, nothing else.
+    // A lost message costs one request whose caller left.
     [channels.cancel]: (message) => running.cancel(message.split(' ')[1] ?? ''),
     [channels.wakeUp]: (message) => permits.onWakeUp(message),
   })
@@ -140,7 +133,6 @@ export async function openWorker(config: Config, log: Log): Promise<Running> {
     finish: async () => {
       telemetry.drain()
       await unlessAway(redis, serveDrainingNodes(redis, log))
-      // Takes no new job and finishes those under way.
       const closing = Promise.all([stalled.close(), ...[...workers.values()].map((worker) => worker.close())])
       await unlessAway(
         redis,
@@ -183,7 +175,7 @@ function startWorker(api: Api, deps: ProcessorDeps): Worker {
       prefix: upstreamKeys.queuePrefix(api.slug),
       concurrency: CONCURRENCY_PER_QUEUE,
       lockDuration: LOCK_MS,
-      // All queues are checked together; the interval is that of BullMQ's marker against two checks at once.
+      // All queues are checked together, at the interval of BullMQ's marker.
       skipStalledCheck: true,
       stalledInterval: STALLED_CHECK_MS,
       maxStalledCount: STALLED_MAX,
@@ -206,7 +198,7 @@ function startWorker(api: Api, deps: ProcessorDeps): Worker {
   return worker
 }
 
-/** Listens to what the other processes announce; the connection subscribes again by itself after it was lost. */
+/** The connection subscribes again by itself after it was lost. */
 function subscribe(listener: RedisConnection, handlers: Record<string, (message: string) => void>): void {
   listener.on('message', (channel, message) => handlers[channel]?.(message))
   listener.subscribe(...Object.keys(handlers)).catch(() => undefined)

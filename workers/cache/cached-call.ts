@@ -19,22 +19,18 @@ export interface CachingDeps extends UpstreamDeps {
   clock: RedisClock
 }
 
-/** An outcome, and the part that the cache had in it. */
 export interface CachedOutcome {
   outcome: Outcome
-  /** `Cache-Status` (RFC 9211); undefined where answers are not stored. */
+  /** RFC 9211; undefined where answers are not stored. */
   cacheStatus?: string
   ageSeconds?: number
-  /** How long the answer is stored and fresh from now on, milliseconds. */
+  /** How long identical calls need no request, milliseconds. */
   freshMs?: number
-  /** What is left to do after the reply: a refresh of what was served stale. */
+  /** Work after the reply: refreshes a stale answer. */
   afterwards?: () => Promise<unknown>
 }
 
-/**
- * Answers a call from the cache where its endpoint allows, else from the upstream, sharing one request among identical
- * calls of the whole fleet.
- */
+/** Answers from the cache where the endpoint allows, else by one request for all identical calls of the fleet. */
 export async function callThroughCache(deps: CachingDeps, upstreamCall: UpstreamCall): Promise<CachedOutcome> {
   const { call, endpoint, bucket } = upstreamCall
   const keys = cacheKeys(endpoint, call, bucket)
@@ -45,7 +41,7 @@ export async function callThroughCache(deps: CachingDeps, upstreamCall: Upstream
   const { cacheOnlyMs } = call
   if (entry && cacheOnlyMs === undefined && stalenessMs(entry, now) <= entry.staleWhileRevalidateMs) {
     const answer = served(deps, entry, 'hit; detail=revalidating')
-    // One refresh in a process is enough; more would hold workers that other calls need.
+    // One refresh a process is enough; more would hold workers that other calls need.
     if (deps.coalescer.isUnderWay(keys)) return answer
     return { ...answer, afterwards: async () => await callOnce(deps, upstreamCall, keys) }
   }
@@ -66,7 +62,6 @@ export async function callThroughCache(deps: CachingDeps, upstreamCall: Upstream
   }
 }
 
-/** The stored answer as this call's outcome. */
 function served(deps: CachingDeps, entry: CacheEntry, how: string): CachedOutcome {
   const now = deps.clock.now()
   const freshMs = Math.floor(-stalenessMs(entry, now))
@@ -85,7 +80,6 @@ function storedOutcome({ body, code, message }: CacheEntry): Outcome {
   return { code, ...(message === undefined ? {} : { message }) }
 }
 
-/** Calls the upstream, once for all identical calls, and stores its answer. */
 async function callOnce(
   deps: CachingDeps,
   upstreamCall: UpstreamCall,
@@ -94,7 +88,7 @@ async function callOnce(
   const { call, progress, signal } = upstreamCall
   let freshMs: number | undefined
   const work = async (shared: CoalescedRequest): Promise<Outcome> => {
-    // The request before may have ended after this call looked.
+    // The request before may have ended meanwhile.
     const entry = await deps.cache.get(keys.entry)
     if (entry && stalenessMs(entry, deps.clock.now()) <= 0) return storedOutcome(entry)
     const remainingMs = (): number => shared.deadline() - deps.clock.now()

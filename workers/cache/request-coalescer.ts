@@ -7,25 +7,23 @@ import { loadScript } from '../../src/redis/script.ts'
 import type { CallProgress } from '../upstream/call-upstream.ts'
 import { type Failure, isFailure, type Outcome } from '../upstream/outcome.ts'
 
-/** Lifetime of a leader's key, and the interval in which the leader renews it. Milliseconds. */
+/** A leader renews its key at this interval. Milliseconds. */
 const LEADER_MS = 3_000
 const LEADER_RENEW_MS = 1_000
 
-/** How long the outcome of a request is kept for followers in other processes, milliseconds. */
+/** For followers in other processes, milliseconds. */
 const OUTCOME_MS = 1_500
 
-/** Larger outcomes stay in their process, bytes: followers elsewhere send a request of their own. */
+/** Followers of larger outcomes send a request of their own. */
 const OUTCOME_BYTES_MAX = 2 * 1024 * 1024
 
-/** Poll interval of a follower, milliseconds. */
 const FOLLOW_EVERY_MS = 40
 
-/** Behind the leader's id from when its request has been sent. */
+/** Follows the leader's id once its request was sent. */
 const SENT = ' sent'
 
 const lead = loadScript(new URL('./lua/lead.lua', import.meta.url), { SENT })
 
-/** A call that waits for a coalesced request. */
 export interface Subscriber {
   callId: string
   /** Redis time, milliseconds. */
@@ -34,18 +32,16 @@ export interface Subscriber {
   progress: CallProgress
 }
 
-/** A coalesced request as its work sees it. It ends when its last subscriber has left. */
+/** Ends when its last subscriber has left. */
 export interface CoalescedRequest {
   signal: AbortSignal
-  /** The latest deadline of its subscribers. */
+  /** The latest one of its subscribers. */
   deadline: () => number
-  /** For all of them. */
   progress: CallProgress
 }
 
 type Work = (request: CoalescedRequest) => Promise<Outcome>
 
-/** What runs a coalesced request in this process: the first subscriber's id, and the work. */
 interface Start {
   callId: string
   work: Work
@@ -59,7 +55,7 @@ interface LocalRequest {
   ending: AbortController
 }
 
-/** Lets identical calls, of the whole fleet, share one request: one process leads, the others follow. */
+/** Lets identical calls of the whole fleet share one request: one process leads, the others follow. */
 export class RequestCoalescer {
   readonly #redis: RedisConnection
   readonly #requests = new Map<string, LocalRequest>()
@@ -68,12 +64,12 @@ export class RequestCoalescer {
     this.#redis = redis
   }
 
-  /** Whether a call of this process waits for this answer already. */
+  /** Whether a call of this process waits for this answer. */
   isUnderWay(keys: CacheKeys): boolean {
     return this.#requests.has(keys.entry)
   }
 
-  /** The outcome of the request under these keys. `work` makes it where no other call does. */
+  /** `work` makes the outcome where no other call does. */
   async join(keys: CacheKeys, subscriber: Subscriber, work: Work): Promise<{ outcome: Outcome; isCollapsed: boolean }> {
     const known = this.#requests.get(keys.entry)
     const request = known ?? this.#start(keys, subscriber, work)
@@ -86,7 +82,7 @@ export class RequestCoalescer {
     } finally {
       request.subscribers.delete(subscriber)
       if (request.subscribers.size === 0) {
-        // A call that comes while it ends starts another one.
+        // A later call starts another one.
         this.#forget(keys, request)
         request.ending.abort(new Error('nobody waits for the answer'))
       }
@@ -114,13 +110,13 @@ export class RequestCoalescer {
         this.#forget(keys, request)
       }
     }
-    // All subscribers may have left when it fails.
+    // All subscribers may have left.
     request.outcome.catch(() => undefined)
     this.#requests.set(keys.entry, request)
     return request
   }
 
-  /** Leads, or waits for the outcome of another process's leader. */
+  /** Leads, or waits for another process's leader. */
   async #lead(
     keys: CacheKeys,
     start: Start,
@@ -132,7 +128,7 @@ export class RequestCoalescer {
       const leader = await this.#redis.set(keys.leader, callId, 'PX', LEADER_MS, 'NX', 'GET')
       const isLeader = leader === null
       if (leader !== null) leaders.add(leader.replace(SENT, ''))
-      // At their deadline, followers are answered by how far the one request is that all of them wait for.
+      // The outcome at a follower's deadline depends on how far the leader's request is.
       request.progress.isUnderWay = leader?.endsWith(SENT) ?? false
       const outcome = leaders.size === 0 ? undefined : await this.#outcomeOf(keys.outcome, leaders)
       if (outcome) {
@@ -166,7 +162,7 @@ export class RequestCoalescer {
     }
   }
 
-  /** The outcome of one of these leaders. That of an earlier one may not be stored, so that it is not for this call. */
+  /** An earlier leader's outcome may be one that is not stored, and not for this call. */
   async #outcomeOf(key: string, leaders: Set<string>): Promise<Outcome | undefined> {
     const frame = await this.#redis.getBuffer(key)
     if (frame === null) return undefined

@@ -2,19 +2,17 @@ import { isObject } from '../../src/catalog/json.ts'
 
 type Members = Record<string, unknown>
 
-/** Within this, a number repeats another: a model's grid cell is not quite where it was sought, degrees. */
+/** Numbers so near are the same: a model's grid cell is not quite where it was sought. Degrees. */
 const GRID_STEP = 0.1
 
-/** What a parameter was in the recorded call, and is in this one. */
 interface Parameter {
   recorded: unknown
   given: unknown
 }
 
 /**
- * A recorded answer with the caller's values where it repeats a parameter: a member with the name of a parameter
- * (`country_code` and `countryCode` are one name) that holds the recorded call's value of it gets the caller's, in the
- * member's own type. All else stays as recorded, and so does everything where the caller gave what was recorded.
+ * A recorded answer with the caller's values: a member named like a parameter (`country_code` is `countryCode`) that
+ * holds the recorded call's value gets the caller's, in its own type.
  */
 export function withCallerValues(data: Members, recorded: Members, given: Members): Members {
   const changed = Object.keys(given).filter((name) => Object.hasOwn(recorded, name) && given[name] !== recorded[name])
@@ -48,7 +46,7 @@ function repeats(member: unknown, parameter: unknown): boolean {
   return isText && String(member).toLowerCase() === String(parameter).toLowerCase()
 }
 
-/** An id may be a text as a parameter and a number in the data. */
+/** An id may be text as a parameter and a number in the data. */
 function inTypeOf(member: unknown, value: unknown): unknown {
   if (typeof member === typeof value) return value
   if (typeof member === 'string') return String(value)

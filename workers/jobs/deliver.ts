@@ -1,15 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Log } from '../../src/log.ts'
 
-/** The pause before an answer is sent again, milliseconds: doubling from the first to the longest. */
 const PAUSE_MS_MIN = 50
 const PAUSE_MS_MAX = 1_000
 
 /**
- * Sends an answer, and again until Redis takes it or the call's deadline is over: a failover, a Redis that loads or has
- * no memory left passes, and the upstream's answer is there. Sending twice does no harm.
- *
- * @throws what the last attempt threw
+ * Repeats until Redis takes the answer or the deadline passes: a failover ends, and the upstream's answer is there.
+ * Delivering twice does no harm. @throws what the last attempt threw
  */
 export async function deliver(remainingMs: number, log: Log, send: () => Promise<void>): Promise<void> {
   const end = performance.now() + remainingMs
@@ -24,7 +21,7 @@ export async function deliver(remainingMs: number, log: Log, send: () => Promise
   }
 }
 
-/** Whether an error is a mistake in our code rather than a failure of Redis or of a process. */
+/** Rather than a failure of Redis or of a process. */
 export function isMistake(error: unknown): boolean {
   return [TypeError, RangeError, ReferenceError, SyntaxError].some((kind) => error instanceof kind)
 }

@@ -5,10 +5,7 @@ import { interpretAnswers } from '../upstream/interpret.ts'
 import { dataOutcome, failureOutcome, type Outcome } from '../upstream/outcome.ts'
 import { withCallerValues } from './caller-values.ts'
 
-/**
- * Answers a call made with a test key: the recorded example, mapped like an upstream's answer, with the caller's values
- * where it repeats parameters; or the failure its scenario asks for. Nothing is sent to the upstream.
- */
+/** Answers a test call by the recorded example with the caller's values, or by the failure of its scenario. */
 export async function answerFromExample(
   { api, endpoint: { endpoint } }: { api: Api; endpoint: ApiEndpoint },
   { scenario, raw, parameters: given }: CallJob,

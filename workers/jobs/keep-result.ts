@@ -6,10 +6,9 @@ import type { MemoryHeadroom } from '../../src/redis/memory-headroom.ts'
 
 const NO_BODY = Buffer.alloc(0)
 
-/** Results up to this size are kept however full Redis is, bytes: it is as much as an error takes. */
+/** As much as an error takes: kept however full Redis is. */
 const SMALL_BYTES = 2_048
 
-/** How long a caller is to wait where Redis has no room for results, milliseconds. */
 const SHORT_OF_MEMORY_MS = 60_000
 
 export interface KeepDeps {
@@ -18,16 +17,14 @@ export interface KeepDeps {
 }
 
 /**
- * Keeps what came of an asynchronous call. A body for which there is no room is left out, and the outcome says so: 429
- * where the account's results take all that its plan has, 503 where Redis is short of memory.
- *
- * @returns what is kept: the outcome of an earlier run, where its job ran twice
+ * Keeps an asynchronous call's outcome. Without room for the body the outcome says so: 429 for the account's share, 503
+ * where Redis is short of memory. @returns what is kept: an earlier run's, where the job ran twice
  */
 export async function keepResult(deps: KeepDeps, call: CallJob, reply: Reply): Promise<Reply> {
   const { redis } = deps
   const { resultBytesMax: bytesMax } = call
   const fitting = await withoutLargeBody(deps, reply)
-  // A job of the version before says no bound.
+  // A job of the version before names no bound.
   if (bytesMax === undefined) await storeForEarlierNode(redis, fitting)
   const storing = await storeResult(redis, { ...call, bytesMax }, fitting)
   if (storing.kind === 'kept') return fitting

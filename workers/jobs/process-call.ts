@@ -19,7 +19,6 @@ export interface ProcessorDeps extends RunDeps, KeepDeps {
   running: RunningCalls
 }
 
-/** One run of a call. */
 export interface QueuedRun {
   call: CallJob
   /** A worker was lost with the call before. */
@@ -29,10 +28,8 @@ export interface QueuedRun {
 const NO_BODY = Buffer.alloc(0)
 
 /**
- * Runs one call of a job: deadline, cache, permit, attempts, reply. It may run twice: a second reply is dropped by its
- * node, and an endpoint that is not idempotent is not called again. Every way out but a lost lock sends a reply.
- *
- * @returns null: a return value would be kept in Redis
+ * Runs one call of a job. It may run twice: the node drops a second reply, and an endpoint that is not idempotent is
+ * not called again. Every way out but a lost lock sends a reply. @returns null: a return value would be kept in Redis
  */
 export async function processCall(
   deps: ProcessorDeps,
@@ -53,7 +50,7 @@ export async function processCall(
       const result = await runCall(deps, tracedCall, { times, progress: {}, isSecondRun, remainingMs, signal })
       if (cancelled.reason === LOCK_LOST) throw new Error(LOCK_LOST)
       await deliver(remainingMs(), deps.log, () => sendOutcome(deps, call, { ...result, times }))
-      // A stale answer was served: it is refreshed now, and nobody waits for that.
+      // A stale answer was served: refresh it now.
       await result
         .afterwards?.()
         .catch((error) =>
@@ -67,8 +64,8 @@ export async function processCall(
 }
 
 /**
- * The call's end: its deadline, its caller leaving, or its job being cancelled. One controller and one timer:
- * AbortSignal.timeout() and any() cost several times as much, on every call.
+ * The call's deadline, its caller leaving, or its job being cancelled. One controller and one timer:
+ * AbortSignal.timeout() and any() cost several times as much on every call.
  */
 function deadlineSignal(
   { clock, running }: ProcessorDeps,
@@ -91,7 +88,7 @@ function deadlineSignal(
   }
 }
 
-/** Replies to a call whose job failed without a reply: it outlived too many workers, or Redis did not take its reply. */
+/** The job outlived too many workers, or Redis did not take the reply. */
 export async function replyToLostCall(deps: ProcessorDeps, call: CallJob, cause: Error): Promise<void> {
   const times: CallTimes = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
   const outcome: Outcome = { code: isMistake(cause) ? 'INTERNAL_ERROR' : 'DEPENDENCY_UNAVAILABLE', cause }
@@ -100,7 +97,7 @@ export async function replyToLostCall(deps: ProcessorDeps, call: CallJob, cause:
 
 type TimedOutcome = CachedOutcome & { times: CallTimes }
 
-/** Sends the outcome of a call to its API node; that of an asynchronous call is stored first, and completes the call. */
+/** An asynchronous call's outcome is stored first, and completes the call. */
 async function sendOutcome(deps: ProcessorDeps, call: CallJob, result: TimedOutcome): Promise<void> {
   const reply = toReply(deps, call, result)
   if (!call.isAsync) return await deps.replies.send(call, reply)
@@ -129,7 +126,7 @@ function toReply({ log }: ProcessorDeps, { id, slug }: CallJob, result: TimedOut
   }
   if (!isFailure(outcome)) return { head, body: outcome.body }
   const { cause, ...failure } = outcome
-  // The API node logs the cause in words; only an unforeseen error needs its stack.
+  // The API node logs the cause; only an unforeseen error needs its stack.
   const level = failure.code === 'INTERNAL_ERROR' ? 'error' : 'debug'
   if (cause) log[level]({ callId: id, slug, code: failure.code, err: cause }, 'call failed')
   const words = cause ? { cause: causeWords(failure.code, cause) } : {}

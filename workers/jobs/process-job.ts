@@ -3,15 +3,12 @@ import { isInFlight } from '../../src/limits/account-limits.ts'
 import { type CallJob, parseCalls } from '../../src/queue/call-job.ts'
 import { type ProcessorDeps, processCall, replyToLostCall } from './process-call.ts'
 
-/** Age from which the callers of a shared job are checked for having left, milliseconds. */
+/** Age from which a shared job looks for callers that left, milliseconds. */
 const WAITED_MS = 1_000
 
 /**
- * Runs the calls of one job independently: each reply is sent at once, and a call that fails or is cancelled ends no
- * other. A job runs again when its worker died; calls that were answered by then are left out.
- *
- * @returns null: a return value would be kept in Redis
- * @throws what a call that could not be answered threw
+ * Runs the calls of a job independently. When the job runs again, because its worker died, answered calls are left out.
+ * @returns null: a return value would be kept in Redis @throws what a call that could not be answered threw
  */
 export async function processCallJob(deps: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
   const isSecondRun = job.stalledCounter > 0
@@ -26,13 +23,13 @@ export async function processCallJob(deps: ProcessorDeps, job: Job, cancelled: A
   return null
 }
 
-/** Replies to the calls of a job that failed without a reply: it outlived too many workers, or cannot be read. */
+/** The job outlived too many workers, or cannot be read. */
 export async function replyToLostJob(deps: ProcessorDeps, job: Job, cause: Error): Promise<void> {
   const calls = await stillWaitedFor(deps, parseCalls(job.data))
   await Promise.all(calls.map((call) => replyToLostCall(deps, call, cause)))
 }
 
-/** The calls that somebody waits for: an API node releases the lease of a call that was answered or whose caller left. */
+/** Their nodes release the leases of calls that were answered or whose callers left. */
 async function stillWaitedFor({ redis }: ProcessorDeps, calls: CallJob[]): Promise<CallJob[]> {
   const waited = await Promise.all(calls.map((call) => call.isAsync || isInFlight(redis, call)))
   return calls.filter((_, index) => waited[index])

@@ -9,17 +9,14 @@ import { AttemptRecorder, type FailureWords } from '../upstream/record-attempt.t
 import { buildWireRequest } from '../upstream/upstream-request.ts'
 import type { ProcessorDeps } from './process-call.ts'
 
-/** Share of the interval in which other attempts make a probe needless. */
 const FRESH_SHARE = 0.9
 
-/** Longest a probe may take, its wait for a permit included, milliseconds. */
+/** The wait for a permit included, milliseconds. */
 const PROBE_MS_MAX = 30_000
 
 /**
- * Runs one probe: the upstream's cheapest request, paid from its cap and counted like any attempt. Left out where the
- * upstream is not enabled or real traffic shows its health already.
- *
- * @returns null: a return value would be kept in Redis
+ * Sends the upstream's cheapest request, on its cap. Skipped where real traffic shows the health. @returns null: a
+ * return value would be kept in Redis
  */
 export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
   const { slug, isForced = false, isDecisive = false, outcomeId } = parseProbeJob(job.data)
@@ -41,7 +38,7 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
     api,
     endpoint: undefined,
     bucket: SHARED_BUCKET,
-    // Where it is needed nothing is queued; where calls are queued it is left out as needless.
+    // A needed probe finds an empty queue; where calls are queued it is needless.
     permit: { member: memberOf({ accountId: 'probe', callId: String(job.id), isAsync: false }), tag: 0 },
     times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
     progress: {},
@@ -61,7 +58,7 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
     const { answer } = await sendOnce(deps, sending, request)
     status = answer.status
   } catch (error) {
-    // The health record holds what came of it; a probe that failed is no failed job.
+    // Health has the outcome: a failed probe is no failed job.
     if (!(error instanceof AttemptError) && !timeout.aborted) throw error
     failure = { code: 'NO_PERMIT', words: 'no slot of the cap in time', isNetwork: false }
     if (error instanceof AttemptError) failure = { ...failure, code: error.code, words: error.message }
@@ -78,13 +75,12 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
   return null
 }
 
-/** One line a probe, and its outcome for the operator who started it. */
 async function report(
   { redis, log }: ProcessorDeps,
   { slug, outcomeId }: { slug: string; outcomeId: string | undefined },
   outcome: ProbeOutcome,
 ): Promise<void> {
-  // No warning: without a network there would be one for each upstream, and health says what it comes to.
+  // No warning: without a network there would be one for each upstream.
   log.info({ slug, ...outcome }, outcome.code === null ? 'probe answered' : 'probe failed')
   if (outcomeId === undefined) return
   await writeProbeOutcome(redis, { slug, id: outcomeId }, outcome).catch((error) =>

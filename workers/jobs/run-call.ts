@@ -23,17 +23,16 @@ export interface RunDeps extends CachingDeps {
   providerKeys: ProviderKeys
 }
 
-/** Counters of one run of a call, and the signal that ends it. */
 export interface CallRun {
   times: CallTimes
   progress: CallProgress
-  /** A worker was lost with the call before, at a point that is not known. */
+  /** At a point that is not known. */
   isSecondRun: boolean
   remainingMs: () => number
   signal: AbortSignal
 }
 
-/** Runs a call: deadline, cache, permit, attempts. Never throws: an error becomes the call's outcome. */
+/** Never throws: an error becomes the outcome. */
 export async function runCall(deps: RunDeps, call: CallJob, bounds: CallRun): Promise<CachedOutcome> {
   const api = deps.catalog.get(call.slug)
   const endpoint = api?.endpoints.get(call.endpoint)
@@ -41,7 +40,7 @@ export async function runCall(deps: RunDeps, call: CallJob, bounds: CallRun): Pr
     return { outcome: { code: 'INTERNAL_ERROR', cause: new Error('this worker does not know the endpoint') } }
   }
   const { progress, signal } = bounds
-  // The signal ends the call's request too: its progress must be read before that.
+  // The signal ends the request too: its progress must be read before that.
   let atDeadline: Outcome = { code: 'DEADLINE_EXCEEDED' }
   const onAbort = (): void => {
     atDeadline = outcomeAtDeadline(progress)
@@ -53,7 +52,7 @@ export async function runCall(deps: RunDeps, call: CallJob, bounds: CallRun): Pr
     return { outcome: signal.reason === DEADLINE_PASSED ? atDeadline : toOutcome(error) }
   } finally {
     signal.removeEventListener('abort', onAbort)
-    // No permit was used: its entry in the wait queue is free for the next call.
+    // No permit was used: its place is free for the next call.
     if (bounds.times.attempts === 0) leaveQueue(deps, { api, endpoint, call })
   }
 }
@@ -66,7 +65,7 @@ interface KnownCall {
 
 async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, bounds: CallRun): Promise<CachedOutcome> {
   if (bounds.remainingMs() <= 0) return { outcome: { code: 'DEADLINE_EXCEEDED' } }
-  // Cancelled before this job became active, or ended by an earlier run. A later cancel aborts the active job.
+  // Cancelled before this job became active, or ended by an earlier run.
   if (call.isAsync && (await hasResult(deps.redis, call))) return { outcome: { code: 'CALL_CANCELLED' } }
   if (bounds.isSecondRun && endpoint.endpoint.idempotent === false) {
     return {
@@ -76,7 +75,7 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, bound
       },
     }
   }
-  // It was accepted before its node knew of the pause, or waited in the queue when the pause began.
+  // Accepted before its node knew of the pause, or queued when the pause began.
   if (api.pausedMode === 'refuse') return { outcome: { code: 'API_PAUSED', retryAfterMs: PAUSED_RETRY_MS } }
   if (call.mode === 'test') return { outcome: await answerFromExample({ api, endpoint }, call, bounds.signal) }
   const permit = { member: memberOf(queueMember(call)), tag: call.ticket?.tag ?? 0 }
@@ -91,7 +90,7 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, bound
   return withRefusedKey(deps, call, result)
 }
 
-/** The outcome at the deadline: 502 where the upstream used up the time, 503 where nothing was sent. */
+/** 502 where the upstream used up the time, 503 where nothing was sent. */
 function outcomeAtDeadline(progress: CallProgress): Outcome {
   const { isUnderWay, lastFailure } = progress.shared ?? progress
   if (isUnderWay) return { code: 'UPSTREAM_TIMEOUT' }
@@ -114,7 +113,7 @@ function leaveQueue({ caps, log }: RunDeps, { api, endpoint, call }: KnownCall):
     .catch((cause) => log.debug({ err: cause, callId: call.id }, 'failed to leave the wait queue'))
 }
 
-/** The upstream refused the caller's own key: the caller gets PROVIDER_KEY_INVALID, and the key is validated once more. */
+/** The caller gets PROVIDER_KEY_INVALID, and the key is validated once more. */
 function withRefusedKey({ queues, log }: RunDeps, call: CallJob, result: CachedOutcome): CachedOutcome {
   const { outcome } = result
   const { providerKey } = call

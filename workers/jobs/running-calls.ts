@@ -1,27 +1,25 @@
 import { LRUCache } from 'lru-cache'
 import { CALLER_LEFT } from '../upstream/call-end.ts'
 
-/** How long a cancel is remembered whose call is not here yet: it may have overtaken the job. Milliseconds. */
+/** How long the cancel of a call is kept that is not here yet: it may have overtaken the job. Milliseconds. */
 const CANCEL_MS = 30_000
 const CANCELS_MAX = 10_000
 
-/** The jobs and calls that run in this worker. Each call can be cancelled by itself, whatever job it came in. */
+/** The calls of this worker, each of which can be cancelled by itself. */
 export class RunningCalls {
   readonly #running = new Map<string, (reason: unknown) => void>()
   #jobs = 0
   readonly #cancelled = new LRUCache<string, true>({ max: CANCELS_MAX, ttl: CANCEL_MS })
 
-  /** Calls under way. */
   get calls(): number {
     return this.#running.size
   }
 
-  /** Jobs under way, probes and validations included. */
+  /** Probes and validations included. */
   get jobs(): number {
     return this.#jobs
   }
 
-  /** Runs a job and counts it meanwhile. */
   async runJob(process: () => Promise<null>): Promise<null> {
     this.#jobs += 1
     try {
@@ -31,7 +29,7 @@ export class RunningCalls {
     }
   }
 
-  /** Follows a call: `abort` is called when its caller leaves, at once where the caller left already. @returns how to stop */
+  /** Calls `abort` when the caller leaves, or has left. @returns how to stop */
   follow(callId: string, abort: (reason: unknown) => void): () => void {
     this.#running.set(callId, abort)
     if (this.#cancelled.has(callId)) abort(CALLER_LEFT)
@@ -40,7 +38,6 @@ export class RunningCalls {
     }
   }
 
-  /** Nobody waits for the call any more. */
   cancel(callId: string): void {
     const abort = this.#running.get(callId)
     if (abort) abort(CALLER_LEFT)

@@ -1,7 +1,7 @@
 import type { CallJob } from '../../src/queue/call-job.ts'
 import type { Telemetry } from '../../src/telemetry/telemetry.ts'
 
-/** Runs a call in a span that joins the trace of its HTTP request; the call's attempts join the span. */
+/** Joins the trace of the HTTP request; the call's attempts join the span. */
 export async function traceCall<T>(
   { tracing }: Pick<Telemetry, 'tracing'>,
   call: CallJob,

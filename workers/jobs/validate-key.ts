@@ -14,15 +14,12 @@ import { AttemptRecorder } from '../upstream/record-attempt.ts'
 import { buildWireRequest } from '../upstream/upstream-request.ts'
 import type { ProcessorDeps } from './process-call.ts'
 
-/** Longest one try may take, its wait for a permit included, milliseconds. */
+/** The wait for a permit included, milliseconds. */
 const VALIDATE_MS_MAX = 30_000
 
 /**
- * Finds out whether an upstream takes a caller's key, by its cheapest request, on the key's own cap: `valid` when the
- * upstream answers it, `invalid` when it refuses the key. When it does neither (down, limiting) the status stays and
- * the job is tried again.
- *
- * @returns null: a return value would be kept in Redis
+ * Sends the upstream's cheapest request with a caller's key, on the key's own cap: `valid` or `invalid` by its answer.
+ * Where it shows neither (down, limiting) the job is tried again. @returns null: a return value would be kept in Redis
  */
 export async function validateKey(deps: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
   const { providerKeyId, reply } = parseValidateKeyJob(job.data)
@@ -31,7 +28,7 @@ export async function validateKey(deps: ProcessorDeps, job: Job, cancelled: Abor
   try {
     const row = await findProviderKey(db, providerKeyId)
     accountId = row?.user_id ?? accountId
-    // Replaced or deleted meanwhile: what was asked no longer matters.
+    // Replaced or deleted meanwhile: nothing to do.
     if (row) await setStatus(db, row, await tryKey(deps, { row, jobId: job.id }, cancelled))
     if (row) await announceChange(redis, row.user_id, log)
   } finally {
@@ -48,7 +45,7 @@ async function setStatus(db: Db, { id }: ProviderKey, status: 'valid' | 'invalid
   await setProviderKeyStatus(db, id, status)
 }
 
-/** @throws Error when the upstream said neither yes nor no */
+/** @throws Error when the answer shows neither */
 async function tryKey(
   deps: ProcessorDeps,
   { row, jobId }: { row: ProviderKey; jobId: string | undefined },
@@ -61,11 +58,10 @@ async function tryKey(
   try {
     key = deps.providerKeys.open(row)
   } catch (error) {
-    // What cannot be opened is of no use to anybody.
     if (error instanceof GatewayError) return 'invalid'
     throw error
   }
-  // Counted as a call of the key's owner: what comes of it may be the key's doing.
+  // As a call of the key's owner: a failure may be the key's doing.
   const recorder = new AttemptRecorder(deps, {
     slug: api.slug,
     source: 'call',
@@ -92,7 +88,7 @@ async function tryKey(
     const { answer } = await sendOnce(deps, sending, wire)
     const responseClass = classifyResponse(api.upstream, undefined, answer)
     if (responseClass?.code === 'UPSTREAM_AUTH_FAILED') return 'invalid'
-    // "No such thing" and "not these values" are answers that a refused key does not get.
+    // Answers that a refused key does not get.
     if (!responseClass || responseClass.code === 'UPSTREAM_NOT_FOUND' || responseClass.code === 'UPSTREAM_REJECTED')
       return 'valid'
     throw new Error(`the upstream said neither yes nor no: ${responseClass.code}`)

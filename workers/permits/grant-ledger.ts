@@ -18,8 +18,8 @@ interface GrantCount {
 }
 
 /**
- * Writes down in Postgres how many requests this worker sent under caps with long windows, so that they hold also when
- * Redis loses its memory: what was sent in the last minute is covered by the hold after a cold start, what was before by this.
+ * Writes to Postgres how many requests this worker sent under long windows, so that these hold when Redis loses its
+ * data. The cold-start hold covers the last minute.
  */
 export class GrantLedger {
   readonly #db: Db
@@ -42,9 +42,8 @@ export class GrantLedger {
     this.#timers = [setInterval(() => void this.#flush(), FLUSH_EVERY_MS), setInterval(clean, CLEAN_EVERY_MS)]
   }
 
-  /** Counts requests that may be sent now. */
   add({ slug, bucket, caps, granted }: GrantCount & { caps: Caps }): void {
-    // A poll that brought no permit: the table takes no row without requests.
+    // No row without requests.
     if (granted === 0) return
     if (!caps.rates.some(({ seconds }) => seconds * 1_000 > COLD_START_HOLD_MS)) return
     const minute = new Date(Math.floor(this.#clock.now() / MINUTE_MS) * MINUTE_MS)

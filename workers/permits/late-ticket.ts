@@ -11,8 +11,8 @@ export interface LateTicketDeps {
 }
 
 /**
- * Runs a call that needs a permit. One that came without a ticket of the wait queue, because a stored answer was expected
- * that is not there, joins the queue first: behind those that wait already, or it is refused with the wait it would have.
+ * Runs a call without a ticket: a stored answer was expected and is not there. It joins the wait queue now, behind
+ * those that wait already, or is refused.
  */
 export async function withTicket(
   { caps, log }: LateTicketDeps,

@@ -4,39 +4,31 @@ import type { Log } from '../../src/log.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
 
 /**
- * Lifetime of a permit's lease and the interval of its renewal, milliseconds. A killed worker's leases end with it; a
- * worker that stalls for as long has lost its jobs too.
+ * Renewal interval too, milliseconds. A killed worker's leases end with it; a worker that stalls for as long has lost
+ * its jobs.
  */
 const LEASE_MS = 6_000
 const RENEW_EVERY_MS = 1_500
 
-/** Longest pause between two polls, milliseconds. A poll also keeps the waiters' entries alive. */
+/** A poll also keeps the waiters' entries alive. */
 const POLL_INTERVAL_MS = 500
 
-/**
- * Poll interval while waiting for another request to finish, milliseconds. Normally a wake-up arrives first; this covers
- * a lost message or an expired lease.
- */
+/** While another request must end first, milliseconds: for a lost wake-up or an expired lease. */
 const FALLBACK_POLL_MS = 200
 
-/** Shortest pause before the next slot of a rate, milliseconds: one poll serves several slots. */
+/** One poll serves several slots of a rate, milliseconds. */
 const POLL_MS_MIN = 5
 
-/**
- * Waiters in one poll: those with the lowest tags, which go first. Bounded for each account too: one that has used up its
- * share would hide the others.
- */
+/** Waiters in one poll, lowest tags first; bounded per account, or one with a spent share would hide the others. */
 const WAITERS_PER_POLL = 64
 const WAITERS_PER_ACCOUNT = 16
 
-/** Permission to send one request to the upstream, now. */
 export interface Permit {
   id: PermitId
-  /** Whether it may still be used; checked right before the first byte is written. */
+  /** Checked right before the first byte is written. */
   isFresh: () => boolean
-  /** Ends it after the request. */
   release: (tookMs: number) => void
-  /** Ends it when nothing was sent. */
+  /** When nothing was sent. */
   releaseUnused: () => void
 }
 
@@ -51,24 +43,21 @@ interface LocalWaiter extends Waiter {
 export interface PermitClientDeps {
   cap: Cap
   log: Log
-  /** Counts requests that may be sent now. */
   onGranted: (granted: number) => void
 }
 
 /**
- * Gets permits of one cap for this worker's calls; one poll of Redis serves all that wait. It is idle (nothing waits),
- * polling, or waiting (a timer runs). `acquire`, `wake` and the release of a permit make it poll; after a poll it waits
- * for as long as Redis said, or polls again at once if it was asked to meanwhile.
+ * Gets permits of one cap for this worker's calls; one poll of Redis serves all that wait. Idle (nothing waits),
+ * polling, or waiting (a timer runs): `acquire`, `wake` and released permits make it poll, and Redis says how long to
+ * wait after.
  */
 export class PermitClient {
   readonly #cap: Cap
   readonly #log: Log
   readonly #onGranted: PermitClientDeps['onGranted']
-  /** Permits under which a request is under way. */
   readonly #held = new Set<PermitId>()
   #renewing: NodeJS.Timeout | undefined
   readonly #waiters = new Map<string, LocalWaiter>()
-  /** The same, by tag. */
   readonly #waitersByTag: LocalWaiter[] = []
   #released: { id: PermitId; tookMs: number }[] = []
   #isPolling = false
@@ -82,10 +71,8 @@ export class PermitClient {
   }
 
   /**
-   * Waits for a permit; ends when the signal does, with its reason.
-   *
-   * @throws AttemptError UPSTREAM_RATE_LIMITED when the upstream takes nothing more in the time that remains;
-   * UPSTREAM_CAP_EXHAUSTED when the call can no longer be granted in that time
+   * @throws AttemptError UPSTREAM_RATE_LIMITED when the upstream is closed for longer than the time that remains;
+   * UPSTREAM_CAP_EXHAUSTED when no permit can come in time; the signal's reason
    */
   acquire(request: PermitRequest, remainingMs: () => number, signal: AbortSignal): Promise<Permit> {
     if (signal.aborted) return Promise.reject(signal.reason)
@@ -113,7 +100,6 @@ export class PermitClient {
     })
   }
 
-  /** A permit may be free for the waiter. */
   wake(member: string): void {
     if (this.#waiters.has(member)) this.#poll()
   }
@@ -139,7 +125,7 @@ export class PermitClient {
       return
     }
     this.#isPolling = true
-    // Calls that wait and permits that end in one tick of the event loop go into one poll.
+    // Waiters and released permits of one tick go into one poll.
     setImmediate(() => this.#run())
   }
 
@@ -156,7 +142,7 @@ export class PermitClient {
       })
   }
 
-  /** @returns when to poll again, milliseconds */
+  /** @returns milliseconds until the next poll */
   async #pollOnce(): Promise<number> {
     this.#pollAgain = false
     const waiters = this.#firstWaiters()
@@ -170,7 +156,7 @@ export class PermitClient {
     return this.#use(result, { polledAt, isAll: result.granted.size + result.evicted.size === waiters.length })
   }
 
-  /** @returns when to poll again, milliseconds */
+  /** @returns milliseconds until the next poll */
   #use(
     { granted, evicted, closedForMs, retryInMs }: AcquireResult,
     { polledAt, isAll }: { polledAt: number; isAll: boolean },
@@ -184,7 +170,7 @@ export class PermitClient {
     return Math.min(Math.max(retryInMs, POLL_MS_MIN), POLL_INTERVAL_MS)
   }
 
-  /** The call can no longer be granted in time: it fails now, not at its deadline. */
+  /** It fails now, not at its deadline. */
   #evict(member: string, retryAfterMs: number): void {
     const waiter = this.#waiters.get(member)
     if (!waiter) return
@@ -207,7 +193,7 @@ export class PermitClient {
     return first
   }
 
-  /** The upstream takes no requests for a while: calls that cannot wait that long fail now. */
+  /** Calls that cannot wait for as long as the upstream is closed fail now. */
   #rejectTooLate(closedForMs: number): void {
     for (const waiter of [...this.#waitersByTag]) {
       if (waiter.remainingMs() >= closedForMs) continue
@@ -216,7 +202,7 @@ export class PermitClient {
     }
   }
 
-  /** Released permits are sent with the next poll; one that is lost ends with its lease. */
+  /** Sent with the next poll; a lost one ends with its lease. */
   #drainReleased(): ReleasedPermits {
     const released = this.#released
     this.#released = []
@@ -235,7 +221,7 @@ export class PermitClient {
     this.#hold(id)
     waiter.resolve({
       id,
-      // The grant was made after the poll began: its true age is at most this.
+      // Granted after the poll began: the true age is at most this.
       isFresh: () => performance.now() - polledAt <= PERMIT_AGE_MS_MAX,
       release: (tookMs) => {
         this.#held.delete(id)

@@ -11,7 +11,6 @@ export interface PermitClientsDeps {
   grants: GrantLedger
 }
 
-/** The permit clients of a worker, one for each cap it uses. */
 export class PermitClients {
   readonly of: Memoized<[api: { slug: string }, bucket: CapBucket], PermitClient>
 
@@ -26,7 +25,7 @@ export class PermitClients {
     )
   }
 
-  /** Handles a wake-up, `<cap's name> <waiter>`; the waiter may be another worker's. */
+  /** `<cap's name> <waiter>`; the waiter may be another worker's. */
   onWakeUp(message: string): void {
     const end = message.indexOf(' ')
     this.of.made.get(message.slice(0, end))?.wake(message.slice(end + 1))

@@ -4,10 +4,9 @@ import { recordSuccesses } from '../../src/health/record.ts'
 import type { Log } from '../../src/log.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 
-/** Good attempts of one upstream are counted at most this often, milliseconds; a failure is counted at once. */
+/** Successes of an upstream are counted at most this often, milliseconds; a failure at once. */
 const PAUSE_MS = 150
 
-/** Good attempts of one worker on their way to being counted, with how long each took. */
 export class SuccessBatcher {
   readonly #redis: RedisConnection
   readonly #health: HealthCache
@@ -26,7 +25,7 @@ export class SuccessBatcher {
     this.#latenciesMs.add(slug, latencyMs)
   }
 
-  /** Sends what has gathered: what is counted next comes after it. */
+  /** Sends what is pending, before a failure is counted. */
   send(slug: string): void {
     this.#latenciesMs.flush(slug)
   }

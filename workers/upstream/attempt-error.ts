@@ -6,11 +6,11 @@ export interface AttemptErrorDetails {
   retryAfterMs?: number | undefined
 }
 
-/** An exchange that came to no usable answer. Whether to repeat it is a fact of its code. */
+/** No usable answer. Whether to repeat it is a fact of its code. */
 export class AttemptError extends Error {
   readonly code: ErrorCode
   readonly isRetryable: boolean
-  /** When the upstream says so: milliseconds until it may be asked again. */
+  /** Where the upstream says so. */
   readonly retryAfterMs: number | undefined
 
   constructor(code: ErrorCode, { isRetryable, cause, retryAfterMs }: AttemptErrorDetails) {
@@ -22,7 +22,6 @@ export class AttemptError extends Error {
   }
 }
 
-/** The upstream answered with this status. */
 export class StatusError extends Error {
   readonly status: number
 

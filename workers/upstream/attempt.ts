@@ -8,7 +8,6 @@ import type { WireRequest } from './upstream-request.ts'
 
 const BODY_BYTES_MAX = 2 * 1024 * 1024
 
-/** One answer of the upstream, and the text its JSON came as. */
 export interface HttpExchange {
   answer: UpstreamResponse
   text: string | undefined
@@ -17,7 +16,7 @@ export interface HttpExchange {
 /** The permit was too old when the connection was ready. Nothing was sent. */
 export class StalePermitError extends Error {}
 
-/** The call ended before its connection was ready, for the reason in `cause`. Nothing was sent. */
+/** The call ended before its connection was ready. Nothing was sent. */
 export class EndedUnsentError extends Error {}
 
 export interface AttemptOptions {
@@ -25,16 +24,14 @@ export interface AttemptOptions {
   permit: Permit
   /** The call's end: deadline, caller gone, lock lost. */
   signal: AbortSignal
-  /** Longest it may take, from connect to last byte, milliseconds. */
+  /** From connect to last byte, milliseconds. */
   timeoutMs: number
 }
 
 /**
- * One HTTP exchange with an upstream, bounded in time from connect to last byte and in size. A redirect is an answer
- * like any other. The permit is checked when the connection is ready, right before the first byte is written.
- *
- * @throws StalePermitError or EndedUnsentError when nothing was sent; AttemptError when no usable answer came; the
- * signal's reason when the call ended after that
+ * One HTTP exchange, bounded in time and size. A redirect is an answer like any other. The permit is checked right
+ * before the first byte is written. @throws StalePermitError or EndedUnsentError when nothing was sent; AttemptError
+ * when no usable answer came; the signal's reason when the call ended after that
  */
 export async function attempt(api: Api, request: WireRequest, options: AttemptOptions): Promise<HttpExchange> {
   const { signal, permit, client, timeoutMs } = options
@@ -51,7 +48,7 @@ export async function attempt(api: Api, request: WireRequest, options: AttemptOp
       if (response.wasSent) throw signal.reason
       throw new EndedUnsentError('the call ended before anything was sent', { cause: signal.reason })
     }
-    // Status and headers hold whatever became of the body: a reported limit above all.
+    // Status and headers count whatever became of the body: above all a reported limit.
     if (response.status >= 400) {
       return { answer: { status: response.status, headers: response.headers, body: undefined }, text: undefined }
     }
@@ -59,16 +56,15 @@ export async function attempt(api: Api, request: WireRequest, options: AttemptOp
   }
 }
 
-/** The response so far; the status is 0 before there is one. */
+/** The status is 0 before there is one. */
 interface Response {
-  /** Whether the request was written, or may have been. */
+  /** Or may have been. */
   wasSent: boolean
   status: number
   headers: Record<string, string>
   body: Buffer
 }
 
-/** The attempt took too long, from connect to last byte. */
 class AttemptTimeoutError extends Error {
   readonly code = 'ETIMEDOUT'
 }
@@ -81,7 +77,7 @@ interface ExchangeBounds {
   bytesMax: number
 }
 
-/** Fills `response`. By undici's `dispatch`, the cheapest of its forms: a third of the CPU of `fetch`. */
+/** Fills `response`. By undici's `dispatch`: a third of the CPU of `fetch`. */
 function exchangeBytes(
   { url, headers }: WireRequest,
   response: Response,
@@ -158,7 +154,7 @@ const TIMEOUT_CODES = new Set([
   'ETIMEDOUT',
 ])
 
-/** Turns what the connection threw into one of our codes. The cause may name a host, never a URL. */
+/** The cause may name a host, never a URL. */
 function toAttemptError(cause: unknown): AttemptError {
   const code = cause instanceof Error ? Reflect.get(cause, 'code') : undefined
   if (code === 'BODY_TOO_LARGE') return new AttemptError('UPSTREAM_TOO_LARGE', { isRetryable: false, cause })

@@ -16,22 +16,20 @@ import { AttemptRecorder, BreakerOpenError, type HealthDeps } from './record-att
 import { type RetryBudget, withRetries } from './retry.ts'
 import { buildWireRequest, redirectedRequest, type WireRequest } from './upstream-request.ts'
 
-/** Pause after an upstream limited us without saying for how long, milliseconds. */
+/** For an upstream that limits without saying for how long, milliseconds. */
 const CLOSED_MS = 60_000
 
 export interface UpstreamDeps extends HealthDeps {
   redis: RedisConnection
   log: Log
   contact: string
-  /** Longest one attempt may take, whatever its upstream's file says, milliseconds. */
+  /** Whatever the upstream's file says, milliseconds. */
   attemptTimeoutMsMax: number
-  /** Connections to an upstream, kept between calls. */
   clientOf: (api: Api) => Dispatcher
   permitClientOf: (api: Api, bucket: CapBucket) => PermitClient
   budgetOf: (api: Api) => RetryBudget
 }
 
-/** What one call's requests share. */
 export interface UpstreamCall {
   api: Api
   endpoint: Endpoint
@@ -45,16 +43,15 @@ export interface UpstreamCall {
   signal: AbortSignal
 }
 
-/** Progress of a call's requests: decides the outcome at the deadline. */
+/** Decides the outcome at the deadline. */
 export interface CallProgress {
   isUnderWay?: boolean
-  /** Of the last attempt that failed. */
   lastFailure?: AttemptError
-  /** Progress of the coalesced request that this call shares. */
+  /** Of the coalesced request that this call shares. */
   shared?: CallProgress
 }
 
-/** Sends the requests of a call to its upstream, each under a permit and repeated where that may help. */
+/** Sends a call's requests, each under a permit and repeated where that may help. */
 export async function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCall): Promise<Outcome> {
   const { api, endpoint, call, signal } = upstreamCall
   const context: CallContext = { now: Date.now() }
@@ -70,7 +67,7 @@ export async function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCal
   const send = (request: UpstreamRequest): Promise<HttpExchange> =>
     exchange(deps, { ...upstreamCall, recorder }, request)
   const exchanges: HttpExchange[] = []
-  // Undeclared parameters may change the answer: it is not shared.
+  // Undeclared parameters may change the answer.
   const pool = call.extra.length === 0 ? endpoint.pool : undefined
   try {
     const drawn =
@@ -96,7 +93,6 @@ export async function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCal
 
 type RecordedCall = UpstreamCall & { recorder: AttemptRecorder }
 
-/** One request of the call, repeated where that may help. */
 function exchange(deps: UpstreamDeps, upstreamCall: RecordedCall, request: UpstreamRequest): Promise<HttpExchange> {
   const { api, endpoint, call, key, recorder, progress, remainingMs, signal } = upstreamCall
   const wire = buildWireRequest(api, request, { extra: call.extra, key, contact: deps.contact })
@@ -118,7 +114,7 @@ function exchange(deps: UpstreamDeps, upstreamCall: RecordedCall, request: Upstr
     try {
       return await run(attemptNumber)
     } catch (error) {
-      // The attempt before a repeat that could not be made says more.
+      // The attempt before it says more.
       const isUnsent = error instanceof BreakerOpenError
       if (isUnsent && attemptNumber > 1 && progress.lastFailure) throw progress.lastFailure
       if (error instanceof AttemptError && !isUnsent) progress.lastFailure = error
@@ -130,21 +126,20 @@ function exchange(deps: UpstreamDeps, upstreamCall: RecordedCall, request: Upstr
   return withRetries(runNoted, { isIdempotent, budget: deps.budgetOf(api), attemptMs, remainingMs, signal })
 }
 
-/** What a failed attempt is to the caller. */
 export function attemptFailure({ code, cause, retryAfterMs }: AttemptError): Failure {
   return { code, cause, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) }
 }
 
 const ATTEMPT_TIMEOUT_MS = 10_000
 
-/** Time between the end of the last attempt and the deadline, milliseconds: the reply must arrive in time. */
+/** Time between the last attempt and the deadline for the reply, milliseconds. */
 const ANSWER_MS = 200
 
 function attemptTimeoutMs({ attemptTimeoutMsMax }: UpstreamDeps, { upstream }: Api): number {
   return Math.min(upstream.attemptTimeoutMs ?? ATTEMPT_TIMEOUT_MS, attemptTimeoutMsMax)
 }
 
-/** Redirects within the upstream's own origin are followed where its file allows; each is a request that pays. */
+/** Within the upstream's own origin, where its file allows; each is a request that takes a permit. */
 async function followRedirects(
   deps: UpstreamDeps,
   upstreamCall: RecordedCall,
@@ -160,17 +155,16 @@ async function followRedirects(
   }
 }
 
-/** What sending one request needs; a probe has no endpoint. */
+/** A probe has no endpoint. */
 export interface Sending
   extends Pick<UpstreamCall, 'api' | 'bucket' | 'permit' | 'times' | 'progress' | 'remainingMs' | 'signal'> {
   endpoint: Endpoint | undefined
   recorder: AttemptRecorder
 }
 
-/** Errors after which no request was sent: the cap and the caller are not charged. */
+/** Nothing was sent: the cap and the caller are not charged. */
 const UNSENT = [StalePermitError, EndedUnsentError, BreakerOpenError]
 
-/** Sends one request under a permit that is fresh when the first byte is written. */
 export async function sendOnce(deps: UpstreamDeps, upstreamCall: Sending, request: WireRequest): Promise<HttpExchange> {
   const { api, endpoint, times, progress, remainingMs, signal, recorder } = upstreamCall
   const classify = ({ answer }: HttpExchange) => classifyResponse(api.upstream, endpoint, answer)?.code
@@ -188,7 +182,7 @@ export async function sendOnce(deps: UpstreamDeps, upstreamCall: Sending, reques
       }
       const result = await recorder.observe(send, classify)
       const tookMs = performance.now() - startedAt
-      // Applied before the permit ends: the next request must find the cap as the upstream reported it.
+      // Before the permit ends: the next request must find the cap as the upstream reported it.
       await applyRateLimitHeaders(deps, upstreamCall, { permit, answer: result.answer })
       end(permit, times, tookMs)
       return result
@@ -204,7 +198,7 @@ export async function sendOnce(deps: UpstreamDeps, upstreamCall: Sending, reques
   }
 }
 
-/** Waits for a permit, no longer than the breaker stays closed. @throws BreakerOpenError, or as `PermitClient.acquire` */
+/** No longer than the breaker stays closed. @throws BreakerOpenError, or as `PermitClient.acquire` */
 async function acquirePermit(deps: UpstreamDeps, upstreamCall: Sending): Promise<Permit> {
   const { api, bucket, permit, remainingMs, signal, recorder } = upstreamCall
   const ending = new AbortController()
@@ -226,7 +220,7 @@ function end(permit: Permit, times: CallTimes, tookMs: number): void {
   permit.release(tookMs)
 }
 
-/** Applies the limit that the upstream reported, for all workers at once. */
+/** For all workers at once. */
 async function applyRateLimitHeaders(
   { caps, log }: UpstreamDeps,
   { api, endpoint, bucket }: Sending,
@@ -244,7 +238,7 @@ async function applyRateLimitHeaders(
     .catch((error) => log.warn({ err: error, slug: api.slug }, 'failed to apply the limit that an upstream reported'))
 }
 
-/** The upstream's JSON as it came; an array of them where one call took several requests. */
+/** An array where one call took several requests. */
 function rawBody(exchanges: HttpExchange[]): Buffer {
   const texts = exchanges.map(({ text }) => text ?? 'null')
   return Buffer.from(texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(',')}]`)

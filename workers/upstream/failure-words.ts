@@ -1,19 +1,16 @@
 import { ERRORS, isTlsCode } from '../../src/errors.ts'
 import { StatusError } from './attempt-error.ts'
 
-/** Longest cause in a log line, characters. */
 const CAUSE_LENGTH_MAX = 120
 
-/** What an attempt saw, for the words on its failure. */
 export interface Seen {
-  /** Status of the answer; undefined where none came. */
+  /** Undefined where no answer came. */
   status?: number | undefined
-  /** What the connection threw. */
   error?: unknown
   ms: number
 }
 
-/** Causes in which no answer came at all, by the code of the system, of TLS or of the HTTP client. */
+/** No answer came at all: codes of the system, of TLS or of the HTTP client. */
 const NETWORK: Record<string, string> = {
   ENOTFOUND: 'DNS: no such host',
   EAI_AGAIN: 'DNS: no answer',
@@ -35,7 +32,7 @@ const OTHERS: Record<string, string> = {
   BODY_UNREADABLE: 'answer cannot be read',
 }
 
-/** Why an attempt failed, in a few words that hold nothing of the request, and whether the upstream was reached at all. */
+/** Holds nothing of the request. `isNetwork`: the upstream was not reached. */
 export function describeFailure(code: string, { status, error, ms }: Seen): { words: string; isNetwork: boolean } {
   if (status !== undefined) {
     const form = code === 'UPSTREAM_INVALID_RESPONSE' ? ', not in the expected form' : ''
@@ -55,7 +52,7 @@ export function describeFailure(code: string, { status, error, ms }: Seen): { wo
   }
 }
 
-/** The code nearest to the system: errors of the HTTP client and of several addresses wrap it. */
+/** Errors of the HTTP client and of several addresses wrap it. */
 function systemCode(error: unknown): string {
   for (let at = error, depth = 0; at instanceof Error && depth < 5; depth += 1) {
     const code: unknown = Reflect.get(at, 'code')
@@ -69,7 +66,7 @@ function took(ms: number): string {
   return ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toFixed(1)} s`
 }
 
-/** The cause of a call's failure in a few words, for its line in the log. */
+/** For the log. */
 export function causeWords(code: string, cause: unknown): string {
   const known = systemCode(cause)
   if (known !== '') return NETWORK[known] ?? OTHERS[known] ?? known

@@ -2,7 +2,7 @@ import { memoize } from '../../src/async/memoize.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
 import { openHttpClient } from '../../src/http/http-client.ts'
 
-/** Connections per upstream address and how many there may be, opened when first used; what is unused closes itself. */
+/** Opened when first used; unused connections close by themselves. */
 export class HttpClients {
   readonly of = memoize(
     ({ caps, baseUrl }: Api) => `${caps.concurrency} ${baseUrl}`,

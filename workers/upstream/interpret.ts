@@ -13,16 +13,15 @@ import {
   type UpstreamResponse,
 } from '../../src/catalog/upstream.ts'
 
-/** Bounds of a Retry-After, milliseconds: a wrong header must not close an API for days. */
+/** A wrong header must not close an API for days. */
 const RETRY_AFTER_MS_MIN = 1_000
 const RETRY_AFTER_MS_MAX = 3_600_000
 
-/** The mapped data of a call, or what its answers mean instead. */
 export type Interpretation = { data: Record<string, unknown> } | { responseClass: ResponseClass; cause?: unknown }
 
 /**
- * Interprets the upstream's answers: classified by the endpoint and the upstream first, then by HTTP status, then mapped
- * to data that must fit the endpoint's schema. Never throws: a mapping that does makes an invalid answer.
+ * Classifies by endpoint, upstream and HTTP status, then maps to data that must fit the endpoint's schema. Never
+ * throws.
  */
 export function interpretAnswers(
   { upstream, endpoint }: { upstream: Upstream; endpoint: Endpoint },
@@ -49,7 +48,7 @@ export function interpretAnswers(
   }
 }
 
-/** The class of an answer that is no success; undefined when it is to be mapped. */
+/** Undefined when the answer is to be mapped. */
 export function classifyResponse(
   upstream: Upstream,
   endpoint: Endpoint | undefined,
@@ -73,7 +72,7 @@ function classifyStatus(upstream: Upstream, { status, headers, body }: UpstreamR
     return overLimit(requestedWaitMs(upstream, headers, Date.now()))
   }
   if (status === 401 || status === 402 || status === 403 || status === 407) return authFailed()
-  // Any other 4xx (too long, too large, not these values) is about the caller's values.
+  // Any other 4xx is about the caller's values.
   return status < 500 ? rejected() : failed()
 }
 
@@ -90,10 +89,7 @@ function isOurLimit({ rateHeaders }: Upstream, headers: Record<string, string>):
   return (headers[header]?.trim() ?? value) === value
 }
 
-/**
- * How long the upstream asks us to wait, from `Retry-After` (RFC 9110, 10.2.3: seconds or an HTTP date) or its own
- * rate headers; clamped to 1 s … 1 h, undefined when it does not say.
- */
+/** From `Retry-After` (RFC 9110, 10.2.3) or the upstream's rate headers, clamped to 1 s … 1 h. */
 export function requestedWaitMs(upstream: Upstream, headers: Record<string, string>, now: number): number | undefined {
   const waitMs = retryAfterMs(headers['retry-after'], now) ?? usedUpMs(upstream, headers, now)
   return waitMs === undefined ? undefined : Math.min(Math.max(waitMs, RETRY_AFTER_MS_MIN), RETRY_AFTER_MS_MAX)
@@ -102,7 +98,7 @@ export function requestedWaitMs(upstream: Upstream, headers: Record<string, stri
 function retryAfterMs(value: string | undefined, now: number): number | undefined {
   if (value === undefined) return undefined
   if (/^\d+$/.test(value.trim())) return Number(value) * 1_000
-  // Dates begin with the day of the week; Date.parse would find one in other texts too.
+  // Dates begin with a weekday; Date.parse would find one in other texts too.
   const date = /^\s*[A-Z][a-z]{2}/.test(value) ? Date.parse(value) : Number.NaN
   return Number.isNaN(date) ? undefined : date - now
 }
@@ -112,10 +108,7 @@ function usedUpMs(upstream: Upstream, headers: Record<string, string>, now: numb
   return left?.remaining === 0 ? left.resetMs : undefined
 }
 
-/**
- * What the upstream's own limiter has left for us, by the headers of any answer: requests, and milliseconds until it
- * counts anew, 0 to 1 h. Undefined when the answer does not say, or speaks of another limit.
- */
+/** What the upstream's limiter has left by the headers of any answer, and milliseconds until it resets, 0 to 1 h. */
 export function rateLeft(
   upstream: Upstream,
   headers: Record<string, string>,
@@ -136,7 +129,6 @@ function wholeNumber(value: string | undefined): number | undefined {
 
 const validators = new WeakMap<Endpoint, Validator>()
 
-/** The compiled check of an endpoint's data, built once. */
 function dataValidator(endpoint: Endpoint): Validator {
   const known = validators.get(endpoint)
   if (known) return known

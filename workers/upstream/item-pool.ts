@@ -9,17 +9,15 @@ import { classifyResponse } from './interpret.ts'
 
 const takeItems = loadScript(new URL('./lua/take-prefetched.lua', import.meta.url))
 
-/** Longest that one call's filling keeps others waiting, should its worker die; and how often those look. Milliseconds. */
+/** How long one fill keeps others waiting, should its worker die; and how often those look. Milliseconds. */
 const FILLING_MS = 15_000
 const LOOK_EVERY_MS = 50
 
 type Parameters = Record<string, unknown>
 
 /**
- * Answers a call from its pool, which one larger request fills when it runs out.
- *
- * @returns an exchange as if the upstream had sent just these items; undefined when no pool can serve this call, and
- * then the endpoint's plain request is made
+ * Takes an item from a pool, which one larger request fills when it runs out. @returns an exchange as if the upstream
+ * had sent just these items; undefined when no pool can serve this call
  */
 export async function takePrefetched(
   redis: RedisConnection,
@@ -33,7 +31,7 @@ export async function takePrefetched(
     const drawn = await draw(redis, key, count)
     if (drawn) return asExchange(rule, drawn)
     if ((await redis.exists(`${key}:unfillable`)) === 1) return undefined
-    // One fills it; the others wait for what it brings, for a request each would waste a scarce cap.
+    // One call fills it; a request of each would waste a scarce cap.
     if ((await redis.set(`${key}:filling`, 1, 'PX', FILLING_MS, 'NX')) === 'OK') break
     await delay(LOOK_EVERY_MS, undefined, { signal })
   }
@@ -52,18 +50,17 @@ interface Filling {
   send: (request: UpstreamRequest) => Promise<HttpExchange>
 }
 
-/** Fills a pool, and answers with its first items. */
 async function fill(
   redis: RedisConnection,
   key: string,
   { api, endpoint, rule, parameters, send }: Filling,
 ): Promise<HttpExchange | undefined> {
   const count = rule.take(parameters)
-  // Another one may have filled it just before.
+  // It may have been filled meanwhile.
   const drawn = await draw(redis, key, count)
   if (drawn) return asExchange(rule, drawn)
   const filling = await send(rule.request(parameters))
-  // Refused or over its limit: that is this call's answer too.
+  // Refused or over its limit: so is this call.
   if (classifyResponse(api.upstream, endpoint, filling.answer)) return filling
   const items = rule.items(filling.answer.body)
   if (!items || items.length < count) {

@@ -1,14 +1,13 @@
 import type { ResponseClass } from '../../src/catalog/upstream.ts'
 import type { ErrorCode } from '../../src/errors.ts'
 
-/** A success: the body as it goes to the caller. */
+/** `body` as it goes to the caller. */
 export interface Success {
   body: Buffer
-  /** The mapped data, where they were just mapped: how long they may be stored can depend on them. */
+  /** Where it was just mapped: storage time may depend on it. */
   data?: Record<string, unknown>
 }
 
-/** A failure with a code of the table. */
 export interface Failure {
   code: ErrorCode
   message?: string
@@ -17,24 +16,22 @@ export interface Failure {
   cause?: unknown
 }
 
-/** What came of a call in the worker. */
 export type Outcome = Success | Failure
 
 export function isFailure(outcome: Outcome): outcome is Failure {
   return 'code' in outcome
 }
 
-/** A success in the reference envelope (SPEC section 2.7). */
+/** In the reference envelope. */
 export function dataOutcome(data: Record<string, unknown>): Outcome {
   try {
     return { body: Buffer.from(JSON.stringify({ status: 'success', data })), data }
   } catch (cause) {
-    // Parsed, yet nested too deep to be written: the upstream's fault, not ours.
+    // Nested too deep to be written: the upstream's fault, not ours.
     return { code: 'UPSTREAM_INVALID_RESPONSE', cause }
   }
 }
 
-/** The failure that callers get for a class of response. */
 export function failureOutcome({ code, message, retryAfterMs }: ResponseClass, cause?: unknown): Failure {
   return {
     code,

@@ -7,12 +7,11 @@ import type { ProviderKey } from '../../src/db/schema.ts'
 import { GatewayError } from '../../src/errors.ts'
 import type { Log } from '../../src/log.ts'
 
-/** How long an opened key is kept, milliseconds. A replaced key has a new id, so what is kept is never wrong. */
+/** A replaced key has a new id, so what is kept is never wrong. Milliseconds. */
 const KEPT_MS = 10_000
 
 const KEPT_MAX = 1_000
 
-/** Opens callers' upstream keys for the calls that name them. */
 export class ProviderKeys {
   readonly #db: Db
   readonly #secrets: Secret[]
@@ -26,10 +25,8 @@ export class ProviderKeys {
   }
 
   /**
-   * The key of this id, for a call of its owner.
-   *
-   * @throws GatewayError PROVIDER_KEY_REQUIRED when it was deleted meanwhile, PROVIDER_KEY_INVALID when it cannot be
-   * opened or is another account's, DEPENDENCY_UNAVAILABLE
+   * @throws GatewayError PROVIDER_KEY_REQUIRED when the key was deleted meanwhile, PROVIDER_KEY_INVALID when it cannot
+   * be opened or is another account's, DEPENDENCY_UNAVAILABLE
    */
   async of(id: string, ownerId: string): Promise<string> {
     const known = this.#kept.get(id)
@@ -44,7 +41,7 @@ export class ProviderKeys {
     return key
   }
 
-  /** Opens a stored key; one that an earlier encryption key sealed is sealed anew. @throws GatewayError */
+  /** A key that an earlier encryption key sealed is sealed anew. @throws GatewayError */
   open(row: ProviderKey): string {
     const record = providerKeyRecord(row.user_id, row.slug)
     let key: string

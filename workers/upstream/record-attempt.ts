@@ -20,7 +20,6 @@ import type { UnansweredRequests } from './unanswered.ts'
 
 export interface HealthDeps {
   redis: RedisConnection
-  /** Breakers, as this process follows them. */
   health: HealthCache
   telemetry: Telemetry
   successes: SuccessBatcher
@@ -31,48 +30,45 @@ export interface HealthDeps {
   log: Log
 }
 
-/** The breaker is open: nothing was sent. */
+/** Nothing was sent. */
 export class BreakerOpenError extends AttemptError {
   constructor(waitMs: number) {
     super('UPSTREAM_UNAVAILABLE', { isRetryable: false, retryAfterMs: waitMs })
   }
 }
 
-/** Whose attempts are counted, and what they say of the upstream. */
 export interface RecordedRequest {
   slug: string
   source: 'call' | 'probe'
   /** Names the call or probe in the tokens of its half-open slots. */
   id: string
-  /** Whether nothing of it is a caller's own addition: others' failures may be their callers' doing. */
+  /** Whether a caller added nothing to it. */
   isPlain: boolean
   accountId?: string
   /** Requests that the upstream takes at once: when all of them hang, that is enough to know. */
   concurrency: number
-  /** It skips the pause of an open breaker, as an operator's probe does. */
+  /** Skips the pause of an open breaker. */
   isForced?: boolean
-  /** It decides alone whether the breaker opens: calls could not tell. */
+  /** Decides alone whether the breaker opens. */
   isDecisive?: boolean
   traceparent?: string | undefined
 }
 
-/** Why an attempt failed. */
 export type FailureWords = Omit<FailureRow, 'at'>
 
-/** An attempt and what it saw, for the words on its failure. */
 type ObservedAttempt = AttemptRecord & { seen: Seen }
 
-/** Pause for a call that may not be the half-open attempt, while a probe is, milliseconds. */
+/** For a call with undeclared parameters, while a probe is the half-open attempt. Milliseconds. */
 const HALF_OPEN_PROBE_MS = 1_000
 
 /**
- * The health side of one call's or probe's attempts: checks the breaker before each, and counts each once, for the score
- * a call's first failure alone; never by what is our own doing (cap, deadline, lost lock) or what a caller added.
+ * The health side of one call's or probe's attempts: checks the breaker before each and counts each once. What is our
+ * own doing (cap, deadline, lost lock) or what a caller added does not count.
  */
 export class AttemptRecorder {
   readonly #deps: HealthDeps
   readonly #request: RecordedRequest
-  /** Answered attempts, kept until the whole call's answer was read: a body may prove invalid only then. */
+  /** Kept until the whole answer was read: a body may prove invalid only then. */
   #answered: ObservedAttempt[] = []
   #lastFailure: FailureWords | undefined
   #slots = 0
@@ -84,14 +80,14 @@ export class AttemptRecorder {
     this.#request = request
   }
 
-  /** Refuses an attempt that would only wait for a permit and then be refused. @throws BreakerOpenError */
+  /** Before the wait for a permit. @throws BreakerOpenError */
   refuseWhenOpen(): void {
     const { slug, isForced } = this.#request
     const waitMs = isForced ? 0 : this.#deps.health.breakerWaitMs(slug)
     if (waitMs) throw new BreakerOpenError(waitMs)
   }
 
-  /** Calls back when the breaker opens: what waits for a permit need wait no longer. @returns how to stop */
+  /** Calls waiting for a permit then need wait no longer. @returns how to stop */
   onOpen(listener: (error: BreakerOpenError) => void): () => void {
     const { slug, isForced } = this.#request
     if (isForced) return () => undefined
@@ -101,11 +97,7 @@ export class AttemptRecorder {
     })
   }
 
-  /**
-   * Runs one attempt. `classify` tells the code of an answer that is not data.
-   *
-   * @throws what the attempt throws; BreakerOpenError when it may not be made
-   */
+  /** `classify` gives the code of an answer that is not data. @throws what `run` throws; BreakerOpenError */
   async observe<T>(run: () => Promise<T>, classify: (result: T) => string | undefined): Promise<T> {
     const { slug, source, isPlain, accountId, traceparent } = this.#request
     const slot = await this.#checkBreaker()
@@ -143,10 +135,7 @@ export class AttemptRecorder {
     }
   }
 
-  /**
-   * Counts what was answered. Call it once the answers were read, however that ended; `code` is why they cannot be
-   * used, and decides how the last one counts.
-   */
+  /** Counts what was answered, once the answers were read; `code` is why they cannot be used. */
   flush(code?: string): void {
     const last = this.#answered.at(-1)
     if (code !== undefined && last?.result === 'ok')
@@ -154,7 +143,6 @@ export class AttemptRecorder {
     for (const answered of this.#answered.splice(0)) this.#send(answered)
   }
 
-  /** One more attempt of the same request follows. */
   repeats(): void {
     this.#deps.telemetry.metrics.retries.inc({ slug: this.#request.slug })
   }
@@ -162,7 +150,7 @@ export class AttemptRecorder {
   async #checkBreaker(): Promise<string | undefined> {
     const { redis, health } = this.#deps
     const { slug, id, isForced, isPlain } = this.#request
-    // A repeat comes after its call's failure was counted, which may have opened the breaker.
+    // The failure before a repeat may have opened the breaker.
     await this.#counted
     if (health.breakerWaitMs(slug) === undefined) return undefined
     this.refuseWhenOpen()
@@ -177,17 +165,17 @@ export class AttemptRecorder {
     return answer.kind === 'slot' ? token : undefined
   }
 
-  /** How a failed attempt counts: its code, or that of a timeout where it took long for nobody. */
+  /** An attempt that took long for nobody counts as a timeout. */
   #failureOf(error: unknown, tookMs: number): string | undefined {
     const reason = error instanceof EndedUnsentError ? error.cause : error
     if (error instanceof StalePermitError || reason === LOCK_LOST) return undefined
-    // Callers have more patience or less, and deadlines leave more time or less: what counts is how long it took.
+    // Patience and deadlines differ: what counts is how long it took.
     const isCutShort = !(error instanceof AttemptError) || error.code === 'UPSTREAM_TIMEOUT'
     if (!isCutShort) return error.code
     return tookMs >= this.#longMs(LEFT_MS) ? 'UPSTREAM_TIMEOUT' : undefined
   }
 
-  /** A call's request that ended with the call, before that could count: enough of them, and a probe finds out. */
+  /** Enough requests that ended with their calls, before they could count, lead to a probe. */
   #noteAnswered(error: unknown, code: string | undefined, tookMs: number): void {
     const { unanswered, health } = this.#deps
     const { slug, source } = this.#request
@@ -196,13 +184,13 @@ export class AttemptRecorder {
       this.#scheduleProbe(`unanswered-${Math.floor(health.now())}`, { isForced: true, isDecisive: true })
   }
 
-  /** A time in which this upstream would long have answered, milliseconds. */
+  /** By when this upstream would long have answered, milliseconds. */
   #longMs(leastMs: number): number {
     const { p95Ms } = this.#deps.health.of(this.#request.slug).parts
     return Math.max(leastMs, HANGING_P95_TIMES * (p95Ms ?? 0))
   }
 
-  /** Counts an attempt as hanging while it is under way, once it has taken too long for this upstream. */
+  /** Counts an attempt that takes too long while it is under way. */
   #watchHanging(record: () => ObservedAttempt): { isCounted: () => boolean; stop: () => void } {
     let isCounted = false
     const look = (waitedMs: number): NodeJS.Timeout =>
@@ -215,14 +203,13 @@ export class AttemptRecorder {
         isCounted = true
         const { concurrency, isDecisive } = this.#request
         const failuresToOpen = isDecisive ? 1 : Math.min(FAILURES_TO_OPEN, concurrency)
-        // It keeps its half-open slot, if it has one, until it ends.
+        // It keeps its half-open slot until it ends.
         this.#counted = this.#count({ ...record(), slot: undefined, failuresToOpen })
       }, HANGING_MS)
     let timer = look(HANGING_MS)
     return { isCounted: () => isCounted, stop: () => clearTimeout(timer) }
   }
 
-  /** The last attempt that failed, in words; undefined where none did. */
   get lastFailure(): FailureWords | undefined {
     return this.#lastFailure
   }
@@ -241,7 +228,7 @@ export class AttemptRecorder {
     successes.send(slug)
     const isRepeat = this.#hasFailed
     if (result === 'fail' || result === 'late') this.#hasFailed = true
-    // The caller's answer does not wait for it.
+    // The reply does not wait for it.
     this.#counted = this.#count({ ...record, isRepeat })
   }
 
@@ -272,7 +259,7 @@ export class AttemptRecorder {
     )
   }
 
-  /** A probe decides where calls may not; several schedule it under one name, and one is made. */
+  /** Several schedule it under one name, and one is made. */
   #scheduleProbe(name: string, how: { isForced?: boolean; isDecisive?: boolean } = {}): void {
     const { queues, log } = this.#deps
     const { slug } = this.#request
@@ -282,7 +269,7 @@ export class AttemptRecorder {
   }
 }
 
-/** Whether nothing of the request was written, so that the upstream had nothing to answer. */
+/** Nothing was written, so the upstream had nothing to answer. */
 function isUnsent(error: unknown): boolean {
   return error instanceof EndedUnsentError || error instanceof StalePermitError || error === LOCK_LOST
 }

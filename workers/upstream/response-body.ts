@@ -1,17 +1,14 @@
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 
-/** The decoded body is larger than its bound. */
 export class BodyTooLargeError extends Error {
   readonly code = 'BODY_TOO_LARGE'
 }
 
-/** The body is not what its headers say. */
 class BodyUnreadableError extends Error {
   readonly code = 'BODY_UNREADABLE'
 }
 
-/** What we ask upstreams to encode bodies in. */
 export const ACCEPT_ENCODING = 'gzip, deflate, br'
 
 const DECODERS: Record<string, (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>> = {
@@ -22,9 +19,8 @@ const DECODERS: Record<string, (bytes: Buffer, options: { maxOutputLength: numbe
 }
 
 /**
- * Decodes a body, counting decoded bytes, so that a small one that unpacks to a huge one is never held in memory.
- *
- * @throws BodyTooLargeError or BodyUnreadableError
+ * Counts decoded bytes, so that a small body never unpacks to a huge one in memory. @throws BodyTooLargeError or
+ * BodyUnreadableError
  */
 export async function decodeBody(bytes: Buffer, encoding: string | undefined, bytesMax: number): Promise<Buffer> {
   const name = encoding?.trim().toLowerCase() ?? ''
@@ -41,16 +37,16 @@ export async function decodeBody(bytes: Buffer, encoding: string | undefined, by
   }
 }
 
-/** One for all bodies: making one costs more than decoding a small body. It keeps nothing between them. */
+/** Stateless, and costlier to make than a small body is to decode. */
 const DECODER = new TextDecoder('utf-8', { fatal: true })
 
-/** The JSON of a body in UTF-8, a byte order mark ignored; undefined when it is none. */
+/** A byte order mark is ignored; undefined when it is no JSON in UTF-8. */
 export function parseJson(bytes: Buffer): { text: string; value: unknown } | undefined {
   try {
     const text = DECODER.decode(bytes)
     return { text, value: JSON.parse(text) }
   } catch {
-    // What it means that a body is not JSON depends on its status and upstream: the caller judges.
+    // Status and upstream decide what that means.
     return undefined
   }
 }

@@ -2,18 +2,17 @@ import { setTimeout as delay } from 'node:timers/promises'
 import pRetry from 'p-retry'
 import { AttemptError } from './attempt-error.ts'
 
-/** Repeats after the first attempt. */
 const RETRIES_MAX = 2
 
-/** Pauses before repeats, milliseconds: the first, doubled each time up to the longest; each is spread up to its double. */
+/** Pauses before repeats, milliseconds: doubled each time, and each spread up to its double. */
 const BACKOFF_MS_MIN = 100
 const BACKOFF_MS_MAX = 2_000
 
-/** Share of an upstream's calls under way that may be repeats, and how many may be whatever the share. */
+/** Share of an upstream's calls under way that may be repeats, and how many whatever the share. */
 const BUDGET_SHARE = 0.2
 const BUDGET_MIN = 3
 
-/** Bounds repeats per upstream: a failing one must not get three times the requests of a healthy one. */
+/** A failing upstream must not get three times the requests of a healthy one. */
 export class RetryBudget {
   #calls = 0
   #repeats = 0
@@ -26,7 +25,6 @@ export class RetryBudget {
     this.#calls -= 1
   }
 
-  /** Acquires one repeat; false when the budget is used up. */
   take(): boolean {
     if (this.#repeats >= Math.max(BUDGET_MIN, this.#calls * BUDGET_SHARE)) return false
     this.#repeats += 1
@@ -41,22 +39,20 @@ export class RetryBudget {
 export interface RetryOptions {
   isIdempotent: boolean
   budget: RetryBudget
-  /** Longest an attempt takes, milliseconds: none is begun again that might not end in the time that remains. */
+  /** No attempt begins that might not end in the time that remains, milliseconds. */
   attemptMs: number
   remainingMs: () => number
   signal: AbortSignal
 }
 
 /**
- * Repeats an attempt while it fails in a way that may pass: exponential back-off with jitter, or longer where the upstream
- * asks for more; within the budget, and only where an attempt can end before the deadline.
- *
+ * Repeats failures that may pass, within the budget, after exponential back-off or the upstream's longer Retry-After.
  * @throws the last attempt's error, or the signal's reason
  */
 export async function withRetries<T>(run: (attemptNumber: number) => Promise<T>, options: RetryOptions): Promise<T> {
   const { budget, attemptMs, remainingMs, signal } = options
   let repeats = 0
-  /** Rest of the upstream's Retry-After once the back-off is over, milliseconds. */
+  /** Rest of the upstream's Retry-After after the back-off, milliseconds. */
   let furtherMs = 0
   budget.enter()
   try {

@@ -4,7 +4,6 @@ import { GatewayError } from '../../src/errors.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import type { ProviderKeys } from './provider-keys.ts'
 
-/** With which key a call goes to its upstream, where, and on whose cap. */
 export interface UpstreamKey {
   api: Api
   key: string | undefined
@@ -12,10 +11,8 @@ export interface UpstreamKey {
 }
 
 /**
- * The key a call is made with: the caller's own that its job names, else the operator's if there is one. A call that was
- * queued before the API was switched off, or that is ahead of this worker's knowledge of a new key, is not made.
- *
- * @throws GatewayError API_NOT_ENABLED, or as `ProviderKeys.of`
+ * The caller's own key that the job names, else the operator's. @throws GatewayError API_NOT_ENABLED for a call queued
+ * before the API was switched off, or ahead of this worker's knowledge of a new key; or as `ProviderKeys.of`
  */
 export async function resolveUpstreamKey(
   { providerKeys }: { providerKeys: ProviderKeys },

@@ -4,7 +4,7 @@ import { requestUrl } from '../../src/catalog/request-url.ts'
 import type { UpstreamRequest, UpstreamResponse } from '../../src/catalog/upstream.ts'
 import { ACCEPT_ENCODING } from './response-body.ts'
 
-/** A request ready to be sent. Its URL may hold a key: it is never logged. */
+/** Its URL may hold a key: it is never logged. */
 export interface WireRequest {
   url: URL
   headers: Record<string, string>
@@ -13,10 +13,8 @@ export interface WireRequest {
 const VERSION = '0.3.0'
 
 /**
- * Puts a request of an upstream's file on the wire: under the upstream's base URL, with the caller's undeclared
- * parameters and the key, and with our headers alone; nothing of the caller's own headers is sent.
- *
- * @throws Error when the address would leave the upstream's base URL
+ * Under the upstream's base URL, with undeclared parameters and the key, and with our headers alone. @throws Error when
+ * the address would leave the base URL
  */
 export function buildWireRequest(
   api: Api,
@@ -44,7 +42,7 @@ export function buildWireRequest(
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
 
-/** The request an answer redirects to, if it stays under the upstream's base address; undefined otherwise. */
+/** Undefined where the redirect leaves the upstream's base address. */
 export function redirectedRequest(
   api: Api,
   { url, headers }: WireRequest,
