@@ -13,9 +13,7 @@ const LOOK_EVERY_MS = 250
 /** A worker that was silent for so long may be dead: it is not left alone with the calls. */
 const FRESH_MS = 3_000
 
-/**
- * Waits while ending API nodes finish calls and no other worker serves. Nodes and workers that end together lose none.
- */
+/** Waits while API nodes that end finish calls and no other worker serves. */
 export async function serveDrainingNodes(redis: RedisConnection, log: Log): Promise<void> {
   const end = performance.now() + NODES_MS_MAX
   await delay(WORD_MS)

@@ -39,10 +39,7 @@ import { ProviderKeys } from './upstream/provider-keys.ts'
 import { RetryBudget } from './upstream/retry.ts'
 import { UnansweredRequests } from './upstream/unanswered.ts'
 
-/**
- * A killed worker's jobs run elsewhere after lock and check at most. Shorter ones make false stalls likely on a busy
- * process.
- */
+/** A killed worker's jobs run elsewhere after lock and check. Shorter ones cause false stalls on a busy process. */
 const LOCK_MS = 4_000
 const STALLED_CHECK_MS = 1_000
 

@@ -46,10 +46,7 @@ export interface BatchOptions {
   take: 'all' | 'fit'
 }
 
-/**
- * Decides about a batch as `admitCall` does, its limits in one atomic step. A refused batch costs nothing. @throws
- * GatewayError
- */
+/** As `admitCall`, the limits of all calls in one atomic step. A refused batch costs nothing. @throws GatewayError */
 export async function admitBatch(
   deps: AdmissionDeps,
   request: FastifyRequest,

@@ -14,10 +14,7 @@ export function queryParameters(query: string): GivenParameter[] {
     })
 }
 
-/**
- * The members of a JSON body; null is not given, a list is its items one after another. @throws GatewayError
- * VALIDATION_ERROR
- */
+/** Null is not given; a list is its items one after another. @throws GatewayError VALIDATION_ERROR */
 export function bodyParameters(body: unknown): GivenParameter[] {
   if (body === undefined) return []
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {

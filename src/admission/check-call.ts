@@ -63,10 +63,7 @@ function checkTarget(
   return checkParameters(target, given(), { now: Date.now(), callerAddress })
 }
 
-/**
- * Each part of `/v1/call/{apiSlug}/{endpoint}` is decoded once. @throws GatewayError API_NOT_FOUND, ENDPOINT_NOT_FOUND
- * or INVALID_ENCODING
- */
+/** Each part of the path is decoded once. @throws GatewayError API_NOT_FOUND, ENDPOINT_NOT_FOUND, INVALID_ENCODING */
 function findEndpoint(catalog: Catalog, url: string): CallTarget {
   const [slug = '', ...rest] = splitUrl(url).path.slice('/v1/call/'.length).split('/')
   return findTarget(catalog, decodeSegment(slug), () => (rest.length === 1 ? decodeSegment(rest[0] ?? '') : undefined))

@@ -26,10 +26,7 @@ export interface CallTarget {
   endpoint: ApiEndpoint
 }
 
-/**
- * Checks parameters against the catalog, and the request line they make against what upstreams accept. @throws
- * GatewayError INVALID_PARAMETER
- */
+/** Also checks the request line that the parameters make. @throws GatewayError INVALID_PARAMETER */
 export function checkParameters(target: CallTarget, given: GivenParameter[], context: CallContext): CheckedParameters {
   if (given.length > PARAMETERS_MAX) throw invalidParameter(undefined, `at most ${PARAMETERS_MAX} may be sent`)
   for (const { name, value } of given) checkHoldsNoKey(name, value)

@@ -28,9 +28,7 @@ export function readPreference(headers: IncomingHttpHeaders): Preference {
 
 const NONE: Preference = { waitMs: undefined, applied: undefined }
 
-/**
- * `wait=5` is how long the calls may take. The answer's lines cannot be fetched later, so `respond-async` is ignored.
- */
+/** `wait=5` bounds the calls. The answer cannot be fetched later: `respond-async` is ignored. */
 export function readBatchPreference(headers: IncomingHttpHeaders): Preference {
   const preference = readPreference(headers)
   return preference.waitMs ? preference : NONE

@@ -19,10 +19,7 @@ export class UnknownKeys {
     this.#lookUps = new TokenBuckets({ perSecond: perMinute / 60, burst: perMinute })
   }
 
-  /**
-   * `cacheKey` names the key without being it. @throws GatewayError INVALID_API_KEY, or RATE_LIMIT_EXCEEDED for a
-   * client over its bound
-   */
+  /** `cacheKey` names the key without being it. @throws GatewayError INVALID_API_KEY or RATE_LIMIT_EXCEEDED */
   async lookUp<T>(cacheKey: string, address: string, find: () => Promise<T | undefined>): Promise<T> {
     if (this.#refused.has(cacheKey)) throw new GatewayError('INVALID_API_KEY')
     const client = clientOf(address)

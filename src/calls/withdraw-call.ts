@@ -25,9 +25,7 @@ const REPLY_MS_MAX = 5_000
 /** Where a call was when it was withdrawn. */
 export type Withdrawal = 'removed' | 'waiting' | 'taken'
 
-/**
- * Takes a call that nobody waits for out of its queue, so that the next one moves up; aborts it where a worker runs it.
- */
+/** Takes a call that nobody waits for out of its queue, or aborts it where a worker runs it. */
 export async function withdrawCall(
   { redis, caps, queues }: WithdrawDeps,
   { id, slug, waiting, jobId = id }: QueuedCall,

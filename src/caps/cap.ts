@@ -27,9 +27,7 @@ export interface ReleasedPermits {
 
 export interface AcquireResult {
   granted: Map<string, PermitId>
-  /**
-   * Calls that cannot be granted before their deadlines any more, by member: milliseconds until they may come again.
-   */
+  /** By member: milliseconds until calls that cannot be granted before their deadlines may come again. */
   evicted: Map<string, number>
   /** When the rates let the first of the others go, milliseconds; 0 when it waits for another request's end. */
   retryInMs: number
@@ -167,18 +165,12 @@ export class Cap {
     await this.#run(scripts.applyUpstreamLimit, this.#keys, values)
   }
 
-  /**
-   * Lets one request through at once, and one more for each that ends: after a breaker closed, not all waiters
-   * together.
-   */
+  /** Lets one request through, and one more for each that ends: after a breaker closed, not all waiters at once. */
   async beginGradually(): Promise<void> {
     await this.#run(scripts.beginGradually, this.#keys, [])
   }
 
-  /**
-   * Queues a call if its permit is expected before `deadline` (Redis time, milliseconds); those of one tick in one
-   * step.
-   */
+  /** Queues a call if its permit is expected before `deadline`, Redis time. Calls of one tick are one script. */
   async joinQueue(call: QueueEntry, deadline: number): Promise<QueuePlace | QueueRefusal> {
     return await this.#joins.add('', { call, deadline })
   }

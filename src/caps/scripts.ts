@@ -12,7 +12,6 @@ const TAG_SPAN_MAX = 1_000_000
 /** Virtual time that a call of weight 1 takes; a multiple of every weight, so that tags stay whole. */
 const COST = 8
 
-/** Keys of an idle cap live so much longer than its longest window, milliseconds. */
 const KEY_LIFE_MS = 86_400_000
 
 const WAKE_UP_CHANNEL = channels.wakeUp
@@ -59,7 +58,6 @@ const FORECAST = {
   STEADY_DRAIN_MS: 3_000,
   /** A shorter queue is exempt: calls that stored answers serve pass through it without a request. */
   DRAIN_LENGTH_MIN: 32,
-  /** Share of the queue that asynchronous calls may fill. */
   ASYNC_SHARE_MAX: 0.5,
 }
 

@@ -1,7 +1,4 @@
-/**
- * By how much a cap's window exceeds the upstream's, milliseconds: the age of a permit at its use, and the network.
- * What is exact at the grant is then exact as the upstream sees it.
- */
+/** What is exact at the grant is exact as the upstream sees it: covers a permit's age and the network. Milliseconds. */
 export const WINDOW_MARGIN_MS = 500
 
 export const PERMIT_AGE_MS_MAX = 250

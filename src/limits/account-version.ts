@@ -17,10 +17,7 @@ export async function isCurrentVersion(redis: RedisConnection, accountId: string
   return (await redis.get(accountKeys.version(accountId))) === version
 }
 
-/**
- * Makes every node look the account up again: a revoked key or a new tier counts from the next request. Call it after
- * the change is committed.
- */
+/** Makes every node look the account up again from the next request on. Call it after the change is committed. */
 async function renewAccountVersion(redis: RedisConnection, accountId: string): Promise<void> {
   await redis.set(accountKeys.version(accountId), newVersion(), 'EX', VERSION_SECONDS)
 }

@@ -34,11 +34,7 @@ export interface BatchGrant {
   leases: number
 }
 
-/**
- * Takes the units of a batch, exactly, over any number of nodes. @returns STALE when the account must be looked up
- * again @throws GatewayError CONCURRENCY_LIMIT_EXCEEDED, RATE_LIMIT_EXCEEDED or MONTHLY_QUOTA_EXCEEDED; nothing is
- * taken
- */
+/** As `acquireLimits`, for the calls of a batch. @returns STALE when the account must be looked up again */
 export async function acquireBatch(redis: RedisConnection, request: BatchRequest): Promise<BatchGrant | typeof STALE> {
   const more = [request.take, ...request.callIds]
   const result = await runInMonth(redis, request, { callId: '', script: scripts.acquire, more })

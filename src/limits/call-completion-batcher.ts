@@ -78,9 +78,7 @@ export class CallCompletionBatcher {
     this.#completed.flush(keyOf(account, Date.now()))
   }
 
-  /**
-   * Undoes an acquisition that Redis did not acknowledge but may still run; otherwise the lease would last to its end.
-   */
+  /** Undoes an acquisition without acknowledgement, which Redis may still run. */
   compensate(account: LimitSubject, callId: string): void {
     if (this.#unacked.size >= UNACKED_MAX) return
     this.#unacked.set(callId, { account, at: Date.now(), triesLeft: COMPENSATE_TRIES })

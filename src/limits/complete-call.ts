@@ -8,10 +8,7 @@ const REPEAT = { mayRepeat: () => true, everyMs: 250, forMs: 30_000 }
 
 type LimitedCall = Pick<CallJob, 'id' | 'accountId' | 'keyId' | 'mode' | 'slug' | 'enqueuedAt'>
 
-/**
- * Releases the limits of a call and counts it as usage; whichever process comes first does it. API nodes use
- * `CallCompletionBatcher`. @returns whether this process came first @throws RedisError; the lease then expires
- */
+/** Releases a call's limits and counts its usage. @returns whether no other process did @throws RedisError */
 export async function completeCall(redis: RedisConnection, call: LimitedCall, status: number): Promise<boolean> {
   const ended = { month: monthOf(call.enqueuedAt).name, ended: [{ callId: call.id, status }] }
   if ((await releaseLimits(redis, call, ended)) !== 1) return false

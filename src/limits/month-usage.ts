@@ -4,9 +4,8 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { accountKeys } from '../redis/keys.ts'
 import { monthOf } from './account-limits.ts'
 
-/** Of the monthly quota (UTC). */
 export interface MonthUsage {
-  /** `2026-11`. */
+  /** `2026-11`, UTC. */
   month: string
   used: number
   resetsAt: Date

@@ -45,10 +45,7 @@ export interface Throttle {
   hint?: string
 }
 
-/**
- * Takes a unit, exactly, over all nodes; before the work, so that concurrent attempts are counted too. @returns refunds
- * it @throws GatewayError with the throttle's code
- */
+/** Before the work, so that concurrent attempts count too. @returns refunds the unit @throws GatewayError */
 export async function takeThrottle(
   { redis, log, now }: ThrottleDeps,
   { name, subject, max, windowMs = MINUTE_MS, code, hint }: Throttle,
@@ -72,10 +69,7 @@ export async function takeThrottle(
   }
 }
 
-/**
- * The unit stays spent when the attempt fails with `counted`, and is refunded otherwise: an outage locks nobody out.
- * @throws GatewayError with the throttle's code; what the attempt throws
- */
+/** An attempt that fails with `counted` keeps its unit; an outage locks nobody out. @throws GatewayError */
 export async function throttleFailures<T>(
   deps: ThrottleDeps,
   { counted, ...throttle }: Throttle & { counted: ErrorCode },
@@ -134,10 +128,7 @@ export function operatorThrottle(address: string): Throttle {
   return { name: 'operator', subject: clientOf(address), max: OPERATOR_FAILURES_MAX, code: 'LOGIN_THROTTLED' }
 }
 
-/**
- * IPv4 as it is, IPv6 by /64, which one subscriber has. Throttles count by client, never by account alone: nobody locks
- * an owner out from elsewhere.
- */
+/** IPv4 as it is, IPv6 by /64, which one subscriber has. Never by account alone: nobody locks an owner out. */
 export function clientOf(address: string): string {
   if (!ipaddr.isValid(address)) return address
   const parsed = ipaddr.process(address)

@@ -16,7 +16,7 @@ const MARKER_SECONDS = 300
 
 const record = loadScript(new URL('./lua/record-usage.lua', import.meta.url), { MARKER_SECONDS })
 
-/** Counts completed calls. Repeating it under the same id counts nothing more. */
+/** Repeating it under the same id counts nothing more. */
 export async function recordUsage(redis: RedisConnection, calls: UsedCall[], id: string): Promise<void> {
   const counts = new Map<string, number>()
   for (const { call, status, isRefused = false } of calls) {

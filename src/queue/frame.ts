@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../errors.ts'
 
-/** What a worker tells the API node of a call besides the body. */
+/** The part of a reply besides the body. */
 export interface ReplyHead {
   id: string
   /** Undefined for a success. */

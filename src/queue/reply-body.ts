@@ -18,8 +18,7 @@ const storeScript = loadScript(new URL('./lua/store-body.lua', import.meta.url),
 export type StoredBody = Required<Pick<ReplyHead, 'bodyKey' | 'bodyIndex' | 'bodyMember'>>
 
 /**
- * Stores a large body; undefined for one small enough for the stream. @throws Error while the account's other bodies
- * take all the room: the reply is to be sent again
+ * Undefined for a body small enough for the stream. @throws Error while the account's other bodies take all the room
  */
 export async function storeBody(
   redis: RedisConnection,

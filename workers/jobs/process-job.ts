@@ -6,10 +6,7 @@ import { type ProcessorDeps, processCall, replyToLostCall } from './process-call
 /** Age from which a shared job looks for callers that left, milliseconds. */
 const WAITED_MS = 1_000
 
-/**
- * Runs the calls of a job independently. When the job runs again, because its worker died, answered calls are left out.
- * @returns null: a return value would be kept in Redis @throws what a call that could not be answered threw
- */
+/** Runs the calls of a job independently; a job that runs again leaves out answered calls. @throws what a call threw */
 export async function processCallJob(deps: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
   const isSecondRun = job.stalledCounter > 0
   const all = parseCalls(job.data)

@@ -14,10 +14,7 @@ const FRESH_SHARE = 0.9
 /** The wait for a permit included, milliseconds. */
 const PROBE_MS_MAX = 30_000
 
-/**
- * Sends the upstream's cheapest request, on its cap. Skipped where real traffic shows the health. @returns null: a
- * return value would be kept in Redis
- */
+/** Sends the upstream's cheapest request, on its cap. Skipped where real traffic shows the health. */
 export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
   const { slug, isForced = false, isDecisive = false, outcomeId } = parseProbeJob(job.data)
   const api = deps.catalog.get(slug)

@@ -17,10 +17,7 @@ interface GrantCount {
   granted: number
 }
 
-/**
- * Writes to Postgres how many requests this worker sent under long windows, so that these hold when Redis loses its
- * data. The cold-start hold covers the last minute.
- */
+/** Writes grants under long windows to Postgres: these hold when Redis loses its data. */
 export class GrantLedger {
   readonly #db: Db
   readonly #clock: RedisClock

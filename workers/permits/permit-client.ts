@@ -3,10 +3,7 @@ import { PERMIT_AGE_MS_MAX } from '../../src/caps/timing.ts'
 import type { Log } from '../../src/log.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
 
-/**
- * Renewal interval too, milliseconds. A killed worker's leases end with it; a worker that stalls for as long has lost
- * its jobs.
- */
+/** Renewal interval too, milliseconds: leases of a killed or stalled worker, which has lost its jobs, end with it. */
 const LEASE_MS = 6_000
 const RENEW_EVERY_MS = 1_500
 

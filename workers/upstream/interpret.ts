@@ -19,10 +19,7 @@ const RETRY_AFTER_MS_MAX = 3_600_000
 
 export type Interpretation = { data: Record<string, unknown> } | { responseClass: ResponseClass; cause?: unknown }
 
-/**
- * Classifies by endpoint, upstream and HTTP status, then maps to data that must fit the endpoint's schema. Never
- * throws.
- */
+/** Classifies the answers, then maps them to data that must fit the endpoint's schema. Never throws. */
 export function interpretAnswers(
   { upstream, endpoint }: { upstream: Upstream; endpoint: Endpoint },
   answers: UpstreamResponse[],

@@ -18,10 +18,7 @@ const DECODERS: Record<string, (bytes: Buffer, options: { maxOutputLength: numbe
   br: promisify(brotliDecompress),
 }
 
-/**
- * Counts decoded bytes, so that a small body never unpacks to a huge one in memory. @throws BodyTooLargeError or
- * BodyUnreadableError
- */
+/** Bounds decoded bytes: a small body must not unpack to a huge one. @throws BodyTooLargeError, BodyUnreadableError */
 export async function decodeBody(bytes: Buffer, encoding: string | undefined, bytesMax: number): Promise<Buffer> {
   const name = encoding?.trim().toLowerCase() ?? ''
   if (name === '' || name === 'identity' || bytes.length === 0) return bytes

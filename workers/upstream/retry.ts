@@ -45,10 +45,7 @@ export interface RetryOptions {
   signal: AbortSignal
 }
 
-/**
- * Repeats failures that may pass, within the budget, after exponential back-off or the upstream's longer Retry-After.
- * @throws the last attempt's error, or the signal's reason
- */
+/** Repeats failures that may pass, within the budget. @throws the last attempt's error, or the signal's reason */
 export async function withRetries<T>(run: (attemptNumber: number) => Promise<T>, options: RetryOptions): Promise<T> {
   const { budget, attemptMs, remainingMs, signal } = options
   let repeats = 0

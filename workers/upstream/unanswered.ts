@@ -24,9 +24,7 @@ export class UnansweredRequests {
     this.#bySlug.delete(slug)
   }
 
-  /**
-   * The request ended with its call, too early to count. @returns whether a probe should decide; counting begins anew
-   */
+  /** The request ended with its call, too early to count. @returns whether a probe should decide */
   abandoned(slug: string, tookMs: number): boolean {
     const now = this.#now()
     const { since, abandoned } = this.#bySlug.get(slug) ?? { since: now - tookMs, abandoned: 0 }
