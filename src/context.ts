@@ -4,6 +4,7 @@ import { UnknownKeys } from './admission/unknown-keys.ts'
 import { SingleFlight } from './async/single-flight.ts'
 import { KnownAnswers } from './cache/known-answers.ts'
 import { ResponseCache } from './cache/response-cache.ts'
+import { SpareRoom } from './caps/spare-room.ts'
 import { UpstreamCaps } from './caps/upstream-caps.ts'
 import { type Catalog, loadCatalog } from './catalog/catalog.ts'
 import type { Config } from './config.ts'
@@ -39,6 +40,7 @@ export interface Context {
   cache: ResponseCache
   /** Stored answers that this node knows to be there. */
   knownAnswers: KnownAnswers
+  spareRoom: SpareRoom
   caps: UpstreamCaps
   queues: CallQueues
   replies: ReplyInbox
@@ -90,6 +92,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
     mailer: openMailer(config),
     cache: new ResponseCache(cacheRedis, log),
     knownAnswers: new KnownAnswers(),
+    spareRoom: new SpareRoom(),
     caps: new UpstreamCaps({ redis, db, catalog }),
     queues: new CallQueues(redis, log),
     replies,

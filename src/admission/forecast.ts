@@ -3,6 +3,7 @@ import type { KnownAnswers } from '../cache/known-answers.ts'
 import { isUsableWithoutUpstream, type ResponseCache } from '../cache/response-cache.ts'
 import { bucketOf } from '../caps/bucket.ts'
 import { refusalOf } from '../caps/refusal.ts'
+import type { SpareRoom } from '../caps/spare-room.ts'
 import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
 import { GatewayError } from '../errors.ts'
@@ -15,6 +16,7 @@ export interface ForecastDeps {
   caps: UpstreamCaps
   cache: ResponseCache
   knownAnswers: KnownAnswers
+  spareRoom: SpareRoom
   queues: CallQueues
   health: HealthCache
 }
@@ -47,8 +49,10 @@ const FIRST = 1
 
 /**
  * Queues a call only if the breaker is closed or due for a probe and its permit comes before its deadline; else a
- * stored answer still serves it. A call for an answer that is stored or on its way joins no wait queue. @throws
- * GatewayError UPSTREAM_UNAVAILABLE, UPSTREAM_CAP_EXHAUSTED, UPSTREAM_RATE_LIMITED or OVERLOADED
+ * stored answer still serves it. A call for an answer that is stored or on its way, or for a
+ * cap that has room, joins no wait queue.
+ *
+ * @throws GatewayError UPSTREAM_UNAVAILABLE, UPSTREAM_CAP_EXHAUSTED, UPSTREAM_RATE_LIMITED or OVERLOADED
  */
 export async function forecastCall(
   deps: ForecastDeps,
@@ -72,6 +76,10 @@ export async function forecastCall(
   }
   // No round trip. A node without news of the breaker lets calls through; the worker checks it again.
   const downMs = deps.health.breakerWaitMs(api.slug)
+  if (downMs === undefined && isShareable && deps.spareRoom.take(api.slug, bucket)) {
+    if (answerKey !== undefined) deps.knownAnswers.expect(answerKey)
+    return { priority: FIRST, etaMs: 0, weight, mayShareJob: true, answerKey, waiting: undefined }
+  }
   const joined = downMs
     ? { refused: 'down' as const, retryAfterMs: downMs }
     : await deps.caps.of(api, bucket).joinQueue(waiting, job.deadline)

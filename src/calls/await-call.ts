@@ -55,7 +55,8 @@ export async function awaitCall(deps: AwaitDeps, admitted: Admitted, socket: Cal
     jobId = await enqueueCall(deps.queues, { call: job, priority, mayShareJob })
     if (waitMs === 0) return { kind: 'pending' }
     const answer = await Promise.race([reply, rejectOnAbort(end.signal)])
-    if (!job.isAsync) deps.completions.add(job, statusOf(answer))
+    if (answer.head.isRefused) await refund(deps, admitted, statusOf(answer))
+    else if (!job.isAsync) deps.completions.add(job, statusOf(answer))
     return { kind: 'reply', reply: answer }
   } catch (thrown) {
     if (thrown === STILL_RUNNING) return { kind: 'pending' }

@@ -152,9 +152,11 @@ async function runUnit(
     const answer = await Promise.race([reply, rejectOnAbort(end)])
     observed.replied(answer.head)
     deps.knownAnswers.learn(answerKey, answer.head)
+    deps.spareRoom.learn(job, answer.head)
     if (answer.head.code) {
       const error = replyError(answer.head)
-      return fail(error, { usageStatus: error.status, comesBack: error.status >= 500 ? 'month' : 'nothing' })
+      const comesBack = answer.head.isRefused ? 'all' : error.status >= 500 ? 'month' : 'nothing'
+      return fail(error, { usageStatus: error.status, comesBack })
     }
     observed.ended(200)
     return { outcome: { reply: answer }, usageStatus: 200, comesBack: 'nothing' }

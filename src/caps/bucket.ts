@@ -6,6 +6,6 @@ export type CapBucket = string
 /** The bucket of all calls without a key of the caller's own. */
 export const SHARED_BUCKET: CapBucket = 'shared'
 
-export function bucketOf({ providerKey }: Pick<CallJob, 'providerKey'>): CapBucket {
+export function bucketOf({ providerKey }: { providerKey?: CallJob['providerKey'] | undefined }): CapBucket {
   return providerKey?.bucket ?? SHARED_BUCKET
 }

@@ -16,8 +16,12 @@ export type PermitId = string
 /** A call that waits for a permit; the least tag goes first. */
 export interface Waiter {
   member: string
+  /** `NO_TICKET`: the call did not join the queue. */
   tag: number
 }
+
+/** Tag of a call that did not join the queue: it gets a permit where there is room for all, or must join first. */
+export const NO_TICKET = -1
 
 /** Permits that ended since the last poll; `meanMs` is how long their requests took. */
 export interface ReleasedPermits {
@@ -29,6 +33,10 @@ export interface AcquireResult {
   granted: Map<string, PermitId>
   /** By member: milliseconds until calls that cannot be granted before their deadlines may come again. */
   evicted: Map<string, number>
+  /** Members without a ticket that must join the queue first. */
+  mustJoin: string[]
+  /** How many more requests there is room for; 0 on scarce caps, which every call has to queue for. */
+  room: number
   /** When the rates let the first of the others go, milliseconds; 0 when it waits for another request's end. */
   retryInMs: number
   closedForMs: number
@@ -132,15 +140,21 @@ export class Cap {
     const arguments_ = [leaseMs, released.meanMs.toFixed(1), released.ids.length, waiters.length, ...released.ids]
     const values = [...arguments_, ...waiters.flatMap(({ member, tag }) => [member, tag])]
     const reply = await this.#runInitialised(scripts.acquire, this.#keys, values)
-    const [, retryInMs, closedForMs, evictions, ...pairs] = reply as [string, number, number, number, ...string[]]
+    const [, retryInMs, closedForMs, evictions, room, ...pairs] = reply as [
+      string,
+      ...[number, number, number, number],
+      ...string[],
+    ]
     const granted = new Map<string, PermitId>()
     const evicted = new Map<string, number>()
+    const mustJoin: string[] = []
     for (let index = 0; index < pairs.length; index += 2) {
       const [member = '', value = ''] = [pairs[index], pairs[index + 1]]
       if (index < 2 * evictions) evicted.set(member, Number(value))
+      else if (value === 'join') mustJoin.push(member)
       else granted.set(member, value)
     }
-    return { granted, evicted, retryInMs, closedForMs }
+    return { granted, evicted, mustJoin, room, retryInMs, closedForMs }
   }
 
   /** Ends permits while no call waits for one. */

@@ -228,6 +228,11 @@ export async function refundLimits(
   { callId, state }: { callId: string; state: LimitState },
 ): Promise<LimitState> {
   await refundCall(redis, subject, { callId, at: state.now })
+  return withoutCall(state)
+}
+
+/** What an account has left once a call that it had acquired is given back. */
+export function withoutCall(state: LimitState): LimitState {
   return {
     ...state,
     minute: {

@@ -8,6 +8,8 @@ export interface ReplyHead {
   /** Replaces the message of the error table. */
   message?: string
   retryAfterMs?: number
+  /** The call was refused before anything was sent for it: it costs its account nothing. */
+  isRefused?: true
   /** Why it failed, in a few words for the log: `HTTP 500`, `DNS: no such host`. */
   cause?: string
   /** Key of a body that was too large for the stream. */
@@ -26,6 +28,8 @@ export interface ReplyHead {
   ageSeconds?: number
   /** How long the answer is stored and fresh, milliseconds: identical calls need no request for so long. */
   freshMs?: number
+  /** How many more requests the call's cap had room for when its permit was granted; absent: for none. */
+  room?: number
 }
 
 export interface Reply {

@@ -14,6 +14,7 @@ import {
   replyHeaders,
 } from '../http/call-answer.ts'
 import { callerSocket } from '../http/caller-socket.ts'
+import { withoutCall } from '../limits/account-limits.ts'
 import { ObservedCall } from '../telemetry/observe-call.ts'
 
 /** Request headers that an answer depends on: the credential, and the form that is accepted. */
@@ -62,7 +63,9 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   const { head, body } = end.reply
   observed.replied(head)
   context.knownAnswers.learn(admission.forecast.answerKey, head)
+  context.spareRoom.learn(job, head)
   reply.headers(replyHeaders(head, admissionMs))
+  if (head.isRefused) reply.headers(rateLimitHeaders(withoutCall(limits)))
   if (head.code) throw noteFailure(observed, replyError(head), principal.accountId)
   observed.ended(200)
   return reply.type(mediaTypeOf(job)).send(body)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
+import { WINDOW_MARGIN_MS } from '../../src/caps/timing.ts'
 import type { Caps } from '../../src/catalog/upstream.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import { keys } from '../../src/redis/keys.ts'
@@ -245,4 +246,23 @@ it('a cap whose past Redis has lost stays closed for its window', async () => {
   assert.deepEqual(await world.join(call('a', { timeoutMs: 5 * SECOND })), { refused: 'cap', retryAfterMs: 9_500 })
   await world.advance(9_500)
   assert.equal(await world.join(call('a', { timeoutMs: 5 * SECOND })), undefined)
+})
+
+it('calls without a ticket pass while there is room, and when it is used up queue in fair order or are refused exactly', async () => {
+  const world = await open({ concurrency: 8, rates: [{ max: 120, seconds: 20 }] })
+  const startedAt = world.now
+  for (let round = 0; round < 15; round += 1) {
+    for (let times = 0; times < 8; times += 1) assert.equal(await world.joinIfNeeded(call('busy')), undefined)
+    await world.advance(100)
+  }
+  assert.equal(world.passed, 120)
+  const opensInMs = startedAt + 20 * SECOND + WINDOW_MARGIN_MS - world.now
+  const refusal = await world.joinIfNeeded(call('late', { timeoutMs: 3 * SECOND }))
+  assert.deepEqual(refusal, { refused: 'cap', retryAfterMs: opensInMs })
+  for (let times = 0; times < 8; times += 1) await world.joinIfNeeded(call('busy'))
+  await world.joinIfNeeded(call('guest'))
+  assert.equal(world.waiting.length, 9)
+  await world.advance(opensInMs)
+  const next = world.grantedTo.slice(120)
+  assert.ok(next.indexOf('guest') >= 0 && next.indexOf('guest') <= 1, `granted to ${next}`)
 })

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { Cap, type PermitId } from '../../src/caps/cap.ts'
+import { Cap, NO_TICKET, type PermitId } from '../../src/caps/cap.ts'
 import { WINDOW_MARGIN_MS } from '../../src/caps/timing.ts'
 import type { Caps } from '../../src/catalog/upstream.ts'
 import type { Db } from '../../src/db/database.ts'
@@ -28,6 +28,14 @@ interface ModelCall {
   worker: number
 }
 
+interface NewCall {
+  account: string
+  group?: string | undefined
+  weight: number
+  isAsync: boolean
+  timeoutMs: number
+}
+
 interface Grant {
   share: string
   at: number
@@ -46,6 +54,8 @@ export class World {
   granted = 0
   evicted = 0
   refused = 0
+  /** Calls that got their permit without a ticket. */
+  passed = 0
   readonly #waiting = new Map<string, ModelCall>()
   readonly #grants: Grant[] = []
   readonly #leases = new Map<PermitId, { endsAt: number; worker: number }>()
@@ -101,20 +111,44 @@ export class World {
   }
 
   /** A call arrives. @returns why it was refused, and for how long; undefined when it waits now */
-  async join(call: {
-    account: string
-    group?: string | undefined
-    weight: number
-    isAsync: boolean
-    timeoutMs: number
-  }): Promise<{ refused: string; retryAfterMs: number } | undefined> {
-    this.operations += 1
-    this.#calls += 1
-    const { account, group, weight, isAsync, timeoutMs } = call
-    const callId = `call-${this.#calls}`
-    const identity = { accountId: account, callId, shareGroup: group, isAsync }
-    const entry: QueueEntry = { ...identity, weight, slug: this.#slug, bucket: 'shared' }
+  async join(call: NewCall): Promise<{ refused: string; retryAfterMs: number } | undefined> {
+    return await this.#join(this.#entryOf(call), call.timeoutMs)
+  }
+
+  /**
+   * A call comes without a ticket: it gets a permit where nothing waits and there is room, or joins the queue.
+   *
+   * @returns as `join`; undefined as well when it got its permit
+   */
+  async joinIfNeeded(call: NewCall): Promise<{ refused: string; retryAfterMs: number } | undefined> {
+    const entry = this.#entryOf(call)
     const member = memberOf(entry)
+    this.operations += 1
+    const { granted, mustJoin } = await this.cap.acquire({
+      waiters: [{ member, tag: NO_TICKET }],
+      released: { ids: [], meanMs: 0 },
+      leaseMs: LEASE_MS,
+    })
+    const permit = granted.get(member)
+    assert.deepEqual(mustJoin, permit ? [] : [member])
+    if (!permit) return await this.#join(entry, call.timeoutMs)
+    assert.equal(this.#waiting.size, 0, 'a call without a ticket passed one that waits')
+    assert.ok(!this.#isScarce(), 'a scarce cap granted a permit to a call without a ticket')
+    this.passed += 1
+    this.#grant(member.slice(0, member.indexOf('|')), permit, this.#calls % WORKERS)
+    return undefined
+  }
+
+  #entryOf({ account, group, weight, isAsync }: NewCall): QueueEntry {
+    this.#calls += 1
+    const identity = { accountId: account, callId: `call-${this.#calls}`, shareGroup: group, isAsync }
+    return { ...identity, weight, slug: this.#slug, bucket: 'shared' }
+  }
+
+  async #join(entry: QueueEntry, timeoutMs: number): Promise<{ refused: string; retryAfterMs: number } | undefined> {
+    this.operations += 1
+    const member = memberOf(entry)
+    const worker = this.#calls % WORKERS
     this.lastMember = member
     const share = member.slice(0, member.indexOf('|'))
     this.#askedAt.set(share, this.now)
@@ -131,7 +165,7 @@ export class World {
       return place
     }
     assert.ok(this.now + place.etaMs <= deadline, 'accepted with a slot after its deadline')
-    this.#waiting.set(member, { entry, member, share, tag: place.tag, deadline, worker: this.#calls % WORKERS })
+    this.#waiting.set(member, { entry, member, share, tag: place.tag, deadline, worker })
     return undefined
   }
 

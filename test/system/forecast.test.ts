@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { after, before, describe, it } from 'node:test'
 import { capKeys } from '../../src/redis/keys.ts'
 import { isCapQuiet, openOperatorRedis } from '../support/cap-state.ts'
-import { type Account, type Answer, send } from '../support/client.ts'
+import { type Account, type Answer, send, signUp } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
 import { type Stage, startStage } from '../support/stage.ts'
 import type { UpstreamServer } from '../support/upstream-server.ts'
@@ -41,6 +41,7 @@ describe('the forecast of a call', () => {
         'code-host-user': 'concurrency=4,1000/1',
         trivia: 'concurrency=1,1/2',
         'mock-data': 'concurrency=1,1000/1',
+        weather: 'concurrency=128,110/20',
       },
       timeoutMs: TIMEOUT_MS,
     })
@@ -86,6 +87,28 @@ describe('the forecast of a call', () => {
       return permitMs > 1_000
     })
     assert.equal(waited.length, 2)
+  })
+
+  it('sent without a ticket, because its cap had room, when others have used it up: refused exactly and free of charge', async () => {
+    const sky = { time: '2026-01-01T00:00', temperature: 3, windspeed: 1, winddirection: 2, weathercode: 1, is_day: 1 }
+    upstream.play('weather', () => ({ latitude: 1, longitude: 2, current_weather: sky }))
+    const { live: key } = await signUp(gateway)
+    const callCell = (cell: number) =>
+      send(gateway, `/v1/call/weather/current?latitude=${cell / 10}&longitude=3`, { key })
+    // Its reply says that there is room for 109 more, so half of them need no ticket.
+    const first = await callCell(0)
+    const answers = await Promise.all(Array.from({ length: 120 }, (_, index) => callCell(index + 1)))
+    const refused = answers.filter(({ status }) => status !== 200)
+    assert.equal(refused.length, 11)
+    const spent = performance.now() - (upstream.arrivalsOf('weather')[0]?.at ?? 0)
+    for (const answer of refused) {
+      assert.equal(answer.status, 503, answer.text)
+      assert.ok(answer.text.includes('UPSTREAM_CAP_EXHAUSTED'), answer.text)
+      assert.ok(Math.abs(retryAfterOf(answer) * 1_000 - (20_500 - spent)) <= 2_500, `${retryAfterOf(answer)} s`)
+    }
+    assert.equal(upstream.arrivalsOf('weather').length, 110)
+    assert.equal(minuteLeft(await callCell(200)), minuteLeft(first) - 109)
+    await until(async () => await isCapQuiet(stage.redis, 'weather'))
   })
 
   it('to an upstream that limits us: refused with its Retry-After by all workers, and nothing is sent', async () => {

@@ -8,7 +8,6 @@ import {
 import { ERRORS } from '../../src/errors.ts'
 import { memberOf, queueMember } from '../../src/queue/queue-entry.ts'
 import type { RedisClock } from '../../src/redis/clock.ts'
-import { withTicket } from '../permits/late-ticket.ts'
 import { callUpstream, type UpstreamCall, type UpstreamDeps } from '../upstream/call-upstream.ts'
 import { isFailure, type Outcome } from '../upstream/outcome.ts'
 import type { CoalescedRequest, RequestCoalescer } from './request-coalescer.ts'
@@ -93,7 +92,7 @@ async function callOnce(
     if (entry && stalenessMs(entry, deps.clock.now()) <= 0) return storedOutcome(entry)
     const remainingMs = (): number => shared.deadline() - deps.clock.now()
     const sharedCall = { ...upstreamCall, progress: shared.progress, signal: shared.signal, remainingMs }
-    const outcome = await withTicket(deps, sharedCall, (ticketed) => callUpstream(deps, ticketed))
+    const outcome = await callUpstream(deps, sharedCall)
     freshMs = await store(deps, upstreamCall, { key: keys.entry, outcome })
     return outcome
   }

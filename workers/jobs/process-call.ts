@@ -1,3 +1,4 @@
+import { bucketOf } from '../../src/caps/bucket.ts'
 import { ERRORS } from '../../src/errors.ts'
 import { CALLER_LEFT_STATUS } from '../../src/limits/call-completion-batcher.ts'
 import { completeCall } from '../../src/limits/complete-call.ts'
@@ -5,6 +6,7 @@ import type { CallJob } from '../../src/queue/call-job.ts'
 import type { CallTimes, Reply, ReplyHead } from '../../src/queue/frame.ts'
 import type { ReplyOutbox } from '../../src/queue/reply.ts'
 import type { CachedOutcome } from '../cache/cached-call.ts'
+import type { PermitClient } from '../permits/permit-client.ts'
 import { DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts'
 import { causeWords } from '../upstream/failure-words.ts'
 import { isFailure, type Outcome } from '../upstream/outcome.ts'
@@ -115,7 +117,8 @@ async function sendOutcome(deps: ProcessorDeps, call: CallJob, result: TimedOutc
   })
 }
 
-function toReply({ log }: ProcessorDeps, { id, slug }: CallJob, result: TimedOutcome): Reply {
+function toReply({ log, permitClientOf }: ProcessorDeps, call: CallJob, result: TimedOutcome): Reply {
+  const { id, slug } = call
   const { outcome, cacheStatus, ageSeconds, freshMs, times } = result
   const head: ReplyHead = {
     id,
@@ -123,14 +126,21 @@ function toReply({ log }: ProcessorDeps, { id, slug }: CallJob, result: TimedOut
     ...(cacheStatus === undefined ? {} : { cacheStatus }),
     ...(ageSeconds === undefined ? {} : { ageSeconds }),
     ...(freshMs === undefined ? {} : { freshMs }),
+    ...(times.attempts === 0 ? {} : roomOf(permitClientOf(call, bucketOf(call)))),
   }
   if (!isFailure(outcome)) return { head, body: outcome.body }
-  const { cause, ...failure } = outcome
-  // The API node logs the cause; only an unforeseen error needs its stack.
+  const { cause, isRefused, ...failure } = outcome
+  // The API node logs the cause in words; only an unforeseen error needs its stack.
   const level = failure.code === 'INTERNAL_ERROR' ? 'error' : 'debug'
   if (cause) log[level]({ callId: id, slug, code: failure.code, err: cause }, 'call failed')
   const words = cause ? { cause: causeWords(failure.code, cause) } : {}
-  return { head: { ...head, ...failure, ...words }, body: NO_BODY }
+  // A repeated request may be refused as well: then something was sent before.
+  const refused = isRefused && times.attempts === 0 ? { isRefused } : {}
+  return { head: { ...head, ...failure, ...words, ...refused }, body: NO_BODY }
+}
+
+function roomOf({ room }: PermitClient): Pick<ReplyHead, 'room'> {
+  return room === 0 ? {} : { room }
 }
 
 function statusOf({ code }: ReplyHead): number {

@@ -1,5 +1,6 @@
 import { cacheKeys } from '../../src/cache/cache-key.ts'
 import { bucketOf } from '../../src/caps/bucket.ts'
+import { NO_TICKET } from '../../src/caps/cap.ts'
 import { type Api, type ApiEndpoint, type Catalog, PAUSED_RETRY_MS } from '../../src/catalog/catalog.ts'
 import type { Db } from '../../src/db/database.ts'
 import { toGatewayError } from '../../src/errors.ts'
@@ -9,6 +10,7 @@ import { memberOf, type QueueEntry, queueMember } from '../../src/queue/queue-en
 import { hasResult } from '../../src/queue/results.ts'
 import { enqueueValidateKey } from '../../src/queue/validate-key-job.ts'
 import { type CachedOutcome, type CachingDeps, callThroughCache } from '../cache/cached-call.ts'
+import type { PermitRequest } from '../permits/late-ticket.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
 import { DEADLINE_PASSED } from '../upstream/call-end.ts'
 import { attemptFailure, type CallProgress } from '../upstream/call-upstream.ts'
@@ -78,7 +80,9 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, bound
   // Accepted before its node knew of the pause, or queued when the pause began.
   if (api.pausedMode === 'refuse') return { outcome: { code: 'API_PAUSED', retryAfterMs: PAUSED_RETRY_MS } }
   if (call.mode === 'test') return { outcome: await answerFromExample({ api, endpoint }, call, bounds.signal) }
-  const permit = { member: memberOf(queueMember(call)), tag: call.ticket?.tag ?? 0 }
+  const permit = permitRequest(call)
+  // Its first run may have joined the wait queue for it.
+  if (bounds.isSecondRun && permit.late) await deps.caps.of(api, permit.late.entry.bucket).leaveQueue(permit.late.entry)
   const upstreamKey = await resolveUpstreamKey(deps, api, call)
   const result = await callThroughCache(deps, {
     endpoint: endpoint.endpoint,
@@ -90,7 +94,15 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, bound
   return withRefusedKey(deps, call, result)
 }
 
-/** 502 where the upstream used up the time, 503 where nothing was sent. */
+function permitRequest(call: CallJob): PermitRequest {
+  const member = memberOf(queueMember(call))
+  if (call.ticket) return { member, tag: call.ticket.tag }
+  const { slug, weight = 1, deadline } = call
+  const entry = { ...queueMember(call), slug, bucket: bucketOf(call), weight }
+  return { member, tag: NO_TICKET, late: { entry, deadline } }
+}
+
+/** The outcome at the deadline: 502 where the upstream used up the time, 503 where nothing was sent. */
 function outcomeAtDeadline(progress: CallProgress): Outcome {
   const { isUnderWay, lastFailure } = progress.shared ?? progress
   if (isUnderWay) return { code: 'UPSTREAM_TIMEOUT' }

@@ -1,37 +1,55 @@
+import type { Waiter } from '../../src/caps/cap.ts'
 import { refusalOf } from '../../src/caps/refusal.ts'
 import type { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import type { Log } from '../../src/log.ts'
-import { type QueueEntry, queueMember } from '../../src/queue/queue-entry.ts'
-import type { UpstreamCall } from '../upstream/call-upstream.ts'
-import type { Outcome } from '../upstream/outcome.ts'
+import type { CallJob } from '../../src/queue/call-job.ts'
+import type { QueueEntry } from '../../src/queue/queue-entry.ts'
+import { AttemptError } from '../upstream/attempt-error.ts'
+import { type Permit, TicketNeededError } from './permit-client.ts'
 
 export interface LateTicketDeps {
   caps: UpstreamCaps
   log: Log
 }
 
+/** Gets a permit for a waiter. */
+export type Acquire = (waiter: Waiter) => Promise<Permit>
+
+/** A call's wish for a permit. */
+export interface PermitRequest extends Waiter {
+  /** Of a call without a ticket: how it joins the wait queue when it must, and until when its permit is of use. */
+  late?: { entry: QueueEntry; deadline: CallJob['deadline'] }
+}
+
 /**
- * Runs a call without a ticket: a stored answer was expected and is not there. It joins the wait queue now, behind
- * those that wait already, or is refused.
+ * Acquires a permit. A call that came without a ticket, because a stored answer was expected or its cap had room, gets one
+ * at once where nothing waits. Else it joins the wait queue now, behind those that wait already.
+ *
+ * @throws what `acquire` throws; AttemptError with the wait that the call would have, where that is too long for it
  */
-export async function withTicket(
+export async function acquireWithTicket(
   { caps, log }: LateTicketDeps,
-  upstreamCall: UpstreamCall,
-  run: (ticketed: UpstreamCall) => Promise<Outcome>,
-): Promise<Outcome> {
-  const { api, bucket, call, permit, times } = upstreamCall
-  if (call.ticket) return await run(upstreamCall)
-  const cap = caps.of(api, bucket)
-  const entry: QueueEntry = { ...queueMember(call), weight: call.weight ?? 1, slug: call.slug, bucket }
-  const joined = await cap.joinQueue(entry, call.deadline)
-  if ('refused' in joined) return refusalOf(joined)
+  { late, ...waiter }: PermitRequest,
+  acquire: Acquire,
+): Promise<Permit> {
   try {
-    return await run({ ...upstreamCall, permit: { ...permit, tag: joined.tag } })
-  } finally {
-    if (times.attempts === 0) {
-      cap
-        .leaveQueue(entry)
-        .catch((error) => log.debug({ err: error, callId: call.id }, 'failed to leave the wait queue'))
-    }
+    return await acquire(waiter)
+  } catch (error) {
+    if (!(error instanceof TicketNeededError) || !late) throw error
+  }
+  const { entry, deadline } = late
+  const cap = caps.of(entry, entry.bucket)
+  const joined = await cap.joinQueue(entry, deadline)
+  if ('refused' in joined) {
+    const { code, ...details } = refusalOf(joined)
+    throw new AttemptError(code, { isRetryable: false, isRefusal: true, ...details })
+  }
+  try {
+    return await acquire({ ...waiter, tag: joined.tag })
+  } catch (error) {
+    cap
+      .leaveQueue(entry)
+      .catch((cause) => log.debug({ err: cause, callId: entry.callId }, 'failed to leave the wait queue'))
+    throw error
   }
 }

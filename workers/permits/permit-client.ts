@@ -29,7 +29,8 @@ export interface Permit {
   releaseUnused: () => void
 }
 
-export type PermitRequest = Waiter
+/** There is no room for a call without a ticket: it must join the wait queue first. */
+export class TicketNeededError extends Error {}
 
 interface LocalWaiter extends Waiter {
   remainingMs: () => number
@@ -60,6 +61,8 @@ export class PermitClient {
   #isPolling = false
   #pollAgain = false
   #timer: NodeJS.Timeout | undefined
+  /** How many more requests the cap had room for at the last poll. */
+  room = 0
 
   constructor({ cap, log, onGranted }: PermitClientDeps) {
     this.#cap = cap
@@ -68,10 +71,13 @@ export class PermitClient {
   }
 
   /**
-   * @throws AttemptError UPSTREAM_RATE_LIMITED when the upstream is closed for longer than the time that remains;
-   * UPSTREAM_CAP_EXHAUSTED when no permit can come in time; the signal's reason
+   * Waits for a permit; ends when the signal does, with its reason.
+   *
+   * @throws AttemptError UPSTREAM_RATE_LIMITED when the upstream takes nothing more in the time that remains;
+   * UPSTREAM_CAP_EXHAUSTED when the call can no longer be granted in that time; TicketNeededError for a waiter without a
+   * ticket that there is no room for
    */
-  acquire(request: PermitRequest, remainingMs: () => number, signal: AbortSignal): Promise<Permit> {
+  acquire(request: Waiter, remainingMs: () => number, signal: AbortSignal): Promise<Permit> {
     if (signal.aborted) return Promise.reject(signal.reason)
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {
@@ -150,17 +156,20 @@ export class PermitClient {
     }
     const polledAt = performance.now()
     const result = await this.#cap.acquire({ waiters, released, leaseMs: LEASE_MS })
-    return this.#use(result, { polledAt, isAll: result.granted.size + result.evicted.size === waiters.length })
+    const served = result.granted.size + result.evicted.size + result.mustJoin.length
+    return this.#use(result, { polledAt, isAll: served === waiters.length })
   }
 
   /** @returns milliseconds until the next poll */
   #use(
-    { granted, evicted, closedForMs, retryInMs }: AcquireResult,
+    { granted, evicted, mustJoin, room, closedForMs, retryInMs }: AcquireResult,
     { polledAt, isAll }: { polledAt: number; isAll: boolean },
   ): number {
     this.#onGranted(granted.size)
     for (const [member, id] of granted) this.#grant(member, id, polledAt)
     for (const [member, retryAfterMs] of evicted) this.#evict(member, retryAfterMs)
+    for (const member of mustJoin) this.#reject(member, new TicketNeededError('the call has to wait in the queue'))
+    this.room = room
     if (closedForMs > 0) this.#rejectTooLate(closedForMs)
     if (isAll) return 0
     if (retryInMs <= 0) return FALLBACK_POLL_MS
@@ -169,10 +178,15 @@ export class PermitClient {
 
   /** It fails now, not at its deadline. */
   #evict(member: string, retryAfterMs: number): void {
+    this.#reject(member, new AttemptError('UPSTREAM_CAP_EXHAUSTED', { isRetryable: false, retryAfterMs }))
+  }
+
+  #reject(member: string, reason: Error): void {
     const waiter = this.#waiters.get(member)
+    // Its caller left during the poll.
     if (!waiter) return
     this.#remove(waiter)
-    waiter.reject(new AttemptError('UPSTREAM_CAP_EXHAUSTED', { isRetryable: false, retryAfterMs }))
+    waiter.reject(reason)
   }
 
   #firstWaiters(): Waiter[] {

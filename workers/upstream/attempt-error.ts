@@ -4,6 +4,10 @@ export interface AttemptErrorDetails {
   isRetryable: boolean
   cause?: unknown
   retryAfterMs?: number | undefined
+  /** Replaces the table's public message. */
+  message?: string
+  /** The call was refused instead of being queued, as its node would have done. */
+  isRefusal?: boolean
 }
 
 /** No usable answer. Whether to repeat it is a fact of its code. */
@@ -12,13 +16,17 @@ export class AttemptError extends Error {
   readonly isRetryable: boolean
   /** Where the upstream says so. */
   readonly retryAfterMs: number | undefined
+  readonly publicMessage: string | undefined
+  readonly isRefusal: boolean
 
-  constructor(code: ErrorCode, { isRetryable, cause, retryAfterMs }: AttemptErrorDetails) {
+  constructor(code: ErrorCode, { isRetryable, cause, retryAfterMs, message, isRefusal = false }: AttemptErrorDetails) {
     super(code, { cause })
     this.name = 'AttemptError'
     this.code = code
     this.isRetryable = isRetryable
     this.retryAfterMs = retryAfterMs
+    this.publicMessage = message
+    this.isRefusal = isRefusal
   }
 }
 

@@ -6,7 +6,8 @@ import type { Log } from '../../src/log.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import type { CallTimes } from '../../src/queue/frame.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
-import type { Permit, PermitClient, PermitRequest } from '../permits/permit-client.ts'
+import { acquireWithTicket, type PermitRequest } from '../permits/late-ticket.ts'
+import type { Permit, PermitClient } from '../permits/permit-client.ts'
 import { attempt, EndedUnsentError, type HttpExchange, StalePermitError } from './attempt.ts'
 import { AttemptError, StatusError } from './attempt-error.ts'
 import { classifyResponse, interpretAnswers, rateLeft, requestedWaitMs } from './interpret.ts'
@@ -26,7 +27,7 @@ export interface UpstreamDeps extends HealthDeps {
   /** Whatever the upstream's file says, milliseconds. */
   attemptTimeoutMsMax: number
   clientOf: (api: Api) => Dispatcher
-  permitClientOf: (api: Api, bucket: CapBucket) => PermitClient
+  permitClientOf: (api: Pick<Api, 'slug'>, bucket: CapBucket) => PermitClient
   budgetOf: (api: Api) => RetryBudget
 }
 
@@ -126,8 +127,15 @@ function exchange(deps: UpstreamDeps, upstreamCall: RecordedCall, request: Upstr
   return withRetries(runNoted, { isIdempotent, budget: deps.budgetOf(api), attemptMs, remainingMs, signal })
 }
 
-export function attemptFailure({ code, cause, retryAfterMs }: AttemptError): Failure {
-  return { code, cause, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) }
+/** What a failed attempt is to the caller. */
+export function attemptFailure({ code, publicMessage, isRefusal, cause, retryAfterMs }: AttemptError): Failure {
+  return {
+    code,
+    ...(publicMessage === undefined ? {} : { message: publicMessage }),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...(isRefusal ? { isRefused: true } : {}),
+    cause,
+  }
 }
 
 const ATTEMPT_TIMEOUT_MS = 10_000
@@ -207,7 +215,8 @@ async function acquirePermit(deps: UpstreamDeps, upstreamCall: Sending): Promise
   const stopListening = recorder.onOpen((error) => ending.abort(error))
   try {
     signal.throwIfAborted()
-    return await deps.permitClientOf(api, bucket).acquire(permit, remainingMs, ending.signal)
+    const client = deps.permitClientOf(api, bucket)
+    return await acquireWithTicket(deps, permit, (waiter) => client.acquire(waiter, remainingMs, ending.signal))
   } finally {
     signal.removeEventListener('abort', onAbort)
     stopListening()

@@ -12,6 +12,8 @@ export interface Failure {
   code: ErrorCode
   message?: string
   retryAfterMs?: number
+  /** See `ReplyHead`. */
+  isRefused?: true
   /** For the log alone. */
   cause?: unknown
 }

@@ -2,9 +2,11 @@
      own get theirs in the reply, the workers of others are woken up.
      Input:  ARGV[1] clock, the rules, then lease (ms), mean service time (ms) and number of released permits, number of
              waiters, the released permits, then member and tag of each waiter
+             A tag below 0: it has no ticket. It is granted where there is room for all, else it must join the queue.
      Output: 'uninitialised'; 'needs-backfill'; or 'ok', ms until the rates let the next of the waiters go (0: when
-             another request ends), ms until the upstream opens again, number of evicted waiters, member and ms until it
-             may come again of each, then member and permit of each grant ]]
+             another request ends), ms until the upstream opens again, number of evicted waiters, how many more requests
+             there is room for, member and ms until it may come again of each evicted one, then member and permit of each
+             grant, or member and 'join' of each that must join the queue ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./include/keys.lua"
 --- @include "./include/rules.lua"
@@ -20,25 +22,34 @@ local releasedCount, waiterCount = tonumber(ARGV[own + 2]), tonumber(ARGV[own + 
 local released, firstWaiter = {}, own + 4 + releasedCount
 for index = own + 4, firstWaiter - 1 do released[#released + 1] = ARGV[index] end
 
+local tagOf, members, unticketed, latestTag = {}, {}, {}, 0
+for index = 1, waiterCount do
+  local member, tag = ARGV[firstWaiter + 2 * index - 2], tonumber(ARGV[firstWaiter + 2 * index - 1])
+  tagOf[member] = tag
+  local list = tag < 0 and unticketed or members
+  list[#list + 1] = member
+end
+local function mustJoin(reply)
+  for _, member in ipairs(unticketed) do
+    reply[#reply + 1] = member
+    reply[#reply + 1] = 'join'
+  end
+  return reply
+end
+
 if not state.initialisedAt then return {'uninitialised'} end
 if state.initialisedAt > 0 and not state.isBackfilled and widest > COLD_START_HOLD_MS then
   if now > state.initialisedAt + BACKFILL_AFTER_MS then return {'needs-backfill'} end
   releasePermits(released, meanMs)
-  return {'ok', BACKFILL_AFTER_MS, 0, 0}
+  return mustJoin({'ok', BACKFILL_AFTER_MS, 0, 0, 0})
 end
 releasePermits(released, meanMs)
 if state.ramp then state.ramp = tonumber(redis.call('HGET', STATE, 'ramp')) end
 redis.call('ZREMRANGEBYSCORE', LOG, '-inf', score(now - widest))
 redis.call('ZREMRANGEBYSCORE', LEASES, '-inf', score(now))
-local reply = {'ok', 0, math.max(0, math.ceil(state.closed - now)), 0}
+local reply = {'ok', 0, math.max(0, math.ceil(state.closed - now)), 0, 0}
 
-local tagOf, members, latestTag = {}, {}, 0
-for index = 1, waiterCount do
-  local member, tag = ARGV[firstWaiter + 2 * index - 2], tonumber(ARGV[firstWaiter + 2 * index - 1])
-  tagOf[member] = tag
-  members[index] = member
-end
-if waiterCount > 0 and redis.call('EXISTS', EVICTED) == 1 then
+if #members > 0 and redis.call('EXISTS', EVICTED) == 1 then
   local retryAt, kept = redis.call('ZMSCORE', EVICTED, unpack(members)), {}
   for index, member in ipairs(members) do
     if retryAt[index] then
@@ -53,11 +64,12 @@ if waiterCount > 0 and redis.call('EXISTS', EVICTED) == 1 then
   end
   members = kept
 end
-if #members == 0 then return reply end
+if #members + #unticketed == 0 then return reply end
 
--- Grants the members; returns how many of them had not been in the queue: repeated requests, probes.
+local queued = redis.call('ZCARD', QUEUE)
+-- Grants the members; returns how many of them had not been in the queue: repeated requests, probes, calls without a ticket.
 local function grant(granted)
-  local unqueued = #granted - dequeue(granted)
+  local unqueued = #granted - (queued > 0 and dequeue(granted) or 0)
   local number = redis.call('HINCRBY', STATE, 'permits', #granted) - #granted
   local logged, leased = {}, {}
   for index, member in ipairs(granted) do
@@ -75,16 +87,27 @@ local function grant(granted)
   redis.call('ZADD', LEASES, unpack(leased))
   if state.leftUntil > now then state.left = redis.call('HINCRBY', STATE, 'left', -#granted) end
   local whole = math.floor(latestTag)
-  if whole > tonumber(redis.call('HGET', FAIR, 'now') or 0) then redis.call('HSET', FAIR, 'now', tostring(whole)) end
+  if whole > 0 and whole > tonumber(redis.call('HGET', FAIR, 'now') or 0) then redis.call('HSET', FAIR, 'now', tostring(whole)) end
   keepAlive(isFirst, {LOG, STATE, LEASES})
   return unqueued
 end
 
--- Nothing else waits and there is room for all: no set of waiters need be kept.
-if not isScarce and freeNow() >= #members and redis.call('ZCARD', WAITERS) == 0 then
-  grant(members)
-  return reply
+-- Nothing else waits and there is room for all: no set of waiters need be kept. A call without a ticket leaves room for
+-- every call that has one.
+if not isScarce and redis.call('ZCARD', WAITERS) == 0 then
+  local free, granted = freeNow(), #members
+  if #unticketed > 0 and free >= granted + #unticketed + queued then
+    for _, member in ipairs(unticketed) do members[#members + 1] = member end
+    granted, unticketed = #members, {}
+  end
+  if granted > 0 and free >= granted then
+    local left = queued - (granted - grant(members))
+    reply[5] = math.max(0, free - granted - left)
+    return mustJoin(reply)
+  end
 end
+mustJoin(reply)
+if #members == 0 then return reply end
 
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', WAITER_EXPIRIES, '-inf', score(now), 'LIMIT', 0, 1000)) do
   redis.call('ZREM', WAITER_EXPIRIES, member)
