@@ -1,23 +1,16 @@
-import type { Waiter } from '../../src/caps/cap.ts'
+import type { Cap, Waiter } from '../../src/caps/cap.ts'
 import { refusalOf } from '../../src/caps/refusal.ts'
-import type { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import type { Log } from '../../src/log.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import type { QueueEntry } from '../../src/queue/queue-entry.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
-import { type Permit, TicketNeededError } from './permit-client.ts'
 
-export interface LateTicketDeps {
-  caps: UpstreamCaps
-  log: Log
-}
-
-/** Gets a permit for a waiter. */
-export type Acquire = (waiter: Waiter) => Promise<Permit>
+/** There is no room for a call without a ticket: it must join the wait queue first. */
+export class TicketNeededError extends Error {}
 
 /** A call's wish for a permit. */
 export interface PermitRequest extends Waiter {
-  /** Of a call without a ticket: how it joins the wait queue when it must, and until when its permit is of use. */
+  /** Of a call without a ticket: how it joins the wait queue when it must, and until when a permit is of use. */
   late?: { entry: QueueEntry; deadline: CallJob['deadline'] }
 }
 
@@ -27,10 +20,10 @@ export interface PermitRequest extends Waiter {
  *
  * @throws what `acquire` throws; AttemptError with the wait that the call would have, where that is too long for it
  */
-export async function acquireWithTicket(
-  { caps, log }: LateTicketDeps,
+export async function acquireWithTicket<Permit>(
+  { cap, log }: { cap: Cap; log: Log },
   { late, ...waiter }: PermitRequest,
-  acquire: Acquire,
+  acquire: (waiter: Waiter) => Promise<Permit>,
 ): Promise<Permit> {
   try {
     return await acquire(waiter)
@@ -38,7 +31,6 @@ export async function acquireWithTicket(
     if (!(error instanceof TicketNeededError) || !late) throw error
   }
   const { entry, deadline } = late
-  const cap = caps.of(entry, entry.bucket)
   const joined = await cap.joinQueue(entry, deadline)
   if ('refused' in joined) {
     const { code, ...details } = refusalOf(joined)

@@ -2,6 +2,7 @@ import type { AcquireResult, Cap, PermitId, ReleasedPermits, Waiter } from '../.
 import { PERMIT_AGE_MS_MAX } from '../../src/caps/timing.ts'
 import type { Log } from '../../src/log.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
+import { acquireWithTicket, type PermitRequest, TicketNeededError } from './late-ticket.ts'
 
 /** Renewal interval too, milliseconds: leases of a killed or stalled worker, which has lost its jobs, end with it. */
 const LEASE_MS = 6_000
@@ -28,9 +29,6 @@ export interface Permit {
   /** When nothing was sent. */
   releaseUnused: () => void
 }
-
-/** There is no room for a call without a ticket: it must join the wait queue first. */
-export class TicketNeededError extends Error {}
 
 interface LocalWaiter extends Waiter {
   remainingMs: () => number
@@ -74,10 +72,14 @@ export class PermitClient {
    * Waits for a permit; ends when the signal does, with its reason.
    *
    * @throws AttemptError UPSTREAM_RATE_LIMITED when the upstream takes nothing more in the time that remains;
-   * UPSTREAM_CAP_EXHAUSTED when the call can no longer be granted in that time; TicketNeededError for a waiter without a
-   * ticket that there is no room for
+   * the code of a refusal when the call cannot be granted in that time
    */
-  acquire(request: Waiter, remainingMs: () => number, signal: AbortSignal): Promise<Permit> {
+  acquire(request: PermitRequest, remainingMs: () => number, signal: AbortSignal): Promise<Permit> {
+    const deps = { cap: this.#cap, log: this.#log }
+    return acquireWithTicket(deps, request, (waiter) => this.#acquire(waiter, remainingMs, signal))
+  }
+
+  #acquire(request: Waiter, remainingMs: () => number, signal: AbortSignal): Promise<Permit> {
     if (signal.aborted) return Promise.reject(signal.reason)
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {

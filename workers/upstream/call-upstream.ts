@@ -6,7 +6,7 @@ import type { Log } from '../../src/log.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import type { CallTimes } from '../../src/queue/frame.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
-import { acquireWithTicket, type PermitRequest } from '../permits/late-ticket.ts'
+import type { PermitRequest } from '../permits/late-ticket.ts'
 import type { Permit, PermitClient } from '../permits/permit-client.ts'
 import { attempt, EndedUnsentError, type HttpExchange, StalePermitError } from './attempt.ts'
 import { AttemptError, StatusError } from './attempt-error.ts'
@@ -215,8 +215,7 @@ async function acquirePermit(deps: UpstreamDeps, upstreamCall: Sending): Promise
   const stopListening = recorder.onOpen((error) => ending.abort(error))
   try {
     signal.throwIfAborted()
-    const client = deps.permitClientOf(api, bucket)
-    return await acquireWithTicket(deps, permit, (waiter) => client.acquire(waiter, remainingMs, ending.signal))
+    return await deps.permitClientOf(api, bucket).acquire(permit, remainingMs, ending.signal)
   } finally {
     signal.removeEventListener('abort', onAbort)
     stopListening()
