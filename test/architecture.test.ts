@@ -46,17 +46,25 @@ describe('imports', () => {
     assert.deepEqual(offences(sources, isAllowed), [])
   })
 
-  it('of an upstream file are upstream.ts, what its provider’s files share, and the schema library', () => {
+  it('of an upstream file are what the catalog has for it, what its provider’s files share, and the schema library', () => {
+    const names = 'upstream calendar fields json lifetimes response-class shared-parameters'
+    const forUpstreams = names.split(' ').map((name) => `src/catalog/${name}.ts`)
     const files = sources.filter(({ path }) => path.startsWith('src/upstreams/'))
     assert.ok(files.length >= 28)
     assert.deepEqual(
       offences(
         files,
-        (_from, to) => to === 'src/catalog/upstream.ts' || to === 'typebox' || to.startsWith('src/upstreams/families/'),
+        (_from, to) => forUpstreams.includes(to) || to === 'typebox' || to.startsWith('src/upstreams/families/'),
       ),
       [],
     )
-    for (const { path, text } of files) {
+    const shared = sources.filter(({ path }) => forUpstreams.includes(path))
+    assert.equal(shared.length, forUpstreams.length)
+    assert.deepEqual(
+      offences(shared, (_from, to) => [...forUpstreams, 'src/catalog/terms.ts', 'typebox', 'entities'].includes(to)),
+      [],
+    )
+    for (const { path, text } of [...files, ...shared]) {
       assert.ok(
         !/\bDate\.now\(|new Date\(\)|\bprocess\.|\bfetch\(|Math\.random\(/.test(text),
         `${path} is no pure function`,

@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { isCalendarDate } from '../catalog/json.ts'
+import { isCalendarDate } from '../catalog/calendar.ts'
 import type { Context } from '../context.ts'
 import { groupUsage, type UsageGroup } from '../db/usage.ts'
 import { GatewayError } from '../errors.ts'

@@ -1,21 +1,10 @@
 import Type from 'typebox'
-import {
-  endpoint,
-  field,
-  freshFor,
-  invalid,
-  isObject,
-  latitude,
-  longitude,
-  members,
-  overLimit,
-  path,
-  type ResponseClass,
-  record,
-  text,
-  type Upstream,
-  type UpstreamResponse,
-} from '../catalog/upstream.ts'
+import { field, record } from '../catalog/fields.ts'
+import { isObject, members, text } from '../catalog/json.ts'
+import { freshFor } from '../catalog/lifetimes.ts'
+import { invalid, overLimit, type ResponseClass } from '../catalog/response-class.ts'
+import { latitude, longitude } from '../catalog/shared-parameters.ts'
+import { endpoint, path, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
 import { WEIGHTED_PARAMETERS } from './families/open-meteo.ts'
 
 const current = record({

@@ -1,18 +1,9 @@
 import Type from 'typebox'
-import {
-  defaulted,
-  endpoint,
-  field,
-  freshFor,
-  invalid,
-  lifetime,
-  path,
-  record,
-  required,
-  singleSpaced,
-  TEXT_LENGTH_MAX,
-  type Upstream,
-} from '../catalog/upstream.ts'
+import { field, record, required } from '../catalog/fields.ts'
+import { freshFor, lifetime } from '../catalog/lifetimes.ts'
+import { invalid } from '../catalog/response-class.ts'
+import { defaulted, TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
+import { endpoint, path, singleSpaced, type Upstream } from '../catalog/upstream.ts'
 import { github, githubProbe } from './families/github.ts'
 
 const search = record({

@@ -1,5 +1,8 @@
 import Type from 'typebox'
-import { endpoint, field, filledText, invalid, path, record, required, type Upstream } from '../catalog/upstream.ts'
+import { field, record, required } from '../catalog/fields.ts'
+import { filledText } from '../catalog/json.ts'
+import { invalid } from '../catalog/response-class.ts'
+import { endpoint, path, type Upstream } from '../catalog/upstream.ts'
 import { github, githubProbe } from './families/github.ts'
 
 const profile = record({

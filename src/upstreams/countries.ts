@@ -1,24 +1,9 @@
 import Type from 'typebox'
-import {
-  endpoint,
-  failed,
-  field,
-  invalid,
-  isObject,
-  items,
-  lifetime,
-  members,
-  notFound,
-  number,
-  objects,
-  path,
-  record,
-  required,
-  singleSpaced,
-  text,
-  type Upstream,
-  type UpstreamRequest,
-} from '../catalog/upstream.ts'
+import { field, record, required } from '../catalog/fields.ts'
+import { isObject, items, members, number, objects, text } from '../catalog/json.ts'
+import { lifetime } from '../catalog/lifetimes.ts'
+import { failed, invalid, notFound } from '../catalog/response-class.ts'
+import { endpoint, path, singleSpaced, type Upstream, type UpstreamRequest } from '../catalog/upstream.ts'
 
 /** What people call countries whose long ISO name does not contain it: "South Korea" is "Korea (Republic of)". */
 const codeByCommonName = new Map([

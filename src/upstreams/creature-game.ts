@@ -1,24 +1,9 @@
 import Type from 'typebox'
-import {
-  endpoint,
-  field,
-  freshFor,
-  InvalidParameter,
-  integer,
-  invalid,
-  items,
-  lifetime,
-  members,
-  nullable,
-  number,
-  objects,
-  path,
-  record,
-  required,
-  type Source,
-  text,
-  type Upstream,
-} from '../catalog/upstream.ts'
+import { field, record, required, type Source } from '../catalog/fields.ts'
+import { integer, items, members, nullable, number, objects, text } from '../catalog/json.ts'
+import { freshFor, lifetime } from '../catalog/lifetimes.ts'
+import { invalid } from '../catalog/response-class.ts'
+import { endpoint, InvalidParameter, path, type Upstream } from '../catalog/upstream.ts'
 
 // The data change with a new game, a few times in a decade; the upstream asks everyone to keep them.
 const cache = {

@@ -1,27 +1,10 @@
 import Type from 'typebox'
-import {
-  authFailed,
-  endpoint,
-  failed,
-  field,
-  freshFor,
-  InvalidParameter,
-  integer,
-  invalid,
-  isObject,
-  lifetime,
-  members,
-  notFound,
-  overLimit,
-  path,
-  type ResponseClass,
-  record,
-  required,
-  TEXT_LENGTH_MAX,
-  texts,
-  type Upstream,
-  type UpstreamResponse,
-} from '../catalog/upstream.ts'
+import { field, record, required } from '../catalog/fields.ts'
+import { integer, isObject, members, texts } from '../catalog/json.ts'
+import { freshFor, lifetime } from '../catalog/lifetimes.ts'
+import { authFailed, failed, invalid, notFound, overLimit, type ResponseClass } from '../catalog/response-class.ts'
+import { TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
+import { endpoint, InvalidParameter, path, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
 
 const IDS_MAX = 250
 
@@ -48,6 +31,13 @@ const price = record(
   },
   'Figures of the coin',
 )
+
+const prices = record({
+  prices: field.computed(Type.Record(Type.String(), price.schema, { description: 'Keyed by coin id' }), ({ coins }) =>
+    Object.fromEntries(Object.entries(members(coins)).map(([id, coin]) => [id, price.read(coin)])),
+  ),
+  missing: field.texts('missing', 'Requested ids without a price'),
+})
 
 const coin = record({
   id: required.notNull(field.text('id', 'Coin id, as `ids` of /price takes it')),
@@ -113,10 +103,7 @@ const cryptoPrices: Upstream = {
           description: 'Comma-separated coin ids such as bitcoin,usd-coin; not ticker symbols',
         }),
       }),
-      data: Type.Object({
-        prices: Type.Record(Type.String(), price.schema, { description: 'Keyed by coin id' }),
-        missing: Type.Array(Type.String(), { description: 'Requested ids without a price' }),
-      }),
+      data: prices.schema,
       cache: {
         ...freshFor(60),
         staleIfErrorSeconds: lifetime.hour,
@@ -139,10 +126,8 @@ const cryptoPrices: Upstream = {
         const ids = parameters.ids.split(',')
         const known = ids.filter((id) => isObject(body[id]))
         if (known.length === 0) return notFound('None of these is a coin id; ticker symbols are not accepted.')
-        return {
-          prices: Object.fromEntries(known.map((id) => [id, price.read(body[id])])),
-          missing: ids.filter((id) => !known.includes(id)),
-        }
+        const coins = known.map((id) => [id, body[id]])
+        return prices.read({ coins: Object.fromEntries(coins), missing: ids.filter((id) => !known.includes(id)) })
       },
       example: recordedPrice(),
     }),

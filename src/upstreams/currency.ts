@@ -1,18 +1,9 @@
 import Type from 'typebox'
-import {
-  endpoint,
-  field,
-  InvalidParameter,
-  invalid,
-  isObject,
-  lifetime,
-  members,
-  number,
-  path,
-  record,
-  required,
-  type Upstream,
-} from '../catalog/upstream.ts'
+import { field, record, required } from '../catalog/fields.ts'
+import { isObject, members, number } from '../catalog/json.ts'
+import { lifetime } from '../catalog/lifetimes.ts'
+import { invalid } from '../catalog/response-class.ts'
+import { endpoint, InvalidParameter, path, type Upstream } from '../catalog/upstream.ts'
 
 /** The bank publishes once a working day, about 16:00 CET; a day-old rate is better than none. */
 const cache = { seconds: lifetime.hour, staleWhileRevalidateSeconds: 600, staleIfErrorSeconds: lifetime.day }

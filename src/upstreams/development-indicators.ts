@@ -1,28 +1,10 @@
 import Type from 'typebox'
-import {
-  countryCode,
-  endpoint,
-  failed,
-  field,
-  freshFor,
-  invalid,
-  isObject,
-  items,
-  lifetime,
-  members,
-  notFound,
-  number,
-  numeric,
-  objects,
-  path,
-  type ResponseClass,
-  record,
-  required,
-  type Source,
-  type Upstream,
-  type UpstreamRequest,
-  type UpstreamResponse,
-} from '../catalog/upstream.ts'
+import { field, record, required, type Source } from '../catalog/fields.ts'
+import { isObject, items, members, number, numeric, objects } from '../catalog/json.ts'
+import { freshFor, lifetime } from '../catalog/lifetimes.ts'
+import { failed, invalid, notFound, type ResponseClass } from '../catalog/response-class.ts'
+import { countryCode } from '../catalog/shared-parameters.ts'
+import { endpoint, path, type Upstream, type UpstreamRequest, type UpstreamResponse } from '../catalog/upstream.ts'
 
 const parameters = Type.Object({ country: countryCode })
 

@@ -1,24 +1,10 @@
 import Type from 'typebox'
-import {
-  endpoint,
-  field,
-  filledText,
-  invalid,
-  items,
-  lifetime,
-  members,
-  notFound,
-  objects,
-  path,
-  record,
-  required,
-  type Source,
-  TEXT_LENGTH_MAX,
-  text,
-  texts,
-  trimmed,
-  type Upstream,
-} from '../catalog/upstream.ts'
+import { field, record, required, type Source } from '../catalog/fields.ts'
+import { filledText, items, members, objects, text, texts } from '../catalog/json.ts'
+import { lifetime } from '../catalog/lifetimes.ts'
+import { invalid, notFound } from '../catalog/response-class.ts'
+import { TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
+import { endpoint, path, trimmed, type Upstream } from '../catalog/upstream.ts'
 
 const definition = record({
   word: required.text('word', 'The word, as the source writes it'),

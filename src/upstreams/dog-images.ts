@@ -1,19 +1,10 @@
 import Type from 'typebox'
-import {
-  endpoint,
-  failed,
-  field,
-  invalid,
-  lifetime,
-  members,
-  notFound,
-  path,
-  record,
-  required,
-  TEXT_LENGTH_MAX,
-  text,
-  type Upstream,
-} from '../catalog/upstream.ts'
+import { field, record, required } from '../catalog/fields.ts'
+import { members, text } from '../catalog/json.ts'
+import { lifetime } from '../catalog/lifetimes.ts'
+import { failed, invalid, notFound } from '../catalog/response-class.ts'
+import { TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
+import { endpoint, path, type Upstream } from '../catalog/upstream.ts'
 
 const picture = record({
   status: required.text('status', 'success'),

@@ -1,17 +1,8 @@
 import Type from 'typebox'
-import {
-  endpoint,
-  field,
-  freshFor,
-  InvalidParameter,
-  invalid,
-  lifetime,
-  path,
-  record,
-  required,
-  trimmed,
-  type Upstream,
-} from '../catalog/upstream.ts'
+import { field, record, required } from '../catalog/fields.ts'
+import { freshFor, lifetime } from '../catalog/lifetimes.ts'
+import { invalid } from '../catalog/response-class.ts'
+import { endpoint, InvalidParameter, path, trimmed, type Upstream } from '../catalog/upstream.ts'
 
 const TITLE_BYTES_MAX = 255
 

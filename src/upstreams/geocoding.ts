@@ -1,32 +1,10 @@
 import Type from 'typebox'
-import {
-  defaulted,
-  endpoint,
-  failed,
-  field,
-  filledText,
-  freshFor,
-  invalid,
-  isObject,
-  latitude,
-  lifetime,
-  longitude,
-  members,
-  notFound,
-  nullable,
-  number,
-  overLimit,
-  path,
-  type ResponseClass,
-  record,
-  required,
-  type Source,
-  singleSpaced,
-  TEXT_LENGTH_MAX,
-  text,
-  type Upstream,
-  type UpstreamResponse,
-} from '../catalog/upstream.ts'
+import { field, record, required, type Source } from '../catalog/fields.ts'
+import { filledText, isObject, members, nullable, number, text } from '../catalog/json.ts'
+import { freshFor, lifetime } from '../catalog/lifetimes.ts'
+import { failed, invalid, notFound, overLimit, type ResponseClass } from '../catalog/response-class.ts'
+import { defaulted, latitude, longitude, TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
+import { endpoint, path, singleSpaced, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
 
 /** The usage policy demands caching, and places hardly move. */
 const cache = { ...freshFor(lifetime.week), staleIfErrorSeconds: 4 * lifetime.week }

@@ -1,23 +1,9 @@
 import Type from 'typebox'
-import {
-  endpoint,
-  field,
-  filledText,
-  invalid,
-  lifetime,
-  members,
-  objects,
-  overLimit,
-  path,
-  type ResponseClass,
-  record,
-  required,
-  type Source,
-  text,
-  trimmed,
-  type Upstream,
-  type UpstreamResponse,
-} from '../catalog/upstream.ts'
+import { field, record, required, type Source } from '../catalog/fields.ts'
+import { filledText, members, objects, text } from '../catalog/json.ts'
+import { lifetime } from '../catalog/lifetimes.ts'
+import { invalid, overLimit, type ResponseClass } from '../catalog/response-class.ts'
+import { endpoint, path, trimmed, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
 
 const CHALLENGE_PAUSE_MS = 60_000
 

@@ -1,22 +1,9 @@
 import Type from 'typebox'
-import {
-  endpoint,
-  failed,
-  field,
-  freshFor,
-  InvalidParameter,
-  invalid,
-  isObject,
-  lifetime,
-  members,
-  overLimit,
-  path,
-  type ResponseClass,
-  record,
-  rejected,
-  type Upstream,
-  type UpstreamResponse,
-} from '../catalog/upstream.ts'
+import { field, record } from '../catalog/fields.ts'
+import { isObject, members } from '../catalog/json.ts'
+import { freshFor, lifetime } from '../catalog/lifetimes.ts'
+import { failed, invalid, overLimit, type ResponseClass, rejected } from '../catalog/response-class.ts'
+import { endpoint, InvalidParameter, path, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
 
 const BAN_MS = 3_600_000
 

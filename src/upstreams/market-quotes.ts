@@ -1,29 +1,10 @@
 import Type from 'typebox'
-import {
-  defaulted,
-  endpoint,
-  failed,
-  field,
-  filledText,
-  InvalidParameter,
-  integer,
-  invalid,
-  isObject,
-  items,
-  lifetime,
-  members,
-  notFound,
-  nullable,
-  number,
-  path,
-  record,
-  rejected,
-  required,
-  type Source,
-  TEXT_LENGTH_MAX,
-  text,
-  type Upstream,
-} from '../catalog/upstream.ts'
+import { field, record, required, type Source } from '../catalog/fields.ts'
+import { filledText, integer, isObject, items, members, nullable, number, text } from '../catalog/json.ts'
+import { lifetime } from '../catalog/lifetimes.ts'
+import { failed, invalid, notFound, rejected } from '../catalog/response-class.ts'
+import { defaulted, TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
+import { endpoint, InvalidParameter, path, type Upstream } from '../catalog/upstream.ts'
 
 /** Seconds an answer is fresh: who asks for years does not follow the minutes. Longer ranges take an hour. */
 const secondsByRange = new Map([

@@ -1,23 +1,10 @@
 import Type from 'typebox'
-import {
-  endpoint,
-  failed,
-  field,
-  filledText,
-  freshFor,
-  invalid,
-  items,
-  lifetime,
-  members,
-  path,
-  record,
-  required,
-  type Source,
-  TEXT_LENGTH_MAX,
-  text,
-  trimmed,
-  type Upstream,
-} from '../catalog/upstream.ts'
+import { field, record, required, type Source } from '../catalog/fields.ts'
+import { filledText, items, members, text } from '../catalog/json.ts'
+import { freshFor, lifetime } from '../catalog/lifetimes.ts'
+import { failed, invalid } from '../catalog/response-class.ts'
+import { TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
+import { endpoint, path, trimmed, type Upstream } from '../catalog/upstream.ts'
 
 /** A meal has this many numbered pairs of ingredient and measure, used or not. */
 const INGREDIENTS_MAX = 20

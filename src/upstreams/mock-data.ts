@@ -1,17 +1,9 @@
 import Type from 'typebox'
-import {
-  endpoint,
-  field,
-  invalid,
-  isObject,
-  lifetime,
-  notFound,
-  objects,
-  path,
-  record,
-  required,
-  type Upstream,
-} from '../catalog/upstream.ts'
+import { field, record, required } from '../catalog/fields.ts'
+import { isObject, objects } from '../catalog/json.ts'
+import { lifetime } from '../catalog/lifetimes.ts'
+import { invalid, notFound } from '../catalog/response-class.ts'
+import { endpoint, path, type Upstream } from '../catalog/upstream.ts'
 
 /** Nothing of it changes. */
 const forGood = {

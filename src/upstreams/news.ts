@@ -1,22 +1,14 @@
 import Type from 'typebox'
+import { field, record, required } from '../catalog/fields.ts'
+import { isObject, items, members, text } from '../catalog/json.ts'
+import { lifetime } from '../catalog/lifetimes.ts'
+import { invalid, overLimit, type ResponseClass, rejected } from '../catalog/response-class.ts'
+import { defaulted } from '../catalog/shared-parameters.ts'
 import {
   type CallContext,
   type Caps,
-  defaulted,
   endpoint,
-  field,
-  invalid,
-  isObject,
-  items,
-  lifetime,
-  members,
-  overLimit,
   path,
-  type ResponseClass,
-  record,
-  rejected,
-  required,
-  text,
   trimmed,
   type Upstream,
   type UpstreamResponse,

@@ -1,24 +1,10 @@
 import Type from 'typebox'
-import {
-  defaulted,
-  endpoint,
-  failed,
-  field,
-  freshFor,
-  invalid,
-  items,
-  lifetime,
-  members,
-  numeric,
-  objects,
-  path,
-  type ResponseClass,
-  record,
-  required,
-  type Source,
-  type Upstream,
-  type UpstreamResponse,
-} from '../catalog/upstream.ts'
+import { field, record, required, type Source } from '../catalog/fields.ts'
+import { items, members, numeric, objects } from '../catalog/json.ts'
+import { freshFor, lifetime } from '../catalog/lifetimes.ts'
+import { failed, invalid, type ResponseClass } from '../catalog/response-class.ts'
+import { defaulted } from '../catalog/shared-parameters.ts'
+import { endpoint, path, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
 
 const limit = defaulted(Type.Integer({ minimum: 1, maximum: 100, default: 20, description: 'Items in the answer' }))
 

@@ -1,17 +1,9 @@
 import Type from 'typebox'
-import {
-  countryCode,
-  endpoint,
-  field,
-  freshFor,
-  InvalidParameter,
-  invalid,
-  lifetime,
-  path,
-  record,
-  required,
-  type Upstream,
-} from '../catalog/upstream.ts'
+import { field, record, required } from '../catalog/fields.ts'
+import { freshFor, lifetime } from '../catalog/lifetimes.ts'
+import { invalid } from '../catalog/response-class.ts'
+import { countryCode } from '../catalog/shared-parameters.ts'
+import { endpoint, InvalidParameter, path, type Upstream } from '../catalog/upstream.ts'
 
 /** Years that the upstream serves, counted from the current one. */
 const YEARS_BACK_MAX = 1

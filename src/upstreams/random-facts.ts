@@ -1,5 +1,8 @@
 import Type from 'typebox'
-import { endpoint, field, invalid, lifetime, path, record, required, type Upstream } from '../catalog/upstream.ts'
+import { field, record, required } from '../catalog/fields.ts'
+import { lifetime } from '../catalog/lifetimes.ts'
+import { invalid } from '../catalog/response-class.ts'
+import { endpoint, path, type Upstream } from '../catalog/upstream.ts'
 
 const fact = record({
   id: field.text('id', '32 hexadecimal digits'),

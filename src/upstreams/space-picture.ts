@@ -1,23 +1,10 @@
 import Type from 'typebox'
-import {
-  dateIn,
-  endpoint,
-  failed,
-  field,
-  filledText,
-  htmlDecoded,
-  InvalidParameter,
-  invalid,
-  isCalendarDate,
-  lifetime,
-  members,
-  path,
-  type ResponseClass,
-  record,
-  required,
-  type Upstream,
-  type UpstreamResponse,
-} from '../catalog/upstream.ts'
+import { dateIn, isCalendarDate } from '../catalog/calendar.ts'
+import { field, record, required } from '../catalog/fields.ts'
+import { filledText, htmlDecoded, members } from '../catalog/json.ts'
+import { lifetime } from '../catalog/lifetimes.ts'
+import { failed, invalid, type ResponseClass } from '../catalog/response-class.ts'
+import { endpoint, InvalidParameter, path, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
 
 const FIRST_DATE = '1995-06-16'
 

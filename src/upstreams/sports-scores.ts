@@ -1,30 +1,11 @@
 import Type from 'typebox'
-import {
-  type CallContext,
-  dateIn,
-  defaulted,
-  endpoint,
-  type Fields,
-  field,
-  filledText,
-  InvalidParameter,
-  invalid,
-  isCalendarDate,
-  isObject,
-  items,
-  lifetime,
-  members,
-  numeric,
-  objects,
-  path,
-  REQUESTS_MAX,
-  record,
-  required,
-  type Source,
-  text,
-  texts,
-  type Upstream,
-} from '../catalog/upstream.ts'
+import { dateIn, isCalendarDate } from '../catalog/calendar.ts'
+import { type Fields, field, record, required, type Source } from '../catalog/fields.ts'
+import { filledText, isObject, items, members, numeric, objects, text, texts } from '../catalog/json.ts'
+import { lifetime } from '../catalog/lifetimes.ts'
+import { invalid } from '../catalog/response-class.ts'
+import { defaulted, REQUESTS_MAX } from '../catalog/shared-parameters.ts'
+import { type CallContext, endpoint, InvalidParameter, path, type Upstream } from '../catalog/upstream.ts'
 
 const limit = defaulted(Type.Integer({ minimum: 1, default: 10, description: 'Maximum number of games' }))
 

@@ -1,29 +1,11 @@
 import Type from 'typebox'
-import {
-  dateIn,
-  endpoint,
-  failed,
-  field,
-  freshFor,
-  InvalidParameter,
-  invalid,
-  isCalendarDate,
-  isObject,
-  isTimeZone,
-  latitude,
-  lifetime,
-  longitude,
-  members,
-  path,
-  type ResponseClass,
-  record,
-  rejected,
-  required,
-  TEXT_LENGTH_MAX,
-  text,
-  type Upstream,
-  type UpstreamResponse,
-} from '../catalog/upstream.ts'
+import { dateIn, isCalendarDate, isTimeZone } from '../catalog/calendar.ts'
+import { field, record, required } from '../catalog/fields.ts'
+import { isObject, members, text } from '../catalog/json.ts'
+import { freshFor, lifetime } from '../catalog/lifetimes.ts'
+import { failed, invalid, type ResponseClass, rejected } from '../catalog/response-class.ts'
+import { latitude, longitude, TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
+import { endpoint, InvalidParameter, path, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
 
 /** The time of a happening: ISO 8601 with offset, null on a day that does not have it. */
 const sunTime = (name: string, what: string) =>

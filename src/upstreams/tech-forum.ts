@@ -1,18 +1,9 @@
 import Type from 'typebox'
-import {
-  endpoint,
-  failed,
-  field,
-  freshFor,
-  integer,
-  invalid,
-  lifetime,
-  notFound,
-  path,
-  record,
-  required,
-  type Upstream,
-} from '../catalog/upstream.ts'
+import { field, record, required } from '../catalog/fields.ts'
+import { integer } from '../catalog/json.ts'
+import { freshFor, lifetime } from '../catalog/lifetimes.ts'
+import { failed, invalid, notFound } from '../catalog/response-class.ts'
+import { endpoint, path, type Upstream } from '../catalog/upstream.ts'
 
 const top = record({ story_ids: field.integers('story_ids', 'Ids of the stories, as ranked') })
 

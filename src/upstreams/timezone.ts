@@ -1,17 +1,10 @@
 import Type from 'typebox'
-import {
-  endpoint,
-  field,
-  InvalidParameter,
-  integer,
-  invalid,
-  isTimeZone,
-  path,
-  record,
-  required,
-  TEXT_LENGTH_MAX,
-  type Upstream,
-} from '../catalog/upstream.ts'
+import { isTimeZone } from '../catalog/calendar.ts'
+import { field, record, required } from '../catalog/fields.ts'
+import { integer } from '../catalog/json.ts'
+import { invalid } from '../catalog/response-class.ts'
+import { TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
+import { endpoint, InvalidParameter, path, type Upstream } from '../catalog/upstream.ts'
 
 const clock = record({
   date: field.text(isoDate, 'YYYY-MM-DD'),

@@ -1,24 +1,10 @@
 import Type from 'typebox'
-import {
-  defaulted,
-  endpoint,
-  failed,
-  field,
-  htmlDecoded,
-  integer,
-  invalid,
-  items,
-  lifetime,
-  members,
-  overLimit,
-  path,
-  type ResponseClass,
-  record,
-  rejected,
-  required,
-  type Upstream,
-  type UpstreamResponse,
-} from '../catalog/upstream.ts'
+import { field, record, required } from '../catalog/fields.ts'
+import { htmlDecoded, integer, items, members } from '../catalog/json.ts'
+import { lifetime } from '../catalog/lifetimes.ts'
+import { failed, invalid, overLimit, type ResponseClass, rejected } from '../catalog/response-class.ts'
+import { defaulted } from '../catalog/shared-parameters.ts'
+import { endpoint, path, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
 
 /** The upstream's only limit: one request in this time, whatever it asks. */
 const SPACING_SECONDS = 5

@@ -1,16 +1,9 @@
 import Type from 'typebox'
-import {
-  endpoint,
-  field,
-  invalid,
-  isObject,
-  latitude,
-  longitude,
-  members,
-  path,
-  record,
-  type Upstream,
-} from '../catalog/upstream.ts'
+import { field, record } from '../catalog/fields.ts'
+import { isObject, members } from '../catalog/json.ts'
+import { invalid } from '../catalog/response-class.ts'
+import { latitude, longitude } from '../catalog/shared-parameters.ts'
+import { endpoint, path, type Upstream } from '../catalog/upstream.ts'
 import { WEIGHTED_PARAMETERS } from './families/open-meteo.ts'
 
 const current = record({

@@ -1,16 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Compile } from 'typebox/compile'
-import {
-  authFailed,
-  type Endpoint,
-  failed,
-  InvalidParameter,
-  invalid,
-  overLimit,
-  rejected,
-  type UpstreamResponse,
-} from '../../src/catalog/upstream.ts'
+import { authFailed, failed, invalid, overLimit, rejected } from '../../src/catalog/response-class.ts'
+import { type Endpoint, InvalidParameter, type UpstreamResponse } from '../../src/catalog/upstream.ts'
 import codeHostSearch from '../../src/upstreams/code-host-search.ts'
 import { interpretAnswers, rateLeft } from '../../workers/upstream/interpret.ts'
 import { withDefaults } from '../support/upstream-call.ts'

@@ -1,15 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Compile } from 'typebox/compile'
-import {
-  authFailed,
-  type Endpoint,
-  failed,
-  invalid,
-  notFound,
-  overLimit,
-  type UpstreamResponse,
-} from '../../src/catalog/upstream.ts'
+import { authFailed, failed, invalid, notFound, overLimit } from '../../src/catalog/response-class.ts'
+import type { Endpoint, UpstreamResponse } from '../../src/catalog/upstream.ts'
 import codeHostUser from '../../src/upstreams/code-host-user.ts'
 import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 

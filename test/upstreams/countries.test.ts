@@ -1,15 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Compile } from 'typebox/compile'
-import {
-  type Endpoint,
-  failed,
-  InvalidParameter,
-  invalid,
-  notFound,
-  overLimit,
-  rejected,
-} from '../../src/catalog/upstream.ts'
+import { failed, invalid, notFound, overLimit, rejected } from '../../src/catalog/response-class.ts'
+import { type Endpoint, InvalidParameter } from '../../src/catalog/upstream.ts'
 import countries from '../../src/upstreams/countries.ts'
 import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Endpoint, failed, InvalidParameter, invalid, notFound, overLimit } from '../../src/catalog/upstream.ts'
+import { failed, invalid, notFound, overLimit } from '../../src/catalog/response-class.ts'
+import { type Endpoint, InvalidParameter } from '../../src/catalog/upstream.ts'
 import dictionary from '../../src/upstreams/dictionary.ts'
 import { interpretAnswers } from '../../workers/upstream/interpret.ts'
 

@@ -1,19 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Type from 'typebox'
-import {
-  endpoint,
-  failed,
-  members,
-  notFound,
-  path,
-  type RateHeaders,
-  ResponseClass,
-  rejected,
-  text,
-  type Upstream,
-  type UpstreamResponse,
-} from '../../src/catalog/upstream.ts'
+import { members, text } from '../../src/catalog/json.ts'
+import { failed, notFound, ResponseClass, rejected } from '../../src/catalog/response-class.ts'
+import { endpoint, path, type RateHeaders, type Upstream, type UpstreamResponse } from '../../src/catalog/upstream.ts'
 import { classifyResponse, interpretAnswers, rateLeft, requestedWaitMs } from '../../workers/upstream/interpret.ts'
 
 const epochSeconds: RateHeaders = { remaining: 'x-left', reset: 'x-reset', resetIs: 'epoch-seconds' }

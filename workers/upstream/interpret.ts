@@ -1,17 +1,14 @@
 import { Compile, type Validator } from 'typebox/compile'
 import {
   authFailed,
-  type CallContext,
-  type Endpoint,
   failed,
   invalid,
   notFound,
   overLimit,
   ResponseClass,
   rejected,
-  type Upstream,
-  type UpstreamResponse,
-} from '../../src/catalog/upstream.ts'
+} from '../../src/catalog/response-class.ts'
+import type { CallContext, Endpoint, Upstream, UpstreamResponse } from '../../src/catalog/upstream.ts'
 
 /** A wrong header must not close an API for days. */
 const RETRY_AFTER_MS_MIN = 1_000

@@ -1,4 +1,4 @@
-import type { ResponseClass } from '../../src/catalog/upstream.ts'
+import type { ResponseClass } from '../../src/catalog/response-class.ts'
 import type { ErrorCode } from '../../src/errors.ts'
 
 /** `body` as it goes to the caller. */

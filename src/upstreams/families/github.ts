@@ -1,4 +1,6 @@
-import { members, overLimit, path, text, type Upstream } from '../../catalog/upstream.ts'
+import { members, text } from '../../catalog/json.ts'
+import { overLimit } from '../../catalog/response-class.ts'
+import { path, type Upstream } from '../../catalog/upstream.ts'
 
 /**
  * What GitHub's APIs have in common. `resource` is its name for the limit that the requests count against; `keyCaps` are
