@@ -34,50 +34,73 @@ const STILL_RUNNING = new Error('the call goes on')
  * where it is asynchronous and queued, its worker does. Never throws.
  */
 export async function awaitCall(deps: AwaitDeps, admitted: Admitted, socket: CallerSocket): Promise<CallEnd> {
-  const { job, forecast, preference } = admitted
-  const { callTimeoutMs } = deps.config
+  const { job, forecast } = admitted
+  const waitMs = waitMsOf(deps, admitted)
   const { reply, forget } = deps.replies.awaitReply(job.id)
-  const end = new AbortController()
-  const onClose = () => end.abort(new CallerLeftError())
-  socket.once('close', onClose)
-  const waitMs =
-    preference.waitMs === undefined ? callTimeoutMs + DEADLINE_GRACE_MS : Math.min(preference.waitMs, callTimeoutMs)
-  const onTimeout = () => end.abort(job.isAsync ? STILL_RUNNING : new GatewayError('DEADLINE_EXCEEDED'))
-  const timer = setTimeout(onTimeout, waitMs)
+  const waiting = limitWait(socket, waitMs, () => (job.isAsync ? STILL_RUNNING : new GatewayError('DEADLINE_EXCEEDED')))
   let jobId: string | undefined
   let isReplyAwaited = false
   try {
-    // The caller may have left during admission.
-    if (socket.destroyed) onClose()
-    end.signal.throwIfAborted()
+    waiting.signal.throwIfAborted()
     if (job.isAsync) await recordAsyncCall(deps.redis, job, forecast.waiting)
     const { priority, mayShareJob } = forecast
     jobId = await enqueueCall(deps.queues, { call: job, priority, mayShareJob })
     if (waitMs === 0) return { kind: 'pending' }
-    const answer = await Promise.race([reply, rejectOnAbort(end.signal)])
+    const answer = await Promise.race([reply, rejectOnAbort(waiting.signal)])
     if (answer.head.isRefused) await refund(deps, admitted, statusOf(answer))
     else if (!job.isAsync) deps.completions.add(job, statusOf(answer))
     return { kind: 'reply', reply: answer }
   } catch (thrown) {
     if (thrown === STILL_RUNNING) return { kind: 'pending' }
-    const error = toGatewayError(thrown)
-    const isQueued = jobId !== undefined
-    if (thrown instanceof CallerLeftError && isQueued && !job.isAsync) {
+    if (thrown instanceof CallerLeftError && jobId !== undefined && !job.isAsync) {
       isReplyAwaited = true
       void completeLeft(deps, admitted, { reply, jobId }).finally(forget)
-    } else if (error.code === 'RESULT_STORAGE_FULL' && !isQueued) {
-      await refund(deps, admitted, error.status)
-      withdraw(deps, admitted, jobId).catch(() => undefined)
-    } else if (!isQueued || !job.isAsync) {
-      deps.completions.add(job, thrown instanceof CallerLeftError ? LEFT_UNSENT_STATUS : error.status)
-      withdraw(deps, admitted, jobId).catch(() => undefined)
+      return { kind: 'failed', error: thrown }
     }
+    const error = toGatewayError(thrown)
+    await completeFailed(deps, admitted, { error, jobId })
     return { kind: 'failed', error }
   } finally {
-    clearTimeout(timer)
-    socket.off('close', onClose)
+    waiting.end()
     if (!isReplyAwaited) forget()
   }
+}
+
+/** How long the caller waits, milliseconds; 0 for one that wants 202 at once. */
+function waitMsOf({ config: { callTimeoutMs } }: AwaitDeps, { preference: { waitMs } }: Admitted): number {
+  return waitMs === undefined ? callTimeoutMs + DEADLINE_GRACE_MS : Math.min(waitMs, callTimeoutMs)
+}
+
+/** A signal that aborts when the caller leaves, or after `waitMs` with the reason of `onTimeout`. */
+function limitWait(
+  socket: CallerSocket,
+  waitMs: number,
+  onTimeout: () => Error,
+): { signal: AbortSignal; end: () => void } {
+  const controller = new AbortController()
+  const onClose = () => controller.abort(new CallerLeftError())
+  const timer = setTimeout(() => controller.abort(onTimeout()), waitMs)
+  // The caller may have left during admission.
+  if (socket.destroyed) onClose()
+  else socket.once('close', onClose)
+  const end = (): void => {
+    clearTimeout(timer)
+    socket.off('close', onClose)
+  }
+  return { signal: controller.signal, end }
+}
+
+/** Completes a call without a reply. An asynchronous one that is queued goes on: its worker completes it. */
+async function completeFailed(
+  deps: AwaitDeps,
+  admitted: Admitted,
+  { error, jobId }: { error: GatewayError; jobId: string | undefined },
+): Promise<void> {
+  const { job } = admitted
+  if (job.isAsync && jobId !== undefined) return
+  if (error.code === 'RESULT_STORAGE_FULL') await refund(deps, admitted, error.status)
+  else deps.completions.add(job, error instanceof CallerLeftError ? LEFT_UNSENT_STATUS : error.status)
+  withdraw(deps, admitted, jobId).catch(() => undefined)
 }
 
 /** A refusal costs nothing: returns all that the call acquired. */

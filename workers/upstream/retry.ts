@@ -4,9 +4,8 @@ import { AttemptError } from './attempt-error.ts'
 
 const RETRIES_MAX = 2
 
-/** Pauses before repeats, milliseconds: doubled each time, and each spread up to its double. */
-const BACKOFF_MS_MIN = 100
-const BACKOFF_MS_MAX = 2_000
+/** Longest pause before the first repeat, milliseconds; twice as long before the second. */
+const BACKOFF_MS_MAX = 200
 
 /** Share of an upstream's calls under way that may be repeats, and how many whatever the share. */
 const BUDGET_SHARE = 0.2
@@ -60,9 +59,8 @@ export async function withRetries<T>(run: (attemptNumber: number) => Promise<T>,
       },
       {
         retries: options.isIdempotent ? RETRIES_MAX : 0,
-        minTimeout: BACKOFF_MS_MIN,
-        maxTimeout: BACKOFF_MS_MAX,
-        randomize: true,
+        // Full jitter: a pause is anything from 0 to its bound. `randomize` would only add to a bound from below.
+        minTimeout: Math.random() * BACKOFF_MS_MAX,
         signal,
         shouldRetry: ({ error, retryDelay }) => {
           if (!(error instanceof AttemptError && error.isRetryable)) return false

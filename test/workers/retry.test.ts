@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict'
+import { it, type TestContext } from 'node:test'
+import { AttemptError } from '../../workers/upstream/attempt-error.ts'
+import { RetryBudget, withRetries } from '../../workers/upstream/retry.ts'
+
+/** Pauses of a call whose every attempt fails, milliseconds, where `random` is what the system draws. */
+async function pausesOf(t: TestContext, random: number): Promise<number[]> {
+  const pauses: number[] = []
+  t.mock.method(Math, 'random', () => random)
+  const timers = t.mock.method(globalThis, 'setTimeout', (callback: () => void, ms: number) => {
+    pauses.push(ms)
+    return setImmediate(callback)
+  })
+  const attempts = withRetries(() => Promise.reject(new AttemptError('UPSTREAM_ERROR', { isRetryable: true })), {
+    isIdempotent: true,
+    budget: new RetryBudget(),
+    attemptMs: 0,
+    remainingMs: () => 60_000,
+    signal: new AbortController().signal,
+  })
+  await assert.rejects(attempts, AttemptError)
+  timers.mock.restore()
+  return pauses
+}
+
+it('pauses before repeats are spread from 0 to their bound, which doubles', async (t) => {
+  assert.deepEqual(await pausesOf(t, 0), [])
+  assert.deepEqual(await pausesOf(t, 0.5), [100, 200])
+  assert.deepEqual(await pausesOf(t, 0.999_99), [200, 400])
+})

@@ -1,0 +1,87 @@
+import { memoize } from '../src/async/memoize.ts'
+import { ResponseCache } from '../src/cache/response-cache.ts'
+import { UpstreamCaps } from '../src/caps/upstream-caps.ts'
+import { type Api, loadCatalog } from '../src/catalog/catalog.ts'
+import { unknownVariables } from '../src/catalog/unknown-variables.ts'
+import type { Config } from '../src/config.ts'
+import { isSameRedis } from '../src/context.ts'
+import { openDatabase } from '../src/db/database.ts'
+import { HealthCache } from '../src/health/health-watch.ts'
+import type { Log } from '../src/log.ts'
+import { SettingsSync } from '../src/operator/upstream-settings.ts'
+import { CallQueues } from '../src/queue/call-queue.ts'
+import { ReplyOutbox } from '../src/queue/reply.ts'
+import { RedisClock } from '../src/redis/clock.ts'
+import { closeRedis, openRedis, type RedisConnection } from '../src/redis/connection.ts'
+import { MemoryHeadroom } from '../src/redis/memory-headroom.ts'
+import { openTelemetry } from '../src/telemetry/telemetry.ts'
+import { RequestCoalescer } from './cache/request-coalescer.ts'
+import type { ProcessorDeps } from './jobs/process-call.ts'
+import { RunningCalls } from './jobs/running-calls.ts'
+import { GrantLedger } from './permits/grant-ledger.ts'
+import { PermitClients } from './permits/permit-clients.ts'
+import { SuccessBatcher } from './upstream/attempt-batcher.ts'
+import { HttpClients } from './upstream/http-client.ts'
+import { ProviderKeys } from './upstream/provider-keys.ts'
+import { RetryBudget } from './upstream/retry.ts'
+import { UnansweredRequests } from './upstream/unanswered.ts'
+
+/** Share of a call's time that one attempt may take. */
+const ATTEMPT_SHARE = 2 / 3
+
+/** Everything long-lived in a worker process, made once. */
+export interface WorkerContext {
+  /** What the processors use. */
+  deps: ProcessorDeps
+  /** A connection for messages of other processes. */
+  listener: RedisConnection
+  permits: PermitClients
+  close: () => Promise<void>
+}
+
+export async function openWorkerContext(config: Config, log: Log): Promise<WorkerContext> {
+  const redis = openRedis(config.redisUrls, 'blocking', log)
+  const listener = openRedis(config.redisUrls, 'blocking', log)
+  const cacheRedis = isSameRedis(config) ? redis : openRedis(config.cacheRedisUrls, 'producer', log)
+  const db = openDatabase(config.databaseUrl, log)
+  const clock = new RedisClock(redis, log)
+  const catalog = await loadCatalog(config.upstreams.bySlug)
+  for (const sentence of unknownVariables(config.upstreams.variables, catalog)) log.warn(sentence)
+  const health = new HealthCache({ redis, redisUrls: config.redisUrls, log }, catalog.keys())
+  const settings = new SettingsSync({ config, log, catalog, db, redis })
+  const grants = new GrantLedger(db, clock, log)
+  for (const part of [clock, health, grants]) part.open()
+  await settings.open()
+  const running = new RunningCalls()
+  const telemetry = await openTelemetry(config, 'worker', { db, redis, log, inFlight: () => running.calls })
+  const clients = new HttpClients()
+  const caps = new UpstreamCaps({ redis, db, catalog })
+  const permits = new PermitClients({ caps, log, grants })
+  const queues = new CallQueues(redis, log)
+  const deps: ProcessorDeps = {
+    ...{ log, redis, db, clock, catalog, health, running, telemetry, caps, queues },
+    replies: new ReplyOutbox(redis),
+    providerKeys: new ProviderKeys(db, config.secrets.encryption, log),
+    headroom: new MemoryHeadroom(redis),
+    successes: new SuccessBatcher(redis, health, log),
+    unanswered: new UnansweredRequests(),
+    contact: config.upstreams.contact,
+    attemptTimeoutMsMax: config.callTimeoutMs * ATTEMPT_SHARE,
+    cache: new ResponseCache(cacheRedis, log),
+    coalescer: new RequestCoalescer(redis),
+    clientOf: clients.of,
+    permitClientOf: permits.of,
+    budgetOf: memoize(
+      ({ slug }: Api) => slug,
+      () => new RetryBudget(),
+    ),
+  }
+  const close = async (): Promise<void> => {
+    for (const part of [settings, queues, telemetry, health, clock, clients, grants]) await part.close()
+    await db.destroy()
+    if (cacheRedis !== redis) await closeRedis(cacheRedis)
+    listener.disconnect()
+    await closeRedis(redis)
+  }
+  return { deps, listener, permits, close }
+}
