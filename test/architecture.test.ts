@@ -72,34 +72,6 @@ describe('imports', () => {
     }
   })
 
-  it('of an upstream file stand above its constants, the upstream, its functions and its recorded answers, in this order', () => {
-    const files = sources.filter(({ path }) => /^src\/upstreams\/[a-z-]+\.ts$/.test(path))
-    assert.ok(files.length >= 28)
-    const KINDS = ['import', 'constant', 'upstream', 'export', 'function', 'recorded']
-    const kindOf = (line: string): string => {
-      if (/^const \w+: Upstream = /.test(line)) return 'upstream'
-      if (/^function recorded[A-Z]/.test(line)) return 'recorded'
-      return (
-        { const: 'constant', type: 'constant', interface: 'constant' }[line.split(' ', 1)[0] ?? ''] ??
-        line.split(' ', 1)[0] ??
-        ''
-      )
-    }
-    for (const { path, text } of files) {
-      const kinds = [...text.matchAll(/^(?:import|const|type|interface|export|function) .*$/gm)].map(([line]) =>
-        kindOf(line),
-      )
-      assert.deepEqual(
-        kinds,
-        kinds.toSorted((one, other) => KINDS.indexOf(one) - KINDS.indexOf(other)),
-        path,
-      )
-      assert.equal(kinds.filter((kind) => kind === 'upstream').length, 1, path)
-      assert.equal(kinds.at(-1), 'recorded', path)
-      assert.doesNotMatch(text, /^ +example: \{/m, `${path}: its recorded answers stand at its end`)
-    }
-  })
-
   it('of a migration are none of ours', () => {
     assert.ok(migrations.length >= 2)
     assert.deepEqual(

@@ -45,8 +45,6 @@ export interface DataRecord<Of extends Fields> {
   schema: ObjectOf<Of>
   /** Reads one object; what is no object reads as one without members. Undefined when a required field is missing. */
   read: (source: unknown) => Static<ObjectOf<Of>> | MissingOf<Of>
-  /** Reads the objects of a list; leaves out other items, and objects in which a required field is missing. */
-  readAll: (list: unknown) => Static<ObjectOf<Of>>[]
 }
 
 /** Declares an object of the data by its fields, in the order of the data. */
@@ -54,9 +52,10 @@ export function record<Of extends Fields>(fields: Of, description?: string): Dat
   const named = Object.entries(fields)
   const schemas = Object.fromEntries(named.map(([name, { schema }]) => [name, schema]))
   const read = (source: unknown) => {
+    const from = members(source)
     const data: Source = {}
     for (const [name, field] of named) {
-      const value = field.read(members(source))
+      const value = field.read(from)
       if (value === undefined) return undefined as MissingOf<Of>
       data[name] = value
     }
@@ -66,7 +65,6 @@ export function record<Of extends Fields>(fields: Of, description?: string): Dat
     fields,
     schema: Type.Object(schemas, description === undefined ? {} : { description }) as ObjectOf<Of>,
     read,
-    readAll: (list) => objects(list).flatMap((item) => read(item) ?? []),
   }
 }
 
@@ -151,9 +149,9 @@ export const field = {
   /** The objects of a list; other items are left out, and so are objects in which a required field is missing. */
   records<Of extends Fields>(from: From, description: string, fields: Of): Field<TArray<ObjectOf<Of>>> {
     const value = valueAt(from)
-    const { schema, readAll } = record(fields)
-    const read = (source: Source) => readAll(value(source))
-    return { schema: Type.Array(schema, { description }), read } as Field<TArray<ObjectOf<Of>>>
+    const { schema, read } = record(fields)
+    const readAll = (source: Source) => objects(value(source)).flatMap((item) => read(item) ?? [])
+    return { schema: Type.Array(schema, { description }), read: readAll } as Field<TArray<ObjectOf<Of>>>
   },
 
   /** A field with a schema and a reader of its own. */
@@ -166,7 +164,6 @@ export const field = {
 /** Fields without which there is no record: reading it gives undefined where the upstream's answer has none. */
 export const required = {
   text: requiredField(kinds.text),
-  filledText: requiredField(kinds.filledText),
   number: requiredField(kinds.number),
   integer: requiredField(kinds.integer),
   flag: requiredField(kinds.flag),
@@ -206,10 +203,8 @@ function listOf<Schema extends TSchema>(from: From, list: Field<Schema>): Field<
 /** The raw value of a field. Names lead to own members alone: `constructor` is none of what JSON says. */
 function valueAt(from: From): (source: Source) => unknown {
   if (typeof from === 'function') return from
-  const names = from.split('.')
-  return (source) =>
-    names.reduce<unknown>(
-      (value, name) => (isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined),
-      source,
-    )
+  const [name = '', ...deeper] = from.split('.')
+  if (deeper.length === 0) return (source) => (Object.hasOwn(source, name) ? source[name] : undefined)
+  const inner = valueAt(deeper.join('.'))
+  return (source) => (Object.hasOwn(source, name) ? inner(members(source[name])) : undefined)
 }

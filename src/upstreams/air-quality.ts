@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import { field, record } from '../catalog/fields.ts'
 import { isObject, members, text } from '../catalog/json.ts'
-import { freshFor } from '../catalog/lifetimes.ts'
+import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { invalid, overLimit, type ResponseClass } from '../catalog/response-class.ts'
 import { latitude, longitude } from '../catalog/shared-parameters.ts'
 import { endpoint, path, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
@@ -69,7 +69,7 @@ const airQuality: Upstream = {
       cache: {
         // Model steps are hourly.
         ...freshFor(900),
-        staleIfErrorSeconds: 10_800,
+        staleIfErrorSeconds: 3 * lifetime.hour,
         // The grid is 0.1 to 0.4 degrees: two decimals are finer than a cell.
         key: ({ latitude, longitude }) => ({ latitude: latitude.toFixed(2), longitude: longitude.toFixed(2) }),
       },

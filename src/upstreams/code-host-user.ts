@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import { field, record, required } from '../catalog/fields.ts'
 import { filledText } from '../catalog/json.ts'
+import { lifetime } from '../catalog/lifetimes.ts'
 import { invalid } from '../catalog/response-class.ts'
 import { endpoint, path, type Upstream } from '../catalog/upstream.ts'
 import { github, githubProbe } from './families/github.ts'
@@ -66,7 +67,7 @@ const codeHostUser: Upstream = {
       // Long for 60 calls an hour, short for personal data. A 404 costs a call too.
       cache: {
         seconds: 900,
-        staleIfErrorSeconds: 3_600,
+        staleIfErrorSeconds: lifetime.hour,
         notFoundSeconds: 300,
         key: ({ username }) => ({ username: username.toLowerCase() }),
       },

@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { field, record, required } from '../catalog/fields.ts'
+import { field, record, required, type Source } from '../catalog/fields.ts'
 import { isObject, items, members, number, objects, text } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { failed, invalid, notFound } from '../catalog/response-class.ts'
@@ -177,7 +177,7 @@ function codeRequest(code: string): UpstreamRequest {
 }
 
 /** The records of an answer, which is a list for a name and one object for a code; undefined when it is neither. */
-function readRecords(body: unknown): Record<string, unknown>[] | undefined {
+function readRecords(body: unknown): Source[] | undefined {
   if (Array.isArray(body)) return objects(body)
   return isObject(body) && text(body.name) !== null ? [body] : undefined
 }
@@ -187,7 +187,7 @@ function readRecords(body: unknown): Record<string, unknown>[] | undefined {
  * just that name, of that alternative spelling, the most populous whose name starts with it ("United States"), else
  * the first.
  */
-function bestMatch(records: Record<string, unknown>[], name: string): Record<string, unknown> | undefined {
+function bestMatch(records: Source[], name: string): Source | undefined {
   const wanted = name.toLowerCase()
   const isWanted = (value: unknown) => text(value)?.toLowerCase() === wanted
   const starting = records

@@ -116,8 +116,8 @@ function resourceName(given: string): string {
   return name
 }
 
-function bySlot(entries: unknown): Record<string, unknown>[] {
-  const slot = (entry: Record<string, unknown>) => integer(entry.slot) ?? Number.MAX_SAFE_INTEGER
+function bySlot(entries: unknown): Source[] {
+  const slot = (entry: Source) => integer(entry.slot) ?? Number.MAX_SAFE_INTEGER
   return objects(entries).toSorted((one, other) => slot(one) - slot(other))
 }
 

@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { field, record, required } from '../catalog/fields.ts'
+import { field, record, required, type Source } from '../catalog/fields.ts'
 import { isObject, members, number } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { invalid } from '../catalog/response-class.ts'
@@ -114,7 +114,7 @@ const currency: Upstream = {
 
 export default currency
 
-function numbersOf(rates: Record<string, unknown>): Record<string, number> {
+function numbersOf(rates: Source): Record<string, number> {
   const known: [string, number][] = []
   for (const [code, value] of Object.entries(rates)) {
     const rate = number(value)

@@ -48,9 +48,9 @@ const encyclopedia: Upstream = {
   },
   // At most 3 at once is asked. The rate allowed per minute changes; one a second on average stays far below it.
   caps: { concurrency: 3, rates: [{ max: 60, seconds: 60 }] },
-  probe: { request: { path: path`/api/rest_v1/page/summary/Earth` }, everySeconds: 300 },
   // A title that stands for another page leads there, `UK` to `United_Kingdom`.
   redirectsMax: 2,
+  probe: { request: { path: path`/api/rest_v1/page/summary/Earth` }, everySeconds: 300 },
   // It turns a page that redirects into an answer of its own.
   reservedParameters: ['redirect'],
   endpoints: {

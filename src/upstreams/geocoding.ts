@@ -162,7 +162,7 @@ function edgesOf(box: unknown): Source | undefined {
 }
 
 /** The place one would put on a letter; what it is called depends on its size and country. */
-function settlement(address: Record<string, unknown>): string | null {
+function settlement(address: Source): string | null {
   for (const kind of ['city', 'town', 'village', 'municipality', 'hamlet', 'suburb', 'county']) {
     const name = filledText(address[kind])
     if (name !== null) return name

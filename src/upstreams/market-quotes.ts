@@ -21,6 +21,7 @@ const quote = record({
   day_low: field.number('meta.regularMarketDayLow', 'Lowest price of the day'),
   day_high: field.number('meta.regularMarketDayHigh', 'Highest price of the day'),
   previous_close: field.number(previousClose, 'Price at the end of the previous day'),
+  // Too large a difference is no number: such an answer is invalid, not one without a change.
   change: field.computed(nullable(Type.Number({ description: 'Since the previous close' })), change),
   change_percent: field.computed(
     nullable(Type.Number({ description: 'Percent since the previous close' })),

@@ -138,7 +138,7 @@ function openByVolume(limit: number) {
 }
 
 /** The objects of an answer, whether wrapped (keyset pages) or bare (the deprecated lists). */
-function listOf(body: unknown, key: string): Record<string, unknown>[] | undefined {
+function listOf(body: unknown, key: string): Source[] | undefined {
   const list = Array.isArray(body) ? body : members(body)[key]
   return Array.isArray(list) ? objects(list) : undefined
 }

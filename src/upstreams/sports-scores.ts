@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import { dateIn, isCalendarDate } from '../catalog/calendar.ts'
 import { type Fields, field, record, required, type Source } from '../catalog/fields.ts'
-import { filledText, isObject, items, members, numeric, objects, text, texts } from '../catalog/json.ts'
+import { filledText, items, members, numeric, objects, text, texts } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { invalid } from '../catalog/response-class.ts'
 import { defaulted, REQUESTS_MAX } from '../catalog/shared-parameters.ts'
@@ -257,13 +257,13 @@ function secondsFresh(
 }
 
 /** The events of all answers; undefined when one of the answers has no list of them. */
-function readEvents(bodies: unknown[]): Record<string, unknown>[] | undefined {
+function readEvents(bodies: unknown[]): Source[] | undefined {
   const lists = bodies.map((body) => members(body).events)
-  return lists.every(Array.isArray) ? lists.flatMap(items).filter(isObject) : undefined
+  return lists.every(Array.isArray) ? lists.flatMap(objects) : undefined
 }
 
 /** The events of the days of a range, each once though two months may both have it, in order of time. */
-function withinRange(events: Record<string, unknown>[], range: string): Record<string, unknown>[] {
+function withinRange(events: Source[], range: string): Source[] {
   const [first = '', last = ''] = range.split('-')
   return [...new Map(events.map((event) => [event.id ?? event, event])).values()]
     .map((event) => ({ event, time: Date.parse(text(event.date) ?? '') }))

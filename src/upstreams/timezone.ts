@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { isTimeZone } from '../catalog/calendar.ts'
-import { field, record, required } from '../catalog/fields.ts'
+import { field, record, required, type Source } from '../catalog/fields.ts'
 import { integer } from '../catalog/json.ts'
 import { invalid } from '../catalog/response-class.ts'
 import { TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
@@ -65,7 +65,7 @@ function knownZone(name: string): string {
 }
 
 /** Of the numbers: the upstream's own `date` is MM/DD/YYYY. */
-function isoDate(clock: Record<string, unknown>): string | null {
+function isoDate(clock: Source): string | null {
   const year = integer(clock.year)
   const month = integer(clock.month)
   const day = integer(clock.day)

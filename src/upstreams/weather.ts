@@ -1,6 +1,7 @@
 import Type from 'typebox'
 import { field, record } from '../catalog/fields.ts'
 import { isObject, members } from '../catalog/json.ts'
+import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { invalid } from '../catalog/response-class.ts'
 import { latitude, longitude } from '../catalog/shared-parameters.ts'
 import { endpoint, path, type Upstream } from '../catalog/upstream.ts'
@@ -92,9 +93,8 @@ const weather: Upstream = {
       parameters: Type.Object({ latitude, longitude }),
       data: current.schema,
       cache: {
-        seconds: 300,
-        staleWhileRevalidateSeconds: 300,
-        staleIfErrorSeconds: 3_600,
+        ...freshFor(300),
+        staleIfErrorSeconds: lifetime.hour,
         // The grid is 1 to 11 km: two decimals name a cell.
         key: ({ latitude, longitude }) => ({ latitude: latitude.toFixed(2), longitude: longitude.toFixed(2) }),
       },
