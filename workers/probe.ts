@@ -19,10 +19,10 @@ const TICK_MS = 1_000
 
 const CLEAN_EVERY_MS = 3_600_000
 
-/** Schedulers and unwritten change records, whatever was announced. Milliseconds. */
+/** Interval of a check of schedulers and unwritten change records, whatever was announced. Milliseconds. */
 const REPAIR_EVERY_MS = 60_000
 
-/** With RECHECK_MS, within a minute. */
+/** With RECHECK_MS, upstreams in trouble are probed again within a minute. */
 const RECHECK_LOOK_MS = 10_000
 
 /** Upstreams with longer pauses between probes get no half-open probe. Seconds. */

@@ -7,7 +7,6 @@ import type { RedisConnection } from '../src/redis/connection.ts'
 export interface StalledJobsDeps {
   redis: RedisConnection
   workers: Worker[]
-  /** Milliseconds. */
   everyMs: number
   log: Log
 }

@@ -98,7 +98,7 @@ export function isUpToDate({ redis }: AuthenticationDeps, { accountId, version }
   return isCurrentVersion(redis, accountId, version)
 }
 
-/** Unless a look-up was made since `stale` was read. */
+/** Forgets a principal, unless it was looked up again since `stale` was read. */
 export function forgetPrincipal(
   deps: AuthenticationDeps,
   headers: IncomingHttpHeaders,

@@ -45,14 +45,13 @@ export interface Forecast {
   answerKey?: string | undefined
 }
 
+/** Priority of calls that need no permit of their own. */
 const FIRST = 1
 
 /**
- * Queues a call only if the breaker is closed or due for a probe and its permit comes before its deadline; else a
- * stored answer still serves it. A call for an answer that is stored or on its way, or for a
- * cap that has room, joins no wait queue.
- *
- * @throws GatewayError UPSTREAM_UNAVAILABLE, UPSTREAM_CAP_EXHAUSTED, UPSTREAM_RATE_LIMITED or OVERLOADED
+ * Decides how a call is queued, and joins the wait queue unless its answer is stored or on its way or its cap has room.
+ * Where the breaker is open or the permit would be late, only a stored answer serves the call. @throws GatewayError
+ * UPSTREAM_UNAVAILABLE, UPSTREAM_CAP_EXHAUSTED, UPSTREAM_RATE_LIMITED or OVERLOADED
  */
 export async function forecastCall(
   deps: ForecastDeps,
@@ -75,13 +74,14 @@ export async function forecastCall(
     coalescedKey: keys?.coalesced,
   }
   // No round trip. A node without news of the breaker lets calls through; the worker checks it again.
-  const downMs = deps.health.breakerWaitMs(api.slug)
-  if (downMs === undefined && isShareable && deps.spareRoom.take(api.slug, bucket)) {
+  const breakerWaitMs = deps.health.breakerWaitMs(api.slug)
+  if (breakerWaitMs === undefined && isShareable && deps.spareRoom.take(api.slug, bucket)) {
     if (answerKey !== undefined) deps.knownAnswers.expect(answerKey)
     return { priority: FIRST, etaMs: 0, weight, mayShareJob: true, answerKey, waiting: undefined }
   }
-  const joined = downMs
-    ? { refused: 'down' as const, retryAfterMs: downMs }
+  // 0: a half-open attempt is due.
+  const joined = breakerWaitMs
+    ? { refused: 'down' as const, retryAfterMs: breakerWaitMs }
     : await deps.caps.of(api, bucket).joinQueue(waiting, job.deadline)
   if ('refused' in joined) {
     const entry = keys && (await deps.cache.get(keys.entry))

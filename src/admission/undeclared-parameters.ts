@@ -5,7 +5,7 @@ import { GatewayError } from '../errors.ts'
 const NAMES_MAX = 20
 const QUERY_BYTES_MAX = 2_048
 
-/** Whatever the upstream; an upstream's file reserves further names. */
+/** Credentials of any upstream; an upstream's file reserves further names. */
 const CREDENTIAL_NAMES = new Set(
   ['x-api-key', 'api-key', 'api_key', 'apikey', 'access_token', 'authorization', 'client_secret'].map(comparableName),
 )

@@ -35,7 +35,7 @@ export interface AcquireResult {
   evicted: Map<string, number>
   /** Members without a ticket that must join the queue first. */
   mustJoin: string[]
-  /** How many more requests there is room for; 0 on scarce caps, which every call has to queue for. */
+  /** 0 on scarce caps, which every call has to queue for. */
   room: number
   /** When the rates let the first of the others go, milliseconds; 0 when it waits for another request's end. */
   retryInMs: number
@@ -52,7 +52,7 @@ export interface QueuePlace {
   isFollower: boolean
   /** Tags have grown far from their base. */
   needsRebase: boolean
-  /** Calls that lost their place: they can no longer be granted before their deadlines. */
+  /** Calls that lost their place: their permits would come too late now. */
   evictions: number
 }
 

@@ -13,7 +13,7 @@ export const CALLER_LEFT_STATUS = 499
 /** Usage may be shown a second or two late. */
 const USAGE_PAUSE_MS = 200
 
-/** Then usage is lost, and logged. */
+/** Usage that Redis takes in none of this time is lost, and logged. Milliseconds. */
 const USAGE_RETRY_MS = 60_000
 
 const RETRY = { everyMs: 250, forMs: 30_000 }

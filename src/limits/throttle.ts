@@ -86,7 +86,7 @@ export async function throttleFailures<T>(
   }
 }
 
-/** For work that takes its unit only when it went well. @throws GatewayError with the throttle's code */
+/** Takes no unit: for work that is counted only when it went well. @throws GatewayError with the throttle's code */
 export async function checkThrottle({ redis, log, now }: ThrottleDeps, throttle: Throttle): Promise<void> {
   const { name, subject, max, windowMs = MINUTE_MS, code } = throttle
   if (max === 0) return

@@ -13,7 +13,6 @@ const StoredCall = Type.Object({
   group: Type.Optional(Type.String()),
   /** Absent for a session. */
   keyId: Type.Optional(Type.String()),
-  /** `CallJob.providerKey`; `scope` is the bucket. */
   providerKey: Type.Optional(Type.Object({ id: Type.String(), scope: Type.String() })),
   /** A test call is answered from the recorded example. */
   mode: Type.Enum(['live', 'test']),
@@ -25,7 +24,6 @@ const StoredCall = Type.Object({
   /** The upstream's JSON as it came instead of `data`. */
   raw: Type.Boolean(),
   scenario: Type.Optional(Type.String()),
-  /** `CallJob.ticket`. */
   place: Type.Optional(Type.Object({ tag: Type.Number(), weight: Type.Integer() })),
   /** Share by plan of a call without a ticket: its answer is expected to be stored. Where it is not, the call needs one. */
   weight: Type.Optional(Type.Integer()),
@@ -35,7 +33,6 @@ const StoredCall = Type.Object({
   isAsync: Type.Boolean(),
   /** Bytes that all kept results of the account may take; of an asynchronous call. */
   resultBytesMax: Type.Optional(Type.Integer()),
-  /** W3C trace context of the HTTP request. */
   traceparent: Type.Optional(Type.String()),
   /** Reply stream of the API node that waits. */
   replyTo: Type.String(),
@@ -48,7 +45,7 @@ const StoredCall = Type.Object({
 
 type StoredCall = Static<typeof StoredCall>
 
-/** One call as a job. Two members are stored under the names that workers of earlier versions read. */
+/** Stored with `ticket` as `place` and `bucket` as `scope`, the names that workers of earlier versions read. */
 export interface CallJob extends Omit<StoredCall, 'place' | 'providerKey'> {
   /** Absent where the call needs no permit of its own. */
   ticket?: QueueTicket
@@ -64,7 +61,7 @@ export interface QueueTicket {
 
 export const BATCH_CALLS_MAX = 16
 
-/** Calls that reached a node together while nobody waited for their upstream: one job. */
+/** Calls that reached a node in one tick while nobody waited for their upstream. */
 const CallBatch = Type.Object({
   v: Type.Literal(2),
   calls: Type.Array(StoredCall, { minItems: 1, maxItems: BATCH_CALLS_MAX }),

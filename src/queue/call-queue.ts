@@ -12,7 +12,7 @@ export const CALL_JOB = 'call'
 /** The queues of an API node, one per upstream, opened when first used. */
 export class CallQueues {
   readonly of: Memoized<[slug: string], Queue>
-  readonly #together = new TickBatcher<QueuedJob, string>(async (slug, jobs) => await this.#add(slug, jobs), {
+  readonly #sharedJobs = new TickBatcher<QueuedJob, string>(async (slug, jobs) => await this.#add(slug, jobs), {
     itemsMax: BATCH_CALLS_MAX,
   })
 
@@ -26,7 +26,7 @@ export class CallQueues {
   /** Calls that may share a job do so with those of the same tick. @returns the id of the job */
   async add(job: QueuedJob): Promise<string> {
     const { slug, id } = job.call
-    if (job.mayShareJob) return await this.#together.add(slug, job)
+    if (job.mayShareJob) return await this.#sharedJobs.add(slug, job)
     await this.#add(slug, [job])
     return id
   }

@@ -6,7 +6,6 @@ import type { ReplyHead } from '../queue/frame.ts'
 import type { Telemetry } from './telemetry.ts'
 import type { CallSpan } from './tracing.ts'
 
-/** What following a call takes. */
 export interface ObservedCallDeps {
   telemetry: Telemetry
   callLog: Log

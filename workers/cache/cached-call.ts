@@ -61,11 +61,12 @@ export async function callThroughCache(deps: CachingDeps, upstreamCall: Upstream
   }
 }
 
-function served(deps: CachingDeps, entry: CacheEntry, how: string): CachedOutcome {
+/** @param status first parameters of `Cache-Status` */
+function served(deps: CachingDeps, entry: CacheEntry, status: string): CachedOutcome {
   const now = deps.clock.now()
   const freshMs = Math.floor(-stalenessMs(entry, now))
   const ttl = Math.floor(freshMs / 1_000)
-  const [first, ...rest] = how.split('; ')
+  const [first, ...rest] = status.split('; ')
   return {
     outcome: storedOutcome(entry),
     ...(freshMs > 0 ? { freshMs } : {}),

@@ -7,7 +7,7 @@ import { loadScript } from '../../src/redis/script.ts'
 import type { CallProgress } from '../upstream/call-upstream.ts'
 import { type Failure, isFailure, type Outcome } from '../upstream/outcome.ts'
 
-/** A leader renews its key at this interval. Milliseconds. */
+/** Lifetime of a leader's key, and the interval of its renewal. Milliseconds. */
 const LEADER_MS = 3_000
 const LEADER_RENEW_MS = 1_000
 

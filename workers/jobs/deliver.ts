@@ -21,7 +21,7 @@ export async function deliver(remainingMs: number, log: Log, send: () => Promise
   }
 }
 
-/** Rather than a failure of Redis or of a process. */
+/** A mistake in our code, rather than a failure of Redis or of a process. */
 export function isMistake(error: unknown): boolean {
   return [TypeError, RangeError, ReferenceError, SyntaxError].some((kind) => error instanceof kind)
 }

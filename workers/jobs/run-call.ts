@@ -28,7 +28,7 @@ export interface RunDeps extends CachingDeps {
 export interface CallRun {
   times: CallTimes
   progress: CallProgress
-  /** At a point that is not known. */
+  /** A worker was lost with the call before, at a point that is not known. */
   isSecondRun: boolean
   remainingMs: () => number
   signal: AbortSignal
@@ -81,7 +81,7 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, bound
   if (api.pausedMode === 'refuse') return { outcome: { code: 'API_PAUSED', retryAfterMs: PAUSED_RETRY_MS } }
   if (call.mode === 'test') return { outcome: await answerFromExample({ api, endpoint }, call, bounds.signal) }
   const permit = permitRequest(call)
-  // Its first run may have joined the wait queue for it.
+  // The first run may have joined the wait queue.
   if (bounds.isSecondRun && permit.late) await deps.caps.of(api, permit.late.entry.bucket).leaveQueue(permit.late.entry)
   const upstreamKey = await resolveUpstreamKey(deps, api, call)
   const result = await callThroughCache(deps, {

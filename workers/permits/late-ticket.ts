@@ -8,17 +8,14 @@ import { AttemptError } from '../upstream/attempt-error.ts'
 /** There is no room for a call without a ticket: it must join the wait queue first. */
 export class TicketNeededError extends Error {}
 
-/** A call's wish for a permit. */
 export interface PermitRequest extends Waiter {
-  /** Of a call without a ticket: how it joins the wait queue when it must, and until when a permit is of use. */
+  /** How a call without a ticket joins the wait queue when it must, and until when a permit is of use. */
   late?: { entry: QueueEntry; deadline: CallJob['deadline'] }
 }
 
 /**
- * Acquires a permit. A call that came without a ticket, because a stored answer was expected or its cap had room, gets one
- * at once where nothing waits. Else it joins the wait queue now, behind those that wait already.
- *
- * @throws what `acquire` throws; AttemptError with the wait that the call would have, where that is too long for it
+ * Acquires a permit. A call without a ticket gets one at once where nothing waits, else it joins the wait queue now.
+ * @throws what `acquire` throws; AttemptError with the wait of a call for which it is too long
  */
 export async function acquireWithTicket<Permit>(
   { cap, log }: { cap: Cap; log: Log },

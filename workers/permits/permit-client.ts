@@ -4,14 +4,14 @@ import type { Log } from '../../src/log.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
 import { acquireWithTicket, type PermitRequest, TicketNeededError } from './late-ticket.ts'
 
-/** Renewal interval too, milliseconds: leases of a killed or stalled worker, which has lost its jobs, end with it. */
+/** After this, leases of a killed or stalled worker, which has lost its jobs, end. Milliseconds. */
 const LEASE_MS = 6_000
 const RENEW_EVERY_MS = 1_500
 
 /** A poll also keeps the waiters' entries alive. */
 const POLL_INTERVAL_MS = 500
 
-/** While another request must end first, milliseconds: for a lost wake-up or an expired lease. */
+/** Poll interval while another request must end first, for a lost wake-up or an expired lease. Milliseconds. */
 const FALLBACK_POLL_MS = 200
 
 /** One poll serves several slots of a rate, milliseconds. */
@@ -26,7 +26,7 @@ export interface Permit {
   /** Checked right before the first byte is written. */
   isFresh: () => boolean
   release: (tookMs: number) => void
-  /** When nothing was sent. */
+  /** Instead of `release`, when nothing was sent. */
   releaseUnused: () => void
 }
 
@@ -69,10 +69,8 @@ export class PermitClient {
   }
 
   /**
-   * Waits for a permit; ends when the signal does, with its reason.
-   *
-   * @throws AttemptError UPSTREAM_RATE_LIMITED when the upstream takes nothing more in the time that remains;
-   * the code of a refusal when the call cannot be granted in that time
+   * @throws AttemptError UPSTREAM_RATE_LIMITED when the upstream is closed for longer than the time that remains, or
+   * the code of a refusal; the signal's reason
    */
   acquire(request: PermitRequest, remainingMs: () => number, signal: AbortSignal): Promise<Permit> {
     const deps = { cap: this.#cap, log: this.#log }
@@ -178,14 +176,13 @@ export class PermitClient {
     return Math.min(Math.max(retryInMs, POLL_MS_MIN), POLL_INTERVAL_MS)
   }
 
-  /** It fails now, not at its deadline. */
   #evict(member: string, retryAfterMs: number): void {
     this.#reject(member, new AttemptError('UPSTREAM_CAP_EXHAUSTED', { isRetryable: false, retryAfterMs }))
   }
 
   #reject(member: string, reason: Error): void {
     const waiter = this.#waiters.get(member)
-    // Its caller left during the poll.
+    // The caller left during the poll.
     if (!waiter) return
     this.#remove(waiter)
     waiter.reject(reason)
@@ -206,7 +203,6 @@ export class PermitClient {
     return first
   }
 
-  /** Calls that cannot wait for as long as the upstream is closed fail now. */
   #rejectTooLate(closedForMs: number): void {
     for (const waiter of [...this.#waitersByTag]) {
       if (waiter.remainingMs() >= closedForMs) continue
@@ -225,7 +221,7 @@ export class PermitClient {
 
   #grant(member: string, id: PermitId, polledAt: number): void {
     const waiter = this.#waiters.get(member)
-    // Its caller left during the poll.
+    // The caller left during the poll.
     if (!waiter) {
       this.#releaseUnused(id)
       return

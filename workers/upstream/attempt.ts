@@ -58,7 +58,7 @@ export async function attempt(api: Api, request: WireRequest, options: AttemptOp
 
 /** The status is 0 before there is one. */
 interface Response {
-  /** Or may have been. */
+  /** Whether the request was written, or may have been. */
   wasSent: boolean
   status: number
   headers: Record<string, string>

@@ -66,7 +66,7 @@ export async function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCal
     traceparent: call.traceparent,
   })
   const send = (request: UpstreamRequest): Promise<HttpExchange> =>
-    exchange(deps, { ...upstreamCall, recorder }, request)
+    sendWithRetries(deps, { ...upstreamCall, recorder }, request)
   const exchanges: HttpExchange[] = []
   // Undeclared parameters may change the answer.
   const pool = call.extra.length === 0 ? endpoint.pool : undefined
@@ -94,29 +94,20 @@ export async function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCal
 
 type RecordedCall = UpstreamCall & { recorder: AttemptRecorder }
 
-function exchange(deps: UpstreamDeps, upstreamCall: RecordedCall, request: UpstreamRequest): Promise<HttpExchange> {
+function sendWithRetries(
+  deps: UpstreamDeps,
+  upstreamCall: RecordedCall,
+  request: UpstreamRequest,
+): Promise<HttpExchange> {
   const { api, endpoint, call, key, recorder, progress, remainingMs, signal } = upstreamCall
   const wire = buildWireRequest(api, request, { extra: call.extra, key, contact: deps.contact })
   const run = async (attemptNumber: number): Promise<HttpExchange> => {
-    if (attemptNumber > 1) recorder.repeats()
-    const result = await followRedirects(deps, upstreamCall, wire)
-    const responseClass = classifyResponse(api.upstream, endpoint, result.answer)
-    if (responseClass?.code === 'UPSTREAM_ERROR') {
-      const retryAfterMs = requestedWaitMs(api.upstream, result.answer.headers, Date.now())
-      throw new AttemptError(responseClass.code, {
-        isRetryable: true,
-        cause: new StatusError(result.answer.status),
-        retryAfterMs,
-      })
-    }
-    return result
-  }
-  const runNoted = async (attemptNumber: number): Promise<HttpExchange> => {
     try {
-      return await run(attemptNumber)
+      if (attemptNumber > 1) recorder.repeats()
+      return await sendOrThrow(deps, upstreamCall, wire)
     } catch (error) {
-      // The attempt before it says more.
       const isUnsent = error instanceof BreakerOpenError
+      // The attempt before it says more.
       if (isUnsent && attemptNumber > 1 && progress.lastFailure) throw progress.lastFailure
       if (error instanceof AttemptError && !isUnsent) progress.lastFailure = error
       throw error
@@ -124,7 +115,18 @@ function exchange(deps: UpstreamDeps, upstreamCall: RecordedCall, request: Upstr
   }
   const isIdempotent = endpoint.idempotent !== false
   const attemptMs = attemptTimeoutMs(deps, api)
-  return withRetries(runNoted, { isIdempotent, budget: deps.budgetOf(api), attemptMs, remainingMs, signal })
+  return withRetries(run, { isIdempotent, budget: deps.budgetOf(api), attemptMs, remainingMs, signal })
+}
+
+/** Throws what may be repeated: an answer that says that the upstream failed is an AttemptError too. */
+async function sendOrThrow(deps: UpstreamDeps, upstreamCall: RecordedCall, wire: WireRequest): Promise<HttpExchange> {
+  const { api, endpoint } = upstreamCall
+  const result = await followRedirects(deps, upstreamCall, wire)
+  const { status, headers } = result.answer
+  const code = classifyResponse(api.upstream, endpoint, result.answer)?.code
+  if (code !== 'UPSTREAM_ERROR') return result
+  const retryAfterMs = requestedWaitMs(api.upstream, headers, Date.now())
+  throw new AttemptError(code, { isRetryable: true, cause: new StatusError(status), retryAfterMs })
 }
 
 /** What a failed attempt is to the caller. */
@@ -192,11 +194,11 @@ export async function sendOnce(deps: UpstreamDeps, upstreamCall: Sending, reques
       const tookMs = performance.now() - startedAt
       // Before the permit ends: the next request must find the cap as the upstream reported it.
       await applyRateLimitHeaders(deps, upstreamCall, { permit, answer: result.answer })
-      end(permit, times, tookMs)
+      endPermit(permit, times, tookMs)
       return result
     } catch (error) {
       if (UNSENT.some((kind) => error instanceof kind)) permit.releaseUnused()
-      else end(permit, times, performance.now() - startedAt)
+      else endPermit(permit, times, performance.now() - startedAt)
       if (error instanceof EndedUnsentError) throw error.cause
       // The connection took longer than a permit lasts; it is ready now.
       if (!(error instanceof StalePermitError)) throw error
@@ -222,7 +224,8 @@ async function acquirePermit(deps: UpstreamDeps, upstreamCall: Sending): Promise
   }
 }
 
-function end(permit: Permit, times: CallTimes, tookMs: number): void {
+/** A request was sent: it counts for the call and the cap. */
+function endPermit(permit: Permit, times: CallTimes, tookMs: number): void {
   times.attempts += 1
   times.upstreamMs += tookMs
   permit.release(tookMs)

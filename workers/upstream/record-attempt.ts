@@ -30,7 +30,7 @@ export interface HealthDeps {
   log: Log
 }
 
-/** Nothing was sent. */
+/** The breaker is open: nothing was sent. */
 export class BreakerOpenError extends AttemptError {
   constructor(waitMs: number) {
     super('UPSTREAM_UNAVAILABLE', { isRetryable: false, retryAfterMs: waitMs })
@@ -80,14 +80,14 @@ export class AttemptRecorder {
     this.#request = request
   }
 
-  /** Before the wait for a permit. @throws BreakerOpenError */
+  /** Spares a wait for a permit that could not be used. @throws BreakerOpenError */
   refuseWhenOpen(): void {
     const { slug, isForced } = this.#request
     const waitMs = isForced ? 0 : this.#deps.health.breakerWaitMs(slug)
     if (waitMs) throw new BreakerOpenError(waitMs)
   }
 
-  /** Calls waiting for a permit then need wait no longer. @returns how to stop */
+  /** Calls back when the breaker opens: waiting for a permit is in vain then. @returns how to stop */
   onOpen(listener: (error: BreakerOpenError) => void): () => void {
     const { slug, isForced } = this.#request
     if (isForced) return () => undefined

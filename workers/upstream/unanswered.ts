@@ -19,7 +19,7 @@ export class UnansweredRequests {
     this.#now = now
   }
 
-  /** Or a failure was counted. */
+  /** An answer came, or a failure was counted. */
   answered(slug: string): void {
     this.#bySlug.delete(slug)
   }
