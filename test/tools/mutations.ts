@@ -33,7 +33,7 @@ const limits = (file: string, name: string, from: string, to = ''): Mutation => 
   file: `src/limits/lua/${file}.lua`,
 })
 
-const MUTATIONS: Mutation[] = [
+export const MUTATIONS: Mutation[] = [
   caps('include/plan', 'a window admits one more', '#planned - max\n', '#planned - max - 1\n'),
   caps('include/slots', 'a window is 100 ms too short', 'now - rule.window)', 'now - rule.window + 100)'),
   caps('include/plan', 'a share is one more than half', 'math.floor(rule.max / 2) + 1', 'math.floor(rule.max / 2)'),
@@ -44,7 +44,7 @@ const MUTATIONS: Mutation[] = [
     'rule.kept = math.floor(rule.max * KEPT_SHARE)',
     'rule.kept = 0',
   ),
-  caps('include/plan', 'others never count as quiet', 'return tonumber(asked or 0)', 'return now'),
+  caps('include/plan', 'others never count as quiet', 'return tonumber(demandAt or 0)', 'return now'),
   caps('include/plan', 'what the upstream has left is ignored', '#planned >= state.left', 'false'),
   caps('include/plan', 'a close is ignored', 'local at = math.max(now, state.closed)', 'local at = now'),
   caps('include/state', 'a cold start is not held', 'if (state.initialisedAt or 0) == 0', 'if true'),
@@ -59,7 +59,7 @@ const MUTATIONS: Mutation[] = [
   caps('include/dequeue', 'the count of a share is left behind', '-number)', '0)'),
   caps('include/dequeue', 'the count of asynchronous calls is left behind', "'async', -async)", "'async', 0)"),
   caps('include/evict', 'an evicted call stays in the queue', '  dequeue({member})\n'),
-  caps('include/evict', 'an evicted call is not told', "  redis.call('ZADD', EVICTED, score(retryAt), member)\n"),
+  caps('include/evict', 'an evicted call gets no refusal', "  redis.call('ZADD', EVICTED, score(retryAt), member)\n"),
   caps('include/evict', 'no call is ever too late', 'return at > now and', 'return false and'),
   caps(
     'join-queue',
@@ -69,7 +69,7 @@ const MUTATIONS: Mutation[] = [
   caps(
     'join-queue',
     'calls that cannot be in time are queued',
-    'if at <= now or isAnsweredInTime(at) then',
+    'if at <= now or isAnsweredInTime(at, deadline) then',
     'if true then',
   ),
   caps('join-queue', 'calls of equal start change places', ' % SEQ_SPAN / SEQ_SPAN', ' * 0'),
@@ -123,7 +123,7 @@ const MUTATIONS: Mutation[] = [
     'nowMicros - MINUTE_MICROS)',
     'nowMicros - MINUTE_MICROS + 1000)',
   ),
-  limits('acquire-limits', 'the month is not counted', "inMonth = redis.call('INCR', MONTH)", 'inMonth = inMonth + 1'),
+  limits('acquire-limits', 'the month is not counted', "redis.call('INCRBY', MONTH, granted)"),
   limits('acquire-limits', 'leases never end', "redis.call('ZREMRANGEBYSCORE', IN_FLIGHT, '-inf', nowMs)\n"),
   limits('acquire-limits', 'a lowered limit tells the wrong wait', 'inMinute - perMinute or 0', '0 or 0'),
   limits(
@@ -196,4 +196,4 @@ async function main([word = '']: string[]): Promise<number> {
   return survivors.length === 0 ? 0 : 1
 }
 
-process.exit(await main(process.argv.slice(2)))
+if (import.meta.main) process.exit(await main(process.argv.slice(2)))

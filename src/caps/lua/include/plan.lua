@@ -81,8 +81,8 @@ local function createPlan()
 
   function plan.othersQuietAt(rule, share)
     local latest = redis.call('ZREVRANGE', DEMAND, 0, 1, 'WITHSCORES')
-    local asked = latest[1] == share and latest[4] or latest[2]
-    return tonumber(asked or 0) + math.min(rule.window, DEMAND_WINDOW_MS)
+    local demandAt = latest[1] == share and latest[4] or latest[2]
+    return tonumber(demandAt or 0) + math.min(rule.window, DEMAND_WINDOW_MS)
   end
 
   function plan.grant(share, at)
