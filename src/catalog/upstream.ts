@@ -113,7 +113,10 @@ export interface Endpoint<Parameters extends TObject = TObject, Data extends TOb
   description: string
   /** Declared parameters: types, bounds, enums, patterns, defaults, descriptions. All are plain scalars. */
   parameters: Parameters
-  /** The `data` of a success: the schema of a `record`, whose `read` serves `map`. Members of the spec are always present, nullable where the upstream may have none. */
+  /**
+   * The `data` of a success: the schema of a `record`, whose `read` serves `map`. Members of the spec are always present,
+   * nullable where the upstream may have none.
+   */
   data: Data
   /** Whether a repeated request does no harm. Default: true. Only such endpoints are retried. */
   idempotent?: boolean
