@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { startPostgres } from '../../src/local/embedded/postgres.ts'
 
 /**
  * `npm run test:mutations [word]`: breaks the Lua scripts one way at a time, in a copy of the project, and reports which
@@ -19,6 +20,8 @@ interface Mutation {
 
 const CAPS = ['test/caps/shares.test.ts', 'test/caps/model.test.ts']
 const LIMITS = ['test/limits/model.test.ts']
+const USAGE = ['test/system/usage.test.ts']
+const RESULTS = ['test/queue/results.test.ts']
 
 const caps = (file: string, name: string, from: string, to = ''): Mutation => ({
   ...{ name, from, to, tests: CAPS },
@@ -31,6 +34,35 @@ const together = (name: string, from: string, to = ''): Mutation => ({
 const limits = (file: string, name: string, from: string, to = ''): Mutation => ({
   ...{ name, from, to, tests: LIMITS },
   file: `src/limits/lua/${file}.lua`,
+})
+
+const lost = (file: string, name: string, from: string, to = ''): Mutation => ({
+  ...{ name, from, to, tests: ['test/caps/lost-memory.test.ts'] },
+  file: `src/caps/lua/${file}.lua`,
+})
+const health = (file: string, name: string, from: string, to = ''): Mutation => ({
+  ...{ name, from, to, tests: ['test/health/health.test.ts'] },
+  file: `src/health/lua/${file}.lua`,
+})
+const batch = (file: string, name: string, from: string, to = ''): Mutation => ({
+  ...{ name, from, to, tests: ['test/limits/batch-limits.test.ts'] },
+  file: `src/limits/lua/${file}.lua`,
+})
+const login = (name: string, from: string, to = ''): Mutation => ({
+  ...{ name, from, to, tests: ['test/limits/login-delay.test.ts'] },
+  file: 'src/limits/lua/take-login.lua',
+})
+const usage = (file: string, name: string, from: string, to = ''): Mutation => ({
+  ...{ name, from, to, tests: USAGE },
+  file: `src/limits/lua/${file}.lua`,
+})
+const results = (file: string, name: string, from: string, to = ''): Mutation => ({
+  ...{ name, from, to, tests: RESULTS },
+  file: `src/queue/lua/${file}.lua`,
+})
+const answers = (name: string, from: string, to = ''): Mutation => ({
+  ...{ name, from, to, tests: ['test/cache/response-cache.test.ts'] },
+  file: 'src/cache/lua/store-answer.lua',
 })
 
 export const MUTATIONS: Mutation[] = [
@@ -141,6 +173,141 @@ export const MUTATIONS: Mutation[] = [
   limits('refund-limits', 'a refund leaves the minute', "redis.call('ZREM', MINUTE, callId)\n"),
   limits('take-throttle', 'a throttle admits one more', '>= max', '> max'),
   limits('take-throttle', 'a throttle forgets early', 'nowMs - windowMs)', 'nowMs - windowMs + 1)'),
+  caps('release', 'a release ends no permit', 'releasePermits(permits, meanMs)\n'),
+  caps('release', 'a release wakes nobody', 'notifyFirst(#permits)\n'),
+  caps(
+    'include/dequeue-expired',
+    'calls past their deadline stay in the queue',
+    'and dequeue(expired) or 0',
+    'and 0 or 0',
+  ),
+  lost('initialise', 'when Redis lost its memory is forgotten', "'initialisedAt', ARGV[2]", "'initialisedAt', 0"),
+  lost('backfill', 'a minute of the past counts as one request', 'for number = 1, granted do', 'for number = 1, 1 do'),
+  lost('backfill', 'the past is read again and again', "'backfilled', '1')", "'backfilled', '0')"),
+  lost(
+    'include/state',
+    'the hold after a loss is a second too short',
+    'COLD_START_HOLD_MS)\nend',
+    'COLD_START_HOLD_MS) - 1000\nend',
+  ),
+  {
+    name: 'tags are never counted from a new base',
+    from: "redis.call('HSET', FAIR, 'base', tostring(virtual))\n",
+    to: '',
+    tests: ['test/system/rebase.test.ts'],
+    file: 'src/caps/lua/rebase-tags.lua',
+  },
+  health('record-attempt', 'a breaker opens one failure late', '-run >= needed', '-run > needed'),
+  health(
+    'record-attempt',
+    'a breaker opens right after a good attempt',
+    "now - num('okAt') >= QUIET_MS_TO_OPEN",
+    'true',
+  ),
+  health(
+    'record-attempt',
+    'failures of one account open a breaker',
+    'elseif isDue and isRowPlain then',
+    'elseif isDue then',
+  ),
+  health('record-attempt', 'a repeat counts for the score', 'if isFailure and not isRepeat then', 'if isFailure then'),
+  health(
+    'record-attempt',
+    'a breaker closes one good attempt late',
+    'good >= SUCCESSES_TO_CLOSE',
+    'good > SUCCESSES_TO_CLOSE',
+  ),
+  health('record-attempt', 'pauses between half-open attempts stay the same', 'math.max(pause * 2,', 'math.max(pause,'),
+  health('record-attempt', 'any attempt decides while a breaker is open', 'if holdsSlot and result', 'if result'),
+  health('record-attempt', 'failures never fade', "num('fail') * factor", "num('fail')"),
+  health('record-attempt', 'a good attempt ends no row of failures', 'run = math.max(run, 0)', 'run = run'),
+  health('record-attempt', 'a change is not written down', "  redis.call('XADD'", "  redis.pcall('XADD-'"),
+  health(
+    'acquire-half-open-slot',
+    'two attempts hold the slot',
+    "'trialAt', text(now + leaseMs)",
+    "'trialAt', text(now)",
+  ),
+  health(
+    'acquire-half-open-slot',
+    'the pause before a half-open attempt is skipped',
+    "if num('trialAt') > now and",
+    "if num('trialAt') > now + 500 and",
+  ),
+  health('acquire-half-open-slot', 'a closed breaker gives a slot', "if h.open ~= '1' then return {'closed', 0} end\n"),
+  batch(
+    'acquire-batch',
+    'the minute admits one more of a batch',
+    '{minute = perMinute - inMinute}',
+    '{minute = perMinute - inMinute + 1}',
+  ),
+  batch('acquire-batch', 'a batch of all takes what fits', 'granted > 0 and not isAll', 'granted > 0'),
+  batch(
+    'acquire-batch',
+    'a batch has one call in flight too many',
+    'inFlightMax - inFlight)',
+    'inFlightMax - inFlight + 1)',
+  ),
+  batch(
+    'acquire-batch',
+    'a batch does not count for the month',
+    "inMonth = redis.call('INCRBY', MONTH, granted)",
+    'inMonth = inMonth + granted',
+  ),
+  batch(
+    'advance-batch',
+    'a call of a batch ends twice',
+    "if redis.call('ZREM', IN_FLIGHT, ended) == 1 then",
+    'if true then',
+  ),
+  batch(
+    'advance-batch',
+    'a call of a batch is dropped twice',
+    "if redis.call('ZREM', MINUTE, callId) == 0 then return end\n",
+  ),
+  batch('advance-batch', 'a lease that is handed on ends at once', 'math.floor(now) + leaseMs', 'math.floor(now) - 1'),
+  batch(
+    'advance-batch',
+    'the month of a failed call does not come back',
+    "if comesBack == 'month' then refund(MONTH)",
+    'if false then refund(MONTH)',
+  ),
+  login('one more password may be wrong', 'if count >= free then', 'if count > free then'),
+  login('the wait after a wrong password stays the same', '1000 * 2 ^ math.min(count - free, 30)', '1000'),
+  login('the wait has no longest', 'waitMax)', 'waitMax * 100)'),
+  login('the wait ends a millisecond early', 'nowMs - at < waitMs', 'nowMs - at < waitMs - 1'),
+  usage('record-usage', 'calls repeated under the same id count twice', "'NX', ", ''),
+  usage(
+    'seal-usage-batch',
+    'pending counts stay pending',
+    "redis.call('RENAME', PENDING, BATCH)",
+    "redis.call('COPY', PENDING, BATCH)",
+  ),
+  usage('seal-usage-batch', 'a batch is not listed', "redis.call('SADD', BATCHES, id)\n"),
+  results(
+    'store-result',
+    'a later outcome replaces the first',
+    "if redis.call('EXISTS', RESULT) == 1 then return {'earlier', 0} end\n",
+  ),
+  results('store-result', 'results have no bound', '+ size > bytesMax then', '+ size > bytesMax * 10 then'),
+  results('store-result', 'results are not counted', "redis.call('INCRBY', TOTAL, size)\n"),
+  results('record-call', 'calls are taken although no result fits', '>= bytesMax then', '> bytesMax then'),
+  results(
+    'include/results',
+    'ended results keep their room',
+    "redis.call('DECRBY', TOTAL, bytes)",
+    "tonumber(redis.call('GET', TOTAL))",
+  ),
+  results('store-body', 'bodies have no bound', 'if #waiting > 0 and', 'if false and'),
+  results('store-body', 'a large body never fits', 'if #waiting > 0 and', 'if'),
+  results('store-body', 'a body that is written again counts twice', "redis.call('ZREM', INDEX, member)\n"),
+  answers('answers have no room', 'if not first then break end', 'if true then break end'),
+  answers('answers of others make way', '== largest then return', '~= largest then return'),
+  answers(
+    'an answer that is stored again counts twice',
+    "redis.call('HINCRBY', SIZES, 'total', '-' .. bytes)",
+    "redis.call('HINCRBY', SIZES, 'total', 0)",
+  ),
 ]
 
 const ROOT = resolve(import.meta.dirname, '../..')
@@ -177,6 +344,8 @@ async function failingTest(folder: string, tests: string[]): Promise<string | un
 async function main([word = '']: string[]): Promise<number> {
   const folder = await copyProject()
   const survivors: string[] = []
+  const postgres = await startPostgres({ dataDir: folder, print: () => undefined })
+  process.env.TEST_DATABASE_URL = postgres.superuserUrl
   try {
     for (const { name, file, from, to, tests } of MUTATIONS) {
       if (!`${file} ${name}`.includes(word)) continue
@@ -190,6 +359,7 @@ async function main([word = '']: string[]): Promise<number> {
       console.log(`${caught ? '✔' : '✖'} ${file}: ${name}${caught ? ` — ${caught}` : ' was not caught'}`)
     }
   } finally {
+    await postgres.stop()
     await rm(folder, { recursive: true, force: true })
   }
   console.log(survivors.length === 0 ? 'All were caught.' : `${survivors.length} were not caught.`)

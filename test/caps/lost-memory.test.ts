@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, before, it } from 'node:test'
+import { Cap } from '../../src/caps/cap.ts'
+import { BACKFILL_AFTER_MS, COLD_START_HOLD_MS } from '../../src/caps/timing.ts'
+import { addCapGrants } from '../../src/db/cap-grants.ts'
+import { type Db, openDatabase } from '../../src/db/database.ts'
+import { migrate } from '../../src/db/migrate.ts'
+import { createLog } from '../../src/log.ts'
+import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
+import { keys } from '../../src/redis/keys.ts'
+import { type Services, startServices } from '../support/services.ts'
+
+let services: Services
+let redis: RedisConnection
+let db: Db
+before(async () => {
+  services = await startServices()
+  await migrate(services.databaseUrl)
+  const log = createLog({ level: 'silent', pretty: false }, 'test')
+  redis = openRedis([services.redisUrl], 'blocking', log)
+  db = openDatabase(services.databaseUrl, log)
+})
+after(async () => {
+  await db.destroy()
+  await closeRedis(redis)
+  await services.stop()
+})
+
+it('a cap whose past Redis lost stays closed at first, and then grants what Postgres says is left of its window', async () => {
+  const lostAt = Date.now()
+  let now = lostAt
+  await redis.set(keys.memory, lostAt)
+  const minute = new Date(Math.floor(lostAt / 60_000) * 60_000)
+  const sent = { slug: 'lost', bucket: 'shared', minute }
+  await addCapGrants(db, [
+    { ...sent, worker: randomUUID(), granted: 4 },
+    { ...sent, worker: randomUUID(), granted: 2 },
+  ])
+  const rules = { concurrency: 100, rates: [{ max: 10, seconds: 600 }] }
+  const cap = new Cap({ redis, db, now: () => now }, { slug: 'lost', bucket: 'shared' }, () => rules)
+  const acquire = async () => {
+    const waiters = Array.from({ length: 10 }, (_, index) => ({ member: `account-${index}|call-${index}`, tag: 0 }))
+    const { granted } = await cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
+    return granted.size
+  }
+  assert.equal(await acquire(), 0)
+  now = lostAt + BACKFILL_AFTER_MS + 1
+  assert.equal(await acquire(), 0)
+  now = lostAt + COLD_START_HOLD_MS - 1
+  assert.equal(await acquire(), 0)
+  now = lostAt + COLD_START_HOLD_MS
+  assert.equal(await acquire(), 4)
+})

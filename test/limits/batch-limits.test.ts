@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict'
+import { after, before, it } from 'node:test'
+import { GatewayError } from '../../src/errors.ts'
+import { type LimitState, type LimitSubject, readLimits, STALE } from '../../src/limits/account-limits.ts'
+import { acquireBatch, advanceBatch, type BatchGrant, type BatchStep } from '../../src/limits/batch-limits.ts'
+import type { RedisConnection } from '../../src/redis/connection.ts'
+import { accountKeys } from '../../src/redis/keys.ts'
+import { type ConnectedRedis, connectOwnRedis } from '../support/services.ts'
+
+const LEASE_MS = 60_000
+
+let server: ConnectedRedis
+let redis: RedisConnection
+before(async () => {
+  server = await connectOwnRedis()
+  redis = server.redis
+})
+after(() => server.stop())
+
+let accounts = 0
+
+/** An account with these limits, what it takes and what it has used. */
+async function createAccount(limits: { perMinute: number; inFlight: number; perMonth: number }) {
+  accounts += 1
+  const subject: LimitSubject = { accountId: `batch-${accounts}`, mode: 'live', version: 'v' }
+  await redis.set(accountKeys.version(subject.accountId), 'v')
+  const reading = {
+    subject,
+    limits: { ...limits, resultMegabytes: 1 },
+    leaseMs: LEASE_MS,
+    loadMonthUsed: async () => 0,
+  }
+  const at = Date.now()
+  const used = ({ minute, inFlight, month }: LimitState): number[] => [minute.used, inFlight, month?.used ?? 0]
+  return {
+    take: async (take: 'all' | 'fit', callIds: string[]): Promise<number[] | string> => {
+      try {
+        const grant = await acquireBatch(redis, { ...reading, tier: 'developer', callIds, take })
+        assert.ok(grant !== STALE)
+        const { granted, leases, state } = grant satisfies BatchGrant
+        return [granted, leases, ...used(state)]
+      } catch (error) {
+        if (error instanceof GatewayError) return error.code
+        throw error
+      }
+    },
+    advance: (step: Omit<BatchStep, 'leaseMs'>) => advanceBatch(redis, { subject, at }, { ...step, leaseMs: LEASE_MS }),
+    used: async () => used((await readLimits(redis, reading)) ?? assert.fail('nothing is known')),
+  }
+}
+
+const ids = (count: number): string[] => Array.from({ length: count }, (_, index) => `call-${index}`)
+
+it('a batch of which all calls must fit takes the units of all or none, and one that may be cut those that are left', async () => {
+  const minute = await createAccount({ perMinute: 10, inFlight: 20, perMonth: 100 })
+  assert.deepEqual(await minute.take('all', ids(6)), [6, 6, 6, 6, 6])
+  assert.equal(await minute.take('all', ids(11).slice(6)), 'RATE_LIMIT_EXCEEDED')
+  assert.deepEqual(await minute.used(), [6, 6, 6])
+  assert.deepEqual(await minute.take('fit', ids(11).slice(6)), [4, 4, 10, 10, 10])
+  assert.equal(await minute.take('fit', ['one-more']), 'RATE_LIMIT_EXCEEDED')
+
+  const month = await createAccount({ perMinute: 100, inFlight: 20, perMonth: 3 })
+  assert.equal(await month.take('all', ids(4)), 'MONTHLY_QUOTA_EXCEEDED')
+  assert.deepEqual(await month.take('fit', ids(4)), [3, 3, 3, 3, 3])
+})
+
+it('a batch has as many calls in flight as the plan has left, and hands each lease to the next call once', async () => {
+  const account = await createAccount({ perMinute: 10, inFlight: 3, perMonth: 100 })
+  assert.deepEqual(await account.take('all', ['other']), [1, 1, 1, 1, 1])
+  assert.deepEqual(await account.take('all', ids(4)), [4, 2, 5, 3, 5])
+  const ended = [
+    { callId: 'call-0', comesBack: 'nothing', next: 'call-2' },
+    { callId: 'call-1', comesBack: 'month' },
+  ] as const
+  // Written again by whoever heard no answer, it does nothing more.
+  for (let times = 0; times < 2; times += 1) {
+    await account.advance({ ended: [...ended] })
+    assert.deepEqual(await account.used(), [5, 2, 4])
+  }
+})
+
+it('a call of a batch that is not made gives back its minute and its month, once', async () => {
+  const account = await createAccount({ perMinute: 10, inFlight: 2, perMonth: 100 })
+  await account.take('all', ids(3))
+  for (let times = 0; times < 2; times += 1) {
+    await account.advance({ dropped: ['call-2'] })
+    assert.deepEqual(await account.used(), [2, 2, 2])
+  }
+  for (let times = 0; times < 2; times += 1) {
+    await account.advance({ ended: [{ callId: 'call-0', comesBack: 'all' }] })
+    assert.deepEqual(await account.used(), [1, 1, 1])
+  }
+})

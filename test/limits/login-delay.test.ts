@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { after, before, it } from 'node:test'
+import { loadConfig } from '../../src/config.ts'
+import { GatewayError } from '../../src/errors.ts'
+import { delayFailures } from '../../src/limits/login-delay.ts'
+import { createLog } from '../../src/log.ts'
+import { testSecrets } from '../support/gateway.ts'
+import { type ConnectedRedis, connectOwnRedis } from '../support/services.ts'
+
+let server: ConnectedRedis
+before(async () => {
+  server = await connectOwnRedis()
+})
+after(() => server.stop())
+
+it('wrong passwords of one client for one account wait 1, 2, 4 seconds and up to a quarter of an hour, after five', async () => {
+  const config = loadConfig({ ...testSecrets(), DATABASE_URL: 'postgres://none', REDIS_URL: 'redis://none', PORT: '0' })
+  const log = createLog({ level: 'silent', pretty: false }, 'test')
+  let now = 1_800_000_000_000
+  /** @returns 0 when the password was looked at, else how long the attempt has to wait */
+  const attempt = async (isRight = false): Promise<number> => {
+    try {
+      await delayFailures(
+        { redis: server.redis, log, config, now: () => now },
+        { email: 'a@example.com', address: '203.0.113.7' },
+        async () => {
+          if (!isRight) throw new GatewayError('INVALID_CREDENTIALS')
+        },
+      )
+      return 0
+    } catch (error) {
+      assert.ok(error instanceof GatewayError)
+      return error.code === 'INVALID_CREDENTIALS' ? 0 : (error.details.retryAfterMs ?? assert.fail('no time is told'))
+    }
+  }
+  for (let count = 0; count < 5; count += 1) assert.equal(await attempt(), 0)
+  const waits: number[] = []
+  for (let count = 0; count < 12; count += 1) {
+    const waitMs = await attempt()
+    waits.push(waitMs / 1_000)
+    now += waitMs - 1
+    assert.equal(await attempt(), 1, 'a millisecond too early')
+    now += 1
+    assert.equal(await attempt(), 0)
+  }
+  assert.deepEqual(waits, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900])
+  now += 900_000
+  assert.equal(await attempt(true), 0)
+  assert.equal(await attempt(), 0, 'a good log-in forgets them')
+})
