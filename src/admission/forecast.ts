@@ -50,8 +50,8 @@ const FIRST = 1
 
 /**
  * Decides how a call is queued, and joins the wait queue unless its answer is stored or on its way or its cap has room.
- * Where the breaker is open or the permit would be late, only a stored answer serves the call. @throws GatewayError
- * UPSTREAM_UNAVAILABLE, UPSTREAM_CAP_EXHAUSTED, UPSTREAM_RATE_LIMITED or OVERLOADED
+ * Where the breaker is open or the permit would be late, only a stored answer serves the call.
+ * @throws GatewayError UPSTREAM_UNAVAILABLE, UPSTREAM_CAP_EXHAUSTED, UPSTREAM_RATE_LIMITED or OVERLOADED
  */
 export async function forecastCall(
   deps: ForecastDeps,

@@ -5,8 +5,8 @@ import type { Principal } from './authenticate.ts'
 
 /**
  * The caller's own key for a live call; undefined for the gateway's way. A key that the upstream refused is not
- * replaced by another way, and none opens what the operator has not enabled. @throws GatewayError API_NOT_ENABLED,
- * API_PAUSED, PROVIDER_KEY_REQUIRED or PROVIDER_KEY_INVALID
+ * replaced by another way, and none opens what the operator has not enabled.
+ * @throws GatewayError API_NOT_ENABLED, API_PAUSED, PROVIDER_KEY_REQUIRED or PROVIDER_KEY_INVALID
  */
 export function chooseProviderKey(api: Api, principal: Principal): CallJob['providerKey'] {
   // The recorded example answers test calls, whatever is enabled.

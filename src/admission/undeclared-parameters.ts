@@ -13,8 +13,9 @@ const CREDENTIAL_NAMES = new Set(
 const OWN_KEY = /agw_(live|test)_/i
 
 /**
- * The undeclared parameters as they are forwarded, in the caller's order. @throws GatewayError INVALID_PARAMETER for a
- * name that is declared in another spelling, reserved, a credential's or ambiguous, or past the bounds
+ * The undeclared parameters as they are forwarded, in the caller's order.
+ * @throws GatewayError INVALID_PARAMETER for a name that is declared in another spelling, reserved, a credential's or
+ * ambiguous, or past the bounds
  */
 export function readUndeclared(
   { upstream }: Api,

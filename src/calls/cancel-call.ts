@@ -14,8 +14,9 @@ export interface CancelDeps extends WithdrawDeps {
 const NO_BODY = Buffer.alloc(0)
 
 /**
- * Cancels an asynchronous call. The first stored result decides who wins, this one or the worker's. @returns false when
- * the call had ended before @throws GatewayError DEPENDENCY_UNAVAILABLE or OVERLOADED: nothing was decided
+ * Cancels an asynchronous call. The first stored result decides who wins, this one or the worker's.
+ * @returns false when the call had ended before
+ * @throws GatewayError DEPENDENCY_UNAVAILABLE or OVERLOADED: nothing was decided
  */
 export async function cancelCall(deps: CancelDeps, call: AsyncCall): Promise<boolean> {
   const { redis, log } = deps

@@ -49,8 +49,8 @@ interface Ending {
 
 /**
  * Makes the calls of a batch, as many at once as have a lease, which a call hands to the next. Each joins its
- * upstream's queue as a single call would. Calls that cannot be made in time are refused and refunded. @returns units
- * of the month that stay spent
+ * upstream's queue as a single call would. Calls that cannot be made in time are refused and refunded.
+ * @returns units of the month that stay spent
  */
 export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: BatchRun): Promise<number> {
   const { units, grant, principal, timeoutMs, leaseMs } = batch

@@ -33,7 +33,6 @@ export interface AcquireResult {
   granted: Map<string, PermitId>
   /** By member: milliseconds until calls that cannot be granted before their deadlines may come again. */
   evicted: Map<string, number>
-  /** Members without a ticket that must join the queue first. */
   mustJoin: string[]
   /** 0 on scarce caps, which every call has to queue for. */
   room: number
@@ -50,7 +49,6 @@ export interface QueuePlace {
   etaMs: number
   /** Another call is already on its way to the same answer: this one needs no permit. */
   isFollower: boolean
-  /** Tags have grown far from their base. */
   needsRebase: boolean
   /** Calls that lost their place: their permits would come too late now. */
   evictions: number
@@ -100,8 +98,8 @@ const TRIES_MAX = 4
 
 /**
  * The limit of one upstream on concurrency and rates, for one bucket, over all processes. Where Redis lost its past,
- * the cap stays closed for a while and restores it from Postgres. @throws what ioredis throws: without Redis nothing is
- * granted or queued
+ * the cap stays closed for a while and restores it from Postgres.
+ * @throws what ioredis throws: without Redis nothing is granted or queued
  */
 export class Cap {
   readonly name: string

@@ -8,7 +8,6 @@ const CODES: Record<QueueRefusal['refused'], ErrorCode> = {
   overloaded: 'OVERLOADED',
 }
 
-/** The error of a call that may not join the wait queue. */
 export function refusalOf({ refused, retryAfterMs }: QueueRefusal): {
   code: ErrorCode
   retryAfterMs: number

@@ -66,7 +66,6 @@ const load = (name: string, constants: ScriptConstants = {}) =>
 
 const PLAN = { COLD_START_HOLD_MS, ...SHARES }
 
-/** The scripts of a cap. Input and output of each are at the head of its file. */
 export const scripts = {
   acquire: load('acquire', {
     BACKFILL_AFTER_MS,

@@ -70,9 +70,9 @@ export interface LimitReading {
 export const STALE = Symbol('stale')
 
 /**
- * Takes a unit of each limit, exactly, over any number of nodes. @returns STALE when the account must be looked up
- * again @throws GatewayError CONCURRENCY_LIMIT_EXCEEDED, RATE_LIMIT_EXCEEDED or MONTHLY_QUOTA_EXCEEDED; nothing is
- * taken
+ * Takes a unit of each limit, exactly, over any number of nodes.
+ * @returns STALE when the account must be looked up again
+ * @throws GatewayError CONCURRENCY_LIMIT_EXCEEDED, RATE_LIMIT_EXCEEDED or MONTHLY_QUOTA_EXCEEDED; nothing is taken
  */
 export async function acquireLimits(redis: RedisConnection, request: LimitRequest): Promise<LimitState | typeof STALE> {
   const [acquired] = await acquireTogether(redis, [request])
@@ -198,7 +198,8 @@ export interface CompletedCall {
 
 /**
  * Releases the leases of calls that were admitted in one month, and refunds the month's unit of each that ended in 5xx.
- * Repeating it does nothing. @returns how many had not been released before
+ * Repeating it does nothing.
+ * @returns how many had not been released before
  */
 export async function releaseLimits(
   redis: RedisConnection,

@@ -23,7 +23,8 @@ export interface LoginAttempt {
 /**
  * Makes an attempt to log in. After five wrong passwords of one client for one account each further attempt waits: 1 s,
  * 2 s, up to a quarter of an hour. Neither the owner elsewhere nor other accounts wait. Fails open without Redis:
- * bounded password hashing still limits a guesser. @throws GatewayError LOGIN_THROTTLED; what the attempt throws
+ * bounded password hashing still limits a guesser.
+ * @throws GatewayError LOGIN_THROTTLED; what the attempt throws
  */
 export async function delayFailures<T>(
   { config, redis, log, now }: ThrottleDeps & { config: Config },

@@ -5,7 +5,6 @@ export interface ReplyHead {
   id: string
   /** Undefined for a success. */
   code?: ErrorCode
-  /** Replaces the message of the error table. */
   message?: string
   retryAfterMs?: number
   /** The call was refused before anything was sent for it: it costs its account nothing. */
@@ -24,7 +23,6 @@ export interface ReplyHead {
   times: CallTimes
   /** As `Cache-Status` says it; undefined where no cache was read. */
   cacheStatus?: string
-  /** Of a stored answer. */
   ageSeconds?: number
   /** How long the answer is stored and fresh, milliseconds: identical calls need no request for so long. */
   freshMs?: number

@@ -6,7 +6,8 @@ const PAUSE_MS_MAX = 1_000
 
 /**
  * Repeats until Redis takes the answer or the deadline passes: a failover ends, and the upstream's answer is there.
- * Delivering twice does no harm. @throws what the last attempt threw
+ * Delivering twice does no harm.
+ * @throws what the last attempt threw
  */
 export async function deliver(remainingMs: number, log: Log, send: () => Promise<void>): Promise<void> {
   const end = performance.now() + remainingMs

@@ -18,7 +18,8 @@ export interface KeepDeps {
 
 /**
  * Keeps an asynchronous call's outcome. Without room for the body the outcome says so: 429 for the account's share, 503
- * where Redis is short of memory. @returns what is kept: an earlier run's, where the job ran twice
+ * where Redis is short of memory.
+ * @returns what is kept: an earlier run's, where the job ran twice
  */
 export async function keepResult(deps: KeepDeps, call: CallJob, reply: Reply): Promise<Reply> {
   const { redis } = deps

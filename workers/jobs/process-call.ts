@@ -31,7 +31,8 @@ const NO_BODY = Buffer.alloc(0)
 
 /**
  * Runs one call of a job. It may run twice: the node drops a second reply, and an endpoint that is not idempotent is
- * not called again. Every way out but a lost lock sends a reply. @returns null: a return value would be kept in Redis
+ * not called again. Every way out but a lost lock sends a reply.
+ * @returns null: a return value would be kept in Redis
  */
 export async function processCall(
   deps: ProcessorDeps,

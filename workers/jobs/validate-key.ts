@@ -19,7 +19,8 @@ const VALIDATE_MS_MAX = 30_000
 
 /**
  * Sends the upstream's cheapest request with a caller's key, on the key's own cap: `valid` or `invalid` by its answer.
- * Where it shows neither (down, limiting) the job is tried again. @returns null: a return value would be kept in Redis
+ * Where it shows neither (down, limiting) the job is tried again.
+ * @returns null: a return value would be kept in Redis
  */
 export async function validateKey(deps: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
   const { providerKeyId, reply } = parseValidateKeyJob(job.data)

@@ -4,7 +4,6 @@ export interface AttemptErrorDetails {
   isRetryable: boolean
   cause?: unknown
   retryAfterMs?: number | undefined
-  /** Replaces the table's public message. */
   message?: string
   /** The call was refused instead of being queued, as its node would have done. */
   isRefusal?: boolean
@@ -14,7 +13,6 @@ export interface AttemptErrorDetails {
 export class AttemptError extends Error {
   readonly code: ErrorCode
   readonly isRetryable: boolean
-  /** Where the upstream says so. */
   readonly retryAfterMs: number | undefined
   readonly publicMessage: string | undefined
   readonly isRefusal: boolean

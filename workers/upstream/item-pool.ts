@@ -16,8 +16,8 @@ const LOOK_EVERY_MS = 50
 type Parameters = Record<string, unknown>
 
 /**
- * Takes an item from a pool, which one larger request fills when it runs out. @returns an exchange as if the upstream
- * had sent just these items; undefined when no pool can serve this call
+ * Takes an item from a pool, which one larger request fills when it runs out.
+ * @returns an exchange as if the upstream had sent just these items; undefined when no pool can serve this call
  */
 export async function takePrefetched(
   redis: RedisConnection,

@@ -11,8 +11,9 @@ export interface UpstreamKey {
 }
 
 /**
- * The caller's own key that the job names, else the operator's. @throws GatewayError API_NOT_ENABLED for a call queued
- * before the API was switched off, or ahead of this worker's knowledge of a new key; or as `ProviderKeys.of`
+ * The caller's own key that the job names, else the operator's.
+ * @throws GatewayError API_NOT_ENABLED for a call queued before the API was switched off, or ahead of this worker's
+ * knowledge of a new key; or as `ProviderKeys.of`
  */
 export async function resolveUpstreamKey(
   { providerKeys }: { providerKeys: ProviderKeys },
