@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
+import { Redis } from 'ioredis'
 import { WINDOW_MARGIN_MS } from '../../src/caps/timing.ts'
 import type { Caps } from '../../src/catalog/upstream.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
-import { keys } from '../../src/redis/keys.ts'
+import { channels, keys } from '../../src/redis/keys.ts'
+import { until } from '../support/gateway.ts'
 import { type ConnectedRedis, connectOwnRedis } from '../support/services.ts'
 import { World } from './world.ts'
 
@@ -238,6 +240,36 @@ it('a lease lasts for as long as it is renewed, and then its place is free', asy
   assert.equal(await acquire('a|2'), undefined)
   world.now += SECOND + 1
   assert.ok(await acquire('a|2'))
+})
+
+it('the end of a permit wakes the worker of the first waiter', async () => {
+  const world = await open({ concurrency: 1, rates: [{ max: 500, seconds: 10 }] })
+  const acquire = async (...members: string[]) => {
+    const waiters = members.map((member, index) => ({ member, tag: index }))
+    return (await world.cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })).granted
+  }
+  const [permit = assert.fail()] = (await acquire('a|1')).values()
+  assert.equal((await acquire('a|2', 'a|3')).size, 0)
+  const listener = new Redis(server.url)
+  const heard: string[] = []
+  listener.on('message', (_channel, message) => heard.push(message))
+  await listener.subscribe(channels.wakeUp)
+  await world.cap.release({ ids: [permit], meanMs: 10 })
+  await until(() => heard.length > 0)
+  listener.disconnect()
+  assert.deepEqual(heard, [`${world.cap.name} a|2`])
+  assert.equal((await acquire('a|2')).size, 1)
+})
+
+it('a call whose worker is gone leaves the queue at its deadline', async () => {
+  const world = await open({ concurrency: 1, rates: [{ max: 500, seconds: 10 }] })
+  const entry = { accountId: 'a', callId: 'call-1', shareGroup: undefined, isAsync: false, weight: 1 }
+  const place = await world.cap.joinQueue({ ...entry, slug: 'any', bucket: 'shared' }, world.now + SECOND)
+  assert.ok(!('refused' in place))
+  world.now += SECOND - 1
+  assert.equal((await world.cap.read()).ahead, 1)
+  world.now += 1
+  assert.equal((await world.cap.read()).ahead, 0)
 })
 
 it('a cap whose past Redis has lost stays closed for its window', async () => {

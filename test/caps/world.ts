@@ -259,6 +259,10 @@ export class World {
     const waiters = [...this.#waiting.values()].filter((call) => call.worker === worker).sort((a, b) => a.tag - b.tag)
     if (waiters.length === 0 && ended.length === 0) return { isServed: false, retryInMs: 0 }
     this.operations += 1
+    if (waiters.length === 0) {
+      await this.cap.release(released)
+      return { isServed: true, retryInMs: 0 }
+    }
     const result = await this.cap.acquire({ waiters, released, leaseMs: LEASE_MS })
     for (const [member, permit] of result.granted) {
       const call = this.#waiting.get(member) ?? assert.fail(`${member} was granted and does not wait`)

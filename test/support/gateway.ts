@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import type { FastifyInstance } from 'fastify'
 import { migrate } from '../../src/db/migrate.ts'
-import { type LocalNode, type LocalWorker, startLocalConsole, startLocalNode, startLocalWorker } from './local-node.ts'
+import type { LocalNode, LocalWorker } from './local-node.ts'
 import { type Services, startServices } from './services.ts'
 
 /** Where the services are, and the folder for the gateway's own files. */
@@ -63,6 +63,9 @@ export function inheritedEnvironment(): Record<string, string> {
 /** For gateways whose public address is HTTPS and that trust this machine as their proxy; others take no notice. */
 const AS_HTTPS = { 'x-forwarded-proto': 'https' }
 
+/** Loaded where it is used: a test of processes is spared the whole application in its own. */
+const local = (): Promise<typeof import('./local-node.ts')> => import('./local-node.ts')
+
 /** Starts API nodes and workers as processes, as the Procfile does, or inside this one. */
 export async function startGateway(options: GatewayOptions = {}): Promise<Gateway> {
   const own = options.services ? undefined : await startServices()
@@ -105,10 +108,10 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     return { child, message }
   }
 
-  const keepLocal = (local: LocalNode): string => {
-    locals.push(local)
-    gateway.apps.set(local.url, local.app)
-    return local.url
+  const keepLocal = (node: LocalNode): string => {
+    locals.push(node)
+    gateway.apps.set(node.url, node.app)
+    return node.url
   }
   const gateway: Gateway = {
     services,
@@ -122,7 +125,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     startProcess,
     startWeb: async (additions) => {
       if (options.isLocal) {
-        const url = keepLocal(await startLocalNode({ ...environment, ...additions }))
+        const url = keepLocal(await (await local()).startLocalNode({ ...environment, ...additions }))
         gateway.urls.push(url)
         return url
       }
@@ -138,7 +141,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
       return child
     },
     startConsole: async () => {
-      if (options.isLocal) return keepLocal(await startLocalConsole(environment))
+      if (options.isLocal) return keepLocal(await (await local()).startLocalConsole(environment))
       const { message } = await startProcess('src/ops.ts', { OPS_PORT: '0' })
       return `http://127.0.0.1:${(message as { listening: number }).listening}`
     },
@@ -146,12 +149,12 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
       const running = children.filter((child) => child.exitCode === null && child.signalCode === null)
       const ends = running.map((child) => once(child, 'exit'))
       for (const child of running) child.kill('SIGKILL')
-      await Promise.all([...ends, ...locals.map((local) => local.stop())])
+      await Promise.all([...ends, ...locals.map(({ stop }) => stop())])
       await own?.stop()
     },
   }
   const startAnyWorker = async (): Promise<unknown> =>
-    options.isLocal ? locals.push(await startLocalWorker(environment)) : await gateway.startWorker()
+    options.isLocal ? locals.push(await (await local()).startLocalWorker(environment)) : await gateway.startWorker()
   try {
     await Promise.all([
       ...Array.from({ length: options.webNodes ?? 1 }, () => gateway.startWeb()),

@@ -73,6 +73,7 @@ export async function startOwnRedis(): Promise<{ url: string; stop: () => Promis
 /** A Redis of one test file, and a connection to it. */
 export interface ConnectedRedis {
   redis: RedisConnection
+  url: string
   stop: () => Promise<void>
 }
 
@@ -81,6 +82,7 @@ export async function connectOwnRedis(): Promise<ConnectedRedis> {
   const redis = openRedis([server.url], 'blocking', createLog({ level: 'silent', pretty: false }, 'test'))
   return {
     redis,
+    url: server.url,
     stop: async () => {
       await closeRedis(redis)
       await server.stop()

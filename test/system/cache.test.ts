@@ -30,6 +30,7 @@ describe('stored answers', () => {
   before(async () => {
     upstream = await startUpstreamServer()
     gateway = await startGateway({
+      isLocal: true,
       webNodes: 2,
       workers: 2,
       environment: {

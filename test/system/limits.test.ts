@@ -50,6 +50,7 @@ describe('plan limits', () => {
     upstream = await startUpstreamServer()
     upstream.play('random-facts', () => ({ id: 'a', text: 't', source: 's', source_url: 'u' }))
     gateway = await startGateway({
+      isLocal: true,
       webNodes: 3,
       workers: 1,
       environment: {
