@@ -100,11 +100,29 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     clientErrorHandler: (error, socket) => refuseConnection(error, socket as Socket, baseUrl),
   })
   boundPipelining(app.server)
-  const clients = new ClientLimits({ ...config.http.clients, trustProxy: config.http.trustProxy })
-  clients.countConnections(app.server)
-  const allowedMethods = collectMethods(app)
   const listRoutes = collectRoutes(app)
   takeOnlyJson(app)
+  checkRequests(app, context)
+  markAnswers(app, context)
+  const assets = loadAssets(['portal/assets/'])
+  // People get a page, programs get JSON.
+  const refuse = (request: FastifyRequest, reply: FastifyReply, thrown: unknown): FastifyReply =>
+    isForPeople(request)
+      ? sendProblem(reply, thrown, { assets, catalog: context.catalog, baseUrl })
+      : sendError(reply, thrown, baseUrl)
+  app.setErrorHandler((error, request, reply) => refuse(request, reply, error))
+  app.setNotFoundHandler((request, reply) => refuse(request, reply, new GatewayError('NOT_FOUND')))
+
+  await registerRoutes(app, context, { assets, listRoutes })
+  return app
+}
+
+/** What is refused before a route or a body is looked at. */
+function checkRequests(app: FastifyInstance, { config }: Context): void {
+  const { baseUrl, trustProxy } = config.http
+  const clients = new ClientLimits({ ...config.http.clients, trustProxy })
+  clients.countConnections(app.server)
+  const allowedMethods = collectMethods(app)
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
     noteRequest(request, reply)
@@ -120,27 +138,20 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
       throw allow.length > 0 ? new GatewayError('METHOD_NOT_ALLOWED', { allow }) : new GatewayError('NOT_FOUND')
     }
   })
+}
+
+function markAnswers(app: FastifyInstance, context: Context): void {
+  const { accounts, http } = context.config
   // Not when the request comes: a call that was under way before the node began to end would keep its connection.
   // biome-ignore lint/complexity/useMaxParams: the form of Fastify's hooks.
   app.addHook('onSend', (request, reply, payload, done) => {
     if (context.isDraining) reply.header('connection', 'close')
-    if (reply.statusCode === 401 && config.accounts.isOauthOn) {
+    if (reply.statusCode === 401 && accounts.isOauthOn) {
       const challenge = String(reply.getHeader('www-authenticate') ?? 'Bearer')
-      reply.header('www-authenticate', challengeFor(request.url, challenge, baseUrl))
+      reply.header('www-authenticate', challengeFor(request.url, challenge, http.baseUrl))
     }
     done(null, payload)
   })
-  const assets = loadAssets(['portal/assets/'])
-  // People get a page, programs get JSON.
-  const refuse = (request: FastifyRequest, reply: FastifyReply, thrown: unknown): FastifyReply =>
-    isForPeople(request)
-      ? sendProblem(reply, thrown, { assets, catalog: context.catalog, baseUrl })
-      : sendError(reply, thrown, baseUrl)
-  app.setErrorHandler((error, request, reply) => refuse(request, reply, error))
-  app.setNotFoundHandler((request, reply) => refuse(request, reply, new GatewayError('NOT_FOUND')))
-
-  await registerRoutes(app, context, { assets, listRoutes })
-  return app
 }
 
 /** Whether no account answers for a request: its route needs no credential, or it has none. */

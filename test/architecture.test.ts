@@ -144,9 +144,11 @@ describe('the environment', () => {
 })
 
 describe('a function', () => {
-  it('has at most three positional parameters, ten aside whose form a foreign interface demands', async () => {
+  it('has at most 60 lines and three positional parameters, ten aside whose form a foreign interface demands', async () => {
     const { linter } = JSON.parse(await readFile(join(ROOT, '.biome.json'), 'utf8'))
-    assert.deepEqual(linter.rules.complexity.useMaxParams, { level: 'error', options: { max: 3 } })
+    const { useMaxParams, noExcessiveLinesPerFunction } = linter.rules.complexity
+    assert.deepEqual(useMaxParams, { level: 'error', options: { max: 3 } })
+    assert.deepEqual(noExcessiveLinesPerFunction, { level: 'error', options: { maxLines: 60 } })
     const browser = await Promise.all(
       (await readdir(join(ROOT, 'src'), { recursive: true }))
         .filter((name) => name.endsWith('.js'))

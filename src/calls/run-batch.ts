@@ -58,11 +58,7 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
   const { redis, log } = deps
   const { granted, leases, state } = grant
   const waiting = units.slice(leases, granted)
-  const end = new AbortController()
-  const onLeft = () => end.abort(run.left.reason)
-  run.left.addEventListener('abort', onLeft, { once: true })
-  if (run.left.aborted) onLeft()
-  const timer = setTimeout(() => end.abort(new GatewayError('DEADLINE_EXCEEDED')), timeoutMs + DEADLINE_GRACE_MS)
+  const { end, dispose } = limitBatch(run.left, timeoutMs + DEADLINE_GRACE_MS)
   const advance = (step: Omit<BatchStep, 'leaseMs'>) =>
     advanceBatch(redis, { subject: principal, at: state.now }, { ...step, leaseMs })
   // Calls that share a job often end together.
@@ -113,9 +109,22 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
     }
     return charged
   } finally {
-    clearTimeout(timer)
-    run.left.removeEventListener('abort', onLeft)
+    dispose()
   }
+}
+
+/** Ends a batch when its caller leaves, or after this time. */
+function limitBatch(left: AbortSignal, timeMs: number): { end: AbortController; dispose: () => void } {
+  const end = new AbortController()
+  const onLeft = () => end.abort(left.reason)
+  left.addEventListener('abort', onLeft, { once: true })
+  if (left.aborted) onLeft()
+  const timer = setTimeout(() => end.abort(new GatewayError('DEADLINE_EXCEEDED')), timeMs)
+  const dispose = (): void => {
+    clearTimeout(timer)
+    left.removeEventListener('abort', onLeft)
+  }
+  return { end, dispose }
 }
 
 async function runUnit(

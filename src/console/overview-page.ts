@@ -22,6 +22,14 @@ const CHIPS = [
   ['disabled', 'Disabled'],
 ]
 
+const CONFIRM_DIALOG = `<dialog id="confirm" aria-labelledby="confirm-title" aria-describedby="confirm-text">
+<form method="dialog"><h2 id="confirm-title"></h2><p id="confirm-text"></p>
+<fieldset id="confirm-mode" hidden><legend>New calls</legend>
+<label><input type="radio" name="mode" value="refuse" checked> refuse them at once: callers get 503 API_PAUSED</label>
+<label><input type="radio" name="mode" value="hold"> hold them: they wait, and end with 503 at their deadline if it comes first</label></fieldset>
+<menu><button value="no" class="quiet">Cancel</button><button value="yes" id="confirm-yes"></button></menu></form>
+</dialog>`
+
 /** The overview page with what there is to see now; its script keeps it so. */
 export function overviewPage(snapshot: Snapshot, assets: Assets): string {
   const places = renderPlaces(snapshot)
@@ -76,13 +84,7 @@ ${place('tiles', 'dl', ' class="tiles"')}
 <section><h2>Stores</h2>${place('stores')}</section>
 </div>
 </main>
-<dialog id="confirm" aria-labelledby="confirm-title" aria-describedby="confirm-text">
-<form method="dialog"><h2 id="confirm-title"></h2><p id="confirm-text"></p>
-<fieldset id="confirm-mode" hidden><legend>New calls</legend>
-<label><input type="radio" name="mode" value="refuse" checked> refuse them at once: callers get 503 API_PAUSED</label>
-<label><input type="radio" name="mode" value="hold"> hold them: they wait, and end with 503 at their deadline if it comes first</label></fieldset>
-<menu><button value="no" class="quiet">Cancel</button><button value="yes" id="confirm-yes"></button></menu></form>
-</dialog>
+${CONFIRM_DIALOG}
 <p id="notice" role="status" aria-live="polite"></p>
 </body>
 </html>

@@ -66,8 +66,7 @@ function answerFailure(context: KoaContextWithOIDC, { log }: AuthorizationDeps, 
 }
 
 function configurationOf(deps: AuthorizationDeps): Configuration {
-  const { config, db, catalog } = deps
-  const { baseUrl } = config.http
+  const { config, db } = deps
   return {
     adapter: (kind: string) => (kind === 'Client' ? new ClientAdapter(deps) : new ArtifactAdapter(kind, deps)),
     routes: {
@@ -108,35 +107,7 @@ function configurationOf(deps: AuthorizationDeps): Configuration {
       // biome-ignore lint/complexity/useMaxParams: the form of oidc-provider's callback.
       validator: (_context, _name, _value, metadata) => checkRedirects(metadata),
     },
-    features: {
-      devInteractions: { enabled: false },
-      userinfo: { enabled: false },
-      rpInitiatedLogout: { enabled: false },
-      dPoP: { enabled: false },
-      pushedAuthorizationRequests: { enabled: false },
-      revocation: { enabled: true, allowedPolicy: (_context, client, token) => token.clientId === client.clientId },
-      registration: { enabled: true, initialAccessToken: false, issueRegistrationAccessToken: false },
-      clientIdMetadataDocument: {
-        enabled: true,
-        ack: 'draft-02',
-        allowFetch: ({ ip }) => deps.allowFetch(ip),
-        cacheDuration: DOCUMENT_SECONDS,
-      },
-      resourceIndicators: {
-        enabled: true,
-        defaultResource: () => `${baseUrl}/mcp`,
-        useGrantedResource: () => true,
-        getResourceServerInfo: (_context, indicator) => {
-          if (!isResource(indicator, baseUrl, catalog)) throw new errors.InvalidTarget('there is no such resource')
-          return {
-            scope: CALL_SCOPE,
-            audience: indicator,
-            accessTokenTTL: TTL.AccessToken,
-            accessTokenFormat: 'opaque',
-          }
-        },
-      },
-    },
+    features: featuresOf(deps),
     fetch: (address, options) => deps.fetch(address, options),
     fetchResponseBodyLimits: {
       'client_id metadata document': 5 * 1_024,
@@ -150,6 +121,40 @@ function configurationOf(deps: AuthorizationDeps): Configuration {
     enabledJWA: { idTokenSigningAlgValues: ['Ed25519'] },
     jwks: { keys: [signingKey(config.secrets.encryption[0]?.bytes ?? Buffer.alloc(0))] },
     renderError: (context, { error, error_description }) => renderError(context, deps, error_description ?? error),
+  }
+}
+
+function featuresOf(deps: AuthorizationDeps): NonNullable<Configuration['features']> {
+  const { config, catalog } = deps
+  const { baseUrl } = config.http
+  return {
+    devInteractions: { enabled: false },
+    userinfo: { enabled: false },
+    rpInitiatedLogout: { enabled: false },
+    dPoP: { enabled: false },
+    pushedAuthorizationRequests: { enabled: false },
+    revocation: { enabled: true, allowedPolicy: (_context, client, token) => token.clientId === client.clientId },
+    registration: { enabled: true, initialAccessToken: false, issueRegistrationAccessToken: false },
+    clientIdMetadataDocument: {
+      enabled: true,
+      ack: 'draft-02',
+      allowFetch: ({ ip }) => deps.allowFetch(ip),
+      cacheDuration: DOCUMENT_SECONDS,
+    },
+    resourceIndicators: {
+      enabled: true,
+      defaultResource: () => `${baseUrl}/mcp`,
+      useGrantedResource: () => true,
+      getResourceServerInfo: (_context, indicator) => {
+        if (!isResource(indicator, baseUrl, catalog)) throw new errors.InvalidTarget('there is no such resource')
+        return {
+          scope: CALL_SCOPE,
+          audience: indicator,
+          accessTokenTTL: TTL.AccessToken,
+          accessTokenFormat: 'opaque',
+        }
+      },
+    },
   }
 }
 

@@ -33,15 +33,18 @@ const DETAIL_MS = 1_000
 const DETAILS_MAX = 100
 
 /** The public catalog. */
-export async function catalogRoutes(app: App, { caps, catalog, config, strangersDb, health }: Context): Promise<void> {
+export async function catalogRoutes(app: App, context: Context): Promise<void> {
+  openToAnyOrigin(app)
+  routeListing(app, context)
+  routeDetail(app, context)
+}
+
+function routeListing(app: App, { catalog, health }: Context): void {
   const lists = new Renderings<Buffer>(() => publicStateOf(catalog, health))
-  const details = new LRUCache<string, Promise<ApiDetail>>({ max: DETAILS_MAX, ttl: DETAIL_MS })
   const listApis = (q: string): Static<typeof CatalogAnswer> => {
     const data = rankApis(offeredApis(catalog), q).map((api) => toEntry(api, health.of(api.slug)))
     return { data, total: data.length }
   }
-
-  openToAnyOrigin(app)
   const list = {
     schema: {
       summary: 'List all active APIs',
@@ -60,8 +63,12 @@ export async function catalogRoutes(app: App, { caps, catalog, config, strangers
       return reply.type('application/json; charset=utf-8').send(body)
     },
   )
+}
 
-  const detail = {
+function routeDetail(app: App, context: Context): void {
+  const { catalog } = context
+  const details = new LRUCache<string, Promise<ApiDetail>>({ max: DETAILS_MAX, ttl: DETAIL_MS })
+  const options = {
     config: { errors: ['API_NOT_FOUND', 'INVALID_ENCODING'] as const },
     schema: {
       summary: 'One API with its health, limits and terms',
@@ -70,37 +77,37 @@ export async function catalogRoutes(app: App, { caps, catalog, config, strangers
       response: { 200: ApiDetail },
     },
   }
-  app.get('/v1/catalog/:slug', detail, async ({ params }): Promise<ApiDetail> => {
+  app.get('/v1/catalog/:slug', options, async ({ params }): Promise<ApiDetail> => {
     const api = catalog.get(params.slug)
     if (!api || !isListed(api)) throw new GatewayError('API_NOT_FOUND')
     const kept = details.get(api.slug)
     if (kept) return await kept
-    const detail = readDetail(api)
+    const detail = readDetail(context, api)
     details.set(api.slug, detail)
     // A failure reaches those who waited for it and is not kept.
     detail.catch(() => details.delete(api.slug))
     return await detail
   })
+}
 
-  async function readDetail(api: Api): Promise<ApiDetail> {
-    const [history, last] = await Promise.all([
-      listHealthChanges(strangersDb, api.slug, { since: new Date(Date.now() - DAY_MS), limit: HISTORY_MAX }),
-      findLastHealthChange(strangersDb, api.slug),
-    ])
-    const view = health.of(api.slug)
-    // The rest is worth telling without it.
-    const cap = await caps
-      .of(api, SHARED_BUCKET)
-      .read()
-      .catch(() => undefined)
-    const { summary, url = null, attribution = null } = api.upstream.terms
-    return {
-      ...toEntry(api, view),
-      health: toHealth(api, view, { history, last }),
-      limits: toCapState(api.caps, cap),
-      terms: { summary, url, attribution },
-      docs: `${config.http.baseUrl}/apis/${api.slug}`,
-    }
+async function readDetail({ caps, config, strangersDb, health }: Context, api: Api): Promise<ApiDetail> {
+  const [history, last] = await Promise.all([
+    listHealthChanges(strangersDb, api.slug, { since: new Date(Date.now() - DAY_MS), limit: HISTORY_MAX }),
+    findLastHealthChange(strangersDb, api.slug),
+  ])
+  const view = health.of(api.slug)
+  // The rest is worth showing without it.
+  const cap = await caps
+    .of(api, SHARED_BUCKET)
+    .read()
+    .catch(() => undefined)
+  const { summary, url = null, attribution = null } = api.upstream.terms
+  return {
+    ...toEntry(api, view),
+    health: toHealth(api, view, { history, last }),
+    limits: toCapState(api.caps, cap),
+    terms: { summary, url, attribution },
+    docs: `${config.http.baseUrl}/apis/${api.slug}`,
   }
 }
 

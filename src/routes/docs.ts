@@ -4,7 +4,7 @@ import type { Api } from '../catalog/catalog.ts'
 import { perCatalogState } from '../catalog/catalog-state.ts'
 import type { Context } from '../context.ts'
 import { apiMarkdown } from '../docs/api-markdown.ts'
-import { loadGuides } from '../docs/guides.ts'
+import { type Guide, loadGuides } from '../docs/guides.ts'
 import { errorsMarkdown, llmsText } from '../docs/markdown.ts'
 import { GatewayError } from '../errors.ts'
 import { openToAnyOrigin } from '../http/any-origin.ts'
@@ -17,76 +17,84 @@ const MARKDOWN = 'text/markdown; charset=utf-8'
 const FRESH = 'public, max-age=60'
 
 /** Documentation in Markdown, for language models and for reading: the catalog, each API, the errors, the guides. */
-export async function docsRoutes(app: App, { catalog, config, health }: Context): Promise<void> {
-  const { baseUrl } = config.http
+export async function docsRoutes(app: App, context: Context): Promise<void> {
   openToAnyOrigin(app)
+  const guides = loadGuides(context.config)
+  routeCatalog(app, context, guides)
+  routeErrors(app)
+  routeApis(app, context)
+  routeGuides(app, guides)
+}
 
-  const guides = loadGuides(config)
+const markdownAnswer = { 200: { content: { 'text/markdown': { schema: Type.String() } } } }
+
+function routeCatalog(app: App, { catalog, config }: Context, guides: Guide[]): void {
   const llms = perCatalogState(catalog, () =>
-    createCacheable(llmsText(catalog, baseUrl, guides), 'text/plain; charset=utf-8'),
+    createCacheable(llmsText(catalog, config.http.baseUrl, guides), 'text/plain; charset=utf-8'),
   )
-  const llmsSchema = {
+  const schema = {
     summary: 'The catalog for language models',
     tags: ['Documentation'],
     operationId: 'getLlmsText',
     response: { 200: { content: { 'text/plain': { schema: Type.String() } } } },
   }
-  app.get('/llms.txt', { schema: llmsSchema }, async (_request, reply: FastifyReply) =>
-    sendCacheable(reply, llms(), FRESH),
-  )
+  app.get('/llms.txt', { schema }, async (_request, reply: FastifyReply) => sendCacheable(reply, llms(), FRESH))
+}
 
-  const errorTable = createCacheable(errorsMarkdown(), MARKDOWN)
-  const errorsSchema = {
+function routeErrors(app: App): void {
+  const table = createCacheable(errorsMarkdown(), MARKDOWN)
+  const schema = {
     summary: 'Every error code, in Markdown',
     tags: ['Documentation'],
     operationId: 'getErrorsMarkdown',
-    response: { 200: { content: { 'text/markdown': { schema: Type.String() } } } },
+    response: markdownAnswer,
   }
-  app.get('/docs/errors.md', { schema: errorsSchema }, async (_request, reply: FastifyReply) =>
-    sendCacheable(reply, errorTable, FRESH),
-  )
+  app.get('/docs/errors.md', { schema }, async (_request, reply: FastifyReply) => sendCacheable(reply, table, FRESH))
+}
 
+function routeApis(app: App, { catalog, config, health }: Context): void {
   // Written anew when the text changes: with the catalog, or with the state of the API.
-  const twins = new Map<string, { text: string; file: Cacheable }>()
-  const twinOf = (api: Api): Cacheable => {
-    const text = apiMarkdown(api, baseUrl, conditionOf(api, health.of(api.slug)))
-    const known = twins.get(api.slug)
+  const files = new Map<string, { text: string; file: Cacheable }>()
+  const fileOf = (api: Api): Cacheable => {
+    const text = apiMarkdown(api, config.http.baseUrl, conditionOf(api, health.of(api.slug)))
+    const known = files.get(api.slug)
     if (known?.text === text) return known.file
     const file = createCacheable(text, MARKDOWN)
-    twins.set(api.slug, { text, file })
+    files.set(api.slug, { text, file })
     return file
   }
-  const twinSchema = {
+  const schema = {
     params: SlugParams,
     summary: 'One API, in Markdown',
     tags: ['Documentation'],
     operationId: 'getApiMarkdown',
-    response: { 200: { content: { 'text/markdown': { schema: Type.String() } } } },
+    response: markdownAnswer,
   }
-  const twin = { config: { errors: ['API_NOT_FOUND'] as const }, schema: twinSchema }
   app.get(
     '/docs/apis/:slug.md',
-    twin,
+    { config: { errors: ['API_NOT_FOUND'] as const }, schema },
     async (request: FastifyRequest<{ Params: Static<typeof SlugParams> }>, reply: FastifyReply) => {
       const api = catalog.get(request.params.slug)
       if (!api || api.isSwitchedOff) throw new GatewayError('API_NOT_FOUND')
-      return await sendCacheable(reply, twinOf(api), FRESH)
+      return await sendCacheable(reply, fileOf(api), FRESH)
     },
   )
+}
 
-  const guideFiles = new Map(guides.map(({ name, markdown }) => [name, createCacheable(markdown, MARKDOWN)]))
-  const guideSchema = {
-    ...twinSchema,
+function routeGuides(app: App, guides: Guide[]): void {
+  const files = new Map(guides.map(({ name, markdown }) => [name, createCacheable(markdown, MARKDOWN)]))
+  const schema = {
     params: NameParams,
     summary: 'One guide, in Markdown',
+    tags: ['Documentation'],
     operationId: 'getGuideMarkdown',
+    response: markdownAnswer,
   }
-  const guide = { config: { errors: ['NOT_FOUND'] as const }, schema: guideSchema }
   app.get(
     '/docs/guides/:name.md',
-    guide,
+    { config: { errors: ['NOT_FOUND'] as const }, schema },
     async (request: FastifyRequest<{ Params: Static<typeof NameParams> }>, reply: FastifyReply) => {
-      const file = guideFiles.get(request.params.name)
+      const file = files.get(request.params.name)
       if (!file) throw new GatewayError('NOT_FOUND')
       return await sendCacheable(reply, file, FRESH)
     },

@@ -47,13 +47,17 @@ const CreateAnswer = Type.Object({
 
 /** API keys: list, create, revoke. */
 export async function keyRoutes(app: App, context: Context): Promise<void> {
-  const { config, db, redis } = context
   guardWithSession(app, context)
   // The body of a creation is optional.
   app.addHook('preValidation', async (request) => {
     if (request.body === undefined) request.body = {}
   })
+  routeListing(app, context)
+  routeCreation(app, context)
+  routeRevocation(app, context)
+}
 
+function routeListing(app: App, { db }: Context): void {
   const list = {
     schema: {
       summary: 'List your API keys and those of the teams you manage',
@@ -69,7 +73,9 @@ export async function keyRoutes(app: App, context: Context): Promise<void> {
     const rows = await listApiKeys(db, sessionOf(request).user.id, page)
     return { keys: sendablePage(request as FastifyRequest, reply, { rows, limit: page.limit }).map(toKeyAnswer) }
   })
+}
 
+function routeCreation(app: App, { config, db }: Context): void {
   const create = {
     config: { errors: ['KEY_LIMIT_REACHED', 'TEAM_NOT_FOUND', 'FORBIDDEN'] as const },
     schema: {
@@ -102,7 +108,9 @@ export async function keyRoutes(app: App, context: Context): Promise<void> {
     }
     return reply.status(201).send({ key, id: row.id, keyPrefix: keyPrefix(environment) })
   })
+}
 
+function routeRevocation(app: App, { db, redis }: Context): void {
   const revoke = {
     config: { errors: ['KEY_NOT_FOUND', 'FORBIDDEN'] as const },
     schema: {

@@ -40,6 +40,38 @@ const Refusal = Type.Object({}, { additionalProperties: true, description: 'A JS
 /** Headers of the caller that its calls carry too. */
 const CARRIED = ['x-api-key', 'authorization', 'x-gateway-scenario'] as const
 
+const ALL_APIS = {
+  config: { guard: 'call', errors: ['FORBIDDEN', 'API_NOT_FOUND'] as const } as const,
+  schema: {
+    summary: 'MCP server of all APIs, or of those that apis names',
+    description:
+      'Tools: search_apis, describe_api, call_api, call_apis; with `?apis=weather,currency` one typed tool per endpoint of those APIs. Stateless Streamable HTTP.',
+    querystring: Chosen,
+    tags: ['MCP'],
+    operationId: 'mcp',
+    body: Message,
+    response: {
+      200: { content: { 'application/json': { schema: Answer }, 'text/event-stream': { schema: Type.String() } } },
+      202: Type.Null(),
+      400: Refusal,
+      404: Refusal,
+      406: Refusal,
+    },
+  },
+}
+
+const ONE_API = {
+  config: { guard: 'call', errors: ['FORBIDDEN', 'API_NOT_FOUND'] as const } as const,
+  schema: {
+    params: SlugParams,
+    ...ALL_APIS.schema,
+    querystring: Type.Object({}),
+    summary: 'MCP server of one API',
+    description: 'One typed tool per endpoint. Stateless Streamable HTTP.',
+    operationId: 'mcpOfApi',
+  },
+}
+
 /**
  * The Model Context Protocol, Streamable HTTP without sessions: every request is answered on its own by any node. A
  * tool's call goes through the proxy route of this process under the caller's credential and address.
@@ -66,28 +98,9 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
   })
   answerLimits(app, context, (request) => principals.get(request))
 
-  const all = {
-    config: { guard: 'call', errors: ['FORBIDDEN', 'API_NOT_FOUND'] as const } as const,
-    schema: {
-      summary: 'MCP server of all APIs, or of those that apis names',
-      description:
-        'Tools: search_apis, describe_api, call_api, call_apis; with `?apis=weather,currency` one typed tool per endpoint of those APIs. Stateless Streamable HTTP.',
-      querystring: Chosen,
-      tags: ['MCP'],
-      operationId: 'mcp',
-      body: Message,
-      response: {
-        200: { content: { 'application/json': { schema: Answer }, 'text/event-stream': { schema: Type.String() } } },
-        202: Type.Null(),
-        400: Refusal,
-        404: Refusal,
-        406: Refusal,
-      },
-    },
-  }
   app.post(
     '/mcp',
-    all,
+    ALL_APIS,
     async (request: FastifyRequest<{ Querystring: Static<typeof Chosen> }>, reply: FastifyReply) => {
       const { answerApiMessage, answerCatalogMessage } = await loadProtocol()
       const { apis } = request.query
@@ -96,20 +109,9 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
     },
   )
 
-  const one = {
-    config: { guard: 'call', errors: ['FORBIDDEN', 'API_NOT_FOUND'] as const } as const,
-    schema: {
-      params: SlugParams,
-      ...all.schema,
-      querystring: Type.Object({}),
-      summary: 'MCP server of one API',
-      description: 'One typed tool per endpoint. Stateless Streamable HTTP.',
-      operationId: 'mcpOfApi',
-    },
-  }
   app.post(
     '/mcp/:slug',
-    one,
+    ONE_API,
     async (request: FastifyRequest<{ Params: Static<typeof SlugParams> }>, reply: FastifyReply) => {
       const apis = chosenApis(catalog, request.params.slug)
       const { answerApiMessage } = await loadProtocol()

@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import type { Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
+import type { Config } from '../config.ts'
 import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
 import { publicStateOf } from '../health/public-state.ts'
@@ -95,13 +96,29 @@ export async function portalRoutes(app: App, { catalog, config, health }: Contex
     return sendPage(reply, await sharedPage(request as FastifyRequest, `api ${slug}`, render))
   })
 
-  const still: [path: string, title: string, main: Html][] = [
-    ['/agents', 'For agents', agentsPage({ baseUrl, isOauthOn: config.accounts.isOauthOn })],
+  if (config.accounts.isOauthOn) {
+    // Comes from another site, with which no cookie is sent: its script asks who is logged in.
+    app.get('/connect/:uid', { schema }, async (request, reply) =>
+      sendPage(reply, page(request as FastifyRequest, connectPage(), { title: 'Connect an application' })),
+    )
+  }
+  for (const [path, title, main] of fixedPages(catalog, config)) {
+    app.get(path, { schema }, async (request, reply) => sendPage(reply, page(request, main, { title })))
+  }
+}
+
+/** Pages that nothing but their deployment changes. */
+function fixedPages(
+  catalog: Catalog,
+  { accounts, http, plans, upstreams }: Config,
+): [path: string, title: string, main: Html][] {
+  return [
+    ['/agents', 'For agents', agentsPage({ baseUrl: http.baseUrl, isOauthOn: accounts.isOauthOn })],
     ['/signup', 'Sign up', credentialsPage('signup', `/apis/${firstApi(catalog)}`)],
     ['/login', 'Log in', credentialsPage('login', '/account')],
-    ['/account', 'Account', accountPage('overview', { below: plansCard(config.plans, config.upstreams.contact) })],
+    ['/account', 'Account', accountPage('overview', { below: plansCard(plans, upstreams.contact) })],
     ['/account/keys', 'API keys', accountPage('keys')],
-    ['/account/teams', 'Teams', accountPage('teams', { provesAddresses: config.accounts.smtpUrl !== undefined })],
+    ['/account/teams', 'Teams', accountPage('teams', { provesAddresses: accounts.smtpUrl !== undefined })],
     [
       '/account/provider-keys',
       'Provider keys',
@@ -110,15 +127,6 @@ export async function portalRoutes(app: App, { catalog, config, health }: Contex
     ['/account/connections', 'Connected apps', accountPage('connections')],
     ['/account/settings', 'Settings', accountPage('settings')],
   ]
-  if (config.accounts.isOauthOn) {
-    // Comes from another site, with which no cookie is sent: its script asks who is logged in.
-    app.get('/connect/:uid', { schema }, async (request, reply) =>
-      sendPage(reply, page(request as FastifyRequest, connectPage(), { title: 'Connect an application' })),
-    )
-  }
-  for (const [path, title, main] of still) {
-    app.get(path, { schema }, async (request, reply) => sendPage(reply, page(request, main, { title })))
-  }
 }
 
 /** The API that a newcomer tries first. */

@@ -47,9 +47,14 @@ const ApiParams = Type.Object({ apiSlug: Type.String() })
 
 /** Callers' own upstream keys: list, save, delete, validate. A key goes in and never comes out. */
 export async function providerKeyRoutes(app: App, context: Context): Promise<void> {
-  const { config, db, redis, catalog, queues } = context
   guardWithSession(app, context)
+  routeListing(app, context)
+  routeSaving(app, context)
+  routeDeletion(app, context)
+  routeValidation(app, context)
+}
 
+function routeListing(app: App, { db, catalog }: Context): void {
   const list = {
     schema: {
       summary: 'List your upstream keys',
@@ -63,7 +68,10 @@ export async function providerKeyRoutes(app: App, context: Context): Promise<voi
     const keys = await listProviderKeys(db, sessionOf(request).user.id)
     return { providerKeys: keys.flatMap((key) => toAnswer(catalog, key) ?? []) }
   })
+}
 
+function routeSaving(app: App, context: Context): void {
+  const { config, db, redis, catalog, queues } = context
   const put = {
     config: { errors: ['API_NOT_FOUND', 'RATE_LIMIT_EXCEEDED'] as const },
     schema: {
@@ -97,7 +105,9 @@ export async function providerKeyRoutes(app: App, context: Context): Promise<voi
     )
     return toAnswer(catalog, saved)
   })
+}
 
+function routeDeletion(app: App, { db, redis, catalog }: Context): void {
   const remove = {
     config: { errors: ['API_NOT_FOUND', 'KEY_NOT_FOUND'] as const },
     schema: {
@@ -114,7 +124,10 @@ export async function providerKeyRoutes(app: App, context: Context): Promise<voi
     await announceChange(redis, userId, request.log)
     return reply.status(204).send()
   })
+}
 
+function routeValidation(app: App, context: Context): void {
+  const { db, catalog } = context
   const validate = {
     config: { errors: ['API_NOT_FOUND', 'KEY_NOT_FOUND', 'RATE_LIMIT_EXCEEDED'] as const },
     schema: {

@@ -38,9 +38,14 @@ const MemberParams = Type.Object({ id: Type.String(), memberId: Type.String() })
 
 /** Members of a team: add, change role, remove. Rights are checked before a body is. */
 export async function teamMemberRoutes(app: App, context: Context): Promise<void> {
-  const { db, redis } = context
   guardWithSession(app, context)
+  routeAddition(app, context)
+  routeRoleChange(app, context)
+  routeRemoval(app, context)
+}
 
+function routeAddition(app: App, context: Context): void {
+  const { db } = context
   const add = {
     config: {
       errors: ['TEAM_NOT_FOUND', 'FORBIDDEN', 'USER_NOT_FOUND', 'ALREADY_MEMBER', 'RATE_LIMIT_EXCEEDED'] as const,
@@ -63,7 +68,9 @@ export async function teamMemberRoutes(app: App, context: Context): Promise<void
     if (!(await insertMember(db, { teamId, userId }, role))) throw new GatewayError('ALREADY_MEMBER')
     return reply.status(201).send({ member: toMemberAnswer(await memberOf(db, teamId, userId)) })
   })
+}
 
+function routeRoleChange(app: App, { db }: Context): void {
   const change = {
     config: { errors: ['TEAM_NOT_FOUND', 'MEMBER_NOT_FOUND', 'FORBIDDEN', 'OWNER_IMMUTABLE'] as const },
     schema: {
@@ -88,7 +95,9 @@ export async function teamMemberRoutes(app: App, context: Context): Promise<void
     }
     return { member: toMemberAnswer(await memberOf(db, id, memberId)) }
   })
+}
 
+function routeRemoval(app: App, { db, redis }: Context): void {
   const remove = {
     config: { errors: ['TEAM_NOT_FOUND', 'MEMBER_NOT_FOUND', 'FORBIDDEN', 'OWNER_IMMUTABLE'] as const },
     schema: {

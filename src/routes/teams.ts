@@ -20,9 +20,14 @@ const NameBody = Type.Object({
 
 /** Teams: list, create, view, rename. Rights are checked before a body is: a stranger learns nothing of either. */
 export async function teamRoutes(app: App, context: Context): Promise<void> {
-  const { db } = context
   guardWithSession(app, context)
+  routeListing(app, context)
+  routeCreation(app, context)
+  routeView(app, context)
+  routeRenaming(app, context)
+}
 
+function routeListing(app: App, { db }: Context): void {
   const list = {
     schema: {
       summary: 'List the teams you are in',
@@ -38,7 +43,9 @@ export async function teamRoutes(app: App, context: Context): Promise<void> {
     const rows = await listTeams(db, sessionOf(request).user.id, page)
     return { teams: sendablePage(request as FastifyRequest, reply, { rows, limit: page.limit }).map(toTeamAnswer) }
   })
+}
 
+function routeCreation(app: App, { db }: Context): void {
   const create = {
     config: { errors: ['TEAM_LIMIT_REACHED'] as const },
     schema: {
@@ -54,7 +61,9 @@ export async function teamRoutes(app: App, context: Context): Promise<void> {
     if (!team) throw new GatewayError('TEAM_LIMIT_REACHED', { tokens: { limit: TEAMS_MAX } })
     return reply.status(201).send({ team: toTeamAnswer(team) })
   })
+}
 
+function routeView(app: App, { db }: Context): void {
   const view = {
     config: { errors: ['TEAM_NOT_FOUND'] as const },
     schema: {
@@ -81,7 +90,9 @@ export async function teamRoutes(app: App, context: Context): Promise<void> {
       yourRole: team.role,
     }
   })
+}
 
+function routeRenaming(app: App, { db }: Context): void {
   const rename = {
     config: { errors: ['TEAM_NOT_FOUND', 'FORBIDDEN'] as const },
     schema: {

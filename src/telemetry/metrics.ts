@@ -14,58 +14,7 @@ export function createMetrics(process: string, { inFlight, busy }: { inFlight: (
   const registers = [registry]
   return {
     registry,
-    calls: new Counter({
-      name: 'agw_calls_total',
-      help: 'Calls answered, by API, HTTP status and error code (OK for none)',
-      labelNames: ['slug', 'status', 'code'] as const,
-      registers,
-    }),
-    callSeconds: new Histogram({
-      name: 'agw_call_duration_seconds',
-      help: 'From request to answer',
-      labelNames: ['slug'] as const,
-      buckets: SECONDS,
-      registers,
-    }),
-    queueSeconds: new Histogram({
-      name: 'agw_queue_wait_seconds',
-      help: 'From the queue to a worker',
-      labelNames: ['slug'] as const,
-      buckets: SECONDS,
-      registers,
-    }),
-    permitSeconds: new Histogram({
-      name: 'agw_permit_wait_seconds',
-      help: "Wait for a permit of the upstream's cap",
-      labelNames: ['slug'] as const,
-      buckets: SECONDS,
-      registers,
-    }),
-    upstreamSeconds: new Histogram({
-      name: 'agw_upstream_seconds',
-      help: 'Time of a call spent in attempts at the upstream',
-      labelNames: ['slug'] as const,
-      buckets: SECONDS,
-      registers,
-    }),
-    cache: new Counter({
-      name: 'agw_cache_results_total',
-      help: 'Look-ups in the cache, by result: hit, stale or miss',
-      labelNames: ['slug', 'result'] as const,
-      registers,
-    }),
-    attempts: new Counter({
-      name: 'agw_attempts_total',
-      help: 'Attempts at the upstream that count for its health, by result and source',
-      labelNames: ['slug', 'result', 'source'] as const,
-      registers,
-    }),
-    retries: new Counter({
-      name: 'agw_retries_total',
-      help: 'Attempts after the first of a call',
-      labelNames: ['slug'] as const,
-      registers,
-    }),
+    ...createCallMetrics(registry),
     inFlight: new Gauge({
       name: 'agw_in_flight',
       help: 'Calls waiting for their reply (web) or jobs under way (worker)',
@@ -82,6 +31,36 @@ export function createMetrics(process: string, { inFlight, busy }: { inFlight: (
         this.set(busy())
       },
     }),
+  }
+}
+
+function createCallMetrics(registry: Registry) {
+  const registers = [registry]
+  const counter = <Label extends string>(name: string, help: string, ...labelNames: Label[]) =>
+    new Counter({ name, help, labelNames, registers })
+  const seconds = (name: string, help: string) =>
+    new Histogram({ name, help, labelNames: ['slug'] as const, buckets: SECONDS, registers })
+  return {
+    calls: counter(
+      'agw_calls_total',
+      'Calls answered, by API, HTTP status and error code (OK for none)',
+      ...(['slug', 'status', 'code'] as const),
+    ),
+    callSeconds: seconds('agw_call_duration_seconds', 'From request to answer'),
+    queueSeconds: seconds('agw_queue_wait_seconds', 'From the queue to a worker'),
+    permitSeconds: seconds('agw_permit_wait_seconds', "Wait for a permit of the upstream's cap"),
+    upstreamSeconds: seconds('agw_upstream_seconds', 'Time of a call spent in attempts at the upstream'),
+    cache: counter(
+      'agw_cache_results_total',
+      'Look-ups in the cache, by result: hit, stale or miss',
+      ...(['slug', 'result'] as const),
+    ),
+    attempts: counter(
+      'agw_attempts_total',
+      'Attempts at the upstream that count for its health, by result and source',
+      ...(['slug', 'result', 'source'] as const),
+    ),
+    retries: counter('agw_retries_total', 'Attempts after the first of a call', 'slug'),
   }
 }
 
