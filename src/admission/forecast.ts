@@ -43,6 +43,8 @@ export interface Forecast {
   waiting: QueueEntry | undefined
   /** Undefined where answers are not stored. */
   answerKey?: string | undefined
+  /** For the end of a call that goes without a ticket because its cap has room. */
+  leaveRoom?: () => void
 }
 
 /** Priority of calls that need no permit of their own. */
@@ -75,9 +77,10 @@ export async function forecastCall(
   }
   // No round trip. A node without news of the breaker lets calls through; the worker checks it again.
   const breakerWaitMs = deps.health.breakerWaitMs(api.slug)
-  if (breakerWaitMs === undefined && isShareable && deps.spareRoom.take(api.slug, bucket)) {
+  const leaveRoom = breakerWaitMs === undefined && isShareable ? deps.spareRoom.take(api.slug, bucket) : undefined
+  if (leaveRoom) {
     if (answerKey !== undefined) deps.knownAnswers.expect(answerKey)
-    return { priority: FIRST, etaMs: 0, weight, mayShareJob: true, answerKey, waiting: undefined }
+    return { priority: FIRST, etaMs: 0, weight, mayShareJob: true, answerKey, waiting: undefined, leaveRoom }
   }
   // 0: a half-open attempt is due.
   const joined = breakerWaitMs

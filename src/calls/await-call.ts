@@ -61,6 +61,7 @@ export async function awaitCall(deps: AwaitDeps, admitted: Admitted, socket: Cal
     await completeFailed(deps, admitted, { error, jobId })
     return { kind: 'failed', error }
   } finally {
+    forecast.leaveRoom?.()
     waiting.end()
     if (!isReplyAwaited) forget()
   }

@@ -1,7 +1,7 @@
 import { forecastJob, queuedJob } from '../admission/admit.ts'
 import type { AdmittedBatch, BatchUnit } from '../admission/admit-batch.ts'
 import { countRefusal } from '../admission/count-refusal.ts'
-import type { ForecastDeps } from '../admission/forecast.ts'
+import type { Forecast, ForecastDeps } from '../admission/forecast.ts'
 import { rejectOnAbort } from '../async/abort.ts'
 import { TickBatcher } from '../async/tick-batcher.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
@@ -139,28 +139,26 @@ async function runUnit(
     observed.ended(error.status, { code: error.code, cause: error.cause, accountId: principal.accountId })
     return { outcome: { error }, ...rest }
   }
-  let waiting: QueuedCall['waiting']
+  let forecast: Forecast | undefined
   let jobId: string | undefined
-  let answerKey: string | undefined
   const { reply, forget } = deps.replies.awaitReply(job.id)
   try {
     end.throwIfAborted()
-    const forecast = await forecastJob(deps, { job, checked, principal })
-    waiting = forecast.waiting
-    answerKey = forecast.answerKey
+    forecast = await forecastJob(deps, { job, checked, principal })
     const call = queuedJob(job, forecast, observed.traceparent)
     observed.admitted(call)
     const { priority, mayShareJob } = forecast
     jobId = await enqueueCall(deps.queues, { call, priority, mayShareJob })
   } catch (error) {
     forget()
-    if (waiting) void withdraw(deps, { job, waiting })
+    forecast?.leaveRoom?.()
+    if (forecast?.waiting) void withdraw(deps, { job, waiting: forecast.waiting })
     return fail(error, { usageStatus: toGatewayError(error).status, comesBack: 'all' })
   }
   try {
     const answer = await Promise.race([reply, rejectOnAbort(end)])
     observed.replied(answer.head)
-    deps.knownAnswers.learn(answerKey, answer.head)
+    deps.knownAnswers.learn(forecast.answerKey, answer.head)
     deps.spareRoom.learn(job, answer.head)
     if (answer.head.code) {
       const error = replyError(answer.head)
@@ -170,13 +168,14 @@ async function runUnit(
     observed.ended(200)
     return { outcome: { reply: answer }, usageStatus: 200, comesBack: 'nothing' }
   } catch (error) {
-    const withdrawal = await withdraw(deps, { job, waiting, jobId })
+    const withdrawal = await withdraw(deps, { job, waiting: forecast.waiting, jobId })
     if (run.left.aborted && (await wasSent(withdrawal, reply)))
       return fail(error, { usageStatus: CALLER_LEFT_STATUS, comesBack: 'nothing' })
     const usageStatus = run.left.aborted ? LEFT_UNSENT_STATUS : toGatewayError(error).status
     return fail(error, { usageStatus, comesBack: 'month' })
   } finally {
     forget()
+    forecast.leaveRoom?.()
   }
 }
 

@@ -17,22 +17,28 @@ interface RepliedCall {
 
 /**
  * Caps with room for more requests, as replies report it: a call for one of them needs no ticket. Where the node is
- * wrong, the worker joins the wait queue for the call: no belief of a node exceeds a cap.
+ * wrong, the worker joins the wait queue for the call: no belief of a node exceeds a cap. Calls without a ticket are no
+ * more at a time than there was room for, so that an overload of the workers is found by the calls that join.
  */
 export class SpareRoom {
-  readonly #passes = new LRUCache<string, { left: number; until: number }>({ max: CAPS_MAX })
+  readonly #rooms = new LRUCache<string, { places: number; taken: number; until: number }>({ max: CAPS_MAX })
 
-  /** @returns whether a call may go without a ticket; it then uses one place */
-  take(slug: string, bucket: CapBucket): boolean {
-    const passes = this.#passes.get(`${slug} ${bucket}`)
-    if (!passes || passes.left < 1 || performance.now() > passes.until) return false
-    passes.left -= 1
-    return true
+  /** @returns how to give the place back when the call has ended; undefined for a call that needs a ticket */
+  take(slug: string, bucket: CapBucket): (() => void) | undefined {
+    const room = this.#rooms.get(`${slug} ${bucket}`)
+    if (!room || room.taken >= room.places || performance.now() > room.until) return undefined
+    room.taken += 1
+    return () => {
+      room.taken -= 1
+    }
   }
 
   learn(call: RepliedCall, { room = 0, times }: { room?: number; times: { attempts: number } }): void {
     if (call.mode === 'test' || times.attempts === 0) return
-    const left = Math.floor(room * USED_SHARE)
-    this.#passes.set(`${call.slug} ${bucketOf(call)}`, { left, until: performance.now() + TRUSTED_MS })
+    const name = `${call.slug} ${bucketOf(call)}`
+    const known = this.#rooms.get(name) ?? { places: 0, taken: 0, until: 0 }
+    known.places = Math.floor(room * USED_SHARE)
+    known.until = performance.now() + TRUSTED_MS
+    this.#rooms.set(name, known)
   }
 }
