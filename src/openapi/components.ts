@@ -81,7 +81,7 @@ export const headers: Record<string, JsonSchema> = {
   RemainingThisMinute: { description: 'Of them, left now', schema: { type: 'integer' } },
   MinuteReset: { description: 'When the minute is free again, seconds since 1970', schema: { type: 'integer' } },
   Age: { description: 'Age of a stored answer, seconds', schema: { type: 'integer', minimum: 0 } },
-  PreferenceApplied: text('The preference of `Prefer` that was honoured (RFC 7240)', 'respond-async'),
+  PreferenceApplied: text('The preference of `Prefer` that was heeded (RFC 7240)', 'respond-async'),
   TermsLink: text(
     'Terms and licence of the data (RFC 8288)',
     '<https://open-meteo.com/en/terms>; rel="terms-of-service"',

@@ -48,7 +48,7 @@ it('no accepted call misses its deadline when one account has six loops beside s
       loop.member = world.lastMember
       if (result) loop.againAt = world.now + Math.min(result.retryAfterMs, 5 * SECOND)
     }
-    // Fails where an accepted call passes its deadline without being told.
+    // Fails where an accepted call passes its deadline without a refusal.
     await world.advance(SECOND)
   }
   const guests = Array.from({ length: 7 }, (_, index) => grantedTo(`guest-${index}`))
@@ -72,7 +72,7 @@ it('a saturated cap serves accounts by the weights of their plans', async () => 
   assert.deepEqual(counts, [10, 20, 40])
 })
 
-it('a call that a newcomer pushes past its deadline is told at once', async () => {
+it('a call that a newcomer pushes past its deadline is refused at once', async () => {
   const world = await open({ concurrency: 200, rates: [{ max: 110, seconds: 20 }] })
   for (let index = 0; index < 110; index += 1) await world.join(call('busy'))
   await world.advance(SECOND)
@@ -86,7 +86,7 @@ it('a call that a newcomer pushes past its deadline is told at once', async () =
   assert.equal(world.granted, 220)
 })
 
-it('a call whose slot a repeated request takes is told at once', async () => {
+it('a call whose slot a repeated request takes is refused at once', async () => {
   const world = await open({ concurrency: 4, rates: [{ max: 1, seconds: 5 }] })
   await world.join(call('a'))
   await world.advance(0)
@@ -98,7 +98,7 @@ it('a call whose slot a repeated request takes is told at once', async () => {
   assert.equal(world.evicted, 1)
 })
 
-it('calls that a close of the upstream leaves no time for are told at once', async () => {
+it('calls that a close of the upstream leaves no time for are refused at once', async () => {
   const world = await open({ concurrency: 200, rates: [{ max: 110, seconds: 20 }] })
   for (let index = 0; index < 110; index += 1) await world.join(call('a'))
   await world.advance(SECOND)

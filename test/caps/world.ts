@@ -12,7 +12,7 @@ export const SERVICE_MS = 50
 const LEASE_MS = 6_000
 const POLL_MS = 1_000
 
-/** How long an account counts as asking, and from which window on a part is kept for newcomers, milliseconds. */
+/** How long an account has demand, and from which window on a part is kept for newcomers, milliseconds. */
 const DEMAND_MS = 300_000
 const KEPT_WINDOW_MS = 60_500
 const SCARCE_MAX = 100
@@ -222,13 +222,13 @@ export class World {
     return permit !== undefined
   }
 
-  /** Lets time pass: workers poll, requests end, calls are granted or told that they cannot be. */
+  /** Lets time pass: workers poll, requests end, calls are granted or refused. */
   async advance(ms: number): Promise<void> {
     const until = this.now + ms
     while (true) {
       const pauseMs = await this.#pollAll()
       for (const { member, deadline } of this.#waiting.values()) {
-        assert.ok(deadline > this.now, `${member} was accepted and passed its deadline without being told`)
+        assert.ok(deadline > this.now, `${member} was accepted and passed its deadline without a refusal`)
       }
       if (this.now >= until) return
       const ends = [...this.#leases.values()].map(({ endsAt }) => endsAt)
@@ -310,7 +310,7 @@ export class World {
       const own = inWindow.filter((grant) => grant.share === share).length
       const since = this.now - Math.min(windowMs, DEMAND_MS)
       const isShared = [...this.#askedAt].some(([other, at]) => other !== share && at > since)
-      if (isShared) assert.ok(own <= Math.floor(max / 2), `${share} has ${own} of ${max} while others ask`)
+      if (isShared) assert.ok(own <= Math.floor(max / 2), `${share} has ${own} of ${max} while others have demand`)
       if (own > 1) assert.ok(inWindow.length <= max - this.#kept(rule), `${share} took what is kept for newcomers`)
     }
   }

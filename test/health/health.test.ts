@@ -253,7 +253,7 @@ describe('health in Redis', () => {
   /** Good attempts of one account. */
   const succeed = (name: string, now: number, times = 1) =>
     recordSuccesses(redis, name, { latenciesMs: Array.from({ length: times }, () => 20), now })
-  /** Failed attempts one after another, of two accounts in turn unless told. */
+  /** Failed attempts one after another, of two accounts alternately by default. */
   const fail = async (name: string, now: number, times = 1, attempt: Partial<AttemptRecord> = {}) => {
     const needed: boolean[] = []
     for (let index = 0; index < times; index += 1) {

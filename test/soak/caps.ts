@@ -10,7 +10,7 @@ const WINDOWS = 4
 const WORKERS = 8
 const CALLS = 1_000
 
-/** How often a worker is killed, and how often progress is told. Milliseconds. */
+/** How often a worker is killed, and how often progress is printed. Milliseconds. */
 const KILL_EVERY_MS = 5_000
 const SAY_EVERY_MS = 30_000
 
@@ -31,7 +31,7 @@ async function run(print: (line: string) => void): Promise<Claim[]> {
       Array.from({ length: CALLS }, () => send(gateway, FACT, { key: live, headers: { prefer: 'respond-async' } })),
     )
     const queued = taken.filter(({ status }) => status === 202).length
-    print(`${queued} of ${CALLS} calls queued, the others were told that their turn is too late`)
+    print(`${queued} of ${CALLS} calls queued, the others were refused because their permit would be too late`)
     let kills = 0
     const starting: Promise<unknown>[] = []
     const killing = setInterval(() => {

@@ -27,7 +27,7 @@ export interface Services {
  * Starts what a test file needs: a Redis of its own, and a database of its own on the run's Postgres (`npm test` starts
  * one for all files; a file run alone starts its own).
  *
- * @param parent where its folder is made; the system's folder for temporary files unless told
+ * @param parent where its folder is made; default: the system's folder for temporary files
  */
 export async function startServices({ parent = tmpdir() }: { parent?: string | undefined } = {}): Promise<Services> {
   const folder = await mkdtemp(join(parent, 'agw-test-'))

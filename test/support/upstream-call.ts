@@ -62,7 +62,7 @@ export function addressOf(upstream: Upstream, path: string, given: Given, now?: 
   return urlOf(upstream, request).href
 }
 
-/** Reads one answer, 200 unless told, to the example's parameters unless told. */
+/** Reads one answer; by default a 200 to the example's parameters. */
 export function interpreted(
   upstream: Upstream,
   path: string,

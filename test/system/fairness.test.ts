@@ -105,7 +105,7 @@ describe('accounts that share an upstream', () => {
     assert.ok((counts[2] ?? 0) >= 34 && (counts[2] ?? 0) <= 46, `${counts}`)
   })
 
-  it('are not held up by the calls of one that has had its half, nor does it get more by asking no longer', async () => {
+  it('are not held up by the calls of one that has used its share, nor does it get more by pausing', async () => {
     upstream.play('timezone', () => ({ dateTime: '2026-01-02T03:04:05.6789012', timeZone: 'UTC' }))
     const [hoarder, other] = await Promise.all([signUp(gateway), signUp(gateway)])
     const call = (account: Account, who: string, headers = {}) =>

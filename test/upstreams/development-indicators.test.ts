@@ -107,7 +107,7 @@ test('metadata of older captures, without source and with counts as text, are re
   assert.equal(data.last_updated, null)
 })
 
-test('the vintage of the figures is told', () => {
+test('the vintage of the figures is shown', () => {
   assert.equal(dataOf(developmentIndicators, '/gdp', { body: [head, [row('2023', 1)]] }).last_updated, '2026-07-13')
 })
 

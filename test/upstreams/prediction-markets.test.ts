@@ -41,7 +41,7 @@ test('the keyset lists are asked for, open items first by volume and never close
   assert.deepEqual(events.request(withDefaults(events, { limit: 1 }), context), { path: '/events/keyset', query })
 })
 
-test('20 items are asked for unless told', () => {
+test('20 items are requested by default', () => {
   for (const endpoint of [markets, events]) {
     const request = endpoint.request(withDefaults(endpoint, {}), context)
     assert.equal(Array.isArray(request) ? undefined : request.query?.limit, 20)

@@ -142,7 +142,7 @@ test('the months of a range are merged in order of time, a game that two of them
   assert.deepEqual(ids(games(nfl, [september, october], { ...parameters, limit: 2 })), ['a', 'b'])
 })
 
-test('limit is applied here and never sent for a day, with 10 unless told', () => {
+test('limit is applied here and never sent for a day, with 10 by default', () => {
   const events = Array.from({ length: 16 }, (_, index) => ({ id: String(index) }))
   for (const endpoint of [nfl, nba, mlb]) {
     assert.equal(games(endpoint, [{ events }]).length, 10)
@@ -221,7 +221,7 @@ test('a score is a number, and null before the game although the upstream says 0
   assert.equal(played('post', [{ ...home, score: '' }]).home.score, null)
 })
 
-test('home and away are told by homeAway, never by their order', () => {
+test('homeAway says which side is home, never the order', () => {
   const away = { homeAway: 'away', team: { id: '2' } }
   const home = { homeAway: 'home', team: { id: '1' } }
   const result = played('in', [away, home])

@@ -55,7 +55,7 @@ test('the local time keeps its seven digits and gets no offset', () => {
   assert.equal(data.time, '14:02')
 })
 
-test('daylight saving time in force is told', () => {
+test('daylight saving time in force is shown', () => {
   const data = answered(200, { ...recorded, dstActive: true })
   assert.ok(typeof data === 'object')
   assert.equal(data.dst_active, true)

@@ -113,7 +113,7 @@ export const TEAM_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'a new member is a member unless told otherwise, and nobody is added as owner',
+    says: 'a new member has the role member by default, and nobody is added as owner',
     holds: async (world) => {
       const { gateway, send } = world
       const [owner, other] = await Promise.all([signUp(gateway), signUp(gateway)])
