@@ -167,7 +167,7 @@ async function refund(
   try {
     return await refundLimits(redis, principal, call)
   } catch {
-    // Not acknowledged: repeated until it is.
+    // Redis did not acknowledge the refund: it is repeated until it does.
     completions.compensate(principal, call.callId)
     return call.state
   }

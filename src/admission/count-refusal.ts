@@ -4,7 +4,7 @@ import type { Principal } from './authenticate.ts'
 
 export interface RefusalDeps {
   completions: Pick<CallCompletionBatcher, 'countRefusal'>
-  /** Redis' clock, by which usage has its day. */
+  /** Redis' clock, which decides the day that usage counts for. */
   health: Pick<HealthCache, 'now'>
 }
 

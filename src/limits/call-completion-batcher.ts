@@ -10,7 +10,7 @@ import { recordUsage, type UsedCall } from './usage-ledger.ts'
 /** No failure: the month's unit of a call whose caller left stays spent. */
 export const CALLER_LEFT_STATUS = 499
 
-/** Usage may be shown a second or two late. */
+/** Pause between two writes of usage, milliseconds: it may be shown a second or two late. */
 const USAGE_PAUSE_MS = 200
 
 /** Usage that Redis takes in none of this time is lost, and logged. Milliseconds. */
@@ -21,7 +21,7 @@ const RETRY = { everyMs: 250, forMs: 30_000 }
 const COMPENSATE_EVERY_MS = 1_500
 const COMPENSATE_TRIES = 4
 
-/** Beyond it, leases expire by themselves. */
+/** Acquisitions that are compensated at one time; beyond it, leases expire by themselves. */
 const UNACKED_MAX = 2_000
 
 /** Fails open: beyond it refusals are not counted, so that a flood cannot fill the memory. */

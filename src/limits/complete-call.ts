@@ -12,7 +12,7 @@ type LimitedCall = Pick<CallJob, 'id' | 'accountId' | 'keyId' | 'mode' | 'slug' 
 export async function completeCall(redis: RedisConnection, call: LimitedCall, status: number): Promise<boolean> {
   const ended = { month: monthOf(call.enqueuedAt).name, ended: [{ callId: call.id, status }] }
   if ((await releaseLimits(redis, call, ended)) !== 1) return false
-  // Nobody else counts it.
+  // No other process counts it.
   await retryUntil(() => recordUsage(redis, [{ call, status }], call.id), REPEAT)
   return true
 }

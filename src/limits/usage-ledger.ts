@@ -11,7 +11,7 @@ export interface UsedCall {
   isRefused?: boolean
 }
 
-/** Longer than a write is repeated. */
+/** How long an id counts once: longer than a write is repeated. */
 const MARKER_SECONDS = 300
 
 const record = loadScript(new URL('./lua/record-usage.lua', import.meta.url), { MARKER_SECONDS })

@@ -117,7 +117,7 @@ export class ReplyInbox {
     return { reply: promise, forget: () => this.#waiters.delete(callId) }
   }
 
-  /** Rejects all waiting calls: this node ends. */
+  /** Rejects all waiting calls, because this node ends. */
   refuse(reason: Error): void {
     for (const { reject } of this.#waiters.values()) reject(reason)
     this.#waiters.clear()

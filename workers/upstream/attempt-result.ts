@@ -2,7 +2,7 @@ import type { AttemptRecord } from '../../src/health/record.ts'
 
 const FAILURES = new Set(['UPSTREAM_ERROR', 'UPSTREAM_TIMEOUT', 'UPSTREAM_INVALID_RESPONSE', 'UPSTREAM_TOO_LARGE'])
 
-/** What a caller added may explain these. */
+/** Failures that undeclared parameters may have caused. */
 const OF_THE_ANSWER = new Set(['UPSTREAM_INVALID_RESPONSE', 'UPSTREAM_TOO_LARGE'])
 
 /** Our rate, our key, a redirect that we do not follow, a caller's values: they say nothing of health. */

@@ -1,6 +1,6 @@
 import { FAILURES_TO_OPEN, HANGING_MS } from '../../src/health/breaker.ts'
 
-/** Since the upstream's last answer. */
+/** Requests since the upstream's last answer. */
 interface Unanswered {
   since: number
   abandoned: number
