@@ -27,8 +27,7 @@ const STALLED_CHECK_MS = 1_000
 const STALLED_MAX = 30
 
 /**
- * Jobs of one upstream in a process: as many as its wait queue holds. With fewer, calls of an account without a share
- * left would keep others in BullMQ's queue.
+ * Jobs of an upstream in a process. With fewer, calls of an account without a share left would block BullMQ's queue.
  */
 const CONCURRENCY_PER_QUEUE = QUEUE_LENGTH_MAX
 

@@ -17,10 +17,7 @@ const storeScript = loadScript(new URL('./lua/store-body.lua', import.meta.url),
 
 export type StoredBody = Required<Pick<ReplyHead, 'bodyKey' | 'bodyIndex' | 'bodyMember'>>
 
-/**
- * Undefined for a body small enough for the stream.
- * @throws Error while the account's other bodies take all the room
- */
+/** Undefined for a small body. @throws Error while the account's other bodies take all the room */
 export async function storeBody(
   redis: RedisConnection,
   { id, accountId }: Pick<CallJob, 'id' | 'accountId'>,

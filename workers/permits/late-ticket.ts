@@ -14,8 +14,7 @@ export interface PermitRequest extends Waiter {
 }
 
 /**
- * Acquires a permit. A call without a ticket gets one at once where nothing waits, else it joins the wait queue now.
- * @throws what `acquire` throws; AttemptError with the wait of a call for which it is too long
+ * A call without a ticket gets a permit at once where nothing waits, else it joins the wait queue. @throws AttemptError
  */
 export async function acquireWithTicket<Permit>(
   { cap, log }: { cap: Cap; log: Log },

@@ -68,10 +68,7 @@ export class PermitClient {
     this.#onGranted = onGranted
   }
 
-  /**
-   * @throws AttemptError UPSTREAM_RATE_LIMITED when the upstream is closed for longer than the time that remains, or
-   * the code of a refusal; the signal's reason
-   */
+  /** @throws AttemptError where the permit would come too late; the signal's reason */
   acquire(request: PermitRequest, remainingMs: () => number, signal: AbortSignal): Promise<Permit> {
     const deps = { cap: this.#cap, log: this.#log }
     return acquireWithTicket(deps, request, (waiter) => this.#acquire(waiter, remainingMs, signal))

@@ -15,10 +15,7 @@ const LOOK_EVERY_MS = 50
 
 type Parameters = Record<string, unknown>
 
-/**
- * Takes an item from a pool, which one larger request fills when it runs out.
- * @returns an exchange as if the upstream had sent just these items; undefined when no pool can serve this call
- */
+/** Takes items from a pool that one larger request fills. @returns undefined when no pool can serve the call */
 export async function takePrefetched(
   redis: RedisConnection,
   filling: Filling,

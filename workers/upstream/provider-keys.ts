@@ -24,10 +24,7 @@ export class ProviderKeys {
     this.#log = log
   }
 
-  /**
-   * @throws GatewayError PROVIDER_KEY_REQUIRED when the key was deleted meanwhile, PROVIDER_KEY_INVALID when it cannot
-   * be opened or is another account's, DEPENDENCY_UNAVAILABLE
-   */
+  /** @throws GatewayError PROVIDER_KEY_REQUIRED, PROVIDER_KEY_INVALID or DEPENDENCY_UNAVAILABLE */
   async of(id: string, ownerId: string): Promise<string> {
     const known = this.#kept.get(id)
     if (known && Date.now() < known.until) return known.key

@@ -12,10 +12,7 @@ export interface WireRequest {
 
 const VERSION = '0.3.0'
 
-/**
- * Under the upstream's base URL, with undeclared parameters and the key, and with our headers alone.
- * @throws Error when the address would leave the base URL
- */
+/** Sends our headers alone. @throws Error when the address would leave the upstream's base URL */
 export function buildWireRequest(
   api: Api,
   request: UpstreamRequest,
