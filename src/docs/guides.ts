@@ -40,7 +40,18 @@ export function loadGuides(config: Pick<Config, 'http' | 'plans' | 'callTimeoutM
     const markdown = source.replace(/\{\{(\w+)\}\}/g, (_, value: string) => values[value] ?? value)
     const [, title = name] = /^# (.+)$/m.exec(markdown) ?? []
     const [, summary = ''] = /^# .+\n\n(.+?[.:])(?:\s|$)/.exec(markdown) ?? []
-    return { name, title, summary: summary.replace(/[*`]/g, ''), markdown, html: markdownToHtml(markdown) }
+    let written: Html | undefined
+    return {
+      name,
+      title,
+      summary: summary.replace(/[*`]/g, ''),
+      markdown,
+      // Written when it is first read: all guides together take as long as a tenth of a node's start.
+      get html() {
+        written ??= markdownToHtml(markdown)
+        return written
+      },
+    }
   })
 }
 

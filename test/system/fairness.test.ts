@@ -59,7 +59,7 @@ describe('accounts that share an upstream', () => {
       }
     }, 40)
     const answers: number[] = []
-    for (let index = 0; index < 16; index += 1) {
+    for (let index = 0; index < 11; index += 1) {
       const { status } = await call(quiet, 'quiet', index)
       answers.push(status)
       await new Promise((resolve) => setTimeout(resolve, 300))

@@ -43,8 +43,10 @@ describe('calls in flight', () => {
       Array.from({ length: 5 }, () => 'no answer'),
     )
     assert.equal((await send(gateway, FACT, { key: account.test })).status, 429)
-    await until(async () => (await send(gateway, FACT, { key: account.test })).status === 200)
+    const leases = accountKeys.inFlight(account.id, 'test')
+    await until(async () => (await redis.zcount(leases, Date.now(), '+inf')) === 0)
     redis.disconnect()
+    await until(async () => (await send(gateway, FACT, { key: account.test })).status === 200)
   })
 
   it('end with their answer, whatever it is', async () => {

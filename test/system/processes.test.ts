@@ -215,7 +215,7 @@ describe('an API node', () => {
       let kills = 0
       let isSending = true
       const statuses: number[] = []
-      const clients = Array.from({ length: 50 }, async () => {
+      const clients = Array.from({ length: 12 }, async () => {
         while (isSending) statuses.push((await call()).status)
       })
       while (kills < 10) {

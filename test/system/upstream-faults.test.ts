@@ -38,7 +38,6 @@ before(async () => {
     'concurrency=50,10000/1',
   ])
   gateway = await startGateway({
-    isLocal: true,
     environment: {
       ...upstream.environment(...PLAYED),
       ...Object.fromEntries(caps),

@@ -7,7 +7,8 @@ import { startPostgres } from '../../src/local/embedded/postgres.ts'
 
 /**
  * `npm run test:mutations [word]`: breaks the Lua scripts one way at a time, in a copy of the project, and reports which
- * test caught it. Ends with 1 when one was not caught. A word runs only the mutations whose file or name has it.
+ * test caught it. Ends with 1 when one was not caught. A word runs only the mutations whose file or name has it; a run of
+ * all that catches all writes `mutations.md` beside this file.
  */
 
 interface Mutation {
@@ -324,7 +325,7 @@ async function copyProject(): Promise<string> {
 /** The first test that fails, or undefined. */
 async function failingTest(folder: string, tests: string[]): Promise<string | undefined> {
   for (const file of tests) {
-    const child = spawn(process.execPath, ['--test', '--test-reporter=tap', file], {
+    const child = spawn(process.execPath, ['--test', '--test-reporter=tap', '--test-timeout=120000', file], {
       cwd: folder,
       env: { ...process.env, PROPERTY_SHRINK: 'off' },
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -341,29 +342,52 @@ async function failingTest(folder: string, tests: string[]): Promise<string | un
   return undefined
 }
 
+/** Writes which test caught which mutation. */
+async function writeTable(caught: { mutation: Mutation; by: string }[]): Promise<void> {
+  const rows = caught.map(({ mutation, by }) => {
+    const [file = '', name = ''] = by.split(/: (.*)/s)
+    return `| \`${mutation.file.slice('src/'.length)}\` | ${mutation.name} | ${name} (\`${file.slice('test/'.length)}\`) |`
+  })
+  const head = [
+    '# Mutations of the Lua scripts',
+    '',
+    `\`npm run test:mutations\` broke each script in these ${caught.length} ways, one at a time, and wrote down the test that failed first.`,
+    '',
+    '| Script | Mutation | Test that caught it |',
+    '| --- | --- | --- |',
+  ]
+  await writeFile(join(ROOT, 'test/tools/mutations.md'), `${[...head, ...rows].join('\n')}\n`)
+}
+
 async function main([word = '']: string[]): Promise<number> {
+  const chosen = MUTATIONS.filter(({ file, name }) => `${file} ${name}`.includes(word))
   const folder = await copyProject()
-  const survivors: string[] = []
   const postgres = await startPostgres({ dataDir: folder, print: () => undefined })
   process.env.TEST_DATABASE_URL = postgres.superuserUrl
+  const caught: { mutation: Mutation; by: string }[] = []
   try {
-    for (const { name, file, from, to, tests } of MUTATIONS) {
-      if (!`${file} ${name}`.includes(word)) continue
+    // A test that fails anyway would seem to catch everything.
+    const failing = await failingTest(folder, [...new Set(chosen.flatMap(({ tests }) => tests))])
+    if (failing) throw new Error(`${failing} fails without any mutation`)
+    for (const mutation of chosen) {
+      const { name, file, from, to, tests } = mutation
       const path = join(folder, file)
       const text = await readFile(path, 'utf8')
       if (!text.includes(from)) throw new Error(`${file} has no "${from.trim()}" any more`)
       await writeFile(path, text.replace(from, to))
-      const caught = await failingTest(folder, tests)
+      const by = await failingTest(folder, tests)
       await writeFile(path, text)
-      if (!caught) survivors.push(`${file}: ${name}`)
-      console.log(`${caught ? '✔' : '✖'} ${file}: ${name}${caught ? ` — ${caught}` : ' was not caught'}`)
+      if (by) caught.push({ mutation, by })
+      console.log(by ? `✔ ${file}: ${name} — ${by}` : `✖ ${file}: ${name} was not caught`)
     }
   } finally {
     await postgres.stop()
     await rm(folder, { recursive: true, force: true })
   }
-  console.log(survivors.length === 0 ? 'All were caught.' : `${survivors.length} were not caught.`)
-  return survivors.length === 0 ? 0 : 1
+  const survivors = chosen.length - caught.length
+  console.log(survivors === 0 ? 'All were caught.' : `${survivors} were not caught.`)
+  if (survivors === 0 && word === '') await writeTable(caught)
+  return survivors === 0 ? 0 : 1
 }
 
 if (import.meta.main) process.exit(await main(process.argv.slice(2)))
