@@ -1,3 +1,4 @@
+import project from '../../package.json' with { type: 'json' }
 import { memoize } from '../../src/async/memoize.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
 import { requestUrl } from '../../src/catalog/request-url.ts'
@@ -10,8 +11,6 @@ export interface WireRequest {
   headers: Record<string, string>
 }
 
-const VERSION = '0.3.0'
-
 /** Sends our headers alone. @throws Error when the address would leave the upstream's base URL */
 export function buildWireRequest(
   api: Api,
@@ -23,7 +22,7 @@ export function buildWireRequest(
   if (!isUnderBase(api, url)) throw new Error('the request leaves the base address of its upstream')
   const headers: Record<string, string> = {
     accept: 'application/json',
-    'user-agent': `agent-api-gateway/${VERSION} (+${options.contact})`,
+    'user-agent': `agent-api-gateway/${project.version} (+${options.contact})`,
     ...upstream.headers,
     ...request.headers,
     'accept-encoding': ACCEPT_ENCODING,
