@@ -3,7 +3,9 @@ import { once } from 'node:events'
 import { globSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
+import { run as runFiles } from 'node:test'
+import { spec } from 'node:test/reporters'
 import pg from 'pg'
 import { loadInstallPolicy } from '../src/config.ts'
 import { startPostgres } from '../src/local/embedded/postgres.ts'
@@ -21,8 +23,11 @@ async function run(command: string, args: string[], environment: Record<string, 
   return code ?? 1
 }
 
+/** Longest that a test may take, milliseconds. */
+const TEST_MS_MAX = 240_000
+
 function runTests(args: string[], environment: Record<string, string> = {}): Promise<number> {
-  return run(process.execPath, ['--test', '--test-timeout=240000', ...args], environment)
+  return run(process.execPath, ['--test', `--test-timeout=${TEST_MS_MAX}`, ...args], environment)
 }
 
 /** Hundreds of pure functions: one process for all of them, because a process a file costs ten times what they do. */
@@ -31,8 +36,30 @@ const runUnitTests = (files: string[]): Promise<number> => runTests(['--test-iso
 /** What a test file imports when it needs Postgres, Redis, a gateway or a browser. */
 const NEEDS_SERVICE = /from '[./]+\/(support\/(services|gateway|stage|portal|browser|cap-state)|src\/local\/embedded\/)/
 
-/** Files at one time: two more than processors, because each waits for windows and leases now and then. */
-const CONCURRENCY = `--test-concurrency=${availableParallelism() + 2}`
+/** Files at one time: more than processors, because each waits for windows and leases now and then. */
+const FILES_AT_ONCE = availableParallelism() + 3
+const CONCURRENCY = `--test-concurrency=${FILES_AT_ONCE}`
+
+/** Files that take longest, by what they wait for: they begin first, so that none of them runs on alone at the end. */
+const FIRST = [
+  ...['processes', 'portal', 'accessibility', 'asynchronous-calls', 'health', 'dependencies', 'console', 'deadlines'],
+  ...['upstream-faults', 'recovery', 'memory-loss', 'http-shapes', 'caps', 'overload', 'command-cost', 'start'],
+]
+
+/** Runs test files in this order, which the command line of Node does not keep. */
+async function runInOrder(files: string[]): Promise<number> {
+  let code = 0
+  const tests = runFiles({
+    files: files.map((file) => resolve(file)),
+    concurrency: FILES_AT_ONCE,
+    timeout: TEST_MS_MAX,
+  })
+  tests.on('test:fail', () => {
+    code = 1
+  })
+  for await (const text of tests.compose(spec)) process.stdout.write(text)
+  return code
+}
 
 /** Test files, those that need no service apart from the others. */
 function listTests(): { unit: string[]; others: string[] } {
@@ -49,11 +76,16 @@ async function main(args: string[]): Promise<number> {
     const files = ['test/system/containers.test.ts', 'test/system/compose.test.ts']
     return await runTests(['--test-timeout=1800000', '--test-concurrency=1', ...files], { TEST_CONTAINERS: 'insist' })
   }
-  if (args.length > 0) return await runWithServices([CONCURRENCY, ...args])
+  if (args.length > 0) return await withServices(() => runTests([CONCURRENCY, ...args]))
   print('Checking types and style …')
   const checks = [run('tsc', []), run('biome', ['check', '--error-on-warnings', '.'])]
   if (Math.max(...(await Promise.all(checks))) !== 0) return 1
-  const codes = [await runUnitTests(unit), await runWithServices([CONCURRENCY, ...others])]
+  const rank = (file: string): number => {
+    const place = FIRST.findIndex((name) => file === `test/system/${name}.test.ts`)
+    return place < 0 ? FIRST.length : place
+  }
+  const ordered = others.toSorted((one, other) => rank(one) - rank(other))
+  const codes = [await runUnitTests(unit), await withServices(() => runInOrder(ordered))]
   return Math.max(...codes)
 }
 
@@ -68,7 +100,8 @@ async function forgetDurability(serverUrl: string): Promise<void> {
   await client.end()
 }
 
-async function runWithServices(args: string[]): Promise<number> {
+/** Runs tests with a Postgres for all of them, whose address they inherit. */
+async function withServices(runAll: () => Promise<number>): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), 'agw-run-'))
   print('Starting Postgres for the tests …')
   const postgres = await startPostgres({ dataDir: folder, print })
@@ -76,7 +109,8 @@ async function runWithServices(args: string[]): Promise<number> {
     await forgetDurability(postgres.superuserUrl)
     // Each test file starts a Redis of its own; this one only makes sure that the machine has the program.
     await (await startRedis({ dataDir: folder, print, install: loadInstallPolicy() })).stop()
-    return await runTests(args, { TEST_DATABASE_URL: postgres.superuserUrl })
+    process.env.TEST_DATABASE_URL = postgres.superuserUrl
+    return await runAll()
   } finally {
     await postgres.stop()
     await rm(folder, { recursive: true, force: true })
