@@ -4,6 +4,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { run as runFiles } from 'node:test'
 import { spec } from 'node:test/reporters'
 import pg from 'pg'
@@ -33,6 +34,15 @@ function runTests(args: string[], environment: Record<string, string> = {}): Pro
 /** Hundreds of pure functions: one process for all of them, because a process a file costs ten times what they do. */
 const runUnitTests = (files: string[]): Promise<number> => runTests(['--test-isolation=none', ...files])
 
+/** While other tests run: what they print comes in one piece, when they have ended. */
+async function runUnitTestsBeside(files: string[]): Promise<number> {
+  const args = ['--test', `--test-timeout=${TEST_MS_MAX}`, '--test-isolation=none', ...files]
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  const [output, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])
+  process.stdout.write(output)
+  return code ?? 1
+}
+
 /** What a test file imports when it needs Postgres, Redis, a gateway or a browser. */
 const NEEDS_SERVICE = /from '[./]+\/(support\/(services|gateway|stage|portal|browser|cap-state)|src\/local\/embedded\/)/
 
@@ -57,7 +67,7 @@ async function runInOrder(files: string[]): Promise<number> {
   tests.on('test:fail', () => {
     code = 1
   })
-  for await (const text of tests.compose(spec)) process.stdout.write(text)
+  for await (const lines of tests.compose(spec)) process.stdout.write(lines)
   return code
 }
 
@@ -85,8 +95,8 @@ async function main(args: string[]): Promise<number> {
     return place < 0 ? FIRST.length : place
   }
   const ordered = others.toSorted((one, other) => rank(one) - rank(other))
-  const codes = [await runUnitTests(unit), await withServices(() => runInOrder(ordered))]
-  return Math.max(...codes)
+  const codes = [runUnitTestsBeside(unit), withServices(() => runInOrder(ordered))]
+  return Math.max(...(await Promise.all(codes)))
 }
 
 /** Nothing of a test run needs to survive a crash of the machine: every commit is spared its wait for the disk. */
