@@ -242,7 +242,7 @@ it('a lease lasts for as long as it is renewed, and then its place is free', asy
   assert.ok(await acquire('a|2'))
 })
 
-it('the end of a permit wakes the worker of the first waiter', async () => {
+it('the end of a permit wakes the worker of the first waiter', async (t) => {
   const world = await open({ concurrency: 1, rates: [{ max: 500, seconds: 10 }] })
   const acquire = async (...members: string[]) => {
     const waiters = members.map((member, index) => ({ member, tag: index }))
@@ -251,12 +251,12 @@ it('the end of a permit wakes the worker of the first waiter', async () => {
   const [permit = assert.fail()] = (await acquire('a|1')).values()
   assert.equal((await acquire('a|2', 'a|3')).size, 0)
   const listener = new Redis(server.url)
+  t.after(() => listener.disconnect())
   const heard: string[] = []
   listener.on('message', (_channel, message) => heard.push(message))
   await listener.subscribe(channels.wakeUp)
   await world.cap.release({ ids: [permit], meanMs: 10 })
-  await until(() => heard.length > 0)
-  listener.disconnect()
+  await until(() => heard.length > 0, 10_000)
   assert.deepEqual(heard, [`${world.cap.name} a|2`])
   assert.equal((await acquire('a|2')).size, 1)
 })

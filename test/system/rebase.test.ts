@@ -26,8 +26,9 @@ describe('fair tags of a line that never empties', () => {
     await upstream.close()
   })
 
-  it('are counted anew before priorities run out, and every call keeps its place', async () => {
+  it('are counted anew before priorities run out, and every call keeps its place', async (t) => {
     const redis = openOperatorRedis(gateway)
+    t.after(() => redis.disconnect())
     const ids: string[] = []
     const call = async (who: number): Promise<void> => {
       const { key, path } = { key: accounts[who]?.live ?? '', path: `/v1/call/random-facts/random?who=${who}` }
@@ -53,6 +54,5 @@ describe('fair tags of a line that never empties', () => {
       await until(async () => (await look()).status === 200)
     }
     await until(async () => await isCapQuiet(redis, 'random-facts'))
-    redis.disconnect()
   })
 })
