@@ -21,7 +21,7 @@ interface Mutation {
 
 const CAPS = ['test/caps/shares.test.ts', 'test/caps/model.test.ts']
 const LIMITS = ['test/limits/model.test.ts']
-const USAGE = ['test/system/usage.test.ts']
+const USAGE = ['test/limits/usage-ledger.test.ts', 'test/system/usage.test.ts']
 const RESULTS = ['test/queue/results.test.ts']
 
 const caps = (file: string, name: string, from: string, to = ''): Mutation => ({

@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, before, it } from 'node:test'
+import { decodeEntry, recordUsage, type UsedCall } from '../../src/limits/usage-ledger.ts'
+import { keys } from '../../src/redis/keys.ts'
+import { type ConnectedRedis, connectOwnRedis } from '../support/services.ts'
+
+let server: ConnectedRedis
+before(async () => {
+  server = await connectOwnRedis()
+})
+after(() => server.stop())
+
+it('calls that have ended are counted by day, key, API and status, and once however often they are recorded', async () => {
+  const { redis } = server
+  const call = { accountId: randomUUID(), slug: 'weather', mode: 'live', enqueuedAt: Date.UTC(2027, 0, 31) } as const
+  const ended: UsedCall[] = [
+    { call, status: 200 },
+    { call, status: 200 },
+    { call, status: 502 },
+    { call, status: 429, isRefused: true },
+  ]
+  for (const id of ['first', 'first', 'second', 'first']) await recordUsage(redis, ended, id)
+  const pending = Object.entries(await redis.hgetall(keys.usagePending))
+  const counts = pending.map(([field, calls]) => {
+    const { day, status, isRefused } = decodeEntry(field) ?? assert.fail(field)
+    return [day, status, isRefused, Number(calls)]
+  })
+  assert.deepEqual(counts.toSorted(), [
+    ['2027-01-31', 200, false, 4],
+    ['2027-01-31', 429, true, 2],
+    ['2027-01-31', 502, false, 2],
+  ])
+})
