@@ -11,6 +11,7 @@ import type { HealthCache } from '../health/health-watch.ts'
 import type { CallJob, QueueTicket } from '../queue/call-job.ts'
 import { type CallQueues, priorityOf, rebasePriorities } from '../queue/call-queue.ts'
 import { type QueueEntry, queueMember } from '../queue/queue-entry.ts'
+import type { RedisConnection } from '../redis/connection.ts'
 
 export interface ForecastDeps {
   caps: UpstreamCaps
@@ -19,6 +20,7 @@ export interface ForecastDeps {
   spareRoom: SpareRoom
   queues: CallQueues
   health: HealthCache
+  redis: RedisConnection
 }
 
 export interface ForecastCall {
@@ -39,7 +41,7 @@ export interface Forecast {
   cacheOnlyMs?: number
   /** The call may share a job: nothing waits for the upstream. */
   mayShareJob: boolean
-  /** To withdraw the call from the wait queue; undefined where it is not there. */
+  /** To withdraw the call from the wait queue, which it may have joined; undefined where it never does. */
   waiting: QueueEntry | undefined
   /** Undefined where answers are not stored. */
   answerKey?: string | undefined
@@ -47,7 +49,7 @@ export interface Forecast {
   leaveRoom?: () => void
 }
 
-/** Priority of calls that need no permit of their own. */
+/** Priority of calls without a ticket. */
 const FIRST = 1
 
 /**
@@ -65,9 +67,6 @@ export async function forecastCall(
   const bucket = bucketOf(job)
   const keys = cacheKeys(endpoint.endpoint, job, bucket)
   const answerKey = keys?.entry
-  if (answerKey !== undefined && deps.knownAnswers.has(answerKey)) {
-    return { priority: FIRST, etaMs: 0, weight, mayShareJob: isShareable, answerKey, waiting: undefined }
-  }
   const waiting: QueueEntry = {
     ...queueMember(job),
     weight,
@@ -75,12 +74,15 @@ export async function forecastCall(
     bucket,
     coalescedKey: keys?.coalesced,
   }
+  const withoutTicket = { priority: FIRST, etaMs: 0, weight, mayShareJob: isShareable, answerKey, waiting }
+  // An asynchronous call joins: a refusal by its worker would come when its caller has its 202.
+  if (answerKey !== undefined && !job.isAsync && deps.knownAnswers.has(answerKey)) return withoutTicket
   // No round trip. A node without news of the breaker lets calls through; the worker checks it again.
   const breakerWaitMs = deps.health.breakerWaitMs(api.slug)
   const leaveRoom = breakerWaitMs === undefined && isShareable ? deps.spareRoom.take(api.slug, bucket) : undefined
   if (leaveRoom) {
     if (answerKey !== undefined) deps.knownAnswers.expect(answerKey)
-    return { priority: FIRST, etaMs: 0, weight, mayShareJob: true, answerKey, waiting: undefined, leaveRoom }
+    return { ...withoutTicket, leaveRoom }
   }
   // 0: a half-open attempt is due.
   const joined = breakerWaitMs
@@ -91,6 +93,9 @@ export async function forecastCall(
     if (entry && isUsableWithoutUpstream(entry, job.enqueuedAt)) {
       return { priority: FIRST, etaMs: 0, cacheOnlyMs: joined.retryAfterMs, mayShareJob: false, waiting: undefined }
     }
+    // Its request is under way at a worker, for a call that never joined: this one shares the answer.
+    if (keys && joined.refused !== 'down' && !job.isAsync && (await deps.redis.exists(keys.leader)))
+      return withoutTicket
     if (joined.refused === 'down') throw new GatewayError('UPSTREAM_UNAVAILABLE', { retryAfterMs: joined.retryAfterMs })
     const { code, ...details } = refusalOf(joined)
     throw new GatewayError(code, details)

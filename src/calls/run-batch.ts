@@ -43,7 +43,7 @@ const DEADLINE_GRACE_MS = 250
 interface Ending {
   outcome: BatchOutcome
   usageStatus: number
-  /** `all`: it was refused before it was queued. */
+  /** `all`: it was refused before anything was sent. */
   comesBack: 'nothing' | 'month' | 'all'
 }
 
@@ -168,6 +168,7 @@ async function runUnit(
     observed.ended(200)
     return { outcome: { reply: answer }, usageStatus: 200, comesBack: 'nothing' }
   } catch (error) {
+    forecast.leaveRoom?.()
     const withdrawal = await withdraw(deps, { job, waiting: forecast.waiting, jobId })
     if (run.left.aborted && (await wasSent(withdrawal, reply)))
       return fail(error, { usageStatus: CALLER_LEFT_STATUS, comesBack: 'nothing' })

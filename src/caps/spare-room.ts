@@ -17,8 +17,8 @@ interface RepliedCall {
 
 /**
  * Caps with room for more requests, as replies report it: a call for one of them needs no ticket. Where the node is
- * wrong, the worker joins the wait queue for the call: no belief of a node exceeds a cap. Calls without a ticket are no
- * more at a time than there was room for, so that an overload of the workers is found by the calls that join.
+ * wrong, the worker joins the wait queue for the call: no estimate of a node exceeds a cap. At a time, calls without a
+ * ticket use half of the room at most, so that an overload of the workers is found by the calls that join.
  */
 export class SpareRoom {
   readonly #rooms = new LRUCache<string, { places: number; taken: number; until: number }>({ max: CAPS_MAX })
@@ -28,8 +28,10 @@ export class SpareRoom {
     const room = this.#rooms.get(`${slug} ${bucket}`)
     if (!room || room.taken >= room.places || performance.now() > room.until) return undefined
     room.taken += 1
+    let isTaken = true
     return () => {
-      room.taken -= 1
+      if (isTaken) room.taken -= 1
+      isTaken = false
     }
   }
 

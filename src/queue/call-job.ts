@@ -25,7 +25,7 @@ const StoredCall = Type.Object({
   raw: Type.Boolean(),
   scenario: Type.Optional(Type.String()),
   place: Type.Optional(Type.Object({ tag: Type.Number(), weight: Type.Integer() })),
-  /** Share by plan of a call without a ticket: its answer is expected to be stored. Where it is not, the call needs one. */
+  /** Share by plan of a call without a ticket, with which it joins the wait queue when it needs one after all. */
   weight: Type.Optional(Type.Integer()),
   /** Answer from the cache or not at all: the cap is used up for this long, milliseconds. */
   cacheOnlyMs: Type.Optional(Type.Integer()),
@@ -47,7 +47,7 @@ type StoredCall = Static<typeof StoredCall>
 
 /** Stored with `ticket` as `place` and `bucket` as `scope`, the names that workers of earlier versions read. */
 export interface CallJob extends Omit<StoredCall, 'place' | 'providerKey'> {
-  /** Absent where the call needs no permit of its own. */
+  /** Absent where the answer was expected to be stored, or the cap had room. */
   ticket?: QueueTicket
   /** The caller's own upstream key and the bucket of its cap; absent where the gateway's key is used. */
   providerKey?: { id: string; bucket: string }

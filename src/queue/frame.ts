@@ -26,7 +26,7 @@ export interface ReplyHead {
   ageSeconds?: number
   /** How long the answer is stored and fresh, milliseconds: identical calls need no request for so long. */
   freshMs?: number
-  /** How many more requests the call's cap had room for when its permit was granted; absent: for none. */
+  /** How many more requests the call's cap had room for at its worker's last poll; absent: not known, or none. */
   room?: number
 }
 

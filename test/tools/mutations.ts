@@ -126,6 +126,14 @@ export const MUTATIONS: Mutation[] = [
   caps('acquire', 'leases are not kept', "  redis.call('ZADD', LEASES, unpack(leased))\n"),
   caps('acquire', 'concurrency is not looked at', '  if connections <= 0 then return nil end\n'),
   caps('acquire', 'a repeated request takes a quoted slot', 'if mayBeLate then', 'if false then'),
+  caps(
+    'acquire',
+    'calls without a ticket take the room of queued calls',
+    'granted + #unticketed + others',
+    'granted + #unticketed',
+  ),
+  caps('acquire', 'the room of queued calls is told of', 'free - granted - left', 'free - granted'),
+  caps('acquire', 'a call without a ticket never passes', 'granted, unticketed = #members, {}', 'granted = 0'),
   caps('include/release-permits', 'leases are never released', "  redis.call('ZREM', LEASES, unpack(permits))\n"),
   caps(
     'release-unused',

@@ -80,6 +80,9 @@ function storedOutcome({ body, code, message }: CacheEntry): Outcome {
   return { code, ...(message === undefined ? {} : { message }) }
 }
 
+/** A leader's refusal holds for its own account and deadline: so often a follower tries to do better before it takes it. */
+const REFUSALS_SHARED_MAX = 3
+
 async function callOnce(
   deps: CachingDeps,
   upstreamCall: UpstreamCall,
@@ -103,7 +106,11 @@ async function callOnce(
     signal,
     progress,
   }
-  return { ...(await deps.coalescer.join(keys, subscriber, work)), freshMs }
+  for (let tries = 1; ; tries += 1) {
+    const shared = await deps.coalescer.join(keys, subscriber, work)
+    const isOthersRefusal = shared.isCollapsed && isFailure(shared.outcome) && shared.outcome.isRefused
+    if (!isOthersRefusal || tries === REFUSALS_SHARED_MAX) return { ...shared, freshMs }
+  }
 }
 
 /** @returns how long the answer is fresh, milliseconds; undefined where it is not stored */

@@ -149,6 +149,8 @@ export class RequestCoalescer {
     }, LEADER_RENEW_MS)
     try {
       const outcome = await work(request)
+      // A refusal is for the account and the deadline of one call alone.
+      if (isFailure(outcome) && outcome.isRefused) return outcome
       const frame = outcomeFrame(outcome, callId)
       // Fails open: where Redis takes no writes, followers in other processes send a request of their own.
       if (frame.length <= OUTCOME_BYTES_MAX) {

@@ -135,8 +135,7 @@ function toReply({ log, permitClientOf }: ProcessorDeps, call: CallJob, result: 
   const level = failure.code === 'INTERNAL_ERROR' ? 'error' : 'debug'
   if (cause) log[level]({ callId: id, slug, code: failure.code, err: cause }, 'call failed')
   const words = cause ? { cause: causeWords(failure.code, cause) } : {}
-  // A repeated request may be refused as well: then something was sent before.
-  const refused = isRefused && times.attempts === 0 ? { isRefused } : {}
+  const refused = isRefused && !call.isAsync ? { isRefused } : {}
   return { head: { ...head, ...failure, ...words, ...refused }, body: NO_BODY }
 }
 

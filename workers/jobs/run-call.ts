@@ -12,7 +12,7 @@ import { enqueueValidateKey } from '../../src/queue/validate-key-job.ts'
 import { type CachedOutcome, type CachingDeps, callThroughCache } from '../cache/cached-call.ts'
 import type { PermitRequest } from '../permits/late-ticket.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
-import { DEADLINE_PASSED } from '../upstream/call-end.ts'
+import { DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts'
 import { attemptFailure, type CallProgress } from '../upstream/call-upstream.ts'
 import { isFailure, type Outcome } from '../upstream/outcome.ts'
 import type { ProviderKeys } from '../upstream/provider-keys.ts'
@@ -54,8 +54,8 @@ export async function runCall(deps: RunDeps, call: CallJob, bounds: CallRun): Pr
     return { outcome: signal.reason === DEADLINE_PASSED ? atDeadline : toOutcome(error) }
   } finally {
     signal.removeEventListener('abort', onAbort)
-    // No permit was used: its place is free for the next call.
-    if (bounds.times.attempts === 0) leaveQueue(deps, { api, endpoint, call })
+    // No permit was used: its place is free for the next call. A lost lock leaves it to the worker that has the job now.
+    if (bounds.times.attempts === 0 && signal.reason !== LOCK_LOST) leaveQueue(deps, { api, endpoint, call })
   }
 }
 
@@ -80,9 +80,9 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, bound
   // Accepted before its node knew of the pause, or queued when the pause began.
   if (api.pausedMode === 'refuse') return { outcome: { code: 'API_PAUSED', retryAfterMs: PAUSED_RETRY_MS } }
   if (call.mode === 'test') return { outcome: await answerFromExample({ api, endpoint }, call, bounds.signal) }
-  const permit = permitRequest(call)
+  const permit = permitRequest({ api, endpoint, call })
   // The first run may have joined the wait queue.
-  if (bounds.isSecondRun && permit.late) await deps.caps.of(api, permit.late.entry.bucket).leaveQueue(permit.late.entry)
+  if (bounds.isSecondRun && permit.late) await deps.caps.of(api, bucketOf(call)).leaveQueue(permit.late.entry())
   const upstreamKey = await resolveUpstreamKey(deps, api, call)
   const result = await callThroughCache(deps, {
     endpoint: endpoint.endpoint,
@@ -94,12 +94,18 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, bound
   return withRefusedKey(deps, call, result)
 }
 
-function permitRequest(call: CallJob): PermitRequest {
-  const member = memberOf(queueMember(call))
-  if (call.ticket) return { member, tag: call.ticket.tag }
-  const { slug, weight = 1, deadline } = call
-  const entry = { ...queueMember(call), slug, bucket: bucketOf(call), weight }
-  return { member, tag: NO_TICKET, late: { entry, deadline } }
+function permitRequest(known: KnownCall): PermitRequest {
+  const { ticket, deadline } = known.call
+  const member = memberOf(queueMember(known.call))
+  if (ticket) return { member, tag: ticket.tag }
+  return { member, tag: NO_TICKET, late: { entry: () => queueEntry(known), deadline } }
+}
+
+function queueEntry({ endpoint, call }: KnownCall): QueueEntry {
+  const { slug, ticket, weight = 1 } = call
+  const bucket = bucketOf(call)
+  const coalescedKey = cacheKeys(endpoint.endpoint, call, bucket)?.coalesced
+  return { ...queueMember(call), slug, bucket, weight: ticket?.weight ?? weight, coalescedKey }
 }
 
 /** The outcome at the deadline: 502 where the upstream used up the time, 503 where nothing was sent. */
@@ -109,19 +115,12 @@ function outcomeAtDeadline(progress: CallProgress): Outcome {
   return lastFailure ? attemptFailure(lastFailure) : { code: 'DEADLINE_EXCEEDED' }
 }
 
-function leaveQueue({ caps, log }: RunDeps, { api, endpoint, call }: KnownCall): void {
+function leaveQueue({ caps, log }: RunDeps, known: KnownCall): void {
+  const { api, call } = known
   if (!call.ticket) return
-  const bucket = bucketOf(call)
-  const entry: QueueEntry = {
-    ...queueMember(call),
-    weight: call.ticket.weight,
-    slug: call.slug,
-    bucket,
-    coalescedKey: cacheKeys(endpoint.endpoint, call, bucket)?.coalesced,
-  }
   caps
-    .of(api, bucket)
-    .leaveQueue(entry)
+    .of(api, bucketOf(call))
+    .leaveQueue(queueEntry(known))
     .catch((cause) => log.debug({ err: cause, callId: call.id }, 'failed to leave the wait queue'))
 }
 

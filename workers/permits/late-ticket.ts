@@ -4,13 +4,14 @@ import type { Log } from '../../src/log.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import type { QueueEntry } from '../../src/queue/queue-entry.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
+import { LOCK_LOST } from '../upstream/call-end.ts'
 
 /** There is no room for a call without a ticket: it must join the wait queue first. */
 export class TicketNeededError extends Error {}
 
 export interface PermitRequest extends Waiter {
   /** How a call without a ticket joins the wait queue when it must, and until when a permit is of use. */
-  late?: { entry: QueueEntry; deadline: CallJob['deadline'] }
+  late?: { entry: () => QueueEntry; deadline: CallJob['deadline'] }
 }
 
 /**
@@ -26,8 +27,8 @@ export async function acquireWithTicket<Permit>(
   } catch (error) {
     if (!(error instanceof TicketNeededError) || !late) throw error
   }
-  const { entry, deadline } = late
-  const joined = await cap.joinQueue(entry, deadline)
+  const entry = late.entry()
+  const joined = await cap.joinQueue(entry, late.deadline)
   if ('refused' in joined) {
     const { code, ...details } = refusalOf(joined)
     throw new AttemptError(code, { isRetryable: false, isRefusal: true, ...details })
@@ -35,6 +36,8 @@ export async function acquireWithTicket<Permit>(
   try {
     return await acquire({ ...waiter, tag: joined.tag })
   } catch (error) {
+    // The worker that has the job now waits in the same place.
+    if (error === LOCK_LOST) throw error
     cap
       .leaveQueue(entry)
       .catch((cause) => log.debug({ err: cause, callId: entry.callId }, 'failed to leave the wait queue'))

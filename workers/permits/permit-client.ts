@@ -1,4 +1,11 @@
-import type { AcquireResult, Cap, PermitId, ReleasedPermits, Waiter } from '../../src/caps/cap.ts'
+import {
+  type AcquireResult,
+  type Cap,
+  NO_TICKET,
+  type PermitId,
+  type ReleasedPermits,
+  type Waiter,
+} from '../../src/caps/cap.ts'
 import { PERMIT_AGE_MS_MAX } from '../../src/caps/timing.ts'
 import type { Log } from '../../src/log.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
@@ -204,7 +211,10 @@ export class PermitClient {
     for (const waiter of [...this.#waitersByTag]) {
       if (waiter.remainingMs() >= closedForMs) continue
       this.#remove(waiter)
-      waiter.reject(new AttemptError('UPSTREAM_RATE_LIMITED', { isRetryable: false, retryAfterMs: closedForMs }))
+      const isRefusal = waiter.tag === NO_TICKET
+      waiter.reject(
+        new AttemptError('UPSTREAM_RATE_LIMITED', { isRetryable: false, isRefusal, retryAfterMs: closedForMs }),
+      )
     }
   }
 

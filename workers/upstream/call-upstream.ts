@@ -79,7 +79,9 @@ export async function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCal
   } catch (error) {
     recorder.flush()
     if (!(error instanceof AttemptError)) throw error
-    return attemptFailure(error)
+    const { isRefused, ...failure } = attemptFailure(error)
+    // Another request of the call was sent before.
+    return isRefused && upstreamCall.times.attempts === 0 ? { ...failure, isRefused } : failure
   }
   const answers = exchanges.map(({ answer }) => answer)
   const read = interpretAnswers({ upstream: api.upstream, endpoint }, answers, { parameters: call.parameters, context })
@@ -106,7 +108,7 @@ function sendWithRetries(
       if (attemptNumber > 1) recorder.repeats()
       return await sendOrThrow(deps, upstreamCall, wire)
     } catch (error) {
-      const isUnsent = error instanceof BreakerOpenError
+      const isUnsent = error instanceof BreakerOpenError || (error instanceof AttemptError && error.isRefusal)
       // The attempt before it says more.
       if (isUnsent && attemptNumber > 1 && progress.lastFailure) throw progress.lastFailure
       if (error instanceof AttemptError && !isUnsent) progress.lastFailure = error

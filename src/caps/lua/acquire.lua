@@ -95,8 +95,13 @@ end
 -- Nothing else waits and there is room for all: no set of waiters need be kept. A call without a ticket leaves room for
 -- every call that has one.
 if not isScarce and redis.call('ZCARD', WAITERS) == 0 then
-  local free, granted = freeNow(), #members
-  if #unticketed > 0 and free >= granted + #unticketed + queued then
+  local free, granted, others = freeNow(), #members, queued
+  if #unticketed > 0 and queued > 0 and granted > 0 then
+    for _, tag in ipairs(redis.call('ZMSCORE', QUEUE, unpack(members))) do
+      if tag then others = others - 1 end
+    end
+  end
+  if #unticketed > 0 and free >= granted + #unticketed + others then
     for _, member in ipairs(unticketed) do members[#members + 1] = member end
     granted, unticketed = #members, {}
   end
