@@ -91,15 +91,21 @@ describe('the forecast of a call', () => {
 
   it('sent without a ticket, because its cap had room, when others have used it up: refused exactly and free of charge', async () => {
     const sky = { time: '2026-01-01T00:00', temperature: 3, windspeed: 1, winddirection: 2, weathercode: 1, is_day: 1 }
-    upstream.play('weather', () => ({ latitude: 1, longitude: 2, current_weather: sky }))
+    const release = Promise.withResolvers<void>()
+    upstream.play('weather', async ({ url }) => {
+      if (url.includes('latitude=20')) await release.promise
+      return { latitude: 1, longitude: 2, current_weather: sky }
+    })
     const { live: key } = await signUp(gateway)
     const callCell = (cell: number) =>
       send(gateway, `/v1/call/weather/current?latitude=${cell / 10}&longitude=3`, { key })
     // Its reply says that there is room for 109 more, so half of them need no ticket.
     const first = await callCell(0)
+    const held = callCell(200)
+    await until(() => upstream.arrivalsOf('weather').length === 2)
     const answers = await Promise.all(Array.from({ length: 120 }, (_, index) => callCell(index + 1)))
     const refused = answers.filter(({ status }) => status !== 200)
-    assert.equal(refused.length, 11)
+    assert.equal(refused.length, 12)
     const spent = performance.now() - (upstream.arrivalsOf('weather')[0]?.at ?? 0)
     for (const answer of refused) {
       assert.equal(answer.status, 503, answer.text)
@@ -107,7 +113,12 @@ describe('the forecast of a call', () => {
       assert.ok(Math.abs(retryAfterOf(answer) * 1_000 - (20_500 - spent)) <= 2_500, `${retryAfterOf(answer)} s`)
     }
     assert.equal(upstream.arrivalsOf('weather').length, 110)
-    assert.equal(minuteLeft(await callCell(200)), minuteLeft(first) - 109)
+    assert.equal(minuteLeft(await callCell(201)), minuteLeft(first) - 109)
+    // The cap is used up, and the answer is on its way: an identical call shares it.
+    const identical = callCell(200)
+    release.resolve()
+    assert.deepEqual([(await held).status, (await identical).status], [200, 200])
+    assert.equal(upstream.arrivalsOf('weather').length, 110)
     await until(async () => await isCapQuiet(stage.redis, 'weather'))
   })
 
