@@ -72,7 +72,6 @@ describe('hostile input', () => {
     upstream = await startUpstreamServer()
     gateway = await startGateway({
       isLocal: true,
-      workers: 0,
       environment: {
         ...upstream.environment('code-host-user'),
         PLAN_LIMITS: '{"Free":{"perMinute":100000,"perMonth":1000000}}',
