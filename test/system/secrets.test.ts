@@ -57,6 +57,14 @@ describe('no secret is found', () => {
     return answer
   }
 
+  /** Logs in on the console's form. @returns the status */
+  async function logInToConsole(ops: string, token: string): Promise<number> {
+    const body = new URLSearchParams({ token })
+    const response = await fetch(`${ops}/login`, { method: 'POST', body, headers: { origin: ops }, redirect: 'manual' })
+    answers.push(await response.text(), JSON.stringify([...response.headers]))
+    return response.status
+  }
+
   /** Uses each secret in every way there is, rightly and wrongly, and leaves a job with one waiting. */
   async function useEverything(ops: string): Promise<void> {
     account = await signUp(gateway, 'pro')
@@ -81,6 +89,9 @@ describe('no secret is found', () => {
     await ask('/v1/auth/password', { token, body: { currentPassword: account.password, newPassword: fresh } })
     await ask('/v1/me', { token: secrets['second token'] })
     const operator = { token: secrets.OPERATOR_TOKEN, url: ops }
+    secrets['wrong operator token'] = mark('wrong-operator-token')
+    assert.equal(await logInToConsole(ops, secrets.OPERATOR_TOKEN ?? ''), 303)
+    assert.equal(await logInToConsole(ops, secrets['wrong operator token']), 401)
     // No key of a caller's opens what the operator has not enabled.
     await ask('/v1/operator/upstreams/news', { method: 'PATCH', ...operator, body: { enabled: true } })
     await until(
