@@ -398,19 +398,21 @@ describe('API keys', () => {
   it('are at most 50 live ones an account, exactly, team keys included; revoking makes room', async () => {
     const person = await signUp(gateway)
     const { body } = await send(gateway, '/v1/teams', { token: person.token, body: { name: 'T' } })
-    const make = async (index: number): Promise<Answer> => {
+    const make = async (index: number, repeatsMax = 3): Promise<Answer> => {
       const answer = await send(gateway, '/v1/keys', {
         token: person.token,
         body: index % 2 ? {} : { teamId: body.team.id },
         url: gateway.urls[index % 2] ?? '',
       })
       // They wait for each other in Postgres, on a busy machine for longer than a statement may take.
-      return answer.body.code === 'DEPENDENCY_UNAVAILABLE' ? await make(index) : answer
+      const isRepeated = answer.body.code === 'DEPENDENCY_UNAVAILABLE' && repeatsMax > 0
+      return isRepeated ? await make(index, repeatsMax - 1) : answer
     }
     const answers = await Promise.all(Array.from({ length: 60 }, (_, index) => make(index)))
     assert.equal(answers.filter(({ status }) => status === 201).length, 48)
     const refused = answers.filter(({ status }) => status !== 201)
-    assert.ok(refused.every(({ status, body }) => status === 409 && body.code === 'KEY_LIMIT_REACHED'))
+    for (const { status, body, text } of refused)
+      assert.deepEqual([status, body.code], [409, 'KEY_LIMIT_REACHED'], text)
     const made = answers.find(({ status }) => status === 201)
     await send(gateway, `/v1/keys/${made?.body.id}`, { method: 'DELETE', token: person.token })
     assert.equal((await send(gateway, '/v1/keys', { token: person.token, body: {} })).status, 201)
