@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it, mock } from 'node:test'
-import { acquireLimits, monthOf, STALE } from '../../src/limits/account-limits.ts'
-import { readAccountVersion } from '../../src/limits/account-version.ts'
+import { after, before, describe, it } from 'node:test'
 import { accountKeys } from '../../src/redis/keys.ts'
 import { openOperatorRedis } from '../support/cap-state.ts'
 import { type Answer, createKey, send, signUp } from '../support/client.ts'
@@ -181,32 +179,6 @@ describe('plan limits', () => {
     for (const id of await redis.zrange(log, '0', '-1')) await redis.zincrby(log, String(-retryAfter * 1_000_000), id)
     redis.disconnect()
     assert.equal((await send(gateway, FACT, { key: account.live })).status, 200)
-  })
-
-  it("go by Redis' clock when that of the node is in another month", async () => {
-    const account = await signUp(gateway, 'pro')
-    const redis = openOperatorRedis(gateway)
-    const version = await readAccountVersion(redis, account.id)
-    const charged = { accountId: account.id, mode: 'live', version } as const
-    const limits = { perMinute: 10, perMonth: 10, inFlight: 10 }
-    const loadMonthUsed = async (month: string) => (month === monthOf(now).name ? 3 : 0)
-    const now = Date.now()
-    // The answers to the sign-up told what is left, which Redis has known since.
-    await redis.del(accountKeys.month(account.id, monthOf(now).name))
-    mock.timers.enable({ apis: ['Date'], now: now + 40 * 86_400_000 })
-    const taken = await acquireLimits(redis, {
-      subject: charged,
-      tier: 'pro',
-      limits,
-      callId: 'call_a',
-      leaseMs: 1_000,
-      loadMonthUsed,
-    })
-    mock.timers.reset()
-    assert.ok(taken !== STALE)
-    assert.equal(taken.month?.used, 4)
-    assert.ok(taken.month.resetMs <= monthOf(now).endsAt - now)
-    redis.disconnect()
   })
 
   it('rebuild themselves after Redis lost everything', async () => {
