@@ -1,5 +1,5 @@
 /**
- * `node src/local/bootstrap.mjs <script> [arguments]`: the door of `npm start` and `npm test`. Installs what is missing, then runs
+ * `node src/local/bootstrap.mjs <script> [arguments]`: what `npm start` and `npm test` run first. Installs what is missing, then runs
  * the script on the pinned Node. Plain JavaScript without dependencies, because on a fresh clone there is nothing else yet.
  */
 

@@ -29,7 +29,9 @@ if (plan.locked) {
   mkdirSync(dir, { recursive: true })
   writeFileSync(dir + '/node', '#!/bin/sh\\nexec ' + process.execPath + ' "$@"\\n', { mode: 0o755 })
 }
-writeFileSync('node_modules/.package-lock.json', readFileSync('package-lock.json', 'utf8'))
+const lock = JSON.parse(readFileSync('package-lock.json', 'utf8'))
+for (const name of plan.leaveOut ?? []) delete lock.packages['node_modules/' + name]
+writeFileSync('node_modules/.package-lock.json', JSON.stringify(lock))
 if (!plan.noNode && (!plan.skipScripts || process.argv[2] === 'rebuild')) symlinkSync(process.execPath, 'node_modules/.bin/node')
 `
 
@@ -54,7 +56,14 @@ if (args[0] === 'wait') {
 if (args[0] === 'die') process.kill(process.pid, 'SIGTERM')
 `
 
-type Plan = { locked?: boolean; noNode?: boolean; fail?: string; hold?: boolean; skipScripts?: boolean }
+type Plan = {
+  leaveOut?: string[]
+  locked?: boolean
+  noNode?: boolean
+  fail?: string
+  hold?: boolean
+  skipScripts?: boolean
+}
 
 async function createProject(t: TestContext, plan: Plan = {}): Promise<string> {
   const root = await realpath(await mkdtemp(path.join(tmpdir(), 'bootstrap-')))
@@ -199,7 +208,50 @@ test('a pinned Node that npm could not fetch ends the start with a sentence that
   await writeFile(lockFile, JSON.stringify(lock))
   const run = start(root)
   assert.equal((await run.ended).code, 1)
-  assert.match(run.output(), /Node 99\.0\.0, which package-lock\.json pins, was not installed: .* cannot fetch/)
+  assert.match(
+    run.output(),
+    /Node 99\.0\.0, which package-lock\.json pins, was not installed: the npm registry was not reached, or /,
+  )
+})
+
+test('an optional package that npm keeps leaving out is named at each start, until it is installed', async (t) => {
+  const root = await createProject(t, { leaveOut: ['everywhere'] })
+  const lockFile = path.join(root, 'package-lock.json')
+  const lock = JSON.parse(await readFile(lockFile, 'utf8'))
+  lock.packages[''].optionalDependencies = { everywhere: '1.0.0' }
+  lock.packages['node_modules/everywhere'] = { version: '1.0.0', optional: true }
+  await writeFile(lockFile, JSON.stringify(lock))
+  const installs = async () => (await callsOf(root)).trim().split('\n').length
+  for (const count of [1, 2]) {
+    const run = start(root)
+    assert.equal((await run.ended).code, 0, run.output())
+    assert.match(run.output(), /^npm did not install everywhere: .* the next start tries again\.$/m)
+    assert.equal(await installs(), count)
+  }
+  await writeFile(path.join(root, 'plan.json'), '{}')
+  for (const _start of [1, 2]) {
+    const run = start(root)
+    assert.equal((await run.ended).code, 0, run.output())
+    assert.doesNotMatch(run.output(), /did not install/)
+    assert.equal(await installs(), 3)
+  }
+})
+
+test('a Node that stands in for the pinned one is not taken for good while npm leaves that one out', async (t) => {
+  const root = await createProject(t, { noNode: true, leaveOut: ['node'] })
+  const lockFile = path.join(root, 'package-lock.json')
+  const lock = JSON.parse(await readFile(lockFile, 'utf8'))
+  lock.packages[''].optionalDependencies = { node: '1.0.0' }
+  lock.packages['node_modules/node'] = { version: '1.0.0', optional: true }
+  await writeFile(lockFile, JSON.stringify(lock))
+  for (const count of [1, 2]) {
+    const run = start(root)
+    assert.equal((await run.ended).code, 0, run.output())
+    const causes = `the npm registry was not reached, or it has no Node binary for ${process.platform} ${process.arch}.`
+    assert.ok(run.output().includes(`was not installed: ${causes} Going on with Node ${process.versions.node}.`))
+    assert.doesNotMatch(run.output(), /npm did not install/)
+    assert.equal((await callsOf(root)).match(/^ci /gm)?.length, count)
+  }
 })
 
 test('the Node that runs is the one that the lock covers, with install scripts and without', async (t) => {

@@ -52,20 +52,25 @@ export function writeStamp(root, wanted, node) {
   }
 }
 
-/**
- * Whether npm's own list has every package of the lock: someone ran npm by hand. Optional packages of other platforms may be
- * absent; those that package.json names for all platforms may not, which `npm ci --omit=optional` leaves out.
- */
+/** Whether npm's own list has every package of the lock that may not be absent. */
 export function isListComplete(root, wanted) {
-  const listed = readJson(listFile(root))?.packages
-  if (!listed) return false
+  return isFile(listFile(root)) && missingPackages(root, wanted).length === 0
+}
+
+/**
+ * The packages of the lock that npm's own list lacks. Optional packages of other platforms may be absent; those that
+ * package.json names for all platforms may not: `npm ci --omit=optional` leaves them out, and so does `npm ci` where it fails to
+ * fetch or build them.
+ */
+export function missingPackages(root, wanted) {
+  const listed = readJson(listFile(root))?.packages ?? {}
   const named = Object.keys(wanted.packages['']?.optionalDependencies ?? {})
   const mayMiss = (place, { optional, os, cpu }) =>
     optional && (os || cpu || !named.includes(place.slice('node_modules/'.length)))
-  return Object.entries(wanted.packages).every(
-    ([place, locked]) =>
-      !place.startsWith('node_modules/') || mayMiss(place, locked) || listed[place]?.version === locked.version,
-  )
+  return Object.entries(wanted.packages)
+    .filter(([place, locked]) => place.startsWith('node_modules/') && !mayMiss(place, locked))
+    .filter(([place, locked]) => !listed[place] || listed[place].version !== locked.version)
+    .map(([place]) => place.slice('node_modules/'.length))
 }
 
 /** Whether the pinned Node is there and runs: it is missing when install scripts are off, and no build of it runs on musl. */

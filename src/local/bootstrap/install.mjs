@@ -8,6 +8,7 @@ import {
   isOwnNodeEnough,
   linkLockedNode,
   loadWanted,
+  missingPackages,
   pinnedNodeFile,
   writeStamp,
 } from './install-state.mjs'
@@ -67,23 +68,31 @@ async function install(root, wanted, onStart) {
       })
     }
   }
-  if (doesPinnedNodeRun(root, wanted)) {
-    writeStamp(root, wanted, 'pinned')
-    return pinnedNodeFile(root)
-  }
-  if (!isOwnNodeEnough(wanted)) {
-    const wantedNode = `Node ${wanted.nodeVersion ?? ''}, which package-lock.json pins,`
-    throw new Error(
-      existsSync(pinnedNodeFile(root))
-        ? `${wantedNode} does not run on this machine (${process.platform} ${process.arch}); run the command with a Node of that version or newer.`
-        : `${wantedNode} was not installed: npm leaves out an optional package that it cannot fetch. Start again when the npm registry can be reached, or run the command with a Node of that version or newer.`,
+  const isPinnedUsed = doesPinnedNodeRun(root, wanted)
+  const missing = missingPackages(root, wanted)
+  if (!isPinnedUsed) goOnWithOwnNode(root, wanted)
+  const unexplained = missing.filter((name) => isPinnedUsed || name !== 'node')
+  if (unexplained.length > 0) {
+    console.error(
+      `npm did not install ${unexplained.join(', ')}: it leaves out an optional package that it fails to fetch or build. Going on without; the next start tries again.`,
     )
   }
-  console.error(
-    `The pinned Node ${wanted.nodeVersion} does not run on this machine; going on with Node ${process.versions.node}.`,
-  )
-  writeStamp(root, wanted, 'own')
-  return process.execPath
+  // Without a stamp the next start looks again.
+  if (missing.length === 0) writeStamp(root, wanted, isPinnedUsed ? 'pinned' : 'own')
+  return isPinnedUsed ? pinnedNodeFile(root) : process.execPath
+}
+
+/** Says why the pinned Node is not used. @throws Error where the running one is too old to stand in for it */
+function goOnWithOwnNode(root, wanted) {
+  const platform = `${process.platform} ${process.arch}`
+  const problem = existsSync(pinnedNodeFile(root))
+    ? `does not run on this machine (${platform})`
+    : `was not installed: the npm registry was not reached, or it has no Node binary for ${platform}`
+  const sentence = `Node ${wanted.nodeVersion ?? ''}, which package-lock.json pins, ${problem}.`
+  if (!isOwnNodeEnough(wanted)) {
+    throw new Error(`${sentence} Start again, or run the command with a Node of that version or newer.`)
+  }
+  console.error(`${sentence} Going on with Node ${process.versions.node}.`)
 }
 
 /** Of these packages, those that are here: the binaries of other platforms are not. */

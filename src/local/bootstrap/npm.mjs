@@ -55,7 +55,7 @@ export async function runNpm(root, npmArgs, { title, onStart }) {
 
 /**
  * npm as the one that started us, else the one on the PATH. It runs on the Node it came with and without our tools on its
- * PATH: `npm ci` deletes node_modules, and must not sit on the branch.
+ * PATH: `npm ci` deletes node_modules, and would delete the Node that runs it.
  */
 function npmCommand(root, npmArgs) {
   const tools = path.join(root, 'node_modules')
