@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import {
   countLines,
+  folderOf,
   importCircles,
   isOurs,
   listFolders,
@@ -12,7 +13,6 @@ import {
   offences,
   ROOT,
   readSources,
-  roomOf,
   upwardImports,
 } from './tools/sources.ts'
 
@@ -82,7 +82,7 @@ describe('imports', () => {
 
   it('make no circle of files, nor of folders', () => {
     assert.deepEqual(importCircles(sources), [])
-    assert.deepEqual(importCircles(sources, roomOf), [])
+    assert.deepEqual(importCircles(sources, folderOf), [])
   })
 
   it('run down the list of src/README.md only', async () => {

@@ -5,12 +5,12 @@ import { API } from 'typescript/unstable/sync'
 import {
   countCommentLines,
   countLines,
+  folderOf,
   importCircles,
   listFolders,
   luaLines,
   ROOT,
   readSources,
-  roomOf,
   type SourceFile,
   upwardImports,
 } from './sources.ts'
@@ -20,7 +20,7 @@ import {
  * are data, and so are the files of browsers.
  */
 
-/** The files that a call passes. */
+/** The files that a call passes; .github/CONTRIBUTING.md names these folders. */
 const CALL_PATH = /^(src\/routes\/call\.ts|src\/(admission|calls|queue|limits|caps)\/|workers\/)/
 const FUNCTION_LINES_MAX = 60
 const PARAMETERS_MAX = 3
@@ -36,9 +36,9 @@ function main(sources: SourceFile[], folders: string[]): void {
   const at = (share: number): number => sizes[Math.floor(share * (sizes.length - 1))] ?? 0
   print('files', sources.length)
   print('lines of a file: median / p95 / largest', `${at(0.5)} / ${at(0.95)} / ${at(1)}`)
-  const rooms = Object.groupBy(sources, ({ path }) => roomOf(path))
-  for (const [room, files = []] of Object.entries(rooms).sort()) {
-    if (files.length > 1) print(`comments, ${room}`, commentShare(files))
+  const byFolder = Object.groupBy(sources, ({ path }) => folderOf(path))
+  for (const [folder, files = []] of Object.entries(byFolder).sort()) {
+    if (files.length > 1) print(`comments, ${folder}`, commentShare(files))
   }
   print('comments, call path', commentShare(sources.filter(({ path }) => CALL_PATH.test(path))))
   print('comments, all', commentShare(sources))
@@ -56,7 +56,7 @@ function main(sources: SourceFile[], folders: string[]): void {
   list('lines of Lua in TypeScript', sources.flatMap(luaLines))
   list('imports that lead up', upwardImports(sources, folders))
   list('circles of files', importCircles(sources))
-  list('circles of folders', importCircles(sources, roomOf))
+  list('circles of folders', importCircles(sources, folderOf))
 }
 
 function commentShare(files: SourceFile[]): string {

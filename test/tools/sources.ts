@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
 
-/** The source files of the project as its rules and figures see them: text, imports, rooms. */
+/** The source files of the project as its rules and figures see them: text, imports, folders. */
 
 export const ROOT = resolve(import.meta.dirname, '../..')
 
@@ -65,7 +65,7 @@ export async function listFolders(): Promise<string[]> {
 }
 
 /**
- * Imports from a folder of `src` to one above it. Imports of types count: a room that names a type of a room above it
+ * Imports from a folder of `src` to one above it. Imports of types count: a folder that names a type of one above it
  * cannot be read without it. Loose files stand between the folders: errors.ts and log.ts at the bottom, context.ts below
  * mcp, the entry files on top.
  */
@@ -73,17 +73,17 @@ export function upwardImports(files: SourceFile[], folders: string[]): string[] 
   const order = [...folders]
   order.splice(order.indexOf('catalog'), 0, 'errors', 'log')
   order.splice(order.indexOf('mcp'), 0, 'context')
-  const folderOf = (path: string): string => /^src\/([a-z]+)(?:\/|\.ts$)/.exec(path)?.[1] ?? 'entry'
-  const rank = (path: string): number => (order.includes(folderOf(path)) ? order.indexOf(folderOf(path)) : order.length)
+  const layerOf = (path: string): string => /^src\/([a-z]+)(?:\/|\.ts$)/.exec(path)?.[1] ?? 'entry'
+  const rank = (path: string): number => (order.includes(layerOf(path)) ? order.indexOf(layerOf(path)) : order.length)
   return offences(
     files.filter(({ path }) => path.startsWith('src/')),
     (from, to) =>
-      !to.startsWith('src/') || folderOf(from) === folderOf(to) || rank(to) < rank(from) || rank(from) === order.length,
+      !to.startsWith('src/') || layerOf(from) === layerOf(to) || rank(to) < rank(from) || rank(from) === order.length,
   )
 }
 
 /** A folder of `src` or `workers`, or a loose file. */
-export const roomOf = (path: string): string => /^((?:src|workers)\/[^/]+)/.exec(path)?.[1] ?? path
+export const folderOf = (path: string): string => /^((?:src|workers)\/[^/]+)/.exec(path)?.[1] ?? path
 
 /** Import circles, each `a -> b -> a`. Imports of types alone are left out: they are gone when the code runs. */
 export function importCircles(files: SourceFile[], nodeOf: (path: string) => string = (path) => path): string[] {
