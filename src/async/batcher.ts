@@ -12,7 +12,7 @@ export interface BatcherOptions {
 export class Batcher<Item> {
   readonly #send: (key: string, items: Item[]) => Promise<void>
   readonly #pauseMs: number
-  /** What has pending under each key for which something is under way. */
+  /** What is pending under each key for which something is under way. */
   readonly #pending = new Map<string, Item[]>()
   readonly #underWay = new Set<Promise<void>>()
   readonly #closing = new AbortController()
@@ -39,7 +39,7 @@ export class Batcher<Item> {
     while (this.#underWay.size > 0) await Promise.all(this.#underWay)
   }
 
-  /** Sends what has pending under a key now: what is sent next comes after it. */
+  /** Sends what is pending under a key now: what is sent next comes after it. */
   flush(key: string): void {
     const items = this.#pending.get(key)?.splice(0) ?? []
     if (items.length > 0) this.#follow(this.#send(key, items))

@@ -122,7 +122,7 @@ export interface Endpoint<Parameters extends TObject = TObject, Data extends TOb
   idempotent?: boolean
   /** Lifetimes of a stored answer; without it every call reaches the upstream. */
   cache?: CacheRule<Static<Parameters>>
-  /** Answers drawn from one larger upstream answer, for upstreams with few requests whose answers hold many items. */
+  /** Answers drawn from one larger upstream answer, for upstreams that allow few requests and whose answers hold many items. */
   pool?: PrefetchRule<Static<Parameters>>
   /** Statuses besides 2xx with a JSON body that `map` reads, such as 204 for an empty list. */
   acceptStatuses?: number[]

@@ -158,7 +158,7 @@ function featuresOf(deps: AuthorizationDeps): NonNullable<Configuration['feature
   }
 }
 
-/** A sign-in and a decision are asked for each time: a log-in of before is nobody's yes to this application. */
+/** A sign-in and a decision are asked for each time: an earlier log-in is no consent to this application. */
 function policyOf(): interactionPolicy.DefaultPolicy {
   const policy = interactionPolicy.base()
   const { Check } = interactionPolicy

@@ -11,14 +11,14 @@ export type RedisConnection = Redis | Cluster
 /** Longest that a producer waits for a reply of Redis, milliseconds: past it callers get 503. */
 const SILENT_MS_MAX = 1_000
 
-/** The same of a waiter, which may block in one command for 10 s. Milliseconds. */
-const WAITER_SILENT_MS_MAX = 15_000
+/** The same of a blocking connection, which may block in one command for 10 s. Milliseconds. */
+const BLOCKING_SILENT_MS_MAX = 15_000
 
 /** Longest pause between two tries to connect, milliseconds: service is back within a second of Redis. */
 const RECONNECT_MS_MAX = 1_000
 
 /**
- * Opens a connection. A `producer` answers a caller: it fails at once when Redis is away. A `waiter` belongs to a
+ * Opens a connection. A `producer` answers a caller: it fails at once when Redis is away. A `blocking` one belongs to a
  * worker or to a blocking read: it waits for Redis as long as that takes.
  */
 export function openRedis(urls: string[], kind: 'producer' | 'blocking', log: Log): RedisConnection {
@@ -29,7 +29,7 @@ export function openRedis(urls: string[], kind: 'producer' | 'blocking', log: Lo
     batchWritesPerTick(redis)
     if (kind === 'producer') failOnStall(redis, SILENT_MS_MAX)
     else {
-      reconnectWhenSilent(redis, WAITER_SILENT_MS_MAX)
+      reconnectWhenSilent(redis, BLOCKING_SILENT_MS_MAX)
       endOnClusterNode(redis)
     }
   }
@@ -88,19 +88,19 @@ function openCluster(
   return new TypedCluster(nodes, {
     enableOfflineQueue,
     clusterRetryStrategy: retryStrategy,
-    // One every 100 ms: a failover takes seconds. A waiter waits it out, as it does for a single Redis.
+    // One every 100 ms: a failover takes seconds. A blocking connection waits it out, as it does for a single Redis.
     ...(kind === 'blocking' ? { maxRedirections: REDIRECTIONS_MAX } : {}),
     redisOptions: {
       ...options,
       // Its connections are its own business: each command has a time of its own.
-      ...(kind === 'producer' ? { commandTimeout: SILENT_MS_MAX } : { socketTimeout: WAITER_SILENT_MS_MAX }),
+      ...(kind === 'producer' ? { commandTimeout: SILENT_MS_MAX } : { socketTimeout: BLOCKING_SILENT_MS_MAX }),
       // For the nodes that are found later, of which the list says nothing.
       ...credentials(new URL(urls[0] ?? '')),
     },
   })
 }
 
-/** How often a waiter's command follows a Cluster that is changing before it fails: about an hour of failover. */
+/** How often a blocking connection's command follows a Cluster that is changing before it fails: about an hour of failover. */
 const REDIRECTIONS_MAX = 36_000
 
 /** Address, credentials and TLS of one node, each from its own URL. */

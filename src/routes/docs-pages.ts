@@ -51,11 +51,11 @@ export async function docsPageRoutes(app: App, { catalog, config }: Context, ass
   app.get('/docs/guides/:name', { schema: { ...schema, params: NameParams } }, async (request, reply) => {
     const guide = guides.find(({ name }) => name === request.params.name)
     if (!guide) throw new GatewayError('NOT_FOUND')
-    const twin = `/docs/guides/${guide.name}.md`
-    return sendPage(reply, page(request as FastifyRequest, guide.title, withTwin(guide.html, twin)))
+    const markdownAddress = `/docs/guides/${guide.name}.md`
+    return sendPage(reply, page(request as FastifyRequest, guide.title, withMarkdownLink(guide.html, markdownAddress)))
   })
 }
 
-function withTwin(main: Html, address: string): Html {
+function withMarkdownLink(main: Html, address: string): Html {
   return html`${main}<p class="small"><a href="${address}">This guide as Markdown</a></p>`
 }
