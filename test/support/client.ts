@@ -5,6 +5,9 @@ import type { Tier } from '../../src/catalog/upstream.ts'
 import { checkAnswer } from './answer-check.ts'
 import type { Gateway } from './gateway.ts'
 
+/** What a request needs of a gateway. */
+type Addressed = Pick<Gateway, 'services' | 'url' | 'urls' | 'apps'>
+
 // biome-ignore lint/suspicious/noExplicitAny: what shape an answer has is what the tests check
 type AnyShape = Record<string, any>
 
@@ -32,7 +35,7 @@ export interface RequestOptions {
  *
  * @throws Error when it is not
  */
-export async function send(gateway: Gateway, path: string, options: RequestOptions = {}): Promise<Answer> {
+export async function send(gateway: Addressed, path: string, options: RequestOptions = {}): Promise<Answer> {
   const headers: Record<string, string> = { ...options.headers }
   if (options.token !== undefined) headers.authorization = `Bearer ${options.token}`
   if (options.key !== undefined) headers['x-api-key'] = options.key
@@ -96,7 +99,7 @@ export interface Account {
 }
 
 /** Signs up a new account; `tier` is then set as an operator would. */
-export async function signUp(gateway: Gateway, tier: Tier = 'developer'): Promise<Account> {
+export async function signUp(gateway: Addressed, tier: Tier = 'developer'): Promise<Account> {
   const email = `${randomUUID()}@example.com`
   const password = `correct horse ${randomUUID()}`
   const { body } = await send(gateway, '/v1/auth/signup', { body: { email, password } })
@@ -107,7 +110,7 @@ export async function signUp(gateway: Gateway, tier: Tier = 'developer'): Promis
 }
 
 export async function createKey(
-  gateway: Gateway,
+  gateway: Addressed,
   token: string,
   environment: 'live' | 'test' = 'live',
 ): Promise<{ key: string; id: string; keyPrefix: string }> {
@@ -116,7 +119,7 @@ export async function createKey(
 }
 
 /** Runs a statement on the gateway's database. */
-export async function sql<Row>(gateway: Gateway, statement: string, values: unknown[] = []): Promise<Row[]> {
+export async function sql<Row>(gateway: Addressed, statement: string, values: unknown[] = []): Promise<Row[]> {
   const client = new pg.Client({ connectionString: gateway.services.databaseUrl })
   await client.connect()
   try {

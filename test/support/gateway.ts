@@ -18,12 +18,14 @@ export interface Gateway {
   url: string
   /** Nodes and consoles inside the test's own process, by their addresses; `send` reaches them by `inject`. */
   apps: Map<string, FastifyInstance>
-  web: ChildProcess[]
-  workers: ChildProcess[]
-  /** Every line the processes printed. */
-  output: string[]
+  /** The processes; of a local gateway, which has none, reading these throws. */
+  readonly web: ChildProcess[]
+  readonly workers: ChildProcess[]
+  /** Every line the processes printed. Reading it throws for a local gateway, which prints none. */
+  readonly output: string[]
   environment: Record<string, string>
   startWeb: (environment?: Record<string, string>) => Promise<string>
+  /** Throws for a local gateway. */
   startWorker: (environment?: Record<string, string>) => Promise<ChildProcess>
   /** Starts an operator console. @returns its address */
   startConsole: () => Promise<string>
@@ -37,7 +39,10 @@ export interface Gateway {
 
 export interface GatewayOptions {
   webNodes?: number
-  /** Nodes and workers run inside the test's own process: where none of them is killed and no log is read. */
+  /**
+   * Nodes and workers run inside the test's own process: where none of them is killed and no log is read. They share the state
+   * of modules and the clock with each other and with the test, as those of several processes do not.
+   */
   isLocal?: boolean
   workers?: number
   environment?: Record<string, string>
@@ -89,6 +94,8 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   }
   const output: string[] = []
   const children: ChildProcess[] = []
+  const web: ChildProcess[] = []
+  const workers: ChildProcess[] = []
   const locals: LocalWorker[] = []
 
   const startProcess: Gateway['startProcess'] = async (entry, additions = {}) => {
@@ -113,14 +120,24 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     gateway.apps.set(node.url, node.app)
     return node.url
   }
+  const ofProcesses = <T>(value: T): T => {
+    if (options.isLocal) throw new Error('a local gateway has no processes of its own: start it without isLocal')
+    return value
+  }
   const gateway: Gateway = {
     services,
     urls: [],
     url: '',
     apps: new Map(),
-    web: [],
-    workers: [],
-    output,
+    get web() {
+      return ofProcesses(web)
+    },
+    get workers() {
+      return ofProcesses(workers)
+    },
+    get output() {
+      return ofProcesses(output)
+    },
     environment,
     startProcess,
     startWeb: async (additions) => {
@@ -131,13 +148,14 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
       }
       const { child, message } = await startProcess('src/server.ts', additions)
       const { listening } = message as { listening: number }
-      gateway.web.push(child)
+      web.push(child)
       gateway.urls.push(`http://127.0.0.1:${listening}`)
       return `http://127.0.0.1:${listening}`
     },
     startWorker: async (additions) => {
+      ofProcesses('a worker')
       const { child } = await startProcess('workers/worker.ts', additions)
-      gateway.workers.push(child)
+      workers.push(child)
       return child
     },
     startConsole: async () => {
