@@ -14,6 +14,10 @@ import { FLOOR, type Subject, startDirect, startFloor, startNaive, startOurs, st
 import type { UpstreamPlay } from './upstream-process.ts'
 import { measureWaiting, type Waiting } from './waiting.ts'
 
+/** What is watched without load, beside the scenarios. */
+const WATCHED = ['idle', 'waiting']
+const NAMES = [...SCENARIOS.map(({ name }) => name), ...WATCHED]
+
 const HELP = `Usage: npm run bench -- [options]
 
 Measures the gateway side by side with two peers, all as real processes on this machine, each with a Redis of its own:
@@ -29,7 +33,7 @@ base's CPU per call spreads by more than 25 %, the machine is too busy and ratio
   --quick           three scenarios, short rounds: about three minutes
   --rounds <n>      rounds of each scenario, 3 or more        3
   --seconds <n>     measured in each round and subject        4
-  --only <names>    scenarios by name: ${SCENARIOS.map(({ name }) => name).join(', ')}
+  --only <names>    scenarios by name: ${NAMES.join(', ')}
   --check           exceeded bounds are a failure
   --own-client      load from our own client even where wrk is installed
   --profile <dir>   writes CPU profiles of the gateway's processes there
@@ -44,7 +48,7 @@ interface Options {
   scenarios: Scenario[]
   rounds: number
   seconds: number
-  withIdle: boolean
+  watched: string[]
   isChecked: boolean
   ownClient: boolean
   isJson: boolean
@@ -81,7 +85,7 @@ function readOptions(): Options | undefined {
   })
   if (values.help) return undefined
   const names = values.only?.split(',')
-  const unknown = names?.find((name) => !SCENARIOS.some((scenario) => scenario.name === name))
+  const unknown = names?.find((name) => !NAMES.includes(name))
   if (unknown) throw new Error(`--only: there is no scenario "${unknown}".`)
   const rounds = Number(values.rounds ?? 3)
   const seconds = Number(values.seconds ?? (values.quick ? 2 : 4))
@@ -91,7 +95,7 @@ function readOptions(): Options | undefined {
     scenarios: SCENARIOS.filter(({ name, isLong }) => (names ? names.includes(name) : !(values.quick && isLong))),
     rounds,
     seconds,
-    withIdle: !values.quick && names === undefined,
+    watched: names ? WATCHED.filter((name) => names.includes(name)) : values.quick ? [] : WATCHED,
     isChecked: values.check,
     ownClient: values['own-client'],
     isJson: values.json,
@@ -126,8 +130,8 @@ async function bench(options: Options): Promise<number> {
       results.push({ scenario: scenario.name, ratios, rounds, judgements })
       for (const line of scenarioLines(scenario, rounds, judgements)) (options.isJson ? say : console.log)(line)
     }
-    const idle = options.withIdle ? await watchIdle(gateway, options.isJson) : undefined
-    const waiting = options.withIdle ? await watchWaiting(options.isJson) : undefined
+    const idle = options.watched.includes('idle') ? await watchIdle(gateway, options.isJson) : undefined
+    const waiting = options.watched.includes('waiting') ? await watchWaiting(options.isJson) : undefined
     if (options.plot !== undefined) writeFileSync(options.plot, plotCosts(results))
     if (options.isJson) {
       const ratios = Object.fromEntries(results.map(({ scenario, ratios: own }) => [scenario, own]))
