@@ -190,7 +190,11 @@ export class GatewayError extends Error {
   readonly details: ErrorDetails
 
   constructor(code: ErrorCode, details: ErrorDetails = {}) {
+    const { stackTraceLimit } = Error
+    // A stack costs a seventh of a refusal, and only a fault of ours needs one: others say why by code and cause.
+    if (ERRORS[code].status !== 500) Error.stackTraceLimit = 0
     super(details.message ?? ERRORS[code].message, { cause: details.cause })
+    Error.stackTraceLimit = stackTraceLimit
     this.name = 'GatewayError'
     this.code = code
     this.details = details

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { it } from 'node:test'
-import { ERRORS } from '../src/errors.ts'
+import { ERRORS, GatewayError } from '../src/errors.ts'
 
 const ROOT = resolve(import.meta.dirname, '..')
 
@@ -15,4 +15,10 @@ it('the error table has no code that nothing answers with', () => {
     Object.keys(ERRORS).filter((code) => !source.includes(`'${code}'`)),
     [],
   )
+})
+
+it('an internal error has its stack, a refusal has none, and errors after it have theirs', () => {
+  assert.match(new GatewayError('INTERNAL_ERROR').stack ?? '', /errors\.test\.ts/)
+  assert.doesNotMatch(new GatewayError('RATE_LIMIT_EXCEEDED').stack ?? '', /errors\.test\.ts/)
+  assert.match(new Error('another').stack ?? '', /errors\.test\.ts/)
 })
