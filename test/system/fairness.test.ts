@@ -58,23 +58,27 @@ describe('accounts that share an upstream', () => {
         )
       }
     }, 40)
+    const noisyArrivals = () => arrivalsOf('random-facts', 'noisy').map(({ at }) => at)
     const answers: number[] = []
-    for (let index = 0; index < 11; index += 1) {
-      const { status } = await call(quiet, 'quiet', index)
-      answers.push(status)
+    const quietAt: number[] = []
+    // Until the noisy one has had its half twice, however long that takes.
+    for (let index = 0; index < 11 || noisyArrivals().length < 18; index += 1) {
+      assert.ok(index < 100, `${noisyArrivals().length}: half of the cap is the noisy one's to use`)
+      quietAt.push(performance.now())
+      answers.push((await call(quiet, 'quiet', index)).status)
       await new Promise((resolve) => setTimeout(resolve, 300))
     }
     clearInterval(flooding)
-    console.log({ sent, noisy: Object.fromEntries(statuses), noisyArrived: arrivalsOf('random-facts', 'noisy').length })
+    console.log({ sent, noisy: Object.fromEntries(statuses), noisyArrived: noisyArrivals().length })
     assert.deepEqual(
       answers,
       answers.map(() => 200),
     )
-    const noisyArrivals = arrivalsOf('random-facts', 'noisy').map(({ at }) => at)
-    assert.ok(noisyArrivals.length >= 18, `${noisyArrivals.length}: half of the cap is the noisy one's to use`)
-    for (const [index, at] of noisyArrivals.entries()) {
-      const later = noisyArrivals[index + 10]
-      assert.ok(later === undefined || later - at >= 2_000, `more than 10 of 20 in ${(later ?? 0) - at} ms`)
+    for (const [index, at] of noisyArrivals().entries()) {
+      const later = noisyArrivals()[index + 10] ?? Number.POSITIVE_INFINITY
+      // On a machine that stood still the quiet one had not asked for a window: then nobody shares.
+      const isShared = quietAt.some((askedAt) => askedAt < at && askedAt > later - 2_000)
+      assert.ok(later - at >= 2_000 || !isShared, `more than 10 of 20 in ${later - at} ms`)
     }
   })
 
