@@ -14,7 +14,7 @@ import { startRedis } from '../src/local/embedded/redis.ts'
 
 /**
  * `npm test`: types, lint, then every test on real services. Arguments name test files to run alone. `--unit` runs the
- * tests that need no service, and nothing else; `--containers` those that need a Docker engine, which must answer.
+ * tests that need no service and are quick, and nothing else; `--containers` those that need a Docker engine, which must answer.
  */
 const print = (text: string): void => console.log(`› ${text}`)
 
@@ -71,10 +71,14 @@ async function runInOrder(files: string[]): Promise<number> {
   return code
 }
 
-/** Test files, those that need no service apart from the others. */
+/** They need no service, and take seconds: they hash passwords, start Python, change every member of every mapping. */
+const SLOW = ['accounts/password', 'clients/clients', 'catalog/upstreams'].map((name) => `test/${name}.test.ts`)
+
+/** Test files, those that need no service and are quick apart from the others. */
 function listTests(): { unit: string[]; others: string[] } {
   const files = globSync('test/**/*.test.ts').sort()
-  const isUnit = (file: string) => !file.startsWith('test/system/') && !NEEDS_SERVICE.test(readFileSync(file, 'utf8'))
+  const isUnit = (file: string) =>
+    !file.startsWith('test/system/') && !SLOW.includes(file) && !NEEDS_SERVICE.test(readFileSync(file, 'utf8'))
   const { unit = [], others = [] } = Object.groupBy(files, (file) => (isUnit(file) ? 'unit' : 'others'))
   return { unit, others }
 }
