@@ -65,7 +65,7 @@ interface AcceptedForms {
   stream: boolean
 }
 
-/** Reads `Accept` (RFC 9110, 12.5.1): any header that allows one of the two forms is enough. */
+/** Reads `Accept` (RFC 9110, 12.5.1). A header that allows one of the two forms is enough. */
 function acceptedForms(accept = '*/*'): AcceptedForms {
   const ranges = accept.split(',').flatMap((item) => {
     const [range = '', ...parameters] = item.split(';').map((part) => part.trim().toLowerCase())

@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict'
-import { after, before, it } from 'node:test'
+import { it } from 'node:test'
 import { Cap } from '../../src/caps/cap.ts'
 import type { Caps } from '../../src/catalog/upstream.ts'
 import type { Db } from '../../src/db/database.ts'
 import { memberOf, type QueueEntry } from '../../src/queue/queue-entry.ts'
-import type { RedisConnection } from '../../src/redis/connection.ts'
 import { capKeys, keys, upstreamKeys } from '../../src/redis/keys.ts'
 import { fc, propertyRuns } from '../support/property.ts'
-import { type ConnectedRedis, connectOwnRedis } from '../support/services.ts'
+import { redisOfThisFile } from '../support/services.ts'
 
 const CAPS: Caps[] = [
   { concurrency: 64, rates: [{ max: 1_000_000, seconds: 1 }] },
@@ -31,13 +30,7 @@ const step = fc.record({
   pauseMs: fc.constantFrom(0, 10, 400, 1_500),
 })
 
-let server: ConnectedRedis
-let redis: RedisConnection
-before(async () => {
-  server = await connectOwnRedis()
-  redis = server.redis
-})
-after(() => server.stop())
+const { redis } = await redisOfThisFile()
 
 let worlds = 0
 

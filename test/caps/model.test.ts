@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
-import { after, before, it } from 'node:test'
+import { it } from 'node:test'
 import type { Caps } from '../../src/catalog/upstream.ts'
-import type { RedisConnection } from '../../src/redis/connection.ts'
 import { fc, propertyRuns } from '../support/property.ts'
-import { type ConnectedRedis, connectOwnRedis } from '../support/services.ts'
+import { redisOfThisFile } from '../support/services.ts'
 import { World } from './world.ts'
 
 const CAPS: Caps[] = [
@@ -99,13 +98,7 @@ async function apply(world: World, step: Step): Promise<void> {
   }
 }
 
-let server: ConnectedRedis
-let redis: RedisConnection
-before(async () => {
-  server = await connectOwnRedis()
-  redis = server.redis
-})
-after(() => server.stop())
+const { redis } = await redisOfThisFile()
 
 it('a cap holds its windows, leases, shares and quoted waits in any history', async (t) => {
   const totals = { histories: 0, operations: 0, granted: 0, evicted: 0, refused: 0, passed: 0, roomsTold: 0 }

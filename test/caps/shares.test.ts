@@ -1,24 +1,17 @@
 import assert from 'node:assert/strict'
-import { after, before, it } from 'node:test'
+import { it } from 'node:test'
 import { Redis } from 'ioredis'
 import { WINDOW_MARGIN_MS } from '../../src/caps/timing.ts'
 import type { Caps } from '../../src/catalog/upstream.ts'
-import type { RedisConnection } from '../../src/redis/connection.ts'
 import { channels, keys } from '../../src/redis/keys.ts'
 import { until } from '../support/gateway.ts'
-import { type ConnectedRedis, connectOwnRedis } from '../support/services.ts'
+import { redisOfThisFile } from '../support/services.ts'
 import { World } from './world.ts'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
 
-let server: ConnectedRedis
-let redis: RedisConnection
-before(async () => {
-  server = await connectOwnRedis()
-  redis = server.redis
-})
-after(() => server.stop())
+const { redis, url } = await redisOfThisFile()
 
 const open = (rules: Caps) => new World(redis, rules).open()
 const call = (account: string, more: { group?: string; isAsync?: boolean; timeoutMs?: number } = {}) => ({
@@ -250,7 +243,7 @@ it('the end of a permit wakes the worker of the first waiter', async (t) => {
   }
   const [permit = assert.fail()] = (await acquire('a|1')).values()
   assert.equal((await acquire('a|2', 'a|3')).size, 0)
-  const listener = new Redis(server.url)
+  const listener = new Redis(url)
   t.after(() => listener.disconnect())
   const heard: string[] = []
   listener.on('message', (_channel, message) => heard.push(message))

@@ -1,21 +1,14 @@
 import assert from 'node:assert/strict'
-import { after, before, it } from 'node:test'
+import { it } from 'node:test'
 import { GatewayError } from '../../src/errors.ts'
 import { type LimitState, type LimitSubject, readLimits, STALE } from '../../src/limits/account-limits.ts'
 import { acquireBatch, advanceBatch, type BatchGrant, type BatchStep } from '../../src/limits/batch-limits.ts'
-import type { RedisConnection } from '../../src/redis/connection.ts'
 import { accountKeys } from '../../src/redis/keys.ts'
-import { type ConnectedRedis, connectOwnRedis } from '../support/services.ts'
+import { redisOfThisFile } from '../support/services.ts'
 
 const LEASE_MS = 60_000
 
-let server: ConnectedRedis
-let redis: RedisConnection
-before(async () => {
-  server = await connectOwnRedis()
-  redis = server.redis
-})
-after(() => server.stop())
+const { redis } = await redisOfThisFile()
 
 let accounts = 0
 

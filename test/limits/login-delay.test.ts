@@ -1,17 +1,13 @@
 import assert from 'node:assert/strict'
-import { after, before, it } from 'node:test'
+import { it } from 'node:test'
 import { loadConfig } from '../../src/config.ts'
 import { GatewayError } from '../../src/errors.ts'
 import { delayFailures } from '../../src/limits/login-delay.ts'
 import { createLog } from '../../src/log.ts'
 import { testSecrets } from '../support/gateway.ts'
-import { type ConnectedRedis, connectOwnRedis } from '../support/services.ts'
+import { redisOfThisFile } from '../support/services.ts'
 
-let server: ConnectedRedis
-before(async () => {
-  server = await connectOwnRedis()
-})
-after(() => server.stop())
+const { redis } = await redisOfThisFile()
 
 it('wrong passwords of one client for one account wait 1, 2, 4 seconds and up to a quarter of an hour, after five', async () => {
   const config = loadConfig({ ...testSecrets(), DATABASE_URL: 'postgres://none', REDIS_URL: 'redis://none', PORT: '0' })
@@ -21,7 +17,7 @@ it('wrong passwords of one client for one account wait 1, 2, 4 seconds and up to
   const attempt = async (isRight = false): Promise<number> => {
     try {
       await delayFailures(
-        { redis: server.redis, log, config, now: () => now },
+        { redis: redis, log, config, now: () => now },
         { email: 'a@example.com', address: '203.0.113.7' },
         async () => {
           if (!isRight) throw new GatewayError('INVALID_CREDENTIALS')

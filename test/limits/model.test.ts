@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, before, it } from 'node:test'
+import { it } from 'node:test'
 import { GatewayError } from '../../src/errors.ts'
 import {
   acquireLimits,
@@ -13,10 +13,9 @@ import {
 } from '../../src/limits/account-limits.ts'
 import { takeThrottle } from '../../src/limits/throttle.ts'
 import { createLog } from '../../src/log.ts'
-import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
 import { accountKeys } from '../../src/redis/keys.ts'
 import { fc, propertyRuns } from '../support/property.ts'
-import { startOwnRedis } from '../support/services.ts'
+import { redisOfThisFile } from '../support/services.ts'
 
 const LIMITS = { perMinute: 6, inFlight: 5, perMonth: 12 }
 const LEASE_MS = 20_000
@@ -77,17 +76,8 @@ class Model {
   }
 }
 
-let server: Awaited<ReturnType<typeof startOwnRedis>>
-let redis: RedisConnection
+const { redis } = await redisOfThisFile()
 const log = createLog({ level: 'silent', pretty: false }, 'test')
-before(async () => {
-  server = await startOwnRedis()
-  redis = openRedis([server.url], 'blocking', log)
-})
-after(async () => {
-  await closeRedis(redis)
-  await server.stop()
-})
 
 let accounts = 0
 

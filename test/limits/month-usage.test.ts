@@ -1,24 +1,13 @@
 import assert from 'node:assert/strict'
-import { after, before, it } from 'node:test'
+import { it } from 'node:test'
 import { openDatabase } from '../../src/db/database.ts'
 import { readMonthUsage } from '../../src/limits/month-usage.ts'
 import { createLog } from '../../src/log.ts'
-import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
 import { accountKeys } from '../../src/redis/keys.ts'
-import { startOwnRedis } from '../support/services.ts'
+import { redisOfThisFile } from '../support/services.ts'
 
 const log = createLog({ level: 'silent', pretty: false }, 'test')
-let service: Awaited<ReturnType<typeof startOwnRedis>>
-let redis: RedisConnection
-
-before(async () => {
-  service = await startOwnRedis()
-  redis = openRedis([service.url], 'blocking', log)
-})
-after(async () => {
-  await closeRedis(redis)
-  await service.stop()
-})
+const { redis } = await redisOfThisFile()
 
 it("what is billed of a month goes by Redis' clock, as the limits do, and not by the node's", async () => {
   // Not connected: Redis has the count.

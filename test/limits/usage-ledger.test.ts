@@ -1,18 +1,13 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, before, it } from 'node:test'
+import { it } from 'node:test'
 import { decodeEntry, recordUsage, type UsedCall } from '../../src/limits/usage-ledger.ts'
 import { keys } from '../../src/redis/keys.ts'
-import { type ConnectedRedis, connectOwnRedis } from '../support/services.ts'
+import { redisOfThisFile } from '../support/services.ts'
 
-let server: ConnectedRedis
-before(async () => {
-  server = await connectOwnRedis()
-})
-after(() => server.stop())
+const { redis } = await redisOfThisFile()
 
 it('calls that have ended are counted by day, key, API and status, and once however often they are recorded', async () => {
-  const { redis } = server
   const call = { accountId: randomUUID(), slug: 'weather', mode: 'live', enqueuedAt: Date.UTC(2027, 0, 31) } as const
   const ended: UsedCall[] = [
     { call, status: 200 },

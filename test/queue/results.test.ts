@@ -1,20 +1,13 @@
 import assert from 'node:assert/strict'
-import { after, before, it } from 'node:test'
+import { it } from 'node:test'
 import { recordAsyncCall } from '../../src/queue/async-call.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { storeBody } from '../../src/queue/reply-body.ts'
 import { readResult, storeResult } from '../../src/queue/results.ts'
-import type { RedisConnection } from '../../src/redis/connection.ts'
 import { accountKeys } from '../../src/redis/keys.ts'
-import { type ConnectedRedis, connectOwnRedis } from '../support/services.ts'
+import { redisOfThisFile } from '../support/services.ts'
 
-let server: ConnectedRedis
-let redis: RedisConnection
-before(async () => {
-  server = await connectOwnRedis()
-  redis = server.redis
-})
-after(() => server.stop())
+const { redis } = await redisOfThisFile()
 
 const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 1 }
 const replyOf = (id: string, text = '') => ({ head: { id, times }, body: Buffer.from(text) })

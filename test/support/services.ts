@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { after } from 'node:test'
 import pg from 'pg'
 import type { EmbeddedServer } from '../../src/local/embedded/embedded-server.ts'
 import { startPostgres } from '../../src/local/embedded/postgres.ts'
@@ -88,6 +89,13 @@ export async function connectOwnRedis(): Promise<ConnectedRedis> {
       await server.stop()
     },
   }
+}
+
+/** A connected Redis of a test file's own: it ends with the file's tests. For the top level of the file. */
+export async function redisOfThisFile(): Promise<ConnectedRedis> {
+  const own = await connectOwnRedis()
+  after(own.stop)
+  return own
 }
 
 async function createDatabase(serverUrl: string): Promise<{ url: string; drop: () => Promise<void> }> {

@@ -6,7 +6,7 @@ interface DescribedPath {
   get: { parameters: { name: string; example?: unknown }[] }
 }
 
-/** What a call must be given: from the document, as any client would know. */
+/** What a call must be given, as the OpenAPI document tells its clients. */
 async function exampleOf({ gateway, memory }: World, path: string): Promise<Record<string, unknown>> {
   memory.paths ??= fetch(`${gateway.url}/openapi.json`).then(async (answer) => Object(await answer.json()).paths)
   const paths = (await memory.paths) as Record<string, DescribedPath>

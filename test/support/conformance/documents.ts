@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { assertFailure, type Statement, type World } from './world.ts'
 
-/** A public page or file, as any program reads it. */
+/** A public page or file, as a program without a session reads it. */
 async function read({ gateway }: World, path: string): Promise<{ status: number; headers: Headers; text: string }> {
   const { status, headers, text } = await fetch(gateway.url + path, { redirect: 'manual' }).then(async (response) => ({
     status: response.status,
