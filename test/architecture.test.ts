@@ -20,7 +20,7 @@ const sources = await readSources('src', 'workers')
 const migrations = await readSources('migrations')
 
 describe('imports', () => {
-  it('are seen by these checks: the entry files have theirs', () => {
+  it('imports are seen by these checks: the entry files have theirs', () => {
     const app = sources.find(({ path }) => path === 'src/app.ts')
     assert.ok(app)
     assert.ok(app.imports.some(({ of }) => of === 'src/routes/call.ts'))
@@ -31,13 +31,13 @@ describe('imports', () => {
     }
   })
 
-  it('never lead from src to workers, nor from either to tests or migrations', () => {
+  it('imports never lead from src to workers, nor from either to tests or migrations', () => {
     const isAllowed = (from: string, to: string) =>
       !/^(test|migrations)\//.test(to) && !(from.startsWith('src/') && to.startsWith('workers/'))
     assert.deepEqual(offences(sources, isAllowed), [])
   })
 
-  it('of routes are made by src/app.ts and src/ops.ts alone; routes do not import each other', () => {
+  it('imports of routes are made by src/app.ts and src/ops.ts alone; routes do not import each other', () => {
     const isAllowed = (from: string, to: string) =>
       !to.startsWith('src/routes/') ||
       to === 'src/routes/session-guard.ts' ||
@@ -46,7 +46,7 @@ describe('imports', () => {
     assert.deepEqual(offences(sources, isAllowed), [])
   })
 
-  it('of an upstream file are what the catalog has for it, what its provider’s files share, and the schema library', () => {
+  it('imports of an upstream file are what the catalog has for it, what its provider’s files share, and the schema library', () => {
     const names = 'upstream calendar fields json lifetimes response-class shared-parameters'
     const forUpstreams = names.split(' ').map((name) => `src/catalog/${name}.ts`)
     const files = sources.filter(({ path }) => path.startsWith('src/upstreams/'))
@@ -72,7 +72,7 @@ describe('imports', () => {
     }
   })
 
-  it('of a migration are none of ours', () => {
+  it('imports of a migration are none of ours', () => {
     assert.ok(migrations.length >= 2)
     assert.deepEqual(
       offences(migrations, (_from, to) => !isOurs(to)),
@@ -80,12 +80,12 @@ describe('imports', () => {
     )
   })
 
-  it('make no circle of files, nor of folders', () => {
+  it('imports make no circle of files, nor of folders', () => {
     assert.deepEqual(importCircles(sources), [])
     assert.deepEqual(importCircles(sources, folderOf), [])
   })
 
-  it('run down the list of src/README.md only', async () => {
+  it('imports run down the list of src/README.md only', async () => {
     const folders = await listFolders()
     const entries = await readdir(join(ROOT, 'src'), { withFileTypes: true })
     assert.deepEqual(
@@ -98,7 +98,7 @@ describe('imports', () => {
     assert.deepEqual(upwardImports(sources, folders), [])
   })
 
-  it('of Node’s own modules have the node: prefix', () => {
+  it('imports of Node’s own modules have the node: prefix', () => {
     const builtin =
       /^(assert|buffer|child_process|crypto|dns|events|fs|http|https|net|os|path|stream|url|util|zlib)(\/|$)/
     assert.deepEqual(
@@ -110,7 +110,7 @@ describe('imports', () => {
 
 describe('an error', () => {
   // Texts of libraries change without notice. The code with which a reply of Redis begins is part of its protocol.
-  it('is told from others by its class and code, never by its text', () => {
+  it('an error is told from others by its class and code, never by its text', () => {
     // What upstreams write in their answers is no error of a library.
     const own = sources.filter(({ path }) => !path.startsWith('src/upstreams/'))
     const readers = own.filter(({ text }) =>
@@ -131,7 +131,7 @@ describe('an error', () => {
 })
 
 describe('the environment', () => {
-  it('is read in src/config.ts alone', () => {
+  it('the environment is read in src/config.ts alone', () => {
     // The bootstrap is there before anything is installed, config.ts included.
     const readers = [...sources, ...migrations].filter(({ text }) =>
       /process\s*\.\s*env\b|import\.meta\.env/.test(text),
@@ -144,7 +144,7 @@ describe('the environment', () => {
 })
 
 describe('a function', () => {
-  it('has at most 60 lines and three positional parameters, ten aside whose form a foreign interface demands', async () => {
+  it('a function has at most 60 lines and three positional parameters, ten aside whose form a foreign interface demands', async () => {
     const { linter } = JSON.parse(await readFile(join(ROOT, '.biome.json'), 'utf8'))
     const { useMaxParams, noExcessiveLinesPerFunction } = linter.rules.complexity
     assert.deepEqual(useMaxParams, { level: 'error', options: { max: 3 } })
@@ -162,7 +162,7 @@ describe('a function', () => {
 })
 
 describe('a file', () => {
-  it('has at most 300 lines, recorded answers of upstreams aside', () => {
+  it('a file has at most 300 lines, recorded answers of upstreams aside', () => {
     const long = sources
       .filter(({ path }) => !path.startsWith('src/upstreams/'))
       .map(({ path, text }) => ({ path, lines: countLines(text) }))
@@ -170,13 +170,13 @@ describe('a file', () => {
     assert.deepEqual(long, [])
   })
 
-  it('of TypeScript holds no Lua, which stands in .lua files that tools can check', () => {
+  it('a file of TypeScript holds no Lua, which stands in .lua files that tools can check', () => {
     assert.deepEqual(sources.flatMap(luaLines), [])
     const text = "const SCRIPT = `\n  redis.call('SET', KEYS[1], 1)\n`"
     assert.equal(luaLines({ path: 'src/x.ts', text, imports: [] }).length, 1)
   })
 
-  it('has a name in kebab-case that is an idea', () => {
+  it('a file has a name in kebab-case that is an idea', () => {
     for (const { path } of [...sources, ...migrations]) {
       assert.match(path, /^[a-z]+(\/[a-z0-9-]+)*\/[a-z0-9-]+(\.d)?\.(ts|mjs)$/)
       assert.doesNotMatch(path, /\/(utils?|helpers?|common|misc)\./)
@@ -187,7 +187,7 @@ describe('a file', () => {
 describe('package.json', () => {
   const readJson = async (name: string) => JSON.parse(await readFile(join(ROOT, name), 'utf8'))
 
-  it('has the documented commands, each of a file that exists', async () => {
+  it('package.json has the documented commands, each of a file that exists', async () => {
     const { scripts, engines } = await readJson('package.json')
     const bench = existsSync(join(ROOT, 'test/bench')) ? ['bench'] : []
     for (const name of ['start', 'test', 'web', 'worker', 'probe', 'ops', 'migrate', 'operator', ...bench]) {
@@ -199,7 +199,7 @@ describe('package.json', () => {
     assert.equal(engines.node, '>=20')
   })
 
-  it('names exact versions, and the lockfile has the integrity of every package and no registry host', async () => {
+  it('package.json names exact versions, and the lockfile has the integrity of every package and no registry host', async () => {
     const { dependencies, devDependencies, optionalDependencies, overrides } = await readJson('package.json')
     const direct = { ...dependencies, ...devDependencies, ...optionalDependencies }
     for (const [name, version] of Object.entries({ ...direct, ...overrides })) {
@@ -218,7 +218,7 @@ describe('package.json', () => {
     }
   })
 
-  it('has a line in the decisions for each dependency, which says what it is for', async () => {
+  it('package.json has a line in the decisions for each dependency, which says what it is for', async () => {
     const { dependencies, optionalDependencies } = await readJson('package.json')
     const record = await readFile(join(ROOT, 'src/decisions/0014-dependencies-and-tracing.md'), 'utf8')
     const rows = [...record.matchAll(/^\| (`[^|]+) \| [^|]+ \|$/gm)].map(([, names = '']) => names)
@@ -226,7 +226,7 @@ describe('package.json', () => {
     assert.deepEqual(named.toSorted(), Object.keys({ ...dependencies, ...optionalDependencies }).toSorted())
   })
 
-  it('and Procfile name the same processes', async () => {
+  it('package.json and Procfile name the same processes', async () => {
     const { scripts } = await readJson('package.json')
     const lines = (await readFile(join(ROOT, 'Procfile'), 'utf8')).trim().split('\n')
     for (const [kind, command] of lines.map((line) => line.split(': '))) {

@@ -7,7 +7,7 @@ import { createApiKey, hashApiKey, isApiKeyShaped, keyPrefix } from '../../src/a
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
 describe('an API key', () => {
-  it('has its environment, 43 random characters and the checksum of what precedes', () => {
+  it('an API key has its environment, 43 random characters and the checksum of what precedes', () => {
     for (const environment of ['live', 'test'] as const) {
       const key = createApiKey(environment)
       assert.match(key, new RegExp(`^agw_${environment}_[0-9A-Za-z]{49}$`))
@@ -18,7 +18,7 @@ describe('an API key', () => {
     }
   })
 
-  it('uses every character of its alphabet about equally often', () => {
+  it('an API key uses every character of its alphabet about equally often', () => {
     const counts = new Map<string, number>()
     for (let round = 0; round < 2_000; round += 1) {
       for (const digit of createApiKey('live').slice(9, 52)) counts.set(digit, (counts.get(digit) ?? 0) + 1)
@@ -32,7 +32,7 @@ describe('an API key', () => {
     assert.ok(chiSquared < 140, `chi squared ${chiSquared}`)
   })
 
-  it('is told from every near miss without a look-up', () => {
+  it('an API key is told from every near miss without a look-up', () => {
     const key = createApiKey('live')
     for (let index = 0; index < key.length; index += 1) {
       for (const character of ['0', 'Z', '_', ' ', '\u0131']) {
@@ -56,7 +56,7 @@ describe('an API key', () => {
     for (const text of bad) assert.ok(!isApiKeyShaped(text), JSON.stringify(text))
   })
 
-  it('is stored under a pepper, without which its hash cannot be made', () => {
+  it('an API key is stored under a pepper, without which its hash cannot be made', () => {
     const key = createApiKey('test')
     const pepper = randomBytes(32)
     assert.equal(hashApiKey(pepper, key).length, 32)

@@ -6,7 +6,7 @@ import { hashPassword, isAcceptablePassword, isOutdatedHash, isPasswordOf } from
 import { GatewayError } from '../../src/errors.ts'
 
 describe('a password', () => {
-  it('has 8 to 256 code points, whatever they are', () => {
+  it('a password has 8 to 256 code points, whatever they are', () => {
     for (const good of ['12345678', ' '.repeat(8), '\u{1f511}'.repeat(8), '\u{1f511}'.repeat(256), 'x'.repeat(256)]) {
       assert.ok(isAcceptablePassword(good), `${good.length} units`)
     }
@@ -22,7 +22,7 @@ describe('a password', () => {
     }
   })
 
-  it('is hashed with argon2id at the documented cost, each time under another salt', async () => {
+  it('a password is hashed with argon2id at the documented cost, each time under another salt', async () => {
     const [first, second] = await Promise.all([hashPassword('correct horse'), hashPassword('correct horse')])
     assert.match(first, /^\$argon2id\$v=19\$m=19456,(t=3,p=1|p=1,t=3)\$/)
     assert.notEqual(first, second)
@@ -32,14 +32,14 @@ describe('a password', () => {
     )
   })
 
-  it('that was hashed by another argon2 library is still right', async () => {
+  it('a password that was hashed by another argon2 library is still right', async () => {
     const stored = '$argon2id$v=19$m=19456,t=3,p=1$w+kOcsyn1CUP6JGwLtVUIw$JzXF1t0twJJYUlLVCUyZCfjLZUR4po1Zo7WW7/dJQGE'
     assert.equal(await isPasswordOf(stored, 'correct horse'), true)
     assert.equal(await isPasswordOf(stored, 'correct horses'), false)
     assert.ok(!isOutdatedHash(stored))
   })
 
-  it('of a client waits behind one of each other client, not behind all that these have sent', async () => {
+  it('a password of a client waits behind one of each other client, not behind all that these have sent', async () => {
     const order: string[] = []
     const compare = (client: string) =>
       isPasswordOf(undefined, 'x', client).then(
@@ -53,7 +53,7 @@ describe('a password', () => {
     assert.ok(served.length <= 30 + availableParallelism() + 1)
   })
 
-  it('is compared exactly: no byte is cut, trimmed or normalised', async () => {
+  it('a password is compared exactly: no byte is cut, trimmed or normalised', async () => {
     const pairs: [string, string][] = [
       [`${'a'.repeat(72)}x`, `${'a'.repeat(72)}y`],
       ['caf\u00e9-caf\u00e9', 'cafe\u0301-cafe\u0301'],
@@ -68,12 +68,12 @@ describe('a password', () => {
     }
   })
 
-  it('of nobody is never right', async () => {
+  it('a password of nobody is never right', async () => {
     assert.equal(await isPasswordOf(undefined, 'no account has this password'), false)
     assert.equal(await isPasswordOf(undefined, ''), false)
   })
 
-  it('waits its turn, and is refused with a time to come again when too many wait', async () => {
+  it('a password waits its turn, and is refused with a time to come again when too many wait', async () => {
     const compare = (index: number) => isPasswordOf(undefined, 'x', `192.0.2.${index % 10}`)
     const results = await Promise.allSettled(Array.from({ length: 130 }, (_, index) => compare(index)))
     const refused = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []))

@@ -10,7 +10,7 @@ describe('a sealed secret', () => {
   const current = secret('current')
   const earlier = secret('earlier')
 
-  it('is opened for its record alone, and is another text each time', () => {
+  it('a sealed secret is opened for its record alone, and is another text each time', () => {
     const first = seal([current], 'record-1', 'the key')
     const second = seal([current], 'record-1', 'the key')
     assert.notDeepEqual(first.bytes, second.bytes)
@@ -18,7 +18,7 @@ describe('a sealed secret', () => {
     assert.throws(() => open([current], 'record-2', first))
   })
 
-  it('that was altered in any byte is not opened', () => {
+  it('a sealed secret that was altered in any byte is not opened', () => {
     const sealed = seal([current], 'record', 'the key')
     for (let index = 0; index < sealed.bytes.length; index += 1) {
       const bytes = Buffer.from(sealed.bytes)
@@ -28,7 +28,7 @@ describe('a sealed secret', () => {
     assert.throws(() => open([current], 'record', { ...sealed, bytes: sealed.bytes.subarray(0, 20) }))
   })
 
-  it('of an earlier encryption key is opened while that key is listed', () => {
+  it('a sealed secret of an earlier encryption key is opened while that key is listed', () => {
     const sealed = seal([earlier], 'record', 'the key')
     assert.equal(open([current, earlier], 'record', sealed), 'the key')
     assert.equal(isOutdated([current, earlier], sealed), true)
@@ -38,14 +38,14 @@ describe('a sealed secret', () => {
 })
 
 describe('a provider key', () => {
-  it('shows its last four characters from twelve on, behind a mask of one length', () => {
+  it('a provider key shows its last four characters from twelve on, behind a mask of one length', () => {
     assert.equal(maskKey('x'), '********')
     assert.equal(maskKey('abcdefghijk'), '********')
     assert.equal(maskKey('abcdefghijkl'), '********ijkl')
     assert.equal(maskKey(`${'x'.repeat(500)}last`), '********last')
   })
 
-  it('has one cap whoever saves it, another than any other key or upstream', () => {
+  it('a provider key has one cap whoever saves it, another than any other key or upstream', () => {
     const pepper = randomBytes(32)
     const scope = keyScope(pepper, 'news', 'key')
     assert.equal(keyScope(pepper, 'news', 'key'), scope)

@@ -141,7 +141,7 @@ async function codeOf(text: string): Promise<string> {
 }
 
 describe('a session token', () => {
-  it('lasts 24 hours from its log-in, however long the database took to take it', async () => {
+  it('a session token lasts 24 hours from its log-in, however long the database took to take it', async () => {
     const expiresAt = new Date(Date.now() + SESSION_MS - 1_500)
     const token = await signSessionToken(secrets, { userId: randomUUID(), sessionId: randomUUID() }, expiresAt)
     const { exp, iat } = JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString())
@@ -149,7 +149,7 @@ describe('a session token', () => {
     assert.equal((await verifySessionToken(secrets, token)).expiresAt, exp * 1_000)
   })
 
-  it('that we sign is accepted until it ends, with its claims and nothing of rights', async () => {
+  it('a session token that we sign is accepted until it ends, with its claims and nothing of rights', async () => {
     const expiresAt = new Date((now + 60) * 1_000)
     const text = await signSessionToken(secrets, { userId: CLAIMS.sub, sessionId: CLAIMS.sid }, expiresAt)
     assert.deepEqual(await verifySessionToken(secrets, text), {
@@ -169,19 +169,19 @@ describe('a session token', () => {
     ])
   })
 
-  it('built here like the hostile ones, but right, is accepted', async () => {
+  it('a session token built here like the hostile ones, but right, is accepted', async () => {
     assert.equal(await codeOf(token()), 'accepted')
     const inThePast = Math.floor(Date.now() / 1_000) - 3
     assert.equal(await codeOf(token({}, { exp: inThePast })), 'accepted', 'clocks may differ by 5 s')
   })
 
-  it('of an earlier secret is accepted while that secret is listed', async () => {
+  it('a session token of an earlier secret is accepted while that secret is listed', async () => {
     const old = token({ kid: earlier.id }, {}, earlier.bytes)
     assert.equal(await codeOf(old), 'accepted')
     await assert.rejects(verifySessionToken([secret], old), { code: 'INVALID_TOKEN' })
   })
 
-  it('is TOKEN_EXPIRED only when nothing but its time is wrong', async () => {
+  it('a session token is TOKEN_EXPIRED only when nothing but its time is wrong', async () => {
     assert.equal(await codeOf(token({}, { exp: now - 6 })), 'TOKEN_EXPIRED')
     assert.equal(await codeOf(token({}, { exp: 0 })), 'TOKEN_EXPIRED')
     assert.equal(await codeOf(token({}, { exp: now - 60 }, randomBytes(32))), 'INVALID_TOKEN')
@@ -191,6 +191,6 @@ describe('a session token', () => {
 
   assert.ok(Object.keys(HOSTILE).length >= 60)
   for (const [what, text] of Object.entries(HOSTILE)) {
-    it(`with ${what} is INVALID_TOKEN`, async () => assert.equal(await codeOf(text), 'INVALID_TOKEN'))
+    it(`a session token with ${what} is INVALID_TOKEN`, async () => assert.equal(await codeOf(text), 'INVALID_TOKEN'))
   }
 })

@@ -19,7 +19,7 @@ const account = (changes: object = {}) => ({
 const groupOf = (changes: object = {}) => shareGroupOf(account(changes), SECRET, NOW)
 
 describe('the share group of an account', () => {
-  it('is the same for young and unproven accounts of one public network, and tells nothing of the network', () => {
+  it('the share group of an account is the same for young and unproven accounts of one public network, and tells nothing of the network', () => {
     const group = groupOf()
     assert.equal(groupOf({ id: 'another' }), group)
     assert.equal(groupOf({ created_at: new Date(NOW - HOUR_MS), email_verified_at: new Date(NOW) }), group)
@@ -27,7 +27,7 @@ describe('the share group of an account', () => {
     assert.ok(!group.includes('203'))
   })
 
-  it('is its own id once it is a day old and proven, and always when it came from no public network', () => {
+  it('the share group of an account is its own id once it is a day old and proven, and always when it came from no public network', () => {
     assert.equal(groupOf({ email_verified_at: new Date(NOW) }), 'account')
     assert.equal(groupOf({ approved_at: new Date(NOW) }), 'account')
     assert.equal(groupOf({ tier: 'pro' }), 'account')
@@ -36,7 +36,7 @@ describe('the share group of an account', () => {
 })
 
 describe('live calls', () => {
-  it('need what the sign-up policy asks for, and an approval stands for every proof', () => {
+  it('live calls need what the sign-up policy asks for, and an approval stands for every proof', () => {
     const verified = new Date(NOW)
     for (const [policy, missing, missingWhenVerified] of [
       ['open', undefined, undefined],

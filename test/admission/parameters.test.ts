@@ -50,7 +50,7 @@ function refusedParameter(run: () => unknown): unknown {
 }
 
 describe('a number in a query', () => {
-  it('is a number as programs print it, within its bounds', () => {
+  it('a number in a query is a number as programs print it, within its bounds', () => {
     for (const [text, value] of [
       ['1', 1],
       ['100', 100],
@@ -113,7 +113,7 @@ describe('a number in a query', () => {
     '1e400',
   ]
   for (const text of [...bad, ...worse]) {
-    it(`is refused as id=${text.slice(0, 20)}, with the parameter's name`, () => {
+    it(`a number in a query is refused as id=${text.slice(0, 20)}, with the parameter's name`, () => {
       assert.equal(
         refusedParameter(() => checkQuery('mock-data/posts', `id=${text}`)),
         'id',
@@ -121,7 +121,7 @@ describe('a number in a query', () => {
     })
   }
 
-  it('is never anything else than the number that was written', () => {
+  it('a number in a query is never anything else than the number that was written', () => {
     fc.assert(
       fc.property(fc.double({ min: -90, max: 90, noNaN: true }), (value) => {
         const text = String(value)
@@ -138,7 +138,7 @@ describe('a number in a query', () => {
     )
   })
 
-  it('outside its bounds is refused', () => {
+  it('a number in a query outside its bounds is refused', () => {
     fc.assert(
       fc.property(fc.oneof(fc.integer({ max: 0 }), fc.integer({ min: 101 })), (value) => {
         assert.equal(
@@ -151,7 +151,7 @@ describe('a number in a query', () => {
 })
 
 describe('a number in a body', () => {
-  it('may be a JSON number or the same text, and nothing else', () => {
+  it('a number in a body may be a JSON number or the same text, and nothing else', () => {
     assert.equal(check('mock-data/posts', bodyParameters({ id: 7 })).parameters.id, 7)
     assert.equal(check('mock-data/posts', bodyParameters({ id: '7' })).parameters.id, 7)
     assert.equal(check('mock-data/posts', bodyParameters({ id: [7] })).parameters.id, 7)
@@ -165,14 +165,14 @@ describe('a number in a body', () => {
 })
 
 describe('a declared parameter', () => {
-  it('that is required and missing is refused by name', () => {
+  it('a declared parameter that is required and missing is refused by name', () => {
     assert.equal(
       refusedParameter(() => checkQuery('weather/current', 'latitude=1')),
       'longitude',
     )
   })
 
-  it('given twice is refused, in a query and in query and body together', () => {
+  it('a declared parameter given twice is refused, in a query and in query and body together', () => {
     assert.equal(
       refusedParameter(() => checkQuery('mock-data/posts', 'id=1&id=1')),
       'id',
@@ -184,7 +184,7 @@ describe('a declared parameter', () => {
     )
   })
 
-  it('has its name alone: brackets and letter case make another name', () => {
+  it('a declared parameter has its name alone: brackets and letter case make another name', () => {
     for (const query of ['id[]=1', 'id[a]=1', 'ID=1']) {
       assert.equal(
         refusedParameter(() => checkQuery('mock-data/posts', query)),
@@ -194,13 +194,13 @@ describe('a declared parameter', () => {
     }
   })
 
-  it('cannot be reached by a name with blanks around it, which some upstreams drop, nor can a reserved one', () => {
+  it('a declared parameter cannot be reached by a name with blanks around it, which some upstreams drop, nor can a reserved one', () => {
     for (const query of ['amount=1&+encode=base64', 'amount=1&+category=32', 'amount=1&token%09=a', 'amount=1&%20=a']) {
       assert.throws(() => checkQuery('trivia/questions', query), /blanks around it/, query)
     }
   })
 
-  it('that goes into a path is one segment; dots alone are refused', () => {
+  it('a declared parameter that goes into a path is one segment; dots alone are refused', () => {
     for (const text of ['.', '..', '%2e%2e', '%2E', '']) {
       assert.equal(
         refusedParameter(() => checkQuery('code-host-user/profile', `username=${text}`)),
@@ -210,13 +210,13 @@ describe('a declared parameter', () => {
     }
   })
 
-  it('has its default when it is not given', () => {
+  it('a declared parameter has its default when it is not given', () => {
     assert.equal(checkQuery('geocoding/search', 'q=Berlin').parameters.limit, 5)
   })
 })
 
 describe('an undeclared parameter', () => {
-  it('is forwarded as given, in order, repeated names included', () => {
+  it('an undeclared parameter is forwarded as given, in order, repeated names included', () => {
     const { extra } = checkQuery('mock-data/posts', 'z=1&id=1&a=%26x%3D1&z=2&empty=&flag&plus=a+b%2Bc')
     assert.deepEqual(extra, [
       ['z', '1'],
@@ -228,7 +228,7 @@ describe('an undeclared parameter', () => {
     ])
   })
 
-  it('of a body is forwarded as text, and refused when it has no text form', () => {
+  it('an undeclared parameter of a body is forwarded as text, and refused when it has no text form', () => {
     assert.deepEqual(check('mock-data/posts', bodyParameters({ id: 1, n: 2.5, f: false, t: 'x' })).extra, [
       ['n', '2.5'],
       ['f', 'false'],
@@ -239,7 +239,7 @@ describe('an undeclared parameter', () => {
     }
   })
 
-  it('of a body that is null is not given, and a list is one parameter after another', () => {
+  it('an undeclared parameter of a body that is null is not given, and a list is one parameter after another', () => {
     const given = bodyParameters({ id: 1, tag: ['a', 2, true], none: null, empty: [] })
     assert.deepEqual(check('mock-data/posts', given).extra, [
       ['tag', 'a'],
@@ -249,7 +249,7 @@ describe('an undeclared parameter', () => {
     assert.equal(check('geocoding/search', bodyParameters({ q: 'Berlin', limit: null })).parameters.limit, 5)
   })
 
-  it('whose name holds a credential is refused, in any spelling, and so is one that the upstream authenticates by', () => {
+  it('an undeclared parameter whose name holds a credential is refused, in any spelling, and so is one that the upstream authenticates by', () => {
     const names = ['apikey', 'API_KEY', 'api-key', 'X-Api-Key', 'x_api_key', 'access_token', 'authorization']
     for (const name of [...names, 'client_secret', 'callback', 'api.key']) {
       assert.equal(
@@ -267,7 +267,7 @@ describe('an undeclared parameter', () => {
     )
   })
 
-  it('that only other upstreams authenticate by is forwarded', () => {
+  it('an undeclared parameter that only other upstreams authenticate by is forwarded', () => {
     const { extra } = checkQuery('mock-data/posts', 'id=1&key=a&token=b&auth=c&client_id=d&lang=e')
     assert.deepEqual(
       extra.map(([name]) => name),
@@ -275,7 +275,7 @@ describe('an undeclared parameter', () => {
     )
   })
 
-  it('is never a key of this service, in a name or a value, declared or not', () => {
+  it('an undeclared parameter is never a key of this service, in a name or a value, declared or not', () => {
     const key = `agw_live_${'a'.repeat(49)}`
     for (const query of [
       `q=Berlin&x=${key}`,
@@ -289,7 +289,7 @@ describe('an undeclared parameter', () => {
     }
   })
 
-  it('has one name however it is spelled: what the endpoint declares, reserves or sets is refused', () => {
+  it('an undeclared parameter has one name however it is spelled: what the endpoint declares, reserves or sets is refused', () => {
     for (const [address, query] of [
       ['geocoding/search', 'q=Berlin&Limit=50'],
       ['geocoding/search', 'q=Berlin&limit[]=50'],
@@ -305,7 +305,7 @@ describe('an undeclared parameter', () => {
     }
   })
 
-  it('that makes one request weigh as several of the upstream’s limits is refused', () => {
+  it('an undeclared parameter that makes one request weigh as several of the upstream’s limits is refused', () => {
     for (const slug of ['weather', 'air-quality']) {
       for (const name of ['hourly', 'daily', 'past_days', 'models', 'Start_Date', 'minutely_15']) {
         assert.equal(
@@ -316,7 +316,7 @@ describe('an undeclared parameter', () => {
     }
   })
 
-  it('that the gateway itself sends to the upstream is refused', () => {
+  it('an undeclared parameter that the gateway itself sends to the upstream is refused', () => {
     for (const [address, query] of [
       ['weather/current', 'latitude=1&longitude=1'],
       ['geocoding/search', 'q=Berlin'],
@@ -335,7 +335,7 @@ describe('an undeclared parameter', () => {
     }
   })
 
-  it('is one of at most 20 names, and all of them take at most 2 KB of the query string', () => {
+  it('an undeclared parameter is one of at most 20 names, and all of them take at most 2 KB of the query string', () => {
     const query = (count: number) => Array.from({ length: count }, (_, index) => `p${index}=1`).join('&')
     assert.equal(checkQuery('mock-data/posts', `id=1&${query(20)}`).extra.length, 20)
     refusedParameter(() => checkQuery('mock-data/posts', `id=1&${query(21)}`))
@@ -347,7 +347,7 @@ describe('an undeclared parameter', () => {
     refusedParameter(() => checkQuery('mock-data/posts', `id=1&x=${'!'.repeat(700)}`))
   })
 
-  it('is named in a refusal only when its name is plain', () => {
+  it('an undeclared parameter is named in a refusal only when its name is plain', () => {
     const error = refusal(() => check('mock-data/posts', [{ name: '<script>', value: [] }]))
     assert.ok(!error.message.includes('<'))
     assert.deepEqual(error.details.tokens, {})
@@ -355,7 +355,7 @@ describe('an undeclared parameter', () => {
 })
 
 describe('a query', () => {
-  it('gives back what URLSearchParams wrote, whatever the texts are', () => {
+  it('a query gives back what URLSearchParams wrote, whatever the texts are', () => {
     const text = fc.string({ unit: 'grapheme' }).filter((value) => !/[\0\ufffe\uffff]/.test(value))
     fc.assert(
       fc.property(fc.array(fc.tuple(text, text), { maxLength: 20 }), (pairs) => {
@@ -370,7 +370,7 @@ describe('a query', () => {
     )
   })
 
-  it('that is not percent-encoded UTF-8, or holds NUL or non-characters, is INVALID_ENCODING', () => {
+  it('a query that is not percent-encoded UTF-8, or holds NUL or non-characters, is INVALID_ENCODING', () => {
     for (const query of [
       'a=%',
       'a=%zz',
@@ -387,13 +387,13 @@ describe('a query', () => {
     }
   })
 
-  it('decodes once', () => {
+  it('a query decodes once', () => {
     assert.deepEqual(queryParameters('a=%252e%252e'), [{ name: 'a', value: '%2e%2e' }])
   })
 })
 
 describe('a body of parameters', () => {
-  it('is an object or nothing', () => {
+  it('a body of parameters is an object or nothing', () => {
     assert.deepEqual(bodyParameters(undefined), [])
     for (const body of [null, [], 'x', 7, true])
       assert.equal(refusal(() => bodyParameters(body)).code, 'VALIDATION_ERROR')
@@ -401,7 +401,7 @@ describe('a body of parameters', () => {
 })
 
 describe('the request line that a call becomes', () => {
-  it('is at most 4 KB, whatever the parameters are made of', () => {
+  it('the request line that a call becomes is at most 4 KB, whatever the parameters are made of', () => {
     fc.assert(
       fc.property(
         fc.string({ unit: 'grapheme', minLength: 1, maxLength: 500 }).filter((text) => text.trim() !== ''),
@@ -426,7 +426,7 @@ describe('the request line that a call becomes', () => {
     )
   })
 
-  it('writes numbers without exponents', () => {
+  it('the request line that a call becomes writes numbers without exponents', () => {
     const { api, endpoint } = findTarget('weather/current')
     const { parameters } = checkQuery('weather/current', 'latitude=5e-7&longitude=-1e-7')
     const [request] = [endpoint.endpoint.request(parameters, CONTEXT)].flat()

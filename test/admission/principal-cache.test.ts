@@ -42,7 +42,7 @@ const isUnanswered = async (): Promise<never> => {
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 describe('a credential that is used', () => {
-  it('is renewed in the background before its look-up is too old, so that no call waits for it', async () => {
+  it('a credential that is used is renewed in the background before its look-up is too old, so that no call waits for it', async () => {
     const { get, pass, lookUps, store } = cacheAt()
     await get()
     pass(31)
@@ -53,7 +53,7 @@ describe('a credential that is used', () => {
     assert.deepEqual(lookUps, [false, true])
   })
 
-  it('is looked up anew before it is used again after a minute of rest', async () => {
+  it('a credential that is used is looked up anew before it is used again after a minute of rest', async () => {
     const { get, pass, store } = cacheAt()
     await get()
     pass(61)
@@ -63,7 +63,7 @@ describe('a credential that is used', () => {
 })
 
 describe('while look-ups are not answered', () => {
-  it('a credential that was known is kept for a minute at least, and tried once a second', async () => {
+  it('while look-ups are not answered, a credential that was known is kept for a minute at least, and tried once a second', async () => {
     const { get, pass, lookUps, store } = cacheAt()
     await get()
     pass(59)
@@ -80,7 +80,7 @@ describe('while look-ups are not answered', () => {
     await assert.rejects(get(), { code: 'DEPENDENCY_UNAVAILABLE' })
   })
 
-  it('a credential that rested for a minute is kept too', async () => {
+  it('while look-ups are not answered, a credential that rested for a minute is kept too', async () => {
     const { get, pass, store } = cacheAt()
     await get()
     pass(61)
@@ -90,7 +90,7 @@ describe('while look-ups are not answered', () => {
 })
 
 describe('a credential that ended', () => {
-  it('is refused from the call after its renewal on', async () => {
+  it('a credential that ended is refused from the call after its renewal on', async () => {
     const { get, pass, store } = cacheAt()
     await get()
     pass(31)

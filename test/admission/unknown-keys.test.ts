@@ -6,7 +6,7 @@ import { GatewayError } from '../../src/errors.ts'
 const nobody = async () => undefined
 
 describe('unknown keys', () => {
-  it('of one client are looked up so often in a minute and then refused with 429, which concerns no other client', async () => {
+  it('unknown keys of one client are looked up so often in a minute and then refused with 429, which concerns no other client', async () => {
     const keys = new UnknownKeys(3)
     let lookUps = 0
     const send = (key: string, address: string) =>
@@ -25,7 +25,7 @@ describe('unknown keys', () => {
     assert.equal(lookUps, 4)
   })
 
-  it('that come again at once are refused without a look-up', async () => {
+  it('unknown keys that come again at once are refused without a look-up', async () => {
     const keys = new UnknownKeys(0)
     await assert.rejects(keys.lookUp('a', '192.0.2.1', nobody), { code: 'INVALID_API_KEY' })
     await assert.rejects(
@@ -34,7 +34,7 @@ describe('unknown keys', () => {
     )
   })
 
-  it('that are found, or whose look-up gets no answer, use up nothing', async () => {
+  it('unknown keys that are found, or whose look-up gets no answer, use up nothing', async () => {
     const keys = new UnknownKeys(1)
     for (let count = 0; count < 5; count += 1) {
       assert.equal(await keys.lookUp('a', '192.0.2.1', async () => 'found'), 'found')

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { TickBatcher } from '../../src/async/tick-batcher.ts'
 
 describe('a tick batcher', () => {
-  it('sends what came under one key in one turn together, and gives each item its own result', async () => {
+  it('a tick batcher sends what came under one key in one turn together, and gives each item its own result', async () => {
     const sent: [string, number[]][] = []
     const batcher = new TickBatcher<number, string>(
       async (key, items) => {
@@ -22,7 +22,7 @@ describe('a tick batcher', () => {
     assert.equal(sent.length, 3)
   })
 
-  it('splits what is more than a batch may hold', async () => {
+  it('a tick batcher splits what is more than a batch may hold', async () => {
     const sizes: number[] = []
     const batcher = new TickBatcher<number, number>(
       async (_key, items) => {
@@ -35,7 +35,7 @@ describe('a tick batcher', () => {
     assert.deepEqual(sizes, [2, 2, 1])
   })
 
-  it('fails the items of a batch that could not be sent, and no others', async () => {
+  it('a tick batcher fails the items of a batch that could not be sent, and no others', async () => {
     const batcher = new TickBatcher<string, string>(
       async (key, items) => {
         if (key === 'bad') throw new Error('not sent')

@@ -34,7 +34,7 @@ describe('stored answers', () => {
   const counted = async (slug: string, room: string) =>
     Number(await redis.hget(upstreamKeys.cacheSizes(slug, room), 'total'))
 
-  it('are counted by what Redis really uses for them, small ones too', async () => {
+  it('stored answers are counted by what Redis really uses for them, small ones too', async () => {
     const before = await usedMemory()
     for (let from = 0; from < 20_000; from += 1_000) {
       await Promise.all(
@@ -46,7 +46,7 @@ describe('stored answers', () => {
     assert.ok(bytes > used * 0.8 && bytes < used * 1.3, `counted ${bytes}, used ${used}`)
   })
 
-  it('of calls with undeclared parameters push out each other and nobody else’s', async () => {
+  it('stored answers of calls with undeclared parameters push out each other and nobody else’s', async () => {
     await store('rooms', 'plain', 100_000)
     for (let index = 0; index < 40; index += 1)
       await store('rooms', `made-up-${index}`, 400_000, { hasUndeclared: true })
@@ -56,7 +56,7 @@ describe('stored answers', () => {
     assert.equal(await cache.get(upstreamKeys.cacheEntry('rooms', 'made-up-0')), undefined)
   })
 
-  it('of an account that fills the room make way for those of others, and an account alone has all of it', async () => {
+  it('stored answers of an account that fills the room make way for those of others, and an account alone has all of it', async () => {
     const room = 16 * 1024 * 1024
     for (let index = 0; index < 20; index += 1) await store('shares', `other-${index}`, 100_000, { owner: 'other' })
     for (let index = 0; index < 60; index += 1) await store('shares', `many-${index}`, 500_000, { owner: 'greedy' })
@@ -78,7 +78,7 @@ describe('stored answers', () => {
     assert.equal(await kept('other', 20), 20)
   })
 
-  it('that are stored again are counted once', async () => {
+  it('stored answers that are stored again are counted once', async () => {
     for (let index = 0; index < 5; index += 1) await store('again', 'same', 1_000)
     const bytes = await counted('again', 'plain')
     assert.ok(bytes > 1_000 && bytes < 2_500, String(bytes))

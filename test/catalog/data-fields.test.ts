@@ -6,7 +6,7 @@ import { dataFields } from '../../src/catalog/data-fields.ts'
 import { nullable } from '../../src/catalog/json.ts'
 
 describe('the fields of data', () => {
-  it('say name, depth, type, meaning and recorded value of each member, nested ones after their owner', () => {
+  it('the fields of data say name, depth, type, meaning and recorded value of each member, nested ones after their owner', () => {
     const schema = Type.Object({
       id: Type.Integer({ description: 'Number of the item' }),
       owner: nullable(Type.Object({ name: nullable(Type.String({ description: 'In full' })) })),
@@ -32,12 +32,12 @@ describe('the fields of data', () => {
     )
   })
 
-  it('read a type list with null as they read a union with null', () => {
+  it('the fields of data read a type list with null as they read a union with null', () => {
     const [field] = dataFields({ properties: { a: { type: ['string', 'null'], description: 'x' } } }, { a: 'v' })
     assert.deepEqual(field, { name: 'a', depth: 0, type: 'string or null', meaning: 'x', example: '"v"' })
   })
 
-  it('know the type and meaning of every member of every endpoint', async () => {
+  it('the fields of data know the type and meaning of every member of every endpoint', async () => {
     for (const [slug, { endpoints }] of await loadUpstreams()) {
       for (const [path, { data, example }] of Object.entries(endpoints)) {
         const fields = dataFields(data, example.data)

@@ -64,15 +64,15 @@ describe('the search', () => {
   })
 
   for (const [query, slug] of ASKED) {
-    it(`puts ${slug} first for "${query}"`, () => assert.equal(rankApis(apis, query)[0]?.slug, slug))
+    it(`the search puts ${slug} first for "${query}"`, () => assert.equal(rankApis(apis, query)[0]?.slug, slug))
   }
 
-  it('lists every API for no words, and none for words that no API has', () => {
+  it('the search lists every API for no words, and none for words that no API has', () => {
     assert.equal(rankApis(apis, ' the ').length, apis.length)
     assert.deepEqual(rankApis(apis, 'xyzzy'), [])
   })
 
-  it('leaves out what fits far less than the best', () => {
+  it('the search leaves out what fits far less than the best', () => {
     assert.ok(rankApis(apis, 'exchange rate').length < 5)
     assert.deepEqual(
       rankApis(apis, 'air quality').map(({ slug }) => slug),
@@ -80,7 +80,7 @@ describe('the search', () => {
     )
   })
 
-  it('counts the first eight words of a query, so that nobody makes it slow', () => {
+  it('the search counts the first eight words of a query, so that nobody makes it slow', () => {
     const unknown = ['qzxva', 'qzxvb', 'qzxvc', 'qzxvd', 'qzxve', 'qzxvf', 'qzxvg', 'qzxvh']
     assert.deepEqual(rankApis(apis, [...unknown, 'weather'].join(' ')), [])
     assert.equal(rankApis(apis, [...unknown.slice(1), 'weather'].join(' '))[0]?.slug, 'weather')

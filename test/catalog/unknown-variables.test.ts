@@ -4,7 +4,7 @@ import { loadCatalog } from '../../src/catalog/catalog.ts'
 import { unknownVariables } from '../../src/catalog/unknown-variables.ts'
 
 describe('variables of upstreams', () => {
-  it('that name no API or no setting are warned of with the nearest name', async () => {
+  it('variables of upstreams that name no API or no setting are warned of with the nearest name', async () => {
     const catalog = await loadCatalog(new Map())
     assert.deepEqual(unknownVariables(['UPSTREAM_WEATHER_URL', 'UPSTREAM_CODE_HOST_USER_CAPS'], catalog), [])
     assert.deepEqual(unknownVariables(['UPSTREAM_WEATHR_URL', 'UPSTREAM_WEATHER_ULR', 'UPSTREAM_QQQQQ_KEY'], catalog), [

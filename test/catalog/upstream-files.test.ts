@@ -41,13 +41,13 @@ const inOrder = (names: string[], order: string[]): string[] =>
   names.toSorted((one, other) => order.indexOf(one) - order.indexOf(other))
 
 describe('an upstream file', () => {
-  it('is seen by these checks, and so are its endpoints', () => {
+  it('an upstream file is seen by these checks, and so are its endpoints', () => {
     assert.ok(files.length >= 28)
     const endpoints = files.flatMap(({ text }) => membersOf(text).endpoints)
     assert.equal(endpoints.length, files.flatMap(({ text }) => text.match(/\bendpoint\(/g) ?? []).length)
   })
 
-  it('has its imports first, then constants, the upstream, its export, functions, and recorded answers last', () => {
+  it('an upstream file has its imports first, then constants, the upstream, its export, functions, and recorded answers last', () => {
     for (const { name, text } of files) {
       const lines = text.match(/^(?:import|const|type|interface|export|function) .*$/gm) ?? []
       const kinds = lines.map(kindOf)
@@ -58,7 +58,7 @@ describe('an upstream file', () => {
     }
   })
 
-  it('has its members, and those of its endpoints, in the order in which upstream.ts documents them', () => {
+  it('an upstream file has its members, and those of its endpoints, in the order in which upstream.ts documents them', () => {
     const ofUpstream = documentedMembers('Upstream')
     const ofEndpoint = documentedMembers('Endpoint')
     for (const { name, text } of files) {
@@ -71,7 +71,7 @@ describe('an upstream file', () => {
     }
   })
 
-  it('makes the data of each endpoint from fields, so that no field has its type apart from its reader', () => {
+  it('an upstream file makes the data of each endpoint from fields, so that no field has its type apart from its reader', () => {
     for (const { name, text } of files) {
       const data = text.match(/^ {6}data\b.*$/gm) ?? []
       assert.equal(data.length, membersOf(text).endpoints.length, name)

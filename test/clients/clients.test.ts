@@ -94,7 +94,7 @@ describe('the clients in one file', () => {
       return true
     }
 
-    it(`in ${name} waits as long as Retry-After says and calls again`, async (context) => {
+    it(`the clients in one file in ${name} waits as long as Retry-After says and calls again`, async (context) => {
       if (await skipWithoutPython(context)) return
       script = [{ status: 429, code: 'RATE_LIMIT_EXCEEDED', retryAfter: 1 }]
       assert.deepEqual(await call(), { id: 1 })
@@ -104,7 +104,7 @@ describe('the clients in one file', () => {
       assert.deepEqual([first?.path, first?.authorization], ['/v1/call/mock-data/posts?id=1', 'Bearer k'])
     })
 
-    it(`in ${name} throws what no retry can mend, and what must wait too long, at once`, async (context) => {
+    it(`the clients in one file in ${name} throws what no retry can mend, and what must wait too long, at once`, async (context) => {
       if (await skipWithoutPython(context)) return
       script = [{ status: 404, code: 'UPSTREAM_NOT_FOUND' }]
       assert.deepEqual(await call(), ['UPSTREAM_NOT_FOUND', null])
@@ -116,7 +116,7 @@ describe('the clients in one file', () => {
     })
   }
 
-  it('leave a wait for a retry when the call is aborted', async () => {
+  it('the clients in one file leave a wait for a retry when the call is aborted', async () => {
     const { Gateway } = await import(pathToFileURL(join(folder, 'client.ts')).href)
     script = [{ status: 503, code: 'OVERLOADED', retryAfter: 60 }]
     const aborted = new AbortController()
@@ -130,7 +130,7 @@ describe('the clients in one file', () => {
     assert.equal(arrivals.length, 1)
   })
 
-  it('know every endpoint of the catalog', async () => {
+  it('the clients in one file know every endpoint of the catalog', async () => {
     const source = typescriptClient(apis, 'http://gateway.test')
     const python = pythonClient(apis, 'http://gateway.test')
     for (const { slug, endpoints } of apis) {

@@ -25,7 +25,7 @@ const REQUIRED: Record<string, string> = {
 const load = (environment: Record<string, string> = {}) => loadConfig({ ...REQUIRED, ...environment })
 
 describe('the settings of a process', () => {
-  it('have the documented defaults', () => {
+  it('the settings of a process have the documented defaults', () => {
     const config = load()
     assert.deepEqual(config.http, {
       host: '127.0.0.1',
@@ -61,7 +61,7 @@ describe('the settings of a process', () => {
     })
   })
 
-  it('are read from their variables', () => {
+  it('the settings of a process are read from their variables', () => {
     const config = load({
       PORT: '8080',
       HOST: '0.0.0.0',
@@ -118,7 +118,7 @@ describe('the settings of a process', () => {
     assert.equal(config.log.level, 'debug')
   })
 
-  it('of an upstream are found by pattern, without a line for its slug', () => {
+  it('the settings of a process of an upstream are found by pattern, without a line for its slug', () => {
     const { bySlug } = load({
       UPSTREAM_CODE_HOST_USER_URL: 'http://127.0.0.1:9/prefix/',
       UPSTREAM_CODE_HOST_USER_CAPS: 'concurrency=4,60/3600, 10/0.5',
@@ -139,7 +139,7 @@ describe('the settings of a process', () => {
     assert.deepEqual(bySlug.get('brand-new'), { url: 'https://brand.new' })
   })
 
-  it('of accounts: open sign-up, no mail, sign-in by OAuth where the address is safe', () => {
+  it('the settings of a process of accounts: open sign-up, no mail, sign-in by OAuth where the address is safe', () => {
     assert.deepEqual(load().accounts, {
       signup: 'open',
       smtpUrl: undefined,
@@ -157,7 +157,7 @@ describe('the settings of a process', () => {
     assert.throws(() => load({ SIGNUP: 'verified' }), /SMTP_URL is required/)
   })
 
-  it('tell an address of this machine from a public one', () => {
+  it('the settings of a process tell an address of this machine from a public one', () => {
     for (const url of ['http://localhost:3000', 'http://127.0.0.1', 'http://[::1]:80', 'http://agw.localhost']) {
       assert.ok(isLocalAddress(url), url)
     }
@@ -171,7 +171,7 @@ describe('the settings of a process', () => {
     }
   })
 
-  it('of one kind of process have the secrets that it needs and no other', () => {
+  it('the settings of a process of one kind of process have the secrets that it needs and no other', () => {
     const { JWT_SECRET: _jwt, KEY_PEPPER: _pepper, OPERATOR_TOKEN: _token, ...rest } = REQUIRED
     const { secrets } = loadProcessConfig('worker', rest)
     assert.equal(secrets.encryption.length, 1)
@@ -188,11 +188,11 @@ describe('the settings of a process', () => {
     )
   })
 
-  it('count an empty value as unset', () => {
+  it('the settings of a process count an empty value as unset', () => {
     assert.equal(load({ PORT: '', BASE_URL: '', PLAN_LIMITS: '', UPSTREAM_NEWS_KEY: '' }).http.port, 3000)
   })
 
-  it('may list earlier secrets after the current one', () => {
+  it('the settings of a process may list earlier secrets after the current one', () => {
     const [current, earlier] = [secret(), secret()]
     const { jwt } = load({ JWT_SECRET: `${current},${earlier}` }).secrets
     assert.deepEqual(
@@ -203,7 +203,7 @@ describe('the settings of a process', () => {
     for (const { id } of jwt) assert.ok(!current.includes(id) && !earlier.includes(id))
   })
 
-  it('of npm start need no services and no secrets', () => {
+  it('the settings of a process of npm start need no services and no secrets', () => {
     const settings = loadStartConfig({ PORT: '4000', JWT_SECRET: 'given' })
     assert.equal(settings.baseUrl, 'http://localhost:4000')
     assert.equal(settings.install, 'ask')
@@ -273,7 +273,7 @@ const UNUSABLE: [string, string][] = [
 
 describe('a setting that cannot be used', () => {
   for (const [name, value] of UNUSABLE) {
-    it(`ends the boot with the name of its variable: ${name}=${value}`, () => {
+    it(`a setting that cannot be used ends the boot with the name of its variable: ${name}=${value}`, () => {
       assert.throws(
         () => load({ [name]: value }),
         (error) => error instanceof ConfigError && error.message.includes(name),
@@ -281,7 +281,7 @@ describe('a setting that cannot be used', () => {
     })
   }
 
-  it('is never shown when it is a secret', () => {
+  it('a setting that cannot be used is never shown when it is a secret', () => {
     for (const name of ['JWT_SECRET', 'KEY_PEPPER', 'ENCRYPTION_KEY', 'OPERATOR_TOKEN', 'REDIS_URL']) {
       assert.throws(
         () => load({ [name]: 'hunter2hunter2' }),
@@ -294,7 +294,7 @@ describe('a setting that cannot be used', () => {
 describe('a weak secret', () => {
   const weak = ['changeme', 'x'.repeat(64), 'abab'.repeat(20), secret(31), 'password'.repeat(8), `example${secret(40)}`]
   for (const name of ['JWT_SECRET', 'KEY_PEPPER', 'ENCRYPTION_KEY']) {
-    it(`is refused as ${name}`, () => {
+    it(`a weak secret is refused as ${name}`, () => {
       for (const value of [...weak, `${secret()} ${secret()}`, `${secret()}=`, `${secret()},${secret(16)}`]) {
         assert.throws(
           () => load({ [name]: value }),
@@ -303,7 +303,7 @@ describe('a weak secret', () => {
       }
     })
   }
-  it('is refused as OPERATOR_TOKEN', () => {
+  it('a weak secret is refused as OPERATOR_TOKEN', () => {
     // The last ones no `Authorization` header could carry, or the log-in form would not take.
     const unfit = [`${secret()} `, `${secret()}!`, `=${secret()}`, secret().repeat(30)]
     for (const value of ['changeme', 'a'.repeat(40), 'changeme'.repeat(5), secret().slice(0, 31), ...unfit]) {
@@ -313,7 +313,7 @@ describe('a weak secret', () => {
 })
 
 describe('TLS', () => {
-  it('is refused without the public address it is for', () => {
+  it('TLS is refused without the public address it is for', () => {
     const files = { TLS_CERT_FILE: '/c.pem', TLS_KEY_FILE: '/k.pem' }
     for (const settings of [files, { HTTP_REDIRECT_PORT: '80' }, { ...files, BASE_URL: 'http://api.example.org' }]) {
       assert.throws(() => load(settings), /BASE_URL/)

@@ -29,7 +29,7 @@ describe('the alert rules', () => {
     ...read('src/console/grafana/alerts.yaml').matchAll(/- alert: (\w+)\n([\s\S]*?)(?=\n {6}- alert|\s*$)/g),
   ]
 
-  it('ask for metrics that there are, and lead to a runbook each', () => {
+  it('the alert rules ask for metrics that there are, and lead to a runbook each', () => {
     assert.ok(rules.length >= 15, String(rules.length))
     for (const [, alert = '', rule = ''] of rules) {
       const names = namesOf(/expr: (.*)/.exec(rule)?.[1] ?? '')
@@ -40,7 +40,7 @@ describe('the alert rules', () => {
     }
   })
 
-  it('wait for nothing that callers never wait for', () => {
+  it('the alert rules wait for nothing that callers never wait for', () => {
     const [, , stuck = ''] = rules.find(([, alert]) => alert === 'QueueStuck') ?? assert.fail()
     // Synchronous callers leave after CALL_TIMEOUT_MS, 30 s unless it is set.
     assert.ok(Number(/agw_queue_oldest_seconds\) > (\d+)/.exec(stuck)?.[1]) < 30)
@@ -48,7 +48,7 @@ describe('the alert rules', () => {
 })
 
 describe('the problems that the console lists', () => {
-  it('have a runbook each', () => {
+  it('the problems that the console lists have a runbook each', () => {
     const sources = read('src/fleet/problems.ts') + read('src/fleet/refusal-problems.ts')
     const runbooks = [...sources.matchAll(/runbook: (?:isDown \? )?'([\w-]+)'(?: : '([\w-]+)')?/g)].flatMap(
       ([, a, b]) => [a, b],
@@ -60,7 +60,7 @@ describe('the problems that the console lists', () => {
 })
 
 describe('the Grafana dashboard', () => {
-  it('asks for metrics that there are, and leads to the console', () => {
+  it('the Grafana dashboard asks for metrics that there are, and leads to the console', () => {
     const { panels, links } = JSON.parse(read('src/console/grafana/dashboard.json'))
     for (const { title, targets } of panels as { title: string; targets: { expr: string }[] }[]) {
       for (const { expr } of targets)

@@ -66,19 +66,19 @@ describe('the guard of the console', () => {
     return response.headers.get('set-cookie') ?? ''
   }
 
-  it('marks its cookie Secure where the browser came by TLS, and only there: else nobody could log in', async () => {
+  it('the guard of the console marks its cookie Secure where the browser came by TLS, and only there: else nobody could log in', async () => {
     assert.doesNotMatch(await logIn(), /Secure/)
     const attributes = (await logIn(url.replace('http:', 'https:'))).split('; ')
     for (const attribute of ['HttpOnly', 'SameSite=Strict', 'Secure'])
       assert.ok(attributes.includes(attribute), attribute)
   })
 
-  it('knows the routes of the queue dashboard', () => {
+  it('the guard of the console knows the routes of the queue dashboard', () => {
     assert.ok(routes.length > 40, String(routes.length))
     assert.ok(routes.filter(([method]) => method !== 'GET').length > 15)
   })
 
-  it('refuses every route without the token, with a wrong one, and with a forged or foreign cookie', async () => {
+  it('the guard of the console refuses every route without the token, with a wrong one, and with a forged or foreign cookie', async () => {
     const refused: Record<string, string>[] = [
       {},
       { authorization: `Basic ${Buffer.from(`operator:${token}`).toString('base64')}` },
@@ -93,7 +93,7 @@ describe('the guard of the console', () => {
     }
   })
 
-  it('refuses every route to a page of another origin, whatever it sends', async () => {
+  it('the guard of the console refuses every route to a page of another origin, whatever it sends', async () => {
     const cookie = (await logIn()).split(';')[0] ?? ''
     const foreign: Record<string, string>[] = [
       { cookie, origin: 'https://evil.example' },
@@ -109,7 +109,7 @@ describe('the guard of the console', () => {
     }
   })
 
-  it('lets nothing be changed with the cookie alone, nor on the queue dashboard at all', async () => {
+  it('the guard of the console lets nothing be changed with the cookie alone, nor on the queue dashboard at all', async () => {
     const cookie = (await logIn()).split(';')[0] ?? ''
     const writes = routes.filter(([method]) => method !== 'GET')
     const operatorWrites = writes.filter(([, to]) => !to.startsWith('/queues'))
@@ -124,7 +124,7 @@ describe('the guard of the console', () => {
     assert.equal((await ask('POST', '/v1/operator/upstreams/weather/resume', own)).status, 200)
   })
 
-  it('has none of its routes on the public port', async () => {
+  it('the guard of the console has none of its routes on the public port', async () => {
     const bearer = { authorization: `Bearer ${token}` }
     for (const [method, path] of routes.filter(([, to]) => to !== '/')) {
       const { status } = await ask(method, path, bearer, gateway.url)
@@ -132,7 +132,7 @@ describe('the guard of the console', () => {
     }
   })
 
-  it('gives a strict cookie that is no secret itself, and shows a person the log-in form', async () => {
+  it('the guard of the console gives a strict cookie that is no secret itself, and shows a person the log-in form', async () => {
     const cookie = await logIn()
     assert.match(cookie, /; HttpOnly/)
     assert.match(cookie, /; SameSite=Strict/)
@@ -142,7 +142,7 @@ describe('the guard of the console', () => {
     assert.match(await page.text(), /<form method="post" action="\/login">/)
   })
 
-  it('allows no request to another host and no script but its own', async () => {
+  it('the guard of the console allows no request to another host and no script but its own', async () => {
     const bearer = { authorization: `Bearer ${token}` }
     for (const path of ['/', '/queues']) {
       const response = await ask('GET', path, bearer)
@@ -154,7 +154,7 @@ describe('the guard of the console', () => {
     }
   })
 
-  it('leads back from the queue dashboard, which says that failed calls are not there', async () => {
+  it('the guard of the console leads back from the queue dashboard, which says that failed calls are not there', async () => {
     const bearer = { authorization: `Bearer ${token}` }
     assert.match(await (await ask('GET', '/queues', bearer)).text(), /<a href="\/"[^>]*>Overview/)
     const { queues } = JSON.parse(await (await ask('GET', '/queues/api/queues', bearer)).text())
@@ -162,7 +162,7 @@ describe('the guard of the console', () => {
     assert.ok(queues.every(({ readOnlyMode }: { readOnlyMode: boolean }) => readOnlyMode))
   })
 
-  it('shows the metrics of the fleet to the token', async () => {
+  it('the guard of the console shows the metrics of the fleet to the token', async () => {
     const response = await ask('GET', '/metrics', { authorization: `Bearer ${token}` })
     const text = await response.text()
     for (const line of [
@@ -175,7 +175,7 @@ describe('the guard of the console', () => {
       assert.match(text, line)
   })
 
-  it('says so when Redis does not answer, and when it does again', async () => {
+  it('the guard of the console says so when Redis does not answer, and when it does again', async () => {
     const page = async () => await (await ask('GET', '/', { authorization: `Bearer ${token}` })).text()
     const redis = openRedis(
       [gateway.services.redisUrl],

@@ -19,7 +19,7 @@ describe('an operator session', () => {
   const statusWith = async (cookie: string | undefined, app = console_.app) =>
     (await app.inject({ url: '/v1/operator/audit', headers: { cookie: cookie ?? '' } })).statusCode
 
-  it('ends at log-out in every process, for a copy of its cookie too', async () => {
+  it('an operator session ends at log-out in every process, for a copy of its cookie too', async () => {
     const cookie = cookieOf(await logIn())
     const other = await console_.another()
     try {
@@ -34,7 +34,7 @@ describe('an operator session', () => {
     }
   })
 
-  it('is of no use to somebody who reads Redis', async () => {
+  it('an operator session is of no use to somebody who reads Redis', async () => {
     const [, id = ''] = cookieOf(await logIn())?.split('=') ?? []
     const keys = await console_.context.redis.keys('*console*')
     assert.ok(keys.length > 0)
@@ -42,7 +42,7 @@ describe('an operator session', () => {
     assert.equal(await statusWith(`agw_console=${keys[0]?.split(':').at(-1)}`), 401)
   })
 
-  it('goes on while Redis does not answer, and a log-in then is good afterwards', async () => {
+  it('an operator session goes on while Redis does not answer, and a log-in then is good afterwards', async () => {
     const cookie = cookieOf(await logIn())
     const asker = openRedis(console_.config.redisUrls, 'blocking', console_.context.log)
     await asker.call('CLIENT', 'PAUSE', '2000', 'ALL')
@@ -60,13 +60,13 @@ describe('an operator session', () => {
     assert.equal(status, 200)
   })
 
-  it('is asked for over a listener that ends requests which do not arrive', () => {
+  it('an operator session is asked for over a listener that ends requests which do not arrive', () => {
     const { headersTimeout, requestTimeout } = console_.app.server
     assert.deepEqual({ headersTimeout, requestTimeout }, { headersTimeout: 10_000, requestTimeout: 15_000 })
   })
 
   // Last: it counts many wrong tokens of this address.
-  it('opens under the right token, however often others at the address guessed', async () => {
+  it('an operator session opens under the right token, however often others at the address guessed', async () => {
     const guess = async () =>
       (await console_.app.inject({ url: '/metrics', headers: { authorization: 'Bearer not-the-token' } })).statusCode
     const statuses: number[] = []

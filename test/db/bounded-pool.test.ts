@@ -40,7 +40,7 @@ async function limitsOf(client: Db): Promise<string[]> {
 }
 
 describe('a connection that breaks while a query is under way', () => {
-  it('fails that query with DEPENDENCY_UNAVAILABLE, ends no process, and the next query is answered', async () => {
+  it('a connection that breaks while a query is under way fails that query with DEPENDENCY_UNAVAILABLE, ends no process, and the next query is answered', async () => {
     await selectOne()
     const running = sql`select pg_sleep(1)`.execute(db)
     const refused = assert.rejects(running, isUnavailable)
@@ -65,7 +65,7 @@ describe('a connection that breaks while a query is under way', () => {
 })
 
 describe('a Postgres that is silent', () => {
-  it('refuses every query within 2 s, those without a connection too, and answers again when it goes on', async () => {
+  it('a Postgres that is silent refuses every query within 2 s, those without a connection too, and answers again when it goes on', async () => {
     await Promise.all([selectOne(), selectOne()])
     proxy.isSilent = true
     const startedAt = performance.now()
@@ -82,14 +82,14 @@ describe('a Postgres that is silent', () => {
 })
 
 describe('a statement', () => {
-  it('that runs too long is ended by the server, and its connection stays in use', async () => {
+  it('a statement that runs too long is ended by the server, and its connection stays in use', async () => {
     const pid = async () => (await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(db)).rows[0]?.pid
     const before = await pid()
     await assert.rejects(sql`select pg_sleep(10)`.execute(db), isUnavailable)
     assert.equal(await pid(), before)
   })
 
-  it('that is wrong throws what Postgres says of it', async () => {
+  it('a statement that is wrong throws what Postgres says of it', async () => {
     await assert.rejects(sql`select nothing_of_this_name`.execute(db), (error) => sqlState(error) === '42703')
   })
 })
@@ -99,7 +99,7 @@ describe('through PgBouncer, which refuses startup parameters', () => {
     proxy.refusedParameters = ['statement_timeout', 'idle_in_transaction_session_timeout']
   })
 
-  it('queries are answered and keep their time limits, which no transaction leaves behind', async () => {
+  it('through PgBouncer, which refuses startup parameters, queries are answered and keep their time limits, which no transaction leaves behind', async () => {
     // More at once than the pool has connections, the first ones of the process.
     const limits = await Promise.all(Array.from({ length: 10 }, () => limitsOf(db)))
     assert.deepEqual(limits, Array(10).fill(['1500ms', '5s']))
@@ -113,7 +113,7 @@ describe('through PgBouncer, which refuses startup parameters', () => {
     assert.deepEqual(await limitsOf(db), ['1500ms', '5s'])
   })
 
-  it('a transaction that fails is undone', async () => {
+  it('through PgBouncer, which refuses startup parameters, a transaction that fails is undone', async () => {
     await sql`create table kept (id int)`.execute(db)
     const failing = db.transaction().execute(async (transaction) => {
       await sql`insert into kept values (1)`.execute(transaction)

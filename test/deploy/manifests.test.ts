@@ -51,7 +51,7 @@ const isSecret = (name: string): boolean =>
     .includes(name as 'JWT_SECRET')
 
 describe('the manifests for Kubernetes', () => {
-  it('are objects that their schemas allow', async () => {
+  it('the manifests for Kubernetes are objects that their schemas allow', async () => {
     const manifests = await readManifests()
     assert.ok(manifests.length >= 14)
     for (const manifest of manifests) {
@@ -62,7 +62,7 @@ describe('the manifests for Kubernetes', () => {
     assert.throws(() => new Deployment({ metadata: { name: 'x' }, spec: { replicas: 'two' } } as never).validate())
   })
 
-  it('start every kind of process with the secrets that it needs and no other', async () => {
+  it('the manifests for Kubernetes start every kind of process with the secrets that it needs and no other', async () => {
     const manifests = await readManifests()
     for (const [name, entry] of Object.entries(ENTRIES)) {
       const found = manifests.find(({ kind, metadata }) => metadata.name === name && /Job|Deployment/.test(kind))
@@ -76,7 +76,7 @@ describe('the manifests for Kubernetes', () => {
 })
 
 describe('docker-compose.yml', () => {
-  it('starts the same processes with the secrets that each needs, and a log that does not grow for ever', async () => {
+  it('docker-compose.yml starts the same processes with the secrets that each needs, and a log that does not grow for ever', async () => {
     const text = await readFile(join(ROOT, 'docker-compose.yml'), 'utf8')
     const { services } = parse(text, { merge: true }) as {
       services: Record<
@@ -103,7 +103,7 @@ describe('docker-compose.yml', () => {
     }
   })
 
-  it('publishes the proxy alone to other machines', async () => {
+  it('docker-compose.yml publishes the proxy alone to other machines', async () => {
     const text = await readFile(join(ROOT, 'docker-compose.yml'), 'utf8')
     const { services } = parse(text, { merge: true }) as { services: Record<string, { ports?: string[] }> }
     const published = Object.entries(services).filter(([, { ports = [] }]) =>
@@ -115,7 +115,7 @@ describe('docker-compose.yml', () => {
     )
   })
 
-  it('gives containers with a read-only file system their configuration as files, because text is copied into them', async () => {
+  it('docker-compose.yml gives containers with a read-only file system their configuration as files, because text is copied into them', async () => {
     const text = await readFile(join(ROOT, 'docker-compose.yml'), 'utf8')
     const { services, configs } = parse(text, { merge: true }) as {
       services: Record<string, { read_only?: boolean; configs?: { source: string }[] }>

@@ -23,7 +23,7 @@ describe('the fleet as operators read it', () => {
   const overview = async (slug: string) =>
     (await get('/v1/operator/overview')).json().upstreams.find((row: { slug: string }) => row.slug === slug)
 
-  it('has the same numbers at the same moment in the API, on the page and in the metrics', async () => {
+  it('the fleet as operators read it has the same numbers at the same moment in the API, on the page and in the metrics', async () => {
     const { queues, caps, catalog } = console_.context
     const api = catalog.get('mock-data') ?? assert.fail()
     const redis = openRedis(console_.config.redisUrls, 'blocking', console_.context.log)
@@ -50,7 +50,7 @@ describe('the fleet as operators read it', () => {
     await closeRedis(redis)
   })
 
-  it('says why the last attempt failed, and which accounts called, with their refusals', async () => {
+  it('the fleet as operators read it says why the last attempt failed, and which accounts called, with their refusals', async () => {
     const { redis, db, telemetry } = console_.context
     const failure = { at: Date.now(), code: 'UPSTREAM_ERROR', words: 'HTTP 500 in 87 ms', isNetwork: false }
     await writeLastFailure(redis, 'weather', failure)
@@ -76,7 +76,7 @@ describe('the fleet as operators read it', () => {
     assert.deepEqual(accounts, [{ id, email: 'busy@example.com', calls: 4, limited: 1, refused: 1, failed: 1 }])
   })
 
-  it('is unknown, not zero and healthy, while Redis does not answer', async () => {
+  it('the fleet as operators read it is unknown, not zero and healthy, while Redis does not answer', async () => {
     const asker = openRedis(console_.config.redisUrls, 'blocking', console_.context.log)
     await asker.call('CLIENT', 'PAUSE', '2500', 'ALL')
     await until(async () => (await overview('weather')).health === null)

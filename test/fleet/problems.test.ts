@@ -69,13 +69,13 @@ function page(facts: Facts): Record<string, string> {
 const brief = (facts: Facts) => findProblems(facts).map(({ rank, label, slug }) => [rank, label, slug])
 
 describe('what an operator is told', () => {
-  it('is nothing only when all is known and well', () => {
+  it('what an operator is told is nothing only when all is known and well', () => {
     assert.deepEqual(findProblems(well), [])
     assert.match(page(well).attention ?? '', /Nothing needs you\.</)
     assert.match(page(well).headline ?? '', /All 4 enabled APIs are healthy/)
   })
 
-  it('is that calls of an API fail at its source while its health does not show it', () => {
+  it('what an operator is told is that calls of an API fail at its source while its health does not show it', () => {
     const calls = (failed: number) => ({
       ...noCalls,
       answered: 10,
@@ -95,7 +95,7 @@ describe('what an operator is told', () => {
     assert.deepEqual(brief(facts(10, { ...healthy, status: 'Degraded' })), [[2, 'Degraded', 'currency']])
   })
 
-  it('is that Redis is away, and no state, queue or count that nobody knows', () => {
+  it('what an operator is told is that Redis is away, and no state, queue or count that nobody knows', () => {
     const unknown = { health: null, queue: null, cap: null, recent: null }
     const facts = {
       ...well,
@@ -111,7 +111,7 @@ describe('what an operator is told', () => {
     assert.doesNotMatch(shown.tiles ?? '', />0</)
   })
 
-  it('is what callers of an API were refused with, its share, its cause and what to do', () => {
+  it('what an operator is told is what callers of an API were refused with, its share, its cause and what to do', () => {
     const codes = { OVERLOADED: 165, OK: 63 }
     const recent = { ...noCalls, answered: 63, failed: 165, codes, upstreamP95: 6_000 }
     const [overloaded] = findProblems({ ...well, upstreams: [row('sports-scores', { recent })] })
@@ -126,7 +126,7 @@ describe('what an operator is told', () => {
     assert.deepEqual(others, [])
   })
 
-  it('names the cause that failing APIs share before each of them', () => {
+  it('what an operator is told names the cause that failing APIs share before each of them', () => {
     const words = 'DNS: no such host'
     const lastFailure = { at: NOW, code: 'UPSTREAM_ERROR', words, isNetwork: true }
     const health: HealthRow = { ...healthy, status: 'Down', since: NOW - 60_000, halfOpenInMs: 5_000, lastFailure }
@@ -141,25 +141,25 @@ describe('what an operator is told', () => {
     assert.ok(own.every(({ label }) => label === 'Down'))
   })
 
-  it('says of an API that was never tried that it was not checked, not that it is healthy', () => {
+  it('what an operator is told says of an API that was never tried that it was not checked, not that it is healthy', () => {
     const facts = { ...well, upstreams: [row('weather', { health: { ...healthy, checkedAt: null } }), row('trivia')] }
     assert.match(page(facts)['weather health'] ?? '', /not checked yet/)
     assert.doesNotMatch(page(facts)['weather health'] ?? '', /Healthy/)
     assert.match(page(facts).attention ?? '', /1 APIs? (is|are) not checked yet/)
   })
 
-  it('says what callers of a paused API get', () => {
+  it('what an operator is told says what callers of a paused API get', () => {
     const paused = (mode: 'hold' | 'refuse') => findProblems({ ...well, upstreams: [row('a', { paused: mode })] })[0]
     assert.match(paused('refuse')?.callers ?? '', /API_PAUSED/)
     assert.match(paused('hold')?.callers ?? '', /DEADLINE_EXCEEDED/)
   })
 
-  it('finds that no worker or no API node is alive', () => {
+  it('what an operator is told finds that no worker or no API node is alive', () => {
     assert.deepEqual(brief({ ...well, processes: [process_('web')] }), [[0, 'No worker', null]])
     assert.deepEqual(brief({ ...well, processes: [process_('worker')] }), [[0, 'No API node', null]])
   })
 
-  it('never puts a mistake of callers among failures', () => {
+  it('what an operator is told never puts a mistake of callers among failures', () => {
     const classes = Object.fromEntries(
       [
         'OK',

@@ -34,7 +34,7 @@ const count = () => fc.double({ min: 0, max: 1e6, noNaN: true })
 const latency = () => fc.option(fc.double({ min: 0, max: 60_000, noNaN: true }), { nil: undefined })
 
 describe('the health score', () => {
-  it('is a whole number from 0 to 100 for any counts and latency', () => {
+  it('the health score is a whole number from 0 to 100 for any counts and latency', () => {
     fc.assert(
       fc.property(count(), count(), latency(), (ok, fail, p95) => {
         const score = healthScore(ok, fail, p95)
@@ -43,7 +43,7 @@ describe('the health score', () => {
     )
   })
 
-  it('never rises with a failure or a slower answer, and never falls with a success', () => {
+  it('the health score never rises with a failure or a slower answer, and never falls with a success', () => {
     fc.assert(
       fc.property(count(), count(), latency(), fc.double({ min: 0, max: 1e4, noNaN: true }), (ok, fail, p95, more) => {
         const score = healthScore(ok, fail, p95)
@@ -54,7 +54,7 @@ describe('the health score', () => {
     )
   })
 
-  it('is round(80·max(0, 1−2f) + 20·L) with f = fail/(ok+fail+5) and L = clamp((10 s − p95)/9 s)', () => {
+  it('the health score is round(80·max(0, 1−2f) + 20·L) with f = fail/(ok+fail+5) and L = clamp((10 s − p95)/9 s)', () => {
     const table: [number, number, number | undefined, number][] = [
       [0, 0, undefined, 100],
       [0, 1, undefined, 73],
@@ -70,7 +70,7 @@ describe('the health score', () => {
     assert.deepEqual(scoreParts(10, 5, 5_500), { availability: 40, latency: 10 })
   })
 
-  it('forgets half in two minutes and everything in the end', () => {
+  it('the health score forgets half in two minutes and everything in the end', () => {
     assert.equal(decay(8, HALF_LIFE_MS), 4)
     assert.equal(decay(8, 2 * HALF_LIFE_MS), 2)
     assert.equal(decay(8, -1_000), 8)
@@ -86,7 +86,7 @@ describe('the health score', () => {
     )
   })
 
-  it('is shown within the band of its status, and bands do not overlap', () => {
+  it('the health score is shown within the band of its status, and bands do not overlap', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 0, max: 100 }),
@@ -103,7 +103,7 @@ describe('the health score', () => {
     )
   })
 
-  it('takes a p95 that lies in the bucket where the true one is', () => {
+  it('the health score takes a p95 that lies in the bucket where the true one is', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 1, max: 9_999 }), { minLength: 1, maxLength: 200 }), (samples) => {
         const weights = LATENCY_BOUNDS_MS.map(() => 0)
@@ -265,7 +265,7 @@ describe('health in Redis', () => {
   }
   const view = async (name: string, now: number) => viewHealth(await redis.hgetall(upstreamKeys.health(name)), now)
 
-  it('does what the pure functions say, attempt by attempt, for any history', async () => {
+  it('health in Redis does what the pure functions say, attempt by attempt, for any history', async () => {
     const step = fc.record({
       pauseMs: fc.oneof(fc.integer({ min: 0, max: 2_000 }), fc.integer({ min: 0, max: 400_000 })),
       result: fc.constantFrom<AttemptRecord['result']>('ok', 'fail', 'fail', 'fail', 'hanging', 'late', 'none'),
@@ -311,7 +311,7 @@ describe('health in Redis', () => {
     )
   })
 
-  it('counts several good calls in one step as it does one by one', async () => {
+  it('health in Redis counts several good calls in one step as it does one by one', async () => {
     const [together, apart] = [slug(), slug()]
     const latenciesMs = [3, 20, 700, 9_000, 60, 60, 12_000]
     await recordSuccesses(redis, together, { latenciesMs, now: START })
@@ -321,7 +321,7 @@ describe('health in Redis', () => {
     assert.deepEqual(first, second)
   })
 
-  it('opens the breaker at five plain failures in a row of two accounts, and not at four', async () => {
+  it('health in Redis opens the breaker at five plain failures in a row of two accounts, and not at four', async () => {
     const name = slug()
     await succeed(name, START, 40)
     await fail(name, START + 2_000, 4)
@@ -331,7 +331,7 @@ describe('health in Redis', () => {
     assert.deepEqual([status, score, isOpen, halfOpenAt], ['Down', 39, true, START + 3_000])
   })
 
-  it('counts repeats of a failed call as failures in a row, and once for the score', async () => {
+  it('health in Redis counts repeats of a failed call as failures in a row, and once for the score', async () => {
     const [once, repeated] = [slug(), slug()]
     await fail(once, START + 2_000)
     await fail(repeated, START + 2_000)
@@ -342,7 +342,7 @@ describe('health in Redis', () => {
     assert.equal((await view(repeated, START + 2_000)).isOpen, true)
   })
 
-  it('is looked at again within a minute while it is in trouble, ever later where the source asks for few probes', () => {
+  it('health in Redis is looked at again within a minute while it is in trouble, ever later where the source asks for few probes', () => {
     assert.equal(recheckPauseMs({ isRare: false, troubledForMs: 1_000_000 }), 45_000)
     const probes: number[] = []
     for (let at = 0; at < 1_800_000; at += recheckPauseMs({ isRare: true, troubledForMs: at })) probes.push(at)
@@ -350,7 +350,7 @@ describe('health in Redis', () => {
     assert.equal(probes.length, 7)
   })
 
-  it('keeps it closed while less than a second has passed since the last good attempt', async () => {
+  it('health in Redis keeps the breaker closed while less than a second has passed since the last good attempt', async () => {
     const name = slug()
     for (let at = START; at < START + 900; at += 100) {
       if (at === START) await succeed(name, at)
@@ -361,7 +361,7 @@ describe('health in Redis', () => {
     assert.equal((await view(name, START + 1_000)).isOpen, true)
   })
 
-  it('keeps it closed for failures of one account alone, and asks for a probe, which decides', async () => {
+  it('health in Redis keeps the breaker closed for failures of one account alone, and asks for a probe, which decides', async () => {
     const name = slug()
     assert.deepEqual(await fail(name, START, 6, { accountId: 'a' }), [false, false, false, false, true, false])
     assert.equal((await view(name, START)).isOpen, false)
@@ -375,14 +375,14 @@ describe('health in Redis', () => {
     assert.deepEqual(await fail(well, START + 20, 4, { accountId: 'a' }), [false, false, false, false])
   })
 
-  it('keeps it closed for failures of requests with undeclared parameters, which leave the score alone', async () => {
+  it('health in Redis keeps the breaker closed for failures of requests with undeclared parameters, which leave the score alone', async () => {
     const name = slug()
     await fail(name, START, 60, { isPlain: false })
     const { isOpen, status, score, parts } = await view(name, START)
     assert.deepEqual([isOpen, status, score, parts.fail], [false, 'Healthy', 100, 0])
   })
 
-  it('keeps it closed for an upstream that fails every second attempt, and shows it Down', async () => {
+  it('health in Redis keeps the breaker closed for an upstream that fails every second attempt, and shows it Down', async () => {
     for (const perSecond of [1, 20]) {
       const name = slug()
       let random = 7
@@ -403,7 +403,7 @@ describe('health in Redis', () => {
     }
   })
 
-  it('opens it for requests that hang while they are under way, fewer where the upstream takes fewer at once', async () => {
+  it('health in Redis opens the breaker for requests that hang while they are under way, fewer where the upstream takes fewer at once', async () => {
     const name = slug()
     await succeed(name, START, 40)
     await fail(name, START + 3_000, 2, { result: 'hanging', failuresToOpen: 2 })
@@ -414,7 +414,7 @@ describe('health in Redis', () => {
     assert.deepEqual([run, Number(failed)], ['-2', 2])
   })
 
-  it('gives the half-open slot of an open breaker to one attempt, again when that one is lost', async () => {
+  it('health in Redis gives the half-open slot of an open breaker to one attempt, again when that one is lost', async () => {
     const name = slug()
     await fail(name, START, 5)
     const early = await acquireHalfOpenSlot(redis, name, { token: 'early', now: START + 600 })
@@ -427,7 +427,7 @@ describe('health in Redis', () => {
     assert.equal(late.kind, 'slot')
   })
 
-  it('waits 1, 2, 4 and up to 300 seconds between half-open attempts that fail, and 1 again after a good one', async () => {
+  it('health in Redis waits 1, 2, 4 and up to 300 seconds between half-open attempts that fail, and 1 again after a good one', async () => {
     const name = slug()
     await fail(name, START, 5)
     let now = START
@@ -449,7 +449,7 @@ describe('health in Redis', () => {
     assert.deepEqual([status, isOpen], ['Degraded', false])
   })
 
-  it('counts a change once when many workers see it at once', async () => {
+  it('health in Redis counts a change once when many workers see it at once', async () => {
     const name = slug()
     await Promise.all(
       Array.from({ length: 50 }, (_, index) => fail(name, START, 1, { accountId: index % 2 === 0 ? 'a' : 'b' })),

@@ -27,7 +27,7 @@ const spelled = fc
   })
 
 describe('a JSON body', () => {
-  it('that is accepted is what JSON.parse makes of it', () => {
+  it('a JSON body that is accepted is what JSON.parse makes of it', () => {
     fc.assert(
       fc.property(spelled, (text) => {
         let value: unknown
@@ -45,7 +45,7 @@ describe('a JSON body', () => {
     )
   })
 
-  it('that JSON.parse refuses is refused, whatever the bytes are', () => {
+  it('a JSON body that JSON.parse refuses is refused, whatever the bytes are', () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -76,11 +76,11 @@ describe('a JSON body', () => {
     )
   })
 
-  it('may begin with a byte order mark', () => {
+  it('a JSON body may begin with a byte order mark', () => {
     assert.deepEqual(parseJsonBody(Buffer.from('\ufeff{"a":1}')), { a: 1 })
   })
 
-  it('that is broken is INVALID_JSON', () => {
+  it('a JSON body that is broken is INVALID_JSON', () => {
     for (const text of [
       '',
       ' ',
@@ -99,14 +99,14 @@ describe('a JSON body', () => {
     }
   })
 
-  it('with a member twice is INVALID_JSON, however the name is spelled and however deep it is', () => {
+  it('a JSON body with a member twice is INVALID_JSON, however the name is spelled and however deep it is', () => {
     for (const text of ['{"a":1,"a":2}', '{"a":1,"\\u0061":2}', '[{"b":{"a":1,"c":[{"a":1}],"a":2}}]', '{"":1,"":2}']) {
       refused(text, 'INVALID_JSON')
     }
     assert.deepEqual(parse('[{"a":{"a":["a","a"]}},{"a":"a"}]'), [{ a: { a: ['a', 'a'] } }, { a: 'a' }])
   })
 
-  it('nested deeper than 32 levels is VALIDATION_ERROR, 500 000 levels included', () => {
+  it('a JSON body nested deeper than 32 levels is VALIDATION_ERROR, 500 000 levels included', () => {
     assert.ok(parse(nested(32)))
     for (const depth of [33, 500, 500_000]) {
       refused(nested(depth), 'VALIDATION_ERROR')
@@ -115,7 +115,7 @@ describe('a JSON body', () => {
     assert.deepEqual(parse(`["${'[{'.repeat(100)}\\""]`), [`${'[{'.repeat(100)}"`], 'brackets in a text are no levels')
   })
 
-  it('that names a prototype is refused and changes none', () => {
+  it('a JSON body that names a prototype is refused and changes none', () => {
     for (const name of ['__proto__', 'constructor', 'prototype', '\\u005f_proto__']) {
       refused(`{"x":{"${name}":{"polluted":true}}}`, 'VALIDATION_ERROR')
     }
@@ -123,7 +123,7 @@ describe('a JSON body', () => {
     assert.deepEqual(parse('["__proto__","constructor"]'), ['__proto__', 'constructor'], 'as values they are texts')
   })
 
-  it('with ill-formed text is INVALID_ENCODING, as name and as value', () => {
+  it('a JSON body with ill-formed text is INVALID_ENCODING, as name and as value', () => {
     for (const text of ['\\ud800', '\\udc00', 'a\\udc00\\ud800', '\\u0000', '\\ufffe', '\\uffff']) {
       refused(`{"a":"${text}"}`, 'INVALID_ENCODING')
       refused(`{"${text}":1}`, 'INVALID_ENCODING')
@@ -135,7 +135,7 @@ describe('a JSON body', () => {
     refused(Buffer.from('{"a":1}', 'utf16le'), 'INVALID_JSON')
   })
 
-  it('with more than 10 000 members is VALIDATION_ERROR', () => {
+  it('a JSON body with more than 10 000 members is VALIDATION_ERROR', () => {
     const members = (count: number) => `{${Array.from({ length: count }, (_, index) => `"m${index}":0`).join()}}`
     assert.ok(parse(members(10_000)))
     refused(members(10_001), 'VALIDATION_ERROR')

@@ -28,7 +28,7 @@ async function listen(answer: (request: IncomingMessage, response: ServerRespons
 const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: test\r\n\r\n`
 
 describe('requests that are sent behind each other', () => {
-  it('are answered in order, and no more than eight of a connection are under way', async () => {
+  it('requests that are sent behind each other are answered in order, and no more than eight of a connection are under way', async () => {
     let underWay = 0
     let most = 0
     const socket = await listen((request, response) => {
@@ -53,7 +53,7 @@ describe('requests that are sent behind each other', () => {
     assert.equal(most, 8)
   })
 
-  it('are not read while their answers are not taken', async () => {
+  it('requests that are sent behind each other are not read while their answers are not taken', async () => {
     let handled = 0
     const socket = await listen((_request, response) => {
       handled += 1
@@ -70,7 +70,7 @@ describe('requests that are sent behind each other', () => {
     assert.ok(handled <= 9, `${handled} requests were handled`)
   })
 
-  it('keep their bodies whole, also those that look like ends of headers', async () => {
+  it('requests that are sent behind each other keep their bodies whole, also those that look like ends of headers', async () => {
     const bodies: string[] = []
     const socket = await listen(async (request, response) => {
       let body = ''

@@ -61,21 +61,21 @@ describe('a request head that is too long', () => {
     [100_000, 10_000],
   ] as const) {
     // biome-ignore format: pairs
-    it(`is refused for its address of ${length} bytes in packets of ${size}`, async () => {
+    it(`a request head that is too long is refused for its address of ${length} bytes in packets of ${size}`, async () => {
       const filler = length < 16_000 ? `X-Filler: ${'x'.repeat(16_000 - length)}\r\nX-Other: ${'x'.repeat(4_000)}` : ''
       const request = `GET /v1/call/x?q=${'x'.repeat(length)} HTTP/1.1\r\nHost: test\r\n${filler}\r\n\r\n`
       assert.equal(await answerTo(inPackets(request, size)), '414 URI_TOO_LONG')
     })
   }
 
-  it('is refused for its address behind other requests on its connection, with bodies and without', async () => {
+  it('a request head that is too long is refused for its address behind other requests on its connection, with bodies and without', async () => {
     const long = `GET /${'x'.repeat(30_000)}${REQUEST_END}`
     const post = `POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 4\r\n\r\nbody`
     assert.equal(await answerTo([`GET /${REQUEST_END}`, ...inPackets(long, 4_000)]), '414 URI_TOO_LONG')
     assert.equal(await answerTo([post, ...inPackets(long, 4_000)]), '414 URI_TOO_LONG')
   })
 
-  it('is refused for its header fields where these are what is too long, however they arrive', async () => {
+  it('a request head that is too long is refused for its header fields where these are what is too long, however they arrive', async () => {
     for (const size of [4_000, 200_000]) {
       const request = `GET /short HTTP/1.1\r\nHost: test\r\nAuthorization: DPOP ${'x'.repeat(20_000)}\r\n\r\n`
       assert.equal(await answerTo(inPackets(request, size)), '431 HEADERS_TOO_LARGE', `${size}`)

@@ -4,7 +4,7 @@ import { Renderings } from '../../src/http/rendering.ts'
 import { until } from '../support/gateway.ts'
 
 describe('a rendering', () => {
-  it('is made once while its state stays the same, and anew soon after the state has changed', async () => {
+  it('a rendering is made once while its state stays the same, and anew soon after the state has changed', async () => {
     let state = 'first'
     let made = 0
     const renderings = new Renderings<string>(() => state)
@@ -20,7 +20,7 @@ describe('a rendering', () => {
     assert.equal(made, 2)
   })
 
-  it('that fails is not kept', async () => {
+  it('a rendering that fails is not kept', async () => {
     const renderings = new Renderings<string>(() => 'state')
     await assert.rejects(
       renderings.get('page', () => Promise.reject(new Error('not now'))),

@@ -11,7 +11,7 @@ const shown = (line: string, isVerbose = false) => {
 }
 
 describe('the lines of a terminal', () => {
-  it('are calls and warnings; every line where somebody set LOG_LEVEL', () => {
+  it('the lines of a terminal are calls and warnings; every line where somebody set LOG_LEVEL', () => {
     const listening = entry({ msg: 'listening', port: 3000 })
     assert.equal(shown(listening), undefined)
     assert.equal(shown(listening, true), 'web-1    listening port=3000')
@@ -25,14 +25,14 @@ describe('the lines of a terminal', () => {
     assert.equal(shown('Error: before there was a log'), 'web-1    Error: before there was a log')
   })
 
-  it('say of a call what came of it, and why it failed', () => {
+  it('the lines of a terminal say of a call what came of it, and why it failed', () => {
     const call = { msg: 'call', slug: 'weather', endpoint: '/current', ms: 31.4 }
     assert.equal(shown(entry({ ...call, status: 200, mode: 'test' })), 'web-1    weather/current 200 in 31 ms (test)')
     const failed = { ...call, status: 502, code: 'UPSTREAM_ERROR', reason: 'DNS: no such host' }
     assert.equal(shown(entry(failed)), 'web-1    weather/current 502 UPSTREAM_ERROR (DNS: no such host) in 31 ms')
   })
 
-  it('are the JSON lines as they came where no terminal is', () => {
+  it('the lines of a terminal are the JSON lines as they came where no terminal is', () => {
     const line = entry({ msg: 'listening' })
     const output = { isTerminal: false, isVerbose: false }
     assert.equal(formatLogLine('web-1', line, output), line)
@@ -50,20 +50,20 @@ describe('the sentence on what is reachable', () => {
     }) as Rows[number]
   const words = (...upstreams: Rows) => reachabilityWords({ upstreams }, Date.parse(at))
 
-  it('counts the upstreams that answered, and finds that there is no network', () => {
+  it('the sentence on what is reachable counts the upstreams that answered, and finds that there is no network', () => {
     assert.equal(words(row(null), row(null)), '2 of 2 upstreams answer.')
     assert.equal(words(row(null), row('HTTP 500 in 87 ms')), '1 of 2 upstreams answer; the others are in the console.')
     const none = '0 of 2 upstreams answer (DNS: no such host): no network? Test keys work without it.'
     assert.equal(words(row('DNS: no such host'), row('DNS: no such host')), none)
   })
 
-  it('counts what was tried since the start alone: a network that is back is no network that is away', () => {
+  it('the sentence on what is reachable counts what was tried since the start alone: a network that is back is no network that is away', () => {
     const before = row('DNS: no such host', '2025-12-31T00:00:00.000Z')
     assert.equal(words(before, row(null)), '1 of 1 upstreams tried so far answer.')
     assert.equal(words(before), undefined)
   })
 
-  it('is left out while no upstream was tried', () => {
+  it('the sentence on what is reachable is left out while no upstream was tried', () => {
     assert.equal(words(row(null, null)), undefined)
   })
 })

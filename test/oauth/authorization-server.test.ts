@@ -98,7 +98,7 @@ describe('the authorization server, to an application that is described by a doc
     token_endpoint_auth_method: 'none',
   })
 
-  it('leads to the consent page without having registered, and is read once', async () => {
+  it('the authorization server, to an application that is described by a document, leads to the consent page without having registered, and is read once', async () => {
     describedAs(document(CLIENT))
     fetched = 0
     for (let time = 0; time < 2; time += 1) {
@@ -110,7 +110,7 @@ describe('the authorization server, to an application that is described by a doc
     assert.equal((await ask(CLIENT, 'https://evil.example/callback')).status, 400)
   })
 
-  it('refuses it when the document redirects, names another client, is too large or is asked for too often', async () => {
+  it('the authorization server, to an application that is described by a document, refuses it when the document redirects, names another client, is too large or is asked for too often', async () => {
     const refused = async (name: string) => {
       const response = await ask(`https://agent.example/${name}.json`)
       assert.equal(response.status, 400, name)
@@ -131,7 +131,7 @@ describe('the authorization server, to an application that is described by a doc
     mayFetch = true
   })
 
-  it('answers 503 while the database is away', async () => {
+  it('the authorization server, to an application that is described by a document, answers 503 while the database is away', async () => {
     const form = { grant_type: 'refresh_token', client_id: 'any', refresh_token: 'any' }
     const response = await fetch(`${away.url}/oauth/token`, { method: 'POST', body: new URLSearchParams(form) })
     assert.equal(response.status, 503)
@@ -139,7 +139,7 @@ describe('the authorization server, to an application that is described by a doc
     assert.equal(JSON.parse(await response.text()).error, 'temporarily_unavailable')
   })
 
-  it('fetches documents from public addresses alone', async () => {
+  it('the authorization server, to an application that is described by a document, fetches documents from public addresses alone', async () => {
     const { fetch: guarded, close } = openMetadataFetch()
     fetched = 0
     for (const address of [documents.url, documents.url.replace('127.0.0.1', 'localhost'), 'http://169.254.169.254/']) {

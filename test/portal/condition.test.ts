@@ -18,13 +18,13 @@ describe('the condition of an API', () => {
   })
   const view = (hash: Record<string, string>) => viewHealth(hash, NOW)
 
-  it('is not checked before the first call or probe, and not enabled without the operator’s key', () => {
+  it('the condition of an API is not checked before the first call or probe, and not enabled without the operator’s key', () => {
     assert.equal(conditionOf(weather, view({})).word, 'Not checked')
     assert.equal(conditionOf(news, view({ probeAt: String(NOW) })).word, 'Not enabled')
     assert.equal(conditionOf(weather, view({ probeAt: String(NOW) })).word, 'Healthy')
   })
 
-  it('tells what callers get while an API is down or paused', () => {
+  it('the condition of an API tells what callers get while an API is down or paused', () => {
     const down = conditionOf(
       weather,
       view({ state: 'Down', since: '1', cause: 'failures-in-a-row', lastCode: 'UPSTREAM_TIMEOUT' }),
@@ -37,7 +37,7 @@ describe('the condition of an API', () => {
     applySettings(weather, {})
   })
 
-  it('promises test calls on the plans alone that reach the API', () => {
+  it('the condition of an API promises test calls on the plans alone that reach the API', () => {
     assert.match(conditionOf(news, view({})).effect, /API_NOT_ENABLED\. Test calls work from the Pro plan on\.$/)
     assert.match(
       forPeople({ code: 'PLAN_UPGRADE_REQUIRED', hint: 'Upgrade the plan. upgrade_to=pro' }),
@@ -45,7 +45,7 @@ describe('the condition of an API', () => {
     )
   })
 
-  it('says of a change for the better that calls succeed again, and of one for the worse why', () => {
+  it('the condition of an API says of a change for the better that calls succeed again, and of one for the worse why', () => {
     const change = { cause: 'score', code: 'UPSTREAM_TIMEOUT' }
     assert.equal(changeWords({ ...change, from: 'Degraded', to: 'Healthy' }), 'Calls succeed again.')
     assert.equal(changeWords({ ...change, from: 'Down', to: 'Degraded' }), 'Calls succeed again.')
@@ -55,7 +55,7 @@ describe('the condition of an API', () => {
     )
   })
 
-  it('draws the last minute of the day too', () => {
+  it('the condition of an API draws the last minute of the day too', () => {
     const change = { at: new Date(NOW - 1_000).toISOString(), from: 'Healthy', to: 'Down', cause: 'score', code: null }
     const { text } = healthOfTheDay(conditionOf(weather, view({ state: 'Down', since: '1' })), [change], NOW)
     const [, x = ''] = /class="down" x="(\d+)"/.exec(text) ?? []

@@ -35,7 +35,7 @@ describe('the snippets of the portal', () => {
     }
   }
 
-  it('in curl are answered when pasted into a shell', async (t: TestContext) => {
+  it('the snippets of the portal in curl are answered when pasted into a shell', async (t: TestContext) => {
     if (!(await isThere('curl'))) return t.skip('there is no curl')
     for await (const { code, data } of calls('curl')) {
       const { stdout } = await run('sh', ['-c', code])
@@ -43,7 +43,7 @@ describe('the snippets of the portal', () => {
     }
   })
 
-  it('in JavaScript are answered', async () => {
+  it('the snippets of the portal in JavaScript are answered', async () => {
     for await (const { code, data } of calls('JavaScript')) {
       const script = code.replace('console.log(data)', 'console.log(JSON.stringify(data))')
       const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', script])
@@ -51,7 +51,7 @@ describe('the snippets of the portal', () => {
     }
   })
 
-  it('in Python are answered', async (t: TestContext) => {
+  it('the snippets of the portal in Python are answered', async (t: TestContext) => {
     if (!(await isThere('python3'))) return t.skip('there is no Python')
     for await (const { code, data } of calls('Python')) {
       const script = code.replace(
@@ -64,14 +64,14 @@ describe('the snippets of the portal', () => {
     }
   })
 
-  it('for the MCP SDK list tools and search', async () => {
+  it('the snippets of the portal for the MCP SDK list tools and search', async () => {
     const code = clientSetups(`${gateway.url}/mcp`).TypeScript ?? assert.fail()
     const script = code.replaceAll(PLACEHOLDER, account.test)
     const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', script])
     assert.match(stdout, /Current temperature/)
   })
 
-  it('for MCP name an address that answers with the key in the header', async () => {
+  it('the snippets of the portal for MCP name an address that answers with the key in the header', async () => {
     for (const slug of [undefined, 'weather']) {
       const { mcpServers } = JSON.parse(mcpConfiguration(gateway.url, slug).replaceAll(PLACEHOLDER, account.test))
       const { url, headers } = mcpServers[slug ?? 'agent-api-gateway']

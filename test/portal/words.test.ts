@@ -8,7 +8,7 @@ const told = (code: ErrorCode, details = {}): string =>
   forPeople(publicError(new GatewayError(code, details), 'http://localhost:3000'))
 
 describe('the portal’s words for failures', () => {
-  it('name no route, header or token of any code', () => {
+  it('the portal’s words for failures name no route, header or token of any code', () => {
     for (const code of Object.keys(ERRORS) as ErrorCode[]) {
       const words = told(code, { tokens: { param: 'x', limit: 10 }, retryAfterMs: 52_000 })
       assert.ok(words.length > 10, code)
@@ -16,7 +16,7 @@ describe('the portal’s words for failures', () => {
     }
   })
 
-  it('say how long to wait and which plan is needed', () => {
+  it('the portal’s words for failures say how long to wait and which plan is needed', () => {
     assert.equal(
       told('RATE_LIMIT_EXCEEDED', { tokens: { limit: 10 }, retryAfterMs: 52_000 }),
       '10 calls a minute are used up. Try again in 52 s.',
@@ -26,7 +26,7 @@ describe('the portal’s words for failures', () => {
 })
 
 describe('the warning of a weak password', () => {
-  it('comes for what attackers try first, and for nothing else', () => {
+  it('the warning of a weak password comes for what attackers try first, and for nothing else', () => {
     for (const password of ['password123', 'PASSWORD123', 'aaaaaaaaaa', '8412673509'])
       assert.notEqual(weakness(password), '')
     for (const password of ['short', 'correct horse battery', 'pa55 w0rd of mine']) assert.equal(weakness(password), '')

@@ -21,13 +21,13 @@ function call(number: number): CallJob {
 }
 
 describe('the data of a call job', () => {
-  it('is version 1 for one call, so that workers of the version before read it', () => {
+  it('the data of a call job is version 1 for one call, so that workers of the version before read it', () => {
     const data = toJobData([call(1)])
     assert.deepEqual(data, call(1))
     assert.deepEqual(parseCalls(data), [call(1)])
   })
 
-  it('stores ticket and bucket under the names that workers of earlier versions read', () => {
+  it('the data of a call job stores ticket and bucket under the names that workers of earlier versions read', () => {
     const queued: CallJob = { ...call(1), ticket: { tag: 7.5, weight: 2 }, providerKey: { id: 'k', bucket: 'own' } }
     const data = JSON.parse(JSON.stringify(toJobData([queued])))
     assert.deepEqual(data, { ...call(1), place: { tag: 7.5, weight: 2 }, providerKey: { id: 'k', scope: 'own' } })
@@ -35,14 +35,14 @@ describe('the data of a call job', () => {
     assert.deepEqual(parseCalls({ v: 2, calls: [data, call(2)] }), [queued, call(2)])
   })
 
-  it('is version 2 for several calls, which come back in order', () => {
+  it('the data of a call job is version 2 for several calls, which come back in order', () => {
     const calls = Array.from({ length: BATCH_CALLS_MAX }, (_, number) => call(number))
     const data = JSON.parse(JSON.stringify(toJobData(calls)))
     assert.equal(data.v, 2)
     assert.deepEqual(parseCalls(data), calls)
   })
 
-  it('is refused when it is of no known version, or holds more calls than a job may', () => {
+  it('the data of a call job is refused when it is of no known version, or holds more calls than a job may', () => {
     const calls = Array.from({ length: BATCH_CALLS_MAX + 1 }, (_, number) => call(number))
     for (const data of [{ ...call(1), v: 3 }, { v: 2, calls }, { v: 2, calls: [] }, { v: 2, calls: [{}] }, null]) {
       assert.throws(() => parseCalls(data), /do not fit version/)

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { decodeFrame, encodeFrame } from '../../src/queue/frame.ts'
 
 describe('a frame', () => {
-  it('gives back any head and body byte for byte', () => {
+  it('a frame gives back any head and body byte for byte', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), fc.uint8Array({ maxLength: 5_000 }), (head, bytes) => {
         const decoded = decodeFrame(encodeFrame(head, Buffer.from(bytes)))
@@ -14,14 +14,14 @@ describe('a frame', () => {
     )
   })
 
-  it('carries texts of several bytes a character, and an empty body', () => {
+  it('a frame carries texts of several bytes a character, and an empty body', () => {
     const head = { id: 'call_1', message: '\u00e9\u{1f511}\u4e2d' }
     const { head: read, body } = decodeFrame(encodeFrame(head, Buffer.alloc(0)))
     assert.deepEqual(read, head)
     assert.equal(body.length, 0)
   })
 
-  it('that is cut or foreign is refused', () => {
+  it('a frame that is cut or foreign is refused', () => {
     const frame = encodeFrame({ id: 'call_1' }, Buffer.from('{}'))
     for (const bytes of [Buffer.alloc(0), frame.subarray(0, 3), frame.subarray(0, 8), Buffer.from('{"id":"call_1"}')]) {
       assert.throws(() => decodeFrame(bytes))

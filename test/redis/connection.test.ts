@@ -36,7 +36,7 @@ describe('a Redis connection', () => {
   })
   after(() => services.stop())
 
-  it('has its socket in the `stream` field that corking leans on', async () => {
+  it('a Redis connection has its socket in the `stream` field that corking leans on', async () => {
     const redis = new Redis(services.redisUrl, { lazyConnect: true })
     try {
       await redis.connect()
@@ -49,7 +49,7 @@ describe('a Redis connection', () => {
     }
   })
 
-  it('sends the commands of one turn in one write, also after a reconnect, and gets every answer in order', async () => {
+  it('a Redis connection sends the commands of one tick in one write, also after a reconnect, and gets every answer in order', async () => {
     const redis = new Redis(services.redisUrl)
     batchWritesPerTick(redis)
     try {
@@ -71,7 +71,7 @@ describe('a Redis connection', () => {
     }
   })
 
-  it('of a producer fails within seconds when Redis is silent, and serves again when it is back', async () => {
+  it('a Redis connection of a producer fails within seconds when Redis is silent, and serves again when it is back', async () => {
     const producer = openRedis([services.redisUrl], 'producer', log)
     await until(() => producer.status === 'ready')
     await services.signalRedis('SIGSTOP')
@@ -90,7 +90,7 @@ describe('a Redis connection', () => {
     producer.disconnect()
   })
 
-  it('of a waiter is opened anew when Redis is silent, and its commands are sent again', async () => {
+  it('a Redis connection of a waiter is opened anew when Redis is silent, and its commands are sent again', async () => {
     const waiter = openRedis([services.redisUrl], 'blocking', log) as Redis
     await until(() => waiter.status === 'ready')
     reconnectWhenSilent(waiter, 500)
@@ -107,7 +107,7 @@ describe('a Redis connection', () => {
     waiter.disconnect()
   })
 
-  it('of a producer does not take for silence that this process was too busy to listen', async () => {
+  it('a Redis connection of a producer does not take for silence that this process was too busy to listen', async () => {
     const producer = openRedis([services.redisUrl], 'producer', log)
     await until(() => producer.status === 'ready')
     const answers: Promise<string>[] = []
@@ -121,7 +121,7 @@ describe('a Redis connection', () => {
     producer.disconnect()
   })
 
-  it('of a producer fails at once when Redis is away; of a waiter waits for it', async () => {
+  it('a Redis connection of a producer fails at once when Redis is away; of a waiter waits for it', async () => {
     const away = 'redis://127.0.0.1:1'
     const producer = openRedis([away], 'producer', log)
     const waiter = openRedis([away], 'blocking', log)
@@ -146,7 +146,7 @@ describe('a Redis connection', () => {
     }
   })
 
-  it('fails a command that Redis refuses with the code of the protocol, from which the public code follows', async () => {
+  it('a Redis connection fails a command that Redis refuses with the code of the protocol, from which the public code follows', async () => {
     const producer = openRedis([services.redisUrl], 'producer', log)
     await until(() => producer.status === 'ready')
     try {
@@ -168,7 +168,7 @@ describe('a Redis connection', () => {
     }
   })
 
-  it('says once why it cannot be opened, with the address and without the password, and again when the reason changes', async () => {
+  it('a Redis connection says once why it cannot be opened, with the address and without the password, and again when the reason changes', async () => {
     const lines: string[] = []
     const log = pino({ level: 'info' }, { write: (line) => void lines.push(line) })
     const port = await freePort()
@@ -201,7 +201,7 @@ describe('a Redis connection', () => {
     }
   })
 
-  it('is closed politely when it is up and at once when it is not', async () => {
+  it('a Redis connection is closed politely when it is up and at once when it is not', async () => {
     const up = openRedis([services.redisUrl], 'producer', log)
     await until(() => up.status === 'ready')
     const pending = up.ping()

@@ -98,7 +98,7 @@ async function refusalOf(addresses: string[]): Promise<string> {
 }
 
 describe('a Redis Cluster behind TLS', () => {
-  it('is used with the user and password of each address of the list', async () => {
+  it('a Redis Cluster behind TLS is used with the user and password of each address of the list', async () => {
     for (const kind of ['producer', 'blocking'] as const) {
       const redis = openRedis(urls, kind, log)
       await until(() => redis.status === 'ready')
@@ -110,13 +110,13 @@ describe('a Redis Cluster behind TLS', () => {
     }
   })
 
-  it('that refuses a password says so, with neither password nor user in the log', async () => {
+  it('a Redis Cluster behind TLS that refuses a password says so, with neither password nor user in the log', async () => {
     const wrong = urls.map((url) => url.replace(/:[^:]*@/, ':wrong@'))
     assert.match(await refusalOf(wrong), /WRONGPASS/)
     assert.match(await refusalOf(wrong.slice(0, 1)), /WRONGPASS/)
   })
 
-  it('whose certificate nobody here trusts is not used, and the reason is said', async () => {
+  it('a Redis Cluster behind TLS whose certificate nobody here trusts is not used, and the reason is said', async () => {
     setDefaultCACertificates(trusted)
     try {
       assert.match(await refusalOf(urls.slice(0, 1)), /self-signed certificate/)
@@ -126,7 +126,7 @@ describe('a Redis Cluster behind TLS', () => {
     }
   })
 
-  it('of which a part is gone says how much of it is left', async () => {
+  it('a Redis Cluster behind TLS of which a part is gone says how much of it is left', async () => {
     for (const url of urls) {
       const client = new Redis(url)
       await client.call('CLUSTER', 'DELSLOTSRANGE', '4096', '8191')

@@ -52,7 +52,7 @@ describe('every page of the portal', () => {
     assert.ok(Number(overflow) <= 0, `${path} is ${overflow} px too wide`)
   }
 
-  it('has no fault that axe finds and does not scroll sideways, wide and light or narrow and dark', async (t) => {
+  it('every page of the portal has no fault that axe finds and does not scroll sideways, wide and light or narrow and dark', async (t) => {
     await visitPortal(t, { gateway, browser }, async (page) => {
       await signUpIn(page)
       for (const path of [...PUBLIC, ...PRIVATE]) {

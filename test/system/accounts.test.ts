@@ -35,7 +35,7 @@ describe('accounts', () => {
   const logIn = async (email: string, password: string, url = first) =>
     await send(gateway, '/v1/auth/login', { body: { email, password }, url })
 
-  it('sign up once per address, whatever its case and however many try at once', async () => {
+  it('accounts sign up once per address, whatever its case and however many try at once', async () => {
     const name = randomUUID()
     const answers = await Promise.all(
       Array.from({ length: 12 }, (_, index) => {
@@ -51,7 +51,7 @@ describe('accounts', () => {
     assert.equal(refused?.body.code, 'EMAIL_IN_USE')
   })
 
-  it('show their profile with the time the terms were accepted', async () => {
+  it('accounts show their profile with the time the terms were accepted', async () => {
     const { status, body } = await send(gateway, '/v1/me', { token: account.token })
     assert.equal(status, 200)
     assert.deepEqual(Object.keys(body).sort(), ['email', 'id', 'termsAcceptedAt', 'tier'])
@@ -60,7 +60,7 @@ describe('accounts', () => {
     assert.ok(Math.abs(Date.parse(body.termsAcceptedAt) - Date.now()) < 60_000)
   })
 
-  it('are told the same for an unknown address, a wrong password and one that cannot be', async () => {
+  it('accounts are told the same for an unknown address, a wrong password and one that cannot be', async () => {
     const answers = await Promise.all([
       logIn(`${randomUUID()}@example.com`, 'some password'),
       logIn(account.email, 'some password'),
@@ -73,7 +73,7 @@ describe('accounts', () => {
     assert.equal(answers[0]?.body.code, 'INVALID_CREDENTIALS')
   })
 
-  it('take passwords as they are: blanks, Unicode and every one of 256 characters count', async () => {
+  it('accounts take passwords as they are: blanks, Unicode and every one of 256 characters count', async () => {
     const email = `${randomUUID()}@example.com`
     const password = ` ${'😀'.repeat(127)}${'é'.repeat(127)} `
     assert.equal((await send(gateway, '/v1/auth/signup', { body: { email, password } })).status, 201)
@@ -88,7 +88,7 @@ describe('accounts', () => {
     }
   })
 
-  it('keep argon2id hashes, made anew at the log-in after the costs were raised', async () => {
+  it('accounts keep argon2id hashes, made anew at the log-in after the costs were raised', async () => {
     const person = await signUp(gateway)
     const [row] = await sql<{ password_hash: string }>(gateway, 'select password_hash from users where id = $1', [
       person.id,
@@ -104,7 +104,7 @@ describe('accounts', () => {
     assert.match(after?.password_hash ?? '', /^\$argon2id\$v=19\$m=19456,(t=3,p=1|p=1,t=3)\$/)
   })
 
-  it('log out: the session is refused at once on both nodes, for account routes and calls', async () => {
+  it('accounts log out: the session is refused at once on both nodes, for account routes and calls', async () => {
     const { body } = await logIn(account.email, account.password)
     for (const url of gateway.urls) {
       assert.equal((await send(gateway, '/v1/me', { token: body.token, url })).status, 200)
@@ -123,7 +123,7 @@ describe('accounts', () => {
     assert.equal((await send(gateway, '/v1/me', { token: account.token })).status, 200)
   })
 
-  it('change the password: other sessions end, this one stays, only the new password logs in', async () => {
+  it('accounts change the password: other sessions end, this one stays, only the new password logs in', async () => {
     const person = await signUp(gateway)
     const other = (await logIn(person.email, person.password, second)).body.token
     const change = (currentPassword: string, newPassword: string) =>
@@ -138,7 +138,7 @@ describe('accounts', () => {
     assert.equal((await send(gateway, EXAMPLE_CALL, { key: person.test })).status, 200)
   })
 
-  it('get no session by a password that is changed, or when disabled, while it is compared', async () => {
+  it('accounts get no session by a password that is changed, or when disabled, while it is compared', async () => {
     const { password_hash: otherHash } =
       (await sql<{ password_hash: string }>(gateway, 'select password_hash from users'))[0] ?? {}
     for (const change of [
@@ -160,7 +160,7 @@ describe('accounts', () => {
     }
   })
 
-  it('make no key with a body that comes after the log-out', async () => {
+  it('accounts make no key with a body that comes after the log-out', async () => {
     const person = await signUp(gateway)
     const { hostname, port } = new URL(first)
     const socket = connect(Number(port), hostname)
@@ -178,7 +178,7 @@ describe('accounts', () => {
     assert.match((await text(socket)).split('\r\n')[0] ?? '', / 401 /)
   })
 
-  it('refuse tokens that are forged, altered or of another kind', async () => {
+  it('accounts refuse tokens that are forged, altered or of another kind', async () => {
     const { jwt } = loadConfig(gateway.environment).secrets
     const [head = '', claims = '', signature = ''] = account.token.split('.')
     const [secret] = jwt
@@ -229,7 +229,7 @@ describe('accounts', () => {
     }
   })
 
-  it('keep their sessions when the secret is rotated, until the old one is taken away', async () => {
+  it('accounts keep their sessions when the secret is rotated, until the old one is taken away', async () => {
     const current = gateway.environment.JWT_SECRET ?? ''
     const next = Buffer.from(randomUUID() + randomUUID()).toString('base64url')
     const rotated = await gateway.startWeb({ JWT_SECRET: `${next},${current}` })
@@ -240,7 +240,7 @@ describe('accounts', () => {
     assert.equal((await send(gateway, '/v1/me', { token: account.token, url: without })).status, 401)
   })
 
-  it('throttle sign-ups by minute and hour, and failed log-ins, by client address, and shut no owner out', async () => {
+  it('accounts throttle sign-ups by minute and hour, and failed log-ins, by client address, and shut no owner out', async () => {
     const url = await gateway.startWeb({
       SIGNUP_PER_MINUTE: '3',
       SIGNUP_PER_HOUR: '2',
@@ -340,7 +340,7 @@ describe('API keys', () => {
   const call = async (key: string, url?: string) =>
     (await send(gateway, EXAMPLE_CALL, { key, ...(url ? { url } : {}) })).status
 
-  it('are shown once, and listed with everything but themselves', async () => {
+  it('API keys are shown once, and listed with everything but themselves', async () => {
     const person = await signUp(gateway)
     const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
     const body = { label: 'Ünïcode label', environment: 'test', expiresAt }
@@ -367,7 +367,7 @@ describe('API keys', () => {
     for (const key of [person.live, person.test, made.body.key]) assert.ok(!list.text.includes(key))
   })
 
-  it('are refused from the request after the revocation on, on the other node too; twice is 404', async () => {
+  it('API keys are refused from the request after the revocation on, on the other node too; twice is 404', async () => {
     const [first = '', second = ''] = gateway.urls
     for (let round = 0; round < 20; round += 1) {
       const { key, id } = await createKey(gateway, account.token, 'test')
@@ -381,7 +381,7 @@ describe('API keys', () => {
     }
   })
 
-  it('are refused once they expire, and cannot be made expired', async () => {
+  it('API keys are refused once they expire, and cannot be made expired', async () => {
     const expiresAt = new Date(Date.now() + 1_500).toISOString()
     const { body } = await send(gateway, '/v1/keys', { token: account.token, body: { environment: 'test', expiresAt } })
     assert.equal(await call(body.key), 200)
@@ -395,7 +395,7 @@ describe('API keys', () => {
     }
   })
 
-  it('are at most 50 live ones an account, exactly, team keys included; revoking makes room', async () => {
+  it('API keys are at most 50 live ones an account, exactly, team keys included; revoking makes room', async () => {
     const person = await signUp(gateway)
     const { body } = await send(gateway, '/v1/teams', { token: person.token, body: { name: 'T' } })
     const make = async (index: number, repeatsMax = 3): Promise<Answer> => {
@@ -418,7 +418,7 @@ describe('API keys', () => {
     assert.equal((await send(gateway, '/v1/keys', { token: person.token, body: {} })).status, 201)
   })
 
-  it("of a team are the team's own, count against its owner's plan and outlive the admin who made them", async () => {
+  it("API keys of a team are the team's own, count against its owner's plan and outlive the admin who made them", async () => {
     const owner = await signUp(gateway, 'pro')
     const admin = await signUp(gateway)
     const { team } = (await send(gateway, '/v1/teams', { token: owner.token, body: { name: 'Team' } })).body
@@ -449,7 +449,7 @@ describe('API keys', () => {
     assert.equal(await call(made.body.key), 401)
   })
 
-  it('of the wrong form or checksum are refused, and never make way for another credential', async () => {
+  it('API keys of the wrong form or checksum are refused, and never make way for another credential', async () => {
     const { key } = await createKey(gateway, account.token, 'test')
     const last = key.endsWith('A') ? 'B' : 'A'
     for (const bad of [key.slice(0, -1) + last, key.slice(0, -1), `${key}A`, key.toUpperCase(), 'agw_test_', '']) {

@@ -45,7 +45,7 @@ describe('an asynchronous call', () => {
   }
   const inFlight = (): Promise<number> => redis.zcard(accountKeys.inFlight(account.id, 'live'))
 
-  it('is taken at once, tells its place and time, and then answers as it would have', async () => {
+  it('an asynchronous call is taken at once, tells its place and time, and then answers as it would have', async () => {
     upstream.play('random-facts', () => fact)
     const ids: string[] = []
     for (let index = 0; index < 4; index += 1) {
@@ -74,7 +74,7 @@ describe('an asynchronous call', () => {
     await until(async () => (await inFlight()) === 0)
   })
 
-  it('keeps the outcome of the run that ended first, large ones too', async () => {
+  it('an asynchronous call keeps the outcome of the run that ended first, large ones too', async () => {
     const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 1 }
     for (const size of [10, 3_000_000]) {
       const id = `call_${randomUUID().replaceAll('-', '')}`
@@ -90,7 +90,7 @@ describe('an asynchronous call', () => {
     }
   })
 
-  it('is found where the version before keeps it, and kept there for its nodes, while an upgrade runs', async () => {
+  it('an asynchronous call is found where the version before keeps it, and kept there for its nodes, while an upgrade runs', async () => {
     const id = `call_${randomUUID().replaceAll('-', '')}`
     const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 1 }
     const record = { id, accountId: account.id, slug: 'dog-images', mode: 'live', raw: false, deadline: Date.now() }
@@ -101,7 +101,7 @@ describe('an asynchronous call', () => {
     assert.equal((await look(id, { key: (await signUp(gateway)).live })).status, 404)
   })
 
-  it('is refused its result, and then refused itself, when the results of the account take all that its plan has', async () => {
+  it('an asynchronous call is refused its result, and then refused itself, when the results of the account take all that its plan has', async () => {
     const caller = await signUp(gateway)
     const noise = randomBytes(200_000).toString('base64')
     upstream.play('mock-data', () => ({ id: 1, userId: 1, title: 't', body: 'b', noise }))
@@ -146,7 +146,7 @@ describe('an asynchronous call', () => {
     assert.equal((await send(gateway, path, { key: account.live, headers })).status, 202)
   })
 
-  it('answers within the time its caller waits, or keeps its place', async () => {
+  it('an asynchronous call answers within the time its caller waits, or keeps its place', async () => {
     let isHeld = false
     const held: (() => void)[] = []
     upstream.play('dog-images', (_arrival, response) => {
@@ -167,7 +167,7 @@ describe('an asynchronous call', () => {
     assert.equal(upstream.arrivalsOf('dog-images').length, 2)
   })
 
-  it('fails as it would have, and gives its month back', async () => {
+  it('an asynchronous call fails as it would have, and gives its month back', async () => {
     upstream.play('dog-images', (_arrival, response) => void response.writeHead(501).end())
     const used = async (): Promise<string | undefined> =>
       /"month";r=(\d+)/.exec(
@@ -184,7 +184,7 @@ describe('an asynchronous call', () => {
     assert.equal(await used(), before)
   })
 
-  it('is not there for another account, nor one that never was', async () => {
+  it('an asynchronous call is not there for another account, nor one that never was', async () => {
     const other = await signUp(gateway)
     const taken = await start(FACT, 'respond-async', { key: account.test })
     const id = String(taken.headers.get('x-call-id'))
@@ -213,7 +213,7 @@ describe('an asynchronous call', () => {
     return Object.fromEntries(body.usage.map((row: { status: number; calls: number }) => [row.status, row.calls]))
   }
 
-  it('that is cancelled while it waits never reaches the upstream, and its place goes to the next', async () => {
+  it('an asynchronous call that is cancelled while it waits never reaches the upstream, and its place goes to the next', async () => {
     upstream.play('random-facts', () => fact)
     const before = upstream.arrivalsOf('random-facts').length
     const ids = await startIds(FACT, 5)
@@ -238,7 +238,7 @@ describe('an asynchronous call', () => {
     assert.equal(upstream.arrivalsOf('random-facts').length - before, 3)
   })
 
-  it('that is cancelled while it runs ends at the upstream, and who waits for it is told', async () => {
+  it('an asynchronous call that is cancelled while it runs ends at the upstream, and who waits for it is told', async () => {
     const closed = Promise.withResolvers<void>()
     upstream.play('dog-images', (_arrival, response) => void response.once('close', closed.resolve))
     const seen = new Set(await redis.keys('agw:{a:*}:call:*'))
@@ -255,7 +255,7 @@ describe('an asynchronous call', () => {
     await until(async () => (await inFlight()) === 0)
   })
 
-  it('has one outcome however close its end and its cancelling come, and is counted once', async () => {
+  it('an asynchronous call has one outcome however close its end and its cancelling come, and is counted once', async () => {
     upstream.play('dog-images', () => ({ status: 'success', message: 'https://images.dog.ceo/breeds/a/b.jpg' }))
     const caller = await signUp(gateway)
     const outcomes = await Promise.all(
@@ -280,7 +280,7 @@ describe('an asynchronous call', () => {
     assert.deepEqual({ 200: 0, 499: 0, ...(await counted(caller)) }, expected)
   })
 
-  it('of another account cannot be cancelled, nor one that has ended', async () => {
+  it('an asynchronous call of another account cannot be cancelled, nor one that has ended', async () => {
     const other = await signUp(gateway)
     const [id = ''] = await startIds('/v1/call/dog-images/random', 1)
     assert.equal((await cancel(id, { key: other.live })).status, 404)
@@ -291,7 +291,7 @@ describe('an asynchronous call', () => {
     assert.equal((await look(id)).status, 200)
   })
 
-  it('with a wait that is no number ignores it, as RFC 7240 wants', async () => {
+  it('an asynchronous call with a wait that is no number ignores it, as RFC 7240 wants', async () => {
     const answer = await start(FACT, 'wait=soon', { key: account.test })
     assert.equal(answer.status, 200)
     assert.equal(answer.headers.get('preference-applied'), null)
@@ -330,7 +330,7 @@ describe('an asynchronous call', () => {
         ...modernMessage(method, { taskId }, options.capabilities ?? TASKS),
       })
 
-    it('that takes tasks is one after two seconds, on every node, until it has its result', async () => {
+    it('an asynchronous call of an MCP client that takes tasks is one after two seconds, on every node, until it has its result', async () => {
       const dogsHeld = holdDogs()
       await withMcpClient(
         `${gateway.urls[0]}/mcp/dog-images`,
@@ -374,7 +374,7 @@ describe('an asynchronous call', () => {
       assert.equal(dogsHeld.count(), 1)
     })
 
-    it('that was cancelled as a task ends at the upstream, and is told to be', async () => {
+    it('an asynchronous call of an MCP client that was cancelled as a task ends at the upstream, and is told to be', async () => {
       const dogsHeld = holdDogs()
       const { body } = await send(gateway, '/mcp/dog-images', {
         key: account.live,
@@ -392,7 +392,7 @@ describe('an asynchronous call', () => {
       await until(async () => (await inFlight()) === 0)
     })
 
-    it('that fails ends as a result with the error, never as a failed task', async () => {
+    it('an asynchronous call of an MCP client that fails ends as a result with the error, never as a failed task', async () => {
       let attempts = 0
       upstream.play('tech-forum', async (_arrival, response) => {
         attempts += 1
@@ -413,7 +413,7 @@ describe('an asynchronous call', () => {
       assert.equal(JSON.parse(result.content[0].text).code, 'UPSTREAM_ERROR')
     })
 
-    it('that wants its progress hears of it until the result, of either generation', async () => {
+    it('an asynchronous call of an MCP client that wants its progress hears of it until the result, of either generation', async () => {
       for (const options of [pinned, {}]) {
         const dogsHeld = holdDogs()
         await withMcpClient(`${gateway.url}/mcp/dog-images`, headers(), options, async ({ client }) => {
@@ -434,7 +434,7 @@ describe('an asynchronous call', () => {
       }
     })
 
-    it('whose stream is closed is cancelled, and not sent when it waited', async () => {
+    it('an asynchronous call of an MCP client whose stream is closed is cancelled, and not sent when it waited', async () => {
       const dogsHeld = holdDogs()
       await withMcpClient(`${gateway.url}/mcp/dog-images`, headers(), pinned, async ({ client }) => {
         const left = new AbortController()
@@ -469,7 +469,7 @@ describe('an asynchronous call', () => {
     })
   })
 
-  it('is finished although the node that took it was killed', async () => {
+  it('an asynchronous call is finished although the node that took it was killed', async () => {
     let isHeld = true
     upstream.play('dog-images', async () => {
       while (isHeld) await new Promise((resolve) => setTimeout(resolve, 20))
@@ -486,7 +486,7 @@ describe('an asynchronous call', () => {
     await until(async () => (await inFlight()) === 0)
   })
 
-  it('that was lost is not pending for ever', async () => {
+  it('an asynchronous call that was lost is not pending for ever', async () => {
     const id = `call_${'a'.repeat(32)}`
     const past = Date.now() - 60_000
     const call = {

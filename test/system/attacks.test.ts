@@ -40,24 +40,24 @@ describe('one caller', () => {
     assert.ok(isPassed, JSON.stringify(figures))
   }
 
-  it('that pipelines without reading slows no other and takes no memory', async () => {
+  it('one caller that pipelines without reading slows no other and takes no memory', async () => {
     // Each call was answered; how soon is for the long form, on a machine that does nothing else.
     const { figures } = await pipelining.run(gateway, 1.5)
     assert.ok(Number(figures.calls) > 0 && Number(figures['memory at most MB']) < 600, JSON.stringify(figures))
   })
 
-  it('whose own parameters make an upstream fail takes it from nobody', () => assertHeld(closeApi, 2))
+  it('one caller whose own parameters make an upstream fail takes it from nobody', () => assertHeld(closeApi, 2))
 
-  it('with many accounts leaves room in an hourly cap for other networks, and alone has all of it', async () => {
+  it('one caller with many accounts leaves room in an hourly cap for other networks, and alone has all of it', async () => {
     await assertHeld(manyAccounts, 1)
     upstream.play('code-host-search', () => ({ total_count: 0, incomplete_results: false, items: [] }))
     const { isPassed, figures } = await takeWholeCap(gateway, 12, (index) => `code-host-search/repos?q=tenant${index}`)
     assert.ok(isPassed, JSON.stringify(figures))
   })
 
-  it('fills what its plan lets it keep of results, and no more of Redis', () => assertHeld(redisMemory, 0))
+  it('one caller fills what its plan lets it keep of results, and no more of Redis', () => assertHeld(redisMemory, 0))
 
-  it('has so many connections and anonymous requests a second, others and accounts are served', async () => {
+  it('one caller has so many connections and anonymous requests a second, others and accounts are served', async () => {
     const { token, test } = await signUp(gateway)
     const url = await gateway.startWeb({ CLIENT_CONNECTIONS_MAX: '3', CLIENT_ANONYMOUS_PER_SECOND: '5' })
     const statuses: number[] = []
@@ -86,7 +86,7 @@ describe('one caller', () => {
     for (const socket of idle) socket.destroy()
   })
 
-  it('sends no large bodies to log-in and sign-up', async () => {
+  it('one caller sends no large bodies to log-in and sign-up', async () => {
     const body = JSON.stringify({ email: 'a@example.com', password: 'p'.repeat(4_096) })
     for (const route of ['/v1/auth/login', '/v1/auth/signup']) {
       const { status: code, body: answer, headers } = await send(gateway, route, { body })
@@ -95,7 +95,7 @@ describe('one caller', () => {
     }
   })
 
-  it('writes no error into the log by breaking an upload off', async () => {
+  it('one caller writes no error into the log by breaking an upload off', async () => {
     const head = `POST /v1/auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n`
     for (let count = 0; count < 10; count += 1) {
       const socket = await open(gateway.url, '127.0.0.1')
@@ -110,7 +110,7 @@ describe('one caller', () => {
     assert.ok(!levels.includes('"level":"error"'))
   })
 
-  it('sends unknown keys until they are refused without a look-up, while known keys of its network go on', async () => {
+  it('one caller sends unknown keys until they are refused without a look-up, while known keys of its network go on', async () => {
     const { test } = await signUp(gateway)
     const url = await gateway.startWeb({ UNKNOWN_KEYS_PER_MINUTE: '2' })
     const call = (key: string) => send(gateway, '/v1/call/trivia/questions', { url, key })

@@ -125,7 +125,7 @@ describe('authorisation', () => {
   }
 
   for (const name of PRINCIPALS) {
-    it(`of ${name === 'former' ? 'a former member' : name} is as the table says, and a refusal changes nothing`, async () => {
+    it(`authorisation of ${name === 'former' ? 'a former member' : name} is as the table says, and a refusal changes nothing`, async () => {
       for (const row of TABLE) {
         const self = people[name]
         // Some rows end sessions; each case has its own.
@@ -150,7 +150,7 @@ describe('authorisation', () => {
     return await signSessionToken(jwt, { userId: account.id, sessionId: id }, expiresAt)
   }
 
-  it('is refused with 401 on every row without a session that stands', async () => {
+  it('authorisation is refused with 401 on every row without a session that stands', async () => {
     const { jwt } = loadConfig(gateway.environment).secrets
     const owner = people.owner
     const ended = await openSession(owner)
@@ -176,7 +176,7 @@ describe('authorisation', () => {
     assert.equal(await snapshot(), before)
   })
 
-  it('has a row in the table for every route that is not public', async () => {
+  it('authorisation has a row in the table for every route that is not public', async () => {
     const config = loadConfig(gateway.environment)
     const context = await openContext(config, createLog({ level: 'silent', pretty: false }, 'web'), 'web')
     const app = await createApp(context)
@@ -201,7 +201,7 @@ describe('authorisation', () => {
     }
   })
 
-  it('follows a demotion and a removal on the next request on the other node', async () => {
+  it('authorisation follows a demotion and a removal on the next request on the other node', async () => {
     const fixture = await createFixture(people.admin)
     const [first = '', second = ''] = gateway.urls
     const rename = (url: string) =>
@@ -220,7 +220,7 @@ describe('authorisation', () => {
     assert.equal((await rename(second)).status, 404)
   })
 
-  it('keeps one owner and one row per member under concurrent changes', async () => {
+  it('authorisation keeps one owner and one row per member under concurrent changes', async () => {
     const fixture = await createFixture(people.owner)
     const members = `/v1/teams/${fixture.team}/members`
     const token = people.owner.token

@@ -87,7 +87,7 @@ describe('a batch', () => {
     )
   const inFlight = (of: Account) => stage.redis.zcard(`agw:{a:${of.id}}:live:inflight`)
 
-  it('answers each call on its own line with its data or its own refusal, and says what it cost', async () => {
+  it('a batch answers each call on its own line with its data or its own refusal, and says what it cost', async () => {
     const calls = [
       { ref: 'first', ...breeds(1)[0] },
       { api: 'none', endpoint: '/x' },
@@ -131,7 +131,7 @@ describe('a batch', () => {
     assert.equal(rest.deduplicated, 1)
   })
 
-  it('makes equal calls once', async () => {
+  it('a batch makes equal calls once', async () => {
     const caller = await signUp(gateway)
     const before = upstream.arrivalsOf('dog-images').length
     const equal = { api: 'dog-images', endpoint: '/random', parameters: {} }
@@ -145,7 +145,7 @@ describe('a batch', () => {
     assert.equal(await used(caller), 1)
   })
 
-  it('is refused as a whole where not all fit, with the time at which they do, or takes what fits', async () => {
+  it('a batch is refused as a whole where not all fit, with the time at which they do, or takes what fits', async () => {
     const caller = await signUp(gateway)
     await batch(breeds(3), { key: caller.live })
     const all = await open(breeds(8, 3), { key: caller.live })
@@ -171,7 +171,7 @@ describe('a batch', () => {
     assert.deepEqual([tooMany.status, ((await tooMany.json()) as Line).code], [400, 'VALIDATION_ERROR'])
   })
 
-  it('never has more calls in flight than the plan allows, over all nodes', async () => {
+  it('a batch never has more calls in flight than the plan allows, over all nodes', async () => {
     const caller = await signUp(gateway)
     let flying = 0
     let most = 0
@@ -203,7 +203,7 @@ describe('a batch', () => {
     upstream.play('dog-images', () => dog)
   })
 
-  it('says at once which calls come too late, when they may be tried, and does not charge them', async () => {
+  it('a batch says at once which calls come too late, when they may be tried, and does not charge them', async () => {
     const pro = await signUp(gateway, 'pro')
     const before = upstream.arrivalsOf('random-facts').length
     const startedAt = performance.now()
@@ -231,7 +231,7 @@ describe('a batch', () => {
     await until(async () => Number((await rows())[0]?.calls) === made.length)
   })
 
-  it('takes as long as its caller wants to wait, and cannot be fetched later', async () => {
+  it('a batch takes as long as its caller wants to wait, and cannot be fetched later', async () => {
     const caller = await signUp(gateway)
     upstream.play('dog-images', ({ url }) => (url.includes('slow') ? undefined : dog))
     const calls = [...breeds(1, 60), { api: 'dog-images', endpoint: '/breed', parameters: { breed: 'slow' } }]
@@ -253,7 +253,7 @@ describe('a batch', () => {
     upstream.play('dog-images', () => dog)
   })
 
-  it('gets ahead of nobody: single calls of others wait no longer than their share', async () => {
+  it('a batch gets ahead of nobody: single calls of others wait no longer than their share', async () => {
     const [greedy, other] = [await signUp(gateway, 'pro'), await signUp(gateway, 'pro')]
     upstream.play('trivia', () => ({ response_code: 0, results: [] }))
     const questions = (mark: string, count: number) =>
@@ -272,7 +272,7 @@ describe('a batch', () => {
     await many
   })
 
-  it('whose caller leaves sends nothing more and is charged for what was sent', async () => {
+  it('a batch whose caller leaves sends nothing more and is charged for what was sent', async () => {
     const pro = await signUp(gateway, 'pro')
     const before = upstream.arrivalsOf('trivia').length
     const left = new AbortController()
@@ -295,7 +295,7 @@ describe('a batch', () => {
     assert.ok(sent() > 0 && sent() < 12, `${sent()}`)
   })
 
-  it('is a tool of the MCP server too', async () => {
+  it('a batch is a tool of the MCP server too', async () => {
     const call = { jsonrpc: '2.0', id: 1, method: 'tools/call' }
     const calls = [...breeds(2, 200), { api: 'none', endpoint: '/x' }]
     const answer = await send(gateway, '/mcp', {
@@ -316,7 +316,7 @@ describe('a batch', () => {
     assert.equal(tooMany.body.result.isError, true)
   })
 
-  it('with a body that is none, or without a credential, is refused', async () => {
+  it('a batch with a body that is none, or without a credential, is refused', async () => {
     for (const body of [
       {},
       { calls: [] },

@@ -29,19 +29,19 @@ function scenario(bounds: Scenario['bounds']): Scenario {
 }
 
 describe('the benchmark', () => {
-  it('reads what wrk prints', () => {
+  it('the benchmark reads what wrk prints', () => {
     const { calls, callsPerSecond, p50Ms, p99Ms, failures } = readWrk(WRK)
     assert.deepEqual([calls, Math.round(callsPerSecond), p50Ms, p99Ms, failures], [30218, 15034, 0.5, 1_200, {}])
   })
 
-  it('takes answers other than 2xx and broken connections in wrk for failures', () => {
+  it('the benchmark takes answers other than 2xx and broken connections in wrk for failures', () => {
     const text = `${WRK}  Non-2xx or 3xx responses: 18\n  Socket errors: connect 0, read 3, write 0, timeout 1\n`
     const { calls, failures } = readWrk(text)
     assert.equal(calls, 30200)
     assert.deepEqual(failures, { 'not 2xx': 18, 'connect 0, read 3, write 0, timeout 1': 1 })
   })
 
-  it('judges by the median of the ratios within each round', () => {
+  it('the benchmark judges by the median of the ratios within each round', () => {
     const rounds: Rounds = {
       direct: [measurement(1, 1), measurement(1.1, 1), measurement(1.2, 1)],
       naive: [measurement(2, 1), measurement(8, 1), measurement(4, 1)],
@@ -53,7 +53,7 @@ describe('the benchmark', () => {
     assert.equal(second?.verdict, 'exceeded')
   })
 
-  it('refuses to judge where the base spreads by more than 25 %, but for counts', () => {
+  it('the benchmark refuses to judge where the base spreads by more than 25 %, but for counts', () => {
     const rounds: Rounds = {
       direct: [measurement(1, 1), measurement(1.3, 1), measurement(1, 1)],
       naive: [measurement(1, 1), measurement(1, 1), measurement(1, 1)],
@@ -70,7 +70,7 @@ describe('the benchmark', () => {
     assert.deepEqual(verdicts, ['not judged', 'exceeded'])
   })
 
-  it('takes the middle, or the mean of the two middle ones', () => {
+  it('the benchmark takes the middle, or the mean of the two middle ones', () => {
     assert.equal(median([3, 1, 2]), 2)
     assert.equal(median([4, 1, 2, 3]), 2.5)
   })

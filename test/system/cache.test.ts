@@ -53,7 +53,7 @@ describe('stored answers', () => {
     await upstream.close()
   })
 
-  it('of 1 000 identical cold calls over several nodes come from one upstream request', async () => {
+  it('stored answers of 1 000 identical cold calls over several nodes come from one upstream request', async () => {
     const { promise: allAreThere, resolve: answer } = Promise.withResolvers<void>()
     upstream.play('mock-data', async () => {
       await allAreThere
@@ -75,7 +75,7 @@ describe('stored answers', () => {
     await until(async () => await isCapQuiet(redis, 'mock-data'))
   })
 
-  it('tell that they are stored and how old they are', async () => {
+  it('stored answers tell that they are stored and how old they are', async () => {
     upstream.play('mock-data', () => post('50', 'fresh'))
     const first = await call('/mock-data/posts?id=50')
     assert.equal(first.headers.get('cache-status'), 'agw; fwd=miss; stored')
@@ -89,7 +89,7 @@ describe('stored answers', () => {
     await until(async () => await isCapQuiet(redis, 'mock-data'))
   })
 
-  it('past their time are served while one call refreshes them', async () => {
+  it('stored answers past their time are served while one call refreshes them', async () => {
     upstream.play('tech-forum', () => [1])
     assert.deepEqual((await call('/tech-forum/topstories')).body.data.story_ids, [1])
     await ageAnswers(redis, 'tech-forum', 90)
@@ -107,7 +107,7 @@ describe('stored answers', () => {
     await until(async () => await isCapQuiet(redis, 'tech-forum'))
   })
 
-  it('are served when the upstream fails, as long as that is allowed', async () => {
+  it('stored answers are served when the upstream fails, as long as that is allowed', async () => {
     upstream.play('currency', () => ({ base: 'EUR', date: '2026-11-20', rates: { USD: 1.1 } }))
     const first = await call('/currency/latest')
     await ageAnswers(redis, 'currency', 3_600 + 700)
@@ -119,7 +119,7 @@ describe('stored answers', () => {
     assert.equal((await call('/currency/latest')).status, 502)
   })
 
-  it('are kept for what does not exist', async () => {
+  it('stored answers are kept for what does not exist', async () => {
     upstream.play('mock-data', (_arrival, response) => void response.writeHead(404).end('{}'))
     const before = count('mock-data')
     for (let time = 0; time < 3; time += 1) {
@@ -130,7 +130,7 @@ describe('stored answers', () => {
     assert.equal(count('mock-data') - before, 1)
   })
 
-  it('are never kept of a failure or of a random endpoint', async () => {
+  it('stored answers are never kept of a failure or of a random endpoint', async () => {
     upstream.play('mock-data', (_arrival, response) => void response.writeHead(400).end('{}'))
     const before = count('mock-data')
     for (let time = 0; time < 2; time += 1) assert.equal((await call('/mock-data/posts?id=78')).status, 400)
@@ -142,7 +142,7 @@ describe('stored answers', () => {
     assert.equal(answers[0]?.headers.get('cache-status'), null)
   })
 
-  it('of ip-lookup are never shared with another caller', async () => {
+  it('stored answers of ip-lookup are never shared with another caller', async () => {
     upstream.play('ip-lookup', () => ({ status: 'success', query: '9.9.9.9', isp: 'i', lat: 1, lon: 2, city: 'c' }))
     const other = await signUp(gateway)
     for (const key of [account.live, account.live, other.live]) {
@@ -161,7 +161,7 @@ describe('stored answers', () => {
     )
   })
 
-  it('are apart for raw and mapped answers and for undeclared parameters, not for their order', async () => {
+  it('stored answers are apart for raw and mapped answers and for undeclared parameters, not for their order', async () => {
     upstream.play('mock-data', () => ({ ...post('60', 't'), unmapped: true }))
     const before = count('mock-data')
     const raw = { headers: { 'x-gateway-response': 'raw' } }
@@ -180,7 +180,7 @@ describe('stored answers', () => {
     for (const at of [1, 4]) assert.equal(answers[at]?.body.unmapped, true)
   })
 
-  it('serve calls when the cap is used up', async () => {
+  it('stored answers serve calls when the cap is used up', async () => {
     upstream.play('crypto-prices', () => ({ bitcoin: { usd: 5 } }))
     const path = '/crypto-prices/price?ids=bitcoin'
     const first = await call(path)
@@ -197,7 +197,7 @@ describe('stored answers', () => {
     assert.equal(count('crypto-prices'), 1)
   })
 
-  it('serve calls while the breaker is open, and what has none is refused', async () => {
+  it('stored answers serve calls while the breaker is open, and what has none is refused', async () => {
     const path = '/crypto-prices/price?ids=bitcoin'
     await redis.hset(healthKey('crypto-prices'), { open: '1', trialAt: String(Date.now() + 60_000) })
     await redis.publish(channels.health, 'crypto-prices')
@@ -206,7 +206,7 @@ describe('stored answers', () => {
     assert.equal(stored.status, 200, stored.text)
   })
 
-  it('that are gone although their node knows of them cost a request within the cap, or a refusal with its wait', async () => {
+  it('stored answers that are gone although their node knows of them cost a request within the cap, or a refusal with its wait', async () => {
     const forget = async (slug: string) => await redis.del(await redis.keys(upstreamKeys.cacheEntry(slug, '*')))
     upstream.play('mock-data', ({ url }) => post(url.split('/')[2], 'again'))
     await call('/mock-data/posts?id=80')
@@ -226,7 +226,7 @@ describe('stored answers', () => {
     await until(async () => await isCapQuiet(redis, 'crypto-prices'))
   })
 
-  it('that share a request are given to those that stay when the first caller leaves', async () => {
+  it('stored answers that share a request are given to those that stay when the first caller leaves', async () => {
     const pending: ServerResponse[] = []
     upstream.play('mock-data', (_arrival, response) => void pending.push(response))
     const before = count('mock-data')
@@ -262,7 +262,7 @@ describe('stored answers', () => {
     await until(async () => await isCapQuiet(redis, 'mock-data'))
   })
 
-  it('take bounded room', async () => {
+  it('stored answers take bounded room', async () => {
     const extract = 'x'.repeat(200_000)
     upstream.play('encyclopedia', ({ url }) => ({ type: 'standard', title: url, extract }))
     for (let round = 0; round < 10; round += 1) {

@@ -25,7 +25,7 @@ describe('a call', () => {
     await upstream.close()
   })
 
-  it('is private, says what its form depends on, and is refused with its id and times', async () => {
+  it('a call is private, says what its form depends on, and is refused with its id and times', async () => {
     const call = (path: string, headers: Record<string, string> = {}) =>
       send(gateway, `/v1/call/mock-data/posts?${path}`, { key: account.test, headers })
     const mapped = await call('id=1')
@@ -46,7 +46,7 @@ describe('a call', () => {
     assert.deepEqual([misspelt.status, misspelt.body.error.code], [400, 'INVALID_PARAMETER'])
   })
 
-  it('to an API that is not enabled is told of its parameters first, and then when to come again', async () => {
+  it('a call to an API that is not enabled is told of its parameters first, and then when to come again', async () => {
     const pro = await signUp(gateway, 'pro')
     const codes = []
     for (const query of ['max=99', 'max=5']) {
@@ -60,7 +60,7 @@ describe('a call', () => {
   })
 
   for (const slug of SIX) {
-    it(`to ${slug} answers each endpoint's recorded response as its documented data`, async () => {
+    it(`a call to ${slug} answers each endpoint's recorded response as its documented data`, async () => {
       const { endpoints } = (await loadUpstreams()).get(slug) ?? assert.fail(`no upstream ${slug}`)
       for (const [path, { example }] of Object.entries(endpoints)) {
         upstream.play(slug, () => example.response)

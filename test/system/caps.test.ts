@@ -35,7 +35,7 @@ describe('caps', () => {
     await clock.close()
   })
 
-  it('are never exceeded in any rolling window while workers are killed, and every call is made', async () => {
+  it('caps are never exceeded in any rolling window while workers are killed, and every call is made', async () => {
     const count = 60
     const calls = Array.from({ length: count }, () =>
       send(gateway, '/v1/call/random-facts/random', { key: account.live, headers: { prefer: 'respond-async' } }),
@@ -57,7 +57,7 @@ describe('caps', () => {
     )
   })
 
-  it('are shown in the catalog: what is left, and when the next call would have its turn', async () => {
+  it('caps are shown in the catalog: what is left, and when the next call would have its turn', async () => {
     upstream.play('mock-data', () => ({ id: 1, userId: 1, title: 't', body: 'b' }))
     const limits = async () => (await send(gateway, '/v1/catalog/mock-data')).body.limits
     assert.deepEqual((await limits()).rates, [{ max: 5, seconds: 30, left: 5 }])

@@ -4,7 +4,7 @@ import { runScenario } from '../chaos/run-scenario.ts'
 import { SHORT } from '../chaos/scenarios.ts'
 
 describe('the law of conservation', () => {
-  it('holds while a worker is killed, both stores reset their connections and a node is replaced', async (t) => {
+  it('the law of conservation holds while a worker is killed, both stores reset their connections and a node is replaced', async (t) => {
     const claims = await runScenario(SHORT, { seed: 1, say: (line) => t.diagnostic(line) })
     assert.ok(claims.length >= 7)
     assert.deepEqual(

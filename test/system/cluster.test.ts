@@ -131,7 +131,7 @@ async function slotOf(slug: string): Promise<number> {
 }
 
 describe('on a Redis Cluster of which one node is named', { timeout: 120_000 }, () => {
-  it('calls are served by both nodes, asynchronous ones are found at the other, and limits hold over both', async () => {
+  it('on a Redis Cluster of which one node is named, calls are served by both nodes, asynchronous ones are found at the other, and limits hold over both', async () => {
     for (let number = 0; number < 6; number += 1) assert.equal((await call(number)).status, 200)
     const nonce = randomUUID()
     const [first, second] = [await call(0, nonce), await call(1, nonce)]
@@ -151,7 +151,7 @@ describe('on a Redis Cluster of which one node is named', { timeout: 120_000 }, 
     assert.equal(await remaining(1), before - 1)
   })
 
-  it('a planned failover and a moved slot lose no call', async () => {
+  it('on a Redis Cluster of which one node is named, a planned failover and a moved slot lose no call', async () => {
     const load = startLoad()
     await delay(500)
     const slot = await slotOf('currency')
@@ -173,7 +173,7 @@ describe('on a Redis Cluster of which one node is named', { timeout: 120_000 }, 
     assert.equal((await cluster.masterOf(slot)).port, to.port)
   })
 
-  it('a master killed under load: no answer is lost, none is 500, caps hold, and all is normal again within 10 s', async (t) => {
+  it('on a Redis Cluster of which one node is named, a master killed under load: no answer is lost, none is 500, caps hold, and all is normal again within 10 s', async (t) => {
     const capped = startCappedLoad()
     const load = startLoad()
     await delay(500)
@@ -201,7 +201,7 @@ describe('on a Redis Cluster of which one node is named', { timeout: 120_000 }, 
     assert.ok(upstream.arrivalsOf(CAPPED.slug).length > 0)
   })
 
-  it('workers that lived through it end by themselves and with 0', async () => {
+  it('on a Redis Cluster of which one node is named, workers that lived through it end by themselves and with 0', async () => {
     await Promise.all(
       [...gateway.workers, ...gateway.web].map(async (child) => {
         const startedAt = performance.now()

@@ -99,13 +99,13 @@ describe('the compose file', { skip: obstacle, timeout: 1_800_000 }, () => {
     return output.split('\n').filter(Boolean).sort()
   }
 
-  it('names the secret that is missing, and starts nothing', async () => {
+  it('the compose file names the secret that is missing, and starts nothing', async () => {
     const { code, output } = await run('docker', 'compose', '--env-file', '/dev/null', 'up', '--detach')
     assert.notEqual(code, 0)
     assert.match(output, /required variable [A-Z_]+ is missing a value: set it in \.env/)
   })
 
-  it('brings up two API nodes and two workers behind the proxy, and a call is answered', async () => {
+  it('the compose file brings up two API nodes and two workers behind the proxy, and a call is answered', async () => {
     const scale = ['--scale', 'web=2', '--scale', 'worker=2']
     const { code, output } = await run('docker', 'compose', 'up', '--build', '--detach', '--wait', ...scale)
     // Compose counts `release`, which has ended well, as a failure to wait for.
@@ -121,7 +121,7 @@ describe('the compose file', { skip: obstacle, timeout: 1_800_000 }, () => {
     assert.equal(await call(), '200')
   })
 
-  it('goes on serving the old version when a migration of the new one fails', async () => {
+  it('the compose file goes on serving the old version when a migration of the new one fails', async () => {
     const failing = join(folder, 'migrations', '20991231T000000Z-fails.ts')
     await writeFile(failing, 'export const up = () => Promise.reject(new Error("made to fail"))')
     const nodes = await containersOf('web')
@@ -134,7 +134,7 @@ describe('the compose file', { skip: obstacle, timeout: 1_800_000 }, () => {
     assert.deepEqual(await containersOf('web'), nodes)
   })
 
-  it('is upgraded without a failed call, and with as many processes as before', async () => {
+  it('the compose file is upgraded without a failed call, and with as many processes as before', async () => {
     await writeFile(join(folder, 'src', 'server.ts'), '// changed\n', { flag: 'a' })
     const nodes = await containersOf('web')
     const upgrade = run('sh', 'deploy/upgrade.sh')

@@ -79,7 +79,7 @@ describe('the console in a browser', { skip }, () => {
     assert.deepEqual(serious, [], JSON.stringify(serious, null, 1).slice(0, 2_000))
   }
 
-  it('lets in who has the token, by keyboard alone, and nobody else', async () => {
+  it('the console in a browser lets in who has the token, by keyboard alone, and nobody else', async () => {
     await page.goto(url)
     await checkAccess()
     await page.keyboard.type('this is not the token')
@@ -94,7 +94,7 @@ describe('the console in a browser', { skip }, () => {
     await shows('headline', /\d+ (?:enabled )?APIs (?:are healthy|degraded)/)
   })
 
-  it('shows a queue grow while an upstream is held, without reloading', async () => {
+  it('the console in a browser shows a queue grow while an upstream is held, without reloading', async () => {
     const held = Promise.withResolvers<void>()
     const { example } = (await loadUpstreams()).get('code-host-search')?.endpoints['/repos'] ?? assert.fail()
     upstream.play('code-host-search', async () => {
@@ -110,7 +110,7 @@ describe('the console in a browser', { skip }, () => {
     await shows('code-host-search queue', /0 waiting, 0 under way/)
   })
 
-  it('pauses and resumes a queue after asking, and says so', async () => {
+  it('the console in a browser pauses and resumes a queue after asking, and says so', async () => {
     upstream.play('timezone', () => ({ dateTime: '2026-01-01T00:00:00', timeZone: 'Europe/Rome' }))
     await page.locator('#timezone button[data-action="pause"]').click()
     await page.getByRole('button', { name: 'Cancel' }).click()
@@ -129,7 +129,7 @@ describe('the console in a browser', { skip }, () => {
     await shows('timezone queue', /^0 waiting/)
   })
 
-  it('shows an upstream turn Down, since when and why, and come back', async () => {
+  it('the console in a browser shows an upstream turn Down, since when and why, and come back', async () => {
     upstream.play('dictionary', (_arrival, response) => void response.writeHead(500).end())
     await until(async () => (await call('dictionary/define?word=polenta')).body.error.code === 'UPSTREAM_UNAVAILABLE')
     await shows('dictionary health', /Down/)
@@ -149,7 +149,7 @@ describe('the console in a browser', { skip }, () => {
     await shows('dictionary health', /Healthy/)
   })
 
-  it('shows a script in a parameter as text', async () => {
+  it('the console in a browser shows a script in a parameter as text', async () => {
     await press('pause', 'geocoding')
     const script = '<script>document.title="taken"</script><img src=x onerror=alert(1)>'
     const leave = new AbortController()
@@ -171,7 +171,7 @@ describe('the console in a browser', { skip }, () => {
     await press('resume', 'geocoding')
   })
 
-  it('has no serious fault for assistive technology, light or dark, wide or phone', async () => {
+  it('the console in a browser has no serious fault for assistive technology, light or dark, wide or phone', async () => {
     for (const [colorScheme, width] of [
       ['light', 1_280],
       ['dark', 360],
@@ -186,7 +186,7 @@ describe('the console in a browser', { skip }, () => {
     }
   })
 
-  it('asked no other host for anything and broke nothing', () => {
+  it('the console in a browser asked no other host for anything and broke nothing', () => {
     assert.deepEqual(
       [
         ...new Set(

@@ -57,7 +57,7 @@ describe('on Postgres and Redis in containers', { skip: noStores }, () => {
     await rm(folder, { recursive: true, force: true })
   })
 
-  it('a node is ready, and an account signs up and calls', async () => {
+  it('on Postgres and Redis in containers, a node is ready, and an account signs up and calls', async () => {
     const { status, body } = await send(gateway, '/readyz')
     assert.equal(status, 200)
     assert.deepEqual(body.problems, [])
@@ -70,7 +70,7 @@ describe('on Postgres and Redis in containers', { skip: noStores }, () => {
 const noImage = await skipUnlessInsisted([NODE])
 
 describe('the image', { skip: noImage }, () => {
-  it('builds, holds neither compiler nor tests, and serves on a file system it cannot write to', async () => {
+  it('the image builds, holds neither compiler nor tests, and serves on a file system it cannot write to', async () => {
     const tag = `agw-test:${randomUUID()}`
     const built = await docker(['build', '--quiet', '--build-arg', `NODE_IMAGE=${NODE}`, '--tag', tag, ROOT], 600_000)
     assert.equal(built.code, 0, built.output)

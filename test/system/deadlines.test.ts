@@ -34,7 +34,7 @@ describe('a call past its deadline', () => {
 
   const call = (path: string, url = gateway.url): Promise<Answer> => send(gateway, path, { key: account.live, url })
 
-  it('never reaches the upstream', async () => {
+  it('a call past its deadline never reaches the upstream', async () => {
     upstream.play('dog-images', () => dog)
     const [worker] = gateway.workers
     worker?.kill('SIGKILL')
@@ -52,7 +52,7 @@ describe('a call past its deadline', () => {
     assert.equal(upstream.arrivalsOf('dog-images').length - before, 1)
   })
 
-  it('that the upstream used up is 502 UPSTREAM_TIMEOUT in the time of its attempt', async () => {
+  it('a call past its deadline that the upstream used up is 502 UPSTREAM_TIMEOUT in the time of its attempt', async () => {
     upstream.play('mock-data', () => undefined)
     const startedAt = performance.now()
     const answers = await Promise.all([1, 1, 2].map((id) => call(`/v1/call/mock-data/posts?id=${id}`)))
@@ -66,7 +66,7 @@ describe('a call past its deadline', () => {
     assert.equal(upstream.arrivalsOf('mock-data').length, 2)
   })
 
-  it('never reaches the upstream either when its node was killed', async () => {
+  it('a call past its deadline never reaches the upstream either when its node was killed', async () => {
     const [worker] = gateway.workers.slice(-1)
     worker?.kill('SIGKILL')
     await once(worker ?? assert.fail(), 'exit')

@@ -87,7 +87,7 @@ async function killRedis(): Promise<void> {
 }
 
 describe('while Redis is away', () => {
-  it('calls are refused with 503 at once, other routes serve, and calls are answered again without a restart', async () => {
+  it('while Redis is away, calls are refused with 503 at once, other routes serve, and calls are answered again without a restart', async () => {
     assert.equal((await call()).status, 200)
     for (let round = 0; round < 2; round += 1) {
       await killRedis()
@@ -126,7 +126,7 @@ describe('while Redis is away', () => {
 })
 
 describe('while Redis says nothing', () => {
-  it('calls are refused with 503, and hold nothing when it goes on', async (t) => {
+  it('while Redis says nothing, calls are refused with 503, and hold nothing when it goes on', async (t) => {
     const client = new Redis(redis.url)
     const held = (name: string) => client.zcard(`agw:{a:${account.id}}:live:${name}`)
     await until(async () => (await call()).status === 200 && (await held('inflight')) === 0)
@@ -151,7 +151,7 @@ describe('while Redis says nothing', () => {
 })
 
 describe('while Redis is full', () => {
-  it('answers that the upstream gave are kept until they can be sent, and are counted', async () => {
+  it('while Redis is full, answers that the upstream gave are kept until they can be sent, and are counted', async () => {
     const client = new Redis(redis.url)
     after(() => client.disconnect())
     const [, before = '0'] = (await client.config('GET', 'maxmemory')) as string[]
@@ -182,7 +182,7 @@ describe('while Redis is full', () => {
 })
 
 describe('while Postgres is away', () => {
-  it('who is known may go on calling, the rest is refused with 503, and all serve again without a restart', async () => {
+  it('while Postgres is away, who is known may go on calling, the rest is refused with 503, and all serve again without a restart', async () => {
     assert.equal((await call()).status, 200)
     const { take, takeAll } = await stepsOfSignIn()
     await postgres.stop()
@@ -211,7 +211,7 @@ describe('while Postgres is away', () => {
 })
 
 describe('while Postgres says nothing', () => {
-  it('requests that need it are refused with 503 within 2 s, readyz included, and known keys go on calling', async () => {
+  it('while Postgres says nothing, requests that need it are refused with 503 within 2 s, readyz included, and known keys go on calling', async () => {
     await until(async () => (await call()).status === 200)
     const { takeAll } = await stepsOfSignIn()
     const pids = await postgresPids()
@@ -248,7 +248,7 @@ async function postgresPids(): Promise<number[]> {
 }
 
 describe('an API node, a worker and a console started without Redis and Postgres', () => {
-  it('stay up, say that they are not ready, and serve when these come', async () => {
+  it('an API node, a worker and a console started without Redis and Postgres stay up, say that they are not ready, and serve when these come', async () => {
     for (const child of [...gateway.web, ...gateway.workers]) {
       child.kill('SIGKILL')
       await once(child, 'exit')
@@ -288,7 +288,7 @@ describe('an API node, a worker and a console started without Redis and Postgres
 })
 
 describe('an empty database', () => {
-  it('is brought up to date by three nodes at once: one does it, all succeed', async () => {
+  it('an empty database is brought up to date by three nodes at once: one does it, all succeed', async () => {
     const address = new URL(postgres.superuserUrl)
     const admin = new pg.Client({ connectionString: postgres.superuserUrl })
     await admin.connect()

@@ -21,7 +21,7 @@ describe('the documentation', () => {
   }
   const local = (address: string): string => address.replace(BASE_URL, '')
 
-  it('has a place for every error code, where the docs link of an error leads', async () => {
+  it('the documentation has a place for every error code, where the docs link of an error leads', async () => {
     const { text } = await read('/docs/errors')
     for (const code of Object.keys(ERRORS)) assert.ok(text.includes(`id="${code}"`), code)
     const account = await signUp(gateway)
@@ -39,7 +39,7 @@ describe('the documentation', () => {
     }
   })
 
-  it('lists every API for language models, each with a page that answers', async () => {
+  it('the documentation lists every API for language models, each with a page that answers', async () => {
     const { text, headers } = await read('/llms.txt')
     assert.match(headers.get('content-type') ?? '', /^text\/plain/)
     for (const [slug, { endpoints, terms }] of await loadUpstreams()) {
@@ -66,7 +66,7 @@ describe('the documentation', () => {
     }
   })
 
-  it('has each guide as a page and as Markdown, listed for language models', async () => {
+  it('the documentation has each guide as a page and as Markdown, listed for language models', async () => {
     const { text } = await read('/llms.txt')
     const guides = [...text.matchAll(/\/docs\/guides\/([a-z-]+)\.md/g)].map(([, name]) => name)
     assert.equal(guides.length, 9)
@@ -85,7 +85,7 @@ describe('the documentation', () => {
     assert.equal((await read('/docs/guides/nothing')).status, 404)
   })
 
-  it('has every route that is no endpoint of an API in its reference, and every code in the statuses linked', async () => {
+  it('the documentation has every route that is no endpoint of an API in its reference, and every code in the statuses linked', async () => {
     const document = JSON.parse((await read('/openapi.json')).text)
     const { text } = await read('/docs/reference')
     for (const [path, methods] of Object.entries(
@@ -98,7 +98,7 @@ describe('the documentation', () => {
     for (const [, code = ''] of text.matchAll(/href="\/docs\/errors#(\w+)"/g)) assert.ok(code in ERRORS, code)
   })
 
-  it('shows a call on each page that is answered when it is pasted', async () => {
+  it('the documentation shows a call on each page that is answered when it is pasted', async () => {
     const account = await signUp(gateway, 'business')
     for (const [slug] of await loadUpstreams()) {
       const { text } = await read(`/docs/apis/${slug}.md`)
@@ -110,7 +110,7 @@ describe('the documentation', () => {
     }
   })
 
-  it('is kept by clients as long as it is the same, and sent compressed to those who ask', async () => {
+  it('the documentation is kept by clients as long as it is the same, and sent compressed to those who ask', async () => {
     for (const path of ['/openapi.json', '/llms.txt', '/docs/errors.md', '/docs/apis/weather.md']) {
       const { headers, text } = await read(path)
       const etag = headers.get('etag') ?? assert.fail(path)
@@ -122,7 +122,7 @@ describe('the documentation', () => {
     assert.match(await packed.text(), /^{"openapi":"3.1.0"/)
   })
 
-  it('escapes what is put into pages', () => {
+  it('the documentation escapes what is put into pages', () => {
     const name = `<script>'"&`
     assert.equal(
       html`<a title="${name}">${[name, null, false, 0]}</a>`.text,
@@ -130,7 +130,7 @@ describe('the documentation', () => {
     )
   })
 
-  it('names no other host in its pages than those of the sources', async () => {
+  it('the documentation names no other host in its pages than those of the sources', async () => {
     for (const path of ['/', '/agents', '/docs', '/docs/reference', '/docs/errors', '/signup']) {
       const { text } = await read(path)
       for (const [, address = ''] of text.matchAll(/(?:src|href)="(https?:[^"]+)"/g))

@@ -37,7 +37,7 @@ describe('accounts that share an upstream', () => {
   const arrivalsOf = (slug: string, name: string) =>
     upstream.arrivalsOf(slug).filter(({ url }) => url.includes(`who=${name}`))
 
-  it('are both served when one sends hundreds a second and the cap is scarce; the loud one has at most half', async () => {
+  it('accounts that share an upstream are both served when one sends hundreds a second and the cap is scarce; the loud one has at most half', async () => {
     upstream.play('random-facts', () => ({ id: 'a', text: 't', source: 's', source_url: 'u' }))
     const [noisy, quiet] = await Promise.all([signUp(gateway), signUp(gateway)])
     const call = (account: Account, who: string, index = 0) =>
@@ -82,7 +82,7 @@ describe('accounts that share an upstream', () => {
     }
   })
 
-  it('have shares by their plans when the cap is saturated', async () => {
+  it('accounts that share an upstream have shares by their plans when the cap is saturated', async () => {
     upstream.play('dog-images', () => ({ status: 'success', message: 'https://images.dog.ceo/breeds/a/b.jpg' }))
     const tiers = ['developer', 'pro', 'business'] as const
     const accounts = await Promise.all(tiers.map((tier) => signUp(gateway, tier)))
@@ -109,7 +109,7 @@ describe('accounts that share an upstream', () => {
     assert.ok((counts[2] ?? 0) >= 34 && (counts[2] ?? 0) <= 46, `${counts}`)
   })
 
-  it('are not held up by the calls of one that has used its share, nor does it get more by pausing', async () => {
+  it('accounts that share an upstream are not held up by the calls of one that has used its share, nor does it get more by pausing', async () => {
     upstream.play('timezone', () => ({ dateTime: '2026-01-02T03:04:05.6789012', timeZone: 'UTC' }))
     const [hoarder, other] = await Promise.all([signUp(gateway), signUp(gateway)])
     const call = (account: Account, who: string, headers = {}) =>
@@ -131,7 +131,7 @@ describe('accounts that share an upstream', () => {
     assert.equal(arrivalsOf('timezone', 'hoarder').length, 5)
   })
 
-  it('count as one by all their keys', async () => {
+  it('accounts that share an upstream count as one by all their keys', async () => {
     upstream.play('mock-data', () => ({ id: 1, userId: 1, title: 't', body: 'b' }))
     const account = await signUp(gateway)
     const second = await createKey(gateway, account.token)

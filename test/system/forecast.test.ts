@@ -51,7 +51,7 @@ describe('the forecast of a call', () => {
   })
   after(() => stage.stop())
 
-  it('with its slot after its deadline: refused at once, free of charge, served after Retry-After', async () => {
+  it('a call with its slot after its deadline is refused at once, free of charge, and served after Retry-After', async () => {
     const path = '/v1/call/random-facts/random'
     const served = await Promise.all([call(path), call(path), call(path)])
     assert.deepEqual(
@@ -72,7 +72,7 @@ describe('the forecast of a call', () => {
     assert.equal((await call(path)).status, 200)
   })
 
-  it('with its slot before its deadline: it waits and is served', async () => {
+  it('a call with its slot before its deadline waits and is served', async () => {
     const path = '/v1/call/dog-images/random'
     const answers = await Promise.all(Array.from({ length: 4 }, () => call(path)))
     assert.deepEqual(
@@ -89,7 +89,7 @@ describe('the forecast of a call', () => {
     assert.equal(waited.length, 2)
   })
 
-  it('sent without a ticket, because its cap had room, when others have used it up: refused exactly and free of charge', async () => {
+  it('a call without a ticket, because its cap had room, is refused exactly and free of charge when others have used it up', async () => {
     const sky = { time: '2026-01-01T00:00', temperature: 3, windspeed: 1, winddirection: 2, weathercode: 1, is_day: 1 }
     const release = Promise.withResolvers<void>()
     upstream.play('weather', async ({ url }) => {
@@ -131,7 +131,7 @@ describe('the forecast of a call', () => {
     await until(async () => await isCapQuiet(stage.redis, 'weather'))
   })
 
-  it('to an upstream that limits us: refused with its Retry-After by all workers, and nothing is sent', async () => {
+  it('a call to an upstream that limits us is refused with its Retry-After by all workers, and nothing is sent', async () => {
     const limiting: [string, string, (() => string) | undefined, number][] = [
       ['timezone', '/v1/call/timezone/current?timezone=UTC', () => '30', 30],
       [
@@ -163,7 +163,7 @@ describe('the forecast of a call', () => {
     }
   })
 
-  it('that waits when its upstream closes for longer than it can wait is told so at once, and is not sent', async () => {
+  it('a call that waits when its upstream closes for longer than it can wait is told so at once, and is not sent', async () => {
     const held: ServerResponse[] = []
     upstream.play('mock-data', (_arrival, response) => void held.push(response))
     const posts = [1, 2, 3].map((id) => call(`/v1/call/mock-data/posts?id=${id}`))
@@ -179,7 +179,7 @@ describe('the forecast of a call', () => {
     await until(async () => await isCapQuiet(stage.redis, 'mock-data'))
   })
 
-  it('to an upstream that says what is left: no more than that is sent before its reset', async () => {
+  it('no more calls than an upstream says are left are sent to it before its reset', async () => {
     upstream.play('code-host-user', (_arrival, response) => {
       const isFirst = upstream.arrivalsOf('code-host-user').length === 1
       const reset = String(Math.ceil(Date.now() / 1_000) + 60)
@@ -194,7 +194,7 @@ describe('the forecast of a call', () => {
     assert.equal(upstream.arrivalsOf('code-host-user').length, 3)
   })
 
-  it('that is answered from a pool does not take a slot from the next', async () => {
+  it('a call that is answered from a pool does not take a slot from the next', async () => {
     const question = { type: 'boolean', difficulty: 'easy', category: 'c', question: 'q', correct_answer: 'True' }
     const results = Array.from({ length: 50 }, () => ({ ...question, incorrect_answers: ['False'] }))
     upstream.play('trivia', () => ({ response_code: 0, results }))

@@ -54,7 +54,7 @@ describe('the health of an upstream', () => {
     await redis.publish(channels.health, slug)
   }
 
-  it('is 100 and Healthy where nothing was tried', async () => {
+  it('the health of an upstream is 100 and Healthy where nothing was tried', async () => {
     const { health, health_score, limits, terms, docs } = await detail('sunrise-sunset')
     assert.equal(health_score, 100)
     assert.deepEqual(
@@ -66,7 +66,7 @@ describe('the health of an upstream', () => {
     assert.equal((await send(gateway, '/v1/catalog/no-such')).body.code, 'API_NOT_FOUND')
   })
 
-  it('falls with each failed call as the formula says, is Down after five and a probe, and comes back by three half-open attempts', async () => {
+  it('the health of an upstream falls with each failed call as the formula says, is Down after five and a probe, and comes back by three half-open attempts', async () => {
     for (let index = 0; index < 2; index += 1) assert.equal((await post()).status, 200)
     await until(async () => (await detail('mock-data')).health.parts.ok > 1.9)
     failWith('mock-data', 500)
@@ -103,7 +103,7 @@ describe('the health of an upstream', () => {
     )
   })
 
-  it('admits one call at a time when the pause of an open breaker is over', async () => {
+  it('the health of an upstream admits one call at a time when the pause of an open breaker is over', async () => {
     failWith('timezone', 500)
     const zones = [
       'Rome',
@@ -136,7 +136,7 @@ describe('the health of an upstream', () => {
     assert.equal(upstream.arrivalsOf('timezone').length - before, 1)
   })
 
-  it('is not touched by what one caller adds to its requests, which is answered 502 or 400 and sent once', async () => {
+  it('the health of an upstream is not touched by what one caller adds to its requests, which is answered 502 or 400 and sent once', async () => {
     const one = await signUp(gateway)
     const answers: Record<string, (response: ServerResponse) => unknown> = {
       UPSTREAM_TOO_LARGE: (response) => response.end(`"${'x'.repeat(3 * 1024 * 1024)}"`),
@@ -163,7 +163,7 @@ describe('the health of an upstream', () => {
     assert.deepEqual([parts.fail, status], [0, 'Healthy'])
   })
 
-  it('stays as it is for others while what one caller adds makes its requests fail', async () => {
+  it('the health of an upstream stays as it is for others while what one caller adds makes its requests fail', async () => {
     const one = await signUp(gateway)
     upstream.play('dog-images', ({ url }, response) =>
       url.includes('extra=')
@@ -183,7 +183,7 @@ describe('the health of an upstream', () => {
     assert.deepEqual([parts.fail, status], [0, 'Healthy'])
   })
 
-  it('gives back every unit of a call that the breaker refused', async () => {
+  it('the health of an upstream gives back every unit of a call that the breaker refused', async () => {
     failWith('countries', 500)
     const call = () => send(gateway, '/v1/call/countries/name?name=Chile', { key: account.live })
     await until(async () => (await call()).body.error.code === 'UPSTREAM_UNAVAILABLE')
@@ -206,7 +206,7 @@ describe('the health of an upstream', () => {
     for (const answer of refused) assert.deepEqual(left(answer), left(first))
   })
 
-  it('is not touched by a 429, a "no such thing", a refused key, or a caller that leaves', async () => {
+  it('the health of an upstream is not touched by a 429, a "no such thing", a refused key, or a caller that leaves', async () => {
     const call = (signal?: AbortSignal) =>
       send(gateway, '/v1/call/currency/latest', { key: account.live, ...(signal ? { signal } : {}) })
     // Not by what probes counted: that fades while the tests before take their time.
@@ -241,7 +241,7 @@ describe('the health of an upstream', () => {
     assert.deepEqual([health.parts.fail, health.status, health.score], [0, 'Healthy', 100])
   })
 
-  it('is kept by probes where no caller asks, and probes stay out of the way where one did', async () => {
+  it('the health of an upstream is kept by probes where no caller asks, and probes stay out of the way where one did', async () => {
     const row = () => redis.hgetall(healthKey('tech-forum'))
     // The scheduler of the probe process ran when it started; a probe answers for it.
     await until(async () => (await row()).probeAt !== undefined)
@@ -253,7 +253,7 @@ describe('the health of an upstream', () => {
     assert.deepEqual(upstream.arrivalsOf('news'), [])
   })
 
-  it('writes every change to Postgres once, whoever drains it', async () => {
+  it('the health of an upstream writes every change to Postgres once, whoever drains it', async () => {
     const probes = await Promise.all([
       gateway.startProcess('workers/probe.ts'),
       gateway.startProcess('workers/probe.ts'),

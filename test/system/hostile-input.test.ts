@@ -164,7 +164,7 @@ describe('hostile input', () => {
     assert.equal((await send(gateway, '/v1/me', { token: account.token })).status, 200)
   }
 
-  it('has a body in this table for every route that may read one', () => {
+  it('hostile input has a body in this table for every route that may read one', () => {
     const reading = routes.filter((route) => !/^(GET|HEAD|OPTIONS) /.test(route) && !REFUSED_METHODS.has(route))
     assert.deepEqual(
       reading.filter((route) => !(route in BODIES) && !WITHOUT_BODY.has(route) && !ELSEWHERE.has(route)),
@@ -172,7 +172,7 @@ describe('hostile input', () => {
     )
   })
 
-  it('that is no JSON, or not one thing, is refused on every route that reads a body', async () => {
+  it('hostile input that is no JSON, or not one thing, is refused on every route that reads a body', async () => {
     await withoutEffect(async () => {
       const good = '{"name":"x"}'
       for (const route of Object.keys(BODIES)) {
@@ -201,7 +201,7 @@ describe('hostile input', () => {
     })
   })
 
-  it('that is empty is no body, whatever its content type', async () => {
+  it('hostile input that is empty is no body, whatever its content type', async () => {
     const withType = async (route: string, type: string) => await sendBody(route, '', { 'Content-Type': type })
     for (const type of ['application/json', 'application/json; charset=latin1', 'text/plain']) {
       const made = await withType('POST /v1/keys', type)
@@ -215,7 +215,7 @@ describe('hostile input', () => {
     }
   })
 
-  it('of another type than an object with the right members is refused', async () => {
+  it('hostile input of another type than an object with the right members is refused', async () => {
     await withoutEffect(async () => {
       for (const [route, good] of Object.entries(BODIES)) {
         for (const body of ['[]', 'null', '"text"', '7', 'true']) {
@@ -237,7 +237,7 @@ describe('hostile input', () => {
     })
   })
 
-  it('with text that is no Unicode is refused in every member', async () => {
+  it('hostile input with text that is no Unicode is refused in every member', async () => {
     await withoutEffect(async () => {
       for (const [route, good] of Object.entries(BODIES)) {
         for (const name of [...Object.keys(good), 'other']) {
@@ -254,7 +254,7 @@ describe('hostile input', () => {
     })
   })
 
-  it('of another content type or encoding is refused with 415', async () => {
+  it('hostile input of another content type or encoding is refused with 415', async () => {
     await withoutEffect(async () => {
       for (const [route, good] of Object.entries(BODIES)) {
         const body = JSON.stringify(good)
@@ -275,7 +275,7 @@ describe('hostile input', () => {
     })
   })
 
-  it('that is too large is refused: body 413, address 414, header 431', async () => {
+  it('hostile input that is too large is refused: body 413, address 414, header 431', async () => {
     await withoutEffect(async () => {
       const tooLarge = `{"name":"${'x'.repeat(1024 * 1024)}"}`
       for (const route of Object.keys(BODIES)) {
@@ -310,7 +310,7 @@ describe('hostile input', () => {
     })
   })
 
-  it('by another method is refused with 405 and the methods there are; another address with 404', async () => {
+  it('hostile input by another method is refused with 405 and the methods there are; another address with 404', async () => {
     await withoutEffect(async () => {
       const urls = new Set(routes.map((route) => route.split(' ')[1] ?? ''))
       for (const url of urls) {
@@ -359,7 +359,7 @@ describe('hostile input', () => {
     })
   })
 
-  it('in the path is decoded once and refused where it names nothing', async () => {
+  it('hostile input in the path is decoded once and refused where it names nothing', async () => {
     await withoutEffect(async () => {
       for (const segment of [
         '%00',
@@ -414,7 +414,7 @@ describe('hostile input', () => {
     })
   })
 
-  it('in the query of account routes is refused or without effect', async () => {
+  it('hostile input in the query of account routes is refused or without effect', async () => {
     await withoutEffect(async () => {
       for (const query of [
         'from=%00',
@@ -435,7 +435,7 @@ describe('hostile input', () => {
     })
   })
 
-  it('that frames a request in two ways is refused and the connection closed', async () => {
+  it('hostile input that frames a request in two ways is refused and the connection closed', async () => {
     await withoutEffect(async () => {
       const start = 'POST /v1/auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n'
       for (const bytes of [
@@ -458,14 +458,14 @@ describe('hostile input', () => {
     })
   })
 
-  it('without a Host, or with two, is refused', async () => {
+  it('hostile input without a Host, or with two, is refused', async () => {
     for (const hosts of ['', 'Host: localhost\r\nHost: evil.example\r\n']) {
       const answer = await sendRaw(gateway.url, `GET /v1/catalog HTTP/1.1\r\n${hosts}\r\n`)
       assertRefused(answer, 400, 'VALIDATION_ERROR', hosts)
     }
   })
 
-  it('addressed to another host in its target is served as ours or refused, never sent on', async () => {
+  it('hostile input addressed to another host in its target is served as ours or refused, never sent on', async () => {
     await withoutEffect(async () => {
       for (const bytes of [
         'GET http://169.254.169.254/latest/meta-data HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n',

@@ -208,10 +208,11 @@ describe('a request the framework refuses', () => {
     ['bytes that are no HTTP', 'VALIDATION_ERROR', 'A', () => raw('\x16\x03\x01\x02\x00\x01\x00hello\r\n\r\n')],
   ]
   for (const [what, code, shape, run] of cases) {
-    it(`for ${what} is answered ${code} in shape ${shape}`, async () => checkRefusal(await run(), code, shape))
+    it(`a request the framework refuses for ${what} is answered ${code} in shape ${shape}`, async () =>
+      checkRefusal(await run(), code, shape))
   }
 
-  it('for a method is answered 405 with the methods there are, exotic ones included', async () => {
+  it('a request the framework refuses for a method is answered 405 with the methods there are, exotic ones included', async () => {
     for (const method of ['PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'QUERY', 'SEARCH', 'LINK']) {
       for (const [path, shape, allow] of [
         ['/v1/catalog', 'A', 'GET, HEAD'],
@@ -227,11 +228,11 @@ describe('a request the framework refuses', () => {
     checkRefusal(withBody, 'METHOD_NOT_ALLOWED', 'A')
   })
 
-  it('never reaches the upstream', () => assert.equal(upstream.arrivals.length, 0))
+  it('a request the framework refuses never reaches the upstream', () => assert.equal(upstream.arrivals.length, 0))
 })
 
 describe('a request that arrives too slowly', () => {
-  it('is answered 408, in the shape of its address, and closed', async () => {
+  it('a request that arrives too slowly is answered 408, in the shape of its address, and closed', async () => {
     const start = `HTTP/1.1\r\nHost: gateway\r\n${JSON_TYPE}Content-Length: 10\r\n`
     const [head, body, call] = await Promise.all([
       raw('GET /healthz HTTP/1.1\r\nHost:', 30_000),
@@ -247,7 +248,7 @@ describe('a request that arrives too slowly', () => {
 })
 
 describe('an answer', () => {
-  it('has a request id of its own, never the caller’s', async () => {
+  it('an answer has a request id of its own, never the caller’s', async () => {
     const ids = new Set<string>()
     for (const path of ['/healthz', '/readyz', '/v1/catalog', '/v1/call/weather/current?latitude=1&longitude=1']) {
       const { headers, text } = await ask('GET', path, `${key()}X-Request-Id: mine\r\n`)
@@ -257,7 +258,7 @@ describe('an answer', () => {
     assert.equal(ids.size, 4)
   })
 
-  it('to HEAD on a read has the headers of GET and no body', async () => {
+  it('an answer to HEAD on a read has the headers of GET and no body', async () => {
     for (const path of ['/healthz', '/readyz', '/v1/catalog', '/v1/me', '/v1/keys', '/nope']) {
       const more = `Authorization: Bearer ${account.token}\r\n`
       const [get, head] = await Promise.all([ask('GET', path, more), ask('HEAD', path, more)])
@@ -269,20 +270,20 @@ describe('an answer', () => {
     }
   })
 
-  it('to an address in absolute form is that of its path', async () => {
+  it('an answer to an address in absolute form is that of its path', async () => {
     const catalog = await ask('GET', 'http://169.254.169.254/v1/catalog')
     assert.equal(catalog.status, 200)
     checkRefusal(await ask('GET', 'http://169.254.169.254/v1/call/nope/x', key()), 'API_NOT_FOUND', 'B')
     assert.equal((await ask('GET', 'http://h/v1/call/weather/current?latitude=1&longitude=1', key())).status, 200)
   })
 
-  it('behind a call that still waits is not given to it: the connection is closed', async () => {
+  it('an answer behind a call that still waits is not given to it: the connection is closed', async () => {
     const slow = `GET /v1/call/weather/current?latitude=1&longitude=1 HTTP/1.1\r\nHost: gateway\r\n${key()}X-Gateway-Scenario: slow-2000\r\n\r\n`
     const { text } = await raw(`${slow}not http at all\r\n\r\n`)
     assert.equal(text, '')
   })
 
-  it('to pipelined requests comes in their order', async () => {
+  it('an answer to pipelined requests comes in their order', async () => {
     const one = (path: string, close = '') => `GET ${path} HTTP/1.1\r\nHost: gateway\r\n${key()}${close}\r\n`
     const call = '/v1/call/weather/current?latitude=1&longitude=1'
     const { text } = await raw(one(call) + one('/healthz') + one('/nope', 'Connection: close\r\n'))
@@ -324,10 +325,11 @@ describe('the checks of a call', () => {
     ['a wrong parameter', 'INVALID_PARAMETER', () => ask('GET', `/v1/call/weather/current?${bad}`, key())],
   ]
   for (const [what, code, run] of rows) {
-    it(`end at ${what} with ${code}, whatever else is wrong`, async () => checkRefusal(await run(), code, 'B'))
+    it(`the checks of a call end at ${what} with ${code}, whatever else is wrong`, async () =>
+      checkRefusal(await run(), code, 'B'))
   }
 
-  it('take the minute’s unit only where all before them pass, and end there with RATE_LIMIT_EXCEEDED', async () => {
+  it('the checks of a call take the minute’s unit only where all before them pass, and end there with RATE_LIMIT_EXCEEDED', async () => {
     const fresh = await signUp(gateway)
     const path = `/v1/call/weather/current?${good}`
     for (const refused of ['/v1/call/nope/x', `/v1/call/weather/current?${bad}`, '/v1/call/news/top']) {

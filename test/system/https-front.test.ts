@@ -27,7 +27,7 @@ describe('behind a proxy that speaks HTTPS', () => {
   })
   after(() => gateway.stop())
 
-  it("an MCP tool's call is made inside, without a redirect", async () => {
+  it("behind a proxy that speaks HTTPS, an MCP tool's call is made inside, without a redirect", async () => {
     const headers = { ...OVER_TLS, 'x-api-key': account.test }
     const client = new Client({ name: 'test', version: '1' })
     const transport = new StreamableHTTPClientTransport(new URL('/mcp/currency', gateway.url), {
@@ -39,7 +39,7 @@ describe('behind a proxy that speaks HTTPS', () => {
     await client.close()
   })
 
-  it('plain HTTP is redirected, the portal and MCP included', async () => {
+  it('behind a proxy that speaks HTTPS, plain HTTP is redirected, the portal and MCP included', async () => {
     for (const path of ['/', '/mcp', '/openapi.json', '/account']) {
       const { status, headers } = await fetch(gateway.url + path, { redirect: 'manual' })
       assert.equal(status, 308, path)
@@ -47,7 +47,7 @@ describe('behind a proxy that speaks HTTPS', () => {
     }
   })
 
-  it("the portal's cookie is bound to this host and to HTTPS", async () => {
+  it("behind a proxy that speaks HTTPS, the portal's cookie is bound to this host and to HTTPS", async () => {
     const { status, headers } = await fetch(`${gateway.url}/portal/login`, {
       method: 'POST',
       headers: { ...OVER_TLS, 'x-portal-request': '1', origin: BASE_URL, 'content-type': 'application/json' },

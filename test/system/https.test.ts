@@ -46,7 +46,7 @@ describe('behind a trusted proxy, under an https: address', () => {
     url = await gateway.startWeb({ BASE_URL: BASE, TRUST_PROXY: '127.0.0.1' })
   })
 
-  it('plain HTTP is sent to the same address under it, before anything else happens', async () => {
+  it('behind a trusted proxy, under an https: address, plain HTTP is sent to the same address under it, before anything else happens', async () => {
     const plain = ['X-Forwarded-Proto: http']
     const path = '/v1/call/weather/current?latitude=1&longitude=1'
     checkRedirect(await ask(url, path, [...plain, `X-Api-Key: ${account.test}`]), path)
@@ -60,7 +60,7 @@ describe('behind a trusted proxy, under an https: address', () => {
     checkRedirect(await ask(url, '/v1/catalog'), '/v1/catalog')
   })
 
-  it('never sends to another host', async () => {
+  it('behind a trusted proxy, under an https: address, never sends to another host', async () => {
     const targets = ['//evil.example/x', 'http://evil.example/v1/catalog', '/\\evil.example', '/@evil.example']
     for (const target of targets) {
       const { headers, text } = await ask(url, target, ['X-Forwarded-Proto: http', 'X-Forwarded-Host: evil.example'])
@@ -68,7 +68,7 @@ describe('behind a trusted proxy, under an https: address', () => {
     }
   })
 
-  it('HTTPS is served, with HSTS', async () => {
+  it('behind a trusted proxy, under an https: address, HTTPS is served, with HSTS', async () => {
     const answer = await ask(url, '/v1/catalog', ['X-Forwarded-Proto: https'])
     assert.equal(answer.status, 200)
     assert.match(answer.headers['strict-transport-security'] ?? '', HSTS)
@@ -83,7 +83,7 @@ describe('behind a trusted proxy, under an https: address', () => {
 let untrusting: string
 
 describe('the routes for machines beside a node', () => {
-  it('answer over plain HTTP whatever BASE_URL says, on the port of the metrics too', async () => {
+  it('the routes for machines beside a node answer over plain HTTP whatever BASE_URL says, on the port of the metrics too', async () => {
     const metricsPort = await freePort()
     const output = gateway.output.length
     const url = await gateway.startWeb({ BASE_URL: BASE, METRICS_PORT: String(metricsPort) })
@@ -100,7 +100,7 @@ describe('the routes for machines beside a node', () => {
     assert.match(gateway.output.slice(output).join(''), /it redirects every request; set TRUST_PROXY/)
   })
 
-  it('say that a node is not ready whose schema is missing or whose Redis is of no use, and why', async () => {
+  it('the routes for machines beside a node say that a node is not ready whose schema is missing or whose Redis is of no use, and why', async () => {
     const admin = new pg.Client({ connectionString: gateway.services.databaseUrl })
     await admin.connect()
     const name = `empty_${randomUUID().replaceAll('-', '')}`
@@ -154,13 +154,13 @@ async function startOldRedis(): Promise<{ url: string; close: () => void }> {
 }
 
 describe('without a trusted proxy', () => {
-  it('what a client says of its scheme does not count', async () => {
+  it('without a trusted proxy, what a client says of its scheme does not count', async () => {
     checkRedirect(await ask(untrusting, '/v1/catalog', ['X-Forwarded-Proto: https']), '/v1/catalog')
     const foreign = await gateway.startWeb({ BASE_URL: BASE, TRUST_PROXY: '192.0.2.1' })
     checkRedirect(await ask(foreign, '/v1/catalog', ['X-Forwarded-Proto: https']), '/v1/catalog')
   })
 
-  it('nothing is redirected under an http: address, and there is no HSTS', async () => {
+  it('without a trusted proxy, nothing is redirected under an http: address, and there is no HSTS', async () => {
     const { status, headers } = await ask(gateway.url, '/v1/catalog', ['X-Forwarded-Proto: http'])
     assert.equal(status, 200)
     assert.equal(headers['strict-transport-security'], undefined)
@@ -191,7 +191,7 @@ describe('with a certificate of its own', () => {
     })
   })
 
-  it('a node serves HTTPS, and a plain listener redirects to it', async () => {
+  it('with a certificate of its own, a node serves HTTPS, and a plain listener redirects to it', async () => {
     const ca = await readFile(files.certFile)
     const answer = await new Promise<{ status: number; hsts: string; body: string }>((resolve, reject) => {
       const path = '/v1/call/weather/current?latitude=1&longitude=1'
@@ -221,7 +221,7 @@ describe('with a certificate of its own', () => {
     assert.equal((await ask(url, '/v1/catalog')).status, Number.NaN)
   })
 
-  it('a node serves a replaced one to new connections, and keeps the old one when the new cannot be used', async () => {
+  it('with a certificate of its own, a node serves a replaced one to new connections, and keeps the old one when the new cannot be used', async () => {
     const { certFile, keyFile } = files
     const first = await serialOf(url)
     const kept = connect({ port: portOf(url), host: '127.0.0.1', rejectUnauthorized: false })
@@ -238,7 +238,7 @@ describe('with a certificate of its own', () => {
     kept.destroy()
   })
 
-  it('that cannot be used the boot ends with one line that names the variable', async () => {
+  it('with a certificate of its own, that cannot be used the boot ends with one line that names the variable', async () => {
     await assert.rejects(
       gateway.startWeb({ BASE_URL: BASE, TLS_CERT_FILE: '/nowhere/cert.pem', TLS_KEY_FILE: '/nowhere/key.pem' }),
       /web: TLS_CERT_FILE names a file that cannot be read: \/nowhere\/cert\.pem\n/,
@@ -247,7 +247,7 @@ describe('with a certificate of its own', () => {
 })
 
 describe('a node whose port is taken', () => {
-  it('ends with one sentence that names the variable', async () => {
+  it('a node whose port is taken ends with one sentence that names the variable', async () => {
     await assert.rejects(
       gateway.startWeb({ PORT: String(portOf(gateway.url)) }),
       (error) =>

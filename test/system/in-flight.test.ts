@@ -15,7 +15,7 @@ describe('calls in flight', () => {
   })
   after(async () => await gateway.stop())
 
-  it('are held exactly over all nodes, and come back when their node is killed', async () => {
+  it('calls in flight are held exactly over all nodes, and come back when their node is killed', async () => {
     const account = await signUp(gateway)
     const slow = { 'x-gateway-scenario': 'slow-1500' }
     const answers = await Promise.all(
@@ -49,7 +49,7 @@ describe('calls in flight', () => {
     await until(async () => (await send(gateway, FACT, { key: account.test })).status === 200)
   })
 
-  it('end with their answer, whatever it is', async () => {
+  it('calls in flight end with their answer, whatever it is', async () => {
     const account = await signUp(gateway)
     const scenarios = ['upstream-500', 'timeout', 'rate-limited', 'invalid', 'slow-1']
     for (let round = 0; round < 12; round += 1) {

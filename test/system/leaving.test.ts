@@ -46,7 +46,7 @@ describe('a caller that leaves', () => {
   const waitingJobs = async (slug: string): Promise<number> =>
     (await redis.zcard(`agw:{${slug}}:${slug}:prioritized`)) + (await redis.llen(`agw:{${slug}}:${slug}:active`))
 
-  it('while it waits, takes its call along: 9 of 10 leave and the upstream sees only the others', async () => {
+  it('a caller that leaves while it waits, takes its call along: 9 of 10 leave and the upstream sees only the others', async () => {
     upstream.play('random-facts', () => fact)
     // The cap's first ten go through; then the line begins.
     const first = sendAll('/v1/call/random-facts/random', 10)
@@ -64,7 +64,7 @@ describe('a caller that leaves', () => {
     await until(async () => (await redis.zcard(accountKeys.inFlight(account.id, 'live'))) === 0)
   })
 
-  it('while its call is at the upstream, has it aborted there', async () => {
+  it('a caller that leaves while its call is at the upstream, has it aborted there', async () => {
     let closed = 0
     const answers: (() => void)[] = []
     upstream.play('dog-images', (_arrival, response) => {
@@ -86,7 +86,7 @@ describe('a caller that leaves', () => {
     await until(async () => (await redis.zcard(accountKeys.inFlight(account.id, 'live'))) === 0)
   })
 
-  it('of an MCP server takes the call of its tool along', async () => {
+  it('a caller that leaves of an MCP server takes the call of its tool along', async () => {
     let isClosed = false
     upstream.play('dog-images', (_arrival, response) => void response.on('close', () => (isClosed = true)))
     const before = upstream.arrivalsOf('dog-images').length
@@ -109,7 +109,7 @@ describe('a caller that leaves', () => {
     await until(async () => (await redis.zcard(accountKeys.inFlight(account.id, 'live'))) === 0)
   })
 
-  it('is charged only where a request was sent for its call', async () => {
+  it('a caller that leaves is charged only where a request was sent for its call', async () => {
     upstream.play('dog-images', () => undefined)
     const used = async () => {
       const { body } = await send(gateway, '/v1/billing/status', { token: account.token })
@@ -135,7 +135,7 @@ describe('a caller that leaves', () => {
     await queue.close()
   })
 
-  it('does not spoil the answer of one that asks for the same right after', async () => {
+  it('a caller that leaves does not spoil the answer of one that asks for the same right after', async () => {
     upstream.play('mock-data', async ({ url }) => {
       await new Promise((resolve) => setTimeout(resolve, 60))
       return { id: Number(/\d+$/.exec(url)?.[0]), userId: 1, title: 't', body: 'b' }
@@ -152,7 +152,7 @@ describe('a caller that leaves', () => {
     await until(async () => await isCapQuiet(redis, 'mock-data'))
   })
 
-  it('before its call was admitted, leaves nothing behind', async () => {
+  it('a caller that leaves before its call was admitted, leaves nothing behind', async () => {
     upstream.play('dog-images', () => dog)
     for (let round = 0; round < 30; round += 1) {
       const [call] = sendAll('/v1/call/dog-images/random', 1)

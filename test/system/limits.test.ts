@@ -81,7 +81,7 @@ describe('plan limits', () => {
     ['pro', 100, 1],
   ] as const) {
     for (const mode of ['live', 'test'] as const) {
-      it(`let exactly ${limit} of ${20 * limit} simultaneous ${mode} calls over 3 nodes through`, async () => {
+      it(`plan limits let exactly ${limit} of ${20 * limit} simultaneous ${mode} calls over 3 nodes through`, async () => {
         for (let round = 0; round < rounds; round += 1) {
           const account = await signUp(gateway, tier)
           const more = await createKey(gateway, account.token, mode)
@@ -96,7 +96,7 @@ describe('plan limits', () => {
     }
   }
 
-  it('count live and test calls of an account apart', async () => {
+  it('plan limits count live and test calls of an account apart', async () => {
     const account = await signUp(gateway)
     assert.deepEqual(codesOf(await burst([account.live], 11)), { 200: 10, '429 RATE_LIMIT_EXCEEDED': 1 })
     const [answer] = await burst([account.test], 1)
@@ -109,7 +109,7 @@ describe('plan limits', () => {
     )
   })
 
-  it("hold a month's quota exactly, and give back what ended in 5xx", async () => {
+  it("plan limits hold a month's quota exactly, and give back what ended in 5xx", async () => {
     const account = await signUp(gateway, 'business')
     const answers = await burst([account.live], 200)
     assert.deepEqual(codesOf(answers), { 200: 40, '429 MONTHLY_QUOTA_EXCEEDED': 160 })
@@ -128,7 +128,7 @@ describe('plan limits', () => {
     assert.deepEqual(codesOf(await burst([failing.live], 60)), { 200: 36, '429 MONTHLY_QUOTA_EXCEEDED': 24 })
   })
 
-  it('take nothing for calls that are refused before the queue', async () => {
+  it('plan limits take nothing for calls that are refused before the queue', async () => {
     const account = await signUp(gateway)
     const left = async (): Promise<number> => {
       // A refusal tells what there is without taking of it.
@@ -152,7 +152,7 @@ describe('plan limits', () => {
     assert.equal(await left(), 0)
   })
 
-  it('tell what is left: one less with each admitted call, never more than there is, and when to come again', async () => {
+  it('plan limits tell what is left: one less with each admitted call, never more than there is, and when to come again', async () => {
     const account = await signUp(gateway)
     let last: Answer | undefined
     for (let call = 1; call <= 10; call += 1) {
@@ -181,7 +181,7 @@ describe('plan limits', () => {
     assert.equal((await send(gateway, FACT, { key: account.live })).status, 200)
   })
 
-  it('rebuild themselves after Redis lost everything', async () => {
+  it('plan limits rebuild themselves after Redis lost everything', async () => {
     const account = await signUp(gateway, 'pro')
     assert.equal((await send(gateway, FACT, { key: account.test })).status, 200)
     const redis = openOperatorRedis(gateway)

@@ -80,7 +80,7 @@ describe('live calls', () => {
     return { code, lines, waits, output: lines.join('\n') }
   }
 
-  it('reach every endpoint of the catalog once, with its example parameters and the key', async () => {
+  it('live calls reach every endpoint of the catalog once, with its example parameters and the key', async () => {
     const { code, lines } = await run([])
     assert.equal(code, 0)
     const expected = [...upstreams].flatMap(([slug, { endpoints }]) =>
@@ -95,7 +95,7 @@ describe('live calls', () => {
     assert.equal(lines.filter((line) => /^\[ *\d+\/\d+\] ✓ /.test(line)).length, total, 'a progress line per call')
   })
 
-  it('keep to what each upstream allows', async () => {
+  it('live calls keep to what each upstream allows', async () => {
     const { waits } = await run(['geocoding', 'news', 'weather'])
     for (const [slug, spacingMs] of [
       ['geocoding', 1_000],
@@ -107,7 +107,7 @@ describe('live calls', () => {
     assert.equal(waits.length, 2)
   })
 
-  it('reach only the APIs that are named', async () => {
+  it('live calls reach only the APIs that are named', async () => {
     await run(['weather', 'currency'])
     assert.deepEqual(
       calls.map(({ slug, path }) => slug + path),
@@ -115,7 +115,7 @@ describe('live calls', () => {
     )
   })
 
-  it('end in exit code 1 when one failed, and show its status and code first in the table', async () => {
+  it('live calls end in exit code 1 when one failed, and show its status and code first in the table', async () => {
     play = (slug, path, query) => (path === '/pair' ? failure(502, 'UPSTREAM_ERROR') : recorded(slug, path, query))
     const { code, lines } = await run(['currency'])
     assert.equal(code, 1)
@@ -125,7 +125,7 @@ describe('live calls', () => {
     assert.equal(lines.at(-1), '2 calls: 1 answered, 1 failed, 0 skipped, 0 drifted.')
   })
 
-  it('tell drift, which is a failure when it is asked for', async () => {
+  it('live calls tell drift, which is a failure when it is asked for', async () => {
     const { example } = endpointOf('weather', '/current')
     play = () => success({ ...example.data, temperature_c: null, windspeed_kmh: '6.6' })
     const { code, output } = await run(['weather'])
@@ -134,7 +134,7 @@ describe('live calls', () => {
     assert.equal((await run(['weather', '--strict'])).code, 1)
   })
 
-  it('wait as long as the gateway asks, and call again', async () => {
+  it('live calls wait as long as the gateway asks, and call again', async () => {
     let refusals = 2
     play = (slug, path, query) =>
       refusals-- > 0 ? failure(429, 'RATE_LIMIT_EXCEEDED', { 'retry-after': '7' }) : recorded(slug, path, query)
@@ -143,7 +143,7 @@ describe('live calls', () => {
     assert.deepEqual(waits, [7_000, 7_000])
   })
 
-  it('do not wait for ever', async () => {
+  it('live calls do not wait for ever', async () => {
     play = () => failure(503, 'UPSTREAM_CAP_EXHAUSTED', { 'retry-after': '1' })
     assert.deepEqual(await run(['weather']).then(({ code, waits }) => [code, waits.length]), [1, 3])
     play = () => failure(503, 'UPSTREAM_CAP_EXHAUSTED', { 'retry-after': '3000' })
@@ -152,33 +152,33 @@ describe('live calls', () => {
     assert.deepEqual(await run(['weather']).then(({ code, waits }) => [code, waits.length]), [1, 0])
   })
 
-  it('skip an API that this gateway has no key or plan for', async () => {
+  it('live calls skip an API that this gateway has no key or plan for', async () => {
     play = () => failure(503, 'API_NOT_ENABLED')
     const { code, lines } = await run(['news'])
     assert.equal(code, 0)
     assert.equal(lines.at(-1), '2 calls: 0 answered, 0 failed, 2 skipped, 0 drifted.')
   })
 
-  it('say when an answer came from the cache', async () => {
+  it('live calls say when an answer came from the cache', async () => {
     play = (slug, path, query) => ({ ...recorded(slug, path, query), headers: { 'cache-status': 'gateway; hit' } })
     assert.match((await run(['weather'])).output, /200 cached \d+ ms/)
   })
 
-  it('count an answer that is not JSON, and none at all, as failures', async () => {
+  it('live calls count an answer that is not JSON, and none at all, as failures', async () => {
     play = () => ({ status: 200, body: '<html>' })
     assert.match((await run(['weather'])).output, /✗ weather \/current 200 NOT_JSON/)
     play = () => ({ status: 200, body: { status: 'success' } })
     assert.match((await run(['weather', '--strict'])).output, /drift: .*data missing/)
   })
 
-  it('stop at once when the gateway refuses the key', async () => {
+  it('live calls stop at once when the gateway refuses the key', async () => {
     play = () => failure(401, 'INVALID_API_KEY')
     const { code, output } = await run([])
     assert.deepEqual([code, calls.length], [2, 1])
     assert.match(output, /refuses the key/)
   })
 
-  it('do not start without a key, a gateway or a known API', async () => {
+  it('live calls do not start without a key, a gateway or a known API', async () => {
     assert.deepEqual(await run([], {}), {
       code: 2,
       waits: [],
@@ -200,13 +200,13 @@ describe('live calls', () => {
     assert.equal(calls.length, 0)
   })
 
-  it('take address and key from flags before the environment', async () => {
+  it('live calls take address and key from flags before the environment', async () => {
     const { code } = await run(['--url', `${url}/`, '--key', 'flag', 'weather'], { GATEWAY_URL: 'http://x.invalid' })
     assert.equal(code, 0)
     assert.equal(calls[0]?.key, 'flag')
   })
 
-  it('explain themselves with --help', async () => {
+  it('live calls explain themselves with --help', async () => {
     const { code, output } = await run(['--help'], {})
     assert.equal(code, 0)
     for (const word of ['--url', '--key', '--strict', 'GATEWAY_URL', 'GATEWAY_KEY', 'Exit code']) {
@@ -214,7 +214,7 @@ describe('live calls', () => {
     }
   })
 
-  it('warn that a test key asks no upstream', async () => {
+  it('live calls warn that a test key asks no upstream', async () => {
     assert.match((await run(['--key', 'agw_test_x', 'weather'])).output, /^A test key/)
   })
 })
@@ -224,18 +224,18 @@ describe('drift', () => {
   const search = endpointOf('geocoding', '/search')
   const found = search.example.data.results as Record<string, unknown>[]
 
-  it('is nothing when only values differ', () => {
+  it('drift is nothing when only values differ', () => {
     assert.deepEqual(driftOf(weather, ['time'], { ...weather.example.data, time: '2030-01-01T00:00', is_day: 1 }), [])
   })
 
-  it('is a field of the specification without its value, but no other', () => {
+  it('drift is a field of the specification without its value, but no other', () => {
     const live = { ...weather.example.data, time: null, elevation_m: null }
     assert.deepEqual(driftOf(weather, ['time'], live), ['time null'])
     assert.deepEqual(driftOf(search, ['results'], { results: [] }), ['results empty'])
     assert.deepEqual(driftOf(search, [], { results: [] }), [])
   })
 
-  it('is a missing member or another type at any depth', () => {
+  it('drift is a missing member or another type at any depth', () => {
     const [first] = found
     const { osm_id, ...without } = first ?? {}
     const bounds = { south: '41.6', north: 41.7, west: 41.6, east: 41.7 }
@@ -246,7 +246,7 @@ describe('drift', () => {
     assert.deepEqual(driftOf(search, ['results'], { results: {} }), ['results list → object'])
   })
 
-  it('is not in keys that are data', () => {
+  it('drift is not in keys that are data', () => {
     const [first] = found
     assert.deepEqual(driftOf(search, ['results'], { results: [{ ...first, address: { country: 'Georgia' } }] }), [])
   })
@@ -261,13 +261,13 @@ describe('the pause before a request', () => {
     ],
   }
 
-  it('is none while every window has room', () => {
+  it('the pause before a request is none while every window has room', () => {
     assert.equal(pauseFor(caps, [], 100_000), 0)
     assert.equal(pauseFor(caps, [99_000], 100_000), 0)
     assert.equal(pauseFor(caps, [80_000, 85_000], 100_000), 0)
   })
 
-  it('lasts until the fullest window has room', () => {
+  it('the pause before a request lasts until the fullest window has room', () => {
     assert.equal(pauseFor(caps, [95_000, 99_000], 100_000), 5_000)
     assert.equal(pauseFor(caps, [50_000, 80_000, 85_000], 100_000), 10_000)
     assert.equal(pauseFor(caps, [50_000, 98_000, 99_000], 100_000), 10_000)

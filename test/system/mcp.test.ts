@@ -53,7 +53,7 @@ describe('the MCP servers', () => {
   })
   const accept = { accept: 'application/json, text/event-stream' }
 
-  it('of all APIs finds, describes and calls every endpoint of three APIs', async () => {
+  it('the MCP servers of all APIs finds, describes and calls every endpoint of three APIs', async () => {
     await withClient('/mcp', withKey(), async (client) => {
       const { tools } = await client.listTools()
       assert.deepEqual(
@@ -78,7 +78,7 @@ describe('the MCP servers', () => {
     })
   })
 
-  it('describe any API, and any endpoint of it, in at most 8 KB, with how it stands, its limits and its terms', async () => {
+  it('the MCP servers describe any API, and any endpoint of it, in at most 8 KB, with how it stands, its limits and its terms', async () => {
     await withClient('/mcp', withKey(), async (client) => {
       for (const [slug, { endpoints }] of upstreams) {
         for (const endpoint of [undefined, ...Object.keys(endpoints)]) {
@@ -101,7 +101,7 @@ describe('the MCP servers', () => {
     })
   })
 
-  it('offer no API that waits for the operator, and say what to do where nothing matches', async () => {
+  it('the MCP servers offer no API that waits for the operator, and say what to do where nothing matches', async () => {
     await withClient('/mcp', withKey(), async (client) => {
       const all: Result = await client.callTool({ name: 'search_apis', arguments: { limit: 50 } })
       const names = all.structuredContent.apis.map(({ api }: { api: string }) => api)
@@ -112,7 +112,7 @@ describe('the MCP servers', () => {
     })
   })
 
-  it('of chosen APIs have the typed tools of each, and no others', async () => {
+  it('the MCP servers of chosen APIs have the typed tools of each, and no others', async () => {
     await withClient('/mcp?apis=weather,currency', withKey(), async (client) => {
       const { tools } = await client.listTools()
       assert.deepEqual(
@@ -134,7 +134,7 @@ describe('the MCP servers', () => {
     assert.match(wrong.body.hint, /\bcurrency\b/)
   })
 
-  it('of one API has a typed tool for each endpoint, whose results fit its output schema', async () => {
+  it('the MCP server of one API has a typed tool for each endpoint, whose results fit its output schema', async () => {
     for (const slug of THREE) {
       await withClient(`/mcp/${slug}`, { authorization: `Bearer ${account.test}` }, async (client) => {
         // The client itself checks results against the output schemas that it has listed.
@@ -154,7 +154,7 @@ describe('the MCP servers', () => {
     }
   })
 
-  it('tells of a bad parameter so that the call can be mended from the hint', async () => {
+  it('the MCP servers tell of a bad parameter so that the call can be mended from the hint', async () => {
     await withClient('/mcp/trivia', withKey(), async (client) => {
       const input: Record<string, unknown> = { amount: 500, difficulty: null }
       const bad: Result = await client.callTool({ name: 'trivia_questions', arguments: input })
@@ -173,7 +173,7 @@ describe('the MCP servers', () => {
     })
   })
 
-  it('tell of an unknown API, of wrong arguments and of an upstream failure as results with a code', async () => {
+  it('the MCP servers tell of an unknown API, of wrong arguments and of an upstream failure as results with a code', async () => {
     await withClient('/mcp', { ...withKey(), 'x-gateway-scenario': 'upstream-500' }, async (client) => {
       const codeOf = async (name: string, input: Record<string, unknown>) => {
         const { isError, content }: Result = await client.callTool({ name, arguments: input })
@@ -197,7 +197,7 @@ describe('the MCP servers', () => {
     })
   })
 
-  it('count their calls against the limits of the account, once', async () => {
+  it('the MCP servers count their calls against the limits of the account, once', async () => {
     const other = await signUp(gateway)
     await withClient('/mcp/currency', { 'x-api-key': other.test }, async (client) => {
       await client.listTools()
@@ -208,7 +208,7 @@ describe('the MCP servers', () => {
     assert.equal(headers.get('x-ratelimit-remaining'), '997')
   })
 
-  it('offer the catalog and each API as resources', async () => {
+  it('the MCP servers offer the catalog and each API as resources', async () => {
     await withClient('/mcp', withKey(), async (client) => {
       const { resources } = await client.listResources()
       assert.equal(resources.length, upstreams.size + 1)
@@ -226,7 +226,7 @@ describe('the MCP servers', () => {
     })
   })
 
-  it('speak the newest protocol revision and the one before', async () => {
+  it('the MCP servers speak the newest protocol revision and the one before', async () => {
     assert.equal(LATEST_PROTOCOL_VERSION, SUPPORTED_PROTOCOL_VERSIONS[0])
     for (const version of SUPPORTED_PROTOCOL_VERSIONS.slice(0, 2)) {
       const { status, body, headers } = await send(gateway, '/mcp', {
@@ -240,7 +240,7 @@ describe('the MCP servers', () => {
     }
   })
 
-  it('speak the revision without handshake on the same address, to the newest client too', async () => {
+  it('the MCP servers speak the revision without handshake on the same address, to the newest client too', async () => {
     for (const mode of ['auto', { pin: MODERN }] as const) {
       await withMcpClient(
         `${gateway.url}/mcp/currency`,
@@ -269,7 +269,7 @@ describe('the MCP servers', () => {
     })
   })
 
-  it('tell what they are, and for how long that may be kept', async () => {
+  it('the MCP servers tell what they are, and for how long that may be kept', async () => {
     const modern = (method: string, params: Record<string, unknown> = {}) =>
       send(gateway, '/mcp', { key: account.test, ...modernMessage(method, params) })
     const { result } = (await modern('server/discover')).body
@@ -291,7 +291,7 @@ describe('the MCP servers', () => {
     }
   })
 
-  it('refuse headers that differ from the message, unknown revisions and unknown methods, each with its code', async () => {
+  it('the MCP servers refuse headers that differ from the message, unknown revisions and unknown methods, each with its code', async () => {
     const message = modernMessage('tools/call', { name: 'search_apis', arguments: {} })
     const codes = async (headers: Record<string, string>, body: object = message.body) => {
       const answer = await send(gateway, '/mcp', {
@@ -313,7 +313,7 @@ describe('the MCP servers', () => {
     }
   })
 
-  it('answer whatever form of answer a client accepts, and 406 where it accepts neither', async () => {
+  it('the MCP servers answer whatever form of answer a client accepts, and 406 where it accepts neither', async () => {
     for (const message of [
       { headers: { 'content-type': 'application/json' }, body: { jsonrpc: '2.0', id: 1, method: 'tools/list' } },
       modernMessage('tools/list'),
@@ -344,7 +344,7 @@ describe('the MCP servers', () => {
     assert.equal(neither.status, 406)
   })
 
-  it('ask for a credential with 401 and a challenge, and refuse a wrong one', async () => {
+  it('the MCP servers ask for a credential with 401 and a challenge, and refuse a wrong one', async () => {
     const none = await send(gateway, '/mcp', { headers: accept, body: initialize(LATEST_PROTOCOL_VERSION) })
     assert.equal(none.status, 401)
     assert.equal(none.body.code, 'AUTH_REQUIRED')
@@ -357,7 +357,7 @@ describe('the MCP servers', () => {
     assert.equal(wrong.body.code, 'INVALID_API_KEY')
   })
 
-  it('have no streams or sessions to open or end: GET and DELETE are answered 405', async () => {
+  it('the MCP servers have no streams or sessions to open or end: GET and DELETE are answered 405', async () => {
     for (const method of ['GET', 'DELETE']) {
       const { status, headers } = await send(gateway, '/mcp', { method, key: account.test, headers: accept })
       assert.equal(status, 405)
@@ -365,7 +365,7 @@ describe('the MCP servers', () => {
     }
   })
 
-  it('refuse pages of other origins, and know no API that is not in the catalog', async () => {
+  it('the MCP servers refuse pages of other origins, and know no API that is not in the catalog', async () => {
     const body = initialize(LATEST_PROTOCOL_VERSION)
     for (const origin of ['https://evil.example', 'null', 'http://localhost:1']) {
       const { status } = await send(gateway, '/mcp', { key: account.test, headers: { ...accept, origin }, body })

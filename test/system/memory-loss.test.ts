@@ -53,7 +53,7 @@ describe('when Redis lost its memory', () => {
     assert.ok((next?.at ?? 0) - (last?.at ?? 0) > WINDOW_MS)
   }
 
-  it('by a flush, caps stay closed for one window, but not on a new installation', async () => {
+  it('when Redis lost its memory by a flush, caps stay closed for one window, but not on a new installation', async () => {
     assert.equal((await call()).status, 200)
     assert.equal((await call()).status, 200)
     // The installation is no longer new.
@@ -64,13 +64,13 @@ describe('when Redis lost its memory', () => {
     await assertClosedForOneWindow()
   })
 
-  it('by a crash that took its files along, they do too', async () => {
+  it('when Redis lost its memory by a crash that took its files along, they do too', async () => {
     await services.restartRedis({ isWiped: true })
     await until(async () => (await fetch(`${gateway.url}/readyz`)).status === 200)
     await assertClosedForOneWindow()
   })
 
-  it('is not taken for granted: after a crash that left its files the caps are as they were', async () => {
+  it("a loss of Redis' memory is not taken for granted: after a crash that left its files the caps are as they were", async () => {
     // The rest of the one before, and what is used up now.
     await until(async () => (await call()).status === 503)
     const before = upstream.arrivals.length

@@ -74,7 +74,7 @@ describe('an application that signs in', () => {
   const refresh = (token: string) =>
     postForm(`${url}/oauth/token`, { grant_type: 'refresh_token', client_id: app.clientId, refresh_token: token })
 
-  it('finds everything from the 401, under the public address whatever host it asks', async () => {
+  it('an application that signs in finds everything from the 401, under the public address whatever host it asks', async () => {
     for (const [path, body] of [
       ['/mcp', listTools],
       ['/mcp/weather', listTools],
@@ -109,7 +109,7 @@ describe('an application that signs in', () => {
     assert.equal((await fetch(`${url}/.well-known/oauth-protected-resource/mcp/nothing`)).status, 404)
   })
 
-  it('calls with its token until its user ends the connection, on every node from the next request on', async () => {
+  it('an application that signs in calls with its token until its user ends the connection, on every node from the next request on', async () => {
     const caller = await signUp(gateway)
     const tokens = await (await signIn(url, caller.token, { app, resource: url })).tokens()
     assert.equal(tokens.expires_in, 3_600)
@@ -138,7 +138,7 @@ describe('an application that signs in', () => {
     assert.equal(again.body.code, 'CONNECTION_NOT_FOUND')
   })
 
-  it('has a token for one resource, and for no route of an account', async () => {
+  it('an application that signs in has a token for one resource, and for no route of an account', async () => {
     const { access_token: token } = await (
       await signIn(url, account.token, { app, resource: `${url}/mcp/dog-images` })
     ).tokens()
@@ -162,7 +162,7 @@ describe('an application that signs in', () => {
     assert.equal(theirs.status, 404)
   })
 
-  it('may call the APIs and as often as its user allowed, and a call that was refused costs it nothing', async () => {
+  it('an application that signs in may call the APIs and as often as its user allowed, and a call that was refused costs it nothing', async () => {
     const caller = await signUp(gateway)
     const decision = { allow: true, apis: ['dog-images', 'weather'], perMonth: 3 }
     const { access_token: token } = await (await signIn(url, caller.token, { app, resource: url, decision })).tokens()
@@ -185,7 +185,7 @@ describe('an application that signs in', () => {
     assert.equal((await call(token)).status, 429)
   })
 
-  it('finds by search_apis the APIs that its user allowed, and no others', async () => {
+  it('an application that signs in finds by search_apis the APIs that its user allowed, and no others', async () => {
     const found = async (decision: { allow: boolean; apis?: string[] }): Promise<string[]> => {
       const { access_token: token } = await (
         await signIn(url, account.token, { app, resource: `${url}/mcp`, decision })
@@ -200,7 +200,7 @@ describe('an application that signs in', () => {
     assert.ok((await found({ allow: true })).includes('currency'))
   })
 
-  it('loses the connection when a refresh token or a code is used twice', async () => {
+  it('an application that signs in loses the connection when a refresh token or a code is used twice', async () => {
     const flow = await signIn(url, account.token, { app, resource: url })
     const tokens = await flow.tokens()
     const renewed = (await json(await refresh(tokens.refresh_token))).body
@@ -218,7 +218,7 @@ describe('an application that signs in', () => {
     assert.ok(!(await connections()).some(({ resource }: { resource: string }) => resource === url))
   })
 
-  it('can give its token back', async () => {
+  it('an application that signs in can give its token back', async () => {
     const tokens = await (await signIn(url, account.token, { app, resource: url })).tokens()
     assert.equal((await call(tokens.access_token, other)).status, 200)
     const given = await postForm(`${url}/oauth/revoke`, { client_id: app.clientId, token: tokens.access_token })
@@ -226,7 +226,7 @@ describe('an application that signs in', () => {
     assert.equal((await call(tokens.access_token, other)).status, 401)
   })
 
-  it('with a code that is not its own gets nothing', async () => {
+  it('an application that signs in with a code that is not its own gets nothing', async () => {
     const { code } = await signIn(url, account.token, { app })
     const form = { grant_type: 'authorization_code', client_id: app.clientId, redirect_uri: app.redirectUri, code }
     const wrong = await json(await postForm(`${url}/oauth/token`, { ...form, code_verifier: codeVerifier() }))
@@ -234,7 +234,7 @@ describe('an application that signs in', () => {
     assert.equal((await json(await postForm(`${url}/oauth/token`, form))).body.error, 'invalid_grant')
   })
 
-  it('with a redirect that was not registered, without a challenge or with another resource does not get to the consent', async () => {
+  it('an application that signs in with a redirect that was not registered, without a challenge or with another resource does not get to the consent', async () => {
     const visitor = new Visitor()
     const foreign = await visitor.get(authorizeUrl(url, app, { redirect_uri: 'https://evil.example/' }))
     assert.equal(foreign.status, 400)
@@ -255,7 +255,7 @@ describe('an application that signs in', () => {
     }
   })
 
-  it('is let in by its user alone, on the page of this gateway, in the browser that began', async () => {
+  it('an application that signs in is let in by its user alone, on the page of this gateway, in the browser that began', async () => {
     const visitor = new Visitor()
     const page = await visitor.begin(authorizeUrl(url, app))
     const decide = (headers: Record<string, string>, by = visitor) =>
@@ -284,7 +284,7 @@ describe('an application that signs in', () => {
     assert.equal((await decide({ ...session, ...portal })).status, 404)
   })
 
-  it('described by a document on a private address is not fetched', async () => {
+  it('an application that signs in described by a document on a private address is not fetched', async () => {
     let arrivals = 0
     const server = createServer((_request, response) => {
       arrivals += 1
@@ -332,7 +332,7 @@ describe('an application that signs in', () => {
     }
   }
 
-  it('is the official client of either generation: it signs in and calls', async () => {
+  it('an application that signs in is the official client of either generation: it signs in and calls', async () => {
     const newest = signingIn()
     const open = () => new StreamableHTTPClientTransport(new URL(`${url}/mcp/dog-images`), { authProvider: newest })
     const pinned = { versionNegotiation: { mode: { pin: MODERN } } }
@@ -362,7 +362,7 @@ describe('an application that signs in', () => {
     await connected.close()
   })
 
-  it('is agreed to in a browser, called with, listed and ended there', async (t) => {
+  it('an application that signs in is agreed to in a browser, called with, listed and ended there', async (t) => {
     const landed = Promise.withResolvers<URL>()
     const receiver = createServer((request, response) => {
       if (request.url?.startsWith('/callback')) landed.resolve(new URL(request.url, 'http://localhost'))
@@ -409,7 +409,7 @@ describe('an application that signs in', () => {
     receiver.close()
   })
 
-  it('cannot register without end, nor be kept as it came', async () => {
+  it('an application that signs in cannot register without end, nor be kept as it came', async () => {
     const stored = await sql<{ sealed: Buffer }>(
       gateway,
       'select sealed from oauth_artifacts union all select sealed from oauth_clients',

@@ -53,7 +53,7 @@ describe('the OpenAPI document', () => {
         .map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, operation })),
     )
 
-  it('says of every member of every body, and of every parameter, what it means', () => {
+  it('the OpenAPI document says of every member of every body, and of every parameter, what it means', () => {
     const silent: string[] = []
     const walk = (schema: Json, place: string): void => {
       if (typeof schema !== 'object') return
@@ -79,7 +79,7 @@ describe('the OpenAPI document', () => {
     assert.deepEqual(silent, [])
   })
 
-  it('is version 3.1.0 of interface 0.3.0 and lists this server alone', () => {
+  it('the OpenAPI document is version 3.1.0 of interface 0.3.0 and lists this server alone', () => {
     assert.equal(document.openapi, '3.1.0')
     assert.equal(document.info.version, '0.3.0')
     assert.deepEqual(
@@ -88,7 +88,7 @@ describe('the OpenAPI document', () => {
     )
   })
 
-  it('passes the recommended rules of redocly lint without a warning', async () => {
+  it('the OpenAPI document passes the recommended rules of redocly lint without a warning', async () => {
     const { stdout, stderr } = await run(join(BIN, 'redocly'), ['lint', '--format=json', 'openapi.json'], {
       cwd: folder,
       env: { ...process.env, REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' },
@@ -101,7 +101,7 @@ describe('the OpenAPI document', () => {
     )
   })
 
-  it('gives every route a summary, a known tag, a name of its own and a described success', () => {
+  it('the OpenAPI document gives every route a summary, a known tag, a name of its own and a described success', () => {
     const names = new Set<string>()
     const tags = new Set(document.tags.map(({ name }: Json) => name))
     for (const { name, operation } of operations()) {
@@ -119,7 +119,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  it('writes out every endpoint of every API with its declared parameters and its recorded answer', async () => {
+  it('the OpenAPI document writes out every endpoint of every API with its declared parameters and its recorded answer', async () => {
     for (const [slug, { endpoints }] of await loadUpstreams()) {
       for (const [path, endpoint] of Object.entries(endpoints)) {
         const { get } = document.paths[`/v1/call/${slug}${path}`]
@@ -138,7 +138,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  it('shows an error answer under its own status, with an example of each code', () => {
+  it('the OpenAPI document shows an error answer under its own status, with an example of each code', () => {
     for (const { name, operation } of operations()) {
       for (const [status, response] of Object.entries<Json>(operation.responses)) {
         if (status < '4') continue
@@ -155,7 +155,7 @@ describe('the OpenAPI document', () => {
     for (const status of [200, 400, 401, 402, 404, 429, 500, 502, 503]) assert.ok(call.includes(status), `${status}`)
   })
 
-  it('asks for the credentials that the routes ask for', async () => {
+  it('the OpenAPI document asks for the credentials that the routes ask for', async () => {
     for (const { name, operation } of operations()) {
       const [method = '', path = ''] = name.split(' ')
       if (operation.security.length === 0 || path.startsWith('/mcp')) continue
@@ -168,7 +168,7 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  it('refuses, in this suite, an answer that it does not describe', async () => {
+  it('the OpenAPI document refuses, in this suite, an answer that it does not describe', async () => {
     const answer = {
       node: gateway.url,
       method: 'GET',
@@ -187,7 +187,7 @@ describe('the OpenAPI document', () => {
     await assert.rejects(checkAnswer({ ...answer, path: '/v1/nothing' }), /no such operation/)
   })
 
-  it('gives no optional header a single value, which tools would fill in and send', () => {
+  it('the OpenAPI document gives no optional header a single value, which tools would fill in and send', () => {
     for (const { name, operation } of operations()) {
       const parameters = [...(operation.parameters ?? []), ...Object.values<Json>(document.components.parameters)]
       for (const { in: place, name: header, schema } of parameters.filter(({ required }: Json) => !required)) {
@@ -199,7 +199,7 @@ describe('the OpenAPI document', () => {
     assert.equal(responses[202], undefined)
   })
 
-  it('keeps no description inside a union with null, where generators drop it', () => {
+  it('the OpenAPI document keeps no description inside a union with null, where generators drop it', () => {
     const hidden: string[] = []
     const visit = (value: Json, place: string): void => {
       if (typeof value !== 'object' || value === null) return
@@ -216,7 +216,7 @@ describe('the OpenAPI document', () => {
     })
   })
 
-  it('names the codes that each status can have', () => {
+  it('the OpenAPI document names the codes that each status can have', () => {
     const { content } = document.components.responses.CallError402
     const { code } = content['application/json'].schema.properties.error.properties
     assert.deepEqual(code.enum, ['PLAN_UPGRADE_REQUIRED'])
@@ -226,7 +226,7 @@ describe('the OpenAPI document', () => {
     assert.deepEqual(creation.properties.code.enum, ['VALIDATION_ERROR', 'INVALID_JSON', 'INVALID_ENCODING'])
   })
 
-  it('shows an example of each JSON body, which fits its schema', () => {
+  it('the OpenAPI document shows an example of each JSON body, which fits its schema', () => {
     const ajv = new Ajv2020({ strict: false })
     formats.default(ajv)
     ajv.addSchema(document, 'document')
@@ -248,14 +248,14 @@ describe('the OpenAPI document', () => {
     }
   })
 
-  it('lists the APIs first, and every tag in one group', () => {
+  it('the OpenAPI document lists the APIs first, and every tag in one group', () => {
     const [apis, ...others] = document['x-tagGroups']
     assert.equal(apis.tags.length, 28)
     const grouped = [apis, ...others].flatMap(({ tags }: Json) => tags)
     assert.deepEqual(grouped.toSorted(), document.tags.map(({ name }: Json) => name).toSorted())
   })
 
-  it('names operations without stutter, and no schema like the types that generators make of operations', () => {
+  it('the OpenAPI document names operations without stutter, and no schema like the types that generators make of operations', () => {
     const names = operations().map(({ operation }) => operation.operationId)
     for (const name of ['ipLookup', 'publicHolidays', 'weatherCurrent', 'putProviderKey'])
       assert.ok(names.includes(name))

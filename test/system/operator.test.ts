@@ -63,7 +63,7 @@ describe('the operator API', () => {
     )
   const audit = async () => (await operator('/audit')).body.records
 
-  it('answers nobody without the operator token', async () => {
+  it('the operator API answers nobody without the operator token', async () => {
     const account = await signUp(gateway)
     for (const path of ['/users', '/upstreams', '/overview', '/audit']) {
       for (const token of [undefined, account.token, account.live, randomBytes(32).toString('base64url')]) {
@@ -75,7 +75,7 @@ describe('the operator API', () => {
     }
   })
 
-  it('finds accounts by address and changes their tier at once on every node', async () => {
+  it('the operator API finds accounts by address and changes their tier at once on every node', async () => {
     const account = await signUp(gateway)
     const found = await operator(`/users?email=${encodeURIComponent(account.email.toUpperCase())}`)
     assert.deepEqual(found.body.users, [
@@ -98,7 +98,7 @@ describe('the operator API', () => {
     assert.deepEqual(await callBoth(path, account.live), Array(2).fill('402 PLAN_UPGRADE_REQUIRED'))
   })
 
-  it('disables an account: keys and sessions are refused at once, and its sessions stay ended', async () => {
+  it('the operator API disables an account: keys and sessions are refused at once, and its sessions stay ended', async () => {
     const account = await signUp(gateway)
     const path = '/v1/call/mock-data/posts?id='
     const statuses = async () =>
@@ -116,7 +116,7 @@ describe('the operator API', () => {
     assert.equal((await login()).status, 200)
   })
 
-  it('gives an upstream its key: it works within a second everywhere, and stops when it is taken away', async () => {
+  it('the operator API gives an upstream its key: it works within a second everywhere, and stops when it is taken away', async () => {
     const account = await signUp(gateway, 'pro')
     const key = `operator-${randomBytes(12).toString('hex')}`
     const path = '/v1/call/news/search?q=word'
@@ -139,7 +139,7 @@ describe('the operator API', () => {
     )
   })
 
-  it('changes tier, caps and whether an upstream is on, in every process', async () => {
+  it('the operator API changes tier, caps and whether an upstream is on, in every process', async () => {
     const account = await signUp(gateway)
     const path = '/v1/call/mock-data/posts?id='
     const call = async () => (await callBoth('/v1/call/mock-data/comments?n=', account.live)).join()
@@ -162,7 +162,7 @@ describe('the operator API', () => {
     await until(async () => (await send(gateway, `${path}2`, { key: account.live })).status === 200, 5_000)
   })
 
-  it('takes a change whole or not at all', async () => {
+  it('the operator API takes a change whole or not at all', async () => {
     const list = async () => (await operator('/upstreams')).body.upstreams
     const before = await list()
     for (const body of [
@@ -188,7 +188,7 @@ describe('the operator API', () => {
     assert.deepEqual(await list(), before)
   })
 
-  it('approves an account: its live calls are answered from then on, its test calls always', async () => {
+  it('the operator API approves an account: its live calls are answered from then on, its test calls always', async () => {
     const url = await gateway.startWeb({ SIGNUP: 'approval' })
     const { services, urls, apps } = gateway
     const account = await signUp({ services, urls, apps, url })
@@ -204,7 +204,7 @@ describe('the operator API', () => {
     assert.equal((await call(account.live)).status, 403)
   })
 
-  it('pauses an upstream: calls are refused at once, or wait if they are to be held, until it is resumed', async () => {
+  it('the operator API pauses an upstream: calls are refused at once, or wait if they are to be held, until it is resumed', async () => {
     const account = await signUp(gateway)
     const act = (action: string, body?: object) => operator(`/upstreams/mock-data/${action}`, { method: 'POST', body })
     const call = (key: string) => send(gateway, '/v1/call/mock-data/users?id=3', { key })
@@ -242,7 +242,7 @@ describe('the operator API', () => {
     assert.deepEqual([last.before, last.after], [{ paused: 'refuse' }, { paused: null }])
   })
 
-  it('probes an upstream on asking', async () => {
+  it('the operator API probes an upstream on asking', async () => {
     const before = upstream.arrivalsOf('mock-data').length
     const { status, body } = await operator('/upstreams/mock-data/probe', { method: 'POST' })
     assert.deepEqual([status, body.outcome.status, body.outcome.code], [200, 200, null])
@@ -250,7 +250,7 @@ describe('the operator API', () => {
     await until(() => upstream.arrivalsOf('mock-data').length > before)
   })
 
-  it('shows queues, caps left, health and processes', async () => {
+  it('the operator API shows queues, caps left, health and processes', async () => {
     await until(async () => (await operator('/overview')).body.processes.length >= 4)
     const { body } = await operator('/overview')
     assert.equal(body.upstreams.length, (await loadUpstreams()).size)
@@ -261,7 +261,7 @@ describe('the operator API', () => {
     assert.equal(search.health.status, 'Healthy')
   })
 
-  it('writes down who changed what, when, from what to what, and never a key', async () => {
+  it('the operator API writes down who changed what, when, from what to what, and never a key', async () => {
     const account = await signUp(gateway)
     const key = `operator-${randomBytes(12).toString('hex')}`
     await operator(`/users/${account.id}`, {
@@ -291,7 +291,7 @@ describe('the operator API', () => {
     await patch('/upstreams/weather', { key: null, tierRequired: null })
   })
 
-  it('has a command line that does all of it', async () => {
+  it('the operator API has a command line that does all of it', async () => {
     const account = await signUp(gateway)
     assert.match(await cli('--help'), /npm run operator -- <command>/)
     assert.match(await cli('users', account.email), new RegExp(account.id))

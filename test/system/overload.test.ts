@@ -25,7 +25,7 @@ describe('an upstream with more calls than it can take', () => {
   })
   after(() => stage.stop())
 
-  it('refuses those it would keep waiting too long, at no cost, and serves all that it takes', async () => {
+  it('an upstream with more calls than it can take refuses those it would keep waiting too long, at no cost, and serves all that it takes', async () => {
     upstream.play('random-facts', async () => {
       await new Promise((resolve) => setTimeout(resolve, 200))
       return { id: 'a', text: 't', source: 's', source_url: 'u' }
@@ -53,7 +53,7 @@ describe('an upstream with more calls than it can take', () => {
     assert.equal((await call()).status, 200)
   })
 
-  it('does not hold up the calls to another', async () => {
+  it('an upstream with more calls than it can take does not hold up the calls to another', async () => {
     upstream.play('random-facts', async () => {
       await new Promise((resolve) => setTimeout(resolve, 500))
       return { id: 'a', text: 't', source: 's', source_url: 'u' }
@@ -70,7 +70,7 @@ describe('an upstream with more calls than it can take', () => {
     await slow
   })
 
-  it('whose requests took longer than a caller waits is tried again when it is free', async () => {
+  it('an upstream with more calls than it can take whose requests took longer than a caller waits is tried again when it is free', async () => {
     const redis = openOperatorRedis(gateway)
     await redis.hset(capKeys.of('dog-images', 'shared', 'state'), 'serviceMs', '60000')
     redis.disconnect()

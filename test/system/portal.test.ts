@@ -23,7 +23,7 @@ describe('the portal', () => {
   const withPage = (t: TestContext, use: (page: Page, context: BrowserContext) => Promise<void>) =>
     visitPortal(t, { gateway, browser }, use)
 
-  it('takes a newcomer from sign-up over a key to an answer, and refuses the key once it is revoked', async (t) => {
+  it('the portal takes a newcomer from sign-up over a key to an answer, and refuses the key once it is revoked', async (t) => {
     await withPage(t, async (page) => {
       await signUpIn(page)
       await page.getByRole('link', { name: 'make your first key' }).click()
@@ -62,7 +62,7 @@ describe('the portal', () => {
     })
   })
 
-  it('keeps the log-in over a reload and ends it on log-out, on the server too', async (t) => {
+  it('the portal keeps the log-in over a reload and ends it on log-out, on the server too', async (t) => {
     await withPage(t, async (page, context) => {
       const { email, password } = await signUpIn(page)
       await page.reload()
@@ -87,7 +87,7 @@ describe('the portal', () => {
     })
   })
 
-  it('finds APIs in everyday words, and keeps what is chosen in an address that can be shared', async (t) => {
+  it('the portal finds APIs in everyday words, and keeps what is chosen in an address that can be shared', async (t) => {
     await withPage(t, async (page) => {
       await page.goto('/')
       const shown = () => page.locator('[data-cards] > li:visible').count()
@@ -116,7 +116,7 @@ describe('the portal', () => {
     })
   })
 
-  it('goes back to where the visitor was in the catalog, with the search as it was', async (t) => {
+  it('the portal goes back to where the visitor was in the catalog, with the search as it was', async (t) => {
     await withPage(t, async (page) => {
       await page.goto('/')
       await page.getByLabel('Category').selectOption('finance')
@@ -133,7 +133,7 @@ describe('the portal', () => {
     })
   })
 
-  it('sends calls under the log-in without a key, with test data or live data, and shows what a mistake was', async (t) => {
+  it('the portal sends calls under the log-in without a key, with test data or live data, and shows what a mistake was', async (t) => {
     await withPage(t, async (page) => {
       await signUpIn(page)
       await page.goto('/apis/trivia')
@@ -156,7 +156,7 @@ describe('the portal', () => {
     })
   })
 
-  it('shows what an answer holds, what limits it, and how healthy its source is', async (t) => {
+  it('the portal shows what an answer holds, what limits it, and how healthy its source is', async (t) => {
     await withPage(t, async (page) => {
       await page.goto('/apis/weather')
       const response = page.getByRole('region', { name: 'Response of /current' })
@@ -171,7 +171,7 @@ describe('the portal', () => {
     })
   })
 
-  it('manages a team, its members and its keys', async (t) => {
+  it('the portal manages a team, its members and its keys', async (t) => {
     const colleague = await signUp(gateway)
     await withPage(t, async (page) => {
       await signUpIn(page)
@@ -211,7 +211,7 @@ describe('the portal', () => {
     })
   })
 
-  it('shows the plan, what was called, and keeps a provider key without showing it', async (t) => {
+  it('the portal shows the plan, what was called, and keeps a provider key without showing it', async (t) => {
     await withPage(t, async (page) => {
       await signUpIn(page)
       await page.getByText('0 of 1,000 calls').waitFor()
@@ -230,7 +230,7 @@ describe('the portal', () => {
     })
   })
 
-  it('changes the password, warns of a common one, and makes keys that expire', async (t) => {
+  it('the portal changes the password, warns of a common one, and makes keys that expire', async (t) => {
     await withPage(t, async (page) => {
       const { email, password } = await signUpIn(page)
       await page.getByRole('link', { name: 'Settings' }).click()
@@ -262,7 +262,7 @@ describe('the portal', () => {
     })
   })
 
-  it('is used with the keyboard alone', async (t) => {
+  it('the portal is used with the keyboard alone', async (t) => {
     await withPage(t, async (page) => {
       await page.goto('/apis/weather')
       await page.keyboard.press('Tab')
@@ -275,7 +275,7 @@ describe('the portal', () => {
     })
   })
 
-  it('has a reference of its own whose forms send under the log-in', async (t) => {
+  it('the portal has a reference of its own whose forms send under the log-in', async (t) => {
     await withPage(t, async (page) => {
       const { email } = await signUpIn(page)
       await page.getByRole('link', { name: 'Docs', exact: true }).first().click()
@@ -292,7 +292,7 @@ describe('the portal', () => {
     })
   })
 
-  it('sends pages under a policy without anything inline, and files that may be kept for ever', async () => {
+  it('the portal sends pages under a policy without anything inline, and files that may be kept for ever', async () => {
     const page = await fetch(`${gateway.url}/`)
     const policy = page.headers.get('content-security-policy') ?? ''
     assert.match(policy, /default-src 'none'/)
@@ -309,7 +309,7 @@ describe('the portal', () => {
     assert.equal((await fetch(`${gateway.url}/assets/x/..%2f..%2fconfig.ts`)).status, 404)
   })
 
-  it('answers people who take a wrong address with a page, and programs with JSON', async () => {
+  it('the portal answers people who take a wrong address with a page, and programs with JSON', async () => {
     const browser = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' }
     const ask = async (path: string, headers: Record<string, string>, method = 'GET') => {
       const answer = await fetch(gateway.url + path, { method, headers, redirect: 'manual' })
@@ -335,7 +335,7 @@ describe('the portal', () => {
     assert.equal((await ask('/mcp', { accept: 'text/event-stream' })).answer.status, 405)
   })
 
-  it('takes test calls of a session, but no live calls of a test key', async () => {
+  it('the portal takes test calls of a session, but no live calls of a test key', async () => {
     const { token, test } = await signUp(gateway)
     const mode = async (credential: { token?: string; key?: string }, asked: string) =>
       (
@@ -346,7 +346,7 @@ describe('the portal', () => {
     assert.equal(await mode({ key: test }, 'live'), 'test')
   })
 
-  it('takes the session of its cookie only from its own pages', async () => {
+  it('the portal takes the session of its cookie only from its own pages', async () => {
     const { email, password } = await signUp(gateway)
     const own = { 'x-portal-request': '1', 'content-type': 'application/json' }
     const login = (headers: Record<string, string>) =>

@@ -64,7 +64,7 @@ function holdUpstream(): { held: () => number; letGo: () => void } {
 }
 
 describe('a worker', () => {
-  it('that is killed in the middle of a call loses none: another one runs it', async () => {
+  it('a worker that is killed in the middle of a call loses none: another one runs it', async () => {
     const { held, letGo } = holdUpstream()
     const calls = Array.from({ length: 5 }, () => call())
     await until(() => held() >= 5)
@@ -74,7 +74,7 @@ describe('a worker', () => {
     for (const answer of await Promise.all(calls)) assert.equal(answer.status, 200, answer.text)
   })
 
-  it('told to end finishes the call it has, and exits with 0', async () => {
+  it('a worker told to end finishes the call it has, and exits with 0', async () => {
     const { held, letGo } = holdUpstream()
     const active = call()
     await until(() => held() === 1)
@@ -94,7 +94,7 @@ describe('a worker', () => {
 describe('a process of any kind', () => {
   const ENTRIES = ['src/server.ts', 'src/ops.ts', 'workers/worker.ts', 'workers/probe.ts']
 
-  it('ends within 5 s and with 0 when Redis is away, whether it has started or not', async () => {
+  it('a process of any kind ends within 5 s and with 0 when Redis is away, whether it has started or not', async () => {
     const environment = { ...gateway.environment, REDIS_URL: `redis://127.0.0.1:${await freePort()}` }
     await Promise.all(
       ENTRIES.map(async (entry) => {
@@ -111,7 +111,7 @@ describe('a process of any kind', () => {
     )
   })
 
-  it('ends when its supervisor was killed and nobody reads its log any more', async () => {
+  it('a process of any kind ends when its supervisor was killed and nobody reads its log any more', async () => {
     await Promise.all(
       ENTRIES.map(async (entry) => {
         const child = spawnProcess(entry, gateway.environment)
@@ -128,7 +128,7 @@ describe('a process of any kind', () => {
 })
 
 describe('an API node', () => {
-  it('told to end says so first, fails no call under load, and exits with 0', async () => {
+  it('an API node told to end says so first, fails no call under load, and exits with 0', async () => {
     upstream.play('currency', async () => {
       await delay(20)
       return RATES
@@ -166,7 +166,7 @@ describe('an API node', () => {
     await assert.rejects(fetch(`${url}/healthz`))
   })
 
-  it('told to end while a call runs answers it before it goes', async () => {
+  it('an API node told to end while a call runs answers it before it goes', async () => {
     const { held, letGo } = holdUpstream()
     const url = await gateway.startWeb()
     const node = gateway.web.at(-1) ?? assert.fail()
@@ -185,7 +185,7 @@ describe('an API node', () => {
     assert.equal(await ending(node), 0)
   })
 
-  it('told twice ends at once', async () => {
+  it('an API node told twice ends at once', async () => {
     const { held, letGo } = holdUpstream()
     const url = await gateway.startWeb()
     const node = gateway.web.at(-1) ?? assert.fail()
@@ -205,7 +205,7 @@ describe('an API node', () => {
     letGo()
   })
 
-  it('whose reply connection is killed ten times loses no reply', async () => {
+  it('an API node whose reply connection is killed ten times loses no reply', async () => {
     upstream.play('currency', async () => {
       await delay(Math.random() * 60)
       return RATES
@@ -239,7 +239,7 @@ describe('an API node', () => {
 })
 
 describe('an API node and the only worker', () => {
-  it('told to end together answer every call that the node still takes', async () => {
+  it('an API node and the only worker told to end together answer every call that the node still takes', async () => {
     upstream.play('currency', () => RATES)
     await gateway.startWorker()
     const [worker, ...others] = gateway.workers.reverse()

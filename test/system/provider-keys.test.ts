@@ -71,7 +71,7 @@ describe('provider keys', () => {
     for (const url of gateway.urls) await until(async () => (await call(NEWS, account.live, url)).status === 200)
   }
 
-  it('are saved masked, found valid by the upstream, and make an enabled API work that needs a key', async () => {
+  it('provider keys are saved masked, found valid by the upstream, and make an enabled API work that needs a key', async () => {
     const refused = await call(NEWS)
     assert.deepEqual([refused.status, refused.body.error.code], [503, 'API_NOT_ENABLED'])
     const key = secret('good')
@@ -97,7 +97,7 @@ describe('provider keys', () => {
     assert.ok(!text.includes(key))
   })
 
-  it('that the upstream refuses are invalid, refuse calls, and are replaced by another', async () => {
+  it('provider keys that the upstream refuses are invalid, refuse calls, and are replaced by another', async () => {
     await put('news', secret('bad'))
     await until(async () => (await statusOf('news')) === 'invalid')
     const before = upstream.arrivalsOf('news').length
@@ -111,7 +111,7 @@ describe('provider keys', () => {
     assert.equal((await call(NEWS)).status, 200)
   })
 
-  it('that stop being taken answer the call with 400 and become invalid', async () => {
+  it('provider keys that stop being taken answer the call with 400 and become invalid', async () => {
     const key = secret('expiring')
     taken.add(key)
     await put('news', key)
@@ -123,7 +123,7 @@ describe('provider keys', () => {
     await until(async () => (await statusOf('news')) === 'invalid')
   })
 
-  it('stay as they are while the upstream is away, until it can say', async () => {
+  it('provider keys stay as they are while the upstream is away, until it can say', async () => {
     const key = secret('waiting')
     taken.add(key)
     upstream.play('news', (_, response) => void response.writeHead(503).end())
@@ -139,7 +139,7 @@ describe('provider keys', () => {
     assert.ok(upstream.arrivalsOf('news').length >= arrivals)
   })
 
-  it('are validated on asking, and the answer has what came of it', async () => {
+  it('provider keys are validated on asking, and the answer has what came of it', async () => {
     const key = secret('asked')
     taken.add(key)
     await put('code-host-user', key)
@@ -152,7 +152,7 @@ describe('provider keys', () => {
     assert.equal((await validate()).body.status, 'invalid')
   })
 
-  it("are used by their owner's own calls alone, not by test keys, team keys or other accounts", async () => {
+  it("provider keys are used by their owner's own calls alone, not by test keys, team keys or other accounts", async () => {
     const key = secret('owner')
     taken.add(key)
     await put('code-host-user', key)
@@ -174,7 +174,7 @@ describe('provider keys', () => {
     assert.equal(await sentWith({ key: stranger.live }), undefined)
   })
 
-  it('have a cap of their own: the shared one being used up does not hold them up', async () => {
+  it('provider keys have a cap of their own: the shared one being used up does not hold them up', async () => {
     const others = await signUp(gateway, 'pro')
     const path = (index: number) => `/v1/call/code-host-user/profile?username=cap${index}`
     const shared = await Promise.all(Array.from({ length: 65 }, (_value, index) => call(path(index), others.live)))
@@ -185,7 +185,7 @@ describe('provider keys', () => {
     assert.equal((await call(path(1_000))).status, 200)
   })
 
-  it('are deleted: the next call on every node goes without', async () => {
+  it('provider keys are deleted: the next call on every node goes without', async () => {
     const key = secret('deleted')
     taken.add(key)
     await put('news', key)
@@ -198,7 +198,7 @@ describe('provider keys', () => {
     assert.equal((await remove()).body.code, 'KEY_NOT_FOUND')
   })
 
-  it('are sealed for their account alone: a row moved to another account opens nothing', async () => {
+  it('provider keys are sealed for their account alone: a row moved to another account opens nothing', async () => {
     const key = secret('sealed')
     taken.add(key)
     const thief = await signUp(gateway, 'pro')
@@ -224,7 +224,7 @@ describe('provider keys', () => {
     assert.ok(since <= 1, 'only the validation of its owner may have used it')
   })
 
-  it('are opened after the encryption key was rotated, and sealed anew by the new one', async () => {
+  it('provider keys are opened after the encryption key was rotated, and sealed anew by the new one', async () => {
     const key = secret('rotated')
     taken.add(key)
     await put('code-host-user', key)
@@ -240,7 +240,7 @@ describe('provider keys', () => {
     assert.equal((await call(`${USER}again`)).status, 200)
   })
 
-  it('cannot be what no header carries, nor be for an API that takes none', async () => {
+  it('provider keys cannot be what no header carries, nor be for an API that takes none', async () => {
     for (const bad of ['', 'with blank', 'line\nbreak', 'ünïcode', 'x'.repeat(513), 7, null]) {
       const { status, body } = await put('news', bad)
       assert.deepEqual([status, body.code], [400, 'VALIDATION_ERROR'], String(bad))

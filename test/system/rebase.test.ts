@@ -9,7 +9,7 @@ import { startUpstreamServer, type UpstreamServer } from '../support/upstream-se
 const FAIR = capKeys.of('random-facts', 'shared', 'fair')
 const QUEUE = 'agw:{random-facts}:random-facts'
 
-describe('fair tags of a line that never empties', () => {
+describe('fair tags of a wait queue that is never empty', () => {
   let gateway: Gateway
   let upstream: UpstreamServer
   let accounts: Account[]
@@ -26,7 +26,7 @@ describe('fair tags of a line that never empties', () => {
     await upstream.close()
   })
 
-  it('are counted anew before priorities run out, and every call keeps its place', async (t) => {
+  it('fair tags of a wait queue that is never empty are counted anew before priorities run out, and every call keeps its place', async (t) => {
     const redis = openOperatorRedis(gateway)
     t.after(() => redis.disconnect())
     const ids: string[] = []

@@ -37,7 +37,7 @@ describe('a call', () => {
 
   const call = (path: string, url = gateway.url): Promise<Answer> => send(gateway, path, { key: account.live, url })
 
-  it('whose worker was killed is answered by another, once; of the calls in its jobs those that had their answer are not sent again', async () => {
+  it('a call whose worker was killed is answered by another, once; of the calls in its jobs those that had their answer are not sent again', async () => {
     const held = (url: string) => Number(new URL(url, 'http://a').searchParams.get('n')) % 2 === 1
     const kill = Promise.withResolvers<void>()
     upstream.play('random-facts', async ({ url }) => {
@@ -59,7 +59,7 @@ describe('a call', () => {
     assert.equal(again.length, 16)
   })
 
-  it('that ran twice is answered once', async () => {
+  it('a call that ran twice is answered once', async () => {
     // A worker that stands still loses its calls to another, and ends them too when it goes on.
     upstream.play('dog-images', async () => {
       await new Promise((resolve) => setTimeout(resolve, 300))
@@ -80,7 +80,7 @@ describe('a call', () => {
     for (let time = 0; time < 5; time += 1) assert.equal((await call(DOG)).status, 200)
   })
 
-  it('of the version before is run beside those of this one, and each node gets the replies that it reads', async () => {
+  it('a call of the version before is run beside those of this one, and each node gets the replies that it reads', async () => {
     upstream.play('mock-data', () => ({ id: 7, userId: 1, title: 't', body: 'b' }))
     const replyTo = keys.replies(randomUUID())
     const [old = '', ...bundled] = Array.from({ length: 3 }, () => `call_${randomUUID().replaceAll('-', '')}`)

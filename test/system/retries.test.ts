@@ -38,7 +38,7 @@ describe('a call', () => {
 
   const call = (path: string, url = gateway.url): Promise<Answer> => send(gateway, path, { key: account.live, url })
 
-  it('that fails upstream is tried three times, and answered with the first success', async () => {
+  it('a call that fails upstream is tried three times, and answered with the first success', async () => {
     upstream.play('random-facts', (_arrival, response) => void response.writeHead(500).end())
     const failed = await call(FACT)
     assert.equal(failed.status, 502)
@@ -54,7 +54,7 @@ describe('a call', () => {
     assert.equal(upstream.arrivalsOf('mock-data').length, 3)
   })
 
-  it('is not tried again where that cannot help', async () => {
+  it('a call is not tried again where that cannot help', async () => {
     for (const [status, expected] of [
       [400, 400],
       [404, 404],
@@ -68,7 +68,7 @@ describe('a call', () => {
     }
   })
 
-  it('is tried again after what the upstream asks for, or not at all when that is too late', async () => {
+  it('a call is tried again after what the upstream asks for, or not at all when that is too late', async () => {
     const ask = (seconds: string) => {
       let isFirst = true
       upstream.play('dog-images', (_arrival, response) => {
@@ -89,7 +89,7 @@ describe('a call', () => {
     assert.equal(upstream.arrivalsOf('dog-images').length - before, 3)
   })
 
-  it('is one of many when all fail: the breaker ends them, and few are sent in vain', async () => {
+  it('a call is one of many when all fail: the breaker ends them, and few are sent in vain', async () => {
     upstream.play('meal-recipes', async (_arrival, response) => {
       await new Promise((resolve) => setTimeout(resolve, 100))
       response.writeHead(500).end()
@@ -107,7 +107,7 @@ describe('a call', () => {
 })
 
 describe('repeats', () => {
-  it('of an upstream are at most a fifth of its calls under way', async () => {
+  it('repeats of an upstream are at most a fifth of its calls under way', async () => {
     const budget = new RetryBudget()
     const signal = new AbortController().signal
     let runs = 0

@@ -139,7 +139,7 @@ describe('no secret is found', () => {
     }
   }
 
-  it('in the database: all rows of all tables', async () => {
+  it('no secret is found in the database: all rows of all tables', async () => {
     const tables = await sql<{ name: string }>(
       gateway,
       `select table_name as name from information_schema.tables where table_schema = 'public'`,
@@ -157,7 +157,7 @@ describe('no secret is found', () => {
     assert.ok(found, 'the address of the account is in its row')
   })
 
-  it('in Redis: every key, as it is dumped and as it is kept on disk', async () => {
+  it('no secret is found in Redis: every key, as it is dumped and as it is kept on disk', async () => {
     const keys: Buffer[] = []
     for await (const found of redis.scanBufferStream()) keys.push(...(found as Buffer[]))
     assert.ok(
@@ -178,7 +178,7 @@ describe('no secret is found', () => {
     }
   })
 
-  it('in the log at its most talkative, nor in an answer', () => {
+  it('no secret is found in the log at its most talkative, nor in an answer', () => {
     assert.ok(gateway.output.join('').split('\n').length > 10)
     assertAbsent(gateway.output.join(''), 'the log')
     assertAbsent(answers.join('\n'), 'an answer')

@@ -109,7 +109,7 @@ async function paste(
 describe('npm start', { skip: process.platform !== 'linux' }, () => {
   let firstKeys: string[] = []
 
-  it('says where everything is, and the lines it prints work when pasted', async () => {
+  it('npm start says where everything is, and the lines it prints work when pasted', async () => {
     running = await start()
     const text = running.output()
     assert.match(text, new RegExp(`Portal +http://localhost:${port}\n +log in as demo@\\S+ with \\S+\n`))
@@ -133,7 +133,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     assert.equal(answered.body.data.temperature_c, 1.5)
   })
 
-  it('tells the command line where its console is, which says whether callers fail', async () => {
+  it('npm start tells the command line where its console is, which says whether callers fail', async () => {
     const cli = join(import.meta.dirname, '../../src/operator-cli.ts')
     const env = { ...inheritedEnvironment(), DATA_DIR: folder }
     // Exit code 1 while APIs are Down, as most are here.
@@ -142,7 +142,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     assert.equal(answer.code ?? 0, /\bis Down\b|\[Network\]/.test(answer.stdout) ? 1 : 0)
   })
 
-  it('starts a worker again that was killed', async () => {
+  it('npm start starts a worker again that was killed', async () => {
     const workers = (await processesOfFolder()).filter((line) => line.includes('workers/worker.ts'))
     assert.equal(workers.length, 1)
     process.kill(Number.parseInt(workers[0] ?? '', 10), 'SIGKILL')
@@ -153,7 +153,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     assert.notDeepEqual(again, workers)
   })
 
-  it('starts the embedded Redis and Postgres again when they are killed, and serves calls again by itself', async () => {
+  it('npm start starts the embedded Redis and Postgres again when they are killed, and serves calls again by itself', async () => {
     const [test = ''] = curlLines(running?.output() ?? '')
     for (const [name, file] of [
       ['Redis', 'redis/pid'],
@@ -167,14 +167,14 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     }
   })
 
-  it('gives a worker no secret that it does not need', async () => {
+  it('npm start gives a worker no secret that it does not need', async () => {
     const [worker = ''] = (await processesOfFolder()).filter((line) => line.includes('workers/worker.ts'))
     const environment = await readFile(`/proc/${Number.parseInt(worker, 10)}/environ`, 'utf8')
     assert.match(environment, /ENCRYPTION_KEY=/)
     assert.doesNotMatch(environment, /JWT_SECRET=|KEY_PEPPER=|OPERATOR_TOKEN=/)
   })
 
-  it('tells a taken port in one sentence that names its variable, and leaves the running service alone', async () => {
+  it('npm start tells a taken port in one sentence that names its variable, and leaves the running service alone', async () => {
     const second = run()
     const [code] = await once(second.child, 'exit')
     assert.equal(code, 1)
@@ -183,7 +183,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     assert.equal((await fetch(`http://127.0.0.1:${port}/readyz`)).status, 200)
   })
 
-  it('told to end leaves no process behind, and exits with 0', async () => {
+  it('npm start told to end leaves no process behind, and exits with 0', async () => {
     const child = running?.child ?? assert.fail()
     assert.ok((await processesOfFolder()).length >= 5)
     child.kill('SIGTERM')
@@ -193,7 +193,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     assert.deepEqual(await processesOfFolder(), [])
   })
 
-  it('finds its data again, with the same keys, and is quick', async () => {
+  it('npm start finds its data again, with the same keys, and is quick', async () => {
     running = await start()
     assert.deepEqual(running.output().match(/agw_(live|test)_[0-9A-Za-z]{49}/g), firstKeys)
     assert.ok(running.tookMs < 40_000, `${running.tookMs} ms; 3 to 5 s on a machine with nothing else to do`)
@@ -201,7 +201,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     assert.equal((await paste(test)).status, 200)
   })
 
-  it('names the variable that cannot be used, before it starts anything', async () => {
+  it('npm start names the variable that cannot be used, before it starts anything', async () => {
     const { child, output } = run({
       DATA_DIR: join(folder, 'other'),
       LOG_LEVEL: 'loud',

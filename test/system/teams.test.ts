@@ -29,7 +29,7 @@ describe('teams', () => {
   const makeKey = async (account: Account, teamId: string) =>
     (await as(account, 'POST', '/v1/keys', { teamId, environment: 'test', label: null, expiresAt: null })).body
 
-  it('are at most 20 of one owner, also at once; a deleted one makes room, and its keys are refused', async () => {
+  it('teams are at most 20 of one owner, also at once; a deleted one makes room, and its keys are refused', async () => {
     const person = await signUp(gateway)
     const answers = await Promise.all(
       Array.from({ length: 25 }, () => as(person, 'POST', '/v1/teams', { name: 'Mine' })),
@@ -46,7 +46,7 @@ describe('teams', () => {
     assert.equal((await as(person, 'POST', '/v1/teams', { name: 'Mine' })).status, 201)
   })
 
-  it('are listed in pages, and keys too', async () => {
+  it('teams are listed in pages, and keys too', async () => {
     const person = await signUp(gateway)
     for (let count = 0; count < 5; count += 1) await as(person, 'POST', '/v1/teams', { name: `T${count}` })
     const names: string[] = []
@@ -66,7 +66,7 @@ describe('teams', () => {
     assert.equal((await as(person, 'GET', '/v1/keys?limit=0')).status, 400)
   })
 
-  it('have keys that tell who made them, which end with their maker when the remover says so', async () => {
+  it('teams have keys that tell who made them, which end with their maker when the remover says so', async () => {
     const teamId = await makeTeam()
     const [kept, ended] = [await makeKey(owner, teamId), await makeKey(admin, teamId)]
     const { keys, members } = (await as(owner, 'GET', `/v1/teams/${teamId}`)).body
@@ -80,7 +80,7 @@ describe('teams', () => {
     assert.deepEqual([await call(kept.key), await call(ended.key)], [200, 401])
   })
 
-  it('have keys that see no calls of the account but their own', async () => {
+  it('teams have keys that see no calls of the account but their own', async () => {
     const teamId = await makeTeam()
     const { key } = await makeKey(admin, teamId)
     const start = async (sender: string) => {
@@ -96,7 +96,7 @@ describe('teams', () => {
     await as(owner, 'DELETE', `/v1/teams/${teamId}`)
   })
 
-  it('leave their owner half of the key slots, whatever admins make', async () => {
+  it('teams leave their owner half of the key slots, whatever admins make', async () => {
     const teamId = await makeTeam()
     const byAdmin = await Promise.all(
       Array.from({ length: 30 }, () => as(admin, 'POST', '/v1/keys', { teamId, environment: 'test' })),
@@ -106,7 +106,7 @@ describe('teams', () => {
     await as(owner, 'DELETE', `/v1/teams/${teamId}`)
   })
 
-  it('can be handed over: the owner becomes an admin, and keys that the new owner has not made end', async () => {
+  it('teams can be handed over: the owner becomes an admin, and keys that the new owner has not made end', async () => {
     const teamId = await makeTeam()
     const [ofOwner, ofAdmin] = [await makeKey(owner, teamId), await makeKey(admin, teamId)]
     assert.equal((await as(admin, 'POST', `/v1/teams/${teamId}/transfer`, { memberId: admin.id })).status, 403)
@@ -123,7 +123,7 @@ describe('teams', () => {
     assert.equal((await as(admin, 'DELETE', `/v1/teams/${teamId}`)).status, 204)
   })
 
-  it('take no more than 100 additions a minute, known addresses included', async () => {
+  it('teams take no more than 100 additions a minute, known addresses included', async () => {
     const person = await signUp(gateway)
     const { body } = await as(person, 'POST', '/v1/teams', { name: 'Busy' })
     const add = () => as(person, 'POST', `/v1/teams/${body.team.id}/members`, { email: admin.email })
@@ -135,7 +135,7 @@ describe('teams', () => {
     assert.doesNotMatch((await add()).body.hint, /plan/)
   })
 
-  it('and sessions of an account stay few: its 21st log-in ends the oldest', async () => {
+  it('teams and sessions of an account stay few: its 21st log-in ends the oldest', async () => {
     const person = await signUp(gateway)
     const logIn = async () =>
       (await send(gateway, '/v1/auth/login', { body: { email: person.email, password: person.password } })).body.token

@@ -83,7 +83,7 @@ describe('what the service tells of itself', () => {
     return root ? collector.spans.filter(({ traceId }) => traceId === root.traceId) : []
   }
 
-  it('is one trace per call, from the HTTP request through the job to each attempt', async () => {
+  it('what the service tells of itself is one trace per call, from the HTTP request through the job to each attempt', async () => {
     let failures = 1
     upstream.play('currency', (_arrival, response) => {
       if (failures-- > 0) return void response.writeHead(500).end()
@@ -111,7 +111,7 @@ describe('what the service tells of itself', () => {
     assert.equal(root?.attributes['http.response.status_code'], '200')
   })
 
-  it('is one log line per call with who, what, how it ended and its times, and no query or secret', async () => {
+  it('what the service tells of itself is one log line per call with who, what, how it ended and its times, and no query or secret', async () => {
     upstream.play('ip-lookup', () => ({ status: 'success', query: '9.9.9.9' }))
     const answers = [
       await call('ip-lookup/lookup?ip=9.9.9.9&token=canary-in-query'),
@@ -145,7 +145,7 @@ describe('what the service tells of itself', () => {
     }
   })
 
-  it('is counted by API, status and code, on the metrics of each process', async () => {
+  it('what the service tells of itself is counted by API, status and code, on the metrics of each process', async () => {
     const web = await metricsOf(webMetrics)
     for (const line of [
       /^agw_calls_total\{slug="currency",status="200",code="OK",process="web"\} 1$/m,

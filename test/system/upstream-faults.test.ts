@@ -210,7 +210,7 @@ const FAULTS: [string, Play, ErrorCode][] = [
 
 describe('a call whose upstream', () => {
   for (const [what, play, code] of FAULTS) {
-    it(`${what} is ${ERRORS[code].status} ${code}, and the next is answered`, async () => {
+    it(`a call whose upstream ${what} is ${ERRORS[code].status} ${code}, and the next is answered`, async () => {
       await heal('currency')
       await checkNormal('currency')
       upstream.play('currency', play)
@@ -219,9 +219,10 @@ describe('a call whose upstream', () => {
     })
   }
 
-  it('is not there is UPSTREAM_ERROR', async () => checkFailure(await callTo('public-holidays'), 'UPSTREAM_ERROR'))
+  it('a call whose upstream is not there is UPSTREAM_ERROR', async () =>
+    checkFailure(await callTo('public-holidays'), 'UPSTREAM_ERROR'))
 
-  it('is silent, or drips, ends at the time of its attempts: UPSTREAM_TIMEOUT', async () => {
+  it('a call whose upstream is silent, or drips, ends at the time of its attempts: UPSTREAM_TIMEOUT', async () => {
     for (const answer of await slow) checkFailure(answer, 'UPSTREAM_TIMEOUT')
     const [, { example }] = Object.entries(upstreams.get('timezone')?.endpoints ?? {})[0] ?? assert.fail()
     upstream.play('timezone', () => example.response)
@@ -233,7 +234,7 @@ describe('a call whose upstream', () => {
     ['answers 429', 429],
     ['answers 403 with a time to wait', 403],
   ] as const) {
-    it(`${what} is UPSTREAM_RATE_LIMITED with that time, nobody asks it meanwhile, and then it is asked again`, async () => {
+    it(`a call whose upstream ${what} is UPSTREAM_RATE_LIMITED with that time, nobody asks it meanwhile, and then it is asked again`, async () => {
       upstream.play('weather', withStatus(status, { 'retry-after': '2' }))
       const answer = await callTo('weather')
       checkFailure(answer, 'UPSTREAM_RATE_LIMITED')
@@ -257,7 +258,7 @@ describe('a redirect', () => {
     ['to nowhere', () => 'http://'],
   ]
   for (const [where, location] of places) {
-    it(`${where} is not followed: UPSTREAM_REDIRECT_BLOCKED`, async () => {
+    it(`a redirect ${where} is not followed: UPSTREAM_REDIRECT_BLOCKED`, async () => {
       const before = upstream.arrivals.length
       for (const status of [301, 302, 303, 307, 308]) {
         upstream.play('currency', withStatus(status, { location: location() }))
@@ -269,7 +270,7 @@ describe('a redirect', () => {
     })
   }
 
-  it('is followed under its own base address where the upstream’s file allows, and nowhere else', async () => {
+  it('a redirect is followed under its own base address where the upstream’s file allows, and nowhere else', async () => {
     const { response } = Object.values(upstreams.get('encyclopedia')?.endpoints ?? {})[0]?.example ?? assert.fail()
     upstream.play('encyclopedia', ({ url }, answer) =>
       url === '/target' ? response : void answer.writeHead(302, { location: '/encyclopedia/target' }).end(),
@@ -303,7 +304,7 @@ describe('an odd but usable answer', () => {
     return answer
   }
 
-  it('is used: a byte order mark, gzip, brotli, early hints, no media type', async () => {
+  it('an odd but usable answer is used: a byte order mark, gzip, brotli, early hints, no media type', async () => {
     const plays: Play[] = [
       withBody(`\ufeff${GOOD}`),
       withBody(gzipSync(GOOD), { ...JSON_HEADERS, 'content-encoding': 'GZip' }),
@@ -320,7 +321,7 @@ describe('an odd but usable answer', () => {
     }
   })
 
-  it('with 5 000 levels costs nothing where they are left out, and is no failure of ours where they are passed on', async () => {
+  it('an odd but usable answer with 5 000 levels costs nothing where they are left out, and is no failure of ours where they are passed on', async () => {
     const deep = `${'['.repeat(5_000)}${']'.repeat(5_000)}`
     await dataOf(withBody(`{"deep":${deep},${GOOD.slice(1)}`))
     const place = `{"display_name":"x","lat":"1","lon":"1","address":{"city":"x","deep":${`{"a":`.repeat(20_000)}1${'}'.repeat(20_000)}}}`
@@ -330,7 +331,7 @@ describe('an odd but usable answer', () => {
     await checkNormal('geocoding')
   })
 
-  it('with names of prototypes changes none', async () => {
+  it('an odd but usable answer with names of prototypes changes none', async () => {
     const { text } = await dataOf(
       withBody(`{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}},${GOOD.slice(1)}`),
     )
@@ -340,13 +341,13 @@ describe('an odd but usable answer', () => {
     await checkNormal('currency')
   })
 
-  it('with lone surrogates leaves as valid UTF-8 JSON', async () => {
+  it('an odd but usable answer with lone surrogates leaves as valid UTF-8 JSON', async () => {
     const { text, body } = await dataOf(withBody('{"base":"\\ud800x","date":"2026-01-02","rates":{"\\udc00":1.1}}'))
     assert.ok(text.isWellFormed() && !text.includes('\ufffd'), text)
     assert.equal(body.status, 'success')
   })
 
-  it('followed by another on the same connection is not given to the next call', async () => {
+  it('an odd but usable answer followed by another on the same connection is not given to the next call', async () => {
     const forged = GOOD.replace('EUR', 'GBP')
     const both = [GOOD, forged].map((body) => `${head(`Content-Length: ${body.length}`)}${body}`).join('')
     const { body } = await dataOf(bytes(both, () => undefined))
@@ -354,7 +355,7 @@ describe('an odd but usable answer', () => {
     await checkNormal('currency')
   })
 
-  it('keeps its headers to itself', async () => {
+  it('an odd but usable answer keeps its headers to itself', async () => {
     const foreign = {
       'set-cookie': 'session=SECRET',
       'access-control-allow-origin': 'https://evil.example',
@@ -379,7 +380,7 @@ describe('an odd but usable answer', () => {
 })
 
 describe('the upstream', () => {
-  it('sees our headers alone, whatever the caller sends', async () => {
+  it('the upstream sees our headers alone, whatever the caller sends', async () => {
     const sent = {
       authorization: `Bearer ${account.live}`,
       cookie: 'session=CANARY',

@@ -51,7 +51,7 @@ describe('usage', () => {
       }),
     )
 
-  it('is told per day, API, key and status, of this account alone', async () => {
+  it('usage is told per day, API, key and status, of this account alone', async () => {
     const account = await signUp(gateway)
     const second = await createKey(gateway, account.token)
     const { body } = await send(gateway, '/v1/keys', { token: account.token })
@@ -89,7 +89,7 @@ describe('usage', () => {
     assert.equal((await usageOf(await signUp(gateway))).total, 0)
   })
 
-  it('counts what is refused too, by status, and charges none of it', async () => {
+  it('usage counts what is refused too, by status, and charges none of it', async () => {
     const account = await signUp(gateway)
     const key = { key: account.live }
     const refusals: [path: string, api: string, status: number][] = [
@@ -122,7 +122,7 @@ describe('usage', () => {
     assert.equal((await billingOf(account)).usage.used, 2)
   })
 
-  it('refuses spans and groups that are none', async () => {
+  it('usage refuses spans and groups that are none', async () => {
     const { token } = await signUp(gateway)
     for (const query of [
       'from=2026-02-30',
@@ -144,7 +144,7 @@ describe('usage', () => {
     }
   })
 
-  it('notes when a key was used, without a write for each call', async () => {
+  it('usage notes when a key was used, without a write for each call', async () => {
     const account = await signUp(gateway)
     await callTimes(5, { key: account.live })
     const lastUsed = async () => {
@@ -159,7 +159,7 @@ describe('usage', () => {
     assert.equal(await lastUsed(), noted)
   })
 
-  it('shows in the billing status, and what ends in 5xx is given back', async () => {
+  it('usage shows in the billing status, and what ends in 5xx is given back', async () => {
     const account = await signUp(gateway)
     const month = today().slice(0, 7)
     const [year = 0, index = 0] = month.split('-').map(Number)
@@ -177,7 +177,7 @@ describe('usage', () => {
     assert.deepEqual((await billingOf(account)).usage, { month, used: 4, remaining: 496, resetsAt })
   })
 
-  it('of the month is rebuilt from Postgres when Redis is wiped, and the quota holds', async () => {
+  it('usage of the month is rebuilt from Postgres when Redis is wiped, and the quota holds', async () => {
     const account = await signUp(gateway, 'pro')
     await callTimes(15, { key: account.live })
     assert.equal((await send(gateway, '/v1/call/mock-data/posts?id=0', { key: account.live })).status, 400)
@@ -191,7 +191,7 @@ describe('usage', () => {
     assert.ok(Number(refused.headers.get('retry-after')) > 0)
   })
 
-  it('survives nodes killed in the middle of writing it, and no batch counts twice', async () => {
+  it('usage survives nodes killed in the middle of writing it, and no batch counts twice', async () => {
     const account = await signUp(gateway)
     const database = new pg.Client({ connectionString: gateway.services.databaseUrl })
     await database.connect()

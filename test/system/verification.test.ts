@@ -21,7 +21,7 @@ describe('where there is a mail server', () => {
   const linkOf = (email: string): URL =>
     new URL(/http:\/\/localhost:3000\/verify\?token=[\w.-]+/.exec(mailsTo(email).at(-1)?.text ?? '')?.[0] ?? 'none:')
 
-  it('an address is proven by a person who opens the mailed link, and live calls need it', async () => {
+  it('where there is a mail server, an address is proven by a person who opens the mailed link, and live calls need it', async () => {
     const account = await signUp(gateway)
     await until(() => mailsTo(account.email).length === 1)
     const call = async () =>
@@ -40,7 +40,7 @@ describe('where there is a mail server', () => {
     assert.equal(await call(), 400, 'the parameters are looked at now')
   })
 
-  it('the link is sent again three times an hour, and a forged or changed token proves nothing', async () => {
+  it('where there is a mail server, the link is sent again three times an hour, and a forged or changed token proves nothing', async () => {
     const account = await signUp(gateway)
     const again = () => send(gateway, '/v1/auth/verification', { method: 'POST', token: account.token })
     const statuses = []
@@ -56,7 +56,7 @@ describe('where there is a mail server', () => {
     assert.equal((await verify(token)).status, 204)
   })
 
-  it('only accounts with a proven address can be added to a team', async () => {
+  it('where there is a mail server, only accounts with a proven address can be added to a team', async () => {
     const [owner, colleague] = [await signUp(gateway), await signUp(gateway)]
     const { team } = (await send(gateway, '/v1/teams', { token: owner.token, body: { name: 'Team' } })).body
     const add = () =>

@@ -23,7 +23,7 @@ describe('the answer to a test key', () => {
     return JSON.parse(outcome.body.toString()).data
   }
 
-  it('is the recorded data where the call is the recorded one, for every endpoint', async () => {
+  it('the answer to a test key is the recorded data where the call is the recorded one, for every endpoint', async () => {
     for (const { slug, endpoints } of catalog.values()) {
       for (const { path, endpoint } of endpoints.values()) {
         const { parameters, data } = endpoint.example
@@ -32,7 +32,7 @@ describe('the answer to a test key', () => {
     }
   })
 
-  it("carries the caller's value in each member that repeats a parameter", async () => {
+  it("the answer to a test key carries the caller's value in each member that repeats a parameter", async () => {
     const pair = await answer('currency', '/pair', { from: 'GBP', to: 'JPY' })
     assert.deepEqual([pair.from, pair.to], ['GBP', 'JPY'])
     assert.equal((await answer('countries', '/info', { name: 'France' })).name, 'France')
@@ -45,12 +45,12 @@ describe('the answer to a test key', () => {
     assert.equal((await answer('tech-forum', '/story', { id: '1' })).id, 1)
   })
 
-  it('leaves alone what has the name of a parameter and is another thing', async () => {
+  it('the answer to a test key leaves alone what has the name of a parameter and is another thing', async () => {
     const { country } = await answer('development-indicators', '/gdp', { country: 'DE' })
     assert.equal(country, 'Mexico')
   })
 
-  it('keeps the shape of the recorded data whatever the parameters', async () => {
+  it('the answer to a test key keeps the shape of the recorded data whatever the parameters', async () => {
     const shape = (value: unknown): unknown => {
       if (Array.isArray(value)) return value.map(shape)
       if (typeof value !== 'object' || value === null) return typeof value

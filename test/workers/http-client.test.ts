@@ -48,11 +48,11 @@ const PUBLIC_6 = ['2606:4700:4700::1111', '2001:4860:4860::8888', '2a00:1450:400
 describe('an address', () => {
   assert.ok(Object.values(PRIVATE).flat().length >= 60)
   for (const [kind, addresses] of Object.entries(PRIVATE)) {
-    it(`that is ${kind} is not public`, () => {
+    it(`an address that is ${kind} is not public`, () => {
       for (const address of addresses) assert.equal(isPublicAddress(address), false, address)
     })
   }
-  it('of the public Internet is public', () => {
+  it('an address of the public Internet is public', () => {
     for (const address of [...PUBLIC, ...PUBLIC_6]) assert.equal(isPublicAddress(address), true, address)
   })
 })
@@ -97,7 +97,7 @@ describe('a connection to an upstream', () => {
     '[::ffff:127.0.0.1]',
     '[::1]',
   ]) {
-    it(`is not made to ${host} unless the operator chose the address`, async () => {
+    it(`a connection to an upstream is not made to ${host} unless the operator chose the address`, async () => {
       arrivals = 0
       await assert.rejects(
         ask(host, false),
@@ -107,7 +107,7 @@ describe('a connection to an upstream', () => {
     })
   }
 
-  it('is made to a private address that the operator chose', async () => {
+  it('a connection to an upstream is made to a private address that the operator chose', async () => {
     assert.equal(await ask('localhost', true), 200)
     assert.equal(await ask('127.0.0.1', true), 200)
   })

@@ -38,14 +38,14 @@ describe('the schedule of probes', () => {
     }
   }
 
-  it('keeps the time of the next probe when nothing was lost', async () => {
+  it('the schedule of probes keeps the time of the next probe when nothing was lost', async () => {
     const before = await scheduled('weather')
     assert.deepEqual({ ...before, next: 0 }, { hasScheduler: true, next: 0, jobs: 1 })
     await schedule.repair()
     assert.deepEqual(await scheduled('weather'), before)
   })
 
-  it('is whole again after a queue was obliterated, a job of it was lost, or Redis lost everything', async () => {
+  it('the schedule of probes is whole again after a queue was obliterated, a job of it was lost, or Redis lost everything', async () => {
     const loseJob = async () => {
       const queue = queues.of('weather')
       const { next } = (await queue.getJobScheduler(PROBE_SCHEDULER)) ?? assert.fail()
@@ -61,7 +61,7 @@ describe('the schedule of probes', () => {
     }
   })
 
-  it('holds no probes of an upstream that is not enabled', async () => {
+  it('the schedule of probes holds no probes of an upstream that is not enabled', async () => {
     assert.deepEqual(await scheduled('news'), { hasScheduler: false, next: undefined, jobs: 0 })
   })
 })

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { RunningCalls } from '../../workers/jobs/running-calls.ts'
 
 describe('the calls that run in a worker', () => {
-  it('are cancelled one by one', () => {
+  it('the calls that run in a worker are cancelled one by one', () => {
     const running = new RunningCalls()
     const ended: string[] = []
     running.follow('a', () => ended.push('a'))
@@ -16,7 +16,7 @@ describe('the calls that run in a worker', () => {
     assert.equal(running.calls, 1)
   })
 
-  it('are cancelled as they begin when the cancel came before their job', () => {
+  it('the calls that run in a worker are cancelled as they begin when the cancel came before their job', () => {
     const running = new RunningCalls()
     running.cancel('late')
     let reason: unknown
@@ -26,7 +26,7 @@ describe('the calls that run in a worker', () => {
     assert.equal(reason, 'caller left')
   })
 
-  it('are counted with the jobs that hold them', async () => {
+  it('the calls that run in a worker are counted with the jobs that hold them', async () => {
     const running = new RunningCalls()
     await assert.rejects(
       running.runJob(async () => {

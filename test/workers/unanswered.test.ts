@@ -15,7 +15,7 @@ describe('requests that callers do not wait for to the end', () => {
     return { unanswered, leave }
   }
 
-  it('ask for a probe when enough of them had no answer for long enough, and not again at once', () => {
+  it('requests that callers do not wait for to the end ask for a probe when enough of them had no answer for long enough, and not again at once', () => {
     const { leave } = watch()
     const needed = Math.ceil(HANGING_MS / 300)
     for (let count = 1; count < needed; count += 1) assert.equal(leave('weather', 300), false, `${count}`)
@@ -23,13 +23,13 @@ describe('requests that callers do not wait for to the end', () => {
     assert.equal(leave('weather', 300), false)
   })
 
-  it('prove nothing when they are few, however long each waited', () => {
+  it('requests that callers do not wait for to the end prove nothing when they are few, however long each waited', () => {
     const { leave } = watch()
     for (let count = 1; count < FAILURES_TO_OPEN; count += 1) assert.equal(leave('weather', 900), false)
     assert.equal(leave('weather', 900), true)
   })
 
-  it('prove nothing of an upstream that answers others meanwhile, and nothing of another upstream', () => {
+  it('requests that callers do not wait for to the end prove nothing of an upstream that answers others meanwhile, and nothing of another upstream', () => {
     const { unanswered, leave } = watch()
     for (let count = 0; count < 50; count += 1) {
       assert.equal(leave('weather', 500), false)
