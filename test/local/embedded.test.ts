@@ -406,8 +406,9 @@ test('without Redis but with a container engine, it runs in a container on the s
   assert.match(calls, /^version --format\nimage inspect\n(stop|rm).*\nrm --force\nrun --rm\nstop --time\nrm --force\n$/)
 })
 
-test('a port that is taken is passed over', async () => {
+test('a port that is taken is passed over, and one that outgoing connections may take is not chosen', async () => {
   const port = await freePort()
+  assert.ok(port < 32_768, `${port}`)
   assert.equal(await freePort(port), port)
   const taken = await startListener()
   assert.notEqual(await freePort(taken.port), taken.port)

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { type AddressInfo, createServer as createNetServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { Client, type OAuthClientProvider, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { Client as EarlierClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport as EarlierTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { Browser } from 'playwright-core'
+import { freePort } from '../../src/local/embedded/free-port.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { type Account, type Answer, send, signUp, sql } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
@@ -23,16 +24,6 @@ import {
 } from '../support/oauth-client.ts'
 import { signUpIn, visitPortal } from '../support/portal.ts'
 import { type Stage, startStage } from '../support/stage.ts'
-
-/** A port that was free a moment ago: the gateway's public address has to be known before it starts. */
-async function freePort(): Promise<number> {
-  const server = createNetServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
 
 describe('an application that signs in', () => {
   let stage: Stage
