@@ -25,7 +25,10 @@ async function run(command: string, args: string[], environment: Record<string, 
 }
 
 /** Longest that a test may take, milliseconds. */
-const TEST_MS_MAX = 240_000
+const TEST_MS_MAX = 150_000
+
+/** Ends a file whose process stays although its tests are over or cancelled. */
+const FILE_DEADLINE = `--import=${new URL('support/file-deadline.ts', import.meta.url).href}`
 
 function runTests(args: string[], environment: Record<string, string> = {}): Promise<number> {
   return run(process.execPath, ['--test', `--test-timeout=${TEST_MS_MAX}`, ...args], environment)
@@ -63,6 +66,7 @@ async function runInOrder(files: string[]): Promise<number> {
     files: files.map((file) => resolve(file)),
     concurrency: FILES_AT_ONCE,
     timeout: TEST_MS_MAX,
+    execArgv: [FILE_DEADLINE],
   })
   tests.on('test:fail', () => {
     code = 1

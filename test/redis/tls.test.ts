@@ -1,19 +1,16 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { promisify } from 'node:util'
-import { Redis } from 'ioredis'
 import { pino } from 'pino'
-import { freePort } from '../../src/local/embedded/free-port.ts'
-import { findRedisProgram } from '../../src/local/embedded/redis-program.ts'
 import { createLog } from '../../src/log.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
 import { until } from '../support/gateway.ts'
+import { type RedisServer, startClusterNode, stopClusterNode } from '../support/redis-server.ts'
 
 const log = createLog({ level: 'silent', pretty: false }, 'test')
 const trusted = getCACertificates('default')
@@ -24,7 +21,7 @@ const NODES = [
   { user: 'second', password: 'p@ss:/2', slots: [8_192, 16_383] },
 ]
 
-const servers: ChildProcess[] = []
+const nodes: RedisServer[] = []
 const urls: string[] = []
 let folder: string
 let ca: string
@@ -45,41 +42,28 @@ before(async () => {
   const { certFile, keyFile } = await makeCertificate()
   ca = await readFile(certFile, 'utf8')
   setDefaultCACertificates([...trusted, ca])
-  const { program } = await findRedisProgram()
-  assert.ok(program, 'redis-server is on the PATH')
   for (const { user, password } of NODES) {
-    const [port, dir] = [await freePort(), join(folder, user)]
-    await mkdir(dir)
-    const settings = [
-      ...['port 0', `tls-port ${port}`, `cluster-port ${await freePort()}`, 'bind 127.0.0.1', `dir ${dir}`, 'save ""'],
-      ...[`tls-cert-file ${certFile}`, `tls-key-file ${keyFile}`, `tls-ca-cert-file ${certFile}`],
-      ...['tls-auth-clients no', 'tls-cluster yes', 'cluster-enabled yes'],
+    const settings = (port: number) => [
+      ...['port 0', `tls-port ${port}`, `tls-cert-file ${certFile}`, `tls-key-file ${keyFile}`],
+      ...[`tls-ca-cert-file ${certFile}`, 'tls-auth-clients no', 'tls-cluster yes'],
       ...['user default off', `user ${user} on ~* &* +@all >${password}`],
     ]
-    const server = spawn(program.command, ['-'], { argv0: program.argv0, stdio: ['pipe', 'ignore', 'ignore'] })
-    server.stdin?.end(`${settings.join('\n')}\n`)
-    servers.push(server)
-    urls.push(`rediss://${user}:${passwordOf(password)}@127.0.0.1:${port}`)
+    const node = await startClusterNode(join(folder, user), settings, { username: user, password, tls: {} })
+    nodes.push(node)
+    urls.push(`rediss://${user}:${passwordOf(password)}@127.0.0.1:${node.port}`)
   }
-  const clients = urls.map((url) => new Redis(url, { maxRetriesPerRequest: null, retryStrategy: () => 50 }))
-  // They are tried before they listen.
-  for (const client of clients) client.on('error', () => undefined)
-  const [first, second] = clients
+  const [first, second] = nodes
   assert.ok(first && second)
-  const busPort = ((await second.config('GET', 'cluster-port')) as string[])[1] ?? ''
-  await first.call('CLUSTER', 'MEET', '127.0.0.1', new URL(urls[1] ?? '').port, busPort)
+  await first.client.call('CLUSTER', 'MEET', '127.0.0.1', String(second.port), String(second.busPort))
   for (const [index, { slots }] of NODES.entries()) {
-    await clients[index]?.call('CLUSTER', 'ADDSLOTSRANGE', ...slots.map(String))
+    await nodes[index]?.client.call('CLUSTER', 'ADDSLOTSRANGE', ...slots.map(String))
   }
-  const isWhole = async (client: Redis) => /cluster_state:ok/.test(String(await client.cluster('INFO')))
-  await until(async () => (await Promise.all(clients.map(isWhole))).every(Boolean), 20_000)
-  for (const client of clients) client.disconnect()
+  const isWhole = async ({ client }: RedisServer) => /cluster_state:ok/.test(String(await client.cluster('INFO')))
+  await until(async () => (await Promise.all(nodes.map(isWhole))).every(Boolean), 20_000)
 })
 after(async () => {
   setDefaultCACertificates(trusted)
-  const ends = servers.map((server) => server.exitCode ?? server.signalCode ?? once(server, 'exit'))
-  for (const server of servers) server.kill('SIGKILL')
-  await Promise.all(ends)
+  await Promise.all(nodes.map(stopClusterNode))
   await rm(folder, { recursive: true, force: true })
 })
 
@@ -127,11 +111,9 @@ describe('a Redis Cluster behind TLS', () => {
   })
 
   it('a Redis Cluster behind TLS of which a part is gone says how much of it is left', async () => {
-    for (const url of urls) {
-      const client = new Redis(url)
+    for (const { client } of nodes) {
       await client.call('CLUSTER', 'DELSLOTSRANGE', '4096', '8191')
       await until(async () => /cluster_state:fail/.test(String(await client.cluster('INFO'))))
-      client.disconnect()
     }
     assert.match(await refusalOf(urls), /^127\.0\.0\.1:\d+: the Cluster is down: 12288 of 16384 slots are served$/)
   })

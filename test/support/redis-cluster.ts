@@ -1,13 +1,9 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Redis } from 'ioredis'
-import { freePort } from '../../src/local/embedded/free-port.ts'
-import { findRedisProgram } from '../../src/local/embedded/redis-program.ts'
 import { until } from './gateway.ts'
+import { type RedisServer, startClusterNode, stopClusterNode } from './redis-server.ts'
 
 const MASTERS = 3
 const SLOTS = 16_384
@@ -15,11 +11,8 @@ const SLOTS = 16_384
 /** How long a node may be silent before its replica takes over, milliseconds. */
 const NODE_TIMEOUT_MS = 1_500
 
-export interface ClusterNode {
+export interface ClusterNode extends RedisServer {
   url: string
-  port: number
-  client: Redis
-  process: ChildProcess
 }
 
 /** Three masters, each with one replica, on plain servers of this machine. */
@@ -35,28 +28,19 @@ export interface RedisCluster {
 
 export async function startRedisCluster(): Promise<RedisCluster> {
   const folder = await mkdtemp(join(tmpdir(), 'agw-cluster-'))
-  const { program } = await findRedisProgram()
-  assert.ok(program, 'redis-server is on the PATH')
   const nodes: ClusterNode[] = []
-  for (let index = 0; index < 2 * MASTERS; index += 1) nodes.push(await startNode(join(folder, String(index)), program))
   const stop = async () => {
-    for (const { client } of nodes) client.disconnect()
-    const running = nodes.filter(({ process }) => process.exitCode === null && process.signalCode === null)
-    await Promise.all(
-      running.map(async ({ process }) => {
-        process.kill('SIGKILL')
-        await once(process, 'exit')
-      }),
-    )
+    await Promise.all(nodes.map(stopClusterNode))
     await rm(folder, { recursive: true, force: true })
   }
   try {
+    for (let index = 0; index < 2 * MASTERS; index += 1) nodes.push(await startNode(join(folder, String(index))))
     await joinNodes(nodes)
   } catch (error) {
     await stop()
     throw error
   }
-  const alive = () => nodes.filter(({ process }) => process.exitCode === null && process.signalCode === null)
+  const alive = () => nodes.filter(({ server }) => !server.hasEnded())
   const nodeAt = (port: number) => nodes.find((node) => node.port === port) ?? assert.fail(`no node on port ${port}`)
   return {
     nodes,
@@ -74,19 +58,12 @@ export async function startRedisCluster(): Promise<RedisCluster> {
   }
 }
 
-async function startNode(dir: string, { command, argv0 }: { command: string; argv0: string }): Promise<ClusterNode> {
-  await mkdir(dir)
-  const port = await freePort()
-  const settings = [
-    ...[`port ${port}`, `cluster-port ${await freePort()}`, 'bind 127.0.0.1', `dir ${dir}`, 'save ""', 'appendonly no'],
-    ...['cluster-enabled yes', `cluster-node-timeout ${NODE_TIMEOUT_MS}`, 'maxmemory-policy noeviction'],
+async function startNode(dir: string): Promise<ClusterNode> {
+  const node = await startClusterNode(dir, (port) => [
+    ...[`port ${port}`, `cluster-node-timeout ${NODE_TIMEOUT_MS}`, 'maxmemory-policy noeviction'],
     ...['cluster-replica-validity-factor 0', 'repl-diskless-sync-delay 0'],
-  ]
-  const server = spawn(command, ['-'], { argv0, stdio: ['pipe', 'ignore', 'ignore'] })
-  server.stdin?.end(`${settings.join('\n')}\n`)
-  const client = new Redis(port, '127.0.0.1', { retryStrategy: () => 100, maxRetriesPerRequest: null })
-  client.on('error', () => undefined)
-  return { url: `redis://127.0.0.1:${port}`, port, client, process: server }
+  ])
+  return { ...node, url: `redis://127.0.0.1:${node.port}` }
 }
 
 /** Makes them one Cluster: the first three share the slots, each of the others follows one of them. */
@@ -94,10 +71,7 @@ async function joinNodes(nodes: ClusterNode[]): Promise<void> {
   const [first] = nodes
   assert.ok(first)
   for (const { client } of nodes.slice(1)) {
-    const busPort = /cluster-port\n(\d+)/.exec(
-      ((await first.client.config('GET', 'cluster-port')) as string[]).join('\n'),
-    )
-    await client.call('CLUSTER', 'MEET', '127.0.0.1', String(first.port), busPort?.[1] ?? '')
+    await client.call('CLUSTER', 'MEET', '127.0.0.1', String(first.port), String(first.busPort))
   }
   const knowsAll = async ({ client }: ClusterNode) =>
     String(await client.cluster('NODES'))

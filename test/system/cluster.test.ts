@@ -126,7 +126,7 @@ function mostInWindow(): number {
 
 /** The slot of an API's queue, with all that is kept of it. */
 async function slotOf(slug: string): Promise<number> {
-  const client = cluster.nodes.find(({ process }) => process.exitCode === null)?.client ?? assert.fail()
+  const client = cluster.nodes.find(({ server }) => !server.hasEnded())?.client ?? assert.fail()
   return Number(await client.cluster('KEYSLOT', `${upstreamKeys.queuePrefix(slug)}:${slug}:wait`))
 }
 
@@ -178,8 +178,8 @@ describe('on a Redis Cluster of which one node is named', { timeout: 120_000 }, 
     const load = startLoad()
     await delay(500)
     const killed = await cluster.masterOf(await slotOf('currency'))
-    killed.process.kill('SIGKILL')
-    await once(killed.process, 'exit')
+    killed.server.kill('SIGKILL')
+    await killed.server.ended
     const killedAt = performance.now()
     let inARow = 0
     await until(async () => {

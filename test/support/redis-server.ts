@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Redis, type RedisOptions } from 'ioredis'
+import { freePort } from '../../src/local/embedded/free-port.ts'
+import { findRedisProgram } from '../../src/local/embedded/redis-program.ts'
+import { type ServerProcess, spawnServer } from '../../src/local/embedded/server-process.ts'
+
+const TRIES = 5
+
+export interface RedisServer {
+  port: number
+  /** Where the other nodes of its Cluster reach it. */
+  busPort: number
+  client: Redis
+  server: ServerProcess
+}
+
+/**
+ * Starts a node of a Redis Cluster with settings of the test's own, and waits until it answers. When this process ends
+ * without stopping it, it is killed.
+ *
+ * @param dir its folder, which is made
+ * @param settings further lines of its configuration, given the port for clients
+ * @param options of the client that comes with it
+ * @throws Error with the last lines of its log when it does not start
+ */
+export async function startClusterNode(
+  dir: string,
+  settings: (port: number) => string[],
+  options: Pick<RedisOptions, 'username' | 'password' | 'tls'> = {},
+): Promise<RedisServer> {
+  const { program } = await findRedisProgram()
+  assert.ok(program, 'redis-server is on the PATH')
+  await mkdir(dir)
+  for (let time = 1; ; time += 1) {
+    const [port, busPort] = [await freePort(), await freePort()]
+    const lines = [
+      ...['bind 127.0.0.1', `dir ${dir}`, 'save ""', 'appendonly no', 'cluster-enabled yes', `cluster-port ${busPort}`],
+      ...settings(port),
+    ]
+    const server = await spawnServer({
+      command: program.command,
+      argv0: program.argv0,
+      commandArgs: ['-'],
+      input: `${lines.join('\n')}\n`,
+      logFile: join(dir, 'log'),
+      exitSignal: 'SIGKILL',
+    })
+    const client = new Redis(port, '127.0.0.1', { retryStrategy: () => 100, maxRetriesPerRequest: null, ...options })
+    client.on('error', () => undefined) // it is tried before it listens, and one that ended is reported below
+    const hasStarted = await Promise.race([client.ping().then(() => true), server.ended.then(() => false)])
+    if (hasStarted) return { port, busPort, client, server }
+    client.disconnect()
+    // Another process may take a port between the look at it and this server's start.
+    const isPortTaken = /address already in use/i.test(server.lastLog())
+    if (!isPortTaken || time === TRIES) throw new Error(`a Redis of the test did not start:\n${server.lastLog()}`)
+  }
+}
+
+/** Kills the server, if it still runs, and closes the client. */
+export async function stopClusterNode({ client, server }: RedisServer): Promise<void> {
+  client.disconnect()
+  server.kill('SIGKILL')
+  await server.ended
+}
