@@ -111,8 +111,10 @@ describe('an application that signs in', () => {
       ['Test application', '127.0.0.1:9', url, null, null],
     )
     await until(async () => (await connections(caller))[0].lastUsedAt !== null)
-    const usage = await send(gateway, '/v1/usage?groupBy=key', { token: caller.token })
-    assert.deepEqual(usage.body.usage, [{ key: connection.id, calls: 2 }])
+    const usage = async () => (await send(gateway, '/v1/usage?groupBy=key', { token: caller.token })).body.usage
+    // Each node writes what it has counted by itself, and a little later.
+    await until(async () => (await usage())[0]?.calls === 2)
+    assert.deepEqual(await usage(), [{ key: connection.id, calls: 2 }])
     const ended = await send(gateway, `/v1/connections/${connection.id}`, {
       method: 'DELETE',
       token: caller.token,
