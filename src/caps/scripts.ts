@@ -99,6 +99,6 @@ export const scripts = {
   leaveQueue: load('leave-queue', { COST, SCARCE_MAX: SHARES.SCARCE_MAX }),
   read: load('read', { COLD_START_HOLD_MS, SCARCE_MAX: SHARES.SCARCE_MAX }),
   rebaseTags: load('rebase-tags', { TAG_SPAN_MAX }),
-  initialise: load('initialise'),
+  initialise: load('initialise', { KEY_LIFE_MS }),
   backfill: load('backfill'),
 }

@@ -47,7 +47,7 @@ let worlds = 0
 export class World {
   readonly cap: Cap
   readonly #redis: RedisConnection
-  readonly #slug: string
+  readonly slug: string
   readonly #rules: Caps
   now = START
   operations = 0
@@ -73,12 +73,12 @@ export class World {
 
   constructor(redis: RedisConnection, rules: Caps) {
     worlds += 1
-    this.#slug = `world-${worlds}`
+    this.slug = `world-${worlds}`
     this.#redis = redis
     this.#rules = rules
     // Nothing was lost, so Postgres is never read.
     const db = undefined as unknown as Db
-    this.cap = new Cap({ redis, db, now: () => this.now }, { slug: this.#slug, bucket: 'shared' }, () => rules)
+    this.cap = new Cap({ redis, db, now: () => this.now }, { slug: this.slug, bucket: 'shared' }, () => rules)
   }
 
   async open(): Promise<this> {
@@ -109,7 +109,7 @@ export class World {
   }
 
   #key(name: Parameters<typeof capKeys.of>[2]): string {
-    return capKeys.of(this.#slug, 'shared', name)
+    return capKeys.of(this.slug, 'shared', name)
   }
 
   /** A call arrives. @returns why it was refused, and for how long; undefined when it waits now */
@@ -138,7 +138,7 @@ export class World {
   #entryOf({ account, group, weight, isAsync }: NewCall): QueueEntry {
     this.#calls += 1
     const identity = { accountId: account, callId: `call-${this.#calls}`, shareGroup: group, isAsync }
-    return { ...identity, weight, slug: this.#slug, bucket: 'shared' }
+    return { ...identity, weight, slug: this.slug, bucket: 'shared' }
   }
 
   async #join(entry: QueueEntry, timeoutMs: number): Promise<{ refused: string; retryAfterMs: number } | undefined> {
@@ -212,7 +212,7 @@ export class World {
         callId: `unqueued-${this.#calls}`,
         isAsync: false,
         weight: 1,
-        slug: this.#slug,
+        slug: this.slug,
         bucket: 'shared',
       })
     return permit !== undefined
@@ -360,6 +360,12 @@ export class World {
       if (field.startsWith('w:') || field === 'async') assert.equal(Number(value), counts.get(field) ?? 0, field)
     }
     for (const [field, count] of counts) assert.equal(Number(fair[field]), count, field)
+    // What an upstream says before any call came is what the model alone does.
+    if (this.#askedAt.size === 0) return
+    const names = capKeys.all(this.slug, 'shared')
+    const lives = await Promise.all(names.map((name) => this.#redis.pttl(name)))
+    const lasting = names.filter((_name, index) => lives[index] === -1)
+    assert.deepEqual(lasting, [], 'keys that never end')
   }
 
   #isScarce(): boolean {

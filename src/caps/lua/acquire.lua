@@ -82,7 +82,8 @@ local function grant(granted)
     reply[#reply + 1] = permit
     latestTag = math.max(latestTag, tagOf[member])
   end
-  local isFirst = redis.call('ZCARD', LOG) == 0
+  -- A set that lost its last member lost its life with it: a lease of a worker that died would stay for ever.
+  local isFirst = redis.call('EXISTS', LOG, LEASES) < 2
   redis.call('ZADD', LOG, unpack(logged))
   redis.call('ZADD', LEASES, unpack(leased))
   if state.leftUntil > now then state.left = redis.call('HINCRBY', STATE, 'left', -#granted) end
