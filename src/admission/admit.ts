@@ -112,8 +112,8 @@ async function decide(
     const resultBytesMax = isAsync ? plan.resultMegabytes * 1_000_000 : undefined
     const job = createJob(deps, { principal, checked, id: callId, now: limits.now, timeoutMs, resultBytesMax })
     try {
-      const forecast = await forecastJob(deps, { job, checked, principal })
-      return { principal, limits, job: queuedJob(job, forecast, traceparent), forecast, preference }
+      const forecast = await forecastCall(deps, { ...checked, job, weight: weightOf(principal.tier) })
+      return { principal, limits, job: withForecast(job, forecast, traceparent), forecast, preference }
     } catch (refusal) {
       return { ...known, refusal, limits: await refund(deps, principal, { callId, state: limits }) }
     }
@@ -210,16 +210,8 @@ export function createJob(
   }
 }
 
-/** @throws GatewayError when its permit would come too late */
-export async function forecastJob(
-  deps: ForecastDeps,
-  { job, checked, principal }: { job: CallJob; checked: CheckedTarget; principal: Principal },
-): Promise<Forecast> {
-  const { api, endpoint } = checked
-  return await forecastCall(deps, { api, endpoint, job, weight: weightOf(principal.tier) })
-}
-
-export function queuedJob(
+/** The job as it is queued. */
+export function withForecast(
   job: CallJob,
   { ticket, weight, cacheOnlyMs }: Forecast,
   traceparent: string | undefined,

@@ -34,10 +34,12 @@ export interface ForecastCall {
 export interface Forecast {
   /** 1 runs first. */
   priority: number
+  /** Until its permit is expected, milliseconds. */
   etaMs: number
   ticket?: QueueTicket
   /** Share by plan of a call without a ticket that may need one. */
   weight?: number
+  /** See `CallJob`. */
   cacheOnlyMs?: number
   /** The call may share a job: nothing waits for the upstream. */
   mayShareJob: boolean
@@ -45,12 +47,12 @@ export interface Forecast {
   waiting: QueueEntry | undefined
   /** Undefined where answers are not stored. */
   answerKey?: string | undefined
-  /** For the end of a call that goes without a ticket because its cap has room. */
-  leaveRoom?: () => void
+  /** To be called when a call ends that goes without a ticket because its cap has room. */
+  giveRoomBack?: () => void
 }
 
-/** Priority of calls without a ticket. */
-const FIRST = 1
+/** Of calls without a ticket. */
+const PRIORITY_FIRST = 1
 
 /**
  * Decides how a call is queued, and joins the wait queue unless its answer is stored or on its way or its cap has room.
@@ -63,7 +65,7 @@ export async function forecastCall(
 ): Promise<Forecast> {
   // A call held by a pause keeps a job of its own, which can be withdrawn unsent.
   const isShareable = !job.isAsync && endpoint.endpoint.idempotent !== false && api.pausedMode === undefined
-  if (job.mode === 'test') return { priority: FIRST, etaMs: 0, mayShareJob: isShareable, waiting: undefined }
+  if (job.mode === 'test') return { priority: PRIORITY_FIRST, etaMs: 0, mayShareJob: isShareable, waiting: undefined }
   const bucket = bucketOf(job)
   const keys = cacheKeys(endpoint.endpoint, job, bucket)
   const answerKey = keys?.entry
@@ -74,15 +76,15 @@ export async function forecastCall(
     bucket,
     coalescedKey: keys?.coalesced,
   }
-  const withoutTicket = { priority: FIRST, etaMs: 0, weight, mayShareJob: isShareable, answerKey, waiting }
+  const withoutTicket = { priority: PRIORITY_FIRST, etaMs: 0, weight, mayShareJob: isShareable, answerKey, waiting }
   // An asynchronous call joins: a refusal by its worker would come when its caller has its 202.
   if (answerKey !== undefined && !job.isAsync && deps.knownAnswers.has(answerKey)) return withoutTicket
   // No round trip. A node without news of the breaker lets calls through; the worker checks it again.
   const breakerWaitMs = deps.health.breakerWaitMs(api.slug)
-  const leaveRoom = breakerWaitMs === undefined && isShareable ? deps.spareRoom.take(api.slug, bucket) : undefined
-  if (leaveRoom) {
+  const giveRoomBack = breakerWaitMs === undefined && isShareable ? deps.spareRoom.take(api.slug, bucket) : undefined
+  if (giveRoomBack) {
     if (answerKey !== undefined) deps.knownAnswers.expect(answerKey)
-    return { ...withoutTicket, leaveRoom }
+    return { ...withoutTicket, giveRoomBack }
   }
   // 0: a half-open attempt is due.
   const joined = breakerWaitMs
@@ -91,7 +93,13 @@ export async function forecastCall(
   if ('refused' in joined) {
     const entry = keys && (await deps.cache.get(keys.entry))
     if (entry && isUsableWithoutUpstream(entry, job.enqueuedAt)) {
-      return { priority: FIRST, etaMs: 0, cacheOnlyMs: joined.retryAfterMs, mayShareJob: false, waiting: undefined }
+      return {
+        priority: PRIORITY_FIRST,
+        etaMs: 0,
+        cacheOnlyMs: joined.retryAfterMs,
+        mayShareJob: false,
+        waiting: undefined,
+      }
     }
     // Its request is under way at a worker, for a call that never joined: this one shares the answer.
     if (keys && joined.refused !== 'down' && !job.isAsync && (await deps.redis.exists(keys.leader)))

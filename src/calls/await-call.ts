@@ -7,7 +7,6 @@ import { refundCall } from '../limits/account-limits.ts'
 import { CALLER_LEFT_STATUS, type CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
 import type { Log } from '../log.ts'
 import { recordAsyncCall } from '../queue/async-call.ts'
-import { enqueueCall } from '../queue/call-queue.ts'
 import type { Reply } from '../queue/frame.ts'
 import type { ReplyInbox } from '../queue/reply.ts'
 import { CallerLeftError, LEFT_UNSENT_STATUS } from './caller-left.ts'
@@ -44,7 +43,7 @@ export async function awaitCall(deps: AwaitDeps, admitted: Admitted, socket: Cal
     waiting.signal.throwIfAborted()
     if (job.isAsync) await recordAsyncCall(deps.redis, job, forecast.waiting)
     const { priority, mayShareJob } = forecast
-    jobId = await enqueueCall(deps.queues, { call: job, priority, mayShareJob })
+    jobId = await deps.queues.enqueue({ call: job, priority, mayShareJob })
     if (waitMs === 0) return { kind: 'pending' }
     const answer = await Promise.race([reply, rejectOnAbort(waiting.signal)])
     if (answer.head.isRefused) await refund(deps, admitted, statusOf(answer))
@@ -61,7 +60,7 @@ export async function awaitCall(deps: AwaitDeps, admitted: Admitted, socket: Cal
     await completeFailed(deps, admitted, { error, jobId })
     return { kind: 'failed', error }
   } finally {
-    forecast.leaveRoom?.()
+    forecast.giveRoomBack?.()
     waiting.end()
     if (!isReplyAwaited) forget()
   }

@@ -1,15 +1,15 @@
-import { forecastJob, queuedJob } from '../admission/admit.ts'
+import { withForecast } from '../admission/admit.ts'
 import type { AdmittedBatch, BatchUnit } from '../admission/admit-batch.ts'
 import { countRefusal } from '../admission/count-refusal.ts'
-import type { Forecast, ForecastDeps } from '../admission/forecast.ts'
+import { type Forecast, type ForecastDeps, forecastCall } from '../admission/forecast.ts'
 import { rejectOnAbort } from '../async/abort.ts'
 import { TickBatcher } from '../async/tick-batcher.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import { replyError } from '../http/call-answer.ts'
 import { advanceBatch, type BatchStep, type EndedBatchCall } from '../limits/batch-limits.ts'
 import { CALLER_LEFT_STATUS, type CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
+import { weightOf } from '../limits/plans.ts'
 import type { Log } from '../log.ts'
-import { enqueueCall } from '../queue/call-queue.ts'
 import type { Reply } from '../queue/frame.ts'
 import type { ReplyInbox } from '../queue/reply.ts'
 import type { RedisConnection } from '../redis/connection.ts'
@@ -144,14 +144,14 @@ async function runUnit(
   const { reply, forget } = deps.replies.awaitReply(job.id)
   try {
     end.throwIfAborted()
-    forecast = await forecastJob(deps, { job, checked, principal })
-    const call = queuedJob(job, forecast, observed.traceparent)
+    forecast = await forecastCall(deps, { ...checked, job, weight: weightOf(principal.tier) })
+    const call = withForecast(job, forecast, observed.traceparent)
     observed.admitted(call)
     const { priority, mayShareJob } = forecast
-    jobId = await enqueueCall(deps.queues, { call, priority, mayShareJob })
+    jobId = await deps.queues.enqueue({ call, priority, mayShareJob })
   } catch (error) {
     forget()
-    forecast?.leaveRoom?.()
+    forecast?.giveRoomBack?.()
     if (forecast?.waiting) void withdraw(deps, { job, waiting: forecast.waiting })
     return fail(error, { usageStatus: toGatewayError(error).status, comesBack: 'all' })
   }
@@ -168,7 +168,7 @@ async function runUnit(
     observed.ended(200)
     return { outcome: { reply: answer }, usageStatus: 200, comesBack: 'nothing' }
   } catch (error) {
-    forecast.leaveRoom?.()
+    forecast.giveRoomBack?.()
     const withdrawal = await withdraw(deps, { job, waiting: forecast.waiting, jobId })
     if (run.left.aborted && (await wasSent(withdrawal, reply)))
       return fail(error, { usageStatus: CALLER_LEFT_STATUS, comesBack: 'nothing' })
@@ -176,7 +176,7 @@ async function runUnit(
     return fail(error, { usageStatus, comesBack: 'month' })
   } finally {
     forget()
-    forecast.leaveRoom?.()
+    forecast.giveRoomBack?.()
   }
 }
 

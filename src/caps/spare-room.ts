@@ -23,7 +23,7 @@ interface RepliedCall {
 export class SpareRoom {
   readonly #rooms = new LRUCache<string, { places: number; taken: number; until: number }>({ max: CAPS_MAX })
 
-  /** @returns how to give the place back when the call has ended; undefined for a call that needs a ticket */
+  /** @returns how to give the place back when the call ends; undefined for a call that needs a ticket */
   take(slug: string, bucket: CapBucket): (() => void) | undefined {
     const room = this.#rooms.get(`${slug} ${bucket}`)
     if (!room || room.taken >= room.places || performance.now() > room.until) return undefined

@@ -12,7 +12,7 @@ export const CALL_JOB = 'call'
 /** The queues of an API node, one per upstream, opened when first used. */
 export class CallQueues {
   readonly of: Memoized<[slug: string], Queue>
-  readonly #sharedJobs = new TickBatcher<QueuedJob, string>(async (slug, jobs) => await this.#add(slug, jobs), {
+  readonly #sharedJobs = new TickBatcher<CallToQueue, string>(async (slug, calls) => await this.#addJob(slug, calls), {
     itemsMax: BATCH_CALLS_MAX,
   })
 
@@ -23,21 +23,21 @@ export class CallQueues {
     )
   }
 
-  /** Calls that may share a job do so with those of the same tick. @returns the id of the job */
-  async add(job: QueuedJob): Promise<string> {
-    const { slug, id } = job.call
-    if (job.mayShareJob) return await this.#sharedJobs.add(slug, job)
-    await this.#add(slug, [job])
+  /** Calls that may share a job do so with those of the same tick. @returns the id of the job @throws what Redis throws */
+  async enqueue(queued: CallToQueue): Promise<string> {
+    const { slug, id } = queued.call
+    if (queued.mayShareJob) return await this.#sharedJobs.add(slug, queued)
+    await this.#addJob(slug, [queued])
     return id
   }
 
-  async #add(slug: string, jobs: QueuedJob[]): Promise<string[]> {
-    const calls = jobs.map(({ call }) => call)
-    const priority = Math.min(...jobs.map((job) => job.priority))
+  async #addJob(slug: string, queued: CallToQueue[]): Promise<string[]> {
+    const calls = queued.map(({ call }) => call)
     // Adding the same id twice adds one job.
     const jobId = `${calls.length === 1 ? '' : 'batch_'}${calls[0]?.id}`
+    const priority = Math.min(...queued.map((each) => each.priority))
     await this.of(slug).add(CALL_JOB, toJobData(calls), { jobId, priority })
-    return jobs.map(() => jobId)
+    return queued.map(() => jobId)
   }
 
   async close(): Promise<void> {
@@ -45,7 +45,7 @@ export class CallQueues {
   }
 }
 
-export interface QueuedJob {
+export interface CallToQueue {
   call: CallJob
   /** The job with the lower priority runs first; every job has one, because jobs without run before all others. */
   priority: number
@@ -69,11 +69,6 @@ function openQueue(slug: string, redis: RedisConnection): Queue {
       removeOnFail: { count: 100, age: 3_600 },
     },
   })
-}
-
-/** @returns the id of its job. @throws what Redis throws */
-export async function enqueueCall(queues: CallQueues, job: QueuedJob): Promise<string> {
-  return await queues.add(job)
 }
 
 /** Takes a call out of its queue while it waits in a job of its own. @returns whether it was there */
