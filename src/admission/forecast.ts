@@ -10,7 +10,7 @@ import { GatewayError } from '../errors.ts'
 import type { HealthCache } from '../health/health-watch.ts'
 import type { CallJob, QueueTicket } from '../queue/call-job.ts'
 import { type CallQueues, priorityOf, rebasePriorities } from '../queue/call-queue.ts'
-import { type QueueEntry, queueMember } from '../queue/queue-entry.ts'
+import { type QueueEntry, queueIdentity } from '../queue/queue-entry.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 
 export interface ForecastDeps {
@@ -70,7 +70,7 @@ export async function forecastCall(
   const keys = cacheKeys(endpoint.endpoint, job, bucket)
   const answerKey = keys?.entry
   const waiting: QueueEntry = {
-    ...queueMember(job),
+    ...queueIdentity(job),
     weight,
     slug: job.slug,
     bucket,

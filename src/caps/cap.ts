@@ -2,7 +2,7 @@ import { TickBatcher } from '../async/tick-batcher.ts'
 import type { Caps } from '../catalog/upstream.ts'
 import type { Db } from '../db/database.ts'
 import { GatewayError } from '../errors.ts'
-import { memberOf, type QueueEntry, type QueueMember } from '../queue/queue-entry.ts'
+import { memberOf, type QueueEntry, type QueueIdentity } from '../queue/queue-entry.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { capKeys } from '../redis/keys.ts'
 import type { Script } from '../redis/script.ts'
@@ -204,7 +204,7 @@ export class Cap {
   }
 
   /** Reads the cap as it is now, for one queued call or for one that would come now. */
-  async read(call?: QueueMember): Promise<CapState> {
+  async read(call?: QueueIdentity): Promise<CapState> {
     const reply = await this.#run(scripts.read, this.#keys, [...this.#ruleArguments(), call ? memberOf(call) : ''])
     const [ahead = 0, nextSlotMs = 0, underWay = 0, free = 0, ...left] = reply as number[]
     return { ahead, nextSlotMs: Math.max(0, nextSlotMs), underWay, free, left }

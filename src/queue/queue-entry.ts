@@ -3,7 +3,8 @@ import type { CallJob } from './call-job.ts'
 /** BullMQ's lowest priority. */
 export const PRIORITY_MAX = 2 ** 21 - 1
 
-export interface QueueMember {
+/** By what a wait queue knows a call. */
+export interface QueueIdentity {
   callId: string
   accountId: string
   /** Accounts of a group count as one on scarce caps; an account without one counts alone. */
@@ -12,7 +13,7 @@ export interface QueueMember {
   isAsync: boolean
 }
 
-export interface QueueEntry extends QueueMember {
+export interface QueueEntry extends QueueIdentity {
   /** Share by plan: twice the weight, twice the calls. */
   weight: number
   slug: string
@@ -21,17 +22,17 @@ export interface QueueEntry extends QueueMember {
   coalescedKey?: string | undefined
 }
 
-/** The call's member in the queue and among the waiters: `members.lua` reads it. */
-export function memberOf({ accountId, callId, shareGroup, isAsync }: QueueMember): string {
+/** The member of Redis' sorted sets that stands for a call: `members.lua` reads it. */
+export function memberOf({ accountId, callId, shareGroup, isAsync }: QueueIdentity): string {
   const group = shareGroup === undefined ? '' : `group:${shareGroup.replaceAll('|', '_')}|`
   return `${group}${accountId}|${isAsync ? '~' : ''}${callId}`
 }
 
-export function queueMember({
+export function queueIdentity({
   id,
   accountId,
   group,
   isAsync,
-}: Pick<CallJob, 'id' | 'accountId' | 'group' | 'isAsync'>): QueueMember {
+}: Pick<CallJob, 'id' | 'accountId' | 'group' | 'isAsync'>): QueueIdentity {
   return { callId: id, accountId, shareGroup: group, isAsync }
 }

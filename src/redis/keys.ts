@@ -26,7 +26,7 @@ export const upstreamKeys = {
   cacheOwners: (slug: string, room: string): string => `${PREFIX}:{${slug}}:cache-owners:${room}`,
   /** String: member of the wait queue whose answer identical calls share. Ends with that call's deadline. */
   coalesced: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:coalesced:${hash}`,
-  /** String: id of the call that fetches an answer for identical ones. 3 s, renewed. */
+  /** String: member of the call that fetches an answer for identical ones. 3 s, renewed. */
   leader: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:leader:${hash}`,
   /** String: that call's outcome, for identical calls in other processes. 1.5 s. */
   coalescedOutcome: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:coalesced-outcome:${hash}`,

@@ -14,8 +14,8 @@ it('a follower in another process knows that the request it shares is at the ups
     await server.stop()
   })
   const keys = { entry: '{x}:entry', leader: '{x}:leader', outcome: '{x}:outcome', coalesced: '{x}:coalesced' }
-  const subscriber = (callId: string): Subscriber => ({
-    callId,
+  const subscriber = (member: string): Subscriber => ({
+    member,
     deadline: Date.now() + 60_000,
     signal: new AbortController().signal,
     progress: {},

@@ -6,7 +6,7 @@ import {
   stalenessMs,
 } from '../../src/cache/response-cache.ts'
 import { ERRORS } from '../../src/errors.ts'
-import { memberOf, queueMember } from '../../src/queue/queue-entry.ts'
+import { memberOf, queueIdentity } from '../../src/queue/queue-entry.ts'
 import type { RedisClock } from '../../src/redis/clock.ts'
 import { callUpstream, type UpstreamCall, type UpstreamDeps } from '../upstream/call-upstream.ts'
 import { isFailure, type Outcome } from '../upstream/outcome.ts'
@@ -101,7 +101,7 @@ async function callOnce(
     return outcome
   }
   const subscriber = {
-    callId: memberOf(queueMember(call)),
+    member: memberOf(queueIdentity(call)),
     deadline: call.deadline,
     signal,
     progress,

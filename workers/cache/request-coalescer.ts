@@ -19,13 +19,14 @@ const OUTCOME_BYTES_MAX = 2 * 1024 * 1024
 
 const FOLLOW_EVERY_MS = 40
 
-/** Follows the leader's id once its request was sent. */
+/** Follows the leader's member once its request was sent. */
 const SENT = ' sent'
 
-const lead = loadScript(new URL('./lua/lead.lua', import.meta.url), { SENT })
+const keepLead = loadScript(new URL('./lua/lead.lua', import.meta.url), { SENT })
 
 export interface Subscriber {
-  callId: string
+  /** The call's member of the wait queue, by which its request is known to other processes. */
+  member: string
   /** Redis time, milliseconds. */
   deadline: number
   signal: AbortSignal
@@ -43,7 +44,7 @@ export interface CoalescedRequest {
 type Work = (request: CoalescedRequest) => Promise<Outcome>
 
 interface Start {
-  callId: string
+  member: string
   work: Work
 }
 
@@ -64,7 +65,7 @@ export class RequestCoalescer {
     this.#redis = redis
   }
 
-  /** Whether a call of this process waits for this answer. */
+  /** Whether a call of this process has sent or joined the request for this answer. */
   isUnderWay(keys: CacheKeys): boolean {
     return this.#requests.has(keys.entry)
   }
@@ -93,7 +94,7 @@ export class RequestCoalescer {
     if (this.#requests.get(keys.entry) === request) this.#requests.delete(keys.entry)
   }
 
-  #start(keys: CacheKeys, { callId, deadline }: Subscriber, work: Work): LocalRequest {
+  #start(keys: CacheKeys, { member, deadline }: Subscriber, work: Work): LocalRequest {
     const ending = new AbortController()
     const request: LocalRequest = {
       subscribers: new Set(),
@@ -105,7 +106,7 @@ export class RequestCoalescer {
     const run = async (): Promise<{ outcome: Outcome; isLeader: boolean }> => {
       try {
         const shared = { signal: ending.signal, deadline: () => request.deadline, progress: request.progress }
-        return await this.#lead(keys, { callId, work }, shared)
+        return await this.#lead(keys, { member, work }, shared)
       } finally {
         this.#forget(keys, request)
       }
@@ -122,17 +123,17 @@ export class RequestCoalescer {
     start: Start,
     request: CoalescedRequest,
   ): Promise<{ outcome: Outcome; isLeader: boolean }> {
-    const { callId } = start
+    const { member } = start
     const leaders = new Set<string>()
     while (true) {
-      const leader = await this.#redis.set(keys.leader, callId, 'PX', LEADER_MS, 'NX', 'GET')
+      const leader = await this.#redis.set(keys.leader, member, 'PX', LEADER_MS, 'NX', 'GET')
       const isLeader = leader === null
       if (leader !== null) leaders.add(leader.replace(SENT, ''))
       // The outcome at a follower's deadline depends on how far the leader's request is.
       request.progress.isUnderWay = leader?.endsWith(SENT) ?? false
       const outcome = leaders.size === 0 ? undefined : await this.#outcomeOf(keys.outcome, leaders)
       if (outcome) {
-        if (isLeader) await lead.run(this.#redis, [keys.leader], [callId, 0])
+        if (isLeader) await keepLead.run(this.#redis, [keys.leader], [member, 0])
         return { outcome, isLeader: false }
       }
       if (isLeader) return { outcome: await this.#run(keys, start, request), isLeader: true }
@@ -140,18 +141,18 @@ export class RequestCoalescer {
     }
   }
 
-  async #run(keys: CacheKeys, { callId, work }: Start, request: CoalescedRequest): Promise<Outcome> {
+  async #run(keys: CacheKeys, { member, work }: Start, request: CoalescedRequest): Promise<Outcome> {
     const renewing = setInterval(() => {
       const { isUnderWay, lastFailure } = request.progress
-      lead
-        .run(this.#redis, [keys.leader], [callId, LEADER_MS, isUnderWay || lastFailure ? 1 : 0])
+      keepLead
+        .run(this.#redis, [keys.leader], [member, LEADER_MS, isUnderWay || lastFailure ? 1 : 0])
         .catch(() => undefined)
     }, LEADER_RENEW_MS)
     try {
       const outcome = await work(request)
       // A refusal is for the account and the deadline of one call alone.
       if (isFailure(outcome) && outcome.isRefused) return outcome
-      const frame = outcomeFrame(outcome, callId)
+      const frame = outcomeFrame(outcome, member)
       // Fails open: where Redis takes no writes, followers in other processes send a request of their own.
       if (frame.length <= OUTCOME_BYTES_MAX) {
         await this.#redis.set(keys.outcome, frame, 'PX', OUTCOME_MS).catch(() => undefined)
@@ -159,7 +160,7 @@ export class RequestCoalescer {
       return outcome
     } finally {
       clearInterval(renewing)
-      await lead.run(this.#redis, [keys.leader], [callId, 0]).catch(() => undefined)
+      await keepLead.run(this.#redis, [keys.leader], [member, 0]).catch(() => undefined)
       await this.#redis.del(keys.coalesced).catch(() => undefined)
     }
   }

@@ -6,7 +6,7 @@ import type { Db } from '../../src/db/database.ts'
 import { toGatewayError } from '../../src/errors.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import type { CallTimes } from '../../src/queue/frame.ts'
-import { memberOf, type QueueEntry, queueMember } from '../../src/queue/queue-entry.ts'
+import { memberOf, type QueueEntry, queueIdentity } from '../../src/queue/queue-entry.ts'
 import { hasResult } from '../../src/queue/results.ts'
 import { enqueueValidateKey } from '../../src/queue/validate-key-job.ts'
 import { type CachedOutcome, type CachingDeps, callThroughCache } from '../cache/cached-call.ts'
@@ -96,7 +96,7 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, bound
 
 function permitRequest(known: KnownCall): PermitRequest {
   const { ticket, deadline } = known.call
-  const member = memberOf(queueMember(known.call))
+  const member = memberOf(queueIdentity(known.call))
   if (ticket) return { member, tag: ticket.tag }
   return { member, tag: NO_TICKET, late: { entry: () => queueEntry(known), deadline } }
 }
@@ -105,7 +105,7 @@ function queueEntry({ endpoint, call }: KnownCall): QueueEntry {
   const { slug, ticket, weight = 1 } = call
   const bucket = bucketOf(call)
   const coalescedKey = cacheKeys(endpoint.endpoint, call, bucket)?.coalesced
-  return { ...queueMember(call), slug, bucket, weight: ticket?.weight ?? weight, coalescedKey }
+  return { ...queueIdentity(call), slug, bucket, weight: ticket?.weight ?? weight, coalescedKey }
 }
 
 /** The outcome at the deadline: 502 where the upstream used up the time, 503 where nothing was sent. */
