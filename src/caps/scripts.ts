@@ -38,7 +38,8 @@ const PLANNING = {
 /** How long an eviction waits for the worker of its call, milliseconds: longer than any call may take. */
 const EVICTED_TTL_MS = 900_000
 
-const WAITERS_PER_POLL = 200
+/** Waiters of all workers that one poll considers, lowest tags first. */
+const WAITERS_PLANNED_MAX = 200
 
 /** Calls of equal start that keep their order. */
 const SEQ_SPAN = 2 ** 20
@@ -72,7 +73,7 @@ export const scripts = {
     EVICTED_TTL_MS,
     KEY_LIFE_MS,
     RAMP_MAX,
-    WAITERS_PER_POLL,
+    WAITERS_PLANNED_MAX,
     WAITER_TTL_MS,
     WAKE_UP_CHANNEL,
     ...PLAN,

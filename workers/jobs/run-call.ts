@@ -82,7 +82,9 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, bound
   if (call.mode === 'test') return { outcome: await answerFromExample({ api, endpoint }, call, bounds.signal) }
   const permit = permitRequest({ api, endpoint, call })
   // The first run may have joined the wait queue.
-  if (bounds.isSecondRun && permit.late) await deps.caps.of(api, bucketOf(call)).leaveQueue(permit.late.entry())
+  if (bounds.isSecondRun && permit.withoutTicket) {
+    await deps.caps.of(api, bucketOf(call)).leaveQueue(permit.withoutTicket.entry())
+  }
   const upstreamKey = await resolveUpstreamKey(deps, api, call)
   const result = await callThroughCache(deps, {
     endpoint: endpoint.endpoint,
@@ -98,7 +100,7 @@ function permitRequest(known: KnownCall): PermitRequest {
   const { ticket, deadline } = known.call
   const member = memberOf(queueIdentity(known.call))
   if (ticket) return { member, tag: ticket.tag }
-  return { member, tag: NO_TICKET, late: { entry: () => queueEntry(known), deadline } }
+  return { member, tag: NO_TICKET, withoutTicket: { entry: () => queueEntry(known), deadline } }
 }
 
 function queueEntry({ endpoint, call }: KnownCall): QueueEntry {

@@ -10,25 +10,23 @@ import { LOCK_LOST } from '../upstream/call-end.ts'
 export class TicketNeededError extends Error {}
 
 export interface PermitRequest extends Waiter {
-  /** How a call without a ticket joins the wait queue when it must, and until when a permit is of use. */
-  late?: { entry: () => QueueEntry; deadline: CallJob['deadline'] }
+  /** Of a call without a ticket: how it joins the wait queue when it must, and until when a permit is of use. */
+  withoutTicket?: { entry: () => QueueEntry; deadline: CallJob['deadline'] }
 }
 
-/**
- * A call without a ticket gets a permit at once where nothing waits, else it joins the wait queue. @throws AttemptError
- */
-export async function acquireWithTicket<Permit>(
+/** Acquires a permit. A call without a ticket joins the wait queue first, unless there is room. @throws AttemptError */
+export async function acquireOrJoin<Permit>(
   { cap, log }: { cap: Cap; log: Log },
-  { late, ...waiter }: PermitRequest,
+  { withoutTicket, ...waiter }: PermitRequest,
   acquire: (waiter: Waiter) => Promise<Permit>,
 ): Promise<Permit> {
   try {
     return await acquire(waiter)
   } catch (error) {
-    if (!(error instanceof TicketNeededError) || !late) throw error
+    if (!(error instanceof TicketNeededError) || !withoutTicket) throw error
   }
-  const entry = late.entry()
-  const joined = await cap.joinQueue(entry, late.deadline)
+  const entry = withoutTicket.entry()
+  const joined = await cap.joinQueue(entry, withoutTicket.deadline)
   if ('refused' in joined) {
     const { code, ...details } = refusalOf(joined)
     throw new AttemptError(code, { isRetryable: false, isRefusal: true, ...details })

@@ -9,7 +9,7 @@ import {
 import { PERMIT_AGE_MS_MAX } from '../../src/caps/timing.ts'
 import type { Log } from '../../src/log.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
-import { acquireWithTicket, type PermitRequest, TicketNeededError } from './late-ticket.ts'
+import { acquireOrJoin, type PermitRequest, TicketNeededError } from './late-ticket.ts'
 
 /** After this, leases of a killed or stalled worker, which has lost its jobs, end. Milliseconds. */
 const LEASE_MS = 6_000
@@ -78,10 +78,10 @@ export class PermitClient {
   /** @throws AttemptError where the permit would come too late; the signal's reason */
   acquire(request: PermitRequest, remainingMs: () => number, signal: AbortSignal): Promise<Permit> {
     const deps = { cap: this.#cap, log: this.#log }
-    return acquireWithTicket(deps, request, (waiter) => this.#acquire(waiter, remainingMs, signal))
+    return acquireOrJoin(deps, request, (waiter) => this.#wait(waiter, remainingMs, signal))
   }
 
-  #acquire(request: Waiter, remainingMs: () => number, signal: AbortSignal): Promise<Permit> {
+  #wait(request: Waiter, remainingMs: () => number, signal: AbortSignal): Promise<Permit> {
     if (signal.aborted) return Promise.reject(signal.reason)
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {
@@ -103,12 +103,12 @@ export class PermitClient {
         },
       }
       this.#insert(waiter)
-      this.#poll()
+      this.#schedulePoll()
     })
   }
 
   wake(member: string): void {
-    if (this.#waiters.has(member)) this.#poll()
+    if (this.#waiters.has(member)) this.#schedulePoll()
   }
 
   #insert(waiter: LocalWaiter): void {
@@ -125,7 +125,7 @@ export class PermitClient {
     if (index >= 0) this.#waitersByTag.splice(index, 1)
   }
 
-  #poll(): void {
+  #schedulePoll(): void {
     clearTimeout(this.#timer)
     if (this.#isPolling) {
       this.#pollAgain = true
@@ -133,24 +133,24 @@ export class PermitClient {
     }
     this.#isPolling = true
     // Waiters and released permits of one tick go into one poll.
-    setImmediate(() => this.#run())
+    setImmediate(() => this.#poll())
   }
 
-  #run(): void {
-    this.#pollOnce()
+  #poll(): void {
+    this.#exchange()
       .catch((error) => {
         this.#log.warn({ err: error }, 'failed to acquire permits')
         return POLL_INTERVAL_MS
       })
       .then((pauseMs) => {
         this.#isPolling = false
-        if (this.#pollAgain) this.#poll()
-        else if (this.#waiters.size > 0) this.#timer = setTimeout(() => this.#poll(), pauseMs)
+        if (this.#pollAgain) this.#schedulePoll()
+        else if (this.#waiters.size > 0) this.#timer = setTimeout(() => this.#schedulePoll(), pauseMs)
       })
   }
 
-  /** @returns milliseconds until the next poll */
-  async #pollOnce(): Promise<number> {
+  /** Sends what was released, and asks for permits. @returns milliseconds until the next poll */
+  async #exchange(): Promise<number> {
     this.#pollAgain = false
     const waiters = this.#firstWaiters()
     const released = this.#drainReleased()
@@ -161,13 +161,13 @@ export class PermitClient {
     const polledAt = performance.now()
     const result = await this.#cap.acquire({ waiters, released, leaseMs: LEASE_MS })
     const served = result.granted.size + result.evicted.size + result.mustJoin.length
-    return this.#use(result, { polledAt, isAll: served === waiters.length })
+    return this.#use(result, { polledAt, areAllServed: served === waiters.length })
   }
 
   /** @returns milliseconds until the next poll */
   #use(
     { granted, evicted, mustJoin, room, closedForMs, retryInMs }: AcquireResult,
-    { polledAt, isAll }: { polledAt: number; isAll: boolean },
+    { polledAt, areAllServed }: { polledAt: number; areAllServed: boolean },
   ): number {
     this.#onGranted(granted.size)
     for (const [member, id] of granted) this.#grant(member, id, polledAt)
@@ -175,7 +175,8 @@ export class PermitClient {
     for (const member of mustJoin) this.#reject(member, new TicketNeededError('the call has to wait in the queue'))
     this.room = room
     if (closedForMs > 0) this.#rejectTooLate(closedForMs)
-    if (isAll) return 0
+    // Waiters that are left were not in this poll.
+    if (areAllServed) return 0
     if (retryInMs <= 0) return FALLBACK_POLL_MS
     return Math.min(Math.max(retryInMs, POLL_MS_MIN), POLL_INTERVAL_MS)
   }
@@ -242,7 +243,7 @@ export class PermitClient {
       release: (tookMs) => {
         this.#held.delete(id)
         this.#released.push({ id, tookMs })
-        this.#poll()
+        this.#schedulePoll()
       },
       releaseUnused: () => this.#releaseUnused(id),
     })
@@ -269,6 +270,6 @@ export class PermitClient {
     this.#cap
       .releaseUnused(id)
       .catch((error) => this.#log.warn({ err: error }, 'failed to give back an unused permit; it counts as used'))
-    if (this.#waiters.size > 0) this.#poll()
+    if (this.#waiters.size > 0) this.#schedulePoll()
   }
 }

@@ -131,7 +131,7 @@ keepAlive(true, {WAITERS, WAITER_EXPIRIES})
 local connections = concurrencyNow() - redis.call('ZCARD', LEASES)
 local granted, waitMs, last = {}, 0, nil
 -- Waiters of other workers that are woken up are as good as granted.
-schedule(redis.call('ZRANGE', WAITERS, 0, WAITERS_PER_POLL - 1), function(member, at)
+schedule(redis.call('ZRANGE', WAITERS, 0, WAITERS_PLANNED_MAX - 1), function(member, at)
   if at > now then
     if not tagOf[member] then return true end
     waitMs = math.ceil(at - now)
