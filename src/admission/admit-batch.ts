@@ -8,7 +8,7 @@ import { planOf } from '../limits/plans.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { isUnacknowledged } from '../redis/redis-error.ts'
-import { type AdmissionDeps, createJob, limitReading } from './admit.ts'
+import { type AdmissionDeps, createJob, limitQuery } from './admit.ts'
 import { authenticateCall, forgetPrincipal, isUpToDate, type Principal } from './authenticate.ts'
 import { bodyParameters } from './call-input.ts'
 import { type CheckedTarget, checkBatchCall, findTarget } from './check-call.ts'
@@ -83,7 +83,7 @@ async function tryAdmit(
   }
   const preference = readBatchPreference(request.headers)
   const timeoutMs = Math.min(preference.waitMs ?? config.callTimeoutMs, config.callTimeoutMs)
-  const options = limitReading(deps, principal, timeoutMs)
+  const options = limitQuery(deps, principal, timeoutMs)
   const decided = { principal, refused, preference, timeoutMs, leaseMs: options.leaseMs }
   if (targets.length === 0) return { ...decided, units: [], grant: undefined }
   completions.flush(principal)

@@ -6,11 +6,12 @@ import { countMonthUsage } from '../db/usage.ts'
 import { GatewayError } from '../errors.ts'
 import {
   type AccountLimits,
-  type LimitReading,
+  type LimitQuery,
   type LimitState,
   readLimits,
-  refundLimits,
+  refundCall,
   STALE,
+  withoutCall,
 } from '../limits/account-limits.ts'
 import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
 import { planOf, weightOf } from '../limits/plans.ts'
@@ -146,7 +147,7 @@ async function acquireLimits(
   completions.flush(principal)
   try {
     return await accountLimits.acquire({
-      ...limitReading(deps, principal, timeoutMs),
+      ...limitQuery(deps, principal, timeoutMs),
       subject: principal,
       tier: principal.tier,
       limits: config.plans[planOf(principal.tier)],
@@ -165,7 +166,8 @@ async function refund(
   call: { callId: string; state: LimitState },
 ): Promise<LimitState> {
   try {
-    return await refundLimits(redis, principal, call)
+    await refundCall(redis, principal, { callId: call.callId, at: call.state.now })
+    return withoutCall(call.state)
   } catch {
     // Redis did not acknowledge the refund: it is repeated until it does.
     completions.compensate(principal, call.callId)
@@ -227,14 +229,14 @@ export function withForecast(
 
 export async function currentLimits(deps: AdmissionDeps, principal: Principal): Promise<LimitState | undefined> {
   const plan = deps.config.plans[planOf(principal.tier)]
-  return await readLimits(deps.redis, { ...limitReading(deps, principal, 0), subject: principal, limits: plan })
+  return await readLimits(deps.redis, { ...limitQuery(deps, principal, 0), subject: principal, limits: plan })
 }
 
-export function limitReading(
+export function limitQuery(
   { db, monthLoads }: AdmissionDeps,
   { accountId, keyId }: Pick<Principal, 'accountId' | 'keyId'>,
   timeoutMs: number,
-): Omit<LimitReading, 'subject' | 'limits'> {
+): Omit<LimitQuery, 'subject' | 'limits'> {
   return {
     leaseMs: timeoutMs + LEASE_GRACE_MS,
     // Fails closed: without Redis' count and without the ledger nobody knows what is left.

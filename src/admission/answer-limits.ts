@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Tier } from '../catalog/upstream.ts'
 import { ANY_VERSION, type LimitSubject, readLimits } from '../limits/account-limits.ts'
 import { planOf } from '../limits/plans.ts'
-import { type AdmissionDeps, limitReading } from './admit.ts'
+import { type AdmissionDeps, limitQuery } from './admit.ts'
 import { rateLimitHeaders } from './rate-limit-headers.ts'
 
 /** Longest an answer waits for its headers, milliseconds. Fails open: without headers. */
@@ -27,7 +27,7 @@ export function answerLimits(
     const account = accountOf(request)
     if (!account || reply.hasHeader('ratelimit') || reply.raw.headersSent) return
     const { tier, keyId, accountId, mode, connection } = account
-    const options = limitReading(deps, { accountId, keyId }, 0)
+    const options = limitQuery(deps, { accountId, keyId }, 0)
     const subject = { accountId, mode, connection, version: ANY_VERSION }
     const limits = deps.config.plans[planOf(tier)]
     const reading = readLimits(deps.redis, { ...options, subject, limits })

@@ -39,12 +39,12 @@ const ENDED_TOGETHER_MAX = 50
 /** How long after the deadline a node waits for the workers' own replies, milliseconds. */
 const DEADLINE_GRACE_MS = 250
 
-/** What a unit counts as, and what it gives back. */
+/** What a unit counts as, and what is refunded for it. */
 interface Ending {
   outcome: BatchOutcome
   usageStatus: number
   /** `all`: it was refused before anything was sent. */
-  comesBack: 'nothing' | 'month' | 'all'
+  refund: 'nothing' | 'month' | 'all'
 }
 
 /**
@@ -79,15 +79,15 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
 
   const lane = async (first: BatchUnit): Promise<void> => {
     for (let unit: BatchUnit | undefined = first; unit; ) {
-      const { outcome, usageStatus, comesBack } = await runUnit(deps, unit, { batch, run, end: end.signal })
+      const { outcome, usageStatus, refund } = await runUnit(deps, unit, { batch, run, end: end.signal })
       // Test calls have no monthly quota.
-      if (comesBack === 'nothing' && principal.mode === 'live') charged += 1
+      if (refund === 'nothing' && principal.mode === 'live') charged += 1
       const next: BatchUnit | undefined = end.signal.aborted ? undefined : waiting.shift()
       run.emit(unit, outcome)
-      if (comesBack === 'all') refused(unit, usageStatus)
+      if (refund === 'all') refused(unit, usageStatus)
       else deps.completions.count(unit.job, usageStatus)
       try {
-        await ends.add('', { callId: unit.job.id, comesBack, next: next?.job.id })
+        await ends.add('', { callId: unit.job.id, refund, next: next?.job.id })
       } catch (error) {
         // The lease ends by itself. Without Redis no other call can be made.
         log.warn({ err: error, callId: unit.job.id }, 'failed to settle a call of a batch')
@@ -153,7 +153,7 @@ async function runUnit(
     forget()
     forecast?.giveRoomBack?.()
     if (forecast?.waiting) void withdraw(deps, { job, waiting: forecast.waiting })
-    return fail(error, { usageStatus: toGatewayError(error).status, comesBack: 'all' })
+    return fail(error, { usageStatus: toGatewayError(error).status, refund: 'all' })
   }
   try {
     const answer = await Promise.race([reply, rejectOnAbort(end)])
@@ -162,18 +162,18 @@ async function runUnit(
     deps.spareRoom.learn(job, answer.head)
     if (answer.head.code) {
       const error = replyError(answer.head)
-      const comesBack = answer.head.isRefused ? 'all' : error.status >= 500 ? 'month' : 'nothing'
-      return fail(error, { usageStatus: error.status, comesBack })
+      const refund = answer.head.isRefused ? 'all' : error.status >= 500 ? 'month' : 'nothing'
+      return fail(error, { usageStatus: error.status, refund })
     }
     observed.ended(200)
-    return { outcome: { reply: answer }, usageStatus: 200, comesBack: 'nothing' }
+    return { outcome: { reply: answer }, usageStatus: 200, refund: 'nothing' }
   } catch (error) {
     forecast.giveRoomBack?.()
     const withdrawal = await withdraw(deps, { job, waiting: forecast.waiting, jobId })
     if (run.left.aborted && (await wasSent(withdrawal, reply)))
-      return fail(error, { usageStatus: CALLER_LEFT_STATUS, comesBack: 'nothing' })
+      return fail(error, { usageStatus: CALLER_LEFT_STATUS, refund: 'nothing' })
     const usageStatus = run.left.aborted ? LEFT_UNSENT_STATUS : toGatewayError(error).status
-    return fail(error, { usageStatus, comesBack: 'month' })
+    return fail(error, { usageStatus, refund: 'month' })
   } finally {
     forget()
     forecast.giveRoomBack?.()

@@ -47,75 +47,73 @@ const scripts = {
   refund: load('refund-limits'),
 }
 
-type Acquired =
-  | ['stale' | 'month' | 'connection-month' | 'other-month', number]
-  | [string, number, number, number, number, number, ...(number | string)[]]
+type ScriptReply =
+  | [undecided: 'stale' | 'other-month' | 'no-month-count' | 'no-connection-count', now: number]
+  | [
+      decision: string,
+      ...[now: number, minuteUsed: number, resetMs: number, inFlight: number, monthUsed: number],
+      ...further: (number | string)[],
+    ]
 
-export interface LimitRequest extends LimitReading {
+export interface LimitRequest extends LimitQuery {
   tier: Tier
   callId: string
 }
 
-export interface LimitReading {
+export interface LimitQuery {
   subject: LimitSubject
   limits: CallLimits
   leaseMs: number
   /** From the ledger; called when Redis has no count. */
   loadMonthUsed: (month: string) => Promise<number>
   loadConnectionUsed?: ((month: string) => Promise<number>) | undefined
-  /** For tests; Redis' own clock where absent. Milliseconds. */
+  /** For tests; Redis' own clock where absent. */
   now?: (() => number) | undefined
 }
 
 export const STALE = Symbol('stale')
 
-/**
- * Takes a unit of each limit, exactly, over any number of nodes.
- * @returns STALE when the account must be looked up again
- * @throws GatewayError CONCURRENCY_LIMIT_EXCEEDED, RATE_LIMIT_EXCEEDED or MONTHLY_QUOTA_EXCEEDED; nothing is taken
- */
-export async function acquireLimits(redis: RedisConnection, request: LimitRequest): Promise<LimitState | typeof STALE> {
-  const [acquired] = await acquireTogether(redis, [request])
-  return grantedOf(acquired ?? STALE, request)
-}
+const CALLS_TOGETHER_MAX = 64
 
-const TOGETHER_MAX = 64
-
-type Outcome = { decision: string; state: LimitState } | typeof STALE
+type LimitOutcome = { decision: string; state: LimitState } | typeof STALE
 
 /** Acquires limits for an API node: calls of one account in one tick are one script, each with its own decision. */
 export class AccountLimits {
-  readonly #together: TickBatcher<LimitRequest, Outcome>
+  readonly #together: TickBatcher<LimitRequest, LimitOutcome>
 
   constructor(redis: RedisConnection) {
-    this.#together = new TickBatcher((_key, requests) => acquireTogether(redis, requests), { itemsMax: TOGETHER_MAX })
+    this.#together = new TickBatcher((_key, requests) => acquireTogether(redis, requests), {
+      itemsMax: CALLS_TOGETHER_MAX,
+    })
   }
 
+  /**
+   * Takes a unit of each limit, exactly, over any number of nodes.
+   * @returns STALE when the account must be looked up again
+   * @throws GatewayError CONCURRENCY_LIMIT_EXCEEDED, RATE_LIMIT_EXCEEDED or MONTHLY_QUOTA_EXCEEDED; nothing is taken
+   */
   async acquire(request: LimitRequest): Promise<LimitState | typeof STALE> {
     const { subject, limits, leaseMs } = request
     const { accountId, mode, version, connection } = subject
     const bounds = [limits.perMinute, limits.perMonth, limits.inFlight, leaseMs, connection?.id, connection?.perMonth]
-    return grantedOf(await this.#together.add(`${accountId} ${mode} ${version} ${bounds.join(' ')}`, request), request)
+    const outcome = await this.#together.add(`${accountId} ${mode} ${version} ${bounds.join(' ')}`, request)
+    if (outcome === STALE) return STALE
+    if (outcome.decision === 'ok') return outcome.state
+    throw limitRefusal(outcome.decision, outcome.state, request)
   }
 }
 
-function grantedOf(outcome: Outcome, request: LimitRequest): LimitState | typeof STALE {
-  if (outcome === STALE) return STALE
-  if (outcome.decision === 'ok') return outcome.state
-  throw limitRefusal(outcome.decision, outcome.state, request)
-}
-
-/** In their order, in one step; all have the same bounds. */
-export async function acquireTogether(redis: RedisConnection, requests: LimitRequest[]): Promise<Outcome[]> {
+/** Decides on calls of one account in their order, in one step; all have the same bounds. */
+export async function acquireTogether(redis: RedisConnection, requests: LimitRequest[]): Promise<LimitOutcome[]> {
   const [first, ...others] = requests
   if (!first) return []
   const more = others.map(({ callId }) => callId)
   const result = await runInMonth(redis, first, { callId: first.callId, more })
   if (result === STALE) return requests.map(() => STALE)
-  const { decision, state, counts } = result
-  const outcomes: Outcome[] = [{ decision, state }]
+  const { decision, state, further } = result
+  const outcomes: LimitOutcome[] = [{ decision, state }]
   for (let index = 0; index < others.length; index += 1) {
-    const [itsDecision, used, inFlight, monthUsed] = counts.slice(4 * index, 4 * index + 4)
+    const [itsDecision, used, inFlight, monthUsed] = further.slice(4 * index, 4 * index + 4)
     const month = state.month && { ...state.month, used: Number(monthUsed) }
     const minute = { ...state.minute, used: Number(used) }
     outcomes.push({ decision: String(itsDecision), state: { ...state, minute, month, inFlight: Number(inFlight) } })
@@ -124,19 +122,19 @@ export async function acquireTogether(redis: RedisConnection, requests: LimitReq
 }
 
 /** Takes nothing; undefined when Redis cannot tell. */
-export async function readLimits(redis: RedisConnection, reading: LimitReading): Promise<LimitState | undefined> {
+export async function readLimits(redis: RedisConnection, query: LimitQuery): Promise<LimitState | undefined> {
   // Fails open: only headers depend on it.
-  const result = await runInMonth(redis, reading, { callId: '' }).catch(() => STALE)
-  return typeof result === 'symbol' ? undefined : result.state
+  const result = await runInMonth(redis, query, { callId: '' }).catch(() => undefined)
+  return result === STALE ? undefined : result?.state
 }
 
-/** Runs a script in the month of Redis' clock and under the version of the account's rights. */
+/** Runs a script until it finds its counts, in the month of Redis' clock. @returns STALE for an outdated version */
 export async function runInMonth(
   redis: RedisConnection,
-  reading: LimitReading,
+  query: LimitQuery,
   { callId, script = scripts.acquire, more = [] }: { callId: string; script?: Script; more?: string[] },
 ) {
-  const { subject, limits, leaseMs, loadMonthUsed, loadConnectionUsed, now: clock } = reading
+  const { subject, limits, leaseMs, loadMonthUsed, loadConnectionUsed, now: clock } = query
   let at = clock?.() ?? Date.now()
   for (let tries = 0; tries < 4; tries += 1) {
     const month = monthOf(at)
@@ -145,23 +143,23 @@ export async function runInMonth(
     const amounts = [limits.perMinute, limits.inFlight, perMonth, leaseMs]
     const times = [month.startsAt, month.endsAt]
     const values = [clock?.() ?? '', subject.version, callId, ...amounts, ...times, boundOf(subject) ?? -1]
-    const acquired = (await script.run(redis, keys, [...values, ...more])) as Acquired
-    if (acquired[0] === 'stale') return STALE
-    if (acquired[0] === 'other-month') {
-      at = acquired[1]
+    const reply = (await script.run(redis, keys, [...values, ...more])) as ScriptReply
+    if (reply[0] === 'stale') return STALE
+    if (reply[0] === 'other-month') {
+      at = reply[1]
       continue
     }
-    if (acquired[0] === 'month') {
-      const lifeMs = month.endsAt - at + MONTH_GRACE_MS
-      await redis.set(keys[3] ?? '', await loadMonthUsed(month.name), 'PX', lifeMs, 'NX')
+    const [, , , monthKey = '', connectionKey = ''] = keys
+    const countLifeMs = month.endsAt - at + MONTH_GRACE_MS
+    if (reply[0] === 'no-month-count') {
+      await redis.set(monthKey, await loadMonthUsed(month.name), 'PX', countLifeMs, 'NX')
       continue
     }
-    if (acquired[0] === 'connection-month') {
-      const used = (await loadConnectionUsed?.(month.name)) ?? 0
-      await redis.set(keys[4] ?? '', used, 'PX', month.endsAt - at + MONTH_GRACE_MS, 'NX')
+    if (reply[0] === 'no-connection-count') {
+      await redis.set(connectionKey, (await loadConnectionUsed?.(month.name)) ?? 0, 'PX', countLifeMs, 'NX')
       continue
     }
-    const [decision, now, minute = 0, resetMs = 0, inFlight = 0, monthUsed = 0, ...counts] = acquired
+    const [decision, now, minute = 0, resetMs = 0, inFlight = 0, monthUsed = 0, ...further] = reply
     const state: LimitState = {
       now,
       limits,
@@ -169,7 +167,7 @@ export async function runInMonth(
       month: perMonth < 0 ? undefined : { used: monthUsed, resetMs: Math.max(0, month.endsAt - now) },
       inFlight,
     }
-    return { decision, state, counts }
+    return { decision, state, further }
   }
   throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
 }
@@ -191,7 +189,7 @@ export function limitKeys(subject: LimitSubject, month: string): string[] {
   ]
 }
 
-export interface CompletedCall {
+export interface EndedCall {
   callId: string
   status: number
 }
@@ -204,7 +202,7 @@ export interface CompletedCall {
 export async function releaseLimits(
   redis: RedisConnection,
   { accountId, mode }: Pick<LimitSubject, 'accountId' | 'mode'>,
-  { month, ended }: { month: string; ended: CompletedCall[] },
+  { month, ended }: { month: string; ended: EndedCall[] },
 ): Promise<number> {
   const calls = ended.flatMap(({ callId, status }) => [callId, status >= 500 && mode === 'live' ? 1 : 0])
   const keys = [accountKeys.inFlight(accountId, mode), accountKeys.month(accountId, month)]
@@ -220,16 +218,6 @@ export async function refundCall(
   const [, minute = '', inFlight = '', month = '', ...connection] = limitKeys(subject, monthOf(at).name)
   const keys = [minute, inFlight, subject.mode === 'live' ? month : `${month}:none`, ...connection]
   return (await scripts.refund.run(redis, keys, [callId])) === 1
-}
-
-/** Refunds a call that was refused before it was queued. @returns what is left then */
-export async function refundLimits(
-  redis: RedisConnection,
-  subject: LimitSubject,
-  { callId, state }: { callId: string; state: LimitState },
-): Promise<LimitState> {
-  await refundCall(redis, subject, { callId, at: state.now })
-  return withoutCall(state)
 }
 
 /** What an account has left once a call that it had acquired is given back. */

@@ -3,7 +3,7 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { loadScript } from '../redis/script.ts'
 import {
   LEASE_MS_MAX,
-  type LimitReading,
+  type LimitQuery,
   type LimitState,
   type LimitSubject,
   limitKeys,
@@ -19,7 +19,7 @@ const scripts = {
   advance: loadScript(new URL('./lua/advance-batch.lua', import.meta.url)),
 }
 
-export interface BatchRequest extends LimitReading {
+export interface BatchRequest extends LimitQuery {
   tier: Tier
   callIds: string[]
   /** Whether all must fit, or as many as do. */
@@ -34,20 +34,21 @@ export interface BatchGrant {
   leases: number
 }
 
-/** As `acquireLimits`, for the calls of a batch. @returns STALE when the account must be looked up again */
+/** As `AccountLimits.acquire`, for the calls of a batch. @returns STALE when the account must be looked up again */
 export async function acquireBatch(redis: RedisConnection, request: BatchRequest): Promise<BatchGrant | typeof STALE> {
   const more = [request.take, ...request.callIds]
   const result = await runInMonth(redis, request, { callId: '', script: scripts.acquire, more })
   if (result === STALE) return STALE
-  const { decision, state, counts } = result
+  const { decision, state, further } = result
   if (decision !== 'ok') throw limitRefusal(decision, state, request)
-  const [granted = 0, leases = 0] = counts.map(Number)
+  const [granted = 0, leases = 0] = further.map(Number)
   return { state, granted, leases }
 }
 
 export interface EndedBatchCall {
   callId: string
-  comesBack: 'nothing' | 'month' | 'all'
+  /** `month`: its unit of the month alone. */
+  refund: 'nothing' | 'month' | 'all'
   /** The call that gets its lease. */
   next?: string | undefined
 }
@@ -66,6 +67,6 @@ export async function advanceBatch(
 ): Promise<void> {
   const [, minute = '', inFlight = '', month = '', ...connection] = limitKeys(subject, monthOf(at).name)
   const keys = [minute, inFlight, subject.mode === 'live' ? month : `${month}:none`, ...connection]
-  const calls = ended.flatMap(({ callId, comesBack, next = '' }) => [callId, comesBack, next])
+  const calls = ended.flatMap(({ callId, refund, next = '' }) => [callId, refund, next])
   await scripts.advance.run(redis, keys, ['', leaseMs, ended.length, ...calls, ...dropped])
 }

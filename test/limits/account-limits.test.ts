@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it, mock } from 'node:test'
-import { ANY_VERSION, acquireLimits, monthOf, STALE } from '../../src/limits/account-limits.ts'
+import { AccountLimits, ANY_VERSION, monthOf, STALE } from '../../src/limits/account-limits.ts'
 import { connectOwnRedis } from '../support/services.ts'
 
 it("limits go by Redis' clock when that of the node is in another month", async (t) => {
@@ -11,7 +11,7 @@ it("limits go by Redis' clock when that of the node is in another month", async 
   })
   const now = Date.now()
   mock.timers.enable({ apis: ['Date'], now: now + 40 * 86_400_000 })
-  const taken = await acquireLimits(redis, {
+  const taken = await new AccountLimits(redis).acquire({
     subject: { accountId: 'account', mode: 'live', version: ANY_VERSION },
     tier: 'pro',
     limits: { perMinute: 10, perMonth: 10, inFlight: 10 },

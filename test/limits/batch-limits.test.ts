@@ -62,8 +62,8 @@ it('a batch has as many calls in flight as the plan has left, and hands each lea
   assert.deepEqual(await account.take('all', ['other']), [1, 1, 1, 1, 1])
   assert.deepEqual(await account.take('all', ids(4)), [4, 2, 5, 3, 5])
   const ended = [
-    { callId: 'call-0', comesBack: 'nothing', next: 'call-2' },
-    { callId: 'call-1', comesBack: 'month' },
+    { callId: 'call-0', refund: 'nothing', next: 'call-2' },
+    { callId: 'call-1', refund: 'month' },
   ] as const
   // Written again by whoever heard no answer, it does nothing more.
   for (let times = 0; times < 2; times += 1) {
@@ -80,7 +80,7 @@ it('a call of a batch that is not made gives back its minute and its month, once
     assert.deepEqual(await account.used(), [2, 2, 2])
   }
   for (let times = 0; times < 2; times += 1) {
-    await account.advance({ ended: [{ callId: 'call-0', comesBack: 'all' }] })
+    await account.advance({ ended: [{ callId: 'call-0', refund: 'all' }] })
     assert.deepEqual(await account.used(), [1, 1, 1])
   }
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { GatewayError } from '../../src/errors.ts'
 import {
-  acquireLimits,
+  AccountLimits,
   acquireTogether,
   type LimitState,
   monthOf,
@@ -77,6 +77,7 @@ class Model {
 }
 
 const { redis } = await redisOfThisFile()
+const accountLimits = new AccountLimits(redis)
 const log = createLog({ level: 'silent', pretty: false }, 'test')
 
 let accounts = 0
@@ -133,7 +134,7 @@ it('plan limits are exact and nothing is given back twice in any history of call
           const expected = model.refusal(now)
           const resetMs = model.resetMs(now)
           try {
-            const state = await acquireLimits(redis, { ...request(), callId: id })
+            const state = await accountLimits.acquire({ ...request(), callId: id })
             assert.equal(expected, undefined)
             assert.ok(state !== STALE)
             model.acquire(id, now)

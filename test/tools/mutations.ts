@@ -278,7 +278,7 @@ export const MUTATIONS: Mutation[] = [
   batch(
     'advance-batch',
     'the month of a failed call does not come back',
-    "if comesBack == 'month' then refund(MONTH)",
+    "if refunded == 'month' then refund(MONTH)",
     'if false then refund(MONTH)',
   ),
   login('one more password may be wrong', 'if count >= free then', 'if count > free then'),

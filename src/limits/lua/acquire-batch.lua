@@ -4,7 +4,7 @@
              ARGV[1] clock  ARGV[2] version  ARGV[3] unused  ARGV[4] per minute  ARGV[5] in flight
              ARGV[6] per month (-1: no quota)  ARGV[7] lease (ms)  ARGV[8], ARGV[9] begin and end of the month (ms)
              ARGV[10] calls a month of the application (-1: no bound)  ARGV[11] 'all' or 'fit'  ARGV[12…] call ids
-     Output: 'stale', 'other-month', 'month' or 'connection-month', and the time; else 'ok', 'connection-used',
+     Output: 'stale', 'other-month', 'no-month-count' or 'no-connection-count', and the time; else 'ok', 'connection-used',
              'inFlight', 'minute' or 'month-used', the time, units of the minute, ms until one comes back (refused: until
              the calls fit), calls in flight, units of the month, calls that have their units, calls that have a lease ]]
 --- @include "../../redis/lua/clock.lua"
@@ -25,13 +25,13 @@ local inMinute, inFlight, inMonth = redis.call('ZCARD', MINUTE), redis.call('ZCA
 local left = {minute = perMinute - inMinute}
 if perMonth >= 0 then
   local counted = redis.call('GET', MONTH)
-  if not counted then return {'month', nowMs} end
+  if not counted then return {'no-month-count', nowMs} end
   inMonth = tonumber(counted)
   left['month-used'] = perMonth - inMonth
 end
 if perConnection >= 0 then
   local counted = redis.call('GET', CONNECTION)
-  if not counted then return {'connection-month', nowMs} end
+  if not counted then return {'no-connection-count', nowMs} end
   left['connection-used'] = perConnection - tonumber(counted)
 end
 

@@ -4,7 +4,7 @@
              ARGV[1] clock  ARGV[2] version (ANY_VERSION: not compared)  ARGV[3] call id (empty: read only)  ARGV[4] per minute  ARGV[5] in flight
              ARGV[6] per month (-1: no quota)  ARGV[7] lease (ms)  ARGV[8], ARGV[9] begin and end of the month (ms)
              ARGV[10] calls a month of the application (-1: no bound of its own)  ARGV[11…] ids of more calls
-     Output: 'stale' (version changed), 'other-month', 'month' or 'connection-month' (no count), and the time; else
+     Output: 'stale' (version changed), 'other-month', 'no-month-count' or 'no-connection-count', and the time; else
              'ok', 'connection-used', 'inFlight', 'minute' or 'month-used', the time, units of the minute, ms until one
              comes back, calls in flight, units of the month; then of each further call: decision, units of the minute,
              calls in flight, units of the month ]]
@@ -30,14 +30,14 @@ redis.call('ZREMRANGEBYSCORE', IN_FLIGHT, '-inf', nowMs)
 local inMinute, inFlight, inMonth = redis.call('ZCARD', MINUTE), redis.call('ZCARD', IN_FLIGHT), 0
 if perMonth >= 0 then
   local counted = redis.call('GET', MONTH)
-  if not counted then return {'month', nowMs} end
+  if not counted then return {'no-month-count', nowMs} end
   inMonth = tonumber(counted)
 end
 
 local ofConnection = 0
 if perConnection >= 0 then
   local counted = redis.call('GET', CONNECTION)
-  if not counted then return {'connection-month', nowMs} end
+  if not counted then return {'no-connection-count', nowMs} end
   ofConnection = tonumber(counted)
 end
 

@@ -1,7 +1,7 @@
 --[[ Ends calls of a batch and hands the lease of each to the next one: never more calls are in flight than the plan allows,
      and nobody takes a lease in between. Then undoes what calls took that will not be made. A second time does nothing.
      Input:  KEYS minute log, in-flight leases, month count, and the application's where it has a bound
-             ARGV[1] clock  ARGV[2] lease (ms)  ARGV[3] number of ended calls, then of each its id, what comes back for it
+             ARGV[1] clock  ARGV[2] lease (ms)  ARGV[3] number of ended calls, then of each its id, what is refunded for it
              ('nothing', 'month' or 'all') and the next call (empty: none), then calls that will not be made
      Output: how many of the ended calls had a lease ]]
 --- @include "../../redis/lua/clock.lua"
@@ -20,11 +20,11 @@ end
 
 local hadLease, leases = 0, {}
 for index = 4, firstDropped - 1, 3 do
-  local ended, comesBack, nextCall = ARGV[index], ARGV[index + 1], ARGV[index + 2]
+  local ended, refunded, nextCall = ARGV[index], ARGV[index + 1], ARGV[index + 2]
   if redis.call('ZREM', IN_FLIGHT, ended) == 1 then
     hadLease = hadLease + 1
-    if comesBack == 'all' then undo(ended) end
-    if comesBack == 'month' then refund(MONTH) end
+    if refunded == 'all' then undo(ended) end
+    if refunded == 'month' then refund(MONTH) end
     if nextCall ~= '' then
       leases[#leases + 1] = math.floor(now) + leaseMs
       leases[#leases + 1] = nextCall
