@@ -7,7 +7,7 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { capKeys } from '../redis/keys.ts'
 import type { Script } from '../redis/script.ts'
 import type { CapBucket } from './bucket.ts'
-import { initialisedAt, readPastGrants } from './redis-memory.ts'
+import { readPastGrants, readRememberedSince } from './cold-start.ts'
 import { scripts } from './scripts.ts'
 import { WINDOW_MARGIN_MS } from './timing.ts'
 
@@ -50,8 +50,6 @@ export interface QueuePlace {
   /** Another call is already on its way to the same answer: this one needs no permit. */
   isFollower: boolean
   needsRebase: boolean
-  /** Calls that lost their place: their permits would come too late now. */
-  evictions: number
 }
 
 export interface QueueRefusal {
@@ -84,7 +82,10 @@ export interface CapDeps {
   now?: () => number
 }
 
-type JoinReply = [QueueRefusal['refused'] | 'ok' | 'follow', string, number, number, number, number]
+type JoinReply = [
+  decision: QueueRefusal['refused'] | 'ok' | 'follow',
+  ...[tag: string, priority: number, etaMs: number, needsRebase: number],
+]
 
 /** Calls that are queued in one step: a queue that must be planned for each of them keeps Redis busy meanwhile. */
 const JOINED_TOGETHER_MAX = 16
@@ -93,6 +94,12 @@ interface JoinRequest {
   call: QueueEntry
   deadline: number
 }
+
+type AcquireReply = [
+  decision: 'ok',
+  ...[retryInMs: number, closedForMs: number, evictions: number, room: number],
+  ...membersAndTheirs: string[],
+]
 
 const TRIES_MAX = 4
 
@@ -135,14 +142,12 @@ export class Cap {
     released: ReleasedPermits
     leaseMs: number
   }): Promise<AcquireResult> {
-    const arguments_ = [leaseMs, released.meanMs.toFixed(1), released.ids.length, waiters.length, ...released.ids]
-    const values = [...arguments_, ...waiters.flatMap(({ member, tag }) => [member, tag])]
-    const reply = await this.#runInitialised(scripts.acquire, this.#keys, values)
-    const [, retryInMs, closedForMs, evictions, room, ...pairs] = reply as [
-      string,
-      ...[number, number, number, number],
-      ...string[],
+    const values = [
+      ...[leaseMs, released.meanMs.toFixed(1), released.ids.length, waiters.length, ...released.ids],
+      ...waiters.flatMap(({ member, tag }) => [member, tag]),
     ]
+    const reply = (await this.#runInitialised(scripts.acquire, this.#keys, values)) as AcquireReply
+    const [, retryInMs, closedForMs, evictions, room, ...pairs] = reply
     const granted = new Map<string, PermitId>()
     const evicted = new Map<string, number>()
     const mustJoin: string[] = []
@@ -244,7 +249,7 @@ export class Cap {
 
   async #initialise(): Promise<void> {
     const { redis, db } = this.#deps
-    await this.#run(scripts.initialise, this.#keys, [await initialisedAt(redis, db)])
+    await this.#run(scripts.initialise, this.#keys, [await readRememberedSince(redis, db)])
   }
 
   async #backfill(): Promise<void> {
@@ -257,8 +262,8 @@ export class Cap {
   }
 }
 
-function placeOf([decision, tag, priority, etaMs, needsRebase, evictions]: JoinReply): QueuePlace | QueueRefusal {
+function placeOf([decision, tag, priority, etaMs, needsRebase]: JoinReply): QueuePlace | QueueRefusal {
   if (decision !== 'ok' && decision !== 'follow') return { refused: decision, retryAfterMs: etaMs }
   const isFollower = decision === 'follow'
-  return { tag: Number(tag), priority, etaMs, isFollower, needsRebase: needsRebase === 1, evictions }
+  return { tag: Number(tag), priority, etaMs, isFollower, needsRebase: needsRebase === 1 }
 }

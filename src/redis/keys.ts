@@ -121,8 +121,8 @@ export const keys = {
   settingsVersion: `${PREFIX}:{upstream-settings}:version`,
   /** String: a log-in of the console, by a keyed digest of its id. 12 h, or until log-out. */
   consoleSession: (digest: string): string => `${PREFIX}:{console}:session:${digest}`,
-  /** String: since when Redis has had its memory, 0 from the start. No end. */
-  memory: `${PREFIX}:{memory}`,
+  /** String: since when Redis has kept its data, 0 from the start. No end. */
+  rememberedSince: `${PREFIX}:{memory}`,
   /** Hash: usage that is not in Postgres yet. No end. */
   usagePending: `${PREFIX}:{usage}:pending`,
   /** String: usage with this id was counted. 5 min. */

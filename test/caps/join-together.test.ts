@@ -89,7 +89,7 @@ class Side {
 
 it('calls that come together are queued, refused and ordered as if they came one after the other', async (t) => {
   const outcomes: Record<string, number> = {}
-  await redis.set(keys.memory, 0)
+  await redis.set(keys.rememberedSince, 0)
   const histories = fc.array(step, { minLength: 1, maxLength: 12 })
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...CAPS), histories, async (rules, steps) => {

@@ -30,7 +30,7 @@ after(async () => {
 it('a cap whose past Redis lost stays closed at first, and then grants what Postgres says is left of its window', async () => {
   const lostAt = Date.now()
   let now = lostAt
-  await redis.set(keys.memory, lostAt)
+  await redis.set(keys.rememberedSince, lostAt)
   const minute = new Date(Math.floor(lostAt / 60_000) * 60_000)
   const sent = { slug: 'lost', bucket: 'shared', minute }
   await addCapGrants(db, [

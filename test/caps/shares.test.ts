@@ -267,7 +267,7 @@ it('a call whose worker is gone leaves the queue at its deadline', async () => {
 
 it('a cap whose past Redis has lost stays closed for its window', async () => {
   const world = await open({ concurrency: 4, rates: [{ max: 20, seconds: 10 }] })
-  await redis.set(keys.memory, world.now - SECOND)
+  await redis.set(keys.rememberedSince, world.now - SECOND)
   assert.deepEqual(await world.join(call('a', { timeoutMs: 5 * SECOND })), { refused: 'cap', retryAfterMs: 9_500 })
   await world.advance(9_500)
   assert.equal(await world.join(call('a', { timeoutMs: 5 * SECOND })), undefined)

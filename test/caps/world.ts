@@ -82,7 +82,7 @@ export class World {
   }
 
   async open(): Promise<this> {
-    await this.#redis.set(keys.memory, 0)
+    await this.#redis.set(keys.rememberedSince, 0)
     return this
   }
 

@@ -22,7 +22,7 @@ async function open(t: TestContext) {
   const redis = openRedis([services.redisUrl], 'blocking', log)
   const db = openDatabase(services.databaseUrl, log)
   // Nothing was lost: caps start with an empty past.
-  await redis.set(keys.memory, 0)
+  await redis.set(keys.rememberedSince, 0)
   t.after(async () => {
     await db.destroy()
     await closeRedis(redis)

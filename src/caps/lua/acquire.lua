@@ -29,7 +29,7 @@ for index = 1, waiterCount do
   local list = tag < 0 and unticketed or members
   list[#list + 1] = member
 end
-local function mustJoin(reply)
+local function addMustJoin(reply)
   for _, member in ipairs(unticketed) do
     reply[#reply + 1] = member
     reply[#reply + 1] = 'join'
@@ -41,12 +41,13 @@ if not state.initialisedAt then return {'uninitialised'} end
 if state.initialisedAt > 0 and not state.isBackfilled and widest > COLD_START_HOLD_MS then
   if now > state.initialisedAt + BACKFILL_AFTER_MS then return {'needs-backfill'} end
   releasePermits(released, meanMs)
-  return mustJoin({'ok', BACKFILL_AFTER_MS, 0, 0, 0})
+  return addMustJoin({'ok', BACKFILL_AFTER_MS, 0, 0, 0})
 end
 releasePermits(released, meanMs)
 if state.ramp then state.ramp = tonumber(redis.call('HGET', STATE, 'ramp')) end
 redis.call('ZREMRANGEBYSCORE', LOG, '-inf', score(now - widest))
 redis.call('ZREMRANGEBYSCORE', LEASES, '-inf', score(now))
+local RETRY_IN, EVICTIONS, ROOM = 2, 4, 5
 local reply = {'ok', 0, math.max(0, math.ceil(state.closed - now)), 0, 0}
 
 if #members > 0 and redis.call('EXISTS', EVICTED) == 1 then
@@ -54,7 +55,7 @@ if #members > 0 and redis.call('EXISTS', EVICTED) == 1 then
   for index, member in ipairs(members) do
     if retryAt[index] then
       redis.call('ZREM', EVICTED, member)
-      reply[4] = reply[4] + 1
+      reply[EVICTIONS] = reply[EVICTIONS] + 1
       reply[#reply + 1] = member
       reply[#reply + 1] = math.max(1, math.ceil(tonumber(retryAt[index]) - now))
       tagOf[member] = nil
@@ -108,11 +109,11 @@ if not isScarce and redis.call('ZCARD', WAITERS) == 0 then
   end
   if granted > 0 and free >= granted then
     local left = queued - (granted - grant(members))
-    reply[5] = math.max(0, free - granted - left)
-    return mustJoin(reply)
+    reply[ROOM] = math.max(0, free - granted - left)
+    return addMustJoin(reply)
   end
 end
-mustJoin(reply)
+addMustJoin(reply)
 if #members == 0 then return reply end
 
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', WAITER_EXPIRIES, '-inf', score(now), 'LIMIT', 0, 1000)) do
@@ -143,7 +144,7 @@ schedule(redis.call('ZRANGE', WAITERS, 0, WAITERS_PLANNED_MAX - 1), function(mem
   last = member
   return true
 end)
-reply[2] = waitMs
+reply[RETRY_IN] = waitMs
 local mayBeLate = isScarce and waitMs > 0
 if #granted > 0 then
   redis.call('ZREM', WAITERS, unpack(granted))

@@ -4,7 +4,7 @@
              which of these keys is its own (0: none)
      Output: 'uninitialised'; or 'joined', then of each call a list: 'cap', 'share', 'closed', 'overloaded' (refused), 'ok',
              'follow' (shares another call's answer), then the tag, the job priority, ms until its slot, 1 when tags are far
-             from their base, calls evicted ]]
+             from their base ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./include/keys.lua"
 --- @include "./include/rules.lua"
@@ -29,7 +29,7 @@ for index = own, #ARGV, 4 do
   }
 end
 
-local function refuse(reason, untilMs) return {reason, '0', 0, math.ceil(untilMs), 0, 0} end
+local function refuse(reason, untilMs) return {reason, '0', 0, math.ceil(untilMs), 0} end
 
 -- Shares that have nothing queued and no lead over the others are as good as new.
 local function forgetServed(virtual)
@@ -89,7 +89,7 @@ local function join(call)
     if slot > now and not isAnsweredInTime(slot, deadline) then
       return refuse(state.closed > now and 'closed' or 'cap', slot - now)
     end
-    return {'follow', tagText, priority, math.ceil(slot - now), isFarFromBase, 0}
+    return {'follow', tagText, priority, math.ceil(slot - now), isFarFromBase}
   end
 
   local ahead = length > 0 and redis.call('ZCOUNT', QUEUE, '-inf', tagText) or 0
@@ -154,7 +154,7 @@ local function join(call)
   for _, entry in ipairs(late) do evict(entry[1], entry[2]) end
   keepAlive(length == 0, {FAIR, QUEUE, QUEUE_DEADLINES})
   if coalesced then redis.call('SET', coalesced, member, 'PX', math.max(1, math.ceil(deadline - now))) end
-  return {'ok', tagText, priority, math.ceil(math.max(slot - now, congestion)), isFarFromBase, #late}
+  return {'ok', tagText, priority, math.ceil(math.max(slot - now, congestion)), isFarFromBase}
 end
 
 local replies = {'joined'}

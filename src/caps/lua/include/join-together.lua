@@ -80,9 +80,9 @@ local function joinTogether(calls)
     local priority = math.max(1, math.min(PRIORITY_MAX, whole - base + 1))
     local isFarFromBase = whole - base > TAG_SPAN_MAX and 1 or 0
     if call.coalesced and leaders[call.coalesced] then
-      replies[index] = {'follow', tagText, priority, 0, isFarFromBase, 0}
+      replies[index] = {'follow', tagText, priority, 0, isFarFromBase}
     else
-      replies[index] = {'ok', tagText, priority, math.ceil(congestionMs(countUpTo(tag))), isFarFromBase, 0}
+      replies[index] = {'ok', tagText, priority, math.ceil(congestionMs(countUpTo(tag))), isFarFromBase}
       seq = seq + 1
       tags[#tags + 1] = tag
       fair[startField(call.share)] = whole + COST / call.weight

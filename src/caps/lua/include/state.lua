@@ -1,4 +1,4 @@
--- What is remembered of the cap. Without `initialisedAt` Redis knows nothing of it: see redis-memory.ts.
+-- What is remembered of the cap. Without `initialisedAt` Redis knows nothing of it: see cold-start.ts.
 local fields = redis.call('HMGET', STATE, 'initialisedAt', 'closed', 'left', 'leftUntil', 'serviceMs', 'backfilled',
   'ramp', 'lastWasAsync', 'lastAsker', 'askersChangedAt', 'plannedAt')
 local state = {

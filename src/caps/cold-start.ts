@@ -13,17 +13,17 @@ const MINUTE_MS = 60_000
  * Since when Redis remembers what was sent: 0 from the start, else when its loss was noticed (Redis time,
  * milliseconds). Postgres tells a new installation from a wiped Redis; where it cannot, a loss is assumed.
  */
-export async function initialisedAt(redis: RedisConnection, db: Db): Promise<number> {
-  const kept = await redis.get(keys.memory)
-  if (kept !== null) return Number(kept)
+export async function readRememberedSince(redis: RedisConnection, db: Db): Promise<number> {
+  const known = await redis.get(keys.rememberedSince)
+  if (known !== null) return Number(known)
   const [seconds, micros] = await redis.time()
   // Rounded up: nothing was sent later.
   const since = (await isNewInstallation(db)) ? 0 : Number(seconds) * 1_000 + Math.ceil(Number(micros) / 1_000)
-  await redis.set(keys.memory, since, 'NX')
-  return Number((await redis.get(keys.memory)) ?? since)
+  await redis.set(keys.rememberedSince, since, 'NX')
+  return Number((await redis.get(keys.rememberedSince)) ?? since)
 }
 
-/** Whether nothing looked before; looking is recorded. */
+/** Whether the installation is at most ten seconds old: its first look-up is recorded. */
 async function isNewInstallation(db: Db): Promise<boolean> {
   try {
     const { rows } = await sql<{ fresh: boolean }>`
