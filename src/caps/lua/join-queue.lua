@@ -43,43 +43,97 @@ local function forgetServed(virtual)
   end
 end
 
--- When a call that starts at its slot is answered at the latest: a queue at its limit consists of calls that are served
--- right before their deadlines, and without this allowance half of them would miss theirs by milliseconds.
+-- Whether a call that starts at its slot is answered by its deadline. A queue at its limit consists of calls that are served
+-- right before their deadlines: without the allowance half of them would miss theirs by milliseconds.
 local function isAnsweredInTime(slot, deadline)
   return slot + 2 * state.serviceMs + math.max(LATE_MS, LATE_SHARE * (slot - now)) <= deadline
 end
 
+local function recordDemand(share)
+  redis.call('ZREMRANGEBYSCORE', DEMAND, '-inf', score(now - DEMAND_WINDOW_MS))
+  redis.call('ZADD', DEMAND, score(now), share)
+  redis.call('PEXPIRE', DEMAND, DEMAND_WINDOW_MS)
+  if state.lastAsker == share then return end
+  if state.lastAsker then state.askersChangedAt = now end
+  redis.call('HSET', STATE, 'lastAsker', share, 'askersChangedAt', score(state.askersChangedAt))
+  state.lastAsker = share
+end
+
+-- The queue as a call of the share finds it.
+local function readQueue(share)
+  local queue = { length = redis.call('ZCARD', QUEUE), virtual = 0, base = 0, start = 0, waiting = 0, asyncCount = 0, seq = 1 }
+  if queue.length > 0 then queue.length = queue.length - dequeueExpired() end
+  queue.busySince = now
+  if queue.length == 0 and redis.call('ZCARD', WAITERS) == 0 then
+    redis.call('DEL', FAIR)
+    return queue
+  end
+  local fair = redis.call('HMGET', FAIR, 'now', 'base', 'busySince', startField(share), waitingField(share), 'async', 'seq')
+  queue.virtual, queue.base, queue.start = tonumber(fair[1] or 0), tonumber(fair[2] or 0), tonumber(fair[4] or 0)
+  queue.waiting, queue.asyncCount = math.max(0, tonumber(fair[5] or 0)), math.max(0, tonumber(fair[6] or 0))
+  queue.seq = tonumber(fair[7] or 0) + 1
+  if queue.length > 0 then queue.busySince = tonumber(fair[3] or now) end
+  return queue
+end
+
+-- Finds the slot of a call that has `ahead` calls of the queue before it. Returns the slot; the calls that would be too late
+-- behind it, each with when to come again; and a refusal where its own slot is too late.
+local function findSlot(call, queue, ahead)
+  local member, share, deadline, length = call.member, call.share, call.deadline, queue.length
+  if not hasShares and slotAt(length) <= now then return now, {} end
+  -- At least the synchronous calls before it are granted first; without shares that settles most refusals at once.
+  local sync = math.max(0, ahead - queue.asyncCount)
+  local earliest = slotAt(isAsync(member) and ahead or sync)
+  if not hasShares and earliest > now and not isAnsweredInTime(earliest, deadline) then
+    return earliest, {}, refuse(state.closed > now and 'closed' or 'cap', earliest - now)
+  end
+
+  local slot, late, refusal = now, {}, nil
+  -- With a free slot it may try, however long requests took of late: else a slow hour would never end.
+  local function refuseIfLate(at, ifQuietAt, isShareBound)
+    slot = at
+    if at <= now or isAnsweredInTime(at, deadline) then return end
+    refusal = refuse(isShareBound and 'share' or state.closed > now and 'closed' or 'cap', ifQuietAt - now)
+  end
+  local members, deadlines = {}, {}
+  if mayPlan(length) then
+    members, deadlines = redis.call('ZRANGE', QUEUE, 0, -1), readDeadlines()
+    table.insert(members, ahead + 1, member)
+  else
+    -- From its rank alone, and its share's calls before it; what that misjudges the next plan finds.
+    local rank = isAsync(member) and ahead or sync + math.min(queue.asyncCount, sync + 1)
+    local at, shareAt, ifQuietAt = slotAt(rank), 0, 0
+    if hasShares then
+      local plan = createPlan()
+      for _ = 1, queue.waiting do plan.grant(share, math.max(plan.opensAt(), (plan.shareOpensAt(share)))) end
+      shareAt, ifQuietAt = plan.shareOpensAt(share)
+    end
+    if shareAt > at then refuseIfLate(shareAt, math.max(at, ifQuietAt), true) else refuseIfLate(at, at, false) end
+  end
+  schedule(members, function(other, at, ifQuietAt, isShareBound)
+    if other == member then
+      refuseIfLate(at, ifQuietAt, isShareBound)
+      if refusal then return nil end
+      return true
+    end
+    if not isTooLate(deadlines[other], at) then return true end
+    late[#late + 1] = { other, ifQuietAt }
+    return false
+  end)
+  return slot, late, refusal
+end
+
 local function join(call)
   local member, share, weight, deadline, coalesced = call.member, call.share, call.weight, call.deadline, call.coalesced
-  if hasShares then
-    redis.call('ZREMRANGEBYSCORE', DEMAND, '-inf', score(now - DEMAND_WINDOW_MS))
-    redis.call('ZADD', DEMAND, score(now), share)
-    redis.call('PEXPIRE', DEMAND, DEMAND_WINDOW_MS)
-    if state.lastAsker ~= share then
-      if state.lastAsker then state.askersChangedAt = now end
-      redis.call('HSET', STATE, 'lastAsker', share, 'askersChangedAt', score(state.askersChangedAt))
-      state.lastAsker = share
-    end
-  end
-  local length = redis.call('ZCARD', QUEUE)
-  if length > 0 then length = length - dequeueExpired() end
-  local virtual, base, start, busySince, waiting, asyncCount, seq = 0, 0, 0, now, 0, 0, 1
-  if length == 0 and redis.call('ZCARD', WAITERS) == 0 then
-    redis.call('DEL', FAIR)
-  else
-    local fair = redis.call('HMGET', FAIR, 'now', 'base', 'busySince', startField(share), waitingField(share), 'async',
-      'seq')
-    virtual, base, start = tonumber(fair[1] or 0), tonumber(fair[2] or 0), tonumber(fair[4] or 0)
-    waiting, asyncCount = math.max(0, tonumber(fair[5] or 0)), math.max(0, tonumber(fair[6] or 0))
-    seq = tonumber(fair[7] or 0) + 1
-    if length > 0 then busySince = tonumber(fair[3] or now) end
-  end
+  if hasShares then recordDemand(share) end
+  local queue = readQueue(share)
+  local length = queue.length
   -- The fraction keeps calls of equal start in the order in which they came.
-  local whole = math.floor(math.max(virtual, start))
-  local tag = whole + seq % SEQ_SPAN / SEQ_SPAN
+  local whole = math.floor(math.max(queue.virtual, queue.start))
+  local tag = whole + queue.seq % SEQ_SPAN / SEQ_SPAN
   local tagText = string.format('%.17g', tag)
-  local priority = math.max(1, math.min(PRIORITY_MAX, whole - base + 1))
-  local isFarFromBase = whole - base > TAG_SPAN_MAX and 1 or 0
+  local priority = math.max(1, math.min(PRIORITY_MAX, whole - queue.base + 1))
+  local isFarFromBase = whole - queue.base > TAG_SPAN_MAX and 1 or 0
 
   local leader = coalesced and redis.call('GET', coalesced)
   if leader then
@@ -93,64 +147,25 @@ local function join(call)
   end
 
   local ahead = length > 0 and redis.call('ZCOUNT', QUEUE, '-inf', tagText) or 0
-  local late, slot = {}, now
-  if hasShares or slotAt(length) > now then
-    -- At least the synchronous calls before it are granted first; without shares that settles most refusals at once.
-    local earliest = slotAt(isAsync(member) and ahead or math.max(0, ahead - asyncCount))
-    if not hasShares and earliest > now and not isAnsweredInTime(earliest, deadline) then
-      return refuse(state.closed > now and 'closed' or 'cap', earliest - now)
-    end
-    local refusal
-    -- With a free slot it may try, however long requests took of late: else a slow hour would never end.
-    local function refuseIfLate(at, ifQuietAt, isShareBound)
-      slot = at
-      if at <= now or isAnsweredInTime(at, deadline) then return end
-      local reason = isShareBound and 'share' or state.closed > now and 'closed' or 'cap'
-      refusal = refuse(reason, ifQuietAt - now)
-    end
-    local members, deadlines = {}, {}
-    if mayPlan(length) then
-      members, deadlines = redis.call('ZRANGE', QUEUE, 0, -1), readDeadlines()
-      table.insert(members, ahead + 1, member)
-    else
-      -- From its rank alone, and its share's calls before it; what that misjudges the next plan finds.
-      local sync = math.max(0, ahead - asyncCount)
-      local at, shareAt, ifQuietAt = slotAt(isAsync(member) and ahead or sync + math.min(asyncCount, sync + 1)), 0, 0
-      if hasShares then
-        local plan = createPlan()
-        for _ = 1, waiting do plan.grant(share, math.max(plan.opensAt(), (plan.shareOpensAt(share)))) end
-        shareAt, ifQuietAt = plan.shareOpensAt(share)
-      end
-      if shareAt > at then refuseIfLate(shareAt, math.max(at, ifQuietAt), true) else refuseIfLate(at, at, false) end
-    end
-    schedule(members, function(other, at, ifQuietAt, isShareBound)
-      if other == member then
-        refuseIfLate(at, ifQuietAt, isShareBound)
-        if refusal then return nil end
-        return true
-      end
-      if not isTooLate(deadlines[other], at) then return true end
-      late[#late + 1] = { other, ifQuietAt }
-      return false
-    end)
-    if refusal then return refusal end
-  end
+  local slot, late, refusal = findSlot(call, queue, ahead)
+  if refusal then return refusal end
 
   local busy = redis.call('ZCARD', LEASES) + ahead + 1 - concurrencyNow()
   local congestion = busy > 0 and state.serviceMs * busy / concurrencyNow() or 0
-  if slot <= now then congestion = math.max(congestion, drainMs(ahead, busySince)) end
-  local isFull = length >= QUEUE_LENGTH_MAX or (isAsync(member) and asyncCount >= QUEUE_LENGTH_MAX * ASYNC_SHARE_MAX)
-  if isFull or (slot <= now and congestion > CONGESTION_MS_MAX) then
+  if slot <= now then congestion = math.max(congestion, drainMs(ahead, queue.busySince)) end
+  local isAsyncFull = isAsync(member) and queue.asyncCount >= QUEUE_LENGTH_MAX * ASYNC_SHARE_MAX
+  if length >= QUEUE_LENGTH_MAX or isAsyncFull or (slot <= now and congestion > CONGESTION_MS_MAX) then
     -- Every call leaves the queue by its deadline: it is not as long as this for longer than a caller would wait.
     return refuse('overloaded', math.max(1000, math.min(congestion / 2, deadline - now)))
   end
 
   redis.call('ZADD', QUEUE, tagText, member)
   redis.call('ZADD', QUEUE_DEADLINES, score(deadline), member)
-  redis.call('HSET', FAIR, startField(share), tostring(whole + COST / weight), waitingField(share), waiting + 1, 'seq', seq)
+  local start, waiting = tostring(whole + COST / weight), queue.waiting + 1
+  redis.call('HSET', FAIR, startField(share), start, waitingField(share), waiting, 'seq', queue.seq)
   if isAsync(member) then redis.call('HINCRBY', FAIR, 'async', 1) end
   if length == 0 then redis.call('HSET', FAIR, 'busySince', score(now)) end
-  if length > 1000 and redis.call('HLEN', FAIR) > 8000 then forgetServed(virtual) end
+  if length > 1000 and redis.call('HLEN', FAIR) > 8000 then forgetServed(queue.virtual) end
   for _, entry in ipairs(late) do evict(entry[1], entry[2]) end
   keepAlive(length == 0, {FAIR, QUEUE, QUEUE_DEADLINES})
   if coalesced then redis.call('SET', coalesced, member, 'PX', math.max(1, math.ceil(deadline - now))) end
