@@ -26,14 +26,14 @@ await runProcess('web', async () => {
     finish: async () => {
       context.isDraining = true
       context.telemetry.drain()
-      const refuse = () => context.replies.refuse(new GatewayError('DRAINING'))
+      const endCalls = () => context.replies.rejectAll(new GatewayError('DRAINING'))
       // A caller that waits longer gets 503 DRAINING while there is still a connection to answer on.
-      const refusing = setTimeout(refuse, WAITING_MS_MAX)
+      const timer = setTimeout(endCalls, WAITING_MS_MAX)
       const stopping = stopListening()
       // Replies come over Redis: without it nothing that waits will be answered.
-      if ((await unlessAway(context.redis, stopping)) === 'away') refuse()
+      if ((await unlessAway(context.redis, stopping)) === 'away') endCalls()
       await stopping
-      clearTimeout(refusing)
+      clearTimeout(timer)
     },
     close: async () => {
       await usage.close()

@@ -4,7 +4,7 @@ import { accountKeys, earlierCallKeys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
 import type { CallJob } from './call-job.ts'
 import type { QueueEntry } from './queue-entry.ts'
-import { RESULT_MS, type ResultOf, roomKeys } from './results.ts'
+import { RESULT_MS, type ResultOf, sizeKeys } from './results.ts'
 
 const recordScript = loadScript(new URL('./lua/record-call.lua', import.meta.url))
 
@@ -30,7 +30,7 @@ export async function recordAsyncCall(
     ...(keyId === undefined ? {} : { keyId }),
   }
   const seconds = Math.ceil((deadline - enqueuedAt + RESULT_MS) / 1_000)
-  const keys = [accountKeys.call(accountId, id), ...roomKeys(accountId)]
+  const keys = [accountKeys.call(accountId, id), ...sizeKeys(accountId)]
   const bytesMax = job.resultBytesMax ?? Number.MAX_SAFE_INTEGER
   const retryAfterMs = Number(await recordScript.run(redis, keys, ['', JSON.stringify(call), seconds, bytesMax]))
   if (retryAfterMs > 0) throw new GatewayError('RESULT_STORAGE_FULL', { retryAfterMs })

@@ -26,12 +26,9 @@ export type ReplyAddress = Pick<CallJob, 'id' | 'accountId' | 'replyTo' | 'bundl
 /** Sends replies from a worker to API nodes; those of one tick for one node as one entry. */
 export class ReplyOutbox {
   readonly #redis: RedisConnection
-  readonly #bundles = new TickBatcher<Buffer, undefined>(
-    async (stream, frames) => await append(this.#redis, stream, frames),
-    {
-      itemsMax: BUNDLE_REPLIES_MAX,
-    },
-  )
+  readonly #bundles = new TickBatcher<Buffer, undefined>((stream, frames) => append(this.#redis, stream, frames), {
+    itemsMax: BUNDLE_REPLIES_MAX,
+  })
 
   constructor(redis: RedisConnection) {
     this.#redis = redis
@@ -46,7 +43,7 @@ export class ReplyOutbox {
   }
 }
 
-/** @throws what Redis throws */
+/** Sends a reply alone, from any process. @throws what Redis throws */
 export async function sendReply(redis: RedisConnection, address: ReplyAddress, reply: Reply): Promise<void> {
   await append(redis, address.replyTo, [await frameOf(redis, address, reply)])
 }
@@ -67,7 +64,8 @@ async function append(redis: RedisConnection, stream: string, frames: Buffer[]):
   return frames.map(() => undefined)
 }
 
-interface Waiter {
+/** A call that waits for its reply. */
+interface PendingCall {
   resolve: (reply: Reply) => void
   reject: (reason: Error) => void
 }
@@ -81,7 +79,7 @@ export class ReplyInbox {
   readonly #reader: RedisConnection
   readonly #redis: RedisConnection
   readonly #log: Log
-  readonly #waiters = new Map<string, Waiter>()
+  readonly #pending = new Map<string, PendingCall>()
   #lastId = '0-0'
   #trimmedId = '0-0'
   #keptAt = 0
@@ -105,7 +103,7 @@ export class ReplyInbox {
   }
 
   get waiting(): number {
-    return this.#waiters.size
+    return this.#pending.size
   }
 
   /** Call it before the job is added, so that no reply is missed. @returns the reply, and `forget` to stop waiting */
@@ -113,14 +111,14 @@ export class ReplyInbox {
     const { promise, resolve, reject } = Promise.withResolvers<Reply>()
     // It may fail before anybody listens.
     promise.catch(() => undefined)
-    this.#waiters.set(callId, { resolve, reject })
-    return { reply: promise, forget: () => this.#waiters.delete(callId) }
+    this.#pending.set(callId, { resolve, reject })
+    return { reply: promise, forget: () => this.#pending.delete(callId) }
   }
 
-  /** Rejects all waiting calls, because this node ends. */
-  refuse(reason: Error): void {
-    for (const { reject } of this.#waiters.values()) reject(reason)
-    this.#waiters.clear()
+  /** Ends the wait of all calls, because this node ends. */
+  rejectAll(reason: Error): void {
+    for (const { reject } of this.#pending.values()) reject(reason)
+    this.#pending.clear()
   }
 
   async close(): Promise<void> {
@@ -168,32 +166,32 @@ export class ReplyInbox {
 
   #deliver(frame: Buffer): void {
     const { head, body } = decodeFrame<ReplyHead>(frame)
-    const waiter = this.#waiters.get(head.id)
+    const pending = this.#pending.get(head.id)
     // A second reply (the job ran twice), or the caller left.
-    if (!waiter) return void (head.bodyKey && this.#take(head, head.bodyKey).catch(() => undefined))
-    this.#waiters.delete(head.id)
-    if (head.storedFor !== undefined || head.isStored) this.#readStored(head, head.storedFor ?? '', waiter)
-    else if (head.bodyKey === undefined) waiter.resolve({ head, body })
-    else this.#fetch(head, head.bodyKey, waiter)
+    if (!pending) return void (head.bodyKey && this.#take(head, head.bodyKey).catch(() => undefined))
+    this.#pending.delete(head.id)
+    if (head.storedFor !== undefined || head.isStored) this.#readStored(head, head.storedFor ?? '', pending)
+    else if (head.bodyKey === undefined) pending.resolve({ head, body })
+    else this.#fetch(head, head.bodyKey, pending)
   }
 
   /** The result of an asynchronous call whose caller still waits. */
-  #readStored(head: ReplyHead, accountId: string, waiter: Waiter): void {
+  #readStored(head: ReplyHead, accountId: string, pending: PendingCall): void {
     readResult(this.#redis, { id: head.id, accountId }).then(
-      (stored) => waiter.resolve(stored ?? lostBody(head)),
+      (stored) => pending.resolve(stored ?? lostBody(head)),
       (error) => {
         this.#log.warn({ err: error, callId: head.id }, 'failed to read the kept result of a call')
-        waiter.resolve(lostBody(head))
+        pending.resolve(lostBody(head))
       },
     )
   }
 
-  #fetch(head: ReplyHead, bodyKey: string, waiter: Waiter): void {
+  #fetch(head: ReplyHead, bodyKey: string, pending: PendingCall): void {
     this.#take(head, bodyKey).then(
-      (body) => waiter.resolve(body ? { head, body } : lostBody(head)),
+      (body) => pending.resolve(body ? { head, body } : lostBody(head)),
       (error) => {
         this.#log.warn({ err: error, callId: head.id }, 'failed to fetch the body of a reply')
-        waiter.resolve(lostBody(head))
+        pending.resolve(lostBody(head))
       },
     )
   }

@@ -33,7 +33,7 @@ export async function storeResult(
   { head, body }: Reply,
 ): Promise<Storing> {
   const kept = await packed({ head, body })
-  const keys = [accountKeys.result(accountId, id), ...roomKeys(accountId)]
+  const keys = [accountKeys.result(accountId, id), ...sizeKeys(accountId)]
   const reply = await storeScript.run(redis, keys, ['', kept, id, RESULT_MS, bytesMax ?? -1])
   const [kind, retryAfterMs] = reply as ['kept' | 'earlier' | 'full', number]
   return kind === 'full' ? { kind, retryAfterMs } : { kind }
@@ -49,7 +49,8 @@ async function packed({ head, body }: Reply): Promise<Buffer> {
   return frame.length < COMPRESSED_FROM_BYTES ? frame : await compress(frame)
 }
 
-export function roomKeys(accountId: string): [index: string, total: string] {
+/** Where the bytes of an account's results are counted. */
+export function sizeKeys(accountId: string): [index: string, total: string] {
   return [accountKeys.results(accountId), accountKeys.resultBytes(accountId)]
 }
 
