@@ -16,6 +16,7 @@ import { AttemptError } from './attempt-error.ts'
 import { resultOf } from './attempt-result.ts'
 import { LOCK_LOST } from './call-end.ts'
 import { describeFailure, type Seen } from './failure-words.ts'
+import { onHanging } from './hanging.ts'
 import type { UnansweredRequests } from './unanswered.ts'
 
 export interface HealthDeps {
@@ -193,21 +194,14 @@ export class AttemptRecorder {
   /** Counts an attempt that takes too long while it is under way. */
   #watchHanging(record: () => ObservedAttempt): { isCounted: () => boolean; stop: () => void } {
     let isCounted = false
-    const look = (waitedMs: number): NodeJS.Timeout =>
-      setTimeout(() => {
-        const leftMs = this.#longMs(HANGING_MS) - waitedMs
-        if (leftMs > 0) {
-          timer = look(waitedMs + leftMs)
-          return
-        }
-        isCounted = true
-        const { concurrency, isDecisive } = this.#request
-        const failuresToOpen = isDecisive ? 1 : Math.min(FAILURES_TO_OPEN, concurrency)
-        // It keeps its half-open slot until it ends.
-        this.#counted = this.#count({ ...record(), slot: undefined, failuresToOpen })
-      }, HANGING_MS)
-    let timer = look(HANGING_MS)
-    return { isCounted: () => isCounted, stop: () => clearTimeout(timer) }
+    const stop = onHanging({ firstMs: HANGING_MS, limitMs: () => this.#longMs(HANGING_MS) }, () => {
+      isCounted = true
+      const { concurrency, isDecisive } = this.#request
+      const failuresToOpen = isDecisive ? 1 : Math.min(FAILURES_TO_OPEN, concurrency)
+      // It keeps its half-open slot until it ends.
+      this.#counted = this.#count({ ...record(), slot: undefined, failuresToOpen })
+    })
+    return { isCounted: () => isCounted, stop }
   }
 
   get lastFailure(): FailureWords | undefined {
