@@ -1,17 +1,15 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { Redis } from 'ioredis'
 import { WINDOW_MARGIN_MS } from '../../src/caps/timing.ts'
 import type { Caps } from '../../src/catalog/upstream.ts'
-import { channels, keys } from '../../src/redis/keys.ts'
-import { until } from '../support/gateway.ts'
+import { keys } from '../../src/redis/keys.ts'
 import { redisOfThisFile } from '../support/services.ts'
 import { World } from './world.ts'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
 
-const { redis, url } = await redisOfThisFile()
+const { redis } = await redisOfThisFile()
 
 const open = (rules: Caps) => new World(redis, rules).open()
 const call = (account: string, more: { group?: string; isAsync?: boolean; timeoutMs?: number } = {}) => ({
@@ -233,25 +231,6 @@ it('a lease lasts for as long as it is renewed, and then its place is free', asy
   assert.equal(await acquire('a|2'), undefined)
   world.now += SECOND + 1
   assert.ok(await acquire('a|2'))
-})
-
-it('the end of a permit wakes the worker of the first waiter', async (t) => {
-  const world = await open({ concurrency: 1, rates: [{ max: 500, seconds: 10 }] })
-  const acquire = async (...members: string[]) => {
-    const waiters = members.map((member, index) => ({ member, tag: index }))
-    return (await world.cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })).granted
-  }
-  const [permit = assert.fail()] = (await acquire('a|1')).values()
-  assert.equal((await acquire('a|2', 'a|3')).size, 0)
-  const listener = new Redis(url)
-  t.after(() => listener.disconnect())
-  const heard: string[] = []
-  listener.on('message', (_channel, message) => heard.push(message))
-  await listener.subscribe(channels.wakeUp)
-  await world.cap.release({ ids: [permit], meanMs: 10 })
-  await until(() => heard.length > 0, 10_000)
-  assert.deepEqual(heard, [`${world.cap.name} a|2`])
-  assert.equal((await acquire('a|2')).size, 1)
 })
 
 it('a call whose worker is gone leaves the queue at its deadline', async () => {

@@ -27,7 +27,8 @@ import {
 } from '../../src/health/score.ts'
 import { createLog } from '../../src/log.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
-import { upstreamKeys } from '../../src/redis/keys.ts'
+import { channels, upstreamKeys } from '../../src/redis/keys.ts'
+import { publishedDuring } from '../support/published.ts'
 import { type Services, startServices } from '../support/services.ts'
 
 const count = () => fc.double({ min: 0, max: 1e6, noNaN: true })
@@ -447,6 +448,35 @@ describe('health in Redis', () => {
     await attempt('ok', 24)
     const { status, isOpen } = await view(name, now)
     assert.deepEqual([status, isOpen], ['Degraded', false])
+  })
+
+  it('health in Redis keeps times and counts without loss', async () => {
+    const name = slug()
+    // Fractions that binary numbers and Redis' microseconds have both.
+    const now = START + 0.125
+    await fail(name, now, 5)
+    assert.equal((await view(name, now)).halfOpenAt, now + 1_000)
+    const answer = await acquireHalfOpenSlot(redis, name, { token: 'early', now: now + 998.75 })
+    assert.deepEqual(answer, { kind: 'wait', waitMs: 2 })
+    const fading = slug()
+    await fail(fading, START)
+    await recordAttempt(redis, fading, { ...plain, result: 'none', now: START + 1_000 })
+    const { fail: faded } = await redis.hgetall(upstreamKeys.health(fading))
+    assert.ok(Math.abs(Number(faded) - decay(1, 1_000)) < 5e-16)
+  })
+
+  it('health in Redis announces every change of a state or a breaker to the other processes, and nothing else', async () => {
+    const name = slug()
+    const heard = (act: () => Promise<unknown>) => publishedDuring(services.redisUrl, channels.health, act)
+    assert.deepEqual(await heard(() => succeed(name, START, 40)), [])
+    assert.deepEqual(await heard(() => fail(name, START + 2_000, 4)), [])
+    assert.deepEqual(await heard(() => fail(name, START + 2_000)), [name])
+    const acquire = (token: string) => acquireHalfOpenSlot(redis, name, { token, now: START + 3_000 })
+    assert.deepEqual(await heard(() => acquire('first')), [name])
+    assert.deepEqual(await heard(() => acquire('second')), [])
+    const success = { ...plain, result: 'ok', now: START + 3_000 } as const
+    assert.deepEqual(await heard(() => recordAttempt(redis, name, success)), [])
+    assert.deepEqual(await heard(() => recordAttempt(redis, name, { ...success, slot: 'first' })), [name])
   })
 
   it('health in Redis counts a change once when many workers see it at once', async () => {

@@ -65,6 +65,23 @@ const answers = (name: string, from: string, to = ''): Mutation => ({
   ...{ name, from, to, tests: ['test/cache/response-cache.test.ts'] },
   file: 'src/cache/lua/store-answer.lua',
 })
+/** A mutation whose tests are those of one file. */
+const of =
+  (test: string, file: string) =>
+  (name: string, from: string, to = '') => ({
+    ...{ name, from, to },
+    tests: [`test/${test}.test.ts`],
+    file: `src/${file}.lua`,
+  })
+const read = of('caps/read', 'caps/lua/read')
+const slots = of('caps/read', 'caps/lua/include/slots')
+const rules = of('caps/rules', 'caps/lua/include/rules')
+const half = of('caps/rules', 'caps/lua/include/plan')
+const keyLife = of('caps/key-life', 'caps/lua/include/key-life')
+const wakeUp = (file: string, name: string, from: string, to = ''): Mutation =>
+  of('caps/wake-up', `caps/lua/${file}`)(name, from, to)
+const keys = of('redis/script', 'caps/lua/include/keys')
+const clock = of('redis/script', 'redis/lua/clock')
 
 export const MUTATIONS: Mutation[] = [
   caps('include/plan', 'a window admits one more', '#planned - max\n', '#planned - max - 1\n'),
@@ -183,7 +200,7 @@ export const MUTATIONS: Mutation[] = [
   limits('take-throttle', 'a throttle admits one more', '>= max', '> max'),
   limits('take-throttle', 'a throttle forgets early', 'nowMs - windowMs)', 'nowMs - windowMs + 1)'),
   caps('release', 'a release ends no permit', 'releasePermits(permits, meanMs)\n'),
-  caps('release', 'a release wakes nobody', 'notifyFirst(#permits)\n'),
+  wakeUp('release', 'a release wakes nobody', 'notifyFirst(#permits)\n'),
   caps(
     'include/dequeue-expired',
     'calls past their deadline stay in the queue',
@@ -316,6 +333,109 @@ export const MUTATIONS: Mutation[] = [
     'an answer that is stored again counts twice',
     "redis.call('HINCRBY', SIZES, 'total', '-' .. bytes)",
     "redis.call('HINCRBY', SIZES, 'total', 0)",
+  ),
+  wakeUp(
+    'include/notify',
+    'nobody is woken up',
+    "redis.call('PUBLISH', WAKE_UP_CHANNEL, STATE .. ' ' .. member) ",
+    'return WAKE_UP_CHANNEL ',
+  ),
+  wakeUp('include/notify', 'a wake-up does not name the cap', "STATE .. ' ' .. member", 'member'),
+  wakeUp('include/notify', 'the last waiter is woken up', "'ZRANGE'", "'ZREVRANGE'"),
+  wakeUp('include/notify', 'one waiter too many is woken up', 'count - 1', 'count'),
+  wakeUp('acquire', "workers of others' waiters are not woken up", 'else notifyWaiter(member) end', 'end'),
+  wakeUp('release-unused', 'a permit that is given back wakes nobody', 'notifyFirst(1)\n'),
+  wakeUp('include/evict', 'the worker of an evicted call is not woken up', '  notifyWaiter(member)\n'),
+  keyLife('keys never end', "redis.call('PEXPIRE', key, widest + KEY_LIFE_MS)"),
+  keyLife('keys end before their window does', 'key, widest + KEY_LIFE_MS', 'key, KEY_LIFE_MS'),
+  keyLife('one of the keys ends alone', 'ipairs(keys)', 'ipairs({keys[1]})'),
+  keyLife('the life of keys is never renewed', " and redis.call('PTTL', keys[1]) > widest + KEY_LIFE_MS / 2"),
+  keyLife('the life of keys is renewed at each use', 'if not isFirst and', 'if isFirst == nil and'),
+  {
+    ...keyLife(
+      'leases of a quiet cap never end',
+      "redis.call('EXISTS', LOG, LEASES) < 2",
+      "redis.call('EXISTS', LOG) < 1",
+    ),
+    file: 'src/caps/lua/acquire.lua',
+  },
+  {
+    ...keyLife('a cap without a grant is kept for ever', 'if isNew == 1', 'if isNew > 1'),
+    file: 'src/caps/lua/initialise.lua',
+  },
+  {
+    ...keyLife('demand never ends', "    redis.call('PEXPIRE', DEMAND, DEMAND_WINDOW_MS)\n"),
+    file: 'src/caps/lua/join-queue.lua',
+  },
+  rules('a rate of a hundred requests gives no shares', 'max > 1 and max <=', 'max > 1 and max <'),
+  rules('the last rate alone makes a cap scarce', 'isScarce or max', 'max'),
+  rules('the last rate alone gives shares', 'hasShares or rules', 'rules'),
+  caps('include/rules', 'the last window counts as the widest', 'math.max(widest, window)', 'window'),
+  rules('each account of a group counts for itself', "isScarce and '^[^|]*' or ", ''),
+  caps('include/rules', 'accounts of a group count as one on every cap', " or '^(.*)|'"),
+  half('a share is one less than half', 'math.floor(rule.max / 2) + 1', 'math.floor(rule.max / 2) + 2'),
+  half('a share is the larger half', 'math.floor(rule.max / 2) + 1', 'math.ceil(rule.max / 2) + 1'),
+  half('grants count for the wrong account', 'local other = shareOf(entries[index])', 'local other = share'),
+  caps('include/plan', 'an account alone has half', ' and rule.onlyShare ~= share'),
+  caps('include/plan', 'planned grants count for no share', '        grants[#grants + 1] = at\n'),
+  caps('include/members', 'no call is asynchronous', "string.find(member, '|~', 1, true) ~= nil", 'false'),
+  caps('include/members', 'every call is asynchronous', "string.find(member, '|~', 1, true) ~= nil", 'true'),
+  caps('include/fair', 'calls of all accounts are one count', "'w:' .. share", "'w:'"),
+  caps('include/fair', 'calls of all accounts start at one place', "'f:' .. share", "'f:'"),
+  caps('include/fair', 'the count of a share is written over its start', "'w:' .. share", "'f:' .. share"),
+  keys('the queue and its deadlines change places', 'QUEUE, QUEUE_DEADLINES', 'QUEUE_DEADLINES, QUEUE'),
+  keys('the log and the leases change places', 'LOG, LEASES', 'LEASES, LOG'),
+  clock('the clock of Redis counts whole seconds', ' + time[2] / 1000'),
+  clock('a time that is handed in is ignored', 'local now = tonumber(ARGV[1])', 'local now = nil'),
+  clock('times are rounded to fourteen digits', "string.format('%.3f', value)", 'tostring(value)'),
+  read(
+    'the place of a call is counted from one',
+    "redis.call('ZRANK', QUEUE, member) or -1",
+    "(redis.call('ZRANK', QUEUE, member) or -2) + 1",
+  ),
+  read('a call that is not queued comes first', 'or -1', 'or 0'),
+  read('the slot is that of the next call', 'math.max(0, ahead)', 'math.max(0, ahead) + 1'),
+  read('leases that have ended count', "redis.call('ZREMRANGEBYSCORE', LEASES, '-inf', score(now))\n"),
+  read(
+    'requests under way and free slots change places',
+    "redis.call('ZCARD', LEASES), freeNow()",
+    "freeNow(), redis.call('ZCARD', LEASES)",
+  ),
+  read('what is used is called left', 'rule.max - usedOf(rule)', 'usedOf(rule)'),
+  caps('read', 'calls past their deadline count as before', 'dequeueExpired()\n'),
+  slots('a closed upstream has free slots', 'if state.closed > now then return 0 end'),
+  slots(
+    'what the upstream has left binds no free slot',
+    'if state.leftUntil > now then free = math.min(free, state.left) end',
+  ),
+  slots('every call has the slot of the first', 'local rank = ahead % rule.max', 'local rank = 0'),
+  slots('calls of a later window come in this one', ' + math.floor(ahead / rule.max) * rule.window'),
+  health('read-health', 'fields are read by their values', 'h[flat[i]] = flat[i + 1]', 'h[flat[i + 1]] = flat[i]'),
+  health('read-health', 'the first field is not read', 'for i = 1, #flat', 'for i = 3, #flat'),
+  health(
+    'read-health',
+    'numbers are read without their fractions',
+    'tonumber(h[name]) or 0',
+    'math.floor(tonumber(h[name]) or 0)',
+  ),
+  health('read-health', 'times and counts lose digits', "string.format('%.17g', number)", 'tostring(number)'),
+  health(
+    'record-attempt',
+    'a change is announced to nobody',
+    "if to ~= from or isAnnounced then redis.call('PUBLISH'",
+    "if false then redis.call('PUBLISH'",
+  ),
+  health(
+    'record-attempt',
+    'every attempt is announced',
+    "if to ~= from or isAnnounced then redis.call('PUBLISH'",
+    "if true then redis.call('PUBLISH'",
+  ),
+  health(
+    'acquire-half-open-slot',
+    'a slot that is taken is announced to nobody',
+    "redis.call('PUBLISH', HEALTH_CHANNEL, slug)",
+    "redis.call('ECHO', HEALTH_CHANNEL .. slug)",
   ),
 ]
 

@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import type { Caps } from '../../src/catalog/upstream.ts'
+import { redisOfThisFile } from '../support/services.ts'
+import { World } from './world.ts'
+
+const { redis } = await redisOfThisFile()
+
+/** How many calls a cap takes from one group of accounts, a new account each time, after another account had one. */
+async function countTaken(rates: Caps['rates'], callsMax: number): Promise<number> {
+  const world = await new World(redis, { concurrency: 200, rates }).open()
+  const call = { weight: 1, isAsync: false, timeoutMs: 30_000 }
+  await world.join({ ...call, account: 'other' })
+  await world.advance(0)
+  for (let taken = 0; taken < callsMax; taken += 1) {
+    const refusal = await world.join({ ...call, account: `account-${taken}`, group: 'network' })
+    if (refusal) {
+      assert.equal(refusal.refused, 'share')
+      return taken
+    }
+    await world.advance(0)
+  }
+  return callsMax
+}
+
+it('a rate of a hundred requests is scarce, of which a group of accounts has half; one of a hundred and one is not', async () => {
+  assert.equal(await countTaken([{ max: 100, seconds: 60 }], 60), 50)
+  assert.equal(await countTaken([{ max: 101, seconds: 60 }], 60), 60)
+})
+
+it('a group of accounts has half of a scarce rate whatever other rates the cap has', async () => {
+  const scarce = { max: 10, seconds: 60 }
+  const wide = { max: 1_000, seconds: 1 }
+  for (const rates of [[scarce], [scarce, wide], [wide, scarce]]) assert.equal(await countTaken(rates, 10), 5)
+})
+
+it('a rate of an odd number of requests gives a share the smaller half', async () => {
+  assert.equal(await countTaken([{ max: 11, seconds: 60 }], 10), 5)
+  assert.equal(await countTaken([{ max: 3, seconds: 60 }], 10), 1)
+})

@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { channels } from '../../src/redis/keys.ts'
+import { publishedDuring } from '../support/published.ts'
+import { redisOfThisFile } from '../support/services.ts'
+import { World } from './world.ts'
+
+const { redis, url } = await redisOfThisFile()
+
+/** A cap that lets one request be under way at once. */
+async function open() {
+  const world = await new World(redis, { concurrency: 1, rates: [{ max: 500, seconds: 10 }] }).open()
+  /** Polls for members, whose tags are the numbers that they end with. */
+  const acquire = async (members: string[], released: string[] = []): Promise<string[]> => {
+    const waiters = members.map((member) => ({ member, tag: Number(member.split('|')[1]) }))
+    const result = await world.cap.acquire({ waiters, released: { ids: released, meanMs: 10 }, leaseMs: 6_000 })
+    return [...result.granted.values()]
+  }
+  const woken = async (act: () => Promise<unknown>): Promise<string[]> => {
+    const messages = await publishedDuring(url, channels.wakeUp, act)
+    const name = `${world.cap.name} `
+    assert.ok(messages.every((message) => message.startsWith(name)))
+    return messages.map((message) => message.slice(name.length))
+  }
+  return { world, acquire, woken }
+}
+
+it('the end of a permit wakes the worker of the first waiter', async () => {
+  const { world, acquire, woken } = await open()
+  const ids = await acquire(['a|1'])
+  assert.deepEqual(await acquire(['a|2', 'a|3']), [])
+  assert.deepEqual(await woken(() => world.cap.release({ ids, meanMs: 10 })), ['a|2'])
+  assert.equal((await acquire(['a|2'])).length, 1)
+})
+
+it('a permit that is given back unused wakes the worker of the first waiter', async () => {
+  const { world, acquire, woken } = await open()
+  const [permit = assert.fail()] = await acquire(['a|1'])
+  assert.deepEqual(await acquire(['a|2', 'a|3']), [])
+  assert.deepEqual(await woken(() => world.cap.releaseUnused(permit)), ['a|2'])
+})
+
+it("a poll wakes the worker of another's waiter that comes before its own", async () => {
+  const { acquire, woken } = await open()
+  const permits = await acquire(['a|1'])
+  assert.deepEqual(await acquire(['a|2']), [])
+  assert.deepEqual(await woken(async () => assert.deepEqual(await acquire(['b|3'], permits), [])), ['a|2'])
+})
+
+it('a poll of a worker whose own waiter comes first wakes no other worker', async () => {
+  const { acquire, woken } = await open()
+  const permits = await acquire(['a|1'])
+  assert.deepEqual(await acquire(['a|3']), [])
+  assert.deepEqual(await woken(async () => assert.equal((await acquire(['b|2'], permits)).length, 1)), [])
+})
+
+it('a call that is evicted wakes its worker, which refuses it at once', async () => {
+  const world = await new World(redis, { concurrency: 4, rates: [{ max: 1, seconds: 5 }] }).open()
+  const call = { account: 'a', weight: 1, isAsync: false }
+  await world.join({ ...call, timeoutMs: 30_000 })
+  await world.advance(0)
+  await world.join({ ...call, timeoutMs: 6_500 })
+  await world.advance(5_499)
+  world.now += 1
+  const messages = await publishedDuring(url, channels.wakeUp, async () => assert.ok(await world.acquireUnqueued('b')))
+  assert.deepEqual(messages, [`${world.cap.name} ${world.lastMember}`])
+})
