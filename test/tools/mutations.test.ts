@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { it } from 'node:test'
 import { MUTATIONS } from './mutations.ts'
@@ -11,4 +11,26 @@ it('every mutation of a script still finds the text that it breaks', () => {
     lost.map(({ file, name }) => `${file}: ${name}`),
     [],
   )
+})
+
+it('every script and every file that scripts include has a mutation', () => {
+  const files = globSync('{src,workers}/**/*.lua', { cwd: ROOT })
+  assert.ok(files.length > 40)
+  assert.deepEqual(
+    files.filter((path) => !MUTATIONS.some(({ file }) => file === path)),
+    [],
+  )
+})
+
+it('every mutation of a script has a row in the table of the tests that caught them', () => {
+  const table = readFileSync(join(ROOT, 'test/tools/mutations.md'), 'utf8')
+  const rows = [...table.matchAll(/^\| `(.+?)` \| (.+?) \| .+ \(`(.+?)`\) \|$/gm)]
+  assert.deepEqual(
+    rows.map(([, file, name]) => `${file}: ${name}`),
+    MUTATIONS.map(({ file, name }) => `${file.replace(/^src\//, '')}: ${name}`),
+  )
+  for (const [, , name, test = ''] of rows) {
+    assert.ok(MUTATIONS.find((mutation) => mutation.name === name)?.tests.includes(`test/${test}`), `${name}: ${test}`)
+  }
+  assert.ok(table.includes(`in these ${MUTATIONS.length} ways`))
 })

@@ -1,37 +1,59 @@
 import assert from 'node:assert/strict'
-import { it } from 'node:test'
-import { createLog } from '../../src/log.ts'
-import { closeRedis, openRedis } from '../../src/redis/connection.ts'
+import { it, type TestContext } from 'node:test'
 import { RequestCoalescer, type Subscriber } from '../../workers/cache/request-coalescer.ts'
 import { until } from '../support/gateway.ts'
-import { startOwnRedis } from '../support/services.ts'
+import { redisOfThisFile } from '../support/services.ts'
 
-it('a follower in another process knows that the request it shares is at the upstream', async (t) => {
-  const server = await startOwnRedis()
-  const redis = openRedis([server.url], 'blocking', createLog({ level: 'silent', pretty: false }, 'test'))
-  t.after(async () => {
-    await closeRedis(redis)
-    await server.stop()
-  })
-  const keys = { entry: '{x}:entry', leader: '{x}:leader', outcome: '{x}:outcome', coalesced: '{x}:coalesced' }
-  const subscriber = (member: string): Subscriber => ({
-    member,
-    deadline: Date.now() + 60_000,
-    signal: new AbortController().signal,
-    progress: {},
-  })
-  const hanging = Promise.withResolvers<{ code: 'UPSTREAM_TIMEOUT' }>()
+const { redis } = await redisOfThisFile()
+
+const keysOf = (name: string) => ({
+  entry: `{${name}}:entry`,
+  leader: `{${name}}:leader`,
+  outcome: `{${name}}:outcome`,
+  coalesced: `{${name}}:coalesced`,
+})
+const subscriber = (member: string): Subscriber => ({
+  member,
+  deadline: Date.now() + 60_000,
+  signal: new AbortController().signal,
+  progress: {},
+})
+const TIMEOUT = { code: 'UPSTREAM_TIMEOUT' } as const
+
+/** A process whose call leads: its request has been sent and has no answer yet. */
+async function lead(t: TestContext, keys: ReturnType<typeof keysOf>) {
+  const hanging = Promise.withResolvers<typeof TIMEOUT>()
   let isLed = false
-  const leading = new RequestCoalescer(redis).join(keys, subscriber('first'), (request) => {
+  const outcome = new RequestCoalescer(redis).join(keys, subscriber('first'), (request) => {
     isLed = true
     request.progress.isUnderWay = true
     return hanging.promise
   })
+  const end = () => hanging.resolve(TIMEOUT)
+  t.after(end)
   await until(() => isLed)
+  return { outcome, end }
+}
+
+it('a follower in another process knows that the request it shares is at the upstream, and the lead ends with the request', async (t) => {
+  const keys = keysOf('followed')
+  const leading = await lead(t, keys)
   const follower = subscriber('second')
   const following = new RequestCoalescer(redis).join(keys, follower, () => assert.fail('one request is enough'))
   await until(() => follower.progress.shared?.isUnderWay === true)
-  hanging.resolve({ code: 'UPSTREAM_TIMEOUT' })
-  assert.deepEqual(await leading, { outcome: { code: 'UPSTREAM_TIMEOUT' }, isCollapsed: false })
-  assert.deepEqual(await following, { outcome: { code: 'UPSTREAM_TIMEOUT' }, isCollapsed: true })
+  const lifeMs = await redis.pttl(keys.leader)
+  assert.ok(lifeMs > 0 && lifeMs <= 3_000, `the lead of a process that dies now lasts ${lifeMs} ms`)
+  leading.end()
+  assert.deepEqual(await leading.outcome, { outcome: TIMEOUT, isCollapsed: false })
+  assert.deepEqual(await following, { outcome: TIMEOUT, isCollapsed: true })
+  assert.equal(await redis.get(keys.leader), null)
+})
+
+it('a process that lost the lead of a request while it stood still leaves it to the one that has it', async (t) => {
+  const keys = keysOf('lost')
+  const leading = await lead(t, keys)
+  await redis.set(keys.leader, 'another', 'PX', 60_000)
+  leading.end()
+  await leading.outcome
+  assert.equal(await redis.get(keys.leader), 'another')
 })
