@@ -68,19 +68,14 @@ export class Transport {
   /**
    * Calls any endpoint, also one that this file does not know, and gives the data of its answer.
    *
+   * @param path names the API and its endpoint: `weather/current`
    * @throws GatewayError when the call failed, after the retries that its Retry-After allows
    */
-  // biome-ignore lint/complexity/useMaxParams: who calls an API names it, its endpoint and the parameters, and seldom an option.
-  async call<T = unknown>(
-    api: string,
-    endpoint: string,
-    parameters: object = {},
-    options: CallOptions = {},
-  ): Promise<T> {
+  async call<T = unknown>(path: string, parameters: object = {}, options: CallOptions = {}): Promise<T> {
     const { retriesMax = 2, retryWaitMsMax = 60_000 } = this.#options
     for (let retries = 0; ; retries += 1) {
       try {
-        return (await this.#send({ api, endpoint, parameters }, options)) as T
+        return (await this.#send(path, parameters, options)) as T
       } catch (error) {
         if (!(error instanceof GatewayError) || !RETRYABLE.has(error.code) || retries >= retriesMax) throw error
         // Without a Retry-After: half a second, then twice as long each time, spread so that callers do not come together.
@@ -92,17 +87,14 @@ export class Transport {
     }
   }
 
-  async #send(
-    { api, endpoint, parameters }: { api: string; endpoint: string; parameters: object },
-    { signal, headers }: CallOptions,
-  ): Promise<unknown> {
+  async #send(path: string, parameters: object, { signal, headers }: CallOptions): Promise<unknown> {
     const { key, baseUrl = BASE_URL, fetch: send = fetch } = this.#options
     const query = new URLSearchParams()
     for (const [name, value] of Object.entries(parameters)) {
       if (value !== undefined && value !== null) query.set(name, String(value))
     }
-    const path = `/v1/call/${encodeURIComponent(api)}/${encodeURIComponent(endpoint)}`
-    const response = await send(`${baseUrl}${path}${query.size === 0 ? '' : `?${query}`}`, {
+    const names = path.split('/').map(encodeURIComponent).join('/')
+    const response = await send(`${baseUrl}/v1/call/${names}${query.size === 0 ? '' : `?${query}`}`, {
       headers: { ...headers, authorization: `Bearer ${key}`, accept: 'application/json' },
       ...(signal === undefined ? {} : { signal }),
     })

@@ -82,7 +82,7 @@ function apiMember({ slug, description, endpoints }: ClientApi): string[] {
 
 function method(slug: string, { path, typeName, parameters }: ClientEndpoint): string {
   const name = camel([path])
-  const target = `${JSON.stringify(slug)}, ${JSON.stringify(path)}`
+  const target = JSON.stringify(`${slug}/${path}`)
   if (parameters.length === 0) {
     return `${name}: (options: CallOptions = {}): Promise<${typeName}> => this.call(${target}, {}, options),`
   }

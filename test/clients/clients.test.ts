@@ -135,7 +135,7 @@ describe('the clients in one file', () => {
     const python = pythonClient(apis, 'http://gateway.test')
     for (const { slug, endpoints } of apis) {
       for (const { path } of endpoints) {
-        assert.ok(source.includes(`this.call("${slug}", "${path}",`), slug + path)
+        assert.ok(source.includes(`this.call("${slug}/${path}",`), slug + path)
         assert.ok(python.includes(`self._transport.call("${slug}", "${path}",`), slug + path)
       }
     }
