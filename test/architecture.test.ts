@@ -4,6 +4,8 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import {
+  callPath,
+  commentPercent,
   countLines,
   folderOf,
   importCircles,
@@ -15,6 +17,12 @@ import {
   readSources,
   upwardImports,
 } from './tools/sources.ts'
+
+/** An exception of the style checker's configuration. */
+interface Override {
+  includes: string[]
+  linter: { rules: { complexity?: Record<string, unknown> } }
+}
 
 const sources = await readSources('src', 'workers')
 const migrations = await readSources('migrations')
@@ -144,20 +152,47 @@ describe('the environment', () => {
 })
 
 describe('a function', () => {
-  it('a function has at most 60 lines and three positional parameters, ten aside whose form a foreign interface demands', async () => {
-    const { linter } = JSON.parse(await readFile(join(ROOT, '.biome.json'), 'utf8'))
+  it('a function has at most 60 lines and three positional parameters, those aside whose form a foreign interface demands', async () => {
+    const { linter, overrides } = JSON.parse(await readFile(join(ROOT, '.biome.json'), 'utf8'))
     const { useMaxParams, noExcessiveLinesPerFunction } = linter.rules.complexity
     assert.deepEqual(useMaxParams, { level: 'error', options: { max: 3 } })
     assert.deepEqual(noExcessiveLinesPerFunction, { level: 'error', options: { maxLines: 60 } })
+    const isOffFor = (rule: string) =>
+      overrides
+        .filter((override: Override) => rule in (override.linter.rules.complexity ?? {}))
+        .flatMap(({ includes }: Override) => includes)
+    assert.deepEqual(isOffFor('useMaxParams'), ['test/**'])
+    assert.deepEqual(isOffFor('noExcessiveLinesPerFunction'), ['test/**', 'src/upstreams/**'])
     const browser = await Promise.all(
       (await readdir(join(ROOT, 'src'), { recursive: true }))
         .filter((name) => name.endsWith('.js'))
         .map((name) => readFile(join(ROOT, 'src', name), 'utf8')),
     )
     const exceptions = [...sources.map(({ text }) => text), ...browser].flatMap((text) =>
-      [...text.matchAll(/biome-ignore[^\n]*useMaxParams/g)].map(([comment]) => comment),
+      [...text.matchAll(/biome-ignore[^\n]*(useMaxParams|noExcessiveLinesPerFunction)[^\n]*/g)].map(([line]) => line),
     )
     assert.ok(exceptions.length > 0 && exceptions.length <= 10, exceptions.join('\n'))
+    for (const line of exceptions) assert.match(line, /useMaxParams: the form of \S+ (callback|hook)s?\.$/)
+  })
+})
+
+describe('a comment', () => {
+  it('a comment stands on at most a tenth of the lines of the files that a call passes', () => {
+    const path = callPath(sources)
+    for (const folder of ['src/admission', 'src/caps', 'workers/permits']) {
+      assert.ok(
+        path.some((file) => file.path.startsWith(folder)),
+        folder,
+      )
+    }
+    assert.ok(path.length > 60)
+    const percent = commentPercent(path)
+    assert.ok(percent <= 10, `${percent.toFixed(2)} %`)
+  })
+
+  it('a comment is counted wherever it has a line to itself', () => {
+    const text = "/** One\n * two. */\nconst a = 1 // not alone\n// three\n/*\nfour to six\n*/\nconst b = '//'\n"
+    assert.equal(commentPercent([{ path: 'src/x.ts', text, imports: [] }]), 75)
   })
 })
 

@@ -3,7 +3,8 @@ import type { Node, SourceFile as ParsedFile } from 'typescript/unstable/ast'
 import { isArrowFunction, isFunctionLikeDeclaration, isTypeNode } from 'typescript/unstable/ast/is'
 import { API } from 'typescript/unstable/sync'
 import {
-  countCommentLines,
+  callPath,
+  commentPercent,
   countLines,
   folderOf,
   importCircles,
@@ -20,8 +21,6 @@ import {
  * are data, and so are the files of browsers.
  */
 
-/** The files that a call passes; .github/CONTRIBUTING.md names these folders. */
-const CALL_PATH = /^(src\/routes\/call\.ts|src\/(admission|calls|queue|limits|caps)\/|workers\/)/
 const FUNCTION_LINES_MAX = 60
 const PARAMETERS_MAX = 3
 
@@ -40,7 +39,7 @@ function main(sources: SourceFile[], folders: string[]): void {
   for (const [folder, files = []] of Object.entries(byFolder).sort()) {
     if (files.length > 1) print(`comments, ${folder}`, commentShare(files))
   }
-  print('comments, call path', commentShare(sources.filter(({ path }) => CALL_PATH.test(path))))
+  print('comments, call path', commentShare(callPath(sources)))
   print('comments, all', commentShare(sources))
   const functions = listFunctions(sources)
   list(
@@ -60,8 +59,8 @@ function main(sources: SourceFile[], folders: string[]): void {
 }
 
 function commentShare(files: SourceFile[]): string {
-  const sum = (count: (text: string) => number): number => files.reduce((total, { text }) => total + count(text), 0)
-  return `${((100 * sum(countCommentLines)) / sum(countLines)).toFixed(1)} % of ${sum(countLines)} lines`
+  const lines = files.reduce((sum, { text }) => sum + countLines(text), 0)
+  return `${commentPercent(files).toFixed(1)} % of ${lines} lines`
 }
 
 /** The functions with a body, as TypeScript's own parser finds them. */

@@ -116,7 +116,7 @@ export function luaLines({ path, text }: SourceFile): string[] {
 }
 
 /** Lines that hold a comment and nothing else. */
-export function countCommentLines(text: string): number {
+function countCommentLines(text: string): number {
   let isInside = false
   return text.split('\n').filter((line) => {
     const start = line.trim()
@@ -125,5 +125,16 @@ export function countCommentLines(text: string): number {
     return isComment
   }).length
 }
+
+/** Lines that hold a comment and nothing else, percent of all lines. */
+export function commentPercent(files: SourceFile[]): number {
+  const sum = (count: (text: string) => number): number => files.reduce((total, { text }) => total + count(text), 0)
+  return (100 * sum(countCommentLines)) / sum(countLines)
+}
+
+const CALL_PATH = /^(src\/routes\/call\.ts|src\/(admission|calls|queue|limits|caps)\/|workers\/)/
+
+/** The files that a call passes; .github/CONTRIBUTING.md names these folders. */
+export const callPath = (files: SourceFile[]): SourceFile[] => files.filter(({ path }) => CALL_PATH.test(path))
 
 export const countLines = (text: string): number => text.split('\n').length - 1
