@@ -367,7 +367,7 @@ export const MUTATIONS: Mutation[] = [
     file: 'src/caps/lua/initialise.lua',
   },
   {
-    ...keyLife('demand never ends', "    redis.call('PEXPIRE', DEMAND, DEMAND_WINDOW_MS)\n"),
+    ...keyLife('demand never ends', "redis.call('PEXPIRE', DEMAND, DEMAND_WINDOW_MS)\n"),
     file: 'src/caps/lua/join-queue.lua',
   },
   rules('a rate of a hundred requests gives no shares', 'max > 1 and max <=', 'max > 1 and max <'),
