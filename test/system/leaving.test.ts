@@ -163,4 +163,8 @@ describe('a caller that leaves', () => {
     await until(async () => (await isCapQuiet(redis, 'dog-images')) && (await waitingJobs('dog-images')) === 0)
     await until(async () => (await redis.zcard(accountKeys.inFlight(account.id, 'live'))) === 0)
   })
+
+  it('callers that left are no fault of the gateway in its log', () => {
+    assert.doesNotMatch(gateway.output.join(''), /INTERNAL_ERROR/)
+  })
 })

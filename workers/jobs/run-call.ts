@@ -11,8 +11,7 @@ import { hasResult } from '../../src/queue/results.ts'
 import { enqueueValidateKey } from '../../src/queue/validate-key-job.ts'
 import { type CachedOutcome, type CachingDeps, callThroughCache } from '../cache/cached-call.ts'
 import type { PermitRequest } from '../permits/late-ticket.ts'
-import { AttemptError } from '../upstream/attempt-error.ts'
-import { DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts'
+import { CALLER_LEFT, DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts'
 import { attemptFailure, type CallProgress } from '../upstream/call-upstream.ts'
 import { isFailure, type Outcome } from '../upstream/outcome.ts'
 import type { ProviderKeys } from '../upstream/provider-keys.ts'
@@ -51,6 +50,7 @@ export async function runCall(deps: RunDeps, call: CallJob, bounds: CallRun): Pr
   try {
     return await runKnown(deps, { api, endpoint, call }, bounds)
   } catch (error) {
+    if (signal.reason === CALLER_LEFT) return { outcome: { code: 'CALL_CANCELLED' } }
     return { outcome: signal.reason === DEADLINE_PASSED ? atDeadline : toOutcome(error) }
   } finally {
     signal.removeEventListener('abort', onAbort)
@@ -138,7 +138,6 @@ function withRefusedKey({ queues, log }: RunDeps, call: CallJob, result: CachedO
 }
 
 function toOutcome(error: unknown): Outcome {
-  if (error instanceof AttemptError) return { code: error.code, cause: error.cause }
   const { code, message, details } = toGatewayError(error)
   const { retryAfterMs, cause } = details
   return { code, message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }), cause: cause ?? error }
