@@ -5,8 +5,8 @@ import { readProcesses } from '../src/telemetry/heartbeat.ts'
 
 const NODES_MS_MAX = 20_000
 
-/** Nodes that get SIGTERM with this worker announce within this time that they end, milliseconds. */
-const WORD_MS = 500
+/** Within this time nodes that get SIGTERM with this worker have announced that they end, milliseconds. */
+const ANNOUNCE_MS = 500
 
 const LOOK_EVERY_MS = 250
 
@@ -16,7 +16,7 @@ const FRESH_MS = 3_000
 /** Waits while API nodes that end finish calls and no other worker serves. */
 export async function serveDrainingNodes(redis: RedisConnection, log: Log): Promise<void> {
   const end = performance.now() + NODES_MS_MAX
-  await delay(WORD_MS)
+  await delay(ANNOUNCE_MS)
   while (performance.now() < end) {
     if (!(await isNeeded(redis, log))) return
     await delay(LOOK_EVERY_MS)
@@ -36,7 +36,7 @@ async function isNeeded(redis: RedisConnection, log: Log): Promise<boolean> {
   }
 }
 
-/** After a failover BullMQ may wait for ever to close. Milliseconds. */
+/** Longest wait for workers without jobs, milliseconds: after a failover BullMQ may never close them. */
 const IDLE_MS_MAX = 2_500
 
 /** Ends when the workers are closed, or when none of them has had a job for a while. */
@@ -45,7 +45,7 @@ export async function closeWorkers(closing: Promise<unknown>, active: () => numb
   const closed = closing.then(() => {
     isClosed = true
   })
-  // Nobody waits for it any more.
+  // It may fail after the wait.
   closed.catch(() => undefined)
   let activeAt = performance.now()
   while (!isClosed && performance.now() - activeAt < IDLE_MS_MAX) {

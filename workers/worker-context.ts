@@ -20,10 +20,10 @@ import type { ProcessorDeps } from './jobs/process-call.ts'
 import { RunningCalls } from './jobs/running-calls.ts'
 import { GrantLedger } from './permits/grant-ledger.ts'
 import { PermitClients } from './permits/permit-clients.ts'
-import { SuccessBatcher } from './upstream/attempt-batcher.ts'
 import { HttpClients } from './upstream/http-client.ts'
 import { ProviderKeys } from './upstream/provider-keys.ts'
 import { RetryBudget } from './upstream/retry.ts'
+import { SuccessBatcher } from './upstream/success-batcher.ts'
 import { UnansweredRequests } from './upstream/unanswered.ts'
 
 /** Share of a call's time that one attempt may take. */

@@ -26,10 +26,10 @@ const STALLED_CHECK_MS = 1_000
 /** How often a job may outlive its worker. A job that crashes its workers ends with its deadline, or with this. */
 const STALLED_MAX = 30
 
-/** Jobs of an upstream in a process. With fewer, calls of an account without a share would block BullMQ's queue. */
+/** Jobs of an upstream in a process. With fewer, calls that wait for their account's share would keep others in the queue. */
 const CONCURRENCY_PER_QUEUE = QUEUE_LENGTH_MAX
 
-/** Longest an idle worker blocks, seconds. Short beside deadlines: Redis may wake a process that is blocked itself. */
+/** Longest an idle worker blocks, seconds. Short beside deadlines: the one worker that a new job wakes may hang. */
 const DRAIN_DELAY_SECONDS = 5
 
 if (import.meta.main) {

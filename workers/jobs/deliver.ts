@@ -5,9 +5,9 @@ const PAUSE_MS_MIN = 50
 const PAUSE_MS_MAX = 1_000
 
 /**
- * Repeats until Redis takes the answer or the deadline passes: a failover ends, and the upstream's answer is there.
- * Delivering twice does no harm.
- * @throws what the last attempt threw
+ * Sends a reply until Redis takes it or the deadline passes: an answer that the upstream gave outlasts a failover. A
+ * second reply does no harm.
+ * @throws what the last try threw
  */
 export async function deliver(remainingMs: number, log: Log, send: () => Promise<void>): Promise<void> {
   const end = performance.now() + remainingMs
@@ -15,14 +15,14 @@ export async function deliver(remainingMs: number, log: Log, send: () => Promise
     try {
       return await send()
     } catch (error) {
-      if (isMistake(error) || performance.now() + pauseMs > end) throw error
+      if (isProgrammingError(error) || performance.now() + pauseMs > end) throw error
       log.debug({ err: error }, 'failed to send the answer of a call; trying again')
       await delay(pauseMs)
     }
   }
 }
 
-/** A mistake in our code, rather than a failure of Redis or of a process. */
-export function isMistake(error: unknown): boolean {
+/** Rather than a failure of Redis or of a process. */
+export function isProgrammingError(error: unknown): boolean {
   return [TypeError, RangeError, ReferenceError, SyntaxError].some((kind) => error instanceof kind)
 }

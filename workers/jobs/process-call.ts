@@ -10,7 +10,7 @@ import type { PermitClient } from '../permits/permit-client.ts'
 import { DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts'
 import { causeWords } from '../upstream/failure-words.ts'
 import { isFailure, type Outcome } from '../upstream/outcome.ts'
-import { deliver, isMistake } from './deliver.ts'
+import { deliver, isProgrammingError } from './deliver.ts'
 import { type KeepDeps, keepResult } from './keep-result.ts'
 import { type RunDeps, runCall } from './run-call.ts'
 import type { RunningCalls } from './running-calls.ts'
@@ -94,7 +94,7 @@ function deadlineSignal(
 /** The job outlived too many workers, or Redis did not take the reply. */
 export async function replyToLostCall(deps: ProcessorDeps, call: CallJob, cause: Error): Promise<void> {
   const times: CallTimes = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
-  const outcome: Outcome = { code: isMistake(cause) ? 'INTERNAL_ERROR' : 'DEPENDENCY_UNAVAILABLE', cause }
+  const outcome: Outcome = { code: isProgrammingError(cause) ? 'INTERNAL_ERROR' : 'DEPENDENCY_UNAVAILABLE', cause }
   await deliver(call.deadline - deps.clock.now(), deps.log, () => sendOutcome(deps, call, { outcome, times }))
 }
 

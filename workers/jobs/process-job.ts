@@ -20,13 +20,13 @@ export async function processCallJob(deps: ProcessorDeps, job: Job, cancelled: A
   return null
 }
 
-/** The job outlived too many workers, or cannot be read. */
+/** Answers the calls of a job that outlived too many workers or threw. @throws Error when the job cannot be read */
 export async function replyToLostJob(deps: ProcessorDeps, job: Job, cause: Error): Promise<void> {
   const calls = await stillWaitedFor(deps, parseCalls(job.data))
   await Promise.all(calls.map((call) => replyToLostCall(deps, call, cause)))
 }
 
-/** Their nodes release the leases of calls that were answered or whose callers left. */
+/** Leaves out calls that were answered or whose callers left: their nodes have released their leases. */
 async function stillWaitedFor({ redis }: ProcessorDeps, calls: CallJob[]): Promise<CallJob[]> {
   const waited = await Promise.all(calls.map((call) => call.isAsync || isInFlight(redis, call)))
   return calls.filter((_, index) => waited[index])

@@ -44,7 +44,7 @@ export interface UpstreamCall {
   signal: AbortSignal
 }
 
-/** Decides the outcome at the deadline. */
+/** How far a call's request is, which decides the outcome at the deadline. */
 export interface CallProgress {
   isUnderWay?: boolean
   lastFailure?: AttemptError
@@ -105,13 +105,13 @@ function sendWithRetries(
   const wire = buildWireRequest(api, request, { extra: call.extra, key, contact: deps.contact })
   const run = async (attemptNumber: number): Promise<HttpExchange> => {
     try {
-      if (attemptNumber > 1) recorder.repeats()
+      if (attemptNumber > 1) recorder.countRepeat()
       return await sendOrThrow(deps, upstreamCall, wire)
     } catch (error) {
-      const isUnsent = error instanceof BreakerOpenError || (error instanceof AttemptError && error.isRefusal)
+      const isRefused = error instanceof BreakerOpenError || (error instanceof AttemptError && error.isRefusal)
       // The attempt before it says more.
-      if (isUnsent && attemptNumber > 1 && progress.lastFailure) throw progress.lastFailure
-      if (error instanceof AttemptError && !isUnsent) progress.lastFailure = error
+      if (isRefused && attemptNumber > 1 && progress.lastFailure) throw progress.lastFailure
+      if (error instanceof AttemptError && !isRefused) progress.lastFailure = error
       throw error
     }
   }

@@ -18,10 +18,10 @@ type Parameters = Record<string, unknown>
 /** Takes items from a pool that one larger request fills. @returns undefined when no pool can serve the call */
 export async function takePrefetched(
   redis: RedisConnection,
-  filling: Filling,
+  call: PoolCall,
   signal: AbortSignal,
 ): Promise<HttpExchange | undefined> {
-  const { api, rule, parameters } = filling
+  const { api, rule, parameters } = call
   const key = upstreamKeys.pool(api.slug, rule.key(parameters))
   const count = rule.take(parameters)
   while (true) {
@@ -33,13 +33,13 @@ export async function takePrefetched(
     await delay(LOOK_EVERY_MS, undefined, { signal })
   }
   try {
-    return await fill(redis, key, filling)
+    return await fill(redis, key, call)
   } finally {
     await redis.del(`${key}:filling`)
   }
 }
 
-interface Filling {
+interface PoolCall {
   api: Api
   endpoint: Endpoint
   rule: PrefetchRule<Parameters>
@@ -50,16 +50,16 @@ interface Filling {
 async function fill(
   redis: RedisConnection,
   key: string,
-  { api, endpoint, rule, parameters, send }: Filling,
+  { api, endpoint, rule, parameters, send }: PoolCall,
 ): Promise<HttpExchange | undefined> {
   const count = rule.take(parameters)
   // It may have been filled meanwhile.
   const drawn = await draw(redis, key, count)
   if (drawn) return asExchange(rule, drawn)
-  const filling = await send(rule.request(parameters))
+  const exchange = await send(rule.request(parameters))
   // Refused or over its limit: so is this call.
-  if (classifyResponse(api.upstream, endpoint, filling.answer)) return filling
-  const items = rule.items(filling.answer.body)
+  if (classifyResponse(api.upstream, endpoint, exchange.answer)) return exchange
+  const items = rule.items(exchange.answer.body)
   if (!items || items.length < count) {
     if (rule.unfillableSeconds) await redis.set(`${key}:unfillable`, 1, 'EX', rule.unfillableSeconds)
     return undefined

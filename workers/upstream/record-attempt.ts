@@ -11,12 +11,12 @@ import { enqueueProbe } from '../../src/queue/probe-job.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import type { Telemetry } from '../../src/telemetry/telemetry.ts'
 import { EndedUnsentError, StalePermitError } from './attempt.ts'
-import type { SuccessBatcher } from './attempt-batcher.ts'
 import { AttemptError } from './attempt-error.ts'
 import { resultOf } from './attempt-result.ts'
 import { LOCK_LOST } from './call-end.ts'
 import { describeFailure, type Seen } from './failure-words.ts'
 import { onHanging } from './hanging.ts'
+import type { SuccessBatcher } from './success-batcher.ts'
 import type { UnansweredRequests } from './unanswered.ts'
 
 export interface HealthDeps {
@@ -121,15 +121,15 @@ export class AttemptRecorder {
       this.#deps.unanswered.answered(slug)
       const recorded = record(resultOf(code, this.#request), code, { status: statusOf(result) })
       if (recorded.result === 'ok') this.#answered.push(recorded)
-      else this.#send(recorded)
+      else this.#submit(recorded)
       return result
     } catch (error) {
       const tookMs = performance.now() - startedAt
       const code = this.#failureOf(error, tookMs)
-      this.#noteAnswered(error, code, tookMs)
+      this.#trackUnanswered(error, code, tookMs)
       span.end(error instanceof AttemptError ? error.code : 'not finished')
       const result = code === undefined ? 'none' : resultOf(code, this.#request)
-      this.#send(record(result === 'fail' && watch.isCounted() ? 'late' : result, code, { error }))
+      this.#submit(record(result === 'fail' && watch.isCounted() ? 'late' : result, code, { error }))
       throw error
     } finally {
       watch.stop()
@@ -141,11 +141,15 @@ export class AttemptRecorder {
     const last = this.#answered.at(-1)
     if (code !== undefined && last?.result === 'ok')
       Object.assign(last, { result: resultOf(code, this.#request), code })
-    for (const answered of this.#answered.splice(0)) this.#send(answered)
+    for (const answered of this.#answered.splice(0)) this.#submit(answered)
   }
 
-  repeats(): void {
+  countRepeat(): void {
     this.#deps.telemetry.metrics.retries.inc({ slug: this.#request.slug })
+  }
+
+  get lastFailure(): FailureWords | undefined {
+    return this.#lastFailure
   }
 
   async #checkBreaker(): Promise<string | undefined> {
@@ -166,7 +170,7 @@ export class AttemptRecorder {
     return answer.kind === 'slot' ? token : undefined
   }
 
-  /** An attempt that took long for nobody counts as a timeout. */
+  /** The code that an error counts as; undefined: it does not count. Cut short by its call, a long attempt is a timeout. */
   #failureOf(error: unknown, tookMs: number): string | undefined {
     const reason = error instanceof EndedUnsentError ? error.cause : error
     if (error instanceof StalePermitError || reason === LOCK_LOST) return undefined
@@ -177,11 +181,11 @@ export class AttemptRecorder {
   }
 
   /** Enough requests that ended with their calls, before they could count, lead to a probe. */
-  #noteAnswered(error: unknown, code: string | undefined, tookMs: number): void {
+  #trackUnanswered(error: unknown, code: string | undefined, tookMs: number): void {
     const { unanswered, health } = this.#deps
     const { slug, source } = this.#request
     if (code !== undefined) unanswered.answered(slug)
-    else if (source === 'call' && !isUnsent(error) && unanswered.abandoned(slug, tookMs))
+    else if (source === 'call' && !isOurDoing(error) && unanswered.abandoned(slug, tookMs))
       this.#scheduleProbe(`unanswered-${Math.floor(health.now())}`, { isForced: true, isDecisive: true })
   }
 
@@ -191,7 +195,6 @@ export class AttemptRecorder {
     return Math.max(leastMs, HANGING_P95_TIMES * (p95Ms ?? 0))
   }
 
-  /** Counts an attempt that takes too long while it is under way. */
   #watchHanging(record: () => ObservedAttempt): { isCounted: () => boolean; stop: () => void } {
     let isCounted = false
     const stop = onHanging({ firstMs: HANGING_MS, limitMs: () => this.#longMs(HANGING_MS) }, () => {
@@ -204,11 +207,8 @@ export class AttemptRecorder {
     return { isCounted: () => isCounted, stop }
   }
 
-  get lastFailure(): FailureWords | undefined {
-    return this.#lastFailure
-  }
-
-  #send(record: ObservedAttempt): void {
+  /** Counts an attempt: a call's success in a batch, any other at once. */
+  #submit(record: ObservedAttempt): void {
     const { slug } = this.#request
     const { result, source } = record
     if (result !== 'none') {
@@ -219,7 +219,7 @@ export class AttemptRecorder {
       successes.add(slug, record.latencyMs)
       return
     }
-    successes.send(slug)
+    successes.flush(slug)
     const isRepeat = this.#hasFailed
     if (result === 'fail' || result === 'late') this.#hasFailed = true
     // The reply does not wait for it.
@@ -234,7 +234,7 @@ export class AttemptRecorder {
     }
     try {
       const { changed, needsProbe, hasClosed } = await recordAttempt(redis, slug, record)
-      // Before this process lets its calls go on; those of others have a node to pass first.
+      // Before the calls of this process learn of it, which would go on all at once.
       if (hasClosed) await caps.of({ slug }, SHARED_BUCKET).beginGradually()
       if (changed) await health.read(slug)
       if (needsProbe) this.#scheduleProbe(`confirm-${Math.floor(health.now())}`, { isForced: true })
@@ -263,8 +263,8 @@ export class AttemptRecorder {
   }
 }
 
-/** Nothing was written, so the upstream had nothing to answer. */
-function isUnsent(error: unknown): boolean {
+/** Nothing was written, or this worker lost the call: the upstream left nothing unanswered. */
+function isOurDoing(error: unknown): boolean {
   return error instanceof EndedUnsentError || error instanceof StalePermitError || error === LOCK_LOST
 }
 

@@ -26,7 +26,7 @@ export class SuccessBatcher {
   }
 
   /** Sends what is pending, before a failure is counted. */
-  send(slug: string): void {
+  flush(slug: string): void {
     this.#latenciesMs.flush(slug)
   }
 
