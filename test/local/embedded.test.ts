@@ -126,9 +126,8 @@ test('Postgres keeps its data, password and port from one start to the next', as
   assert.equal((await stat(path.join(dataDir, 'postgres', 'password'))).mode & 0o777, 0o600)
   assert.equal(said.length, 1)
 
-  const startedAt = performance.now()
   const second = await startPostgres({ dataDir, print: (text) => said.push(text) })
-  assert.ok(performance.now() - startedAt < 2000)
+  assert.equal(said.length, 1, 'its files are made once')
   assert.equal(second.url, first.url)
   assert.deepEqual(await sql(second.url, 'SELECT n FROM kept'), [])
   await second.stop()

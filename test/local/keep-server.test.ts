@@ -21,13 +21,11 @@ async function keep(t: TestContext, name: string, start: (options: EmbeddedOptio
     await server.stop()
     await rm(dataDir, { recursive: true, force: true })
   })
-  /** Kills the server, whose number the file has. @returns when it said that it runs again, in milliseconds */
+  /** Kills the server, whose number the file has, and waits until it says that it runs again. */
   const kill = async (file: string) => {
     const deaths = said.length
-    const startedAt = performance.now()
     process.kill(Number.parseInt(readFileSync(join(dataDir, file), 'utf8'), 10), 'SIGKILL')
     await until(() => said.length > deaths)
-    return performance.now() - startedAt
   }
   return { server, said, kill, dataDir }
 }
@@ -40,8 +38,7 @@ test('a Redis that dies is started again on the same port and data; the third de
   await client.set('kept', 'yes')
   // The append-only file is synced each second.
   await until(async () => /aof_pending_bio_fsync:0/.test(await client.info('persistence')))
-  const tookMs = await kill('redis/pid')
-  assert.ok(tookMs < 3_000, `${tookMs} ms`)
+  await kill('redis/pid')
   assert.equal(await client.get('kept'), 'yes')
   assert.match(said.at(-1) ?? '', /^The embedded Redis died and was started again within [\d.]+ s\.$/)
   await kill('redis/pid')
@@ -64,9 +61,8 @@ test('a Postgres that dies is started again on the same port and data, also whil
   }
   await query('create table kept (n int)')
   const sleeping = assert.rejects(query('select pg_sleep(30)'))
-  const tookMs = await kill('postgres/data/postmaster.pid')
+  await kill('postgres/data/postmaster.pid')
   await sleeping
-  assert.ok(tookMs < 6_000, `${tookMs} ms; 1 s on a machine with nothing else to do`)
   assert.deepEqual((await query('select * from kept')).rows, [])
   assert.match(said.at(-1) ?? '', /^The embedded Postgres died and was started again/)
 })

@@ -126,7 +126,6 @@ describe('a Redis connection', () => {
     const producer = openRedis([away], 'producer', log)
     const waiter = openRedis([away], 'blocking', log)
     try {
-      const startedAt = performance.now()
       await assert.rejects(producer.ping(), (error) => {
         assert.ok(error instanceof RedisError)
         assert.equal(toGatewayError(error).code, 'DEPENDENCY_UNAVAILABLE')
@@ -134,7 +133,6 @@ describe('a Redis connection', () => {
         assert.equal(isUnacknowledged(error), false)
         return true
       })
-      assert.ok(performance.now() - startedAt < 1_000)
       const outcome = await Promise.race([
         waiter.ping().catch(() => 'failed'),
         new Promise((resolve) => setTimeout(() => resolve('waiting'), 300)),

@@ -136,7 +136,8 @@ test('all members are present where the upstream has only a date', () => {
 test('a text full of opening brackets is read in linear time', () => {
   const start = performance.now()
   dataWith({ explanation: '<'.repeat(1_000_000) })
-  assert.ok(performance.now() - start < 1_000)
+  // In quadratic time it takes a quarter of an hour.
+  assert.ok(performance.now() - start < 30_000)
 })
 
 test('what WordPress takes for another form of the answer is reserved', () => {
