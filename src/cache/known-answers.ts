@@ -1,16 +1,16 @@
 import { LRUCache } from 'lru-cache'
 import type { ReplyHead } from '../queue/frame.ts'
 
-/** Answers that are remembered; past it the one that was not called for longest is forgotten. */
+/** Answers that are remembered; beyond it the least recently used one is forgotten. */
 const ANSWERS_MAX = 50_000
 
-/** How long after a call joined an identical one is taken to share its answer, milliseconds. */
+/** For so long after a call joined the wait queue, identical calls are expected to share its answer. Milliseconds. */
 const EXPECTED_MS = 1_000
 
 /**
- * The stored answers that an API node knows to be there: replies tell for how long, and a call on its way to one brings
- * it. A call for one of them needs no place in its upstream's wait queue, and no look-up tells more cheaply. Where the
- * node is wrong, because an answer was dropped or its call failed, the worker finds none and joins the queue itself.
+ * The stored answers that an API node knows of without a look-up: replies say for how long one is fresh, and a call that is
+ * on its way to an answer will store it. A call for one of them does not join its upstream's wait queue. Where the node is
+ * wrong, because an answer was evicted or its call failed, the worker finds none and joins the queue itself.
  */
 export class KnownAnswers {
   /** Until when an answer is fresh or expected, by its key; milliseconds of the monotonic clock. */
@@ -25,7 +25,7 @@ export class KnownAnswers {
     this.#until.set(key, Math.max(this.#until.get(key) ?? 0, performance.now() + EXPECTED_MS))
   }
 
-  /** What a reply tells of its answer: `freshMs`, for how long it is there for others; a failure is not kept. */
+  /** Learns from a reply: `freshMs` is how long its answer is there for others; a failure is not stored. */
   learn(key: string | undefined, { code, freshMs }: Pick<ReplyHead, 'code' | 'freshMs'>): void {
     if (key === undefined) return
     if (freshMs !== undefined) this.#until.set(key, performance.now() + freshMs)

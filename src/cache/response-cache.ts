@@ -8,11 +8,11 @@ import { MemoryHeadroom } from '../redis/memory-headroom.ts'
 import { loadScript } from '../redis/script.ts'
 
 /**
- * Rooms for the stored answers of one upstream, bytes of Redis' memory. In a full one the answers of the account that has
- * most make way. Answers to calls with undeclared parameters have a small one of their own: made-up parameters push out
- * no answer to a plain call.
+ * Partitions of one upstream's stored answers, bytes of Redis' memory. A full one evicts answers of the account that has
+ * most. Answers to calls with undeclared parameters have a small one of their own: made-up parameters evict no answer to
+ * a plain call.
  */
-const ROOM_BYTES = { plain: 16 * 1024 * 1024, undeclared: 2 * 1024 * 1024 }
+const PARTITION_BYTES = { plain: 16 * 1024 * 1024, undeclared: 2 * 1024 * 1024 }
 
 /** Larger answers are not stored, bytes. */
 const ENTRY_BYTES_MAX = 512 * 1024
@@ -28,7 +28,7 @@ export interface CacheEntry {
   /** After freshness: how long it may be served while it is refreshed, and when the upstream fails. */
   staleWhileRevalidateMs: number
   staleIfErrorMs: number
-  /** A kept "no such thing" instead of data. */
+  /** Of a stored failure, which says that there is no such thing. */
   code?: ErrorCode
   message?: string
   body: Buffer
@@ -37,13 +37,13 @@ export interface CacheEntry {
 /** What index and sizes take for an entry besides its key and its owner, bytes. As measured. */
 const INDEX_BYTES = 200
 
-/** Answers among which one is looked for that makes way: those that end soonest. */
-const LOOK_MAX = 100
+/** How many answers that expire soonest are searched for one of the owner that has most. */
+const SEARCHED_MAX = 100
 
-const storeAnswer = loadScript(new URL('./lua/store-answer.lua', import.meta.url), { INDEX_BYTES, LOOK_MAX })
+const storeAnswer = loadScript(new URL('./lua/store-answer.lua', import.meta.url), { INDEX_BYTES, SEARCHED_MAX })
 
-/** Where an answer is stored, and whose call it was. */
-export interface AnswerRoom {
+/** The call that an answer was fetched for, by which it is stored and evicted. */
+export interface AnswerOrigin {
   slug: string
   hasUndeclared: boolean
   /** Account, or the accounts that count as one. */
@@ -92,15 +92,21 @@ export class ResponseCache {
     return keys.map((key) => frameOf.get(key) ?? null)
   }
 
-  /** Stores an answer in its room, unless Redis is short of memory. @returns whether it is stored */
-  async store({ slug, hasUndeclared, owner }: AnswerRoom, key: string, entry: CacheEntry): Promise<boolean> {
+  /** Stores an answer in its partition, unless Redis is short of memory. @returns whether it is stored */
+  async store({ slug, hasUndeclared, owner }: AnswerOrigin, key: string, entry: CacheEntry): Promise<boolean> {
     const { body, ...head } = entry
     if (body.length > ENTRY_BYTES_MAX || (await this.#headroom.isShort())) return false
-    const room = hasUndeclared ? 'undeclared' : 'plain'
+    const partition = hasUndeclared ? 'undeclared' : 'plain'
     const lifeMs = entry.freshMs + Math.max(entry.staleWhileRevalidateMs, entry.staleIfErrorMs)
     const names = [upstreamKeys.cacheIndex, upstreamKeys.cacheSizes, upstreamKeys.cacheOwners]
-    const keys = [key, ...names.map((name) => name(slug, room))]
-    const values = [encodeFrame(head, body), Math.ceil(lifeMs), Math.ceil(entry.storedAt), ROOM_BYTES[room], owner]
+    const keys = [key, ...names.map((name) => name(slug, partition))]
+    const values = [
+      encodeFrame(head, body),
+      Math.ceil(lifeMs),
+      Math.ceil(entry.storedAt),
+      PARTITION_BYTES[partition],
+      owner,
+    ]
     try {
       await storeAnswer.run(this.#redis, keys, values)
       return true

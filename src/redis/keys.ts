@@ -18,12 +18,12 @@ export const upstreamKeys = {
   probeOutcome: (slug: string, id: string): string => `${PREFIX}:{${slug}}:probe-outcome:${id}`,
   /** String: a stored answer. Ends when it is too old to be served in any case. */
   cacheEntry: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:cache:${hash}`,
-  /** Sorted set: keys of the stored answers of one room by their end. No end. */
-  cacheIndex: (slug: string, room: string): string => `${PREFIX}:{${slug}}:cache-index:${room}`,
+  /** Sorted set: keys of the stored answers of one partition by their end. No end. */
+  cacheIndex: (slug: string, partition: string): string => `${PREFIX}:{${slug}}:cache-index:${partition}`,
   /** Hash: bytes and owner of each of these answers, and the bytes of all. No end. */
-  cacheSizes: (slug: string, room: string): string => `${PREFIX}:{${slug}}:cache-sizes:${room}`,
+  cacheSizes: (slug: string, partition: string): string => `${PREFIX}:{${slug}}:cache-sizes:${partition}`,
   /** Sorted set: owners of these answers by their bytes. No end. */
-  cacheOwners: (slug: string, room: string): string => `${PREFIX}:{${slug}}:cache-owners:${room}`,
+  cacheOwners: (slug: string, partition: string): string => `${PREFIX}:{${slug}}:cache-owners:${partition}`,
   /** String: member of the wait queue whose answer identical calls share. Ends with that call's deadline. */
   coalesced: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:coalesced:${hash}`,
   /** String: member of the call that fetches an answer for identical ones. 3 s, renewed. */

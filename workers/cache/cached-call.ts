@@ -113,7 +113,7 @@ async function callOnce(
   }
 }
 
-/** @returns how long the answer is fresh, milliseconds; undefined where it is not stored */
+/** Stores an answer as its endpoint's rule says. @returns how long it is fresh, milliseconds; undefined: not stored */
 async function store(
   { cache, clock }: CachingDeps,
   { call, endpoint }: UpstreamCall,
@@ -121,7 +121,7 @@ async function store(
 ): Promise<number | undefined> {
   const rule = endpoint.cache
   if (!rule) return undefined
-  const room = { slug: call.slug, hasUndeclared: call.extra.length > 0, owner: call.group ?? call.accountId }
+  const origin = { slug: call.slug, hasUndeclared: call.extra.length > 0, owner: call.group ?? call.accountId }
   const base = { storedAt: clock.now(), staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
   if (isFailure(outcome)) {
     if (outcome.code !== 'UPSTREAM_NOT_FOUND' || !rule.notFoundSeconds) return undefined
@@ -133,13 +133,13 @@ async function store(
       ...message,
       body: Buffer.alloc(0),
     }
-    return (await cache.store(room, key, entry)) ? entry.freshMs : undefined
+    return (await cache.store(origin, key, entry)) ? entry.freshMs : undefined
   }
   const { seconds } = rule
   const freshSeconds =
     typeof seconds === 'number' ? seconds : seconds(call.parameters, outcome.data ?? {}, { now: Date.now() })
   if (freshSeconds <= 0) return undefined
-  const isStored = await cache.store(room, key, {
+  const isStored = await cache.store(origin, key, {
     ...base,
     freshMs: freshSeconds * 1_000,
     staleWhileRevalidateMs: (rule.staleWhileRevalidateSeconds ?? 0) * 1_000,

@@ -1,10 +1,10 @@
---[[ Stores an answer and keeps the answers of its room within their bytes. In a full room the answers of the owner that
-     has most make way, those that end soonest first: nobody pushes out the answers of an owner that has less.
+--[[ Stores an answer and keeps the answers of its partition within their bytes. A full partition evicts answers of the owner
+     that has most, those that end soonest first: nobody evicts the answers of an owner that has less.
      Input:  KEYS entry, index (by end), sizes (`<bytes> <owner>`), owners (by bytes)
-             ARGV[1] frame  ARGV[2] life (ms)  ARGV[3] now (ms)  ARGV[4] room (bytes)  ARGV[5] owner
+             ARGV[1] frame  ARGV[2] life (ms)  ARGV[3] now (ms)  ARGV[4] bytes of the partition  ARGV[5] owner
      Output: bytes that the entry takes ]]
 local ENTRY, INDEX, SIZES, OWNERS = unpack(KEYS)
-local frame, lifeMs, now, room, owner = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
+local frame, lifeMs, now, bytesMax, owner = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 
 local function drop(key)
   local kept = redis.call('HGET', SIZES, key)
@@ -18,9 +18,9 @@ local function drop(key)
   redis.call('DEL', key)
 end
 
--- The answer that makes way: among those that end soonest, the first of the owner that has most.
-local function nextToGo()
-  local soonest, largest = redis.call('ZRANGE', INDEX, 0, LOOK_MAX - 1), redis.call('ZREVRANGE', OWNERS, 0, 0)[1]
+-- The answer to evict next: among those that end soonest, the first of the owner that has most.
+local function nextToEvict()
+  local soonest, largest = redis.call('ZRANGE', INDEX, 0, SEARCHED_MAX - 1), redis.call('ZREVRANGE', OWNERS, 0, 0)[1]
   if #soonest == 0 then return nil end
   for index, kept in ipairs(redis.call('HMGET', SIZES, unpack(soonest))) do
     if kept and string.match(kept, '^%d+ ?(.*)$') == largest then return soonest[index] end
@@ -34,8 +34,8 @@ redis.call('SET', ENTRY, frame, 'PX', lifeMs)
 -- What Redis really uses: small answers cost more beside themselves than they are long.
 local size = redis.call('MEMORY', 'USAGE', ENTRY) + 2 * #ENTRY + INDEX_BYTES
 redis.call('ZINCRBY', OWNERS, size, owner)
-while tonumber(redis.call('HGET', SIZES, 'total') or 0) > room - size do
-  local first = nextToGo()
+while tonumber(redis.call('HGET', SIZES, 'total') or 0) > bytesMax - size do
+  local first = nextToEvict()
   if not first then break end
   drop(first)
 end
