@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict'
+import { globSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import { describe, it } from 'node:test'
+import { ROOT } from './tools/sources.ts'
+
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
+const find = (...patterns: string[]): string[] => globSync(patterns, { cwd: ROOT })
+
+const documents = find('*.md', '.github/*.md', '{src,workers,test}/**/*.md').map((path) => ({ path, text: read(path) }))
+const files = new Set([
+  ...find('{src,workers,test,migrations,deploy,.github}/**/*.*', '*.*', '.*.json', '.env.example'),
+  ...documents.map(({ path }) => path),
+])
+const code = [...files].filter((path) => /\.(ts|mjs|js|lua|py|yml|yaml|sh|example)$/.test(path)).map(read)
+
+/** Matches of a pattern in the documents that are not as they should be. */
+function untrue(pattern: RegExp, isTrue: (name: string, document: string) => boolean): string[] {
+  return documents.flatMap(({ path, text }) =>
+    [...text.matchAll(pattern)]
+      .map(([, name = '']) => name)
+      .filter((name) => !isTrue(name, path))
+      .map((name) => `${path}: ${name}`),
+  )
+}
+
+describe('a document', () => {
+  it('a document links to files that are there', () => {
+    assert.ok(documents.length > 30 && files.size > 500)
+    const links = /\]\((?!https?:|#|\/)([^)#]+)/g
+    assert.deepEqual(
+      untrue(links, (link, document) => files.has(normalize(join(dirname(document), link)))),
+      [],
+    )
+  })
+
+  it('a document names source files that are there, by the end of their paths', () => {
+    const paths = [...files].map((path) => `/${path}`)
+    const named = /`((?!\/)[\w./-]*\w\.(?:ts|lua|mjs|md|yml|sh))`/g
+    assert.deepEqual(
+      untrue(named, (name) => paths.some((path) => path.endsWith(`/${name}`))),
+      [],
+    )
+  })
+
+  it('a document names scripts of package.json that are there', () => {
+    const { scripts } = JSON.parse(read('package.json'))
+    assert.deepEqual(
+      untrue(/npm run ([\w:-]+)/g, (name) => name in scripts),
+      [],
+    )
+  })
+
+  it('a document names settings, error codes and methods that the code has', () => {
+    // Node and the SDK of OpenTelemetry read these themselves.
+    const isForeign = (name: string) => /^(OTEL|NODE)_/.test(name)
+    const constants = /\b([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\b/g
+    assert.deepEqual(
+      untrue(constants, (name) => isForeign(name) || code.some((text) => text.includes(name))),
+      [],
+    )
+    const hasMethod = (name: string): boolean => {
+      const [type, method] = name.split('.').map((part) => new RegExp(`^ *(?:export class|async)? ?${part}\\b`, 'm'))
+      return code.some((text) => type?.test(text) && method?.test(text))
+    }
+    assert.deepEqual(untrue(/`([A-Z]\w+\.\w+)\(\)`/g, hasMethod), [])
+  })
+})
+
+describe('a list of files', () => {
+  for (const folder of ['src', 'workers']) {
+    it(`the README of ${folder} has a word on each file and folder beside it`, () => {
+      const text = read(`${folder}/README.md`)
+      const names = readdirSync(join(ROOT, folder)).filter((name) => !/^README|^\./.test(name))
+      assert.deepEqual(
+        names.filter((name) => !text.includes(`\`${name}\``) && !text.includes(`\`${name}/\``)),
+        [],
+      )
+    })
+  }
+
+  it('README lists every setting that the configuration reads, and no other', () => {
+    const [, table = ''] = /^## Configuration$([\s\S]*?)^## /m.exec(read('README.md')) ?? []
+    const rows = table.split('\n').flatMap((line) => /^\| (`[A-Z][^|]*`) \|/.exec(line)?.[1] ?? [])
+    const listed = rows.flatMap((row) => [...row.matchAll(/`([A-Z_]+)`/g)].map(([, name = '']) => name))
+    const reader = find('src/config.ts', 'src/config/*.ts').map(read).join('\n')
+    const named = new Set([...reader.matchAll(/'([A-Z]{3,}(?:_[A-Z]+)*)'/g)].map(([, name = '']) => name))
+    // Set by the supervisor and by shells, the other form of one that is listed, and ends of UPSTREAM_<SLUG>_URL and _KEY.
+    for (const name of ['PROCESS_NAME', 'USER', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'URL', 'KEY']) {
+      assert.ok(named.delete(name), name)
+    }
+    assert.deepEqual(listed.toSorted(), [...named].sort())
+  })
+})
