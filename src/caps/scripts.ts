@@ -41,7 +41,7 @@ const EVICTED_TTL_MS = 900_000
 /** Waiters of all workers that one poll considers, lowest tags first. */
 const WAITERS_PLANNED_MAX = 200
 
-/** Calls of equal start that keep their order. */
+/** So many calls of equal start keep their order. */
 const SEQ_SPAN = 2 ** 20
 
 /** Requests at once after which an upstream that had closed itself is trusted with all that its cap allows. */
@@ -53,11 +53,10 @@ const FORECAST = {
   LATE_SHARE: 0.02,
   /** Longest a call may be expected to wait for want of connections or workers rather than for the rates. */
   CONGESTION_MS_MAX: 5_000,
-  /** Over how long it is counted how fast a queue that is never empty drains, milliseconds. */
-  DRAIN_MS: 1_000,
-  /** As well over this long, milliseconds: the better of the two counts. */
-  STEADY_DRAIN_MS: 3_000,
-  /** A shorter queue is exempt: calls that stored answers serve pass through it without a request. */
+  /** Windows over which grants are counted to tell how fast a queue drains, milliseconds: the better rate counts. */
+  DRAIN_WINDOW_MS: 1_000,
+  DRAIN_WINDOW_LONG_MS: 3_000,
+  /** A shorter queue is not judged by it: calls that stored answers serve pass through it without a grant. */
   DRAIN_LENGTH_MIN: 32,
   ASYNC_SHARE_MAX: 0.5,
 }

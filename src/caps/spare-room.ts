@@ -1,10 +1,10 @@
 import { LRUCache } from 'lru-cache'
 import { bucketOf, type CapBucket } from './bucket.ts'
 
-/** How long a worker's word on the room of a cap is trusted, milliseconds. */
+/** How long a reply's figure for the room of a cap is trusted, milliseconds. */
 const TRUSTED_MS = 1_000
 
-/** Part of the room that one API node uses: others know of it too. */
+/** Part of the room that one API node uses: others have the same figure. */
 const USED_SHARE = 0.5
 
 const CAPS_MAX = 10_000
@@ -17,13 +17,13 @@ interface RepliedCall {
 
 /**
  * Caps with room for more requests, as replies report it: a call for one of them needs no ticket. Where the node is
- * wrong, the worker joins the wait queue for the call: no estimate of a node exceeds a cap. At a time, calls without a
- * ticket use half of the room at most, so that an overload of the workers is found by the calls that join.
+ * wrong, the worker joins the wait queue for the call: no estimate of a node exceeds a cap. Calls without a ticket use half
+ * of the room at most: whether the workers are overloaded is found out by calls that join.
  */
 export class SpareRoom {
   readonly #rooms = new LRUCache<string, { places: number; taken: number; until: number }>({ max: CAPS_MAX })
 
-  /** @returns how to give the place back when the call ends; undefined for a call that needs a ticket */
+  /** Takes a place. @returns how to give it back when the call ends; undefined for a call that needs a ticket */
   take(slug: string, bucket: CapBucket): (() => void) | undefined {
     const room = this.#rooms.get(`${slug} ${bucket}`)
     if (!room || room.taken >= room.places || performance.now() > room.until) return undefined

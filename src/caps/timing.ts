@@ -1,6 +1,7 @@
-/** What is exact at the grant is exact as the upstream sees it: covers a permit's age and the network. Milliseconds. */
+/** Added to each window: so much later than its grant a request may reach the upstream. Milliseconds. */
 export const WINDOW_MARGIN_MS = 500
 
+/** Age up to which a permit lets a request be sent; what is left of the margin is for the network. Milliseconds. */
 export const PERMIT_AGE_MS_MAX = 250
 
 /** How long a waiter counts after its worker last polled for it, milliseconds: a dead worker blocks nothing. */

@@ -5,11 +5,11 @@
 -- second in which little moved, while workers are replaced or a machine is busy, says less than the seconds before it.
 local drainedPerSecond
 local function drainMs(ahead, busySince)
-  if ahead < DRAIN_LENGTH_MIN or isScarce or now - busySince <= DRAIN_MS or widest < DRAIN_MS then return 0 end
+  if ahead < DRAIN_LENGTH_MIN or isScarce or now - busySince <= DRAIN_WINDOW_MS or widest < DRAIN_WINDOW_MS then return 0 end
   if not drainedPerSecond then
     local function drainedIn(ms) return redis.call('ZCOUNT', LOG, score(now - ms), '+inf') * 1000 / ms end
-    drainedPerSecond = drainedIn(DRAIN_MS)
-    if widest >= STEADY_DRAIN_MS then drainedPerSecond = math.max(drainedPerSecond, drainedIn(STEADY_DRAIN_MS)) end
+    drainedPerSecond = drainedIn(DRAIN_WINDOW_MS)
+    if widest >= DRAIN_WINDOW_LONG_MS then drainedPerSecond = math.max(drainedPerSecond, drainedIn(DRAIN_WINDOW_LONG_MS)) end
   end
   return ahead / math.max(1, drainedPerSecond) * 1000
 end
