@@ -8,7 +8,7 @@ import { planOf } from '../limits/plans.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { isUnacknowledged } from '../redis/redis-error.ts'
-import { type AdmissionDeps, createJob, limitQuery } from './admit.ts'
+import { type AdmissionDeps, createJob, limitQuery, TRIES_MAX } from './admit.ts'
 import { authenticateCall, forgetPrincipal, isUpToDate, type Principal } from './authenticate.ts'
 import { bodyParameters } from './call-input.ts'
 import { type CheckedTarget, checkBatchCall, findTarget } from './check-call.ts'
@@ -30,7 +30,7 @@ export interface BatchUnit {
 
 export interface AdmittedBatch {
   principal: Principal
-  /** They cost nothing. */
+  /** By the index of their item; they cost nothing. */
   refused: Map<number, GatewayError>
   units: BatchUnit[]
   /** Undefined where no item is called. */
@@ -52,7 +52,7 @@ export async function admitBatch(
   request: FastifyRequest,
   options: BatchOptions,
 ): Promise<AdmittedBatch> {
-  for (let tries = 0; tries < 3; tries += 1) {
+  for (let tries = 0; tries < TRIES_MAX; tries += 1) {
     const principal = await authenticateCall(deps, request)
     const admitted = await tryAdmit(deps, request, { ...options, principal }).catch((refusal: unknown) => {
       const { status } = toGatewayError(refusal)

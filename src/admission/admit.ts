@@ -63,7 +63,7 @@ const ASYNC_MS_MAX = 600_000
 /** Lease of a call in flight beyond its deadline, milliseconds: for nodes that die, not for slow answers. */
 const LEASE_GRACE_MS = 10_000
 
-const TRIES_MAX = 3
+export const TRIES_MAX = 3
 
 /**
  * Checks credential, API and endpoint, method, plan tier and parameters; acquires the account's limits in one atomic

@@ -128,7 +128,7 @@ function keyCredential(secret: string): Credential {
   return { kind: 'key', secret, mode: 'live', cacheKey: hash('sha256', secret, 'base64') }
 }
 
-/** `firstDb` tells whether there is such a key. */
+/** `firstDb` finds the key's account, whose version must be read before its rights. */
 async function lookUpKey(
   { config, db, redis }: AuthenticationDeps,
   key: string,
@@ -137,7 +137,7 @@ async function lookUpKey(
   const keyHash = hashApiKey(config.secrets.keyPepper, key)
   const first = await findKeyOwner(firstDb, keyHash)
   if (!first) return undefined
-  // The version is read before the rights: a change in between makes them stale, never fresh.
+  // A change between version and rights makes the rights stale, never fresh.
   const version = await readAccountVersion(redis, first.userId)
   const owner = await findKeyOwner(db, keyHash)
   if (!owner) return undefined

@@ -2,7 +2,7 @@ import type { Api, ApiEndpoint, ParameterSchema } from '../catalog/catalog.ts'
 import { expectation } from '../catalog/parameter-words.ts'
 import { requestUrl } from '../catalog/request-url.ts'
 import { type CallContext, InvalidParameter } from '../catalog/upstream.ts'
-import { checkHoldsNoKey, checkNotSet, invalidParameter, readUndeclared } from './undeclared-parameters.ts'
+import { checkHoldsNoKey, checkOverridesNothing, invalidParameter, readUndeclared } from './undeclared-parameters.ts'
 
 export interface GivenParameter {
   name: string
@@ -59,7 +59,7 @@ function readDeclared(declared: ApiEndpoint['parameters'], values: Map<string, u
   return parameters
 }
 
-/** By the endpoint's own rules; checks that the request can be built. */
+/** Completes the parameters by the endpoint's own rules, and checks the requests that they make. */
 function complete(
   { api, endpoint: { endpoint } }: CallTarget,
   { parameters, extra }: CheckedParameters,
@@ -68,7 +68,7 @@ function complete(
   try {
     const completed = endpoint.complete?.(parameters, context) ?? parameters
     for (const request of [endpoint.request(completed, context)].flat()) {
-      checkNotSet(extra, request)
+      checkOverridesNothing(extra, request)
       const { pathname, search } = requestUrl(api.baseUrl, request, extra)
       if (REQUEST_LINE_BYTES_FIXED + pathname.length + search.length > REQUEST_LINE_BYTES_MAX) {
         throw invalidParameter(undefined, `the request to the upstream would exceed ${REQUEST_LINE_BYTES_MAX} bytes`)
@@ -89,8 +89,8 @@ function toType(schema: ParameterSchema, value: unknown): unknown {
   switch (schema.type) {
     case 'number':
     case 'integer':
-      if (typeof value === 'number') return Number.isFinite(value) ? value + 0 : undefined
       // Adding zero turns -0 into 0, which JSON and query strings would show.
+      if (typeof value === 'number') return Number.isFinite(value) ? value + 0 : undefined
       return typeof value === 'string' && DECIMAL.test(value) ? Number(value) + 0 : undefined
     case 'boolean':
       if (typeof value === 'boolean') return value

@@ -14,6 +14,7 @@ const FRESH_MS = 60_000
 /** The same while Postgres does not answer. */
 const PRINCIPAL_MS_MAX = 2 * FRESH_MS
 
+/** Pause after a renewal that failed, milliseconds. */
 const RENEW_AGAIN_MS = 1_000
 
 type LookUp = (isKnown: boolean) => Promise<Principal>
@@ -21,7 +22,7 @@ type LookUp = (isKnown: boolean) => Promise<Principal>
 interface Entry {
   principal: Principal
   lookedUpAt: number
-  /** Undefined since the last good renewal. */
+  /** When the last renewal failed; undefined: it did not. */
   failedAt: number | undefined
 }
 
@@ -46,10 +47,10 @@ export class PrincipalCache {
     }
     const ageMs = now - entry.lookedUpAt
     if (ageMs < RENEW_MS) return entry.principal
-    const isWaiting = entry.failedAt !== undefined && now - entry.failedAt < RENEW_AGAIN_MS
+    const hasJustFailed = entry.failedAt !== undefined && now - entry.failedAt < RENEW_AGAIN_MS
     if (ageMs < FRESH_MS || entry.failedAt !== undefined) {
       // The entry has the outcome: a failure keeps it, a credential that ended removes it.
-      if (!isWaiting) void this.#renew(key, lookUp).catch(() => undefined)
+      if (!hasJustFailed) void this.#renew(key, lookUp).catch(() => undefined)
       return entry.principal
     }
     try {

@@ -45,8 +45,8 @@ export function readUndeclared(
   return extra
 }
 
-/** @throws GatewayError INVALID_PARAMETER when the upstream's request sets one of the names */
-export function checkNotSet(extra: [name: string, value: string][], { query = {} }: UpstreamRequest): void {
+/** @throws GatewayError INVALID_PARAMETER when the request to the upstream sets a parameter of one of the names itself */
+export function checkOverridesNothing(extra: [name: string, value: string][], { query = {} }: UpstreamRequest): void {
   if (extra.length === 0) return
   const set = new Set(Object.keys(query).map(comparableName))
   const taken = extra.find(([name]) => set.has(comparableName(name)))

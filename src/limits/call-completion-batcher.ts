@@ -54,14 +54,14 @@ export class CallCompletionBatcher {
     this.#log = log
   }
 
-  /** The caller does not wait for it. */
+  /** Releases a call's limits and counts it, in the background. */
   add(call: CallJob, status: number): void {
     const ended = { call, status }
     this.#completed.add(keyOf(call, call.enqueuedAt), ended)
     this.#used.add('', ended)
   }
 
-  /** For a call whose limits are released elsewhere. */
+  /** Counts a call whose limits are released elsewhere. */
   count(call: CallJob, status: number): void {
     this.#used.add('', { call, status })
   }

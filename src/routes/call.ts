@@ -18,13 +18,13 @@ import { withoutCall } from '../limits/account-limits.ts'
 import { ObservedCall } from '../telemetry/observe-call.ts'
 
 /** Request headers that an answer depends on: the credential, and the form that is accepted. */
-const FORMS = 'accept, authorization, x-api-key, x-gateway-response'
+const VARY = 'accept, authorization, x-api-key, x-gateway-response'
 
 export async function callRoutes(app: FastifyInstance, context: Context): Promise<void> {
   // Bodies are kept as bytes: a bad body is reported after a bad credential.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => body)
-  app.addHook('onRequest', async (_request, reply) => void reply.headers({ ...PRIVATE_ANSWER, vary: FORMS }))
+  app.addHook('onRequest', async (_request, reply) => void reply.headers({ ...PRIVATE_ANSWER, vary: VARY }))
   app.route({
     // Admission refuses the methods that a call does not take, in its order of checks.
     method: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'],
