@@ -62,32 +62,32 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
   const advance = (step: Omit<BatchStep, 'leaseMs'>) =>
     advanceBatch(redis, { subject: principal, at: state.now }, { ...step, leaseMs })
   // Calls that share a job often end together.
-  const ends = new TickBatcher<EndedBatchCall, void>(
+  const advances = new TickBatcher<EndedBatchCall, void>(
     async (_batch, ended) => {
       await advance({ ended })
       return ended.map(() => undefined)
     },
     { itemsMax: ENDED_TOGETHER_MAX },
   )
-  const refused = ({ job }: BatchUnit, status: number): void =>
+  const countRefused = ({ job }: BatchUnit, status: number): void =>
     countRefusal(deps, principal, { slug: job.slug, status })
   const refuse = (unit: BatchUnit, error: GatewayError): void => {
     run.emit(unit, { error })
-    refused(unit, error.status)
+    countRefused(unit, error.status)
   }
   let charged = 0
 
-  const lane = async (first: BatchUnit): Promise<void> => {
+  const runUnderOneLease = async (first: BatchUnit): Promise<void> => {
     for (let unit: BatchUnit | undefined = first; unit; ) {
       const { outcome, usageStatus, refund } = await runUnit(deps, unit, { batch, run, end: end.signal })
       // Test calls have no monthly quota.
       if (refund === 'nothing' && principal.mode === 'live') charged += 1
       const next: BatchUnit | undefined = end.signal.aborted ? undefined : waiting.shift()
       run.emit(unit, outcome)
-      if (refund === 'all') refused(unit, usageStatus)
+      if (refund === 'all') countRefused(unit, usageStatus)
       else deps.completions.count(unit.job, usageStatus)
       try {
-        await ends.add('', { callId: unit.job.id, refund, next: next?.job.id })
+        await advances.add('', { callId: unit.job.id, refund, next: next?.job.id })
       } catch (error) {
         // The lease ends by itself. Without Redis no other call can be made.
         log.warn({ err: error, callId: unit.job.id }, 'failed to settle a call of a batch')
@@ -99,7 +99,7 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
     }
   }
   try {
-    await Promise.all(units.slice(0, leases).map(lane))
+    await Promise.all(units.slice(0, leases).map(runUnderOneLease))
     const dropped = waiting.splice(0)
     for (const unit of dropped) refuse(unit, toGatewayError(end.signal.reason))
     if (dropped.length > 0) {

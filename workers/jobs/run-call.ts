@@ -12,8 +12,8 @@ import { enqueueValidateKey } from '../../src/queue/validate-key-job.ts'
 import { type CachedOutcome, type CachingDeps, callThroughCache } from '../cache/cached-call.ts'
 import type { PermitRequest } from '../permits/late-ticket.ts'
 import { CALLER_LEFT, DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts'
-import { attemptFailure, type CallProgress } from '../upstream/call-upstream.ts'
-import { isFailure, type Outcome } from '../upstream/outcome.ts'
+import type { CallProgress } from '../upstream/call-upstream.ts'
+import { attemptFailure, isFailure, type Outcome } from '../upstream/outcome.ts'
 import type { ProviderKeys } from '../upstream/provider-keys.ts'
 import { resolveUpstreamKey } from '../upstream/upstream-key.ts'
 import { answerFromExample } from './example-answer.ts'
@@ -34,13 +34,13 @@ export interface CallRun {
 }
 
 /** Never throws: an error becomes the outcome. */
-export async function runCall(deps: RunDeps, call: CallJob, bounds: CallRun): Promise<CachedOutcome> {
+export async function runCall(deps: RunDeps, call: CallJob, run: CallRun): Promise<CachedOutcome> {
   const api = deps.catalog.get(call.slug)
   const endpoint = api?.endpoints.get(call.endpoint)
   if (!api || !endpoint) {
     return { outcome: { code: 'INTERNAL_ERROR', cause: new Error('this worker does not know the endpoint') } }
   }
-  const { progress, signal } = bounds
+  const { progress, signal } = run
   // The signal ends the request too: its progress must be read before that.
   let atDeadline: Outcome = { code: 'DEADLINE_EXCEEDED' }
   const onAbort = (): void => {
@@ -48,14 +48,14 @@ export async function runCall(deps: RunDeps, call: CallJob, bounds: CallRun): Pr
   }
   signal.addEventListener('abort', onAbort, { once: true })
   try {
-    return await runKnown(deps, { api, endpoint, call }, bounds)
+    return await runKnown(deps, { api, endpoint, call }, run)
   } catch (error) {
     if (signal.reason === CALLER_LEFT) return { outcome: { code: 'CALL_CANCELLED' } }
     return { outcome: signal.reason === DEADLINE_PASSED ? atDeadline : toOutcome(error) }
   } finally {
     signal.removeEventListener('abort', onAbort)
     // No permit was used: its place is free for the next call. A lost lock leaves it to the worker that has the job now.
-    if (bounds.times.attempts === 0 && signal.reason !== LOCK_LOST) leaveQueue(deps, { api, endpoint, call })
+    if (run.times.attempts === 0 && signal.reason !== LOCK_LOST) leaveQueue(deps, { api, endpoint, call })
   }
 }
 
@@ -65,11 +65,11 @@ interface KnownCall {
   call: CallJob
 }
 
-async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, bounds: CallRun): Promise<CachedOutcome> {
-  if (bounds.remainingMs() <= 0) return { outcome: { code: 'DEADLINE_EXCEEDED' } }
+async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: CallRun): Promise<CachedOutcome> {
+  if (run.remainingMs() <= 0) return { outcome: { code: 'DEADLINE_EXCEEDED' } }
   // Cancelled before this job became active, or ended by an earlier run.
   if (call.isAsync && (await hasResult(deps.redis, call))) return { outcome: { code: 'CALL_CANCELLED' } }
-  if (bounds.isSecondRun && endpoint.endpoint.idempotent === false) {
+  if (run.isSecondRun && endpoint.endpoint.idempotent === false) {
     return {
       outcome: {
         code: 'UPSTREAM_ERROR',
@@ -79,10 +79,10 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, bound
   }
   // Accepted before its node knew of the pause, or queued when the pause began.
   if (api.pausedMode === 'refuse') return { outcome: { code: 'API_PAUSED', retryAfterMs: PAUSED_RETRY_MS } }
-  if (call.mode === 'test') return { outcome: await answerFromExample({ api, endpoint }, call, bounds.signal) }
+  if (call.mode === 'test') return { outcome: await answerFromExample({ api, endpoint }, call, run.signal) }
   const permit = permitRequest({ api, endpoint, call })
   // The first run may have joined the wait queue.
-  if (bounds.isSecondRun && permit.withoutTicket) {
+  if (run.isSecondRun && permit.withoutTicket) {
     await deps.caps.of(api, bucketOf(call)).leaveQueue(permit.withoutTicket.entry())
   }
   const upstreamKey = await resolveUpstreamKey(deps, api, call)
@@ -91,7 +91,7 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, bound
     call,
     ...upstreamKey,
     permit,
-    ...bounds,
+    ...run,
   })
   return withRefusedKey(deps, call, result)
 }

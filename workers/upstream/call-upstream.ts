@@ -12,13 +12,18 @@ import { attempt, EndedUnsentError, type HttpExchange, StalePermitError } from '
 import { AttemptError, StatusError } from './attempt-error.ts'
 import { classifyResponse, interpretAnswers, rateLeft, requestedWaitMs } from './interpret.ts'
 import { takePrefetched } from './item-pool.ts'
-import { dataOutcome, type Failure, failureOutcome, type Outcome } from './outcome.ts'
+import { attemptFailure, dataOutcome, failureOutcome, type Outcome } from './outcome.ts'
 import { AttemptRecorder, BreakerOpenError, type HealthDeps } from './record-attempt.ts'
 import { type RetryBudget, withRetries } from './retry.ts'
 import { buildWireRequest, redirectedRequest, type WireRequest } from './upstream-request.ts'
 
 /** For an upstream that limits without saying for how long, milliseconds. */
 const CLOSED_MS = 60_000
+
+const ATTEMPT_TIMEOUT_MS = 10_000
+
+/** Time between the last attempt and the deadline for the reply, milliseconds. */
+const ANSWER_MS = 200
 
 export interface UpstreamDeps extends HealthDeps {
   redis: RedisConnection
@@ -106,7 +111,7 @@ function sendWithRetries(
   const run = async (attemptNumber: number): Promise<HttpExchange> => {
     try {
       if (attemptNumber > 1) recorder.countRepeat()
-      return await sendOrThrow(deps, upstreamCall, wire)
+      return await sendAndCheck(deps, upstreamCall, wire)
     } catch (error) {
       const isRefused = error instanceof BreakerOpenError || (error instanceof AttemptError && error.isRefusal)
       // The attempt before it says more.
@@ -120,8 +125,8 @@ function sendWithRetries(
   return withRetries(run, { isIdempotent, budget: deps.budgetOf(api), attemptMs, remainingMs, signal })
 }
 
-/** Throws what may be repeated: an answer that says that the upstream failed is an AttemptError too. */
-async function sendOrThrow(deps: UpstreamDeps, upstreamCall: RecordedCall, wire: WireRequest): Promise<HttpExchange> {
+/** @throws AttemptError also where the answer says that the upstream failed, which may be repeated */
+async function sendAndCheck(deps: UpstreamDeps, upstreamCall: RecordedCall, wire: WireRequest): Promise<HttpExchange> {
   const { api, endpoint } = upstreamCall
   const result = await followRedirects(deps, upstreamCall, wire)
   const { status, headers } = result.answer
@@ -130,22 +135,6 @@ async function sendOrThrow(deps: UpstreamDeps, upstreamCall: RecordedCall, wire:
   const retryAfterMs = requestedWaitMs(api.upstream, headers, Date.now())
   throw new AttemptError(code, { isRetryable: true, cause: new StatusError(status), retryAfterMs })
 }
-
-/** What a failed attempt is to the caller. */
-export function attemptFailure({ code, publicMessage, isRefusal, cause, retryAfterMs }: AttemptError): Failure {
-  return {
-    code,
-    ...(publicMessage === undefined ? {} : { message: publicMessage }),
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-    ...(isRefusal ? { isRefused: true } : {}),
-    cause,
-  }
-}
-
-const ATTEMPT_TIMEOUT_MS = 10_000
-
-/** Time between the last attempt and the deadline for the reply, milliseconds. */
-const ANSWER_MS = 200
 
 function attemptTimeoutMs({ attemptTimeoutMsMax }: UpstreamDeps, { upstream }: Api): number {
   return Math.min(upstream.attemptTimeoutMs ?? ATTEMPT_TIMEOUT_MS, attemptTimeoutMsMax)
@@ -177,13 +166,13 @@ export interface Sending
 /** Nothing was sent: the cap and the caller are not charged. */
 const UNSENT = [StalePermitError, EndedUnsentError, BreakerOpenError]
 
-export async function sendOnce(deps: UpstreamDeps, upstreamCall: Sending, request: WireRequest): Promise<HttpExchange> {
-  const { api, endpoint, times, progress, remainingMs, signal, recorder } = upstreamCall
+export async function sendOnce(deps: UpstreamDeps, sending: Sending, request: WireRequest): Promise<HttpExchange> {
+  const { api, endpoint, times, progress, remainingMs, signal, recorder } = sending
   const classify = ({ answer }: HttpExchange) => classifyResponse(api.upstream, endpoint, answer)?.code
   while (true) {
     recorder.refuseWhenOpen()
     const requestedAt = performance.now()
-    const permit = await acquirePermit(deps, upstreamCall)
+    const permit = await acquirePermit(deps, sending)
     const startedAt = performance.now()
     times.permitMs += startedAt - requestedAt
     const timeoutMs = Math.min(attemptTimeoutMs(deps, api), Math.max(1, remainingMs() - ANSWER_MS))
@@ -195,7 +184,7 @@ export async function sendOnce(deps: UpstreamDeps, upstreamCall: Sending, reques
       const result = await recorder.observe(send, classify)
       const tookMs = performance.now() - startedAt
       // Before the permit ends: the next request must find the cap as the upstream reported it.
-      await applyRateLimitHeaders(deps, upstreamCall, { permit, answer: result.answer })
+      await applyRateLimitHeaders(deps, sending, { permit, answer: result.answer })
       endPermit(permit, times, tookMs)
       return result
     } catch (error) {
@@ -211,8 +200,8 @@ export async function sendOnce(deps: UpstreamDeps, upstreamCall: Sending, reques
 }
 
 /** No longer than the breaker stays closed. @throws BreakerOpenError, or as `PermitClient.acquire` */
-async function acquirePermit(deps: UpstreamDeps, upstreamCall: Sending): Promise<Permit> {
-  const { api, bucket, permit, remainingMs, signal, recorder } = upstreamCall
+async function acquirePermit(deps: UpstreamDeps, sending: Sending): Promise<Permit> {
+  const { api, bucket, permit, remainingMs, signal, recorder } = sending
   const ending = new AbortController()
   const onAbort = (): void => ending.abort(signal.reason)
   signal.addEventListener('abort', onAbort, { once: true })

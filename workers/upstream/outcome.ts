@@ -1,5 +1,6 @@
 import type { ResponseClass } from '../../src/catalog/response-class.ts'
 import type { ErrorCode } from '../../src/errors.ts'
+import type { AttemptError } from './attempt-error.ts'
 
 /** `body` as it goes to the caller. */
 export interface Success {
@@ -40,5 +41,16 @@ export function failureOutcome({ code, message, retryAfterMs }: ResponseClass, c
     ...(message === undefined ? {} : { message }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     ...(cause === undefined ? {} : { cause }),
+  }
+}
+
+/** What a failed attempt is to the caller. */
+export function attemptFailure({ code, publicMessage, isRefusal, cause, retryAfterMs }: AttemptError): Failure {
+  return {
+    code,
+    ...(publicMessage === undefined ? {} : { message: publicMessage }),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    ...(isRefusal ? { isRefused: true } : {}),
+    cause,
   }
 }
