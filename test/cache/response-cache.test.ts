@@ -83,4 +83,10 @@ describe('stored answers', () => {
     const bytes = await counted('again', 'plain')
     assert.ok(bytes > 1_000 && bytes < 2_500, String(bytes))
   })
+
+  it('stored answers end when they are too old to be served in any case', async () => {
+    await store('ending', 'any', 1_000)
+    const lifeMs = await redis.pttl(upstreamKeys.cacheEntry('ending', 'any'))
+    assert.ok(lifeMs > 3_540_000 && lifeMs <= 3_600_000, `a stored answer lives ${lifeMs} ms`)
+  })
 })

@@ -4,6 +4,7 @@ import { loadConfig } from '../../src/config.ts'
 import { GatewayError } from '../../src/errors.ts'
 import { delayFailures } from '../../src/limits/login-delay.ts'
 import { createLog } from '../../src/log.ts'
+import { keys } from '../../src/redis/keys.ts'
 import { testSecrets } from '../support/gateway.ts'
 import { redisOfThisFile } from '../support/services.ts'
 
@@ -30,6 +31,9 @@ it('wrong passwords of one client for one account wait 1, 2, 4 seconds and up to
     }
   }
   for (let count = 0; count < 5; count += 1) assert.equal(await attempt(), 0)
+  const [key = assert.fail()] = await redis.keys(keys.loginFailures('*', '*').replace(/[{}]/g, '?'))
+  const keptMs = await redis.pttl(key)
+  assert.ok(keptMs > 3_540_000 && keptMs <= 3_600_000, `failures are remembered for ${keptMs} ms`)
   const waits: number[] = []
   for (let count = 0; count < 12; count += 1) {
     const waitMs = await attempt()

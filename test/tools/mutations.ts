@@ -81,6 +81,8 @@ const half = of('caps/rules', 'src/caps/lua/include/plan')
 const keyLife = of('caps/key-life', 'src/caps/lua/include/key-life')
 const wakeUp = (file: string, name: string, from: string, to = ''): Mutation =>
   of('caps/wake-up', `src/caps/lua/${file}`)(name, from, to)
+const life = (file: string, name: string, from: string, to = ''): Mutation =>
+  of('redis/keys', `src/${file}`)(name, from, to)
 const keys = of('redis/script', 'src/caps/lua/include/keys')
 const pool = of('workers/item-pool', 'workers/upstream/lua/take-prefetched')
 const lead = of('workers/request-coalescer', 'workers/cache/lua/lead')
@@ -448,6 +450,45 @@ export const MUTATIONS: Mutation[] = [
   lead('the lead of a request that was sent does not end', ' and leader ~= member .. SENT'),
   lead('a lead that ends is renewed', "if leaseMs == '0' then", 'if false then'),
   lead('the lead of a dead process never ends', ", 'PX', leaseMs"),
+  life('limits/lua/acquire-limits', 'keys of limits never end', "redis.call('PEXPIRE', key, 2 * lifeMs)"),
+  life(
+    'limits/lua/acquire-limits',
+    'the life of keys is never renewed',
+    "redis.call('PTTL', key) < lifeMs",
+    "redis.call('PTTL', key) < 0",
+  ),
+  life(
+    'limits/lua/acquire-limits',
+    'the life of keys is renewed at each call',
+    "redis.call('PTTL', key) < lifeMs",
+    'true',
+  ),
+  life(
+    'limits/lua/acquire-batch',
+    'the minute of a batch never ends',
+    "  redis.call('PEXPIRE', MINUTE, 4 * MINUTE_MS)\n",
+  ),
+  life(
+    'limits/lua/acquire-batch',
+    'leases of a batch are gone after a second',
+    '2 * LEASE_MS_MAX',
+    'LEASE_MS_MAX / 900',
+  ),
+  life('limits/lua/take-throttle', 'a throttle is kept for ever', "redis.call('PEXPIRE', LOG, windowMs)\n"),
+  login('failures are remembered for ever', "redis.call('PEXPIRE', FAILURES, keptMs)\n"),
+  life(
+    'limits/lua/record-usage',
+    'usage counts again after three seconds',
+    "'EX', MARKER_SECONDS",
+    "'EX', MARKER_SECONDS / 100",
+  ),
+  life('queue/lua/record-call', 'an asynchronous call is remembered for ever', ", 'EX', seconds"),
+  life('queue/lua/store-result', 'a result is kept for ever', ", 'PX', lifeMs"),
+  life('queue/lua/store-result', 'the index of results is kept for ever', "redis.call('PEXPIRE', INDEX, lifeMs)\n"),
+  life('queue/lua/store-result', 'the bytes of results are kept for ever', "redis.call('PEXPIRE', TOTAL, lifeMs)\n"),
+  life('queue/lua/store-body', 'a body is kept for ever', ", 'PX', lifeMs"),
+  life('queue/lua/store-body', 'the index of bodies is kept for ever', "redis.call('PEXPIRE', INDEX, lifeMs)\n"),
+  answers('an answer is kept for ever', ", 'PX', lifeMs"),
 ]
 
 const ROOT = resolve(import.meta.dirname, '../..')

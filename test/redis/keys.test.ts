@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { acquireTogether, type LimitSubject } from '../../src/limits/account-limits.ts'
+import { acquireBatch } from '../../src/limits/batch-limits.ts'
+import { takeThrottle } from '../../src/limits/throttle.ts'
+import { recordUsage } from '../../src/limits/usage-ledger.ts'
+import { createLog } from '../../src/log.ts'
+import { recordAsyncCall } from '../../src/queue/async-call.ts'
+import type { CallJob } from '../../src/queue/call-job.ts'
+import { storeBody } from '../../src/queue/reply-body.ts'
+import { storeResult } from '../../src/queue/results.ts'
+import { accountKeys, keys } from '../../src/redis/keys.ts'
+import { redisOfThisFile } from '../support/services.ts'
+
+const SECOND = 1_000
+const MINUTE = 60 * SECOND
+
+const { redis } = await redisOfThisFile()
+const log = createLog({ level: 'silent', pretty: false }, 'test')
+
+/** The lives of keys, to the time that the test itself takes. */
+async function assertLives(expected: Record<string, number>): Promise<void> {
+  for (const [key, ms] of Object.entries(expected)) {
+    const lifeMs = await redis.pttl(key)
+    assert.ok(lifeMs > ms - 30 * SECOND && lifeMs <= ms, `${key} lives ${lifeMs} ms, not ${ms}`)
+  }
+}
+
+async function createAccount(accountId: string) {
+  const subject: LimitSubject = { accountId, mode: 'live', version: 'v' }
+  await redis.set(accountKeys.version(accountId), 'v')
+  const limits = { perMinute: 10, inFlight: 10, perMonth: 100, resultMegabytes: 1 }
+  const request = { subject, tier: 'pro' as const, limits, leaseMs: MINUTE, loadMonthUsed: async () => 0 }
+  return { request, minute: accountKeys.minute(accountId, 'live'), inFlight: accountKeys.inFlight(accountId, 'live') }
+}
+
+it('the keys of account limits live four and thirty minutes, and again when half of that is over', async () => {
+  const { request, minute, inFlight } = await createAccount('single')
+  await acquireTogether(redis, [{ ...request, callId: 'one' }])
+  await assertLives({ [minute]: 4 * MINUTE, [inFlight]: 30 * MINUTE })
+  await redis.pexpire(minute, 3 * MINUTE)
+  await redis.pexpire(inFlight, 20 * MINUTE)
+  await acquireTogether(redis, [{ ...request, callId: 'two' }])
+  await assertLives({ [minute]: 3 * MINUTE, [inFlight]: 20 * MINUTE })
+  await redis.pexpire(minute, 2 * MINUTE - 1)
+  await redis.pexpire(inFlight, 15 * MINUTE - 1)
+  await acquireTogether(redis, [{ ...request, callId: 'three' }])
+  await assertLives({ [minute]: 4 * MINUTE, [inFlight]: 30 * MINUTE })
+})
+
+it('the keys of account limits live as long when a batch takes them', async () => {
+  const { request, minute, inFlight } = await createAccount('batch')
+  await acquireBatch(redis, { ...request, callIds: ['one', 'two'], take: 'all' })
+  await assertLives({ [minute]: 4 * MINUTE, [inFlight]: 30 * MINUTE })
+})
+
+it('the keys of throttles live as long as their window', async () => {
+  await takeThrottle({ redis, log }, { name: 'login', subject: 'any', max: 4, code: 'LOGIN_THROTTLED' })
+  await assertLives({ [keys.throttle('login', 'any')]: MINUTE })
+})
+
+it('the keys by which usage is counted once live five minutes', async () => {
+  const call = { accountId: 'any', slug: 'weather', mode: 'live', enqueuedAt: Date.now() } as const
+  await recordUsage(redis, [{ call, status: 200 }], 'one')
+  await assertLives({ [keys.usageWritten('one')]: 5 * MINUTE })
+})
+
+it('the keys of asynchronous calls and their results live fifteen minutes from the end, and those of bodies one', async () => {
+  const call = { id: 'one', accountId: 'any' }
+  const head = { id: 'one', times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 1 } }
+  const now = Date.now()
+  const job = { ...call, deadline: now + MINUTE, enqueuedAt: now, resultBytesMax: 1_000 } as CallJob
+  await recordAsyncCall(redis, job, undefined)
+  await assertLives({ [accountKeys.call('any', 'one')]: 16 * MINUTE })
+  await storeResult(redis, { ...call, bytesMax: 10_000 }, { head, body: Buffer.from('x') })
+  const kept = [accountKeys.result('any', 'one'), accountKeys.results('any'), accountKeys.resultBytes('any')]
+  await assertLives(Object.fromEntries(kept.map((key) => [key, 15 * MINUTE])))
+  await storeBody(redis, call, Buffer.alloc(100_000))
+  await assertLives({ [accountKeys.body('any', 'one')]: MINUTE, [accountKeys.bodies('any')]: MINUTE })
+})
