@@ -39,7 +39,6 @@ export interface Forecast {
   ticket?: QueueTicket
   /** Share by plan of a call without a ticket that may need one. */
   weight?: number
-  /** See `CallJob`. */
   cacheOnlyMs?: number
   /** The call may share a job: nothing waits for the upstream. */
   mayShareJob: boolean
@@ -51,7 +50,6 @@ export interface Forecast {
   giveRoomBack?: () => void
 }
 
-/** Of calls without a ticket. */
 const PRIORITY_FIRST = 1
 
 /**

@@ -1,6 +1,9 @@
 import { GatewayError } from '../errors.ts'
 
-/** Status of a call whose caller left before a request was sent for it: time spent waiting on us, not charged. */
+/** Status of a call whose caller left: no failure, so that its unit of the month stays spent. */
+export const CALLER_LEFT_STATUS = 499
+
+/** The same where no request was sent for the call: time spent waiting on us, not charged. */
 export const LEFT_UNSENT_STATUS = 503
 
 /** The caller closed the connection. Nobody reads the answer; logs, metrics and console show the code. */

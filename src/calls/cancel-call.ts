@@ -1,10 +1,10 @@
-import { CALLER_LEFT_STATUS } from '../limits/call-completion-batcher.ts'
 import { completeCall } from '../limits/complete-call.ts'
 import type { Log } from '../log.ts'
 import type { AsyncCall } from '../queue/async-call.ts'
 import type { ReplyHead } from '../queue/frame.ts'
 import { sendReply } from '../queue/reply.ts'
 import { readResult, storeResult } from '../queue/results.ts'
+import { CALLER_LEFT_STATUS } from './caller-left.ts'
 import { type WithdrawDeps, withdrawCall } from './withdraw-call.ts'
 
 export interface CancelDeps extends WithdrawDeps {

@@ -7,14 +7,14 @@ import { TickBatcher } from '../async/tick-batcher.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import { replyError } from '../http/call-answer.ts'
 import { advanceBatch, type BatchStep, type EndedBatchCall } from '../limits/batch-limits.ts'
-import { CALLER_LEFT_STATUS, type CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
+import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
 import { weightOf } from '../limits/plans.ts'
 import type { Log } from '../log.ts'
 import type { Reply } from '../queue/frame.ts'
 import type { ReplyInbox } from '../queue/reply.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { ObservedCall, type ObservedCallDeps } from '../telemetry/observe-call.ts'
-import { LEFT_UNSENT_STATUS } from './caller-left.ts'
+import { CALLER_LEFT_STATUS, LEFT_UNSENT_STATUS } from './caller-left.ts'
 import { type QueuedCall, type Withdrawal, wasSent, withdrawCall } from './withdraw-call.ts'
 
 export interface BatchDeps extends ForecastDeps, ObservedCallDeps {
@@ -90,7 +90,7 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
         await advances.add('', { callId: unit.job.id, refund, next: next?.job.id })
       } catch (error) {
         // The lease ends by itself. Without Redis no other call can be made.
-        log.warn({ err: error, callId: unit.job.id }, 'failed to settle a call of a batch')
+        log.warn({ err: error, callId: unit.job.id }, 'failed to complete a call of a batch')
         if (next) refuse(next, toGatewayError(error))
         end.abort(error)
         return

@@ -109,6 +109,7 @@ const TRIES_MAX = 4
  * @throws what ioredis throws: without Redis nothing is granted or queued
  */
 export class Cap {
+  /** In wake-ups and logs. */
   readonly name: string
   readonly #deps: CapDeps
   readonly #slug: string

@@ -7,9 +7,6 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { type LimitSubject, monthOf, refundCall, releaseLimits } from './account-limits.ts'
 import { recordUsage, type UsedCall } from './usage-ledger.ts'
 
-/** No failure: the month's unit of a call whose caller left stays spent. */
-export const CALLER_LEFT_STATUS = 499
-
 /** Pause between two writes of usage, milliseconds: it may be shown a second or two late. */
 const USAGE_PAUSE_MS = 200
 

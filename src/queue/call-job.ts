@@ -29,7 +29,7 @@ const StoredCall = Type.Object({
   weight: Type.Optional(Type.Integer()),
   /** Answer from the cache or not at all: the cap is used up for this long, milliseconds. */
   cacheOnlyMs: Type.Optional(Type.Integer()),
-  /** The result is kept for GET /v1/calls/{id}, for the caller may not be waiting; the worker then settles the call. */
+  /** The result is kept for GET /v1/calls/{id}, for the caller may not be waiting; the worker then completes the call. */
   isAsync: Type.Boolean(),
   /** Bytes that all kept results of the account may take; of an asynchronous call. */
   resultBytesMax: Type.Optional(Type.Integer()),

@@ -139,7 +139,7 @@ export const keys = {
 export const channels = {
   /** `<slug> <call id>`: nobody waits for the call any more. */
   cancel: `${PREFIX}:cancel`,
-  /** `<cap's prefix> <waiter>`: a permit may be free for the waiter. */
+  /** `<cap's state key> <waiter>`: a permit may be free for the waiter. */
   wakeUp: `${PREFIX}:wake-up`,
   /** `<slug>`: the upstream's state changed. */
   health: `${PREFIX}:health`,

@@ -146,7 +146,7 @@ export const MUTATIONS: Mutation[] = [
   caps('acquire', 'granted calls stay among the waiters', "  redis.call('ZREM', WAITERS, unpack(granted))\n"),
   caps('acquire', 'grants are not logged', "  redis.call('ZADD', LOG, unpack(logged))\n"),
   caps('acquire', 'leases are not kept', "  redis.call('ZADD', LEASES, unpack(leased))\n"),
-  caps('acquire', 'concurrency is not looked at', '  if connections <= 0 then return nil end\n'),
+  caps('acquire', 'concurrency is not looked at', '  if places <= 0 then return nil end\n'),
   caps('acquire', 'a repeated request takes a quoted slot', 'if mayBeLate then', 'if false then'),
   caps(
     'acquire',

@@ -1,6 +1,6 @@
+import { CALLER_LEFT_STATUS } from '../../src/calls/caller-left.ts'
 import { bucketOf } from '../../src/caps/bucket.ts'
 import { ERRORS } from '../../src/errors.ts'
-import { CALLER_LEFT_STATUS } from '../../src/limits/call-completion-batcher.ts'
 import { completeCall } from '../../src/limits/complete-call.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import type { CallTimes, Reply, ReplyHead } from '../../src/queue/frame.ts'

@@ -129,8 +129,8 @@ redis.call('ZADD', WAITERS, unpack(byTag))
 redis.call('ZADD', WAITER_EXPIRIES, unpack(byExpiry))
 keepAlive(true, {WAITERS, WAITER_EXPIRIES})
 
-local connections = concurrencyNow() - redis.call('ZCARD', LEASES)
-local granted, waitMs, last = {}, 0, nil
+local places = concurrencyNow() - redis.call('ZCARD', LEASES)
+local granted, waitMs, lastGranted = {}, 0, nil
 -- Waiters of other workers that are woken up are as good as granted.
 schedule(redis.call('ZRANGE', WAITERS, 0, WAITERS_PLANNED_MAX - 1), function(member, at)
   if at > now then
@@ -138,10 +138,10 @@ schedule(redis.call('ZRANGE', WAITERS, 0, WAITERS_PLANNED_MAX - 1), function(mem
     waitMs = math.ceil(at - now)
     return nil
   end
-  if connections <= 0 then return nil end
-  connections = connections - 1
+  if places <= 0 then return nil end
+  places = places - 1
   if tagOf[member] then granted[#granted + 1] = member else notifyWaiter(member) end
-  last = member
+  lastGranted = member
   return true
 end)
 reply[RETRY_IN] = waitMs
@@ -150,8 +150,8 @@ if #granted > 0 then
   redis.call('ZREM', WAITERS, unpack(granted))
   redis.call('ZREM', WAITER_EXPIRIES, unpack(granted))
   local unqueued = grant(granted)
-  if isAsync(last) ~= state.lastWasAsync then
-    state.lastWasAsync = isAsync(last)
+  if isAsync(lastGranted) ~= state.lastWasAsync then
+    state.lastWasAsync = isAsync(lastGranted)
     redis.call('HSET', STATE, 'lastWasAsync', state.lastWasAsync and '1' or '0')
   end
   mayBeLate = mayBeLate or unqueued > 0
