@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { ReplyHead } from '../queue/frame.ts'
+import type { ReplyHead } from '../queue/reply-head.ts'
 
 /** Answers that are remembered; beyond it the least recently used one is forgotten. */
 const ANSWERS_MAX = 50_000

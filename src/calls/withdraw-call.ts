@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import { announceCancel, type CallQueues, isJobWaiting, removeCall } from '../queue/call-queue.ts'
-import type { Reply } from '../queue/frame.ts'
 import type { QueueEntry } from '../queue/queue-entry.ts'
+import type { Reply } from '../queue/reply-head.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 
 export interface WithdrawDeps {

@@ -1,7 +1,7 @@
 import type { Catalog } from '../catalog/catalog.ts'
 import { GatewayError } from '../errors.ts'
 import type { CallJob } from '../queue/call-job.ts'
-import type { CallTimes, ReplyHead } from '../queue/frame.ts'
+import type { CallTimes, ReplyHead } from '../queue/reply-head.ts'
 import { termsLink } from './terms-link.ts'
 
 /** The headers of a call's answer that come from its reply. */

@@ -3,7 +3,7 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { accountKeys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
 import type { CallJob } from './call-job.ts'
-import type { ReplyHead } from './frame.ts'
+import type { ReplyHead } from './reply-head.ts'
 
 /** Larger bodies go into a key of their own, which the stream names. Bytes. */
 const INLINE_BYTES_MAX = 32 * 1024

@@ -6,8 +6,9 @@ import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
 import type { CallJob } from './call-job.ts'
-import { decodeFrame, encodeFrame, type Reply, type ReplyHead } from './frame.ts'
+import { decodeFrame, encodeFrame } from './frame.ts'
 import { storeBody, takeBody } from './reply-body.ts'
+import type { Reply, ReplyHead } from './reply-head.ts'
 import { readResult } from './results.ts'
 
 const STREAM_SECONDS = 120

@@ -4,7 +4,8 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { accountKeys, earlierCallKeys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
 import type { CallJob } from './call-job.ts'
-import { decodeFrame, encodeFrame, type Reply, type ReplyHead } from './frame.ts'
+import { decodeFrame, encodeFrame } from './frame.ts'
+import type { Reply, ReplyHead } from './reply-head.ts'
 
 export const RESULT_MS = 900_000
 

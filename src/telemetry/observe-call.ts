@@ -2,7 +2,7 @@ import { knownSlug } from '../catalog/catalog.ts'
 import type { ErrorCode } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { CallJob } from '../queue/call-job.ts'
-import type { ReplyHead } from '../queue/frame.ts'
+import type { ReplyHead } from '../queue/reply-head.ts'
 import type { Telemetry } from './telemetry.ts'
 import type { CallSpan } from './tracing.ts'
 

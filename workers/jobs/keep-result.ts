@@ -1,5 +1,5 @@
 import type { CallJob } from '../../src/queue/call-job.ts'
-import type { Reply } from '../../src/queue/frame.ts'
+import type { Reply } from '../../src/queue/reply-head.ts'
 import { RESULT_BYTES_MAX, readResult, storeForEarlierNode, storeResult } from '../../src/queue/results.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import type { MemoryHeadroom } from '../../src/redis/memory-headroom.ts'

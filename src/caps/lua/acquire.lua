@@ -17,10 +17,10 @@
 --- @include "./include/evict.lua"
 --- @include "./include/key-life.lua"
 --- @include "./include/release-permits.lua"
-local leaseMs, meanMs = tonumber(ARGV[own]), tonumber(ARGV[own + 1])
-local releasedCount, waiterCount = tonumber(ARGV[own + 2]), tonumber(ARGV[own + 3])
-local released, firstWaiter = {}, own + 4 + releasedCount
-for index = own + 4, firstWaiter - 1 do released[#released + 1] = ARGV[index] end
+local leaseMs, meanMs = tonumber(ARGV[afterRules]), tonumber(ARGV[afterRules + 1])
+local releasedCount, waiterCount = tonumber(ARGV[afterRules + 2]), tonumber(ARGV[afterRules + 3])
+local released, firstWaiter = {}, afterRules + 4 + releasedCount
+for index = afterRules + 4, firstWaiter - 1 do released[#released + 1] = ARGV[index] end
 
 local tagOf, members, unticketed, latestTag = {}, {}, {}, 0
 for index = 1, waiterCount do

@@ -10,8 +10,8 @@
 --- @include "./include/notify.lua"
 --- @include "./include/schedule.lua"
 --- @include "./include/evict.lua"
-local closedForMs, remaining = tonumber(ARGV[own]), tonumber(ARGV[own + 1])
-local resetMs, observedBy = tonumber(ARGV[own + 2]), ARGV[own + 3]
+local closedForMs, remaining = tonumber(ARGV[afterRules]), tonumber(ARGV[afterRules + 1])
+local resetMs, observedBy = tonumber(ARGV[afterRules + 2]), ARGV[afterRules + 3]
 local known = redis.call('HMGET', STATE, 'leftPermit', 'permits')
 local granted = tonumber(known[2] or 0)
 if closedForMs > 0 then

@@ -18,7 +18,7 @@
 if not state.initialisedAt then return {'uninitialised'} end
 
 local calls = {}
-for index = own, #ARGV, 4 do
+for index = afterRules, #ARGV, 4 do
   local member, coalesced = ARGV[index], tonumber(ARGV[index + 3])
   calls[#calls + 1] = {
     member = member,

@@ -5,7 +5,7 @@
 --- @include "./include/keys.lua"
 --- @include "./include/rules.lua"
 --- @include "./include/dequeue.lua"
-local COALESCED, member, weight = KEYS[11], ARGV[own], tonumber(ARGV[own + 1])
+local COALESCED, member, weight = KEYS[11], ARGV[afterRules], tonumber(ARGV[afterRules + 1])
 redis.call('ZREM', WAITERS, member)
 redis.call('ZREM', WAITER_EXPIRIES, member)
 redis.call('ZREM', EVICTED, member)

@@ -8,7 +8,7 @@
 --- @include "./include/state.lua"
 --- @include "./include/slots.lua"
 --- @include "./include/dequeue-expired.lua"
-local member = ARGV[own]
+local member = ARGV[afterRules]
 dequeueExpired()
 redis.call('ZREMRANGEBYSCORE', LEASES, '-inf', score(now))
 local ahead = redis.call('ZCARD', QUEUE)

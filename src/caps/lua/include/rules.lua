@@ -1,7 +1,7 @@
 --[[ The cap's rules: ARGV[2] concurrency, ARGV[3] number of rates, then max and window (ms) of each.
-     `own` is the index of the first argument after them. ]]
+     `afterRules` is the index of the first argument after them. ]]
 local concurrency, rateCount = tonumber(ARGV[2]), tonumber(ARGV[3])
-local own = 4 + 2 * rateCount
+local afterRules = 4 + 2 * rateCount
 local rules, widest, isScarce, hasShares = {}, 0, false, false
 for index = 1, rateCount do
   local max, window = tonumber(ARGV[2 + 2 * index]), tonumber(ARGV[3 + 2 * index])

@@ -16,7 +16,7 @@ local function schedule(members, visit)
     class[#class + 1] = index
   end
 
-  local function standAside(class, open)
+  local function setAside(class, open)
     while class[class.first] do
       local member = members[class[class.first]]
       local share = shareOf(member)
@@ -37,7 +37,7 @@ local function schedule(members, visit)
     local open = plan.opensAt()
     local at = math.huge
     for _, class in pairs(classes) do
-      if hasShares then standAside(class, open) end
+      if hasShares then setAside(class, open) end
       if class[class.first] then at = open end
     end
     for _, list in ipairs(aside) do
