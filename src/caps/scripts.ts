@@ -26,7 +26,7 @@ const SHARES = {
   /** In a window up to this nothing is kept: a newcomer gets a permit soon. Milliseconds. */
   KEPT_WINDOW_MS_MIN: 60_500,
   /** Nothing is kept either where only one share has had demand for so long, milliseconds. */
-  KEPT_ASKERS_MS: 86_400_000,
+  KEPT_ALONE_MS: 86_400_000,
 }
 
 const PLANNING = {

@@ -80,7 +80,7 @@ function storedOutcome({ body, code, message }: CacheEntry): Outcome {
   return { code, ...(message === undefined ? {} : { message }) }
 }
 
-/** A leader's refusal holds for its own account and deadline: so often a follower tries to do better before it takes it. */
+/** A leader's refusal is about its own account and deadline: so often a follower joins again before it accepts one. */
 const REFUSALS_SHARED_MAX = 3
 
 async function callOnce(

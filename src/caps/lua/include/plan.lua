@@ -26,7 +26,7 @@ local function createPlan()
       rule.demand = redis.call('ZCOUNT', DEMAND, since, '+inf')
       rule.onlyShare = rule.demand == 1 and redis.call('ZRANGEBYSCORE', DEMAND, since, '+inf', 'LIMIT', 0, 1)[1]
       rule.kept = 0
-      if rule.window > KEPT_WINDOW_MS_MIN and state.askersChangedAt > now - KEPT_ASKERS_MS then
+      if rule.window > KEPT_WINDOW_MS_MIN and state.askersChangedAt > now - KEPT_ALONE_MS then
         rule.kept = math.floor(rule.max * KEPT_SHARE)
       end
     end
