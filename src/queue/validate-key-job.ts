@@ -26,13 +26,14 @@ export function parseValidateKeyJob(data: unknown): ValidateKeyJob {
 const PRIORITY = 1
 
 /** An upstream that is away gets another request: 10 s, 20 s, 40 s later. */
-const ATTEMPTS = 4
-const BACKOFF_MS = 10_000
+const RETRIES = { priority: PRIORITY, attempts: 4, backoff: { type: 'exponential', delay: 10_000 } }
 
 export async function enqueueValidateKey(queues: CallQueues, slug: string, job: ValidateKeyJob): Promise<void> {
-  await queues.of(slug).add(VALIDATE_KEY, parseValidateKeyJob(job), {
-    priority: PRIORITY,
-    attempts: ATTEMPTS,
-    backoff: { type: 'exponential', delay: BACKOFF_MS },
-  })
+  await queues.of(slug).add(VALIDATE_KEY, parseValidateKeyJob(job), RETRIES)
+}
+
+/** For a key that the upstream refused to a call: calls at once are refused together, and one request tells about all. */
+export async function enqueueRevalidateKey(queues: CallQueues, slug: string, providerKeyId: string): Promise<void> {
+  const options = { ...RETRIES, deduplication: { id: `revalidate-${providerKeyId}` } }
+  await queues.of(slug).add(VALIDATE_KEY, parseValidateKeyJob({ v: 1, providerKeyId }), options)
 }

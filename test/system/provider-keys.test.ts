@@ -3,7 +3,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { Redis } from 'ioredis'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
-import { keys } from '../../src/redis/keys.ts'
+import { keys, upstreamKeys } from '../../src/redis/keys.ts'
 import { type Account, send, signUp, sql } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
@@ -121,6 +121,32 @@ describe('provider keys', () => {
     assert.deepEqual([refused.status, refused.body.error.code], [400, 'PROVIDER_KEY_INVALID'], refused.text)
     assert.ok(!refused.text.includes('bad key'))
     await until(async () => (await statusOf('news')) === 'invalid')
+  })
+
+  it('provider keys that many calls at once are refused for are validated once more, and not for each of them', async () => {
+    const key = secret('shared')
+    taken.add(key)
+    await put('news', key)
+    await until(async () => (await statusOf('news')) === 'valid')
+    // Held back, so that all calls are refused before the first validation is answered.
+    const answers = Promise.withResolvers<void>()
+    upstream.play('news', async ({ url }, response) => {
+      if (!url.includes('/search')) await answers.promise
+      return void response.writeHead(401, { 'content-type': 'application/json' }).end('{"errors":["bad key"]}')
+    })
+    const validations = () =>
+      upstream.arrivalsOf('news').filter(({ url }) => url.includes(key) && !url.includes('q=')).length
+    const before = validations()
+    const calls = Array.from({ length: 20 }, (_, index) => call(`/v1/call/news/search?q=${index}`))
+    for (const { status } of await Promise.all(calls)) assert.equal(status, 400)
+    await until(() => validations() > before)
+    answers.resolve()
+    await until(async () => (await statusOf('news')) === 'invalid')
+    const queue = (name: string) => `${upstreamKeys.queuePrefix('news')}:news:${name}`
+    const client = new Redis(gateway.services.redisUrl)
+    await until(async () => (await client.exists(queue('active'), queue('prioritized'))) === 0)
+    client.disconnect()
+    assert.equal(validations() - before, 1)
   })
 
   it('provider keys stay as they are while the upstream is away, until it can say', async () => {

@@ -8,7 +8,7 @@ import type { CallJob } from '../../src/queue/call-job.ts'
 import { memberOf, type QueueEntry, queueIdentity } from '../../src/queue/queue-entry.ts'
 import type { CallTimes } from '../../src/queue/reply-head.ts'
 import { hasResult } from '../../src/queue/results.ts'
-import { enqueueValidateKey } from '../../src/queue/validate-key-job.ts'
+import { enqueueRevalidateKey } from '../../src/queue/validate-key-job.ts'
 import { type CachedOutcome, type CachingDeps, callThroughCache } from '../cache/cached-call.ts'
 import type { PermitRequest } from '../permits/late-ticket.ts'
 import { CALLER_LEFT, DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts'
@@ -131,7 +131,7 @@ function withRefusedKey({ queues, log }: RunDeps, call: CallJob, result: CachedO
   const { outcome } = result
   const { providerKey } = call
   if (!providerKey || !isFailure(outcome) || outcome.code !== 'UPSTREAM_AUTH_FAILED') return result
-  enqueueValidateKey(queues, call.slug, { v: 1, providerKeyId: providerKey.id }).catch((error) =>
+  enqueueRevalidateKey(queues, call.slug, providerKey.id).catch((error) =>
     log.warn({ err: error, callId: call.id }, 'failed to queue the validation of a refused key'),
   )
   return { ...result, outcome: { code: 'PROVIDER_KEY_INVALID', cause: outcome.cause } }
