@@ -6,6 +6,9 @@ import { RecentBytes } from './recent-bytes.ts'
 /** Requests of one connection that may be unanswered at once; the connection is not read while there are as many. */
 const UNANSWERED_MAX = 8
 
+/** Each unanswered request may listen for the end of its connection; Node warns of more than ten listeners as of a leak. */
+const LISTENERS_MAX = 10 + 2 * UNANSWERED_MAX
+
 /** Bytes of the shortest request there is. */
 const REQUEST_BYTES_MIN = 18
 
@@ -43,6 +46,7 @@ class PipelineGate {
 
   constructor(socket: Socket) {
     this.#socket = socket
+    socket.setMaxListeners(LISTENERS_MAX)
     const [parse] = socket.listeners('data') as ((chunk: Buffer) => void)[]
     if (!parse) throw new Error('the HTTP parser does not listen to this socket')
     this.#parse = parse

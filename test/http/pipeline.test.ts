@@ -53,6 +53,26 @@ describe('requests that are sent behind each other', () => {
     assert.equal(most, 8)
   })
 
+  it('requests that are sent behind each other may all wait for the end of their connection without a warning', async () => {
+    const warnings: Error[] = []
+    const onWarning = (warning: Error) => warnings.push(warning)
+    process.on('warning', onWarning)
+    try {
+      const waiting: ServerResponse[] = []
+      const socket = await listen((request, response) => {
+        for (let time = 0; time < 2; time += 1) request.socket.once('close', () => undefined)
+        waiting.push(response)
+      })
+      socket.write(Array.from({ length: 8 }, (_, index) => get(`/${index}`)).join(''))
+      await until(() => waiting.length === 8)
+      // Warnings are emitted in the next tick.
+      await new Promise(setImmediate)
+      assert.deepEqual(warnings, [])
+    } finally {
+      process.off('warning', onWarning)
+    }
+  })
+
   it('requests that are sent behind each other are not read while their answers are not taken', async () => {
     let handled = 0
     const socket = await listen((_request, response) => {
