@@ -122,10 +122,15 @@ describe('in Redis', () => {
       return of('total_net_input_bytes') + of('total_net_output_bytes')
     }
     await one(FACT)
-    const before = await bytes()
-    for (let time = 0; time < 4; time += 1) await one(FACT)
-    const each = ((await bytes()) - before) / 4
-    assert.ok(each > 2 * text.length && each < 2.25 * text.length, `${each} bytes a call`)
+    const costs: number[] = []
+    for (let time = 0; time < 6; time += 1) {
+      const before = await bytes()
+      await one(FACT)
+      costs.push((await bytes()) - before)
+    }
+    // What processes say on their own falls into some of them.
+    const least = Math.min(...costs)
+    assert.ok(least > 2 * text.length && least < 2.25 * text.length, `${costs} bytes a call`)
   })
 
   it('a gateway without calls costs at most 100 commands a second', async () => {
