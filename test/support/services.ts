@@ -4,8 +4,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after } from 'node:test'
+import { Redis } from 'ioredis'
 import pg from 'pg'
-import type { EmbeddedServer } from '../../src/local/embedded/embedded-server.ts'
+import type { EmbeddedOptions, EmbeddedServer } from '../../src/local/embedded/embedded-server.ts'
 import { startPostgres } from '../../src/local/embedded/postgres.ts'
 import { startRedis } from '../../src/local/embedded/redis.ts'
 import { createLog } from '../../src/log.ts'
@@ -34,7 +35,10 @@ export async function startServices({ parent = tmpdir() }: { parent?: string | u
   const folder = await mkdtemp(join(parent, 'agw-test-'))
   const options = { dataDir: folder, print: () => undefined }
   const shared = process.env.TEST_DATABASE_URL
-  const [firstRedis, postgres] = await Promise.all([startRedis(options), shared ? undefined : startPostgres(options)])
+  const [firstRedis, postgres] = await Promise.all([
+    startTestRedis(options),
+    shared ? undefined : startPostgres(options),
+  ])
   const database = await createDatabase(shared ?? postgres?.superuserUrl ?? '')
   let redis = firstRedis
   return {
@@ -46,7 +50,7 @@ export async function startServices({ parent = tmpdir() }: { parent?: string | u
       await redis.stop()
       if (isWiped) await rm(join(folder, 'redis', 'data'), { recursive: true })
       const { url } = redis
-      redis = await startRedis(options)
+      redis = await startTestRedis(options)
       assert.equal(redis.url, url)
     },
     signalRedis: (signal) => redis.signal(signal),
@@ -58,10 +62,23 @@ export async function startServices({ parent = tmpdir() }: { parent?: string | u
   }
 }
 
+/**
+ * The embedded Redis. In `npm test` it never waits for the disk, as little as the Postgres of the run: a slow one would hold
+ * up its commands for seconds. Its file is written all the same, and survives that Redis is killed.
+ */
+async function startTestRedis(options: EmbeddedOptions): Promise<EmbeddedServer> {
+  const server = await startRedis(options)
+  if (process.env.TEST_DATABASE_URL === undefined) return server
+  const redis = new Redis(server.url)
+  await redis.config('SET', 'appendfsync', 'no')
+  redis.disconnect()
+  return server
+}
+
 /** A Redis of one test file, for tests that need no Postgres. */
 export async function startOwnRedis(): Promise<{ url: string; stop: () => Promise<void> }> {
   const folder = await mkdtemp(join(tmpdir(), 'agw-test-'))
-  const redis = await startRedis({ dataDir: folder, print: () => undefined })
+  const redis = await startTestRedis({ dataDir: folder, print: () => undefined })
   return {
     url: redis.url,
     stop: async () => {
