@@ -19,74 +19,47 @@ interface Mutation {
   tests: string[]
 }
 
-const CAPS = ['test/caps/shares.test.ts', 'test/caps/model.test.ts']
-const LIMITS = ['test/limits/model.test.ts']
-const USAGE = ['test/limits/usage-ledger.test.ts', 'test/system/usage.test.ts']
-const RESULTS = ['test/queue/results.test.ts']
+const testsOf = (names: string[]): string[] => names.map((name) => `test/${name}.test.ts`)
 
-const caps = (file: string, name: string, from: string, to = ''): Mutation => ({
-  ...{ name, from, to, tests: CAPS },
-  file: `src/caps/lua/${file}.lua`,
-})
-const together = (name: string, from: string, to = ''): Mutation => ({
-  ...{ name, from, to, tests: ['test/caps/join-together.test.ts'] },
-  file: 'src/caps/lua/include/join-together.lua',
-})
-const limits = (file: string, name: string, from: string, to = ''): Mutation => ({
-  ...{ name, from, to, tests: LIMITS },
-  file: `src/limits/lua/${file}.lua`,
-})
-
-const lost = (file: string, name: string, from: string, to = ''): Mutation => ({
-  ...{ name, from, to, tests: ['test/caps/lost-memory.test.ts'] },
-  file: `src/caps/lua/${file}.lua`,
-})
-const health = (file: string, name: string, from: string, to = ''): Mutation => ({
-  ...{ name, from, to, tests: ['test/health/health.test.ts'] },
-  file: `src/health/lua/${file}.lua`,
-})
-const batch = (file: string, name: string, from: string, to = ''): Mutation => ({
-  ...{ name, from, to, tests: ['test/limits/batch-limits.test.ts'] },
-  file: `src/limits/lua/${file}.lua`,
-})
-const login = (name: string, from: string, to = ''): Mutation => ({
-  ...{ name, from, to, tests: ['test/limits/login-delay.test.ts'] },
-  file: 'src/limits/lua/take-login.lua',
-})
-const usage = (file: string, name: string, from: string, to = ''): Mutation => ({
-  ...{ name, from, to, tests: USAGE },
-  file: `src/limits/lua/${file}.lua`,
-})
-const results = (file: string, name: string, from: string, to = ''): Mutation => ({
-  ...{ name, from, to, tests: RESULTS },
-  file: `src/queue/lua/${file}.lua`,
-})
-const answers = (name: string, from: string, to = ''): Mutation => ({
-  ...{ name, from, to, tests: ['test/cache/response-cache.test.ts'] },
-  file: 'src/cache/lua/store-answer.lua',
-})
-
-/** A mutation whose tests are those of one file. */
-const of =
-  (test: string, file: string) =>
-  (name: string, from: string, to = '') => ({
+/** Mutations of the scripts in a folder, which these tests are to catch. */
+const inFolder =
+  (folder: string, ...tests: string[]) =>
+  (file: string, name: string, from: string, to = ''): Mutation => ({
     ...{ name, from, to },
-    tests: [`test/${test}.test.ts`],
-    file: `${file}.lua`,
+    file: `${folder}/${file}.lua`,
+    tests: testsOf(tests),
   })
-const read = of('caps/read', 'src/caps/lua/read')
-const slots = of('caps/read', 'src/caps/lua/include/slots')
-const rules = of('caps/rules', 'src/caps/lua/include/rules')
-const half = of('caps/rules', 'src/caps/lua/include/plan')
-const keyLife = of('caps/key-life', 'src/caps/lua/include/key-life')
-const wakeUp = (file: string, name: string, from: string, to = ''): Mutation =>
-  of('caps/wake-up', `src/caps/lua/${file}`)(name, from, to)
-const life = (file: string, name: string, from: string, to = ''): Mutation =>
-  of('redis/keys', `src/${file}`)(name, from, to)
-const keys = of('redis/script', 'src/caps/lua/include/keys')
-const pool = of('workers/item-pool', 'workers/upstream/lua/take-prefetched')
-const lead = of('workers/request-coalescer', 'workers/cache/lua/lead')
-const clock = of('redis/script', 'src/redis/lua/clock')
+
+/** Mutations of one script. */
+const inFile =
+  (file: string, ...tests: string[]) =>
+  (name: string, from: string, to = ''): Mutation => ({
+    ...{ name, from, to },
+    file: `${file}.lua`,
+    tests: testsOf(tests),
+  })
+
+const caps = inFolder('src/caps/lua', 'caps/shares', 'caps/model')
+const lost = inFolder('src/caps/lua', 'caps/lost-memory')
+const wakeUp = inFolder('src/caps/lua', 'caps/wake-up')
+const together = inFile('src/caps/lua/include/join-together', 'caps/join-together')
+const slots = inFile('src/caps/lua/include/slots', 'caps/read')
+const rules = inFile('src/caps/lua/include/rules', 'caps/rules')
+const half = inFile('src/caps/lua/include/plan', 'caps/rules')
+const keyLife = inFile('src/caps/lua/include/key-life', 'caps/key-life')
+const keys = inFile('src/caps/lua/include/keys', 'redis/script')
+const read = inFile('src/caps/lua/read', 'caps/read')
+const limits = inFolder('src/limits/lua', 'limits/model')
+const batch = inFolder('src/limits/lua', 'limits/batch-limits')
+const usage = inFolder('src/limits/lua', 'limits/usage-ledger', 'system/usage')
+const login = inFile('src/limits/lua/take-login', 'limits/login-delay')
+const health = inFolder('src/health/lua', 'health/health')
+const results = inFolder('src/queue/lua', 'queue/results')
+const answers = inFile('src/cache/lua/store-answer', 'cache/response-cache')
+const life = inFolder('src', 'redis/keys')
+const clock = inFile('src/redis/lua/clock', 'redis/script')
+const pool = inFile('workers/upstream/lua/take-prefetched', 'workers/item-pool')
+const lead = inFile('workers/cache/lua/lead', 'workers/request-coalescer')
 
 export const MUTATIONS: Mutation[] = [
   caps('include/plan', 'a window admits one more', '#planned - max\n', '#planned - max - 1\n'),
