@@ -8,11 +8,14 @@ const REPEAT = { mayRepeat: () => true, everyMs: 250, forMs: 30_000 }
 
 type LimitedCall = Pick<CallJob, 'id' | 'accountId' | 'keyId' | 'mode' | 'slug' | 'enqueuedAt'>
 
-/** Releases a call's limits and counts its usage. @returns whether no other process did @throws RedisError */
+/**
+ * Counts an asynchronous call's usage and releases its limits; repeating it does nothing.
+ * @returns whether no other process did
+ * @throws RedisError
+ */
 export async function completeCall(redis: RedisConnection, call: LimitedCall, status: number): Promise<boolean> {
-  const ended = { month: monthOf(call.enqueuedAt).name, ended: [{ callId: call.id, status }] }
-  if ((await releaseLimits(redis, call, ended)) !== 1) return false
-  // No other process counts it.
+  // Counted first, under the call's id: a lost reply to the release would not say that this process has to count it.
   await retryUntil(() => recordUsage(redis, [{ call, status }], call.id), REPEAT)
-  return true
+  const ended = { month: monthOf(call.enqueuedAt).name, ended: [{ callId: call.id, status }] }
+  return (await releaseLimits(redis, call, ended)) === 1
 }

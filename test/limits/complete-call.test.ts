@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { it } from 'node:test'
+import { completeCall } from '../../src/limits/complete-call.ts'
+import { accountKeys, keys } from '../../src/redis/keys.ts'
+import { until } from '../support/gateway.ts'
+import { connectThroughProxy } from '../support/proxied-redis.ts'
+import { redisOfThisFile } from '../support/services.ts'
+
+const { redis, url } = await redisOfThisFile()
+
+/** A call in flight, how often it was counted, and whether its lease is there. */
+async function open() {
+  const accountId = randomUUID()
+  const call = { id: `call_${accountId}`, accountId, slug: 'weather', mode: 'live', enqueuedAt: Date.now() } as const
+  const leases = accountKeys.inFlight(accountId, 'live')
+  await redis.zadd(leases, Date.now() + 60_000, call.id)
+  return {
+    call,
+    counted: async () => {
+      const pending = Object.entries(await redis.hgetall(keys.usagePending))
+      return pending.filter(([field]) => field.includes(accountId)).map(([, calls]) => Number(calls))
+    },
+    isInFlight: async () => (await redis.zscore(leases, call.id)) !== null,
+  }
+}
+
+it('an asynchronous call is counted once where the connection breaks between its release and the reply to it', async (t) => {
+  const { call, counted, isInFlight } = await open()
+  const { redis: worker, proxy } = await connectThroughProxy(t, url, 'blocking')
+  proxy.delay(150)
+  const completing = completeCall(worker, call, 200)
+  await until(async () => !(await isInFlight()))
+  proxy.reset()
+  proxy.heal()
+  await completing
+  assert.deepEqual(await counted(), [1])
+})
+
+it('an asynchronous call that two processes complete is counted once, and one of them is told that it was the first', async () => {
+  const { call, counted, isInFlight } = await open()
+  const outcomes = await Promise.all([completeCall(redis, call, 200), completeCall(redis, call, 200)])
+  assert.deepEqual(outcomes.toSorted(), [false, true])
+  assert.deepEqual(await counted(), [1])
+  assert.equal(await isInFlight(), false)
+})
