@@ -36,7 +36,10 @@ class ReadingAdapter extends FastifyAdapter {
 }
 
 /** bull-board over the queues of all upstreams. Whoever registers it guards the scope. */
-export async function queueBoard(scope: FastifyInstance, { catalog, queues }: Context): Promise<void> {
+export async function queueBoard(
+  scope: FastifyInstance,
+  { catalog, queues }: Pick<Context, 'catalog' | 'queues'>,
+): Promise<void> {
   scope.addHook('onSend', async (_request, reply, payload) => {
     reply.header('content-security-policy', CONTENT_SECURITY_POLICY)
     return typeof payload === 'string' && String(reply.getHeader('content-type')).startsWith('text/html')
@@ -66,8 +69,13 @@ export async function queueBoard(scope: FastifyInstance, { catalog, queues }: Co
   await scope.register(adapter.registerPlugin(), { prefix: PREFIX })
 }
 
-/** A job without what a caller sent beyond declared parameters, which may be anything, and with long texts cut. */
+/** The calls of a job without what callers sent beyond declared parameters, which may be anything, and with long texts cut. */
 function redactJob(data: unknown): unknown {
+  const { calls } = Object(data)
+  return Array.isArray(calls) ? { ...Object(data), calls: calls.map(redactCall) } : redactCall(data)
+}
+
+function redactCall(data: unknown): unknown {
   const { extra, parameters, ...rest } = Object(data)
   if (parameters === undefined) return rest
   return {
