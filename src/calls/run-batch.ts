@@ -7,7 +7,7 @@ import { TickBatcher } from '../async/tick-batcher.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import { replyError } from '../http/call-answer.ts'
 import { advanceBatch, type BatchStep, type EndedBatchCall } from '../limits/batch-limits.ts'
-import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
+import type { CallCompletionBatcher, UnsettledBatch } from '../limits/call-completion-batcher.ts'
 import { weightOf } from '../limits/plans.ts'
 import type { Log } from '../log.ts'
 import type { ReplyInbox } from '../queue/reply.ts'
@@ -20,7 +20,7 @@ import { type QueuedCall, type Withdrawal, wasSent, withdrawCall } from './withd
 export interface BatchDeps extends ForecastDeps, ObservedCallDeps {
   redis: RedisConnection
   replies: Pick<ReplyInbox, 'awaitReply'>
-  completions: Pick<CallCompletionBatcher, 'count' | 'countRefusal'>
+  completions: Pick<CallCompletionBatcher, 'count' | 'countRefusal' | 'settleBatch'>
   log: Log
 }
 
@@ -75,6 +75,17 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
     run.emit(unit, { error })
     countRefused(unit, error.status)
   }
+  const settle = (calls: Pick<UnsettledBatch, 'ended' | 'dropped'>): void =>
+    deps.completions.settleBatch({ subject: principal, at: state.now, ...calls })
+  const drop = async (unmade: BatchUnit[], reason: unknown): Promise<void> => {
+    if (unmade.length === 0) return
+    for (const unit of unmade) refuse(unit, toGatewayError(reason))
+    const dropped = unmade.map(({ job }) => job.id)
+    await advance({ dropped }).catch((error) => {
+      log.warn({ err: error, calls: dropped.length }, 'failed to give back at once what calls of a batch took')
+      settle({ dropped })
+    })
+  }
   let charged = 0
 
   const runUnderOneLease = async (first: BatchUnit): Promise<void> => {
@@ -89,9 +100,13 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
       try {
         await advances.add('', { callId: unit.job.id, refund, next: next?.job.id })
       } catch (error) {
-        // The lease ends by itself. Without Redis no other call can be made.
+        // Without Redis no other call can be made. The next one may have got the lease: Redis may have run the step.
         log.warn({ err: error, callId: unit.job.id }, 'failed to complete a call of a batch')
-        if (next) refuse(next, toGatewayError(error))
+        settle({ ended: [{ callId: unit.job.id, refund }] })
+        if (next) {
+          refuse(next, toGatewayError(error))
+          settle({ ended: [{ callId: next.job.id, refund: 'all' }], dropped: [next.job.id] })
+        }
         end.abort(error)
         return
       }
@@ -100,13 +115,7 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
   }
   try {
     await Promise.all(units.slice(0, leases).map(runUnderOneLease))
-    const dropped = waiting.splice(0)
-    for (const unit of dropped) refuse(unit, toGatewayError(end.signal.reason))
-    if (dropped.length > 0) {
-      await advance({ dropped: dropped.map(({ job }) => job.id) }).catch((error) =>
-        log.warn({ err: error, calls: dropped.length }, 'failed to give back what calls of a batch took'),
-      )
-    }
+    await drop(waiting.splice(0), end.signal.reason)
     return charged
   } finally {
     dispose()

@@ -5,6 +5,7 @@ import type { Log } from '../log.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { type LimitSubject, monthOf, refundCall, releaseLimits } from './account-limits.ts'
+import { advanceBatch, type EndedBatchCall } from './batch-limits.ts'
 import { recordUsage, type UsedCall } from './usage-ledger.ts'
 
 /** Pause between two writes of usage, milliseconds: it may be shown a second or two late. */
@@ -14,6 +15,9 @@ const USAGE_PAUSE_MS = 200
 const USAGE_RETRY_MS = 60_000
 
 const RETRY = { everyMs: 250, forMs: 30_000 }
+
+/** As long as Redis remembers the units of a minute, by which the calls of a batch are refunded. Milliseconds. */
+const BATCH_RETRY_MS = 60_000
 
 const COMPENSATE_EVERY_MS = 1_500
 const COMPENSATE_TRIES = 4
@@ -35,12 +39,23 @@ export interface Refusal extends Pick<CallJob, 'accountId' | 'keyId' | 'mode' | 
   status: number
 }
 
+/** Calls of a batch of whose end Redis was not told, or which will not be made. */
+export interface UnsettledBatch {
+  subject: LimitSubject
+  /** Redis' clock when their limits were acquired, milliseconds. */
+  at: number
+  ended?: Omit<EndedBatchCall, 'next'>[]
+  dropped?: string[]
+}
+
 /** Releases the limits of an API node's completed calls, and counts calls and refusals as usage, in batches. */
 export class CallCompletionBatcher {
   readonly #redis: RedisConnection
   readonly #log: Log
   readonly #completed = new Batcher<CompletedCall>((_account, calls) => this.#release(calls))
   readonly #used = new Batcher<UsedCall>((_ledger, calls) => this.#count(calls), { pauseMs: USAGE_PAUSE_MS })
+
+  readonly #unsettled = new Batcher<UnsettledBatch>((_batch, parts) => this.#settle(parts))
 
   #refusals = 0
   readonly #unacked = new Map<string, { account: LimitSubject; at: number; triesLeft: number }>()
@@ -75,6 +90,12 @@ export class CallCompletionBatcher {
     this.#completed.flush(keyOf(account, Date.now()))
   }
 
+  /** Ends and drops calls of a batch in the background, where Redis was away when they ended. */
+  settleBatch(unsettled: UnsettledBatch): void {
+    const { subject, at } = unsettled
+    this.#unsettled.add(`${keyOf(subject, at)} ${subject.connection?.id}`, unsettled)
+  }
+
   /** Undoes an acquisition without acknowledgement, which Redis may still run. */
   compensate(account: LimitSubject, callId: string): void {
     if (this.#unacked.size >= UNACKED_MAX) return
@@ -85,7 +106,7 @@ export class CallCompletionBatcher {
   /** Resolves when every call is released and counted, or has failed to be. */
   async close(): Promise<void> {
     clearInterval(this.#compensating)
-    await Promise.all([this.#completed.drain(), this.#used.drain()])
+    await Promise.all([this.#completed.drain(), this.#used.drain(), this.#unsettled.drain()])
   }
 
   #compensateUnacked(): void {
@@ -112,6 +133,22 @@ export class CallCompletionBatcher {
     // Repeating it does nothing. A lease that is never released expires.
     await retryUntil(release, { ...RETRY, mayRepeat: () => true }).catch((error) =>
       this.#log.warn({ err: error, account: first.accountId, calls: ended.length }, 'failed to release call limits'),
+    )
+  }
+
+  async #settle(parts: UnsettledBatch[]): Promise<void> {
+    const [first] = parts
+    if (!first) return
+    const ended = parts.flatMap((part) => part.ended ?? [])
+    const dropped = parts.flatMap((part) => part.dropped ?? [])
+    // No call gets a lease of another.
+    const settle = () => advanceBatch(this.#redis, first, { ended, dropped, leaseMs: 0 })
+    // Repeating it does nothing: what a call took is given back with its entry of the minute or its lease.
+    await retryUntil(settle, { ...RETRY, forMs: BATCH_RETRY_MS, mayRepeat: () => true }).catch((error) =>
+      this.#log.warn(
+        { err: error, account: first.subject.accountId, ended: ended.length, dropped: dropped.length },
+        'failed to give back what calls of a batch took',
+      ),
     )
   }
 
