@@ -39,10 +39,9 @@ export interface Refusal extends Pick<CallJob, 'accountId' | 'keyId' | 'mode' | 
   status: number
 }
 
-/** Calls of a batch of whose end Redis was not told, or which will not be made. */
+/** Calls of a batch that ended or will not be made. `at`: when their limits were acquired, Redis' clock, milliseconds. */
 export interface UnsettledBatch {
   subject: LimitSubject
-  /** Redis' clock when their limits were acquired, milliseconds. */
   at: number
   ended?: Omit<EndedBatchCall, 'next'>[]
   dropped?: string[]
@@ -141,7 +140,6 @@ export class CallCompletionBatcher {
     if (!first) return
     const ended = parts.flatMap((part) => part.ended ?? [])
     const dropped = parts.flatMap((part) => part.dropped ?? [])
-    // No call gets a lease of another.
     const settle = () => advanceBatch(this.#redis, first, { ended, dropped, leaseMs: 0 })
     // Repeating it does nothing: what a call took is given back with its entry of the minute or its lease.
     await retryUntil(settle, { ...RETRY, forMs: BATCH_RETRY_MS, mayRepeat: () => true }).catch((error) =>

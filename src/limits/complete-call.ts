@@ -8,11 +8,7 @@ const REPEAT = { mayRepeat: () => true, everyMs: 250, forMs: 30_000 }
 
 type LimitedCall = Pick<CallJob, 'id' | 'accountId' | 'keyId' | 'mode' | 'slug' | 'enqueuedAt'>
 
-/**
- * Counts an asynchronous call's usage and releases its limits; repeating it does nothing.
- * @returns whether no other process did
- * @throws RedisError
- */
+/** Counts a call's usage and releases its limits. @returns whether no other process released them @throws RedisError */
 export async function completeCall(redis: RedisConnection, call: LimitedCall, status: number): Promise<boolean> {
   // Counted first, under the call's id: a lost reply to the release would not say that this process has to count it.
   await retryUntil(() => recordUsage(redis, [{ call, status }], call.id), REPEAT)
