@@ -34,7 +34,7 @@ export async function callManyAsTool(
     .map((line) => JSON.parse(line))
   const { done: _, ...totals } = lines.pop()
   const structuredContent = { results: lines.sort((a, b) => a.index - b.index), ...totals }
-  return { content: [{ type: 'text', text: JSON.stringify(structuredContent) }], structuredContent, _meta }
+  return { content: contentOf(structuredContent, outcome), structuredContent, _meta }
 }
 
 /** The answer to a call as the result of a tool. */
@@ -46,10 +46,14 @@ export function resultOf(
   const _meta = metaOf(outcome.headers)
   if (outcome.status !== 200) return { ...failure(answer.error ?? answer), _meta }
   const structuredContent = shape(answer.data)
+  return { content: contentOf(structuredContent, outcome), structuredContent, _meta }
+}
+
+/** What a model reads. It does not see `_meta`: without a word here, it would take the recording for an answer. */
+function contentOf(structuredContent: object, { headers }: CallOutcome): CallToolResult['content'] {
   const content: CallToolResult['content'] = [{ type: 'text', text: JSON.stringify(structuredContent) }]
-  // Models do not see `_meta`: without a word in the content, one would take the recording for an answer.
-  if (outcome.headers['x-gateway-mode'] === 'test') content.push({ type: 'text', text: TEST_REMARK })
-  return { content, structuredContent, _meta }
+  if (headers['x-gateway-mode'] === 'test') content.push({ type: 'text', text: TEST_REMARK })
+  return content
 }
 
 /** What a model is to know of the data of a test key. */

@@ -38,7 +38,7 @@ const Answer = Type.Object(
 const Refusal = Type.Object({}, { additionalProperties: true, description: 'A JSON-RPC error, or an error of ours' })
 
 /** Headers of the caller that its calls carry too. */
-const CARRIED = ['x-api-key', 'authorization', 'x-gateway-scenario'] as const
+const CARRIED = ['x-api-key', 'authorization', 'x-gateway-mode', 'x-gateway-scenario'] as const
 
 const ALL_APIS = {
   config: { guard: 'call', errors: ['FORBIDDEN', 'API_NOT_FOUND'] as const } as const,

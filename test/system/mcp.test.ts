@@ -197,6 +197,21 @@ describe('the MCP servers', () => {
     })
   })
 
+  it('the MCP servers make test calls for a session that asks for test mode, alone and many at once, and say so to the model', async () => {
+    const testMode = { authorization: `Bearer ${account.token}`, 'x-gateway-mode': 'test' }
+    const call = { api: 'currency', endpoint: '/latest' }
+    const { base } = upstreams.get('currency')?.endpoints['/latest']?.example.data ?? {}
+    for (const headers of [testMode, withKey()]) {
+      await withClient('/mcp', headers, async (client) => {
+        const one: Result = await client.callTool({ name: 'call_api', arguments: call })
+        assert.equal(one.structuredContent?.data.base, base, JSON.stringify(one))
+        const many: Result = await client.callTool({ name: 'call_apis', arguments: { calls: [call] } })
+        assert.equal(many.structuredContent?.results[0].data?.base, base, JSON.stringify(many))
+        for (const { content } of [one, many]) assert.match(content.at(-1).text, /^Recorded example/)
+      })
+    }
+  })
+
   it('the MCP servers count their calls against the limits of the account, once', async () => {
     const other = await signUp(gateway)
     await withClient('/mcp/currency', { 'x-api-key': other.test }, async (client) => {
