@@ -41,7 +41,7 @@ export interface AttemptRecord {
   source: 'call' | 'probe'
   /** Whether it was without undeclared parameters: others' failures may be their callers' doing. */
   isPlain: boolean
-  /** Whose call it was: failures of one account alone do not open the breaker. */
+  /** Whose call it was, an account or those that count as one: failures of one alone do not open the breaker. */
   accountId?: string | undefined
   /** Token with which the attempt acquired its half-open slot, when the breaker was open. */
   slot?: string | undefined

@@ -10,7 +10,7 @@ import { type Account, type Answer, send, signUp, sql } from '../support/client.
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { type Arrival, startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
-const SLUGS = ['mock-data', 'dog-images', 'currency', 'countries', 'tech-forum', 'timezone']
+const SLUGS = ['mock-data', 'dog-images', 'currency', 'countries', 'creature-game', 'tech-forum', 'timezone']
 
 describe('the health of an upstream', () => {
   let gateway: Gateway
@@ -182,6 +182,20 @@ describe('the health of an upstream', () => {
     assert.equal((await send(gateway, '/v1/call/dog-images/random', { key: account.live })).status, 200)
     const { parts, status } = (await detail('dog-images')).health
     assert.deepEqual([parts.fail, status], [0, 'Healthy'])
+  })
+
+  it('the health of an upstream stays as it is for others while what new accounts of one network ask for makes it fail', async () => {
+    const accounts = [await signUp(gateway), await signUp(gateway)]
+    const network = [accounts.map(({ id }) => id)]
+    await sql(gateway, `update users set signup_network = '203.0.113.7' where id = any($1)`, network)
+    upstream.play('creature-game', ({ url }, response) =>
+      url.includes('bad') ? void response.writeHead(500).end() : {},
+    )
+    for (let index = 0; index < 8; index += 1) {
+      const key = accounts[index % 2]?.live ?? ''
+      const { body } = await send(gateway, `/v1/call/creature-game/creature?name=bad-${index}`, { key })
+      assert.equal(body.error.code, 'UPSTREAM_ERROR')
+    }
   })
 
   it('the health of an upstream gives back every unit of a call that the breaker refused', async () => {

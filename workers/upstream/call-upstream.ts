@@ -66,7 +66,7 @@ export async function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCal
     source: 'call',
     id: call.id,
     isPlain: call.extra.length === 0,
-    accountId: call.accountId,
+    accountId: call.group ?? call.accountId,
     concurrency: api.caps.concurrency,
     traceparent: call.traceparent,
   })

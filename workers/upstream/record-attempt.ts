@@ -45,6 +45,7 @@ export interface RecordedRequest {
   id: string
   /** Whether a caller added nothing to it. */
   isPlain: boolean
+  /** Or the accounts that count as one: accounts are free, and two of one person are not two callers. */
   accountId?: string
   /** Requests that the upstream takes at once: when all of them hang, that is enough to know. */
   concurrency: number
