@@ -50,8 +50,9 @@ export async function awaitCall(deps: AwaitDeps, admitted: Admitted, socket: Cal
     else if (!job.isAsync) deps.completions.add(job, statusOf(answer))
     return { kind: 'reply', reply: answer }
   } catch (thrown) {
-    if (thrown === STILL_RUNNING) return { kind: 'pending' }
-    if (thrown instanceof CallerLeftError && jobId !== undefined && !job.isAsync) {
+    // Whatever ended the wait, this node's end too: a worker has the call, and completes it.
+    if (job.isAsync && jobId !== undefined) return { kind: 'pending' }
+    if (thrown instanceof CallerLeftError && jobId !== undefined) {
       isReplyAwaited = true
       void completeLeft(deps, admitted, { reply, jobId }).finally(forget)
       return { kind: 'failed', error: thrown }
@@ -90,14 +91,13 @@ function limitWait(
   return { signal: controller.signal, end }
 }
 
-/** Completes a call without a reply. An asynchronous one that is queued goes on: its worker completes it. */
+/** Completes a call without a reply. */
 async function completeFailed(
   deps: AwaitDeps,
   admitted: Admitted,
   { error, jobId }: { error: GatewayError; jobId: string | undefined },
 ): Promise<void> {
   const { job } = admitted
-  if (job.isAsync && jobId !== undefined) return
   if (error.code === 'RESULT_STORAGE_FULL') await refund(deps, admitted, error.status)
   else deps.completions.add(job, error instanceof CallerLeftError ? LEFT_UNSENT_STATUS : error.status)
   withdraw(deps, admitted, jobId).catch(() => undefined)

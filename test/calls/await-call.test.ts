@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { Socket } from 'node:net'
+import { after, test } from 'node:test'
+import type { Admitted } from '../../src/admission/admit.ts'
+import { awaitCall } from '../../src/calls/await-call.ts'
+import { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
+import { loadCatalog } from '../../src/catalog/catalog.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { GatewayError } from '../../src/errors.ts'
+import { CallCompletionBatcher } from '../../src/limits/call-completion-batcher.ts'
+import { createLog } from '../../src/log.ts'
+import { CallQueues } from '../../src/queue/call-queue.ts'
+import { ReplyInbox } from '../../src/queue/reply.ts'
+import { openRedis } from '../../src/redis/connection.ts'
+import { until } from '../support/gateway.ts'
+import { redisOfThisFile } from '../support/services.ts'
+
+const { redis, url } = await redisOfThisFile()
+const log = createLog({ level: 'silent', pretty: false }, 'test')
+// Nothing here reads a row: the database is never connected to.
+const db = openDatabase('postgres://127.0.0.1:1/none', log)
+const queues = new CallQueues(redis, log)
+const replies = new ReplyInbox(openRedis([url], 'blocking', log), redis, log)
+const completions = new CallCompletionBatcher(redis, log)
+replies.open()
+const node = {
+  ...{ redis, queues, replies, completions, log, config: { callTimeoutMs: 30_000 }, health: { now: Date.now } },
+  caps: new UpstreamCaps({ redis, db, catalog: await loadCatalog(new Map()) }),
+}
+after(async () => {
+  await completions.close()
+  await replies.close()
+  await queues.close()
+  await db.destroy()
+})
+
+/** A call of an account, and its end once it is queued and `end` was done; no worker takes it. */
+async function callUntil(waitMs: number | undefined, end: (socket: Socket) => void) {
+  const [accountId, enqueuedAt] = [randomUUID(), Date.now()]
+  const isAsync = waitMs !== undefined
+  const id = `call_${randomUUID().replaceAll('-', '')}`
+  const admitted: Admitted = {
+    principal: {
+      ...{ accountId, shareGroup: accountId, mode: 'live', tier: 'developer', version: 'v', keyId: undefined },
+      ...{ isTeamKey: false, providerKeys: new Map(), expiresAt: Number.POSITIVE_INFINITY, missing: undefined },
+    },
+    job: {
+      ...{ v: 1, id, accountId, mode: 'live', slug: 'currency', endpoint: '/latest', parameters: {}, extra: [] },
+      ...{ raw: false, isAsync, replyTo: replies.stream, enqueuedAt, deadline: enqueuedAt + 60_000 },
+    },
+    limits: {
+      ...{ now: enqueuedAt, month: undefined, inFlight: 1, minute: { used: 1, resetMs: 0 } },
+      limits: { perMinute: 10, perMonth: 10, inFlight: 10 },
+    },
+    forecast: { priority: 1, etaMs: 0, mayShareJob: false, waiting: undefined },
+    preference: { waitMs, applied: undefined },
+  }
+  const socket = new Socket()
+  const ended = awaitCall(node, admitted, socket)
+  const isQueued = async () => (await queues.of('currency').getJobState(id)) === 'prioritized'
+  await until(isQueued)
+  end(socket)
+  return { end: await ended, isQueued }
+}
+
+const endNode = () => replies.rejectAll(new GatewayError('DRAINING'))
+
+test('an asynchronous call whose node ends, or whose caller leaves, goes on and is answered as one that is pending', async () => {
+  for (const end of [endNode, (socket: Socket) => void socket.destroy()]) {
+    const call = await callUntil(20_000, end)
+    assert.deepEqual(call.end, { kind: 'pending' })
+    assert.equal(await call.isQueued(), true)
+  }
+})
+
+test('a call whose node ends is taken back, and its caller is told to send it again', async () => {
+  const call = await callUntil(undefined, endNode)
+  assert.ok(call.end.kind === 'failed')
+  assert.equal(call.end.error.code, 'DRAINING')
+  await until(async () => !(await call.isQueued()))
+})
