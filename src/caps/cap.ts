@@ -133,18 +133,20 @@ export class Cap {
     return this.#rules()
   }
 
-  /** Ends permits, and acquires new ones for all waiters of this worker, in one step. */
+  /** Ends permits, and acquires new ones for all waiters of this worker, in one step: used up to `lateMs` later than others. */
   async acquire({
     waiters,
     released,
     leaseMs,
+    lateMs = 0,
   }: {
     waiters: Waiter[]
     released: ReleasedPermits
     leaseMs: number
+    lateMs?: number
   }): Promise<AcquireResult> {
     const values = [
-      ...[leaseMs, released.meanMs.toFixed(1), released.ids.length, waiters.length, ...released.ids],
+      ...[leaseMs, released.meanMs.toFixed(1), released.ids.length, waiters.length, lateMs, ...released.ids],
       ...waiters.flatMap(({ member, tag }) => [member, tag]),
     ]
     const reply = (await this.#runInitialised(scripts.acquire, this.#keys, values)) as AcquireReply

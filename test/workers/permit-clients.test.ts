@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
+import { PERMIT_AGE_MS_MAX } from '../../src/caps/timing.ts'
 import { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import { applySettings, loadCatalog } from '../../src/catalog/catalog.ts'
 import { openDatabase } from '../../src/db/database.ts'
@@ -13,6 +14,7 @@ import { GrantLedger } from '../../workers/permits/grant-ledger.ts'
 import { PermitClients } from '../../workers/permits/permit-clients.ts'
 import { until } from '../support/gateway.ts'
 import { openMonitor } from '../support/monitor.ts'
+import { connectThroughProxy } from '../support/proxied-redis.ts'
 import { startServices } from '../support/services.ts'
 
 const log = createLog({ level: 'silent', pretty: false }, 'test')
@@ -80,6 +82,30 @@ test('permits that are wanted and that end in one turn of the event loop are one
   await until(async () => (await leases()) === 0)
   monitor.close()
   assert.equal(scripts, 2)
+})
+
+test('a permit is usable when it comes although Redis takes longer to answer than a permit lasts', async (t) => {
+  const { db, redisUrl } = await open(t)
+  const { redis, proxy } = await connectThroughProxy(t, redisUrl, 'blocking')
+  const catalog = await loadCatalog(new Map())
+  const api = catalog.get('weather') ?? assert.fail()
+  const caps = new UpstreamCaps({ redis, db, catalog })
+  const clients = new PermitClients({ caps, log, grants: new GrantLedger(db, new RedisClock(redis, log), log) })
+  const acquire = (id: string) =>
+    clients
+      .of(api, SHARED_BUCKET)
+      .acquire({ member: `account|${id}`, tag: 0 }, () => 30_000, new AbortController().signal)
+  const first = await acquire('first')
+  first.release(1)
+  // Back and forth.
+  proxy.delay(1.2 * (PERMIT_AGE_MS_MAX / 2))
+  let usable = 0
+  for (let tries = 0; tries < 10 && usable === 0; tries += 1) {
+    const permit = await acquire('slow')
+    if (permit.isFresh()) usable += 1
+    permit.releaseUnused()
+  }
+  assert.equal(usable, 1)
 })
 
 test("caps that operators change hold at once for calls with callers' own keys and without", async (t) => {

@@ -24,6 +24,9 @@ const FALLBACK_POLL_MS = 200
 /** One poll serves several slots of a rate, milliseconds. */
 const POLL_MS_MIN = 5
 
+/** Longest round trip for which permits are made to last, milliseconds: with a slower Redis API nodes refuse calls. */
+const LATE_MS_MAX = 1_000
+
 /** Waiters in one poll, lowest tags first; bounded per account, or one with a spent share would hide the others. */
 const WAITERS_PER_POLL = 64
 const WAITERS_PER_ACCOUNT = 16
@@ -66,6 +69,8 @@ export class PermitClient {
   #isPolling = false
   #pollAgain = false
   #timer: NodeJS.Timeout | undefined
+  /** The last round trip, milliseconds, where it took so long that a permit was too old when it came; else 0. */
+  #lateMs = 0
   /** How many more requests the cap had room for at the last poll. */
   room = 0
 
@@ -159,18 +164,22 @@ export class PermitClient {
       return POLL_INTERVAL_MS
     }
     const polledAt = performance.now()
-    const result = await this.#cap.acquire({ waiters, released, leaseMs: LEASE_MS })
+    const lateMs = this.#lateMs
+    const result = await this.#cap.acquire({ waiters, released, leaseMs: LEASE_MS, lateMs })
+    const tookMs = Math.ceil(performance.now() - polledAt)
+    this.#lateMs = tookMs > PERMIT_AGE_MS_MAX ? Math.min(tookMs, LATE_MS_MAX) : 0
     const served = result.granted.size + result.evicted.size + result.mustJoin.length
-    return this.#use(result, { polledAt, areAllServed: served === waiters.length })
+    const usableUntil = polledAt + PERMIT_AGE_MS_MAX + lateMs
+    return this.#use(result, { usableUntil, areAllServed: served === waiters.length })
   }
 
   /** @returns milliseconds until the next poll */
   #use(
     { granted, evicted, mustJoin, room, closedForMs, retryInMs }: AcquireResult,
-    { polledAt, areAllServed }: { polledAt: number; areAllServed: boolean },
+    { usableUntil, areAllServed }: { usableUntil: number; areAllServed: boolean },
   ): number {
     this.#onGranted(granted.size)
-    for (const [member, id] of granted) this.#grant(member, id, polledAt)
+    for (const [member, id] of granted) this.#grant(member, id, usableUntil)
     for (const [member, retryAfterMs] of evicted) this.#evict(member, retryAfterMs)
     for (const member of mustJoin) this.#reject(member, new TicketNeededError('the call has to wait in the queue'))
     this.room = room
@@ -227,7 +236,7 @@ export class PermitClient {
     return { ids: released.map(({ id }) => id), meanMs: total / Math.max(1, released.length) }
   }
 
-  #grant(member: string, id: PermitId, polledAt: number): void {
+  #grant(member: string, id: PermitId, usableUntil: number): void {
     const waiter = this.#waiters.get(member)
     // The caller left during the poll.
     if (!waiter) {
@@ -238,8 +247,8 @@ export class PermitClient {
     this.#hold(id)
     waiter.resolve({
       id,
-      // Granted after the poll began: the true age is at most this.
-      isFresh: () => performance.now() - polledAt <= PERMIT_AGE_MS_MAX,
+      // Counted from before its grant: it is younger than that.
+      isFresh: () => performance.now() <= usableUntil,
       release: (tookMs) => {
         this.#held.delete(id)
         this.#released.push({ id, tookMs })

@@ -1,7 +1,8 @@
 --[[ Releases permits and grants new ones to the waiters, of all workers, in the order of `schedule`: the polling worker's
      own get theirs in the reply, the workers of others are woken up.
      Input:  ARGV[1] clock, the rules, then lease (ms), mean service time (ms) and number of released permits, number of
-             waiters, the released permits, then member and tag of each waiter
+             waiters, how late a request may be sent after its grant (ms; what every permit may be late is in the window),
+             the released permits, then member and tag of each waiter
              A tag below 0: it has no ticket. It is granted where there is room for all, else it must join the queue.
      Output: 'uninitialised'; 'needs-backfill'; or 'ok', ms until the rates let the next of the waiters go (0: when
              another request ends), ms until the upstream opens again, number of evicted waiters, how many more requests
@@ -19,8 +20,9 @@
 --- @include "./include/release-permits.lua"
 local leaseMs, meanMs = tonumber(ARGV[afterRules]), tonumber(ARGV[afterRules + 1])
 local releasedCount, waiterCount = tonumber(ARGV[afterRules + 2]), tonumber(ARGV[afterRules + 3])
-local released, firstWaiter = {}, afterRules + 4 + releasedCount
-for index = afterRules + 4, firstWaiter - 1 do released[#released + 1] = ARGV[index] end
+local lateMs = tonumber(ARGV[afterRules + 4])
+local released, firstWaiter = {}, afterRules + 5 + releasedCount
+for index = afterRules + 5, firstWaiter - 1 do released[#released + 1] = ARGV[index] end
 
 local tagOf, members, unticketed, latestTag = {}, {}, {}, 0
 for index = 1, waiterCount do
@@ -75,7 +77,7 @@ local function grant(granted)
   local logged, leased = {}, {}
   for index, member in ipairs(granted) do
     local permit = member .. '|' .. (number + index)
-    logged[#logged + 1] = score(now)
+    logged[#logged + 1] = score(now + lateMs)
     logged[#logged + 1] = permit
     leased[#leased + 1] = score(now + leaseMs)
     leased[#leased + 1] = permit
