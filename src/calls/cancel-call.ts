@@ -4,10 +4,13 @@ import type { AsyncCall } from '../queue/async-call.ts'
 import { sendReply } from '../queue/reply.ts'
 import type { ReplyHead } from '../queue/reply-head.ts'
 import { readResult, storeResult } from '../queue/results.ts'
+import { countCall } from '../telemetry/count-call.ts'
+import type { Telemetry } from '../telemetry/telemetry.ts'
 import { CALLER_LEFT_STATUS } from './caller-left.ts'
 import { type WithdrawDeps, withdrawCall } from './withdraw-call.ts'
 
 export interface CancelDeps extends WithdrawDeps {
+  telemetry: Telemetry
   log: Log
 }
 
@@ -44,7 +47,9 @@ export async function cancelCall(deps: CancelDeps, call: AsyncCall): Promise<boo
 }
 
 /** As a call whose caller left: its month's unit stays spent. */
-async function complete({ redis, log }: CancelDeps, call: AsyncCall): Promise<void> {
+async function complete({ redis, telemetry, log }: CancelDeps, call: AsyncCall): Promise<void> {
   if (!(await completeCall(redis, call, CALLER_LEFT_STATUS))) return
-  log.info({ callId: call.id, account: call.accountId, slug: call.slug }, 'asynchronous call cancelled')
+  const { id: callId, accountId, slug, mode } = call
+  countCall(telemetry, { slug, mode, status: CALLER_LEFT_STATUS, code: 'CALL_CANCELLED', accountId })
+  log.info({ callId, account: accountId, slug }, 'asynchronous call cancelled')
 }

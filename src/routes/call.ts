@@ -52,6 +52,7 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   if (preference.applied) reply.header('preference-applied', preference.applied)
 
   const end = await awaitCall(context, admission, callerSocket(request))
+  if (job.isAsync && end.kind !== 'failed') observed.leftToWorker()
   if (end.kind === 'pending') {
     observed.ended(202)
     return answerPending(reply, admission)

@@ -43,7 +43,7 @@ function createCallMetrics(registry: Registry) {
   return {
     calls: counter(
       'agw_calls_total',
-      'Calls answered, by API, HTTP status and error code (OK for none)',
+      'Calls that ended, by API, HTTP status and error code (OK for none); asynchronous ones at the worker',
       ...(['slug', 'status', 'code'] as const),
     ),
     callSeconds: seconds('agw_call_duration_seconds', 'From request to answer'),

@@ -3,6 +3,7 @@ import type { ErrorCode } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { ReplyHead } from '../queue/reply-head.ts'
+import { countCall } from './count-call.ts'
 import type { Telemetry } from './telemetry.ts'
 import type { CallSpan } from './tracing.ts'
 
@@ -10,14 +11,6 @@ export interface ObservedCallDeps {
   telemetry: Telemetry
   callLog: Log
   catalog: ReadonlyMap<string, unknown>
-}
-
-/** How a call ended. */
-interface Ended {
-  status: number
-  code: string
-  ms: number
-  accountId: string | undefined
 }
 
 /** Follows one call through an API node: one trace, one log line, one count, whatever comes of it. */
@@ -29,6 +22,7 @@ export class ObservedCall {
   #slug: string
   #job: CallJob | undefined
   #head: ReplyHead | undefined
+  #isCountedHere = true
 
   /** `url` as it came; nothing of its query is kept. */
   constructor(deps: ObservedCallDeps, requestId: string, url: string) {
@@ -63,6 +57,11 @@ export class ObservedCall {
     this.#head = head
   }
 
+  /** An asynchronous call was queued: whatever its caller is answered, its worker counts it when it has ended. */
+  leftToWorker(): void {
+    this.#isCountedHere = false
+  }
+
   /** The call is answered; `failure` says why it was refused, and whose it was where no job says so. */
   ended(status: number, failure: { code?: ErrorCode; cause?: unknown; accountId?: string | undefined } = {}): void {
     const { telemetry, callLog } = this.#deps
@@ -72,13 +71,19 @@ export class ObservedCall {
     const { times, cacheStatus } = this.#head ?? {}
     this.#span.set({ 'http.response.status_code': status })
     this.#span.end(code)
-    this.#count(telemetry, { status, code: code ?? 'OK', ms, accountId: job?.accountId ?? accountId })
+    const slug = this.#slug
+    const account = job?.accountId ?? accountId
+    telemetry.metrics.callSeconds.observe({ slug }, ms / 1_000)
+    if (this.#isCountedHere) {
+      const mode = job?.mode
+      countCall(telemetry, { slug, mode, status, code: code ?? 'OK', accountId: account, times, cacheStatus })
+    }
     callLog.info(
       {
         requestId: this.#requestId,
         callId: job?.id,
-        account: job?.accountId ?? accountId,
-        slug: this.#slug,
+        account,
+        slug,
         endpoint: job?.endpoint,
         mode: job?.mode,
         status,
@@ -97,33 +102,6 @@ export class ObservedCall {
       'call',
     )
   }
-
-  #count({ metrics, minutes }: Telemetry, { status, code, ms, accountId }: Ended): void {
-    const slug = this.#slug
-    const { times, cacheStatus } = this.#head ?? {}
-    metrics.calls.inc({ slug, status, code })
-    metrics.callSeconds.observe({ slug }, ms / 1_000)
-    // What test keys do says nothing of the service's load at its upstreams.
-    const isTest = this.#job?.mode === 'test'
-    const spent = { queueMs: times?.queueMs, upstreamMs: upstreamMsOf(times) }
-    if (!isTest) minutes.add({ slug, code, accountId, status, ...spent })
-    if (!times) return
-    metrics.queueSeconds.observe({ slug }, times.queueMs / 1_000)
-    metrics.permitSeconds.observe({ slug }, times.permitMs / 1_000)
-    const upstreamMs = upstreamMsOf(times)
-    if (upstreamMs !== undefined) metrics.upstreamSeconds.observe({ slug }, upstreamMs / 1_000)
-    if (cacheStatus !== undefined) metrics.cache.inc({ slug, result: cacheResult(cacheStatus) })
-  }
-}
-
-/** Undefined for a call that no attempt was made for: a cached answer is not a fast upstream. */
-function upstreamMsOf(times: ReplyHead['times'] | undefined): number | undefined {
-  return times && times.attempts > 0 ? times.upstreamMs : undefined
-}
-
-function cacheResult(cacheStatus: string): 'hit' | 'stale' | 'miss' {
-  if (/; fwd=stale|detail=revalidating/.test(cacheStatus)) return 'stale'
-  return /^agw; hit/.test(cacheStatus) ? 'hit' : 'miss'
 }
 
 function round(ms: number): number {

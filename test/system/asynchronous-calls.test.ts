@@ -4,6 +4,7 @@ import { after, before, describe, it } from 'node:test'
 import type { Redis } from 'ioredis'
 import { readResult, storeForEarlierNode, storeResult } from '../../src/queue/results.ts'
 import { accountKeys, earlierCallKeys } from '../../src/redis/keys.ts'
+import { readMinute } from '../../src/telemetry/minute-stats.ts'
 import { type Account, type Answer, send, signUp } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
 import { MODERN, modernMessage, withMcpClient } from '../support/mcp-client.ts'
@@ -28,6 +29,7 @@ describe('an asynchronous call', () => {
         'dog-images': 'concurrency=4,1000/1',
         'tech-forum': undefined,
         'mock-data': undefined,
+        currency: undefined,
       },
       environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":20,"resultMegabytes":1}}' },
     })
@@ -182,6 +184,35 @@ describe('an asynchronous call', () => {
     assert.equal(answer.body.error.code, 'UPSTREAM_ERROR')
     await until(async () => (await inFlight()) === 0)
     assert.equal(await used(), before)
+  })
+
+  it('an asynchronous call is counted for operators as it ended, once, whoever had its answer', async () => {
+    const ended = async (): Promise<Record<string, number>> => {
+      const now = Date.now()
+      const minutes = await Promise.all([now, now - 60_000, now - 120_000].map((at) => readMinute(redis, at)))
+      const count = (code: string) => minutes.reduce((sum, { calls }) => sum + (calls.get(`currency|${code}`) ?? 0), 0)
+      return { OK: count('OK'), UPSTREAM_ERROR: count('UPSTREAM_ERROR') }
+    }
+    const euroIn = (code: string) => `/v1/call/currency/pair?from=EUR&to=${code}`
+    upstream.play('currency', ({ url }, response) =>
+      url.includes('CHF')
+        ? void response.writeHead(501).end()
+        : { amount: 1, base: 'EUR', date: '2026-01-02', rates: { USD: 1.1, GBP: 0.9, JPY: 180 } },
+    )
+    const waited = await start(euroIn('USD'), 'wait=20')
+    assert.equal(waited.status, 200, waited.text)
+    for (const [code, status] of [
+      ['GBP', 200],
+      ['CHF', 502],
+    ] as const) {
+      const taken = await start(euroIn(code), 'respond-async')
+      assert.equal((await finished(String(taken.headers.get('x-call-id')))).status, status)
+    }
+    // What the node counted before it is written with it.
+    assert.equal((await send(gateway, euroIn('JPY'), { key: account.live })).status, 200)
+    const isThere = async () => Object.values(await ended()).reduce((sum, calls) => sum + calls) >= 4
+    await until(isThere, 20_000)
+    assert.deepEqual(await ended(), { OK: 3, UPSTREAM_ERROR: 1 })
   })
 
   it('an asynchronous call is not there for another account, nor one that never was', async () => {

@@ -5,6 +5,7 @@ import { completeCall } from '../../src/limits/complete-call.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import type { ReplyOutbox } from '../../src/queue/reply.ts'
 import type { CallTimes, Reply, ReplyHead } from '../../src/queue/reply-head.ts'
+import { countCall } from '../../src/telemetry/count-call.ts'
 import type { CachedOutcome } from '../cache/cached-call.ts'
 import type { PermitClient } from '../permits/permit-client.ts'
 import { DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts'
@@ -108,8 +109,9 @@ async function sendOutcome(deps: ProcessorDeps, call: CallJob, result: TimedOutc
   const status = statusOf(head)
   if (await completeCall(deps.redis, call, status)) {
     const { id: callId, accountId: account, slug, endpoint, mode } = call
-    const { code, times } = head
-    deps.log.info({ callId, account, slug, endpoint, mode, status, code, ...times }, 'asynchronous call ended')
+    const { code, times, cacheStatus, cause: reason } = head
+    countCall(deps.telemetry, { slug, mode, status, code: code ?? 'OK', accountId: account, times, cacheStatus })
+    deps.log.info({ callId, account, slug, endpoint, mode, status, code, reason, ...times }, 'asynchronous call ended')
   }
   const { id, accountId } = call
   await deps.replies.send(call, {

@@ -1,0 +1,40 @@
+import type { CallJob } from '../queue/call-job.ts'
+import type { ReplyHead } from '../queue/reply-head.ts'
+import type { Telemetry } from './telemetry.ts'
+
+/** A call that has ended. */
+export interface EndedCall {
+  slug: string
+  /** Undefined for a call that was refused before it had a job. */
+  mode: CallJob['mode'] | undefined
+  status: number
+  /** `OK` or a code of the error table. */
+  code: string
+  accountId: string | undefined
+  times?: ReplyHead['times'] | undefined
+  cacheStatus?: string | undefined
+}
+
+/** Counts a call in the metrics of its process and in the minutes of the fleet, once: where it ended. */
+export function countCall({ metrics, minutes }: Pick<Telemetry, 'metrics' | 'minutes'>, call: EndedCall): void {
+  const { slug, mode, status, code, accountId, times, cacheStatus } = call
+  metrics.calls.inc({ slug, status, code })
+  const upstreamMs = upstreamMsOf(times)
+  // What test keys do says nothing of the service's load at its upstreams.
+  if (mode !== 'test') minutes.add({ slug, code, accountId, status, queueMs: times?.queueMs, upstreamMs })
+  if (!times) return
+  metrics.queueSeconds.observe({ slug }, times.queueMs / 1_000)
+  metrics.permitSeconds.observe({ slug }, times.permitMs / 1_000)
+  if (upstreamMs !== undefined) metrics.upstreamSeconds.observe({ slug }, upstreamMs / 1_000)
+  if (cacheStatus !== undefined) metrics.cache.inc({ slug, result: cacheResult(cacheStatus) })
+}
+
+/** Undefined for a call that no attempt was made for: a cached answer is not a fast upstream. */
+function upstreamMsOf(times: ReplyHead['times'] | undefined): number | undefined {
+  return times && times.attempts > 0 ? times.upstreamMs : undefined
+}
+
+function cacheResult(cacheStatus: string): 'hit' | 'stale' | 'miss' {
+  if (/; fwd=stale|detail=revalidating/.test(cacheStatus)) return 'stale'
+  return /^agw; hit/.test(cacheStatus) ? 'hit' : 'miss'
+}
