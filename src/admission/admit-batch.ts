@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
-import { knownSlug } from '../catalog/catalog.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import { STALE } from '../limits/account-limits.ts'
 import { acquireBatch, type BatchGrant } from '../limits/batch-limits.ts'
@@ -12,7 +11,7 @@ import { type AdmissionDeps, createJob, limitQuery, TRIES_MAX } from './admit.ts
 import { authenticateCall, forgetPrincipal, isUpToDate, type Principal } from './authenticate.ts'
 import { bodyParameters } from './call-input.ts'
 import { type CheckedTarget, checkBatchCall, findTarget } from './check-call.ts'
-import { countRefusal } from './count-refusal.ts'
+import { type BatchRefusalDeps, countBatchRefusals } from './count-batch-refusals.ts'
 import { type Preference, readBatchPreference } from './preference.ts'
 
 export interface BatchItem {
@@ -48,15 +47,16 @@ export interface BatchOptions {
 
 /** As `admitCall`, the limits of all calls in one atomic step. A refused batch costs nothing. @throws GatewayError */
 export async function admitBatch(
-  deps: AdmissionDeps,
+  deps: AdmissionDeps & BatchRefusalDeps,
   request: FastifyRequest,
   options: BatchOptions,
 ): Promise<AdmittedBatch> {
   for (let tries = 0; tries < TRIES_MAX; tries += 1) {
     const principal = await authenticateCall(deps, request)
     const admitted = await tryAdmit(deps, request, { ...options, principal }).catch((refusal: unknown) => {
-      const { status } = toGatewayError(refusal)
-      for (const { api } of options.items) countRefusal(deps, principal, { slug: knownSlug(deps.catalog, api), status })
+      const error = toGatewayError(refusal)
+      const refused = options.items.map(({ api }) => ({ api, error }))
+      countBatchRefusals(deps, principal, { requestId: request.id, refused })
       throw refusal
     })
     if (admitted !== STALE) return admitted

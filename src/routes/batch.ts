@@ -4,11 +4,10 @@ import Type, { type Static } from 'typebox'
 import { type AdmittedBatch, admitBatch, type BatchUnit } from '../admission/admit-batch.ts'
 import { answerLimits } from '../admission/answer-limits.ts'
 import { authenticateNow, type Principal } from '../admission/authenticate.ts'
-import { countRefusal } from '../admission/count-refusal.ts'
+import { countBatchRefusals } from '../admission/count-batch-refusals.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
 import { CallerLeftError } from '../calls/caller-left.ts'
 import { type BatchOutcome, runBatch } from '../calls/run-batch.ts'
-import { knownSlug } from '../catalog/catalog.ts'
 import type { Context } from '../context.ts'
 import { GatewayError, publicError, retryAfterSeconds } from '../errors.ts'
 import { callerSocket } from '../http/caller-socket.ts'
@@ -136,11 +135,6 @@ async function run(
     tally.failed += 1
     answer.write(index, failureLine({ index, item: items[index], id, error, baseUrl }))
   }
-  const refuseUncalled = (index: number, error: GatewayError): void => {
-    refuse(index, error)
-    const slug = knownSlug(context.catalog, items[index]?.api ?? '')
-    countRefusal(context, batch.principal, { slug, status: error.status })
-  }
   const emit = (unit: BatchUnit, outcome: BatchOutcome): void => {
     for (const index of unit.indexes) {
       if ('error' in outcome) {
@@ -154,9 +148,11 @@ async function run(
     }
   }
   try {
-    for (const [index, error] of batch.refused) refuseUncalled(index, error)
-    const notTaken = batch.units.slice(batch.grant?.granted ?? 0)
-    for (const { indexes } of notTaken) for (const index of indexes) refuseUncalled(index, overLimit(batch))
+    const notTaken = batch.units.slice(batch.grant?.granted ?? 0).flatMap(({ indexes }) => indexes)
+    const uncalled = [...batch.refused, ...notTaken.map((index) => [index, overLimit(batch)] as const)]
+    for (const [index, error] of uncalled) refuse(index, error)
+    const refused = uncalled.map(([index, error]) => ({ api: items[index]?.api ?? '', error }))
+    countBatchRefusals(context, batch.principal, { requestId: request.id, refused })
     const charged = await runBatch(context, batch, { requestId: request.id, left: left.signal, emit })
     const deduplicated = batch.units.reduce((sum, { indexes }) => sum + indexes.length - 1, 0)
     answer.end({ done: true, ...tally, charged, deduplicated })

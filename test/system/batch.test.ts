@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { readMinute } from '../../src/telemetry/minute-stats.ts'
 import { type Account, send, signUp, sql } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
 import { type Stage, startStage } from '../support/stage.ts'
@@ -169,6 +170,25 @@ describe('a batch', () => {
     assert.equal(await used(caller), 10)
     const tooMany = await open(breeds(11, 20), { key: caller.live })
     assert.deepEqual([tooMany.status, ((await tooMany.json()) as Line).code], [400, 'VALIDATION_ERROR'])
+  })
+
+  it('a batch shows operators each call of it that was refused, alone or with all others, as a call that comes alone', async () => {
+    const caller = await signUp(gateway)
+    const none = { api: 'none', endpoint: '/x' }
+    await batch([...breeds(8), none], { key: caller.live })
+    const all = await open(breeds(4, 30), { key: caller.live })
+    assert.equal(all.status, 429)
+    assert.equal((await batch([...breeds(4, 30), none], { key: caller.live, take: 'fit' })).lines[2].status, 429)
+    const answered = async () => {
+      const now = Date.now()
+      const minutes = await Promise.all([now, now - 60_000].map((at) => readMinute(stage.redis, at)))
+      const counts: Record<number, number> = {}
+      for (const { id, status, count } of minutes.flatMap(({ accounts }) => accounts))
+        if (id === caller.id) counts[status] = (counts[status] ?? 0) + count
+      return counts
+    }
+    await until(async () => (await answered())[200] === 10, 20_000)
+    assert.deepEqual(await answered(), { 200: 10, 404: 2, 429: 4 + 2 })
   })
 
   it('a batch never has more calls in flight than the plan allows, over all nodes', async () => {

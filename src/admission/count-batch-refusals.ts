@@ -1,0 +1,41 @@
+import { knownSlug } from '../catalog/catalog.ts'
+import type { GatewayError } from '../errors.ts'
+import type { Log } from '../log.ts'
+import { countCall } from '../telemetry/count-call.ts'
+import type { Telemetry } from '../telemetry/telemetry.ts'
+import type { Principal } from './authenticate.ts'
+import { countRefusal, type RefusalDeps } from './count-refusal.ts'
+
+export interface BatchRefusalDeps extends RefusalDeps {
+  catalog: ReadonlyMap<string, unknown>
+  telemetry: Pick<Telemetry, 'metrics' | 'minutes'>
+  callLog: Log
+}
+
+/** Calls of one batch that were refused before they were queued; `api` as its caller wrote it. */
+export interface RefusedBatchCalls {
+  requestId: string
+  refused: { api: string; error: GatewayError }[]
+}
+
+/**
+ * Shows refused calls of a batch as those that come alone: in the usage of their account, and to operators. One log line is
+ * for all of them, because a caller may have fifty refused by one request at no cost.
+ */
+export function countBatchRefusals(
+  deps: BatchRefusalDeps,
+  principal: Principal,
+  { requestId, refused }: RefusedBatchCalls,
+): void {
+  if (refused.length === 0) return
+  const { accountId, mode } = principal
+  const codes: Record<string, number> = {}
+  for (const { api, error } of refused) {
+    const { code, status } = error
+    const slug = knownSlug(deps.catalog, api)
+    countRefusal(deps, principal, { slug, status })
+    countCall(deps.telemetry, { slug, mode, status, code, accountId })
+    codes[code] = (codes[code] ?? 0) + 1
+  }
+  deps.callLog.info({ requestId, account: accountId, mode, calls: refused.length, codes }, 'calls of a batch refused')
+}
