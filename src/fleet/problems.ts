@@ -97,6 +97,17 @@ function processProblems({ processes }: Facts): Problem[] {
       runbook: 'no-api-node',
     })
   }
+  if (!runs('probe')) {
+    problems.push({
+      rank: 2,
+      label: 'No probe process',
+      slug: null,
+      text: 'No probe process is alive; changes of health are not recorded, and an API that is down is tried by calls alone',
+      callers: 'Callers may wait longer until an API that was down serves again.',
+      todo: 'Start one and look at the log of the last one.',
+      runbook: 'no-probe-process',
+    })
+  }
   return problems
 }
 

@@ -47,7 +47,7 @@ const process_ = (kind: string): ProcessRow => ({
 const well: Facts = {
   at: NOW,
   upstreams: [row('weather'), row('trivia'), row('currency'), row('countries')],
-  processes: [process_('web'), process_('worker')],
+  processes: [process_('web'), process_('worker'), process_('probe')],
   stores: {
     redis: { usedBytes: 1, maxBytes: 0, latencyMs: 1, clients: 1, opsPerSecond: 1 },
     postgres: { bytes: 1, connections: 1, latencyMs: 1 },
@@ -154,9 +154,18 @@ describe('what an operator is told', () => {
     assert.match(paused('hold')?.callers ?? '', /DEADLINE_EXCEEDED/)
   })
 
-  it('what an operator is told finds that no worker or no API node is alive', () => {
-    assert.deepEqual(brief({ ...well, processes: [process_('web')] }), [[0, 'No worker', null]])
-    assert.deepEqual(brief({ ...well, processes: [process_('worker')] }), [[0, 'No API node', null]])
+  it('what an operator is told is which kind of process is missing, first those without which calls fail', () => {
+    const without = (kind: string) => ({
+      ...well,
+      processes: well.processes?.filter((each) => each.kind !== kind) ?? [],
+    })
+    assert.deepEqual(brief(without('worker')), [[0, 'No worker', null]])
+    assert.deepEqual(brief(without('web')), [[0, 'No API node', null]])
+    assert.deepEqual(brief(without('probe')), [[2, 'No probe process', null]])
+    assert.deepEqual(
+      brief({ ...well, processes: [process_('ops')] }).map(([, label]) => label),
+      ['No worker', 'No API node', 'No probe process'],
+    )
   })
 
   it('what an operator is told never puts a mistake of callers among failures', () => {
