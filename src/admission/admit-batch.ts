@@ -75,7 +75,7 @@ async function tryAdmit(
   const { targets, refused } = checkItems(deps, request, { items, principal })
   if (refused.size > 0 && !(await isUpToDate(deps, principal))) return STALE
   const limits = config.plans[planOf(principal.tier)]
-  if (targets.length > limits.perMinute) {
+  if (take === 'all' && targets.length > limits.perMinute) {
     throw new GatewayError('VALIDATION_ERROR', {
       message: `The plan allows ${limits.perMinute} calls a minute; the batch has ${targets.length}.`,
       tokens: { param: 'calls', limit: limits.perMinute },

@@ -32,6 +32,8 @@ export interface BatchGrant {
   granted: number
   /** The first of them, which may be in flight now. */
   leases: number
+  /** Why the others have none, as `limitRefusal` reads it. */
+  cutBy: string
 }
 
 /** As `AccountLimits.acquire`, for the calls of a batch. @returns STALE when the account must be looked up again */
@@ -41,8 +43,8 @@ export async function acquireBatch(redis: RedisConnection, request: BatchRequest
   if (result === STALE) return STALE
   const { decision, state, further } = result
   if (decision !== 'ok') throw limitRefusal(decision, state, request)
-  const [granted = 0, leases = 0] = further.map(Number)
-  return { state, granted, leases }
+  const [granted, leases, cutBy] = further
+  return { state, granted: Number(granted), leases: Number(leases), cutBy: String(cutBy) }
 }
 
 export interface EndedBatchCall {

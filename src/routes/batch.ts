@@ -9,9 +9,10 @@ import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
 import { CallerLeftError } from '../calls/caller-left.ts'
 import { type BatchOutcome, runBatch } from '../calls/run-batch.ts'
 import type { Context } from '../context.ts'
-import { GatewayError, publicError, retryAfterSeconds } from '../errors.ts'
+import { type GatewayError, publicError, retryAfterSeconds } from '../errors.ts'
 import { callerSocket } from '../http/caller-socket.ts'
 import type { App } from '../http/typed-app.ts'
+import { limitRefusal } from '../limits/limit-refusal.ts'
 import { requireAudience } from '../oauth/resources.ts'
 
 /** Calls in one batch. */
@@ -148,8 +149,7 @@ async function run(
     }
   }
   try {
-    const notTaken = batch.units.slice(batch.grant?.granted ?? 0).flatMap(({ indexes }) => indexes)
-    const uncalled = [...batch.refused, ...notTaken.map((index) => [index, overLimit(batch)] as const)]
+    const uncalled = [...batch.refused, ...notTaken(batch)]
     for (const [index, error] of uncalled) refuse(index, error)
     const refused = uncalled.map(([index, error]) => ({ api: items[index]?.api ?? '', error }))
     countBatchRefusals(context, batch.principal, { requestId: request.id, refused })
@@ -161,13 +161,13 @@ async function run(
   }
 }
 
-/** Calls of a batch that is to take what fits, and which did not. */
-function overLimit({ grant }: AdmittedBatch): GatewayError {
-  const { minute, month, limits } = grant?.state ?? {}
-  if (month && limits && month.used >= limits.perMonth) {
-    return new GatewayError('MONTHLY_QUOTA_EXCEEDED', { retryAfterMs: month.resetMs })
-  }
-  return new GatewayError('RATE_LIMIT_EXCEEDED', { retryAfterMs: minute?.resetMs ?? 1_000 })
+/** Calls of a batch that is to take what fits, and which did not: by index, each with the limit that it did not fit into. */
+function notTaken({ principal, units, grant }: AdmittedBatch): [index: number, error: GatewayError][] {
+  if (!grant || grant.granted === units.length) return []
+  const error = limitRefusal(grant.cutBy, grant.state, { tier: principal.tier, subject: principal })
+  return units
+    .slice(grant.granted)
+    .flatMap(({ indexes }) => indexes.map((index): [number, GatewayError] => [index, error]))
 }
 
 function failureLine(line: {

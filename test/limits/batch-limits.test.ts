@@ -13,9 +13,12 @@ const { redis } = await redisOfThisFile()
 let accounts = 0
 
 /** An account with these limits, what it takes and what it has used. */
-async function createAccount(limits: { perMinute: number; inFlight: number; perMonth: number }) {
+async function createAccount(
+  limits: { perMinute: number; inFlight: number; perMonth: number },
+  connection?: LimitSubject['connection'],
+) {
   accounts += 1
-  const subject: LimitSubject = { accountId: `batch-${accounts}`, mode: 'live', version: 'v' }
+  const subject: LimitSubject = { accountId: `batch-${accounts}`, mode: 'live', version: 'v', connection }
   await redis.set(accountKeys.version(subject.accountId), 'v')
   const reading = {
     subject,
@@ -24,19 +27,23 @@ async function createAccount(limits: { perMinute: number; inFlight: number; perM
     loadMonthUsed: async () => 0,
   }
   const at = Date.now()
+  const grantOf = async (take: 'all' | 'fit', callIds: string[]): Promise<BatchGrant> => {
+    const grant = await acquireBatch(redis, { ...reading, tier: 'developer', callIds, take })
+    assert.ok(grant !== STALE)
+    return grant
+  }
   const used = ({ minute, inFlight, month }: LimitState): number[] => [minute.used, inFlight, month?.used ?? 0]
   return {
     take: async (take: 'all' | 'fit', callIds: string[]): Promise<number[] | string> => {
       try {
-        const grant = await acquireBatch(redis, { ...reading, tier: 'developer', callIds, take })
-        assert.ok(grant !== STALE)
-        const { granted, leases, state } = grant satisfies BatchGrant
+        const { granted, leases, state } = await grantOf(take, callIds)
         return [granted, leases, ...used(state)]
       } catch (error) {
         if (error instanceof GatewayError) return error.code
         throw error
       }
     },
+    cutBy: async (callIds: string[]) => (await grantOf('fit', callIds)).cutBy,
     advance: (step: Omit<BatchStep, 'leaseMs'>) => advanceBatch(redis, { subject, at }, { ...step, leaseMs: LEASE_MS }),
     used: async () => used((await readLimits(redis, reading)) ?? assert.fail('nothing is known')),
   }
@@ -55,6 +62,19 @@ it('a batch of which all calls must fit takes the units of all or none, and one 
   const month = await createAccount({ perMinute: 100, inFlight: 20, perMonth: 3 })
   assert.equal(await month.take('all', ids(4)), 'MONTHLY_QUOTA_EXCEEDED')
   assert.deepEqual(await month.take('fit', ids(4)), [3, 3, 3, 3, 3])
+})
+
+it('a batch that may be cut says which limit its other calls did not fit into', async () => {
+  const [wide, connection] = [
+    { perMinute: 100, inFlight: 20, perMonth: 100 },
+    { id: 'application', perMonth: 3 },
+  ]
+  const cutBy = async (...account: Parameters<typeof createAccount>) =>
+    await (await createAccount(...account)).cutBy(ids(4))
+  assert.equal(await cutBy(wide), 'ok')
+  assert.equal(await cutBy({ ...wide, perMinute: 3 }), 'minute')
+  assert.equal(await cutBy({ ...wide, perMonth: 3 }), 'month-used')
+  assert.equal(await cutBy(wide, connection), 'connection-used')
 })
 
 it('a batch has as many calls in flight as the plan has left, and hands each lease to the next call once', async () => {

@@ -170,6 +170,9 @@ describe('a batch', () => {
     assert.equal(await used(caller), 10)
     const tooMany = await open(breeds(11, 20), { key: caller.live })
     assert.deepEqual([tooMany.status, ((await tooMany.json()) as Line).code], [400, 'VALIDATION_ERROR'])
+    const newcomer = await signUp(gateway)
+    const { total: cut } = await batch(breeds(11, 20), { key: newcomer.live, take: 'fit' })
+    assert.deepEqual([cut.ok, cut.failed], [10, 1])
   })
 
   it('a batch shows operators each call of it that was refused, alone or with all others, as a call that comes alone', async () => {

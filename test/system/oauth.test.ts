@@ -178,6 +178,21 @@ describe('an application that signs in', () => {
     assert.equal((await call(token)).status, 429)
   })
 
+  it('an application that signs in is told of a batch that it is the bound of its user that some calls did not fit into', async () => {
+    const caller = await signUp(gateway)
+    const decision = { allow: true, perMonth: 1 }
+    const { access_token: token } = await (await signIn(url, caller.token, { app, resource: url, decision })).tokens()
+    const calls = [
+      { api: 'dog-images', endpoint: '/random' },
+      { api: 'dog-images', endpoint: '/breed', parameters: { breed: 'hound' } },
+    ]
+    const body = { calls, take: 'fit' }
+    const { body: answer } = await send(gateway, '/v1/batch', { token, body, headers: { accept: 'application/json' } })
+    const { code, message } = answer.results[1].error
+    assert.equal(code, 'MONTHLY_QUOTA_EXCEEDED', JSON.stringify(answer))
+    assert.match(message, /this application 1 calls a month/)
+  })
+
   it('an application that signs in finds by search_apis the APIs that its user allowed, and no others', async () => {
     const found = async (decision: { allow: boolean; apis?: string[] }): Promise<string[]> => {
       const { access_token: token } = await (

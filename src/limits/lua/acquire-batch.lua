@@ -6,7 +6,8 @@
              ARGV[10] calls a month of the application (-1: no bound)  ARGV[11] 'all' or 'fit'  ARGV[12…] call ids
      Output: 'stale', 'other-month', 'no-month-count' or 'no-connection-count', and the time; else 'ok', 'connection-used',
              'inFlight', 'minute' or 'month-used', the time, units of the minute, ms until one comes back (refused: until
-             the calls fit), calls in flight, units of the month, calls that have their units, calls that have a lease ]]
+             the calls fit), calls in flight, units of the month, calls that have their units, calls that have a lease,
+             and which limit the calls without units did not fit into ('ok': all have theirs) ]]
 --- @include "../../redis/lua/clock.lua"
 local VERSION, MINUTE, IN_FLIGHT, MONTH, CONNECTION = unpack(KEYS)
 local version, perMinute, inFlightMax = ARGV[2], tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -41,6 +42,7 @@ for _, limit in ipairs({'minute', 'month-used', 'connection-used'}) do
     decision, granted = limit, math.max(0, left[limit])
   end
 end
+local cutBy = decision
 if granted > 0 and not isAll then decision = 'ok' end
 if inFlight >= inFlightMax then decision = 'inFlight' end
 local leases = 0
@@ -65,4 +67,4 @@ local index = decision == 'minute' and inMinute + count - perMinute - 1 or 0
 local entry = redis.call('ZRANGE', MINUTE, index, index, 'WITHSCORES')
 local resetMs = 0
 if entry[2] then resetMs = math.ceil((tonumber(entry[2]) + MINUTE_MICROS - nowMicros) / 1000) end
-return {decision, nowMs, inMinute, resetMs, inFlight, inMonth, granted, leases}
+return {decision, nowMs, inMinute, resetMs, inFlight, inMonth, granted, leases, cutBy}
