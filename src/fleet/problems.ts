@@ -1,5 +1,5 @@
 import { refusalProblems } from './refusal-problems.ts'
-import type { Snapshot, UpstreamRow } from './snapshot.ts'
+import type { RedisState, Snapshot, UpstreamRow } from './snapshot.ts'
 import { span } from './words.js'
 
 /** Something that an operator should look at, in words. */
@@ -46,16 +46,8 @@ function storeProblems({ stores: { redis, postgres } }: Facts): Problem[] {
       todo: 'Check its process, its memory and the network to it.',
       runbook: 'redis-away',
     })
-  } else if (redis.maxBytes > 0 && redis.usedBytes > redis.maxBytes * 0.9) {
-    problems.push({
-      rank: 1,
-      label: 'Redis',
-      slug: null,
-      text: `uses ${Math.round((redis.usedBytes / redis.maxBytes) * 100)} % of its memory`,
-      callers: 'When it is full, callers get 503 OVERLOADED.',
-      todo: 'Give it more memory, or shorten the time that answers are stored.',
-      runbook: 'redis-memory',
-    })
+  } else {
+    problems.push(...redisProblems(redis))
   }
   if (!postgres) {
     problems.push({
@@ -69,6 +61,47 @@ function storeProblems({ stores: { redis, postgres } }: Facts): Problem[] {
     })
   }
   return problems
+}
+
+function redisProblems({ usedBytes, maxBytes, evictionPolicy, hasFile, isFileFailing }: RedisState): Problem[] {
+  const found: Omit<Problem, 'label' | 'slug'>[] = []
+  if (isFileFailing) {
+    found.push({
+      rank: 0,
+      text: 'cannot write its append-only file and refuses writes',
+      callers: 'Callers get 503 DEPENDENCY_UNAVAILABLE.',
+      todo: 'Check the disk it writes to.',
+      runbook: 'redis-disk',
+    })
+  }
+  if (maxBytes > 0 && usedBytes > maxBytes * 0.9) {
+    found.push({
+      rank: 1,
+      text: `uses ${Math.round((usedBytes / maxBytes) * 100)} % of its memory`,
+      callers: 'When it is full, callers get 503 OVERLOADED.',
+      todo: 'Give it more memory, or shorten the time that answers are stored.',
+      runbook: 'redis-memory',
+    })
+  }
+  if (maxBytes > 0 && evictionPolicy !== undefined && evictionPolicy !== 'noeviction') {
+    found.push({
+      rank: 1,
+      text: `throws keys away when it is full: its maxmemory-policy is ${evictionPolicy}`,
+      callers: 'Then calls are lost, and caps and limits are forgotten.',
+      todo: 'Set maxmemory-policy to noeviction.',
+      runbook: 'redis-settings',
+    })
+  }
+  if (hasFile === false) {
+    found.push({
+      rank: 2,
+      text: 'keeps nothing on disk: appendonly is off',
+      callers: 'When it restarts, calls that wait and kept results are lost, and limits begin anew.',
+      todo: 'Set appendonly to yes.',
+      runbook: 'redis-settings',
+    })
+  }
+  return found.map((problem) => ({ ...problem, label: 'Redis', slug: null }))
 }
 
 function processProblems({ processes }: Facts): Problem[] {

@@ -125,8 +125,22 @@ export interface ProcessRow {
 }
 
 export interface Stores {
-  redis: { usedBytes: number; maxBytes: number; latencyMs: number; clients: number; opsPerSecond: number } | null
+  redis: RedisState | null
   postgres: { bytes: number; connections: number; latencyMs: number } | null
+}
+
+export interface RedisState {
+  usedBytes: number
+  maxBytes: number
+  latencyMs: number
+  clients: number
+  opsPerSecond: number
+  /** Its `maxmemory-policy`; undefined where it does not say. */
+  evictionPolicy: string | undefined
+  /** Whether it keeps an append-only file; undefined where it does not say. */
+  hasFile: boolean | undefined
+  /** It could not write that file lately, and refuses writes until it can. */
+  isFileFailing: boolean
 }
 
 export interface ChangeRow {

@@ -17,13 +17,18 @@ async function readRedis(redis: RedisConnection): Promise<Stores['redis']> {
   await redis.ping()
   const latencyMs = performance.now() - startedAt
   const info = await redis.info()
-  const field = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0)
+  const text = (name: string): string | undefined => new RegExp(`^${name}:([^\\r\\n]*)`, 'm').exec(info)?.[1]
+  const field = (name: string): number => Number(text(name) ?? 0)
+  const file = text('aof_enabled')
   return {
     usedBytes: field('used_memory'),
     maxBytes: field('maxmemory'),
     latencyMs,
     clients: field('connected_clients'),
     opsPerSecond: field('instantaneous_ops_per_sec'),
+    evictionPolicy: text('maxmemory_policy'),
+    hasFile: file === undefined ? undefined : file === '1',
+    isFileFailing: text('aof_last_write_status') === 'err',
   }
 }
 

@@ -5,6 +5,7 @@ import { Worker } from 'bullmq'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { insertUser } from '../../src/db/users.ts'
 import { writeLastFailure } from '../../src/fleet/last-failure.ts'
+import { readStores } from '../../src/fleet/stores.ts'
 import { CALL_JOB } from '../../src/queue/call-queue.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
 import { upstreamKeys } from '../../src/redis/keys.ts'
@@ -48,6 +49,22 @@ describe('the fleet as operators read it', () => {
     held.resolve()
     await worker.close()
     await closeRedis(redis)
+  })
+
+  it('the fleet as operators read it has the settings of Redis that lose calls, as Redis says them', async () => {
+    const { redis, db } = console_.context
+    const settings = async () => {
+      const { evictionPolicy, hasFile, isFileFailing } = (await readStores(redis, db)).redis ?? assert.fail()
+      return { evictionPolicy, hasFile, isFileFailing }
+    }
+    assert.deepEqual(await settings(), { evictionPolicy: 'noeviction', hasFile: true, isFileFailing: false })
+    const configure = async (policy: string, appendonly: string) => {
+      await redis.call('CONFIG', 'SET', 'maxmemory-policy', policy)
+      await redis.call('CONFIG', 'SET', 'appendonly', appendonly)
+    }
+    await configure('volatile-lru', 'no')
+    assert.deepEqual(await settings(), { evictionPolicy: 'volatile-lru', hasFile: false, isFileFailing: false })
+    await configure('noeviction', 'yes')
   })
 
   it('the fleet as operators read it says why the last attempt failed, and which accounts called, with their refusals', async () => {

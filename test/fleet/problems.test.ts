@@ -49,7 +49,10 @@ const well: Facts = {
   upstreams: [row('weather'), row('trivia'), row('currency'), row('countries')],
   processes: [process_('web'), process_('worker'), process_('probe')],
   stores: {
-    redis: { usedBytes: 1, maxBytes: 0, latencyMs: 1, clients: 1, opsPerSecond: 1 },
+    redis: {
+      ...{ usedBytes: 1, maxBytes: 10, latencyMs: 1, clients: 1, opsPerSecond: 1 },
+      ...{ evictionPolicy: 'noeviction', hasFile: true, isFileFailing: false },
+    },
     postgres: { bytes: 1, connections: 1, latencyMs: 1 },
   },
 }
@@ -109,6 +112,25 @@ describe('what an operator is told', () => {
     const cells = ['health', 'queue', 'cap', 'traffic'].map((cell) => shown[`weather ${cell}`] ?? '').join()
     assert.doesNotMatch(cells, /Healthy|\b0\b|100/)
     assert.doesNotMatch(shown.tiles ?? '', />0</)
+  })
+
+  it('what an operator is told is that Redis is full, evicts keys, keeps no file or cannot write it', () => {
+    const redis = well.stores.redis ?? assert.fail()
+    const of = (changes: Partial<typeof redis>) =>
+      findProblems({ ...well, stores: { ...well.stores, redis: { ...redis, ...changes } } }).map(
+        ({ rank, runbook, text }) => ({ rank, runbook, text }),
+      )
+    assert.deepEqual(of({ usedBytes: 9.5 }), [{ rank: 1, runbook: 'redis-memory', text: 'uses 95 % of its memory' }])
+    const [evicts, ...others] = of({ evictionPolicy: 'volatile-lru' })
+    assert.match(evicts?.text ?? '', /maxmemory-policy is volatile-lru/)
+    assert.deepEqual(others, [])
+    assert.deepEqual(of({ evictionPolicy: 'allkeys-lru', maxBytes: 0 }), [], 'without a bound nothing is evicted')
+    assert.deepEqual(of({ evictionPolicy: undefined, hasFile: undefined }), [], 'a service that does not say')
+    assert.equal(of({ hasFile: false })[0]?.rank, 2)
+    assert.deepEqual(
+      of({ isFileFailing: true }).map(({ rank, runbook }) => [rank, runbook]),
+      [[0, 'redis-disk']],
+    )
   })
 
   it('what an operator is told is what callers of an API were refused with, its share, its cause and what to do', () => {
