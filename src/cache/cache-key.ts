@@ -11,6 +11,7 @@ export interface CacheKeys {
   coalesced: string
   /** The call that fetches the answer, and its outcome. */
   leader: string
+  followed: string
   outcome: string
 }
 
@@ -32,6 +33,7 @@ export function cacheKeys(endpoint: Endpoint, call: CachedCall, bucket: string):
     entry: upstreamKeys.cacheEntry(call.slug, hash),
     coalesced: upstreamKeys.coalesced(call.slug, hash),
     leader: upstreamKeys.leader(call.slug, hash),
+    followed: upstreamKeys.followed(call.slug, hash),
     outcome: upstreamKeys.coalescedOutcome(call.slug, hash),
   }
 }

@@ -35,7 +35,7 @@ export async function cancelCall(deps: CancelDeps, call: AsyncCall): Promise<boo
   }
   // The call is cancelled now, whatever fails: a worker that still has it reads the stored result.
   const steps = await Promise.allSettled([
-    withdrawCall(deps, call),
+    withdrawCall(deps, { ...call, jobId: call.id }),
     complete(deps, call),
     sendReply(redis, call, reply),
   ])

@@ -161,7 +161,7 @@ async function runUnit(
   } catch (error) {
     forget()
     forecast?.giveRoomBack?.()
-    if (forecast?.waiting) void withdraw(deps, { job, waiting: forecast.waiting })
+    if (forecast?.waiting) void withdraw(deps, { job, waiting: forecast.waiting, jobId })
     return fail(error, { usageStatus: toGatewayError(error).status, refund: 'all' })
   }
   try {

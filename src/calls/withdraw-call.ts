@@ -15,8 +15,8 @@ export interface QueuedCall {
   id: string
   slug: string
   waiting: QueueEntry | undefined
-  /** Default: the call's own. Others may share it. */
-  jobId?: string | undefined
+  /** Others may share it. Undefined where the call may not have been queued. */
+  jobId: string | undefined
 }
 
 /** How long to wait for the worker's reply about a call whose caller left, milliseconds. */
@@ -28,14 +28,22 @@ export type Withdrawal = 'removed' | 'waiting' | 'taken'
 /** Takes a call that nobody waits for out of its queue, or aborts it where a worker runs it. */
 export async function withdrawCall(
   { redis, caps, queues }: WithdrawDeps,
-  { id, slug, waiting, jobId = id }: QueuedCall,
+  { id, slug, waiting, jobId }: QueuedCall,
 ): Promise<Withdrawal> {
-  if (waiting) await caps.of({ slug }, waiting.bucket).leaveQueue(waiting)
-  const isAlone = jobId === id
-  if (isAlone && (await removeCall(queues, slug, id))) return 'removed'
+  const leaveQueue = async (): Promise<void> => {
+    if (waiting) await caps.of({ slug }, waiting.bucket).leaveQueue(waiting)
+  }
+  const isAlone = jobId === undefined || jobId === id
+  if (isAlone && (await removeCall(queues, slug, id))) {
+    await leaveQueue()
+    return 'removed'
+  }
   await announceCancel(redis, slug, id)
   // A shared job stays for its other calls; its worker skips those that nobody waits for.
-  return !isAlone && (await isJobWaiting(queues, slug, jobId)) ? 'waiting' : 'taken'
+  const isWaiting = !isAlone && (await isJobWaiting(queues, slug, jobId))
+  // The worker that has the job takes the call out of the wait queue, unless identical calls wait in its place.
+  if (isWaiting || jobId === undefined) await leaveQueue()
+  return isWaiting ? 'waiting' : 'taken'
 }
 
 /** Whether a request was made: the worker's reply says so; where none comes, whether a worker had the call. */

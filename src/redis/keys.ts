@@ -28,6 +28,8 @@ export const upstreamKeys = {
   coalesced: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:coalesced:${hash}`,
   /** String: member of the call that fetches an answer for identical ones. 3 s, renewed. */
   leader: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:leader:${hash}`,
+  /** String: deadline of a call in another process that waits for this answer. 1.5 s, renewed. */
+  followed: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:followed:${hash}`,
   /** String: that call's outcome, for identical calls in other processes. 1.5 s. */
   coalescedOutcome: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:coalesced-outcome:${hash}`,
   /** List: items fetched ahead. As long as the upstream's file says; `:filling` 15 s, `:unfillable` as the file says. */

@@ -23,7 +23,12 @@ describe('a caller that leaves', () => {
     stage = await startStage({
       webNodes: 2,
       workers: 2,
-      caps: { 'random-facts': 'concurrency=20,10/6', 'dog-images': 'concurrency=20,1000/1', 'mock-data': undefined },
+      caps: {
+        'random-facts': 'concurrency=20,10/6',
+        'dog-images': 'concurrency=20,1000/1',
+        'mock-data': undefined,
+        weather: 'concurrency=9,1/4',
+      },
       timeoutMs: 25_000,
     })
     ;({ gateway, upstream, account, redis } = stage)
@@ -150,6 +155,29 @@ describe('a caller that leaves', () => {
       assert.equal(next.status, 200, next.text)
     }
     await until(async () => await isCapQuiet(redis, 'mock-data'))
+  })
+
+  it('a caller that leaves keeps its place for those that wait for the same answer', async () => {
+    const sky = { time: '2026-01-01T00:00', temperature: 3, windspeed: 1, winddirection: 2, weathercode: 1, is_day: 1 }
+    upstream.play('weather', () => ({ latitude: 1, longitude: 2, current_weather: sky }))
+    const path = (cell: number) => `/v1/call/weather/current?latitude=${cell}&longitude=7`
+    const queued = async () => ((await capTraces(redis, 'weather')).queue ?? []).length
+    const inFlight = async (count: number) =>
+      await until(async () => (await redis.zcard(accountKeys.inFlight(account.id, 'live'))) === count)
+    assert.equal((await send(gateway, path(1), { key: account.live })).status, 200)
+    await inFlight(0)
+    const [first] = sendAll(path(2), 1)
+    await until(async () => (await queued()) === 1)
+    const others = sendAll(path(2), 3)
+    await until(async () => (await redis.llen('agw:{weather}:weather:active')) === 4)
+    // They have found the request when another call has gone all the way.
+    upstream.play('dog-images', () => dog)
+    assert.equal((await send(gateway, '/v1/call/dog-images/random', { key: account.live })).status, 200)
+    first?.leave.abort()
+    await inFlight(3)
+    assert.equal(await queued(), 1)
+    for (const { answer } of others) assert.equal(await answer, 200)
+    await until(async () => await isCapQuiet(redis, 'weather'))
   })
 
   it('a caller that leaves before its call was admitted, leaves nothing behind', async () => {

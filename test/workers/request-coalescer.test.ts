@@ -9,13 +9,14 @@ const { redis } = await redisOfThisFile()
 const keysOf = (name: string) => ({
   entry: `{${name}}:entry`,
   leader: `{${name}}:leader`,
+  followed: `{${name}}:followed`,
   outcome: `{${name}}:outcome`,
   coalesced: `{${name}}:coalesced`,
 })
-const subscriber = (member: string): Subscriber => ({
+const subscriber = (member: string, signal = new AbortController().signal): Subscriber => ({
   member,
   deadline: Date.now() + 60_000,
-  signal: new AbortController().signal,
+  signal,
   progress: {},
 })
 const TIMEOUT = { code: 'UPSTREAM_TIMEOUT' } as const
@@ -47,6 +48,45 @@ it('a follower in another process knows that the request it shares is at the ups
   assert.deepEqual(await leading.outcome, { outcome: TIMEOUT, isCollapsed: false })
   assert.deepEqual(await following, { outcome: TIMEOUT, isCollapsed: true })
   assert.equal(await redis.get(keys.leader), null)
+})
+
+it('a request whose call was left goes on for those that wait for its answer, in other processes too, and ends with them', async () => {
+  const keys = keysOf('left')
+  const leaving = new AbortController()
+  const left = { first: subscriber('first', leaving.signal), last: new AbortController() }
+  const answer = Promise.withResolvers<typeof TIMEOUT>()
+  let ended: AbortSignal | undefined
+  const first = new RequestCoalescer(redis).join(keys, left.first, ({ signal }) => {
+    ended = signal
+    return answer.promise
+  })
+  await until(() => ended !== undefined)
+  const other = new RequestCoalescer(redis)
+  const second = other.join(keys, subscriber('second'), () => assert.fail('one request is enough'))
+  await until(async () => (await redis.exists(keys.followed)) === 1)
+  leaving.abort(new Error('left'))
+  await assert.rejects(first, /left/)
+  assert.ok(left.first.progress.goesOn, 'its place in the wait queue is free only when the request has ended')
+  // The follower says again that it waits.
+  await redis.del(keys.followed)
+  await until(async () => (await redis.exists(keys.followed)) === 1)
+  assert.equal(ended?.aborted, false)
+  answer.resolve(TIMEOUT)
+  assert.deepEqual(await second, { outcome: TIMEOUT, isCollapsed: true })
+})
+
+it('a request whose call was left ends when nobody else waits for its answer', async () => {
+  const keys = keysOf('alone')
+  const leaving = new AbortController()
+  let ended: AbortSignal | undefined
+  const first = new RequestCoalescer(redis).join(keys, subscriber('first', leaving.signal), ({ signal }) => {
+    ended = signal
+    return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+  })
+  await until(() => ended !== undefined)
+  leaving.abort(new Error('left'))
+  await assert.rejects(first, /left/)
+  await until(() => ended?.aborted === true)
 })
 
 it('a process that lost the lead of a request while it stood still leaves it to the one that has it', async (t) => {

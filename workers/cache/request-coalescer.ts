@@ -19,6 +19,10 @@ const OUTCOME_BYTES_MAX = 2 * 1024 * 1024
 
 const FOLLOW_EVERY_MS = 40
 
+/** How long a follower in another process counts, and how often it says that it waits. Milliseconds. */
+const FOLLOWED_MS = 1_500
+const SAY_EVERY_MS = 500
+
 /** Follows the leader's member once its request was sent. */
 const SENT = ' sent'
 
@@ -33,7 +37,7 @@ export interface Subscriber {
   progress: CallProgress
 }
 
-/** Ends when its last subscriber has left. */
+/** Ends when its last subscriber has left and no other process follows. */
 export interface CoalescedRequest {
   signal: AbortSignal
   /** The latest one of its subscribers. */
@@ -46,10 +50,15 @@ type Work = (request: CoalescedRequest) => Promise<Outcome>
 interface Start {
   member: string
   work: Work
+  onLead: () => void
 }
 
 interface LocalRequest {
+  /** Of the call whose place in the wait queue the request has. */
+  member: string
   outcome: Promise<{ outcome: Outcome; isLeader: boolean }>
+  isLed: boolean
+  isOver: boolean
   subscribers: Set<Subscriber>
   deadline: number
   progress: CallProgress
@@ -82,12 +91,23 @@ export class RequestCoalescer {
       return { outcome, isCollapsed: known !== undefined || !isLeader }
     } finally {
       request.subscribers.delete(subscriber)
-      if (request.subscribers.size === 0) {
-        // A later call starts another one.
-        this.#forget(keys, request)
-        request.ending.abort(new Error('nobody waits for the answer'))
-      }
+      if (subscriber.member === request.member && !request.isOver) subscriber.progress.goesOn = request.outcome
+      if (request.subscribers.size === 0) void this.#endUnlessFollowed(keys, request)
     }
+  }
+
+  async #endUnlessFollowed(keys: CacheKeys, request: LocalRequest): Promise<void> {
+    while (request.isLed && !request.isOver && request.subscribers.size === 0) {
+      // Fails open: where Redis does not answer, followers send a request of their own.
+      const deadline = Number(await this.#redis.get(keys.followed).catch(() => null))
+      if (deadline === 0) break
+      request.deadline = Math.max(request.deadline, deadline)
+      await delay(SAY_EVERY_MS)
+    }
+    if (request.subscribers.size > 0) return
+    // A later call starts another one.
+    this.#forget(keys, request)
+    request.ending.abort(new Error('nobody waits for the answer'))
   }
 
   #forget(keys: CacheKeys, request: LocalRequest): void {
@@ -97,6 +117,7 @@ export class RequestCoalescer {
   #start(keys: CacheKeys, { member, deadline }: Subscriber, work: Work): LocalRequest {
     const ending = new AbortController()
     const request: LocalRequest = {
+      ...{ member, isLed: false, isOver: false },
       subscribers: new Set(),
       deadline,
       progress: {},
@@ -106,8 +127,12 @@ export class RequestCoalescer {
     const run = async (): Promise<{ outcome: Outcome; isLeader: boolean }> => {
       try {
         const shared = { signal: ending.signal, deadline: () => request.deadline, progress: request.progress }
-        return await this.#lead(keys, { member, work }, shared)
+        const onLead = (): void => {
+          request.isLed = true
+        }
+        return await this.#lead(keys, { member, work, onLead }, shared)
       } finally {
+        request.isOver = true
         this.#forget(keys, request)
       }
     }
@@ -125,7 +150,7 @@ export class RequestCoalescer {
   ): Promise<{ outcome: Outcome; isLeader: boolean }> {
     const { member } = start
     const leaders = new Set<string>()
-    while (true) {
+    for (let saidAt = Number.NEGATIVE_INFINITY; ; ) {
       const leader = await this.#redis.set(keys.leader, member, 'PX', LEADER_MS, 'NX', 'GET')
       const isLeader = leader === null
       if (leader !== null) leaders.add(leader.replace(SENT, ''))
@@ -136,7 +161,14 @@ export class RequestCoalescer {
         if (isLeader) await keepLead.run(this.#redis, [keys.leader], [member, 0])
         return { outcome, isLeader: false }
       }
-      if (isLeader) return { outcome: await this.#run(keys, start, request), isLeader: true }
+      if (isLeader) {
+        start.onLead()
+        return { outcome: await this.#run(keys, start, request), isLeader: true }
+      }
+      if (performance.now() - saidAt >= SAY_EVERY_MS) {
+        saidAt = performance.now()
+        await this.#redis.set(keys.followed, request.deadline(), 'PX', FOLLOWED_MS)
+      }
       await delay(FOLLOW_EVERY_MS, undefined, { signal: request.signal })
     }
   }

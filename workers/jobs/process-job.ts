@@ -2,6 +2,7 @@ import type { Job } from 'bullmq'
 import { isInFlight } from '../../src/limits/account-limits.ts'
 import { type CallJob, parseCalls } from '../../src/queue/call-job.ts'
 import { type ProcessorDeps, processCall, replyToLostCall } from './process-call.ts'
+import { skipCall } from './run-call.ts'
 
 /** Age from which a shared job looks for callers that left, milliseconds. */
 const WAITED_MS = 1_000
@@ -12,6 +13,7 @@ export async function processCallJob(deps: ProcessorDeps, job: Job, cancelled: A
   const all = parseCalls(job.data)
   const hasWaited = deps.clock.now() - (all[0]?.enqueuedAt ?? 0) > WAITED_MS
   const calls = isSecondRun || hasWaited ? await stillWaitedFor(deps, all) : all
+  for (const call of all) if (!calls.includes(call)) skipCall(deps, call)
   const [only] = calls
   if (only && calls.length === 1) return await processCall(deps, { call: only, isSecondRun }, cancelled)
   const runs = await Promise.allSettled(calls.map((call) => processCall(deps, { call, isSecondRun }, cancelled)))

@@ -35,9 +35,8 @@ export interface CallRun {
 
 /** Never throws: an error becomes the outcome. */
 export async function runCall(deps: RunDeps, call: CallJob, run: CallRun): Promise<CachedOutcome> {
-  const api = deps.catalog.get(call.slug)
-  const endpoint = api?.endpoints.get(call.endpoint)
-  if (!api || !endpoint) {
+  const known = findKnown(deps, call)
+  if (!known) {
     return { outcome: { code: 'INTERNAL_ERROR', cause: new Error('this worker does not know the endpoint') } }
   }
   const { progress, signal } = run
@@ -48,14 +47,21 @@ export async function runCall(deps: RunDeps, call: CallJob, run: CallRun): Promi
   }
   signal.addEventListener('abort', onAbort, { once: true })
   try {
-    return await runKnown(deps, { api, endpoint, call }, run)
+    return await runKnown(deps, known, run)
   } catch (error) {
     if (signal.reason === CALLER_LEFT) return { outcome: { code: 'CALL_CANCELLED' } }
     return { outcome: signal.reason === DEADLINE_PASSED ? atDeadline : toOutcome(error) }
   } finally {
     signal.removeEventListener('abort', onAbort)
-    // No permit was used: its place is free for the next call. A lost lock leaves it to the worker that has the job now.
-    if (run.times.attempts === 0 && signal.reason !== LOCK_LOST) leaveQueue(deps, { api, endpoint, call })
+    // No permit was used: its place is free for the next call, or has its followers' request.
+    const leave = (): void => {
+      if (run.times.attempts === 0) leaveQueue(deps, known)
+    }
+    // A lost lock leaves it to the worker that has the job now.
+    if (signal.reason !== LOCK_LOST) {
+      if (progress.goesOn) progress.goesOn.then(leave, leave)
+      else leave()
+    }
   }
 }
 
@@ -63,6 +69,18 @@ interface KnownCall {
   api: Api
   endpoint: ApiEndpoint
   call: CallJob
+}
+
+function findKnown({ catalog }: RunDeps, call: CallJob): KnownCall | undefined {
+  const api = catalog.get(call.slug)
+  const endpoint = api?.endpoints.get(call.endpoint)
+  return api && endpoint && { api, endpoint, call }
+}
+
+/** Takes a call out of the wait queue that is not run, because nobody waits for it. */
+export function skipCall(deps: RunDeps, call: CallJob): void {
+  const known = findKnown(deps, call)
+  if (known) leaveQueue(deps, known)
 }
 
 async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: CallRun): Promise<CachedOutcome> {

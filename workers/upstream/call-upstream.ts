@@ -55,6 +55,8 @@ export interface CallProgress {
   lastFailure?: AttemptError
   /** Of the coalesced request that this call shares. */
   shared?: CallProgress
+  /** Settles with the coalesced request that goes on for others in the call's place of the wait queue. */
+  goesOn?: Promise<unknown>
 }
 
 /** Sends a call's requests, each under a permit and repeated where that may help. */
