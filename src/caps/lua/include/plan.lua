@@ -2,58 +2,70 @@
 --[[ A plan: the grants of the log and those that are planned after them, with the earliest time of the next one.
      On a scarce cap no share holds more than half of a window while others have had demand lately; and of a long
      window a part stays for shares that have had none of it, unless only one share had demand in the last day. ]]
-local CHUNK = 128
+local CHUNK, NONE = 128, { count = 0 }
 
 local function createPlan()
-  local plan, planned = {}, {}
+  local plan, planned, plannedOf = {}, { count = 0 }, {}
+  -- The share that had demand last, when that was, and when the last other one had.
+  local demand = hasShares and redis.call('ZREVRANGE', DEMAND, 0, 1, 'WITHSCORES') or {}
+  local lastAsker, lastDemandAt, otherDemandAt = demand[1], tonumber(demand[2] or 0), tonumber(demand[4] or 0)
 
   for _, rule in ipairs(rules) do
     rule.used, rule.chunks, rule.grantedTo = usedOf(rule), {}, nil
+    -- Shares are counted from the whole log of their window, which is short.
+    rule.chunk = rule.isShared and math.max(1, rule.used) or CHUNK
     rule.opensAt = math.max(now, coldStartEnd(rule))
+    rule.kept = 0
+    if rule.isShared and rule.window > KEPT_WINDOW_MS_MIN and state.askersChangedAt > now - KEPT_ALONE_MS then
+      rule.kept = math.floor(rule.max * KEPT_SHARE)
+    end
   end
-  -- Grants of each share, by time.
-  local function grantsOf(rule, share)
+
+  -- Members and times of a part of the window's log.
+  local function logged(rule, chunk)
+    rule.chunks[chunk] = rule.chunks[chunk]
+      or redis.call('ZRANGEBYSCORE', LOG, windowStart(rule), '+inf', 'WITHSCORES', 'LIMIT', chunk * rule.chunk, rule.chunk)
+    return rule.chunks[chunk]
+  end
+
+  -- The share's grant that is the nth from its latest.
+  local function latestGrant(rule, share, nth)
     if not rule.grantedTo then
       rule.grantedTo = {}
-      local entries = redis.call('ZRANGEBYSCORE', LOG, windowStart(rule), '+inf', 'WITHSCORES')
+      local entries = logged(rule, 0)
       for index = 1, #entries, 2 do
         local other = shareOf(entries[index])
         local grants = rule.grantedTo[other] or {}
         grants[#grants + 1] = tonumber(entries[index + 1])
         rule.grantedTo[other] = grants
       end
-      local since = score(now - math.min(rule.window, DEMAND_WINDOW_MS))
-      rule.demand = redis.call('ZCOUNT', DEMAND, since, '+inf')
-      rule.onlyShare = rule.demand == 1 and redis.call('ZRANGEBYSCORE', DEMAND, since, '+inf', 'LIMIT', 0, 1)[1]
-      rule.kept = 0
-      if rule.window > KEPT_WINDOW_MS_MIN and state.askersChangedAt > now - KEPT_ALONE_MS then
-        rule.kept = math.floor(rule.max * KEPT_SHARE)
-      end
     end
-    rule.grantedTo[share] = rule.grantedTo[share] or {}
-    return rule.grantedTo[share]
+    local grants, own = rule.grantedTo[share] or NONE, plannedOf[share] or NONE
+    local index = #grants + own.count - nth + 1
+    return grants[index] or own[index - #grants]
   end
 
   -- When the window has room for the next planned grant, if it may hold `max`.
   local function roomAt(rule, max)
-    local index = rule.used + #planned - max
+    local index = rule.used + planned.count - max
     if index < 0 then return rule.opensAt end
-    if index >= rule.used then return math.max(rule.opensAt, planned[index - rule.used + 1] + rule.window) end
-    local chunk = math.floor(index / CHUNK)
-    local entries = rule.chunks[chunk]
-    if not entries then
-      entries = redis.call('ZRANGEBYSCORE', LOG, windowStart(rule), '+inf', 'WITHSCORES', 'LIMIT', chunk * CHUNK, CHUNK)
-      rule.chunks[chunk] = entries
-    end
-    return math.max(rule.opensAt, tonumber(entries[2 * (index - chunk * CHUNK) + 2]) + rule.window)
+    local number, chunk = index - rule.used + 1, math.floor(index / rule.chunk)
+    local leavesAt = number < 1 and tonumber(logged(rule, chunk)[2 * (index - chunk * rule.chunk) + 2])
+    return math.max(rule.opensAt, (leavesAt or planned[number]) + rule.window)
   end
 
   -- When the next grant may be made, whoever gets it.
   function plan.opensAt()
     local at = math.max(now, state.closed)
-    if state.leftUntil > now and #planned >= state.left then at = math.max(at, state.leftUntil) end
+    if state.leftUntil > now and planned.count >= state.left then at = math.max(at, state.leftUntil) end
     for _, rule in ipairs(rules) do at = math.max(at, roomAt(rule, rule.max)) end
     return at
+  end
+
+  -- When no other share has demand any more.
+  local function othersQuietAt(rule, share)
+    local demandAt = lastAsker == share and otherDemandAt or lastDemandAt
+    return demandAt + math.min(rule.window, DEMAND_WINDOW_MS)
   end
 
   -- When the share lets one of its calls be granted; 0: at any time. It may come sooner, at `ifQuietAt`, if the other
@@ -63,14 +75,14 @@ local function createPlan()
     if not hasShares then return at, ifQuietAt end
     for _, rule in ipairs(rules) do
       if rule.isShared then
-        local grants = grantsOf(rule, share)
-        local blocking = grants[#grants - math.floor(rule.max / 2) + 1]
-        if blocking and rule.demand > 0 and rule.onlyShare ~= share then
+        local quietAt = othersQuietAt(rule, share)
+        local blocking = quietAt >= now and latestGrant(rule, share, math.floor(rule.max / 2))
+        if blocking then
           at = math.max(at, blocking + rule.window)
-          ifQuietAt = math.max(ifQuietAt, math.min(blocking + rule.window, plan.othersQuietAt(rule, share)))
+          ifQuietAt = math.max(ifQuietAt, math.min(blocking + rule.window, quietAt))
         end
-        local latest = grants[#grants]
-        if latest and rule.kept > 0 then
+        local latest = rule.kept > 0 and latestGrant(rule, share, 1)
+        if latest then
           local keptAt = math.min(roomAt(rule, rule.max - rule.kept), latest + rule.window)
           at, ifQuietAt = math.max(at, keptAt), math.max(ifQuietAt, keptAt)
         end
@@ -79,21 +91,14 @@ local function createPlan()
     return at, ifQuietAt
   end
 
-  function plan.othersQuietAt(rule, share)
-    local latest = redis.call('ZREVRANGE', DEMAND, 0, 1, 'WITHSCORES')
-    local demandAt = latest[1] == share and latest[4] or latest[2]
-    return tonumber(demandAt or 0) + math.min(rule.window, DEMAND_WINDOW_MS)
-  end
-
   function plan.grant(share, at)
-    planned[#planned + 1] = at
+    planned.count = planned.count + 1
+    planned[planned.count] = at
     if not hasShares then return end
-    for _, rule in ipairs(rules) do
-      if rule.isShared then
-        local grants = grantsOf(rule, share)
-        grants[#grants + 1] = at
-      end
-    end
+    local own = plannedOf[share] or { count = 0 }
+    own.count = own.count + 1
+    own[own.count] = at
+    plannedOf[share] = own
   end
 
   return plan

@@ -9,29 +9,41 @@ local function schedule(members, visit)
   local plan = createPlan()
   local lastWasAsync = state.lastWasAsync
   -- Calls whose share is spent are set aside, in a list for each share and class.
-  local classes, aside, asideOf = { [false] = { first = 1 }, [true] = { first = 1 } }, {}, {}
-  local asyncOf = {}
+  local classes, aside, asideOf = { [false] = { first = 1 }, [true] = { first = 1 } }, {}, { [false] = {}, [true] = {} }
+  local asyncOf, shares = {}, {}
   for index, member in ipairs(members) do
     asyncOf[index] = isAsync(member)
+    shares[index] = hasShares and shareOf(member)
     local class = classes[asyncOf[index]]
     class[#class + 1] = index
   end
 
+  -- When each share opens, until the next grant.
+  local opensAt, quietAt = {}, {}
+  local function shareOpensAt(share)
+    if not opensAt[share] then opensAt[share], quietAt[share] = plan.shareOpensAt(share) end
+    return opensAt[share]
+  end
+
   local function setAside(class, open)
     while class[class.first] do
-      local member = members[class[class.first]]
-      local share = shareOf(member)
-      if plan.shareOpensAt(share) <= open then return end
-      local key = share .. (isAsync(member) and '|~' or '|')
-      local list = asideOf[key]
-      if not list then
-        list = { first = 1, share = share, isAsync = isAsync(member) }
-        aside[#aside + 1] = list
-        asideOf[key] = list
+      local index = class[class.first]
+      local share, lists = shares[index], asideOf[asyncOf[index]]
+      if shareOpensAt(share) <= open then return end
+      if not lists[share] then
+        lists[share] = { first = 1, share = share, isAsync = asyncOf[index] }
+        aside[#aside + 1] = lists[share]
       end
-      list[#list + 1] = class[class.first]
+      lists[share][#lists[share] + 1] = index
       class.first = class.first + 1
     end
+  end
+
+  -- The first member of either class: of those lists that are considered.
+  local best
+  local function consider(list, isListAsync)
+    local index = list[list.first]
+    if index and (not best[isListAsync] or index < best[isListAsync][best[isListAsync].first]) then best[isListAsync] = list end
   end
 
   while true do
@@ -43,17 +55,13 @@ local function schedule(members, visit)
     end
     for _, list in ipairs(aside) do
       if list[list.first] then
-        list.opensAt = math.max(open, (plan.shareOpensAt(list.share)))
+        list.opensAt = math.max(open, shareOpensAt(list.share))
         at = math.min(at, list.opensAt)
       end
     end
     if at == math.huge then return end
 
-    local best = {}
-    local function consider(list, isListAsync)
-      local index = list[list.first]
-      if index and (not best[isListAsync] or index < best[isListAsync][best[isListAsync].first]) then best[isListAsync] = list end
-    end
+    best = {}
     if at >= open then
       for class = 0, 1 do consider(classes[class == 1], class == 1) end
     end
@@ -65,19 +73,14 @@ local function schedule(members, visit)
     if sync and async and not lastWasAsync and async[async.first] < sync[sync.first] then list = async end
 
     local index = list[list.first]
-    local member = members[index]
     list.first = list.first + 1
-    local share = hasShares and shareOf(member)
     local isShareBound = at > open
-    local ifQuietAt = at
-    if isShareBound then
-      local _, quietAt = plan.shareOpensAt(share)
-      ifQuietAt = math.max(open, quietAt)
-    end
-    local isGranted = visit(member, at, ifQuietAt, isShareBound)
+    local ifQuietAt = isShareBound and math.max(open, quietAt[shares[index]]) or at
+    local isGranted = visit(members[index], at, ifQuietAt, isShareBound)
     if isGranted == nil then return end
     if isGranted then
-      plan.grant(share, at)
+      plan.grant(shares[index], at)
+      opensAt = {}
       lastWasAsync = asyncOf[index]
     end
   end
