@@ -64,7 +64,8 @@ const FORECAST = {
 const load = (name: string, constants: ScriptConstants = {}) =>
   loadScript(new URL(`./lua/${name}.lua`, import.meta.url), constants)
 
-const PLAN = { COLD_START_HOLD_MS, ...SHARES }
+/** What a script that plans goes by. */
+export const PLAN = { COLD_START_HOLD_MS, ...SHARES }
 
 export const scripts = {
   acquire: load('acquire', {

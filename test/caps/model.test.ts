@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import { PLAN } from '../../src/caps/scripts.ts'
+import { WINDOW_MARGIN_MS } from '../../src/caps/timing.ts'
 import type { Caps } from '../../src/catalog/upstream.ts'
+import { capKeys } from '../../src/redis/keys.ts'
+import { loadScript } from '../../src/redis/script.ts'
 import { fc, propertyRuns } from '../support/property.ts'
 import { redisOfThisFile } from '../support/services.ts'
 import { World } from './world.ts'
@@ -124,4 +128,79 @@ it('a cap holds its windows, leases, shares and quoted waits in any history', as
   t.diagnostic(JSON.stringify(totals))
   assert.ok(totals.operations > 5_000)
   assert.ok(totals.passed > 0 && totals.roomsTold > 0)
+})
+
+const NOW = 1_800_000_000_000.125
+
+/** Rates of which a share has half, alone and beside others that bind sooner, later or not at all. */
+const RATES: Caps['rates'][] = [
+  [{ max: 20, seconds: 1 }],
+  [{ max: 7, seconds: 1 }],
+  [{ max: 2, seconds: 1 }],
+  [{ max: 30, seconds: 120 }],
+  [
+    { max: 2, seconds: 1 },
+    { max: 15, seconds: 60 },
+  ],
+  [
+    { max: 1, seconds: 5 },
+    { max: 40, seconds: 3_600 },
+  ],
+  [
+    { max: 20, seconds: 2 },
+    { max: 170, seconds: 86_400 },
+  ],
+  [
+    { max: 20, seconds: 1 },
+    { max: 33, seconds: 5 },
+    { max: 100, seconds: 60 },
+  ],
+]
+
+const ago = fc.oneof(fc.nat(2_000), fc.nat(70_000), fc.nat(90_000_000))
+const past = fc.record({
+  rates: fc.constantFrom(...RATES),
+  grants: fc.array(fc.record({ share: fc.constantFrom('a', 'a', 'b', 'c'), ago }), { maxLength: 120 }),
+  demand: fc.record({ a: ago, b: ago, c: ago }, { requiredKeys: [] }),
+  state: fc.record(
+    {
+      closed: ago.map((ms) => NOW + ms - 2_000),
+      left: fc.nat(60),
+      leftUntil: ago.map((ms) => NOW + ms),
+      askersChangedAt: ago.map((ms) => NOW - ms),
+      initialisedAt: ago.map((ms) => NOW - ms),
+    },
+    { requiredKeys: [] },
+  ),
+  waiting: fc.oneof(fc.nat(300), fc.nat(30)),
+})
+
+it('a call behind others of its share opens when it does in a plan that grants each of them', async (t) => {
+  const script = loadScript(new URL('./share-in-steps.lua', import.meta.url), PLAN)
+  const totals = { bound: 0, quiet: 0, unbound: 0, late: 0 }
+  const names = capKeys.all('steps', 'shared')
+  const [log, state, demand] = (['log', 'state', 'demand'] as const).map((name) => capKeys.of('steps', 'shared', name))
+  assert.ok(log && state && demand)
+  const check = async (it: typeof past extends fc.Arbitrary<infer P> ? P : never) => {
+    const members = it.grants.flatMap(({ share, ago }, number) => [NOW - ago, `${share}|call-${number}|${number}`])
+    const demands = Object.entries(it.demand).flatMap(([share, ago]) => [NOW - Math.floor(ago / 20), share])
+    const pipeline = redis
+      .pipeline()
+      .del(names)
+      .hset(state, { initialisedAt: 0, ...it.state })
+    if (members.length > 0) pipeline.zadd(log, ...members)
+    if (demands.length > 0) pipeline.zadd(demand, ...demands)
+    await pipeline.exec()
+    const rules = it.rates.flatMap(({ max, seconds }) => [max, seconds * 1_000 + WINDOW_MARGIN_MS])
+    const reply = await script.run(redis, names, [NOW, 4, it.rates.length, ...rules, 'a', it.waiting])
+    const [at, quietAt, atInSteps, quietAtInSteps] = (reply as string[]).map(Number)
+    assert.deepEqual([at, quietAt], [atInSteps, quietAtInSteps])
+    assert.ok(at !== undefined && quietAt !== undefined)
+    totals[at === 0 ? 'unbound' : at > quietAt ? 'quiet' : 'bound'] += 1
+    if (at > NOW + 20_000) totals.late += 1
+  }
+  await fc.assert(fc.asyncProperty(past, check), propertyRuns(400))
+  await check({ rates: [{ max: 2, seconds: 1 }], grants: [], demand: { a: 0, b: 0 }, state: {}, waiting: 2_000 })
+  t.diagnostic(JSON.stringify(totals))
+  for (const [outcome, count] of Object.entries(totals)) assert.ok(count > 10, `${count} were ${outcome}`)
 })

@@ -132,6 +132,18 @@ it('a spent share is refused as such, until the others count as quiet and no lon
   assert.equal(await world.join(call('mine')), undefined)
 })
 
+it('an account with hundreds of calls in the queue has as many there as its half of the rate serves in time', async () => {
+  const world = await open({ concurrency: 40, rates: [{ max: 20, seconds: 1 }] })
+  const [windowMs, timeoutMs] = [SECOND + WINDOW_MARGIN_MS, 45 * SECOND]
+  assert.equal(await world.join(call('guest')), undefined)
+  let refusal: Awaited<ReturnType<World['join']>>
+  for (let taken = 0; !refusal && taken <= 400; taken += 1) refusal = await world.join(call('busy', { timeoutMs }))
+  // Thirty windows' halves; the guest's call and theirs fill fifteen windows and a place of the next.
+  assert.equal(world.waiting.length, 1 + 300)
+  assert.deepEqual(refusal, { refused: 'share', retryAfterMs: 15 * windowMs })
+  assert.equal(await world.join(call('guest')), undefined)
+})
+
 it('accounts of one group count as one, and a fifth of a long window stays for newcomers', async () => {
   const world = await open({ concurrency: 8, rates: [{ max: 60, seconds: 3_600 }] })
   const takeAll = async (account: string, group?: string): Promise<string | undefined> => {

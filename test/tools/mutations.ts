@@ -47,6 +47,7 @@ const together = inFile('src/caps/lua/include/join-together', 'caps/join-togethe
 const slots = inFile('src/caps/lua/include/slots', 'caps/read')
 const rules = inFile('src/caps/lua/include/rules', 'caps/rules')
 const half = inFile('src/caps/lua/include/plan', 'caps/rules')
+const behind = inFile('src/caps/lua/include/plan', 'caps/model')
 const keyLife = inFile('src/caps/lua/include/key-life', 'caps/key-life')
 const keys = inFile('src/caps/lua/include/keys', 'redis/script')
 const read = inFile('src/caps/lua/read', 'caps/read')
@@ -359,6 +360,16 @@ export const MUTATIONS: Mutation[] = [
   caps('include/plan', 'an account alone has half', 'lastAsker == share and otherDemandAt or '),
   caps('include/plan', 'planned grants count for no share', '    own.count = own.count + 1\n'),
   caps('include/plan', 'the last grant of the log counts for no share', 'rule.used) or', 'rule.used - 1) or'),
+  behind('a grant behind others counts itself among them', 'planned.count = number - 1', 'planned.count = number'),
+  behind('what is planned before a grant is forgotten after it', '      planned.count = behind\n'),
+  behind('grants behind others count for no share', '    plannedOf[share] = planned\n'),
+  behind(
+    'a window that no share binds has no end',
+    'rule.isShared and othersQuietAt(rule, share) >= now',
+    'rule.isShared',
+  ),
+  behind('grants of the log leave room for those behind them', ' or planned.count < rule.max then', ' then'),
+  caps('join-queue', 'calls of its share that wait delay no call', 'Behind(share, queue.waiting)', 'Behind(share, 0)'),
   caps('include/schedule', 'a share that is open stays open', '      opensAt = {}\n'),
   caps('include/members', 'no call is asynchronous', "string.find(member, '|~', 1, true) ~= nil", 'false'),
   caps('include/members', 'every call is asynchronous', "string.find(member, '|~', 1, true) ~= nil", 'true'),

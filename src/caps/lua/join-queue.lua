@@ -80,12 +80,14 @@ end
 -- behind it, each with when to come again; and a refusal where its own slot is too late.
 local function findSlot(call, queue, ahead)
   local member, share, deadline, length = call.member, call.share, call.deadline, queue.length
-  if not hasShares and slotAt(length) <= now then return now, {} end
   -- At least the synchronous calls before it are granted first; without shares that settles most refusals at once.
   local sync = math.max(0, ahead - queue.asyncCount)
-  local earliest = slotAt(isAsync(member) and ahead or sync)
-  if not hasShares and earliest > now and not isAnsweredInTime(earliest, deadline) then
-    return earliest, {}, refuse(state.closed > now and 'closed' or 'cap', earliest - now)
+  if not hasShares then
+    if slotAt(length) <= now then return now, {} end
+    local earliest = slotAt(isAsync(member) and ahead or sync)
+    if earliest > now and not isAnsweredInTime(earliest, deadline) then
+      return earliest, {}, refuse(state.closed > now and 'closed' or 'cap', earliest - now)
+    end
   end
 
   local slot, late, refusal = now, {}, nil
@@ -95,21 +97,16 @@ local function findSlot(call, queue, ahead)
     if at <= now or isAnsweredInTime(at, deadline) then return end
     refusal = refuse(isShareBound and 'share' or state.closed > now and 'closed' or 'cap', ifQuietAt - now)
   end
-  local members, deadlines = {}, {}
-  if mayPlan(length) then
-    members, deadlines = redis.call('ZRANGE', QUEUE, 0, -1), readDeadlines()
-    table.insert(members, ahead + 1, member)
-  else
+  if not mayPlan(length) then
     -- From its rank alone, and its share's calls before it; what that misjudges the next plan finds.
     local rank = isAsync(member) and ahead or sync + math.min(queue.asyncCount, sync + 1)
     local at, shareAt, ifQuietAt = slotAt(rank), 0, 0
-    if hasShares then
-      local plan = createPlan()
-      for _ = 1, queue.waiting do plan.grant(share, math.max(plan.opensAt(), (plan.shareOpensAt(share)))) end
-      shareAt, ifQuietAt = plan.shareOpensAt(share)
-    end
+    if hasShares then shareAt, ifQuietAt = createPlan().shareOpensBehind(share, queue.waiting) end
     if shareAt > at then refuseIfLate(shareAt, math.max(at, ifQuietAt), true) else refuseIfLate(at, at, false) end
+    return slot, late, refusal
   end
+  local members, deadlines = redis.call('ZRANGE', QUEUE, 0, -1), readDeadlines()
+  table.insert(members, ahead + 1, member)
   schedule(members, function(other, at, ifQuietAt, isShareBound)
     if other == member then
       refuseIfLate(at, ifQuietAt, isShareBound)

@@ -6,12 +6,14 @@ local CHUNK, NONE = 128, { count = 0 }
 
 local function createPlan()
   local plan, planned, plannedOf = {}, { count = 0 }, {}
+  -- Calculates the time of a planned grant that is not known yet: see shareOpensBehind.
+  local calculate
   -- The share that had demand last, when that was, and when the last other one had.
   local demand = hasShares and redis.call('ZREVRANGE', DEMAND, 0, 1, 'WITHSCORES') or {}
   local lastAsker, lastDemandAt, otherDemandAt = demand[1], tonumber(demand[2] or 0), tonumber(demand[4] or 0)
 
   for _, rule in ipairs(rules) do
-    rule.used, rule.chunks, rule.grantedTo = usedOf(rule), {}, nil
+    rule.used, rule.chunks, rule.grantedTo, rule.isHalved = usedOf(rule), {}, nil, false
     -- Shares are counted from the whole log of their window, which is short.
     rule.chunk = rule.isShared and math.max(1, rule.used) or CHUNK
     rule.opensAt = math.max(now, coldStartEnd(rule))
@@ -42,7 +44,7 @@ local function createPlan()
     end
     local grants, own = rule.grantedTo[share] or NONE, plannedOf[share] or NONE
     local index = #grants + own.count - nth + 1
-    return grants[index] or own[index - #grants]
+    return grants[index] or own[index - #grants] or index > #grants and calculate(index - #grants) or nil
   end
 
   -- When the window has room for the next planned grant, if it may hold `max`.
@@ -51,14 +53,16 @@ local function createPlan()
     if index < 0 then return rule.opensAt end
     local number, chunk = index - rule.used + 1, math.floor(index / rule.chunk)
     local leavesAt = number < 1 and tonumber(logged(rule, chunk)[2 * (index - chunk * rule.chunk) + 2])
-    return math.max(rule.opensAt, (leavesAt or planned[number]) + rule.window)
+    return math.max(rule.opensAt, (leavesAt or planned[number] or calculate(number)) + rule.window)
   end
 
   -- When the next grant may be made, whoever gets it.
   function plan.opensAt()
     local at = math.max(now, state.closed)
     if state.leftUntil > now and planned.count >= state.left then at = math.max(at, state.leftUntil) end
-    for _, rule in ipairs(rules) do at = math.max(at, roomAt(rule, rule.max)) end
+    for _, rule in ipairs(rules) do
+      if not rule.isHalved or planned.count < rule.max then at = math.max(at, roomAt(rule, rule.max)) end
+    end
     return at
   end
 
@@ -99,6 +103,25 @@ local function createPlan()
     own.count = own.count + 1
     own[own.count] = at
     plannedOf[share] = own
+  end
+
+  -- What `shareOpensAt` says after `count` grants to the share, each as early as it may be. A grant depends on few of
+  -- those before it, such as the one half a window's requests before it: the others are not calculated.
+  function plan.shareOpensBehind(share, count)
+    plannedOf[share] = planned
+    for _, rule in ipairs(rules) do
+      -- Behind a whole window of the share's own grants its half opens later than the whole.
+      rule.isHalved = rule.isShared and othersQuietAt(rule, share) >= now
+    end
+    function calculate(number)
+      local behind = planned.count
+      planned.count = number - 1
+      planned[number] = math.max(plan.opensAt(), (plan.shareOpensAt(share)))
+      planned.count = behind
+      return planned[number]
+    end
+    planned.count = count
+    return plan.shareOpensAt(share)
   end
 
   return plan
