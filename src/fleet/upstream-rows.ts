@@ -1,4 +1,4 @@
-import type { Queue } from 'bullmq'
+import type { JobType, Queue } from 'bullmq'
 import { SHARED_BUCKET } from '../caps/bucket.ts'
 import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
@@ -11,7 +11,7 @@ import { readLastFailure } from './last-failure.ts'
 import { recentOf } from './last-hour.ts'
 import type { CapRow, FailureRow, HealthRow, QueueRow, UpstreamRow } from './snapshot.ts'
 
-/** Waiting jobs looked at to find the oldest; the fair order is not that of age. */
+/** Jobs of a state looked at to find the oldest, for the fair order is not that of age, and how many calls a job has. */
 const SAMPLED = 100
 
 /** What the rows are read from. */
@@ -97,7 +97,7 @@ function healthRow(health: HealthCache, slug: string, lastFailure: FailureRow | 
 }
 
 interface Jobs extends Omit<QueueRow, 'waiting' | 'active'> {
-  /** Jobs that no worker has, and jobs that workers have. */
+  /** Calls that no worker has, and calls that workers have: several may share a job. */
   queued: number
   taken: number
 }
@@ -113,12 +113,27 @@ async function readJobs(queue: Queue, now: number): Promise<Jobs> {
     queue.getJobCounts('waiting', 'prioritized', 'active', 'delayed', 'failed'),
     queue.isPaused(),
   ])
-  const queued = (counts.waiting ?? 0) + (counts.prioritized ?? 0)
-  const taken = counts.active ?? 0
-  const isIdle = queued + taken === 0
-  const jobs = isIdle ? [] : await queue.getJobs(['waiting', 'prioritized', 'active'], 0, SAMPLED - 1, true)
-  const calls = jobs.filter((job) => job?.name === CALL_JOB)
-  const oldest = Math.min(...calls.map(({ timestamp }) => timestamp))
-  const oldestMs = calls.length === 0 ? 0 : Math.max(0, now - oldest)
-  return { isPaused, queued, taken, delayed: counts.delayed ?? 0, failed: counts.failed ?? 0, oldestMs }
+  const [queued, taken] = await Promise.all([
+    readCalls(queue, ['waiting', 'prioritized'], (counts.waiting ?? 0) + (counts.prioritized ?? 0)),
+    readCalls(queue, ['active'], counts.active ?? 0),
+  ])
+  const oldest = Math.min(queued.oldest, taken.oldest)
+  const oldestMs = Number.isFinite(oldest) ? Math.max(0, now - oldest) : 0
+  const rest = { delayed: counts.delayed ?? 0, failed: counts.failed ?? 0, oldestMs }
+  return { isPaused, queued: queued.calls, taken: taken.calls, ...rest }
+}
+
+/** How many calls are in jobs of these states, of which there are `count`, and when the oldest one was queued. */
+async function readCalls(queue: Queue, states: JobType[], count: number): Promise<{ calls: number; oldest: number }> {
+  if (count === 0) return { calls: 0, oldest: Number.POSITIVE_INFINITY }
+  const sampled = (await queue.getJobs(states, 0, SAMPLED - 1, true)).filter((job) => job)
+  const jobs = sampled.filter(({ name }) => name === CALL_JOB)
+  const calls = jobs.reduce((sum, { data }) => sum + callsIn(data), 0)
+  const perJob = sampled.length === 0 ? 1 : (sampled.length - jobs.length + calls) / sampled.length
+  return { calls: Math.round(count * perJob), oldest: Math.min(...jobs.map(({ timestamp }) => timestamp)) }
+}
+
+function callsIn(data: unknown): number {
+  const { calls } = Object(data)
+  return Array.isArray(calls) ? calls.length : 1
 }

@@ -71,8 +71,8 @@ export function createFleetMetrics(registry: Registry) {
   return {
     score: gauge('agw_health_score', 'Health score, 0 to 100', 'slug'),
     breaker: gauge('agw_breaker_open', '1 while the breaker of the API is open', 'slug'),
-    waiting: gauge('agw_queue_waiting', 'Jobs that wait', 'slug'),
-    active: gauge('agw_queue_active', 'Jobs that workers have', 'slug'),
+    waiting: gauge('agw_queue_waiting', 'Calls that wait', 'slug'),
+    active: gauge('agw_queue_active', 'Calls that workers have', 'slug'),
     oldest: gauge('agw_queue_oldest_seconds', 'How long the oldest call has waited', 'slug'),
     paused: gauge('agw_queue_paused', '1 while the API is paused', 'slug'),
     capLeft: gauge('agw_cap_left', 'Requests left of a cap now', 'slug', 'window'),

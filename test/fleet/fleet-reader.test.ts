@@ -6,6 +6,7 @@ import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { insertUser } from '../../src/db/users.ts'
 import { writeLastFailure } from '../../src/fleet/last-failure.ts'
 import { readStores } from '../../src/fleet/stores.ts'
+import type { CallJob } from '../../src/queue/call-job.ts'
 import { CALL_JOB } from '../../src/queue/call-queue.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
 import { upstreamKeys } from '../../src/redis/keys.ts'
@@ -65,6 +66,19 @@ describe('the fleet as operators read it', () => {
     await configure('volatile-lru', 'no')
     assert.deepEqual(await settings(), { evictionPolicy: 'volatile-lru', hasFile: false, isFileFailing: false })
     await configure('noeviction', 'yes')
+  })
+
+  it('the fleet as operators read it counts calls that wait, also those that share a job', async () => {
+    const { queues } = console_.context
+    const call = (id: string): CallJob => ({
+      ...{ v: 1, id: `call_${id.repeat(32)}`, accountId: 'a', mode: 'live', slug: 'timezone', endpoint: '/current' },
+      ...{ parameters: {}, extra: [], raw: false, isAsync: false, replyTo: 'x', enqueuedAt: 1, deadline: 2 },
+    })
+    const add = (id: string, mayShareJob: boolean) => queues.enqueue({ call: call(id), priority: 1, mayShareJob })
+    await Promise.all([...['a', 'b', 'c'].map((id) => add(id, true)), add('d', false)])
+    assert.equal((await queues.of('timezone').getJobCounts('prioritized')).prioritized, 2)
+    await until(async () => (await overview('timezone')).queue.waiting > 0)
+    assert.equal((await overview('timezone')).queue.waiting, 4)
   })
 
   it('the fleet as operators read it says why the last attempt failed, and which accounts called, with their refusals', async () => {
