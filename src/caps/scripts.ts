@@ -64,7 +64,6 @@ const FORECAST = {
 const load = (name: string, constants: ScriptConstants = {}) =>
   loadScript(new URL(`./lua/${name}.lua`, import.meta.url), constants)
 
-/** What a script that plans goes by. */
 export const PLAN = { COLD_START_HOLD_MS, ...SHARES }
 
 export const scripts = {
