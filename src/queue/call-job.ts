@@ -61,6 +61,8 @@ export interface QueueTicket {
 
 export const BATCH_CALLS_MAX = 16
 
+const VERSION_MAX = 2
+
 /** Calls that reached a node in one tick while nobody waited for their upstream. */
 const CallBatch = Type.Object({
   v: Type.Literal(2),
@@ -70,14 +72,36 @@ const CallBatch = Type.Object({
 const oneCall = Compile(StoredCall)
 const batchOfCalls = Compile(CallBatch)
 
+/** What a call has under these names in every version, so that any worker can answer it. */
+export type AnswerableCall = Pick<CallJob, 'id' | 'accountId' | 'mode' | 'slug' | 'endpoint' | 'isAsync'> &
+  Pick<CallJob, 'replyTo' | 'bundledReplies' | 'enqueuedAt' | 'deadline'> &
+  Pick<CallJob, 'keyId' | 'providerKey' | 'resultBytesMax'>
+
+const answerable = Compile(
+  Type.Pick(StoredCall, [
+    ...(['id', 'accountId', 'mode', 'slug', 'endpoint', 'isAsync', 'keyId', 'resultBytesMax'] as const),
+    ...(['replyTo', 'bundledReplies', 'enqueuedAt', 'deadline'] as const),
+  ]),
+)
+
+export class LaterVersionError extends Error {}
+
 /** @throws Error when it is not a call of this version */
 function checkStored(data: unknown): StoredCall {
   if (oneCall.Check(data)) return data
+  if (Object(data).v > VERSION_MAX) throw new LaterVersionError(`job data of version ${Object(data).v} are not known`)
   const [first] = oneCall.Errors(data)
   throw new Error(`job data do not fit version 1: ${first?.instancePath ?? ''} ${first?.message ?? ''}`)
 }
 
-/** The calls of a job: one (version 1), or several (version 2). @throws Error when it is a job of neither version */
+/** The calls of a job of any version, as far as it takes to answer them. */
+export function parseAnswerable(data: unknown): AnswerableCall[] {
+  const { calls } = Object(data)
+  const known = (Array.isArray(calls) ? calls : [data]).filter((call) => answerable.Check(call))
+  return known.map(({ providerKey: _providerKey, ...call }: AnswerableCall) => call)
+}
+
+/** The calls of a job: one (version 1), or several (version 2). @throws LaterVersionError, or Error for no job of a call */
 export function parseCalls(data: unknown): CallJob[] {
   return (batchOfCalls.Check(data) ? data.calls : [checkStored(data)]).map(fromStored)
 }

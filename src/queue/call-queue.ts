@@ -80,7 +80,7 @@ export async function removeCall(queues: CallQueues, slug: string, callId: strin
 }
 
 export async function isJobWaiting(queues: CallQueues, slug: string, jobId: string): Promise<boolean> {
-  return ['prioritized', 'waiting'].includes(await queues.of(slug).getJobState(jobId))
+  return ['prioritized', 'waiting', 'delayed'].includes(await queues.of(slug).getJobState(jobId))
 }
 
 /** A fair tag as a job priority, counted from a base. */
@@ -92,9 +92,18 @@ export async function rebasePriorities(queues: CallQueues, slug: string, base: n
   for (const job of await queues.of(slug).getPrioritized()) {
     // A probe has no ticket: it goes last.
     if (job.name !== CALL_JOB) continue
-    const [{ ticket } = {}] = parseCalls(job.data)
+    const ticket = ticketOf(job.data)
     // A job that has ended needs none.
     await job.changePriority({ priority: priorityOf(ticket?.tag ?? base, base) }).catch(() => undefined)
+  }
+}
+
+/** Undefined as well for a job of a later version: like all that came before the base it is due. */
+function ticketOf(data: unknown): CallJob['ticket'] {
+  try {
+    return parseCalls(data)[0]?.ticket
+  } catch {
+    return undefined
   }
 }
 

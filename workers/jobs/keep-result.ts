@@ -1,4 +1,4 @@
-import type { CallJob } from '../../src/queue/call-job.ts'
+import type { AnswerableCall } from '../../src/queue/call-job.ts'
 import type { Reply } from '../../src/queue/reply-head.ts'
 import { RESULT_BYTES_MAX, readResult, storeForEarlierNode, storeResult } from '../../src/queue/results.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
@@ -21,7 +21,7 @@ export interface KeepDeps {
  * where Redis is short of memory.
  * @returns what is kept: an earlier run's, where the job ran twice
  */
-export async function keepResult(deps: KeepDeps, call: CallJob, reply: Reply): Promise<Reply> {
+export async function keepResult(deps: KeepDeps, call: AnswerableCall, reply: Reply): Promise<Reply> {
   const { redis } = deps
   const { resultBytesMax: bytesMax } = call
   const fitting = await withoutLargeBody(deps, reply)

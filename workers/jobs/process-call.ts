@@ -2,7 +2,7 @@ import { CALLER_LEFT_STATUS } from '../../src/calls/caller-left.ts'
 import { bucketOf } from '../../src/caps/bucket.ts'
 import { ERRORS } from '../../src/errors.ts'
 import { completeCall } from '../../src/limits/complete-call.ts'
-import type { CallJob } from '../../src/queue/call-job.ts'
+import type { AnswerableCall, CallJob } from '../../src/queue/call-job.ts'
 import type { ReplyOutbox } from '../../src/queue/reply.ts'
 import type { CallTimes, Reply, ReplyHead } from '../../src/queue/reply-head.ts'
 import { countCall } from '../../src/telemetry/count-call.ts'
@@ -93,7 +93,7 @@ function deadlineSignal(
 }
 
 /** The job outlived too many workers, or Redis did not take the reply. */
-export async function replyToLostCall(deps: ProcessorDeps, call: CallJob, cause: Error): Promise<void> {
+export async function replyToLostCall(deps: ProcessorDeps, call: AnswerableCall, cause: Error): Promise<void> {
   const times: CallTimes = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
   const outcome: Outcome = { code: isProgrammingError(cause) ? 'INTERNAL_ERROR' : 'DEPENDENCY_UNAVAILABLE', cause }
   await deliver(call.deadline - deps.clock.now(), deps.log, () => sendOutcome(deps, call, { outcome, times }))
@@ -102,7 +102,7 @@ export async function replyToLostCall(deps: ProcessorDeps, call: CallJob, cause:
 type TimedOutcome = CachedOutcome & { times: CallTimes }
 
 /** An asynchronous call's outcome is stored first, and completes the call. */
-async function sendOutcome(deps: ProcessorDeps, call: CallJob, result: TimedOutcome): Promise<void> {
+async function sendOutcome(deps: ProcessorDeps, call: AnswerableCall, result: TimedOutcome): Promise<void> {
   const reply = toReply(deps, call, result)
   if (!call.isAsync) return await deps.replies.send(call, reply)
   const { head } = await keepResult(deps, call, reply)
@@ -120,7 +120,7 @@ async function sendOutcome(deps: ProcessorDeps, call: CallJob, result: TimedOutc
   })
 }
 
-function toReply({ log, permitClientOf }: ProcessorDeps, call: CallJob, result: TimedOutcome): Reply {
+function toReply({ log, permitClientOf }: ProcessorDeps, call: AnswerableCall, result: TimedOutcome): Reply {
   const { id, slug } = call
   const { outcome, cacheStatus, ageSeconds, freshMs, times } = result
   const head: ReplyHead = {

@@ -1,16 +1,26 @@
-import type { Job } from 'bullmq'
+import { DelayedError, type Job } from 'bullmq'
 import { isInFlight } from '../../src/limits/account-limits.ts'
-import { type CallJob, parseCalls } from '../../src/queue/call-job.ts'
+import {
+  type AnswerableCall,
+  type CallJob,
+  LaterVersionError,
+  parseAnswerable,
+  parseCalls,
+} from '../../src/queue/call-job.ts'
 import { type ProcessorDeps, processCall, replyToLostCall } from './process-call.ts'
 import { skipCall } from './run-call.ts'
 
 /** Age from which a shared job looks for callers that left, milliseconds. */
 const WAITED_MS = 1_000
 
+/** How often a job of a later version is left to a newer worker, and for how long each time, milliseconds. */
+const HANDED_BACK_MAX = 8
+const HAND_BACK_MS = 250
+
 /** Runs the calls of a job independently; a job that runs again leaves out answered calls. @throws what a call threw */
 export async function processCallJob(deps: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
   const isSecondRun = job.stalledCounter > 0
-  const all = parseCalls(job.data)
+  const all = await readCalls(job)
   const hasWaited = deps.clock.now() - (all[0]?.enqueuedAt ?? 0) > WAITED_MS
   const calls = isSecondRun || hasWaited ? await stillWaitedFor(deps, all) : all
   for (const call of all) if (!calls.includes(call)) skipCall(deps, call)
@@ -22,14 +32,25 @@ export async function processCallJob(deps: ProcessorDeps, job: Job, cancelled: A
   return null
 }
 
-/** Answers the calls of a job that outlived too many workers or threw. @throws Error when the job cannot be read */
+/** @throws DelayedError where a newer worker may run the job; Error when it cannot be read */
+async function readCalls(job: Job): Promise<CallJob[]> {
+  try {
+    return parseCalls(job.data)
+  } catch (error) {
+    if (!(error instanceof LaterVersionError) || job.attemptsStarted > HANDED_BACK_MAX) throw error
+    await job.moveToDelayed(Date.now() + HAND_BACK_MS, job.token)
+    throw new DelayedError()
+  }
+}
+
+/** Answers the calls of a job that outlived too many workers, threw, or is of a version that no worker knows. */
 export async function replyToLostJob(deps: ProcessorDeps, job: Job, cause: Error): Promise<void> {
-  const calls = await stillWaitedFor(deps, parseCalls(job.data))
+  const calls = await stillWaitedFor(deps, parseAnswerable(job.data))
   await Promise.all(calls.map((call) => replyToLostCall(deps, call, cause)))
 }
 
 /** Leaves out calls that were answered or whose callers left: their nodes have released their leases. */
-async function stillWaitedFor({ redis }: ProcessorDeps, calls: CallJob[]): Promise<CallJob[]> {
+async function stillWaitedFor<Call extends AnswerableCall>({ redis }: ProcessorDeps, calls: Call[]): Promise<Call[]> {
   const waited = await Promise.all(calls.map((call) => call.isAsync || isInFlight(redis, call)))
   return calls.filter((_, index) => waited[index])
 }

@@ -247,7 +247,6 @@ export class PermitClient {
     this.#hold(id)
     waiter.resolve({
       id,
-      // Counted from before its grant: it is younger than that.
       isFresh: () => performance.now() <= usableUntil,
       release: (tookMs) => {
         this.#held.delete(id)

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { type TestContext, test } from 'node:test'
+import { Queue } from 'bullmq'
+import { migrate } from '../../src/db/migrate.ts'
+import { createLog } from '../../src/log.ts'
+import { CALL_JOB, CallQueues, rebasePriorities } from '../../src/queue/call-queue.ts'
+import { ReplyInbox } from '../../src/queue/reply.ts'
+import { closeRedis, openRedis } from '../../src/redis/connection.ts'
+import { accountKeys, upstreamKeys } from '../../src/redis/keys.ts'
+import { testSecrets, until } from '../support/gateway.ts'
+import { startLocalWorker } from '../support/local-node.ts'
+import { startServices } from '../support/services.ts'
+
+const log = createLog({ level: 'silent', pretty: false }, 'test')
+
+/** A queue with the reply stream of a node, on which calls of a version that nobody knows yet are queued. */
+async function open(t: TestContext) {
+  const services = await startServices()
+  const redis = openRedis([services.redisUrl], 'blocking', log)
+  const replies = new ReplyInbox(openRedis([services.redisUrl], 'blocking', log), redis, log)
+  replies.open()
+  const queue = new Queue('currency', { connection: redis, prefix: upstreamKeys.queuePrefix('currency') })
+  const users: { close: () => Promise<void> }[] = []
+  t.after(async () => {
+    for (const user of users) await user.close()
+    await replies.close()
+    await queue.close()
+    await closeRedis(redis)
+    await services.stop()
+  })
+  const enqueue = async (priority: number) => {
+    const id = `call_${randomUUID().replaceAll('-', '')}`
+    const [enqueuedAt, lifeMs] = [Date.now(), 30_000]
+    const call = { id, accountId: 'a', mode: 'live', slug: 'currency', endpoint: '/latest', isAsync: false }
+    const data = { ...call, v: 3, replyTo: replies.stream, enqueuedAt, deadline: enqueuedAt + lifeMs, ticket: 'new' }
+    await redis.zadd(accountKeys.inFlight('a', 'live'), enqueuedAt + lifeMs, id)
+    const answered = replies.awaitReply(id)
+    const job = await queue.add(CALL_JOB, data, { jobId: id, priority, attempts: 1 })
+    return { job, ...answered }
+  }
+  return { services, redis, queue, enqueue, users }
+}
+
+test('a call of a version that no worker knows is left to a newer one for a while, and then answered', async (t) => {
+  const { services, queue, enqueue, users } = await open(t)
+  await migrate(services.databaseUrl)
+  const worker = await startLocalWorker({
+    ...testSecrets(),
+    ...{ DATABASE_URL: services.databaseUrl, REDIS_URL: services.redisUrl, DATA_DIR: services.folder },
+    WORKER_UPSTREAMS: 'currency',
+  })
+  users.push({ close: worker.stop })
+  const { job, reply } = await enqueue(1)
+  await until(async () => (await queue.getJobState(job.id ?? '')) === 'delayed', 10_000)
+  const { head } = await reply
+  assert.equal(head.code, 'DEPENDENCY_UNAVAILABLE')
+})
+
+test('calls get new priorities although one of a version that this node does not know waits among them', async (t) => {
+  const { redis, queue, enqueue, users } = await open(t)
+  const queues = new CallQueues(redis, log)
+  users.push(queues)
+  const { job, reply } = await enqueue(900)
+  reply.catch(() => undefined)
+  await rebasePriorities(queues, 'currency', 1_000_000)
+  assert.equal((await queue.getJob(job.id ?? ''))?.priority, 1)
+})
