@@ -89,7 +89,8 @@ export class LaterVersionError extends Error {}
 /** @throws Error when it is not a call of this version */
 function checkStored(data: unknown): StoredCall {
   if (oneCall.Check(data)) return data
-  if (Object(data).v > VERSION_MAX) throw new LaterVersionError(`job data of version ${Object(data).v} are not known`)
+  const { v } = Object(data)
+  if (v > VERSION_MAX) throw new LaterVersionError(`job data do not fit version ${VERSION_MAX}: they are of ${v}`)
   const [first] = oneCall.Errors(data)
   throw new Error(`job data do not fit version 1: ${first?.instancePath ?? ''} ${first?.message ?? ''}`)
 }

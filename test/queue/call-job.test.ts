@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { BATCH_CALLS_MAX, type CallJob, parseCalls, toJobData } from '../../src/queue/call-job.ts'
+import {
+  BATCH_CALLS_MAX,
+  type CallJob,
+  LaterVersionError,
+  parseAnswerable,
+  parseCalls,
+  toJobData,
+} from '../../src/queue/call-job.ts'
 
 function call(number: number): CallJob {
   return {
@@ -47,5 +54,17 @@ describe('the data of a call job', () => {
     for (const data of [{ ...call(1), v: 3 }, { v: 2, calls }, { v: 2, calls: [] }, { v: 2, calls: [{}] }, null]) {
       assert.throws(() => parseCalls(data), /do not fit version/)
     }
+  })
+
+  it('the data of a call job of a later version tell who waits for the answer, and of no job at all nobody', () => {
+    const later = { ...call(1), v: 3, providerKey: 'changed', place: 7 }
+    assert.throws(() => parseCalls(later), LaterVersionError)
+    const [known] = parseAnswerable(later)
+    assert.deepEqual([known?.id, known?.replyTo, known?.deadline], [call(1).id, call(1).replyTo, call(1).deadline])
+    assert.deepEqual(
+      parseAnswerable({ v: 4, calls: [call(2), { id: 'no call' }, call(3)] }).map(({ id }) => id),
+      [call(2).id, call(3).id],
+    )
+    for (const data of [null, 'text', {}, { v: 3 }]) assert.deepEqual(parseAnswerable(data), [])
   })
 })
