@@ -18,8 +18,8 @@ function checkConnection({ slug }: Api, { connection }: Principal): void {
   })
 }
 
-/** By the operator's sign-up policy. */
-function checkLiveCalls({ mode, missing }: Principal): void {
+/** By the operator's sign-up policy. @throws GatewayError FORBIDDEN */
+export function checkLiveCalls({ mode, missing }: Pick<Principal, 'mode' | 'missing'>): void {
   if (mode === 'test' || missing === undefined) return
   throw missing === 'approval'
     ? new GatewayError('FORBIDDEN', {

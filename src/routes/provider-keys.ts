@@ -3,11 +3,14 @@ import { setTimeout as delay } from 'node:timers/promises'
 import Type, { type Static } from 'typebox'
 import { keyScope, maskKey, providerKeyRecord } from '../accounts/provider-key.ts'
 import { seal } from '../accounts/secret-box.ts'
+import { missingForLiveCalls } from '../accounts/trust.ts'
+import { checkLiveCalls } from '../admission/rights.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
 import { nullable } from '../catalog/json.ts'
 import type { Context } from '../context.ts'
 import { deleteProviderKey, findProviderKeyOf, listProviderKeys, saveProviderKey } from '../db/provider-keys.ts'
 import type { ProviderKey } from '../db/schema.ts'
+import type { SessionUser } from '../db/sessions.ts'
 import { GatewayError } from '../errors.ts'
 import { type App, NoContent } from '../http/typed-app.ts'
 import { announceChange } from '../limits/account-version.ts'
@@ -73,7 +76,7 @@ function routeListing(app: App, { db, catalog }: Context): void {
 function routeSaving(app: App, context: Context): void {
   const { config, db, redis, catalog, queues } = context
   const put = {
-    config: { errors: ['API_NOT_FOUND', 'RATE_LIMIT_EXCEEDED'] as const },
+    config: { errors: ['API_NOT_FOUND', 'FORBIDDEN', 'RATE_LIMIT_EXCEEDED'] as const },
     schema: {
       summary: 'Save your key for an upstream; its validation begins at once',
       tags: ['Provider keys'],
@@ -85,9 +88,10 @@ function routeSaving(app: App, context: Context): void {
   }
   app.put('/v1/provider-keys/:apiSlug', put, async (request) => {
     const { slug } = apiTakingKeys(catalog, request.params.apiSlug)
-    const userId = sessionOf(request).user.id
+    const { user } = sessionOf(request)
+    const userId = user.id
     const { key } = request.body
-    await takeValidation(context, userId)
+    await takeValidation(context, user)
     const sealed = seal(config.secrets.encryption, providerKeyRecord(userId, slug), key)
     const saved = await saveProviderKey(db, {
       id: randomUUID(),
@@ -129,7 +133,7 @@ function routeDeletion(app: App, { db, redis, catalog }: Context): void {
 function routeValidation(app: App, context: Context): void {
   const { db, catalog } = context
   const validate = {
-    config: { errors: ['API_NOT_FOUND', 'KEY_NOT_FOUND', 'RATE_LIMIT_EXCEEDED'] as const },
+    config: { errors: ['API_NOT_FOUND', 'KEY_NOT_FOUND', 'FORBIDDEN', 'RATE_LIMIT_EXCEEDED'] as const },
     schema: {
       summary: 'Ask the upstream whether it takes your key',
       tags: ['Provider keys'],
@@ -138,13 +142,13 @@ function routeValidation(app: App, context: Context): void {
     },
   }
   app.post('/v1/provider-keys/:apiSlug/validate', validate, async (request) => {
-    const userId = sessionOf(request).user.id
+    const { user } = sessionOf(request)
     const { slug } = knownApi(catalog, request.params.apiSlug)
-    const key = await findProviderKeyOf(db, userId, slug)
+    const key = await findProviderKeyOf(db, user.id, slug)
     if (!key) throw noProviderKey()
-    await takeValidation(context, userId)
+    await takeValidation(context, user)
     await validateNow(context, key)
-    const validated = await findProviderKeyOf(db, userId, slug)
+    const validated = await findProviderKeyOf(db, user.id, slug)
     if (!validated) throw noProviderKey()
     return toAnswer(catalog, validated)
   })
@@ -172,10 +176,12 @@ async function validateNow({ queues, replies }: Context, { id, slug }: ProviderK
   }
 }
 
-async function takeValidation(context: Context, userId: string): Promise<void> {
+/** A validation is a request to the upstream: who may make no live calls may have none made. @throws GatewayError */
+async function takeValidation(context: Context, user: SessionUser): Promise<void> {
+  checkLiveCalls({ mode: 'live', missing: missingForLiveCalls(user, context.config.accounts.signup) })
   await takeThrottle(context, {
     name: 'key-validate',
-    subject: userId,
+    subject: user.id,
     max: VALIDATIONS_PER_MINUTE,
     code: 'RATE_LIMIT_EXCEEDED',
   })

@@ -21,12 +21,16 @@ describe('where there is a mail server', () => {
   const linkOf = (email: string): URL =>
     new URL(/http:\/\/localhost:3000\/verify\?token=[\w.-]+/.exec(mailsTo(email).at(-1)?.text ?? '')?.[0] ?? 'none:')
 
-  it('where there is a mail server, an address is proven by a person who opens the mailed link, and live calls need it', async () => {
+  it('where there is a mail server, an address is proven by a person who opens the mailed link, and live calls and keys that are tried need it', async () => {
     const account = await signUp(gateway)
     await until(() => mailsTo(account.email).length === 1)
     const call = async () =>
       (await send(gateway, '/v1/call/weather/current?latitude=x&longitude=1', { key: account.live })).status
     assert.equal(await call(), 403)
+    // A key that is saved is tried at the upstream.
+    const save = () =>
+      send(gateway, '/v1/provider-keys/code-host-user', { method: 'PUT', token: account.token, body: { key: 'k-1' } })
+    assert.deepEqual([(await save()).status, (await save()).body.code], [403, 'FORBIDDEN'])
     const link = linkOf(account.email)
     const page = await fetch(`${gateway.url}${link.pathname}${link.search}`)
     assert.match(await page.text(), /<form method="post" action="\/verify">/)
@@ -38,6 +42,7 @@ describe('where there is a mail server', () => {
     })
     assert.equal(confirmed.status, 200)
     assert.equal(await call(), 400, 'the parameters are looked at now')
+    assert.equal((await save()).status, 200)
   })
 
   it('where there is a mail server, the link is sent again three times an hour, and a forged or changed token proves nothing', async () => {
