@@ -165,6 +165,35 @@ describe('provider keys', () => {
     assert.ok(upstream.arrivalsOf('news').length >= arrivals)
   })
 
+  it('provider keys are not tried at an upstream that operators paused or switched off', async (t) => {
+    const redis = new Redis(gateway.services.redisUrl)
+    t.after(() => redis.disconnect())
+    const set = async (settings: string) => {
+      await sql(gateway, "delete from upstream_settings where slug = 'code-host-user'")
+      await sql(gateway, `insert into upstream_settings (slug, ${settings})`)
+      await redis.set(keys.settingsVersion, randomUUID())
+      // An account may save twenty a minute.
+      account = await signUp(gateway, 'pro')
+    }
+    const isTried = async () => {
+      const before = upstream.arrivalsOf('code-host-user').length
+      assert.equal((await put('code-host-user', secret('shut'))).status, 200)
+      const queue = `${upstreamKeys.queuePrefix('code-host-user')}:code-host-user`
+      await until(async () => (await redis.exists(`${queue}:prioritized`, `${queue}:active`, `${queue}:delayed`)) === 0)
+      return upstream.arrivalsOf('code-host-user').length > before
+    }
+    for (const settings of [
+      "paused_mode) values ('code-host-user', 'refuse'",
+      "enabled) values ('code-host-user', false",
+    ]) {
+      await set(settings)
+      // The worker knows it within a second.
+      await until(async () => !(await isTried()))
+    }
+    await set("enabled) values ('code-host-user', true")
+    await until(isTried)
+  })
+
   it('provider keys are validated on asking, and the answer has what came of it', async () => {
     const key = secret('asked')
     taken.add(key)

@@ -1,5 +1,5 @@
 import type { Job } from 'bullmq'
-import { withCallerKey } from '../../src/catalog/catalog.ts'
+import { type Api, withCallerKey } from '../../src/catalog/catalog.ts'
 import type { Db } from '../../src/db/database.ts'
 import { findProviderKey, setProviderKeyStatus } from '../../src/db/provider-keys.ts'
 import type { ProviderKey } from '../../src/db/schema.ts'
@@ -19,7 +19,8 @@ const VALIDATE_MS_MAX = 30_000
 
 /**
  * Sends the upstream's cheapest request with a caller's key, on the key's own cap: `valid` or `invalid` by its answer.
- * Where it shows neither (down, limiting) the job is tried again.
+ * Where it shows neither (down, limiting) the job is tried again. Nothing is sent to an upstream that operators paused or
+ * switched off: the key stays as it is.
  * @returns null: a return value would be kept in Redis
  */
 export async function validateKey(deps: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
@@ -30,8 +31,9 @@ export async function validateKey(deps: ProcessorDeps, job: Job, cancelled: Abor
     const row = await findProviderKey(db, providerKeyId)
     accountId = row?.user_id ?? accountId
     // Replaced or deleted meanwhile: nothing to do.
-    if (row) await setStatus(db, row, await tryKey(deps, { row, jobId: job.id }, cancelled))
-    if (row) await announceChange(redis, row.user_id, log)
+    if (!row || isShut(deps.catalog.get(row.slug))) return null
+    await setStatus(db, row, await tryKey(deps, { row, jobId: job.id }, cancelled))
+    await announceChange(redis, row.user_id, log)
   } finally {
     if (reply) {
       const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 1 }
@@ -40,6 +42,10 @@ export async function validateKey(deps: ProcessorDeps, job: Job, cancelled: Abor
     }
   }
   return null
+}
+
+function isShut(api: Api | undefined): boolean {
+  return api !== undefined && (api.isSwitchedOff || api.pausedMode === 'refuse')
 }
 
 async function setStatus(db: Db, { id }: ProviderKey, status: 'valid' | 'invalid'): Promise<void> {
