@@ -1,3 +1,4 @@
+import { GatewayError } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { accountKeys } from '../redis/keys.ts'
@@ -17,7 +18,7 @@ const storeScript = loadScript(new URL('./lua/store-body.lua', import.meta.url),
 
 export type StoredBody = Required<Pick<ReplyHead, 'bodyKey' | 'bodyIndex' | 'bodyMember'>>
 
-/** Undefined for a small body. @throws Error while the account's other bodies take all the room */
+/** Undefined for a small body. @throws GatewayError OVERLOADED while the account's other bodies take all the room */
 export async function storeBody(
   redis: RedisConnection,
   { id, accountId }: Pick<CallJob, 'id' | 'accountId'>,
@@ -29,13 +30,11 @@ export async function storeBody(
     bodyIndex: accountKeys.bodies(accountId),
     bodyMember: `${body.length} ${id}`,
   }
-  const isStored = await storeScript.run(
-    redis,
-    [stored.bodyKey, stored.bodyIndex],
-    ['', body, stored.bodyMember, BODY_MS],
-  )
-  if (isStored !== 1) throw new Error('bodies of other replies to the account wait to be taken')
-  return stored
+  const keys = [stored.bodyKey, stored.bodyIndex]
+  const retryAfterMs = Number(await storeScript.run(redis, keys, ['', body, stored.bodyMember, BODY_MS]))
+  if (retryAfterMs === 0) return stored
+  const cause = new Error('bodies of other replies to the account wait to be taken')
+  throw new GatewayError('OVERLOADED', { retryAfterMs, cause })
 }
 
 /** Reads and deletes a body. @returns null when it is gone */

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
+import { accountKeys } from '../../src/redis/keys.ts'
+import { openOperatorRedis } from '../support/cap-state.ts'
 import { type Account, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
@@ -44,6 +46,27 @@ describe('a call', () => {
     assert.ok(refused.headers.get('ratelimit'))
     const misspelt = await call('id=1', { 'x-gateway-response': 'RAW' })
     assert.deepEqual([misspelt.status, misspelt.body.error.code], [400, 'INVALID_PARAMETER'])
+  })
+
+  it('a call whose large answer finds no room, because a node died with others of its account, is told so and when to come again', async (t) => {
+    const redis = openOperatorRedis(gateway)
+    t.after(() => redis.disconnect())
+    const page = 'x'.repeat(40_000)
+    upstream.play('currency', () => ({ base: 'EUR', date: '2026-01-02', rates: { USD: 1.1 }, page }))
+    const call = (number: number) =>
+      send(gateway, `/v1/call/currency/latest?nonce=${number}`, {
+        key: account.live,
+        headers: { 'x-gateway-response': 'raw' },
+      })
+    assert.equal((await call(1)).status, 200)
+    const bodies = accountKeys.bodies(account.id)
+    await redis.zadd(bodies, Date.now() + 50_000, `${16 * 1024 * 1024} call_of_a_dead_node`)
+    const refused = await call(2)
+    assert.deepEqual([refused.status, refused.body.error.code], [503, 'OVERLOADED'])
+    const seconds = Number(refused.headers.get('retry-after'))
+    assert.ok(seconds > 10 && seconds <= 50, `retry after ${seconds}`)
+    await redis.del(bodies)
+    assert.equal((await call(2)).status, 200)
   })
 
   it('a call to an API that is not enabled is told of its parameters first, and then when to come again', async () => {

@@ -1,6 +1,7 @@
+import { retryUntil } from '../../src/async/retry-until.ts'
 import { CALLER_LEFT_STATUS } from '../../src/calls/caller-left.ts'
 import { bucketOf } from '../../src/caps/bucket.ts'
-import { ERRORS } from '../../src/errors.ts'
+import { ERRORS, GatewayError } from '../../src/errors.ts'
 import { completeCall } from '../../src/limits/complete-call.ts'
 import type { AnswerableCall, CallJob } from '../../src/queue/call-job.ts'
 import type { ReplyOutbox } from '../../src/queue/reply.ts'
@@ -104,7 +105,7 @@ type TimedOutcome = CachedOutcome & { times: CallTimes }
 /** An asynchronous call's outcome is stored first, and completes the call. */
 async function sendOutcome(deps: ProcessorDeps, call: AnswerableCall, result: TimedOutcome): Promise<void> {
   const reply = toReply(deps, call, result)
-  if (!call.isAsync) return await deps.replies.send(call, reply)
+  if (!call.isAsync) return await sendReply(deps, call, reply)
   const { head } = await keepResult(deps, call, reply)
   const status = statusOf(head)
   if (await completeCall(deps.redis, call, status)) {
@@ -118,6 +119,21 @@ async function sendOutcome(deps: ProcessorDeps, call: AnswerableCall, result: Ti
     head: { id, times: result.times, storedFor: accountId, isStored: true },
     body: NO_BODY,
   })
+}
+
+/** Nodes take bodies within milliseconds: one that finds no room for longer waits for a node that died. Milliseconds. */
+const ROOM = { everyMs: 200, forMs: 2_000, mayRepeat: (error: unknown) => error instanceof GatewayError }
+
+async function sendReply({ replies }: ProcessorDeps, call: AnswerableCall, reply: Reply): Promise<void> {
+  try {
+    await retryUntil(() => replies.send(call, reply), ROOM)
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    const { code, details } = error
+    const { id, times } = reply.head
+    const words = { cause: causeWords(code, details.cause), retryAfterMs: details.retryAfterMs ?? 0 }
+    await replies.send(call, { head: { id, times, code, ...words }, body: NO_BODY })
+  }
 }
 
 function toReply({ log, permitClientOf }: ProcessorDeps, call: AnswerableCall, result: TimedOutcome): Reply {
