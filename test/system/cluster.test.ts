@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { upstreamKeys } from '../../src/redis/keys.ts'
+import { type ArrivalClock, mostInWindow, startArrivalClock } from '../support/arrival-clock.ts'
 import { type Account, type Answer, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { type RedisCluster, startRedisCluster } from '../support/redis-cluster.ts'
@@ -13,19 +14,24 @@ import { startUpstreamServer, type UpstreamServer } from '../support/upstream-se
 const RATES = { base: 'EUR', date: '2026-01-02', rates: { USD: 1.1 } }
 
 /** The capped API: so many in any so many seconds, as its upstream sees it. */
-const CAPPED = { slug: 'random-facts', path: '/v1/call/random-facts/random', max: 5, seconds: 3 }
+const CAPPED = { path: '/v1/call/random-facts/random', max: 5, seconds: 3 }
 const FACT = { id: '1', text: 'A fact.', source: 's', source_url: 'u', language: 'en', permalink: 'p' }
 
 let cluster: RedisCluster
 let services: Services
 let gateway: Gateway
 let upstream: UpstreamServer
+let capped: ArrivalClock
 let account: Account
 
 before(async () => {
-  ;[cluster, services, upstream] = await Promise.all([startRedisCluster(), startServices(), startUpstreamServer()])
+  ;[cluster, services, upstream, capped] = await Promise.all([
+    startRedisCluster(),
+    startServices(),
+    startUpstreamServer(),
+    startArrivalClock({ body: FACT }),
+  ])
   upstream.play('currency', () => RATES)
-  upstream.play(CAPPED.slug, () => FACT)
   gateway = await startGateway({
     webNodes: 2,
     workers: 2,
@@ -36,7 +42,8 @@ before(async () => {
       folder: services.folder,
     },
     environment: {
-      ...upstream.environment('currency', CAPPED.slug),
+      ...upstream.environment('currency'),
+      UPSTREAM_RANDOM_FACTS_URL: capped.url,
       UPSTREAM_CURRENCY_CAPS: 'concurrency=200,100000/1',
       UPSTREAM_RANDOM_FACTS_CAPS: `concurrency=4,${CAPPED.max}/${CAPPED.seconds}`,
       PLAN_LIMITS: '{"Free":{"perMinute":100000,"inFlight":1000,"perMonth":1000000}}',
@@ -46,7 +53,7 @@ before(async () => {
 })
 after(async () => {
   await gateway.stop()
-  await Promise.all([cluster.stop(), upstream.close()])
+  await Promise.all([cluster.stop(), upstream.close(), capped.close()])
   await services.stop()
 })
 
@@ -116,14 +123,6 @@ function startCappedLoad(): { stop: () => Promise<void> } {
   }
 }
 
-function mostInWindow(): number {
-  const times = upstream.arrivalsOf(CAPPED.slug).map(({ at }) => at)
-  return Math.max(
-    0,
-    ...times.map((start) => times.filter((at) => at >= start && at < start + CAPPED.seconds * 1_000).length),
-  )
-}
-
 /** The slot of an API's queue, with all that is kept of it. */
 async function slotOf(slug: string): Promise<number> {
   const client = cluster.nodes.find(({ server }) => !server.hasEnded())?.client ?? assert.fail()
@@ -174,7 +173,7 @@ describe('on a Redis Cluster of which one node is named', { timeout: 120_000 }, 
   })
 
   it('on a Redis Cluster of which one node is named, a master killed under load: no answer is lost, none is 500, caps hold, and all is normal again', async (t) => {
-    const capped = startCappedLoad()
+    const cappedLoad = startCappedLoad()
     const load = startLoad()
     await delay(500)
     const killed = await cluster.masterOf(await slotOf('currency'))
@@ -189,15 +188,16 @@ describe('on a Redis Cluster of which one node is named', { timeout: 120_000 }, 
     const normalAfterMs = performance.now() - killedAt
     await delay(500)
     const { outcomes, lost, twice } = await load.stop()
-    await capped.stop()
+    await cappedLoad.stop()
     const ends = JSON.stringify(Object.fromEntries(outcomes))
     t.diagnostic(`${ends}, normal after ${Math.round(normalAfterMs)} ms, ${twice} twice at the upstream`)
     // At most what was sent in the second before workers knew: their jobs run again.
     assert.ok(twice <= 20, `${twice} twice`)
     assert.deepEqual(lost, [], JSON.stringify([...outcomes]))
     for (const outcome of outcomes.keys()) assert.match(outcome, /^(200|503 (DEPENDENCY_UNAVAILABLE|OVERLOADED))$/)
-    assert.ok(mostInWindow() <= CAPPED.max, `${mostInWindow()} in ${CAPPED.seconds} s`)
-    assert.ok(upstream.arrivalsOf(CAPPED.slug).length > 0)
+    const arrivals = await capped.arrivals()
+    const most = mostInWindow(arrivals, CAPPED.seconds * 1_000)
+    assert.ok(most > 0 && most <= CAPPED.max, `${most} in ${CAPPED.seconds} s`)
   })
 
   it('on a Redis Cluster of which one node is named, workers that lived through it end by themselves and with 0', async () => {
