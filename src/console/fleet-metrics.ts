@@ -41,7 +41,7 @@ function fillUpstream(fleet: FleetMetrics, { slug, health, queue, cap, paused }:
   fleet.paused.set({ slug }, paused === null ? 0 : 1)
   if (health) {
     fleet.score.set({ slug }, health.score)
-    fleet.breaker.set({ slug }, health.status === 'Down' ? 1 : 0)
+    fleet.breaker.set({ slug }, health.halfOpenInMs === null ? 0 : 1)
   }
   if (queue) {
     fleet.waiting.set({ slug }, queue.waiting)

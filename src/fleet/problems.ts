@@ -175,6 +175,8 @@ function upstreamProblems(row: UpstreamRow, { at }: Facts): Problem[] {
   const problems: Problem[] = []
   if (enabled && health !== null && health.status !== 'Healthy') {
     const isDown = health.status === 'Down'
+    // By its score alone the breaker may be closed.
+    const isOpen = health.halfOpenInMs !== null
     const since = health.since === null ? '' : ` for ${span(Math.max(0, at - health.since))}`
     const cause = health.lastFailure ? `: ${health.lastFailure.words}` : ''
     const due = health.halfOpenInMs ? `; next attempt in ${span(health.halfOpenInMs)}` : '; next attempt due'
@@ -182,10 +184,10 @@ function upstreamProblems(row: UpstreamRow, { at }: Facts): Problem[] {
       rank: isDown ? 0 : 2,
       label: health.status,
       slug,
-      text: `${slug} is ${health.status}${since}${cause}${isDown ? due : ''}`,
-      callers: isDown
+      text: `${slug} is ${health.status}${since}${cause}${isOpen ? due : ''}`,
+      callers: isOpen
         ? 'Callers get 502 UPSTREAM_UNAVAILABLE at once, or a stored answer.'
-        : 'Some callers get 502 or wait longer.',
+        : `${isDown ? 'Many' : 'Some'} callers get 502 or wait longer.`,
       todo: isDown ? 'Probe it; pause or disable it if it stays down.' : 'Probe it, and watch it.',
       runbook: isDown ? 'upstream-down' : 'upstream-degraded',
     })

@@ -40,7 +40,7 @@ export interface HealthRow {
   /** When the last attempt or probe ended; null: it was never tried, and the status says nothing. */
   checkedAt: number | null
   lastFailure: FailureRow | null
-  /** Until the breaker's next half-open attempt. */
+  /** Until the breaker's next half-open attempt; null while it is closed. */
   halfOpenInMs: number | null
 }
 

@@ -43,7 +43,7 @@ export function conditionOf(api: Api, health: HealthView): Condition {
   }
   const { status: word, score, since } = health
   if (word === 'Healthy') return { word, score, since, reason: '', effect: '' }
-  return { word, score, since, reason: reasonOf(health), effect: effectOf(api, word) }
+  return { word, score, since, reason: reasonOf(health), effect: effectOf(api, health) }
 }
 
 function reasonOf({ cause = '', lastCode, status }: HealthView): string {
@@ -59,8 +59,10 @@ export function changeWords(change: { cause: string; from?: string; to: string; 
   return `${why}; the last failure: ${ERRORS[code as ErrorCode].message}`
 }
 
-function effectOf(api: Api, word: 'Degraded' | 'Down'): string {
-  if (word === 'Degraded') return `Live calls go through, but may fail or take longer. ${testCalls(api)}`
+function effectOf(api: Api, { status, isOpen }: HealthView): string {
+  // By its score alone an API may be down while its breaker is closed.
+  const often = status === 'Down' ? 'many of them fail or take' : 'may fail or take'
+  if (!isOpen) return `Live calls go through, but ${often} longer. ${testCalls(api)}`
   const stored = servesStored(api) ? ' Stored answers are still served where there are any.' : ''
   return `Live calls are refused at once with UPSTREAM_UNAVAILABLE; the source is tried again after a pause that grows from a second to five minutes.${stored} ${testCalls(api)}`
 }

@@ -6,6 +6,7 @@ import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { insertUser } from '../../src/db/users.ts'
 import { writeLastFailure } from '../../src/fleet/last-failure.ts'
 import { readStores } from '../../src/fleet/stores.ts'
+import { healthKey } from '../../src/health/health-keys.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { CALL_JOB } from '../../src/queue/call-queue.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
@@ -79,6 +80,17 @@ describe('the fleet as operators read it', () => {
     assert.equal((await queues.of('timezone').getJobCounts('prioritized')).prioritized, 2)
     await until(async () => (await overview('timezone')).queue.waiting > 0)
     assert.equal((await overview('timezone')).queue.waiting, 4)
+  })
+
+  it('the fleet as operators read it has an open breaker where there is one, not where an API is down by its score', async () => {
+    const { redis } = console_.context
+    const breaker = async () => /^agw_breaker_open\{slug="trivia".*\} (\d)$/m.exec((await get('/metrics')).body)?.[1]
+    const state = { state: 'Down', at: String(Date.now()), ok: '1', fail: '9' }
+    await redis.hset(healthKey('trivia'), { ...state, open: '0' })
+    await until(async () => (await overview('trivia')).health.status === 'Down')
+    assert.equal(await breaker(), '0')
+    await redis.hset(healthKey('trivia'), { ...state, open: '1', trialAt: '1' })
+    await until(async () => (await breaker()) === '1')
   })
 
   it('the fleet as operators read it says why the last attempt failed, and which accounts called, with their refusals', async () => {

@@ -163,6 +163,16 @@ describe('what an operator is told', () => {
     assert.ok(own.every(({ label }) => label === 'Down'))
   })
 
+  it('what an operator is told of an API that is down by its score alone is that calls are sent and many fail', () => {
+    const told = (halfOpenInMs: number | null) => {
+      const health: HealthRow = { ...healthy, status: 'Down', score: 30, halfOpenInMs }
+      const [problem] = findProblems({ ...well, upstreams: [row('weather', { health })] })
+      return `${problem?.rank} ${problem?.text} ${problem?.callers}`
+    }
+    assert.equal(told(null), '0 weather is Down Many callers get 502 or wait longer.')
+    assert.match(told(0), /^0 weather is Down; next attempt due Callers get 502 UPSTREAM_UNAVAILABLE at once/)
+  })
+
   it('what an operator is told says of an API that was never tried that it was not checked, not that it is healthy', () => {
     const facts = { ...well, upstreams: [row('weather', { health: { ...healthy, checkedAt: null } }), row('trivia')] }
     assert.match(page(facts)['weather health'] ?? '', /not checked yet/)

@@ -27,11 +27,14 @@ describe('the condition of an API', () => {
   it('the condition of an API tells what callers get while an API is down or paused', () => {
     const down = conditionOf(
       weather,
-      view({ state: 'Down', since: '1', cause: 'failures-in-a-row', lastCode: 'UPSTREAM_TIMEOUT' }),
+      view({ state: 'Down', open: '1', since: '1', cause: 'failures-in-a-row', lastCode: 'UPSTREAM_TIMEOUT' }),
     )
     assert.equal(down.word, 'Down')
     assert.match(down.reason, /in a row failed; the last failure: The upstream API did not answer in time/)
     assert.match(down.effect, /UPSTREAM_UNAVAILABLE.*Stored answers.*Test calls work/)
+    const byScore = conditionOf(weather, view({ state: 'Down', open: '0', since: '1', cause: 'score' }))
+    assert.equal(byScore.word, 'Down')
+    assert.match(byScore.effect, /^Live calls go through, but many of them fail/)
     applySettings(weather, { pausedMode: 'refuse' })
     assert.match(conditionOf(weather, view({})).effect, /refused with API_PAUSED/)
     applySettings(weather, {})
