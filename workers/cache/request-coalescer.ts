@@ -19,9 +19,9 @@ const OUTCOME_BYTES_MAX = 2 * 1024 * 1024
 
 const FOLLOW_EVERY_MS = 40
 
-/** How long a follower in another process counts, and how often it says that it waits. Milliseconds. */
+/** Lifetime of the key by which a follower in another process says that it waits, and the interval of its renewal. Milliseconds. */
 const FOLLOWED_MS = 1_500
-const SAY_EVERY_MS = 500
+const FOLLOWED_RENEW_MS = 500
 
 /** Follows the leader's member once its request was sent. */
 const SENT = ' sent'
@@ -102,7 +102,7 @@ export class RequestCoalescer {
       const deadline = Number(await this.#redis.get(keys.followed).catch(() => null))
       if (deadline === 0) break
       request.deadline = Math.max(request.deadline, deadline)
-      await delay(SAY_EVERY_MS)
+      await delay(FOLLOWED_RENEW_MS)
     }
     if (request.subscribers.size > 0) return
     // A later call starts another one.
@@ -150,7 +150,8 @@ export class RequestCoalescer {
   ): Promise<{ outcome: Outcome; isLeader: boolean }> {
     const { member } = start
     const leaders = new Set<string>()
-    for (let saidAt = Number.NEGATIVE_INFINITY; ; ) {
+    let renewedAt = Number.NEGATIVE_INFINITY
+    while (true) {
       const leader = await this.#redis.set(keys.leader, member, 'PX', LEADER_MS, 'NX', 'GET')
       const isLeader = leader === null
       if (leader !== null) leaders.add(leader.replace(SENT, ''))
@@ -165,8 +166,8 @@ export class RequestCoalescer {
         start.onLead()
         return { outcome: await this.#run(keys, start, request), isLeader: true }
       }
-      if (performance.now() - saidAt >= SAY_EVERY_MS) {
-        saidAt = performance.now()
+      if (performance.now() - renewedAt >= FOLLOWED_RENEW_MS) {
+        renewedAt = performance.now()
         await this.#redis.set(keys.followed, request.deadline(), 'PX', FOLLOWED_MS)
       }
       await delay(FOLLOW_EVERY_MS, undefined, { signal: request.signal })
