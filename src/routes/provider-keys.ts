@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import Type, { type Static } from 'typebox'
 import { keyScope, maskKey, providerKeyRecord } from '../accounts/provider-key.ts'
 import { seal } from '../accounts/secret-box.ts'
-import { missingForLiveCalls } from '../accounts/trust.ts'
+import { missingForLiveCalls, shareGroupOf } from '../accounts/trust.ts'
 import { checkLiveCalls } from '../admission/rights.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
 import { nullable } from '../catalog/json.ts'
@@ -18,7 +18,10 @@ import { takeThrottle } from '../limits/throttle.ts'
 import { enqueueValidateKey } from '../queue/validate-key-job.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
-/** Keys one account may save or have validated a minute: each costs a request to the upstream. */
+/**
+ * Keys that one account, or the accounts that count as one, may save or have validated a minute: each costs a request to the
+ * upstream from the gateway's address.
+ */
 const VALIDATIONS_PER_MINUTE = 20
 
 /** How long a validation is waited for, milliseconds; it goes on after that. */
@@ -178,10 +181,11 @@ async function validateNow({ queues, replies }: Context, { id, slug }: ProviderK
 
 /** A validation is a request to the upstream: who may make no live calls may have none made. @throws GatewayError */
 async function takeValidation(context: Context, user: SessionUser): Promise<void> {
-  checkLiveCalls({ mode: 'live', missing: missingForLiveCalls(user, context.config.accounts.signup) })
+  const { accounts, secrets } = context.config
+  checkLiveCalls({ mode: 'live', missing: missingForLiveCalls(user, accounts.signup) })
   await takeThrottle(context, {
     name: 'key-validate',
-    subject: user.id,
+    subject: shareGroupOf(user, secrets.keyPepper),
     max: VALIDATIONS_PER_MINUTE,
     code: 'RATE_LIMIT_EXCEEDED',
   })

@@ -194,6 +194,17 @@ describe('provider keys', () => {
     await until(isTried)
   })
 
+  it('provider keys of new accounts of one network are tried twenty times a minute together, not each', async () => {
+    const accounts = [account, await signUp(gateway)]
+    const ids = accounts.map(({ id }) => id)
+    await sql(gateway, "update users set tier = 'developer', signup_network = '203.0.113.9' where id = any($1)", [ids])
+    const statuses: number[] = []
+    for (let index = 0; index < 22; index += 1)
+      statuses.push((await put('code-host-user', secret('many'), accounts[index % 2]?.token)).status)
+    assert.deepEqual(statuses.slice(19), [200, 429, 429])
+    assert.equal((await put('code-host-user', secret('other'), (await signUp(gateway)).token)).status, 200)
+  })
+
   it('provider keys are validated on asking, and the answer has what came of it', async () => {
     const key = secret('asked')
     taken.add(key)
