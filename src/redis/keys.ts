@@ -32,7 +32,7 @@ export const upstreamKeys = {
   followed: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:followed:${hash}`,
   /** String: that call's outcome, for identical calls in other processes. 1.5 s. */
   coalescedOutcome: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:coalesced-outcome:${hash}`,
-  /** List: items fetched ahead. As long as the upstream's file says; `:filling` 15 s, `:unfillable` as the file says. */
+  /** List: items fetched ahead. As long as the upstream's file says; `:filling` 6 s, renewed; `:unfillable` as the file says. */
   pool: (slug: string, key: string): string => `${PREFIX}:{${slug}}:pool:${key}`,
 }
 

@@ -61,6 +61,8 @@ const answers = inFile('src/cache/lua/store-answer', 'cache/response-cache')
 const life = inFolder('src', 'redis/keys')
 const clock = inFile('src/redis/lua/clock', 'redis/script')
 const pool = inFile('workers/upstream/lua/take-prefetched', 'workers/item-pool')
+const fill = inFile('workers/upstream/lua/keep-filling', 'workers/item-pool')
+const filled = inFile('workers/upstream/lua/store-prefetched', 'workers/item-pool')
 const lead = inFile('workers/cache/lua/lead', 'workers/request-coalescer')
 
 export const MUTATIONS: Mutation[] = [
@@ -434,6 +436,9 @@ export const MUTATIONS: Mutation[] = [
   pool('a pool never gives its last item', "redis.call('LLEN', POOL) <", "redis.call('LLEN', POOL) <="),
   pool('items that are taken stay in the pool', "'LPOP', POOL, count", "'LRANGE', POOL, 0, count - 1"),
   pool('the items that came last go first', 'LPOP', 'RPOP'),
+  fill('a fill ends that of another worker', "if redis.call('GET', MARKER) ~= token then return 0 end\n"),
+  fill('a fill that waits is not renewed', "redis.call('PEXPIRE', MARKER, lifeMs) end", 'local _ = lifeMs end'),
+  filled('a pool never ends', "redis.call('EXPIRE', POOL, ARGV[1])\n"),
   lead('any process ends the lead', 'if leader ~= member and leader ~= member .. SENT then return 0 end\n'),
   lead('the lead of a request that was sent does not end', ' and leader ~= member .. SENT'),
   lead('a lead that ends is renewed', "if leaseMs == '0' then", 'if false then'),

@@ -2,10 +2,14 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { loadCatalog } from '../../src/catalog/catalog.ts'
 import { type PrefetchRule, path } from '../../src/catalog/upstream.ts'
+import { createLog } from '../../src/log.ts'
+import { upstreamKeys } from '../../src/redis/keys.ts'
 import { takePrefetched } from '../../workers/upstream/item-pool.ts'
+import { until } from '../support/gateway.ts'
 import { redisOfThisFile } from '../support/services.ts'
 
 const { redis } = await redisOfThisFile()
+const log = createLog({ level: 'silent', pretty: false }, 'test')
 const api = (await loadCatalog(new Map())).get('weather') ?? assert.fail()
 const endpoint = api.upstream.endpoints['/current'] ?? assert.fail()
 
@@ -19,15 +23,16 @@ function open(name: string) {
     body: (items) => items,
     seconds: 60,
   }
-  const pool = { requests: 0, take }
+  const pool = { requests: 0, take, key: upstreamKeys.pool(api.slug, name), answered: Promise.resolve() }
   async function take(count: number): Promise<unknown> {
     const send = async () => {
       pool.requests += 1
       const body = [-4, -3, -2, -1, 0].map((number) => number + 5 * pool.requests)
+      await pool.answered
       return { answer: { status: 200, headers: {}, body }, text: undefined }
     }
     const filling = { api, endpoint, rule, parameters: { count }, send }
-    return (await takePrefetched(redis, filling, new AbortController().signal))?.answer.body
+    return (await takePrefetched({ redis, log }, filling, new AbortController().signal))?.answer.body
   }
   return pool
 }
@@ -44,4 +49,47 @@ it('a pool of items fetched ahead gives calls that come together different items
   const taken = await Promise.all(Array.from({ length: 5 }, () => pool.take(1)))
   assert.deepEqual(taken.flat().toSorted(), [1, 2, 3, 4, 5])
   assert.equal(pool.requests, 1)
+})
+
+it('a pool of items fetched ahead is filled once however long its request waits, and ends with its life', async () => {
+  const pool = open('waiting')
+  const { promise, resolve } = Promise.withResolvers<void>()
+  pool.answered = promise
+  const marker = `${pool.key}:filling`
+  const first = pool.take(1)
+  await until(() => pool.requests === 1)
+  // The fill has waited for a permit nearly as long as its marker lasts.
+  await redis.pexpire(marker, 3_500)
+  const second = pool.take(1)
+  await until(async () => pool.requests === 2 || (await redis.pttl(marker)) > 3_500)
+  assert.equal(pool.requests, 1)
+  resolve()
+  assert.deepEqual([await first, await second], [[1], [2]])
+  const lifeMs = await redis.pttl(pool.key)
+  assert.ok(lifeMs > 50_000 && lifeMs <= 60_000, `the pool lives ${lifeMs} ms`)
+  await until(async () => (await redis.exists(marker)) === 0)
+})
+
+it('a fill of a pool that lost its marker leaves that of another one alone', async () => {
+  const pool = open('lost')
+  const { promise, resolve } = Promise.withResolvers<void>()
+  pool.answered = promise
+  const first = pool.take(1)
+  await until(() => pool.requests === 1)
+  await redis.set(`${pool.key}:filling`, 'another', 'PX', 60_000)
+  resolve()
+  assert.deepEqual(await first, [1])
+  assert.equal(await redis.get(`${pool.key}:filling`), 'another')
+})
+
+it('a call whose request was to fill a pool is answered although the pool cannot be filled', async () => {
+  const pool = open('broken')
+  const { promise, resolve } = Promise.withResolvers<void>()
+  pool.answered = promise
+  const first = pool.take(1)
+  await until(() => pool.requests === 1)
+  // No list: what is written to it is refused.
+  await redis.set(pool.key, 'text')
+  resolve()
+  assert.deepEqual(await first, [1])
 })

@@ -79,8 +79,7 @@ export async function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCal
   const pool = call.extra.length === 0 ? endpoint.pool : undefined
   try {
     const drawn =
-      pool &&
-      (await takePrefetched(deps.redis, { api, endpoint, rule: pool, parameters: call.parameters, send }, signal))
+      pool && (await takePrefetched(deps, { api, endpoint, rule: pool, parameters: call.parameters, send }, signal))
     if (drawn) exchanges.push(drawn)
     else for (const request of [endpoint.request(call.parameters, context)].flat()) exchanges.push(await send(request))
   } catch (error) {

@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Api } from '../../src/catalog/catalog.ts'
 import type { Endpoint, PrefetchRule, UpstreamRequest } from '../../src/catalog/upstream.ts'
+import type { Log } from '../../src/log.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import { upstreamKeys } from '../../src/redis/keys.ts'
 import { loadScript } from '../../src/redis/script.ts'
@@ -8,34 +10,52 @@ import type { HttpExchange } from './attempt.ts'
 import { classifyResponse } from './interpret.ts'
 
 const takeItems = loadScript(new URL('./lua/take-prefetched.lua', import.meta.url))
+const storeItems = loadScript(new URL('./lua/store-prefetched.lua', import.meta.url))
+const keepFilling = loadScript(new URL('./lua/keep-filling.lua', import.meta.url))
 
-/** How long one fill keeps others waiting, should its worker die; and how often those look. Milliseconds. */
-const FILLING_MS = 15_000
+/** How long the fill of a worker that died keeps others waiting, how often a fill is renewed, how often the others look. */
+const FILLING_MS = 6_000
+const RENEW_EVERY_MS = 2_000
 const LOOK_EVERY_MS = 50
 
 type Parameters = Record<string, unknown>
 
+export interface PoolDeps {
+  redis: RedisConnection
+  log: Log
+}
+
 /** Takes items from a pool that one larger request fills. @returns undefined when no pool can serve the call */
 export async function takePrefetched(
-  redis: RedisConnection,
+  deps: PoolDeps,
   call: PoolCall,
   signal: AbortSignal,
 ): Promise<HttpExchange | undefined> {
+  const { redis } = deps
   const { api, rule, parameters } = call
   const key = upstreamKeys.pool(api.slug, rule.key(parameters))
   const count = rule.take(parameters)
+  const token = randomUUID()
   while (true) {
     const drawn = await draw(redis, key, count)
     if (drawn) return asExchange(rule, drawn)
     if ((await redis.exists(`${key}:unfillable`)) === 1) return undefined
     // One call fills it; a request of each would waste a scarce cap.
-    if ((await redis.set(`${key}:filling`, 1, 'PX', FILLING_MS, 'NX')) === 'OK') break
+    if ((await redis.set(`${key}:filling`, token, 'PX', FILLING_MS, 'NX')) === 'OK') break
     await delay(LOOK_EVERY_MS, undefined, { signal })
   }
+  // It may wait for its permit as long as its call may.
+  const keep = (lifeMs: number): void => {
+    keepFilling
+      .run(redis, [`${key}:filling`], [token, lifeMs])
+      .catch((error) => deps.log.debug({ err: error, key }, 'failed to renew or end the fill of a pool'))
+  }
+  const renewing = setInterval(() => keep(FILLING_MS), RENEW_EVERY_MS)
   try {
-    return await fill(redis, key, call)
+    return await fill(deps, key, call)
   } finally {
-    await redis.del(`${key}:filling`)
+    clearInterval(renewing)
+    keep(0)
   }
 }
 
@@ -48,7 +68,7 @@ interface PoolCall {
 }
 
 async function fill(
-  redis: RedisConnection,
+  { redis, log }: PoolDeps,
   key: string,
   { api, endpoint, rule, parameters, send }: PoolCall,
 ): Promise<HttpExchange | undefined> {
@@ -59,20 +79,16 @@ async function fill(
   const exchange = await send(rule.request(parameters))
   // Refused or over its limit: so is this call.
   if (classifyResponse(api.upstream, endpoint, exchange.answer)) return exchange
+  // Fails open: the call has its answer, and a pool that was not filled costs another request.
+  const remember = (storing: Promise<unknown>): Promise<unknown> =>
+    storing.catch((error) => log.warn({ err: error, key }, 'failed to fill a pool'))
   const items = rule.items(exchange.answer.body)
   if (!items || items.length < count) {
-    if (rule.unfillableSeconds) await redis.set(`${key}:unfillable`, 1, 'EX', rule.unfillableSeconds)
+    if (rule.unfillableSeconds) await remember(redis.set(`${key}:unfillable`, 1, 'EX', rule.unfillableSeconds))
     return undefined
   }
-  const rest = items.slice(count)
-  if (rest.length > 0) {
-    const texts = rest.map((item) => JSON.stringify(item))
-    await redis
-      .pipeline()
-      .rpush(key, ...texts)
-      .expire(key, rule.seconds)
-      .exec()
-  }
+  const rest = items.slice(count).map((item) => JSON.stringify(item))
+  if (rest.length > 0) await remember(storeItems.run(redis, [key], [rule.seconds, ...rest]))
   return asExchange(rule, items.slice(0, count))
 }
 
