@@ -38,7 +38,9 @@ const UsageAnswer = Type.Object(
         api: Type.Optional(
           Type.String({ description: 'Slug of the API; "-" where a refused call named none of the catalog' }),
         ),
-        key: Type.Optional(Type.String({ description: 'Id of the API key, or "session"' })),
+        key: Type.Optional(
+          Type.String({ description: 'Id of the API key or of the connection of an application, or "session"' }),
+        ),
         status: Type.Optional(Type.Integer({ description: 'HTTP status of the answer' })),
         mode: Type.Optional(Type.Enum(['live', 'test'], { description: 'live or test calls' })),
         charged: Type.Optional(Type.Boolean({ description: 'Whether the calls count against the monthly quota' })),

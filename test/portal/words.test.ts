@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ERRORS, type ErrorCode, GatewayError, publicError } from '../../src/errors.ts'
 import { weakness } from '../../src/portal/assets/password.js'
-import { forPeople } from '../../src/portal/assets/words.js'
+import { callerWords, forPeople } from '../../src/portal/assets/words.js'
 
 const told = (code: ErrorCode, details = {}): string =>
   forPeople(publicError(new GatewayError(code, details), 'http://localhost:3000'))
@@ -22,6 +22,19 @@ describe('the portal’s words for failures', () => {
       '10 calls a minute are used up. Try again in 52 s.',
     )
     assert.match(told('PLAN_UPGRADE_REQUIRED', { tokens: { upgrade_to: 'pro' } }), /the Pro plan/)
+  })
+})
+
+describe('the portal’s words for callers', () => {
+  it('the portal’s words for callers name a key, and an application that is signed in, which is no revoked key', () => {
+    const callers = {
+      keys: [{ id: 'k', label: 'laptop', keyPrefix: 'agw_live_', lastFour: 'abcd' }],
+      connections: [{ id: 'c', clientName: 'Claude' }],
+    }
+    assert.equal(callerWords('k', callers), 'laptop (agw_live_…abcd)')
+    assert.equal(callerWords('c', callers), 'Claude (connected app)')
+    assert.equal(callerWords('session', {}), 'Portal and sessions')
+    assert.match(callerWords('other', callers), /revoked key.*signed out/)
   })
 })
 

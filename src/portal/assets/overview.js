@@ -7,7 +7,8 @@ import { usageSection } from './usage.js'
 export function startOverview(view) {
   return showAccount(view, async () => {
     const me = await api('/v1/me')
-    const [plan, keys] = await Promise.all([part('/v1/billing/status'), part('/v1/keys')])
+    const parts = ['/v1/billing/status', '/v1/keys', '/v1/connections'].map(part)
+    const [plan, keys, connections] = await Promise.all(parts)
     return [
       el('p', {}, 'Logged in as ', el('strong', {}, me.email), '.'),
       keys.keys?.length === 0 &&
@@ -19,7 +20,7 @@ export function startOverview(view) {
           ' and try a call.',
         ),
       el('section', { class: 'card' }, el('h2', {}, 'Plan'), plan.error ? failureCard(plan.error) : planFacts(plan)),
-      usageSection(keys.keys ?? []),
+      usageSection({ ...keys, ...connections }),
     ]
   })
 }

@@ -2,11 +2,12 @@ import { failureCard } from './account-view.js'
 import { api } from './api.js'
 import { dayChart, shareTable } from './chart.js'
 import { el, field, select } from './dom.js'
+import { callerWords } from './words.js'
 
 const GROUPS = [
   ['day', 'Day'],
   ['api', 'API'],
-  ['key', 'API key'],
+  ['key', 'Key or app'],
   ['status', 'Status'],
 ]
 const SPANS = [
@@ -16,15 +17,15 @@ const SPANS = [
 ]
 const DAY_MS = 86_400_000
 
-/** What was called, by day, API, key or status. `keys` gives ids their labels. */
-export function usageSection(keys) {
+/** What was called, by day, API, caller or status. `callers`, keys and connections, gives ids their names. */
+export function usageSection(callers) {
   const group = select({ name: 'group' }, GROUPS)
   const span = select({ name: 'span' }, SPANS)
   span.value = '30'
   const place = el('div', { 'aria-live': 'polite' })
   const show = async () => {
     try {
-      place.replaceChildren(await read(group.value, Number(span.value), keys))
+      place.replaceChildren(await read(group.value, Number(span.value), callers))
     } catch (error) {
       place.replaceChildren(failureCard(error))
     }
@@ -41,7 +42,7 @@ export function usageSection(keys) {
   )
 }
 
-async function read(group, days, keys) {
+async function read(group, days, callers) {
   const from = new Date(Date.now() - (days - 1) * DAY_MS).toISOString().slice(0, 10)
   const groupBy = group === 'day' ? 'day,mode' : group
   const usage = await api(`/v1/usage?${new URLSearchParams({ from, groupBy })}`)
@@ -49,16 +50,13 @@ async function read(group, days, keys) {
   const [, label] = GROUPS.find(([name]) => name === group)
   return shareTable(
     label,
-    usage.usage.map((line) => ({ name: nameOf(line, group, keys), calls: line.calls })),
+    usage.usage.map((line) => ({ name: nameOf(line, group, callers), calls: line.calls })),
   )
 }
 
-function nameOf(line, group, keys) {
+function nameOf(line, group, callers) {
   const value = String(line[group])
   if (group === 'status')
     return `${value} ${value.startsWith('2') ? 'answered' : value.startsWith('4') ? 'refused' : 'failed'}`
-  if (group !== 'key') return value
-  if (value === 'session') return 'Portal and sessions'
-  const key = keys.find(({ id }) => id === value)
-  return key ? `${key.label ?? 'No label'} (${key.keyPrefix}…${key.lastFour})` : 'A revoked key or a team’s key'
+  return group === 'key' ? callerWords(value, callers) : value
 }

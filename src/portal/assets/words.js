@@ -40,3 +40,12 @@ export function forPeople({ code, message = '', hint = '' }) {
 function tokensOf(hint) {
   return Object.fromEntries([...hint.matchAll(/\s(\w+)=(\S+)/g)].map(([, name, value]) => [name, value]))
 }
+
+/** Who made calls, by the id that usage counts them under: a key, an application, or a log-in. */
+export function callerWords(id, { keys = [], connections = [] }) {
+  if (id === 'session') return 'Portal and sessions'
+  const key = keys.find((one) => one.id === id)
+  if (key) return `${key.label ?? 'No label'} (${key.keyPrefix}…${key.lastFour})`
+  const app = connections.find((one) => one.id === id)
+  return app ? `${app.clientName} (connected app)` : 'A revoked key, a team’s key, or an app that was signed out'
+}
