@@ -23,6 +23,7 @@ const HELP = `The operator's command line: a client of the operator API.
 
 Accounts
   users [part of an address]              find accounts, newest first
+                                          state: unproven (address), proven, approved or disabled
   user <id or address> [--tier T] [--disable | --enable] [--approve | --disapprove]
                                           without an option: show it; T: developer, pro, business, enterprise
 

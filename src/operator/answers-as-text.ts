@@ -101,14 +101,15 @@ export function usersText(users: User[]): string {
   if (users.length === 0) return 'No account fits.'
   return textTable(
     ['Email', 'Plan', 'State', 'Created', 'Id'],
-    users.map(({ id, email, plan, disabled, createdAt }) => [
-      email,
-      plan,
-      disabled ? 'disabled' : 'active',
-      createdAt.slice(0, 10),
-      id,
-    ]),
+    users.map((user) => [user.email, user.plan, stateOf(user), user.createdAt.slice(0, 10), user.id]),
   )
+}
+
+/** What live calls of an account may wait for: where sign-up is `approval` or `verified`, not all that are not disabled may be made. */
+function stateOf({ disabled, approved, emailVerified }: User): string {
+  if (disabled) return 'disabled'
+  if (approved) return 'approved'
+  return emailVerified ? 'proven' : 'unproven'
 }
 
 export function upstreamsText(upstreams: Upstream[]): string {
