@@ -90,7 +90,7 @@ async function tryAdmit(
   const callIds = targets.map(() => `call_${randomUUID().replaceAll('-', '')}`)
   const acquiring = { ...options, subject: principal, tier: principal.tier, limits, callIds, take }
   const grant = await acquireBatch(redis, acquiring).catch((error: unknown) => {
-    if (isUnacknowledged(error)) for (const id of callIds) completions.compensate(principal, id)
+    if (isUnacknowledged(error)) completions.compensate({ account: principal, callIds, at: deps.health.now() })
     throw error
   })
   if (grant === STALE) return STALE

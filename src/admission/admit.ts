@@ -154,7 +154,8 @@ async function acquireLimits(
       callId,
     })
   } catch (error) {
-    if (isUnacknowledged(error)) completions.compensate(principal, callId)
+    if (isUnacknowledged(error))
+      completions.compensate({ account: principal, callIds: [callId], at: deps.health.now() })
     throw error
   }
 }
@@ -170,7 +171,7 @@ async function refund(
     return withoutCall(call.state)
   } catch {
     // Redis did not acknowledge the refund: it is repeated until it does.
-    completions.compensate(principal, call.callId)
+    completions.compensate({ account: principal, callIds: [call.callId], at: call.state.now })
     return call.state
   }
 }

@@ -107,7 +107,7 @@ async function completeFailed(
 async function refund(deps: AwaitDeps, { job, principal }: Admitted, status: number): Promise<void> {
   countRefusal(deps, principal, { slug: job.slug, status })
   await refundCall(deps.redis, principal, { callId: job.id, at: job.enqueuedAt }).catch(() =>
-    deps.completions.compensate(principal, job.id),
+    deps.completions.compensate({ account: principal, callIds: [job.id], at: job.enqueuedAt }),
   )
 }
 

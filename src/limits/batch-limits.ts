@@ -61,14 +61,24 @@ export interface BatchStep {
   dropped?: string[]
 }
 
-/** Ends calls of a batch and hands their leases to the next ones. */
+/** Ends calls of a batch and hands their leases to the next ones. @returns how many of the ended had a lease */
 export async function advanceBatch(
   redis: RedisConnection,
   { subject, at }: { subject: LimitSubject; at: number },
   { ended = [], leaseMs, dropped = [] }: BatchStep,
-): Promise<void> {
+): Promise<number> {
   const [, minute = '', inFlight = '', month = '', ...connection] = limitKeys(subject, monthOf(at).name)
   const keys = [minute, inFlight, subject.mode === 'live' ? month : `${month}:none`, ...connection]
   const calls = ended.flatMap(({ callId, refund, next = '' }) => [callId, refund, next])
-  await scripts.advance.run(redis, keys, ['', leaseMs, ended.length, ...calls, ...dropped])
+  return Number(await scripts.advance.run(redis, keys, ['', leaseMs, ended.length, ...calls, ...dropped]))
+}
+
+/** Refunds all that the calls of a batch took, with a lease or without; repeating it does nothing. @returns whether one had one */
+export async function refundBatch(
+  redis: RedisConnection,
+  subject: LimitSubject,
+  { callIds, at }: { callIds: string[]; at: number },
+): Promise<boolean> {
+  const ended = callIds.map((callId) => ({ callId, refund: 'all' as const }))
+  return (await advanceBatch(redis, { subject, at }, { ended, dropped: callIds, leaseMs: 0 })) > 0
 }

@@ -5,7 +5,7 @@ import type { Log } from '../log.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { type LimitSubject, monthOf, refundCall, releaseLimits } from './account-limits.ts'
-import { advanceBatch, type EndedBatchCall } from './batch-limits.ts'
+import { advanceBatch, type EndedBatchCall, refundBatch } from './batch-limits.ts'
 import { recordUsage, type UsedCall } from './usage-ledger.ts'
 
 /** Pause between two writes of usage, milliseconds: it may be shown a second or two late. */
@@ -39,6 +39,13 @@ export interface Refusal extends Pick<CallJob, 'accountId' | 'keyId' | 'mode' | 
   status: number
 }
 
+/** Calls that were acquired together. `at`: when, Redis' clock, milliseconds. */
+export interface Acquisition {
+  account: LimitSubject
+  callIds: string[]
+  at: number
+}
+
 /** Calls of a batch that ended or will not be made. `at`: when their limits were acquired, Redis' clock, milliseconds. */
 export interface UnsettledBatch {
   subject: LimitSubject
@@ -57,7 +64,7 @@ export class CallCompletionBatcher {
   readonly #unsettled = new Batcher<UnsettledBatch>((_batch, parts) => this.#settle(parts))
 
   #refusals = 0
-  readonly #unacked = new Map<string, { account: LimitSubject; at: number; triesLeft: number }>()
+  readonly #unacked = new Map<string, Acquisition & { triesLeft: number }>()
   #compensating: NodeJS.Timeout | undefined
 
   constructor(redis: RedisConnection, log: Log) {
@@ -68,7 +75,7 @@ export class CallCompletionBatcher {
   /** Releases a call's limits and counts it, in the background. */
   add(call: CallJob, status: number): void {
     const ended = { call, status }
-    this.#completed.add(keyOf(call, call.enqueuedAt), ended)
+    this.#completed.add(keyOf(call), ended)
     this.#used.add('', ended)
   }
 
@@ -86,49 +93,67 @@ export class CallCompletionBatcher {
 
   /** Releases an account's pending calls now: its next call never finds the last one in flight. */
   flush(account: Pick<LimitSubject, 'accountId' | 'mode'>): void {
-    this.#completed.flush(keyOf(account, Date.now()))
+    this.#completed.flush(keyOf(account))
   }
 
   /** Ends and drops calls of a batch in the background, where Redis was away when they ended. */
   settleBatch(unsettled: UnsettledBatch): void {
     const { subject, at } = unsettled
-    this.#unsettled.add(`${keyOf(subject, at)} ${subject.connection?.id}`, unsettled)
+    this.#unsettled.add(`${keyOf(subject)} ${monthOf(at).name} ${subject.connection?.id}`, unsettled)
   }
 
   /** Undoes an acquisition without acknowledgement, which Redis may still run. */
-  compensate(account: LimitSubject, callId: string): void {
-    if (this.#unacked.size >= UNACKED_MAX) return
-    this.#unacked.set(callId, { account, at: Date.now(), triesLeft: COMPENSATE_TRIES })
-    this.#compensating ??= setInterval(() => this.#compensateUnacked(), COMPENSATE_EVERY_MS).unref()
+  compensate(acquisition: Acquisition): void {
+    const [first] = acquisition.callIds
+    if (first === undefined || this.#unacked.size >= UNACKED_MAX) return
+    this.#unacked.set(first, { ...acquisition, triesLeft: COMPENSATE_TRIES })
+    this.#compensating ??= setInterval(() => void this.#compensateUnacked(), COMPENSATE_EVERY_MS).unref()
   }
 
   /** Resolves when every call is released and counted, or has failed to be. */
   async close(): Promise<void> {
     clearInterval(this.#compensating)
     await Promise.all([this.#completed.drain(), this.#used.drain(), this.#unsettled.drain()])
+    await this.#compensateUnacked()
   }
 
-  #compensateUnacked(): void {
+  async #compensateUnacked(): Promise<void> {
     if (this.#redis.status !== 'ready') return
-    for (const [callId, unacked] of this.#unacked) {
+    const refunds = [...this.#unacked].map(async ([first, unacked]) => {
       unacked.triesLeft -= 1
       // A new connection may overtake what the old one left in Redis' buffers: an absent call may still come.
-      if (unacked.triesLeft === 0) this.#unacked.delete(callId)
-      refundCall(this.#redis, unacked.account, { callId, at: unacked.at }).then(
-        (wasTaken) => wasTaken && this.#unacked.delete(callId),
-        (error) => this.#log.debug({ err: error, callId }, 'failed to compensate an unacknowledged call'),
-      )
+      if (unacked.triesLeft === 0) this.#unacked.delete(first)
+      if (await this.#refund(unacked)) this.#unacked.delete(first)
+    })
+    if (this.#unacked.size === 0) {
+      clearInterval(this.#compensating)
+      this.#compensating = undefined
     }
-    if (this.#unacked.size > 0) return
-    clearInterval(this.#compensating)
-    this.#compensating = undefined
+    await Promise.all(refunds)
+  }
+
+  /** @returns whether it had been acquired */
+  async #refund({ account, callIds, at }: Acquisition): Promise<boolean> {
+    const [callId = '', ...others] = callIds
+    try {
+      if (others.length > 0) return await refundBatch(this.#redis, account, { callIds, at })
+      return await refundCall(this.#redis, account, { callId, at })
+    } catch (error) {
+      this.#log.debug({ err: error, callId }, 'failed to compensate an unacknowledged acquisition')
+      return false
+    }
   }
 
   async #release(calls: CompletedCall[]): Promise<void> {
+    const months = Map.groupBy(calls, ({ call }) => monthOf(call.enqueuedAt).name)
+    await Promise.all([...months].map(([month, ofMonth]) => this.#releaseMonth(month, ofMonth)))
+  }
+
+  async #releaseMonth(month: string, calls: CompletedCall[]): Promise<void> {
     const first = calls[0]?.call
     if (!first) return
     const ended = calls.map(({ call, status }) => ({ callId: call.id, status }))
-    const release = () => releaseLimits(this.#redis, first, { month: monthOf(first.enqueuedAt).name, ended })
+    const release = () => releaseLimits(this.#redis, first, { month, ended })
     // Repeating it does nothing. A lease that is never released expires.
     await retryUntil(release, { ...RETRY, mayRepeat: () => true }).catch((error) =>
       this.#log.warn({ err: error, account: first.accountId, calls: ended.length }, 'failed to release call limits'),
@@ -166,6 +191,6 @@ export class CallCompletionBatcher {
   }
 }
 
-function keyOf({ accountId, mode }: Pick<LimitSubject, 'accountId' | 'mode'>, at: number): string {
-  return `${accountId} ${mode} ${monthOf(at).name}`
+function keyOf({ accountId, mode }: Pick<LimitSubject, 'accountId' | 'mode'>): string {
+  return `${accountId} ${mode}`
 }

@@ -94,6 +94,8 @@ test('calls of a batch that were not made because Redis went away cost nothing w
   })
   const queued = async () => (await context.queues.of('currency').getJobs()).flatMap(({ data }) => parseCalls(data))
   await until(async () => (await queued()).length === 2, 5_000)
+  const connections = async () => /^connected_clients:(\d+)/m.exec(await redis.info('clients'))?.[1]
+  const before = await connections()
   proxy.cut()
   assert.equal(await running, 0)
   assert.deepEqual(codes.length, 6)
@@ -101,4 +103,6 @@ test('calls of a batch that were not made because Redis went away cost nothing w
   proxy.heal()
   // Two were queued, and count for the minute.
   await until(async () => (await used()).join() === '2,0,0', 15_000)
+  // A node that ends while it connects is another matter.
+  await until(async () => (await connections()) === before, 15_000)
 })

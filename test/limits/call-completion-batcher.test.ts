@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { it, mock } from 'node:test'
+import { AccountLimits, type LimitSubject, releaseLimits, STALE } from '../../src/limits/account-limits.ts'
+import { acquireBatch } from '../../src/limits/batch-limits.ts'
+import { CallCompletionBatcher } from '../../src/limits/call-completion-batcher.ts'
+import { createLog } from '../../src/log.ts'
+import type { CallJob } from '../../src/queue/call-job.ts'
+import { accountKeys } from '../../src/redis/keys.ts'
+import { redisOfThisFile } from '../support/services.ts'
+
+const { redis } = await redisOfThisFile()
+const log = createLog({ level: 'silent', pretty: false }, 'test')
+
+const job: CallJob = {
+  ...{ v: 1, id: '', accountId: '', mode: 'live', slug: 'weather', endpoint: '/current', parameters: {}, extra: [] },
+  ...{ raw: false, isAsync: false, replyTo: '', enqueuedAt: 0, deadline: 0 },
+}
+
+/** An account that has taken what these calls need, and the API node that took it. */
+async function open({ calls, isBatch = false }: { calls: number; isBatch?: boolean }) {
+  const account: LimitSubject = { accountId: randomUUID(), mode: 'live', version: 'v' }
+  const { accountId } = account
+  await redis.set(accountKeys.version(accountId), 'v')
+  const callIds = Array.from({ length: calls }, (_, index) => `call_${index}`)
+  const limits = { perMinute: 10, inFlight: 2, perMonth: 100 }
+  const query = { subject: account, tier: 'pro' as const, limits, leaseMs: 60_000, loadMonthUsed: async () => 0 }
+  let at = 0
+  if (isBatch) {
+    const grant = await acquireBatch(redis, { ...query, callIds, take: 'all' })
+    assert.ok(grant !== STALE)
+    at = grant.state.now
+  } else {
+    for (const callId of callIds) {
+      const state = await new AccountLimits(redis).acquire({ ...query, callId })
+      assert.ok(state !== STALE)
+      at = state.now
+    }
+  }
+  const inFlight = () => redis.zcard(accountKeys.inFlight(accountId, 'live'))
+  const used = async () => [
+    await redis.zcard(accountKeys.minute(accountId, 'live')),
+    await inFlight(),
+    Number(await redis.get(accountKeys.month(accountId, new Date(at).toISOString().slice(0, 7)))),
+  ]
+  return { account, callIds, at, inFlight, used, node: new CallCompletionBatcher(redis, log) }
+}
+
+it('an acquisition without acknowledgement is undone when its node ends, before its next try', async () => {
+  const { account, callIds, at, used, node } = await open({ calls: 1 })
+  assert.deepEqual(await used(), [1, 1, 1])
+  node.compensate({ account, callIds, at })
+  await node.close()
+  assert.deepEqual(await used(), [0, 0, 0])
+})
+
+it('the calls of a batch whose acquisition had no acknowledgement cost nothing, also those that waited for a lease', async () => {
+  const { account, callIds, at, used, node } = await open({ calls: 5, isBatch: true })
+  assert.deepEqual(await used(), [5, 2, 5])
+  node.compensate({ account, callIds, at })
+  await node.close()
+  assert.deepEqual(await used(), [0, 0, 0])
+})
+
+it("the next call of an account finds none in flight that has ended, when the node's clock is in another month", async (t) => {
+  const { account, callIds, at, inFlight, node } = await open({ calls: 2 })
+  t.after(() => mock.timers.reset())
+  // Redis knows the script.
+  await releaseLimits(redis, account, { month: 'none', ended: [] })
+  mock.timers.enable({ apis: ['Date'], now: at + 40 * 86_400_000 })
+  // The second waits for the end of the first one's release.
+  for (const id of callIds) node.add({ ...job, ...account, id, enqueuedAt: at }, 200)
+  node.flush(account)
+  assert.equal(await inFlight(), 0)
+  mock.timers.reset()
+  await node.close()
+})
