@@ -7,7 +7,7 @@ import type { CallJob } from './call-job.ts'
 import type { ReplyHead } from './reply-head.ts'
 
 /** Larger bodies go into a key of their own, which the stream names. Bytes. */
-const INLINE_BYTES_MAX = 32 * 1024
+const INLINE_BYTES_MAX = 64 * 1024
 
 const BODY_MS = 60_000
 

@@ -51,7 +51,7 @@ describe('a call', () => {
   it('a call whose large answer finds no room, because a node died with others of its account, is told so and when to come again', async (t) => {
     const redis = openOperatorRedis(gateway)
     t.after(() => redis.disconnect())
-    const page = 'x'.repeat(40_000)
+    const page = 'x'.repeat(80_000)
     upstream.play('currency', () => ({ base: 'EUR', date: '2026-01-02', rates: { USD: 1.1 }, page }))
     const call = (number: number) =>
       send(gateway, `/v1/call/currency/latest?nonce=${number}`, {
