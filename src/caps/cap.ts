@@ -256,12 +256,9 @@ export class Cap {
   }
 
   async #backfill(): Promise<void> {
-    const past = await readPastGrants(this.#deps.db, { slug: this.#slug, bucket: this.#bucket, caps: this.#rules() })
-    await this.#run(
-      scripts.backfill,
-      this.#keys,
-      past.flatMap(({ at, granted }) => [at, granted]),
-    )
+    const [slug, bucket, rules] = [this.#slug, this.#bucket, this.#ruleArguments()]
+    const past = await readPastGrants(this.#deps.db, { slug, bucket, caps: this.#rules() })
+    await this.#run(scripts.backfill, this.#keys, [...rules, ...past.flatMap(({ at, granted }) => [at, granted])])
   }
 }
 

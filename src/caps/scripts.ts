@@ -78,11 +78,17 @@ export const scripts = {
     ...PLAN,
     ...PLANNING,
   }),
-  release: load('release', { RAMP_MAX, WAKE_UP_CHANNEL }),
+  release: load('release', { KEY_LIFE_MS, RAMP_MAX, WAKE_UP_CHANNEL }),
   renew: load('renew'),
   releaseUnused: load('release-unused', { WAKE_UP_CHANNEL }),
-  applyUpstreamLimit: load('apply-upstream-limit', { EVICTED_TTL_MS, WAKE_UP_CHANNEL, ...PLAN, ...PLANNING }),
-  beginGradually: load('begin-gradually'),
+  applyUpstreamLimit: load('apply-upstream-limit', {
+    EVICTED_TTL_MS,
+    KEY_LIFE_MS,
+    WAKE_UP_CHANNEL,
+    ...PLAN,
+    ...PLANNING,
+  }),
+  beginGradually: load('begin-gradually', { KEY_LIFE_MS }),
   joinQueue: load('join-queue', {
     COST,
     EVICTED_TTL_MS,
@@ -100,5 +106,5 @@ export const scripts = {
   read: load('read', { COLD_START_HOLD_MS, SCARCE_MAX: SHARES.SCARCE_MAX }),
   rebaseTags: load('rebase-tags', { TAG_SPAN_MAX }),
   initialise: load('initialise', { KEY_LIFE_MS }),
-  backfill: load('backfill'),
+  backfill: load('backfill', { KEY_LIFE_MS, SCARCE_MAX: SHARES.SCARCE_MAX }),
 }

@@ -86,3 +86,19 @@ it('the leases of a cap that had none end with its other keys', async () => {
   await use()
   assertLife(await lifeOf('leases'), LIFE_MS, 'leases')
 })
+
+it('what is written to the state of a cap that Redis lost, or that had no call yet, does not stay for ever', async () => {
+  const writers = {
+    close: async ({ cap }: World) => await cap.applyUpstreamLimit({ closedForMs: 1_000, observedBy: 'a|1|1' }),
+    limit: async ({ cap }: World) =>
+      await cap.applyUpstreamLimit({ remaining: { requests: 3, resetMs: 1_000 }, observedBy: 'a|1|1' }),
+    begin: async ({ cap }: World) => await cap.beginGradually(),
+    release: async ({ cap }: World) => await cap.release({ ids: ['a|1|1'], meanMs: 10 }),
+  }
+  for (const [name, write] of Object.entries(writers)) {
+    const { world, lifeOf } = await open()
+    await write(world)
+    const lifeMs = await lifeOf('state')
+    assert.ok(lifeMs > DAY_MS - MINUTE_MS && lifeMs <= LIFE_MS, `${name}: ${lifeMs} ms`)
+  }
+})

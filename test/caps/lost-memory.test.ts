@@ -8,7 +8,7 @@ import { type Db, openDatabase } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import { createLog } from '../../src/log.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
-import { keys } from '../../src/redis/keys.ts'
+import { capKeys, keys } from '../../src/redis/keys.ts'
 import { type Services, startServices } from '../support/services.ts'
 
 let services: Services
@@ -27,28 +27,38 @@ after(async () => {
   await services.stop()
 })
 
-it('a cap whose past Redis lost stays closed at first, and then grants what Postgres says is left of its window', async () => {
+/** A cap of ten requests in ten minutes, of which six were sent before Redis lost its memory. */
+async function open(slug: string) {
   const lostAt = Date.now()
-  let now = lostAt
+  const clock = { now: lostAt }
   await redis.set(keys.rememberedSince, lostAt)
   const minute = new Date(Math.floor(lostAt / 60_000) * 60_000)
-  const sent = { slug: 'lost', bucket: 'shared', minute }
+  const sent = { slug, bucket: 'shared', minute }
   await addCapGrants(db, [
     { ...sent, worker: randomUUID(), granted: 4 },
     { ...sent, worker: randomUUID(), granted: 2 },
   ])
   const rules = { concurrency: 100, rates: [{ max: 10, seconds: 600 }] }
-  const cap = new Cap({ redis, db, now: () => now }, { slug: 'lost', bucket: 'shared' }, () => rules)
+  const cap = new Cap({ redis, db, now: () => clock.now }, { slug, bucket: 'shared' }, () => rules)
   const acquire = async () => {
     const waiters = Array.from({ length: 10 }, (_, index) => ({ member: `account-${index}|call-${index}`, tag: 0 }))
     const { granted } = await cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
     return granted.size
   }
+  return { lostAt, clock, acquire }
+}
+
+it('a cap whose past Redis lost stays closed at first, and then grants what Postgres says is left of its window', async () => {
+  const { lostAt, clock, acquire } = await open('lost')
   assert.equal(await acquire(), 0)
-  now = lostAt + BACKFILL_AFTER_MS + 1
+  clock.now = lostAt + BACKFILL_AFTER_MS + 1
   assert.equal(await acquire(), 0)
-  now = lostAt + COLD_START_HOLD_MS - 1
+  for (const name of ['log', 'state'] as const) {
+    const lifeMs = await redis.pttl(capKeys.of('lost', 'shared', name))
+    assert.ok(lifeMs > 86_400_000, `${name} lives ${lifeMs} ms`)
+  }
+  clock.now = lostAt + COLD_START_HOLD_MS - 1
   assert.equal(await acquire(), 0)
-  now = lostAt + COLD_START_HOLD_MS
+  clock.now = lostAt + COLD_START_HOLD_MS
   assert.equal(await acquire(), 4)
 })

@@ -360,8 +360,6 @@ export class World {
       if (field.startsWith('w:') || field === 'async') assert.equal(Number(value), counts.get(field) ?? 0, field)
     }
     for (const [field, count] of counts) assert.equal(Number(fair[field]), count, field)
-    // What an upstream says before any call came is what the model alone does.
-    if (this.#askedAt.size === 0) return
     const names = capKeys.all(this.slug, 'shared')
     const lives = await Promise.all(names.map((name) => this.#redis.pttl(name)))
     const lasting = names.filter((_name, index) => lives[index] === -1)

@@ -192,6 +192,7 @@ export const MUTATIONS: Mutation[] = [
   ),
   lost('initialise', 'when Redis lost its memory is forgotten', "'initialisedAt', ARGV[2]", "'initialisedAt', 0"),
   lost('backfill', 'a minute of the past counts as one request', 'for number = 1, granted do', 'for number = 1, 1 do'),
+  lost('backfill', 'the past that is put back stays for ever', 'keepAlive(true, {LOG, STATE})\n'),
   lost('backfill', 'the past is read again and again', "'backfilled', '1')", "'backfilled', '0')"),
   lost(
     'include/state',
@@ -345,6 +346,18 @@ export const MUTATIONS: Mutation[] = [
   {
     ...keyLife('a cap without a grant is kept for ever', 'if isNew == 1', 'if isNew > 1'),
     file: 'src/caps/lua/initialise.lua',
+  },
+  {
+    ...keyLife('what an upstream says before any call stays for ever', 'if not known[2] then', 'if false then'),
+    file: 'src/caps/lua/apply-upstream-limit.lua',
+  },
+  {
+    ...keyLife('a state that begins gradually stays for ever', 'if not permits then', 'if false then'),
+    file: 'src/caps/lua/begin-gradually.lua',
+  },
+  {
+    ...keyLife('a state that only a release wrote stays for ever', 'if not known[1] and', 'if false and'),
+    file: 'src/caps/lua/include/release-permits.lua',
   },
   {
     ...keyLife('demand never ends', "redis.call('PEXPIRE', DEMAND, DEMAND_WINDOW_MS)\n"),

@@ -10,6 +10,7 @@
 --- @include "./include/notify.lua"
 --- @include "./include/schedule.lua"
 --- @include "./include/evict.lua"
+--- @include "./include/key-life.lua"
 local closedForMs, remaining = tonumber(ARGV[afterRules]), tonumber(ARGV[afterRules + 1])
 local resetMs, observedBy = tonumber(ARGV[afterRules + 2]), ARGV[afterRules + 3]
 local known = redis.call('HMGET', STATE, 'leftPermit', 'permits')
@@ -30,5 +31,6 @@ if remaining then
   state.left, state.leftUntil = left, now + resetMs
   redis.call('HSET', STATE, 'left', left, 'leftUntil', score(state.leftUntil), 'leftPermit', granted)
 end
+if not known[2] then keepAlive(true, {STATE}) end
 if (closedForMs > 0 or remaining) and redis.call('ZCARD', QUEUE) > 0 then evictTooLate() end
 return 1

@@ -3,6 +3,9 @@
      Input:  ARGV[1] unused clock
      Output: 1 ]]
 --- @include "./include/keys.lua"
-redis.call('HSET', STATE, 'ramp', 1, 'rampPermit', tonumber(redis.call('HGET', STATE, 'permits') or 0))
+local permits = redis.call('HGET', STATE, 'permits')
+redis.call('HSET', STATE, 'ramp', 1, 'rampPermit', tonumber(permits or 0))
 redis.call('HDEL', STATE, 'serviceMs')
+-- The first permit gives it a longer life.
+if not permits then redis.call('PEXPIRE', STATE, KEY_LIFE_MS) end
 return 1

@@ -7,6 +7,8 @@ local function releasePermits(permits, meanMs)
   local serviceMs, weight = tonumber(known[1] or 0), math.min(0.5, 0.1 * #permits)
   serviceMs = serviceMs == 0 and meanMs or serviceMs * (1 - weight) + meanMs * weight
   redis.call('HSET', STATE, 'serviceMs', string.format('%.1f', serviceMs))
+  -- Redis may have lost the state of a permit that ends now.
+  if not known[1] and redis.call('PTTL', STATE) < 0 then redis.call('PEXPIRE', STATE, KEY_LIFE_MS) end
   if not known[2] then return end
   local grown = tonumber(known[2])
   for _, permit in ipairs(permits) do
