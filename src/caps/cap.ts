@@ -7,7 +7,7 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { capKeys } from '../redis/keys.ts'
 import type { Script } from '../redis/script.ts'
 import type { CapBucket } from './bucket.ts'
-import { readPastGrants, readRememberedSince } from './cold-start.ts'
+import { readPastGrants, readRememberedSince, redisNow } from './cold-start.ts'
 import { scripts } from './scripts.ts'
 import { WINDOW_MARGIN_MS } from './timing.ts'
 
@@ -256,8 +256,9 @@ export class Cap {
   }
 
   async #backfill(): Promise<void> {
+    const { redis, db, now = () => redisNow(redis) } = this.#deps
     const [slug, bucket, rules] = [this.#slug, this.#bucket, this.#ruleArguments()]
-    const past = await readPastGrants(this.#deps.db, { slug, bucket, caps: this.#rules() })
+    const past = await readPastGrants(db, { slug, bucket, caps: this.#rules(), now: await now() })
     await this.#run(scripts.backfill, this.#keys, [...rules, ...past.flatMap(({ at, granted }) => [at, granted])])
   }
 }

@@ -16,11 +16,16 @@ const MINUTE_MS = 60_000
 export async function readRememberedSince(redis: RedisConnection, db: Db): Promise<number> {
   const known = await redis.get(keys.rememberedSince)
   if (known !== null) return Number(known)
-  const [seconds, micros] = await redis.time()
-  // Rounded up: nothing was sent later.
-  const since = (await isNewInstallation(db)) ? 0 : Number(seconds) * 1_000 + Math.ceil(Number(micros) / 1_000)
+  const now = await redisNow(redis)
+  const since = (await isNewInstallation(db)) ? 0 : now
   await redis.set(keys.rememberedSince, since, 'NX')
   return Number((await redis.get(keys.rememberedSince)) ?? since)
+}
+
+/** Redis' clock, milliseconds, rounded up: nothing was sent later. */
+export async function redisNow(redis: RedisConnection): Promise<number> {
+  const [seconds, micros] = await redis.time()
+  return Number(seconds) * 1_000 + Math.ceil(Number(micros) / 1_000)
 }
 
 /** Whether the installation is at most ten seconds old: its first look-up is recorded. */
@@ -38,13 +43,12 @@ async function isNewInstallation(db: Db): Promise<boolean> {
   }
 }
 
-/** A cap's past as Postgres has it: the requests of each minute at its end, so never earlier than they were. */
+/** A cap's past as Postgres has it: the requests of each minute at its end, so never earlier than they were. `now`: Redis' clock. */
 export async function readPastGrants(
   db: Db,
-  { slug, bucket, caps }: { slug: string; bucket: CapBucket; caps: Caps },
+  { slug, bucket, caps, now }: { slug: string; bucket: CapBucket; caps: Caps; now: number },
 ): Promise<{ at: number; granted: number }[]> {
   const widestMs = Math.max(...caps.rates.map(({ seconds }) => seconds * 1_000))
-  const now = Date.now()
   const grants = await readCapGrants(db, { slug, bucket }, new Date(now - widestMs - MINUTE_MS))
   return grants.map(({ minute, granted }) => ({ at: Math.min(minute.getTime() + MINUTE_MS, now), granted }))
 }

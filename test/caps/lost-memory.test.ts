@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, before, it } from 'node:test'
+import { after, before, it, mock } from 'node:test'
 import { Cap } from '../../src/caps/cap.ts'
 import { BACKFILL_AFTER_MS, COLD_START_HOLD_MS } from '../../src/caps/timing.ts'
 import { addCapGrants } from '../../src/db/cap-grants.ts'
@@ -61,4 +61,18 @@ it('a cap whose past Redis lost stays closed at first, and then grants what Post
   assert.equal(await acquire(), 0)
   clock.now = lostAt + COLD_START_HOLD_MS
   assert.equal(await acquire(), 4)
+})
+
+it("the past of a cap is restored by Redis' clock when that of the worker is behind or ahead", async (t) => {
+  t.after(() => mock.timers.reset())
+  for (const wrongByMs of [-1_200_000, 1_200_000]) {
+    const { lostAt, clock, acquire } = await open(`clock ${wrongByMs}`)
+    mock.timers.enable({ apis: ['Date'], now: lostAt + wrongByMs })
+    assert.equal(await acquire(), 0)
+    clock.now = lostAt + BACKFILL_AFTER_MS + 1
+    assert.equal(await acquire(), 0)
+    clock.now = lostAt + COLD_START_HOLD_MS
+    assert.equal(await acquire(), 4, `a clock that is wrong by ${wrongByMs} ms`)
+    mock.timers.reset()
+  }
 })
