@@ -86,6 +86,8 @@ export class ReplyInbox {
   #keptAt = 0
   #trimTimer: NodeJS.Timeout | undefined
   #closing = false
+  /** Why nothing is waited for any more. */
+  #ended: Error | undefined
   #loop: Promise<void> | undefined
 
   /** `reader` blocks; `redis` trims and fetches. */
@@ -112,12 +114,14 @@ export class ReplyInbox {
     const { promise, resolve, reject } = Promise.withResolvers<Reply>()
     // It may fail before anybody listens.
     promise.catch(() => undefined)
-    this.#pending.set(callId, { resolve, reject })
+    if (this.#ended) reject(this.#ended)
+    else this.#pending.set(callId, { resolve, reject })
     return { reply: promise, forget: () => this.#pending.delete(callId) }
   }
 
-  /** Ends the wait of all calls, because this node ends. */
+  /** Ends the wait of all calls, also of those that come later, because this node ends. */
   rejectAll(reason: Error): void {
+    this.#ended = reason
     for (const { reject } of this.#pending.values()) reject(reason)
     this.#pending.clear()
   }

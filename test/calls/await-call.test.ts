@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { Socket } from 'node:net'
-import { after, test } from 'node:test'
+import { after, type TestContext, test } from 'node:test'
 import type { Admitted } from '../../src/admission/admit.ts'
 import { awaitCall } from '../../src/calls/await-call.ts'
 import { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
@@ -21,22 +21,30 @@ const log = createLog({ level: 'silent', pretty: false }, 'test')
 // Nothing here reads a row: the database is never connected to.
 const db = openDatabase('postgres://127.0.0.1:1/none', log)
 const queues = new CallQueues(redis, log)
-const replies = new ReplyInbox(openRedis([url], 'blocking', log), redis, log)
-const completions = new CallCompletionBatcher(redis, log)
-replies.open()
-const node = {
-  ...{ redis, queues, replies, completions, log, config: { callTimeoutMs: 30_000 }, health: { now: Date.now } },
-  caps: new UpstreamCaps({ redis, db, catalog: await loadCatalog(new Map()) }),
-}
+const caps = new UpstreamCaps({ redis, db, catalog: await loadCatalog(new Map()) })
 after(async () => {
-  await completions.close()
-  await replies.close()
   await queues.close()
   await db.destroy()
 })
 
-/** A call of an account, and its end once it is queued and `end` was done; no worker takes it. */
-async function callUntil(waitMs: number | undefined, end: (socket: Socket) => void) {
+/** A node of its own for each call: what ends one does not end the others. */
+function openNode(t: TestContext) {
+  const replies = new ReplyInbox(openRedis([url], 'blocking', log), redis, log)
+  const completions = new CallCompletionBatcher(redis, log)
+  replies.open()
+  t.after(async () => {
+    await completions.close()
+    await replies.close()
+  })
+  const [config, health] = [{ callTimeoutMs: 5_000 }, { now: Date.now }]
+  return { redis, queues, replies, completions, log, config, health, caps }
+}
+
+type Node = ReturnType<typeof openNode>
+
+/** A call of an account over a node; no worker takes it. */
+function call(node: Node, waitMs?: number) {
+  const { replies } = node
   const [accountId, enqueuedAt] = [randomUUID(), Date.now()]
   const isAsync = waitMs !== undefined
   const id = `call_${randomUUID().replaceAll('-', '')}`
@@ -57,26 +65,33 @@ async function callUntil(waitMs: number | undefined, end: (socket: Socket) => vo
     preference: { waitMs, applied: undefined },
   }
   const socket = new Socket()
-  const ended = awaitCall(node, admitted, socket)
   const isQueued = async () => (await queues.of('currency').getJobState(id)) === 'prioritized'
-  await until(isQueued)
-  end(socket)
-  return { end: await ended, isQueued }
+  return { ended: awaitCall(node, admitted, socket), isQueued, socket }
 }
 
-const endNode = () => replies.rejectAll(new GatewayError('DRAINING'))
+const end = ({ replies }: Node) => replies.rejectAll(new GatewayError('DRAINING'))
 
-test('an asynchronous call whose node ends, or whose caller leaves, goes on and is answered as one that is pending', async () => {
-  for (const end of [endNode, (socket: Socket) => void socket.destroy()]) {
-    const call = await callUntil(20_000, end)
-    assert.deepEqual(call.end, { kind: 'pending' })
-    assert.equal(await call.isQueued(), true)
+test('an asynchronous call whose node ends, or whose caller leaves, goes on and is answered as one that is pending', async (t) => {
+  for (const isNodesEnd of [true, false]) {
+    const node = openNode(t)
+    const { ended, isQueued, socket } = call(node, 5_000)
+    await until(isQueued)
+    if (isNodesEnd) end(node)
+    else socket.destroy()
+    assert.deepEqual(await ended, { kind: 'pending' })
+    assert.equal(await isQueued(), true)
   }
 })
 
-test('a call whose node ends is taken back, and its caller is told to send it again', async () => {
-  const call = await callUntil(undefined, endNode)
-  assert.ok(call.end.kind === 'failed')
-  assert.equal(call.end.error.code, 'DRAINING')
-  await until(async () => !(await call.isQueued()))
+test('a call whose node ends, or has ended before it came, is taken back, and its caller is told to send it again', async (t) => {
+  const node = openNode(t)
+  const first = call(node)
+  await until(first.isQueued)
+  end(node)
+  for (const { ended, isQueued } of [first, call(node)]) {
+    const outcome = await ended
+    assert.ok(outcome.kind === 'failed')
+    assert.equal(outcome.error.code, 'DRAINING')
+    await until(async () => !(await isQueued()))
+  }
 })
