@@ -32,7 +32,8 @@ if (plan.locked) {
 const lock = JSON.parse(readFileSync('package-lock.json', 'utf8'))
 for (const name of plan.leaveOut ?? []) delete lock.packages['node_modules/' + name]
 writeFileSync('node_modules/.package-lock.json', JSON.stringify(lock))
-if (!plan.noNode && (!plan.skipScripts || process.argv[2] === 'rebuild')) symlinkSync(process.execPath, 'node_modules/.bin/node')
+const isNodeRight = !plan.noNode && (!plan.skipScripts || process.argv[2] === 'rebuild')
+if (isNodeRight && !existsSync('node_modules/.bin/node')) symlinkSync(process.execPath, 'node_modules/.bin/node')
 `
 
 /** A script to start: tells how it runs, and ends as its argument says. */
@@ -214,26 +215,38 @@ test('a pinned Node that npm could not fetch ends the start with a sentence that
   )
 })
 
-test('an optional package that npm keeps leaving out is named at each start, until it is installed', async (t) => {
+/** As when the last try to install what npm left out was a day ago. */
+async function passDay(root: string): Promise<void> {
+  const file = path.join(root, 'node_modules', '.installed')
+  const stamp = JSON.parse(await readFile(file, 'utf8'))
+  await writeFile(file, JSON.stringify({ ...stamp, triedAt: stamp.triedAt - 86_400_000 }))
+}
+
+test('an optional package that npm leaves out is named at each start and tried again once a day, until it is installed', async (t) => {
   const root = await createProject(t, { leaveOut: ['everywhere'] })
   const lockFile = path.join(root, 'package-lock.json')
   const lock = JSON.parse(await readFile(lockFile, 'utf8'))
   lock.packages[''].optionalDependencies = { everywhere: '1.0.0' }
   lock.packages['node_modules/everywhere'] = { version: '1.0.0', optional: true }
   await writeFile(lockFile, JSON.stringify(lock))
-  const installs = async () => (await callsOf(root)).trim().split('\n').length
-  for (const count of [1, 2]) {
+  const all = '--include=dev --include=optional'
+  const installs = async () => (await callsOf(root)).trim().split('\n')
+  const first = [`ci ${all}`]
+  const second = [...first, `install ${all}`]
+  for (const expected of [first, first, second, second]) {
+    if (expected === second && (await installs()).length === 1) await passDay(root)
     const run = start(root)
     assert.equal((await run.ended).code, 0, run.output())
-    assert.match(run.output(), /^npm did not install everywhere: .* the next start tries again\.$/m)
-    assert.equal(await installs(), count)
+    assert.match(run.output(), /^npm did not install everywhere: .* tries again after a day, and `npm ci` at once\.$/m)
+    assert.deepEqual(await installs(), expected)
   }
   await writeFile(path.join(root, 'plan.json'), '{}')
+  await passDay(root)
   for (const _start of [1, 2]) {
     const run = start(root)
     assert.equal((await run.ended).code, 0, run.output())
     assert.doesNotMatch(run.output(), /did not install/)
-    assert.equal(await installs(), 3)
+    assert.equal((await installs()).length, 3)
   }
 })
 
@@ -244,13 +257,14 @@ test('a Node that stands in for the pinned one is not taken for good while npm l
   lock.packages[''].optionalDependencies = { node: '1.0.0' }
   lock.packages['node_modules/node'] = { version: '1.0.0', optional: true }
   await writeFile(lockFile, JSON.stringify(lock))
-  for (const count of [1, 2]) {
+  for (const count of [1, 1, 2]) {
+    if (count === 2) await passDay(root)
     const run = start(root)
     assert.equal((await run.ended).code, 0, run.output())
     const causes = `the npm registry was not reached, or it has no Node binary for ${process.platform} ${process.arch}.`
     assert.ok(run.output().includes(`was not installed: ${causes} Going on with Node ${process.versions.node}.`))
     assert.doesNotMatch(run.output(), /npm did not install/)
-    assert.equal((await callsOf(root)).match(/^ci /gm)?.length, count)
+    assert.equal((await callsOf(root)).match(/^(ci|install) /gm)?.length, count)
   }
 })
 

@@ -34,22 +34,47 @@ export function loadWanted(root) {
   }
 }
 
+/** How long an optional package that npm left out is not tried again, milliseconds. */
+const TRY_AGAIN_MS = 24 * 3_600_000
+
 /** The Node to run with when a finished install of exactly this is in place, else undefined. Reads three small files. */
 export function installedNode(root, wanted) {
-  const stamp = readJson(stampFile(root))
-  if (stamp?.hash !== wanted.hash || stamp.listedAt !== listedAt(root)) return undefined
+  const stamp = readStamp(root, wanted)
+  if (!stamp || isTryDue(stamp)) return undefined
   if (stamp.node === 'own') return isOwnNodeEnough(wanted) ? process.execPath : undefined
   return isFile(pinnedNodeFile(root)) ? pinnedNodeFile(root) : undefined
 }
 
+/** The packages that npm left out of an install that is finished otherwise. */
+export function leftOut(root, wanted) {
+  return readStamp(root, wanted)?.missing ?? []
+}
+
 /** Records a finished install. `node` is 'pinned', or 'own' where the pinned Node does not run on this machine. */
-export function writeStamp(root, wanted, node) {
+export function writeStamp(root, wanted, { node, missing }) {
+  const stamp = {
+    hash: wanted.hash,
+    listedAt: listedAt(root),
+    node,
+    ...(missing.length > 0 && { missing, triedAt: Date.now() }),
+  }
   try {
-    writeFileSync(stampFile(root), `${JSON.stringify({ hash: wanted.hash, listedAt: listedAt(root), node })}\n`)
+    writeFileSync(stampFile(root), `${JSON.stringify(stamp)}\n`)
   } catch (error) {
     // A read-only installation works as well; it is only looked through again at the next start.
     if (!['EROFS', 'EACCES', 'EPERM'].includes(error.code)) throw error
   }
+}
+
+/** Undefined where something else is wanted than was installed, or npm has run since. */
+function readStamp(root, wanted) {
+  const stamp = readJson(stampFile(root))
+  return stamp?.hash === wanted.hash && stamp.listedAt === listedAt(root) ? stamp : undefined
+}
+
+/** A clock that was set back makes it due too. */
+function isTryDue({ missing = [], triedAt }) {
+  return missing.length > 0 && Math.abs(Date.now() - triedAt) >= TRY_AGAIN_MS
 }
 
 /** Whether npm's own list has every package of the lock that may not be absent. */

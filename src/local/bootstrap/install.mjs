@@ -6,6 +6,7 @@ import {
   installedNode,
   isListComplete,
   isOwnNodeEnough,
+  leftOut,
   linkLockedNode,
   loadWanted,
   missingPackages,
@@ -20,7 +21,10 @@ const LOCK_WAIT_MS = 15 * 60_000
 export async function ensureInstalled(root) {
   const wanted = loadWanted(root)
   const ready = installedNode(root, wanted)
-  if (ready) return ready
+  if (ready) {
+    sayLeftOut(root, wanted, { missing: leftOut(root, wanted), isPinnedUsed: ready !== process.execPath })
+    return ready
+  }
   try {
     accessSync(root, constants.W_OK)
   } catch {
@@ -50,11 +54,15 @@ async function installLocked(root, wanted) {
 
 async function install(root, wanted, onStart) {
   if (!isListComplete(root, wanted)) {
+    const again = leftOut(root, wanted)
+    // `npm ci` would begin by deleting what serves but for these.
+    const command = again.length > 0 ? ['install', '--no-save'] : ['ci']
+    const title =
+      again.length > 0
+        ? `Trying again to install ${again.join(', ')} (npm install)`
+        : 'Installing dependencies (npm ci), about a minute on the first run'
     // Development packages always: `npm test` needs them, and one state of node_modules is simpler than two.
-    await runNpm(root, ['ci', '--include=dev', '--include=optional'], {
-      title: 'Installing dependencies (npm ci), about a minute on the first run',
-      onStart,
-    })
+    await runNpm(root, [...command, '--include=dev', '--include=optional'], { title, onStart })
   }
   linkLockedNode(root)
   if (!doesPinnedNodeRun(root, wanted)) {
@@ -70,16 +78,20 @@ async function install(root, wanted, onStart) {
   }
   const isPinnedUsed = doesPinnedNodeRun(root, wanted)
   const missing = missingPackages(root, wanted)
-  if (!isPinnedUsed) goOnWithOwnNode(root, wanted)
-  const unexplained = missing.filter((name) => isPinnedUsed || name !== 'node')
-  if (unexplained.length > 0) {
-    console.error(
-      `npm did not install ${unexplained.join(', ')}: it leaves out an optional package that it fails to fetch or build. Going on without; the next start tries again.`,
-    )
-  }
-  // Without a stamp the next start looks again.
-  if (missing.length === 0) writeStamp(root, wanted, isPinnedUsed ? 'pinned' : 'own')
+  if (!isPinnedUsed && !missing.includes('node')) goOnWithOwnNode(root, wanted)
+  sayLeftOut(root, wanted, { missing, isPinnedUsed })
+  writeStamp(root, wanted, { node: isPinnedUsed ? 'pinned' : 'own', missing })
   return isPinnedUsed ? pinnedNodeFile(root) : process.execPath
+}
+
+/** Says what npm left out. @throws Error where that is the pinned Node and the running one cannot stand in for it */
+function sayLeftOut(root, wanted, { missing, isPinnedUsed }) {
+  if (!isPinnedUsed && missing.includes('node')) goOnWithOwnNode(root, wanted)
+  const unexplained = missing.filter((name) => isPinnedUsed || name !== 'node')
+  if (unexplained.length === 0) return
+  console.error(
+    `npm did not install ${unexplained.join(', ')}: it leaves out an optional package that it fails to fetch or build. Going on without; a start tries again after a day, and \`npm ci\` at once.`,
+  )
 }
 
 /** Says why the pinned Node is not used. @throws Error where the running one is too old to stand in for it */
