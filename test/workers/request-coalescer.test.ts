@@ -68,8 +68,8 @@ it('a request whose call was left goes on for those that wait for its answer, in
   await assert.rejects(first, /left/)
   assert.ok(left.first.progress.goesOn, 'its place in the wait queue is free only when the request has ended')
   // The follower says again that it waits.
-  await redis.del(keys.followed)
-  await until(async () => (await redis.exists(keys.followed)) === 1)
+  await redis.pexpire(keys.followed, 900)
+  await until(async () => (await redis.pttl(keys.followed)) > 900)
   assert.equal(ended?.aborted, false)
   answer.resolve(TIMEOUT)
   assert.deepEqual(await second, { outcome: TIMEOUT, isCollapsed: true })
