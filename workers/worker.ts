@@ -101,10 +101,10 @@ function startWorker(api: Api, deps: ProcessorDeps): Worker {
   )
   worker.on('error', (error) => log.debug({ err: error, slug: api.slug }, 'queue worker failed'))
   worker.on('failed', (job, error) => {
-    log.warn({ err: error, slug: api.slug, callId: job?.id }, 'job failed')
+    log.warn({ err: error, slug: api.slug, jobId: job?.id }, 'job failed')
     if (job?.name !== CALL_JOB) return
     replyToLostJob(deps, job, error).catch((cause) =>
-      log.warn({ err: cause, callId: job.id }, 'failed to answer lost calls'),
+      log.warn({ err: cause, jobId: job.id }, 'failed to answer lost calls'),
     )
   })
   worker.on('lockRenewalFailed', (ids) => {
