@@ -1,5 +1,6 @@
 import { withForecast } from '../admission/admit.ts'
 import type { AdmittedBatch, BatchUnit } from '../admission/admit-batch.ts'
+import { countBatchRefusals } from '../admission/count-batch-refusals.ts'
 import { countRefusal } from '../admission/count-refusal.ts'
 import { type Forecast, type ForecastDeps, forecastCall } from '../admission/forecast.ts'
 import { rejectOnAbort } from '../async/abort.ts'
@@ -69,17 +70,17 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
     },
     { itemsMax: ENDED_TOGETHER_MAX },
   )
-  const countRefused = ({ job }: BatchUnit, status: number): void =>
-    countRefusal(deps, principal, { slug: job.slug, status })
-  const refuse = (unit: BatchUnit, error: GatewayError): void => {
-    run.emit(unit, { error })
-    countRefused(unit, error.status)
+  const refuse = (unmade: BatchUnit[], reason: unknown): void => {
+    const error = toGatewayError(reason)
+    for (const unit of unmade) run.emit(unit, { error })
+    const refused = unmade.map(({ job }) => ({ api: job.slug, error }))
+    countBatchRefusals(deps, principal, { requestId: run.requestId, refused })
   }
   const settle = (calls: Pick<UnsettledBatch, 'ended' | 'dropped'>): void =>
     deps.completions.settleBatch({ subject: principal, at: state.now, ...calls })
   const drop = async (unmade: BatchUnit[], reason: unknown): Promise<void> => {
     if (unmade.length === 0) return
-    for (const unit of unmade) refuse(unit, toGatewayError(reason))
+    refuse(unmade, reason)
     const dropped = unmade.map(({ job }) => job.id)
     await advance({ dropped }).catch((error) => {
       log.warn({ err: error, calls: dropped.length }, 'failed to give back at once what calls of a batch took')
@@ -95,7 +96,7 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
       if (refund === 'nothing' && principal.mode === 'live') charged += 1
       const next: BatchUnit | undefined = end.signal.aborted ? undefined : waiting.shift()
       run.emit(unit, outcome)
-      if (refund === 'all') countRefused(unit, usageStatus)
+      if (refund === 'all') countRefusal(deps, principal, { slug: unit.job.slug, status: usageStatus })
       else deps.completions.count(unit.job, usageStatus)
       try {
         await advances.add('', { callId: unit.job.id, refund, next: next?.job.id })
@@ -104,7 +105,7 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
         log.warn({ err: error, callId: unit.job.id }, 'failed to complete a call of a batch')
         settle({ ended: [{ callId: unit.job.id, refund }] })
         if (next) {
-          refuse(next, toGatewayError(error))
+          refuse([next], error)
           settle({ ended: [{ callId: next.job.id, refund: 'all' }], dropped: [next.job.id] })
         }
         end.abort(error)

@@ -99,6 +99,12 @@ test('calls of a batch that were not made because Redis went away cost nothing w
   proxy.cut()
   assert.equal(await running, 0)
   assert.deepEqual(codes.length, 6)
+  const counted = (await context.telemetry.metrics.calls.get()).values
+  assert.equal(
+    counted.reduce((sum, { value }) => sum + value, 0),
+    6,
+    'operators see those that were not made too',
+  )
   assert.deepEqual(await used(), [6, 2, 6])
   proxy.heal()
   // Two were queued, and count for the minute.
