@@ -67,6 +67,12 @@ export async function readResult(redis: RedisConnection, { id, accountId }: Resu
   return decodeFrame<ReplyHead>(isCompressed(frame) ? await decompress(frame) : frame)
 }
 
+/** How long ago a result was kept, milliseconds; 0 where it is gone. */
+export async function readResultAge(redis: RedisConnection, { id, accountId }: ResultOf): Promise<number> {
+  const leftMs = await redis.pttl(accountKeys.result(accountId, id))
+  return leftMs < 0 ? 0 : RESULT_MS - leftMs
+}
+
 const compress = promisify(gzip)
 const decompress = promisify(gunzip)
 

@@ -12,7 +12,8 @@ import { IdParams } from '../http/path-ids.ts'
 import { type App, NoContent } from '../http/typed-app.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import { type AsyncCall, readAsyncCall } from '../queue/async-call.ts'
-import { readResult } from '../queue/results.ts'
+import type { ReplyHead } from '../queue/reply-head.ts'
+import { readResult, readResultAge } from '../queue/results.ts'
 
 /** How long after a call's deadline its result may still come, milliseconds; without one by then it was lost. */
 const LATE_MS = 5_000
@@ -55,7 +56,7 @@ export async function asyncCallRoutes(app: App, context: Context): Promise<void>
     reply.headers(linkHeaders(context.catalog, call.slug))
     if (result && !result.head.code) return reply.type(mediaTypeOf(call)).send(result.body)
     // As the call would have answered: its envelope, not this route's.
-    const error = result ? replyError(result.head) : new GatewayError('DEADLINE_EXCEEDED')
+    const error = result ? await keptError(context, call, result.head) : new GatewayError('DEADLINE_EXCEEDED')
     const retryAfter = retryAfterSeconds(error)
     if (retryAfter !== undefined) reply.header('retry-after', retryAfter)
     return writeFailure(reply.status(error.status), error, { baseUrl: config.http.baseUrl, isCall: true })
@@ -91,6 +92,13 @@ async function findOwnCall(context: Context, request: CallRequest, reply: Fastif
   // An application and a team's key have their own calls, not all of the account's.
   if (!call || ((connection || isTeamKey) && call.keyId !== keyId)) throw new GatewayError('CALL_NOT_FOUND')
   return call
+}
+
+/** The error that a call ended with. A wait that it quoted has passed in part, or is over. */
+async function keptError({ redis }: Context, call: AsyncCall, head: ReplyHead): Promise<GatewayError> {
+  if (head.retryAfterMs === undefined) return replyError(head)
+  const ageMs = await readResultAge(redis, call)
+  return replyError({ ...head, retryAfterMs: Math.max(0, head.retryAfterMs - ageMs) })
 }
 
 /** Its worker died and Redis lost the job, say: nobody will ever answer it. */

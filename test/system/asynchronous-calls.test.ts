@@ -103,6 +103,23 @@ describe('an asynchronous call', () => {
     assert.equal((await look(id, { key: (await signUp(gateway)).live })).status, 404)
   })
 
+  it('an asynchronous call that failed quotes the wait from when its result is read, not from when it ended', async () => {
+    const id = `call_${randomUUID().replaceAll('-', '')}`
+    const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 1 }
+    const record = { id, accountId: account.id, slug: 'dog-images', mode: 'live', raw: false, deadline: Date.now() }
+    await redis.set(accountKeys.call(account.id, id), JSON.stringify(record), 'EX', 60)
+    const head = { id, times, code: 'UPSTREAM_RATE_LIMITED' as const, retryAfterMs: 40_000 }
+    await storeResult(redis, record, { head, body: Buffer.alloc(0) })
+    const wait = async () => Number((await look(id)).headers.get('retry-after'))
+    assert.ok((await wait()) > 30)
+    const key = accountKeys.result(account.id, id)
+    await redis.pexpire(key, (await redis.pttl(key)) - 30_000)
+    const later = await wait()
+    assert.ok(later > 0 && later <= 10, `${later} s`)
+    await redis.pexpire(key, (await redis.pttl(key)) - 30_000)
+    assert.equal(await wait(), 1, 'it is over')
+  })
+
   it('an asynchronous call is refused its result, and then refused itself, when the results of the account take all that its plan has', async () => {
     const caller = await signUp(gateway)
     const noise = randomBytes(200_000).toString('base64')
