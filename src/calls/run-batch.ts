@@ -54,22 +54,13 @@ interface Ending {
  * @returns units of the month that stay spent
  */
 export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: BatchRun): Promise<number> {
-  const { units, grant, principal, timeoutMs, leaseMs } = batch
+  const { units, grant, principal, timeoutMs } = batch
   if (!grant) return 0
   const { redis, log } = deps
   const { granted, leases, state } = grant
   const waiting = units.slice(leases, granted)
   const { end, dispose } = limitBatch(run.left, timeoutMs + DEADLINE_GRACE_MS)
-  const advance = (step: Omit<BatchStep, 'leaseMs'>) =>
-    advanceBatch(redis, { subject: principal, at: state.now }, { ...step, leaseMs })
-  // Calls that share a job often end together.
-  const advances = new TickBatcher<EndedBatchCall, void>(
-    async (_batch, ended) => {
-      await advance({ ended })
-      return ended.map(() => undefined)
-    },
-    { itemsMax: ENDED_TOGETHER_MAX },
-  )
+  const steps = openSteps(redis, batch, state.now)
   const refuse = (unmade: BatchUnit[], reason: unknown): void => {
     const error = toGatewayError(reason)
     for (const unit of unmade) run.emit(unit, { error })
@@ -82,7 +73,7 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
     if (unmade.length === 0) return
     refuse(unmade, reason)
     const dropped = unmade.map(({ job }) => job.id)
-    await advance({ dropped }).catch((error) => {
+    await steps.drop(dropped).catch((error) => {
       log.warn({ err: error, calls: dropped.length }, 'failed to give back at once what calls of a batch took')
       settle({ dropped })
     })
@@ -99,7 +90,7 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
       if (refund === 'all') countRefusal(deps, principal, { slug: unit.job.slug, status: usageStatus })
       else deps.completions.count(unit.job, usageStatus)
       try {
-        await advances.add('', { callId: unit.job.id, refund, next: next?.job.id })
+        await steps.end({ callId: unit.job.id, refund, next: next?.job.id })
       } catch (error) {
         // Without Redis no other call can be made. The next one may have got the lease: Redis may have run the step.
         log.warn({ err: error, callId: unit.job.id }, 'failed to complete a call of a batch')
@@ -121,6 +112,25 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
   } finally {
     dispose()
   }
+}
+
+/** What Redis is told of a batch's calls. Those that end together, as calls of a shared job often do, are one script. */
+function openSteps(
+  redis: RedisConnection,
+  { principal, leaseMs }: AdmittedBatch,
+  at: number,
+): { end: (ended: EndedBatchCall) => Promise<void>; drop: (callIds: string[]) => Promise<void> } {
+  const advance = async (step: Omit<BatchStep, 'leaseMs'>): Promise<void> => {
+    await advanceBatch(redis, { subject: principal, at }, { ...step, leaseMs })
+  }
+  const ends = new TickBatcher<EndedBatchCall, void>(
+    async (_batch, ended) => {
+      await advance({ ended })
+      return ended.map(() => undefined)
+    },
+    { itemsMax: ENDED_TOGETHER_MAX },
+  )
+  return { end: (ended) => ends.add('', ended), drop: (dropped) => advance({ dropped }) }
 }
 
 /** Ends a batch when its caller leaves, or after this time. */
