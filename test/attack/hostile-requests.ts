@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { startPostgres } from '../../src/local/embedded/postgres.ts'
-import { send, signUp } from '../support/client.ts'
+import { outputUntilNow, send, signUp } from '../support/client.ts'
 import type { Gateway } from '../support/gateway.ts'
 import type { UpstreamServer } from '../support/upstream-server.ts'
 import type { Outcome, Scenario } from './scenario.ts'
@@ -71,8 +71,8 @@ async function sendLargeLogIn(gateway: Gateway): Promise<{ status: number; tookM
 
 /** @returns lines of level error that the node wrote meanwhile */
 async function breakUploadsOff(gateway: Gateway): Promise<number> {
-  const count = () => gateway.output.join('').match(/"level":"error"/g)?.length ?? 0
-  const before = count()
+  const count = async () => (await outputUntilNow(gateway)).match(/"level":"error"/g)?.length ?? 0
+  const before = await count()
   const head =
     'POST /v1/auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{'
   for (let index = 0; index < UPLOADS; index += 1) {
@@ -81,8 +81,7 @@ async function breakUploadsOff(gateway: Gateway): Promise<number> {
     socket.write(head)
     socket.resetAndDestroy()
   }
-  await send(gateway, '/v1/catalog')
-  return count() - before
+  return (await count()) - before
 }
 
 /** What the address allows that `npm start` gives to the gateway. */

@@ -1,9 +1,10 @@
+import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance, HTTPMethods } from 'fastify'
 import pg from 'pg'
 import type { Tier } from '../../src/catalog/upstream.ts'
 import { checkAnswer } from './answer-check.ts'
-import type { Gateway } from './gateway.ts'
+import { type Gateway, until } from './gateway.ts'
 
 /** What a request needs of a gateway. */
 type Addressed = Pick<Gateway, 'services' | 'url' | 'urls' | 'apps'>
@@ -86,6 +87,18 @@ async function request(app: FastifyInstance | undefined, address: string, init: 
     [value].flat().map((line): [string, string] => [name, String(line)]),
   )
   return new Response(NO_BODY.has(statusCode) ? null : rawPayload, { status: statusCode, headers: lines })
+}
+
+/**
+ * Makes a call and waits for its line in the log. @returns what the processes printed, in which all is that the first API node
+ * wrote before: each process writes its lines in their order, and in batches
+ */
+export async function outputUntilNow(gateway: Gateway): Promise<string> {
+  const { test } = await signUp(gateway)
+  const { headers } = await send(gateway, '/v1/call/mock-data/posts?id=1', { key: test })
+  const requestId = headers.get('x-request-id') ?? assert.fail('an answer has a request id')
+  await until(() => gateway.output.join('').includes(requestId))
+  return gateway.output.join('')
 }
 
 /** An account made through the front door, with a key of each environment. */

@@ -21,8 +21,13 @@ export interface Gateway {
   /** The processes; of a local gateway, which has none, reading these throws. */
   readonly web: ChildProcess[]
   readonly workers: ChildProcess[]
-  /** Every line the processes printed. Reading it throws for a local gateway, which prints none. */
+  /**
+   * Every line the processes have printed by now: they write them in batches, so a line is to be awaited, and that there is
+   * none is told by `allOutput` alone. Reading it throws for a local gateway, which prints none.
+   */
   readonly output: string[]
+  /** Ends every process in order. @returns all that they printed. Throws for a local gateway */
+  allOutput: () => Promise<string>
   environment: Record<string, string>
   startWeb: (environment?: Record<string, string>) => Promise<string>
   /** Throws for a local gateway. */
@@ -137,6 +142,14 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     },
     get output() {
       return ofProcesses(output)
+    },
+    allOutput: async () => {
+      const running = ofProcesses(children).filter((child) => child.exitCode === null && child.signalCode === null)
+      // `exit` may come before the last of what a process printed, `close` does not.
+      const ends = running.map((child) => once(child, 'close'))
+      for (const child of running) child.kill('SIGTERM')
+      await Promise.all(ends)
+      return output.join('')
     },
     environment,
     startProcess,

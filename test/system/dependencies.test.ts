@@ -303,7 +303,7 @@ describe('an empty database', () => {
         })
         let output = ''
         for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (output += data))
-        const [code] = await once(child, 'exit')
+        const [code] = await once(child, 'close')
         return { code, output }
       }),
     )

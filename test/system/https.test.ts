@@ -97,7 +97,7 @@ describe('the routes for machines beside a node', () => {
       assert.equal(status, 200, body)
     }
     checkRedirect(await ask(url, '/v1/catalog'), '/v1/catalog')
-    assert.match(gateway.output.slice(output).join(''), /it redirects every request; set TRUST_PROXY/)
+    await until(() => gateway.output.slice(output).join('').includes('it redirects every request; set TRUST_PROXY'))
   })
 
   it('the routes for machines beside a node say that a node is not ready whose schema is missing or whose Redis is of no use, and why', async () => {

@@ -176,7 +176,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
 
   it('npm start tells a taken port in one sentence that names its variable, and leaves the running service alone', async () => {
     const second = run()
-    const [code] = await once(second.child, 'exit')
+    const [code] = await once(second.child, 'close')
     assert.equal(code, 1)
     assert.match(second.output(), new RegExp(`› PORT cannot be used: port ${port} is in use\n`))
     assert.ok(!/EADDRINUSE|\bat /.test(second.output()), second.output())
@@ -187,7 +187,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     const child = running?.child ?? assert.fail()
     assert.ok((await processesOfFolder()).length >= 5)
     child.kill('SIGTERM')
-    const [code] = await once(child, 'exit')
+    const [code] = await once(child, 'close')
     assert.equal(code, 0, running?.output())
     running = undefined
     assert.deepEqual(await processesOfFolder(), [])
@@ -207,7 +207,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
       LOG_LEVEL: 'loud',
       PORT: String(await freePort()),
     })
-    const [code] = await once(child, 'exit')
+    const [code] = await once(child, 'close')
     assert.equal(code, 1)
     assert.match(output(), /› LOG_LEVEL must be /)
     const taken = createServer()
@@ -216,7 +216,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     const address = taken.address()
     const opsPort = typeof address === 'object' && address ? address.port : 0
     const second = run({ DATA_DIR: join(folder, 'other'), OPS_PORT: String(opsPort), PORT: String(await freePort()) })
-    await once(second.child, 'exit')
+    await once(second.child, 'close')
     assert.match(second.output(), new RegExp(`› OPS_PORT cannot be used: port ${opsPort} is in use\n`))
     taken.close()
   })
