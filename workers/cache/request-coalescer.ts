@@ -3,7 +3,7 @@ import { rejectOnAbort } from '../../src/async/abort.ts'
 import type { CacheKeys } from '../../src/cache/cache-key.ts'
 import { decodeFrame, encodeFrame } from '../../src/queue/frame.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
-import { loadScript } from '../../src/redis/script.ts'
+import { extendLock, releaseLock } from '../../src/redis/lock.ts'
 import type { CallProgress } from '../upstream/call-upstream.ts'
 import { type Failure, isFailure, type Outcome } from '../upstream/outcome.ts'
 
@@ -26,7 +26,7 @@ const FOLLOWED_RENEW_MS = 500
 /** Follows the leader's member once its request was sent. */
 const SENT = ' sent'
 
-const keepLead = loadScript(new URL('./lua/lead.lua', import.meta.url), { SENT })
+const tokensOf = (member: string): string[] => [member, member + SENT]
 
 export interface Subscriber {
   /** The call's member of the wait queue, by which its request is known to other processes. */
@@ -159,7 +159,7 @@ export class RequestCoalescer {
       request.progress.isUnderWay = leader?.endsWith(SENT) ?? false
       const outcome = leaders.size === 0 ? undefined : await this.#outcomeOf(keys.outcome, leaders)
       if (outcome) {
-        if (isLeader) await keepLead.run(this.#redis, [keys.leader], [member, 0])
+        if (isLeader) await releaseLock(this.#redis, keys.leader, tokensOf(member))
         return { outcome, isLeader: false }
       }
       if (isLeader) {
@@ -177,9 +177,9 @@ export class RequestCoalescer {
   async #run(keys: CacheKeys, { member, work }: Start, request: CoalescedRequest): Promise<Outcome> {
     const renewing = setInterval(() => {
       const { isUnderWay, lastFailure } = request.progress
-      keepLead
-        .run(this.#redis, [keys.leader], [member, LEADER_MS, isUnderWay || lastFailure ? 1 : 0])
-        .catch(() => undefined)
+      const isSent = (isUnderWay ?? false) || lastFailure !== undefined
+      const tokens = isSent ? tokensOf(member).toReversed() : tokensOf(member)
+      extendLock(this.#redis, keys.leader, { tokens, lifeMs: LEADER_MS }).catch(() => undefined)
     }, LEADER_RENEW_MS)
     try {
       const outcome = await work(request)
@@ -193,7 +193,7 @@ export class RequestCoalescer {
       return outcome
     } finally {
       clearInterval(renewing)
-      await keepLead.run(this.#redis, [keys.leader], [member, 0]).catch(() => undefined)
+      await releaseLock(this.#redis, keys.leader, tokensOf(member)).catch(() => undefined)
       await this.#redis.del(keys.coalesced).catch(() => undefined)
     }
   }

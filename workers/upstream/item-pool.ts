@@ -5,13 +5,13 @@ import type { Endpoint, PrefetchRule, UpstreamRequest } from '../../src/catalog/
 import type { Log } from '../../src/log.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import { upstreamKeys } from '../../src/redis/keys.ts'
+import { extendLock, releaseLock } from '../../src/redis/lock.ts'
 import { loadScript } from '../../src/redis/script.ts'
 import type { HttpExchange } from './attempt.ts'
 import { classifyResponse } from './interpret.ts'
 
 const takeItems = loadScript(new URL('./lua/take-prefetched.lua', import.meta.url))
 const storeItems = loadScript(new URL('./lua/store-prefetched.lua', import.meta.url))
-const keepFilling = loadScript(new URL('./lua/keep-filling.lua', import.meta.url))
 
 /** How long the fill of a worker that died keeps others waiting, how often a fill is renewed, how often the others look. */
 const FILLING_MS = 6_000
@@ -31,31 +31,30 @@ export async function takePrefetched(
   call: PoolCall,
   signal: AbortSignal,
 ): Promise<HttpExchange | undefined> {
-  const { redis } = deps
+  const { redis, log } = deps
   const { api, rule, parameters } = call
   const key = upstreamKeys.pool(api.slug, rule.key(parameters))
   const count = rule.take(parameters)
-  const token = randomUUID()
+  const [lock, token] = [`${key}:filling`, randomUUID()]
   while (true) {
     const drawn = await draw(redis, key, count)
     if (drawn) return asExchange(rule, drawn)
     if ((await redis.exists(`${key}:unfillable`)) === 1) return undefined
     // One call fills it; a request of each would waste a scarce cap.
-    if ((await redis.set(`${key}:filling`, token, 'PX', FILLING_MS, 'NX')) === 'OK') break
+    if ((await redis.set(lock, token, 'PX', FILLING_MS, 'NX')) === 'OK') break
     await delay(LOOK_EVERY_MS, undefined, { signal })
   }
   // It may wait for its permit as long as its call may.
-  const keep = (lifeMs: number): void => {
-    keepFilling
-      .run(redis, [`${key}:filling`], [token, lifeMs])
-      .catch((error) => deps.log.debug({ err: error, key }, 'failed to renew or end the fill of a pool'))
-  }
-  const renewing = setInterval(() => keep(FILLING_MS), RENEW_EVERY_MS)
+  const renewing = setInterval(() => {
+    const extended = extendLock(redis, lock, { tokens: [token], lifeMs: FILLING_MS })
+    extended.catch((error) => log.debug({ err: error, key }, 'failed to extend the lock of a pool that is filled'))
+  }, RENEW_EVERY_MS)
   try {
     return await fill(deps, key, call)
   } finally {
     clearInterval(renewing)
-    keep(0)
+    const released = releaseLock(redis, lock, [token])
+    released.catch((error) => log.debug({ err: error, key }, 'failed to release the lock of a pool that is filled'))
   }
 }
 
