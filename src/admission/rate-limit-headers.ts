@@ -1,7 +1,7 @@
 import type { LimitState } from '../limits/account-limits.ts'
 
 /** `RateLimit` of draft-ietf-httpapi-ratelimit-headers-11, and the older `X-RateLimit-*` (reset in epoch seconds). */
-export function rateLimitHeaders({ limits, minute, month, now }: LimitState): Record<string, string> {
+export function rateLimitHeaders({ limits, minute, month, application, now }: LimitState): Record<string, string> {
   const left = Math.max(0, limits.perMinute - minute.used)
   const monthLeft = Math.max(0, limits.perMonth - (month?.used ?? 0))
   const policy = [`"minute";q=${limits.perMinute};w=60`]
@@ -9,6 +9,11 @@ export function rateLimitHeaders({ limits, minute, month, now }: LimitState): Re
   if (month) {
     policy.push(`"month";q=${limits.perMonth}`)
     state.push(`"month";r=${monthLeft};t=${Math.ceil(month.resetMs / 1_000)}`)
+  }
+  if (month && application) {
+    const applicationLeft = Math.max(0, application.perMonth - application.used)
+    policy.push(`"application-month";q=${application.perMonth}`)
+    state.push(`"application-month";r=${applicationLeft};t=${Math.ceil(month.resetMs / 1_000)}`)
   }
   policy.push(`"in-flight";q=${limits.inFlight};qu="concurrent-requests"`)
   return {

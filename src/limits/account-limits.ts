@@ -24,6 +24,8 @@ export interface LimitState {
   /** Absent for test keys. */
   month: { used: number; resetMs: number } | undefined
   inFlight: number
+  /** The application's own month, where it has a bound. */
+  application: { used: number; perMonth: number } | undefined
 }
 
 /** Live and test calls are counted apart. */
@@ -51,7 +53,14 @@ type ScriptReply =
   | [undecided: 'stale' | 'other-month' | 'no-month-count' | 'no-connection-count', now: number]
   | [
       decision: string,
-      ...[now: number, minuteUsed: number, resetMs: number, inFlight: number, monthUsed: number],
+      ...[
+        now: number,
+        minuteUsed: number,
+        resetMs: number,
+        inFlight: number,
+        monthUsed: number,
+        applicationUsed: number,
+      ],
       ...further: (number | string)[],
     ]
 
@@ -113,10 +122,12 @@ export async function acquireTogether(redis: RedisConnection, requests: LimitReq
   const { decision, state, further } = result
   const outcomes: LimitOutcome[] = [{ decision, state }]
   for (let index = 0; index < others.length; index += 1) {
-    const [itsDecision, used, inFlight, monthUsed] = further.slice(4 * index, 4 * index + 4)
+    const [itsDecision, used, inFlight, monthUsed, applicationUsed] = further.slice(5 * index, 5 * index + 5)
     const month = state.month && { ...state.month, used: Number(monthUsed) }
     const minute = { ...state.minute, used: Number(used) }
-    outcomes.push({ decision: String(itsDecision), state: { ...state, minute, month, inFlight: Number(inFlight) } })
+    const application = state.application && { ...state.application, used: Number(applicationUsed) }
+    const own = { ...state, minute, month, inFlight: Number(inFlight), application }
+    outcomes.push({ decision: String(itsDecision), state: own })
   }
   return outcomes
 }
@@ -159,13 +170,15 @@ export async function runInMonth(
       await redis.set(connectionKey, (await loadConnectionUsed?.(month.name)) ?? 0, 'PX', countLifeMs, 'NX')
       continue
     }
-    const [decision, now, minute = 0, resetMs = 0, inFlight = 0, monthUsed = 0, ...further] = reply
+    const [decision, now, minute = 0, resetMs = 0, inFlight = 0, monthUsed = 0, applicationUsed = 0, ...further] = reply
+    const bound = boundOf(subject)
     const state: LimitState = {
       now,
       limits,
       minute: { used: minute, resetMs },
       month: perMonth < 0 ? undefined : { used: monthUsed, resetMs: Math.max(0, month.endsAt - now) },
       inFlight,
+      application: bound === undefined ? undefined : { used: applicationUsed, perMonth: bound },
     }
     return { decision, state, further }
   }
@@ -192,10 +205,13 @@ export function limitKeys(subject: LimitSubject, month: string): string[] {
 export interface EndedCall {
   callId: string
   status: number
+  /** Of the application that called, or of the API key, which has no month of its own. */
+  keyId?: string | undefined
 }
 
 /**
- * Releases the leases of calls that were admitted in one month, and refunds the month's unit of each that ended in 5xx.
+ * Releases the leases of calls that were admitted in one month, and refunds the unit of each that ended in 5xx to the
+ * account's month and to the application's.
  * Repeating it does nothing.
  * @returns how many had not been released before
  */
@@ -204,8 +220,13 @@ export async function releaseLimits(
   { accountId, mode }: Pick<LimitSubject, 'accountId' | 'mode'>,
   { month, ended }: { month: string; ended: EndedCall[] },
 ): Promise<number> {
-  const calls = ended.flatMap(({ callId, status }) => [callId, status >= 500 && mode === 'live' ? 1 : 0])
   const keys = [accountKeys.inFlight(accountId, mode), accountKeys.month(accountId, month)]
+  const calls = ended.flatMap(({ callId, status, keyId = 'session' }) => {
+    if (status < 500 || mode === 'test') return [callId, 0]
+    const ofKey = accountKeys.connectionMonth(accountId, keyId, month)
+    if (!keys.includes(ofKey)) keys.push(ofKey)
+    return [callId, keys.indexOf(ofKey) + 1]
+  })
   return Number(await scripts.release.run(redis, keys, calls))
 }
 
@@ -230,6 +251,7 @@ export function withoutCall(state: LimitState): LimitState {
       resetMs: state.minute.used === 1 ? 0 : state.minute.resetMs,
     },
     month: state.month && { ...state.month, used: state.month.used - 1 },
+    application: state.application && { ...state.application, used: state.application.used - 1 },
     inFlight: state.inFlight - 1,
   }
 }

@@ -152,7 +152,7 @@ export class CallCompletionBatcher {
   async #releaseMonth(month: string, calls: CompletedCall[]): Promise<void> {
     const first = calls[0]?.call
     if (!first) return
-    const ended = calls.map(({ call, status }) => ({ callId: call.id, status }))
+    const ended = calls.map(({ call, status }) => ({ callId: call.id, status, keyId: call.keyId }))
     const release = () => releaseLimits(this.#redis, first, { month, ended })
     // Repeating it does nothing. A lease that is never released expires.
     await retryUntil(release, { ...RETRY, mayRepeat: () => true }).catch((error) =>

@@ -12,6 +12,6 @@ type LimitedCall = Pick<CallJob, 'id' | 'accountId' | 'keyId' | 'mode' | 'slug' 
 export async function completeCall(redis: RedisConnection, call: LimitedCall, status: number): Promise<boolean> {
   // Counted first, under the call's id: a lost reply to the release would not say that this process has to count it.
   await retryUntil(() => recordUsage(redis, [{ call, status }], call.id), REPEAT)
-  const ended = { month: monthOf(call.enqueuedAt).name, ended: [{ callId: call.id, status }] }
+  const ended = { month: monthOf(call.enqueuedAt).name, ended: [{ callId: call.id, status, keyId: call.keyId }] }
   return (await releaseLimits(redis, call, ended)) === 1
 }

@@ -58,7 +58,7 @@ function call(node: Node, waitMs?: number) {
       ...{ raw: false, isAsync, replyTo: replies.stream, enqueuedAt, deadline: enqueuedAt + 60_000 },
     },
     limits: {
-      ...{ now: enqueuedAt, month: undefined, inFlight: 1, minute: { used: 1, resetMs: 0 } },
+      ...{ now: enqueuedAt, month: undefined, application: undefined, inFlight: 1, minute: { used: 1, resetMs: 0 } },
       limits: { perMinute: 10, perMonth: 10, inFlight: 10 },
     },
     forecast: { priority: 1, etaMs: 0, mayShareJob: false, waiting: undefined },

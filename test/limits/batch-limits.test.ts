@@ -32,7 +32,10 @@ async function createAccount(
     assert.ok(grant !== STALE)
     return grant
   }
-  const used = ({ minute, inFlight, month }: LimitState): number[] => [minute.used, inFlight, month?.used ?? 0]
+  const used = ({ minute, inFlight, month, application }: LimitState): number[] => [
+    ...[minute.used, inFlight, month?.used ?? 0],
+    ...(application ? [application.used] : []),
+  ]
   return {
     take: async (take: 'all' | 'fit', callIds: string[]): Promise<number[] | string> => {
       try {
@@ -103,4 +106,19 @@ it('a call of a batch that is not made gives back its minute and its month, once
     await account.advance({ ended: [{ callId: 'call-0', refund: 'all' }] })
     assert.deepEqual(await account.used(), [1, 1, 1])
   }
+})
+
+it('a batch of an application counts in its month too, and gives back there what it gives back to the account', async () => {
+  const account = await createAccount({ perMinute: 10, inFlight: 3, perMonth: 100 }, { id: 'application', perMonth: 5 })
+  assert.deepEqual(await account.take('all', ids(4)), [4, 3, 4, 3, 4, 4])
+  await account.advance({
+    ended: [
+      { callId: 'call-0', refund: 'month' },
+      { callId: 'call-1', refund: 'all' },
+      { callId: 'call-2', refund: 'nothing' },
+    ],
+    dropped: ['call-3'],
+  })
+  assert.deepEqual(await account.used(), [2, 0, 1, 1])
+  assert.equal(await account.take('all', ids(9).slice(4)), 'MONTHLY_QUOTA_EXCEEDED')
 })

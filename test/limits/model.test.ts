@@ -18,6 +18,7 @@ import { fc, propertyRuns } from '../support/property.ts'
 import { redisOfThisFile } from '../support/services.ts'
 
 const LIMITS = { perMinute: 6, inFlight: 5, perMonth: 12 }
+const APPLICATION = { id: 'application', perMonth: 5 }
 const LEASE_MS = 20_000
 const START = Date.UTC(2027, 0, 31, 23, 58)
 
@@ -29,6 +30,7 @@ const step = fc.record({
   // Windows and leases end to the millisecond.
   pauseMs: fc.constantFrom(0, 0, 0, 1, 1_000, LEASE_MS - 1, LEASE_MS, 40_000, 59_999),
   pick: fc.nat(1_000),
+  isByApplication: fc.boolean(),
   status: fc.constantFrom(200, 404, 502, 503),
 })
 
@@ -38,13 +40,17 @@ class Model {
   readonly minute = new Map<string, number>()
   readonly inFlight = new Map<string, { endsAt: number; month: string }>()
   readonly months = new Map<string, number>()
+  /** Of these, the calls of the application. */
+  readonly ofApplication = new Map<string, number>()
 
   advance(now: number): void {
     for (const [id, at] of this.minute) if (at <= now - 60_000) this.minute.delete(id)
     for (const [id, { endsAt }] of this.inFlight) if (endsAt <= now) this.inFlight.delete(id)
   }
 
-  refusal(now: number): string | undefined {
+  refusal(now: number, isByApplication: boolean): string | undefined {
+    const ofApplication = this.ofApplication.get(monthOf(now).name) ?? 0
+    if (isByApplication && ofApplication >= APPLICATION.perMonth) return 'MONTHLY_QUOTA_EXCEEDED'
     if (this.inFlight.size >= LIMITS.inFlight) return 'CONCURRENCY_LIMIT_EXCEEDED'
     if (this.minute.size >= this.perMinute) return 'RATE_LIMIT_EXCEEDED'
     if (this.used(monthOf(now).name) >= LIMITS.perMonth) return 'MONTHLY_QUOTA_EXCEEDED'
@@ -55,11 +61,16 @@ class Model {
     return this.months.get(month) ?? 0
   }
 
-  acquire(id: string, now: number): void {
+  acquire(id: string, now: number, isByApplication: boolean): void {
     const month = monthOf(now).name
     this.minute.set(id, now)
     this.inFlight.set(id, { endsAt: now + LEASE_MS, month })
-    this.months.set(month, this.used(month) + 1)
+    this.countMonth(month, isByApplication, 1)
+  }
+
+  countMonth(month: string, isByApplication: boolean, units: number): void {
+    this.months.set(month, this.used(month) + units)
+    if (isByApplication) this.ofApplication.set(month, (this.ofApplication.get(month) ?? 0) + units)
   }
 
   /** When a unit of the minute comes back, over a limit that may have been lowered. */
@@ -70,9 +81,17 @@ class Model {
   }
 
   assertEquals(state: LimitState, now: number): void {
-    const counts = { minute: state.minute.used, inFlight: state.inFlight, month: state.month?.used }
-    const expected = { minute: this.minute.size, inFlight: this.inFlight.size, month: this.used(monthOf(now).name) }
-    assert.deepEqual(counts, expected)
+    const { minute, inFlight, month, application } = state
+    const { name } = monthOf(now)
+    assert.deepEqual(
+      [minute.used, inFlight, month?.used, application?.used ?? 'absent'],
+      [
+        this.minute.size,
+        this.inFlight.size,
+        this.used(name),
+        application ? (this.ofApplication.get(name) ?? 0) : 'absent',
+      ],
+    )
   }
 }
 
@@ -86,26 +105,28 @@ const CODES: Record<string, string> = {
   inFlight: 'CONCURRENCY_LIMIT_EXCEEDED',
   minute: 'RATE_LIMIT_EXCEEDED',
   'month-used': 'MONTHLY_QUOTA_EXCEEDED',
+  'connection-used': 'MONTHLY_QUOTA_EXCEEDED',
 }
 
 it('plan limits are exact and nothing is given back twice in any history of calls', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 20, maxLength: 80 }), async (steps) => {
       accounts += 1
-      const subject = { accountId: `account-${accounts}`, mode: 'live', version: 'v' } as const
-      await redis.set(accountKeys.version(subject.accountId), 'v')
+      const account = { accountId: `account-${accounts}`, mode: 'live', version: 'v' } as const
+      const application = { ...account, connection: APPLICATION }
+      await redis.set(accountKeys.version(account.accountId), 'v')
       const model = new Model()
-      const calls: { id: string; at: number }[] = []
+      const calls: { id: string; at: number; isByApplication: boolean }[] = []
       let now = START
-      const request = () => ({
-        subject,
+      const request = (isByApplication: boolean) => ({
+        subject: isByApplication ? application : account,
         tier: 'pro' as const,
         limits: { ...LIMITS, perMinute: model.perMinute },
         leaseMs: LEASE_MS,
         loadMonthUsed: async () => 0,
         now: () => now,
       })
-      for (const [index, { op, pauseMs, pick, status }] of steps.entries()) {
+      for (const [index, { op, pauseMs, pick, status, isByApplication }] of steps.entries()) {
         now += pauseMs
         // A lease that ran out is found gone when the limits are looked at; until then its call may still end.
         if (op === 'acquire' || op === 'read') model.advance(now)
@@ -114,31 +135,29 @@ it('plan limits are exact and nothing is given back twice in any history of call
           const ids = Array.from({ length: 1 + (pick % 5) }, (_, nth) => `call-${index}-${nth}`)
           const outcomes = await acquireTogether(
             redis,
-            ids.map((callId) => ({ ...request(), callId })),
+            ids.map((callId) => ({ ...request(isByApplication), callId })),
           )
           // Each in turn, as if they had come one after the other.
           for (const [nth, outcome] of outcomes.entries()) {
             assert.ok(outcome !== STALE)
-            const expected = model.refusal(now)
+            const expected = model.refusal(now, isByApplication)
             assert.equal(outcome.decision === 'ok' ? undefined : CODES[outcome.decision], expected)
             const id = ids[nth] ?? ''
             if (expected !== undefined) continue
-            model.acquire(id, now)
-            calls.push({ id, at: now })
-            assert.equal(outcome.state.minute.used, model.minute.size)
-            assert.equal(outcome.state.inFlight, model.inFlight.size)
-            assert.equal(outcome.state.month?.used, model.used(monthOf(now).name))
+            model.acquire(id, now, isByApplication)
+            calls.push({ id, at: now, isByApplication })
+            model.assertEquals(outcome.state, now)
           }
         } else if (op === 'acquire') {
           const id = `call-${index}`
-          const expected = model.refusal(now)
+          const expected = model.refusal(now, isByApplication)
           const resetMs = model.resetMs(now)
           try {
-            const state = await accountLimits.acquire({ ...request(), callId: id })
+            const state = await accountLimits.acquire({ ...request(isByApplication), callId: id })
             assert.equal(expected, undefined)
             assert.ok(state !== STALE)
-            model.acquire(id, now)
-            calls.push({ id, at: now })
+            model.acquire(id, now, isByApplication)
+            calls.push({ id, at: now, isByApplication })
             model.assertEquals(state, now)
           } catch (error) {
             if (!(error instanceof GatewayError)) throw error
@@ -146,7 +165,7 @@ it('plan limits are exact and nothing is given back twice in any history of call
             if (expected === 'RATE_LIMIT_EXCEEDED') assert.equal(error.details.retryAfterMs, resetMs)
           }
         } else if (op === 'read') {
-          const state = await readLimits(redis, request())
+          const state = await readLimits(redis, request(isByApplication))
           assert.ok(state)
           model.assertEquals(state, now)
         } else if (op === 'lower') {
@@ -155,24 +174,28 @@ it('plan limits are exact and nothing is given back twice in any history of call
           const lease = model.inFlight.get(call.id)
           const month = monthOf(call.at).name
           if (op === 'release') {
-            const ended = [{ callId: call.id, status }]
-            const released = await releaseLimits(redis, subject, { month, ended: [...ended, ...ended] })
+            const keyId = call.isByApplication ? APPLICATION.id : 'key'
+            const ended = [{ callId: call.id, status, keyId }]
+            const released = await releaseLimits(redis, account, { month, ended: [...ended, ...ended] })
             assert.equal(released, lease ? 1 : 0)
-            if (lease && status >= 500) model.months.set(month, model.used(month) - 1)
+            if (lease && status >= 500) model.countMonth(month, call.isByApplication, -1)
           } else {
+            const subject = call.isByApplication ? application : account
             assert.equal(await refundCall(redis, subject, { callId: call.id, at: call.at }), lease !== undefined)
             if (lease) {
               model.minute.delete(call.id)
-              model.months.set(month, model.used(month) - 1)
+              model.countMonth(month, call.isByApplication, -1)
             }
           }
           model.inFlight.delete(call.id)
         }
       }
       model.advance(now)
-      const state = await readLimits(redis, request())
-      assert.ok(state)
-      model.assertEquals(state, now)
+      for (const isByApplication of [false, true]) {
+        const state = await readLimits(redis, request(isByApplication))
+        assert.ok(state)
+        model.assertEquals(state, now)
+      }
     }),
     propertyRuns(120),
   )

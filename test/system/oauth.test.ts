@@ -40,7 +40,7 @@ describe('an application that signs in', () => {
     url = `http://127.0.0.1:${port}`
     stage = await startStage({
       isLocal: true,
-      caps: { 'dog-images': 'concurrency=20,1000/1' },
+      caps: { 'dog-images': 'concurrency=20,1000/1', 'random-facts': undefined, currency: undefined },
       environment: { PORT: String(port), BASE_URL: url },
     })
     ;({ gateway, account } = stage)
@@ -176,6 +176,33 @@ describe('an application that signs in', () => {
     const [name = ''] = await stage.redis.keys(`agw:{a:${caller.id}}:connection:*`)
     await stage.redis.del(name)
     assert.equal((await call(token)).status, 429)
+  })
+
+  it('an application that signs in gets its unit of the month back for a call that fails upstream, and is told what it has left', async () => {
+    const caller = await signUp(gateway)
+    const decision = { allow: true, perMonth: 2 }
+    const { access_token: token } = await (await signIn(url, caller.token, { app, resource: url, decision })).tokens()
+    const left = ({ headers }: { headers: Headers }) =>
+      /"application-month";r=(\d+);t=\d+$/.exec(headers.get('ratelimit') ?? '')?.[1]
+    const first = await call(token)
+    assert.deepEqual([first.status, left(first)], [200, '1'])
+    assert.match(first.headers.get('ratelimit-policy') ?? '', /, "application-month";q=2, "in-flight"/)
+    const fail = (slug: string) => stage.upstream.play(slug, (_arrival, response) => void response.writeHead(501).end())
+    // A node gives it back, or the worker that ends an asynchronous call. Two APIs: after a failure the first may be down.
+    for (const [slug, endpoint, headers] of [
+      ['random-facts', 'random', {}],
+      ['currency', 'latest', { prefer: 'respond-async' }],
+    ] as const) {
+      fail(slug)
+      const failed = await send(gateway, `/v1/call/${slug}/${endpoint}`, { token, headers })
+      const code = failed.body.error?.code
+      assert.deepEqual([failed.status, code], slug === 'currency' ? [202, undefined] : [502, 'UPSTREAM_ERROR'])
+      const reading = async () => await send(gateway, '/v1/call/dog-images/nowhere', { token })
+      await until(async () => left(await reading()) === '1')
+      assert.ok(stage.upstream.arrivalsOf(slug).length > 0)
+    }
+    const second = await call(token)
+    assert.deepEqual([second.status, left(second)], [200, '0'], second.text)
   })
 
   it('an application that signs in is told of a batch that it is the bound of its user that some calls did not fit into', async () => {

@@ -6,8 +6,8 @@
              ARGV[10] calls a month of the application (-1: no bound)  ARGV[11] 'all' or 'fit'  ARGV[12…] call ids
      Output: 'stale', 'other-month', 'no-month-count' or 'no-connection-count', and the time; else 'ok', 'connection-used',
              'inFlight', 'minute' or 'month-used', the time, units of the minute, ms until one comes back (refused: until
-             the calls fit), calls in flight, units of the month, calls that have their units, calls that have a lease,
-             and which limit the calls without units did not fit into ('ok': all have theirs) ]]
+             the calls fit), calls in flight, units of the month and of the application's, calls that have their units,
+             calls that have a lease, and which limit the calls without units did not fit into ('ok': all have theirs) ]]
 --- @include "../../redis/lua/clock.lua"
 local VERSION, MINUTE, IN_FLIGHT, MONTH, CONNECTION = unpack(KEYS)
 local version, perMinute, inFlightMax = ARGV[2], tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -23,7 +23,7 @@ if nowMs < monthBegin or nowMs >= monthEnd then return {'other-month', nowMs} en
 redis.call('ZREMRANGEBYSCORE', MINUTE, '-inf', nowMicros - MINUTE_MICROS)
 redis.call('ZREMRANGEBYSCORE', IN_FLIGHT, '-inf', nowMs)
 local inMinute, inFlight, inMonth = redis.call('ZCARD', MINUTE), redis.call('ZCARD', IN_FLIGHT), 0
-local left = {minute = perMinute - inMinute}
+local left, ofConnection = {minute = perMinute - inMinute}, 0
 if perMonth >= 0 then
   local counted = redis.call('GET', MONTH)
   if not counted then return {'no-month-count', nowMs} end
@@ -33,7 +33,8 @@ end
 if perConnection >= 0 then
   local counted = redis.call('GET', CONNECTION)
   if not counted then return {'no-connection-count', nowMs} end
-  left['connection-used'] = perConnection - tonumber(counted)
+  ofConnection = tonumber(counted)
+  left['connection-used'] = perConnection - ofConnection
 end
 
 local decision, granted = 'ok', count
@@ -57,7 +58,7 @@ if decision == 'ok' then
   redis.call('PEXPIRE', IN_FLIGHT, 2 * LEASE_MS_MAX)
   inMinute, inFlight = inMinute + granted, inFlight + leases
   if perMonth >= 0 then inMonth = redis.call('INCRBY', MONTH, granted) end
-  if perConnection >= 0 then redis.call('INCRBY', CONNECTION, granted) end
+  if perConnection >= 0 then ofConnection = redis.call('INCRBY', CONNECTION, granted) end
 else
   granted = 0
 end
@@ -67,4 +68,4 @@ local index = decision == 'minute' and inMinute + count - perMinute - 1 or 0
 local entry = redis.call('ZRANGE', MINUTE, index, index, 'WITHSCORES')
 local resetMs = 0
 if entry[2] then resetMs = math.ceil((tonumber(entry[2]) + MINUTE_MICROS - nowMicros) / 1000) end
-return {decision, nowMs, inMinute, resetMs, inFlight, inMonth, granted, leases, cutBy}
+return {decision, nowMs, inMinute, resetMs, inFlight, inMonth, ofConnection, granted, leases, cutBy}

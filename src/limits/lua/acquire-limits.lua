@@ -6,8 +6,8 @@
              ARGV[10] calls a month of the application (-1: no bound of its own)  ARGV[11…] ids of more calls
      Output: 'stale' (version changed), 'other-month', 'no-month-count' or 'no-connection-count', and the time; else
              'ok', 'connection-used', 'inFlight', 'minute' or 'month-used', the time, units of the minute, ms until one
-             comes back, calls in flight, units of the month; then of each further call: decision, units of the minute,
-             calls in flight, units of the month ]]
+             comes back, calls in flight, units of the month and of the application's; then of each further call: decision,
+             units of the minute, calls in flight, units of the month and of the application's ]]
 --- @include "../../redis/lua/clock.lua"
 local VERSION, MINUTE, IN_FLIGHT, MONTH, CONNECTION = unpack(KEYS)
 local version, callId, perMinute, inFlightMax = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -57,11 +57,11 @@ local function acquire(id)
 end
 
 local decision = callId == '' and 'ok' or acquire(callId)
-local first, more = {inMinute, inFlight, inMonth}, {}
+local first, more = {inMinute, inFlight, inMonth, ofConnection}, {}
 local last = decision
 for index = 11, #ARGV do
   last = acquire(ARGV[index])
-  for _, value in ipairs({last, inMinute, inFlight, inMonth}) do more[#more + 1] = value end
+  for _, value in ipairs({last, inMinute, inFlight, inMonth, ofConnection}) do more[#more + 1] = value end
 end
 if granted > 0 then
   redis.call('ZADD', MINUTE, unpack(minuteEntries))
@@ -77,4 +77,4 @@ local index = last == 'minute' and inMinute - perMinute or 0
 local oldest = redis.call('ZRANGE', MINUTE, index, index, 'WITHSCORES')
 local resetMs = 0
 if oldest[2] then resetMs = math.ceil((tonumber(oldest[2]) + MINUTE_MICROS - nowMicros) / 1000) end
-return {decision, nowMs, first[1], resetMs, first[2], first[3], unpack(more)}
+return {decision, nowMs, first[1], resetMs, first[2], first[3], first[4], unpack(more)}

@@ -12,10 +12,12 @@ local firstDropped = 4 + 3 * count
 local function refund(counter)
   if counter and tonumber(redis.call('GET', counter) or 0) > 0 then redis.call('DECR', counter) end
 end
-local function undo(callId)
-  if redis.call('ZREM', MINUTE, callId) == 0 then return end
+local function refundMonth()
   refund(MONTH)
   refund(CONNECTION)
+end
+local function undo(callId)
+  if redis.call('ZREM', MINUTE, callId) == 1 then refundMonth() end
 end
 
 local hadLease, leases = 0, {}
@@ -24,7 +26,7 @@ for index = 4, firstDropped - 1, 3 do
   if redis.call('ZREM', IN_FLIGHT, ended) == 1 then
     hadLease = hadLease + 1
     if refunded == 'all' then undo(ended) end
-    if refunded == 'month' then refund(MONTH) end
+    if refunded == 'month' then refundMonth() end
     if nextCall ~= '' then
       leases[#leases + 1] = math.floor(now) + leaseMs
       leases[#leases + 1] = nextCall
