@@ -1,6 +1,7 @@
 import type { Admitted } from '../admission/admit.ts'
 import { countRefusal, type RefusalDeps } from '../admission/count-refusal.ts'
 import { rejectOnAbort } from '../async/abort.ts'
+import { retryUntil } from '../async/retry-until.ts'
 import { ERRORS, GatewayError, toGatewayError } from '../errors.ts'
 import type { CallerSocket } from '../http/caller-socket.ts'
 import { refundCall } from '../limits/account-limits.ts'
@@ -24,6 +25,9 @@ export type CallEnd = { kind: 'reply'; reply: Reply } | { kind: 'pending' } | { 
 
 /** How long after the deadline a node waits for the worker's own reply, milliseconds. */
 const DEADLINE_GRACE_MS = 250
+
+/** For an asynchronous call that Redis may have queued without saying so. Milliseconds. */
+const WITHDRAW_RETRY = { everyMs: 250, forMs: 30_000 }
 
 /** Abort reason of an asynchronous call: the caller preferred not to wait any longer. */
 const STILL_RUNNING = new Error('the call goes on')
@@ -100,7 +104,12 @@ async function completeFailed(
   const { job } = admitted
   if (error.code === 'RESULT_STORAGE_FULL') await refund(deps, admitted, error.status)
   else deps.completions.add(job, error instanceof CallerLeftError ? LEFT_UNSENT_STATUS : error.status)
-  withdraw(deps, admitted, jobId).catch(() => undefined)
+  const withdrawn = () => withdraw(deps, admitted, jobId)
+  // One that goes on waits ten minutes instead of one, and would then send a request for nobody.
+  const withdrawal = job.isAsync
+    ? retryUntil(withdrawn, { ...WITHDRAW_RETRY, mayRepeat: () => deps.redis.status !== 'end' })
+    : withdrawn()
+  withdrawal.catch(() => undefined)
 }
 
 /** A refusal costs nothing: returns all that the call acquired. */

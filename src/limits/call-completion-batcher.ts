@@ -59,7 +59,9 @@ export class CallCompletionBatcher {
   readonly #redis: RedisConnection
   readonly #log: Log
   readonly #completed = new Batcher<CompletedCall>((_account, calls) => this.#release(calls))
-  readonly #used = new Batcher<UsedCall>((_ledger, calls) => this.#count(calls), { pauseMs: USAGE_PAUSE_MS })
+  readonly #used = new Batcher<UsedCall>((id, calls) => this.#count(calls, id || randomUUID()), {
+    pauseMs: USAGE_PAUSE_MS,
+  })
 
   readonly #unsettled = new Batcher<UnsettledBatch>((_batch, parts) => this.#settle(parts))
 
@@ -76,7 +78,8 @@ export class CallCompletionBatcher {
   add(call: CallJob, status: number): void {
     const ended = { call, status }
     this.#completed.add(keyOf(call), ended)
-    this.#used.add('', ended)
+    // The worker of an asynchronous call may have it nevertheless: under its own id it is counted once.
+    this.#used.add(call.isAsync ? call.id : '', ended)
   }
 
   /** Counts a call whose limits are released elsewhere. */
@@ -175,8 +178,7 @@ export class CallCompletionBatcher {
     )
   }
 
-  async #count(calls: UsedCall[]): Promise<void> {
-    const id = randomUUID()
+  async #count(calls: UsedCall[], id: string): Promise<void> {
     try {
       await retryUntil(() => recordUsage(this.#redis, calls, id), {
         ...RETRY,

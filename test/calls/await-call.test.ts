@@ -9,26 +9,29 @@ import { loadCatalog } from '../../src/catalog/catalog.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { GatewayError } from '../../src/errors.ts'
 import { CallCompletionBatcher } from '../../src/limits/call-completion-batcher.ts'
+import { completeCall } from '../../src/limits/complete-call.ts'
 import { createLog } from '../../src/log.ts'
 import { CallQueues } from '../../src/queue/call-queue.ts'
 import { ReplyInbox } from '../../src/queue/reply.ts'
 import { openRedis } from '../../src/redis/connection.ts'
+import { keys } from '../../src/redis/keys.ts'
 import { until } from '../support/gateway.ts'
+import { connectThroughProxy } from '../support/proxied-redis.ts'
 import { redisOfThisFile } from '../support/services.ts'
 
-const { redis, url } = await redisOfThisFile()
+const { redis: directly, url } = await redisOfThisFile()
 const log = createLog({ level: 'silent', pretty: false }, 'test')
 // Nothing here reads a row: the database is never connected to.
 const db = openDatabase('postgres://127.0.0.1:1/none', log)
-const queues = new CallQueues(redis, log)
-const caps = new UpstreamCaps({ redis, db, catalog: await loadCatalog(new Map()) })
+const directQueues = new CallQueues(directly, log)
+const caps = new UpstreamCaps({ redis: directly, db, catalog: await loadCatalog(new Map()) })
 after(async () => {
-  await queues.close()
+  await directQueues.close()
   await db.destroy()
 })
 
-/** A node of its own for each call: what ends one does not end the others. */
-function openNode(t: TestContext) {
+/** A node of its own for each call: what ends one does not end the others. Its Redis may be reached over a proxy. */
+function openNode(t: TestContext, redis = directly, queues = directQueues) {
   const replies = new ReplyInbox(openRedis([url], 'blocking', log), redis, log)
   const completions = new CallCompletionBatcher(redis, log)
   replies.open()
@@ -65,8 +68,8 @@ function call(node: Node, waitMs?: number) {
     preference: { waitMs, applied: undefined },
   }
   const socket = new Socket()
-  const isQueued = async () => (await queues.of('currency').getJobState(id)) === 'prioritized'
-  return { ended: awaitCall(node, admitted, socket), isQueued, socket }
+  const isQueued = async () => (await directQueues.of('currency').getJobState(id)) === 'prioritized'
+  return { ended: awaitCall(node, admitted, socket), job: admitted.job, isQueued, socket }
 }
 
 const end = ({ replies }: Node) => replies.rejectAll(new GatewayError('DRAINING'))
@@ -94,4 +97,27 @@ test('a call whose node ends, or has ended before it came, is taken back, and it
     assert.equal(outcome.error.code, 'DRAINING')
     await until(async () => !(await isQueued()))
   }
+})
+
+test('an asynchronous call that Redis queued without saying so is withdrawn, and counted once though a worker had it', async (t) => {
+  const { redis, proxy } = await connectThroughProxy(t, url, 'producer')
+  const queues = new CallQueues(redis, log)
+  t.after(() => queues.close())
+  const node = openNode(t, redis, queues)
+  proxy.delay(150)
+  const { ended, job, isQueued } = call(node, 5_000)
+  await until(isQueued)
+  proxy.reset()
+  proxy.heal()
+  const outcome = await ended
+  assert.ok(outcome.kind === 'failed', JSON.stringify(outcome))
+  assert.equal(outcome.error.code, 'DEPENDENCY_UNAVAILABLE')
+  await completeCall(directly, job, 200)
+  await until(async () => !(await isQueued()))
+  await node.completions.close()
+  const pending = Object.entries(await directly.hgetall(keys.usagePending))
+  assert.deepEqual(
+    pending.filter(([field]) => field.includes(job.accountId)).map(([, calls]) => Number(calls)),
+    [1],
+  )
 })
