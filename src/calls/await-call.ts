@@ -26,7 +26,6 @@ export type CallEnd = { kind: 'reply'; reply: Reply } | { kind: 'pending' } | { 
 /** How long after the deadline a node waits for the worker's own reply, milliseconds. */
 const DEADLINE_GRACE_MS = 250
 
-/** For an asynchronous call that Redis may have queued without saying so. Milliseconds. */
 const WITHDRAW_RETRY = { everyMs: 250, forMs: 30_000 }
 
 /** Abort reason of an asynchronous call: the caller preferred not to wait any longer. */
@@ -105,7 +104,7 @@ async function completeFailed(
   if (error.code === 'RESULT_STORAGE_FULL') await refund(deps, admitted, error.status)
   else deps.completions.add(job, error instanceof CallerLeftError ? LEFT_UNSENT_STATUS : error.status)
   const withdrawn = () => withdraw(deps, admitted, jobId)
-  // One that goes on waits ten minutes instead of one, and would then send a request for nobody.
+  // Redis may have queued it without saying so: an asynchronous one would send a request for nobody in ten minutes.
   const withdrawal = job.isAsync
     ? retryUntil(withdrawn, { ...WITHDRAW_RETRY, mayRepeat: () => deps.redis.status !== 'end' })
     : withdrawn()

@@ -164,8 +164,10 @@ async function runUnit(
   const { reply, forget } = deps.replies.awaitReply(job.id)
   try {
     end.throwIfAborted()
-    forecast = await forecastCall(deps, { ...checked, job, weight: weightOf(principal.tier) })
-    const call = withForecast(job, forecast, observed.traceparent)
+    // It has waited for the plan's limit of calls in flight, not for its upstream.
+    const due = { ...job, enqueuedAt: Math.floor(deps.health.now()) }
+    forecast = await forecastCall(deps, { ...checked, job: due, weight: weightOf(principal.tier) })
+    const call = withForecast(due, forecast, observed.traceparent)
     observed.admitted(call)
     const { priority, mayShareJob } = forecast
     jobId = await deps.queues.enqueue({ call, priority, mayShareJob })

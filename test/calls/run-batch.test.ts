@@ -12,7 +12,8 @@ import { migrate } from '../../src/db/migrate.ts'
 import { STALE } from '../../src/limits/account-limits.ts'
 import { acquireBatch } from '../../src/limits/batch-limits.ts'
 import { createLog } from '../../src/log.ts'
-import { parseCalls } from '../../src/queue/call-job.ts'
+import { type CallJob, parseCalls } from '../../src/queue/call-job.ts'
+import { sendReply } from '../../src/queue/reply.ts'
 import { accountKeys } from '../../src/redis/keys.ts'
 import { startTcpProxy } from '../chaos/tcp-proxy.ts'
 import { testSecrets, until } from '../support/gateway.ts'
@@ -42,8 +43,13 @@ async function openNode(t: TestContext) {
   return { context, proxy, redis }
 }
 
-test('calls of a batch that were not made because Redis went away cost nothing when it is back', async (t) => {
-  const { context, proxy, redis } = await openNode(t)
+type Node = Awaited<ReturnType<typeof openNode>>
+
+/** A batch of a new account, which has taken the units of its calls and as many leases as it may have in flight. */
+async function admitBatch(
+  { context, redis }: Node,
+  { calls, inFlight, timeoutMs }: { calls: number; inFlight: number; timeoutMs: number },
+) {
   const accountId = randomUUID()
   const principal: Principal = {
     ...{ accountId, shareGroup: accountId, mode: 'live', tier: 'pro', version: 'v' },
@@ -53,11 +59,8 @@ test('calls of a batch that were not made because Redis went away cost nothing w
   await redis.set(accountKeys.version(accountId), 'v')
   const api = context.catalog.get('currency') ?? assert.fail()
   const endpoint = api.endpoints.get('/latest') ?? assert.fail()
-  const [callIds, timeoutMs, leaseMs] = [
-    Array.from({ length: 6 }, () => `call_${randomUUID().replaceAll('-', '')}`),
-    500,
-    60_000,
-  ]
+  const callIds = Array.from({ length: calls }, () => `call_${randomUUID().replaceAll('-', '')}`)
+  const leaseMs = 60_000
   const used = async () => [
     await redis.zcard(accountKeys.minute(accountId, 'live')),
     await redis.zcard(accountKeys.inFlight(accountId, 'live')),
@@ -65,10 +68,9 @@ test('calls of a batch that were not made because Redis went away cost nothing w
   ]
   const grant = await acquireBatch(context.redis, {
     ...{ subject: principal, tier: 'pro', callIds, take: 'all', leaseMs, loadMonthUsed: async () => 0 },
-    limits: { perMinute: 100, inFlight: 2, perMonth: 100 },
+    limits: { perMinute: 100, inFlight, perMonth: 100 },
   })
   assert.ok(grant !== STALE)
-  assert.deepEqual(await used(), [6, 2, 6])
   const checked = { api, endpoint, providerKey: undefined, parameters: {}, extra: [], raw: false, scenario: undefined }
   const units = callIds.map((id, index) => ({
     job: createJob(context, { principal, checked, id, now: grant.state.now, timeoutMs }),
@@ -86,14 +88,24 @@ test('calls of a batch that were not made because Redis went away cost nothing w
       preference: { waitMs: undefined, applied: undefined },
     },
   }
+  return { batch, used }
+}
+
+const queuedCalls = async ({ context }: Node): Promise<CallJob[]> =>
+  (await context.queues.of('currency').getJobs()).flatMap(({ data }) => parseCalls(data))
+
+test('calls of a batch that were not made because Redis went away cost nothing when it is back', async (t) => {
+  const node = await openNode(t)
+  const { context, proxy, redis } = node
+  const { batch, used } = await admitBatch(node, { calls: 6, inFlight: 2, timeoutMs: 500 })
+  assert.deepEqual(await used(), [6, 2, 6])
   const codes: string[] = []
   const running = runBatch(context, batch, {
     requestId: 'req_test',
     left: new AbortController().signal,
     emit: (_unit, outcome) => codes.push('error' in outcome ? outcome.error.code : 'answered'),
   })
-  const queued = async () => (await context.queues.of('currency').getJobs()).flatMap(({ data }) => parseCalls(data))
-  await until(async () => (await queued()).length === 2, 5_000)
+  await until(async () => (await queuedCalls(node)).length === 2, 5_000)
   const connections = async () => /^connected_clients:(\d+)/m.exec(await redis.info('clients'))?.[1]
   const before = await connections()
   proxy.cut()
@@ -111,4 +123,31 @@ test('calls of a batch that were not made because Redis went away cost nothing w
   await until(async () => (await used()).join() === '2,0,0', 15_000)
   // A node that ends while it connects is another matter.
   await until(async () => (await connections()) === before, 15_000)
+})
+
+test('a call of a batch waits for its upstream from when it is queued, not from when the batch came', async (t) => {
+  const node = await openNode(t)
+  const { context } = node
+  const { batch } = await admitBatch(node, { calls: 2, inFlight: 1, timeoutMs: 60_000 })
+  const running = runBatch(context, batch, {
+    requestId: 'req_test',
+    left: new AbortController().signal,
+    emit: () => undefined,
+  })
+  const answer = async (id: string) => {
+    await until(async () => (await queuedCalls(node)).some((call) => call.id === id))
+    const call = (await queuedCalls(node)).find((each) => each.id === id) ?? assert.fail()
+    await until(() => Date.now() > call.enqueuedAt + 20)
+    const answeredAt = Date.now()
+    const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 1 }
+    await sendReply(context.redis, call, { head: { id, times }, body: Buffer.from('{}') })
+    return { ...call, answeredAt }
+  }
+  const [first, second] = batch.units.map(({ job }) => job.id)
+  const { answeredAt, deadline } = await answer(first ?? '')
+  const later = await answer(second ?? '')
+  assert.equal(await running, 2)
+  // The node goes by Redis' clock, which is this machine's to a few milliseconds.
+  assert.ok(later.enqueuedAt > answeredAt - 10, `${later.enqueuedAt} ${answeredAt}`)
+  assert.equal(later.deadline, deadline)
 })
