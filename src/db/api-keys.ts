@@ -102,46 +102,37 @@ export interface KeyLimits {
  * Inserts a key unless the account has its full number of live ones already, exactly, also under concurrent requests.
  * Admins of its teams cannot use up the account's whole number.
  */
-export function insertApiKey(db: Db, key: NewApiKey, { keysMax, othersKeysMax }: KeyLimits): Promise<boolean> {
-  return db.transaction().execute(async (transaction) => {
-    // Creations of one account go one after the other: each counts what the one before it left.
-    await sql`select pg_advisory_xact_lock(hashtextextended(${key.user_id}, 1))`.execute(transaction)
-    const { count, others } = await transaction
-      .selectFrom('api_keys')
-      .select(({ fn }) => fn.countAll<string>().as('count'))
-      .select(sql<string>`count(*) filter (where created_by <> user_id)`.as('others'))
-      .where('user_id', '=', key.user_id)
-      .where('revoked_at', 'is', null)
-      .where(isUnexpired)
-      .executeTakeFirstOrThrow()
-    if (Number(count) >= keysMax) return false
-    if (key.created_by !== key.user_id && Number(others) >= othersKeysMax) return false
-    await transaction.insertInto('api_keys').values(key).execute()
-    return true
-  })
+export async function insertApiKey(
+  transaction: Db,
+  key: NewApiKey,
+  { keysMax, othersKeysMax }: KeyLimits,
+): Promise<boolean> {
+  // Creations of one account go one after the other: each counts what the one before it left.
+  await sql`select pg_advisory_xact_lock(hashtextextended(${key.user_id}, 1))`.execute(transaction)
+  const { count, others } = await transaction
+    .selectFrom('api_keys')
+    .select(({ fn }) => fn.countAll<string>().as('count'))
+    .select(sql<string>`count(*) filter (where created_by <> user_id)`.as('others'))
+    .where('user_id', '=', key.user_id)
+    .where('revoked_at', 'is', null)
+    .where(isUnexpired)
+    .executeTakeFirstOrThrow()
+  if (Number(count) >= keysMax) return false
+  if (key.created_by !== key.user_id && Number(others) >= othersKeysMax) return false
+  await transaction.insertInto('api_keys').values(key).execute()
+  return true
 }
 
-/** Revokes a key; false when it is revoked already. */
-export async function revokeApiKey(db: Db, keyId: string): Promise<boolean> {
-  const { numUpdatedRows } = await db
+/** Revokes a key. @returns the account it counted against; undefined when it is revoked already */
+export async function revokeApiKey(db: Db, keyId: string): Promise<string | undefined> {
+  const key = await db
     .updateTable('api_keys')
     .set({ revoked_at: sql<Date>`now()` })
     .where('id', '=', keyId)
     .where('revoked_at', 'is', null)
+    .returning('user_id')
     .executeTakeFirst()
-  return numUpdatedRows > 0n
-}
-
-/** Revokes a team's keys that an account made. @returns how many */
-export async function revokeTeamKeysOf(db: Db, teamId: string, creatorId: string): Promise<number> {
-  const { numUpdatedRows } = await db
-    .updateTable('api_keys')
-    .set({ revoked_at: sql<Date>`now()` })
-    .where('team_id', '=', teamId)
-    .where('created_by', '=', creatorId)
-    .where('revoked_at', 'is', null)
-    .executeTakeFirst()
-  return Number(numUpdatedRows)
+  return key?.user_id
 }
 
 /** Forgets keys that ended a month ago. */

@@ -13,6 +13,22 @@ export async function lockOwnedTeams(transaction: Db, ownerId: string): Promise<
   return Number(count)
 }
 
+/**
+ * Locks a team until the transaction ends: meanwhile it is not handed over or deleted, and no member of it is removed
+ * together with keys. Whoever makes a key of it holds the lock too, so that no key outlives the reason it may be there.
+ *
+ * @returns its owner; undefined when there is no such team
+ */
+export async function lockTeam(transaction: Db, teamId: string): Promise<string | undefined> {
+  const team = await transaction
+    .selectFrom('teams')
+    .select('owner_id')
+    .where('id', '=', teamId)
+    .forNoKeyUpdate()
+    .executeTakeFirst()
+  return team?.owner_id
+}
+
 /** Deletes a team of this owner with its members and keys; false when there is no such team. */
 export async function deleteTeam(db: Db, teamId: string, ownerId: string): Promise<boolean> {
   const { numDeletedRows } = await db
@@ -44,6 +60,7 @@ export function transferTeam(db: Db, transfer: Transfer): Promise<Team | 'no suc
     .transaction()
     .execute(async (transaction) => {
       if ((await lockOwnedTeams(transaction, memberId)) >= teamsMax) return 'too many teams'
+      await lockTeam(transaction, teamId)
       const setRole = (userId: string, from: 'owner' | 'other', role: 'owner' | 'admin') =>
         transaction
           .updateTable('team_members')

@@ -134,14 +134,3 @@ export async function updateMemberRole(
     .executeTakeFirst()
   return numUpdatedRows > 0n
 }
-
-/** Removes a member, the owner never; false when there is no such member. */
-export async function deleteMember(db: Db, teamId: string, userId: string): Promise<boolean> {
-  const { numDeletedRows } = await db
-    .deleteFrom('team_members')
-    .where('team_id', '=', teamId)
-    .where('user_id', '=', userId)
-    .where('role', '<>', 'owner')
-    .executeTakeFirst()
-  return numDeletedRows > 0n
-}

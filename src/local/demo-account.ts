@@ -58,6 +58,7 @@ async function createKey(
     last_four: key.slice(-4),
     label: `Demo ${environment} key`,
   }
-  await insertApiKey(db, row, { keysMax: Number.POSITIVE_INFINITY, othersKeysMax: 0 })
+  const limits = { keysMax: Number.POSITIVE_INFINITY, othersKeysMax: 0 }
+  await db.transaction().execute(async (transaction) => await insertApiKey(transaction, row, limits))
   return key
 }

@@ -9,7 +9,8 @@ import { nullable } from '../catalog/json.ts'
 import type { Context } from '../context.ts'
 import { findApiKey, insertApiKey, listApiKeys, revokeApiKey } from '../db/api-keys.ts'
 import type { Db } from '../db/database.ts'
-import type { ApiKey } from '../db/schema.ts'
+import type { ApiKey, Team } from '../db/schema.ts'
+import { lockTeam } from '../db/team-ownership.ts'
 import { findTeamOf } from '../db/teams.ts'
 import { GatewayError } from '../errors.ts'
 import { PageQuery, readPage, sendablePage } from '../http/paging.ts'
@@ -89,13 +90,9 @@ function routeCreation(app: App, { config, db }: Context): void {
     const { label, environment = 'live', teamId } = request.body
     const { user } = sessionOf(request)
     const expiresAt = readExpiry(request.body.expiresAt)
-    const team =
-      teamId == null ? undefined : await teamFor(db, { teamId: teamId.toLowerCase(), userId: user.id }, MANAGERS)
     const key = createApiKey(environment)
     const row = {
       id: randomUUID(),
-      user_id: team?.owner_id ?? user.id,
-      team_id: team?.id ?? null,
       created_by: user.id,
       environment,
       key_hash: hashApiKey(config.secrets.keyPepper, key),
@@ -103,11 +100,25 @@ function routeCreation(app: App, { config, db }: Context): void {
       label: label ?? null,
       expires_at: expiresAt,
     }
-    if (!(await insertApiKey(db, row, { keysMax: KEYS_MAX, othersKeysMax: OTHERS_KEYS_MAX }))) {
-      throw new GatewayError('KEY_LIMIT_REACHED', { tokens: { limit: KEYS_MAX } })
-    }
+    const isInserted = await db.transaction().execute(async (transaction) => {
+      const team = teamId == null ? undefined : await lockTeamToManage(transaction, teamId.toLowerCase(), user.id)
+      const owned = { ...row, user_id: team?.owner_id ?? user.id, team_id: team?.id ?? null }
+      return await insertApiKey(transaction, owned, { keysMax: KEYS_MAX, othersKeysMax: OTHERS_KEYS_MAX })
+    })
+    if (!isInserted) throw new GatewayError('KEY_LIMIT_REACHED', { tokens: { limit: KEYS_MAX } })
     return reply.status(201).send({ key, id: row.id, keyPrefix: keyPrefix(environment) })
   })
+}
+
+/**
+ * The team, as it stays until the transaction ends: until the key is there it is not handed over, which ends keys of others
+ * than the new owner, and its maker is not removed.
+ *
+ * @throws GatewayError as `teamFor`
+ */
+async function lockTeamToManage(transaction: Db, teamId: string, userId: string): Promise<Team> {
+  await lockTeam(transaction, teamId)
+  return await teamFor(transaction, { teamId, userId }, MANAGERS)
 }
 
 function routeRevocation(app: App, { db, redis }: Context): void {
@@ -122,8 +133,10 @@ function routeRevocation(app: App, { db, redis }: Context): void {
   }
   app.delete('/v1/keys/:id', revoke, async (request, reply) => {
     const key = await revocableKey(db, request.params.id, sessionOf(request).user.id)
-    if (!(await revokeApiKey(db, key.id))) throw new GatewayError('KEY_NOT_FOUND')
-    await announceChange(redis, key.user_id, request.log)
+    // By now it may count against another account than when it was found: its team may have been handed over.
+    const accountId = await revokeApiKey(db, key.id)
+    if (accountId === undefined) throw new GatewayError('KEY_NOT_FOUND')
+    await announceChange(redis, accountId, request.log)
     return reply.status(204).send()
   })
 }

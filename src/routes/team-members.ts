@@ -4,9 +4,9 @@ import { MemberAnswer, toMemberAnswer } from '../accounts/member-answer.ts'
 import { isUuid } from '../accounts/session-token.ts'
 import { ALL_ROLES, MANAGERS, teamFor } from '../accounts/team-access.ts'
 import type { Context } from '../context.ts'
-import { revokeTeamKeysOf } from '../db/api-keys.ts'
 import type { Db } from '../db/database.ts'
-import { deleteMember, findMember, insertMember, type Member, updateMemberRole } from '../db/teams.ts'
+import { removeMember } from '../db/remove-member.ts'
+import { findMember, insertMember, type Member, updateMemberRole } from '../db/teams.ts'
 import { findUserByEmail } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import { IdParams } from '../http/path-ids.ts'
@@ -116,10 +116,10 @@ function routeRemoval(app: App, { db, redis }: Context): void {
     const member = await memberOf(db, id, memberId)
     if (team.role === 'member' && member.id !== user.id) throw new GatewayError('FORBIDDEN')
     if (member.role === 'owner') throw ownerStays(member.id === user.id)
-    if (!(await deleteMember(db, id, memberId))) throw new GatewayError('MEMBER_NOT_FOUND')
-    if (request.query.revokeKeys === 'true' && (await revokeTeamKeysOf(db, id, memberId)) > 0) {
-      await announceChange(redis, team.owner_id, request.log)
-    }
+    const revokesKeys = request.query.revokeKeys === 'true'
+    const removed = await removeMember(db, { teamId: id, memberId, revokesKeys })
+    if (!removed) throw new GatewayError('MEMBER_NOT_FOUND')
+    if (removed.keysEndedOf !== undefined) await announceChange(redis, removed.keysEndedOf, request.log)
     return reply.status(204).send()
   })
 }

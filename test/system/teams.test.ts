@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { type Account, send, signUp } from '../support/client.ts'
-import { type Gateway, startGateway } from '../support/gateway.ts'
+import pg from 'pg'
+import { type Account, send, signUp, sql } from '../support/client.ts'
+import { type Gateway, startGateway, until } from '../support/gateway.ts'
 
 describe('teams', () => {
   let gateway: Gateway
@@ -121,6 +122,62 @@ describe('teams', () => {
     assert.equal((await as(owner, 'DELETE', `/v1/teams/${teamId}`)).status, 403)
     assert.equal((await as(owner, 'DELETE', `/v1/teams/${teamId}/members/${owner.id}`)).status, 204)
     assert.equal((await as(admin, 'DELETE', `/v1/teams/${teamId}`)).status, 204)
+  })
+
+  /** Makes a key by an admin, and a change of the team while the key is about to be inserted. @returns the answers */
+  async function makeKeyDuring(teamId: string, change: () => Promise<{ status: number }>) {
+    const client = new pg.Client({ connectionString: gateway.services.databaseUrl })
+    await client.connect()
+    const waiting = async () => {
+      const text = `select count(*)::int as count from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
+      return (await sql<{ count: number }>(gateway, text))[0]?.count ?? 0
+    }
+    try {
+      // Creations of one account wait for each other here.
+      await client.query('begin')
+      await client.query('select pg_advisory_xact_lock(hashtextextended($1, 1))', [owner.id])
+      const making = as(admin, 'POST', '/v1/keys', { teamId, environment: 'test' })
+      await until(async () => (await waiting()) === 1)
+      let isChanged = false
+      const changing = change().finally(() => {
+        isChanged = true
+      })
+      await until(async () => isChanged || (await waiting()) === 2)
+      await client.query('commit')
+      return await Promise.all([making, changing])
+    } finally {
+      await client.end()
+    }
+  }
+
+  it('teams that are handed over while a key is made have none that the former owner pays for', async () => {
+    const person = await signUp(gateway)
+    const teamId = await makeTeam()
+    await as(owner, 'POST', `/v1/teams/${teamId}/members`, { email: person.email })
+    const [made, handedOver] = await makeKeyDuring(teamId, () =>
+      as(owner, 'POST', `/v1/teams/${teamId}/transfer`, { memberId: person.id }),
+    )
+    assert.equal(handedOver.status, 200)
+    const keys = await sql(gateway, 'select user_id from api_keys where team_id = $1 and revoked_at is null', [teamId])
+    assert.deepEqual(keys, [])
+    assert.equal(await call(made.body.key), 401)
+  })
+
+  it('teams have no key of a member who was removed with all keys while it was made', async () => {
+    const teamId = await makeTeam()
+    const [made, removed] = await makeKeyDuring(teamId, () =>
+      as(owner, 'DELETE', `/v1/teams/${teamId}/members/${admin.id}?revokeKeys=true`),
+    )
+    assert.equal(removed.status, 204)
+    assert.equal(await call(made.body.key), 401)
+  })
+
+  it('teams that are deleted while a key is made leave none, and the answer is no error of ours', async () => {
+    const teamId = await makeTeam()
+    const [made, deleted] = await makeKeyDuring(teamId, () => as(owner, 'DELETE', `/v1/teams/${teamId}`))
+    assert.equal(deleted.status, 204)
+    assert.ok([201, 404].includes(made.status), String(made.status))
+    assert.equal(await call(made.body.key ?? owner.test), made.body.key ? 401 : 200)
   })
 
   it('teams take no more than 100 additions a minute, known addresses included', async () => {
