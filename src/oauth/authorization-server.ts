@@ -10,6 +10,7 @@ import type { Catalog } from '../catalog/catalog.ts'
 import { findUser } from '../db/users.ts'
 import { isDependencyAway } from '../errors.ts'
 import { ArtifactAdapter, type ArtifactDeps, ClientAdapter } from './artifact-adapter.ts'
+import { hasOwnScheme } from './redirect-words.ts'
 import { CALL_SCOPE, isResource } from './resources.ts'
 
 export interface AuthorizationDeps extends ArtifactDeps {
@@ -174,17 +175,34 @@ function policyOf(): interactionPolicy.DefaultPolicy {
 
 const LOOPBACK = /^(localhost|127\.0\.0\.1|\[::1\])$/
 
-/** Codes go over HTTPS, to this machine, or to an application by its own scheme. @throws InvalidClientMetadata */
+/**
+ * Codes go over HTTPS, to this machine, or to an application by its own scheme. Whether an application is one of the
+ * user's machine is read from its addresses: some say nothing of it, or that they are a web application.
+ *
+ * @throws InvalidRedirectUri
+ */
 function checkRedirects(metadata: ClientMetadata): void {
-  for (const address of metadata.redirect_uris ?? []) {
-    const { protocol, hostname } = new URL(address)
-    if (protocol === 'http:' && !LOOPBACK.test(hostname)) {
+  const { redirect_uris: given } = metadata
+  // The library refuses what is no list.
+  if (!Array.isArray(given)) return
+  const addresses = given.map((address) => URL.parse(String(address)))
+  for (const address of addresses) {
+    if (!address) throw new errors.InvalidRedirectUri('redirect_uris must be absolute addresses')
+    if (address.protocol === 'http:' && !isLoopback(address)) {
       throw new errors.InvalidRedirectUri('redirect_uris must be https, or of this machine')
     }
   }
-  const isLocal = metadata.redirect_uris?.every((address) => LOOPBACK.test(new URL(address).hostname))
-  // A program on the user's machine takes what port is free (RFC 8252, 7.3).
-  if (isLocal) metadata.application_type = 'native'
+  // A program on the user's machine takes what port is free, or has a scheme of its own (RFC 8252, 7.1 and 7.3).
+  const isOfThisMachine = addresses.some(
+    (address) => address && (address.protocol === 'http:' || hasOwnScheme(address)),
+  )
+  // The library takes these for web applications alone.
+  const hasLocalHttps = addresses.some((address) => address?.protocol === 'https:' && isLoopback(address))
+  if (isOfThisMachine && !hasLocalHttps) metadata.application_type = 'native'
+}
+
+function isLoopback({ hostname }: URL): boolean {
+  return LOOPBACK.test(hostname)
 }
 
 function renderError(context: KoaContextWithOIDC, { errorPage }: AuthorizationDeps, text: string): void {

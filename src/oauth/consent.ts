@@ -6,6 +6,7 @@ import { insertConnection } from '../db/connections.ts'
 import { GatewayError, isDependencyAway } from '../errors.ts'
 import { announceChange } from '../limits/account-version.ts'
 import type { ArtifactDeps } from './artifact-adapter.ts'
+import { redirectWords } from './redirect-words.ts'
 import { CALL_SCOPE } from './resources.ts'
 
 export interface ConsentDeps extends ArtifactDeps {
@@ -74,8 +75,7 @@ export async function readConsent(deps: ConsentDeps, exchange: Exchange): Promis
   return {
     clientName: clientName ?? clientId,
     clientHost: /^https:/.test(clientId) ? new URL(clientId).host : null,
-    // An application's own scheme has no host.
-    redirectHost: redirect.host === '' ? redirect.protocol : redirect.host,
+    redirectHost: redirectWords(redirect),
     resource: resourceOf(deps, interaction.params),
   }
 }

@@ -139,6 +139,39 @@ describe('the authorization server, to an application that is described by a doc
     assert.equal(JSON.parse(await response.text()).error, 'temporarily_unavailable')
   })
 
+  it('the authorization server, to an application that registers addresses that are none, or that no code may go to, says so with 400', async () => {
+    const register = async (redirects: unknown) => {
+      const response = await fetch(`${gateway.url}/oauth/register`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ client_name: 'Agent', redirect_uris: redirects, token_endpoint_auth_method: 'none' }),
+      })
+      return { status: response.status, error: JSON.parse(await response.text()).error }
+    }
+    const refused = [
+      ['nonsense'],
+      [''],
+      [7],
+      [null],
+      'https://agent.example/callback',
+      { 0: 'https://agent.example/callback' },
+      ['http://agent.example/callback'],
+      ['javascript:alert(1)'],
+      ['data:text/html,x', 'cursor://agent/callback'],
+    ]
+    for (const redirects of refused) {
+      const { status, error } = await register(redirects)
+      assert.equal(status, 400, JSON.stringify(redirects))
+      assert.match(error, /^invalid_(redirect_uri|client_metadata)$/, JSON.stringify(redirects))
+    }
+    const taken = [
+      ['https://localhost:8443/callback', 'http://localhost:8080/callback'],
+      ['com.agent.example:/callback'],
+      ['vscode://agent.example/callback', 'http://127.0.0.1/'],
+    ]
+    for (const redirects of taken) assert.equal((await register(redirects)).status, 201, JSON.stringify(redirects))
+  })
+
   it('the authorization server, to an application that is described by a document, fetches documents from public addresses alone', async () => {
     const { fetch: guarded, close } = openMetadataFetch()
     fetched = 0

@@ -26,7 +26,8 @@ export function postForm(url: string, form: Record<string, string>): Promise<Res
   return fetch(url, { method: 'POST', body: new URLSearchParams(form) })
 }
 
-export async function registerApp(url: string, redirectUri = REDIRECT): Promise<App> {
+/** `more`: further metadata. */
+export async function registerApp(url: string, redirectUri = REDIRECT, more: object = {}): Promise<App> {
   const response = await fetch(`${url}/oauth/register`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
@@ -37,6 +38,7 @@ export async function registerApp(url: string, redirectUri = REDIRECT): Promise<
       grant_types: ['authorization_code', 'refresh_token'],
       response_types: ['code'],
       scope: 'call offline_access',
+      ...more,
     }),
   })
   const text = await response.text()

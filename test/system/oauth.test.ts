@@ -319,6 +319,27 @@ describe('an application that signs in', () => {
     assert.equal((await decide({ ...session, ...portal })).status, 404)
   })
 
+  it('an application that signs in by a scheme of its own, beside addresses of the web and of this machine, is let in, and its user sees the scheme', async () => {
+    const redirectUri = 'cursor://anysphere.cursor-mcp/oauth/callback'
+    const redirects = [
+      'https://www.cursor.com/agents/mcp/oauth/callback',
+      'http://localhost:8787/callback',
+      redirectUri,
+    ]
+    for (const type of [{}, { application_type: 'web' }]) {
+      const editor = await registerApp(url, redirectUri, { redirect_uris: redirects, ...type })
+      const visitor = new Visitor()
+      const page = await visitor.begin(authorizeUrl(url, editor))
+      const shown = await json(await visitor.get(`${page}/details`, { headers: { 'x-portal-request': '1' } }))
+      assert.equal(shown.body.redirectHost, 'cursor://anysphere.cursor-mcp')
+      const { access_token } = await (await signIn(url, account.token, { app: editor })).tokens()
+      assert.equal((await ask('/mcp', access_token)).status, 200)
+      // What port is free on its machine is not known before.
+      const local = { ...editor, redirectUri: 'http://localhost:61234/callback' }
+      assert.match(await new Visitor().begin(authorizeUrl(url, local)), /\/connect\//)
+    }
+  })
+
   it('an application that signs in described by a document on a private address is not fetched', async () => {
     let arrivals = 0
     const server = createServer((_request, response) => {
