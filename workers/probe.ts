@@ -1,3 +1,4 @@
+import { SingleFlight } from '../src/async/single-flight.ts'
 import { type Api, type Catalog, loadCatalog } from '../src/catalog/catalog.ts'
 import { loadProcessConfig } from '../src/config.ts'
 import { type Db, openDatabase } from '../src/db/database.ts'
@@ -6,6 +7,7 @@ import { RECHECK_MS, recheckPauseMs } from '../src/health/breaker.ts'
 import { drainHealthChanges } from '../src/health/drain-changes.ts'
 import { HealthCache } from '../src/health/health-watch.ts'
 import { createLog, type Log } from '../src/log.ts'
+import { repairHeldQueues } from '../src/operator/follow-pause.ts'
 import { SettingsSync } from '../src/operator/upstream-settings.ts'
 import { runProcess } from '../src/process.ts'
 import { CallQueues } from '../src/queue/call-queue.ts'
@@ -33,6 +35,7 @@ interface ProbeDeps {
   redis: RedisConnection
   db: Db
   queues: CallQueues
+  settings: SettingsSync
   health: HealthCache
   log: Log
   /** Due time of the last half-open probe, by slug. */
@@ -41,7 +44,7 @@ interface ProbeDeps {
   undrained: Set<string>
 }
 
-/** Schedules probes, which workers run, and writes health changes to Postgres. Any number may run. */
+/** Schedules probes, which workers run, writes health changes to Postgres, and keeps held queues held. Any number may run. */
 await runProcess('probe', async () => {
   const config = await withClusterNodes(loadProcessConfig('probe'))
   const log = createLog(config.log, 'probe')
@@ -59,12 +62,14 @@ await runProcess('probe', async () => {
     redis,
     db,
     queues,
+    settings,
     health,
     log,
     scheduled: new Map(),
     undrained: new Set(catalog.keys()),
   }
   const schedule = new ProbeSchedule({ catalog, queues, log })
+  const repairs = new SingleFlight<void>()
   const orLog = (scheduling: Promise<void>) =>
     void scheduling.catch((error) => log.warn({ err: error }, 'failed to schedule probes'))
   await schedule.repair()
@@ -77,6 +82,7 @@ await runProcess('probe', async () => {
     setInterval(() => void scheduleHalfOpenProbes(deps), TICK_MS),
     setInterval(() => void drain(deps), TICK_MS),
     setInterval(() => void recheckTroubled(deps), RECHECK_LOOK_MS),
+    setInterval(() => void repairs.run('held', () => repairHeld(deps)), TICK_MS),
     setInterval(() => {
       for (const slug of catalog.keys()) deps.undrained.add(slug)
       orLog(schedule.repair())
@@ -143,6 +149,12 @@ async function drain({ redis, db, undrained, log }: ProbeDeps): Promise<void> {
       log.warn({ err: error, slug }, 'failed to write health changes')
     })
   }
+}
+
+/** What fails is tried again with the next tick. */
+async function repairHeld(deps: ProbeDeps): Promise<void> {
+  if (deps.redis.status !== 'ready') return
+  await repairHeldQueues(deps).catch((error) => deps.log.warn({ err: error }, 'failed to pause a queue again'))
 }
 
 async function clean({ db, log }: ProbeDeps): Promise<void> {

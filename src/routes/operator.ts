@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { isUuid } from '../accounts/session-token.ts'
@@ -17,8 +16,9 @@ import { announceChange } from '../limits/account-version.ts'
 import { changeUpstream, UpstreamChange } from '../operator/change-upstream.ts'
 import { changeUser, describeUser, UserAnswer, UserChange } from '../operator/change-user.ts'
 import { describeUpstream, UpstreamAnswer } from '../operator/describe-upstream.ts'
+import { followPause } from '../operator/follow-pause.ts'
 import { changePause } from '../operator/pause-upstream.ts'
-import { announceSettings, IN_FORCE_MS } from '../operator/upstream-settings.ts'
+import { announceSettings } from '../operator/upstream-settings.ts'
 import { awaitProbeOutcome, enqueueProbe } from '../queue/probe-job.ts'
 
 /** What the operator API needs of the process that hosts it. */
@@ -191,14 +191,12 @@ async function setPause(
   request: FastifyRequest<{ Params: { slug: string } }>,
   mode: PausedMode | null,
 ): Promise<Static<typeof Done>> {
-  const { slug } = findApi(catalog, request.params.slug)
+  const api = findApi(catalog, request.params.slug)
+  const { slug } = api
   await changePause(db, slug, { mode, actor: actorOf(request) })
   await announceSettings(redis).catch((error) => request.log.warn({ err: error }, 'failed to announce settings'))
   await settings.read()
-  // Only what is to wait is held in the queue. Workers refuse what was accepted before its node knew of a pause, and what
-  // was held until now: they must know of it first.
-  if (mode === 'refuse') await delay(IN_FORCE_MS)
-  await (mode === 'hold' ? queues.of(slug).pause() : queues.of(slug).resume())
+  await followPause({ queues, settings }, api)
   return { slug, action: mode === null ? 'resume' : 'pause' }
 }
 
