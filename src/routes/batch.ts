@@ -1,4 +1,3 @@
-import { PassThrough } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { type AdmittedBatch, admitBatch, type BatchUnit } from '../admission/admit-batch.ts'
@@ -10,6 +9,7 @@ import { CallerLeftError } from '../calls/caller-left.ts'
 import { type BatchOutcome, runBatch } from '../calls/run-batch.ts'
 import type { Context } from '../context.ts'
 import { type GatewayError, publicError, retryAfterSeconds } from '../errors.ts'
+import { type BatchAnswer, BatchLines, BatchObject } from '../http/batch-answer.ts'
 import { callerSocket } from '../http/caller-socket.ts'
 import type { App } from '../http/typed-app.ts'
 import { limitRefusal } from '../limits/limit-refusal.ts'
@@ -109,7 +109,7 @@ export async function batchRoutes(app: App, context: Context): Promise<void> {
       if (batch.principal.mode === 'test') reply.header('x-gateway-mode', 'test')
       if (batch.preference.applied) reply.header('preference-applied', batch.preference.applied)
       reply.header('cache-control', 'no-store')
-      const answer = wantsOneObject(request.headers.accept) ? new OneObject(items.length) : new Lines()
+      const answer = wantsOneObject(request.headers.accept) ? new BatchObject(items.length) : new BatchLines()
       void run(context, request, { items, batch, answer }).catch((error: unknown) => {
         request.log.error({ err: error }, 'failed to end a batch')
         answer.stream.destroy()
@@ -123,7 +123,7 @@ export async function batchRoutes(app: App, context: Context): Promise<void> {
 async function run(
   context: Context,
   request: Pick<FastifyRequest, 'id' | 'raw'>,
-  { items, batch, answer }: { items: Item[]; batch: AdmittedBatch; answer: Answer },
+  { items, batch, answer }: { items: Item[]; batch: AdmittedBatch; answer: BatchAnswer },
 ): Promise<void> {
   const { baseUrl } = context.config.http
   const left = new AbortController()
@@ -134,18 +134,19 @@ async function run(
   const tally = { ok: 0, failed: 0 }
   const refuse = (index: number, error: GatewayError, id?: string): void => {
     tally.failed += 1
-    answer.write(index, failureLine({ index, item: items[index], id, error, baseUrl }))
+    answer.write(index, [failureLine({ index, item: items[index], id, error, baseUrl })])
   }
   const emit = (unit: BatchUnit, outcome: BatchOutcome): void => {
+    if ('error' in outcome) {
+      for (const index of unit.indexes) refuse(index, outcome.error, unit.job.id)
+      return
+    }
+    const { head, body } = outcome.reply
+    const members = membersOf(body)
     for (const index of unit.indexes) {
-      if ('error' in outcome) {
-        refuse(index, outcome.error, unit.job.id)
-        continue
-      }
       tally.ok += 1
-      const { head, body } = outcome.reply
       const about = { index, ...refOf(items[index]), id: unit.job.id, status: 200, ...cacheOf(head.cacheStatus) }
-      answer.write(index, Buffer.concat([Buffer.from(`${JSON.stringify(about).slice(0, -1)},`), membersOf(body)]))
+      answer.write(index, [Buffer.from(`${JSON.stringify(about).slice(0, -1)},`), members])
     }
   }
   try {
@@ -209,51 +210,4 @@ function membersOf(body: Buffer): Buffer {
 
 function wantsOneObject(accept = ''): boolean {
   return /application\/json/i.test(accept) && !/application\/x-ndjson/i.test(accept)
-}
-
-/** How a batch is answered. */
-interface Answer {
-  type: string
-  stream: PassThrough
-  write: (index: number, line: Buffer) => void
-  end: (totals: object) => void
-}
-
-/** One line for each call, as it ends. */
-class Lines implements Answer {
-  readonly type = 'application/x-ndjson; charset=utf-8'
-  readonly stream = new PassThrough()
-
-  write(_index: number, line: Buffer): void {
-    if (this.stream.writable) this.stream.write(Buffer.concat([line, Buffer.from('\n')]))
-  }
-
-  end(totals: object): void {
-    if (this.stream.writable) this.stream.end(`${JSON.stringify(totals)}\n`)
-  }
-}
-
-/** One object, when all have ended. */
-class OneObject implements Answer {
-  readonly type = 'application/json; charset=utf-8'
-  readonly stream = new PassThrough()
-  readonly #lines: Buffer[]
-
-  constructor(count: number) {
-    this.#lines = new Array(count)
-  }
-
-  write(index: number, line: Buffer): void {
-    this.#lines[index] = line
-  }
-
-  end(totals: object): void {
-    if (!this.stream.writable) return
-    this.stream.write('{"results":[')
-    for (const [index, line] of this.#lines.entries()) {
-      if (index > 0) this.stream.write(',')
-      this.stream.write(line)
-    }
-    this.stream.end(`],${JSON.stringify(totals).slice(1)}`)
-  }
 }
