@@ -1,4 +1,4 @@
-import { refusalProblems } from './refusal-problems.ts'
+import { refusalProblems, serviceProblems } from './refusal-problems.ts'
 import type { RedisState, Snapshot, UpstreamRow } from './snapshot.ts'
 import { span } from './words.js'
 
@@ -29,6 +29,7 @@ export function findProblems(facts: Facts): Problem[] {
     ...storeProblems(facts),
     ...processProblems(facts),
     ...networkProblems(facts),
+    ...serviceProblems(facts.upstreams),
     ...facts.upstreams.flatMap((row) => upstreamProblems(row, facts)),
   ]
   return problems.sort((a, b) => a.rank - b.rank)

@@ -5,13 +5,13 @@ import { countOf, percent, span } from './words.js'
 /** Failures of one kind in five minutes below which nothing is said: a single one happens. */
 const COUNT_MIN = 3
 
-/** Share of an API's calls from which a failure of one kind is said, whatever else goes well. */
+/** Share of calls from which a failure of one kind is said, whatever else goes well. */
 const SHARE_MIN = 0.05
 
 /** The source's failures. Where they make it Degraded or Down, that is what is said. */
 const OF_THE_SOURCE = ['UPSTREAM_ERROR', 'UPSTREAM_TIMEOUT', 'UPSTREAM_INVALID_RESPONSE', 'UPSTREAM_TOO_LARGE']
 
-/** Share of an API's calls from which failures of the source are said while it counts as healthy. */
+/** Share of calls from which failures of the source are said while it counts as healthy. */
 const FAILING_SHARE = 0.2
 
 /** How each failure shows, what it comes from and what helps. `text` goes on after the count. */
@@ -46,6 +46,12 @@ const KINDS: Record<string, Pick<Problem, 'rank' | 'label' | 'todo' | 'runbook'>
     todo: 'The source allows less than our cap: lower the cap.',
     runbook: 'upstream-limited',
   },
+  UPSTREAM_REDIRECT_BLOCKED: {
+    rank: 1,
+    label: 'Moved',
+    todo: 'The source answers with a redirect, which is never followed: give its new address with UPSTREAM_<SLUG>_URL.',
+    runbook: 'upstream-moved',
+  },
   INTERNAL_ERROR: {
     rank: 0,
     label: 'Our error',
@@ -54,11 +60,44 @@ const KINDS: Record<string, Pick<Problem, 'rank' | 'label' | 'todo' | 'runbook'>
   },
 }
 
+/** Failures that have nothing to do with the API that was called; `text` goes on after the count. */
+const SERVICE_KINDS: Record<string, Pick<Problem, 'rank' | 'label' | 'todo' | 'runbook'>> = {
+  DEPENDENCY_UNAVAILABLE: {
+    rank: 1,
+    label: 'Store missed',
+    todo: 'Where Redis and Postgres answer here, an API node or a worker may not reach them: look at /readyz and the log of each.',
+    runbook: 'store-missed',
+  },
+  DRAINING: {
+    rank: 1,
+    label: 'Cut short',
+    todo: 'API nodes ended before their calls did: let them end one after the other, with time to finish.',
+    runbook: 'cut-short',
+  },
+}
+
+/** What callers got lately because of the service itself, over all APIs. */
+export function serviceProblems(upstreams: UpstreamRow[]): Problem[] {
+  const recents = upstreams.flatMap(({ recent }) => recent ?? [])
+  const all = recents.reduce((sum, recent) => sum + notRefused(recent), 0)
+  return Object.entries(SERVICE_KINDS).flatMap(([code, kind]): Problem[] => {
+    const count = recents.reduce((sum, { codes }) => sum + (codes[code] ?? 0), 0)
+    if (count < COUNT_MIN || count / all < SHARE_MIN) return []
+    const text = `${countOf(count, 'call')} of the last five minutes (${percent(count / all)}) got ${code}`
+    return [{ ...kind, slug: null, text, callers: `These callers get 503 ${code}.` }]
+  })
+}
+
+/** Calls of which shares are taken: one account that is refused a thousand times must not hide that others fail. */
+function notRefused({ answered, failed }: RecentCalls): number {
+  return answered + failed
+}
+
 /** What callers of an API were refused with lately, and its cap where it is used up. */
 export function refusalProblems(row: UpstreamRow): Problem[] {
   const { slug, enabled, recent } = row
   if (!enabled || recent === null) return []
-  const all = recent.answered + recent.refused + recent.failed
+  const all = notRefused(recent)
   const problems = Object.entries(KINDS).flatMap(([code, kind]): Problem[] => {
     const count = recent.codes[code] ?? 0
     if (count < COUNT_MIN || count / all < SHARE_MIN) return []
@@ -77,7 +116,7 @@ export function refusalProblems(row: UpstreamRow): Problem[] {
 function failing({ slug, health }: UpstreamRow, recent: RecentCalls): Problem[] {
   const codes = OF_THE_SOURCE.filter((code) => (recent.codes[code] ?? 0) > 0)
   const count = codes.reduce((sum, code) => sum + (recent.codes[code] ?? 0), 0)
-  const share = count / (recent.answered + recent.refused + recent.failed)
+  const share = count / notRefused(recent)
   if (health?.status !== 'Healthy' || count < COUNT_MIN || share < FAILING_SHARE) return []
   return [
     {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { renderPlaces } from '../../src/console/browser/render.js'
+import { ERRORS } from '../../src/errors.ts'
 import { outcomeClass } from '../../src/fleet/outcome-class.ts'
 import { type Facts, findProblems } from '../../src/fleet/problems.ts'
 import type { HealthRow, ProcessRow, RecentCalls, Snapshot, UpstreamRow } from '../../src/fleet/snapshot.ts'
@@ -146,6 +147,37 @@ describe('what an operator is told', () => {
     const [capped, ...others] = findProblems({ ...well, upstreams: [row('code-host-search', { recent: used, cap })] })
     assert.match(capped?.text ?? '', /34 calls .*the cap is 10 per 1 min; next slot in 36 s/)
     assert.deepEqual(others, [])
+  })
+
+  it('what an operator is told does not depend on how often accounts over their limits are refused meanwhile', () => {
+    const told = (code: string, refused: number) => {
+      const recent = {
+        ...noCalls,
+        answered: 10,
+        refused,
+        failed: 10,
+        codes: { [code]: 10, RATE_LIMIT_EXCEEDED: refused },
+      }
+      return findProblems({ ...well, upstreams: [row('weather', { recent })] }).map(({ text }) => text)
+    }
+    for (const code of ['INTERNAL_ERROR', 'UPSTREAM_TIMEOUT', 'DEPENDENCY_UNAVAILABLE']) {
+      assert.match(told(code, 0).join(), /10 calls of the last five minutes \(50 %\)/, code)
+      assert.deepEqual(told(code, 10_000), told(code, 0), code)
+    }
+  })
+
+  it('what an operator is told names every code with which calls fail', () => {
+    // A breaker that is open, a pause and an API that is not enabled are said as such.
+    const saidAsState = ['UPSTREAM_UNAVAILABLE', 'API_PAUSED', 'API_NOT_ENABLED']
+    const codes = Object.entries(ERRORS).flatMap(([code, { status }]) => (status >= 500 ? [code] : []))
+    const silent = codes.filter((code) => {
+      const recent = { ...noCalls, answered: 10, failed: 10, codes: { [code]: 10 } }
+      return findProblems({ ...well, upstreams: [row('weather', { recent })] }).length === 0
+    })
+    assert.deepEqual(silent.sort(), saidAsState.sort())
+    const recent = { ...noCalls, answered: 1, failed: 1, codes: { DEPENDENCY_UNAVAILABLE: 2 } }
+    const upstreams = ['a', 'b', 'c'].map((slug) => row(slug, { recent }))
+    assert.deepEqual(brief({ ...well, upstreams }), [[1, 'Store missed', null]], 'it is said once, not for each API')
   })
 
   it('what an operator is told names the cause that failing APIs share before each of them', () => {
