@@ -124,8 +124,25 @@ function readCredential(headers: IncomingHttpHeaders): Credential {
 
 function keyCredential(secret: string): Credential {
   // A wrong checksum is refused without a look-up.
-  if (!isApiKeyShaped(secret)) throw new GatewayError('INVALID_API_KEY')
+  if (!isApiKeyShaped(secret)) throw malformedKey(secret)
   return { kind: 'key', secret, mode: 'live', cacheKey: hash('sha256', secret, 'base64') }
+}
+
+/** Says what to send where it can be seen what was sent in place of a key. */
+function malformedKey(sent: string): GatewayError {
+  if (/agw_(live|test)_/.test(sent)) {
+    return new GatewayError('INVALID_API_KEY', {
+      message: 'The API key is not complete, or something stands beside it.',
+      hint: 'Send the whole key and nothing else, as it was shown when it was created',
+    })
+  }
+  if (/^[\w-]+\.[\w-]+\.[\w-]+$/.test(sent)) {
+    return new GatewayError('INVALID_API_KEY', {
+      message: 'This is a session token, and no API key.',
+      hint: 'Send it as Authorization: Bearer',
+    })
+  }
+  return new GatewayError('INVALID_API_KEY')
 }
 
 /** `firstDb` finds the key's account, whose version must be read before its rights. */
@@ -166,17 +183,24 @@ async function identifyToken(
   { secret, cacheKey }: Credential,
   { isKnown, ip }: { isKnown: boolean; ip: string },
 ): Promise<Principal> {
-  const refuse = () => new GatewayError('INVALID_TOKEN')
   if (isKnown) {
     const principal = await lookUpToken(deps, secret, deps.db)
-    if (!principal) throw refuse()
+    if (!principal) throw endedToken()
     return principal
   }
   try {
     return await deps.unknownKeys.lookUp(cacheKey, ip, () => lookUpToken(deps, secret, deps.strangersDb))
   } catch (error) {
-    throw error instanceof GatewayError && error.code === 'INVALID_API_KEY' ? refuse() : error
+    throw error instanceof GatewayError && error.code === 'INVALID_API_KEY' ? endedToken() : error
   }
+}
+
+/** An application has no password to log in with. */
+function endedToken(): GatewayError {
+  return new GatewayError('INVALID_TOKEN', {
+    message: 'The access token is not valid: it has expired, or the connection of the application has ended.',
+    hint: 'Send the refresh token to POST /oauth/token, or sign in again',
+  })
 }
 
 async function lookUpToken(
@@ -190,7 +214,7 @@ async function lookUpToken(
   const version = await readAccountVersion(redis, first.userId)
   const owner = await findTokenOwner(db, idHash)
   if (!owner) return undefined
-  if (owner.disabledAt) throw new GatewayError('INVALID_TOKEN')
+  if (owner.disabledAt) throw endedToken()
   const { connectionId, userId, tier, resource, apis, perMonth, expiresAt } = owner
   return {
     accountId: userId,

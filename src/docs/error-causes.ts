@@ -54,6 +54,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   AUTH_REQUIRED: help(
     'Send X-Api-Key: agw_… on calls, or Authorization: Bearer with the session token on account routes.',
     'No credential was sent.',
+    'An API key was sent to an account route, which takes session tokens alone.',
     'A proxy or a redirect dropped the header.',
   ),
   INVALID_CREDENTIALS: help(
@@ -63,13 +64,15 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   INVALID_API_KEY: help(
     'Make a new key and replace the old one where it is stored.',
     'The key was revoked or has expired.',
-    'The key was copied with a blank, a quote or a part missing.',
+    'The key was copied with a blank, a quote or a part missing, or the word Bearer stands before it in X-Api-Key.',
     'The placeholder YOUR_API_KEY was sent.',
   ),
   INVALID_TOKEN: help(
-    'Log in again and use the new token.',
+    'Log in again and use the new token; an application refreshes its access token at POST /oauth/token.',
     'The session was ended by a log-out or a new password.',
-    'An API key was sent to an account route, which takes session tokens alone.',
+    'The access token of an application has expired, or its connection was ended.',
+    'The Authorization header lacks the word Bearer, or has another scheme.',
+    'An API key or an access token was sent to an account route, which takes session tokens alone.',
   ),
   TOKEN_EXPIRED: help('Log in again; a session lasts 24 hours.', 'The session is older than 24 hours.'),
   PLAN_UPGRADE_REQUIRED: help(

@@ -34,7 +34,8 @@ export function guardWithSession(scope: App, context: Context): void {
   scope.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store')
     const token = readBearer(request.headers)
-    if (token === undefined) throw new GatewayError('AUTH_REQUIRED')
+    // A session token has dots; an API key and an application's access token have none.
+    if (token === undefined || !token.includes('.')) throw sessionRequired(request, token)
     const { userId, sessionId } = await verifySessionToken(config.secrets.jwt, token)
     const user = await findSessionUser(db, userId, sessionId)
     if (!user) throw new GatewayError('INVALID_TOKEN')
@@ -45,6 +46,16 @@ export function guardWithSession(scope: App, context: Context): void {
     const { user, id } = sessionOf(request)
     if (!(await findSessionUser(db, user.id, id))) throw new GatewayError('INVALID_TOKEN')
   })
+}
+
+/** What to send to account routes: who sends something else is not helped by the hints that calls give. */
+function sessionRequired({ headers }: Pick<FastifyRequest, 'headers'>, token: string | undefined): GatewayError {
+  const message =
+    token === undefined && headers['x-api-key'] === undefined
+      ? 'Account routes need the session token of a log-in.'
+      : 'Account routes need the session token of a log-in; API keys and access tokens are for calls alone.'
+  const hint = 'Log in with POST /v1/auth/login and send its token as Authorization: Bearer'
+  return new GatewayError(token === undefined ? 'AUTH_REQUIRED' : 'INVALID_TOKEN', { message, hint })
 }
 
 /** The session of a request on a guarded route. */

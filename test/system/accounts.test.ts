@@ -457,7 +457,10 @@ describe('API keys', () => {
       assert.deepEqual([answer.status, answer.body.error.code], [401, 'INVALID_API_KEY'], bad)
     }
     assert.equal((await send(gateway, `${EXAMPLE_CALL}&key=${key}`)).status, 401)
-    assert.equal((await send(gateway, EXAMPLE_CALL, { headers: { authorization: `bearer ${key}` } })).status, 200)
+    for (const scheme of ['bearer', 'Bearer  ']) {
+      const headers = { authorization: `${scheme} ${key}` }
+      assert.equal((await send(gateway, EXAMPLE_CALL, { headers })).status, 200, scheme)
+    }
     const claims = { userId: account.id, sessionId: randomUUID() }
     const token = await signSessionToken(
       loadConfig(gateway.environment).secrets.jwt,
@@ -465,5 +468,40 @@ describe('API keys', () => {
       new Date(Date.now() + 1_000),
     )
     assert.equal((await send(gateway, EXAMPLE_CALL, { token })).status, 401)
+  })
+  it('API keys and tokens in the wrong place are refused with a hint that says where each belongs', async () => {
+    const { key } = await createKey(gateway, account.token, 'test')
+    const { token } = account
+    const logIn = /^Log in with POST \/v1\/auth\/login and send its token as Authorization: Bearer\./
+    const cases: [path: string, headers: Record<string, string>, code: string, hint: RegExp][] = [
+      [EXAMPLE_CALL, { authorization: key }, 'INVALID_TOKEN', /^Send Authorization: Bearer with/],
+      [
+        EXAMPLE_CALL,
+        { authorization: `Basic ${btoa(`${key}:`)}` },
+        'INVALID_TOKEN',
+        /^Send Authorization: Bearer with/,
+      ],
+      [EXAMPLE_CALL, { authorization: 'x'.repeat(43) }, 'INVALID_TOKEN', /^Send Authorization: Bearer with/],
+      [
+        EXAMPLE_CALL,
+        { authorization: `Bearer ${'x'.repeat(43)}` },
+        'INVALID_TOKEN',
+        /\/oauth\/token, or sign in again/,
+      ],
+      [EXAMPLE_CALL, { 'x-api-key': `Bearer ${key}` }, 'INVALID_API_KEY', /^Send the whole key and nothing else/],
+      [EXAMPLE_CALL, { 'x-api-key': key.slice(0, -1) }, 'INVALID_API_KEY', /^Send the whole key and nothing else/],
+      [EXAMPLE_CALL, { 'x-api-key': token }, 'INVALID_API_KEY', /^Send it as Authorization: Bearer/],
+      ['/v1/keys', {}, 'AUTH_REQUIRED', logIn],
+      ['/v1/keys', { 'x-api-key': key }, 'AUTH_REQUIRED', logIn],
+      ['/v1/keys', { authorization: `Bearer ${key}` }, 'INVALID_TOKEN', logIn],
+      ['/v1/keys', { authorization: `Bearer ${'x'.repeat(43)}` }, 'INVALID_TOKEN', logIn],
+    ]
+    for (const [path, headers, code, hint] of cases) {
+      const { status, body } = await send(gateway, path, { headers })
+      const error = typeof body.error === 'object' ? body.error : body
+      assert.deepEqual([status, error.code], [401, code], `${path} ${Object.keys(headers)}`)
+      assert.match(error.hint, hint)
+      assert.ok(!JSON.stringify(body).includes(key.slice(20)), 'no answer repeats a credential')
+    }
   })
 })
