@@ -39,7 +39,8 @@ export function loadGuides(config: Pick<Config, 'http' | 'plans' | 'callTimeoutM
     const source = readFileSync(new URL(`./guides/${name}.md`, import.meta.url), 'utf8')
     const markdown = source.replace(/\{\{(\w+)\}\}/g, (_, value: string) => values[value] ?? value)
     const [, title = name] = /^# (.+)$/m.exec(markdown) ?? []
-    const [, summary = ''] = /^# .+\n\n(.+?[.:])(?:\s|$)/.exec(markdown) ?? []
+    // A colon within a sentence does not end it: `Prefer: respond-async` is no summary up to there.
+    const [, summary = ''] = /^# .+\n\n(.+?(?:\.(?=\s)|[.:]$))/m.exec(markdown) ?? []
     let written: Html | undefined
     return {
       name,

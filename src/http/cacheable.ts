@@ -48,7 +48,7 @@ function acceptedEncoding(header = ''): Encoding | undefined {
 }
 
 function hasTag(header: string | undefined, etag: string): boolean {
-  return (header ?? '').split(',').some((tag) => tag.trim().replace(/^W\//, '') === etag)
+  return (header ?? '').split(',').some((tag) => ['*', etag].includes(tag.trim().replace(/^W\//, '')))
 }
 
 function encode(file: Cacheable, encoding: Encoding): Promise<Buffer> {

@@ -74,6 +74,12 @@ describe('the documentation', () => {
       const twin = await read(`/docs/guides/${name}.md`)
       assert.match(twin.headers.get('content-type') ?? '', /^text\/markdown/)
       assert.doesNotMatch(twin.text, /\{\{/)
+      const [, summary = ''] = new RegExp(`/docs/guides/${name}\\.md\\): (.+)`).exec(text) ?? []
+      const [, firstLine = ''] = /^# .+\n\n(.+)/.exec(twin.text.replace(/[*`]/g, '')) ?? []
+      assert.ok(
+        firstLine.startsWith(summary) && (summary.endsWith('.') || summary === firstLine),
+        `${name}: ${summary}`,
+      )
       const page = await read(`/docs/guides/${name}`)
       const [, title = ''] = /^# (.+)$/m.exec(twin.text) ?? []
       assert.ok(page.text.includes(`>${title}</h1>`), title)
@@ -114,7 +120,8 @@ describe('the documentation', () => {
     for (const path of ['/openapi.json', '/llms.txt', '/docs/errors.md', '/docs/apis/weather.md']) {
       const { headers, text } = await read(path)
       const etag = headers.get('etag') ?? assert.fail(path)
-      assert.equal((await fetch(gateway.url + path, { headers: { 'if-none-match': etag } })).status, 304)
+      for (const known of [etag, `W/${etag}`, `"another", ${etag}`, '*'])
+        assert.equal((await fetch(gateway.url + path, { headers: { 'if-none-match': known } })).status, 304, known)
       assert.ok(text.length > 0)
     }
     const packed = await fetch(`${gateway.url}/openapi.json`, { headers: { 'accept-encoding': 'gzip;q=1, br;q=0' } })
