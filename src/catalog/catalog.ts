@@ -36,6 +36,8 @@ export interface Api {
   needsCallerKey: boolean
   /** Operators switched it off: no key helps. */
   isSwitchedOff: boolean
+  /** Operators stored a key that the secrets of this process do not open: calls go without it. */
+  isKeyUnreadable: boolean
   /** Operators paused its queue; undefined while it runs. */
   pausedMode: PausedMode | undefined
   /** Settings of the environment, on which those of operators lie. */
@@ -49,6 +51,8 @@ export interface OperatorSettings {
   tierRequired?: Tier
   caps?: Partial<Caps>
   key?: string
+  /** There is a key, and no secret of this process opens it. */
+  isKeyUnreadable?: boolean
   pausedMode?: PausedMode
 }
 
@@ -148,6 +152,7 @@ function mergeSettings(
     enabled: !isSwitchedOff && !lacksKey && !isForCallerKeys,
     needsCallerKey: isForCallerKeys || (lacksKey && settings.enabled === true),
     isSwitchedOff,
+    isKeyUnreadable: settings.isKeyUnreadable === true,
     pausedMode: settings.pausedMode,
   }
 }

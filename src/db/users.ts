@@ -80,6 +80,21 @@ export function searchUsers(db: Db, text: string, countMax: number): Promise<Use
     .execute()
 }
 
+/** How many accounts no operator has approved or disabled, counted up to `countMax`. */
+export async function countUnapproved(db: Db, countMax: number): Promise<number> {
+  const waiting = db
+    .selectFrom('users')
+    .select('id')
+    .where('approved_at', 'is', null)
+    .where('disabled_at', 'is', null)
+    .limit(countMax)
+  const { count } = await db
+    .selectFrom(waiting.as('waiting'))
+    .select(({ fn }) => fn.countAll<string>().as('count'))
+    .executeTakeFirstOrThrow()
+  return Number(count)
+}
+
 /** An account, which nobody else changes until the transaction ends. */
 export function lockUser(transaction: Db, id: string): Promise<User | undefined> {
   return transaction.selectFrom('users').selectAll().where('id', '=', id).forUpdate().executeTakeFirst()

@@ -1,16 +1,20 @@
+import type { Config } from '../config.ts'
 import { listAuditRecords } from '../db/audit-log.ts'
 import type { Db } from '../db/database.ts'
 import { listLatestHealthChanges } from '../db/health-changes.ts'
-import { findEmails } from '../db/users.ts'
+import { countUnapproved, findEmails } from '../db/users.ts'
 import { readProcesses } from '../telemetry/heartbeat.ts'
+import type { Readiness } from '../telemetry/readiness.ts'
 import { LastHourReader, toAccounts, toErrors, toLastHour } from './last-hour.ts'
-import { findProblems } from './problems.ts'
-import type { AccountRow, AuditRow, ChangeRow, Snapshot, Stores } from './snapshot.ts'
+import { findProblems, UNAPPROVED_MAX } from './problems.ts'
+import type { AccountRow, Snapshot } from './snapshot.ts'
 import { readStores } from './stores.ts'
 import { type RowDeps, readUpstreamRows, rowsWithoutRedis } from './upstream-rows.ts'
 
 export interface FleetDeps extends RowDeps {
   db: Db
+  config: Pick<Config, 'accounts'>
+  telemetry: { readiness: Pick<Readiness, 'check'> }
 }
 
 /** How fresh a snapshot is at least, and how often the slow parts are read. Milliseconds. */
@@ -22,6 +26,9 @@ const SHOWN_MAX = 12
 
 /** Addresses remembered at most. */
 const EMAILS_MAX = 1_000
+
+/** What is read less often. */
+type Slow = Pick<Snapshot, 'changes' | 'audit' | 'stores' | 'unready' | 'unapproved'>
 
 /** What Redis knows of the fleet. */
 type Fleet = Pick<Snapshot, 'upstreams' | 'lastHour' | 'errors' | 'accounts' | 'processes'>
@@ -35,10 +42,12 @@ export class FleetReader {
   readonly #hour: LastHourReader
   #snapshot: Promise<Snapshot> | undefined
   #takenAt = 0
-  #slow: { changes: ChangeRow[] | null; audit: AuditRow[] | null; stores: Stores } = {
+  #slow: Slow = {
     changes: null,
     audit: null,
     stores: { redis: null, postgres: null },
+    unready: [],
+    unapproved: null,
   }
   #slowAt = 0
   /** Addresses of accounts, as far as they were looked up. */
@@ -74,8 +83,8 @@ export class FleetReader {
       accounts: null,
       processes: null,
     }
-    const problems = findProblems({ at, stores, upstreams: known.upstreams, processes: known.processes })
-    return { at, problems, ...known, ...this.#slow, stores }
+    const facts = { at, ...known, ...this.#slow, stores }
+    return { ...facts, problems: findProblems(facts) }
   }
 
   /** Undefined while Redis does not answer: an operator needs the rest most then. */
@@ -116,18 +125,23 @@ export class FleetReader {
   async #readSlow(at: number): Promise<void> {
     if (at - this.#slowAt < SLOW_EVERY_MS) return
     this.#slowAt = at
-    const { redis, db, log } = this.#deps
+    const { redis, db, log, config, telemetry } = this.#deps
     const orNull = (error: unknown): null => {
       log.debug({ err: error }, 'failed to read a part of the overview')
       return null
     }
-    const [stores, changes, audit] = await Promise.all([
+    const needsApproval = config.accounts.signup === 'approval'
+    const [stores, changes, audit, readiness, unapproved] = await Promise.all([
       readStores(redis, db),
       listLatestHealthChanges(db, SHOWN_MAX).catch(orNull),
       listAuditRecords(db, SHOWN_MAX).catch(orNull),
+      telemetry.readiness.check(),
+      needsApproval ? countUnapproved(db, UNAPPROVED_MAX).catch(orNull) : null,
     ])
     this.#slow = {
       stores,
+      unready: readiness.problems,
+      unapproved,
       audit:
         audit?.map(({ at: when, actor, action, subject }) => ({ at: when.getTime(), actor, action, subject })) ?? null,
       changes:

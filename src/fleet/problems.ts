@@ -1,6 +1,6 @@
 import { refusalProblems, serviceProblems } from './refusal-problems.ts'
 import type { RedisState, Snapshot, UpstreamRow } from './snapshot.ts'
-import { span } from './words.js'
+import { countOf, span } from './words.js'
 
 /** Something that an operator should look at, in words. */
 export interface Problem {
@@ -21,16 +21,21 @@ export interface Problem {
 }
 
 /** What is known of the fleet before the problems are found. */
-export type Facts = Pick<Snapshot, 'at' | 'upstreams' | 'processes' | 'stores'>
+export type Facts = Pick<Snapshot, 'at' | 'upstreams' | 'processes' | 'stores' | 'unready' | 'unapproved'>
+
+/** Accounts that wait for approval are counted up to this many. */
+export const UNAPPROVED_MAX = 100
 
 /** Everything that needs an operator, gravest first. What is not known is a problem of its own, never silence. */
 export function findProblems(facts: Facts): Problem[] {
   const problems = [
     ...storeProblems(facts),
+    ...readinessProblems(facts),
     ...processProblems(facts),
     ...networkProblems(facts),
     ...serviceProblems(facts.upstreams),
     ...facts.upstreams.flatMap((row) => upstreamProblems(row, facts)),
+    ...approvalProblems(facts),
   ]
   return problems.sort((a, b) => a.rank - b.rank)
 }
@@ -103,6 +108,34 @@ function redisProblems({ usedBytes, maxBytes, evictionPolicy, hasFile, isFileFai
     })
   }
   return found.map((problem) => ({ ...problem, label: 'Redis', slug: null }))
+}
+
+function readinessProblems({ unready }: Facts): Problem[] {
+  return unready.map((text) => ({
+    rank: 0,
+    label: 'Not ready',
+    slug: null,
+    text: `No process of this version is ready: ${text}`,
+    callers: 'Balancers send no calls to API nodes that are not ready; what needs the missing part fails.',
+    todo: 'Do what the line says; /readyz of each process says it too.',
+    runbook: 'not-ready',
+  }))
+}
+
+function approvalProblems({ unapproved }: Facts): Problem[] {
+  if (!unapproved) return []
+  const isOne = unapproved === 1
+  return [
+    {
+      rank: 3,
+      label: 'Approval',
+      slug: null,
+      text: `${unapproved === UNAPPROVED_MAX ? 'At least ' : ''}${countOf(unapproved, 'account')} ${isOne ? 'waits' : 'wait'} for approval`,
+      callers: 'Their live calls get 403 FORBIDDEN; their test keys work.',
+      todo: 'Approve or disable each: `operator -- users` lists them, newest first.',
+      runbook: 'approval',
+    },
+  ]
 }
 
 function processProblems({ processes }: Facts): Problem[] {
@@ -207,6 +240,19 @@ function upstreamProblems(row: UpstreamRow, { at }: Facts): Problem[] {
           : 'Callers wait, and get 503 DEADLINE_EXCEEDED at their deadline.',
       todo: 'Resume it when the reason is gone.',
       runbook: 'paused',
+    })
+  }
+  if (row.isKeyUnreadable) {
+    problems.push({
+      rank: 1,
+      label: 'Key unreadable',
+      slug,
+      text: `${slug}: the stored key cannot be opened; ENCRYPTION_KEY is not the secret that it was stored under`,
+      callers: enabled
+        ? 'Calls go without it, under the caps of calls without a key.'
+        : 'Callers get 503 API_NOT_ENABLED.',
+      todo: 'Add the former secret to ENCRYPTION_KEY after the present one, or set the key again.',
+      runbook: 'key-unreadable',
     })
   }
   return [...problems, ...refusalProblems(row)]

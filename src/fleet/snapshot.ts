@@ -16,6 +16,10 @@ export interface Snapshot {
   accounts: AccountRow[] | null
   processes: ProcessRow[] | null
   stores: Stores
+  /** Why no process of this version is ready, as /readyz says it; a store that does not answer is in `stores`. */
+  unready: string[]
+  /** Accounts whose live calls wait for an operator's approval; null where none has to, and while it is not known. */
+  unapproved: number | null
   changes: ChangeRow[] | null
   audit: AuditRow[] | null
 }
@@ -24,6 +28,8 @@ export interface UpstreamRow {
   slug: string
   name: string
   enabled: boolean
+  /** Operators stored a key that cannot be opened. */
+  isKeyUnreadable: boolean
   /** What callers get while its queue is paused; null while it runs. */
   paused: PausedMode | null
   health: HealthRow | null

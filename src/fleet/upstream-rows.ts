@@ -40,8 +40,8 @@ export function rowsWithoutRedis({ catalog }: RowDeps): UpstreamRow[] {
   }))
 }
 
-function describe({ slug, upstream, enabled, pausedMode }: Api) {
-  return { slug, name: upstream.displayName, enabled, paused: pausedMode ?? null }
+function describe({ slug, upstream, enabled, pausedMode, isKeyUnreadable }: Api) {
+  return { slug, name: upstream.displayName, enabled, paused: pausedMode ?? null, isKeyUnreadable }
 }
 
 async function readRow(

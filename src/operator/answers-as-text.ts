@@ -115,11 +115,11 @@ function stateOf({ disabled, approved, emailVerified }: User): string {
 export function upstreamsText(upstreams: Upstream[]): string {
   return textTable(
     ['API', 'State', 'Plan from', 'Key', 'Caps'],
-    upstreams.map(({ slug, enabled, switchedOff, paused, tierRequired, hasKey, caps }) => [
+    upstreams.map(({ slug, enabled, switchedOff, paused, tierRequired, hasKey, keyUnreadable, caps }) => [
       slug,
       paused !== null ? `paused (${paused})` : enabled ? 'enabled' : switchedOff ? 'switched off' : 'not enabled',
       tierRequired,
-      hasKey ? 'set' : '',
+      keyUnreadable ? 'unreadable' : hasKey ? 'set' : '',
       capsText(caps),
     ]),
   )

@@ -17,6 +17,7 @@ export const UpstreamAnswer = Type.Object({
   tierRequired: Type.Enum(['developer', 'pro', 'business', 'enterprise']),
   accessMode: nullable(Type.Enum(['platform_managed', 'byok_available', 'byok_required'])),
   hasKey: Type.Boolean(),
+  keyUnreadable: Type.Boolean({ description: 'A key is stored, and ENCRYPTION_KEY has no secret that opens it' }),
   caps: CapsAnswer,
   paused: nullable(
     Type.Enum(['hold', 'refuse'], { description: 'Its queue is paused: calls wait, or are refused; null: it runs' }),
@@ -33,6 +34,7 @@ export function describeUpstream(api: Api): Static<typeof UpstreamAnswer> {
     tierRequired: api.tierRequired,
     accessMode: api.upstream.credential?.accessMode ?? null,
     hasKey: api.key !== undefined,
+    keyUnreadable: api.isKeyUnreadable,
     caps: api.caps,
     paused: api.pausedMode ?? null,
   }

@@ -109,6 +109,7 @@ function decodeSettings(row: UpstreamSettingsRow, secrets: Secret[], log: Log): 
     try {
       settings.key = open(secrets, operatorKeyRecord(row.slug), { secretId: row.key_secret_id, bytes: row.key_sealed })
     } catch (error) {
+      settings.isKeyUnreadable = true
       log.error({ err: error, slug: row.slug }, 'failed to open an operator key')
     }
   }

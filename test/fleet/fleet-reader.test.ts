@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import { Worker } from 'bullmq'
+import { sql } from 'kysely'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { insertUser } from '../../src/db/users.ts'
 import { writeLastFailure } from '../../src/fleet/last-failure.ts'
@@ -18,7 +19,7 @@ describe('the fleet as operators read it', () => {
   let console_: TestConsole
 
   before(async () => {
-    console_ = await openTestConsole()
+    console_ = await openTestConsole({ SIGNUP: 'approval' })
   })
   after(async () => await console_.stop())
 
@@ -117,6 +118,34 @@ describe('the fleet as operators read it', () => {
     )
     const { accounts } = (await get('/v1/operator/overview')).json()
     assert.deepEqual(accounts, [{ id, email: 'busy@example.com', calls: 4, limited: 1, refused: 1, failed: 1 }])
+  })
+
+  it('the fleet as operators read it has what only an operator can mend, though all processes and stores are there', async () => {
+    const { db, settings } = console_.context
+    const labels = async () => {
+      const { problems } = (await get('/v1/operator/overview')).json()
+      return problems.map(({ label, slug }: { label: string; slug: string | null }) => [label, slug].join(' '))
+    }
+    const url = '/v1/operator/upstreams/news'
+    await console_.app.inject({ method: 'PATCH', url, headers: console_.bearer, payload: { key: 'secret-of-news' } })
+    assert.ok(!(await labels()).includes('Key unreadable news'))
+    await insertUser(db, { id: randomUUID(), email: 'new@example.com', passwordHash: '-', signupNetwork: null })
+    await db.updateTable('upstream_settings').set({ key_secret_id: 'another' }).where('slug', '=', 'news').execute()
+    await settings.read()
+    // A version is started whose migrations did not run.
+    const { rows } = await sql<{ name: string }>`
+      delete from kysely_migration where name = (select max(name) from kysely_migration) returning name`.execute(db)
+    await until(async () => (await labels())[0] === 'Not ready ')
+    const found = await labels()
+    for (const label of ['Key unreadable news', 'Approval ']) assert.ok(found.includes(label), label)
+    const { upstreams } = (await get('/v1/operator/upstreams')).json()
+    const news = upstreams.find(({ slug }: { slug: string }) => slug === 'news')
+    assert.deepEqual([news.hasKey, news.keyUnreadable, news.enabled], [false, true, false])
+
+    await db.updateTable('users').set({ approved_at: new Date() }).execute()
+    await sql`insert into kysely_migration (name, timestamp) values (${rows[0]?.name}, '')`.execute(db)
+    await until(async () => !(await labels()).includes('Not ready '))
+    assert.ok(!(await labels()).includes('Approval '))
   })
 
   it('the fleet as operators read it is unknown, not zero and healthy, while Redis does not answer', async () => {

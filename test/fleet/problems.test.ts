@@ -24,6 +24,7 @@ function row(slug: string, changes: Partial<UpstreamRow> = {}): UpstreamRow {
     slug,
     name: slug,
     enabled: true,
+    isKeyUnreadable: false,
     paused: null,
     health: healthy,
     queue: { waiting: 0, active: 0, delayed: 0, failed: 0, oldestMs: 0, isPaused: false },
@@ -56,6 +57,8 @@ const well: Facts = {
     },
     postgres: { bytes: 1, connections: 1, latencyMs: 1 },
   },
+  unready: [],
+  unapproved: null,
 }
 
 /** A page of a fleet; what the facts do not say is empty. */
@@ -216,6 +219,21 @@ describe('what an operator is told', () => {
     const paused = (mode: 'hold' | 'refuse') => findProblems({ ...well, upstreams: [row('a', { paused: mode })] })[0]
     assert.match(paused('refuse')?.callers ?? '', /API_PAUSED/)
     assert.match(paused('hold')?.callers ?? '', /DEADLINE_EXCEEDED/)
+  })
+
+  it('what an operator is told is what no process can be ready without, a key that cannot be opened, and who waits', () => {
+    const schema = 'the schema of the database is older than this version: run the migrations'
+    const unready = { ...well, unready: [schema] }
+    assert.deepEqual(brief(unready), [[0, 'Not ready', null]])
+    assert.match(page(unready).headline ?? '', /older than this version/)
+    const keyless = (enabled: boolean) => ({ ...well, upstreams: [row('news', { enabled, isKeyUnreadable: true })] })
+    assert.deepEqual(brief(keyless(true)), [[1, 'Key unreadable', 'news']])
+    assert.match(findProblems(keyless(true))[0]?.callers ?? '', /without it/)
+    assert.match(findProblems(keyless(false))[0]?.callers ?? '', /API_NOT_ENABLED/)
+    const waiting = (unapproved: number) => findProblems({ ...well, unapproved }).map(({ rank, text }) => [rank, text])
+    assert.deepEqual(waiting(0), [])
+    assert.deepEqual(waiting(1), [[3, '1 account waits for approval']])
+    assert.deepEqual(waiting(100), [[3, 'At least 100 accounts wait for approval']])
   })
 
   it('what an operator is told is which kind of process is missing, first those without which calls fail', () => {
