@@ -20,6 +20,8 @@ import {
   LATENCY_BOUNDS_MS,
   LATENCY_POINTS,
   LATENCY_WEIGHT_MIN,
+  OTHERS_FAILURES_MIN,
+  OWN_FAILURES_MIN,
   PRIOR_ATTEMPTS,
   SLOW_MS,
 } from './score.ts'
@@ -41,7 +43,7 @@ export interface AttemptRecord {
   source: 'call' | 'probe'
   /** Whether it was without undeclared parameters: others' failures may be their callers' doing. */
   isPlain: boolean
-  /** Whose call it was, an account or those that count as one: failures of one alone do not open the breaker. */
+  /** Whose call it was, an account or those that count as one: failures of one alone neither open the breaker nor make the API Down. */
   accountId?: string | undefined
   /** Token with which the attempt acquired its half-open slot, when the breaker was open. */
   slot?: string | undefined
@@ -67,6 +69,8 @@ const RECORD_ATTEMPT = loadScript(new URL('./lua/record-attempt.lua', import.met
   LATENCY_BOUNDS_MS,
   LATENCY_POINTS,
   LATENCY_WEIGHT_MIN,
+  OTHERS_FAILURES_MIN,
+  OWN_FAILURES_MIN,
   PRIOR_ATTEMPTS,
   QUIET_MS_TO_OPEN,
   SLOW_MS,

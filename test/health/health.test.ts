@@ -21,6 +21,8 @@ import {
   healthScore,
   LATENCY_BOUNDS_MS,
   latencyFactor,
+  OTHERS_FAILURES_MIN,
+  OWN_FAILURES_MIN,
   PRIOR_ATTEMPTS,
   p95OfHistogram,
   scoreParts,
@@ -123,6 +125,8 @@ class Model {
   isOpen = false
   ok = 0
   fail = 0
+  ownAccount = ''
+  own = 0
   weights = Array.from({ length: LATENCY_BOUNDS_MS.length + 1 }, () => 0)
   run = 0
   okBefore = 0
@@ -143,7 +147,7 @@ class Model {
   record(now: number, attempt: AttemptRecord): void {
     const { result, latencyMs, source, isPlain, accountId = '', slot, isRepeat } = attempt
     const elapsed = this.at === 0 ? 0 : now - this.at
-    for (const name of ['ok', 'fail', 'okBefore', 'failBefore'] as const) this[name] = decay(this[name], elapsed)
+    for (const name of ['ok', 'fail', 'own', 'okBefore', 'failBefore'] as const) this[name] = decay(this[name], elapsed)
     this.weights = this.weights.map((weight) => decay(weight, elapsed))
     this.at = now
     this.needsProbe = false
@@ -156,7 +160,10 @@ class Model {
     }
     const isFailure = (result === 'fail' || result === 'late') && isPlain
     const isInRow = result === 'fail' || result === 'hanging'
-    if (isFailure && !isRepeat) this.fail += 1
+    if (isFailure && !isRepeat) {
+      this.fail += 1
+      if (source === 'call') this.#countOwn(accountId)
+    }
     if (isInRow) this.run = Math.min(this.run, 0) - 1
     if (this.run >= 0) {
       this.accounts.clear()
@@ -175,10 +182,19 @@ class Model {
       return
     }
     const score = this.score()
-    if (isFailure && score < 40 && this.state !== 'Down') this.#go('Down')
+    const isOthers = source === 'probe' || this.fail - this.own >= OTHERS_FAILURES_MIN
+    if (isFailure && score < 40 && this.state !== 'Down' && isOthers) this.#go('Down')
     else if (this.state === 'Healthy' && score < 80) this.#go('Degraded')
     else if (this.state === 'Down' && score >= 40 && this.run >= 3) this.#go('Degraded')
     else if (this.state === 'Degraded' && score >= 80 && this.run >= 3) this.#go('Healthy')
+  }
+
+  #countOwn(accountId: string): void {
+    if (this.own < OWN_FAILURES_MIN && accountId !== this.ownAccount) {
+      this.ownAccount = accountId
+      this.own = 0
+    }
+    if (accountId === this.ownAccount) this.own += 1
   }
 
   score(): number {
@@ -374,6 +390,29 @@ describe('health in Redis', () => {
     await fail(well, START, 5, { accountId: 'a' })
     await recordAttempt(redis, well, { ...probe, result: 'ok' })
     assert.deepEqual(await fail(well, START + 20, 4, { accountId: 'a' }), [false, false, false, false])
+  })
+
+  it('health in Redis is not Down for everybody by the failures of one account, however many; a probe or others decide', async () => {
+    const [probed, joined] = [slug(), slug()]
+    for (const name of [probed, joined]) {
+      // Good answers between them keep the breaker closed.
+      for (let index = 0; index < 40; index += 1) {
+        await fail(name, START + index, 3, { accountId: 'a' })
+        await succeed(name, START + index)
+      }
+      await fail(name, START + 40, 1, { accountId: 'b' })
+      const { status, unclampedScore } = await view(name, START + 40)
+      assert.deepEqual([status, unclampedScore < 40], ['Degraded', true])
+    }
+    await fail(probed, START + 50, 1, { source: 'probe' })
+    await fail(joined, START + 50, 1, { accountId: 'c' })
+    for (const name of [probed, joined]) assert.equal((await view(name, START + 50)).status, 'Down')
+    // Much later what others failed with is forgotten.
+    const later = slug()
+    await fail(later, START, 2)
+    await succeed(later, START)
+    await fail(later, START + 20 * HALF_LIFE_MS, 20, { accountId: 'a' })
+    assert.equal((await view(later, START + 20 * HALF_LIFE_MS)).status, 'Degraded')
   })
 
   it('health in Redis keeps the breaker closed for failures of requests with undeclared parameters, which leave the score alone', async () => {

@@ -39,7 +39,15 @@ if result == 'ok' then
     weights[bucket] = (weights[bucket] or 0) + 1
   end
 end
-if isFailure and not isRepeat then fail = fail + 1 end
+-- Of the failures, how many are of the account that has most of them, or had lately: the rest are those of others and of probes.
+local ownAccount, own = h.ownAccount or '', math.min(num('own') * factor, fail)
+if isFailure and not isRepeat then
+  fail = fail + 1
+  if source == 'call' and account ~= '' then
+    if account ~= ownAccount and own < OWN_FAILURES_MIN then ownAccount, own = account, 0 end
+    if account == ownAccount then own = own + 1 end
+  end
+end
 if isInRow then run = math.min(run, 0) - 1 end
 local hist = {}
 for i = 1, #LATENCY_BOUNDS_MS + 1 do
@@ -117,7 +125,9 @@ elseif isDue and now - confirmAt >= CONFIRM_EVERY_MS then
 end
 if not isOpen and to == from then
   -- A good attempt makes no status worse: what failed before it was judged then.
-  if isFailure and score < 40 and from ~= 'Down' then to, cause = 'Down', 'score'
+  -- What one account's calls alone show may be its own doing: for everybody it is no worse than Degraded until a probe fails too.
+  local isOthers = source == 'probe' or fail - own >= OTHERS_FAILURES_MIN
+  if isFailure and score < 40 and from ~= 'Down' and isOthers then to, cause = 'Down', 'score'
   elseif from == 'Healthy' and score < 80 then to, cause = 'Degraded', 'score'
   elseif from == 'Down' and score >= 40 and run >= GOOD_TO_RECOVER then to, cause = 'Degraded', 'score'
   elseif from == 'Degraded' and score >= 80 and run >= GOOD_TO_RECOVER then to, cause = 'Healthy', 'score' end
@@ -125,7 +135,7 @@ end
 
 redis.call('HSET', key, 'state', to, 'open', isOpen and 1 or 0, 'at', text(now), 'ok', text(ok), 'fail', text(fail),
   'run', run, 'hist', table.concat(hist, ','), 'okBefore', text(okBefore), 'failBefore', text(failBefore),
-  'rowAccount', rowAccount, 'rowPlain', isRowPlain and 1 or 0, 'confirmAt', text(confirmAt),
+  'ownAccount', ownAccount, 'own', text(own), 'rowAccount', rowAccount, 'rowPlain', isRowPlain and 1 or 0, 'confirmAt', text(confirmAt),
   'trialAt', text(halfOpenAt), 'trialBy', holder, 'pause', text(pause), 'good', good)
 if result == 'ok' then redis.call('HSET', key, 'okAt', text(now)) end
 -- Failures that may be a caller's own doing leave the upstream to the probe.
