@@ -197,7 +197,8 @@ function serveTasks(server: Server, { shapeOf }: Offer, client: CallClient): voi
       )
     }
     const call = await client.find(taskId)
-    const shape = call && shapeOf(call)
+    // No tool asks for the source's own answer: there is no data in it to make a result from.
+    const shape = call && !call.raw ? shapeOf(call) : undefined
     if (!call || !shape) throw unknown()
     return { outcome, call, shape }
   }

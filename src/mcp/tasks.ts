@@ -16,6 +16,9 @@ const POLL_MS_MAX = 5_000
 const PROGRESS_EVERY_MS = 1_000
 const PROGRESS_MS_MIN = 200
 
+/** How long a call that cannot be looked up is taken to go on as it was, milliseconds: Redis may be back by then. */
+const UNSEEN_MS_MAX = 15_000
+
 /** How long a node that is to end still reports the progress of a call, milliseconds. */
 const DRAINING_MS_MAX = 15_000
 
@@ -58,6 +61,7 @@ export function sendWithProgress(client: CallClient, report: (progress: Progress
     let outcome = await sendForecast(client, { path, parameters, waitSeconds: PROGRESS_AFTER_SECONDS })
     const callId = callIdOf(outcome)
     let drainsUntil = Number.POSITIVE_INFINITY
+    let seenAt = performance.now()
     while (true) {
       await cancelIfLeft(client, callId)
       if (outcome.status !== 202 || callId === undefined) return outcome
@@ -74,7 +78,15 @@ export function sendWithProgress(client: CallClient, report: (progress: Progress
       const pauseMs = Math.min(PROGRESS_EVERY_MS, Math.max(PROGRESS_MS_MIN, forecast.etaMs ?? PROGRESS_EVERY_MS))
       // A client that leaves is noticed above.
       await delay(pauseMs, undefined, { signal: client.left }).catch(() => undefined)
-      outcome = client.left.aborted ? outcome : await client.look(callId)
+      if (client.left.aborted) continue
+      const seen = await client.look(callId)
+      if (!isUnseen(seen)) {
+        outcome = seen
+        seenAt = performance.now()
+      } else if (performance.now() - seenAt > UNSEEN_MS_MAX) {
+        await client.cancel(callId)
+        return seen
+      }
     }
   }
 }
@@ -86,7 +98,15 @@ async function sendForecast(
 ): Promise<CallOutcome> {
   const outcome = await client.send(path, parameters, waitSeconds)
   const callId = callIdOf(outcome)
-  return outcome.status === 202 && callId !== undefined ? await client.look(callId) : outcome
+  if (outcome.status !== 202 || callId === undefined) return outcome
+  const seen = await client.look(callId)
+  // It was accepted and goes on: were this its end, it would be charged and its answer lost.
+  return isUnseen(seen) ? outcome : seen
+}
+
+/** Whether the look-up failed, and not the call: what a call ended with bears the call's id. */
+function isUnseen(seen: CallOutcome): boolean {
+  return seen.status >= 500 && callIdOf(seen) === undefined
 }
 
 /** What a progress notification says besides its token: seconds waited, and seconds expected in all. */
@@ -108,7 +128,8 @@ export async function taskOf(client: CallClient, outcome: CallOutcome): Promise<
   const callId = callIdOf(outcome) ?? ''
   const forecast = forecastOf(outcome)
   return {
-    ...times(callId, await client.find(callId)),
+    // Without Redis it is a task all the same: the client asks again.
+    ...times(callId, await client.find(callId).catch(() => undefined)),
     status: 'working',
     statusMessage: describeProgress(forecast),
     pollIntervalMs: Math.round(Math.min(POLL_MS_MAX, Math.max(POLL_MS_MIN, (forecast.etaMs ?? 0) / 2))),

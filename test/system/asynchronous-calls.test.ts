@@ -397,12 +397,15 @@ describe('an asynchronous call', () => {
           const working = (await askTask('tasks/get', task.taskId, { url })).body.result
           assert.deepEqual([working.status, working.statusMessage], ['working', 'The call is under way.'])
           const other = await signUp(gateway)
+          const form = { prefer: 'respond-async', 'x-gateway-response': 'raw' }
+          const raw = await send(gateway, FACT, { key: account.test, headers: form })
           const unknown = { code: -32_602, message: 'There is no such task, or it has expired.' }
           for (const answer of [
             await askTask('tasks/get', task.taskId, { key: other.live }),
             await askTask('tasks/cancel', task.taskId, { key: other.live }),
             await askTask('tasks/get', `call_${'0'.repeat(32)}`),
             await askTask('tasks/get', '../keys'),
+            await askTask('tasks/get', String(raw.headers.get('x-call-id')), { key: account.test, path: '/mcp' }),
             await send(gateway, '/mcp/weather', {
               key: account.live,
               ...modernMessage('tasks/get', { taskId: task.taskId }, TASKS),

@@ -14,6 +14,7 @@ import { type EmbeddedPostgres, startPostgres } from '../../src/local/embedded/p
 import { startRedis } from '../../src/local/embedded/redis.ts'
 import { type Account, send, signUp } from '../support/client.ts'
 import { type Gateway, inheritedEnvironment, startGateway, until } from '../support/gateway.ts'
+import { withMcpClient } from '../support/mcp-client.ts'
 import { prepareSteps, type StepOutcome } from '../support/oauth-steps.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
@@ -125,6 +126,38 @@ describe('while Redis is away', () => {
       await until(async () => !/cannot serve calls at the moment/.test(await page()))
     }
     assert.ok(isRunning())
+  })
+
+  it('while Redis is away, a call whose progress an MCP client hears of goes on, and the client has its answer when Redis is back', async (t) => {
+    const held: (() => void)[] = []
+    upstream.play('currency', (_arrival, response) => void held.push(() => response.end(JSON.stringify(RATES))))
+    t.after(() => upstream.play('currency', () => RATES))
+    const headers = { 'x-api-key': account.live }
+    await withMcpClient(`${gateway.url}/mcp/currency`, headers, {}, async ({ client }) => {
+      let heard = 0
+      const result = client.callTool(
+        { name: 'currency_latest', arguments: { nonce: randomUUID() } },
+        {
+          onprogress: () => {
+            heard += 1
+          },
+        },
+      )
+      await until(() => heard > 0 && held.length > 0)
+      await killRedis()
+      await until(async () => (await fetch(`${gateway.url}/readyz`)).status === 503)
+      const before = heard
+      await until(() => heard > before)
+      redis = await startRedis(options())
+      await until(async () => (await fetch(`${gateway.url}/readyz`)).status === 200)
+      // A worker that lost its lock may have sent the request a second time.
+      const releasing = setInterval(() => {
+        for (const release of held.splice(0)) release()
+      }, 50)
+      const { isError, structuredContent } = await result.finally(() => clearInterval(releasing))
+      assert.equal(isError, undefined)
+      assert.deepEqual(Object(structuredContent).rates, RATES.rates)
+    })
   })
 })
 
