@@ -199,12 +199,11 @@ async function patchUser(client: OperatorClient, id: string, change: object): Pr
 }
 
 async function findUser(client: OperatorClient, subject: string): Promise<User> {
-  const email = subject.includes('@') ? subject : ''
-  const answer = await request(client, `GET /v1/operator/users?email=${encodeURIComponent(email)}`)
+  const answer = await request(client, `GET /v1/operator/users?email=${encodeURIComponent(subject)}`)
   const users: User[] = Object(answer).users ?? []
   const wanted = subject.toLowerCase()
   const user = users.find(({ id, email: address }) => id === wanted || address.toLowerCase() === wanted)
-  if (!user) throw new UsageError(`No account has the ${email ? 'address' : 'id'} ${subject}.`)
+  if (!user) throw new UsageError(`No account has the ${subject.includes('@') ? 'address' : 'id'} ${subject}.`)
   return user
 }
 

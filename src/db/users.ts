@@ -68,12 +68,16 @@ export async function verifyEmail(db: Db, id: string, email: string): Promise<bo
   return numUpdatedRows > 0n
 }
 
-/** Accounts whose address holds a text, newest first; all when it is empty. */
+/**
+ * Accounts whose address holds a text, or whose id it is, newest first; all when it is empty. The one whose whole address
+ * or id it is comes before all others: however many addresses hold it too, that one is found.
+ */
 export function searchUsers(db: Db, text: string, countMax: number): Promise<User[]> {
   return db
     .selectFrom('users')
     .selectAll()
-    .where(sql<boolean>`position(lower(${text}) in lower(email)) > 0`)
+    .where(sql<boolean>`(position(lower(${text}) in lower(email)) > 0 or id::text = lower(${text}))`)
+    .orderBy(sql`lower(${text}) in (lower(email), id::text)`, 'desc')
     .orderBy('created_at', 'desc')
     .orderBy('id')
     .limit(countMax)

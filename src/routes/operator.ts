@@ -31,7 +31,9 @@ const USERS_MAX = 100
 const AUDIT_DEFAULT = 50
 const AUDIT_MAX = 500
 
-const UsersQuery = Type.Object({ email: Type.Optional(Type.String({ maxLength: 254 })) })
+const UsersQuery = Type.Object({
+  email: Type.Optional(Type.String({ maxLength: 254, description: 'A part of the address, or the whole id' })),
+})
 const AuditQuery = Type.Object({
   limit: Type.Optional(Type.String({ pattern: '^[1-9]\\d{0,2}$', description: `At most ${AUDIT_MAX}` })),
 })
@@ -85,7 +87,7 @@ export async function operatorRoutes(app: App, deps: OperatorDeps): Promise<void
 function userRoutes(app: App, { db, redis }: OperatorDeps): void {
   const find = {
     schema: {
-      summary: 'Find accounts by a part of their address, newest first',
+      summary: 'Find accounts by a part of their address or by id: the one that it is wholly first, then newest first',
       tags,
       querystring: UsersQuery,
       response: { 200: Type.Object({ users: Type.Array(UserAnswer) }) },

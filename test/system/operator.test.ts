@@ -98,6 +98,21 @@ describe('the operator API', () => {
     assert.deepEqual(await callBoth(path, account.live), Array(2).fill('402 PLAN_UPGRADE_REQUIRED'))
   })
 
+  it('the operator API finds an account by its id or address, however many accounts are newer or hold that address too', async () => {
+    const account = await signUp(gateway)
+    const many = `insert into users (id, email, password_hash) select gen_random_uuid(), 'x' || n || $1, '-' from generate_series(1, 120) n`
+    await sql(gateway, many, [account.email])
+    for (const subject of [account.id, account.id.toUpperCase(), account.email]) {
+      const found = await operator(`/users?email=${encodeURIComponent(subject)}`)
+      assert.equal(found.body.users[0]?.id, account.id, subject)
+    }
+    const shown = async (...args: string[]) => JSON.parse(await cli('user', ...args, '--json')).user
+    assert.equal((await shown(account.id)).email, account.email)
+    const { id, disabled } = await shown(account.email, '--disable')
+    assert.deepEqual([id, disabled], [account.id, true])
+    await sql(gateway, 'delete from users where email like $1', [`x%${account.email}`])
+  })
+
   it('the operator API disables an account: keys and sessions are refused at once, and its sessions stay ended', async () => {
     const account = await signUp(gateway)
     const path = '/v1/call/mock-data/posts?id='
