@@ -23,8 +23,17 @@ export function chooseProviderKey(api: Api, principal: Principal): CallJob['prov
   refuseWhenPaused(api)
   if (own?.status === 'invalid') throw refuse('PROVIDER_KEY_INVALID')
   if (own) return { id: own.id, bucket: own.bucket }
-  if (api.needsCallerKey) throw refuse('PROVIDER_KEY_REQUIRED')
+  if (api.needsCallerKey) throw principal.isTeamKey ? noKeyOfTeam(api) : refuse('PROVIDER_KEY_REQUIRED')
   return undefined
+}
+
+/** Saving a key would not help: a team's key never uses those of the team's owner. */
+function noKeyOfTeam({ slug }: Api): GatewayError {
+  return new GatewayError('PROVIDER_KEY_REQUIRED', {
+    message: 'This API needs a provider key, and the key of a team has none.',
+    hint: 'Call it with an API key of an account that has saved a provider key',
+    tokens: { api: slug },
+  })
 }
 
 function refuseWhenPaused({ slug, pausedMode }: Api): void {

@@ -3,6 +3,7 @@ import { type Api, type ApiEndpoint, isOpen } from '../catalog/catalog.ts'
 import { cacheWords, capWords } from '../catalog/limit-words.ts'
 import type { Tier } from '../catalog/upstream.ts'
 import { typescriptType } from '../clients/typescript-types.ts'
+import type { ProviderKeyState } from '../db/provider-keys.ts'
 import type { HealthView } from '../health/health-view.ts'
 import { reaches } from '../limits/plans.ts'
 import { toDocumentSchema } from '../openapi/schemas.ts'
@@ -15,22 +16,35 @@ export interface Observer {
   tier: Tier
   /** Slugs of the APIs that the user lets the calling application use; null: all. */
   allowedApis: readonly string[] | null
+  /** The caller's own keys by slug; a team's key has none. */
+  providerKeys: ReadonlyMap<string, Pick<ProviderKeyState, 'status'>>
 }
 
 /** How an API stands now, for search_apis and describe_api. */
 export const Standing = {
-  status: Type.Enum(['Healthy', 'Degraded', 'Down', 'Paused', 'Not enabled'], {
-    description: 'Down, Paused and Not enabled: calls with a live key are refused for now',
+  status: Type.Enum(['Healthy', 'Degraded', 'Down', 'Paused', 'Not enabled', 'Needs your key'], {
+    description:
+      'Down and Not enabled: calls with a live key are refused for now. Needs your key: they are refused until the account has a valid key of its own for this source. Paused: all calls are refused, or wait',
   }),
   tier_required: Type.String(),
   within_your_plan: Type.Boolean({ description: 'false: calls with a live or test key are refused with 402' }),
 }
 
-export function standingOf(api: Api, { health, tier }: Observer): Static<ReturnType<typeof standingSchema>> {
-  const status = !isOpen(api) ? 'Not enabled' : api.pausedMode ? 'Paused' : health.of(api.slug).status
-  return { status, tier_required: api.tierRequired, within_your_plan: reaches(tier, api.tierRequired) }
+export function standingOf(api: Api, observer: Observer): Static<ReturnType<typeof standingSchema>> {
+  const { tierRequired } = api
+  const status = statusOf(api, observer)
+  return { status, tier_required: tierRequired, within_your_plan: reaches(observer.tier, tierRequired) }
 }
 const standingSchema = () => Type.Object(Standing)
+
+function statusOf(api: Api, { health, providerKeys }: Observer) {
+  const { slug, needsCallerKey, pausedMode } = api
+  if (!isOpen(api)) return 'Not enabled'
+  if (pausedMode) return 'Paused'
+  // A key that the source refused is as good as none.
+  const isKeyMissing = (providerKeys.get(slug)?.status ?? 'invalid') === 'invalid'
+  return needsCallerKey && isKeyMissing ? 'Needs your key' : health.of(slug).status
+}
 
 export const DescribeOutput = Type.Object({
   api: Type.String(),

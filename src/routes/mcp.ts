@@ -86,6 +86,7 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
     health,
     tier: principals.get(request)?.tier ?? 'developer',
     allowedApis: principals.get(request)?.connection?.apis ?? null,
+    providerKeys: principals.get(request)?.providerKeys ?? new Map(),
     client: clientFor(app, context, { request, reply, accountId: principals.get(request)?.accountId ?? '' }),
   })
 

@@ -251,6 +251,39 @@ describe('provider keys', () => {
     assert.equal((await call(path(1_000))).status, 200)
   })
 
+  it('provider keys that an API needs are named to agents whose calls lack one, and to a team, which never has one', async () => {
+    const found = async (key: string) => {
+      const { body } = await send(gateway, '/mcp', {
+        key,
+        body: {
+          jsonrpc: '2.0',
+          id: 1,
+          method: 'tools/call',
+          params: { name: 'search_apis', arguments: { limit: 50 } },
+        },
+      })
+      const { apis } = body.result.structuredContent
+      return apis.find(({ api }: { api: string }) => api === 'news').status
+    }
+    const { token } = account
+    const made = await send(gateway, '/v1/teams', { method: 'POST', token, body: { name: 'Agents' } })
+    const team = await send(gateway, '/v1/keys', { method: 'POST', token, body: { teamId: made.body.team.id } })
+    for (const key of [account.live, team.body.key]) assert.equal(await found(key), 'Needs your key')
+    await put('news', secret('refused'))
+    await until(async () => (await statusOf('news')) === 'invalid')
+    assert.equal(await found(account.live), 'Needs your key')
+    const good = secret('needed')
+    taken.add(good)
+    await put('news', good)
+    assert.match(await found(account.live), /^(Healthy|Degraded|Down)$/)
+    assert.equal((await call(NEWS)).status, 200)
+    // What the owner has saved does not open it to the team.
+    assert.equal(await found(team.body.key), 'Needs your key')
+    const { code, hint } = (await call(NEWS, team.body.key)).body.error
+    assert.equal(code, 'PROVIDER_KEY_REQUIRED')
+    assert.match(hint, /^Call it with an API key of an account that has saved a provider key\./)
+  })
+
   it('provider keys are deleted: the next call on every node goes without', async () => {
     const key = secret('deleted')
     taken.add(key)
