@@ -22,7 +22,7 @@ class GatewayError(Exception):
 class _Transport:
     def __init__(self, key: str, base_url: str, retries_max: int, retry_wait_max: float, timeout: float):
         self._key = key
-        self._base_url = base_url
+        self._base_url = base_url.rstrip("/")
         self._retries_max = retries_max
         self._retry_wait_max = retry_wait_max
         self._timeout = timeout
@@ -64,18 +64,29 @@ class _Transport:
         )
         try:
             with urllib.request.urlopen(request, timeout=self._timeout) as response:
-                return json.load(response)["data"]
+                status, received, answer = response.status, response.headers, _json_of(response)
         except urllib.error.HTTPError as failure:
             with failure:
-                raise GatewayError(failure.code, failure.headers, _error_of(failure)) from None
+                status, received, answer = failure.code, failure.headers, _json_of(failure)
+        if status < 300 and isinstance(answer, dict) and answer.get("status") == "success":
+            return answer["data"]
+        raise GatewayError(status, received, _error_of(answer, status))
 
 
-def _error_of(failure: urllib.error.HTTPError) -> Dict[str, str]:
+def _json_of(response: Any) -> Any:
     try:
-        return json.load(failure)["error"]
-    except (ValueError, KeyError, TypeError):
-        message = f"HTTP {failure.code} without an answer of the gateway."
-        return {"code": "INVALID_ANSWER", "message": message, "hint": "", "docs": ""}
+        return json.load(response)
+    except ValueError:
+        return None
+
+
+def _error_of(answer: Any, status: int) -> Dict[str, str]:
+    """The failure in an answer, whose members stand under error in answers to calls."""
+    for given in (answer.get("error"), answer) if isinstance(answer, dict) else ():
+        if isinstance(given, dict) and isinstance(given.get("code"), str):
+            return {name: str(given.get(name, "")) for name in ("code", "message", "hint", "docs")}
+    message = f"HTTP {status} without an answer of the gateway."
+    return {"code": "INVALID_ANSWER", "message": message, "hint": "", "docs": ""}
 
 
 def _text(value: Any) -> str:

@@ -38,7 +38,7 @@ export class GatewayError extends Error {
   /** Names the request in the gateway's logs. */
   readonly requestId: string | undefined
 
-  constructor(status: number, headers: Headers, error: { code: string; message: string; hint: string; docs: string }) {
+  constructor(status: number, headers: Headers, error: Failure) {
     super(`${error.code}: ${error.message} ${error.hint}`)
     this.name = 'GatewayError'
     this.code = error.code as ErrorCode
@@ -51,10 +51,27 @@ export class GatewayError extends Error {
   }
 }
 
-interface Answer {
+interface Failure {
+  code: string
+  message: string
+  hint: string
+  docs: string
+}
+
+interface Answer extends Partial<Failure> {
   status?: string
   data?: unknown
-  error?: { code: string; message: string; hint: string; docs: string }
+  error?: Partial<Failure> | string
+}
+
+/** The failure in an answer, whose members stand under error in answers to calls; undefined where the gateway sent none. */
+function failureOf(answer: Answer | null | undefined): Failure | undefined {
+  for (const given of [answer?.error, answer]) {
+    if (typeof given !== 'object' || given === null || typeof given.code !== 'string') continue
+    const { code, message = '', hint = '', docs = '' } = given
+    return { code, message, hint, docs }
+  }
+  return undefined
 }
 
 /** Sends calls and follows what their answers say of retries. */
@@ -94,14 +111,21 @@ export class Transport {
       if (value !== undefined && value !== null) query.set(name, String(value))
     }
     const names = path.split('/').map(encodeURIComponent).join('/')
-    const response = await send(`${baseUrl}/v1/call/${names}${query.size === 0 ? '' : `?${query}`}`, {
-      headers: { ...headers, authorization: `Bearer ${key}`, accept: 'application/json' },
-      ...(signal === undefined ? {} : { signal }),
-    })
-    const answer = (await response.json().catch(() => undefined)) as Answer | undefined
+    const response = await send(
+      `${baseUrl.replace(/\/+$/, '')}/v1/call/${names}${query.size === 0 ? '' : `?${query}`}`,
+      {
+        headers: { ...headers, authorization: `Bearer ${key}`, accept: 'application/json' },
+        ...(signal === undefined ? {} : { signal }),
+      },
+    )
+    const answer = (await response.json().catch(() => undefined)) as Answer | null | undefined
     if (response.ok && answer?.status === 'success') return answer.data
     const unreadable = { code: 'INVALID_ANSWER', message: `HTTP ${response.status} without an answer of the gateway.` }
-    throw new GatewayError(response.status, response.headers, answer?.error ?? { ...unreadable, hint: '', docs: '' })
+    throw new GatewayError(
+      response.status,
+      response.headers,
+      failureOf(answer) ?? { ...unreadable, hint: '', docs: '' },
+    )
   }
 }
 

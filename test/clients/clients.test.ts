@@ -21,6 +21,8 @@ interface Scripted {
   status: number
   code?: string
   retryAfter?: number
+  /** Sent as it is. */
+  body?: string
 }
 
 const PYTHON = `
@@ -48,11 +50,11 @@ describe('the clients in one file', () => {
         path: request.url ?? '',
         authorization: request.headers.authorization,
       })
-      const { status, code, retryAfter } = script.shift() ?? { status: 200 }
+      const { status, code, retryAfter, body: given } = script.shift() ?? { status: 200 }
       const failure = { code, message: 'It failed.', hint: 'Wait.', docs: '' }
       const body = status === 200 ? { status: 'success', data: { id: 1 } } : { status: 'error', error: failure }
       response.writeHead(status, retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) })
-      response.end(code === 'none' ? '<html>' : JSON.stringify(body))
+      response.end(given ?? JSON.stringify(body))
     }).listen(0, '127.0.0.1')
     await once(server, 'listening')
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -75,16 +77,16 @@ describe('the clients in one file', () => {
 
   /** A call of each client: its data, or code and Retry-After of its failure. */
   const clients = {
-    TypeScript: async (): Promise<unknown> => {
+    TypeScript: async (baseUrl = url): Promise<unknown> => {
       const { Gateway, GatewayError } = await import(pathToFileURL(join(folder, 'client.ts')).href)
-      const gateway = new Gateway({ key: 'k', baseUrl: url, retryWaitMsMax: 5_000 })
+      const gateway = new Gateway({ key: 'k', baseUrl, retryWaitMsMax: 5_000 })
       return await gateway.mockData.posts({ id: 1 }).catch((error: { code: string; retryAfter?: number }) => {
         assert.ok(error instanceof GatewayError)
         return [error.code, error.retryAfter ?? null]
       })
     },
-    Python: async (): Promise<unknown> =>
-      JSON.parse((await run('python3', ['-c', PYTHON, url], { cwd: folder })).stdout),
+    Python: async (baseUrl = url): Promise<unknown> =>
+      JSON.parse((await run('python3', ['-c', PYTHON, baseUrl], { cwd: folder })).stdout),
   }
 
   for (const [name, call] of Object.entries(clients)) {
@@ -110,9 +112,35 @@ describe('the clients in one file', () => {
       assert.deepEqual(await call(), ['UPSTREAM_NOT_FOUND', null])
       script = [{ status: 429, code: 'MONTHLY_QUOTA_EXCEEDED', retryAfter: 86_400 }]
       assert.deepEqual(await call(), ['MONTHLY_QUOTA_EXCEEDED', 86_400])
-      script = [{ status: 500, code: 'none' }]
+      script = [{ status: 500, body: '<html>' }]
       assert.deepEqual(await call(), ['INVALID_ANSWER', null])
       assert.equal(arrivals.length, 3)
+    })
+
+    it(`the clients in one file in ${name} throws its own error for whatever else stands at the address`, async (context) => {
+      if (await skipWithoutPython(context)) return
+      const failure = { error: 'Not Found', code: 'NOT_FOUND', message: 'm', hint: 'h', docs: 'd' }
+      script = [{ status: 404, body: JSON.stringify(failure) }]
+      assert.deepEqual(await call(), ['NOT_FOUND', null])
+      for (const body of [
+        '{"error":"no route"}',
+        '{"error":{"reason":"none"}}',
+        '[]',
+        'null',
+        '<html>',
+        '{"data":{}}',
+      ]) {
+        for (const status of [200, 502]) {
+          script = [{ status, body }]
+          assert.deepEqual(await call(), ['INVALID_ANSWER', null], `${status} ${body}`)
+        }
+      }
+    })
+
+    it(`the clients in one file in ${name} takes an address with a slash at its end`, async (context) => {
+      if (await skipWithoutPython(context)) return
+      assert.deepEqual(await call(`${url}/`), { id: 1 })
+      assert.equal(arrivals[0]?.path, '/v1/call/mock-data/posts?id=1')
     })
   }
 
