@@ -122,18 +122,10 @@ describe('the clients in one file', () => {
       const failure = { error: 'Not Found', code: 'NOT_FOUND', message: 'm', hint: 'h', docs: 'd' }
       script = [{ status: 404, body: JSON.stringify(failure) }]
       assert.deepEqual(await call(), ['NOT_FOUND', null])
-      for (const body of [
-        '{"error":"no route"}',
-        '{"error":{"reason":"none"}}',
-        '[]',
-        'null',
-        '<html>',
-        '{"data":{}}',
-      ]) {
-        for (const status of [200, 502]) {
-          script = [{ status, body }]
-          assert.deepEqual(await call(), ['INVALID_ANSWER', null], `${status} ${body}`)
-        }
+      const strangers = ['{"error":"no route"}', '{"error":{"reason":"none"}}', '[]', 'null', '<html>', '{"data":{}}']
+      for (const [index, body] of strangers.entries()) {
+        script = [{ status: index % 2 === 0 ? 502 : 200, body }]
+        assert.deepEqual(await call(), ['INVALID_ANSWER', null], body)
       }
     })
 
