@@ -261,7 +261,7 @@ describe('an API node and the only worker', () => {
       if (answer === undefined) break
       statuses.push(answer.status)
     }
-    assert.ok(statuses.length > 10, `${statuses.length} calls`)
+    assert.ok(statuses.length > 2, `${statuses.length} calls`)
     assert.deepEqual(new Set(statuses), new Set([200]), `of ${statuses.length} calls`)
     assert.deepEqual([await ending(node), await ending(worker ?? assert.fail())], [0, 0])
   })

@@ -30,7 +30,8 @@ describe('a call', () => {
         'dog-images': 'concurrency=50,10000/1',
         'mock-data': undefined,
       },
-      timeoutMs: 15_000,
+      // A new worker may take its time to start on a busy machine.
+      timeoutMs: 40_000,
     })
     ;({ gateway, upstream, account } = stage)
   })
