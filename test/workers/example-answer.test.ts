@@ -18,7 +18,10 @@ describe('the answer to a test key', () => {
     const endpoint = api.endpoints.get(path) ?? assert.fail(path)
     const completed = endpoint.endpoint.complete?.(parameters, { now: Date.now() }) ?? parameters
     const job = { parameters: completed, raw: false } as CallJob
-    const outcome = await answerFromExample({ api, endpoint }, job, new AbortController().signal)
+    const outcome = await answerFromExample({ api, endpoint }, job, {
+      signal: new AbortController().signal,
+      progress: {},
+    })
     if (isFailure(outcome)) assert.fail(outcome.code)
     return JSON.parse(outcome.body.toString()).data
   }

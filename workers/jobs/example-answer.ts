@@ -4,12 +4,13 @@ import type { CallJob } from '../../src/queue/call-job.ts'
 import { interpretAnswers } from '../upstream/interpret.ts'
 import { dataOutcome, failureOutcome, type Outcome } from '../upstream/outcome.ts'
 import { withCallerValues } from './caller-values.ts'
+import type { CallRun } from './run-call.ts'
 
 /** Answers a test call by the recorded example with the caller's values, or by the failure of its scenario. */
 export async function answerFromExample(
   { api, endpoint: { endpoint } }: { api: Api; endpoint: ApiEndpoint },
   { scenario, raw, parameters: given }: CallJob,
-  signal: AbortSignal,
+  { signal, progress }: Pick<CallRun, 'signal' | 'progress'>,
 ): Promise<Outcome> {
   switch (scenario) {
     case 'upstream-500':
@@ -21,7 +22,10 @@ export async function answerFromExample(
     case 'invalid':
       return { code: 'UPSTREAM_INVALID_RESPONSE' }
   }
-  if (scenario?.startsWith('slow-')) await delay(Number(scenario.slice('slow-'.length)), undefined, { signal })
+  if (scenario?.startsWith('slow-')) {
+    progress.isUnderWay = true
+    await delay(Number(scenario.slice('slow-'.length)), undefined, { signal })
+  }
   const { example } = endpoint
   if (raw) return { body: Buffer.from(JSON.stringify(example.response)) }
   const context = { now: example.now === undefined ? Date.now() : Date.parse(example.now) }

@@ -97,7 +97,7 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: 
   }
   // Accepted before its node knew of the pause, or queued when the pause began.
   if (api.pausedMode === 'refuse') return { outcome: { code: 'API_PAUSED', retryAfterMs: PAUSED_RETRY_MS } }
-  if (call.mode === 'test') return { outcome: await answerFromExample({ api, endpoint }, call, run.signal) }
+  if (call.mode === 'test') return { outcome: await answerFromExample({ api, endpoint }, call, run) }
   const permit = permitRequest({ api, endpoint, call })
   // The first run may have joined the wait queue.
   if (run.isSecondRun && permit.withoutTicket) {
