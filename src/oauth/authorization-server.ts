@@ -23,6 +23,8 @@ export interface AuthorizationDeps extends ArtifactDeps {
   errorPage: (title: string, text: string) => string
 }
 
+const AUTHORIZATION_PATH = '/oauth/authorize'
+
 const MINUTE = 60
 const DAY = 86_400
 
@@ -48,8 +50,24 @@ export function createAuthorizationServer(deps: AuthorizationDeps): Provider {
   const provider = new Provider(config.http.baseUrl, configurationOf(deps))
   // Host and scheme come from headers that the routes set from BASE_URL.
   provider.proxy = true
+  provider.use(async (context, next) => {
+    if (context.path === AUTHORIZATION_PATH) askForCalls(context)
+    await next()
+  })
   provider.on('server_error', (context, error) => answerFailure(context, deps, error))
   return provider
+}
+
+/**
+ * Every sign-in is for calls, whatever scope it names. A client may name none (RFC 6749, 3.3); its user would say yes, and it
+ * would be told that access was denied, because nothing was granted that it had asked for.
+ */
+function askForCalls(context: Pick<KoaContextWithOIDC, 'query'>): void {
+  const { scope = '' } = context.query
+  // The library refuses a parameter that is given twice.
+  if (Array.isArray(scope)) return
+  const scopes = scope.split(' ').filter(Boolean)
+  if (!scopes.includes(CALL_SCOPE)) context.query = { ...context.query, scope: [...scopes, CALL_SCOPE].join(' ') }
 }
 
 /** A failure that is not the client's. Without Postgres sign-ins wait; applications that are signed in go on for a minute. */
@@ -71,7 +89,7 @@ function configurationOf(deps: AuthorizationDeps): Configuration {
   return {
     adapter: (kind: string) => (kind === 'Client' ? new ClientAdapter(deps) : new ArtifactAdapter(kind, deps)),
     routes: {
-      authorization: '/oauth/authorize',
+      authorization: AUTHORIZATION_PATH,
       token: '/oauth/token',
       registration: '/oauth/register',
       revocation: '/oauth/revoke',
@@ -106,7 +124,12 @@ function configurationOf(deps: AuthorizationDeps): Configuration {
     extraClientMetadata: {
       properties: ['software_id'],
       // biome-ignore lint/complexity/useMaxParams: the form of oidc-provider's callback.
-      validator: (_context, _name, _value, metadata) => checkRedirects(metadata),
+      validator: (_context, _name, _value, metadata) => {
+        // Clients register scopes of other services (`claudeai`, `openid email profile`) and would be refused for them.
+        // Ours is the same for all, so that no client has a list of its own.
+        delete metadata.scope
+        checkRedirects(metadata)
+      },
     },
     features: featuresOf(deps),
     fetch: (address, options) => deps.fetch(address, options),

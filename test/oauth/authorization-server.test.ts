@@ -139,15 +139,21 @@ describe('the authorization server, to an application that is described by a doc
     assert.equal(JSON.parse(await response.text()).error, 'temporarily_unavailable')
   })
 
+  const register = async (redirects: unknown, more: object = {}) => {
+    const response = await fetch(`${gateway.url}/oauth/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        client_name: 'Agent',
+        redirect_uris: redirects,
+        token_endpoint_auth_method: 'none',
+        ...more,
+      }),
+    })
+    return { status: response.status, error: JSON.parse(await response.text()).error }
+  }
+
   it('the authorization server, to an application that registers addresses that are none, or that no code may go to, says so with 400', async () => {
-    const register = async (redirects: unknown) => {
-      const response = await fetch(`${gateway.url}/oauth/register`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ client_name: 'Agent', redirect_uris: redirects, token_endpoint_auth_method: 'none' }),
-      })
-      return { status: response.status, error: JSON.parse(await response.text()).error }
-    }
     const refused = [
       ['nonsense'],
       [''],
@@ -170,6 +176,12 @@ describe('the authorization server, to an application that is described by a doc
       ['vscode://agent.example/callback', 'http://127.0.0.1/'],
     ]
     for (const redirects of taken) assert.equal((await register(redirects)).status, 201, JSON.stringify(redirects))
+  })
+
+  it('the authorization server, to an application that registers scopes of other services, takes it all the same', async () => {
+    for (const scope of ['claudeai', 'openid email profile', 'call', '', undefined]) {
+      assert.equal((await register([REDIRECT], { scope })).status, 201, scope)
+    }
   })
 
   it('the authorization server, to an application that is described by a document, fetches documents from public addresses alone', async () => {

@@ -319,6 +319,27 @@ describe('an application that signs in', () => {
     assert.equal((await decide({ ...session, ...portal })).status, 404)
   })
 
+  it('an application that signs in without a scope, or with one of its own, may call like any other', async () => {
+    const anyScope = await registerApp(url, undefined, { scope: 'claudeai' })
+    for (const scope of [undefined, '', 'claudeai', 'offline_access', 'openid email profile']) {
+      const verifier = codeVerifier()
+      const address = authorizeUrl(url, anyScope, { code_challenge: codeChallenge(verifier), scope: scope ?? '' })
+      if (scope === undefined) address.searchParams.delete('scope')
+      const visitor = new Visitor()
+      const back = await visitor.decide(await visitor.begin(address), account.token)
+      const exchanged = await postForm(`${url}/oauth/token`, {
+        grant_type: 'authorization_code',
+        client_id: anyScope.clientId,
+        redirect_uri: anyScope.redirectUri,
+        code: back.searchParams.get('code') ?? assert.fail(`${scope}: ${back.href}`),
+        code_verifier: verifier,
+      })
+      const { access_token, scope: granted } = (await json(exchanged)).body
+      assert.equal(granted, 'call', scope)
+      assert.equal((await ask('/mcp', access_token)).status, 200, scope)
+    }
+  })
+
   it('an application that signs in by a scheme of its own, beside addresses of the web and of this machine, is let in, and its user sees the scheme', async () => {
     const redirectUri = 'cursor://anysphere.cursor-mcp/oauth/callback'
     const redirects = [
