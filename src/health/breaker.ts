@@ -22,6 +22,9 @@ export const QUIET_MS_TO_OPEN = 1_000
 /** Least time between two probes that failures in a row need to decide, milliseconds. */
 export const CONFIRM_EVERY_MS = 5_000
 
+/** Least time between two probes that say whether a low score is more than one account's doing, milliseconds. */
+export const CONFIRM_SCORE_EVERY_MS = 60_000
+
 /** Pause of an open breaker before its first half-open attempt, and the longest that doubling leads to. Milliseconds. */
 export const HALF_OPEN_PAUSE_MS_MIN = 1_000
 export const HALF_OPEN_PAUSE_MS_MAX = 300_000

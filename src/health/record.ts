@@ -4,6 +4,7 @@ import { loadScript } from '../redis/script.ts'
 import {
   CHANCE_TO_OPEN,
   CONFIRM_EVERY_MS,
+  CONFIRM_SCORE_EVERY_MS,
   FAILURES_TO_OPEN,
   FAILURES_TO_OPEN_MAX,
   GOOD_TO_RECOVER,
@@ -61,6 +62,7 @@ const RECORD_ATTEMPT = loadScript(new URL('./lua/record-attempt.lua', import.met
   CHANCE_TO_OPEN,
   CHANGES_MAX,
   CONFIRM_EVERY_MS,
+  CONFIRM_SCORE_EVERY_MS,
   FAILURES_TO_OPEN_MAX,
   FAST_MS,
   GOOD_TO_RECOVER,

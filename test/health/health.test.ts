@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import {
   CHANCE_TO_OPEN,
   CONFIRM_EVERY_MS,
+  CONFIRM_SCORE_EVERY_MS,
   HALF_OPEN_LEASE_MS,
   QUIET_MS_TO_OPEN,
   recheckPauseMs,
@@ -182,8 +183,13 @@ class Model {
       return
     }
     const score = this.score()
-    const isOthers = source === 'probe' || this.fail - this.own >= OTHERS_FAILURES_MIN
-    if (isFailure && score < 40 && this.state !== 'Down' && isOthers) this.#go('Down')
+    const isBelowDown = isFailure && score < 40 && this.state !== 'Down'
+    const isDoubtful = isBelowDown && source !== 'probe' && this.fail - this.own < OTHERS_FAILURES_MIN
+    if (isDoubtful && now - this.confirmAt >= CONFIRM_SCORE_EVERY_MS) {
+      this.confirmAt = now
+      this.needsProbe = true
+    }
+    if (isBelowDown && !isDoubtful) this.#go('Down')
     else if (this.state === 'Healthy' && score < 80) this.#go('Degraded')
     else if (this.state === 'Down' && score >= 40 && this.run >= 3) this.#go('Degraded')
     else if (this.state === 'Degraded' && score >= 80 && this.run >= 3) this.#go('Healthy')
@@ -380,7 +386,7 @@ describe('health in Redis', () => {
 
   it('health in Redis keeps the breaker closed for failures of one account alone, and asks for a probe, which decides', async () => {
     const name = slug()
-    assert.deepEqual(await fail(name, START, 6, { accountId: 'a' }), [false, false, false, false, true, false])
+    assert.deepEqual(await fail(name, START, 6, { accountId: 'a' }), [false, false, false, true, false, false])
     assert.equal((await view(name, START)).isOpen, false)
     const probe = { ...plain, source: 'probe', code: 'UPSTREAM_ERROR', now: START + 10 } as const
     await recordAttempt(redis, name, { ...probe, result: 'fail' })
@@ -394,16 +400,18 @@ describe('health in Redis', () => {
 
   it('health in Redis is not Down for everybody by the failures of one account, however many; a probe or others decide', async () => {
     const [probed, joined] = [slug(), slug()]
+    let asked = 0
     for (const name of [probed, joined]) {
       // Good answers between them keep the breaker closed.
       for (let index = 0; index < 40; index += 1) {
-        await fail(name, START + index, 3, { accountId: 'a' })
+        asked += (await fail(name, START + index, 3, { accountId: 'a' })).filter(Boolean).length
         await succeed(name, START + index)
       }
       await fail(name, START + 40, 1, { accountId: 'b' })
       const { status, unclampedScore } = await view(name, START + 40)
       assert.deepEqual([status, unclampedScore < 40], ['Degraded', true])
     }
+    assert.equal(asked, 2, 'a probe is asked for at once, and once a minute')
     await fail(probed, START + 50, 1, { source: 'probe' })
     await fail(joined, START + 50, 1, { accountId: 'c' })
     for (const name of [probed, joined]) assert.equal((await view(name, START + 50)).status, 'Down')

@@ -222,7 +222,8 @@ export const MUTATIONS: Mutation[] = [
     'elseif isDue and isRowPlain then',
     'elseif isDue then',
   ),
-  health('record-attempt', 'failures of one account make an API Down', ' and isOthers then', ' then'),
+  health('record-attempt', 'failures of one account make an API Down', ' and not isDoubtful then', ' then'),
+  health('record-attempt', 'a low score of one account is never looked into', 'or isDoubtful and', 'or false and'),
   health('record-attempt', 'a repeat counts for the score', 'if isFailure and not isRepeat then', 'if isFailure then'),
   health(
     'record-attempt',

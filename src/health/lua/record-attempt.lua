@@ -97,6 +97,10 @@ local holdsSlot = token ~= '' and token == h.trialBy
 -- Stored as trialAt and trialBy: versions of before read the same hash while an upgrade rolls.
 local halfOpenAt, holder, pause, good = num('trialAt'), h.trialBy or '', num('pause'), num('good')
 local isAnnounced, needsProbe = false, 0
+-- A good attempt makes no status worse: what failed before it was judged then.
+local isBelowDown = isFailure and score < 40 and from ~= 'Down'
+-- What one account's calls alone show may be its own doing: for everybody it is no worse than Degraded until a probe fails too.
+local isDoubtful = isBelowDown and source ~= 'probe' and fail - own < OTHERS_FAILURES_MIN
 local confirmAt = num('confirmAt')
 if isOpen then
   -- Attempts that were under way when the breaker opened are counted and decide nothing.
@@ -120,14 +124,11 @@ elseif isDue and isRowPlain then
   isOpen, to, cause, isAnnounced = true, 'Down', 'failures-in-a-row', true
   pause, good, holder = HALF_OPEN_PAUSE_MS_MIN, 0, ''
   halfOpenAt = now + pause
-elseif isDue and now - confirmAt >= CONFIRM_EVERY_MS then
+elseif isDue and now - confirmAt >= CONFIRM_EVERY_MS or isDoubtful and now - confirmAt >= CONFIRM_SCORE_EVERY_MS then
   confirmAt, needsProbe = now, 1
 end
 if not isOpen and to == from then
-  -- A good attempt makes no status worse: what failed before it was judged then.
-  -- What one account's calls alone show may be its own doing: for everybody it is no worse than Degraded until a probe fails too.
-  local isOthers = source == 'probe' or fail - own >= OTHERS_FAILURES_MIN
-  if isFailure and score < 40 and from ~= 'Down' and isOthers then to, cause = 'Down', 'score'
+  if isBelowDown and not isDoubtful then to, cause = 'Down', 'score'
   elseif from == 'Healthy' and score < 80 then to, cause = 'Degraded', 'score'
   elseif from == 'Down' and score >= 40 and run >= GOOD_TO_RECOVER then to, cause = 'Degraded', 'score'
   elseif from == 'Degraded' and score >= 80 and run >= GOOD_TO_RECOVER then to, cause = 'Healthy', 'score' end
