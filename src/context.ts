@@ -101,7 +101,11 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
     monthLoads: new SingleFlight(),
     health,
     settings,
-    telemetry: await openTelemetry(config, kind, { db, redis, log, inFlight: () => replies.waiting }),
+    telemetry: await openTelemetry(config, kind, {
+      ...{ db, redis, log },
+      inFlight: () => replies.waiting,
+      now: () => health.now(),
+    }),
     isDraining: false,
     cacheRedis,
   }

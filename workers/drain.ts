@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Log } from '../src/log.ts'
+import type { RedisClock } from '../src/redis/clock.ts'
 import type { RedisConnection } from '../src/redis/connection.ts'
 import { readProcesses } from '../src/telemetry/heartbeat.ts'
 
@@ -13,21 +14,27 @@ const LOOK_EVERY_MS = 250
 /** A worker that was silent for so long may be dead: it is not left alone with the calls. */
 const FRESH_MS = 3_000
 
+export interface DrainDeps {
+  redis: RedisConnection
+  clock: Pick<RedisClock, 'now'>
+  log: Log
+}
+
 /** Waits while API nodes that end finish calls and no other worker serves. */
-export async function serveDrainingNodes(redis: RedisConnection, log: Log): Promise<void> {
+export async function serveDrainingNodes(deps: DrainDeps): Promise<void> {
   const end = performance.now() + NODES_MS_MAX
   await delay(ANNOUNCE_MS)
   while (performance.now() < end) {
-    if (!(await isNeeded(redis, log))) return
+    if (!(await isNeeded(deps))) return
     await delay(LOOK_EVERY_MS)
   }
 }
 
-async function isNeeded(redis: RedisConnection, log: Log): Promise<boolean> {
+async function isNeeded({ redis, clock, log }: DrainDeps): Promise<boolean> {
   try {
-    const processes = await readProcesses(redis)
+    const processes = await readProcesses(redis, clock.now())
     const isServed = processes.some(
-      ({ kind, isDraining, at }) => kind === 'worker' && !isDraining && Date.now() - at < FRESH_MS,
+      ({ kind, isDraining, at }) => kind === 'worker' && !isDraining && clock.now() - at < FRESH_MS,
     )
     return !isServed && processes.some(({ kind, isDraining }) => kind === 'web' && isDraining)
   } catch (error) {

@@ -55,7 +55,11 @@ await runProcess('probe', async () => {
   health.open()
   const settings = new SettingsSync({ config, log, catalog, db, redis })
   await settings.open()
-  const telemetry = await openTelemetry(config, 'probe', { db, redis, log, inFlight: () => 0 })
+  const telemetry = await openTelemetry(config, 'probe', {
+    ...{ db, redis, log },
+    inFlight: () => 0,
+    now: () => health.now(),
+  })
   const queues = new CallQueues(redis, log)
   const deps: ProbeDeps = {
     catalog,

@@ -53,7 +53,11 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
   for (const part of [clock, health, grants]) part.open()
   await settings.open()
   const running = new RunningCalls()
-  const telemetry = await openTelemetry(config, 'worker', { db, redis, log, inFlight: () => running.calls })
+  const telemetry = await openTelemetry(config, 'worker', {
+    ...{ db, redis, log },
+    inFlight: () => running.calls,
+    now: () => clock.now(),
+  })
   const clients = new HttpClients()
   const caps = new UpstreamCaps({ redis, db, catalog })
   const permits = new PermitClients({ caps, log, grants })

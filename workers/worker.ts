@@ -44,7 +44,7 @@ if (import.meta.main) {
 /** Opens the queues' workers of one process. */
 export async function openWorker(config: Config, log: Log): Promise<Running> {
   const { deps, listener, permits, close } = await openWorkerContext(config, log)
-  const { redis, catalog, running, telemetry } = deps
+  const { redis, clock, catalog, running, telemetry } = deps
   const workers = servedApis(config, [...catalog.values()]).map((api) => startWorker(api, deps))
   const stalled = new StalledJobs({ redis, workers, everyMs: STALLED_CHECK_MS, log })
   stalled.open()
@@ -58,7 +58,7 @@ export async function openWorker(config: Config, log: Log): Promise<Running> {
     log,
     finish: async () => {
       telemetry.drain()
-      await unlessAway(redis, serveDrainingNodes(redis, log))
+      await unlessAway(redis, serveDrainingNodes({ redis, clock, log }))
       const closing = Promise.all([stalled.close(), ...workers.map((worker) => worker.close())])
       await unlessAway(
         redis,

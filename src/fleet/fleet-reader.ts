@@ -41,7 +41,8 @@ export class FleetReader {
   readonly #deps: FleetDeps
   readonly #hour: LastHourReader
   #snapshot: Promise<Snapshot> | undefined
-  #takenAt = 0
+  /** By the monotonic clock: a machine whose clock is set back must not go on showing an old snapshot. */
+  #takenAt = Number.NEGATIVE_INFINITY
   #slow: Slow = {
     changes: null,
     audit: null,
@@ -49,7 +50,7 @@ export class FleetReader {
     unready: [],
     unapproved: null,
   }
-  #slowAt = 0
+  #slowAt = Number.NEGATIVE_INFINITY
   /** Addresses of accounts, as far as they were looked up. */
   readonly #emails = new Map<string, string | null>()
 
@@ -60,8 +61,8 @@ export class FleetReader {
 
   /** The fleet, at most a second ago. */
   snapshot(): Promise<Snapshot> {
-    if (!this.#snapshot || Date.now() - this.#takenAt > FRESH_MS) {
-      this.#takenAt = Date.now()
+    if (!this.#snapshot || performance.now() - this.#takenAt > FRESH_MS) {
+      this.#takenAt = performance.now()
       this.#snapshot = this.#take()
       this.#snapshot.catch(() => {
         this.#snapshot = undefined
@@ -71,8 +72,9 @@ export class FleetReader {
   }
 
   async #take(): Promise<Snapshot> {
-    const at = Date.now()
-    const slow = this.#readSlow(at)
+    // Redis' time, by which health changes, processes beat and minutes are counted.
+    const at = this.#deps.health.now()
+    const slow = this.#readSlow()
     const fleet = await this.#readFleet(at)
     await slow
     const stores = fleet ? this.#slow.stores : { ...this.#slow.stores, redis: null }
@@ -91,7 +93,7 @@ export class FleetReader {
   async #readFleet(at: number): Promise<Fleet | undefined> {
     const { redis, health, log } = this.#deps
     try {
-      const [minutes, beats] = await Promise.all([this.#hour.read(at), readProcesses(redis), health.refresh()])
+      const [minutes, beats] = await Promise.all([this.#hour.read(at), readProcesses(redis, at), health.refresh()])
       return {
         upstreams: await readUpstreamRows(this.#deps, minutes),
         lastHour: toLastHour(minutes),
@@ -122,9 +124,9 @@ export class FleetReader {
     return accounts.map((account) => ({ ...account, email: this.#emails.get(account.id) ?? null }))
   }
 
-  async #readSlow(at: number): Promise<void> {
-    if (at - this.#slowAt < SLOW_EVERY_MS) return
-    this.#slowAt = at
+  async #readSlow(): Promise<void> {
+    if (performance.now() - this.#slowAt < SLOW_EVERY_MS) return
+    this.#slowAt = performance.now()
     const { redis, db, log, config, telemetry } = this.#deps
     const orNull = (error: unknown): null => {
       log.debug({ err: error }, 'failed to read a part of the overview')

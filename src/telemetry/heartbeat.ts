@@ -14,6 +14,8 @@ export interface HeartbeatDeps {
   redis: RedisConnection
   kind: string
   inFlight: () => number
+  /** Redis' time: machines whose clocks differ agree on who is alive. Milliseconds since the epoch. */
+  now: () => number
   log: Log
 }
 
@@ -32,7 +34,7 @@ export interface ProcessBeat {
   kind: string
   host: string
   pid: number
-  /** Milliseconds since the epoch. */
+  /** Redis' time, milliseconds since the epoch. */
   startedAt: number
   at: number
   /** Share of time the event loop was busy, 0 to 1, and its 99th percentile of delay, milliseconds. */
@@ -46,9 +48,9 @@ export interface ProcessBeat {
 }
 
 /** Says each two seconds that this process lives and how busy it is. */
-export function startHeartbeat({ redis, kind, inFlight, log }: HeartbeatDeps): Heartbeat {
+export function startHeartbeat({ redis, kind, inFlight, now: redisNow, log }: HeartbeatDeps): Heartbeat {
   const id = randomUUID()
-  const startedAt = Date.now()
+  const started = performance.now()
   const delay = monitorEventLoopDelay({ resolution: 10 })
   delay.enable()
   let last = performance.eventLoopUtilization()
@@ -62,8 +64,9 @@ export function startHeartbeat({ redis, kind, inFlight, log }: HeartbeatDeps): H
       kind,
       host: hostname(),
       pid: process.pid,
-      startedAt,
-      at: Date.now(),
+      // Redis' time is not known yet when the process starts.
+      startedAt: Math.round(redisNow() - (performance.now() - started)),
+      at: redisNow(),
       busy,
       lagMs: Math.max(0, delay.percentile(99) / 1e6 - 10),
       memoryBytes: process.memoryUsage.rss(),
@@ -94,10 +97,10 @@ export function startHeartbeat({ redis, kind, inFlight, log }: HeartbeatDeps): H
   }
 }
 
-/** The processes that are alive; those that went without a word are forgotten. */
-export async function readProcesses(redis: RedisConnection): Promise<ProcessBeat[]> {
+/** The processes that are alive; those that went without a word are forgotten. `now` is Redis' time. */
+export async function readProcesses(redis: RedisConnection, now: number): Promise<ProcessBeat[]> {
   const beats = Object.values(await redis.hgetall(keys.processes)).map((text): ProcessBeat => JSON.parse(text))
-  const gone = beats.filter(({ at }) => Date.now() - at > ALIVE_MS)
+  const gone = beats.filter(({ at }) => now - at > ALIVE_MS)
   if (gone.length > 0) await redis.hdel(keys.processes, ...gone.map(({ id }) => id))
   return beats
     .filter((beat) => !gone.includes(beat))

@@ -36,13 +36,16 @@ export interface CompletedCall {
  */
 export class MinuteStats {
   readonly #redis: RedisConnection
+  readonly #now: () => number
   readonly #log: Log
   /** By minute. */
   #counts = new Map<number, Map<string, number>>()
   #timer: NodeJS.Timeout | undefined
 
-  constructor(redis: RedisConnection, log: Log) {
+  /** `now` is Redis' time: the nodes of a fleet count into the same minutes. */
+  constructor({ redis, now, log }: { redis: RedisConnection; now: () => number; log: Log }) {
     this.#redis = redis
+    this.#now = now
     this.#log = log
   }
 
@@ -56,7 +59,7 @@ export class MinuteStats {
   }
 
   add({ slug, code, accountId, status, queueMs, upstreamMs }: CompletedCall): void {
-    const minute = minuteOf(Date.now())
+    const minute = minuteOf(this.#now())
     const counts = this.#counts.get(minute) ?? new Map<string, number>()
     this.#counts.set(minute, counts)
     increment(counts, `c|${slug}|${code}`, 1)

@@ -21,17 +21,27 @@ export interface Telemetry {
   close: () => Promise<void>
 }
 
-/** Opens the telemetry of a process; `kind` is web, worker, probe or ops, `inFlight` its load now. */
+export interface TelemetryDeps {
+  db: Db
+  redis: RedisConnection
+  log: Log
+  /** Load of the process now. */
+  inFlight: () => number
+  /** Redis' time, milliseconds since the epoch. */
+  now: () => number
+}
+
+/** Opens the telemetry of a process; `kind` is web, worker, probe or ops. */
 export async function openTelemetry(
   config: Config,
   kind: string,
-  { db, redis, log, inFlight }: { db: Db; redis: RedisConnection; log: Log; inFlight: () => number },
+  { db, redis, log, inFlight, now }: TelemetryDeps,
 ): Promise<Telemetry> {
   const tracing = await openTracing(config.isTraced, kind)
-  const minutes = new MinuteStats(redis, log)
+  const minutes = new MinuteStats({ redis, now, log })
   minutes.open()
   const readiness = new Readiness({ db, redis })
-  const heartbeat = startHeartbeat({ redis, kind, inFlight, log })
+  const heartbeat = startHeartbeat({ redis, kind, inFlight, now, log })
   const metrics = createMetrics(kind, { inFlight, busy: heartbeat.busy })
   const stopServing = await serveMetrics(config.http, { registry: metrics.registry, readiness, log })
   const stopCollecting = collectWhenIdle(log)

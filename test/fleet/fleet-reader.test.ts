@@ -11,7 +11,7 @@ import { healthKey } from '../../src/health/health-keys.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { CALL_JOB } from '../../src/queue/call-queue.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
-import { upstreamKeys } from '../../src/redis/keys.ts'
+import { keys, upstreamKeys } from '../../src/redis/keys.ts'
 import { openTestConsole, type TestConsole } from '../support/console.ts'
 import { until } from '../support/gateway.ts'
 
@@ -146,6 +146,30 @@ describe('the fleet as operators read it', () => {
     await sql`insert into kysely_migration (name, timestamp) values (${rows[0]?.name}, '')`.execute(db)
     await until(async () => !(await labels()).includes('Not ready '))
     assert.ok(!(await labels()).includes('Approval '))
+  })
+
+  it('the fleet as operators read it is the same whatever the clock of the machine says', async (context) => {
+    const { redis, health, telemetry } = console_.context
+    const worker = { id: 'w', kind: 'worker', host: 'h', pid: 1, busy: 0, lagMs: 0, memoryBytes: 1, inFlight: 0 }
+    const beat = async () => {
+      const at = health.now()
+      await redis.hset(keys.processes, 'w', JSON.stringify({ ...worker, startedAt: at, at, isDraining: false }))
+    }
+    const realNow = Date.now()
+    for (const [step, stepMs] of [60_000, -3_600_000].entries()) {
+      context.mock.timers.enable({ apis: ['Date'], now: realNow + stepMs })
+      await beat()
+      telemetry.minutes.add({ slug: 'countries', code: 'OK', status: 200 })
+      await telemetry.minutes.flush()
+      await until(async () => {
+        const { processes, upstreams } = (await get('/v1/operator/overview')).json()
+        const countries = upstreams.find(({ slug }: { slug: string }) => slug === 'countries')
+        const isAlive = processes.some(({ kind }: { kind: string }) => kind === 'worker')
+        return isAlive && countries.recent.answered === step + 1
+      }, 5_000)
+      context.mock.timers.reset()
+    }
+    await redis.hdel(keys.processes, 'w')
   })
 
   it('the fleet as operators read it is unknown, not zero and healthy, while Redis does not answer', async () => {
