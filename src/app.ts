@@ -206,7 +206,8 @@ async function registerRoutes(
  */
 function routedUrl(url: string): string {
   const path = url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?#]*\/?/i, '/')
-  return path.replace(/^\/v1\/call(?=\?|$)/, '/v1/call/')
+  // Many MCP servers stand at an address with a slash at its end, and so do many settings of clients.
+  return path.replace(/^\/v1\/call(?=\?|$)/, '/v1/call/').replace(/^(\/mcp(?:\/[^/?]+)?)\/(?=\?|$)/, '$1')
 }
 
 /** Bodies are JSON and nothing else, parsed strictly. An empty one is none, whatever its content type. */

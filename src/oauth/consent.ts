@@ -7,7 +7,7 @@ import { GatewayError, isDependencyAway } from '../errors.ts'
 import { announceChange } from '../limits/account-version.ts'
 import type { ArtifactDeps } from './artifact-adapter.ts'
 import { redirectWords } from './redirect-words.ts'
-import { CALL_SCOPE } from './resources.ts'
+import { CALL_SCOPE, comparableResource } from './resources.ts'
 
 export interface ConsentDeps extends ArtifactDeps {
   catalog: Catalog
@@ -76,7 +76,7 @@ export async function readConsent(deps: ConsentDeps, exchange: Exchange): Promis
     clientName: clientName ?? clientId,
     clientHost: /^https:/.test(clientId) ? new URL(clientId).host : null,
     redirectHost: redirectWords(redirect),
-    resource: resourceOf(deps, interaction.params),
+    resource: comparableResource(resourceOf(deps, interaction.params), deps.config.http.baseUrl),
   }
 }
 
@@ -120,7 +120,8 @@ export async function decideConsent(
   // Both, for clients ask for the scopes that the metadata lists: one that is not granted is asked for again and again.
   const scope = `${CALL_SCOPE} offline_access`
   grant.addOIDCScope([scope, interaction.params.scope].filter(Boolean).join(' '))
-  grant.addResourceScope(resource, scope)
+  // As the application spells it: the library compares the letters.
+  grant.addResourceScope(resourceOf(deps, interaction.params), scope)
   await grant.save()
   const result = { login: { accountId: userId, remember: false }, consent: { grantId: id } }
   return await provider.interactionResult(raw.request, raw.response, result, { mergeWithLastSubmission: false })

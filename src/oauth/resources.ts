@@ -17,9 +17,17 @@ function resourcePath(url: string): string | undefined {
   return match[1] === undefined ? '/mcp' : `/mcp/${match[1]}`
 }
 
-/** Whether a resource indicator (RFC 8707) is one of ours, to the letter: a slash at its end makes it another one. */
+/**
+ * A resource indicator in the form in which it is compared. An address without a path is the same with a slash
+ * (RFC 3986, 6.2.3), which whatever parses it adds; behind a path a slash makes it another one.
+ */
+export function comparableResource(indicator: string, baseUrl: string): string {
+  return indicator === `${baseUrl}/` ? baseUrl : indicator
+}
+
+/** Whether a resource indicator (RFC 8707) is one of ours. */
 export function isResource(indicator: string, baseUrl: string, catalog: Catalog): boolean {
-  if (indicator === baseUrl || indicator === `${baseUrl}/mcp`) return true
+  if (comparableResource(indicator, baseUrl) === baseUrl || indicator === `${baseUrl}/mcp`) return true
   const prefix = `${baseUrl}/mcp/`
   return indicator.startsWith(prefix) && catalog.has(indicator.slice(prefix.length))
 }

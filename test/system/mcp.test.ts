@@ -372,6 +372,26 @@ describe('the MCP servers', () => {
     assert.equal(wrong.body.code, 'INVALID_API_KEY')
   })
 
+  it('the MCP servers stand at their addresses with a slash at the end too', async () => {
+    // The description has each address once.
+    const list = (path: string, credential: Record<string, string>) =>
+      fetch(gateway.url + path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...accept, ...credential },
+        body: '{"jsonrpc":"2.0","id":1,"method":"tools/list"}',
+      })
+    const key = { 'x-api-key': account.test }
+    for (const path of ['/mcp', '/mcp?apis=weather,currency', '/mcp/weather']) {
+      const slashed = path.replace(/(?=\?|$)/, '/')
+      const [plain, other] = await Promise.all([list(path, key), list(slashed, key)])
+      assert.equal(await other.text(), await plain.text(), slashed)
+      const challenge = (await list(slashed, {})).headers.get('www-authenticate')
+      const { pathname } = new URL(path, gateway.url)
+      assert.ok(challenge?.includes(`/oauth-protected-resource${pathname}"`), `${slashed}: ${challenge}`)
+    }
+    assert.equal((await list('/mcp//', key)).status, 404)
+  })
+
   it('the MCP servers have no streams or sessions to open or end: GET and DELETE are answered 405', async () => {
     for (const method of ['GET', 'DELETE']) {
       const { status, headers } = await send(gateway, '/mcp', { method, key: account.test, headers: accept })

@@ -319,6 +319,17 @@ describe('an application that signs in', () => {
     assert.equal((await decide({ ...session, ...portal })).status, 404)
   })
 
+  it('an application that signs in for the address without a path may spell it with a slash', async () => {
+    const caller = await signUp(gateway)
+    const { access_token, refresh_token } = await (
+      await signIn(url, caller.token, { app, resource: `${url}/` })
+    ).tokens()
+    assert.equal((await connections(caller))[0].resource, url)
+    assert.equal((await call(access_token)).status, 200)
+    assert.equal((await call((await json(await refresh(refresh_token))).body.access_token)).status, 200)
+    assert.equal((await ask('/mcp', access_token)).status, 401)
+  })
+
   it('an application that signs in without a scope, or with one of its own, may call like any other', async () => {
     const anyScope = await registerApp(url, undefined, { scope: 'claudeai' })
     for (const scope of [undefined, '', 'claudeai', 'offline_access', 'openid email profile']) {
