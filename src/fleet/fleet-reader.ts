@@ -3,6 +3,7 @@ import { listAuditRecords } from '../db/audit-log.ts'
 import type { Db } from '../db/database.ts'
 import { listLatestHealthChanges } from '../db/health-changes.ts'
 import { countUnapproved, findEmails } from '../db/users.ts'
+import { keys } from '../redis/keys.ts'
 import { readProcesses } from '../telemetry/heartbeat.ts'
 import type { Readiness } from '../telemetry/readiness.ts'
 import { LastHourReader, toAccounts, toErrors, toLastHour } from './last-hour.ts'
@@ -28,7 +29,7 @@ const SHOWN_MAX = 12
 const EMAILS_MAX = 1_000
 
 /** What is read less often. */
-type Slow = Pick<Snapshot, 'changes' | 'audit' | 'stores' | 'unready' | 'unapproved'>
+type Slow = Pick<Snapshot, 'changes' | 'audit' | 'stores' | 'unready' | 'unapproved' | 'usageFailingSince'>
 
 /** What Redis knows of the fleet. */
 type Fleet = Pick<Snapshot, 'upstreams' | 'lastHour' | 'errors' | 'accounts' | 'processes'>
@@ -49,6 +50,7 @@ export class FleetReader {
     stores: { redis: null, postgres: null },
     unready: [],
     unapproved: null,
+    usageFailingSince: null,
   }
   #slowAt = Number.NEGATIVE_INFINITY
   /** Addresses of accounts, as far as they were looked up. */
@@ -133,17 +135,19 @@ export class FleetReader {
       return null
     }
     const needsApproval = config.accounts.signup === 'approval'
-    const [stores, changes, audit, readiness, unapproved] = await Promise.all([
+    const [stores, changes, audit, readiness, unapproved, usageFailing] = await Promise.all([
       readStores(redis, db),
       listLatestHealthChanges(db, SHOWN_MAX).catch(orNull),
       listAuditRecords(db, SHOWN_MAX).catch(orNull),
       telemetry.readiness.check(),
       needsApproval ? countUnapproved(db, UNAPPROVED_MAX).catch(orNull) : null,
+      redis.get(keys.usageFailing).catch(orNull),
     ])
     this.#slow = {
       stores,
       unready: readiness.problems,
       unapproved,
+      usageFailingSince: usageFailing === null ? null : Number(usageFailing),
       audit:
         audit?.map(({ at: when, actor, action, subject }) => ({ at: when.getTime(), actor, action, subject })) ?? null,
       changes:

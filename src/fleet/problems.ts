@@ -21,7 +21,13 @@ export interface Problem {
 }
 
 /** What is known of the fleet before the problems are found. */
-export type Facts = Pick<Snapshot, 'at' | 'upstreams' | 'processes' | 'stores' | 'unready' | 'unapproved'>
+export type Facts = Pick<
+  Snapshot,
+  'at' | 'upstreams' | 'processes' | 'stores' | 'unready' | 'unapproved' | 'usageFailingSince'
+>
+
+/** Usage that comes later than this is said, milliseconds: a restart of Postgres is over by then. */
+const USAGE_FAILING_MS = 5_000
 
 /** Accounts that wait for approval are counted up to this many. */
 export const UNAPPROVED_MAX = 100
@@ -31,6 +37,7 @@ export function findProblems(facts: Facts): Problem[] {
   const problems = [
     ...storeProblems(facts),
     ...readinessProblems(facts),
+    ...usageProblems(facts),
     ...processProblems(facts),
     ...networkProblems(facts),
     ...serviceProblems(facts.upstreams),
@@ -120,6 +127,23 @@ function readinessProblems({ unready }: Facts): Problem[] {
     todo: 'Do what the line says; /readyz of each process says it too.',
     runbook: 'not-ready',
   }))
+}
+
+/** A Postgres that is full or read-only answers all the same. One that does not answer is said as such. */
+function usageProblems({ at, usageFailingSince, stores: { postgres } }: Facts): Problem[] {
+  if (usageFailingSince === null || !postgres || at - usageFailingSince < USAGE_FAILING_MS) return []
+  return [
+    {
+      rank: 1,
+      label: 'Usage',
+      slug: null,
+      text: `Postgres has not taken the usage of calls for ${span(at - usageFailingSince)}`,
+      callers:
+        'Calls go on. Usage pages stand still; where Postgres takes no writes at all, log-ins and new keys get 503.',
+      todo: 'Check its disk and whether it is read-only; the log of an API node says why ("failed to write usage").',
+      runbook: 'usage',
+    },
+  ]
 }
 
 function approvalProblems({ unapproved }: Facts): Problem[] {

@@ -18,6 +18,8 @@ export interface Snapshot {
   stores: Stores
   /** Why no process of this version is ready, as /readyz says it; a store that does not answer is in `stores`. */
   unready: string[]
+  /** Since when Postgres has not taken the usage of calls, Redis' time; null where it does, and while it is not known. */
+  usageFailingSince: number | null
   /** Accounts whose live calls wait for an operator's approval; null where none has to, and while it is not known. */
   unapproved: number | null
   changes: ChangeRow[] | null

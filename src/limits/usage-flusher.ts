@@ -17,6 +17,9 @@ const LEASE_MS = 900
 
 const CLEAN_EVERY_MS = 3_600_000
 
+/** How long a failure is remembered after it was last seen, seconds: several tries. */
+const FAILING_SECONDS = 8
+
 const sealBatch = loadScript(new URL('./lua/seal-usage-batch.lua', import.meta.url))
 
 /**
@@ -29,6 +32,7 @@ export class UsageFlusher {
   #current: Promise<void> = Promise.resolve()
   #isMoving = false
   #cleanedAt = 0
+  #isFailing = false
 
   constructor(deps: { db: Db; redis: RedisConnection; log: Log }) {
     this.#deps = deps
@@ -63,10 +67,35 @@ export class UsageFlusher {
         await deleteOldArtifacts(db)
         this.#cleanedAt = Date.now()
       }
+      await this.#noteSuccess()
     } catch (error) {
-      log.debug({ err: error }, 'failed to flush usage to Postgres; it stays in Redis')
+      // Once, not each second.
+      const level = this.#isFailing ? 'debug' : 'warn'
+      log[level]({ err: error }, 'failed to write usage to Postgres; it stays in Redis')
+      await this.#noteFailure()
     } finally {
       this.#isMoving = false
+    }
+  }
+
+  async #noteSuccess(): Promise<void> {
+    const { redis, log } = this.#deps
+    if (!this.#isFailing) return
+    await redis.del(keys.usageFailing)
+    this.#isFailing = false
+    log.info('usage is written to Postgres again')
+  }
+
+  /** For operators: calls go on without it. */
+  async #noteFailure(): Promise<void> {
+    const { redis, log } = this.#deps
+    this.#isFailing = true
+    try {
+      const [seconds] = await redis.time()
+      await redis.set(keys.usageFailing, Number(seconds) * 1_000, 'EX', FAILING_SECONDS, 'NX')
+      await redis.expire(keys.usageFailing, FAILING_SECONDS)
+    } catch (error) {
+      log.debug({ err: error }, 'failed to note that usage is not written')
     }
   }
 

@@ -133,6 +133,8 @@ export const keys = {
   usageBatches: `${PREFIX}:{usage}:batches`,
   /** Hash: one such batch. Until it is in Postgres. */
   usageBatch: (id: string): string => `${PREFIX}:{usage}:batch:${id}`,
+  /** String: since when Postgres does not take usage, Redis' time. 8 s after it was last seen. */
+  usageFailing: `${PREFIX}:{usage}:failing`,
   /** String: held by the node that takes usage to Postgres. 0.9 s. */
   usageLease: `${PREFIX}:{usage}:lease`,
 }

@@ -8,6 +8,8 @@ import { insertUser } from '../../src/db/users.ts'
 import { writeLastFailure } from '../../src/fleet/last-failure.ts'
 import { readStores } from '../../src/fleet/stores.ts'
 import { healthKey } from '../../src/health/health-keys.ts'
+import { UsageFlusher } from '../../src/limits/usage-flusher.ts'
+import { recordUsage } from '../../src/limits/usage-ledger.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { CALL_JOB } from '../../src/queue/call-queue.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
@@ -146,6 +148,31 @@ describe('the fleet as operators read it', () => {
     await sql`insert into kysely_migration (name, timestamp) values (${rows[0]?.name}, '')`.execute(db)
     await until(async () => !(await labels()).includes('Not ready '))
     assert.ok(!(await labels()).includes('Approval '))
+  })
+
+  it('the fleet as operators read it has it that Postgres answers and takes no usage, until it does again', async () => {
+    const { redis, db, log } = console_.context
+    const call = { accountId: randomUUID(), slug: 'weather', mode: 'live', enqueuedAt: 1 } as const
+    const isFailing = async () => (await redis.exists(keys.usageFailing)) === 1
+    const usage = new UsageFlusher({ db, redis, log })
+    await sql`alter table usage_daily rename to usage_elsewhere`.execute(db)
+    await recordUsage(redis, [{ call, status: 200 }], randomUUID())
+    usage.open()
+    await until(isFailing)
+    // It began a while ago.
+    await redis.decrby(keys.usageFailing, 60_000)
+    const problem = async () =>
+      (await get('/v1/operator/overview')).json().problems.find(({ label }: { label: string }) => label === 'Usage')
+    await until(async () => (await problem()) !== undefined)
+    assert.match((await problem()).text, /for 1 min/)
+    await sql`alter table usage_elsewhere rename to usage_daily`.execute(db)
+    await until(async () => !(await isFailing()))
+    await usage.close()
+    const rows = await db.selectFrom('usage_daily').select('calls').where('user_id', '=', call.accountId).execute()
+    assert.deepEqual(
+      rows.map(({ calls }) => Number(calls)),
+      [1],
+    )
   })
 
   it('the fleet as operators read it is the same whatever the clock of the machine says', async (context) => {

@@ -59,6 +59,7 @@ const well: Facts = {
   },
   unready: [],
   unapproved: null,
+  usageFailingSince: null,
 }
 
 /** A page of a fleet; what the facts do not say is empty. */
@@ -230,6 +231,11 @@ describe('what an operator is told', () => {
     assert.deepEqual(brief(keyless(true)), [[1, 'Key unreadable', 'news']])
     assert.match(findProblems(keyless(true))[0]?.callers ?? '', /without it/)
     assert.match(findProblems(keyless(false))[0]?.callers ?? '', /API_NOT_ENABLED/)
+    const failing = { ...well, usageFailingSince: NOW - 60_000 }
+    assert.deepEqual(brief(failing), [[1, 'Usage', null]])
+    assert.match(findProblems(failing)[0]?.text ?? '', /for 1 min/)
+    assert.deepEqual(brief({ ...failing, usageFailingSince: NOW - 1_000 }), [], 'one failed write')
+    assert.deepEqual(brief({ ...failing, stores: { ...well.stores, postgres: null } }), [[0, 'Postgres', null]])
     const waiting = (unapproved: number) => findProblems({ ...well, unapproved }).map(({ rank, text }) => [rank, text])
     assert.deepEqual(waiting(0), [])
     assert.deepEqual(waiting(1), [[3, '1 account waits for approval']])
