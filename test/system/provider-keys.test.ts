@@ -218,6 +218,27 @@ describe('provider keys', () => {
     assert.equal((await validate()).body.status, 'invalid')
   })
 
+  it('provider keys that a worker lacks the secret of are not called invalid: the upstream did not refuse them', async () => {
+    const key = secret('unopened')
+    taken.add(key)
+    await put('code-host-user', key)
+    await until(async () => (await statusOf('code-host-user')) === 'valid')
+    // As by a node that has a new ENCRYPTION_KEY already.
+    const sealedBy = (id: string) =>
+      sql<{ secret_id: string }>(
+        gateway,
+        'update provider_keys set secret_id = $2 from provider_keys old where old.id = provider_keys.id and old.user_id = $1 returning old.secret_id',
+        [account.id, id],
+      )
+    const [{ secret_id: known } = assert.fail()] = await sealedBy('another')
+    const validate = () =>
+      send(gateway, '/v1/provider-keys/code-host-user/validate', { method: 'POST', token: account.token })
+    assert.equal((await validate()).body.status, 'valid')
+    await sealedBy(known)
+    taken.delete(key)
+    assert.equal((await validate()).body.status, 'invalid')
+  })
+
   it("provider keys are used by their owner's own calls alone, not by test keys, team keys or other accounts", async () => {
     const key = secret('owner')
     taken.add(key)

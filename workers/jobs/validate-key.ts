@@ -19,7 +19,7 @@ const VALIDATE_MS_MAX = 30_000
 
 /**
  * Sends the upstream's cheapest request with a caller's key, on the key's own cap: `valid` or `invalid` by its answer.
- * Where it shows neither (down, limiting) the job is tried again. Nothing is sent to an upstream that operators paused or
+ * Where it shows neither (down, limiting), or this worker lacks the secret that opens the key, the job is tried again. Nothing is sent to an upstream that operators paused or
  * switched off: the key stays as it is.
  * @returns null: a return value would be kept in Redis
  */
@@ -60,6 +60,8 @@ async function tryKey(
 ): Promise<'valid' | 'invalid'> {
   const known = deps.catalog.get(row.slug)
   if (!known) throw new Error(`this worker does not know ${row.slug}`)
+  // That is no fault of the key. Another worker may have the secret, or this one after its next start.
+  if (!deps.providerKeys.hasSecretOf(row)) throw new Error('the secret of a provider key is not among ENCRYPTION_KEY')
   const api = withCallerKey(known)
   let key: string
   try {

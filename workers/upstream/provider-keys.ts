@@ -38,6 +38,11 @@ export class ProviderKeys {
     return key
   }
 
+  /** Whether this process has the encryption key that sealed a record: while it is replaced, others may have it first. */
+  hasSecretOf({ secret_id }: Pick<ProviderKey, 'secret_id'>): boolean {
+    return this.#secrets.some(({ id }) => id === secret_id)
+  }
+
   /** A key that an earlier encryption key sealed is sealed anew. @throws GatewayError */
   open(row: ProviderKey): string {
     const record = providerKeyRecord(row.user_id, row.slug)
