@@ -21,7 +21,7 @@ import { type CallClient, callIdOf, type SendCall } from './call-client.ts'
 import { callAsTool, resultOf } from './call-tool.ts'
 import { CATALOG_TOOLS, runCatalogTool } from './catalog-tools.ts'
 import type { Observer } from './describe-api.ts'
-import { endedTask, sendAsTask, sendWithProgress, TASKS_EXTENSION, taskOf } from './tasks.ts'
+import { endedTask, isUnseen, sendAsTask, sendWithProgress, TASKS_EXTENSION, taskOf } from './tasks.ts'
 
 export interface McpDeps extends Observer {
   catalog: Catalog
@@ -188,14 +188,14 @@ function serveTasks(server: Server, { shapeOf }: Offer, client: CallClient): voi
       })
     }
     const outcome = await client.look(encodeURIComponent(taskId))
-    if (callIdOf(outcome) !== taskId) {
-      // Another account's call is 404, as one that never was.
-      if (outcome.status < 500) throw unknown()
+    if (isUnseen(outcome)) {
       throw new ProtocolError(
         ProtocolErrorCode.InternalError,
         failureOf(outcome.body).message ?? 'The task could not be looked up.',
       )
     }
+    // Another account's call is 404, as one that never was.
+    if (callIdOf(outcome) !== taskId) throw unknown()
     const call = await client.find(taskId)
     // No tool asks for the source's own answer: there is no data in it to make a result from.
     const shape = call && !call.raw ? shapeOf(call) : undefined

@@ -104,9 +104,12 @@ async function sendForecast(
   return isUnseen(seen) ? outcome : seen
 }
 
-/** Whether the look-up failed, and not the call: what a call ended with bears the call's id. */
-function isUnseen(seen: CallOutcome): boolean {
-  return seen.status >= 500 && callIdOf(seen) === undefined
+/**
+ * Whether the look-up failed, and not the call: what a call ended with has the form of its own route. The call's id is no
+ * sign, because Redis may be lost between the reading of the call and that of its result.
+ */
+export function isUnseen({ status, body }: Pick<CallOutcome, 'status' | 'body'>): boolean {
+  return status >= 500 && Object(JSON.parse(body)).status !== 'error'
 }
 
 /** What a progress notification says besides its token: seconds waited, and seconds expected in all. */
