@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import type { ChildProcess } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { after, before, describe, it } from 'node:test'
@@ -24,6 +25,7 @@ describe('the console in a browser', { skip }, () => {
   let account: Account
   let redis: RedisConnection
   let url: string
+  let ops: ChildProcess
   const requested: string[] = []
   const problems: string[] = []
 
@@ -42,7 +44,9 @@ describe('the console in a browser', { skip }, () => {
     account = await signUp(gateway)
     redis = openRedis([gateway.services.redisUrl], 'blocking', createLog({ level: 'silent', pretty: false }, 'test'))
     await gateway.startProcess('workers/probe.ts')
-    url = await gateway.startConsole()
+    const { child, message } = await gateway.startProcess('src/ops.ts', { OPS_PORT: '0' })
+    ops = child
+    url = `http://127.0.0.1:${(message as { listening: number }).listening}`
     context = await browser.newContext()
     page = await context.newPage()
     page.on('request', (request) => requested.push(request.url()))
@@ -92,6 +96,19 @@ describe('the console in a browser', { skip }, () => {
     await page.waitForURL(`${url}/`)
     await until(async () => (await page.locator('#live').textContent()) === 'live')
     await shows('headline', /\d+ (?:enabled )?APIs (?:are healthy|degraded)/)
+  })
+
+  it('the console in a browser says that it has no news while the console hangs, and is live again afterwards', async () => {
+    const live = async () => await page.locator('#live').textContent()
+    ops.kill('SIGSTOP')
+    try {
+      await until(async () => (await live()) === 'no news')
+      await shows('headline', /^The console has sent nothing since .*: what is below may be untrue\.$/)
+    } finally {
+      ops.kill('SIGCONT')
+    }
+    await until(async () => (await live()) === 'live')
+    await shows('headline', /APIs/)
   })
 
   it('the console in a browser shows a queue grow while an upstream is held, without reloading', async () => {

@@ -10,6 +10,8 @@ const filter = document.getElementById('filter')
 let latest
 
 function show(snapshot) {
+  // A later version has other APIs: this page has no rows for them.
+  if (snapshot.upstreams.some(({ slug }) => !document.getElementById(slug))) return location.reload()
   latest = snapshot
   const places = renderPlaces(snapshot)
   for (const element of document.querySelectorAll('[data-place]')) {
@@ -94,16 +96,46 @@ function setLive(text, isLive) {
   live.classList.toggle('on', isLive)
 }
 
-const events = new EventSource('/overview/events')
-events.onmessage = ({ data }) => {
-  setLive('live', true)
-  show(JSON.parse(data))
+/** A snapshot comes each second. After so long without one, what is shown may be untrue. Milliseconds. */
+const STALE_MS = 4_000
+
+/** After so long a connection over which nothing comes is given up: it may lead nowhere any more. Milliseconds. */
+const RECONNECT_MS = 15_000
+
+let events
+let heardAt
+let connectedAt
+
+function connect() {
+  events?.close()
+  connectedAt = performance.now()
+  heardAt ??= connectedAt
+  events = new EventSource('/overview/events')
+  events.onmessage = ({ data }) => {
+    heardAt = performance.now()
+    setLive('live', true)
+    show(JSON.parse(data))
+  }
+  events.onerror = () => {
+    setLive('reconnecting', false)
+    // The session may have ended: the page then is the log-in form.
+    if (events.readyState === EventSource.CLOSED) location.reload()
+  }
 }
-events.onerror = () => {
-  setLive('reconnecting', false)
-  // The session may have ended: the page then is the log-in form.
-  if (events.readyState === EventSource.CLOSED) location.reload()
-}
+connect()
+
+/** A console that hangs, or a network that went away, closes no connection: what was well then would be shown for ever. */
+setInterval(() => {
+  const now = performance.now()
+  if (now - heardAt < STALE_MS) return
+  const headline = document.querySelector('[data-place="headline"]')
+  const since = latest ? ` since ${new Date(latest.at).toLocaleTimeString()}` : ''
+  const text = `The console has sent nothing${since}: what is below may be untrue.`
+  setLive('no news', false)
+  if (headline.textContent !== text) headline.textContent = text
+  shown.delete(headline)
+  if (now - Math.max(heardAt, connectedAt) > RECONNECT_MS) connect()
+}, 1_000)
 filter.addEventListener('input', applyFilter)
 
 const WORDS = {
