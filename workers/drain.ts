@@ -17,6 +17,8 @@ const FRESH_MS = 3_000
 export interface DrainDeps {
   redis: RedisConnection
   clock: Pick<RedisClock, 'now'>
+  /** Upstreams that this worker serves. */
+  slugs: string[]
   log: Log
 }
 
@@ -30,12 +32,13 @@ export async function serveDrainingNodes(deps: DrainDeps): Promise<void> {
   }
 }
 
-async function isNeeded({ redis, clock, log }: DrainDeps): Promise<boolean> {
+async function isNeeded({ redis, clock, slugs, log }: DrainDeps): Promise<boolean> {
   try {
     const processes = await readProcesses(redis, clock.now())
-    const isServed = processes.some(
+    const others = processes.filter(
       ({ kind, isDraining, at }) => kind === 'worker' && !isDraining && clock.now() - at < FRESH_MS,
     )
+    const isServed = slugs.every((slug) => others.some(({ serves }) => serves === undefined || serves.includes(slug)))
     return !isServed && processes.some(({ kind, isDraining }) => kind === 'web' && isDraining)
   } catch (error) {
     log.debug({ err: error }, 'failed to read which API nodes end')

@@ -56,6 +56,7 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
   const telemetry = await openTelemetry(config, 'worker', {
     ...{ db, redis, log },
     inFlight: () => running.calls,
+    serves: config.upstreams.only.length === 0 ? undefined : config.upstreams.only,
     now: () => clock.now(),
   })
   const clients = new HttpClients()

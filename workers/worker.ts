@@ -45,7 +45,8 @@ if (import.meta.main) {
 export async function openWorker(config: Config, log: Log): Promise<Running> {
   const { deps, listener, permits, close } = await openWorkerContext(config, log)
   const { redis, clock, catalog, running, telemetry } = deps
-  const workers = servedApis(config, [...catalog.values()]).map((api) => startWorker(api, deps))
+  const served = servedApis(config, [...catalog.values()])
+  const workers = served.map((api) => startWorker(api, deps))
   const stalled = new StalledJobs({ redis, workers, everyMs: STALLED_CHECK_MS, log })
   stalled.open()
   subscribe(listener, {
@@ -58,7 +59,7 @@ export async function openWorker(config: Config, log: Log): Promise<Running> {
     log,
     finish: async () => {
       telemetry.drain()
-      await unlessAway(redis, serveDrainingNodes({ redis, clock, log }))
+      await unlessAway(redis, serveDrainingNodes({ redis, clock, slugs: served.map(({ slug }) => slug), log }))
       const closing = Promise.all([stalled.close(), ...workers.map((worker) => worker.close())])
       await unlessAway(
         redis,

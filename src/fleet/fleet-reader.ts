@@ -101,9 +101,11 @@ export class FleetReader {
         lastHour: toLastHour(minutes),
         errors: toErrors(minutes),
         accounts: await this.#withEmails(toAccounts(minutes)),
-        processes: beats.map(({ kind, host, pid, startedAt, busy, lagMs, memoryBytes, inFlight }) => {
-          return { kind, host, pid, startedAt, upMs: Math.max(0, at - startedAt), busy, lagMs, memoryBytes, inFlight }
-        }),
+        processes: beats.map(({ id: _, at: __, isDraining: ___, serves = null, ...beat }) => ({
+          ...beat,
+          serves,
+          upMs: Math.max(0, at - beat.startedAt),
+        })),
       }
     } catch (error) {
       log.debug({ err: error }, 'failed to read the fleet')

@@ -80,6 +80,7 @@ export const OverviewAnswer = Type.Object({
         lagMs: Type.Number(),
         memoryBytes: Type.Integer(),
         inFlight: Type.Integer(),
+        serves: nullable(Type.Array(Type.String(), { description: 'APIs that a worker serves; null: all' })),
       }),
     ),
   ),

@@ -1,3 +1,4 @@
+import { processProblems } from './process-problems.ts'
 import { refusalProblems, serviceProblems } from './refusal-problems.ts'
 import type { RedisState, Snapshot, UpstreamRow } from './snapshot.ts'
 import { countOf, span } from './words.js'
@@ -160,46 +161,6 @@ function approvalProblems({ unapproved }: Facts): Problem[] {
       runbook: 'approval',
     },
   ]
-}
-
-function processProblems({ processes }: Facts): Problem[] {
-  if (!processes) return []
-  const problems: Problem[] = []
-  const runs = (kind: string) => processes.some((process) => process.kind === kind)
-  if (!runs('worker')) {
-    problems.push({
-      rank: 0,
-      label: 'No worker',
-      slug: null,
-      text: 'No worker is alive; calls wait in their queues',
-      callers: 'Callers wait, and get 503 DEADLINE_EXCEEDED at their deadline.',
-      todo: 'Start a worker and look at the log of the last one.',
-      runbook: 'no-worker',
-    })
-  }
-  if (!runs('web')) {
-    problems.push({
-      rank: 0,
-      label: 'No API node',
-      slug: null,
-      text: 'No API node is alive',
-      callers: 'Callers reach nobody.',
-      todo: 'Start an API node and look at the log of the last one.',
-      runbook: 'no-api-node',
-    })
-  }
-  if (!runs('probe')) {
-    problems.push({
-      rank: 2,
-      label: 'No probe process',
-      slug: null,
-      text: 'No probe process is alive; changes of health are not recorded, and an API that is down is tried by calls alone',
-      callers: 'Callers may wait longer until an API that was down serves again.',
-      todo: 'Start one and look at the log of the last one.',
-      runbook: 'no-probe-process',
-    })
-  }
-  return problems
 }
 
 /** How many upstreams must fail in the same way before it is likely to be this side. */

@@ -130,6 +130,8 @@ export interface ProcessRow {
   lagMs: number
   memoryBytes: number
   inFlight: number
+  /** Slugs of the upstreams that a worker serves; null: all, and for other kinds. */
+  serves: string[] | null
 }
 
 export interface Stores {

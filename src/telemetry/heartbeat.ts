@@ -14,6 +14,8 @@ export interface HeartbeatDeps {
   redis: RedisConnection
   kind: string
   inFlight: () => number
+  /** Slugs of the upstreams that a worker serves; absent: all. */
+  serves?: string[] | undefined
   /** Redis' time: machines whose clocks differ agree on who is alive. Milliseconds since the epoch. */
   now: () => number
   log: Log
@@ -45,10 +47,12 @@ export interface ProcessBeat {
   inFlight: number
   /** The process is ending: it finishes the work it has. */
   isDraining: boolean
+  /** Slugs of the upstreams that a worker serves; absent: all. */
+  serves?: string[]
 }
 
 /** Says each two seconds that this process lives and how busy it is. */
-export function startHeartbeat({ redis, kind, inFlight, now: redisNow, log }: HeartbeatDeps): Heartbeat {
+export function startHeartbeat({ redis, kind, inFlight, serves, now: redisNow, log }: HeartbeatDeps): Heartbeat {
   const id = randomUUID()
   const started = performance.now()
   const delay = monitorEventLoopDelay({ resolution: 10 })
@@ -72,6 +76,7 @@ export function startHeartbeat({ redis, kind, inFlight, now: redisNow, log }: He
       memoryBytes: process.memoryUsage.rss(),
       inFlight: inFlight(),
       isDraining,
+      ...(serves === undefined ? {} : { serves }),
     }
     last = now
     delay.reset()

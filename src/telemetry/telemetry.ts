@@ -27,6 +27,8 @@ export interface TelemetryDeps {
   log: Log
   /** Load of the process now. */
   inFlight: () => number
+  /** Slugs of the upstreams that a worker serves; absent: all. */
+  serves?: string[] | undefined
   /** Redis' time, milliseconds since the epoch. */
   now: () => number
 }
@@ -35,13 +37,13 @@ export interface TelemetryDeps {
 export async function openTelemetry(
   config: Config,
   kind: string,
-  { db, redis, log, inFlight, now }: TelemetryDeps,
+  { db, redis, log, inFlight, serves, now }: TelemetryDeps,
 ): Promise<Telemetry> {
   const tracing = await openTracing(config.isTraced, kind)
   const minutes = new MinuteStats({ redis, now, log })
   minutes.open()
   const readiness = new Readiness({ db, redis })
-  const heartbeat = startHeartbeat({ redis, kind, inFlight, now, log })
+  const heartbeat = startHeartbeat({ redis, kind, inFlight, serves, now, log })
   const metrics = createMetrics(kind, { inFlight, busy: heartbeat.busy })
   const stopServing = await serveMetrics(config.http, { registry: metrics.registry, readiness, log })
   const stopCollecting = collectWhenIdle(log)

@@ -49,7 +49,8 @@ describe('the alert rules', () => {
 
 describe('the problems that the console lists', () => {
   it('the problems that the console lists have a runbook each', () => {
-    const sources = read('src/fleet/problems.ts') + read('src/fleet/refusal-problems.ts')
+    const files = ['problems', 'process-problems', 'refusal-problems']
+    const sources = files.map((name) => read(`src/fleet/${name}.ts`)).join('\n')
     const runbooks = [...sources.matchAll(/runbook: (?:isDown \? )?'([\w-]+)'(?: : '([\w-]+)')?/g)].flatMap(
       ([, a, b]) => [a, b],
     )

@@ -44,6 +44,7 @@ const process_ = (kind: string): ProcessRow => ({
   lagMs: 0,
   memoryBytes: 1,
   inFlight: 0,
+  serves: null,
 })
 
 const well: Facts = {
@@ -250,6 +251,14 @@ describe('what an operator is told', () => {
     assert.deepEqual(brief(without('worker')), [[0, 'No worker', null]])
     assert.deepEqual(brief(without('web')), [[0, 'No API node', null]])
     assert.deepEqual(brief(without('probe')), [[2, 'No probe process', null]])
+    const sharded = (serves: string[]) => ({
+      ...well,
+      upstreams: [...well.upstreams, row('news', { enabled: false })],
+      processes: [process_('web'), process_('probe'), { ...process_('worker'), serves }],
+    })
+    assert.deepEqual(brief(sharded(['weather', 'trivia', 'currency', 'countries'])), [])
+    assert.deepEqual(brief(sharded(['weather', 'countries'])), [[0, 'No worker', null]])
+    assert.match(findProblems(sharded(['weather', 'countries']))[0]?.text ?? '', /serves trivia, currency$/)
     assert.deepEqual(
       brief({ ...well, processes: [process_('ops')] }).map(([, label]) => label),
       ['No worker', 'No API node', 'No probe process'],

@@ -8,6 +8,7 @@ import { CALL_JOB, CallQueues, rebasePriorities } from '../../src/queue/call-que
 import { ReplyInbox } from '../../src/queue/reply.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
 import { accountKeys, upstreamKeys } from '../../src/redis/keys.ts'
+import { readProcesses } from '../../src/telemetry/heartbeat.ts'
 import { testSecrets, until } from '../support/gateway.ts'
 import { startLocalWorker } from '../support/local-node.ts'
 import { startServices } from '../support/services.ts'
@@ -43,7 +44,7 @@ async function open(t: TestContext) {
 }
 
 test('a call of a version that no worker knows is left to a newer one for a while, and then answered', async (t) => {
-  const { services, queue, enqueue, users } = await open(t)
+  const { services, redis, queue, enqueue, users } = await open(t)
   await migrate(services.databaseUrl)
   const worker = await startLocalWorker({
     ...testSecrets(),
@@ -51,6 +52,8 @@ test('a call of a version that no worker knows is left to a newer one for a whil
     WORKER_UPSTREAMS: 'currency',
   })
   users.push({ close: worker.stop })
+  // Operators see which APIs no worker serves by what each says.
+  await until(async () => (await readProcesses(redis, Date.now())).some(({ serves }) => serves?.join() === 'currency'))
   const { job, reply } = await enqueue(1)
   await until(async () => (await queue.getJobState(job.id ?? '')) === 'delayed', 10_000)
   const { head } = await reply

@@ -1,0 +1,64 @@
+import type { Facts, Problem } from './problems.ts'
+import type { ProcessRow, UpstreamRow } from './snapshot.ts'
+
+/** APIs that one line names. */
+const NAMES_MAX = 5
+
+/** Kinds of processes that are missing, and APIs that none of the workers serves. */
+export function processProblems({ processes, upstreams }: Facts): Problem[] {
+  if (!processes) return []
+  const problems: Problem[] = []
+  const runs = (kind: string) => processes.some((process) => process.kind === kind)
+  if (!runs('worker')) {
+    problems.push({
+      rank: 0,
+      label: 'No worker',
+      slug: null,
+      text: 'No worker is alive; calls wait in their queues',
+      callers: 'Callers wait, and get 503 DEADLINE_EXCEEDED at their deadline.',
+      todo: 'Start a worker and look at the log of the last one.',
+      runbook: 'no-worker',
+    })
+  }
+  const unserved = runs('worker') ? upstreams.filter((row) => row.enabled && !isServed(row, processes)) : []
+  if (unserved.length > 0) {
+    const names = unserved.slice(0, NAMES_MAX).map(({ slug }) => slug)
+    const more = unserved.length > names.length ? ` and ${unserved.length - names.length} more` : ''
+    problems.push({
+      rank: 0,
+      label: 'No worker',
+      slug: null,
+      text: `No worker that is alive serves ${names.join(', ')}${more}`,
+      callers: 'Their callers wait, and get 503 DEADLINE_EXCEEDED at their deadline.',
+      todo: 'Start the worker whose WORKER_UPSTREAMS names them.',
+      runbook: 'no-worker',
+    })
+  }
+  if (!runs('web')) {
+    problems.push({
+      rank: 0,
+      label: 'No API node',
+      slug: null,
+      text: 'No API node is alive',
+      callers: 'Callers reach nobody.',
+      todo: 'Start an API node and look at the log of the last one.',
+      runbook: 'no-api-node',
+    })
+  }
+  if (!runs('probe')) {
+    problems.push({
+      rank: 2,
+      label: 'No probe process',
+      slug: null,
+      text: 'No probe process is alive; changes of health are not recorded, and an API that is down is tried by calls alone',
+      callers: 'Callers may wait longer until an API that was down serves again.',
+      todo: 'Start one and look at the log of the last one.',
+      runbook: 'no-probe-process',
+    })
+  }
+  return problems
+}
+
+function isServed({ slug }: UpstreamRow, processes: ProcessRow[]): boolean {
+  return processes.some(({ kind, serves }) => kind === 'worker' && (serves === null || serves.includes(slug)))
+}
