@@ -53,6 +53,8 @@ export class FleetReader {
     usageFailingSince: null,
   }
   #slowAt = Number.NEGATIVE_INFINITY
+  /** Until the first reading has ended: that nothing is known of the stores yet does not mean that they do not answer. */
+  #firstSlow: Promise<void> | undefined
   /** Addresses of accounts, as far as they were looked up. */
   readonly #emails = new Map<string, string | null>()
 
@@ -76,7 +78,7 @@ export class FleetReader {
   async #take(): Promise<Snapshot> {
     // Redis' time, by which health changes, processes beat and minutes are counted.
     const at = this.#deps.health.now()
-    const slow = this.#readSlow()
+    const slow = this.#slowPart()
     const fleet = await this.#readFleet(at)
     await slow
     const stores = fleet ? this.#slow.stores : { ...this.#slow.stores, redis: null }
@@ -128,9 +130,19 @@ export class FleetReader {
     return accounts.map((account) => ({ ...account, email: this.#emails.get(account.id) ?? null }))
   }
 
-  async #readSlow(): Promise<void> {
-    if (performance.now() - this.#slowAt < SLOW_EVERY_MS) return
+  async #slowPart(): Promise<void> {
+    if (performance.now() - this.#slowAt < SLOW_EVERY_MS) return await this.#firstSlow
+    const isFirst = this.#slowAt === Number.NEGATIVE_INFINITY
     this.#slowAt = performance.now()
+    const reading = this.#readSlow()
+    if (!isFirst) return await reading
+    this.#firstSlow = reading.finally(() => {
+      this.#firstSlow = undefined
+    })
+    await this.#firstSlow
+  }
+
+  async #readSlow(): Promise<void> {
     const { redis, db, log, config, telemetry } = this.#deps
     const orNull = (error: unknown): null => {
       log.debug({ err: error }, 'failed to read a part of the overview')

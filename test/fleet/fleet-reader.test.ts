@@ -4,7 +4,9 @@ import { after, before, describe, it } from 'node:test'
 import { Worker } from 'bullmq'
 import { sql } from 'kysely'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
+import { openDatabase } from '../../src/db/database.ts'
 import { insertUser } from '../../src/db/users.ts'
+import { FleetReader } from '../../src/fleet/fleet-reader.ts'
 import { writeLastFailure } from '../../src/fleet/last-failure.ts'
 import { readStores } from '../../src/fleet/stores.ts'
 import { healthKey } from '../../src/health/health-keys.ts'
@@ -16,6 +18,7 @@ import { closeRedis, openRedis } from '../../src/redis/connection.ts'
 import { keys, upstreamKeys } from '../../src/redis/keys.ts'
 import { openTestConsole, type TestConsole } from '../support/console.ts'
 import { until } from '../support/gateway.ts'
+import { startPostgresProxy } from '../support/postgres-proxy.ts'
 
 describe('the fleet as operators read it', () => {
   let console_: TestConsole
@@ -173,6 +176,27 @@ describe('the fleet as operators read it', () => {
       rows.map(({ calls }) => Number(calls)),
       [1],
     )
+  })
+
+  it('the fleet as operators read it has Redis from the start, also where Postgres says nothing', async () => {
+    const { context, config } = console_
+    const proxy = await startPostgresProxy(config.databaseUrl)
+    proxy.isSilent = true
+    const db = openDatabase(proxy.url, context.log)
+    const fleet = new FleetReader({ ...context, db })
+    const first = fleet.snapshot()
+    // The next one, taken while Postgres is still waited for.
+    let second = first
+    await until(() => {
+      second = fleet.snapshot()
+      return second !== first
+    })
+    for (const snapshot of [await second, await first]) {
+      const { redis, postgres } = snapshot.stores
+      assert.deepEqual([redis !== null, postgres], [true, null])
+    }
+    await db.destroy()
+    await proxy.close()
   })
 
   it('the fleet as operators read it is the same whatever the clock of the machine says', async (context) => {
