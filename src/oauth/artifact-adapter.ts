@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { Adapter, AdapterPayload } from 'oidc-provider'
 import { errors } from 'oidc-provider'
-import { open, seal } from '../accounts/secret-box.ts'
+import { isOutdated, open, seal } from '../accounts/secret-box.ts'
 import type { Config } from '../config.ts'
 import { findConnectionOwner, revokeConnection } from '../db/connections.ts'
 import type { Db } from '../db/database.ts'
@@ -12,6 +12,9 @@ import {
   findArtifact,
   findClient,
   insertClient,
+  type Resealed,
+  resealArtifact,
+  resealClient,
   upsertArtifact,
 } from '../db/oauth-artifacts.ts'
 import { announceChange } from '../limits/account-version.ts'
@@ -94,12 +97,15 @@ export class ArtifactAdapter implements Adapter {
   }
 
   async #find(by: { idHash: Buffer } | { uidHash: Buffer }): Promise<AdapterPayload | undefined> {
-    const { config, db } = this.#deps
+    const { db } = this.#deps
     const found = await findArtifact(db, this.#kind, by)
     if (!found) return undefined
     const { idHash, secretId, sealed, consumedAt } = found
-    const payload = JSON.parse(open(config.secrets.encryption, this.#record(idHash), { secretId, bytes: sealed }))
-    return consumedAt ? { ...payload, consumed: Math.floor(consumedAt.getTime() / 1_000) } : payload
+    const stored = { record: this.#record(idHash), secretId, sealed }
+    const payload = openStored(this.#deps, stored, (resealed) =>
+      resealArtifact(db, { kind: this.#kind, idHash }, resealed),
+    )
+    return payload && consumedAt ? { ...payload, consumed: Math.floor(consumedAt.getTime() / 1_000) } : payload
   }
 
   async #announce(connectionId: string): Promise<void> {
@@ -111,6 +117,32 @@ export class ArtifactAdapter implements Adapter {
   #record(idHash: Buffer): string {
     return `oauth ${this.#kind} ${idHash.toString('base64url')}`
   }
+}
+
+/**
+ * Opens a stored record, and seals it anew where an earlier secret sealed it: what is in use survives that secret. One
+ * whose secret was taken out is as if it were not there, so that the application registers or signs in again.
+ *
+ * @throws Error for bytes that are not of this record
+ */
+function openStored(
+  { config, log }: ArtifactDeps,
+  { record, secretId, sealed }: { record: string; secretId: string; sealed: Buffer },
+  reseal: (resealed: Resealed) => Promise<void>,
+): AdapterPayload | undefined {
+  const { encryption } = config.secrets
+  if (!encryption.some(({ id }) => id === secretId)) {
+    log.warn({ secretId }, 'failed to open a record of OAuth: its secret is not among ENCRYPTION_KEY')
+    return undefined
+  }
+  const text = open(encryption, record, { secretId, bytes: sealed })
+  if (isOutdated(encryption, { secretId })) {
+    const fresh = seal(encryption, record, text)
+    reseal({ before: secretId, secretId: fresh.secretId, sealed: fresh.bytes }).catch((error) =>
+      log.debug({ err: error }, 'failed to seal a record of OAuth anew'),
+    )
+  }
+  return JSON.parse(text)
 }
 
 /** Where registered applications are kept, sealed too: some have a secret. */
@@ -129,11 +161,12 @@ export class ClientAdapter extends ArtifactAdapter {
   }
 
   override async find(id: string): Promise<AdapterPayload | undefined> {
-    const { config, db } = this.#clients
+    const { db } = this.#clients
     const client = await findClient(db, id)
     if (!client) return undefined
     const { secretId, sealed } = client
-    return JSON.parse(open(config.secrets.encryption, `oauth client ${id}`, { secretId, bytes: sealed }))
+    const stored = { record: `oauth client ${id}`, secretId, sealed }
+    return openStored(this.#clients, stored, (resealed) => resealClient(db, id, resealed))
   }
 
   override async destroy(id: string): Promise<void> {
