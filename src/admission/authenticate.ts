@@ -65,7 +65,6 @@ export type CallerRequest = Pick<FastifyRequest, 'headers' | 'ip'>
 interface Credential {
   kind: 'key' | 'session' | 'token'
   secret: string
-  mode: 'live' | 'test'
   cacheKey: string
 }
 
@@ -76,13 +75,35 @@ interface Credential {
  */
 export async function authenticateCall(deps: AuthenticationDeps, { headers, ip }: CallerRequest): Promise<Principal> {
   const credential = readCredential(headers)
-  const { secret, cacheKey } = credential
-  return await deps.principals.get(cacheKey, (isKnown) => {
-    if (credential.kind === 'session') return lookUpSession(deps, credential)
-    if (credential.kind === 'token') return identifyToken(deps, credential, { isKnown, ip })
-    if (isKnown) return lookUpKey(deps, secret, deps.db).then(orRefuse)
-    return deps.unknownKeys.lookUp(cacheKey, ip, () => lookUpKey(deps, secret, deps.strangersDb))
-  })
+  const identify = (isKnown: boolean) => identifyCaller(deps, credential, { isKnown, ip })
+  if (!wantsTestMode(headers)) return await deps.principals.get(credential.cacheKey, identify)
+  return await deps.principals.get(testCacheKey(credential), async (isKnown) => inTestMode(await identify(isKnown)))
+}
+
+async function identifyCaller(
+  deps: AuthenticationDeps,
+  credential: Credential,
+  { isKnown, ip }: { isKnown: boolean; ip: string },
+): Promise<Principal> {
+  const { kind, secret, cacheKey } = credential
+  if (kind === 'session') return await lookUpSession(deps, secret)
+  if (kind === 'token') return await identifyToken(deps, credential, { isKnown, ip })
+  if (isKnown) return orRefuse(await lookUpKey(deps, secret, deps.db))
+  return await deps.unknownKeys.lookUp(cacheKey, ip, () => lookUpKey(deps, secret, deps.strangersDb))
+}
+
+function wantsTestMode(headers: IncomingHttpHeaders): boolean {
+  return headers['x-gateway-mode'] === 'test'
+}
+
+function testCacheKey({ cacheKey }: Credential): string {
+  return `test ${cacheKey}`
+}
+
+/** Any credential may make test calls, which count for no month; a test key makes no others. */
+function inTestMode(principal: Principal): Principal {
+  const { connection } = principal
+  return { ...principal, mode: 'test', ...(connection && { connection: { ...connection, perMonth: null } }) }
 }
 
 /** For requests that acquire no limits, where a stale principal would be found out. */
@@ -104,7 +125,8 @@ export function forgetPrincipal(
   headers: IncomingHttpHeaders,
   stale: Principal | undefined,
 ): void {
-  deps.principals.forget(readCredential(headers).cacheKey, stale)
+  const credential = readCredential(headers)
+  deps.principals.forget(wantsTestMode(headers) ? testCacheKey(credential) : credential.cacheKey, stale)
 }
 
 function readCredential(headers: IncomingHttpHeaders): Credential {
@@ -115,17 +137,15 @@ function readCredential(headers: IncomingHttpHeaders): Credential {
   if (bearer.startsWith('agw_')) return keyCredential(bearer)
   // A session token has dots, and an access token is 43 characters without.
   if (/^[\w-]{43}$/.test(bearer)) {
-    return { kind: 'token', secret: bearer, mode: 'live', cacheKey: `token ${hash('sha256', bearer, 'base64')}` }
+    return { kind: 'token', secret: bearer, cacheKey: `token ${hash('sha256', bearer, 'base64')}` }
   }
-  // A session may send live and test calls; a test key stays a test key.
-  const mode = headers['x-gateway-mode'] === 'test' ? 'test' : 'live'
-  return { kind: 'session', secret: bearer, mode, cacheKey: `${mode} ${hash('sha256', bearer, 'base64')}` }
+  return { kind: 'session', secret: bearer, cacheKey: `session ${hash('sha256', bearer, 'base64')}` }
 }
 
 function keyCredential(secret: string): Credential {
   // A wrong checksum is refused without a look-up.
   if (!isApiKeyShaped(secret)) throw malformedKey(secret)
-  return { kind: 'key', secret, mode: 'live', cacheKey: hash('sha256', secret, 'base64') }
+  return { kind: 'key', secret, cacheKey: hash('sha256', secret, 'base64') }
 }
 
 /** Says what to send where it can be seen what was sent in place of a key. */
@@ -230,10 +250,7 @@ async function lookUpToken(
   }
 }
 
-async function lookUpSession(
-  { config, db, redis }: AuthenticationDeps,
-  { secret: token, mode }: Credential,
-): Promise<Principal> {
+async function lookUpSession({ config, db, redis }: AuthenticationDeps, token: string): Promise<Principal> {
   const { userId, sessionId, expiresAt } = await verifySessionToken(config.secrets.jwt, token)
   const version = await readAccountVersion(redis, userId)
   const user = await findSessionUser(db, userId, sessionId)
@@ -242,7 +259,7 @@ async function lookUpSession(
   return {
     accountId: user.id,
     tier: user.tier,
-    mode,
+    mode: 'live',
     keyId: undefined,
     isTeamKey: false,
     providerKeys,

@@ -24,8 +24,8 @@ export const info = (baseUrl: string): JsonSchema => ({
     '- `Prefer: respond-async` answers 202 at once, `Prefer: wait=5` after five seconds; the result is at the address in `Location` (RFC 7240).',
     '- `Accept: application/vnd.upstream+json`, or `X-Gateway-Response: raw`, answers with the JSON of the upstream as it came.',
     '- `Accept: application/problem+json` writes failures as problem details (RFC 9457).',
-    '- `X-Gateway-Scenario: upstream-500`, `timeout`, `rate-limited`, `invalid` or `slow-<ms>` makes a call with a test key fail on purpose, to try error handling.',
-    '- `X-Gateway-Mode: test` makes a call under a session token a test call.',
+    '- `X-Gateway-Scenario: upstream-500`, `timeout`, `rate-limited`, `invalid` or `slow-<ms>` makes a test call fail on purpose, to try error handling.',
+    '- `X-Gateway-Mode: test` makes a test call with any credential: a live key, a session token, an access token.',
   ].join('\n'),
   license: { name: 'Data under the terms of each API', url: `${baseUrl}/` },
 })

@@ -168,10 +168,19 @@ describe('an application that signs in', () => {
     assert.deepEqual([counts.get(200)?.length, counts.get(429)?.length], [3, 5])
     assert.equal(counts.get(429)?.[0]?.body.error.code, 'MONTHLY_QUOTA_EXCEEDED')
     assert.equal((await send(gateway, '/v1/call/dog-images/random', { key: caller.live })).status, 200)
+    const rehearsed = await send(gateway, '/v1/call/dog-images/random', {
+      token,
+      headers: { 'x-gateway-mode': 'test' },
+    })
+    assert.deepEqual([rehearsed.status, rehearsed.headers.get('x-gateway-mode')], [200, 'test'])
     // What Redis forgot is counted from the ledger.
     await until(
       async () =>
-        (await sql(gateway, 'select from usage_daily where user_id = $1 and status = 200', [caller.id])).length === 2,
+        (
+          await sql(gateway, "select from usage_daily where user_id = $1 and status = 200 and mode = 'live'", [
+            caller.id,
+          ])
+        ).length === 2,
     )
     const [name = ''] = await stage.redis.keys(`agw:{a:${caller.id}}:connection:*`)
     await stage.redis.del(name)

@@ -335,14 +335,16 @@ describe('the portal', () => {
     assert.equal((await ask('/mcp', { accept: 'text/event-stream' })).answer.status, 405)
   })
 
-  it('the portal takes test calls of a session, but no live calls of a test key', async () => {
-    const { token, test } = await signUp(gateway)
+  it('the portal takes test calls of a session and of a live key, but no live calls of a test key', async () => {
+    const { token, live, test } = await signUp(gateway)
     const mode = async (credential: { token?: string; key?: string }, asked: string) =>
       (
         await send(gateway, '/v1/call/mock-data/posts?id=1', { ...credential, headers: { 'x-gateway-mode': asked } })
       ).headers.get('x-gateway-mode')
     assert.equal(await mode({ token }, 'test'), 'test')
     assert.equal(await mode({ token }, 'anything'), null)
+    assert.equal(await mode({ key: live }, 'test'), 'test')
+    assert.equal(await mode({ key: live }, 'live'), null)
     assert.equal(await mode({ key: test }, 'live'), 'test')
   })
 
