@@ -23,9 +23,10 @@ export async function metricsRoute(
 }
 
 /** A gauge whose value is not known is absent: 0 would say that all is well. */
-function fill(fleet: FleetMetrics, { upstreams, processes, stores }: Snapshot): void {
+function fill(fleet: FleetMetrics, { problems, upstreams, processes, stores }: Snapshot): void {
   for (const gauge of Object.values(fleet)) gauge.reset()
   for (const row of upstreams) fillUpstream(fleet, row)
+  for (const { rank, label } of problems) fleet.problems.inc({ rank, label })
   for (const { kind } of processes ?? []) fleet.processes.inc({ kind })
   fleet.redisUp.set(stores.redis ? 1 : 0)
   fleet.postgresUp.set(stores.postgres ? 1 : 0)

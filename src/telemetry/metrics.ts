@@ -78,6 +78,12 @@ export function createFleetMetrics(registry: Registry) {
     capLeft: gauge('agw_cap_left', 'Requests left of a cap now', 'slug', 'window'),
     capMax: gauge('agw_cap_max', 'Requests that a cap allows in its window', 'slug', 'window'),
     capNext: gauge('agw_cap_next_slot_seconds', 'Until the next request may be sent; 0: now', 'slug'),
+    problems: gauge(
+      'agw_problems',
+      'Problems that the console lists, by rank (0: callers fail now) and label',
+      'rank',
+      'label',
+    ),
     processes: gauge('agw_processes', 'Processes that are alive', 'kind'),
     redisUp: gauge('agw_redis_up', '1 while Redis answers'),
     postgresUp: gauge('agw_postgres_up', '1 while Postgres answers'),

@@ -40,6 +40,15 @@ describe('the alert rules', () => {
     }
   })
 
+  it('the alert rules name problems by the labels that the console gives them', () => {
+    const [, , rule = ''] = rules.find(([, alert]) => alert === 'NeedsOperator') ?? assert.fail()
+    const files = ['problems', 'process-problems', 'refusal-problems']
+    const sources = files.map((name) => read(`src/fleet/${name}.ts`)).join('\n')
+    const labels = /label=~"([^"]+)"/.exec(rule)?.[1]?.split('|') ?? []
+    assert.ok(labels.length >= 6)
+    for (const label of labels) assert.ok(sources.includes(`label: '${label}'`), label)
+  })
+
   it('the alert rules wait for nothing that callers never wait for', () => {
     const [, , stuck = ''] = rules.find(([, alert]) => alert === 'QueueStuck') ?? assert.fail()
     // Synchronous callers leave after CALL_TIMEOUT_MS, 30 s unless it is set.
