@@ -203,6 +203,9 @@ it('a call behind others of its share opens when it does in a plan that grants e
   }
   await fc.assert(fc.asyncProperty(past, check), propertyRuns(400))
   await check({ rates: [{ max: 2, seconds: 1 }], grants: [], demand: { a: 0, b: 0 }, state: {}, waiting: 2_000 })
+  // Another share that has just become quiet binds a window no more.
+  const rates = [2, 15].map((max, index) => ({ max, seconds: 60 ** index }))
+  await check({ rates, grants: [], demand: { b: 30_020 }, state: {}, waiting: 9 })
   t.diagnostic(JSON.stringify(totals))
   for (const [outcome, count] of Object.entries(totals)) assert.ok(count > 10, `${count} were ${outcome}`)
 })
