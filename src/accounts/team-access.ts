@@ -1,5 +1,6 @@
 import type { Db } from '../db/database.ts'
 import type { Role, Team } from '../db/schema.ts'
+import { lockTeam } from '../db/team-ownership.ts'
 import { findTeamOf } from '../db/teams.ts'
 import { GatewayError } from '../errors.ts'
 import { isUuid } from './session-token.ts'
@@ -23,4 +24,16 @@ export async function teamFor(
   if (!team) throw new GatewayError('TEAM_NOT_FOUND')
   if (!roles.includes(team.role)) throw new GatewayError('FORBIDDEN')
   return team
+}
+
+/**
+ * As `teamFor`, for one who is to manage the team: until the transaction ends it is not deleted or handed over, and no
+ * member is removed together with keys.
+ */
+export async function lockTeamToManage(
+  transaction: Db,
+  { teamId, userId }: { teamId: string; userId: string },
+): Promise<Team> {
+  if (isUuid(teamId)) await lockTeam(transaction, teamId)
+  return await teamFor(transaction, { teamId, userId }, MANAGERS)
 }

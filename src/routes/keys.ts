@@ -4,13 +4,12 @@ import Type from 'typebox'
 import { createApiKey, hashApiKey, keyPrefix } from '../accounts/api-key.ts'
 import { KeyAnswer, toKeyAnswer } from '../accounts/key-answer.ts'
 import { isUuid } from '../accounts/session-token.ts'
-import { MANAGERS, teamFor } from '../accounts/team-access.ts'
+import { lockTeamToManage, MANAGERS } from '../accounts/team-access.ts'
 import { nullable } from '../catalog/json.ts'
 import type { Context } from '../context.ts'
 import { findApiKey, insertApiKey, listApiKeys, revokeApiKey } from '../db/api-keys.ts'
 import type { Db } from '../db/database.ts'
-import type { ApiKey, Team } from '../db/schema.ts'
-import { lockTeam } from '../db/team-ownership.ts'
+import type { ApiKey } from '../db/schema.ts'
 import { findTeamOf } from '../db/teams.ts'
 import { GatewayError } from '../errors.ts'
 import { PageQuery, readPage, sendablePage } from '../http/paging.ts'
@@ -101,24 +100,15 @@ function routeCreation(app: App, { config, db }: Context): void {
       expires_at: expiresAt,
     }
     const isInserted = await db.transaction().execute(async (transaction) => {
-      const team = teamId == null ? undefined : await lockTeamToManage(transaction, teamId.toLowerCase(), user.id)
+      // Until the key is there, its team is not handed over, which ends keys of others, and its maker is not removed.
+      const managed = teamId == null ? undefined : { teamId: teamId.toLowerCase(), userId: user.id }
+      const team = managed && (await lockTeamToManage(transaction, managed))
       const owned = { ...row, user_id: team?.owner_id ?? user.id, team_id: team?.id ?? null }
       return await insertApiKey(transaction, owned, { keysMax: KEYS_MAX, othersKeysMax: OTHERS_KEYS_MAX })
     })
     if (!isInserted) throw new GatewayError('KEY_LIMIT_REACHED', { tokens: { limit: KEYS_MAX } })
     return reply.status(201).send({ key, id: row.id, keyPrefix: keyPrefix(environment) })
   })
-}
-
-/**
- * The team, as it stays until the transaction ends: until the key is there it is not handed over, which ends keys of others
- * than the new owner, and its maker is not removed.
- *
- * @throws GatewayError as `teamFor`
- */
-async function lockTeamToManage(transaction: Db, teamId: string, userId: string): Promise<Team> {
-  await lockTeam(transaction, teamId)
-  return await teamFor(transaction, { teamId, userId }, MANAGERS)
 }
 
 function routeRevocation(app: App, { db, redis }: Context): void {

@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { MemberAnswer, toMemberAnswer } from '../accounts/member-answer.ts'
 import { isUuid } from '../accounts/session-token.ts'
-import { ALL_ROLES, MANAGERS, teamFor } from '../accounts/team-access.ts'
+import { ALL_ROLES, lockTeamToManage, MANAGERS, teamFor } from '../accounts/team-access.ts'
 import type { Context } from '../context.ts'
 import type { Db } from '../db/database.ts'
 import { removeMember } from '../db/remove-member.ts'
@@ -64,8 +64,13 @@ function routeAddition(app: App, context: Context): void {
   app.post('/v1/teams/:id/members', add, async (request, reply) => {
     const { email, role = 'member' } = request.body
     const teamId = request.params.id
-    const userId = await findUserToAdd(context, sessionOf(request).user.id, email)
-    if (!(await insertMember(db, { teamId, userId }, role))) throw new GatewayError('ALREADY_MEMBER')
+    const adderId = sessionOf(request).user.id
+    const userId = await findUserToAdd(context, adderId, email)
+    const isInserted = await db.transaction().execute(async (transaction) => {
+      await lockTeamToManage(transaction, { teamId, userId: adderId })
+      return await insertMember(transaction, { teamId, userId }, role)
+    })
+    if (!isInserted) throw new GatewayError('ALREADY_MEMBER')
     return reply.status(201).send({ member: toMemberAnswer(await memberOf(db, teamId, userId)) })
   })
 }

@@ -124,14 +124,16 @@ describe('teams', () => {
     assert.equal((await as(admin, 'DELETE', `/v1/teams/${teamId}`)).status, 204)
   })
 
+  /** How many requests wait for a lock of Postgres. */
+  const waiting = async (): Promise<number> => {
+    const text = `select count(*)::int as count from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
+    return (await sql<{ count: number }>(gateway, text))[0]?.count ?? 0
+  }
+
   /** Makes a key by an admin, and a change of the team while the key is about to be inserted. @returns the answers */
   async function makeKeyDuring(teamId: string, change: () => Promise<{ status: number }>) {
     const client = new pg.Client({ connectionString: gateway.services.databaseUrl })
     await client.connect()
-    const waiting = async () => {
-      const text = `select count(*)::int as count from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
-      return (await sql<{ count: number }>(gateway, text))[0]?.count ?? 0
-    }
     try {
       // Creations of one account wait for each other here.
       await client.query('begin')
@@ -178,6 +180,26 @@ describe('teams', () => {
     assert.equal(deleted.status, 204)
     assert.ok([201, 404].includes(made.status), String(made.status))
     assert.equal(await call(made.body.key ?? owner.test), made.body.key ? 401 : 200)
+  })
+
+  it('teams that are deleted while they get a member or another name are not there any more for either', async () => {
+    const [person, teamId] = [await signUp(gateway), await makeTeam()]
+    const client = new pg.Client({ connectionString: gateway.services.databaseUrl })
+    await client.connect()
+    try {
+      await client.query('begin')
+      await client.query('delete from teams where id = $1', [teamId])
+      const late = [
+        as(owner, 'POST', `/v1/teams/${teamId}/members`, { email: person.email }),
+        as(owner, 'PUT', `/v1/teams/${teamId}`, { name: 'Late' }),
+      ]
+      await until(async () => (await waiting()) === late.length)
+      await client.query('commit')
+      for (const { status, body } of await Promise.all(late))
+        assert.deepEqual([status, body.code], [404, 'TEAM_NOT_FOUND'])
+    } finally {
+      await client.end()
+    }
   })
 
   it('teams take no more than 100 additions a minute, known addresses included', async () => {
