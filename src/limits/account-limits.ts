@@ -241,17 +241,25 @@ export async function refundCall(
   return (await scripts.refund.run(redis, keys, [callId])) === 1
 }
 
+/** What an account has left once the month's unit of a call that failed is given back. */
+export function withoutMonthUnit(state: LimitState): LimitState {
+  const { month, application } = state
+  return {
+    ...state,
+    month: month && { ...month, used: month.used - 1 },
+    application: application && { ...application, used: application.used - 1 },
+  }
+}
+
 /** What an account has left once a call that it had acquired is given back. */
 export function withoutCall(state: LimitState): LimitState {
   return {
-    ...state,
+    ...withoutMonthUnit(state),
     minute: {
       ...state.minute,
       used: state.minute.used - 1,
       resetMs: state.minute.used === 1 ? 0 : state.minute.resetMs,
     },
-    month: state.month && { ...state.month, used: state.month.used - 1 },
-    application: state.application && { ...state.application, used: state.application.used - 1 },
     inFlight: state.inFlight - 1,
   }
 }

@@ -14,7 +14,7 @@ import {
   replyHeaders,
 } from '../http/call-answer.ts'
 import { callerSocket } from '../http/caller-socket.ts'
-import { withoutCall } from '../limits/account-limits.ts'
+import { type LimitState, withoutCall, withoutMonthUnit } from '../limits/account-limits.ts'
 import { ObservedCall } from '../telemetry/observe-call.ts'
 
 /** Request headers that an answer depends on: the credential, and the form that is accepted. */
@@ -58,7 +58,7 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
     return answerPending(reply, admission)
   }
   if (end.kind === 'failed') {
-    reply.header('server-timing', admissionTiming(admissionMs))
+    reply.header('server-timing', admissionTiming(admissionMs)).headers(limitsAfter(end.error, limits))
     throw noteFailure(observed, end.error, principal.accountId)
   }
   const { head, body } = end.reply
@@ -66,10 +66,18 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   context.knownAnswers.learn(admission.forecast.answerKey, head)
   context.spareRoom.learn(job, head)
   reply.headers(replyHeaders(head, admissionMs))
-  if (head.isRefused) reply.headers(rateLimitHeaders(withoutCall(limits)))
-  if (head.code) throw noteFailure(observed, replyError(head), principal.accountId)
+  if (head.code) {
+    const error = replyError(head)
+    reply.headers(head.isRefused ? rateLimitHeaders(withoutCall(limits)) : limitsAfter(error, limits))
+    throw noteFailure(observed, error, principal.accountId)
+  }
   observed.ended(200)
   return reply.type(mediaTypeOf(job)).send(body)
+}
+
+/** A call that ended in 5xx costs no unit of the month: what its own answer says is left has it already. */
+function limitsAfter({ status }: GatewayError, limits: LimitState): Record<string, string> {
+  return rateLimitHeaders(status >= 500 ? withoutMonthUnit(limits) : limits)
 }
 
 /** @throws GatewayError for the error handler */
