@@ -205,8 +205,8 @@ describe('the operator API', () => {
 
   it('the operator API approves an account: its live calls are answered from then on, its test calls always', async () => {
     const url = await gateway.startWeb({ SIGNUP: 'approval' })
-    const { services, urls, apps } = gateway
-    const account = await signUp({ services, urls, apps, url })
+    const { services, urls, apps, environment } = gateway
+    const account = await signUp({ services, urls, apps, environment, url })
     const call = (key: string) => send(gateway, '/v1/call/mock-data/users?id=3', { key, url })
     const refused = await call(account.live)
     assert.deepEqual([refused.status, refused.body.error.code], [403, 'FORBIDDEN'])
