@@ -119,38 +119,36 @@ const firstAccounts = new Map<string, Promise<{ password: string; passwordHash: 
 
 /** A new account with a key of each environment; `tier` is set as an operator would. */
 export async function signUp(gateway: Addressed, tier: Tier = 'developer'): Promise<Account> {
-  const email = `${randomUUID()}@example.com`
   const { databaseUrl } = gateway.services
   const first = firstAccounts.get(databaseUrl)
-  if (first)
-    return await withKeys(gateway, { email, ...(await copyAccount(gateway, { ...(await first), email, tier })) })
-  const password = `correct horse ${randomUUID()}`
-  const signedUp = signUpFirst(gateway, { email, password })
-  firstAccounts.set(databaseUrl, signedUp)
-  signedUp.catch(() => firstAccounts.delete(databaseUrl))
-  const { id, token } = await signedUp
-  if (tier !== 'developer') await sql(gateway, 'update users set tier = $1 where id = $2', [tier, id])
-  return await withKeys(gateway, { id, email, password, token })
+  if (first) return await withKeys(gateway, await copyAccount(gateway, { ...(await first), tier }))
+  const signedUp = signUpThroughApi(gateway)
+  const known = signedUp.then(async ({ id, password }) => ({ password, passwordHash: await hashOf(gateway, id) }))
+  firstAccounts.set(databaseUrl, known)
+  known.catch(() => firstAccounts.delete(databaseUrl))
+  const account = await signedUp
+  if (tier !== 'developer') await sql(gateway, 'update users set tier = $1 where id = $2', [tier, account.id])
+  return account
 }
 
-/** Through the front door. */
-async function signUpFirst(gateway: Addressed, credentials: { email: string; password: string }) {
-  const { body } = await send(gateway, '/v1/auth/signup', { body: credentials })
-  const { id } = body.user
-  const rows = await sql<{ hash: string }>(gateway, 'select password_hash as hash from users where id = $1', [id])
-  return {
-    id: String(id),
-    token: String(body.token),
-    password: credentials.password,
-    passwordHash: rows[0]?.hash ?? '',
-  }
+/** A new account through the front door, with all that comes of a sign-up. */
+export async function signUpThroughApi(gateway: Addressed): Promise<Account> {
+  const [email, password] = [`${randomUUID()}@example.com`, `correct horse ${randomUUID()}`]
+  const { body } = await send(gateway, '/v1/auth/signup', { body: { email, password } })
+  return await withKeys(gateway, { id: body.user.id, email, password, token: body.token })
+}
+
+async function hashOf(gateway: Addressed, userId: string): Promise<string> {
+  const rows = await sql<{ hash: string }>(gateway, 'select password_hash as hash from users where id = $1', [userId])
+  return rows[0]?.hash ?? assert.fail(`no account ${userId}`)
 }
 
 /** An account and its log-in, as a sign-up leaves them, with a password whose hash is known. */
 async function copyAccount(
   gateway: Addressed,
-  { email, password, passwordHash, tier }: { email: string; password: string; passwordHash: string; tier: Tier },
-): Promise<{ id: string; password: string; token: string }> {
+  { password, passwordHash, tier }: { password: string; passwordHash: string; tier: Tier },
+): Promise<Omit<Account, 'live' | 'test'>> {
+  const email = `${randomUUID()}@example.com`
   const [userId, sessionId, expiresAt] = [randomUUID(), randomUUID(), new Date(Date.now() + SESSION_MS)]
   await sql(
     gateway,
@@ -160,7 +158,7 @@ async function copyAccount(
     [userId, email, passwordHash, tier, sessionId, expiresAt],
   )
   const { jwt } = new ProcessSecrets(new EnvironmentReader(gateway.environment), ['JWT_SECRET'])
-  return { id: userId, password, token: await signSessionToken(jwt, { userId, sessionId }, expiresAt) }
+  return { id: userId, email, password, token: await signSessionToken(jwt, { userId, sessionId }, expiresAt) }
 }
 
 async function withKeys(gateway: Addressed, account: Omit<Account, 'live' | 'test'>): Promise<Account> {

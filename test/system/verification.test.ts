@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { send, signUp } from '../support/client.ts'
+import { send, signUpThroughApi } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { type MailServer, startMailServer } from '../support/mail-server.ts'
 
@@ -22,7 +22,7 @@ describe('where there is a mail server', () => {
     new URL(/http:\/\/localhost:3000\/verify\?token=[\w.-]+/.exec(mailsTo(email).at(-1)?.text ?? '')?.[0] ?? 'none:')
 
   it('where there is a mail server, an address is proven by a person who opens the mailed link, and live calls and keys that are tried need it', async () => {
-    const account = await signUp(gateway)
+    const account = await signUpThroughApi(gateway)
     await until(() => mailsTo(account.email).length === 1)
     const call = async () =>
       (await send(gateway, '/v1/call/weather/current?latitude=x&longitude=1', { key: account.live })).status
@@ -46,7 +46,7 @@ describe('where there is a mail server', () => {
   })
 
   it('where there is a mail server, the link is sent again three times an hour, and a forged or changed token proves nothing', async () => {
-    const account = await signUp(gateway)
+    const account = await signUpThroughApi(gateway)
     const again = () => send(gateway, '/v1/auth/verification', { method: 'POST', token: account.token })
     const statuses = []
     for (let count = 0; count < 4; count += 1) statuses.push((await again()).status)
@@ -62,7 +62,7 @@ describe('where there is a mail server', () => {
   })
 
   it('where there is a mail server, only accounts with a proven address can be added to a team', async () => {
-    const [owner, colleague] = [await signUp(gateway), await signUp(gateway)]
+    const [owner, colleague] = [await signUpThroughApi(gateway), await signUpThroughApi(gateway)]
     const { team } = (await send(gateway, '/v1/teams', { token: owner.token, body: { name: 'Team' } })).body
     const add = () =>
       send(gateway, `/v1/teams/${team.id}/members`, { token: owner.token, body: { email: colleague.email } })
