@@ -20,8 +20,11 @@ export interface AwaitDeps extends WithdrawDeps, RefusalDeps {
   log: Log
 }
 
-/** `pending`: the call goes on, and its result is kept. */
-export type CallEnd = { kind: 'reply'; reply: Reply } | { kind: 'pending' } | { kind: 'failed'; error: GatewayError }
+/** `pending`: the call goes on, and its result is kept. Refused: all that it took is given back. */
+export type CallEnd =
+  | { kind: 'reply'; reply: Reply }
+  | { kind: 'pending' }
+  | { kind: 'failed'; error: GatewayError; isRefused: boolean }
 
 /** How long after the deadline a node waits for the worker's own reply, milliseconds. */
 const DEADLINE_GRACE_MS = 250
@@ -58,11 +61,12 @@ export async function awaitCall(deps: AwaitDeps, admitted: Admitted, socket: Cal
     if (thrown instanceof CallerLeftError && jobId !== undefined) {
       isReplyAwaited = true
       void completeLeft(deps, admitted, { reply, jobId }).finally(forget)
-      return { kind: 'failed', error: thrown }
+      return { kind: 'failed', error: thrown, isRefused: false }
     }
     const error = toGatewayError(thrown)
-    await completeFailed(deps, admitted, { error, jobId })
-    return { kind: 'failed', error }
+    const isRefused = error.code === 'RESULT_STORAGE_FULL'
+    await completeFailed(deps, admitted, { error, isRefused, jobId })
+    return { kind: 'failed', error, isRefused }
   } finally {
     forecast.giveRoomBack?.()
     waiting.end()
@@ -98,10 +102,10 @@ function limitWait(
 async function completeFailed(
   deps: AwaitDeps,
   admitted: Admitted,
-  { error, jobId }: { error: GatewayError; jobId: string | undefined },
+  { error, isRefused, jobId }: { error: GatewayError; isRefused: boolean; jobId: string | undefined },
 ): Promise<void> {
   const { job } = admitted
-  if (error.code === 'RESULT_STORAGE_FULL') await refund(deps, admitted, error.status)
+  if (isRefused) await refund(deps, admitted, error.status)
   else deps.completions.add(job, error instanceof CallerLeftError ? LEFT_UNSENT_STATUS : error.status)
   const withdrawn = () => withdraw(deps, admitted, jobId)
   // Redis may have queued it without saying so: an asynchronous one would send a request for nobody in ten minutes.

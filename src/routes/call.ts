@@ -58,7 +58,7 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
     return answerPending(reply, admission)
   }
   if (end.kind === 'failed') {
-    reply.header('server-timing', admissionTiming(admissionMs)).headers(limitsAfter(end.error, limits))
+    reply.header('server-timing', admissionTiming(admissionMs)).headers(limitsAfter(end, limits))
     throw noteFailure(observed, end.error, principal.accountId)
   }
   const { head, body } = end.reply
@@ -68,16 +68,20 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   reply.headers(replyHeaders(head, admissionMs))
   if (head.code) {
     const error = replyError(head)
-    reply.headers(head.isRefused ? rateLimitHeaders(withoutCall(limits)) : limitsAfter(error, limits))
+    reply.headers(limitsAfter({ error, isRefused: head.isRefused }, limits))
     throw noteFailure(observed, error, principal.accountId)
   }
   observed.ended(200)
   return reply.type(mediaTypeOf(job)).send(body)
 }
 
-/** A call that ended in 5xx costs no unit of the month: what its own answer says is left has it already. */
-function limitsAfter({ status }: GatewayError, limits: LimitState): Record<string, string> {
-  return rateLimitHeaders(status >= 500 ? withoutMonthUnit(limits) : limits)
+/** What the answer of a failed call says is left: what the call gives back is there already. */
+function limitsAfter(
+  { error, isRefused = false }: { error: GatewayError; isRefused?: boolean | undefined },
+  limits: LimitState,
+): Record<string, string> {
+  if (isRefused) return rateLimitHeaders(withoutCall(limits))
+  return rateLimitHeaders(error.status >= 500 ? withoutMonthUnit(limits) : limits)
 }
 
 /** @throws GatewayError for the error handler */
