@@ -66,6 +66,8 @@ interface Credential {
   kind: 'key' | 'session' | 'token'
   secret: string
   cacheKey: string
+  /** Whether its caller asks for a test call, which any credential may make; a test key makes no others. */
+  wantsTest: boolean
 }
 
 /**
@@ -75,9 +77,14 @@ interface Credential {
  */
 export async function authenticateCall(deps: AuthenticationDeps, { headers, ip }: CallerRequest): Promise<Principal> {
   const credential = readCredential(headers)
-  const identify = (isKnown: boolean) => identifyCaller(deps, credential, { isKnown, ip })
-  if (!wantsTestMode(headers)) return await deps.principals.get(credential.cacheKey, identify)
-  return await deps.principals.get(testCacheKey(credential), async (isKnown) => inTestMode(await identify(isKnown)))
+  return await deps.principals.get(principalKey(credential), async (isKnown) => {
+    const principal = await identifyCaller(deps, credential, { isKnown, ip })
+    return credential.wantsTest ? inTestMode(principal) : principal
+  })
+}
+
+function principalKey({ cacheKey, wantsTest }: Credential): string {
+  return wantsTest ? `test ${cacheKey}` : cacheKey
 }
 
 async function identifyCaller(
@@ -92,15 +99,7 @@ async function identifyCaller(
   return await deps.unknownKeys.lookUp(cacheKey, ip, () => lookUpKey(deps, secret, deps.strangersDb))
 }
 
-function wantsTestMode(headers: IncomingHttpHeaders): boolean {
-  return headers['x-gateway-mode'] === 'test'
-}
-
-function testCacheKey({ cacheKey }: Credential): string {
-  return `test ${cacheKey}`
-}
-
-/** Any credential may make test calls, which count for no month; a test key makes no others. */
+/** Test calls count for no month, not for that of an application either. */
 function inTestMode(principal: Principal): Principal {
   const { connection } = principal
   return { ...principal, mode: 'test', ...(connection && { connection: { ...connection, perMonth: null } }) }
@@ -125,11 +124,14 @@ export function forgetPrincipal(
   headers: IncomingHttpHeaders,
   stale: Principal | undefined,
 ): void {
-  const credential = readCredential(headers)
-  deps.principals.forget(wantsTestMode(headers) ? testCacheKey(credential) : credential.cacheKey, stale)
+  deps.principals.forget(principalKey(readCredential(headers)), stale)
 }
 
 function readCredential(headers: IncomingHttpHeaders): Credential {
+  return { ...credentialOf(headers), wantsTest: headers['x-gateway-mode'] === 'test' }
+}
+
+function credentialOf(headers: IncomingHttpHeaders): Omit<Credential, 'wantsTest'> {
   const apiKey = headers['x-api-key']
   if (apiKey !== undefined) return keyCredential(String(apiKey))
   const bearer = readBearer(headers)
@@ -142,7 +144,7 @@ function readCredential(headers: IncomingHttpHeaders): Credential {
   return { kind: 'session', secret: bearer, cacheKey: `session ${hash('sha256', bearer, 'base64')}` }
 }
 
-function keyCredential(secret: string): Credential {
+function keyCredential(secret: string): Omit<Credential, 'wantsTest'> {
   // A wrong checksum is refused without a look-up.
   if (!isApiKeyShaped(secret)) throw malformedKey(secret)
   return { kind: 'key', secret, cacheKey: hash('sha256', secret, 'base64') }
