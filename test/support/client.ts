@@ -6,6 +6,10 @@ import { SESSION_MS, signSessionToken } from '../../src/accounts/session-token.t
 import type { Tier } from '../../src/catalog/upstream.ts'
 import { EnvironmentReader } from '../../src/config/environment-reader.ts'
 import { ProcessSecrets } from '../../src/config/secrets.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { insertSession } from '../../src/db/sessions.ts'
+import { insertUser, updateUser } from '../../src/db/users.ts'
+import { createLog } from '../../src/log.ts'
 import { checkAnswer } from './answer-check.ts'
 import { type Gateway, until } from './gateway.ts'
 
@@ -114,6 +118,8 @@ export interface Account {
   test: string
 }
 
+const log = createLog({ level: 'silent', pretty: false }, 'test')
+
 /** The first account of each database, whose password the next ones share: a hash takes a core for 50 ms. */
 const firstAccounts = new Map<string, Promise<{ password: string; passwordHash: string }>>()
 
@@ -150,13 +156,14 @@ async function copyAccount(
 ): Promise<Omit<Account, 'live' | 'test'>> {
   const email = `${randomUUID()}@example.com`
   const [userId, sessionId, expiresAt] = [randomUUID(), randomUUID(), new Date(Date.now() + SESSION_MS)]
-  await sql(
-    gateway,
-    `with account as (
-       insert into users (id, email, password_hash, tier, terms_accepted_at) values ($1, $2, $3, $4, now()) returning id
-     ) insert into sessions (id, user_id, expires_at) select $5, id, $6 from account`,
-    [userId, email, passwordHash, tier, sessionId, expiresAt],
-  )
+  const db = openDatabase(gateway.services.databaseUrl, log)
+  try {
+    await insertUser(db, { id: userId, email, passwordHash, signupNetwork: null })
+    if (tier !== 'developer') await updateUser(db, userId, { tier })
+    assert.ok(await insertSession(db, { id: sessionId, userId, passwordHash, expiresAt }))
+  } finally {
+    await db.destroy()
+  }
   const { jwt } = new ProcessSecrets(new EnvironmentReader(gateway.environment), ['JWT_SECRET'])
   return { id: userId, email, password, token: await signSessionToken(jwt, { userId, sessionId }, expiresAt) }
 }
