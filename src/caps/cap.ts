@@ -218,6 +218,11 @@ export class Cap {
     return { ahead, nextSlotMs: Math.max(0, nextSlotMs), underWay, free, left }
   }
 
+  /** Members of the calls that wait for a permit, the next one first. */
+  async waitingMembers(max: number): Promise<string[]> {
+    return await this.#deps.redis.zrange(capKeys.of(this.#slug, this.#bucket, 'queue'), '0', `${max - 1}`)
+  }
+
   /** Counts tags from a new base. @returns the base, and whether it moved just now */
   async rebaseTags(): Promise<{ base: number; hasMoved: boolean }> {
     const [base, hasMoved] = (await this.#run(scripts.rebaseTags, this.#keys, [])) as [string, number]

@@ -13,7 +13,7 @@ import { loginRoutes } from './login-routes.ts'
 import { guardOperator } from './operator-guard.ts'
 import { OperatorSessions } from './operator-session.ts'
 import { overviewRoutes } from './overview-routes.ts'
-import { queueBoard } from './queue-board.ts'
+import { queueRoutes } from './queue-routes.ts'
 
 /** Longest a request may take to arrive, milliseconds: its header, and all of it. */
 const HEADERS_TIMEOUT_MS = 10_000
@@ -53,12 +53,12 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
       throw new GatewayError('NOT_FOUND')
     })
     await overviewRoutes(scope, { log, fleet, sessions, assets })
+    await queueRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), { fleet, assets })
     await metricsRoute(scope, context, fleet)
     for (const routes of operatorRoutes)
       await scope.register(
         async (inner) => await routes(inner.withTypeProvider<TypeBoxTypeProvider>(), { ...context, fleet }),
       )
-    await scope.register(async (inner) => await queueBoard(inner, context))
   })
   return app
 }

@@ -1,15 +1,10 @@
 import { escapeHtml } from '../browser/html.js'
 import type { Snapshot } from '../fleet/snapshot.ts'
 import type { Assets } from '../http/assets.ts'
+import { trusted } from '../http/html.ts'
 import { renderPlaces } from './browser/render.js'
 import { byTrouble } from './browser/rows.js'
-
-/** In this order: later ones refine earlier ones. */
-const STYLES = [
-  'browser/uplot.css',
-  'browser/base.css',
-  ...['frame', 'overview', 'tables'].map((name) => `console/browser/${name}.css`),
-]
+import { consolePage, consoleStyles } from './console-page.ts'
 
 /** What rows can be filtered by; the browser counts them. */
 const CHIPS = [
@@ -37,29 +32,10 @@ export function overviewPage(snapshot: Snapshot, assets: Assets): string {
     `<${element} data-place="${escapeHtml(name)}"${attributes}>${places[name] ?? ''}</${element}>`
   const rows = byTrouble(snapshot.upstreams).map(({ slug, name }) => {
     const cell = (what: string, label: string) => place(`${slug} ${what}`, 'td', ` data-label="${label}"`)
-    return `<tr id="${escapeHtml(slug)}"><th scope="row">${escapeHtml(slug)}<small>${escapeHtml(name)} · <a href="/queues/queue/${escapeHtml(slug)}">queue<span class="sr"> of ${escapeHtml(slug)}</span></a></small></th>
+    return `<tr id="${escapeHtml(slug)}"><th scope="row">${escapeHtml(slug)}<small>${escapeHtml(name)} · <a href="/queues/${escapeHtml(slug)}">queue<span class="sr"> of ${escapeHtml(slug)}</span></a></small></th>
 ${cell('health', 'Health')}${cell('queue', 'Queue')}${cell('cap', 'Cap left')}${cell('traffic', 'Traffic')}${cell('actions', 'Actions').replace('<td', '<td class="actions"')}</tr>`
   })
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>Agent API Gateway console</title>
-<link rel="icon" href="data:,">
-${STYLES.map((name) => `<link rel="stylesheet" href="${assets.href(name)}">`).join('\n')}
-<script type="module" src="${assets.href('console/browser/overview.js')}"></script>
-</head>
-<body>
-<a class="skip" href="#upstreams">Skip to the APIs</a>
-<header>
-<div class="brand"><strong>Agent API Gateway</strong><span id="live" class="live" role="status">connecting</span></div>
-<nav aria-label="Console"><a href="/" aria-current="page">Overview</a><a href="/queues">Queues</a><a href="/metrics">Metrics</a>
-<form method="post" action="/logout"><button type="submit" class="quiet">Log out</button></form></nav>
-</header>
-<main>
-<h1>${place('headline', 'span')}</h1>
+  const main = `<h1>${place('headline', 'span')}</h1>
 <section aria-label="Needs attention">${place('attention')}</section>
 ${place('tiles', 'dl', ' class="tiles"')}
 <section class="charts" aria-label="The last hour">
@@ -83,10 +59,16 @@ ${place('tiles', 'dl', ' class="tiles"')}
 <section><h2>Processes</h2>${place('processes')}</section>
 <section><h2>Stores</h2>${place('stores')}</section>
 </div>
-</main>
-${CONFIRM_DIALOG}
-<p id="notice" role="status" aria-live="polite"></p>
-</body>
-</html>
 `
+  const outside = `${CONFIRM_DIALOG}
+<p id="notice" role="status" aria-live="polite"></p>`
+  return consolePage(assets, {
+    title: 'Agent API Gateway console',
+    path: '/',
+    skipTo: ['upstreams', 'Skip to the APIs'],
+    styles: ['browser/uplot.css', 'browser/base.css', ...consoleStyles('frame', 'overview', 'tables')],
+    script: 'console/browser/overview.js',
+    main: trusted(main),
+    outside: trusted(outside),
+  })
 }

@@ -8,7 +8,8 @@ import { readProcesses } from '../telemetry/heartbeat.ts'
 import type { Readiness } from '../telemetry/readiness.ts'
 import { LastHourReader, toAccounts, toErrors, toLastHour } from './last-hour.ts'
 import { findProblems, UNAPPROVED_MAX } from './problems.ts'
-import type { AccountRow, Snapshot } from './snapshot.ts'
+import { type QueueContents, readQueueContents } from './queue-contents.ts'
+import type { Snapshot, UpstreamRow } from './snapshot.ts'
 import { readStores } from './stores.ts'
 import { type RowDeps, readUpstreamRows, rowsWithoutRedis } from './upstream-rows.ts'
 
@@ -33,6 +34,15 @@ type Slow = Pick<Snapshot, 'changes' | 'audit' | 'stores' | 'unready' | 'unappro
 
 /** What Redis knows of the fleet. */
 type Fleet = Pick<Snapshot, 'upstreams' | 'lastHour' | 'errors' | 'accounts' | 'processes'>
+
+/** One API's row, and what its queue holds; null while Redis does not answer. */
+export interface QueueView {
+  at: number
+  row: UpstreamRow
+  /** Workers that serve it; null while Redis does not answer. */
+  workers: number | null
+  contents: QueueContents | null
+}
 
 /**
  * Reads the whole fleet on request; requests within a second share one reading, so that console, operator API
@@ -75,6 +85,26 @@ export class FleetReader {
     return this.#snapshot
   }
 
+  /** The queue of one API now; undefined when the catalog has no such API. */
+  async queueOf(slug: string): Promise<QueueView | undefined> {
+    const { at, upstreams, processes } = await this.snapshot()
+    const row = upstreams.find((each) => each.slug === slug)
+    if (!row) return undefined
+    const serving = processes?.filter(({ kind, serves }) => kind === 'worker' && serves?.includes(slug) !== false)
+    return { at, row, workers: serving?.length ?? null, contents: await this.#readQueue(slug) }
+  }
+
+  async #readQueue(slug: string): Promise<QueueContents | null> {
+    try {
+      const contents = await readQueueContents(this.#deps, slug)
+      const emails = await this.#emailsOf(contents.calls.map(({ accountId }) => accountId))
+      return { ...contents, calls: contents.calls.map((call) => ({ ...call, email: emails(call.accountId) })) }
+    } catch (error) {
+      this.#deps.log.debug({ err: error, slug }, 'failed to read a queue')
+      return null
+    }
+  }
+
   async #take(): Promise<Snapshot> {
     // Redis' time, by which health changes, processes beat and minutes are counted.
     const at = this.#deps.health.now()
@@ -98,11 +128,13 @@ export class FleetReader {
     const { redis, health, log } = this.#deps
     try {
       const [minutes, beats] = await Promise.all([this.#hour.read(at), readProcesses(redis, at), health.refresh()])
+      const accounts = toAccounts(minutes)
+      const emails = await this.#emailsOf(accounts.map(({ id }) => id))
       return {
         upstreams: await readUpstreamRows(this.#deps, minutes),
         lastHour: toLastHour(minutes),
         errors: toErrors(minutes),
-        accounts: await this.#withEmails(toAccounts(minutes)),
+        accounts: accounts.map((account) => ({ ...account, email: emails(account.id) })),
         processes: beats.map(({ id: _, at: __, isDraining: ___, serves = null, ...beat }) => ({
           ...beat,
           serves,
@@ -115,10 +147,11 @@ export class FleetReader {
     }
   }
 
-  async #withEmails(accounts: AccountRow[]): Promise<AccountRow[]> {
+  /** Addresses of these accounts; null for those that Postgres does not know, and while it does not answer. */
+  async #emailsOf(ids: string[]): Promise<(id: string) => string | null> {
     const { db, log } = this.#deps
     if (this.#emails.size > EMAILS_MAX) this.#emails.clear()
-    const unknown = accounts.map(({ id }) => id).filter((id) => !this.#emails.has(id))
+    const unknown = [...new Set(ids)].filter((id) => !this.#emails.has(id))
     if (unknown.length > 0) {
       try {
         const emails = await findEmails(db, unknown)
@@ -127,7 +160,7 @@ export class FleetReader {
         log.debug({ err: error }, 'failed to look up accounts')
       }
     }
-    return accounts.map((account) => ({ ...account, email: this.#emails.get(account.id) ?? null }))
+    return (id) => this.#emails.get(id) ?? null
   }
 
   async #slowPart(): Promise<void> {

@@ -73,10 +73,10 @@ describe('the console in a browser', { skip }, () => {
   }
   const call = (path: string) => send(gateway, `/v1/call/${path}`, { key: account.live })
   /** No serious fault that axe finds. */
-  const checkAccess = async () => {
+  const checkAccess = async (of = page) => {
     const source = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-    await page.evaluate(source)
-    const found = (await page.evaluate('axe.run()')) as {
+    await of.evaluate(source)
+    const found = (await of.evaluate('axe.run()')) as {
       violations: { id: string; impact: string; nodes: object[] }[]
     }
     const serious = found.violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
@@ -166,7 +166,7 @@ describe('the console in a browser', { skip }, () => {
     await shows('dictionary health', /Healthy/)
   })
 
-  it('the console in a browser shows a script in a parameter as text', async () => {
+  it('the console in a browser shows a script in a parameter as text, and the page of a queue follows what happens there', async () => {
     await press('pause', 'geocoding')
     const script = '<script>document.title="taken"</script><img src=x onerror=alert(1)>'
     const leave = new AbortController()
@@ -177,14 +177,18 @@ describe('the console in a browser', { skip }, () => {
     await shows('geocoding queue', /1 waiting/)
     const board = await context.newPage()
     board.on('request', (request) => requested.push(request.url()))
-    await board.goto(`${url}/queues/queue/geocoding?status=prioritized`)
+    await board.goto(`${url}/queues/geocoding`)
     await until(async () => (await board.locator('body').textContent())?.includes('<script>document.title') === true)
     const text = (await board.locator('body').textContent()) ?? ''
     assert.ok(!text.includes('hush'), 'an undeclared parameter is redacted')
     assert.notEqual(await board.title(), 'taken')
-    await board.close()
+    await checkAccess(board)
     leave.abort()
     await assert.rejects(waiting)
+    await board.getByText('No call waits or runs').waitFor()
+    await board.goto(`${url}/queues`)
+    await checkAccess(board)
+    await board.close()
     await press('resume', 'geocoding')
   })
 

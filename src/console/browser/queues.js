@@ -1,0 +1,72 @@
+/** Keeps a page of queues as things are: reads the page again every two seconds and puts in what differs. */
+const EVERY_MS = 2_000
+const TIMEOUT_MS = 5_000
+
+const live = document.getElementById('live')
+const filter = document.getElementById('filter')
+let readAt = new Date()
+
+function setLive(text, isLive) {
+  if (live.textContent !== text) live.textContent = text
+  live.classList.toggle('on', isLive)
+}
+
+async function readPage() {
+  const signal = AbortSignal.timeout(TIMEOUT_MS)
+  const response = await fetch(location.href, { headers: { accept: 'text/html' }, signal })
+  // The session ended: the page then is the log-in form.
+  if (response.status === 401) location.reload()
+  if (!response.ok) throw new Error(`the console answered ${response.status}`)
+  return new DOMParser().parseFromString(await response.text(), 'text/html')
+}
+
+/** @returns whether all of it is shown: nothing moves while somebody marks text to copy it. */
+function show(page) {
+  const parts = page.querySelectorAll('[data-live]')
+  let isAll = true
+  for (const [index, part] of document.querySelectorAll('[data-live]').entries()) {
+    const fresh = parts[index]
+    if (!fresh || fresh.innerHTML === part.innerHTML) continue
+    if (isMarked(part)) isAll = false
+    else replace(part, fresh)
+  }
+  applyFilter()
+  return isAll
+}
+
+function isMarked(part) {
+  const selection = getSelection()
+  return !selection.isCollapsed && selection.containsNode(part, true)
+}
+
+/** A link under the keyboard keeps the focus. */
+function replace(part, fresh) {
+  const href = part.contains(document.activeElement) ? document.activeElement.getAttribute('href') : null
+  part.replaceChildren(...fresh.childNodes)
+  if (href !== null) [...part.querySelectorAll('a')].find((link) => link.getAttribute('href') === href)?.focus()
+}
+
+function applyFilter() {
+  const wanted = filter?.value.trim().toLowerCase() ?? ''
+  for (const row of document.querySelectorAll('#calls tbody tr'))
+    row.hidden = !row.textContent.toLowerCase().includes(wanted)
+}
+
+async function refresh() {
+  if (!document.hidden) {
+    try {
+      const isAll = show(await readPage())
+      readAt = new Date()
+      setLive(isAll ? 'live' : 'held while text is marked', isAll)
+    } catch {
+      setLive(`no news since ${readAt.toLocaleTimeString()}`, false)
+    }
+  }
+  setTimeout(refresh, EVERY_MS)
+}
+
+filter?.addEventListener('input', applyFilter)
+document.addEventListener('visibilitychange', () => {
+  if (document.hidden) setLive('not looked at', false)
+})
+refresh()

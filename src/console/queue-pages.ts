@@ -1,0 +1,142 @@
+import type { QueueView } from '../fleet/fleet-reader.ts'
+import type { QueueContents, QueuedCall } from '../fleet/queue-contents.ts'
+import type { Snapshot, UpstreamRow } from '../fleet/snapshot.ts'
+import { countOf, span } from '../fleet/words.js'
+import type { Assets } from '../http/assets.ts'
+import { type Html, html, trusted } from '../http/html.ts'
+import { table } from './browser/parts.js'
+import { rowCells } from './browser/rows.js'
+import { consolePage, consoleStyles } from './console-page.ts'
+
+const STYLES = ['browser/base.css', ...consoleStyles('frame', 'overview', 'tables', 'queues')]
+
+/** Operators look for failed calls here. */
+const NO_FAILED_CALLS = html`<p class="calm">Calls that wait or run now. A call that failed was answered and is here no more: its code is on the <a href="/">Overview</a>.</p>`
+
+const UNKNOWN = html`<p class="calm">Unknown: Redis does not answer.</p>`
+
+/** The queues of all APIs, those with most calls first. */
+export function queuesPage({ upstreams, at }: Snapshot, assets: Assets): string {
+  const rows = [...upstreams].sort((a, b) => callsOf(b) - callsOf(a) || a.slug.localeCompare(b.slug))
+  const main = html`<h1>Queues</h1>
+${NO_FAILED_CALLS}
+<section id="queues" tabindex="-1" data-live>${trusted(
+    table(
+      'Queues',
+      ['API', 'Queue', 'Cap left', 'Health', 'Other jobs'],
+      rows.map((row) => {
+        const cells = rowCells(row, at)
+        return [queueLink(row).text, cells.queue, cells.cap, cells.health, otherJobs(row)]
+      }),
+    ),
+  )}</section>
+`
+  return page(assets, { title: 'Queues', skipTo: ['queues', 'Skip to the queues'], main })
+}
+
+/** One API's queue with its calls, in the order in which they are served. */
+export function queuePage({ at, row, workers, contents }: QueueView, assets: Assets): string {
+  const cells = rowCells(row, at)
+  const main = html`<h1>Queue of ${row.slug} <small>${row.name} · <a href="/queues">all queues</a></small></h1>
+<div data-live="facts"><dl class="tiles">
+${fact('Health', trusted(cells.health))}${fact('Queue', trusted(cells.queue))}${fact('Cap left', trusted(cells.cap))}${fact('Traffic', trusted(cells.traffic))}${fact('Workers', workersText(workers))}
+</dl></div>
+<section id="calls" tabindex="-1">
+<div class="bar"><h2>Calls</h2><label>Find <input type="search" id="filter" placeholder="account, call or parameter" autocomplete="off"></label></div>
+${NO_FAILED_CALLS}
+<div data-live="calls">${contents === null ? UNKNOWN : callsTable(contents)}</div>
+</section>
+<div class="columns" data-live="jobs">
+<section><h2>Probes and key checks</h2>${contents === null ? UNKNOWN : othersTable(contents)}</section>
+<section><h2>Jobs that a defect ended</h2>${contents === null ? UNKNOWN : failedTable(contents, at)}</section>
+</div>
+`
+  return page(assets, { title: `Queue of ${row.slug}`, skipTo: ['calls', 'Skip to the calls'], main })
+}
+
+function page(
+  assets: Assets,
+  { title, skipTo, main }: { title: string; skipTo: [id: string, text: string]; main: Html },
+): string {
+  return consolePage(assets, {
+    title: `${title} · Agent API Gateway console`,
+    path: '/queues',
+    skipTo,
+    styles: STYLES,
+    script: 'console/browser/queues.js',
+    main,
+  })
+}
+
+function callsOf({ queue }: UpstreamRow): number {
+  return queue ? queue.waiting + queue.active : 0
+}
+
+function queueLink({ slug, name }: UpstreamRow): Html {
+  return html`<a href="/queues/${slug}">${slug}</a><small>${name}</small>`
+}
+
+function otherJobs({ queue }: UpstreamRow): string {
+  if (!queue) return '<small>unknown</small>'
+  const failed = queue.failed > 0 ? html`<b class="bad">${queue.failed} ended by a defect</b>` : ''
+  return html`${queue.delayed} scheduled<small>${failed}</small>`.text
+}
+
+function fact(name: string, value: Html | string): Html {
+  return html`<div class="tile fact"><dt>${name}</dt><dd>${value}</dd></div>`
+}
+
+function workersText(workers: number | null): Html {
+  if (workers === null) return html`<small>unknown</small>`
+  return workers === 0 ? html`<b class="bad">none serves it</b>` : html`<b>${workers}</b><small>serve it</small>`
+}
+
+function callsTable({ calls, isCut }: QueueContents): Html {
+  if (calls.length === 0) return html`<p class="calm">No call waits or runs.</p>`
+  const rows = calls.map((call) => [
+    stateText(call).text,
+    html`<code>${call.id}</code><small>${kindText(call)}</small>`.text,
+    html`${call.email ?? html`<code>${call.accountId}</code>`}`.text,
+    parametersText(call).text,
+    span(call.waitedMs),
+    call.leftMs > 0 ? span(call.leftMs) : '<b class="bad">over</b>',
+  ])
+  const first = isCut ? html`<p class="calm">The first ${countOf(calls.length, 'call')}; there are more.</p>` : ''
+  return html`${first}${trusted(table('Calls', ['State', 'Call', 'Account', 'Request', 'Age', 'Deadline in'], rows))}`
+}
+
+function stateText({ state, ahead }: QueuedCall): Html {
+  if (ahead === null)
+    return state === 'worker' ? html`under way<small>at a worker</small>` : html`waiting<small>for a worker</small>`
+  return html`waiting<small>for the cap, ${ahead === 0 ? 'next' : `${countOf(ahead, 'call')} before it`}</small>`
+}
+
+function kindText({ mode, isAsync, hasOwnKey }: QueuedCall): string {
+  const kinds = [isAsync ? 'asynchronous' : '', mode === 'test' ? 'test' : '', hasOwnKey ? "caller's own key" : '']
+  return kinds.filter(Boolean).join(' · ')
+}
+
+function parametersText({ endpoint, parameters, undeclared }: QueuedCall): Html {
+  const values = parameters.map(([name, value]) => html`<span class="parameter">${name}=<code>${value}</code></span> `)
+  const hidden = undeclared.length > 0 ? html`<small>undeclared, not shown: ${undeclared.join(', ')}</small>` : ''
+  return html`<code>${endpoint}</code><small>${values}</small>${hidden}`
+}
+
+function othersTable({ others }: QueueContents): Html {
+  if (others.length === 0) return html`<p class="calm">None is scheduled.</p>`
+  const rows = others.map(({ name, isRunning, dueInMs }) => [
+    html`${name}`.text,
+    isRunning ? 'at a worker' : dueInMs > 0 ? `in ${span(dueInMs)}` : 'waits for a worker',
+  ])
+  return trusted(table('Probes and key checks', ['Job', 'When'], rows))
+}
+
+function failedTable({ failed }: QueueContents, now: number): Html {
+  if (failed.length === 0) return html`<p class="calm">None in the last hour.</p>`
+  const rows = failed.map(({ id, name, at, reason }) => [
+    html`${name}<small><code>${id}</code></small>`.text,
+    html`${reason}`.text,
+    `${span(Math.max(0, now - at))} ago`,
+  ])
+  return trusted(table('Jobs that a defect ended', ['Job', 'Why', 'When'], rows))
+}

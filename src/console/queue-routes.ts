@@ -1,0 +1,22 @@
+import Type from 'typebox'
+import { GatewayError } from '../errors.ts'
+import type { FleetReader } from '../fleet/fleet-reader.ts'
+import type { Assets } from '../http/assets.ts'
+import { sendPage } from '../http/page-headers.ts'
+import type { App } from '../http/typed-app.ts'
+import { queuePage, queuesPage } from './queue-pages.ts'
+
+/** The queues of all APIs, and one with its calls: pages to look at, nothing on them changes a queue. */
+export async function queueRoutes(
+  scope: App,
+  { fleet, assets }: { fleet: FleetReader; assets: Assets },
+): Promise<void> {
+  scope.get('/queues', async (_request, reply) => sendPage(reply, queuesPage(await fleet.snapshot(), assets)))
+
+  const params = Type.Object({ slug: Type.String() })
+  scope.get('/queues/:slug', { schema: { params } }, async (request, reply) => {
+    const view = await fleet.queueOf(request.params.slug)
+    if (!view) throw new GatewayError('NOT_FOUND', { message: 'The catalog has no such API.' })
+    return sendPage(reply, queuePage(view, assets))
+  })
+}

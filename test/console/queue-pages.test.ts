@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, before, describe, it } from 'node:test'
+import { Worker } from 'bullmq'
+import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
+import { insertUser } from '../../src/db/users.ts'
+import type { CallJob } from '../../src/queue/call-job.ts'
+import { CALL_JOB } from '../../src/queue/call-queue.ts'
+import { enqueueProbe } from '../../src/queue/probe-job.ts'
+import { queueIdentity } from '../../src/queue/queue-entry.ts'
+import { closeRedis, openRedis } from '../../src/redis/connection.ts'
+import { upstreamKeys } from '../../src/redis/keys.ts'
+import { openTestConsole, type TestConsole } from '../support/console.ts'
+import { until } from '../support/gateway.ts'
+
+/** A page as text: a line a table row, blanks between cells. */
+function textOf(page: string): string {
+  return page
+    .replace(/<\/tr>/g, '\n')
+    .replace(/<[^>]*>/g, ' ')
+    .replace(/[^\S\n]+/g, ' ')
+}
+
+describe('the pages of the queues', () => {
+  let console_: TestConsole
+  let accountId: string
+
+  before(async () => {
+    console_ = await openTestConsole()
+    accountId = randomUUID()
+    const ann = { id: accountId, email: 'ann@example.com', passwordHash: 'x', signupNetwork: null }
+    await insertUser(console_.context.db, ann)
+  })
+  after(async () => await console_.stop())
+
+  const get = async (url: string) => await console_.app.inject({ url, headers: console_.bearer })
+  const rows = async (slug: string) => textOf((await get(`/queues/${slug}`)).body).split('\n')
+  const call = (number: number, more: Partial<CallJob> = {}): CallJob => ({
+    ...{ v: 1, id: `call_${String(number).padStart(32, '0')}`, accountId, mode: 'live', slug: 'geocoding' },
+    ...{ endpoint: '/search', parameters: { q: `Rome ${number}${'x'.repeat(300)}` }, raw: false, isAsync: false },
+    ...{
+      extra: [['token', 'hush-hush']],
+      replyTo: 'agw:{reply-x}',
+      enqueuedAt: Date.now(),
+      deadline: Date.now() + 60_000,
+    },
+    ...more,
+  })
+  const join = async (job: CallJob) => {
+    const { caps, catalog } = console_.context
+    const cap = caps.of(catalog.get(job.slug) ?? assert.fail(), SHARED_BUCKET)
+    const entry = { ...queueIdentity(job), weight: 1, slug: job.slug, bucket: SHARED_BUCKET }
+    await cap.joinQueue(entry, Date.now() + 600_000)
+  }
+
+  it('the pages of the queues show calls alone and those that share a job, without undeclared values and long texts', async () => {
+    const { queues } = console_.context
+    await queues.enqueue({ call: call(1, { isAsync: true }), priority: 1, mayShareJob: false })
+    await Promise.all([2, 3].map((number) => queues.enqueue({ call: call(number), priority: 2, mayShareJob: true })))
+    const page = (await get('/queues/geocoding')).body
+    const shown = textOf(page)
+    for (const number of [1, 2, 3])
+      assert.match(
+        shown,
+        new RegExp(`call_0+${number} .*ann@example\\.com .*/search q= Rome ${number}x+… .*not shown: token`),
+      )
+    assert.match(shown, /call_0+1 asynchronous/)
+    assert.doesNotMatch(page, /hush/)
+    assert.doesNotMatch(page, /x{200}/)
+    const list = textOf((await get('/queues')).body).split('\n')
+    const [first = ''] = list.filter((row) => row.includes('under way'))
+    assert.match(first, /geocoding .*3 waiting, 0 under way/, 'the fullest queue comes first')
+  })
+
+  it('the pages of the queues tell what runs from what waits for the cap, and in which order it is served', async () => {
+    const { queues, config, log } = { ...console_.context, config: console_.config }
+    const redis = openRedis(config.redisUrls, 'blocking', log)
+    const held = Promise.withResolvers<void>()
+    const options = { connection: redis, prefix: upstreamKeys.queuePrefix('mock-data'), concurrency: 2 }
+    const worker = new Worker('mock-data', () => held.promise, options)
+    try {
+      const calls = [1, 2, 3].map((number) => call(number, { slug: 'mock-data' }))
+      const [running, next, last] = calls as [CallJob, CallJob, CallJob]
+      await join(next)
+      await join(last)
+      // A worker takes jobs ahead of their permits.
+      for (const [index, each] of [running, next, last].entries())
+        await queues.enqueue({ call: each, priority: index + 1, mayShareJob: false })
+      await until(async () => (await queues.of('mock-data').getJobCounts('active')).active === 2)
+      const found = (await rows('mock-data')).filter((row) => row.includes('call_'))
+      assert.deepEqual(
+        found.map((row) => / (under way at a worker|waiting for .*) call_0+(\d)/.exec(row)?.slice(1)),
+        [
+          ['under way at a worker', '1'],
+          ['waiting for the cap, next', '2'],
+          ['waiting for the cap, 1 call before it', '3'],
+        ],
+      )
+    } finally {
+      held.resolve()
+      await worker.close()
+      await closeRedis(redis)
+    }
+  })
+
+  it('the pages of the queues show a script in a parameter as text', async () => {
+    const script = '<script>alert(1)</script>'
+    const hostile = call(4, { slug: 'timezone', parameters: { [script]: script }, extra: [[script, script]] })
+    await console_.context.queues.enqueue({ call: hostile, priority: 1, mayShareJob: false })
+    const page = (await get('/queues/timezone')).body
+    assert.doesNotMatch(page, /<script>alert/)
+    assert.equal(page.split('&#60;script&#62;alert(1)').length - 1, 3)
+  })
+
+  it('the pages of the queues show scheduled probes, jobs that a defect ended, and calls of a later version as far as they are known', async () => {
+    const { queues, log } = console_.context
+    const queue = queues.of('dictionary')
+    await enqueueProbe(queues, 'dictionary', { name: 'soon', delayMs: 90_000 })
+    const redis = openRedis(console_.config.redisUrls, 'blocking', log)
+    const broken = async () => await Promise.reject(new Error('no such thing'))
+    const worker = new Worker('dictionary', broken, {
+      connection: redis,
+      prefix: upstreamKeys.queuePrefix('dictionary'),
+    })
+    try {
+      await queue.add('validate-key', {}, { jobId: 'check' })
+      await until(async () => (await queue.getJobCounts('failed')).failed === 1)
+    } finally {
+      await worker.close()
+      await closeRedis(redis)
+    }
+    await queue.add(CALL_JOB, { ...call(5, { slug: 'dictionary' }), v: 9, parameters: 'new' })
+    const shown = await rows('dictionary')
+    assert.ok(shown.some((row) => / probe in 1 min \d+ s/.test(row)))
+    assert.ok(shown.some((row) => / validate-key check no such thing /.test(row)))
+    assert.ok(shown.some((row) => / call_0+5 .*\/search/.test(row)))
+  })
+
+  it('the pages of the queues are not found for an API that the catalog does not have', async () => {
+    assert.equal((await get('/queues/no-such-api')).statusCode, 404)
+  })
+})
