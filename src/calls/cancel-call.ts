@@ -1,3 +1,5 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { isInFlight } from '../limits/account-limits.ts'
 import { completeCall } from '../limits/complete-call.ts'
 import type { Log } from '../log.ts'
 import type { AsyncCall } from '../queue/async-call.ts'
@@ -6,7 +8,7 @@ import type { ReplyHead } from '../queue/reply-head.ts'
 import { readResult, storeResult } from '../queue/results.ts'
 import { countCall } from '../telemetry/count-call.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
-import { CALLER_LEFT_STATUS } from './caller-left.ts'
+import { CALLER_LEFT_STATUS, cancelledStatus } from './caller-left.ts'
 import { type WithdrawDeps, withdrawCall } from './withdraw-call.ts'
 
 export interface CancelDeps extends WithdrawDeps {
@@ -16,8 +18,14 @@ export interface CancelDeps extends WithdrawDeps {
 
 const NO_BODY = Buffer.alloc(0)
 
+/** How long to wait for the worker that has a cancelled call, milliseconds: a worker that is alive takes a few. */
+const RELEASE_MS_MAX = 1_000
+const RELEASE_CHECK_MS = 20
+
 /**
- * Cancels an asynchronous call. The first stored result decides who wins, this one or the worker's.
+ * Cancels an asynchronous call. The first stored result decides who wins, this one or the worker's. A call that no worker
+ * had begun with is completed here and costs nothing; otherwise its worker knows whether a request was sent, and
+ * completes it.
  * @returns false when the call had ended before
  * @throws GatewayError DEPENDENCY_UNAVAILABLE or OVERLOADED: nothing was decided
  */
@@ -29,14 +37,15 @@ export async function cancelCall(deps: CancelDeps, call: AsyncCall): Promise<boo
     times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
   }
   const reply = { head, body: NO_BODY }
-  if ((await storeResult(redis, call, reply)).kind !== 'kept') {
+  const storing = await storeResult(redis, call, reply)
+  if (storing.kind !== 'kept') {
     const earlier = await readResult(redis, call)
     return earlier?.head.code === 'CALL_CANCELLED'
   }
   // The call is cancelled now, whatever fails: a worker that still has it reads the stored result.
   const steps = await Promise.allSettled([
     withdrawCall(deps, { ...call, jobId: call.id }),
-    complete(deps, call),
+    storing.isStarted ? awaitRelease(deps, call) : completeUnsent(deps, call),
     sendReply(redis, call, reply),
   ])
   for (const step of steps) {
@@ -46,9 +55,14 @@ export async function cancelCall(deps: CancelDeps, call: AsyncCall): Promise<boo
   return true
 }
 
-/** As a call whose caller left: its month's unit stays spent. */
-async function complete({ redis, telemetry, log }: CancelDeps, call: AsyncCall): Promise<void> {
-  if (!(await completeCall(redis, call, CALLER_LEFT_STATUS))) return
+/** The caller's next call must not find the cancelled one in flight. A worker that was lost is not waited for. */
+async function awaitRelease({ redis }: CancelDeps, call: AsyncCall): Promise<void> {
+  const end = performance.now() + RELEASE_MS_MAX
+  while (performance.now() < end && (await isInFlight(redis, call))) await delay(RELEASE_CHECK_MS)
+}
+
+async function completeUnsent({ redis, telemetry, log }: CancelDeps, call: AsyncCall): Promise<void> {
+  if (!(await completeCall(redis, call, cancelledStatus(false)))) return
   const { id: callId, accountId, slug, mode } = call
   countCall(telemetry, { slug, mode, status: CALLER_LEFT_STATUS, code: 'CALL_CANCELLED', accountId })
   log.info({ callId, account: accountId, slug }, 'asynchronous call cancelled')

@@ -18,11 +18,15 @@ export const RESULT_BYTES_MAX = 8 * 1024 * 1024
 const RECORD_BYTES = 2_048
 
 const storeScript = loadScript(new URL('./lua/store-result.lua', import.meta.url), { RECORD_BYTES })
+const startScript = loadScript(new URL('./lua/start-call.lua', import.meta.url))
 
 export type ResultOf = Pick<CallJob, 'id' | 'accountId'>
 
 /** `earlier`: another result is kept. `full`: the account's results take all the bytes they may. */
-export type Storing = { kind: 'kept' | 'earlier' } | { kind: 'full'; retryAfterMs: number }
+export type Storing =
+  | { kind: 'kept' /** Whether a worker had begun with the call. */; isStarted: boolean }
+  | { kind: 'earlier' }
+  | { kind: 'full'; retryAfterMs: number }
 
 /**
  * Keeps the outcome of a call; the first one stays, because its caller may have received it. Fails closed past
@@ -34,10 +38,11 @@ export async function storeResult(
   { head, body }: Reply,
 ): Promise<Storing> {
   const kept = await packed({ head, body })
-  const keys = [accountKeys.result(accountId, id), ...sizeKeys(accountId)]
+  const keys = [accountKeys.result(accountId, id), ...sizeKeys(accountId), accountKeys.started(accountId, id)]
   const reply = await storeScript.run(redis, keys, ['', kept, id, RESULT_MS, bytesMax ?? -1])
-  const [kind, retryAfterMs] = reply as ['kept' | 'earlier' | 'full', number]
-  return kind === 'full' ? { kind, retryAfterMs } : { kind }
+  const [kind, retryAfterMs, started] = reply as [Storing['kind'], number, number]
+  if (kind === 'full') return { kind, retryAfterMs }
+  return kind === 'kept' ? { kind, isStarted: started === 1 } : { kind }
 }
 
 /** Keeps a result where API nodes of the version before look for it. */
@@ -55,9 +60,14 @@ export function sizeKeys(accountId: string): [index: string, total: string] {
   return [accountKeys.results(accountId), accountKeys.resultBytes(accountId)]
 }
 
-export async function hasResult(redis: RedisConnection, { id, accountId }: ResultOf): Promise<boolean> {
-  const keys = [accountKeys.result(accountId, id), earlierCallKeys.result(id)]
-  return (await Promise.all(keys.map((key) => redis.exists(key)))).includes(1)
+/** Notes that a worker begins with a call. @returns false where the call has an outcome: it must not begin */
+export async function startCall(redis: RedisConnection, { id, accountId }: ResultOf): Promise<boolean> {
+  const keys = [accountKeys.result(accountId, id), accountKeys.started(accountId, id)]
+  const [mayStart, hasEarlierResult] = await Promise.all([
+    startScript.run(redis, keys, [RESULT_MS]),
+    redis.exists(earlierCallKeys.result(id)),
+  ])
+  return mayStart === 1 && hasEarlierResult === 0
 }
 
 export async function readResult(redis: RedisConnection, { id, accountId }: ResultOf): Promise<Reply | undefined> {

@@ -4,7 +4,7 @@ import type { GatewayError } from '../../src/errors.ts'
 import { recordAsyncCall } from '../../src/queue/async-call.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { storeBody } from '../../src/queue/reply-body.ts'
-import { readResult, storeResult } from '../../src/queue/results.ts'
+import { readResult, startCall, storeResult } from '../../src/queue/results.ts'
 import { accountKeys } from '../../src/redis/keys.ts'
 import { redisOfThisFile } from '../support/services.ts'
 
@@ -25,6 +25,15 @@ it('the first outcome of a call stays', async () => {
   assert.equal(await store('first', 'call-1', undefined, 'one'), 'kept')
   assert.equal(await store('first', 'call-1', undefined, 'two'), 'earlier')
   assert.equal((await readResult(redis, { id: 'call-1', accountId: 'first' }))?.body.toString(), 'one')
+})
+
+it('of an outcome and the start of a call, the first is seen by the other', async () => {
+  const [started, cancelled] = ['call-1', 'call-2'].map((id) => ({ id, accountId: 'starts' }))
+  assert.ok(started && cancelled)
+  assert.equal(await startCall(redis, started), true)
+  assert.deepEqual(await storeResult(redis, started, replyOf('call-1')), { kind: 'kept', isStarted: true })
+  assert.deepEqual(await storeResult(redis, cancelled, replyOf('call-2')), { kind: 'kept', isStarted: false })
+  assert.deepEqual([await startCall(redis, started), await startCall(redis, cancelled)], [false, false])
 })
 
 it('results of an account take at most their bytes, which those that have ended give back', async () => {

@@ -8,7 +8,7 @@ import { createLog } from '../../src/log.ts'
 import { recordAsyncCall } from '../../src/queue/async-call.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { storeBody } from '../../src/queue/reply-body.ts'
-import { storeResult } from '../../src/queue/results.ts'
+import { startCall, storeResult } from '../../src/queue/results.ts'
 import { accountKeys, keys } from '../../src/redis/keys.ts'
 import { redisOfThisFile } from '../support/services.ts'
 
@@ -71,7 +71,8 @@ it('the keys of asynchronous calls and their results live fifteen minutes from t
   const now = Date.now()
   const job = { ...call, deadline: now + MINUTE, enqueuedAt: now, resultBytesMax: 1_000 } as CallJob
   await recordAsyncCall(redis, job, undefined)
-  await assertLives({ [accountKeys.call('any', 'one')]: 16 * MINUTE })
+  assert.equal(await startCall(redis, call), true)
+  await assertLives({ [accountKeys.call('any', 'one')]: 16 * MINUTE, [accountKeys.started('any', 'one')]: 15 * MINUTE })
   await storeResult(redis, { ...call, bytesMax: 10_000 }, { head, body: Buffer.from('x') })
   const kept = [accountKeys.result('any', 'one'), accountKeys.results('any'), accountKeys.resultBytes('any')]
   await assertLives(Object.fromEntries(kept.map((key) => [key, 15 * MINUTE])))

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
+import { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { readResult, storeForEarlierNode, storeResult } from '../../src/queue/results.ts'
-import { accountKeys, earlierCallKeys } from '../../src/redis/keys.ts'
+import { accountKeys, earlierCallKeys, upstreamKeys } from '../../src/redis/keys.ts'
 import { readMinute } from '../../src/telemetry/minute-stats.ts'
 import { type Account, type Answer, send, signUp } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
@@ -82,7 +83,10 @@ describe('an asynchronous call', () => {
       const id = `call_${randomUUID().replaceAll('-', '')}`
       const body = Buffer.from(JSON.stringify({ data: 'x'.repeat(size) }))
       const call = { id, accountId: account.id }
-      assert.deepEqual(await storeResult(redis, call, { head: { id, times }, body }), { kind: 'kept' })
+      assert.deepEqual(await storeResult(redis, call, { head: { id, times }, body }), {
+        kind: 'kept',
+        isStarted: false,
+      })
       const failure = { head: { id, times, code: 'UPSTREAM_ERROR' as const }, body: Buffer.alloc(0) }
       assert.deepEqual(await storeResult(redis, call, failure), { kind: 'earlier' })
       const kept = await readResult(redis, call)
@@ -261,9 +265,13 @@ describe('an asynchronous call', () => {
     return Object.fromEntries(body.usage.map((row: { status: number; calls: number }) => [row.status, row.calls]))
   }
 
+  const used = async ({ token }: Account): Promise<number> =>
+    Number((await send(gateway, '/v1/billing/status', { token })).body.usage.used)
+
   it('an asynchronous call that is cancelled while it waits never reaches the upstream, and its place goes to the next', async () => {
     upstream.play('random-facts', () => fact)
     const before = upstream.arrivalsOf('random-facts').length
+    const usedBefore = await used(account)
     const ids = await startIds(FACT, 5)
     await until(async () => {
       const states = await Promise.all(ids.map(async (id) => (await look(id)).status))
@@ -284,6 +292,25 @@ describe('an asynchronous call', () => {
     assert.equal((await finished(waiting[2] ?? '')).status, 200)
     await until(async () => (await inFlight()) === 0)
     assert.equal(upstream.arrivalsOf('random-facts').length - before, 3)
+    assert.equal((await used(account)) - usedBefore, 3, 'what was never sent costs nothing')
+  })
+
+  it('an asynchronous call that is cancelled before a worker has it costs nothing, alone or in a job with others', async (t) => {
+    const queue = new Queue('dog-images', { connection: redis, prefix: upstreamKeys.queuePrefix('dog-images') })
+    await queue.pause()
+    t.after(async () => {
+      await queue.resume()
+      await queue.close()
+    })
+    const [usedBefore, arrivals] = [await used(account), upstream.arrivalsOf('dog-images').length]
+    const ids = await startIds('/v1/call/dog-images/random', 8)
+    assert.equal((await used(account)) - usedBefore, 8)
+    for (const { status, text } of await Promise.all(ids.map((id) => cancel(id)))) assert.equal(status, 204, text)
+    // No worker runs: the node that cancelled gave everything back.
+    assert.deepEqual([await inFlight(), await used(account)], [0, usedBefore])
+    await queue.resume()
+    await until(async () => Object.values(await queue.getJobCounts()).every((count) => count === 0))
+    assert.deepEqual([upstream.arrivalsOf('dog-images').length, await used(account)], [arrivals, usedBefore])
   })
 
   it('an asynchronous call that is cancelled while it runs ends at the upstream, and who waits for it is told', async () => {
@@ -323,9 +350,10 @@ describe('an asynchronous call', () => {
     )
     await until(async () => (await redis.zcard(`agw:{a:${caller.id}}:live:inflight`)) === 0)
     const cancelled = outcomes.filter((status) => status === 204).length
-    const expected = { 200: 20 - cancelled, 499: cancelled }
     await until(async () => Object.values(await counted(caller)).reduce((sum, calls) => sum + calls, 0) >= 20)
-    assert.deepEqual({ 200: 0, 499: 0, ...(await counted(caller)) }, expected)
+    const { 200: ok = 0, 499: sent = 0, 503: unsent = 0, ...others } = await counted(caller)
+    assert.deepEqual([ok, sent + unsent, others], [20 - cancelled, cancelled, {}])
+    assert.equal(await used(caller), ok + sent, 'each is charged once, unless it was cancelled before it was sent')
   })
 
   it('an asynchronous call of another account cannot be cancelled, nor one that has ended', async () => {

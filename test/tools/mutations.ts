@@ -303,10 +303,17 @@ export const MUTATIONS: Mutation[] = [
   results(
     'store-result',
     'a later outcome replaces the first',
-    "if redis.call('EXISTS', RESULT) == 1 then return {'earlier', 0} end\n",
+    "if redis.call('EXISTS', RESULT) == 1 then return {'earlier', 0, 0} end\n",
   ),
   results('store-result', 'results have no bound', '+ size > bytesMax then', '+ size > bytesMax * 10 then'),
   results('store-result', 'results are not counted', "redis.call('INCRBY', TOTAL, size)\n"),
+  results('store-result', 'nobody hears that a call has begun', "redis.call('EXISTS', STARTED)", '0'),
+  results(
+    'start-call',
+    'a call that has an outcome begins',
+    "if redis.call('EXISTS', RESULT) == 1 then return 0 end\n",
+  ),
+  results('start-call', 'it is not noted that a call begins', "redis.call('SET', STARTED, 1, 'PX', ARGV[1])\n"),
   results('record-call', 'calls are taken although no result fits', '>= bytesMax then', '> bytesMax then'),
   results(
     'include/results',
@@ -494,6 +501,7 @@ export const MUTATIONS: Mutation[] = [
     "'EX', MARKER_SECONDS / 100",
   ),
   life('queue/lua/record-call', 'an asynchronous call is remembered for ever', ", 'EX', seconds"),
+  life('queue/lua/start-call', 'that a call has begun is kept for ever', ", 'PX', ARGV[1]"),
   life('queue/lua/store-result', 'a result is kept for ever', ", 'PX', lifeMs"),
   life('queue/lua/store-result', 'the index of results is kept for ever', "redis.call('PEXPIRE', INDEX, lifeMs)\n"),
   life('queue/lua/store-result', 'the bytes of results are kept for ever', "redis.call('PEXPIRE', TOTAL, lifeMs)\n"),

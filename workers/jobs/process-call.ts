@@ -1,5 +1,5 @@
 import { retryUntil } from '../../src/async/retry-until.ts'
-import { CALLER_LEFT_STATUS } from '../../src/calls/caller-left.ts'
+import { CALLER_LEFT_STATUS, cancelledStatus } from '../../src/calls/caller-left.ts'
 import { bucketOf } from '../../src/caps/bucket.ts'
 import { ERRORS, GatewayError } from '../../src/errors.ts'
 import { completeCall } from '../../src/limits/complete-call.ts'
@@ -54,7 +54,8 @@ export async function processCall(
     try {
       const result = await runCall(deps, tracedCall, { times, progress: {}, isSecondRun, remainingMs, signal })
       if (cancelled.reason === LOCK_LOST) throw new Error(LOCK_LOST)
-      await deliver(remainingMs(), deps.log, () => sendOutcome(deps, call, { ...result, times }))
+      const mayBeSent = times.attempts > 0 || isSecondRun
+      await deliver(remainingMs(), deps.log, () => sendOutcome(deps, call, { ...result, times, mayBeSent }))
       // A stale answer was served: refresh it now.
       await result
         .afterwards?.()
@@ -97,10 +98,12 @@ function deadlineSignal(
 export async function replyToLostCall(deps: ProcessorDeps, call: AnswerableCall, cause: Error): Promise<void> {
   const times: CallTimes = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
   const outcome: Outcome = { code: isProgrammingError(cause) ? 'INTERNAL_ERROR' : 'DEPENDENCY_UNAVAILABLE', cause }
-  await deliver(call.deadline - deps.clock.now(), deps.log, () => sendOutcome(deps, call, { outcome, times }))
+  await deliver(call.deadline - deps.clock.now(), deps.log, () =>
+    sendOutcome(deps, call, { outcome, times, mayBeSent: false }),
+  )
 }
 
-type TimedOutcome = CachedOutcome & { times: CallTimes }
+type TimedOutcome = CachedOutcome & { times: CallTimes; mayBeSent: boolean }
 
 /** An asynchronous call's outcome is stored first, and completes the call. */
 async function sendOutcome(deps: ProcessorDeps, call: AnswerableCall, result: TimedOutcome): Promise<void> {
@@ -108,7 +111,8 @@ async function sendOutcome(deps: ProcessorDeps, call: AnswerableCall, result: Ti
   if (!call.isAsync) return await sendReply(deps, call, reply)
   const { head } = await keepResult(deps, call, reply)
   const status = statusOf(head)
-  if (await completeCall(deps.redis, call, status)) {
+  const charged = head.code === 'CALL_CANCELLED' ? cancelledStatus(result.mayBeSent) : status
+  if (await completeCall(deps.redis, call, charged)) {
     const { id: callId, accountId: account, slug, endpoint, mode } = call
     const { code, times, cacheStatus, cause: reason } = head
     countCall(deps.telemetry, { slug, mode, status, code: code ?? 'OK', accountId: account, times, cacheStatus })

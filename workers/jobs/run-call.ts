@@ -7,7 +7,7 @@ import { toGatewayError } from '../../src/errors.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { memberOf, type QueueEntry, queueIdentity } from '../../src/queue/queue-entry.ts'
 import type { CallTimes } from '../../src/queue/reply-head.ts'
-import { hasResult } from '../../src/queue/results.ts'
+import { startCall } from '../../src/queue/results.ts'
 import { enqueueRevalidateKey } from '../../src/queue/validate-key-job.ts'
 import { type CachedOutcome, type CachingDeps, callThroughCache } from '../cache/cached-call.ts'
 import type { PermitRequest } from '../permits/late-ticket.ts'
@@ -86,7 +86,7 @@ export function skipCall(deps: RunDeps, call: CallJob): void {
 async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: CallRun): Promise<CachedOutcome> {
   if (run.remainingMs() <= 0) return { outcome: { code: 'DEADLINE_EXCEEDED' } }
   // Cancelled before this job became active, or ended by an earlier run.
-  if (call.isAsync && (await hasResult(deps.redis, call))) return { outcome: { code: 'CALL_CANCELLED' } }
+  if (call.isAsync && !(await startCall(deps.redis, call))) return { outcome: { code: 'CALL_CANCELLED' } }
   if (run.isSecondRun && endpoint.endpoint.idempotent === false) {
     return {
       outcome: {
