@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import { announceCancel, type CallQueues, isJobWaiting, removeCall } from '../queue/call-queue.ts'
 import type { QueueEntry } from '../queue/queue-entry.ts'
-import type { Reply } from '../queue/reply-head.ts'
+import { type Reply, wasRequestSent } from '../queue/reply-head.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 
 export interface WithdrawDeps {
@@ -50,9 +50,9 @@ export async function withdrawCall(
 export async function wasSent(withdrawal: Withdrawal, reply: Promise<Reply>): Promise<boolean> {
   if (withdrawal === 'removed') return false
   const replied = reply.then(
-    ({ head }) => head.times.attempts,
+    ({ head }) => wasRequestSent(head),
     () => undefined,
   )
-  const attempts = await Promise.race([replied, delay(REPLY_MS_MAX, undefined, { ref: false })])
-  return attempts === undefined ? withdrawal === 'taken' : attempts > 0
+  const isSent = await Promise.race([replied, delay(REPLY_MS_MAX, undefined, { ref: false })])
+  return isSent ?? withdrawal === 'taken'
 }

@@ -9,6 +9,8 @@ export interface ReplyHead {
   retryAfterMs?: number
   /** The call was refused before anything was sent for it: it costs its account nothing. */
   isRefused?: true
+  /** Of a cancelled call: a request was under way whose answer it waited for, and which is not among its attempts. */
+  wasSent?: true
   /** Why it failed, in a few words for the log: `HTTP 500`, `DNS: no such host`. */
   cause?: string
   /** Key of a body that was too large for the stream. */
@@ -28,6 +30,10 @@ export interface ReplyHead {
   freshMs?: number
   /** How many more requests the call's cap had room for at its worker's last poll; absent: not known, or none. */
   room?: number
+}
+
+export function wasRequestSent({ times, wasSent }: Pick<ReplyHead, 'times' | 'wasSent'>): boolean {
+  return wasSent === true || times.attempts > 0
 }
 
 export interface Reply {

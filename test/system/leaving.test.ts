@@ -138,6 +138,14 @@ describe('a caller that leaves', () => {
     assert.equal(await used(), before + 5)
     await queue.resume()
     await queue.close()
+    // An answer that identical calls could share is fetched apart from the call.
+    upstream.play('mock-data', () => undefined)
+    const [call] = sendAll('/v1/call/mock-data/posts?id=77', 1)
+    await until(() => upstream.arrivalsOf('mock-data').some(({ url }) => url.endsWith('77')))
+    call?.leave.abort()
+    assert.equal(await call?.answer, 'left')
+    await until(async () => (await redis.zcard(accountKeys.inFlight(account.id, 'live'))) === 0)
+    assert.equal(await used(), before + 6)
   })
 
   it('a caller that leaves does not spoil the answer of one that asks for the same right after', async () => {

@@ -5,7 +5,7 @@ import { ERRORS, GatewayError } from '../../src/errors.ts'
 import { completeCall } from '../../src/limits/complete-call.ts'
 import type { AnswerableCall, CallJob } from '../../src/queue/call-job.ts'
 import type { ReplyOutbox } from '../../src/queue/reply.ts'
-import type { CallTimes, Reply, ReplyHead } from '../../src/queue/reply-head.ts'
+import { type CallTimes, type Reply, type ReplyHead, wasRequestSent } from '../../src/queue/reply-head.ts'
 import { countCall } from '../../src/telemetry/count-call.ts'
 import type { CachedOutcome } from '../cache/cached-call.ts'
 import type { PermitClient } from '../permits/permit-client.ts'
@@ -54,8 +54,7 @@ export async function processCall(
     try {
       const result = await runCall(deps, tracedCall, { times, progress: {}, isSecondRun, remainingMs, signal })
       if (cancelled.reason === LOCK_LOST) throw new Error(LOCK_LOST)
-      const mayBeSent = times.attempts > 0 || isSecondRun
-      await deliver(remainingMs(), deps.log, () => sendOutcome(deps, call, { ...result, times, mayBeSent }))
+      await deliver(remainingMs(), deps.log, () => sendOutcome(deps, call, { ...result, times, isSecondRun }))
       // A stale answer was served: refresh it now.
       await result
         .afterwards?.()
@@ -99,11 +98,11 @@ export async function replyToLostCall(deps: ProcessorDeps, call: AnswerableCall,
   const times: CallTimes = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
   const outcome: Outcome = { code: isProgrammingError(cause) ? 'INTERNAL_ERROR' : 'DEPENDENCY_UNAVAILABLE', cause }
   await deliver(call.deadline - deps.clock.now(), deps.log, () =>
-    sendOutcome(deps, call, { outcome, times, mayBeSent: false }),
+    sendOutcome(deps, call, { outcome, times, isSecondRun: false }),
   )
 }
 
-type TimedOutcome = CachedOutcome & { times: CallTimes; mayBeSent: boolean }
+type TimedOutcome = CachedOutcome & { times: CallTimes; isSecondRun: boolean }
 
 /** An asynchronous call's outcome is stored first, and completes the call. */
 async function sendOutcome(deps: ProcessorDeps, call: AnswerableCall, result: TimedOutcome): Promise<void> {
@@ -111,7 +110,8 @@ async function sendOutcome(deps: ProcessorDeps, call: AnswerableCall, result: Ti
   if (!call.isAsync) return await sendReply(deps, call, reply)
   const { head } = await keepResult(deps, call, reply)
   const status = statusOf(head)
-  const charged = head.code === 'CALL_CANCELLED' ? cancelledStatus(result.mayBeSent) : status
+  const charged =
+    head.code === 'CALL_CANCELLED' ? cancelledStatus(result.isSecondRun || wasRequestSent(reply.head)) : status
   if (await completeCall(deps.redis, call, charged)) {
     const { id: callId, accountId: account, slug, endpoint, mode } = call
     const { code, times, cacheStatus, cause: reason } = head

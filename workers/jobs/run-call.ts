@@ -13,7 +13,7 @@ import { type CachedOutcome, type CachingDeps, callThroughCache } from '../cache
 import type { PermitRequest } from '../permits/late-ticket.ts'
 import { CALLER_LEFT, DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts'
 import type { CallProgress } from '../upstream/call-upstream.ts'
-import { attemptFailure, isFailure, type Outcome } from '../upstream/outcome.ts'
+import { attemptFailure, type Failure, isFailure, type Outcome } from '../upstream/outcome.ts'
 import type { ProviderKeys } from '../upstream/provider-keys.ts'
 import { resolveUpstreamKey } from '../upstream/upstream-key.ts'
 import { answerFromExample } from './example-answer.ts'
@@ -41,15 +41,17 @@ export async function runCall(deps: RunDeps, call: CallJob, run: CallRun): Promi
   }
   const { progress, signal } = run
   // The signal ends the request too: its progress must be read before that.
-  let atDeadline: Outcome = { code: 'DEADLINE_EXCEEDED' }
+  let atDeadline: Failure = { code: 'DEADLINE_EXCEEDED' }
+  let cancelled: Failure = { code: 'CALL_CANCELLED' }
   const onAbort = (): void => {
     atDeadline = outcomeAtDeadline(progress)
+    if (atDeadline.code !== 'DEADLINE_EXCEEDED') cancelled = { ...cancelled, wasSent: true }
   }
   signal.addEventListener('abort', onAbort, { once: true })
   try {
     return await runKnown(deps, known, run)
   } catch (error) {
-    if (signal.reason === CALLER_LEFT) return { outcome: { code: 'CALL_CANCELLED' } }
+    if (signal.reason === CALLER_LEFT) return { outcome: cancelled }
     return { outcome: signal.reason === DEADLINE_PASSED ? atDeadline : toOutcome(error) }
   } finally {
     signal.removeEventListener('abort', onAbort)
@@ -129,7 +131,7 @@ function queueEntry({ endpoint, call }: KnownCall): QueueEntry {
 }
 
 /** The outcome at the deadline: 502 where the upstream used up the time, 503 where nothing was sent. */
-function outcomeAtDeadline(progress: CallProgress): Outcome {
+function outcomeAtDeadline(progress: CallProgress): Failure {
   const { isUnderWay, lastFailure } = progress.shared ?? progress
   if (isUnderWay) return { code: 'UPSTREAM_TIMEOUT' }
   return lastFailure ? attemptFailure(lastFailure) : { code: 'DEADLINE_EXCEEDED' }

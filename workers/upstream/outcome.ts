@@ -13,8 +13,9 @@ export interface Failure {
   code: ErrorCode
   message?: string
   retryAfterMs?: number
-  /** See `ReplyHead`. */
+  /** This and `wasSent`: see `ReplyHead`. */
   isRefused?: true
+  wasSent?: true
   /** For the log alone. */
   cause?: unknown
 }
