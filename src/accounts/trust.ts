@@ -20,6 +20,14 @@ export function shareGroupOf(account: Trust & Pick<User, 'id' | 'tier'>, secret:
   return `network:${createHmac('sha256', secret).update(signup_network).digest('base64url').slice(0, 22)}`
 }
 
+export function forbiddenModes(
+  account: Pick<User, 'disabled_at'> & Parameters<typeof missingForLiveCalls>[0],
+  policy: SignupPolicy,
+): ('live' | 'test')[] {
+  if (account.disabled_at !== null) return ['live', 'test']
+  return missingForLiveCalls(account, policy) === undefined ? [] : ['live']
+}
+
 /** What an account lacks for live calls under the operator's policy; undefined when it may make them. */
 export function missingForLiveCalls(
   { email_verified_at, approved_at }: Pick<Trust, 'email_verified_at' | 'approved_at'>,

@@ -10,7 +10,7 @@ import type { Log } from '../log.ts'
 import { recordAsyncCall } from '../queue/async-call.ts'
 import type { ReplyInbox } from '../queue/reply.ts'
 import type { Reply } from '../queue/reply-head.ts'
-import { CALLER_LEFT_STATUS, CallerLeftError, LEFT_UNSENT_STATUS } from './caller-left.ts'
+import { CallerLeftError, cancelledStatus, LEFT_UNSENT_STATUS } from './caller-left.ts'
 import { type Withdrawal, type WithdrawDeps, wasSent, withdrawCall } from './withdraw-call.ts'
 
 export interface AwaitDeps extends WithdrawDeps, RefusalDeps {
@@ -98,7 +98,6 @@ function limitWait(
   return { signal: controller.signal, end }
 }
 
-/** Completes a call without a reply. */
 async function completeFailed(
   deps: AwaitDeps,
   admitted: Admitted,
@@ -123,7 +122,8 @@ async function refund(deps: AwaitDeps, { job, principal }: Admitted, status: num
   )
 }
 
-function statusOf({ head: { code } }: Reply): number {
+function statusOf({ head: { code, times } }: Reply): number {
+  if (code === 'CALL_CANCELLED') return cancelledStatus(times.attempts > 0)
   return code ? ERRORS[code].status : 200
 }
 
@@ -133,12 +133,11 @@ async function completeLeft(
   admitted: Admitted,
   { reply, jobId }: { reply: Promise<Reply>; jobId: string | undefined },
 ): Promise<void> {
-  // Redis may be away, or this node may end: then it is not known whether a request was sent.
   const isSent = await withdraw(deps, admitted, jobId).then(
     (withdrawal) => wasSent(withdrawal, reply),
     () => true,
   )
-  deps.completions.add(admitted.job, isSent ? CALLER_LEFT_STATUS : LEFT_UNSENT_STATUS)
+  deps.completions.add(admitted.job, cancelledStatus(isSent))
 }
 
 /** @throws what Redis throws: the call then runs to its deadline, in vain */

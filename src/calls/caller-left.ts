@@ -6,7 +6,6 @@ export const CALLER_LEFT_STATUS = 499
 /** The same where no request was sent for the call: time spent waiting on us, not charged. */
 export const LEFT_UNSENT_STATUS = 503
 
-/** What a cancelled call counts as: it is charged where a request was sent for it. */
 export function cancelledStatus(wasSent: boolean): number {
   return wasSent ? CALLER_LEFT_STATUS : LEFT_UNSENT_STATUS
 }

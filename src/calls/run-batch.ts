@@ -15,7 +15,7 @@ import type { ReplyInbox } from '../queue/reply.ts'
 import type { Reply } from '../queue/reply-head.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { ObservedCall, type ObservedCallDeps } from '../telemetry/observe-call.ts'
-import { CALLER_LEFT_STATUS, LEFT_UNSENT_STATUS } from './caller-left.ts'
+import { cancelledStatus } from './caller-left.ts'
 import { type QueuedCall, type Withdrawal, wasSent, withdrawCall } from './withdraw-call.ts'
 
 export interface BatchDeps extends ForecastDeps, ObservedCallDeps {
@@ -40,7 +40,6 @@ const ENDED_TOGETHER_MAX = 50
 /** How long after the deadline a node waits for the workers' own replies, milliseconds. */
 const DEADLINE_GRACE_MS = 250
 
-/** What a unit counts as, and what is refunded for it. */
 interface Ending {
   outcome: BatchOutcome
   usageStatus: number
@@ -85,6 +84,8 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
       const { outcome, usageStatus, refund } = await runUnit(deps, unit, { batch, run, end: end.signal })
       // Test calls have no monthly quota.
       if (refund === 'nothing' && principal.mode === 'live') charged += 1
+      // Its caller is there: the account may make no calls any more.
+      if ('error' in outcome && outcome.error.code === 'CALL_CANCELLED') end.abort(outcome.error)
       const next: BatchUnit | undefined = end.signal.aborted ? undefined : waiting.shift()
       run.emit(unit, outcome)
       if (refund === 'all') countRefusal(deps, principal, { slug: unit.job.slug, status: usageStatus })
@@ -133,7 +134,6 @@ function openSteps(
   return { end: (ended) => ends.add('', ended), drop: (dropped) => advance({ dropped }) }
 }
 
-/** Ends a batch when its caller leaves, or after this time. */
 function limitBatch(left: AbortSignal, timeMs: number): { end: AbortController; dispose: () => void } {
   const end = new AbortController()
   const onLeft = () => end.abort(left.reason)
@@ -184,6 +184,7 @@ async function runUnit(
     deps.spareRoom.learn(job, answer.head)
     if (answer.head.code) {
       const error = replyError(answer.head)
+      if (error.code === 'CALL_CANCELLED') return fail(error, cancelled(answer.head.times.attempts > 0))
       const refund = answer.head.isRefused ? 'all' : error.status >= 500 ? 'month' : 'nothing'
       return fail(error, { usageStatus: error.status, refund })
     }
@@ -192,14 +193,17 @@ async function runUnit(
   } catch (error) {
     forecast.giveRoomBack?.()
     const withdrawal = await withdraw(deps, { job, waiting: forecast.waiting, jobId })
-    if (run.left.aborted && (await wasSent(withdrawal, reply)))
-      return fail(error, { usageStatus: CALLER_LEFT_STATUS, refund: 'nothing' })
-    const usageStatus = run.left.aborted ? LEFT_UNSENT_STATUS : toGatewayError(error).status
-    return fail(error, { usageStatus, refund: 'month' })
+    const { code, status } = toGatewayError(error)
+    if (code === 'CALL_CANCELLED') return fail(error, cancelled(await wasSent(withdrawal, reply)))
+    return fail(error, { usageStatus: status, refund: 'month' })
   } finally {
     forget()
     forecast.giveRoomBack?.()
   }
+}
+
+function cancelled(wasSent: boolean): Pick<Ending, 'usageStatus' | 'refund'> {
+  return { usageStatus: cancelledStatus(wasSent), refund: wasSent ? 'nothing' : 'month' }
 }
 
 /** @returns where the call was; 'taken' where that is not known */

@@ -143,7 +143,7 @@ export const keys = {
 
 /** Publish/subscribe channels. */
 export const channels = {
-  /** `<slug> <call id>`: nobody waits for the call any more. */
+  /** `<slug, or *> <call id>`: nobody waits for the call any more. */
   cancel: `${PREFIX}:cancel`,
   /** `<cap's state key> <waiter>`: a permit may be free for the waiter. */
   wakeUp: `${PREFIX}:wake-up`,

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { isUuid } from '../accounts/session-token.ts'
+import { cancelAccountCalls } from '../calls/cancel-account-calls.ts'
 import type { Api, PausedMode } from '../catalog/catalog.ts'
 import { nullable } from '../catalog/json.ts'
 import type { Context } from '../context.ts'
@@ -23,7 +24,10 @@ import { awaitProbeOutcome, enqueueProbe } from '../queue/probe-job.ts'
 
 /** What the operator API needs of the process that hosts it. */
 export interface OperatorDeps
-  extends Pick<Context, 'config' | 'log' | 'catalog' | 'db' | 'redis' | 'queues' | 'health' | 'settings'> {
+  extends Pick<
+    Context,
+    'config' | 'log' | 'catalog' | 'db' | 'redis' | 'queues' | 'caps' | 'health' | 'settings' | 'telemetry'
+  > {
   fleet: Pick<FleetReader, 'snapshot'>
 }
 
@@ -84,7 +88,8 @@ export async function operatorRoutes(app: App, deps: OperatorDeps): Promise<void
   readingRoutes(app, deps)
 }
 
-function userRoutes(app: App, { db, redis }: OperatorDeps): void {
+function userRoutes(app: App, deps: OperatorDeps): void {
+  const { db, redis } = deps
   const find = {
     schema: {
       summary: 'Find accounts by a part of their address or by id: the one that it is wholly first, then newest first',
@@ -101,6 +106,7 @@ function userRoutes(app: App, { db, redis }: OperatorDeps): void {
   const change = {
     schema: {
       summary: "Change an account's tier, disable or enable it",
+      description: 'The calls of an account that may make none any more are cancelled: what waits is never sent.',
       tags,
       params: IdParams,
       body: UserChange,
@@ -112,6 +118,7 @@ function userRoutes(app: App, { db, redis }: OperatorDeps): void {
     if (!isUuid(id)) throw new GatewayError('USER_NOT_FOUND')
     const user = await changeUser(db, id, { ...request.body, actor: actorOf(request) })
     await announceChange(redis, id, request.log)
+    await cancelAccountCalls(deps, id)
     return { user: describeUser(user) }
   })
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { missingForLiveCalls, shareGroupOf } from '../../src/accounts/trust.ts'
+import { forbiddenModes, missingForLiveCalls, shareGroupOf } from '../../src/accounts/trust.ts'
 import type { Tier } from '../../src/catalog/upstream.ts'
 
 const SECRET = Buffer.from('a secret of this test')
@@ -36,6 +36,13 @@ describe('the share group of an account', () => {
 })
 
 describe('live calls', () => {
+  it('an account that is disabled may make no calls at all, one that lacks something no live ones', () => {
+    const disabled = { ...account({ approved_at: new Date(NOW) }), disabled_at: new Date(NOW) }
+    assert.deepEqual(forbiddenModes(disabled, 'open'), ['live', 'test'])
+    assert.deepEqual(forbiddenModes({ ...account(), disabled_at: null }, 'approval'), ['live'])
+    assert.deepEqual(forbiddenModes({ ...account(), disabled_at: null }, 'open'), [])
+  })
+
   it('live calls need what the sign-up policy asks for, and an approval stands for every proof', () => {
     const verified = new Date(NOW)
     for (const [policy, missing, missingWhenVerified] of [

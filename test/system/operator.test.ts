@@ -3,7 +3,10 @@ import { execFile } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
+import type { Redis } from 'ioredis'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
+import { accountKeys } from '../../src/redis/keys.ts'
+import { openOperatorRedis } from '../support/cap-state.ts'
 import { send, signUp, sql } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
@@ -15,6 +18,7 @@ describe('the operator API', () => {
   let upstream: UpstreamServer
   let ops = ''
   let number = 0
+  let redis: Redis
 
   before(async () => {
     upstream = await startUpstreamServer()
@@ -28,16 +32,19 @@ describe('the operator API', () => {
       isLocal: true,
       webNodes: 2,
       environment: {
-        ...upstream.environment('news', 'mock-data'),
+        ...upstream.environment('news', 'mock-data', 'creature-game'),
         UPSTREAM_NEWS_CAPS: 'concurrency=10,1000/1',
+        UPSTREAM_CREATURE_GAME_CAPS: 'concurrency=1,1000/1',
         PLAN_LIMITS: '{"Free":{"perMinute":1000},"Pro":{"perMinute":1000}}',
         OPS_PORT: '0',
       },
     })
+    redis = openOperatorRedis(gateway)
     ops = await gateway.startConsole()
     await until(async () => (await operator('/overview')).status === 200)
   })
   after(async () => {
+    redis.disconnect()
     await gateway.stop()
     await upstream.close()
   })
@@ -129,6 +136,44 @@ describe('the operator API', () => {
     await patch(`/users/${account.id}`, { disabled: false })
     assert.deepEqual(await statuses(), [200, 200, 401, 401])
     assert.equal((await login()).status, 200)
+  })
+
+  it('the operator API ends the calls of an account that it disables: what waits is never sent and costs nothing', async () => {
+    upstream.play('creature-game', () => undefined)
+    const [owner, other] = [await signUp(gateway), await signUp(gateway)]
+    const calls = ['b', 'c', 'd', 'e'].map((name) => ({
+      api: 'creature-game',
+      endpoint: '/creature',
+      parameters: { name },
+    }))
+    const call = (name: string, headers?: Record<string, string>) =>
+      send(gateway, `/v1/call/creature-game/creature?name=${name}`, { key: owner.live, ...(headers && { headers }) })
+    const taken = await call('a', { prefer: 'respond-async' })
+    await until(() => upstream.arrivalsOf('creature-game').length === 1)
+    const waiting = await call('z', { prefer: 'respond-async' })
+    const headers = { accept: 'application/json' }
+    const batch = send(gateway, '/v1/batch', { key: owner.live, headers, body: { calls }, url: gateway.urls[1] ?? '' })
+    const inFlight = () => redis.zcard(accountKeys.inFlight(owner.id, 'live'))
+    await until(async () => (await inFlight()) === 5)
+    await patch(`/users/${owner.id}`, { disabled: true })
+    const { results, charged } = (await batch).body
+    assert.deepEqual(
+      results.map(({ error }: { error?: { code: string } }) => error?.code),
+      calls.map(() => 'CALL_CANCELLED'),
+    )
+    assert.equal(charged, 0)
+    await until(async () => (await inFlight()) === 0)
+    assert.equal(upstream.arrivalsOf('creature-game').length, 1)
+    await patch(`/users/${owner.id}`, { disabled: false })
+    for (const { headers } of [taken, waiting]) {
+      const { status, body } = await send(gateway, String(headers.get('location')), { key: owner.live })
+      assert.deepEqual([status, body.error.code], [409, 'CALL_CANCELLED'])
+    }
+    const { body } = await send(gateway, '/v1/auth/login', { body: { email: owner.email, password: owner.password } })
+    const { usage } = (await send(gateway, '/v1/billing/status', { token: body.token })).body
+    assert.equal(usage.used, 1, 'the one that was sent')
+    upstream.play('creature-game', () => ({ id: 1, name: 'a', types: [], height: 1, weight: 1 }))
+    assert.equal((await send(gateway, '/v1/call/creature-game/creature?name=f', { key: other.live })).status, 200)
   })
 
   it('the operator API gives an upstream its key: it works within a second everywhere, and stops when it is taken away', async () => {
