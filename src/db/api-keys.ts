@@ -107,20 +107,30 @@ export async function insertApiKey(
   key: NewApiKey,
   { keysMax, othersKeysMax }: KeyLimits,
 ): Promise<boolean> {
-  // Creations of one account go one after the other: each counts what the one before it left.
-  await sql`select pg_advisory_xact_lock(hashtextextended(${key.user_id}, 1))`.execute(transaction)
-  const { count, others } = await transaction
+  await lockLiveKeys(transaction, key.user_id)
+  const { count, others } = await countLiveKeys(transaction, key.user_id)
+  if (count >= keysMax) return false
+  if (key.created_by !== key.user_id && others >= othersKeysMax) return false
+  await transaction.insertInto('api_keys').values(key).execute()
+  return true
+}
+
+/** What adds live keys to one account happens one after the other: each counts what the one before it left. */
+export async function lockLiveKeys(transaction: Db, userId: string): Promise<void> {
+  await sql`select pg_advisory_xact_lock(hashtextextended(${userId}, 1))`.execute(transaction)
+}
+
+/** `others`: those of them that other accounts made. */
+export async function countLiveKeys(db: Db, userId: string): Promise<{ count: number; others: number }> {
+  const { count, others } = await db
     .selectFrom('api_keys')
     .select(({ fn }) => fn.countAll<string>().as('count'))
     .select(sql<string>`count(*) filter (where created_by <> user_id)`.as('others'))
-    .where('user_id', '=', key.user_id)
+    .where('user_id', '=', userId)
     .where('revoked_at', 'is', null)
     .where(isUnexpired)
     .executeTakeFirstOrThrow()
-  if (Number(count) >= keysMax) return false
-  if (key.created_by !== key.user_id && Number(others) >= othersKeysMax) return false
-  await transaction.insertInto('api_keys').values(key).execute()
-  return true
+  return { count: Number(count), others: Number(others) }
 }
 
 /** Revokes a key. @returns the account it counted against; undefined when it is revoked already */

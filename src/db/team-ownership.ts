@@ -1,4 +1,5 @@
 import { sql } from 'kysely'
+import { countLiveKeys, lockLiveKeys } from './api-keys.ts'
 import type { Db } from './database.ts'
 import type { Team } from './schema.ts'
 
@@ -46,21 +47,27 @@ export interface Transfer {
   memberId: string
   /** Teams that an account may own. */
   teamsMax: number
+  /** Live keys that an account may have. */
+  keysMax: number
 }
+
+type Obstacle = 'no such member' | 'too many teams' | 'too many keys'
 
 /**
  * Makes a member the owner of a team, and its owner an admin. The team's keys count against the owner's plan: those
- * that the new owner has not made end, so that nobody can hand others the cost of keys that they hold.
+ * that the new owner has not made end, so that nobody can hand others the cost of keys that they hold. The others add to
+ * the new owner's live keys, which stay within their number.
  *
  * @returns the team, or which condition failed
  */
-export function transferTeam(db: Db, transfer: Transfer): Promise<Team | 'no such member' | 'too many teams'> {
-  const { teamId, ownerId, memberId, teamsMax } = transfer
+export function transferTeam(db: Db, transfer: Transfer): Promise<Team | Obstacle> {
+  const { teamId, ownerId, memberId, teamsMax, keysMax } = transfer
   return db
     .transaction()
     .execute(async (transaction) => {
       if ((await lockOwnedTeams(transaction, memberId)) >= teamsMax) return 'too many teams'
       await lockTeam(transaction, teamId)
+      await lockLiveKeys(transaction, memberId)
       const setRole = (userId: string, from: 'owner' | 'other', role: 'owner' | 'admin') =>
         transaction
           .updateTable('team_members')
@@ -72,7 +79,7 @@ export function transferTeam(db: Db, transfer: Transfer): Promise<Team | 'no suc
       // In this order: a team never has two owners.
       const left = await setRole(ownerId, 'owner', 'admin')
       const made = await setRole(memberId, 'other', 'owner')
-      if (left.numUpdatedRows !== 1n || made.numUpdatedRows !== 1n) throw new TransferRefused()
+      if (left.numUpdatedRows !== 1n || made.numUpdatedRows !== 1n) throw new TransferRefused('no such member')
       await transaction
         .updateTable('api_keys')
         .set({ revoked_at: sql<Date>`now()` })
@@ -81,6 +88,7 @@ export function transferTeam(db: Db, transfer: Transfer): Promise<Team | 'no suc
         .where(sql<boolean>`created_by is distinct from ${memberId}`)
         .execute()
       await transaction.updateTable('api_keys').set({ user_id: memberId }).where('team_id', '=', teamId).execute()
+      if ((await countLiveKeys(transaction, memberId)).count > keysMax) throw new TransferRefused('too many keys')
       return await transaction
         .updateTable('teams')
         .set({ owner_id: memberId, updated_at: sql<Date>`now()` })
@@ -89,10 +97,17 @@ export function transferTeam(db: Db, transfer: Transfer): Promise<Team | 'no suc
         .executeTakeFirstOrThrow()
     })
     .catch((error: unknown) => {
-      if (error instanceof TransferRefused) return 'no such member'
+      if (error instanceof TransferRefused) return error.obstacle
       throw error
     })
 }
 
-/** Undoes the transaction: one of the two is not what it has to be. */
-class TransferRefused extends Error {}
+/** Undoes the transaction. */
+class TransferRefused extends Error {
+  readonly obstacle: Obstacle
+
+  constructor(obstacle: Obstacle) {
+    super(obstacle)
+    this.obstacle = obstacle
+  }
+}

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { createApiKey, hashApiKey, keyPrefix } from '../accounts/api-key.ts'
-import { KeyAnswer, toKeyAnswer } from '../accounts/key-answer.ts'
+import { KEYS_MAX, KeyAnswer, toKeyAnswer } from '../accounts/key-answer.ts'
 import { isUuid } from '../accounts/session-token.ts'
 import { lockTeamToManage, MANAGERS } from '../accounts/team-access.ts'
 import { nullable } from '../catalog/json.ts'
@@ -17,9 +17,6 @@ import { IdParams } from '../http/path-ids.ts'
 import { type App, NoContent } from '../http/typed-app.ts'
 import { announceChange } from '../limits/account-version.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
-
-/** Live keys an account may have, those of its teams included. */
-const KEYS_MAX = 50
 
 /** Of them, those that other accounts may make in the account's teams. */
 const OTHERS_KEYS_MAX = 25

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
+import { KEYS_MAX } from '../accounts/key-answer.ts'
 import { isUuid } from '../accounts/session-token.ts'
 import { teamFor } from '../accounts/team-access.ts'
 import { TEAMS_MAX, TeamAnswer, toTeamAnswer } from '../accounts/team-answer.ts'
@@ -39,7 +40,9 @@ export async function teamOwnershipRoutes(app: App, context: Context): Promise<v
   })
 
   const transfer = {
-    config: { errors: ['TEAM_NOT_FOUND', 'MEMBER_NOT_FOUND', 'FORBIDDEN', 'TEAM_LIMIT_REACHED'] as const },
+    config: {
+      errors: ['TEAM_NOT_FOUND', 'MEMBER_NOT_FOUND', 'FORBIDDEN', 'TEAM_LIMIT_REACHED', 'KEY_LIMIT_REACHED'] as const,
+    },
     schema: {
       summary: 'Make another member the owner of a team',
       description: 'Keys that the new owner has not made end: they would count against the plan of the new owner.',
@@ -55,13 +58,21 @@ export async function teamOwnershipRoutes(app: App, context: Context): Promise<v
     const ownerId = sessionOf(request).user.id
     const memberId = request.body.memberId.toLowerCase()
     if (!isUuid(memberId) || memberId === ownerId) throw new GatewayError('MEMBER_NOT_FOUND')
-    const team = await transferTeam(db, { teamId: request.params.id, ownerId, memberId, teamsMax: TEAMS_MAX })
+    const maxima = { teamsMax: TEAMS_MAX, keysMax: KEYS_MAX }
+    const team = await transferTeam(db, { teamId: request.params.id, ownerId, memberId, ...maxima })
     if (team === 'no such member') throw new GatewayError('MEMBER_NOT_FOUND')
     if (team === 'too many teams') {
       throw new GatewayError('TEAM_LIMIT_REACHED', {
         message: 'The member owns its full number of teams.',
         hint: 'Choose another member',
         tokens: { limit: TEAMS_MAX },
+      })
+    }
+    if (team === 'too many keys') {
+      throw new GatewayError('KEY_LIMIT_REACHED', {
+        message: 'With its keys of the team the member would have more than its full number of live keys.',
+        hint: 'Ask the member to revoke keys first, or choose another member',
+        tokens: { limit: KEYS_MAX },
       })
     }
     await announceChange(redis, ownerId, request.log)

@@ -124,6 +124,29 @@ describe('teams', () => {
     assert.equal((await as(admin, 'DELETE', `/v1/teams/${teamId}`)).status, 204)
   })
 
+  it('teams are not handed over to a member whose live keys would become more than 50', async () => {
+    const person = await signUp(gateway)
+    const teamId = await makeTeam()
+    await as(owner, 'POST', `/v1/teams/${teamId}/members`, { email: person.email, role: 'admin' })
+    const { key } = await makeKey(person, teamId)
+    const own: Awaited<ReturnType<typeof as>>[] = []
+    // A few at once: they wait for each other in Postgres.
+    while (own.length < 48) {
+      own.push(...(await Promise.all(Array.from({ length: 6 }, () => as(person, 'POST', '/v1/keys', {})))))
+    }
+    assert.ok(own.every(({ status }) => status === 201))
+    const transfer = () => as(owner, 'POST', `/v1/teams/${teamId}/transfer`, { memberId: person.id })
+    // With the two of the sign-up the member has 50 of its own.
+    const refused = await transfer()
+    assert.deepEqual([refused.status, refused.body.code], [409, 'KEY_LIMIT_REACHED'], refused.text)
+    assert.match(refused.body.message, /member/)
+    assert.equal((await as(owner, 'GET', `/v1/teams/${teamId}`)).body.yourRole, 'owner')
+    assert.equal(await call(key), 200)
+    assert.equal((await as(person, 'DELETE', `/v1/keys/${own[0]?.body.id}`)).status, 204)
+    assert.equal((await transfer()).status, 200)
+    assert.equal(await call(key), 200)
+  })
+
   /** How many requests wait for a lock of Postgres. */
   const waiting = async (): Promise<number> => {
     const text = `select count(*)::int as count from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
