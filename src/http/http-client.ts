@@ -29,6 +29,9 @@ export function openHttpClient(options: { connections: number; allowPrivate: boo
   return new Agent({
     connections: options.connections,
     pipelining: 1,
+    // By HTTP/2 undici sends a request again by itself where its stream is refused, which no permit covers, and all requests
+    // share a connection: one that died in silence would fail each of them until it is found out.
+    allowH2: false,
     keepAliveTimeout: 30_000,
     headersTimeout: 0,
     bodyTimeout: 0,
@@ -37,7 +40,7 @@ export function openHttpClient(options: { connections: number; allowPrivate: boo
 }
 
 function publicConnector(): buildConnector.connector {
-  const connect = buildConnector({ timeout: CONNECT_TIMEOUT_MS, lookup: publicLookup })
+  const connect = buildConnector({ timeout: CONNECT_TIMEOUT_MS, lookup: publicLookup, allowH2: false })
   return (options, callback) => {
     const host = options.hostname.replace(/^\[|\]$/g, '')
     // An address is not looked up, so its check is here.

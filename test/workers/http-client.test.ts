@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
+import { constants, createSecureServer } from 'node:http2'
 import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { setDefaultCACertificates } from 'node:tls'
 import { BlockedAddressError, isPublicAddress, openHttpClient } from '../../src/http/http-client.ts'
+import { makeCertificate } from '../support/certificate.ts'
 
 /** Addresses that no upstream may lead to, by what they are. */
 const PRIVATE: Record<string, string[]> = {
@@ -110,5 +116,31 @@ describe('a connection to an upstream', () => {
   it('a connection to an upstream is made to a private address that the operator chose', async () => {
     assert.equal(await ask('localhost', true), 200)
     assert.equal(await ask('127.0.0.1', true), 200)
+  })
+
+  it('a connection to an upstream speaks HTTP/1.1 where HTTP/2 is offered: no request is sent twice under one permit', async () => {
+    const folder = await mkdtemp(path.join(tmpdir(), 'http-client-'))
+    const { certFile, keyFile } = await makeCertificate(folder, 'upstream')
+    const cert = await readFile(certFile, 'utf8')
+    setDefaultCACertificates([cert])
+    const versions: string[] = []
+    // Refuses each request: as a stream, or by closing the connection.
+    const secure = createSecureServer({ cert, key: await readFile(keyFile), allowHTTP1: true }, (request) => {
+      versions.push(request.httpVersion)
+      if (request.httpVersion === '2.0') request.stream.close(constants.NGHTTP2_REFUSED_STREAM)
+      else request.destroy()
+    })
+    secure.listen(0, '127.0.0.1')
+    await once(secure, 'listening')
+    const client = openHttpClient({ connections: 1, allowPrivate: true })
+    try {
+      const origin = `https://localhost:${(secure.address() as AddressInfo).port}`
+      await assert.rejects(client.request({ origin, path: '/', method: 'GET' }))
+      assert.deepEqual(versions, ['1.1'])
+    } finally {
+      await client.destroy()
+      secure.close()
+      await rm(folder, { recursive: true })
+    }
   })
 })
