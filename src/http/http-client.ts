@@ -22,12 +22,13 @@ export function isPublicAddress(address: string): boolean {
 const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3')
 
 /**
- * Opens the connections to one upstream: kept alive, at most `connections`. Names are resolved here and the answer is
- * checked and used as it is, so that a name that points into our own network (DNS rebinding) leads nowhere.
+ * Opens the connections to one upstream: kept alive, at most `connections` (undefined: as many as requests are under way).
+ * Names are resolved here and the answer is checked and used as it is, so that a name that points into our own network (DNS
+ * rebinding) leads nowhere.
  */
-export function openHttpClient(options: { connections: number; allowPrivate: boolean }): Dispatcher {
+export function openHttpClient(options: { connections: number | undefined; allowPrivate: boolean }): Dispatcher {
   return new Agent({
-    connections: options.connections,
+    ...(options.connections === undefined ? {} : { connections: options.connections }),
     pipelining: 1,
     // By HTTP/2 undici sends a request again by itself where its stream is refused, which no permit covers, and all requests
     // share a connection: one that died in silence would fail each of them until it is found out.

@@ -1,15 +1,19 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { createServer, type Server } from 'node:http'
+import { createServer, type Server, type ServerResponse } from 'node:http'
 import { constants, createSecureServer } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { setDefaultCACertificates } from 'node:tls'
+import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
+import { applySettings, loadCatalog, withCallerKey } from '../../src/catalog/catalog.ts'
 import { BlockedAddressError, isPublicAddress, openHttpClient } from '../../src/http/http-client.ts'
+import { HttpClients } from '../../workers/upstream/http-client.ts'
 import { makeCertificate } from '../support/certificate.ts'
+import { until } from '../support/gateway.ts'
 
 /** Addresses that no upstream may lead to, by what they are. */
 const PRIVATE: Record<string, string[]> = {
@@ -141,6 +145,36 @@ describe('a connection to an upstream', () => {
       await client.destroy()
       secure.close()
       await rm(folder, { recursive: true })
+    }
+  })
+
+  it("a connection to an upstream is there for a caller's key although requests with other keys, or with none, take all of theirs", async () => {
+    const held: ServerResponse[] = []
+    const slow = createServer((request, response) =>
+      request.url === '/slow' ? held.push(response) : response.end('{}'),
+    )
+    slow.listen(0, '127.0.0.1')
+    await once(slow, 'listening')
+    const origin = `http://127.0.0.1:${(slow.address() as AddressInfo).port}`
+    const api =
+      (await loadCatalog(new Map([['code-host-user', { url: origin }]]))).get('code-host-user') ?? assert.fail()
+    applySettings(api, { caps: { concurrency: 1 } })
+    const clients = new HttpClients()
+    const get = async (place: string, bucket: string) => {
+      const client = clients.of(bucket === SHARED_BUCKET ? api : withCallerKey(api), bucket)
+      const { statusCode, body } = await client.request({ origin, path: place, method: 'GET' })
+      await body.dump()
+      return statusCode
+    }
+    const under = Promise.allSettled([get('/slow', 'key-of-one'), get('/slow', SHARED_BUCKET)])
+    try {
+      await until(() => held.length === 2, 5_000)
+      assert.equal(await get('/', 'key-of-another'), 200)
+    } finally {
+      await Promise.all([...clients.of.made.values()].map((client) => client.destroy()))
+      await under
+      slow.closeAllConnections()
+      slow.close()
     }
   })
 })

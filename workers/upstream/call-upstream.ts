@@ -31,7 +31,7 @@ export interface UpstreamDeps extends HealthDeps {
   contact: string
   /** Whatever the upstream's file says, milliseconds. */
   attemptTimeoutMsMax: number
-  clientOf: (api: Api) => Dispatcher
+  clientOf: (api: Api, bucket: CapBucket) => Dispatcher
   permitClientOf: (api: Pick<Api, 'slug'>, bucket: CapBucket) => PermitClient
   budgetOf: (api: Api) => RetryBudget
 }
@@ -168,7 +168,7 @@ export interface Sending
 const UNSENT = [StalePermitError, EndedUnsentError, BreakerOpenError]
 
 export async function sendOnce(deps: UpstreamDeps, sending: Sending, request: WireRequest): Promise<HttpExchange> {
-  const { api, endpoint, times, progress, remainingMs, signal, recorder } = sending
+  const { api, endpoint, bucket, times, progress, remainingMs, signal, recorder } = sending
   const classify = ({ answer }: HttpExchange) => classifyResponse(api.upstream, endpoint, answer)?.code
   while (true) {
     recorder.refuseWhenOpen()
@@ -180,7 +180,7 @@ export async function sendOnce(deps: UpstreamDeps, sending: Sending, request: Wi
     try {
       const send = () => {
         progress.isUnderWay = true
-        return attempt(api, request, { client: deps.clientOf(api), permit, signal, timeoutMs })
+        return attempt(api, request, { client: deps.clientOf(api, bucket), permit, signal, timeoutMs })
       }
       const result = await recorder.observe(send, classify)
       const tookMs = performance.now() - startedAt

@@ -1,13 +1,21 @@
 import { memoize } from '../../src/async/memoize.ts'
+import { type CapBucket, SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
 import { openHttpClient } from '../../src/http/http-client.ts'
 
-/** Opened when first used; unused connections close by themselves. */
+/**
+ * Opened when first used; unused connections close by themselves. Each caller's key has a cap of its own, which alone bounds
+ * its requests under way: calls with one key wait for no connection that those of another use.
+ */
 export class HttpClients {
   readonly of = memoize(
-    ({ caps, baseUrl }: Api) => `${caps.concurrency} ${baseUrl}`,
-    ({ caps, isBaseUrlConfigured }: Api) =>
-      openHttpClient({ connections: caps.concurrency, allowPrivate: isBaseUrlConfigured }),
+    ({ caps, baseUrl }: Api, bucket: CapBucket) =>
+      bucket === SHARED_BUCKET ? `${caps.concurrency} ${baseUrl}` : `caller keys ${baseUrl}`,
+    ({ caps, isBaseUrlConfigured }: Api, bucket: CapBucket) =>
+      openHttpClient({
+        connections: bucket === SHARED_BUCKET ? caps.concurrency : undefined,
+        allowPrivate: isBaseUrlConfigured,
+      }),
   )
 
   async close(): Promise<void> {
