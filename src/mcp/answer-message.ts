@@ -7,6 +7,7 @@ import {
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server'
 import type { Api } from '../catalog/catalog.ts'
+import { asBatch, refuseBatch } from './message-batch.ts'
 import { createApiServer, createCatalogServer, type Era, type McpDeps } from './server.ts'
 
 /** A message as it came over HTTP. */
@@ -30,12 +31,15 @@ export function answerApiMessage(apis: Api[], deps: McpDeps, message: McpMessage
 /** Gives the message to the protocol's own server, which lives as long as its answer takes. */
 async function answerMessage(create: (era: Era) => Server, deps: McpDeps, message: McpMessage): Promise<Response> {
   const { body } = message
+  const refused = refuseBatch(body, message.headers['mcp-protocol-version']?.toString())
+  if (refused) return refused
   const accepted = acceptedForms(message.headers.accept)
   const request = toWebRequest(deps, message, accepted)
   if (await isLegacyRequest(request, body)) {
     // Progress needs a stream; every other answer is one JSON body, as it always was.
-    const isStream = accepted.stream && (!accepted.json || wantsProgress(body))
-    return await answerLegacy(create('legacy'), request, { body, isStream })
+    const isStream = accepted.stream && (!accepted.json || [body].flat().some(wantsProgress))
+    const response = await answerLegacy(create('legacy'), request, { body, isStream })
+    return Array.isArray(body) ? await asBatch(response) : response
   }
   if (methodOf(body) === 'subscriptions/listen') return noSuchMethod(body)
   const responseMode = accepted.stream ? (accepted.json ? 'auto' : 'sse') : 'json'

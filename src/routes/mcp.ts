@@ -24,6 +24,10 @@ const Message = Type.Object(
   },
   { additionalProperties: true, description: 'One JSON-RPC 2.0 message of the Model Context Protocol' },
 )
+const Messages = Type.Union([
+  Message,
+  Type.Array(Message, { description: 'Several messages, of a client of revision 2025-03-26 or before' }),
+])
 const Chosen = Type.Object({
   apis: Type.Optional(
     Type.String({ maxLength: 600, description: 'Names of APIs, separated by commas, whose typed tools are wanted' }),
@@ -33,6 +37,7 @@ const Answer = Type.Object(
   { jsonrpc: Type.Literal('2.0', { description: 'Version of JSON-RPC' }) },
   { additionalProperties: true },
 )
+const Answers = Type.Union([Answer, Type.Array(Answer)])
 
 /** What the protocol's own server refuses: a wrong revision, headers that differ from the body, an unknown method. */
 const Refusal = Type.Object({}, { additionalProperties: true, description: 'A JSON-RPC error, or an error of ours' })
@@ -49,9 +54,9 @@ const ALL_APIS = {
     querystring: Chosen,
     tags: ['MCP'],
     operationId: 'mcp',
-    body: Message,
+    body: Messages,
     response: {
-      200: { content: { 'application/json': { schema: Answer }, 'text/event-stream': { schema: Type.String() } } },
+      200: { content: { 'application/json': { schema: Answers }, 'text/event-stream': { schema: Type.String() } } },
       202: Type.Null(),
       400: Refusal,
       404: Refusal,

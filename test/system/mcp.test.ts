@@ -328,6 +328,54 @@ describe('the MCP servers', () => {
     }
   })
 
+  it('the MCP servers take several messages at once from clients whose revision has that, each counted as one alone', async () => {
+    const caller = await signUp(gateway)
+    const post = (body: object, headers: Record<string, string> = {}) =>
+      send(gateway, '/mcp', { key: caller.test, headers: { ...accept, ...headers }, body })
+    const left = (headers: Headers) => Number(/"minute";r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1])
+    const call = (id: number, progressToken?: string) => ({
+      ...{ jsonrpc: '2.0', id, method: 'tools/call' },
+      params: {
+        name: 'call_api',
+        arguments: { api: 'currency', endpoint: '/latest', parameters: {} },
+        ...(progressToken === undefined ? {} : { _meta: { progressToken } }),
+      },
+    })
+    const notice = { jsonrpc: '2.0', method: 'notifications/initialized' }
+    const before = left((await post([{ jsonrpc: '2.0', id: 1, method: 'ping' }])).headers)
+    const { status, body, text } = await post([
+      call(1),
+      notice,
+      { jsonrpc: '2.0', id: 'b', method: 'tools/list' },
+      call(3),
+    ])
+    assert.equal(status, 200, text)
+    const byId = new Map<unknown, Result>(body.map(({ id, result }: Result) => [id, result]))
+    assert.deepEqual([byId.size, byId.get('b')?.tools.length], [3, 4])
+    for (const id of [1, 3]) assert.equal(byId.get(id)?.structuredContent.api, 'currency')
+    const alone = await post([call(4)], { 'mcp-protocol-version': '2025-03-26' })
+    assert.deepEqual([alone.status, alone.body.length, alone.body[0].id], [200, 1, 4])
+    assert.equal(before - left((await post({ jsonrpc: '2.0', id: 1, method: 'ping' })).headers), 3)
+    assert.deepEqual([(await post([notice, notice])).status], [202])
+    const streamed = await fetch(`${gateway.url}/mcp`, {
+      method: 'POST',
+      headers: { ...accept, 'content-type': 'application/json', 'x-api-key': caller.test },
+      body: JSON.stringify([call(5, 'p'), call(6)]),
+    })
+    assert.match(streamed.headers.get('content-type') ?? '', /event-stream/)
+    assert.deepEqual([...(await streamed.text()).matchAll(/"id":(\d)/g)].map(([, id]) => id).sort(), ['5', '6'])
+    const refused = [
+      await post([call(1), call(1)]),
+      await post([call(1)], { 'mcp-protocol-version': '2025-06-18' }),
+      await post(Array.from({ length: 21 }, (_, id) => call(id))),
+      await post([]),
+    ]
+    assert.deepEqual(
+      refused.map((answer) => [answer.status, answer.body.error?.code]),
+      refused.map(() => [400, -32_600]),
+    )
+  })
+
   it('the MCP servers answer whatever form of answer a client accepts, and 406 where it accepts neither', async () => {
     for (const message of [
       { headers: { 'content-type': 'application/json' }, body: { jsonrpc: '2.0', id: 1, method: 'tools/list' } },
