@@ -29,6 +29,7 @@ describe('a call', () => {
         'dog-images': 'concurrency=50,10000/1',
         'meal-recipes': 'concurrency=50,10000/1',
         'mock-data': undefined,
+        currency: 'concurrency=1,1/86400',
       },
       timeoutMs: 15_000,
     })
@@ -87,6 +88,16 @@ describe('a call', () => {
     assert.equal(late.status, 502)
     assert.equal(late.headers.get('retry-after'), '30')
     assert.equal(upstream.arrivalsOf('dog-images').length - before, 3)
+  })
+
+  it('a call is answered at once with its failure where the cap has no room for another try before its deadline', async () => {
+    upstream.play('currency', (_arrival, response) => void response.writeHead(500).end())
+    const startedAt = performance.now()
+    const { status, body, headers } = await call('/v1/call/currency/latest')
+    assert.deepEqual([status, body.error.code], [502, 'UPSTREAM_ERROR'])
+    assert.match(headers.get('server-timing') ?? '', /attempts;desc="1"/)
+    // Its caller would wait 15 s.
+    assert.ok(performance.now() - startedAt < 10_000)
   })
 
   it('a call is one of many when all fail: the breaker ends them, and few are sent in vain', async () => {

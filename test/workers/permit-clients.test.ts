@@ -12,6 +12,7 @@ import { closeRedis, openRedis } from '../../src/redis/connection.ts'
 import { capKeys, keys } from '../../src/redis/keys.ts'
 import { GrantLedger } from '../../workers/permits/grant-ledger.ts'
 import { PermitClients } from '../../workers/permits/permit-clients.ts'
+import { AttemptError } from '../../workers/upstream/attempt-error.ts'
 import { until } from '../support/gateway.ts'
 import { openMonitor } from '../support/monitor.ts'
 import { connectThroughProxy } from '../support/proxied-redis.ts'
@@ -129,6 +130,32 @@ test("caps that operators change hold at once for calls with callers' own keys a
     for (const permit of permits) permit.release(1)
     await until(async () => (await redis.zcard(capKeys.of(api.slug, bucket, 'leases'))) === 0)
   }
+})
+
+test('a permit for another request of a call is refused at once where it would come too late, and waited for where not', async (t) => {
+  const { redis, db } = await open(t)
+  const catalog = await loadCatalog(new Map())
+  const api = catalog.get('weather') ?? assert.fail()
+  applySettings(api, { caps: { concurrency: 5, rates: [{ max: 1, seconds: 3_600 }] } })
+  const caps = new UpstreamCaps({ redis, db, catalog })
+  const clients = new PermitClients({ caps, log, grants: new GrantLedger(db, new RedisClock(redis, log), log) })
+  const leaving = new AbortController()
+  const acquire = (id: string, remainingMs: number, isUnqueued: boolean) =>
+    clients
+      .of(api, SHARED_BUCKET)
+      .acquire({ member: `account|${id}`, tag: 0, isUnqueued }, () => remainingMs, leaving.signal)
+  const first = await acquire('a', 30_000, false)
+  first.release(1)
+  const patient = acquire('b', 4_000_000, true)
+  const isRefused = (error: unknown) => {
+    assert.ok(error instanceof AttemptError)
+    assert.deepEqual([error.code, error.isRefusal], ['UPSTREAM_CAP_EXHAUSTED', true])
+    assert.ok((error.retryAfterMs ?? 0) > 3_000_000)
+    return true
+  }
+  await assert.rejects(acquire('a', 30_000, true), isRefused)
+  leaving.abort('left')
+  await assert.rejects(patient, (reason) => reason === 'left')
 })
 
 test('an upstream whose breaker closed gets one request at once, and one more for each that ends', async (t) => {

@@ -100,7 +100,7 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: 
   // Accepted before its node knew of the pause, or queued when the pause began.
   if (api.pausedMode === 'refuse') return { outcome: { code: 'API_PAUSED', retryAfterMs: PAUSED_RETRY_MS } }
   if (call.mode === 'test') return { outcome: await answerFromExample({ api, endpoint }, call, run) }
-  const permit = permitRequest({ api, endpoint, call })
+  const permit = permitRequest({ api, endpoint, call }, run)
   // The first run may have joined the wait queue.
   if (run.isSecondRun && permit.withoutTicket) {
     await deps.caps.of(api, bucketOf(call)).leaveQueue(permit.withoutTicket.entry())
@@ -116,10 +116,11 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: 
   return withRefusedKey(deps, call, result)
 }
 
-function permitRequest(known: KnownCall): PermitRequest {
+function permitRequest(known: KnownCall, { isSecondRun }: Pick<CallRun, 'isSecondRun'>): PermitRequest {
   const { ticket, deadline } = known.call
   const member = memberOf(queueIdentity(known.call))
-  if (ticket) return { member, tag: ticket.tag }
+  // The first run may have had a permit.
+  if (ticket) return { member, tag: ticket.tag, isUnqueued: isSecondRun }
   return { member, tag: NO_TICKET, withoutTicket: { entry: () => queueEntry(known), deadline } }
 }
 

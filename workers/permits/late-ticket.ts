@@ -9,7 +9,12 @@ import { LOCK_LOST } from '../upstream/call-end.ts'
 /** There is no room for a call without a ticket: it must join the wait queue first. */
 export class TicketNeededError extends Error {}
 
-export interface PermitRequest extends Waiter {
+export interface QueuedRequest extends Waiter {
+  /** The call left the queue with its first permit, and wants another: nothing evicts it when that would come too late. */
+  isUnqueued?: boolean
+}
+
+export interface PermitRequest extends QueuedRequest {
   /** Of a call without a ticket: how it joins the wait queue when it must, and until when a permit is of use. */
   withoutTicket?: { entry: () => QueueEntry; deadline: CallJob['deadline'] }
 }
@@ -18,7 +23,7 @@ export interface PermitRequest extends Waiter {
 export async function acquireOrJoin<Permit>(
   { cap, log }: { cap: Cap; log: Log },
   { withoutTicket, ...waiter }: PermitRequest,
-  acquire: (waiter: Waiter) => Promise<Permit>,
+  acquire: (waiter: QueuedRequest) => Promise<Permit>,
 ): Promise<Permit> {
   try {
     return await acquire(waiter)

@@ -1,15 +1,8 @@
-import {
-  type AcquireResult,
-  type Cap,
-  NO_TICKET,
-  type PermitId,
-  type ReleasedPermits,
-  type Waiter,
-} from '../../src/caps/cap.ts'
+import { type AcquireResult, type Cap, NO_TICKET, type PermitId, type ReleasedPermits } from '../../src/caps/cap.ts'
 import { PERMIT_AGE_MS_MAX } from '../../src/caps/timing.ts'
 import type { Log } from '../../src/log.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
-import { acquireOrJoin, type PermitRequest, TicketNeededError } from './late-ticket.ts'
+import { acquireOrJoin, type PermitRequest, type QueuedRequest, TicketNeededError } from './late-ticket.ts'
 
 /** After this, leases of a killed or stalled worker, which has lost its jobs, end. Milliseconds. */
 const LEASE_MS = 6_000
@@ -40,7 +33,7 @@ export interface Permit {
   releaseUnused: () => void
 }
 
-interface LocalWaiter extends Waiter {
+interface LocalWaiter extends QueuedRequest {
   remainingMs: () => number
   resolve: (permit: Permit) => void
   reject: (error: unknown) => void
@@ -86,7 +79,7 @@ export class PermitClient {
     return acquireOrJoin(deps, request, (waiter) => this.#wait(waiter, remainingMs, signal))
   }
 
-  #wait(request: Waiter, remainingMs: () => number, signal: AbortSignal): Promise<Permit> {
+  #wait(request: QueuedRequest, remainingMs: () => number, signal: AbortSignal): Promise<Permit> {
     if (signal.aborted) return Promise.reject(signal.reason)
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {
@@ -168,15 +161,13 @@ export class PermitClient {
     const result = await this.#cap.acquire({ waiters, released, leaseMs: LEASE_MS, lateMs })
     const tookMs = Math.ceil(performance.now() - polledAt)
     this.#lateMs = tookMs > PERMIT_AGE_MS_MAX ? Math.min(tookMs, LATE_MS_MAX) : 0
-    const served = result.granted.size + result.evicted.size + result.mustJoin.length
-    const usableUntil = polledAt + PERMIT_AGE_MS_MAX + lateMs
-    return this.#use(result, { usableUntil, areAllServed: served === waiters.length })
+    return this.#use(result, { usableUntil: polledAt + PERMIT_AGE_MS_MAX + lateMs, waiters })
   }
 
   /** @returns milliseconds until the next poll */
   #use(
     { granted, evicted, mustJoin, room, closedForMs, retryInMs }: AcquireResult,
-    { usableUntil, areAllServed }: { usableUntil: number; areAllServed: boolean },
+    { usableUntil, waiters }: { usableUntil: number; waiters: LocalWaiter[] },
   ): number {
     this.#onGranted(granted.size)
     for (const [member, id] of granted) this.#grant(member, id, usableUntil)
@@ -185,7 +176,8 @@ export class PermitClient {
     this.room = room
     if (closedForMs > 0) this.#rejectTooLate(closedForMs)
     // Waiters that are left were not in this poll.
-    if (areAllServed) return 0
+    if (granted.size + evicted.size + mustJoin.length === waiters.length) return 0
+    this.#rejectUnqueued(waiters, retryInMs)
     if (retryInMs <= 0) return FALLBACK_POLL_MS
     return Math.min(Math.max(retryInMs, POLL_MS_MIN), POLL_INTERVAL_MS)
   }
@@ -202,9 +194,18 @@ export class PermitClient {
     waiter.reject(reason)
   }
 
-  #firstWaiters(): Waiter[] {
+  /** The queue evicts calls that would be too late; these are in none. `earliestMs`: until the first of them may be sent. */
+  #rejectUnqueued(waiters: LocalWaiter[], earliestMs: number): void {
+    for (const { member, isUnqueued, remainingMs } of waiters) {
+      if (!isUnqueued || remainingMs() >= earliestMs) continue
+      const details = { isRetryable: false, isRefusal: true, retryAfterMs: earliestMs }
+      this.#reject(member, new AttemptError('UPSTREAM_CAP_EXHAUSTED', details))
+    }
+  }
+
+  #firstWaiters(): LocalWaiter[] {
     if (this.#waitersByTag.length <= WAITERS_PER_ACCOUNT) return [...this.#waitersByTag]
-    const first: Waiter[] = []
+    const first: LocalWaiter[] = []
     const counts = new Map<string, number>()
     for (const waiter of this.#waitersByTag) {
       const account = waiter.member.slice(0, waiter.member.indexOf('|'))

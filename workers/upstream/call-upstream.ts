@@ -202,14 +202,15 @@ export async function sendOnce(deps: UpstreamDeps, sending: Sending, request: Wi
 
 /** No longer than the breaker stays closed. @throws BreakerOpenError, or as `PermitClient.acquire` */
 async function acquirePermit(deps: UpstreamDeps, sending: Sending): Promise<Permit> {
-  const { api, bucket, permit, remainingMs, signal, recorder } = sending
+  const { api, bucket, permit, times, remainingMs, signal, recorder } = sending
   const ending = new AbortController()
   const onAbort = (): void => ending.abort(signal.reason)
   signal.addEventListener('abort', onAbort, { once: true })
   const stopListening = recorder.onOpen((error) => ending.abort(error))
   try {
     signal.throwIfAborted()
-    return await deps.permitClientOf(api, bucket).acquire(permit, remainingMs, ending.signal)
+    const isUnqueued = permit.isUnqueued || times.attempts > 0
+    return await deps.permitClientOf(api, bucket).acquire({ ...permit, isUnqueued }, remainingMs, ending.signal)
   } finally {
     signal.removeEventListener('abort', onAbort)
     stopListening()
