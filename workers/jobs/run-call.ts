@@ -119,7 +119,6 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: 
 function permitRequest(known: KnownCall, { isSecondRun }: Pick<CallRun, 'isSecondRun'>): PermitRequest {
   const { ticket, deadline } = known.call
   const member = memberOf(queueIdentity(known.call))
-  // The first run may have had a permit.
   if (ticket) return { member, tag: ticket.tag, isUnqueued: isSecondRun }
   return { member, tag: NO_TICKET, withoutTicket: { entry: () => queueEntry(known), deadline } }
 }
