@@ -30,8 +30,7 @@ export function openHttpClient(options: { connections: number | undefined; allow
   return new Agent({
     ...(options.connections === undefined ? {} : { connections: options.connections }),
     pipelining: 1,
-    // By HTTP/2 undici sends a request again by itself where its stream is refused, which no permit covers, and all requests
-    // share a connection: one that died in silence would fail each of them until it is found out.
+    // By HTTP/2 undici repeats refused requests without a permit, and one dead connection fails every request.
     allowH2: false,
     keepAliveTimeout: 30_000,
     headersTimeout: 0,
