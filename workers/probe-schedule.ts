@@ -1,5 +1,6 @@
 import type { Queue } from 'bullmq'
 import type { Api, Catalog } from '../src/catalog/catalog.ts'
+import { probeEverySeconds } from '../src/catalog/probe-interval.ts'
 import type { Log } from '../src/log.ts'
 import type { CallQueues } from '../src/queue/call-queue.ts'
 import { PROBE_JOB, PROBE_JOB_OPTIONS, PROBE_SCHEDULER, type ProbeJob } from '../src/queue/probe-job.ts'
@@ -13,17 +14,16 @@ export interface ProbeScheduleDeps {
 /** Keeps one job scheduler per enabled upstream; its id keeps it one, however many processes set it. */
 export class ProbeSchedule {
   readonly #deps: ProbeScheduleDeps
-  readonly #known = new Map<string, boolean>()
+  /** By slug, seconds; 0: no probes. */
+  readonly #known = new Map<string, number>()
 
   constructor(deps: ProbeScheduleDeps) {
     this.#deps = deps
   }
 
-  /** Follows what was enabled and disabled since the last time. */
+  /** Follows what was enabled and disabled since the last time, and caps that want other intervals. */
   async follow(): Promise<void> {
-    await this.#ensure(
-      [...this.#deps.catalog.values()].filter(({ slug, enabled }) => this.#known.get(slug) !== enabled),
-    )
+    await this.#ensure([...this.#deps.catalog.values()].filter((api) => this.#known.get(api.slug) !== intervalOf(api)))
   }
 
   /** Looks at every upstream: Redis may have lost its data, or somebody emptied a queue. */
@@ -35,8 +35,9 @@ export class ProbeSchedule {
     const { queues, log } = this.#deps
     const ensured = await Promise.all(
       apis.map(async (api) => {
-        const isChanged = await ensureScheduler(queues.of(api.slug), api)
-        this.#known.set(api.slug, api.enabled)
+        const seconds = intervalOf(api)
+        const isChanged = await ensureScheduler(queues.of(api.slug), { slug: api.slug, seconds })
+        this.#known.set(api.slug, seconds)
         return isChanged
       }),
     )
@@ -45,10 +46,15 @@ export class ProbeSchedule {
   }
 }
 
+/** Seconds; 0: no probes. */
+function intervalOf(api: Api): number {
+  return api.enabled ? probeEverySeconds(api) : 0
+}
+
 /** @returns whether anything had to be done */
-async function ensureScheduler(queue: Queue, { slug, enabled, upstream }: Api): Promise<boolean> {
-  if (!enabled) return await queue.removeJobScheduler(PROBE_SCHEDULER)
-  const every = upstream.probe.everySeconds * 1_000
+async function ensureScheduler(queue: Queue, { slug, seconds }: { slug: string; seconds: number }): Promise<boolean> {
+  if (seconds === 0) return await queue.removeJobScheduler(PROBE_SCHEDULER)
+  const every = seconds * 1_000
   const scheduler = await queue.getJobScheduler(PROBE_SCHEDULER)
   // Each job of the scheduler makes the next one, so that a lost job ends the probes.
   const isComplete =

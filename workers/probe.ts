@@ -1,5 +1,6 @@
 import { SingleFlight } from '../src/async/single-flight.ts'
 import { type Api, type Catalog, loadCatalog } from '../src/catalog/catalog.ts'
+import { probeEverySeconds, probeSlowdown } from '../src/catalog/probe-interval.ts'
 import { loadProcessConfig } from '../src/config.ts'
 import { type Db, openDatabase } from '../src/db/database.ts'
 import { deleteOldHealthChanges } from '../src/db/health-changes.ts'
@@ -130,7 +131,8 @@ async function recheckTroubled({ catalog, queues, health, log }: ProbeDeps): Pro
     const { status, isOpen, since = 0, lastCallAt, lastProbeAt } = health.of(api.slug)
     if (status === 'Healthy' || isOpen || !api.enabled) continue
     const triedAt = Math.max(lastCallAt, lastProbeAt)
-    const pauseMs = recheckPauseMs({ isRare: !isTriedByProbe(api), troubledForMs: triedAt - since })
+    const pauseMs =
+      probeSlowdown(api) * recheckPauseMs({ isRare: !isTriedByProbe(api), troubledForMs: triedAt - since })
     if (health.now() - triedAt < pauseMs) continue
     await enqueueProbe(queues, api.slug, { name: `recheck-${Math.floor(health.now() / RECHECK_MS)}` }).catch((error) =>
       log.debug({ err: error, slug: api.slug }, 'failed to schedule a probe'),
@@ -138,8 +140,8 @@ async function recheckTroubled({ catalog, queues, health, log }: ProbeDeps): Pro
   }
 }
 
-function isTriedByProbe({ enabled, upstream }: Api): boolean {
-  return enabled && upstream.probe.everySeconds <= HALF_OPEN_PROBE_SECONDS_MAX
+function isTriedByProbe(api: Api): boolean {
+  return api.enabled && probeEverySeconds(api) <= HALF_OPEN_PROBE_SECONDS_MAX
 }
 
 /** What fails is tried again with the next tick. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { loadCatalog } from '../../src/catalog/catalog.ts'
+import { applySettings, type Catalog, loadCatalog } from '../../src/catalog/catalog.ts'
 import { createLog } from '../../src/log.ts'
 import { CallQueues } from '../../src/queue/call-queue.ts'
 import { PROBE_SCHEDULER } from '../../src/queue/probe-job.ts'
@@ -12,6 +12,7 @@ describe('the schedule of probes', () => {
   let services: Services
   let redis: RedisConnection
   let queues: CallQueues
+  let catalog: Catalog
   let schedule: ProbeSchedule
   const log = createLog({ level: 'silent', pretty: false }, 'test')
 
@@ -19,7 +20,8 @@ describe('the schedule of probes', () => {
     services = await startServices()
     redis = openRedis([services.redisUrl], 'blocking', log)
     queues = new CallQueues(redis, log)
-    schedule = new ProbeSchedule({ catalog: await loadCatalog(new Map()), queues, log })
+    catalog = await loadCatalog(new Map())
+    schedule = new ProbeSchedule({ catalog, queues, log })
     await schedule.repair()
   })
   after(async () => {
@@ -63,5 +65,21 @@ describe('the schedule of probes', () => {
 
   it('the schedule of probes holds no probes of an upstream that is not enabled', async () => {
     assert.deepEqual(await scheduled('news'), { hasScheduler: false, next: undefined, jobs: 0 })
+  })
+
+  it('the schedule of probes is that of the files under their own caps, and leaves a cap that operators lower to the calls', async () => {
+    const everySeconds = async (slug: string) =>
+      ((await queues.of(slug).getJobScheduler(PROBE_SCHEDULER))?.every ?? Number.NaN) / 1_000
+    for (const { slug, upstream, enabled } of catalog.values()) {
+      if (enabled) assert.equal(await everySeconds(slug), upstream.probe.everySeconds, slug)
+    }
+    const api = catalog.get('weather') ?? assert.fail()
+    applySettings(api, { caps: { rates: [{ max: 10, seconds: 86_400 }] } })
+    await schedule.follow()
+    assert.ok(86_400 / (await everySeconds('weather')) < 2)
+    assert.equal((await scheduled('weather')).jobs, 1)
+    applySettings(api, {})
+    await schedule.follow()
+    assert.equal(await everySeconds('weather'), api.upstream.probe.everySeconds)
   })
 })

@@ -1,5 +1,7 @@
 import type { Job } from 'bullmq'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
+import type { Api } from '../../src/catalog/catalog.ts'
+import { probeEverySeconds } from '../../src/catalog/probe-interval.ts'
 import { RECHECK_MS } from '../../src/health/breaker.ts'
 import { type ProbeOutcome, parseProbeJob, writeProbeOutcome } from '../../src/queue/probe-job.ts'
 import { memberOf } from '../../src/queue/queue-entry.ts'
@@ -19,7 +21,7 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
   const { slug, isForced = false, isDecisive = false, outcomeId } = parseProbeJob(job.data)
   const api = deps.catalog.get(slug)
   if (!api?.enabled || (api.pausedMode === 'refuse' && !isForced)) return null
-  if (!isForced && isFresh(deps, slug, api.upstream.probe.everySeconds)) return null
+  if (!isForced && isFresh(deps, api)) return null
   const recorder = new AttemptRecorder(deps, {
     slug,
     source: 'probe',
@@ -85,9 +87,10 @@ async function report(
   )
 }
 
-function isFresh({ health }: ProcessorDeps, slug: string, everySeconds: number): boolean {
-  const { status, lastCallAt, lastProbeAt } = health.of(slug)
+function isFresh({ health }: ProcessorDeps, api: Api): boolean {
+  const { status, lastCallAt, lastProbeAt } = health.of(api.slug)
   if (status === 'Down') return false
-  const everyMs = status === 'Degraded' ? Math.min(RECHECK_MS, everySeconds * 1_000) : everySeconds * 1_000
+  const healthyMs = probeEverySeconds(api) * 1_000
+  const everyMs = status === 'Degraded' ? Math.min(RECHECK_MS, healthyMs) : healthyMs
   return health.now() - Math.max(lastCallAt, lastProbeAt) < everyMs * FRESH_SHARE
 }
