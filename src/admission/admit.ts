@@ -213,7 +213,6 @@ export function createJob(
   }
 }
 
-/** The job as it is queued. */
 export function withForecast(
   job: CallJob,
   { ticket, weight, cacheOnlyMs }: Forecast,

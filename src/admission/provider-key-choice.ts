@@ -17,14 +17,23 @@ export function chooseProviderKey(api: Api, principal: Principal): CallJob['prov
   const { credential } = api.upstream
   const own =
     credential && credential.accessMode !== 'platform_managed' ? principal.providerKeys.get(api.slug) : undefined
-  const refuse = (code: 'API_NOT_ENABLED' | 'PROVIDER_KEY_REQUIRED' | 'PROVIDER_KEY_INVALID') =>
-    new GatewayError(code, { tokens: { api: api.slug } })
-  if (!isOpen(api)) throw refuse('API_NOT_ENABLED')
+  const refuse = (code: 'PROVIDER_KEY_REQUIRED' | 'PROVIDER_KEY_INVALID') =>
+    new GatewayError(code, {
+      tokens: { api: api.slug },
+      // An application may call, and change nothing of the account.
+      ...(principal.connection ? { hint: ASK_USER[code] } : {}),
+    })
+  if (!isOpen(api)) throw new GatewayError('API_NOT_ENABLED', { tokens: { api: api.slug } })
   refuseWhenPaused(api)
   if (own?.status === 'invalid') throw refuse('PROVIDER_KEY_INVALID')
   if (own) return { id: own.id, bucket: own.bucket }
   if (api.needsCallerKey) throw principal.isTeamKey ? noKeyOfTeam(api) : refuse('PROVIDER_KEY_REQUIRED')
   return undefined
+}
+
+const ASK_USER = {
+  PROVIDER_KEY_REQUIRED: 'Ask the user to save a provider key in the portal, on /account/provider-keys',
+  PROVIDER_KEY_INVALID: 'Ask the user to replace the provider key in the portal, on /account/provider-keys',
 }
 
 /** Saving a key would not help: a team's key never uses those of the team's owner. */

@@ -29,9 +29,7 @@ export type BatchOutcome = { reply: Reply } | { error: GatewayError }
 
 export interface BatchRun {
   requestId: string
-  /** Aborted when the caller leaves. */
   left: AbortSignal
-  /** Called once for each unit, as it ends. */
   emit: (unit: BatchUnit, outcome: BatchOutcome) => void
 }
 

@@ -22,7 +22,6 @@ export interface QueuedCall {
 /** How long to wait for the worker's reply about a call whose caller left, milliseconds. */
 const REPLY_MS_MAX = 5_000
 
-/** Where a call was when it was withdrawn. */
 export type Withdrawal = 'removed' | 'waiting' | 'taken'
 
 /** Takes a call that nobody waits for out of its queue, or aborts it where a worker runs it. */
