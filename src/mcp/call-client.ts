@@ -17,6 +17,12 @@ export interface CallOutcome {
 export interface CallClient {
   /** With `waitSeconds` the answer is 202 when there is none by then, and the call goes on. */
   send: (path: string, parameters: Record<string, unknown>, waitSeconds?: number) => Promise<CallOutcome>
+  /** For a route that answers in lines: says how many have come, whenever some have. Other answers have no lines. */
+  sendForLines: (
+    path: string,
+    parameters: Record<string, unknown>,
+    onLines: (count: number) => Promise<void>,
+  ) => Promise<CallOutcome>
   /** `GET /v1/calls/{id}`. */
   look: (callId: string) => Promise<CallOutcome>
   /** `DELETE /v1/calls/{id}`. */

@@ -34,7 +34,9 @@ export async function callManyAsTool(
     .map((line) => JSON.parse(line))
   const { done: _, ...totals } = lines.pop()
   const structuredContent = { results: lines.sort((a, b) => a.index - b.index), ...totals }
-  return { content: contentOf(structuredContent, outcome), structuredContent, _meta }
+  // Of calls that all failed nothing was recorded.
+  const content = totals.ok > 0 ? contentOf(structuredContent, outcome) : textOf(structuredContent)
+  return { content, structuredContent, _meta }
 }
 
 /** The answer to a call as the result of a tool. */
@@ -51,9 +53,13 @@ export function resultOf(
 
 /** What a model reads. It does not see `_meta`: without a word here, it would take the recording for an answer. */
 function contentOf(structuredContent: object, { headers }: CallOutcome): CallToolResult['content'] {
-  const content: CallToolResult['content'] = [{ type: 'text', text: JSON.stringify(structuredContent) }]
+  const content = textOf(structuredContent)
   if (headers['x-gateway-mode'] === 'test') content.push({ type: 'text', text: TEST_REMARK })
   return content
+}
+
+function textOf(structuredContent: object): CallToolResult['content'] {
+  return [{ type: 'text', text: JSON.stringify(structuredContent) }]
 }
 
 /** What a model is to know of the data of a test key. */

@@ -21,7 +21,16 @@ import { type CallClient, callIdOf, type SendCall } from './call-client.ts'
 import { callAsTool, resultOf } from './call-tool.ts'
 import { CATALOG_TOOLS, runCatalogTool } from './catalog-tools.ts'
 import type { Observer } from './describe-api.ts'
-import { endedTask, isUnseen, sendAsTask, sendWithProgress, TASKS_EXTENSION, taskOf } from './tasks.ts'
+import {
+  endedTask,
+  isUnseen,
+  type Progress,
+  sendAsTask,
+  sendBatchWithProgress,
+  sendWithProgress,
+  TASKS_EXTENSION,
+  taskOf,
+} from './tasks.ts'
 
 export interface McpDeps extends Observer {
   catalog: Catalog
@@ -32,13 +41,19 @@ export interface McpDeps extends Observer {
 /** Which generation of the protocol a request speaks: with a handshake, up to 2025-11-25, or without, from 2026-07-28. */
 export type Era = 'legacy' | 'modern'
 
+/** How a tool sends one call, and how it sends many at once. */
+interface Senders {
+  send: SendCall
+  sendBatch: SendCall
+}
+
 /** What a server offers beside its name. */
 interface Offer {
   title: string
   instructions: string
   websiteUrl: string
   tools: Tool[]
-  run: (name: string, input: Record<string, unknown>, send: SendCall) => Promise<CallToolResult | undefined>
+  run: (name: string, input: Record<string, unknown>, senders: Senders) => Promise<CallToolResult | undefined>
   /** The data of a call as its tool's result; undefined for a call that no tool of this server makes. */
   shapeOf: (call: AsyncCall) => ((data: Record<string, unknown>) => Record<string, unknown>) | undefined
   resources: { uri: string; name: string; description: string; mimeType: string; read: () => string }[]
@@ -53,7 +68,7 @@ export function createCatalogServer(deps: McpDeps, era: Era): Server {
       'Find an API with search_apis, read its endpoints with describe_api, then call_api, or call_apis for many calls at once. When a result is an error, do what its hint says.',
     websiteUrl: `${baseUrl}/agents`,
     tools: CATALOG_TOOLS,
-    run: (name, input, send) => runCatalogTool(name, input, { ...deps, send, sendBatch: deps.client.send }),
+    run: (name, input, senders) => runCatalogTool(name, input, { ...deps, ...senders }),
     shapeOf:
       ({ slug, endpoint }) =>
       (data) => ({ api: slug, endpoint, data }),
@@ -81,7 +96,7 @@ export function createApiServer(apis: Api[], deps: McpDeps, era: Era): Server {
     instructions: `${apis.map(({ upstream }) => upstream.description).join(' ')} When a result is an error, do what its hint says.`,
     websiteUrl: only && others.length === 0 ? `${baseUrl}/apis/${only.slug}` : `${baseUrl}/agents`,
     tools: [...tools.values()].map(({ tool }) => tool),
-    run: async (name, input, send) => {
+    run: async (name, input, { send }) => {
       const entry = tools.get(name)
       return (
         entry && (await callAsTool(send, { slug: entry.api.slug, endpoint: entry.endpoint.path, parameters: input }))
@@ -130,7 +145,7 @@ function createServer(offer: Offer, deps: McpDeps, era: Era): Server {
         )
   server.setRequestHandler('tools/list', () => ({ tools }))
   server.setRequestHandler('tools/call', async ({ params }, context) => {
-    const result = await run(params.name, params.arguments ?? {}, sendFor(deps.client, context, era))
+    const result = await run(params.name, params.arguments ?? {}, sendersFor(deps.client, context, era))
     if (result) return result
     const names = tools.map(({ name }) => name).join(', ')
     throw invalidParams(era, `There is no tool of this name; there are ${names}.`)
@@ -159,13 +174,18 @@ function iconsOf(baseUrl: string) {
 }
 
 /** How the client that asks wants to wait: with a task, with progress, or for the result alone. */
-function sendFor(client: CallClient, context: ServerContext, era: Era): SendCall {
-  if (era === 'modern' && takesTasks(context)) return sendAsTask(client)
+function sendersFor(client: CallClient, context: ServerContext, era: Era): Senders {
   const progressToken = context.mcpReq._meta?.progressToken
-  if (progressToken === undefined) return (path, parameters) => client.send(path, parameters)
-  return sendWithProgress(client, (progress) =>
-    context.mcpReq.notify({ method: 'notifications/progress', params: { progressToken, ...progress } }),
-  )
+  const report =
+    progressToken === undefined
+      ? undefined
+      : (progress: Progress) =>
+          context.mcpReq.notify({ method: 'notifications/progress', params: { progressToken, ...progress } })
+  const plain: SendCall = (path, parameters) => client.send(path, parameters)
+  // A batch ends with its answer: no task stands for it.
+  const sendBatch = report ? sendBatchWithProgress(client, report) : plain
+  if (era === 'modern' && takesTasks(context)) return { send: sendAsTask(client), sendBatch }
+  return { send: report ? sendWithProgress(client, report) : plain, sendBatch }
 }
 
 function takesTasks({ mcpReq }: ServerContext): boolean {

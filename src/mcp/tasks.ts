@@ -91,6 +91,21 @@ export function sendWithProgress(client: CallClient, report: (progress: Progress
   }
 }
 
+/** Sends a batch, and reports how many of its calls have ended. */
+export function sendBatchWithProgress(client: CallClient, report: (progress: Progress) => Promise<void>): SendCall {
+  return async (path, parameters) => {
+    const total = [parameters.calls].flat().length
+    let reported = 0
+    return await client.sendForLines(path, parameters, async (lines) => {
+      // The last line is about all of them.
+      const progress = Math.min(lines, total)
+      if (progress === reported) return
+      reported = progress
+      await report({ progress, total, message: `${progress} of ${total} calls have ended.` })
+    })
+  }
+}
+
 /** Sends a call. Where it goes on, its place in the queue is looked up: the answer that accepted it has none. */
 async function sendForecast(
   client: CallClient,
@@ -112,7 +127,7 @@ export function isUnseen({ status, body }: Pick<CallOutcome, 'status' | 'body'>)
   return status >= 500 && Object(JSON.parse(body)).status !== 'error'
 }
 
-/** What a progress notification says besides its token: seconds waited, and seconds expected in all. */
+/** What a progress notification says besides its token: seconds waited and expected in all, or calls of a batch. */
 export interface Progress {
   progress: number
   total: number

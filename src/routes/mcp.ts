@@ -148,10 +148,13 @@ function clientFor(
   const headers = Object.fromEntries(
     CARRIED.flatMap((name) => (request.headers[name] === undefined ? [] : [[name, String(request.headers[name])]])),
   )
-  const inject = async (options: InjectOptions): Promise<CallOutcome> => {
+  const answerTo = (options: InjectOptions) => {
     const injected = { ...options, headers: { ...headers, ...options.headers }, remoteAddress: request.ip }
     // Awaited within: it is sent when it is awaited.
-    const { statusCode, headers: answered, body } = await onBehalfOf(request, async () => await app.inject(injected))
+    return onBehalfOf(request, async () => await app.inject(injected))
+  }
+  const inject = async (options: InjectOptions): Promise<CallOutcome> => {
+    const { statusCode, headers: answered, body } = await answerTo(options)
     return { status: statusCode, headers: answered, body }
   }
   const left = new AbortController()
@@ -166,6 +169,16 @@ function clientFor(
         payload,
         headers: waitSeconds === undefined ? {} : { prefer: `wait=${waitSeconds}` },
       }),
+    sendForLines: async (url, payload, onLines) => {
+      const answer = await answerTo({ method: 'POST', url, payload, payloadAsStream: true })
+      let [body, lines] = ['', 0]
+      for await (const chunk of answer.stream().setEncoding('utf8')) {
+        body += chunk
+        lines += chunk.split('\n').length - 1
+        if (lines > 0) await onLines(lines)
+      }
+      return { status: answer.statusCode, headers: answer.headers, body }
+    },
     look: (callId) => inject({ method: 'GET', url: `/v1/calls/${callId}` }),
     cancel: (callId) => inject({ method: 'DELETE', url: `/v1/calls/${callId}` }),
     find: (callId) => readAsyncCall(context.redis, { id: callId, accountId }),

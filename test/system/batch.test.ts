@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import { readMinute } from '../../src/telemetry/minute-stats.ts'
 import { type Account, send, signUp, sql } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
+import { MODERN, withMcpClient } from '../support/mcp-client.ts'
 import { type Stage, startStage } from '../support/stage.ts'
 import type { UpstreamServer } from '../support/upstream-server.ts'
 
@@ -341,6 +342,40 @@ describe('a batch', () => {
       body: { ...call, params: { name: 'call_apis', arguments: { calls: breeds(21) } } },
     })
     assert.equal(tooMany.body.result.isError, true)
+    const inVain = await send(gateway, '/mcp', {
+      key: account.test,
+      body: { ...call, params: { name: 'call_apis', arguments: { calls: [{ api: 'none', endpoint: '/x' }] } } },
+    })
+    // Nothing in it was recorded.
+    assert.equal(inVain.body.result.content.length, 1, inVain.text)
+  })
+
+  it('a batch of an MCP client that wants its progress tells how many calls have ended, in either generation', async (t) => {
+    t.after(() => upstream.play('dog-images', () => dog))
+    for (const [index, options] of [{ versionNegotiation: { mode: { pin: MODERN } } }, {}].entries()) {
+      const held = Promise.withResolvers<void>()
+      upstream.play('dog-images', async ({ url }) => {
+        if (url.includes(`hound${letters(301 + 2 * index)}`)) await held.promise
+        return dog
+      })
+      const key = { 'x-api-key': (await signUp(gateway)).live }
+      await withMcpClient(`${gateway.url}/mcp`, key, options, async ({ client }) => {
+        const heard: string[] = []
+        const calls = [...breeds(2, 300 + 2 * index), { api: 'none', endpoint: '/x' }]
+        const result = await client.callTool(
+          { name: 'call_apis', arguments: { calls } },
+          {
+            onprogress: ({ progress, total, message }) => {
+              heard.push(`${progress}/${total} ${message}`)
+              if (progress >= 2) held.resolve()
+            },
+          },
+        )
+        assert.equal(Object(result.structuredContent).ok, 2)
+        assert.ok(heard.includes('2/3 2 of 3 calls have ended.'), heard.join())
+        assert.equal(heard.at(-1), '3/3 3 of 3 calls have ended.')
+      })
+    }
   })
 
   it('a batch with a body that is none, or without a credential, is refused', async () => {
