@@ -29,11 +29,8 @@ import { UnansweredRequests } from './upstream/unanswered.ts'
 /** Share of a call's time that one attempt may take. */
 const ATTEMPT_SHARE = 2 / 3
 
-/** Everything long-lived in a worker process, made once. */
 export interface WorkerContext {
-  /** What the processors use. */
   deps: ProcessorDeps
-  /** A connection for messages of other processes. */
   listener: RedisConnection
   permits: PermitClients
   close: () => Promise<void>

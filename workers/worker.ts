@@ -41,7 +41,6 @@ if (import.meta.main) {
   })
 }
 
-/** Opens the queues' workers of one process. */
 export async function openWorker(config: Config, log: Log): Promise<Running> {
   const { deps, listener, permits, close } = await openWorkerContext(config, log)
   const { redis, clock, catalog, running, telemetry } = deps

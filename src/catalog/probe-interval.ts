@@ -1,12 +1,9 @@
 import type { Api } from './catalog.ts'
 
-/** Largest part of a cap that scheduled probes may use; the rest is for calls. */
+/** Largest part of a cap that scheduled probes may use. */
 const CAP_SHARE = 0.15
 
-/**
- * Seconds between scheduled probes of an API: those of its file, or more where its caps, which operators and the
- * environment may set below the file's, would be used up by probes.
- */
+/** Seconds between scheduled probes: those of the file, or more where the caps, which operators may lower, are for calls. */
 export function probeEverySeconds({ upstream, caps }: Pick<Api, 'upstream' | 'caps'>): number {
   const leasts = caps.rates.map(({ max, seconds }) => Math.ceil(seconds / (max * CAP_SHARE)))
   return Math.max(upstream.probe.everySeconds, ...leasts)

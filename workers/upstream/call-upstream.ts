@@ -157,7 +157,6 @@ async function followRedirects(
   }
 }
 
-/** A probe has no endpoint. */
 export interface Sending
   extends Pick<UpstreamCall, 'api' | 'bucket' | 'permit' | 'times' | 'progress' | 'remainingMs' | 'signal'> {
   endpoint: Endpoint | undefined
@@ -224,7 +223,6 @@ function endPermit(permit: Permit, times: CallTimes, tookMs: number): void {
   permit.release(tookMs)
 }
 
-/** For all workers at once. */
 async function applyRateLimitHeaders(
   { caps, log }: UpstreamDeps,
   { api, endpoint, bucket }: Sending,

@@ -66,7 +66,6 @@ function took(ms: number): string {
   return ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toFixed(1)} s`
 }
 
-/** For the log. */
 export function causeWords(code: string, cause: unknown): string {
   const known = systemCode(cause)
   if (known !== '') return NETWORK[known] ?? OTHERS[known] ?? known
