@@ -74,32 +74,40 @@ export class MinuteStats {
     const flushed = this.#counts
     this.#counts = new Map()
     for (const [minute, counts] of flushed) {
-      try {
-        await this.#write(minute, counts)
-      } catch (error) {
+      const refused = await this.#write(minute, [...counts]).catch((error: unknown) => {
         this.#log.debug({ err: error }, 'failed to write a minute of statistics')
-        const kept = this.#counts.get(minute) ?? new Map<string, number>()
-        this.#counts.set(minute, kept)
-        for (const [field, count] of counts) if (kept.size < FIELDS_MAX) increment(kept, field, count)
-      }
+        return [...counts]
+      })
+      if (refused.length > 0) this.#keep(minute, refused)
     }
   }
 
-  async #write(minute: number, counts: Map<string, number>): Promise<void> {
+  #keep(minute: number, counts: [field: string, count: number][]): void {
+    const kept = this.#counts.get(minute) ?? new Map<string, number>()
+    this.#counts.set(minute, kept)
+    for (const [field, count] of counts) if (kept.size < FIELDS_MAX) increment(kept, field, count)
+  }
+
+  /** @returns what Redis refused: a pipeline succeeds as a whole although its commands fail */
+  async #write(minute: number, counts: [field: string, count: number][]): Promise<[field: string, count: number][]> {
     const pipeline = this.#redis.pipeline()
     const isAccount = ([field]: [string, number]) => field.startsWith('a|')
-    for (const [field, count] of counts) {
-      if (!isAccount([field, count])) pipeline.hincrby(keys.minuteStats(minute), field, count)
+    const accounts = counts.filter(isAccount).sort(([, a], [, b]) => b - a)
+    const [statsKey, accountsKey] = [keys.minuteStats(minute), keys.minuteAccounts(minute)]
+    const added = [...counts.filter((each) => !isAccount(each)), ...accounts.slice(0, ACCOUNTS_ADDED_MAX)]
+    for (const [field, count] of added) {
+      if (isAccount([field, count])) pipeline.zincrby(accountsKey, count, field.slice(2))
+      else pipeline.hincrby(statsKey, field, count)
     }
-    pipeline.expire(keys.minuteStats(minute), KEPT_SECONDS)
-    const accounts = [...counts].filter(isAccount).sort(([, a], [, b]) => b - a)
+    pipeline.expire(statsKey, KEPT_SECONDS)
     if (accounts.length > 0) {
-      const key = keys.minuteAccounts(minute)
-      for (const [field, count] of accounts.slice(0, ACCOUNTS_ADDED_MAX)) pipeline.zincrby(key, count, field.slice(2))
-      pipeline.zremrangebyrank(key, 0, -ACCOUNTS_KEPT_MAX - 1)
-      pipeline.expire(key, KEPT_SECONDS)
+      pipeline.zremrangebyrank(accountsKey, 0, -ACCOUNTS_KEPT_MAX - 1)
+      pipeline.expire(accountsKey, KEPT_SECONDS)
     }
-    await pipeline.exec()
+    const replies = (await pipeline.exec()) ?? []
+    const [[refusal] = []] = replies.filter(([error]) => error)
+    if (refusal) this.#log.debug({ err: refusal }, 'failed to write some of a minute of statistics')
+    return added.filter((_, index) => replies[index]?.[0])
   }
 }
 
