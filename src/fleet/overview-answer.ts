@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox'
 import { nullable } from '../catalog/json.ts'
-import type { HealthRow, Snapshot, UpstreamRow } from './snapshot.ts'
+import type { HealthRow, LastHour, Snapshot, UpstreamRow } from './snapshot.ts'
 
 const DateTime = Type.String({ format: 'date-time' })
 const Count = Type.Integer({ minimum: 0 })
@@ -67,7 +67,9 @@ export const OverviewAnswer = Type.Object({
       runbook: Type.String({ description: 'Anchor in README' }),
     }),
   ),
-  callsLastMinute: nullable(Type.Integer()),
+  callsLastMinute: nullable(
+    Type.Integer({ description: 'Calls of the last full minute, of APIs too that are not in the catalog any more' }),
+  ),
   upstreams: Type.Array(UpstreamOverview),
   processes: nullable(
     Type.Array(
@@ -110,23 +112,25 @@ export function overviewAnswer({
   at,
   problems,
   upstreams,
+  lastHour,
   processes,
   accounts,
   stores,
 }: Snapshot): Static<typeof OverviewAnswer> {
-  const rows = upstreams.map(upstreamOverview)
-  const isKnown = rows.every(({ lastMinute }) => lastMinute !== null)
   return {
     at: toText(at),
     problems,
-    callsLastMinute: isKnown
-      ? rows.flatMap(({ lastMinute }) => Object.values(lastMinute ?? {})).reduce((sum, calls) => sum + calls, 0)
-      : null,
-    upstreams: rows,
+    callsLastMinute: lastHour && callsOfLastMinute(lastHour),
+    upstreams: upstreams.map(upstreamOverview),
     processes: processes?.map(({ startedAt, upMs: _, ...rest }) => ({ ...rest, startedAt: toText(startedAt) })) ?? null,
     accounts,
     stores,
   }
+}
+
+/** Of the last full minute, which the one that runs now follows. */
+function callsOfLastMinute({ answered, refused, failed }: LastHour): number {
+  return [answered, refused, failed].reduce((sum, counts) => sum + (counts.at(-2) ?? 0), 0)
 }
 
 function upstreamOverview({ slug, enabled, paused, health, queue, cap, recent }: UpstreamRow) {
