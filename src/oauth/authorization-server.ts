@@ -1,16 +1,10 @@
 import { createPrivateKey, createPublicKey, hkdfSync } from 'node:crypto'
-import Provider, {
-  type ClientMetadata,
-  type Configuration,
-  errors,
-  interactionPolicy,
-  type KoaContextWithOIDC,
-} from 'oidc-provider'
+import Provider, { type Configuration, errors, interactionPolicy, type KoaContextWithOIDC } from 'oidc-provider'
 import type { Catalog } from '../catalog/catalog.ts'
 import { findUser } from '../db/users.ts'
 import { isDependencyAway } from '../errors.ts'
 import { ArtifactAdapter, type ArtifactDeps, ClientAdapter } from './artifact-adapter.ts'
-import { hasOwnScheme } from './redirect-words.ts'
+import { adaptMetadata, checkRedirects, GRANT_TYPES, RESPONSE_TYPES } from './client-metadata.ts'
 import { CALL_SCOPE, isResource } from './resources.ts'
 
 export interface AuthorizationDeps extends ArtifactDeps {
@@ -98,7 +92,7 @@ function configurationOf(deps: AuthorizationDeps): Configuration {
     },
     interactions: { policy: policyOf(), url: (_context, { uid }) => `/connect/${uid}` },
     scopes: [CALL_SCOPE, 'offline_access'],
-    responseTypes: ['code'],
+    responseTypes: RESPONSE_TYPES,
     clientAuthMethods: ['none', 'client_secret_basic', 'client_secret_post'],
     pkce: { required: () => true },
     ttl: TTL,
@@ -117,17 +111,15 @@ function configurationOf(deps: AuthorizationDeps): Configuration {
     // Answers are read by pages of other origins; every request bears its own proof.
     clientBasedCORS: () => true,
     clientDefaults: {
-      grant_types: ['authorization_code', 'refresh_token'],
-      response_types: ['code'],
+      grant_types: GRANT_TYPES,
+      response_types: RESPONSE_TYPES,
       id_token_signed_response_alg: 'Ed25519',
     },
     extraClientMetadata: {
       properties: ['software_id'],
       // biome-ignore lint/complexity/useMaxParams: the form of oidc-provider's callback.
       validator: (_context, _name, _value, metadata) => {
-        // Clients register scopes of other services (`claudeai`, `openid email profile`) and would be refused for them.
-        // Ours is the same for all, so that no client has a list of its own.
-        delete metadata.scope
+        adaptMetadata(metadata)
         checkRedirects(metadata)
       },
     },
@@ -194,38 +186,6 @@ function policyOf(): interactionPolicy.DefaultPolicy {
       ),
     )
   return policy
-}
-
-const LOOPBACK = /^(localhost|127\.0\.0\.1|\[::1\])$/
-
-/**
- * Codes go over HTTPS, to this machine, or to an application by its own scheme. Whether an application is one of the
- * user's machine is read from its addresses: some say nothing of it, or that they are a web application.
- *
- * @throws InvalidRedirectUri
- */
-function checkRedirects(metadata: ClientMetadata): void {
-  const { redirect_uris: given } = metadata
-  // The library refuses what is no list.
-  if (!Array.isArray(given)) return
-  const addresses = given.map((address) => URL.parse(String(address)))
-  for (const address of addresses) {
-    if (!address) throw new errors.InvalidRedirectUri('redirect_uris must be absolute addresses')
-    if (address.protocol === 'http:' && !isLoopback(address)) {
-      throw new errors.InvalidRedirectUri('redirect_uris must be https, or of this machine')
-    }
-  }
-  // A program on the user's machine takes what port is free, or has a scheme of its own (RFC 8252, 7.1 and 7.3).
-  const isOfThisMachine = addresses.some(
-    (address) => address && (address.protocol === 'http:' || hasOwnScheme(address)),
-  )
-  // The library takes these for web applications alone.
-  const hasLocalHttps = addresses.some((address) => address?.protocol === 'https:' && isLoopback(address))
-  if (isOfThisMachine && !hasLocalHttps) metadata.application_type = 'native'
-}
-
-function isLoopback({ hostname }: URL): boolean {
-  return LOOPBACK.test(hostname)
 }
 
 function renderError(context: KoaContextWithOIDC, { errorPage }: AuthorizationDeps, text: string): void {

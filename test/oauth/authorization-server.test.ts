@@ -150,7 +150,8 @@ describe('the authorization server, to an application that is described by a doc
         ...more,
       }),
     })
-    return { status: response.status, error: JSON.parse(await response.text()).error }
+    const body = JSON.parse(await response.text())
+    return { status: response.status, error: body.error, body }
   }
 
   it('the authorization server, to an application that registers addresses that are none, or that no code may go to, says so with 400', async () => {
@@ -181,6 +182,41 @@ describe('the authorization server, to an application that is described by a doc
   it('the authorization server, to an application that registers scopes of other services, takes it all the same', async () => {
     for (const scope of ['claudeai', 'openid email profile', 'call', '', undefined]) {
       assert.equal((await register([REDIRECT], { scope })).status, 201, scope)
+    }
+  })
+
+  it('the authorization server, to an application that registers ways of signing in that it does not have beside those that it has, takes it and says which it may use', async () => {
+    const { status, body } = await register([REDIRECT], {
+      grant_types: [
+        'authorization_code',
+        'refresh_token',
+        'client_credentials',
+        'implicit',
+        'urn:ietf:params:oauth:grant-type:device_code',
+      ],
+      response_types: ['code', 'token'],
+    })
+    assert.equal(status, 201, JSON.stringify(body))
+    assert.deepEqual([body.grant_types, body.response_types], [['authorization_code', 'refresh_token'], ['code']])
+    for (const none of [
+      { grant_types: ['client_credentials'] },
+      { response_types: ['token'] },
+      { grant_types: 'code' },
+    ]) {
+      const refused = await register([REDIRECT], none)
+      assert.deepEqual([refused.status, refused.error], [400, 'invalid_client_metadata'], JSON.stringify(none))
+    }
+  })
+
+  it('the authorization server, to an application that registers an empty address of its page, takes it as none', async () => {
+    for (const empty of ['', null]) {
+      const about = { client_uri: empty, logo_uri: empty, policy_uri: empty, tos_uri: empty }
+      const { status, body } = await register([REDIRECT], about)
+      assert.equal(status, 201, JSON.stringify(body))
+      assert.equal(body.client_uri ?? undefined, undefined)
+    }
+    for (const client_uri of ['nonsense', 'javascript:alert(1)', 7]) {
+      assert.equal((await register([REDIRECT], { client_uri })).status, 400, `${client_uri}`)
     }
   })
 

@@ -1,0 +1,67 @@
+import { type ClientMetadata, errors, type ResponseType } from 'oidc-provider'
+import { hasOwnScheme } from './redirect-words.ts'
+
+/** How applications sign in here: by a code, and again by a refresh token. */
+export const GRANT_TYPES = ['authorization_code', 'refresh_token']
+export const RESPONSE_TYPES: ResponseType[] = ['code']
+
+/** What an application says of itself to people, and may leave out. */
+const ABOUT = ['client_name', 'client_uri', 'logo_uri', 'policy_uri', 'tos_uri'] as const
+
+/**
+ * Replaces what an application registers and need not be refused for (RFC 7591, 2). The answer to the registration says
+ * what holds. Ways of signing in that this server does not have are left out beside those that it has; empty members are
+ * taken as absent ones.
+ */
+export function adaptMetadata(metadata: ClientMetadata): void {
+  // Clients register scopes of other services (`claudeai`, `openid email profile`) and would be refused for them. Ours
+  // is the same for all, so that no client has a list of its own.
+  delete metadata.scope
+  keepSupported(metadata, 'grant_types', GRANT_TYPES)
+  keepSupported(metadata, 'response_types', RESPONSE_TYPES)
+  for (const name of ABOUT) if (metadata[name] === '' || metadata[name] === null) delete metadata[name]
+}
+
+/** A list without one value that is supported stays as it is: the library refuses it. */
+function keepSupported(
+  metadata: ClientMetadata,
+  name: 'grant_types' | 'response_types',
+  supported: readonly string[],
+): void {
+  const given: unknown = metadata[name]
+  if (!Array.isArray(given)) return
+  const kept = given.filter((value) => supported.includes(value))
+  if (kept.length > 0) Object.assign(metadata, { [name]: kept })
+}
+
+const LOOPBACK = /^(localhost|127\.0\.0\.1|\[::1\])$/
+
+/**
+ * Codes go over HTTPS, to this machine, or to an application by its own scheme. Whether an application is one of the
+ * user's machine is read from its addresses: some say nothing of it, or that they are a web application.
+ *
+ * @throws InvalidRedirectUri
+ */
+export function checkRedirects(metadata: ClientMetadata): void {
+  const { redirect_uris: given } = metadata
+  // The library refuses what is no list.
+  if (!Array.isArray(given)) return
+  const addresses = given.map((address) => URL.parse(String(address)))
+  for (const address of addresses) {
+    if (!address) throw new errors.InvalidRedirectUri('redirect_uris must be absolute addresses')
+    if (address.protocol === 'http:' && !isLoopback(address)) {
+      throw new errors.InvalidRedirectUri('redirect_uris must be https, or of this machine')
+    }
+  }
+  // A program on the user's machine takes what port is free, or has a scheme of its own (RFC 8252, 7.1 and 7.3).
+  const isOfThisMachine = addresses.some(
+    (address) => address && (address.protocol === 'http:' || hasOwnScheme(address)),
+  )
+  // The library takes these for web applications alone.
+  const hasLocalHttps = addresses.some((address) => address?.protocol === 'https:' && isLoopback(address))
+  if (isOfThisMachine && !hasLocalHttps) metadata.application_type = 'native'
+}
+
+function isLoopback({ hostname }: URL): boolean {
+  return LOOPBACK.test(hostname)
+}
