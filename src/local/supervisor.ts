@@ -27,6 +27,9 @@ const STEADY_MS = 60_000
 export class Supervisor {
   readonly #print: (label: string, line: string) => void
   readonly #children = new Map<string, ChildProcess>()
+  readonly #restarted = new WeakSet<ChildProcess>()
+  /** Starts a process that waits after its death, by its label. */
+  readonly #waiting = new Map<string, () => void>()
   #isEnding = false
 
   constructor(print: (label: string, line: string) => void) {
@@ -40,6 +43,7 @@ export class Supervisor {
    * @throws Error when it ends before that
    */
   async start(plan: ProcessPlan): Promise<unknown> {
+    if (this.#isEnding) throw new Error(`${plan.label} is not started: all are ending`)
     const child = this.#spawn(plan)
     const ended = once(child, 'exit').then(([code, signal]) => {
       throw new Error(`${plan.label} ended before it was ready (${signal ?? `exit code ${code}`})`)
@@ -64,9 +68,13 @@ export class Supervisor {
     clearTimeout(timer)
   }
 
-  /** Ends every process in order and starts it again: its code changed. */
+  /** Ends every process in order and starts it again at once, also one that waits after its death: its code changed. */
   restart(): void {
-    for (const child of this.#children.values()) child.kill('SIGTERM')
+    for (const child of this.#children.values()) {
+      this.#restarted.add(child)
+      child.kill('SIGTERM')
+    }
+    for (const startNow of [...this.#waiting.values()]) startNow()
   }
 
   /** Ends all processes at once. */
@@ -93,11 +101,19 @@ export class Supervisor {
     const startedAt = Date.now()
     child.once('exit', (code, signal) => {
       if (this.#isEnding) return
+      if (this.#restarted.has(child)) {
+        this.#keep(plan, this.#spawn(plan), RESTART_MS_MIN)
+        return
+      }
       const pause = Date.now() - startedAt > STEADY_MS ? RESTART_MS_MIN : pauseMs
       this.#print(plan.label, `ended (${signal ?? `exit code ${code}`}); starting again in ${pause} ms`)
-      setTimeout(() => {
-        if (!this.#isEnding) this.#keep(plan, this.#spawn(plan), Math.min(pause * 2, RESTART_MS_MAX))
-      }, pause)
+      const startAgain = (nextPauseMs: number): void => {
+        clearTimeout(timer)
+        this.#waiting.delete(plan.label)
+        if (!this.#isEnding) this.#keep(plan, this.#spawn(plan), nextPauseMs)
+      }
+      const timer = setTimeout(() => startAgain(Math.min(pause * 2, RESTART_MS_MAX)), pause)
+      this.#waiting.set(plan.label, () => startAgain(RESTART_MS_MIN))
     })
   }
 }
