@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { loadCatalog } from '../catalog/catalog.ts'
 import { exampleCall } from '../catalog/example-call.ts'
 import { CONSOLE_FILE } from '../config/operator-client.ts'
@@ -29,6 +30,10 @@ const supervisor = new Supervisor((label, line) => {
 const embedded: KeptServer[] = []
 let isEnding = false
 
+/** An end that comes while services start waits for them so long, milliseconds: it can stop only what has started. */
+const STARTING_MS_MAX = 8_000
+const { promise: started, resolve: setStarted } = Promise.withResolvers<void>()
+
 const startedAt = Date.now()
 
 /** `npm run dev`: processes start again when their code changes. */
@@ -42,11 +47,14 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 process.once('disconnect', () => void end(0))
 
 try {
-  await start()
+  await start().finally(setStarted)
 } catch (error) {
-  print(error instanceof Error ? error.message : String(error))
-  if (error instanceof Error && error.cause && !(error instanceof ConfigError)) print(String(error.cause))
-  await end(1)
+  // Told to end, it ends what starts: that is no failure.
+  if (!isEnding) {
+    print(error instanceof Error ? error.message : String(error))
+    if (error instanceof Error && error.cause && !(error instanceof ConfigError)) print(String(error.cause))
+    await end(1)
+  }
 }
 
 async function start(): Promise<void> {
@@ -58,13 +66,16 @@ async function start(): Promise<void> {
   const secrets = { ...(await loadSecrets(settings.dataDir)), ...settings.secrets }
   checkSettings(settings, secrets)
   const services = await startServices(settings)
+  throwIfEnding()
   const environment = { ...secrets, ...services, BASE_URL: settings.baseUrl }
   const config = loadConfig({ ...settings.environment, ...environment })
   print('Bringing the database schema up to date …')
   await migrate(config.databaseUrl)
   // Keys that everybody can read in the log are for the person who tries the service on this machine.
   const demo = isLocalAddress(settings.baseUrl) ? await openDemo(config, settings.dataDir) : undefined
+  throwIfEnding()
   const consolePort = await startProcesses(settings, environment)
+  setStarted()
   const consoleUrl = `http://${settings.opsHost === '0.0.0.0' ? '127.0.0.1' : settings.opsHost}:${consolePort}`
   await writePrivateJson(settings.dataDir, CONSOLE_FILE, { url: consoleUrl })
   const { OPERATOR_TOKEN: operatorToken } = secrets as Secrets
@@ -72,6 +83,7 @@ async function start(): Promise<void> {
     { url: consoleUrl, token: operatorToken, since: startedAt },
     REACHABLE_MS_MAX,
   )
+  throwIfEnding()
   const isBrief = output.isTerminal && !output.isVerbose
   printWelcome({ config, demo, consoleUrl, operatorToken, examplePath: await findExamplePath(), reachable, isBrief })
   if (!isWatching) return
@@ -79,6 +91,10 @@ async function start(): Promise<void> {
     print(`${file} changed; starting the processes again …`)
     supervisor.restart()
   })
+}
+
+function throwIfEnding(): void {
+  if (isEnding) throw new Error('told to end')
 }
 
 /** Before anything is started: every setting; the addresses of what is not there yet are stood in for. */
@@ -182,6 +198,7 @@ async function end(code: number): Promise<void> {
   isEnding = true
   print('Stopping …')
   await supervisor.end()
+  await Promise.race([started, delay(STARTING_MS_MAX)])
   const failures = await Promise.allSettled(embedded.map((server) => server.stop()))
   for (const failure of failures) if (failure.status === 'rejected') print(String(failure.reason))
   print('Stopped. Your data are kept.')

@@ -193,6 +193,17 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     assert.deepEqual(await processesOfFolder(), [])
   })
 
+  it('npm start told to end while its processes start stops what runs, exits with 0, and calls it no failure', async () => {
+    const { child, output } = run()
+    await until(() => output().includes('Starting web-1'), 60_000)
+    child.kill('SIGINT')
+    const [code] = await once(child, 'close')
+    assert.equal(code, 0, output())
+    assert.match(output(), /› Stopping …\n(?:.*\n)*› Stopped\. Your data are kept\.\n$/)
+    assert.doesNotMatch(output(), /before it was ready|not available/)
+    assert.deepEqual(await processesOfFolder(), [])
+  })
+
   it('npm start finds its data again, with the same keys, and is quick', async () => {
     running = await start()
     assert.deepEqual(running.output().match(/agw_(live|test)_[0-9A-Za-z]{49}/g), firstKeys)
