@@ -26,14 +26,19 @@ export function signSessionToken(secrets: Secret[], claims: SessionClaims, expir
       .setAudience(AUDIENCE)
       .setSubject(claims.userId)
       // The log-in began when its end was set, not when the database had taken it.
-      .setIssuedAt(new Date(Math.min(Date.now(), expiresAt.getTime() - SESSION_MS)))
+      .setIssuedAt(new Date(expiresAt.getTime() - SESSION_MS))
       .setExpirationTime(expiresAt)
       .sign(current.bytes)
   )
 }
 
+/** How far clocks of nodes may differ, seconds. They follow Redis' clock. */
+const CLOCK_TOLERANCE_SECONDS = 5
+
 /**
- * Verifies a session token's signature and claims; the caller looks up whether the log-in is still valid.
+ * Verifies a session token's signature and claims; the caller looks up whether the log-in is still valid. `now` is the
+ * clock by which tokens are signed: a log-in on one node is good on all others from its first moment, whatever the
+ * machines take the time to be.
  *
  * @returns the claims, and when the token ends, milliseconds since the epoch
  * @throws GatewayError INVALID_TOKEN, or TOKEN_EXPIRED when only its time is over
@@ -41,6 +46,7 @@ export function signSessionToken(secrets: Secret[], claims: SessionClaims, expir
 export async function verifySessionToken(
   secrets: Secret[],
   token: string,
+  now: number,
 ): Promise<SessionClaims & { expiresAt: number }> {
   // The library also takes padding and line breaks: other spellings of a token that we never wrote.
   if (!COMPACT_JWS.test(token)) throw new GatewayError('INVALID_TOKEN')
@@ -50,11 +56,12 @@ export async function verifySessionToken(
       issuer: ISSUER,
       audience: AUDIENCE,
       typ: TYPE,
-      clockTolerance: 5,
+      clockTolerance: CLOCK_TOLERANCE_SECONDS,
+      currentDate: new Date(now),
       requiredClaims: ['exp', 'iat', 'sub', 'sid'],
     })
     const { sub, sid, iat, exp } = payload
-    const isFromFuture = typeof iat !== 'number' || iat > Date.now() / 1_000 + 5
+    const isFromFuture = typeof iat !== 'number' || iat > now / 1_000 + CLOCK_TOLERANCE_SECONDS
     if (!isUuid(sub) || !isUuid(sid) || isFromFuture || exp === undefined) throw new GatewayError('INVALID_TOKEN')
     return { userId: sub, sessionId: sid, expiresAt: exp * 1_000 }
   } catch (cause) {

@@ -14,6 +14,7 @@ import type { User } from '../db/schema.ts'
 import { findSessionUser } from '../db/sessions.ts'
 import type { Trust } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
+import type { HealthCache } from '../health/health-watch.ts'
 import { readBearer } from '../http/bearer.ts'
 import { isCurrentVersion, readAccountVersion } from '../limits/account-version.ts'
 import type { RedisConnection } from '../redis/connection.ts'
@@ -53,6 +54,7 @@ export interface AuthenticationDeps {
   config: Config
   db: Db
   redis: RedisConnection
+  health: HealthCache
   /** For unknown credentials: a flood of made-up ones must not keep `db` from known accounts. */
   strangersDb: Db
   principals: PrincipalCache
@@ -252,8 +254,9 @@ async function lookUpToken(
   }
 }
 
-async function lookUpSession({ config, db, redis }: AuthenticationDeps, token: string): Promise<Principal> {
-  const { userId, sessionId, expiresAt } = await verifySessionToken(config.secrets.jwt, token)
+async function lookUpSession(deps: AuthenticationDeps, token: string): Promise<Principal> {
+  const { config, db, redis, health } = deps
+  const { userId, sessionId, expiresAt } = await verifySessionToken(config.secrets.jwt, token, health.now())
   const version = await readAccountVersion(redis, userId)
   const user = await findSessionUser(db, userId, sessionId)
   if (!user) throw new GatewayError('INVALID_TOKEN')

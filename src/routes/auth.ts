@@ -165,11 +165,11 @@ function unacceptablePassword(member: string): GatewayError {
 
 /** @throws GatewayError INVALID_CREDENTIALS when the account's password is another by now */
 async function startSession(
-  { config, db, redis, log }: Context,
+  { config, db, redis, health, log }: Context,
   userId: string,
   passwordHash: string,
 ): Promise<string> {
-  const session = { id: randomUUID(), userId, passwordHash, expiresAt: new Date(Date.now() + SESSION_MS) }
+  const session = { id: randomUUID(), userId, passwordHash, expiresAt: new Date(health.now() + SESSION_MS) }
   if (!(await insertSession(db, session))) throw new GatewayError('INVALID_CREDENTIALS')
   // The calls of a session that had to go are refused from now on.
   if (await deleteSurplusSessions(db, userId, SESSIONS_MAX)) await announceChange(redis, userId, log)

@@ -148,7 +148,7 @@ async function passThrough(app: App, context: Context, open: () => Promise<OAuth
 
 /** What the consent page asks; for pages of this portal alone, which bear a header that no other origin can send. */
 async function consentRoutes(app: App, context: Context, open: () => Promise<OAuth>): Promise<void> {
-  const { config, db } = context
+  const { config, db, health } = context
   app.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store')
     if (!isPortalRequest(request, config.http.baseUrl)) {
@@ -172,7 +172,7 @@ async function consentRoutes(app: App, context: Context, open: () => Promise<OAu
   app.post('/connect/:uid/decision', deciding, async (request, reply) => {
     const token = readBearer(request.headers)
     if (token === undefined) throw new GatewayError('AUTH_REQUIRED')
-    const { userId, sessionId } = await verifySessionToken(config.secrets.jwt, token)
+    const { userId, sessionId } = await verifySessionToken(config.secrets.jwt, token, health.now())
     const user = await findSessionUser(db, userId, sessionId)
     if (!user) throw new GatewayError('INVALID_TOKEN')
     const { provider } = await open()

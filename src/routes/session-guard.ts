@@ -22,7 +22,7 @@ const sessions = new WeakMap<object, Session>()
  * was held back must not outlive its session. API keys are no credential here.
  */
 export function guardWithSession(scope: App, context: Context): void {
-  const { config, db } = context
+  const { config, db, health } = context
   scope.addHook('onRoute', (route) => {
     route.config = { ...route.config, guard: 'session' }
   })
@@ -36,7 +36,7 @@ export function guardWithSession(scope: App, context: Context): void {
     const token = readBearer(request.headers)
     // A session token has dots; an API key and an application's access token have none.
     if (token === undefined || !token.includes('.')) throw sessionRequired(request, token)
-    const { userId, sessionId } = await verifySessionToken(config.secrets.jwt, token)
+    const { userId, sessionId } = await verifySessionToken(config.secrets.jwt, token, health.now())
     const user = await findSessionUser(db, userId, sessionId)
     if (!user) throw new GatewayError('INVALID_TOKEN')
     sessions.set(request, { user, id: sessionId })

@@ -229,6 +229,24 @@ describe('accounts', () => {
     }
   })
 
+  it('accounts can log in on a node whose machine has another time, and go on at another node at once', async (t) => {
+    const { email, password } = account
+    for (const aheadMs of [10_000, -3_600_000, 48 * 3_600_000]) {
+      t.mock.timers.enable({ apis: ['Date'], now: Date.now() + aheadMs })
+      const { body } = await send(gateway, '/v1/auth/login', { body: { email, password }, url: first })
+      t.mock.timers.reset()
+      for (const path of ['/v1/me', EXAMPLE_CALL]) {
+        const headers = { 'x-gateway-mode': 'test' }
+        const { status, text } = await send(gateway, path, { token: body.token, headers, url: second })
+        assert.equal(status, 200, `${aheadMs}: ${text}`)
+      }
+      t.mock.timers.enable({ apis: ['Date'], now: Date.now() + aheadMs })
+      const { status, text } = await send(gateway, '/v1/me', { token: body.token, url: first })
+      t.mock.timers.reset()
+      assert.equal(status, 200, `${aheadMs}: ${text}`)
+    }
+  })
+
   it('accounts keep their sessions when the secret is rotated, until the old one is taken away', async () => {
     const current = gateway.environment.JWT_SECRET ?? ''
     const next = Buffer.from(randomUUID() + randomUUID()).toString('base64url')
