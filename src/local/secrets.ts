@@ -1,19 +1,29 @@
 import { randomBytes } from 'node:crypto'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { createWhole, writeWhole } from './whole-file.ts'
 
 /** Secrets that a process needs and that `npm start` makes once where none are given, by the variable's name. */
 const NAMES = ['JWT_SECRET', 'KEY_PEPPER', 'ENCRYPTION_KEY', 'OPERATOR_TOKEN'] as const
 
 export type Secrets = Record<(typeof NAMES)[number], string>
 
-/** The secrets kept in the data folder; those that are missing are made. Only the owner can read the file. */
+const FILE = 'secrets.json'
+
+/**
+ * The secrets kept in the data folder; those that are missing are made. Only the owner can read the file. Of several starts at
+ * once on a new folder all have the same secrets.
+ */
 export async function loadSecrets(dataDir: string): Promise<Secrets> {
-  const kept = await readPrivateJson<Partial<Secrets>>(dataDir, 'secrets.json')
+  const kept = await readPrivateJson<Partial<Secrets>>(dataDir, FILE)
   const secrets = Object.fromEntries(
     NAMES.map((name) => [name, kept?.[name] ?? randomBytes(32).toString('base64url')]),
   ) as Secrets
-  if (NAMES.some((name) => kept?.[name] === undefined)) await writePrivateJson(dataDir, 'secrets.json', secrets)
+  if (kept === undefined) {
+    await mkdir(dataDir, { recursive: true })
+    return JSON.parse(createWhole(join(dataDir, FILE), asText(secrets)))
+  }
+  if (NAMES.some((name) => kept[name] === undefined)) await writePrivateJson(dataDir, FILE, secrets)
   return secrets
 }
 
@@ -30,5 +40,9 @@ export async function readPrivateJson<T>(dataDir: string, name: string): Promise
 /** Writes a JSON file of the data folder that only its owner can read. */
 export async function writePrivateJson(dataDir: string, name: string, value: object): Promise<void> {
   await mkdir(dataDir, { recursive: true })
-  await writeFile(join(dataDir, name), `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 })
+  writeWhole(join(dataDir, name), asText(value))
+}
+
+function asText(value: object): string {
+  return `${JSON.stringify(value, null, 2)}\n`
 }

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { access, constants, mkdir, realpath } from 'node:fs/promises'
 import path from 'node:path'
+import { createWhole, tryLink } from '../whole-file.ts'
 import { freePort } from './free-port.ts'
 import { identifyProcess, isSameProcessRunning, type ProcessIdentity } from './process-identity.ts'
 
@@ -49,12 +50,7 @@ export async function claimDir(dir: string, what: string): Promise<() => void> {
 
 /** The content of a secret file of 0600, made of fresh random bytes when absent. */
 export function loadSecret(file: string): string {
-  try {
-    writeFileSync(file, randomBytes(24).toString('base64url'), { mode: 0o600, flag: 'wx' })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-  }
-  return readFileSync(file, 'utf8').trim()
+  return (readIfThere(file)?.trim() || createWhole(file, randomBytes(24).toString('base64url'))).trim()
 }
 
 /** The port kept in the file while it is free, else a new one, which is then kept. */
@@ -75,17 +71,6 @@ export function readIfThere(file: string): string | undefined {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
     return undefined
-  }
-}
-
-/** Appears whole or not at all, and for one of several at once. */
-function tryLink(draft: string, file: string): boolean {
-  try {
-    linkSync(draft, file)
-    return true
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    return false
   }
 }
 

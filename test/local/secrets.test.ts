@@ -1,0 +1,53 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { promisify } from 'node:util'
+import { loadSecret } from '../../src/local/embedded/private-dir.ts'
+import { loadSecrets } from '../../src/local/secrets.ts'
+
+async function makeFolder(t: TestContext): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'agw-secrets-'))
+  t.after(() => rm(folder, { recursive: true }))
+  return folder
+}
+
+/** Runs a function of a module in a process that can write nothing to any file, as on a full disk. */
+async function runOnFullDisk(module: string, call: string): Promise<void> {
+  const url = new URL(`../../src/local/${module}`, import.meta.url)
+  const code = `const m = await import(${JSON.stringify(url)}); await m.${call}`
+  const shell = 'trap "" XFSZ; ulimit -f 0; exec "$@"'
+  const command = [process.execPath, '--input-type=module', '--eval', code]
+  await promisify(execFile)('sh', ['-c', shell, 'sh', ...command], { env: { PATH: process.env.PATH } })
+}
+
+test('the secrets of a data folder are the same for all of several starts at once', async (t) => {
+  const folder = await makeFolder(t)
+  const found = await Promise.all(Array.from({ length: 5 }, () => loadSecrets(join(folder, 'new'))))
+  for (const secrets of found) assert.deepEqual(secrets, found[0])
+  assert.deepEqual(await loadSecrets(join(folder, 'new')), found[0])
+  assert.equal((await stat(join(folder, 'new', 'secrets.json'))).mode & 0o777, 0o600)
+  assert.deepEqual(await readdir(join(folder, 'new')), ['secrets.json'])
+})
+
+test('the secrets of a data folder are not lost where one is to be added and the disk is full', async (t) => {
+  const folder = await makeFolder(t)
+  const { OPERATOR_TOKEN: _added, ...earlier } = await loadSecrets(folder)
+  await writeFile(join(folder, 'secrets.json'), JSON.stringify(earlier))
+  await assert.rejects(runOnFullDisk('secrets.ts', `loadSecrets(${JSON.stringify(folder)})`), /EFBIG/)
+  assert.deepEqual(JSON.parse(await readFile(join(folder, 'secrets.json'), 'utf8')), earlier)
+  assert.deepEqual({ ...(await loadSecrets(folder)), OPERATOR_TOKEN: '' }, { ...earlier, OPERATOR_TOKEN: '' })
+})
+
+test('the password of an embedded server is made once the disk has room, also where an empty file is left of it', async (t) => {
+  const folder = await makeFolder(t)
+  const file = join(folder, 'password')
+  await assert.rejects(runOnFullDisk('embedded/private-dir.ts', `loadSecret(${JSON.stringify(file)})`), /EFBIG/)
+  const password = loadSecret(file)
+  assert.match(password, /^[\w-]{32}$/)
+  assert.equal(loadSecret(file), password)
+  await writeFile(file, '')
+  assert.match(loadSecret(file), /^[\w-]{32}$/)
+})
