@@ -7,7 +7,7 @@ import { planOf } from '../limits/plans.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { isUnacknowledged } from '../redis/redis-error.ts'
-import { type AdmissionDeps, createJob, limitQuery, TRIES_MAX } from './admit.ts'
+import { type AdmissionDeps, createJob, limitQuery, STALE_TRIES_MAX } from './admit.ts'
 import { authenticateCall, forgetPrincipal, isUpToDate, type Principal } from './authenticate.ts'
 import { bodyParameters } from './call-input.ts'
 import { type CheckedTarget, checkBatchCall, findTarget } from './check-call.ts'
@@ -51,7 +51,7 @@ export async function admitBatch(
   request: FastifyRequest,
   options: BatchOptions,
 ): Promise<AdmittedBatch> {
-  for (let tries = 0; tries < TRIES_MAX; tries += 1) {
+  for (let tries = 0; tries < STALE_TRIES_MAX; tries += 1) {
     const principal = await authenticateCall(deps, request)
     const admitted = await tryAdmit(deps, request, { ...options, principal }).catch((refusal: unknown) => {
       const error = toGatewayError(refusal)

@@ -14,6 +14,7 @@ import {
   withoutCall,
 } from '../limits/account-limits.ts'
 import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
+import { LimitRefusedError } from '../limits/limit-refusal.ts'
 import { planOf, weightOf } from '../limits/plans.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import type { CallJob } from '../queue/call-job.ts'
@@ -26,7 +27,7 @@ import {
   type Principal,
 } from './authenticate.ts'
 import { type CheckedCall, type CheckedTarget, checkCall } from './check-call.ts'
-import { type Forecast, type ForecastDeps, forecastCall } from './forecast.ts'
+import { type Forecast, type ForecastDeps, forecastAndJoin } from './forecast.ts'
 import type { Preference } from './preference.ts'
 
 export interface AdmissionDeps extends AuthenticationDeps, ForecastDeps {
@@ -50,20 +51,21 @@ export interface Admitted {
 export interface Refused {
   /** A GatewayError, or what a dependency threw. */
   refusal: unknown
-  /** Undefined where the credential is not known; then the call has no id either. */
+  /** Undefined where the credential was refused; then the call has no id either. */
   principal?: Principal
   callId?: string
-  /** Undefined where the limits were not acquired. */
+  /** What the account has left; undefined where its limits were not looked at. */
   limits?: LimitState
 }
 
 /** Longest an asynchronous call may take, milliseconds. */
 const ASYNC_MS_MAX = 600_000
 
-/** Lease of a call in flight beyond its deadline, milliseconds: for nodes that die, not for slow answers. */
+/** How much longer than to its deadline a call in flight holds its lease, for nodes that die. Milliseconds. */
 const LEASE_GRACE_MS = 10_000
 
-export const TRIES_MAX = 3
+/** How often rights that changed are looked up again for one call. */
+export const STALE_TRIES_MAX = 3
 
 /**
  * Checks credential, API and endpoint, method, plan tier and parameters; acquires the account's limits in one atomic
@@ -79,7 +81,7 @@ export async function admitCall(
     const decision = await decide(deps, request, { callId, traceparent })
     if (!('stale' in decision)) return decision
     forgetPrincipal(deps, request.headers, decision.stale)
-    if (tries < TRIES_MAX) continue
+    if (tries < STALE_TRIES_MAX) continue
     const refusal = new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
     return { refusal, principal: decision.stale, callId }
   }
@@ -100,12 +102,12 @@ async function decide(
     const principal = await authenticateCall(deps, request)
     requireAudience(principal, request, deps.config.http.baseUrl)
     known = { principal, callId }
-    const checked = await checkUpToDate(deps, request, principal)
+    const checked = await checkUnlessStale(deps, request, principal)
     if (checked === STALE) return { stale: principal }
     const { preference } = checked
     const isAsync = preference.waitMs !== undefined
     const { callTimeoutMs } = deps.config
-    const timeoutMs = isAsync ? Math.max(ASYNC_MS_MAX, callTimeoutMs) : callTimeoutMs
+    const timeoutMs = isAsync ? ASYNC_MS_MAX : callTimeoutMs
     const plan = deps.config.plans[planOf(principal.tier)]
     const limits = await acquireLimits(deps, principal, { callId, timeoutMs })
     if (limits === STALE) return { stale: principal }
@@ -113,18 +115,18 @@ async function decide(
     const resultBytesMax = isAsync ? plan.resultMegabytes * 1_000_000 : undefined
     const job = createJob(deps, { principal, checked, id: callId, now: limits.now, timeoutMs, resultBytesMax })
     try {
-      const forecast = await forecastCall(deps, { ...checked, job, weight: weightOf(principal.tier) })
+      const forecast = await forecastAndJoin(deps, { ...checked, job, weight: weightOf(principal.tier) })
       return { principal, limits, job: withForecast(job, forecast, traceparent), forecast, preference }
     } catch (refusal) {
       return { ...known, refusal, limits: await refund(deps, principal, { callId, state: limits }) }
     }
   } catch (refusal) {
-    return { ...known, refusal }
+    return { ...known, ...(refusal instanceof LimitRefusedError ? { limits: refusal.limits } : {}), refusal }
   }
 }
 
-/** STALE rather than a refusal by rights that have changed meanwhile. */
-async function checkUpToDate(
+/** @returns STALE instead of a refusal by rights that have changed meanwhile */
+async function checkUnlessStale(
   deps: AdmissionDeps,
   request: FastifyRequest,
   principal: Principal,
@@ -215,7 +217,7 @@ export function createJob(
 
 export function withForecast(
   job: CallJob,
-  { ticket, weight, cacheOnlyMs }: Forecast,
+  { ticket, weight, cacheOnlyMs, cacheOnlyReason }: Forecast,
   traceparent: string | undefined,
 ): CallJob {
   return {
@@ -223,6 +225,7 @@ export function withForecast(
     ...(ticket && { ticket }),
     ...(weight === undefined ? {} : { weight }),
     ...(cacheOnlyMs === undefined ? {} : { cacheOnlyMs }),
+    ...(cacheOnlyReason === undefined ? {} : { cacheOnlyReason }),
     ...(traceparent === undefined ? {} : { traceparent }),
   }
 }

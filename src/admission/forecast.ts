@@ -2,7 +2,7 @@ import { cacheKeys } from '../cache/cache-key.ts'
 import type { KnownAnswers } from '../cache/known-answers.ts'
 import { isUsableWithoutUpstream, type ResponseCache } from '../cache/response-cache.ts'
 import { bucketOf } from '../caps/bucket.ts'
-import { refusalOf } from '../caps/refusal.ts'
+import { type RefusalReason, refusalOf } from '../caps/refusal.ts'
 import type { SpareRoom } from '../caps/spare-room.ts'
 import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
@@ -40,6 +40,7 @@ export interface Forecast {
   /** Share by plan of a call without a ticket that may need one. */
   weight?: number
   cacheOnlyMs?: number
+  cacheOnlyReason?: RefusalReason
   /** The call may share a job: nothing waits for the upstream. */
   mayShareJob: boolean
   /** To withdraw the call from the wait queue, which it may have joined; undefined where it never does. */
@@ -57,7 +58,7 @@ const PRIORITY_FIRST = 1
  * Where the breaker is open or the permit would be late, only a stored answer serves the call.
  * @throws GatewayError UPSTREAM_UNAVAILABLE, UPSTREAM_CAP_EXHAUSTED, UPSTREAM_RATE_LIMITED or OVERLOADED
  */
-export async function forecastCall(
+export async function forecastAndJoin(
   deps: ForecastDeps,
   { api, endpoint, job, weight }: ForecastCall,
 ): Promise<Forecast> {
@@ -84,8 +85,8 @@ export async function forecastCall(
     if (answerKey !== undefined) deps.knownAnswers.expect(answerKey)
     return { ...withoutTicket, giveRoomBack }
   }
-  // 0: a half-open attempt is due.
-  const joined = breakerWaitMs
+  const isHeldByBreaker = breakerWaitMs !== undefined && breakerWaitMs > 0
+  const joined = isHeldByBreaker
     ? { refused: 'down' as const, retryAfterMs: breakerWaitMs }
     : await deps.caps.of(api, bucket).joinQueue(waiting, job.deadline)
   if ('refused' in joined) {
@@ -95,6 +96,7 @@ export async function forecastCall(
         priority: PRIORITY_FIRST,
         etaMs: 0,
         cacheOnlyMs: joined.retryAfterMs,
+        cacheOnlyReason: joined.refused,
         mayShareJob: false,
         waiting: undefined,
       }
@@ -102,7 +104,6 @@ export async function forecastCall(
     // Its request is under way at a worker, for a call that never joined: this one shares the answer.
     if (keys && joined.refused !== 'down' && !job.isAsync && (await deps.redis.exists(keys.leader)))
       return withoutTicket
-    if (joined.refused === 'down') throw new GatewayError('UPSTREAM_UNAVAILABLE', { retryAfterMs: joined.retryAfterMs })
     const { code, ...details } = refusalOf(joined)
     throw new GatewayError(code, details)
   }

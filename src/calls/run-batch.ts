@@ -2,7 +2,7 @@ import { withForecast } from '../admission/admit.ts'
 import type { AdmittedBatch, BatchUnit } from '../admission/admit-batch.ts'
 import { countBatchRefusals } from '../admission/count-batch-refusals.ts'
 import { countRefusal } from '../admission/count-refusal.ts'
-import { type Forecast, type ForecastDeps, forecastCall } from '../admission/forecast.ts'
+import { type Forecast, type ForecastDeps, forecastAndJoin } from '../admission/forecast.ts'
 import { rejectOnAbort } from '../async/abort.ts'
 import { TickBatcher } from '../async/tick-batcher.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
@@ -164,7 +164,7 @@ async function runUnit(
     end.throwIfAborted()
     // It has waited for the plan's limit of calls in flight, not for its upstream.
     const due = { ...job, enqueuedAt: Math.floor(deps.health.now()) }
-    forecast = await forecastCall(deps, { ...checked, job: due, weight: weightOf(principal.tier) })
+    forecast = await forecastAndJoin(deps, { ...checked, job: due, weight: weightOf(principal.tier) })
     const call = withForecast(due, forecast, observed.traceparent)
     observed.admitted(call)
     const { priority, mayShareJob } = forecast

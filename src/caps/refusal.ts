@@ -1,14 +1,19 @@
 import type { ErrorCode } from '../errors.ts'
 import type { QueueRefusal } from './cap.ts'
 
-const CODES: Record<QueueRefusal['refused'], ErrorCode> = {
+/** Why no request is sent for a call: its cap's wait queue refused it, or the breaker is open (`down`). */
+export type RefusalReason = QueueRefusal['refused'] | 'down'
+
+const CODES: Record<RefusalReason, ErrorCode> = {
   cap: 'UPSTREAM_CAP_EXHAUSTED',
   share: 'UPSTREAM_CAP_EXHAUSTED',
   closed: 'UPSTREAM_RATE_LIMITED',
   overloaded: 'OVERLOADED',
+  down: 'UPSTREAM_UNAVAILABLE',
 }
 
-export function refusalOf({ refused, retryAfterMs }: QueueRefusal): {
+/** A refusal as its caller is told: `retryAfterMs` is the exact wait. */
+export function refusalOf({ refused, retryAfterMs }: { refused: RefusalReason; retryAfterMs: number }): {
   code: ErrorCode
   retryAfterMs: number
   message?: string

@@ -73,10 +73,10 @@ export class HealthCache {
     return viewHealth(this.#hashes.get(slug) ?? {}, this.now())
   }
 
-  /** How long until an open breaker allows a half-open attempt, milliseconds (0: now); undefined while it is closed. */
+  /** How long until an open breaker allows a half-open attempt, whole milliseconds (0: now); undefined while it is closed. */
   breakerWaitMs(slug: string): number | undefined {
     const hash = this.#hashes.get(slug)
-    return hash?.open === '1' ? Math.max(0, Number(hash.trialAt ?? 0) - this.now()) : undefined
+    return hash?.open === '1' ? Math.max(0, Math.ceil(Number(hash.trialAt ?? 0) - this.now())) : undefined
   }
 
   /** Redis' clock, milliseconds since the epoch. */

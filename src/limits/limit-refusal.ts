@@ -1,40 +1,53 @@
 import type { Tier } from '../catalog/upstream.ts'
-import { GatewayError } from '../errors.ts'
+import { type ErrorCode, type ErrorDetails, GatewayError } from '../errors.ts'
 import type { LimitState, LimitSubject } from './account-limits.ts'
 import { planOf } from './plans.ts'
 
+/** A call that its account's limits refuse, with what they were at that moment: answers tell of it by headers. */
+export class LimitRefusedError extends GatewayError {
+  readonly limits: LimitState
+
+  constructor(code: ErrorCode, limits: LimitState, details: ErrorDetails) {
+    super(code, details)
+    this.limits = limits
+  }
+}
+
+/** @param decision which limit refused, as the script says it @throws Error for a decision that is no refusal */
 export function limitRefusal(
   decision: string,
   state: LimitState,
   { tier, subject }: { tier: Tier; subject: LimitSubject },
-): GatewayError {
+): LimitRefusedError {
   const upgrade = tier === 'developer' ? { upgrade_to: 'pro' } : tier === 'pro' ? { upgrade_to: 'business' } : {}
   const plan = planOf(tier)
   const { limits } = state
   switch (decision) {
     case 'inFlight':
-      return new GatewayError('CONCURRENCY_LIMIT_EXCEEDED', {
+      return new LimitRefusedError('CONCURRENCY_LIMIT_EXCEEDED', state, {
         message: `The plan ${plan} allows ${limits.inFlight} calls under way at once.`,
         tokens: { limit: limits.inFlight, ...upgrade },
         retryAfterMs: 1_000,
       })
     case 'minute':
-      return new GatewayError('RATE_LIMIT_EXCEEDED', {
+      return new LimitRefusedError('RATE_LIMIT_EXCEEDED', state, {
         message: `Rate limit exceeded: the plan ${plan} allows ${limits.perMinute} calls a minute.`,
         tokens: { limit: limits.perMinute, ...upgrade },
         retryAfterMs: state.minute.resetMs,
       })
     case 'connection-used':
-      return new GatewayError('MONTHLY_QUOTA_EXCEEDED', {
+      return new LimitRefusedError('MONTHLY_QUOTA_EXCEEDED', state, {
         message: `The account allows this application ${subject.connection?.perMonth} calls a month.`,
         hint: 'Wait for the next month, or connect the application anew with more',
         retryAfterMs: state.month?.resetMs ?? 0,
       })
-    default:
-      return new GatewayError('MONTHLY_QUOTA_EXCEEDED', {
+    case 'month-used':
+      return new LimitRefusedError('MONTHLY_QUOTA_EXCEEDED', state, {
         message: `The plan ${plan} allows ${limits.perMonth} calls a month.`,
         tokens: { limit: limits.perMonth, ...upgrade },
         retryAfterMs: state.month?.resetMs ?? 0,
       })
+    default:
+      throw new Error(`the limits of an account do not refuse by "${decision}"`)
   }
 }

@@ -27,8 +27,10 @@ const StoredCall = Type.Object({
   place: Type.Optional(Type.Object({ tag: Type.Number(), weight: Type.Integer() })),
   /** Share by plan of a call without a ticket, with which it joins the wait queue when it needs one after all. */
   weight: Type.Optional(Type.Integer()),
-  /** Answer from the cache or not at all: the cap is used up for this long, milliseconds. */
+  /** Answer from the cache or not at all: no request may be sent for this long, milliseconds. */
   cacheOnlyMs: Type.Optional(Type.Integer()),
+  /** Why; absent from nodes of an earlier version. */
+  cacheOnlyReason: Type.Optional(Type.Enum(['cap', 'share', 'closed', 'overloaded', 'down'])),
   /** The result is kept for GET /v1/calls/{id}, for the caller may not be waiting; the worker then completes the call. */
   isAsync: Type.Boolean(),
   /** Bytes that all kept results of the account may take; of an asynchronous call. */
@@ -72,7 +74,7 @@ const CallBatch = Type.Object({
 const oneCall = Compile(StoredCall)
 const batchOfCalls = Compile(CallBatch)
 
-/** What a call has under these names in every version, so that any worker can answer it. */
+/** What it takes to answer a call, the same in every version, so that any worker can. */
 export type AnswerableCall = Pick<CallJob, 'id' | 'accountId' | 'mode' | 'slug' | 'endpoint' | 'isAsync'> &
   Pick<CallJob, 'replyTo' | 'bundledReplies' | 'enqueuedAt' | 'deadline'> &
   Pick<CallJob, 'keyId' | 'providerKey' | 'resultBytesMax'>

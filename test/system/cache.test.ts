@@ -199,11 +199,13 @@ describe('stored answers', () => {
 
   it('stored answers serve calls while the breaker is open, and what has none is refused', async () => {
     const path = '/crypto-prices/price?ids=bitcoin'
-    await redis.hset(healthKey('crypto-prices'), { open: '1', trialAt: String(Date.now() + 60_000) })
+    // As the script writes it that opens a breaker: with parts of a millisecond.
+    await redis.hset(healthKey('crypto-prices'), { open: '1', trialAt: `${Date.now() + 60_000}.125` })
     await redis.publish(channels.health, 'crypto-prices')
     await until(async () => (await call('/crypto-prices/price?ids=solana')).text.includes('UPSTREAM_UNAVAILABLE'))
     const stored = await call(path)
     assert.equal(stored.status, 200, stored.text)
+    assert.match(stored.headers.get('cache-status') ?? '', /^agw; hit; .*detail=upstream-down$/)
   })
 
   it('stored answers that are gone although their node knows of them cost a request within the cap, or a refusal with its wait', async () => {

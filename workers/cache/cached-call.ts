@@ -5,7 +5,8 @@ import {
   type ResponseCache,
   stalenessMs,
 } from '../../src/cache/response-cache.ts'
-import { ERRORS } from '../../src/errors.ts'
+import { refusalOf } from '../../src/caps/refusal.ts'
+import { ERRORS, type ErrorCode } from '../../src/errors.ts'
 import { memberOf, queueIdentity } from '../../src/queue/queue-entry.ts'
 import type { RedisClock } from '../../src/redis/clock.ts'
 import { callUpstream, type UpstreamCall, type UpstreamDeps } from '../upstream/call-upstream.ts'
@@ -29,6 +30,14 @@ export interface CachedOutcome {
   afterwards?: () => Promise<unknown>
 }
 
+/** `detail` of `Cache-Status` (RFC 9211, 2.8) by why no request was sent for a call that a stored answer serves. */
+const WITHOUT_REQUEST: Partial<Record<ErrorCode, string>> = {
+  UPSTREAM_CAP_EXHAUSTED: 'cap-exhausted',
+  UPSTREAM_RATE_LIMITED: 'upstream-closed',
+  UPSTREAM_UNAVAILABLE: 'upstream-down',
+  OVERLOADED: 'overloaded',
+}
+
 /** Answers from the cache where the endpoint allows, else by one request for all identical calls of the fleet. */
 export async function callThroughCache(deps: CachingDeps, upstreamCall: UpstreamCall): Promise<CachedOutcome> {
   const { call, endpoint, bucket } = upstreamCall
@@ -45,14 +54,17 @@ export async function callThroughCache(deps: CachingDeps, upstreamCall: Upstream
     return { ...answer, afterwards: async () => await callOnce(deps, upstreamCall, keys) }
   }
   if (cacheOnlyMs !== undefined) {
-    if (entry && isUsableWithoutUpstream(entry, now)) return served(deps, entry, 'hit; detail=cap-exhausted')
-    return { outcome: { code: 'UPSTREAM_CAP_EXHAUSTED', retryAfterMs: cacheOnlyMs }, cacheStatus: 'agw; fwd=miss' }
+    const refusal = refusalOf({ refused: call.cacheOnlyReason ?? 'cap', retryAfterMs: cacheOnlyMs })
+    const detail = WITHOUT_REQUEST[refusal.code] ?? 'no-request'
+    if (entry && isUsableWithoutUpstream(entry, now)) return served(deps, entry, `hit; detail=${detail}`)
+    return { outcome: { ...refusal, isRefused: true }, cacheStatus: 'agw; fwd=miss' }
   }
   const { outcome, isCollapsed, freshMs } = await callOnce(deps, upstreamCall, keys)
   const isUpstreamFailing = isFailure(outcome) && ERRORS[outcome.code].status >= 500
   if (isUpstreamFailing && entry && isUsableWithoutUpstream(entry, deps.clock.now())) {
-    const isCapUsedUp = outcome.code === 'UPSTREAM_CAP_EXHAUSTED'
-    return served(deps, entry, isCapUsedUp ? 'hit; detail=cap-exhausted' : 'fwd=stale; detail=upstream-failed')
+    const isSent = isCollapsed || upstreamCall.times.attempts > 0
+    const detail = isSent && outcome.code !== 'UPSTREAM_CAP_EXHAUSTED' ? undefined : WITHOUT_REQUEST[outcome.code]
+    return served(deps, entry, detail === undefined ? 'fwd=stale; detail=upstream-failed' : `hit; detail=${detail}`)
   }
   return {
     outcome,
