@@ -12,7 +12,7 @@ export const MINUTE_MS = 60_000
 /** A month's count outlives the month, so that a late refund finds it. */
 const MONTH_GRACE_MS = 86_400_000
 
-/** The leases' key lives as long, milliseconds. */
+/** No lease is longer, milliseconds: their key lives at least as long. */
 export const LEASE_MS_MAX = 900_000
 
 /** What an account has used and may use. */
@@ -20,8 +20,9 @@ export interface LimitState {
   /** Redis time, milliseconds. */
   now: number
   limits: CallLimits
-  minute: { used: number /** Until a unit comes back; 0 when none is used. */; resetMs: number }
-  /** Absent for test keys. */
+  /** Of the last 60 s. `resetMs`: until a unit comes back; 0 when none is used. */
+  minute: { used: number; resetMs: number }
+  /** Absent for test calls. */
   month: { used: number; resetMs: number } | undefined
   inFlight: number
   /** The application's own month, where it has a bound. */
@@ -33,7 +34,7 @@ export interface LimitSubject {
   accountId: string
   mode: 'live' | 'test'
   version: string
-  /** The application that calls for the account; null: no bound of its own. */
+  /** The application that calls for the account; `perMonth` is null where it has no bound of its own. */
   connection?: { id: string; perMonth: number | null } | undefined
 }
 

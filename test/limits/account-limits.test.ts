@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { it, mock } from 'node:test'
 import { AccountLimits, ANY_VERSION, monthOf, STALE } from '../../src/limits/account-limits.ts'
+import { LimitRefusedError } from '../../src/limits/limit-refusal.ts'
 import { connectOwnRedis } from '../support/services.ts'
 
 it("limits go by Redis' clock when that of the node is in another month", async (t) => {
@@ -22,4 +23,32 @@ it("limits go by Redis' clock when that of the node is in another month", async 
   assert.ok(taken !== STALE)
   assert.equal(taken.month?.used, 4)
   assert.ok(taken.month.resetMs <= monthOf(now).endsAt - now)
+})
+
+it('limits that were lowered refuse with one wait, for the refusal and for what is said to be left', async (t) => {
+  const { redis, stop } = await connectOwnRedis()
+  t.after(stop)
+  let now = Date.now()
+  const acquire = async (perMinute: number, number: number) =>
+    await new AccountLimits(redis).acquire({
+      subject: { accountId: 'account', mode: 'test', version: ANY_VERSION },
+      tier: 'pro',
+      limits: { perMinute, perMonth: 10, inFlight: 10 },
+      callId: `call_${number}`,
+      leaseMs: 1_000,
+      loadMonthUsed: async () => 0,
+      now: () => now,
+    })
+  for (let number = 1; number <= 4; number += 1) {
+    await acquire(10, number)
+    now += 10_000
+  }
+  // Three of the four must leave the window before one more fits: the third was made 20 s ago.
+  await assert.rejects(acquire(2, 5), (error) => {
+    assert.ok(error instanceof LimitRefusedError)
+    assert.equal(error.code, 'RATE_LIMIT_EXCEEDED')
+    assert.equal(error.details.retryAfterMs, 40_000)
+    assert.deepEqual(error.limits.minute, { used: 4, resetMs: 40_000 })
+    return true
+  })
 })

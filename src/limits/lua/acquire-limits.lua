@@ -1,5 +1,6 @@
 --[[ One atomic step for calls of one account that come together: account version, calls in flight, minute, month. Each
      call in turn takes a unit of each, or of none.
+     The minute log has an entry for each call of the last 60 s, a rolling window; its scores are microseconds.
      Input:  KEYS version, minute log, in-flight leases, month count, and the application's where it has a bound
              ARGV[1] clock  ARGV[2] version (ANY_VERSION: not compared)  ARGV[3] call id (empty: read only)  ARGV[4] per minute  ARGV[5] in flight
              ARGV[6] per month (-1: no quota)  ARGV[7] lease (ms)  ARGV[8], ARGV[9] begin and end of the month (ms)
@@ -23,7 +24,7 @@ local function keepAlive(key, lifeMs)
 end
 
 if version ~= ANY_VERSION and redis.call('GET', VERSION) ~= version then return {'stale', nowMs} end
--- Units are given back by this clock; a node's own may be on the other side of midnight.
+-- A refund finds its month by Redis' clock, so the node must name that month: its own clock may be past midnight.
 if nowMs < monthBegin or nowMs >= monthEnd then return {'other-month', nowMs} end
 redis.call('ZREMRANGEBYSCORE', MINUTE, '-inf', nowMicros - MINUTE_MICROS)
 redis.call('ZREMRANGEBYSCORE', IN_FLIGHT, '-inf', nowMs)
