@@ -9,7 +9,7 @@ import { readResult, storeResult } from '../queue/results.ts'
 import { countCall } from '../telemetry/count-call.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import { CALLER_LEFT_STATUS, cancelledStatus } from './caller-left.ts'
-import { type WithdrawDeps, withdrawCall } from './withdraw-call.ts'
+import { type Withdrawal, type WithdrawDeps, withdrawCall } from './withdraw-call.ts'
 
 export interface CancelDeps extends WithdrawDeps {
   telemetry: Telemetry
@@ -25,7 +25,7 @@ const RELEASE_CHECK_MS = 20
 /**
  * Cancels an asynchronous call. The first stored result decides who wins, this one or the worker's. A call that no worker
  * had begun with is completed here and costs nothing; otherwise its worker knows whether a request was sent, and
- * completes it.
+ * completes it, unless it was lost.
  * @returns false when the call had ended before
  * @throws GatewayError DEPENDENCY_UNAVAILABLE or OVERLOADED: nothing was decided
  */
@@ -43,9 +43,10 @@ export async function cancelCall(deps: CancelDeps, call: AsyncCall): Promise<boo
     return earlier?.head.code === 'CALL_CANCELLED'
   }
   // The call is cancelled now, whatever fails: a worker that still has it reads the stored result.
+  const withdrawing = withdrawCall(deps, { ...call, jobId: call.id })
   const steps = await Promise.allSettled([
-    withdrawCall(deps, { ...call, jobId: call.id }),
-    storing.isStarted ? awaitRelease(deps, call) : completeUnsent(deps, call),
+    withdrawing,
+    storing.isStarted ? endStarted(deps, call, withdrawing) : complete(deps, call, { wasSent: false }),
     sendReply(redis, call, reply),
   ])
   for (const step of steps) {
@@ -55,14 +56,23 @@ export async function cancelCall(deps: CancelDeps, call: AsyncCall): Promise<boo
   return true
 }
 
-/** The caller's next call must not find the cancelled one in flight. A worker that was lost is not waited for. */
+async function endStarted(deps: CancelDeps, call: AsyncCall, withdrawing: Promise<Withdrawal>): Promise<void> {
+  if ((await withdrawing) === 'removed-started') await complete(deps, call, { wasSent: true })
+  else await awaitRelease(deps, call)
+}
+
+/** The caller's next call must not find the cancelled one in flight. */
 async function awaitRelease({ redis }: CancelDeps, call: AsyncCall): Promise<void> {
   const end = performance.now() + RELEASE_MS_MAX
   while (performance.now() < end && (await isInFlight(redis, call))) await delay(RELEASE_CHECK_MS)
 }
 
-async function completeUnsent({ redis, telemetry, log }: CancelDeps, call: AsyncCall): Promise<void> {
-  if (!(await completeCall(redis, call, cancelledStatus(false)))) return
+async function complete(
+  { redis, telemetry, log }: CancelDeps,
+  call: AsyncCall,
+  { wasSent }: { wasSent: boolean },
+): Promise<void> {
+  if (!(await completeCall(redis, call, cancelledStatus(wasSent)))) return
   const { id: callId, accountId, slug, mode } = call
   countCall(telemetry, { slug, mode, status: CALLER_LEFT_STATUS, code: 'CALL_CANCELLED', accountId })
   log.info({ callId, account: accountId, slug }, 'asynchronous call cancelled')

@@ -15,14 +15,15 @@ export interface QueuedCall {
   id: string
   slug: string
   waiting: QueueEntry | undefined
-  /** Others may share it. Undefined where the call may not have been queued. */
+  /** Others may share it. Undefined where it is not known whether the call was queued. */
   jobId: string | undefined
 }
 
 /** How long to wait for the worker's reply about a call whose caller left, milliseconds. */
 const REPLY_MS_MAX = 5_000
 
-export type Withdrawal = 'removed' | 'waiting' | 'taken'
+/** Where a call was when it was withdrawn. `removed-started`: the worker that had begun with it was lost. */
+export type Withdrawal = 'removed' | 'removed-started' | 'waiting' | 'taken'
 
 /** Takes a call that nobody waits for out of its queue, or aborts it where a worker runs it. */
 export async function withdrawCall(
@@ -33,9 +34,10 @@ export async function withdrawCall(
     if (waiting) await caps.of({ slug }, waiting.bucket).leaveQueue(waiting)
   }
   const isAlone = jobId === undefined || jobId === id
-  if (isAlone && (await removeCall(queues, slug, id))) {
+  const removed = isAlone ? await removeCall(queues, slug, id) : undefined
+  if (removed) {
     await leaveQueue()
-    return 'removed'
+    return removed.isStarted ? 'removed-started' : 'removed'
   }
   await announceCancel(redis, slug, id)
   // A shared job stays for its other calls; its worker skips those that nobody waits for.
@@ -45,9 +47,10 @@ export async function withdrawCall(
   return isWaiting ? 'waiting' : 'taken'
 }
 
-/** Whether a request was made: the worker's reply says so; where none comes, whether a worker had the call. */
+/** Whether a request may have been sent: the worker's reply says so; where none comes, whether a worker had the call. */
 export async function wasSent(withdrawal: Withdrawal, reply: Promise<Reply>): Promise<boolean> {
   if (withdrawal === 'removed') return false
+  if (withdrawal === 'removed-started') return true
   const replied = reply.then(
     ({ head }) => wasRequestSent(head),
     () => undefined,

@@ -71,12 +71,20 @@ function openQueue(slug: string, redis: RedisConnection): Queue {
   })
 }
 
-/** Takes a call out of its queue while it waits in a job of its own. @returns whether it was there */
-export async function removeCall(queues: CallQueues, slug: string, callId: string): Promise<boolean> {
+/**
+ * Takes a call out of its queue while it waits in a job of its own.
+ * @returns undefined when it was not there; `isStarted`: a worker had begun with it and was lost
+ */
+export async function removeCall(
+  queues: CallQueues,
+  slug: string,
+  callId: string,
+): Promise<{ isStarted: boolean } | undefined> {
   const queue = queues.of(slug)
   // BullMQ also says that it removed a job that it does not know.
-  if ((await queue.getJobState(callId)) === 'unknown') return false
-  return (await queue.remove(callId)) === 1
+  const job = await queue.getJob(callId)
+  if (!job || (await queue.remove(callId)) !== 1) return undefined
+  return { isStarted: job.attemptsStarted > 0 }
 }
 
 export async function isJobWaiting(queues: CallQueues, slug: string, jobId: string): Promise<boolean> {

@@ -6,7 +6,7 @@ import { Queue } from 'bullmq'
 import { CALL_JOB } from '../../src/queue/call-queue.ts'
 import { decodeFrame } from '../../src/queue/frame.ts'
 import type { ReplyHead } from '../../src/queue/reply-head.ts'
-import { keys, upstreamKeys } from '../../src/redis/keys.ts'
+import { accountKeys, keys, upstreamKeys } from '../../src/redis/keys.ts'
 import { type Account, type Answer, send } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
 import { type Stage, startStage } from '../support/stage.ts'
@@ -59,6 +59,30 @@ describe('a call', () => {
     const again = upstream.arrivalsOf('random-facts').slice(before + 32)
     assert.ok(again.every(({ url }) => held(url)))
     assert.equal(again.length, 16)
+  })
+
+  it('a call whose worker was killed is charged and ends when its caller leaves, or cancels it, before another has it', async () => {
+    upstream.play('random-facts', () => undefined)
+    const usage = async () =>
+      Number((await send(gateway, '/v1/billing/status', { token: account.token })).body.usage.used)
+    const inFlight = async () => await stage.redis.zcard(accountKeys.inFlight(account.id, 'live'))
+    await until(async () => (await inFlight()) === 0)
+    const [used, before] = [await usage(), upstream.arrivalsOf('random-facts').length]
+    const leaving = new AbortController()
+    const left = send(gateway, `${FACT}?n=left`, { key: account.live, signal: leaving.signal }).catch(() => 'left')
+    const headers = { prefer: 'respond-async' }
+    const { id } = (await send(gateway, `${FACT}?n=cancelled`, { method: 'POST', key: account.live, headers })).body
+    await until(() => upstream.arrivalsOf('random-facts').length === before + 2)
+    for (const worker of gateway.workers) worker.kill('SIGKILL')
+    const locks = upstreamKeys.queuePrefix('random-facts')
+    await until(async () => (await stage.redis.keys(`${locks}:random-facts:*:lock`)).length === 0)
+    leaving.abort()
+    assert.equal(await left, 'left')
+    const cancelled = await send(gateway, `/v1/calls/${id}`, { method: 'DELETE', key: account.live })
+    assert.equal(cancelled.status, 204, cancelled.text)
+    await until(async () => (await inFlight()) === 0)
+    assert.equal(await usage(), used + 2)
+    await gateway.startWorker()
   })
 
   it('a call that ran twice is answered once', async () => {

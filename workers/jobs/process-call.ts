@@ -93,12 +93,12 @@ function deadlineSignal(
   }
 }
 
-/** The job outlived too many workers, or Redis did not take the reply. */
+/** The job outlived too many workers, or Redis did not take the reply: a request may have been sent. */
 export async function replyToLostCall(deps: ProcessorDeps, call: AnswerableCall, cause: Error): Promise<void> {
   const times: CallTimes = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
   const outcome: Outcome = { code: isProgrammingError(cause) ? 'INTERNAL_ERROR' : 'DEPENDENCY_UNAVAILABLE', cause }
   await deliver(call.deadline - deps.clock.now(), deps.log, () =>
-    sendOutcome(deps, call, { outcome, times, isSecondRun: false }),
+    sendOutcome(deps, call, { outcome, times, isSecondRun: true }),
   )
 }
 
