@@ -25,7 +25,7 @@ export interface CheckedTarget {
   scenario: string | undefined
 }
 
-/** All checks without a round trip, in the order of their failures. @throws GatewayError */
+/** All checks without a round trip, in the order in which failures are reported. @throws GatewayError */
 export function checkCall(catalog: Catalog, request: FastifyRequest, principal: Principal): CheckedCall {
   const url = request.raw.url ?? ''
   const target = findEndpoint(catalog, url)

@@ -35,10 +35,10 @@ const WITHDRAW_RETRY = { everyMs: 250, forMs: 30_000 }
 const STILL_RUNNING = new Error('the call goes on')
 
 /**
- * Queues a call and waits for its reply, until its deadline or until the caller leaves. The node completes the call;
- * where it is asynchronous and queued, its worker does. Never throws.
+ * Queues a call and waits for its reply, until its deadline or until the caller leaves. Completes the call (releases its
+ * limits and counts it); where it is asynchronous and queued, its worker does. Never throws.
  */
-export async function awaitCall(deps: AwaitDeps, admitted: Admitted, socket: CallerSocket): Promise<CallEnd> {
+export async function enqueueAndAwait(deps: AwaitDeps, admitted: Admitted, socket: CallerSocket): Promise<CallEnd> {
   const { job, forecast } = admitted
   const waitMs = waitMsOf(deps, admitted)
   const { reply, forget } = deps.replies.awaitReply(job.id)
@@ -52,11 +52,11 @@ export async function awaitCall(deps: AwaitDeps, admitted: Admitted, socket: Cal
     jobId = await deps.queues.enqueue({ call: job, priority, mayShareJob })
     if (waitMs === 0) return { kind: 'pending' }
     const answer = await Promise.race([reply, rejectOnAbort(waiting.signal)])
-    if (answer.head.isRefused) await refund(deps, admitted, statusOf(answer))
+    if (answer.head.isRefused) await refundRefused(deps, admitted, statusOf(answer))
     else if (!job.isAsync) deps.completions.add(job, statusOf(answer))
     return { kind: 'reply', reply: answer }
   } catch (thrown) {
-    // Whatever ended the wait, this node's end too: a worker has the call, and completes it.
+    // Even when this node is shutting down: the call's worker completes it.
     if (job.isAsync && jobId !== undefined) return { kind: 'pending' }
     if (thrown instanceof CallerLeftError && jobId !== undefined) {
       isReplyAwaited = true
@@ -104,18 +104,18 @@ async function completeFailed(
   { error, isRefused, jobId }: { error: GatewayError; isRefused: boolean; jobId: string | undefined },
 ): Promise<void> {
   const { job } = admitted
-  if (isRefused) await refund(deps, admitted, error.status)
+  if (isRefused) await refundRefused(deps, admitted, error.status)
   else deps.completions.add(job, error instanceof CallerLeftError ? LEFT_UNSENT_STATUS : error.status)
   const withdrawn = () => withdraw(deps, admitted, jobId)
-  // Redis may have queued it without saying so: an asynchronous one would send a request for nobody in ten minutes.
+  // Redis may have queued it without saying so: an asynchronous one would send a request for nobody, up to ten minutes later.
   const withdrawal = job.isAsync
     ? retryUntil(withdrawn, { ...WITHDRAW_RETRY, mayRepeat: () => deps.redis.status !== 'end' })
     : withdrawn()
   withdrawal.catch(() => undefined)
 }
 
-/** A refusal costs nothing: returns all that the call acquired. */
-async function refund(deps: AwaitDeps, { job, principal }: Admitted, status: number): Promise<void> {
+/** A refusal costs nothing: gives back all that the call acquired, and counts it as refused. */
+async function refundRefused(deps: AwaitDeps, { job, principal }: Admitted, status: number): Promise<void> {
   countRefusal(deps, principal, { slug: job.slug, status })
   await refundCall(deps.redis, principal, { callId: job.id, at: job.enqueuedAt }).catch(() =>
     deps.completions.compensate({ account: principal, callIds: [job.id], at: job.enqueuedAt }),

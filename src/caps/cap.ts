@@ -101,7 +101,8 @@ type AcquireReply = [
   ...membersAndTheirs: string[],
 ]
 
-const TRIES_MAX = 4
+/** Initialise and back-fill, each once more where Redis loses its memory again meanwhile. */
+const RESTORE_TRIES_MAX = 4
 
 /**
  * The limit of one upstream on concurrency and rates, for one bucket, over all processes. Where Redis lost its past,
@@ -133,7 +134,7 @@ export class Cap {
     return this.#rules()
   }
 
-  /** Ends permits, and acquires new ones for all waiters of this worker, in one step: used up to `lateMs` later than others. */
+  /** Ends permits, and acquires new ones for all waiters of this worker, in one step. One is logged `lateMs` later than now, up to when it may be used. */
   async acquire({
     waiters,
     released,
@@ -246,7 +247,7 @@ export class Cap {
 
   /** Runs a script that needs the cap's past, which is restored first where Redis has lost it. */
   async #runInitialised(script: Script, keys: string[], values: (string | number)[]): Promise<unknown[]> {
-    for (let tries = 1; tries <= TRIES_MAX; tries += 1) {
+    for (let tries = 1; tries <= RESTORE_TRIES_MAX; tries += 1) {
       const reply = (await this.#run(script, keys, [...this.#ruleArguments(), ...values])) as unknown[]
       if (reply[0] === 'uninitialised') await this.#initialise()
       else if (reply[0] === 'needs-backfill') await this.#backfill()

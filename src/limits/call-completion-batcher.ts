@@ -22,7 +22,7 @@ const BATCH_RETRY_MS = 60_000
 const COMPENSATE_EVERY_MS = 1_500
 const COMPENSATE_TRIES = 4
 
-/** Acquisitions that are compensated at one time; beyond it, leases expire by themselves. */
+/** Acquisitions that are compensated at one time; beyond it, leases expire and units of the month stay spent. */
 const UNACKED_MAX = 2_000
 
 /** Fails open: beyond it refusals are not counted, so that a flood cannot fill the memory. */

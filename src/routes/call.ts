@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Admitted, admitCall, currentLimits, type Refused } from '../admission/admit.ts'
 import { countRefusal } from '../admission/count-refusal.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
-import { awaitCall } from '../calls/await-call.ts'
+import { enqueueAndAwait } from '../calls/await-call.ts'
 import type { Context } from '../context.ts'
 import { type GatewayError, toGatewayError } from '../errors.ts'
 import {
@@ -51,7 +51,7 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   if (job.mode === 'test') reply.header('x-gateway-mode', 'test')
   if (preference.applied) reply.header('preference-applied', preference.applied)
 
-  const end = await awaitCall(context, admission, callerSocket(request))
+  const end = await enqueueAndAwait(context, admission, callerSocket(request))
   if (job.isAsync && end.kind !== 'failed') observed.leftToWorker()
   if (end.kind === 'pending') {
     observed.ended(202)

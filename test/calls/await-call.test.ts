@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { Socket } from 'node:net'
 import { after, type TestContext, test } from 'node:test'
 import type { Admitted } from '../../src/admission/admit.ts'
-import { awaitCall } from '../../src/calls/await-call.ts'
+import { enqueueAndAwait } from '../../src/calls/await-call.ts'
 import { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import { loadCatalog } from '../../src/catalog/catalog.ts'
 import { openDatabase } from '../../src/db/database.ts'
@@ -69,7 +69,7 @@ function call(node: Node, waitMs?: number) {
   }
   const socket = new Socket()
   const isQueued = async () => (await directQueues.of('currency').getJobState(id)) === 'prioritized'
-  return { ended: awaitCall(node, admitted, socket), job: admitted.job, isQueued, socket }
+  return { ended: enqueueAndAwait(node, admitted, socket), job: admitted.job, isQueued, socket }
 }
 
 const end = ({ replies }: Node) => replies.rejectAll(new GatewayError('DRAINING'))

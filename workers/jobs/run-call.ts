@@ -55,7 +55,7 @@ export async function runCall(deps: RunDeps, call: CallJob, run: CallRun): Promi
     return { outcome: signal.reason === DEADLINE_PASSED ? atDeadline : toOutcome(error) }
   } finally {
     signal.removeEventListener('abort', onAbort)
-    // No permit was used: its place is free for the next call, or has its followers' request.
+    // No permit was used: its place is free for the next call, unless followers still use it for their shared request.
     const leave = (): void => {
       if (run.times.attempts === 0) leaveQueue(deps, known)
     }

@@ -14,7 +14,7 @@ const POLL_INTERVAL_MS = 500
 /** Poll interval while another request must end first, for a lost wake-up or an expired lease. Milliseconds. */
 const FALLBACK_POLL_MS = 200
 
-/** One poll serves several slots of a rate, milliseconds. */
+/** Shortest pause between polls, so that one serves several slots of a rate. Milliseconds. */
 const POLL_MS_MIN = 5
 
 /** Longest round trip for which permits are made to last, milliseconds: with a slower Redis API nodes refuse calls. */

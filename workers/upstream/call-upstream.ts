@@ -199,7 +199,7 @@ export async function sendOnce(deps: UpstreamDeps, sending: Sending, request: Wi
   }
 }
 
-/** No longer than the breaker stays closed. @throws BreakerOpenError, or as `PermitClient.acquire` */
+/** Stops waiting when the breaker opens. @throws BreakerOpenError, or as `PermitClient.acquire` */
 async function acquirePermit(deps: UpstreamDeps, sending: Sending): Promise<Permit> {
   const { api, bucket, permit, times, remainingMs, signal, recorder } = sending
   const ending = new AbortController()

@@ -161,6 +161,6 @@ end
 -- Workers poll one after the other, and a repeated request takes a slot that was another's.
 if mayBeLate then
   local length = redis.call('ZCARD', QUEUE)
-  if length > 0 and mayPlan(length) then evictTooLate() end
+  if length > 0 and takePlanningTurn(length) then evictTooLate() end
 end
 return reply

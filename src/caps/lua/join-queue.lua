@@ -97,8 +97,9 @@ local function findSlot(call, queue, ahead)
     if at <= now or isAnsweredInTime(at, deadline) then return end
     refusal = refuse(isShareBound and 'share' or state.closed > now and 'closed' or 'cap', ifQuietAt - now)
   end
-  if not mayPlan(length) then
-    -- From its rank alone, and its share's calls before it; what that misjudges the next plan finds.
+  if not takePlanningTurn(length) then
+    -- From its rank, in which asynchronous calls get every other grant, and its share's calls before it; what that
+    -- misjudges the next plan finds.
     local rank = isAsync(member) and ahead or sync + math.min(queue.asyncCount, sync + 1)
     local at, shareAt, ifQuietAt = slotAt(rank), 0, 0
     if hasShares then shareAt, ifQuietAt = createPlan().shareOpensBehind(share, queue.waiting) end

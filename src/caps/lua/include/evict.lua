@@ -20,7 +20,7 @@ end
 local function isTooLate(deadline, at) return at > now and deadline ~= nil and at + state.serviceMs > deadline end
 
 -- Planning takes time in proportion to the queue: a long one is planned a few times a second, not at each call.
-local function mayPlan(length)
+local function takePlanningTurn(length)
   if length <= PLANNED_LENGTH_MAX then return true end
   if now - state.plannedAt < PLAN_EVERY_MS then return false end
   state.plannedAt = now

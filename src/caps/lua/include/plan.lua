@@ -110,7 +110,8 @@ local function createPlan()
   function plan.shareOpensBehind(share, count)
     plannedOf[share] = planned
     for _, rule in ipairs(rules) do
-      -- Behind a whole window of the share's own grants its half opens later than the whole.
+      -- While others ask, its half is full before the whole cap is: of 10 a minute its sixth call waits for its first
+      -- to leave the window, though four are left.
       rule.isHalved = rule.isShared and othersQuietAt(rule, share) >= now
     end
     function calculate(number)

@@ -62,9 +62,7 @@ local function schedule(members, visit)
     if at == math.huge then return end
 
     best = {}
-    if at >= open then
-      for class = 0, 1 do consider(classes[class == 1], class == 1) end
-    end
+    for class = 0, 1 do consider(classes[class == 1], class == 1) end
     for _, list in ipairs(aside) do
       if list[list.first] and list.opensAt <= at then consider(list, list.isAsync) end
     end
