@@ -1,5 +1,5 @@
 import { promisify } from 'node:util'
-import { brotliDecompress, gunzip, inflate } from 'node:zlib'
+import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib'
 
 export class BodyTooLargeError extends Error {
   readonly code = 'BODY_TOO_LARGE'
@@ -11,10 +11,16 @@ class BodyUnreadableError extends Error {
 
 export const ACCEPT_ENCODING = 'gzip, deflate, br'
 
-const DECODERS: Record<string, (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>> = {
+type Decode = (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>
+
+const unwrap: Decode = promisify(inflate)
+const unwrapRaw: Decode = promisify(inflateRaw)
+
+const DECODERS: Record<string, Decode> = {
   gzip: promisify(gunzip),
   'x-gzip': promisify(gunzip),
-  deflate: promisify(inflate),
+  // Some servers leave out the zlib wrapper (RFC 9110, 8.4.1.2), whose first byte says method 8.
+  deflate: (bytes, options) => (((bytes[0] ?? 0) & 0x0f) === 8 ? unwrap : unwrapRaw)(bytes, options),
   br: promisify(brotliDecompress),
 }
 
