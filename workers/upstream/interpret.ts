@@ -85,7 +85,7 @@ function isOurLimit({ rateHeaders }: Upstream, headers: Record<string, string>):
 
 /** From `Retry-After` (RFC 9110, 10.2.3) or the upstream's rate headers, clamped to 1 s … 1 h. */
 export function requestedWaitMs(upstream: Upstream, headers: Record<string, string>, now: number): number | undefined {
-  const waitMs = retryAfterMs(headers['retry-after'], now) ?? usedUpMs(upstream, headers, now)
+  const waitMs = retryAfterMs(headers['retry-after'], answeredAt(headers, now)) ?? usedUpMs(upstream, headers, now)
   return waitMs === undefined ? undefined : Math.min(Math.max(waitMs, RETRY_AFTER_MS_MIN), RETRY_AFTER_MS_MAX)
 }
 
@@ -93,8 +93,18 @@ function retryAfterMs(value: string | undefined, now: number): number | undefine
   if (value === undefined) return undefined
   if (/^\d+$/.test(value.trim())) return Number(value) * 1_000
   // Dates begin with a weekday; Date.parse would find one in other texts too.
-  const date = /^\s*[A-Z][a-z]{2}/.test(value) ? Date.parse(value) : Number.NaN
+  const date = parseDate(value)
   return Number.isNaN(date) ? undefined : date - now
+}
+
+function parseDate(value: string): number {
+  return /^\s*[A-Z][a-z]{2}/.test(value) ? Date.parse(value) : Number.NaN
+}
+
+/** By the clock that the upstream's other times are of; `now`, this machine's, where it does not say. */
+function answeredAt(headers: Record<string, string>, now: number): number {
+  const date = parseDate(headers.date ?? '')
+  return Number.isNaN(date) ? now : date + (wholeNumber(headers.age) ?? 0) * 1_000
 }
 
 function usedUpMs(upstream: Upstream, headers: Record<string, string>, now: number): number | undefined {
@@ -113,7 +123,7 @@ export function rateLeft(
   const remaining = wholeNumber(headers[rate.remaining])
   const reset = wholeNumber(headers[rate.reset])
   if (remaining === undefined || reset === undefined) return undefined
-  const resetMs = rate.resetIs === 'seconds' ? reset * 1_000 : reset * 1_000 - now
+  const resetMs = rate.resetIs === 'seconds' ? reset * 1_000 : reset * 1_000 - answeredAt(headers, now)
   return { remaining, resetMs: Math.min(Math.max(resetMs, 0), RETRY_AFTER_MS_MAX) }
 }
 
