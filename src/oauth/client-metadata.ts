@@ -5,8 +5,12 @@ import { hasOwnScheme } from './redirect-words.ts'
 export const GRANT_TYPES = ['authorization_code', 'refresh_token']
 export const RESPONSE_TYPES: ResponseType[] = ['code']
 
-/** What an application says of itself to people, and may leave out. */
-const ABOUT = ['client_name', 'client_uri', 'logo_uri', 'policy_uri', 'tos_uri'] as const
+/**
+ * What is not looked at here. Scopes are the same for all, and clients register those of other services (`claudeai`, `openid
+ * email profile`). Contacts may be any text (RFC 7591, 2), and the library takes addresses of mail alone. ID tokens are
+ * not sent.
+ */
+const UNUSED = ['scope', 'contacts', 'id_token_signed_response_alg'] as const
 
 /**
  * Replaces what an application registers and need not be refused for (RFC 7591, 2). The answer to the registration says
@@ -14,12 +18,11 @@ const ABOUT = ['client_name', 'client_uri', 'logo_uri', 'policy_uri', 'tos_uri']
  * taken as absent ones.
  */
 export function adaptMetadata(metadata: ClientMetadata): void {
-  // Clients register scopes of other services (`claudeai`, `openid email profile`) and would be refused for them. Ours
-  // is the same for all, so that no client has a list of its own.
-  delete metadata.scope
+  for (const name of UNUSED) delete metadata[name]
+  // Programs that send every member they know write so what they have no value for.
+  for (const [name, value] of Object.entries(metadata)) if (value === '' || value === null) delete metadata[name]
   keepSupported(metadata, 'grant_types', GRANT_TYPES)
   keepSupported(metadata, 'response_types', RESPONSE_TYPES)
-  for (const name of ABOUT) if (metadata[name] === '' || metadata[name] === null) delete metadata[name]
 }
 
 /** A list without one value that is supported stays as it is: the library refuses it. */

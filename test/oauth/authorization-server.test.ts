@@ -208,13 +208,25 @@ describe('the authorization server, to an application that is described by a doc
     }
   })
 
-  it('the authorization server, to an application that registers an empty address of its page, takes it as none', async () => {
+  it('the authorization server, to an application that registers ways to reach its makers, or a signature of tokens that it never gets, takes it', async () => {
+    const { status, body } = await register([REDIRECT], {
+      contacts: ['https://agent.example/help', 'Agent team'],
+      id_token_signed_response_alg: 'RS256',
+    })
+    assert.equal(status, 201, JSON.stringify(body))
+  })
+
+  it('the authorization server, to an application that registers empty members, takes them as absent', async () => {
     for (const empty of ['', null]) {
       const about = { client_uri: empty, logo_uri: empty, policy_uri: empty, tos_uri: empty }
       const { status, body } = await register([REDIRECT], about)
       assert.equal(status, 201, JSON.stringify(body))
       assert.equal(body.client_uri ?? undefined, undefined)
     }
+    // As programs write them that send every member they know.
+    const nulls = { scope: null, contacts: null, jwks: null, token_endpoint_auth_method: null, initiate_login_uri: '' }
+    assert.equal((await register([REDIRECT], nulls)).status, 201)
+    assert.equal((await register(null)).status, 400)
     for (const client_uri of ['nonsense', 'javascript:alert(1)', 7]) {
       assert.equal((await register([REDIRECT], { client_uri })).status, 400, `${client_uri}`)
     }
