@@ -153,6 +153,8 @@ function createServer(offer: Offer, deps: McpDeps, era: Era): Server {
   server.setRequestHandler('resources/list', () => ({
     resources: resources.map(({ read: _, ...resource }) => resource),
   }))
+  // There are none; clients ask wherever there are resources, and show a refusal as a failure of the server.
+  server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }))
   server.setRequestHandler('resources/read', ({ params }) => {
     const resource = resources.find(({ uri }) => uri === params.uri)
     if (!resource) throw invalidParams(era, 'There is no resource of this address.')

@@ -227,6 +227,8 @@ describe('the MCP servers', () => {
     await withClient('/mcp', withKey(), async (client) => {
       const { resources } = await client.listResources()
       assert.equal(resources.length, upstreams.size + 1)
+      // Clients ask for both where a server has resources.
+      assert.deepEqual((await client.listResourceTemplates()).resourceTemplates, [])
       for (const { uri } of resources) {
         const { contents }: Result = await client.readResource({ uri })
         assert.match(contents[0].text, /^# /)
