@@ -75,6 +75,40 @@ describe('the manifests for Kubernetes', () => {
   })
 })
 
+interface Egress {
+  podSelector: {
+    matchLabels: Record<string, string>
+    matchExpressions?: { key: string; operator: 'NotIn'; values: string[] }[]
+  }
+  policyTypes: string[]
+  egress?: { ports?: { port: number }[]; to?: { ipBlock: { cidr: string } }[] }[]
+}
+
+describe('the network policies for Kubernetes', () => {
+  it('the network policies for Kubernetes let API nodes fetch documents of applications and send mails, workers reach all, and others nothing', async () => {
+    const manifests = await readManifests()
+    const policies = manifests
+      .filter(({ kind }) => kind === 'NetworkPolicy')
+      .map(({ spec }) => spec as unknown as Egress)
+    const internetPorts = (kind: string): number[] | 'all' => {
+      const applying = policies.filter(
+        ({ podSelector: { matchLabels, matchExpressions = [] }, policyTypes }) =>
+          policyTypes.includes('Egress') &&
+          (matchLabels.process ?? kind) === kind &&
+          matchExpressions.every(({ values }) => !values.includes(kind)),
+      )
+      if (applying.length === 0) return 'all'
+      const toAnywhere = applying
+        .flatMap(({ egress = [] }) => egress)
+        .filter(({ to }) => to?.some(({ ipBlock }) => ipBlock.cidr === '0.0.0.0/0'))
+      return toAnywhere.flatMap(({ ports = [] }) => ports.map(({ port }) => port))
+    }
+    assert.equal(internetPorts('worker'), 'all')
+    assert.deepEqual(internetPorts('web'), [443, 465, 587])
+    for (const kind of ['probe', 'ops', 'release']) assert.deepEqual(internetPorts(kind), [], kind)
+  })
+})
+
 describe('docker-compose.yml', () => {
   it('docker-compose.yml starts the same processes with the secrets that each needs, and a log that does not grow for ever', async () => {
     const text = await readFile(join(ROOT, 'docker-compose.yml'), 'utf8')
