@@ -3,6 +3,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { type ErrorCode, GatewayError, publicError, retryAfterSeconds, toGatewayError } from '../errors.ts'
 import { PROBLEM_TYPE, prefersProblem, problemDetails } from './problem-details.ts'
+import { isName, type Violation, violationWords } from './violation-words.ts'
 
 const members = {
   code: Type.String({ description: 'Stable name of the failure' }),
@@ -116,21 +117,13 @@ function fromFramework(thrown: unknown, request: FastifyRequest): GatewayError |
   return isClientError ? new GatewayError('VALIDATION_ERROR', { cause: thrown }) : undefined
 }
 
-interface Violation {
-  instancePath?: string
-  message?: string
-  params?: Record<string, unknown>
-}
-
 function validationError(violation: Violation | undefined, context = 'body'): GatewayError {
   const missing = violation?.params?.missingProperty ?? violation?.params?.requiredProperties
   const path = violation?.instancePath?.slice(1).replaceAll('/', '.') ?? ''
   const name = [path, missing].flat().filter(Boolean).join('.')
-  const subject = /^[\w.]{1,64}$/.test(name)
-    ? `${context === 'body' ? 'Member' : 'Parameter'} ${name}`
-    : `The ${context}`
+  const subject = isName(name) ? `${context === 'body' ? 'Member' : 'Parameter'} ${name}` : `The ${context}`
   return new GatewayError('VALIDATION_ERROR', {
-    message: `${subject} ${missing ? 'is required' : (violation?.message ?? 'is not valid')}.`,
-    tokens: /^[\w.]{1,64}$/.test(name) ? { param: name } : {},
+    message: `${subject} ${missing ? 'is required' : violationWords(violation ?? {})}.`,
+    tokens: isName(name) ? { param: name } : {},
   })
 }

@@ -6,6 +6,7 @@ import { offeredApis } from '../catalog/catalog-state.ts'
 import { rankApis } from '../catalog/search.ts'
 import { unknownApi } from '../catalog/unknown-api.ts'
 import { GatewayError } from '../errors.ts'
+import { violationWords } from '../http/violation-words.ts'
 import { CALL_HINTS, objectSchema } from './api-tools.ts'
 import type { SendCall } from './call-client.ts'
 import { callAsTool, callManyAsTool, refusal } from './call-tool.ts'
@@ -139,7 +140,7 @@ export async function runCatalogTool(
   const validator = inputs[name as keyof typeof inputs]
   if (!validator.Check(input)) {
     const [first] = validator.Errors(input)
-    return refusal(invalid(first?.instancePath ?? '', first?.message ?? 'is not valid'), baseUrl)
+    return refusal(invalid(first?.instancePath ?? '', violationWords(first ?? {})), baseUrl)
   }
   if (name === 'search_apis') return structured(searchApis(input as Static<typeof SearchInput>, deps))
   if (name === 'call_apis') return await callManyAsTool(sendBatch, input as Static<typeof BatchInput>)

@@ -342,6 +342,7 @@ describe('a batch', () => {
       body: { ...call, params: { name: 'call_apis', arguments: { calls: breeds(21) } } },
     })
     assert.equal(tooMany.body.result.isError, true)
+    assert.match(tooMany.body.result.content[0].text, /Argument calls is invalid: must have at most 20 members\./)
     const inVain = await send(gateway, '/mcp', {
       key: account.test,
       body: { ...call, params: { name: 'call_apis', arguments: { calls: [{ api: 'none', endpoint: '/x' }] } } },
