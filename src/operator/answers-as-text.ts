@@ -115,14 +115,21 @@ function stateOf({ disabled, approved, emailVerified }: User): string {
 export function upstreamsText(upstreams: Upstream[]): string {
   return textTable(
     ['API', 'State', 'Plan from', 'Key', 'Caps'],
-    upstreams.map(({ slug, enabled, switchedOff, paused, tierRequired, hasKey, keyUnreadable, caps }) => [
-      slug,
-      paused !== null ? `paused (${paused})` : enabled ? 'enabled' : switchedOff ? 'switched off' : 'not enabled',
-      tierRequired,
-      keyUnreadable ? 'unreadable' : hasKey ? 'set' : '',
-      capsText(caps),
+    upstreams.map((upstream) => [
+      upstream.slug,
+      upstreamState(upstream),
+      upstream.tierRequired,
+      upstream.keyUnreadable ? 'unreadable' : upstream.hasKey ? 'set' : '',
+      capsText(upstream.caps),
     ]),
   )
+}
+
+function upstreamState({ enabled, needsCallerKey, switchedOff, paused }: Upstream): string {
+  if (paused !== null) return `paused (${paused})`
+  if (enabled) return 'enabled'
+  if (switchedOff) return 'switched off'
+  return needsCallerKey ? "for callers' keys" : 'not enabled'
 }
 
 /** Caps as `--caps` takes them. */

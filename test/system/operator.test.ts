@@ -193,6 +193,10 @@ describe('the operator API', () => {
     )
     assert.ok(row && !row.key_sealed.includes(key))
     await patch('/upstreams/news', { key: null })
+    // Enabled without a key it serves callers that have one, and says so.
+    const opened = await cli('upstream', 'news', '--enable')
+    assert.match(opened, /^news +for callers' keys /m)
+    assert.match(await cli('reset', 'news'), /^news +not enabled /m)
     await until(
       async () => (await callBoth(path, account.live)).every((answer) => answer === '503 API_NOT_ENABLED'),
       3_000,
