@@ -1,7 +1,7 @@
 import { PRIORITY_MAX } from '../queue/queue-entry.ts'
 import { channels } from '../redis/keys.ts'
 import { loadScript, type ScriptConstants } from '../redis/script.ts'
-import { BACKFILL_AFTER_MS, COLD_START_HOLD_MS, WAITER_TTL_MS } from './timing.ts'
+import { BACKFILL_AFTER_MS, COLD_START_HOLD_MS, LATE_MS_MAX, LEASE_MS, WAITER_TTL_MS } from './timing.ts'
 
 /** Calls that may wait for one cap; past it no wait is worth quoting. */
 export const QUEUE_LENGTH_MAX = 2_000
@@ -71,6 +71,8 @@ export const scripts = {
     BACKFILL_AFTER_MS,
     EVICTED_TTL_MS,
     KEY_LIFE_MS,
+    LATE_MS_MAX,
+    LEASE_MS,
     RAMP_MAX,
     WAITERS_PLANNED_MAX,
     WAITER_TTL_MS,
@@ -93,10 +95,13 @@ export const scripts = {
     COST,
     EVICTED_TTL_MS,
     KEY_LIFE_MS,
+    LATE_MS_MAX,
+    LEASE_MS,
     PRIORITY_MAX,
     QUEUE_LENGTH_MAX,
     SEQ_SPAN,
     TAG_SPAN_MAX,
+    WAITER_TTL_MS,
     WAKE_UP_CHANNEL,
     ...PLAN,
     ...PLANNING,

@@ -4,6 +4,12 @@ export const WINDOW_MARGIN_MS = 500
 /** Age up to which a permit lets a request be sent; what is left of the margin is for the network. Milliseconds. */
 export const PERMIT_AGE_MS_MAX = 250
 
+/** Longest round trip for which permits are made to last, milliseconds: with a slower Redis API nodes refuse calls. */
+export const LATE_MS_MAX = 1_000
+
+/** After this, leases of a killed or stalled worker, which has lost its jobs, end. Milliseconds. */
+export const LEASE_MS = 6_000
+
 /** How long a waiter counts after its worker last polled for it, milliseconds: a dead worker blocks nothing. */
 export const WAITER_TTL_MS = 1_500
 

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
 import { it, mock } from 'node:test'
+import { GatewayError } from '../../src/errors.ts'
 import { AccountLimits, ANY_VERSION, monthOf, STALE } from '../../src/limits/account-limits.ts'
 import { LimitRefusedError } from '../../src/limits/limit-refusal.ts'
+import { takeThrottle } from '../../src/limits/throttle.ts'
+import { createLog } from '../../src/log.ts'
 import { connectOwnRedis } from '../support/services.ts'
 
 it("limits go by Redis' clock when that of the node is in another month", async (t) => {
@@ -51,4 +54,48 @@ it('limits that were lowered refuse with one wait, for the refusal and for what 
     assert.deepEqual(error.limits.minute, { used: 4, resetMs: 40_000 })
     return true
   })
+})
+
+it('a minute that is used up is over a minute later although Redis had its clock set back by an hour', async (t) => {
+  const { redis, stop } = await connectOwnRedis()
+  t.after(stop)
+  let now = Date.parse('2026-10-15T12:00:00Z')
+  const acquire = async (number: number) =>
+    await new AccountLimits(redis).acquire({
+      subject: { accountId: 'account', mode: 'test', version: ANY_VERSION },
+      tier: 'pro',
+      limits: { perMinute: 2, perMonth: 10, inFlight: 10 },
+      callId: `call_${number}`,
+      leaseMs: 1_000,
+      loadMonthUsed: async () => 0,
+      now: () => now,
+    })
+  await acquire(1)
+  await acquire(2)
+  now -= 3_600_000
+  await assert.rejects(acquire(3), (error) => {
+    assert.ok(error instanceof LimitRefusedError)
+    assert.deepEqual(error.limits.minute, { used: 2, resetMs: 60_000 })
+    return true
+  })
+  now += 59_999
+  await assert.rejects(acquire(4), LimitRefusedError)
+  now += 1
+  const taken = await acquire(5)
+  assert.ok(taken !== STALE)
+  assert.equal(taken.minute.used, 1)
+})
+
+it('a throttle that is used up is so for one more window after Redis had its clock set back by an hour', async (t) => {
+  const { redis, stop } = await connectOwnRedis()
+  t.after(stop)
+  let now = Date.parse('2026-10-15T12:00:00Z')
+  const log = createLog({ level: 'silent', pretty: false }, 'test')
+  const take = () =>
+    takeThrottle({ redis, log, now: () => now }, { name: 'login', subject: 'x', max: 1, code: 'LOGIN_THROTTLED' })
+  await take()
+  now -= 3_600_000
+  await assert.rejects(take(), (error) => error instanceof GatewayError && error.details.retryAfterMs === 60_000)
+  now += 60_000
+  await take()
 })

@@ -62,6 +62,9 @@ const life = inFolder('src', 'redis/keys')
 const clock = inFile('src/redis/lua/clock', 'redis/script')
 const lock = inFile('src/redis/lua/extend-lock', 'workers/item-pool', 'workers/request-coalescer')
 const pool = inFile('workers/upstream/lua/take-prefetched', 'workers/item-pool')
+const setBack = inFolder('src', 'caps/set-back')
+const minute = inFile('src/limits/lua/acquire-limits', 'limits/account-limits')
+const throttle = inFile('src/limits/lua/take-throttle', 'limits/account-limits')
 const filled = inFile('workers/upstream/lua/store-prefetched', 'workers/item-pool')
 
 export const MUTATIONS: Mutation[] = [
@@ -508,6 +511,41 @@ export const MUTATIONS: Mutation[] = [
   life('queue/lua/store-body', 'a body is kept for ever', ", 'PX', lifeMs"),
   life('queue/lua/store-body', 'the index of bodies is kept for ever', "redis.call('PEXPIRE', INDEX, lifeMs)\n"),
   answers('an answer is kept for ever', ", 'PX', lifeMs"),
+  setBack(
+    'redis/lua/set-back',
+    'a clock set back leaves the log later than now',
+    "redis.call('ZADD', log, latest, member)",
+  ),
+  setBack(
+    'caps/lua/include/follow-set-back',
+    'a clock set back lengthens a close',
+    'state[field] - by',
+    'state[field]',
+  ),
+  setBack(
+    'caps/lua/include/follow-set-back',
+    'a clock set back lengthens leases',
+    'now + LEASE_MS',
+    'now + 1000 * LEASE_MS',
+  ),
+  setBack(
+    'caps/lua/acquire',
+    'a poll does not see that the clock was set back',
+    'and capFollowsSetBack()',
+    'and false',
+  ),
+  setBack(
+    'caps/lua/join-queue',
+    'a refusal does not see that the clock was set back',
+    'if capFollowsSetBack()',
+    'if false',
+  ),
+  minute('a minute does not see that the clock was set back', 'if resetMs > MINUTE_MS', 'if false'),
+  throttle(
+    'a throttle does not see that the clock was set back',
+    "  followSetBack(LOG, string.format('%.0f', nowMs))\n",
+  ),
+  login('a wait for a log-in does not see that the clock was set back', 'if at > nowMs then', 'if false then'),
 ]
 
 const ROOT = resolve(import.meta.dirname, '../..')

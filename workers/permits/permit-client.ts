@@ -1,11 +1,9 @@
 import { type AcquireResult, type Cap, NO_TICKET, type PermitId, type ReleasedPermits } from '../../src/caps/cap.ts'
-import { PERMIT_AGE_MS_MAX } from '../../src/caps/timing.ts'
+import { LATE_MS_MAX, LEASE_MS, PERMIT_AGE_MS_MAX } from '../../src/caps/timing.ts'
 import type { Log } from '../../src/log.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
 import { acquireOrJoin, type PermitRequest, type QueuedRequest, TicketNeededError } from './late-ticket.ts'
 
-/** After this, leases of a killed or stalled worker, which has lost its jobs, end. Milliseconds. */
-const LEASE_MS = 6_000
 const RENEW_EVERY_MS = 1_500
 
 /** A poll also keeps the waiters' entries alive. */
@@ -16,9 +14,6 @@ const FALLBACK_POLL_MS = 200
 
 /** Shortest pause between polls, so that one serves several slots of a rate. Milliseconds. */
 const POLL_MS_MIN = 5
-
-/** Longest round trip for which permits are made to last, milliseconds: with a slower Redis API nodes refuse calls. */
-const LATE_MS_MAX = 1_000
 
 /** Waiters in one poll, lowest tags first; bounded per account, or one with a spent share would hide the others. */
 const WAITERS_PER_POLL = 64

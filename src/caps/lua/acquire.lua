@@ -18,6 +18,7 @@
 --- @include "./include/evict.lua"
 --- @include "./include/key-life.lua"
 --- @include "./include/release-permits.lua"
+--- @include "./include/follow-set-back.lua"
 local leaseMs, meanMs = tonumber(ARGV[afterRules]), tonumber(ARGV[afterRules + 1])
 local releasedCount, waiterCount = tonumber(ARGV[afterRules + 2]), tonumber(ARGV[afterRules + 3])
 local lateMs = tonumber(ARGV[afterRules + 4])
@@ -147,6 +148,7 @@ schedule(redis.call('ZRANGE', WAITERS, 0, WAITERS_PLANNED_MAX - 1), function(mem
   return true
 end)
 reply[RETRY_IN] = waitMs
+if (waitMs > 0 or #granted == 0) and capFollowsSetBack() then reply[RETRY_IN] = 1 end
 local mayBeLate = isScarce and waitMs > 0
 if #granted > 0 then
   redis.call('ZREM', WAITERS, unpack(granted))

@@ -15,6 +15,7 @@
 --- @include "./include/evict.lua"
 --- @include "./include/key-life.lua"
 --- @include "./include/join-together.lua"
+--- @include "./include/follow-set-back.lua"
 if not state.initialisedAt then return {'uninitialised'} end
 
 local calls = {}
@@ -29,7 +30,10 @@ for index = afterRules, #ARGV, 4 do
   }
 end
 
-local function refuse(reason, untilMs) return {reason, '0', 0, math.ceil(untilMs), 0} end
+local function refuse(reason, untilMs)
+  if capFollowsSetBack() then untilMs = math.min(untilMs, widest) end
+  return {reason, '0', 0, math.ceil(untilMs), 0}
+end
 
 -- Shares that have nothing queued and no lead over the others are as good as new.
 local function forgetServed(virtual)

@@ -9,6 +9,7 @@
              the calls fit), calls in flight, units of the month and of the application's, calls that have their units,
              calls that have a lease, and which limit the calls without units did not fit into ('ok': all have theirs) ]]
 --- @include "../../redis/lua/clock.lua"
+--- @include "../../redis/lua/set-back.lua"
 local VERSION, MINUTE, IN_FLIGHT, MONTH, CONNECTION = unpack(KEYS)
 local version, perMinute, inFlightMax = ARGV[2], tonumber(ARGV[4]), tonumber(ARGV[5])
 local perMonth, leaseMs = tonumber(ARGV[6]), tonumber(ARGV[7])
@@ -68,4 +69,5 @@ local index = decision == 'minute' and inMinute + count - perMinute - 1 or 0
 local entry = redis.call('ZRANGE', MINUTE, index, index, 'WITHSCORES')
 local resetMs = 0
 if entry[2] then resetMs = math.ceil((tonumber(entry[2]) + MINUTE_MICROS - nowMicros) / 1000) end
+if resetMs > MINUTE_MS and followSetBack(MINUTE, string.format('%.0f', nowMicros)) then resetMs = MINUTE_MS end
 return {decision, nowMs, inMinute, resetMs, inFlight, inMonth, ofConnection, granted, leases, cutBy}

@@ -10,6 +10,7 @@
              comes back, calls in flight, units of the month and of the application's; then of each further call: decision,
              units of the minute, calls in flight, units of the month and of the application's ]]
 --- @include "../../redis/lua/clock.lua"
+--- @include "../../redis/lua/set-back.lua"
 local VERSION, MINUTE, IN_FLIGHT, MONTH, CONNECTION = unpack(KEYS)
 local version, callId, perMinute, inFlightMax = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local perMonth, leaseMs = tonumber(ARGV[6]), tonumber(ARGV[7])
@@ -78,4 +79,5 @@ local index = last == 'minute' and inMinute - perMinute or 0
 local oldest = redis.call('ZRANGE', MINUTE, index, index, 'WITHSCORES')
 local resetMs = 0
 if oldest[2] then resetMs = math.ceil((tonumber(oldest[2]) + MINUTE_MICROS - nowMicros) / 1000) end
+if resetMs > MINUTE_MS and followSetBack(MINUTE, string.format('%.0f', nowMicros)) then resetMs = MINUTE_MS end
 return {decision, nowMs, first[1], resetMs, first[2], first[3], first[4], unpack(more)}

@@ -7,6 +7,11 @@ local FAILURES, free, waitMax, keptMs = KEYS[1], tonumber(ARGV[2]), tonumber(ARG
 local nowMs = math.floor(now)
 local kept = redis.call('HMGET', FAILURES, 'count', 'at')
 local count, at = tonumber(kept[1] or 0), tonumber(kept[2] or 0)
+if at > nowMs then
+  -- The clock was set back.
+  at = nowMs
+  redis.call('HSET', FAILURES, 'at', at)
+end
 if count >= free then
   local waitMs = math.min(1000 * 2 ^ math.min(count - free, 30), waitMax)
   if nowMs - at < waitMs then return waitMs - (nowMs - at) end

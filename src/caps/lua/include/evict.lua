@@ -22,7 +22,7 @@ local function isTooLate(deadline, at) return at > now and deadline ~= nil and a
 -- Planning takes time in proportion to the queue: a long one is planned a few times a second, not at each call.
 local function takePlanningTurn(length)
   if length <= PLANNED_LENGTH_MAX then return true end
-  if now - state.plannedAt < PLAN_EVERY_MS then return false end
+  if math.abs(now - state.plannedAt) < PLAN_EVERY_MS then return false end
   state.plannedAt = now
   redis.call('HSET', STATE, 'plannedAt', score(now))
   return true
