@@ -102,8 +102,11 @@ async function decide(
     const principal = await authenticateCall(deps, request)
     requireAudience(principal, request, deps.config.http.baseUrl)
     known = { principal, callId }
-    const checked = await checkUnlessStale(deps, request, principal)
-    if (checked === STALE) return { stale: principal }
+    const checked = check(deps, request, principal)
+    if ('refusal' in checked) {
+      const limits = await readLimitsUnlessStale(deps, principal)
+      return limits === STALE ? { stale: principal } : { ...known, ...checked, ...(limits && { limits }) }
+    }
     const { preference } = checked
     const isAsync = preference.waitMs !== undefined
     const { callTimeoutMs } = deps.config
@@ -125,18 +128,25 @@ async function decide(
   }
 }
 
-/** @returns STALE instead of a refusal by rights that have changed meanwhile */
-async function checkUnlessStale(
-  deps: AdmissionDeps,
-  request: FastifyRequest,
-  principal: Principal,
-): Promise<CheckedCall | typeof STALE> {
+function check(deps: AdmissionDeps, request: FastifyRequest, principal: Principal): CheckedCall | { refusal: unknown } {
   try {
     return checkCall(deps.catalog, request, principal)
   } catch (refusal) {
-    if (await isUpToDate(deps, principal)) throw refusal
-    return STALE
+    return { refusal }
   }
+}
+
+/** One round trip for both: whether a refusal went by rights that have changed meanwhile (STALE), and what is left. */
+async function readLimitsUnlessStale(
+  deps: AdmissionDeps,
+  principal: Principal,
+): Promise<LimitState | undefined | typeof STALE> {
+  const limits = deps.config.plans[planOf(principal.tier)]
+  const query = { ...limitQuery(deps, principal, 0), subject: principal, limits }
+  return await deps.accountLimits.read(query).catch(async () => {
+    // Postgres may be away, which headers alone depend on.
+    return (await isUpToDate(deps, principal)) ? undefined : STALE
+  })
 }
 
 async function acquireLimits(

@@ -6,6 +6,7 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { accountKeys } from '../redis/keys.ts'
 import { loadScript, type Script, type ScriptConstants } from '../redis/script.ts'
 import { limitRefusal } from './limit-refusal.ts'
+import { monthOf } from './month.ts'
 
 export const MINUTE_MS = 60_000
 
@@ -87,14 +88,16 @@ const CALLS_TOGETHER_MAX = 64
 
 type LimitOutcome = { decision: string; state: LimitState } | typeof STALE
 
-/** Acquires limits for an API node: calls of one account in one tick are one script, each with its own decision. */
+/** The limits of accounts, for an API node: calls of one account in one tick are one script. */
 export class AccountLimits {
-  readonly #together: TickBatcher<LimitRequest, LimitOutcome>
+  readonly #acquisitions: TickBatcher<LimitRequest, LimitOutcome>
+  readonly #readings: TickBatcher<LimitQuery, LimitState | typeof STALE>
 
   constructor(redis: RedisConnection) {
-    this.#together = new TickBatcher((_key, requests) => acquireTogether(redis, requests), {
+    this.#acquisitions = new TickBatcher((_key, requests) => acquireTogether(redis, requests), {
       itemsMax: CALLS_TOGETHER_MAX,
     })
+    this.#readings = new TickBatcher((_key, queries) => readTogether(redis, queries), { itemsMax: CALLS_TOGETHER_MAX })
   }
 
   /**
@@ -103,14 +106,31 @@ export class AccountLimits {
    * @throws GatewayError CONCURRENCY_LIMIT_EXCEEDED, RATE_LIMIT_EXCEEDED or MONTHLY_QUOTA_EXCEEDED; nothing is taken
    */
   async acquire(request: LimitRequest): Promise<LimitState | typeof STALE> {
-    const { subject, limits, leaseMs } = request
-    const { accountId, mode, version, connection } = subject
-    const bounds = [limits.perMinute, limits.perMonth, limits.inFlight, leaseMs, connection?.id, connection?.perMonth]
-    const outcome = await this.#together.add(`${accountId} ${mode} ${version} ${bounds.join(' ')}`, request)
+    const outcome = await this.#acquisitions.add(sameLimitsKey(request), request)
     if (outcome === STALE) return STALE
     if (outcome.decision === 'ok') return outcome.state
     throw limitRefusal(outcome.decision, outcome.state, request)
   }
+
+  /** Takes nothing. @returns STALE when the account must be looked up again @throws what Redis and Postgres throw */
+  async read(query: LimitQuery): Promise<LimitState | typeof STALE> {
+    return await this.#readings.add(sameLimitsKey(query), query)
+  }
+}
+
+/** Equal for requests that one script can answer. */
+function sameLimitsKey({ subject, limits, leaseMs }: LimitQuery): string {
+  const { accountId, mode, version, connection } = subject
+  const bounds = [limits.perMinute, limits.perMonth, limits.inFlight, leaseMs, connection?.id, connection?.perMonth]
+  return `${accountId} ${mode} ${version} ${bounds.join(' ')}`
+}
+
+async function readTogether(redis: RedisConnection, queries: LimitQuery[]): Promise<(LimitState | typeof STALE)[]> {
+  const [first] = queries
+  if (!first) return []
+  const result = await runInMonth(redis, first, { callId: '' })
+  const outcome = result === STALE ? STALE : result.state
+  return queries.map(() => outcome)
 }
 
 /** Decides on calls of one account in their order, in one step; all have the same bounds. */
@@ -271,22 +291,4 @@ export async function isInFlight(
   { id, accountId, mode }: { id: string; accountId: string; mode: 'live' | 'test' },
 ): Promise<boolean> {
   return (await redis.zscore(accountKeys.inFlight(accountId, mode), id)) !== null
-}
-
-/** A UTC month, `2026-11`, and its bounds, milliseconds since the epoch. */
-export interface Month {
-  name: string
-  startsAt: number
-  endsAt: number
-}
-
-/** Nearly every instant lies in the month that was computed last. */
-let latest: Month = { name: '', startsAt: 0, endsAt: 0 }
-
-export function monthOf(epochMs: number): Month {
-  if (epochMs >= latest.startsAt && epochMs < latest.endsAt) return latest
-  const date = new Date(epochMs)
-  const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()]
-  latest = { name: date.toISOString().slice(0, 7), startsAt: Date.UTC(year, month), endsAt: Date.UTC(year, month + 1) }
-  return latest
 }

@@ -8,11 +8,11 @@ import {
   type LimitSubject,
   limitKeys,
   MINUTE_MS,
-  monthOf,
   runInMonth,
   STALE,
 } from './account-limits.ts'
 import { limitRefusal } from './limit-refusal.ts'
+import { monthOf } from './month.ts'
 
 const scripts = {
   acquire: loadScript(new URL('./lua/acquire-batch.lua', import.meta.url), { MINUTE_MS, LEASE_MS_MAX }),

@@ -4,8 +4,9 @@ import { retryUntil } from '../async/retry-until.ts'
 import type { Log } from '../log.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { RedisConnection } from '../redis/connection.ts'
-import { type LimitSubject, monthOf, refundCall, releaseLimits } from './account-limits.ts'
+import { type LimitSubject, refundCall, releaseLimits } from './account-limits.ts'
 import { advanceBatch, type EndedBatchCall, refundBatch } from './batch-limits.ts'
+import { monthOf } from './month.ts'
 import { recordUsage, type UsedCall } from './usage-ledger.ts'
 
 /** Pause between two writes of usage, milliseconds: it may be shown a second or two late. */

@@ -1,7 +1,8 @@
 import { retryUntil } from '../async/retry-until.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { RedisConnection } from '../redis/connection.ts'
-import { monthOf, releaseLimits } from './account-limits.ts'
+import { releaseLimits } from './account-limits.ts'
+import { monthOf } from './month.ts'
 import { recordUsage } from './usage-ledger.ts'
 
 const REPEAT = { mayRepeat: () => true, everyMs: 250, forMs: 30_000 }

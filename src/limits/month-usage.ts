@@ -2,7 +2,7 @@ import type { Db } from '../db/database.ts'
 import { countMonthUsage } from '../db/usage.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { accountKeys } from '../redis/keys.ts'
-import { monthOf } from './account-limits.ts'
+import { monthOf } from './month.ts'
 
 export interface MonthUsage {
   /** `2026-11`, UTC. */

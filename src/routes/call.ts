@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { type Admitted, admitCall, currentLimits, type Refused } from '../admission/admit.ts'
+import { type Admitted, admitCall, type Refused } from '../admission/admit.ts'
 import { countRefusal } from '../admission/count-refusal.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
 import { enqueueAndAwait } from '../calls/await-call.ts'
@@ -42,7 +42,7 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   const admissionMs = performance.now() - startedAt
   if ('refusal' in admission) {
     reply.header('server-timing', admissionTiming(admissionMs))
-    return await refuse(context, reply, { observed, refused: admission })
+    return refuse(context, reply, { observed, refused: admission })
   }
   const { principal, limits, job, preference } = admission
   observed.admitted(job)
@@ -85,19 +85,18 @@ function limitsAfter(
 }
 
 /** @throws GatewayError for the error handler */
-async function refuse(
+function refuse(
   context: Context,
   reply: FastifyReply,
   { observed, refused }: { observed: ObservedCall; refused: Refused },
-): Promise<never> {
+): never {
   const { principal, callId, refusal } = refused
   const error = noteFailure(observed, toGatewayError(refusal), principal?.accountId)
   if (callId) reply.header('x-call-id', callId)
   if (principal) {
     countRefusal(context, principal, { slug: observed.slug, status: error.status })
     if (principal.mode === 'test') reply.header('x-gateway-mode', 'test')
-    const limits = refused.limits ?? (await currentLimits(context, principal))
-    if (limits) reply.headers(rateLimitHeaders(limits))
+    if (refused.limits) reply.headers(rateLimitHeaders(refused.limits))
   }
   throw error
 }

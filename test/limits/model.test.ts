@@ -5,12 +5,12 @@ import {
   AccountLimits,
   acquireTogether,
   type LimitState,
-  monthOf,
   readLimits,
   refundCall,
   releaseLimits,
   STALE,
 } from '../../src/limits/account-limits.ts'
+import { monthOf } from '../../src/limits/month.ts'
 import { takeThrottle } from '../../src/limits/throttle.ts'
 import { createLog } from '../../src/log.ts'
 import { accountKeys } from '../../src/redis/keys.ts'

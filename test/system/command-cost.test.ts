@@ -95,7 +95,7 @@ describe('in Redis', () => {
   })
 
   it('a refused call costs these commands', async () => {
-    assertCost(await cost(() => one(weather(999), { status: 400 })), { wire: 2, all: 10 })
+    assertCost(await cost(() => one(weather(999), { status: 400 })), { wire: 1, all: 9 })
   })
 
   it('sixteen calls of a batch cost little more than one', async () => {
