@@ -9,6 +9,7 @@ import { GatewayError, toGatewayError } from '../errors.ts'
 import { replyError } from '../http/call-answer.ts'
 import { advanceBatch, type BatchStep, type EndedBatchCall } from '../limits/batch-limits.ts'
 import type { CallCompletionBatcher, UnsettledBatch } from '../limits/call-completion-batcher.ts'
+import { isCharged } from '../limits/charge.ts'
 import { weightOf } from '../limits/plans.ts'
 import type { Log } from '../log.ts'
 import type { ReplyInbox } from '../queue/reply.ts'
@@ -183,7 +184,7 @@ async function runUnit(
     if (answer.head.code) {
       const error = replyError(answer.head)
       if (error.code === 'CALL_CANCELLED') return fail(error, cancelled(answer.head.times.attempts > 0))
-      const refund = answer.head.isRefused ? 'all' : error.status >= 500 ? 'month' : 'nothing'
+      const refund = answer.head.isRefused ? 'all' : isCharged(error.status) ? 'nothing' : 'month'
       return fail(error, { usageStatus: error.status, refund })
     }
     observed.ended(200)

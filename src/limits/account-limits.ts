@@ -5,6 +5,7 @@ import { GatewayError } from '../errors.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { accountKeys } from '../redis/keys.ts'
 import { loadScript, type Script, type ScriptConstants } from '../redis/script.ts'
+import { isCharged } from './charge.ts'
 import { limitRefusal } from './limit-refusal.ts'
 import { monthOf } from './month.ts'
 
@@ -243,7 +244,7 @@ export async function releaseLimits(
 ): Promise<number> {
   const keys = [accountKeys.inFlight(accountId, mode), accountKeys.month(accountId, month)]
   const calls = ended.flatMap(({ callId, status, keyId = 'session' }) => {
-    if (status < 500 || mode === 'test') return [callId, 0]
+    if (isCharged(status) || mode === 'test') return [callId, 0]
     const ofKey = accountKeys.connectionMonth(accountId, keyId, month)
     if (!keys.includes(ofKey)) keys.push(ofKey)
     return [callId, keys.indexOf(ofKey) + 1]

@@ -15,6 +15,7 @@ import {
 } from '../http/call-answer.ts'
 import { callerSocket } from '../http/caller-socket.ts'
 import { type LimitState, withoutCall, withoutMonthUnit } from '../limits/account-limits.ts'
+import { isCharged } from '../limits/charge.ts'
 import { ObservedCall } from '../telemetry/observe-call.ts'
 
 /** Request headers that an answer depends on: the credential, and the form that is accepted. */
@@ -81,7 +82,7 @@ function limitsAfter(
   limits: LimitState,
 ): Record<string, string> {
   if (isRefused) return rateLimitHeaders(withoutCall(limits))
-  return rateLimitHeaders(error.status >= 500 ? withoutMonthUnit(limits) : limits)
+  return rateLimitHeaders(isCharged(error.status) ? limits : withoutMonthUnit(limits))
 }
 
 /** @throws GatewayError for the error handler */
