@@ -1,8 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
-import { currentLimits } from '../admission/admit.ts'
-import { authenticateNow } from '../admission/authenticate.ts'
-import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
+import { answerLimits } from '../admission/answer-limits.ts'
+import { authenticateNow, type Principal } from '../admission/authenticate.ts'
 import { cancelCall } from '../calls/cancel-call.ts'
 import type { Context } from '../context.ts'
 import { GatewayError, retryAfterSeconds } from '../errors.ts'
@@ -30,7 +29,16 @@ type CallRequest = FastifyRequest<{ Params: Static<typeof IdParams> }>
 /** Results of asynchronous calls. */
 export async function asyncCallRoutes(app: App, context: Context): Promise<void> {
   const { redis, config } = context
+  const principals = new WeakMap<object, Principal>()
   app.addHook('onRequest', async (_request, reply) => void reply.headers(PRIVATE_ANSWER))
+  // They are read with the answer: a cancelled call may have given back what it took.
+  answerLimits(app, context, (request) => principals.get(request))
+  const findOwnCall = async (request: CallRequest): Promise<AsyncCall> => {
+    const principal = await authenticateNow(context, request)
+    principals.set(request, principal)
+    requireAudience(principal, request, config.http.baseUrl)
+    return await findCallOf(context, request, principal)
+  }
   const options = {
     config: { guard: 'call', errors: ['CALL_NOT_FOUND'], outcome: 'call' } as const,
     schema: {
@@ -41,7 +49,7 @@ export async function asyncCallRoutes(app: App, context: Context): Promise<void>
     },
   }
   app.get('/v1/calls/:id', options, async (request: CallRequest, reply: FastifyReply) => {
-    const call = await findOwnCall(context, request, reply)
+    const call = await findOwnCall(request)
     const { id } = call
     reply.header('x-call-id', id)
     if (call.mode === 'test') reply.header('x-gateway-mode', 'test')
@@ -73,22 +81,22 @@ export async function asyncCallRoutes(app: App, context: Context): Promise<void>
     },
   }
   app.delete('/v1/calls/:id', cancelling, async (request, reply) => {
-    const call = await findOwnCall(context, request, reply)
+    const call = await findOwnCall(request)
     if (!(await cancelCall(context, call))) throw new GatewayError('CALL_ENDED')
     return reply.status(204).header('x-call-id', call.id).send()
   })
 }
 
 /** @throws GatewayError CALL_NOT_FOUND, for another account's call too: that it exists is not disclosed */
-async function findOwnCall(context: Context, request: CallRequest, reply: FastifyReply): Promise<AsyncCall> {
-  const principal = await authenticateNow(context, request)
-  requireAudience(principal, request, context.config.http.baseUrl)
-  const limits = await currentLimits(context, principal)
-  if (limits) reply.headers(rateLimitHeaders(limits))
-  const { id } = request.params
+async function findCallOf(
+  { redis }: Context,
+  { params }: Pick<CallRequest, 'params'>,
+  principal: Principal,
+): Promise<AsyncCall> {
+  const { id } = params
   const { connection, isTeamKey, accountId, keyId } = principal
   const isId = /^call_[0-9a-f]{32}$/.test(id)
-  const call = isId ? await readAsyncCall(context.redis, { id, accountId }) : undefined
+  const call = isId ? await readAsyncCall(redis, { id, accountId }) : undefined
   // An application and a team's key have their own calls, not all of the account's.
   if (!call || ((connection || isTeamKey) && call.keyId !== keyId)) throw new GatewayError('CALL_NOT_FOUND')
   return call

@@ -305,7 +305,10 @@ describe('an asynchronous call', () => {
     const [usedBefore, arrivals] = [await used(account), upstream.arrivalsOf('dog-images').length]
     const ids = await startIds('/v1/call/dog-images/random', 8)
     assert.equal((await used(account)) - usedBefore, 8)
-    for (const { status, text } of await Promise.all(ids.map((id) => cancel(id)))) assert.equal(status, 204, text)
+    const cancelled = await Promise.all(ids.map((id) => cancel(id)))
+    for (const { status, text } of cancelled) assert.equal(status, 204, text)
+    const left = cancelled.map(({ headers }) => Number(/"month";r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1]))
+    assert.equal(Math.max(...left), 1_000 - usedBefore, 'an answer says what is left after it')
     // No worker runs: the node that cancelled gave everything back.
     assert.deepEqual([await inFlight(), await used(account)], [0, usedBefore])
     await queue.resume()
