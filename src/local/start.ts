@@ -8,6 +8,7 @@ import { migrate } from '../db/migrate.ts'
 import { checkPort } from '../http/listen.ts'
 import { createLog, formatLogLine } from '../log.ts'
 import { print, printWelcome } from './console-output.ts'
+import { openDataDir } from './data-dir.ts'
 import { type DemoAccount, loadDemoAccount } from './demo-account.ts'
 import type { EmbeddedServer } from './embedded/embedded-server.ts'
 import { type KeptServer, keepServer } from './embedded/keep-server.ts'
@@ -63,6 +64,7 @@ async function start(): Promise<void> {
     print('This is the account root, which the service does not need: an account of its own is safer.')
   output.isVerbose = settings.environment.LOG_LEVEL !== undefined
   await checkPorts(settings)
+  await openDataDir(settings.dataDir)
   const secrets = { ...(await loadSecrets(settings.dataDir)), ...settings.secrets }
   checkSettings(settings, secrets)
   const services = await startServices(settings)

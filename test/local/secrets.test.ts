@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
+import { ConfigError } from '../../src/config.ts'
+import { openDataDir } from '../../src/local/data-dir.ts'
 import { loadSecret } from '../../src/local/embedded/private-dir.ts'
 import { loadSecrets } from '../../src/local/secrets.ts'
 
@@ -22,6 +24,24 @@ async function runOnFullDisk(module: string, call: string): Promise<void> {
   const command = [process.execPath, '--input-type=module', '--eval', code]
   await promisify(execFile)('sh', ['-c', shell, 'sh', ...command], { env: { PATH: process.env.PATH } })
 }
+
+test('a data folder that cannot be used is named with its variable and the reason', async (t) => {
+  const folder = await makeFolder(t)
+  await openDataDir(join(folder, 'made', 'for it'))
+  const file = join(folder, 'file')
+  await writeFile(file, '')
+  for (const [dataDir, why] of [
+    [file, 'is no folder'],
+    [join(file, 'below'), 'is no folder'],
+    [join(folder, 'x'.repeat(300)), 'is too long a path'],
+  ] as const) {
+    await assert.rejects(openDataDir(dataDir), (error) => {
+      assert.ok(error instanceof ConfigError)
+      assert.equal(error.message, `DATA_DIR cannot be used: ${dataDir} ${why}`)
+      return true
+    })
+  }
+})
 
 test('the secrets of a data folder are the same for all of several starts at once', async (t) => {
   const folder = await makeFolder(t)
