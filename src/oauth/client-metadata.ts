@@ -7,8 +7,8 @@ export const RESPONSE_TYPES: ResponseType[] = ['code']
 
 /**
  * What is not looked at here. Scopes are the same for all, and clients register those of other services (`claudeai`, `openid
- * email profile`). Contacts may be any text (RFC 7591, 2), and the library takes addresses of mail alone. ID tokens are
- * not sent.
+ * email profile`). Contacts may be any text (RFC 7591, 2), and the library takes addresses of mail alone. ID tokens, which
+ * no route here takes, are signed in one way.
  */
 const UNUSED = ['scope', 'contacts', 'id_token_signed_response_alg'] as const
 
