@@ -74,11 +74,11 @@ async function tryAdmit(
   requireAudience(principal, request, config.http.baseUrl)
   const { targets, refused } = checkItems(deps, request, { items, principal })
   if (refused.size > 0 && !(await isUpToDate(deps, principal))) return STALE
-  const limits = config.plans[planOf(principal.tier)]
-  if (take === 'all' && targets.length > limits.perMinute) {
+  const plan = config.plans[planOf(principal.tier)]
+  if (take === 'all' && targets.length > plan.perMinute) {
     throw new GatewayError('VALIDATION_ERROR', {
-      message: `The plan allows ${limits.perMinute} calls a minute; the batch has ${targets.length}.`,
-      tokens: { param: 'calls', limit: limits.perMinute },
+      message: `The plan allows ${plan.perMinute} calls a minute; the batch has ${targets.length}.`,
+      tokens: { param: 'calls', limit: plan.perMinute },
     })
   }
   const preference = readBatchPreference(request.headers)
@@ -88,7 +88,7 @@ async function tryAdmit(
   if (targets.length === 0) return { ...decided, units: [], grant: undefined }
   completions.flush(principal)
   const callIds = targets.map(() => `call_${randomUUID().replaceAll('-', '')}`)
-  const acquiring = { ...options, subject: principal, tier: principal.tier, limits, callIds, take }
+  const acquiring = { ...options, subject: principal, tier: principal.tier, plan, callIds, take }
   const grant = await acquireBatch(redis, acquiring).catch((error: unknown) => {
     if (isUnacknowledged(error)) completions.compensate({ account: principal, callIds, at: deps.health.now() })
     throw error

@@ -141,8 +141,8 @@ async function readLimitsUnlessStale(
   deps: AdmissionDeps,
   principal: Principal,
 ): Promise<LimitState | undefined | typeof STALE> {
-  const limits = deps.config.plans[planOf(principal.tier)]
-  const query = { ...limitQuery(deps, principal, 0), subject: principal, limits }
+  const plan = deps.config.plans[planOf(principal.tier)]
+  const query = { ...limitQuery(deps, principal, 0), subject: principal, plan }
   return await deps.accountLimits.read(query).catch(async () => {
     // Postgres may be away, which headers alone depend on.
     return (await isUpToDate(deps, principal)) ? undefined : STALE
@@ -162,7 +162,7 @@ async function acquireLimits(
       ...limitQuery(deps, principal, timeoutMs),
       subject: principal,
       tier: principal.tier,
-      limits: config.plans[planOf(principal.tier)],
+      plan: config.plans[planOf(principal.tier)],
       callId,
     })
   } catch (error) {
@@ -242,20 +242,20 @@ export function withForecast(
 
 export async function currentLimits(deps: AdmissionDeps, principal: Principal): Promise<LimitState | undefined> {
   const plan = deps.config.plans[planOf(principal.tier)]
-  return await readLimits(deps.redis, { ...limitQuery(deps, principal, 0), subject: principal, limits: plan })
+  return await readLimits(deps.redis, { ...limitQuery(deps, principal, 0), subject: principal, plan })
 }
 
 export function limitQuery(
   { db, monthLoads }: AdmissionDeps,
   { accountId, keyId }: Pick<Principal, 'accountId' | 'keyId'>,
   timeoutMs: number,
-): Omit<LimitQuery, 'subject' | 'limits'> {
+): Omit<LimitQuery, 'subject' | 'plan'> {
   return {
     leaseMs: timeoutMs + LEASE_GRACE_MS,
     // Fails closed: without Redis' count and without the ledger nobody knows what is left.
     loadMonthUsed: (month) =>
       monthLoads.run(`${accountId} ${month}`, () => countMonthUsage(db, { userId: accountId }, month)),
-    loadConnectionUsed: (month) =>
+    loadApplicationUsed: (month) =>
       monthLoads.run(`${accountId} ${keyId} ${month}`, () =>
         countMonthUsage(db, { userId: accountId, key: keyId }, month),
       ),

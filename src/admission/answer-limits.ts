@@ -29,8 +29,8 @@ export function answerLimits(
     const { tier, keyId, accountId, mode, connection } = account
     const options = limitQuery(deps, { accountId, keyId }, 0)
     const subject = { accountId, mode, connection, version: ANY_VERSION }
-    const limits = deps.config.plans[planOf(tier)]
-    const reading = readLimits(deps.redis, { ...options, subject, limits })
+    const plan = deps.config.plans[planOf(tier)]
+    const reading = readLimits(deps.redis, { ...options, subject, plan })
     const state = await Promise.race([reading, delay(READ_MS_MAX, undefined, { ref: false })])
     if (state) reply.headers(rateLimitHeaders(state))
   })

@@ -10,7 +10,7 @@ import { GatewayError } from '../errors.ts'
 import type { HealthCache } from '../health/health-watch.ts'
 import type { CallJob, QueueTicket } from '../queue/call-job.ts'
 import { type CallQueues, priorityOf, rebasePriorities } from '../queue/call-queue.ts'
-import { type QueueEntry, queueIdentity } from '../queue/queue-entry.ts'
+import { type WaitQueueEntry, waitQueueIdentity } from '../queue/wait-queue-entry.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 
 export interface ForecastDeps {
@@ -44,7 +44,7 @@ export interface Forecast {
   /** The call may share a job: nothing waits for the upstream. */
   mayShareJob: boolean
   /** To withdraw the call from the wait queue, which it may have joined; undefined where it never does. */
-  waiting: QueueEntry | undefined
+  waitEntry: WaitQueueEntry | undefined
   /** Undefined where answers are not stored. */
   answerKey?: string | undefined
   /** To be called when a call ends that goes without a ticket because its cap has room. */
@@ -64,18 +64,18 @@ export async function forecastAndJoin(
 ): Promise<Forecast> {
   // A call held by a pause keeps a job of its own, which can be withdrawn unsent.
   const isShareable = !job.isAsync && endpoint.endpoint.idempotent !== false && api.pausedMode === undefined
-  if (job.mode === 'test') return { priority: PRIORITY_FIRST, etaMs: 0, mayShareJob: isShareable, waiting: undefined }
+  if (job.mode === 'test') return { priority: PRIORITY_FIRST, etaMs: 0, mayShareJob: isShareable, waitEntry: undefined }
   const bucket = bucketOf(job)
   const keys = cacheKeys(endpoint.endpoint, job, bucket)
   const answerKey = keys?.entry
-  const waiting: QueueEntry = {
-    ...queueIdentity(job),
+  const waitEntry: WaitQueueEntry = {
+    ...waitQueueIdentity(job),
     weight,
     slug: job.slug,
     bucket,
     coalescedKey: keys?.coalesced,
   }
-  const withoutTicket = { priority: PRIORITY_FIRST, etaMs: 0, weight, mayShareJob: isShareable, answerKey, waiting }
+  const withoutTicket = { priority: PRIORITY_FIRST, etaMs: 0, weight, mayShareJob: isShareable, answerKey, waitEntry }
   // An asynchronous call joins: a refusal by its worker would come when its caller has its 202.
   if (answerKey !== undefined && !job.isAsync && deps.knownAnswers.has(answerKey)) return withoutTicket
   // No round trip. A node without news of the breaker lets calls through; the worker checks it again.
@@ -88,7 +88,7 @@ export async function forecastAndJoin(
   const isHeldByBreaker = breakerWaitMs !== undefined && breakerWaitMs > 0
   const joined = isHeldByBreaker
     ? { refused: 'down' as const, retryAfterMs: breakerWaitMs }
-    : await deps.caps.of(api, bucket).joinQueue(waiting, job.deadline)
+    : await deps.caps.of(api, bucket).joinWaitQueue(waitEntry, job.deadline)
   if ('refused' in joined) {
     const entry = keys && (await deps.cache.get(keys.entry))
     if (entry && isUsableWithoutUpstream(entry, job.enqueuedAt)) {
@@ -98,7 +98,7 @@ export async function forecastAndJoin(
         cacheOnlyMs: joined.retryAfterMs,
         cacheOnlyReason: joined.refused,
         mayShareJob: false,
-        waiting: undefined,
+        waitEntry: undefined,
       }
     }
     // Its request is under way at a worker, for a call that never joined: this one shares the answer.
@@ -108,23 +108,23 @@ export async function forecastAndJoin(
     throw new GatewayError(code, details)
   }
   if (answerKey !== undefined && joined.etaMs === 0) deps.knownAnswers.expect(answerKey)
-  const priority = joined.needsRebase ? await rebase(deps, waiting, joined.tag) : joined.priority
+  const priority = joined.needsRebase ? await rebase(deps, waitEntry, joined.tag) : joined.priority
   const mayShareJob = isShareable && joined.etaMs === 0
   const ticket = { tag: joined.tag, weight }
   const { etaMs, isFollower } = joined
-  return { priority, etaMs, ticket, mayShareJob, answerKey, waiting: isFollower ? undefined : waiting }
+  return { priority, etaMs, ticket, mayShareJob, answerKey, waitEntry: isFollower ? undefined : waitEntry }
 }
 
 /** Tags grow while a queue is never empty; priorities are bounded. @returns the priority from now on */
-async function rebase({ caps, queues }: ForecastDeps, waiting: QueueEntry, tag: number): Promise<number> {
-  const { slug, bucket } = waiting
+async function rebase({ caps, queues }: ForecastDeps, waitEntry: WaitQueueEntry, tag: number): Promise<number> {
+  const { slug, bucket } = waitEntry
   const cap = caps.of({ slug }, bucket)
   try {
     const { base, hasMoved } = await cap.rebaseTags()
     if (hasMoved) await rebasePriorities(queues, slug, base)
     return priorityOf(tag, base)
   } catch (error) {
-    await cap.leaveQueue(waiting).catch(() => undefined)
+    await cap.leaveWaitQueue(waitEntry).catch(() => undefined)
     throw error
   }
 }

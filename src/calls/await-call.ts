@@ -42,16 +42,18 @@ export async function enqueueAndAwait(deps: AwaitDeps, admitted: Admitted, socke
   const { job, forecast } = admitted
   const waitMs = waitMsOf(deps, admitted)
   const { reply, forget } = deps.replies.awaitReply(job.id)
-  const waiting = limitWait(socket, waitMs, () => (job.isAsync ? STILL_RUNNING : new GatewayError('DEADLINE_EXCEEDED')))
+  const patience = limitWait(socket, waitMs, () =>
+    job.isAsync ? STILL_RUNNING : new GatewayError('DEADLINE_EXCEEDED'),
+  )
   let jobId: string | undefined
   let isReplyAwaited = false
   try {
-    waiting.signal.throwIfAborted()
-    if (job.isAsync) await recordAsyncCall(deps.redis, job, forecast.waiting)
+    patience.signal.throwIfAborted()
+    if (job.isAsync) await recordAsyncCall(deps.redis, job, forecast.waitEntry)
     const { priority, mayShareJob } = forecast
     jobId = await deps.queues.enqueue({ call: job, priority, mayShareJob })
     if (waitMs === 0) return { kind: 'pending' }
-    const answer = await Promise.race([reply, rejectOnAbort(waiting.signal)])
+    const answer = await Promise.race([reply, rejectOnAbort(patience.signal)])
     if (answer.head.isRefused) await refundRefused(deps, admitted, statusOf(answer))
     else if (!job.isAsync) deps.completions.add(job, statusOf(answer))
     return { kind: 'reply', reply: answer }
@@ -69,7 +71,7 @@ export async function enqueueAndAwait(deps: AwaitDeps, admitted: Admitted, socke
     return { kind: 'failed', error, isRefused }
   } finally {
     forecast.giveRoomBack?.()
-    waiting.end()
+    patience.end()
     if (!isReplyAwaited) forget()
   }
 }
@@ -143,7 +145,7 @@ async function completeLeft(
 /** @throws what Redis throws: the call then runs to its deadline, in vain */
 async function withdraw(deps: AwaitDeps, { job, forecast }: Admitted, jobId: string | undefined): Promise<Withdrawal> {
   try {
-    return await withdrawCall(deps, { id: job.id, slug: job.slug, waiting: forecast.waiting, jobId })
+    return await withdrawCall(deps, { id: job.id, slug: job.slug, waitEntry: forecast.waitEntry, jobId })
   } catch (error) {
     deps.log.debug({ err: error, callId: job.id }, 'failed to withdraw a call')
     throw error

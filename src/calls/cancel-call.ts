@@ -43,7 +43,7 @@ export async function cancelCall(deps: CancelDeps, call: AsyncCall): Promise<boo
     return earlier?.head.code === 'CALL_CANCELLED'
   }
   // The call is cancelled now, whatever fails: a worker that still has it reads the stored result.
-  const withdrawing = withdrawCall(deps, { ...call, jobId: call.id })
+  const withdrawing = withdrawCall(deps, { ...call, waitEntry: call.waiting, jobId: call.id })
   const steps = await Promise.allSettled([
     withdrawing,
     storing.isStarted ? endStarted(deps, call, withdrawing) : complete(deps, call, { wasSent: false }),

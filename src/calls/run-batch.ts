@@ -173,7 +173,7 @@ async function runUnit(
   } catch (error) {
     forget()
     forecast?.giveRoomBack?.()
-    if (forecast?.waiting) void withdraw(deps, { job, waiting: forecast.waiting, jobId })
+    if (forecast?.waitEntry) void withdraw(deps, { job, waitEntry: forecast.waitEntry, jobId })
     return fail(error, { usageStatus: toGatewayError(error).status, refund: 'all' })
   }
   try {
@@ -191,7 +191,7 @@ async function runUnit(
     return { outcome: { reply: answer }, usageStatus: 200, refund: 'nothing' }
   } catch (error) {
     forecast.giveRoomBack?.()
-    const withdrawal = await withdraw(deps, { job, waiting: forecast.waiting, jobId })
+    const withdrawal = await withdraw(deps, { job, waitEntry: forecast.waitEntry, jobId })
     const { code, status } = toGatewayError(error)
     if (code === 'CALL_CANCELLED') return fail(error, cancelled(await wasSent(withdrawal, reply)))
     return fail(error, { usageStatus: status, refund: 'month' })
@@ -208,10 +208,10 @@ function cancelled(wasSent: boolean): Pick<Ending, 'usageStatus' | 'refund'> {
 /** @returns where the call was; 'taken' where that is not known */
 async function withdraw(
   deps: BatchDeps,
-  { job, waiting, jobId }: Pick<QueuedCall, 'waiting' | 'jobId'> & { job: BatchUnit['job'] },
+  { job, waitEntry, jobId }: Pick<QueuedCall, 'waitEntry' | 'jobId'> & { job: BatchUnit['job'] },
 ): Promise<Withdrawal> {
   try {
-    return await withdrawCall(deps, { id: job.id, slug: job.slug, waiting, jobId })
+    return await withdrawCall(deps, { id: job.id, slug: job.slug, waitEntry, jobId })
   } catch (error) {
     deps.log.debug({ err: error, callId: job.id }, 'failed to take a call back')
     return 'taken'

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import { announceCancel, type CallQueues, isJobWaiting, removeCall } from '../queue/call-queue.ts'
-import type { QueueEntry } from '../queue/queue-entry.ts'
 import { type Reply, wasRequestSent } from '../queue/reply-head.ts'
+import type { WaitQueueEntry } from '../queue/wait-queue-entry.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 
 export interface WithdrawDeps {
@@ -14,7 +14,7 @@ export interface WithdrawDeps {
 export interface QueuedCall {
   id: string
   slug: string
-  waiting: QueueEntry | undefined
+  waitEntry: WaitQueueEntry | undefined
   /** Others may share it. Undefined where it is not known whether the call was queued. */
   jobId: string | undefined
 }
@@ -23,28 +23,28 @@ export interface QueuedCall {
 const REPLY_MS_MAX = 5_000
 
 /** Where a call was when it was withdrawn. `removed-started`: the worker that had begun with it was lost. */
-export type Withdrawal = 'removed' | 'removed-started' | 'waiting' | 'taken'
+export type Withdrawal = 'removed' | 'removed-started' | 'in-shared-job' | 'taken'
 
 /** Takes a call that nobody waits for out of its queue, or aborts it where a worker runs it. */
 export async function withdrawCall(
   { redis, caps, queues }: WithdrawDeps,
-  { id, slug, waiting, jobId }: QueuedCall,
+  { id, slug, waitEntry, jobId }: QueuedCall,
 ): Promise<Withdrawal> {
-  const leaveQueue = async (): Promise<void> => {
-    if (waiting) await caps.of({ slug }, waiting.bucket).leaveQueue(waiting)
+  const leaveWaitQueue = async (): Promise<void> => {
+    if (waitEntry) await caps.of({ slug }, waitEntry.bucket).leaveWaitQueue(waitEntry)
   }
   const isAlone = jobId === undefined || jobId === id
   const removed = isAlone ? await removeCall(queues, slug, id) : undefined
   if (removed) {
-    await leaveQueue()
+    await leaveWaitQueue()
     return removed.isStarted ? 'removed-started' : 'removed'
   }
   await announceCancel(redis, slug, id)
   // A shared job stays for its other calls; its worker skips those that nobody waits for.
-  const isWaiting = !isAlone && (await isJobWaiting(queues, slug, jobId))
+  const isInSharedJob = !isAlone && (await isJobWaiting(queues, slug, jobId))
   // The worker that has the job takes the call out of the wait queue, unless identical calls wait in its place.
-  if (isWaiting || jobId === undefined) await leaveQueue()
-  return isWaiting ? 'waiting' : 'taken'
+  if (isInSharedJob || jobId === undefined) await leaveWaitQueue()
+  return isInSharedJob ? 'in-shared-job' : 'taken'
 }
 
 /** Whether a request may have been sent: the worker's reply says so; where none comes, whether a worker had the call. */

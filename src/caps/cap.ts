@@ -2,7 +2,7 @@ import { TickBatcher } from '../async/tick-batcher.ts'
 import type { Caps } from '../catalog/upstream.ts'
 import type { Db } from '../db/database.ts'
 import { GatewayError } from '../errors.ts'
-import { memberOf, type QueueEntry, type QueueIdentity } from '../queue/queue-entry.ts'
+import { memberOf, type WaitQueueEntry, type WaitQueueIdentity } from '../queue/wait-queue-entry.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { capKeys } from '../redis/keys.ts'
 import type { Script } from '../redis/script.ts'
@@ -91,7 +91,7 @@ type JoinReply = [
 const JOINED_TOGETHER_MAX = 16
 
 interface JoinRequest {
-  call: QueueEntry
+  call: WaitQueueEntry
   deadline: number
 }
 
@@ -192,7 +192,7 @@ export class Cap {
   }
 
   /** Queues a call if its permit is expected before `deadline`, Redis time. Calls of one tick are one script. */
-  async joinQueue(call: QueueEntry, deadline: number): Promise<QueuePlace | QueueRefusal> {
+  async joinWaitQueue(call: WaitQueueEntry, deadline: number): Promise<QueuePlace | QueueRefusal> {
     return await this.#joins.add('', { call, deadline })
   }
 
@@ -202,18 +202,18 @@ export class Cap {
       const key = call.coalescedKey === undefined ? 0 : coalesced.push(call.coalescedKey)
       return [memberOf(call), call.weight, deadline, key]
     })
-    const [, ...replies] = await this.#runInitialised(scripts.joinQueue, [...this.#keys, ...coalesced], values)
+    const [, ...replies] = await this.#runInitialised(scripts.joinWaitQueue, [...this.#keys, ...coalesced], values)
     return (replies as JoinReply[]).map(placeOf)
   }
 
   /** Takes a call out of the queue: its caller left, or it needed no permit. Harmless when it is not there. */
-  async leaveQueue(call: QueueEntry): Promise<void> {
+  async leaveWaitQueue(call: WaitQueueEntry): Promise<void> {
     const values = [...this.#ruleArguments(), memberOf(call), call.weight]
-    await this.#run(scripts.leaveQueue, this.#keysWith(call), values)
+    await this.#run(scripts.leaveWaitQueue, this.#keysWith(call), values)
   }
 
   /** Reads the cap as it is now, for one queued call or for one that would come now. */
-  async read(call?: QueueIdentity): Promise<CapState> {
+  async read(call?: WaitQueueIdentity): Promise<CapState> {
     const reply = await this.#run(scripts.read, this.#keys, [...this.#ruleArguments(), call ? memberOf(call) : ''])
     const [ahead = 0, nextSlotMs = 0, underWay = 0, free = 0, ...left] = reply as number[]
     return { ahead, nextSlotMs: Math.max(0, nextSlotMs), underWay, free, left }
@@ -230,7 +230,7 @@ export class Cap {
     return { base: Number(base), hasMoved: hasMoved === 1 }
   }
 
-  #keysWith({ coalescedKey }: QueueEntry): string[] {
+  #keysWith({ coalescedKey }: WaitQueueEntry): string[] {
     return coalescedKey === undefined ? this.#keys : [...this.#keys, coalescedKey]
   }
 

@@ -1,4 +1,4 @@
-import { PRIORITY_MAX } from '../queue/queue-entry.ts'
+import { PRIORITY_MAX } from '../queue/wait-queue-entry.ts'
 import { channels } from '../redis/keys.ts'
 import { loadScript, type ScriptConstants } from '../redis/script.ts'
 import { BACKFILL_AFTER_MS, COLD_START_HOLD_MS, LATE_MS_MAX, LEASE_MS, WAITER_TTL_MS } from './timing.ts'
@@ -91,7 +91,7 @@ export const scripts = {
     ...PLANNING,
   }),
   beginGradually: load('begin-gradually', { KEY_LIFE_MS }),
-  joinQueue: load('join-queue', {
+  joinWaitQueue: load('join-queue', {
     COST,
     EVICTED_TTL_MS,
     KEY_LIFE_MS,
@@ -107,7 +107,7 @@ export const scripts = {
     ...PLANNING,
     ...FORECAST,
   }),
-  leaveQueue: load('leave-queue', { COST, SCARCE_MAX: SHARES.SCARCE_MAX }),
+  leaveWaitQueue: load('leave-queue', { COST, SCARCE_MAX: SHARES.SCARCE_MAX }),
   read: load('read', { COLD_START_HOLD_MS, SCARCE_MAX: SHARES.SCARCE_MAX }),
   rebaseTags: load('rebase-tags', { TAG_SPAN_MAX }),
   initialise: load('initialise', { KEY_LIFE_MS }),

@@ -2,7 +2,7 @@ import type { Job } from 'bullmq'
 import { SHARED_BUCKET } from '../caps/bucket.ts'
 import { type AnswerableCall, parseAnswerable } from '../queue/call-job.ts'
 import { CALL_JOB } from '../queue/call-queue.ts'
-import { memberOf, queueIdentity } from '../queue/queue-entry.ts'
+import { memberOf, waitQueueIdentity } from '../queue/wait-queue-entry.ts'
 import type { RowDeps } from './upstream-rows.ts'
 
 /** Jobs read of each state at most, and failed ones. */
@@ -132,7 +132,7 @@ function foundCall(
     leftMs: call.deadline - at,
     parameters: Object.entries(Object(parameters)).map(([name, value]) => [cut(name), cut(textOf(value))]),
     undeclared: Array.isArray(extra) ? extra.map((pair) => cut(String(Object(pair)[0]))) : [],
-    member: memberOf(queueIdentity({ ...call, ...(typeof group === 'string' ? { group } : {}) })),
+    member: memberOf(waitQueueIdentity({ ...call, ...(typeof group === 'string' ? { group } : {}) })),
     bucket: typeof scope === 'string' ? scope : SHARED_BUCKET,
   }
 }

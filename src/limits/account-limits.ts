@@ -21,7 +21,7 @@ export const LEASE_MS_MAX = 900_000
 export interface LimitState {
   /** Redis time, milliseconds. */
   now: number
-  limits: CallLimits
+  plan: CallLimits
   /** Of the last 60 s. `resetMs`: until a unit comes back; 0 when none is used. */
   minute: { used: number; resetMs: number }
   /** Absent for test calls. */
@@ -53,7 +53,7 @@ const scripts = {
 }
 
 type ScriptReply =
-  | [undecided: 'stale' | 'other-month' | 'no-month-count' | 'no-connection-count', now: number]
+  | [undecided: 'stale' | 'other-month' | 'no-month-count' | 'no-application-count', now: number]
   | [
       decision: string,
       ...[
@@ -74,11 +74,11 @@ export interface LimitRequest extends LimitQuery {
 
 export interface LimitQuery {
   subject: LimitSubject
-  limits: CallLimits
+  plan: CallLimits
   leaseMs: number
   /** From the ledger; called when Redis has no count. */
   loadMonthUsed: (month: string) => Promise<number>
-  loadConnectionUsed?: ((month: string) => Promise<number>) | undefined
+  loadApplicationUsed?: ((month: string) => Promise<number>) | undefined
   /** For tests; Redis' own clock where absent. */
   now?: (() => number) | undefined
 }
@@ -120,9 +120,9 @@ export class AccountLimits {
 }
 
 /** Equal for requests that one script can answer. */
-function sameLimitsKey({ subject, limits, leaseMs }: LimitQuery): string {
+function sameLimitsKey({ subject, plan, leaseMs }: LimitQuery): string {
   const { accountId, mode, version, connection } = subject
-  const bounds = [limits.perMinute, limits.perMonth, limits.inFlight, leaseMs, connection?.id, connection?.perMonth]
+  const bounds = [plan.perMinute, plan.perMonth, plan.inFlight, leaseMs, connection?.id, connection?.perMonth]
   return `${accountId} ${mode} ${version} ${bounds.join(' ')}`
 }
 
@@ -167,13 +167,13 @@ export async function runInMonth(
   query: LimitQuery,
   { callId, script = scripts.acquire, more = [] }: { callId: string; script?: Script; more?: string[] },
 ) {
-  const { subject, limits, leaseMs, loadMonthUsed, loadConnectionUsed, now: clock } = query
+  const { subject, plan, leaseMs, loadMonthUsed, loadApplicationUsed, now: clock } = query
   let at = clock?.() ?? Date.now()
   for (let tries = 0; tries < 4; tries += 1) {
     const month = monthOf(at)
     const keys = limitKeys(subject, month.name)
-    const perMonth = subject.mode === 'test' ? -1 : limits.perMonth
-    const amounts = [limits.perMinute, limits.inFlight, perMonth, leaseMs]
+    const perMonth = subject.mode === 'test' ? -1 : plan.perMonth
+    const amounts = [plan.perMinute, plan.inFlight, perMonth, leaseMs]
     const times = [month.startsAt, month.endsAt]
     const values = [clock?.() ?? '', subject.version, callId, ...amounts, ...times, boundOf(subject) ?? -1]
     const reply = (await script.run(redis, keys, [...values, ...more])) as ScriptReply
@@ -188,15 +188,15 @@ export async function runInMonth(
       await redis.set(monthKey, await loadMonthUsed(month.name), 'PX', countLifeMs, 'NX')
       continue
     }
-    if (reply[0] === 'no-connection-count') {
-      await redis.set(connectionKey, (await loadConnectionUsed?.(month.name)) ?? 0, 'PX', countLifeMs, 'NX')
+    if (reply[0] === 'no-application-count') {
+      await redis.set(connectionKey, (await loadApplicationUsed?.(month.name)) ?? 0, 'PX', countLifeMs, 'NX')
       continue
     }
     const [decision, now, minute = 0, resetMs = 0, inFlight = 0, monthUsed = 0, applicationUsed = 0, ...further] = reply
     const bound = boundOf(subject)
     const state: LimitState = {
       now,
-      limits,
+      plan,
       minute: { used: minute, resetMs },
       month: perMonth < 0 ? undefined : { used: monthUsed, resetMs: Math.max(0, month.endsAt - now) },
       inFlight,

@@ -20,22 +20,22 @@ export function limitRefusal(
   { tier, subject }: { tier: Tier; subject: LimitSubject },
 ): LimitRefusedError {
   const upgrade = tier === 'developer' ? { upgrade_to: 'pro' } : tier === 'pro' ? { upgrade_to: 'business' } : {}
-  const plan = planOf(tier)
-  const { limits } = state
+  const name = planOf(tier)
+  const { plan } = state
   switch (decision) {
     case 'inFlight':
       return new LimitRefusedError('CONCURRENCY_LIMIT_EXCEEDED', state, {
-        message: `The plan ${plan} allows ${limits.inFlight} calls under way at once.`,
-        tokens: { limit: limits.inFlight, ...upgrade },
+        message: `The plan ${name} allows ${plan.inFlight} calls under way at once.`,
+        tokens: { limit: plan.inFlight, ...upgrade },
         retryAfterMs: 1_000,
       })
     case 'minute':
       return new LimitRefusedError('RATE_LIMIT_EXCEEDED', state, {
-        message: `Rate limit exceeded: the plan ${plan} allows ${limits.perMinute} calls a minute.`,
-        tokens: { limit: limits.perMinute, ...upgrade },
+        message: `Rate limit exceeded: the plan ${name} allows ${plan.perMinute} calls a minute.`,
+        tokens: { limit: plan.perMinute, ...upgrade },
         retryAfterMs: state.minute.resetMs,
       })
-    case 'connection-used':
+    case 'application-used':
       return new LimitRefusedError('MONTHLY_QUOTA_EXCEEDED', state, {
         message: `The account allows this application ${subject.connection?.perMonth} calls a month.`,
         hint: 'Wait for the next month, or connect the application anew with more',
@@ -43,8 +43,8 @@ export function limitRefusal(
       })
     case 'month-used':
       return new LimitRefusedError('MONTHLY_QUOTA_EXCEEDED', state, {
-        message: `The plan ${plan} allows ${limits.perMonth} calls a month.`,
-        tokens: { limit: limits.perMonth, ...upgrade },
+        message: `The plan ${name} allows ${plan.perMonth} calls a month.`,
+        tokens: { limit: plan.perMonth, ...upgrade },
         retryAfterMs: state.month?.resetMs ?? 0,
       })
     default:

@@ -3,8 +3,8 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { accountKeys, earlierCallKeys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
 import type { CallJob } from './call-job.ts'
-import type { QueueEntry } from './queue-entry.ts'
 import { RESULT_MS, type ResultOf, sizeKeys } from './results.ts'
+import type { WaitQueueEntry } from './wait-queue-entry.ts'
 
 const recordScript = loadScript(new URL('./lua/record-call.lua', import.meta.url))
 
@@ -15,7 +15,7 @@ export interface AsyncCall
     'id' | 'accountId' | 'keyId' | 'slug' | 'endpoint' | 'mode' | 'raw' | 'enqueuedAt' | 'deadline' | 'replyTo'
   > {
   /** Its entry in the wait queue of its upstream; undefined where it has none. */
-  waiting: QueueEntry | undefined
+  waiting: WaitQueueEntry | undefined
 }
 
 /** Remembers a call for as long as its result is kept. @throws GatewayError RESULT_STORAGE_FULL: nothing is done */

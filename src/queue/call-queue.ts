@@ -5,7 +5,7 @@ import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { channels, upstreamKeys } from '../redis/keys.ts'
 import { BATCH_CALLS_MAX, type CallJob, parseCalls, toJobData } from './call-job.ts'
-import { PRIORITY_MAX } from './queue-entry.ts'
+import { PRIORITY_MAX } from './wait-queue-entry.ts'
 
 export const CALL_JOB = 'call'
 

@@ -3,7 +3,7 @@ import type { JobsOptions } from 'bullmq'
 import type { RedisConnection } from '../redis/connection.ts'
 import { upstreamKeys } from '../redis/keys.ts'
 import type { CallQueues } from './call-queue.ts'
-import { PRIORITY_MAX } from './queue-entry.ts'
+import { PRIORITY_MAX } from './wait-queue-entry.ts'
 
 export const PROBE_JOB = 'probe'
 

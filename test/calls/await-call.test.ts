@@ -62,9 +62,9 @@ function call(node: Node, waitMs?: number) {
     },
     limits: {
       ...{ now: enqueuedAt, month: undefined, application: undefined, inFlight: 1, minute: { used: 1, resetMs: 0 } },
-      limits: { perMinute: 10, perMonth: 10, inFlight: 10 },
+      plan: { perMinute: 10, perMonth: 10, inFlight: 10 },
     },
-    forecast: { priority: 1, etaMs: 0, mayShareJob: false, waiting: undefined },
+    forecast: { priority: 1, etaMs: 0, mayShareJob: false, waitEntry: undefined },
     preference: { waitMs, applied: undefined },
   }
   const socket = new Socket()

@@ -68,7 +68,7 @@ async function admitBatch(
   ]
   const grant = await acquireBatch(context.redis, {
     ...{ subject: principal, tier: 'pro', callIds, take: 'all', leaseMs, loadMonthUsed: async () => 0 },
-    limits: { perMinute: 100, inFlight, perMonth: 100 },
+    plan: { perMinute: 100, inFlight, perMonth: 100 },
   })
   assert.ok(grant !== STALE)
   const checked = { api, endpoint, providerKey: undefined, parameters: {}, extra: [], raw: false, scenario: undefined }

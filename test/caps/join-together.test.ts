@@ -3,7 +3,7 @@ import { it } from 'node:test'
 import { Cap } from '../../src/caps/cap.ts'
 import type { Caps } from '../../src/catalog/upstream.ts'
 import type { Db } from '../../src/db/database.ts'
-import { memberOf, type QueueEntry } from '../../src/queue/queue-entry.ts'
+import { memberOf, type WaitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { capKeys, keys, upstreamKeys } from '../../src/redis/keys.ts'
 import { fc, propertyRuns } from '../support/property.ts'
 import { redisOfThisFile } from '../support/services.ts'
@@ -57,14 +57,14 @@ class Side {
     const requests = calls.map(({ account, weight, isAsync, timeoutMs, answer }, index) => {
       const identity = { accountId: account, callId: `call-${number}-${index}`, shareGroup: undefined, isAsync }
       const coalescedKey = answer && upstreamKeys.coalesced(this.slug, answer)
-      const entry: QueueEntry = { ...identity, weight, slug: this.slug, bucket: 'shared', coalescedKey }
+      const entry: WaitQueueEntry = { ...identity, weight, slug: this.slug, bucket: 'shared', coalescedKey }
       return { entry, deadline: this.now + timeoutMs }
     })
     const replies = []
     if (this.#isTogether) {
-      replies.push(...(await Promise.all(requests.map((it) => this.cap.joinQueue(it.entry, it.deadline)))))
+      replies.push(...(await Promise.all(requests.map((it) => this.cap.joinWaitQueue(it.entry, it.deadline)))))
     } else {
-      for (const { entry, deadline } of requests) replies.push(await this.cap.joinQueue(entry, deadline))
+      for (const { entry, deadline } of requests) replies.push(await this.cap.joinWaitQueue(entry, deadline))
     }
     for (const [index, reply] of replies.entries()) {
       const entry = requests[index]?.entry ?? assert.fail()

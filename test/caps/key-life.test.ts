@@ -27,7 +27,7 @@ async function open() {
   const join = async () => {
     calls += 1
     const entry = { accountId: 'a', callId: String(calls), shareGroup: undefined, isAsync: false, weight: 1 }
-    const place = await world.cap.joinQueue({ ...entry, slug: world.slug, bucket: 'shared' }, world.now + 30_000)
+    const place = await world.cap.joinWaitQueue({ ...entry, slug: world.slug, bucket: 'shared' }, world.now + 30_000)
     assert.ok('tag' in place)
     waiters.push({ member: `a|${calls}`, tag: place.tag })
   }

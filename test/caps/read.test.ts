@@ -19,7 +19,10 @@ async function open() {
   const identity = { callId: '2', shareGroup: undefined, isAsync: false }
   const entries = ['a', 'b', 'c'].map((accountId) => ({ ...identity, accountId }))
   for (const entry of entries) {
-    const place = await world.cap.joinQueue({ ...entry, weight: 1, slug: 'any', bucket: 'shared' }, world.now + 30_000)
+    const place = await world.cap.joinWaitQueue(
+      { ...entry, weight: 1, slug: 'any', bucket: 'shared' },
+      world.now + 30_000,
+    )
     assert.ok(!('refused' in place))
   }
   return { world, entries, stranger: { ...identity, accountId: 'd' } }

@@ -29,7 +29,7 @@ for (const [name, max] of [
     await world.cap.applyUpstreamLimit({ closedForMs: 5_000, observedBy: [...granted.values()][0] ?? '' })
     world.now -= HOUR_MS
     const entry = { callId: 'c', accountId: 'a', isAsync: false, weight: 1, slug: world.slug, bucket: 'shared' }
-    const place = await world.cap.joinQueue(entry, world.now + 3_000)
+    const place = await world.cap.joinWaitQueue(entry, world.now + 3_000)
     assert.ok('refused' in place)
     assert.ok(place.retryAfterMs <= WINDOW_MS, `${place.retryAfterMs} ms`)
     // All that was granted still counts.

@@ -3,7 +3,7 @@ import { Cap, NO_TICKET, type PermitId } from '../../src/caps/cap.ts'
 import { WINDOW_MARGIN_MS } from '../../src/caps/timing.ts'
 import type { Caps } from '../../src/catalog/upstream.ts'
 import type { Db } from '../../src/db/database.ts'
-import { memberOf, type QueueEntry } from '../../src/queue/queue-entry.ts'
+import { memberOf, type WaitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import { capKeys, keys } from '../../src/redis/keys.ts'
 
@@ -20,7 +20,7 @@ const START = 1_800_000_000_000
 const WORKERS = 2
 
 interface ModelCall {
-  entry: QueueEntry
+  entry: WaitQueueEntry
   member: string
   share: string
   tag: number
@@ -135,13 +135,16 @@ export class World {
     return await Promise.all(newcomers.map(({ entry, timeoutMs }) => this.#join(entry, timeoutMs)))
   }
 
-  #entryOf({ account, group, weight, isAsync }: NewCall): QueueEntry {
+  #entryOf({ account, group, weight, isAsync }: NewCall): WaitQueueEntry {
     this.#calls += 1
     const identity = { accountId: account, callId: `call-${this.#calls}`, shareGroup: group, isAsync }
     return { ...identity, weight, slug: this.slug, bucket: 'shared' }
   }
 
-  async #join(entry: QueueEntry, timeoutMs: number): Promise<{ refused: string; retryAfterMs: number } | undefined> {
+  async #join(
+    entry: WaitQueueEntry,
+    timeoutMs: number,
+  ): Promise<{ refused: string; retryAfterMs: number } | undefined> {
     this.operations += 1
     const member = memberOf(entry)
     const worker = this.#calls % WORKERS
@@ -151,7 +154,7 @@ export class World {
     if (this.#lastAsker !== undefined && this.#lastAsker !== share) this.#askersChangedAt = this.now
     this.#lastAsker = share
     const deadline = this.now + timeoutMs
-    const place = await this.cap.joinQueue(entry, deadline)
+    const place = await this.cap.joinWaitQueue(entry, deadline)
     if ('refused' in place) {
       this.refused += 1
       assert.ok(place.retryAfterMs >= 0, `retry after ${place.retryAfterMs}`)
@@ -169,7 +172,7 @@ export class World {
   async leave(call: ModelCall): Promise<void> {
     this.operations += 1
     this.#waiting.delete(call.member)
-    await this.cap.leaveQueue(call.entry)
+    await this.cap.leaveWaitQueue(call.entry)
   }
 
   /** Nothing was sent under a permit. */
@@ -207,7 +210,7 @@ export class World {
     const permit = granted.get(member)
     if (permit) this.#grant(account, permit, 0)
     else
-      await this.cap.leaveQueue({
+      await this.cap.leaveWaitQueue({
         accountId: account,
         callId: `unqueued-${this.#calls}`,
         isAsync: false,

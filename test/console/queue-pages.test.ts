@@ -7,7 +7,7 @@ import { insertUser } from '../../src/db/users.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { CALL_JOB } from '../../src/queue/call-queue.ts'
 import { enqueueProbe } from '../../src/queue/probe-job.ts'
-import { queueIdentity } from '../../src/queue/queue-entry.ts'
+import { waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
 import { upstreamKeys } from '../../src/redis/keys.ts'
 import { openTestConsole, type TestConsole } from '../support/console.ts'
@@ -49,8 +49,8 @@ describe('the pages of the queues', () => {
   const join = async (job: CallJob) => {
     const { caps, catalog } = console_.context
     const cap = caps.of(catalog.get(job.slug) ?? assert.fail(), SHARED_BUCKET)
-    const entry = { ...queueIdentity(job), weight: 1, slug: job.slug, bucket: SHARED_BUCKET }
-    await cap.joinQueue(entry, Date.now() + 600_000)
+    const entry = { ...waitQueueIdentity(job), weight: 1, slug: job.slug, bucket: SHARED_BUCKET }
+    await cap.joinWaitQueue(entry, Date.now() + 600_000)
   }
 
   it('the pages of the queues show calls alone and those that share a job, without undeclared values and long texts', async () => {

@@ -46,7 +46,7 @@ describe('the fleet as operators read it', () => {
     )
     const entry = { slug: 'mock-data', bucket: SHARED_BUCKET }
     const cap = caps.of(api, SHARED_BUCKET)
-    for (const call of calls.slice(1)) await cap.joinQueue({ ...call, ...entry }, Date.now() + 600_000)
+    for (const call of calls.slice(1)) await cap.joinWaitQueue({ ...call, ...entry }, Date.now() + 600_000)
     await until(async () => (await queues.of('mock-data').getJobCounts('active')).active === 6)
     await until(async () => (await overview('mock-data')).queue.waiting === 5)
     const [row, page, metrics] = await Promise.all([overview('mock-data'), get('/'), get('/metrics')])

@@ -19,7 +19,7 @@ it("limits go by Redis' clock when that of the node is in another month", async 
   const taken = await new AccountLimits(redis).acquire({
     subject: { accountId: 'account', mode: 'live', version: ANY_VERSION },
     tier: 'pro',
-    limits: { perMinute: 10, perMonth: 10, inFlight: 10 },
+    plan: { perMinute: 10, perMonth: 10, inFlight: 10 },
     callId: 'call_a',
     leaseMs: 1_000,
     loadMonthUsed: async (month) => (month === monthOf(now).name ? 3 : 0),
@@ -37,7 +37,7 @@ it('limits that were lowered refuse with one wait, for the refusal and for what 
     await new AccountLimits(redis).acquire({
       subject: { accountId: 'account', mode: 'test', version: ANY_VERSION },
       tier: 'pro',
-      limits: { perMinute, perMonth: 10, inFlight: 10 },
+      plan: { perMinute, perMonth: 10, inFlight: 10 },
       callId: `call_${number}`,
       leaseMs: 1_000,
       loadMonthUsed: async () => 0,
@@ -65,7 +65,7 @@ it('a minute that is used up is over a minute later although Redis had its clock
     await new AccountLimits(redis).acquire({
       subject: { accountId: 'account', mode: 'test', version: ANY_VERSION },
       tier: 'pro',
-      limits: { perMinute: 2, perMonth: 10, inFlight: 10 },
+      plan: { perMinute: 2, perMonth: 10, inFlight: 10 },
       callId: `call_${number}`,
       leaseMs: 1_000,
       loadMonthUsed: async () => 0,

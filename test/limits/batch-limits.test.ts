@@ -22,7 +22,7 @@ async function createAccount(
   await redis.set(accountKeys.version(subject.accountId), 'v')
   const reading = {
     subject,
-    limits: { ...limits, resultMegabytes: 1 },
+    plan: { ...limits, resultMegabytes: 1 },
     leaseMs: LEASE_MS,
     loadMonthUsed: async () => 0,
   }
@@ -77,7 +77,7 @@ it('a batch that may be cut says which limit its other calls did not fit into', 
   assert.equal(await cutBy(wide), 'ok')
   assert.equal(await cutBy({ ...wide, perMinute: 3 }), 'minute')
   assert.equal(await cutBy({ ...wide, perMonth: 3 }), 'month-used')
-  assert.equal(await cutBy(wide, connection), 'connection-used')
+  assert.equal(await cutBy(wide, connection), 'application-used')
 })
 
 it('a batch has as many calls in flight as the plan has left, and hands each lease to the next call once', async () => {

@@ -24,7 +24,7 @@ async function open({ calls, isBatch = false }: { calls: number; isBatch?: boole
   await redis.set(accountKeys.version(accountId), 'v')
   const callIds = Array.from({ length: calls }, (_, index) => `call_${index}`)
   const limits = { perMinute: 10, inFlight: 2, perMonth: 100 }
-  const query = { subject: account, tier: 'pro' as const, limits, leaseMs: 60_000, loadMonthUsed: async () => 0 }
+  const query = { subject: account, tier: 'pro' as const, plan: limits, leaseMs: 60_000, loadMonthUsed: async () => 0 }
   let at = 0
   if (isBatch) {
     const grant = await acquireBatch(redis, { ...query, callIds, take: 'all' })

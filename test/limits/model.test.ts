@@ -105,7 +105,7 @@ const CODES: Record<string, string> = {
   inFlight: 'CONCURRENCY_LIMIT_EXCEEDED',
   minute: 'RATE_LIMIT_EXCEEDED',
   'month-used': 'MONTHLY_QUOTA_EXCEEDED',
-  'connection-used': 'MONTHLY_QUOTA_EXCEEDED',
+  'application-used': 'MONTHLY_QUOTA_EXCEEDED',
 }
 
 it('plan limits are exact and nothing is given back twice in any history of calls', async () => {
@@ -121,7 +121,7 @@ it('plan limits are exact and nothing is given back twice in any history of call
       const request = (isByApplication: boolean) => ({
         subject: isByApplication ? application : account,
         tier: 'pro' as const,
-        limits: { ...LIMITS, perMinute: model.perMinute },
+        plan: { ...LIMITS, perMinute: model.perMinute },
         leaseMs: LEASE_MS,
         loadMonthUsed: async () => 0,
         now: () => now,

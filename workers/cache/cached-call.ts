@@ -7,7 +7,7 @@ import {
 } from '../../src/cache/response-cache.ts'
 import { refusalOf } from '../../src/caps/refusal.ts'
 import { ERRORS, type ErrorCode } from '../../src/errors.ts'
-import { memberOf, queueIdentity } from '../../src/queue/queue-entry.ts'
+import { memberOf, waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
 import type { RedisClock } from '../../src/redis/clock.ts'
 import { callUpstream, type UpstreamCall, type UpstreamDeps } from '../upstream/call-upstream.ts'
 import { isFailure, type Outcome } from '../upstream/outcome.ts'
@@ -113,7 +113,7 @@ async function callOnce(
     return outcome
   }
   const subscriber = {
-    member: memberOf(queueIdentity(call)),
+    member: memberOf(waitQueueIdentity(call)),
     deadline: call.deadline,
     signal,
     progress,

@@ -5,10 +5,10 @@ import { type Api, type ApiEndpoint, type Catalog, PAUSED_RETRY_MS } from '../..
 import type { Db } from '../../src/db/database.ts'
 import { toGatewayError } from '../../src/errors.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
-import { memberOf, type QueueEntry, queueIdentity } from '../../src/queue/queue-entry.ts'
 import type { CallTimes } from '../../src/queue/reply-head.ts'
 import { startCall } from '../../src/queue/results.ts'
 import { enqueueRevalidateKey } from '../../src/queue/validate-key-job.ts'
+import { memberOf, type WaitQueueEntry, waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
 import { type CachedOutcome, type CachingDeps, callThroughCache } from '../cache/cached-call.ts'
 import type { PermitRequest } from '../permits/late-ticket.ts'
 import { CALLER_LEFT, DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts'
@@ -57,7 +57,7 @@ export async function runCall(deps: RunDeps, call: CallJob, run: CallRun): Promi
     signal.removeEventListener('abort', onAbort)
     // No permit was used: its place is free for the next call, unless followers still use it for their shared request.
     const leave = (): void => {
-      if (run.times.attempts === 0) leaveQueue(deps, known)
+      if (run.times.attempts === 0) leaveWaitQueue(deps, known)
     }
     // A lost lock leaves it to the worker that has the job now.
     if (signal.reason !== LOCK_LOST) {
@@ -82,7 +82,7 @@ function findKnown({ catalog }: RunDeps, call: CallJob): KnownCall | undefined {
 /** Takes a call out of the wait queue that is not run, because nobody waits for it. */
 export function skipCall(deps: RunDeps, call: CallJob): void {
   const known = findKnown(deps, call)
-  if (known) leaveQueue(deps, known)
+  if (known) leaveWaitQueue(deps, known)
 }
 
 async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: CallRun): Promise<CachedOutcome> {
@@ -103,7 +103,7 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: 
   const permit = permitRequest({ api, endpoint, call }, run)
   // The first run may have joined the wait queue.
   if (run.isSecondRun && permit.withoutTicket) {
-    await deps.caps.of(api, bucketOf(call)).leaveQueue(permit.withoutTicket.entry())
+    await deps.caps.of(api, bucketOf(call)).leaveWaitQueue(permit.withoutTicket.entry())
   }
   const upstreamKey = await resolveUpstreamKey(deps, api, call)
   const result = await callThroughCache(deps, {
@@ -118,16 +118,16 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: 
 
 function permitRequest(known: KnownCall, { isSecondRun }: Pick<CallRun, 'isSecondRun'>): PermitRequest {
   const { ticket, deadline } = known.call
-  const member = memberOf(queueIdentity(known.call))
+  const member = memberOf(waitQueueIdentity(known.call))
   if (ticket) return { member, tag: ticket.tag, isUnqueued: isSecondRun }
   return { member, tag: NO_TICKET, withoutTicket: { entry: () => queueEntry(known), deadline } }
 }
 
-function queueEntry({ endpoint, call }: KnownCall): QueueEntry {
+function queueEntry({ endpoint, call }: KnownCall): WaitQueueEntry {
   const { slug, ticket, weight = 1 } = call
   const bucket = bucketOf(call)
   const coalescedKey = cacheKeys(endpoint.endpoint, call, bucket)?.coalesced
-  return { ...queueIdentity(call), slug, bucket, weight: ticket?.weight ?? weight, coalescedKey }
+  return { ...waitQueueIdentity(call), slug, bucket, weight: ticket?.weight ?? weight, coalescedKey }
 }
 
 /** The outcome at the deadline: 502 where the upstream used up the time, 503 where nothing was sent. */
@@ -137,12 +137,12 @@ function outcomeAtDeadline(progress: CallProgress): Failure {
   return lastFailure ? attemptFailure(lastFailure) : { code: 'DEADLINE_EXCEEDED' }
 }
 
-function leaveQueue({ caps, log }: RunDeps, known: KnownCall): void {
+function leaveWaitQueue({ caps, log }: RunDeps, known: KnownCall): void {
   const { api, call } = known
   if (!call.ticket) return
   caps
     .of(api, bucketOf(call))
-    .leaveQueue(queueEntry(known))
+    .leaveWaitQueue(queueEntry(known))
     .catch((cause) => log.debug({ err: cause, callId: call.id }, 'failed to leave the wait queue'))
 }
 

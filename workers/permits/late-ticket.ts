@@ -2,7 +2,7 @@ import type { Cap, Waiter } from '../../src/caps/cap.ts'
 import { refusalOf } from '../../src/caps/refusal.ts'
 import type { Log } from '../../src/log.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
-import type { QueueEntry } from '../../src/queue/queue-entry.ts'
+import type { WaitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
 import { LOCK_LOST } from '../upstream/call-end.ts'
 
@@ -16,7 +16,7 @@ export interface QueuedRequest extends Waiter {
 
 export interface PermitRequest extends QueuedRequest {
   /** Of a call without a ticket: how it joins the wait queue when it must, and until when a permit is of use. */
-  withoutTicket?: { entry: () => QueueEntry; deadline: CallJob['deadline'] }
+  withoutTicket?: { entry: () => WaitQueueEntry; deadline: CallJob['deadline'] }
 }
 
 /** Acquires a permit. A call without a ticket joins the wait queue first, unless there is room. @throws AttemptError */
@@ -31,7 +31,7 @@ export async function acquireOrJoin<Permit>(
     if (!(error instanceof TicketNeededError) || !withoutTicket) throw error
   }
   const entry = withoutTicket.entry()
-  const joined = await cap.joinQueue(entry, withoutTicket.deadline)
+  const joined = await cap.joinWaitQueue(entry, withoutTicket.deadline)
   if ('refused' in joined) {
     const { code, ...details } = refusalOf(joined)
     throw new AttemptError(code, { isRetryable: false, isRefusal: true, ...details })
@@ -42,7 +42,7 @@ export async function acquireOrJoin<Permit>(
     // The worker that has the job now waits in the same place.
     if (error === LOCK_LOST) throw error
     cap
-      .leaveQueue(entry)
+      .leaveWaitQueue(entry)
       .catch((cause) => log.debug({ err: cause, callId: entry.callId }, 'failed to leave the wait queue'))
     throw error
   }

@@ -4,16 +4,16 @@
              ARGV[1] clock  ARGV[2] version  ARGV[3] unused  ARGV[4] per minute  ARGV[5] in flight
              ARGV[6] per month (-1: no quota)  ARGV[7] lease (ms)  ARGV[8], ARGV[9] begin and end of the month (ms)
              ARGV[10] calls a month of the application (-1: no bound)  ARGV[11] 'all' or 'fit'  ARGV[12…] call ids
-     Output: 'stale', 'other-month', 'no-month-count' or 'no-connection-count', and the time; else 'ok', 'connection-used',
+     Output: 'stale', 'other-month', 'no-month-count' or 'no-application-count', and the time; else 'ok', 'application-used',
              'inFlight', 'minute' or 'month-used', the time, units of the minute, ms until one comes back (refused: until
              the calls fit), calls in flight, units of the month and of the application's, calls that have their units,
              calls that have a lease, and which limit the calls without units did not fit into ('ok': all have theirs) ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "../../redis/lua/set-back.lua"
-local VERSION, MINUTE, IN_FLIGHT, MONTH, CONNECTION = unpack(KEYS)
+local VERSION, MINUTE, IN_FLIGHT, MONTH, APPLICATION = unpack(KEYS)
 local version, perMinute, inFlightMax = ARGV[2], tonumber(ARGV[4]), tonumber(ARGV[5])
 local perMonth, leaseMs = tonumber(ARGV[6]), tonumber(ARGV[7])
-local monthBegin, monthEnd, perConnection = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
+local monthBegin, monthEnd, perApplication = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
 local isAll, FIRST_ID = ARGV[11] == 'all', 12
 local count = #ARGV - FIRST_ID + 1
 local nowMs, nowMicros = math.floor(now), math.floor(now * 1000 + 0.5)
@@ -24,22 +24,22 @@ if nowMs < monthBegin or nowMs >= monthEnd then return {'other-month', nowMs} en
 redis.call('ZREMRANGEBYSCORE', MINUTE, '-inf', nowMicros - MINUTE_MICROS)
 redis.call('ZREMRANGEBYSCORE', IN_FLIGHT, '-inf', nowMs)
 local inMinute, inFlight, inMonth = redis.call('ZCARD', MINUTE), redis.call('ZCARD', IN_FLIGHT), 0
-local left, ofConnection = {minute = perMinute - inMinute}, 0
+local left, ofApplication = {minute = perMinute - inMinute}, 0
 if perMonth >= 0 then
   local counted = redis.call('GET', MONTH)
   if not counted then return {'no-month-count', nowMs} end
   inMonth = tonumber(counted)
   left['month-used'] = perMonth - inMonth
 end
-if perConnection >= 0 then
-  local counted = redis.call('GET', CONNECTION)
-  if not counted then return {'no-connection-count', nowMs} end
-  ofConnection = tonumber(counted)
-  left['connection-used'] = perConnection - ofConnection
+if perApplication >= 0 then
+  local counted = redis.call('GET', APPLICATION)
+  if not counted then return {'no-application-count', nowMs} end
+  ofApplication = tonumber(counted)
+  left['application-used'] = perApplication - ofApplication
 end
 
 local decision, granted = 'ok', count
-for _, limit in ipairs({'minute', 'month-used', 'connection-used'}) do
+for _, limit in ipairs({'minute', 'month-used', 'application-used'}) do
   if left[limit] and left[limit] < granted then
     decision, granted = limit, math.max(0, left[limit])
   end
@@ -59,7 +59,7 @@ if decision == 'ok' then
   redis.call('PEXPIRE', IN_FLIGHT, 2 * LEASE_MS_MAX)
   inMinute, inFlight = inMinute + granted, inFlight + leases
   if perMonth >= 0 then inMonth = redis.call('INCRBY', MONTH, granted) end
-  if perConnection >= 0 then ofConnection = redis.call('INCRBY', CONNECTION, granted) end
+  if perApplication >= 0 then ofApplication = redis.call('INCRBY', APPLICATION, granted) end
 else
   granted = 0
 end
@@ -70,4 +70,4 @@ local entry = redis.call('ZRANGE', MINUTE, index, index, 'WITHSCORES')
 local resetMs = 0
 if entry[2] then resetMs = math.ceil((tonumber(entry[2]) + MINUTE_MICROS - nowMicros) / 1000) end
 if resetMs > MINUTE_MS and followSetBack(MINUTE, string.format('%.0f', nowMicros)) then resetMs = MINUTE_MS end
-return {decision, nowMs, inMinute, resetMs, inFlight, inMonth, ofConnection, granted, leases, cutBy}
+return {decision, nowMs, inMinute, resetMs, inFlight, inMonth, ofApplication, granted, leases, cutBy}

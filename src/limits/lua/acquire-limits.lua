@@ -5,17 +5,17 @@
              ARGV[1] clock  ARGV[2] version (ANY_VERSION: not compared)  ARGV[3] call id (empty: read only)  ARGV[4] per minute  ARGV[5] in flight
              ARGV[6] per month (-1: no quota)  ARGV[7] lease (ms)  ARGV[8], ARGV[9] begin and end of the month (ms)
              ARGV[10] calls a month of the application (-1: no bound of its own)  ARGV[11…] ids of more calls
-     Output: 'stale' (version changed), 'other-month', 'no-month-count' or 'no-connection-count', and the time; else
-             'ok', 'connection-used', 'inFlight', 'minute' or 'month-used', the time, units of the minute, ms until one
+     Output: 'stale' (version changed), 'other-month', 'no-month-count' or 'no-application-count', and the time; else
+             'ok', 'application-used', 'inFlight', 'minute' or 'month-used', the time, units of the minute, ms until one
              comes back, calls in flight, units of the month and of the application's; then of each further call: decision,
              units of the minute, calls in flight, units of the month and of the application's ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "../../redis/lua/set-back.lua"
-local VERSION, MINUTE, IN_FLIGHT, MONTH, CONNECTION = unpack(KEYS)
+local VERSION, MINUTE, IN_FLIGHT, MONTH, APPLICATION = unpack(KEYS)
 local version, callId, perMinute, inFlightMax = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local perMonth, leaseMs = tonumber(ARGV[6]), tonumber(ARGV[7])
 local monthBegin, monthEnd = tonumber(ARGV[8]), tonumber(ARGV[9])
-local perConnection = tonumber(ARGV[10] or -1)
+local perApplication = tonumber(ARGV[10] or -1)
 local nowMs, nowMicros = math.floor(now), math.floor(now * 1000 + 0.5)
 local MINUTE_MICROS = MINUTE_MS * 1000
 
@@ -36,16 +36,16 @@ if perMonth >= 0 then
   inMonth = tonumber(counted)
 end
 
-local ofConnection = 0
-if perConnection >= 0 then
-  local counted = redis.call('GET', CONNECTION)
-  if not counted then return {'no-connection-count', nowMs} end
-  ofConnection = tonumber(counted)
+local ofApplication = 0
+if perApplication >= 0 then
+  local counted = redis.call('GET', APPLICATION)
+  if not counted then return {'no-application-count', nowMs} end
+  ofApplication = tonumber(counted)
 end
 
 local minuteEntries, leases, granted = {}, {}, 0
 local function acquire(id)
-  if perConnection >= 0 and ofConnection >= perConnection then return 'connection-used' end
+  if perApplication >= 0 and ofApplication >= perApplication then return 'application-used' end
   if inFlight >= inFlightMax then return 'inFlight' end
   if inMinute >= perMinute then return 'minute' end
   if perMonth >= 0 and inMonth >= perMonth then return 'month-used' end
@@ -54,16 +54,16 @@ local function acquire(id)
   leases[last + 1], leases[last + 2] = nowMs + leaseMs, id
   inMinute, inFlight, granted = inMinute + 1, inFlight + 1, granted + 1
   if perMonth >= 0 then inMonth = inMonth + 1 end
-  ofConnection = ofConnection + 1
+  ofApplication = ofApplication + 1
   return 'ok'
 end
 
 local decision = callId == '' and 'ok' or acquire(callId)
-local first, more = {inMinute, inFlight, inMonth, ofConnection}, {}
+local first, more = {inMinute, inFlight, inMonth, ofApplication}, {}
 local last = decision
 for index = 11, #ARGV do
   last = acquire(ARGV[index])
-  for _, value in ipairs({last, inMinute, inFlight, inMonth, ofConnection}) do more[#more + 1] = value end
+  for _, value in ipairs({last, inMinute, inFlight, inMonth, ofApplication}) do more[#more + 1] = value end
 end
 if granted > 0 then
   redis.call('ZADD', MINUTE, unpack(minuteEntries))
@@ -71,7 +71,7 @@ if granted > 0 then
   keepAlive(MINUTE, 2 * MINUTE_MS)
   keepAlive(IN_FLIGHT, LEASE_MS_MAX)
   if perMonth >= 0 then redis.call('INCRBY', MONTH, granted) end
-  if perConnection >= 0 then redis.call('INCRBY', CONNECTION, granted) end
+  if perApplication >= 0 then redis.call('INCRBY', APPLICATION, granted) end
 end
 
 -- A unit comes back when the oldest entry leaves the window; over a limit that was lowered, when enough have left.

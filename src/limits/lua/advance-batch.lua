@@ -5,7 +5,7 @@
              ('nothing', 'month' or 'all') and the next call (empty: none), then calls that will not be made
      Output: how many of the ended calls had a lease ]]
 --- @include "../../redis/lua/clock.lua"
-local MINUTE, IN_FLIGHT, MONTH, CONNECTION = unpack(KEYS)
+local MINUTE, IN_FLIGHT, MONTH, APPLICATION = unpack(KEYS)
 local leaseMs, count = tonumber(ARGV[2]), tonumber(ARGV[3])
 local firstDropped = 4 + 3 * count
 
@@ -14,7 +14,7 @@ local function refund(counter)
 end
 local function refundMonth()
   refund(MONTH)
-  refund(CONNECTION)
+  refund(APPLICATION)
 end
 local function undo(callId)
   if redis.call('ZREM', MINUTE, callId) == 1 then refundMonth() end

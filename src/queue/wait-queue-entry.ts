@@ -1,10 +1,10 @@
 import type { CallJob } from './call-job.ts'
 
-/** BullMQ's lowest priority. */
+/** The last place that a job can have: BullMQ's lowest priority. */
 export const PRIORITY_MAX = 2 ** 21 - 1
 
 /** By what a wait queue knows a call. */
-export interface QueueIdentity {
+export interface WaitQueueIdentity {
   callId: string
   accountId: string
   /** Accounts of a group count as one on scarce caps; an account without one counts alone. */
@@ -13,7 +13,7 @@ export interface QueueIdentity {
   isAsync: boolean
 }
 
-export interface QueueEntry extends QueueIdentity {
+export interface WaitQueueEntry extends WaitQueueIdentity {
   /** Share by plan: twice the weight, twice the calls. */
   weight: number
   slug: string
@@ -23,16 +23,16 @@ export interface QueueEntry extends QueueIdentity {
 }
 
 /** The member of Redis' sorted sets that stands for a call: `members.lua` reads it. */
-export function memberOf({ accountId, callId, shareGroup, isAsync }: QueueIdentity): string {
+export function memberOf({ accountId, callId, shareGroup, isAsync }: WaitQueueIdentity): string {
   const group = shareGroup === undefined ? '' : `group:${shareGroup.replaceAll('|', '_')}|`
   return `${group}${accountId}|${isAsync ? '~' : ''}${callId}`
 }
 
-export function queueIdentity({
+export function waitQueueIdentity({
   id,
   accountId,
   group,
   isAsync,
-}: Pick<CallJob, 'id' | 'accountId' | 'group' | 'isAsync'>): QueueIdentity {
+}: Pick<CallJob, 'id' | 'accountId' | 'group' | 'isAsync'>): WaitQueueIdentity {
   return { callId: id, accountId, shareGroup: group, isAsync }
 }
