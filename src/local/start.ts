@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { retryUntil } from '../async/retry-until.ts'
 import { loadCatalog } from '../catalog/catalog.ts'
 import { exampleCall } from '../catalog/example-call.ts'
 import { CONSOLE_FILE } from '../config/operator-client.ts'
@@ -13,6 +14,7 @@ import { type DemoAccount, loadDemoAccount } from './demo-account.ts'
 import type { EmbeddedServer } from './embedded/embedded-server.ts'
 import { type KeptServer, keepServer } from './embedded/keep-server.ts'
 import { startPostgres } from './embedded/postgres.ts'
+import { wasLeftBehind } from './embedded/private-dir.ts'
 import { startRedis } from './embedded/redis.ts'
 import { describeReachability } from './reachability.ts'
 import { loadSecrets, type Secrets, writePrivateJson } from './secrets.ts'
@@ -34,6 +36,9 @@ let isEnding = false
 /** An end that comes while services start waits for them so long, milliseconds: it can stop only what has started. */
 const STARTING_MS_MAX = 8_000
 const { promise: started, resolve: setStarted } = Promise.withResolvers<void>()
+
+/** How long processes of a start that was killed may take to end, milliseconds: they finish their calls. */
+const LEFT_BEHIND_MS_MAX = 25_000
 
 const startedAt = Date.now()
 
@@ -105,8 +110,25 @@ function checkSettings({ environment, databaseUrl, redisUrl }: StartConfig, secr
   loadConfig({ ...environment, ...secrets, ...standIns })
 }
 
-/** Before anything is started: a port in use ends the start at once, with one sentence. */
-async function checkPorts({ processes, host, port, opsHost, opsPort }: StartConfig): Promise<void> {
+/**
+ * Before anything is started: a port in use ends the start at once, with one sentence. Where an earlier start was killed, its
+ * processes notice and end by themselves: their ports are waited for.
+ */
+async function checkPorts(settings: StartConfig): Promise<void> {
+  const { dataDir } = settings
+  const leftBehind = await Promise.all(['postgres', 'redis'].map((name) => wasLeftBehind(dataDir, name)))
+  const forMs = leftBehind.includes(true) ? LEFT_BEHIND_MS_MAX : 0
+  let isTold = false
+  const mayRepeat = (error: unknown): boolean => {
+    if (isEnding || !(error instanceof ConfigError)) return false
+    if (!isTold) print('Waiting for the processes that an earlier start left behind …')
+    isTold = true
+    return true
+  }
+  await retryUntil(() => checkFreePorts(settings), { everyMs: 100, forMs, mayRepeat })
+}
+
+async function checkFreePorts({ processes, host, port, opsHost, opsPort }: StartConfig): Promise<void> {
   for (let index = 0; index < processes.webNodes; index += 1) await checkPort('PORT', host, port + index * 10)
   await checkPort('OPS_PORT', opsHost, opsPort)
 }

@@ -212,6 +212,13 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     assert.equal((await paste(test)).status, 200)
   })
 
+  it('npm start waits for the processes of a start that was killed, instead of finding their ports in use', async () => {
+    running?.child.kill('SIGKILL')
+    running = await start()
+    assert.match(running.output(), /› Waiting for the processes that an earlier start left behind …\n/)
+    assert.deepEqual(running.output().match(/agw_(live|test)_[0-9A-Za-z]{49}/g), firstKeys)
+  })
+
   it('npm start names the variable that cannot be used, before it starts anything', async () => {
     const { child, output } = run({
       DATA_DIR: join(folder, 'other'),

@@ -48,6 +48,12 @@ export async function claimDir(dir: string, what: string): Promise<() => void> {
   return () => removeClaim(file, me)
 }
 
+/** Whether the process that ran a server in `<dataDir>/<name>` ended without stopping it, as one that is killed. */
+export async function wasLeftBehind(dataDir: string, name: string): Promise<boolean> {
+  const owner = readOwner(path.join(path.resolve(dataDir, name), 'owner.json'))
+  return owner !== undefined && !(await isSameProcessRunning(owner))
+}
+
 /** The content of a secret file of 0600, made of fresh random bytes when absent. */
 export function loadSecret(file: string): string {
   return (readIfThere(file)?.trim() || createWhole(file, randomBytes(24).toString('base64url'))).trim()
