@@ -43,6 +43,8 @@ export async function startOurs(
   const gateway = await startGateway({
     webNodes: size?.webNodes ?? 1,
     workers: size?.workers ?? 1,
+    // As it is deployed, and as the peers run.
+    execArgv: [],
     environment: {
       ...(await upstreamEnvironment(upstreamUrl)),
       PLAN_LIMITS: JSON.stringify({ Free: UNLIMITED, Pro: { ...UNLIMITED, perMinute: 1 } }),

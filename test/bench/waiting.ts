@@ -37,6 +37,7 @@ export async function measureWaiting(): Promise<Waiting> {
   const upstream = await startUpstreamServer()
   upstream.play('random-facts', () => ({ id: 'a', text: 't', source: 's', source_url: 'u' }))
   const gateway = await startGateway({
+    execArgv: [],
     environment: {
       ...upstream.environment('random-facts'),
       UPSTREAM_RANDOM_FACTS_CAPS: `concurrency=64,${CALLS}/${WINDOW_SECONDS}`,

@@ -51,6 +51,8 @@ export interface GatewayOptions {
   isLocal?: boolean
   workers?: number
   environment?: Record<string, string>
+  /** Options of Node for the processes. Default: garbage is collected on one thread. */
+  execArgv?: string[]
   /** Use these services; they are not stopped at the end. */
   services?: Addresses
 }
@@ -60,6 +62,9 @@ export function testSecrets(): Record<string, string> {
   const secret = () => randomBytes(32).toString('base64url')
   return { JWT_SECRET: secret(), KEY_PEPPER: secret(), ENCRYPTION_KEY: secret(), OPERATOR_TOKEN: secret() }
 }
+
+/** Two tests run at once on as many cores: threads that help each collection would only get in each other's way. */
+const TEST_EXEC_ARGV = ['--single-threaded-gc']
 
 /** How long a process may take to start on a busy machine, milliseconds. */
 const START_MS_MAX = 60_000
@@ -107,8 +112,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     const child = fork(new URL(`../../${entry}`, import.meta.url), {
       env: { ...inheritedEnvironment(), ...environment, ...additions },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-      // Two tests run at once on as many cores: threads that help each collection would only get in each other's way.
-      execArgv: ['--single-threaded-gc'],
+      execArgv: options.execArgv ?? TEST_EXEC_ARGV,
     })
     children.push(child)
     for (const stream of [child.stdout, child.stderr]) stream?.on('data', (data) => output.push(String(data)))
