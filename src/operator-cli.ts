@@ -5,10 +5,12 @@ import { parseArgs } from 'node:util'
 import type { Static } from 'typebox'
 import { ConfigError, loadOperatorClient, type OperatorClient, parseCaps } from './config.ts'
 import type { OverviewAnswer } from './fleet/overview-answer.ts'
+import type { QueueAnswer } from './fleet/queue-answer.ts'
 import {
   auditText,
   isFailing,
   overviewText,
+  queueText,
   statusText,
   topText,
   upstreamsText,
@@ -41,6 +43,7 @@ Upstreams
 Fleet
   status                                  what needs you, and nothing else; exit code 1 while callers fail
   overview                                health, queues, caps left and failures of each API
+  queue <slug>                            its calls in the order in which they are served, and probes
   top                                     the accounts with most calls in the last hour
   audit [--limit N]                       the latest changes
 
@@ -117,6 +120,10 @@ const COMMANDS: Record<string, Command> = {
   top: async ({ client }) => {
     const answer = await readOverview(client)
     return { answer: { accounts: answer.accounts }, text: topText(answer) }
+  },
+  queue: async ({ client, subject }) => {
+    const answer = (await request(client, `GET ${upstreamPath(subject)}/queue`)) as Static<typeof QueueAnswer>
+    return { answer, text: queueText(answer) }
   },
   users: async ({ client, subject }) => {
     const answer = await request(client, `GET /v1/operator/users?email=${encodeURIComponent(subject ?? '')}`)

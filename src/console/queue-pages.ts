@@ -1,4 +1,5 @@
 import type { QueueView } from '../fleet/fleet-reader.ts'
+import { stateOf } from '../fleet/queue-answer.ts'
 import type { QueueContents, QueuedCall } from '../fleet/queue-contents.ts'
 import type { Snapshot, UpstreamRow } from '../fleet/snapshot.ts'
 import { countOf, span } from '../fleet/words.js'
@@ -105,10 +106,16 @@ function callsTable({ calls, isCut }: QueueContents): Html {
   return html`${first}${trusted(table('Calls', ['State', 'Call', 'Account', 'Request', 'Age', 'Deadline in'], rows))}`
 }
 
-function stateText({ state, ahead }: QueuedCall): Html {
-  if (ahead === null)
-    return state === 'worker' ? html`under way<small>at a worker</small>` : html`waiting<small>for a worker</small>`
-  return html`waiting<small>for the cap, ${ahead === 0 ? 'next' : `${countOf(ahead, 'call')} before it`}</small>`
+function stateText(call: QueuedCall): Html {
+  const { ahead } = call
+  switch (stateOf(call)) {
+    case 'under-way':
+      return html`under way<small>at a worker</small>`
+    case 'waiting-for-worker':
+      return html`waiting<small>for a worker</small>`
+    case 'waiting-for-cap':
+      return html`waiting<small>for the cap, ${ahead ? `${countOf(ahead, 'call')} before it` : 'next'}</small>`
+  }
 }
 
 function kindText({ mode, isAsync, hasOwnKey }: QueuedCall): string {

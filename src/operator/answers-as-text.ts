@@ -1,7 +1,8 @@
 import { styleText } from 'node:util'
 import type { Static } from 'typebox'
 import type { OverviewAnswer } from '../fleet/overview-answer.ts'
-import { percent, span } from '../fleet/words.js'
+import type { QueueAnswer } from '../fleet/queue-answer.ts'
+import { countOf, percent, span } from '../fleet/words.js'
 import type { UserAnswer } from './change-user.ts'
 import type { UpstreamAnswer } from './describe-upstream.ts'
 import { textTable, wrapped } from './text-table.ts'
@@ -85,6 +86,29 @@ function overviewRow({ slug, enabled, paused, health, queue, caps, recent }: Ups
 
 function window(seconds: number): string {
   return span(seconds * 1_000).replace(' ', '')
+}
+
+/** A line a call, first come those that run, then those that are served next. */
+export function queueText({ slug, workers, calls, more, otherJobs, failedJobs }: Static<typeof QueueAnswer>): string {
+  if (calls === null || otherJobs === null || failedJobs === null) return 'Unknown: Redis does not answer.'
+  const rows = calls.map((call) => [
+    call.state === 'waiting-for-cap' ? `cap, ${call.ahead} before it` : call.state.replaceAll('-', ' '),
+    call.id,
+    call.email ?? call.accountId,
+    `${call.endpoint} ${Object.entries(call.parameters)
+      .map(([name, value]) => `${name}=${value}`)
+      .join(' ')}`,
+    span(call.ageMs),
+    call.deadlineInMs > 0 ? span(call.deadlineInMs) : 'over',
+  ])
+  const table = rows.length > 0 ? textTable(['State', 'Call', 'Account', 'Request', 'Age', 'Deadline in'], rows) : ''
+  const jobs = otherJobs.map(({ name, running, dueInMs }) => `${name} ${running ? 'runs' : `in ${span(dueInMs)}`}`)
+  const failed = failedJobs.map(({ name, id, at, reason }) => [name, id, reason, at.slice(0, 19).replace('T', ' ')])
+  const failedTable = failed.length > 0 ? [textTable(['Ended by a defect', 'Id', 'Why', 'When'], failed)] : []
+  const serving =
+    workers === null ? 'workers unknown' : `${countOf(workers, 'worker')} ${workers === 1 ? 'serves' : 'serve'} it`
+  const count = `${slug}: ${more ? 'more than ' : ''}${countOf(calls.length, 'call')} here, ${serving}. ${jobs.join(', ')}`
+  return [...(table ? [table] : []), ...failedTable, wrapped(count.trim())].join('\n\n')
 }
 
 /** The accounts with most calls in the last hour. */

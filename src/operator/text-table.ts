@@ -38,6 +38,10 @@ export function wrapped(text: string, indent = ''): string {
   return [...lines, line].join('\n')
 }
 
+/** Callers write some of what is shown: a control character would change the terminal or the order of the text. */
+const CONTROL = /[\p{Cc}\p{Bidi_Control}]/gu
+
 function cut(text: string, width: number): string {
-  return text.length <= width ? text : `${text.slice(0, Math.max(0, width - 1))}…`
+  const plain = text.replace(CONTROL, '?')
+  return plain.length <= width ? plain : `${plain.slice(0, Math.max(0, width - 1))}…`
 }

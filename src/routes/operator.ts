@@ -11,6 +11,7 @@ import { searchUsers } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import type { FleetReader } from '../fleet/fleet-reader.ts'
 import { OverviewAnswer, overviewAnswer } from '../fleet/overview-answer.ts'
+import { QueueAnswer, queueAnswer } from '../fleet/queue-answer.ts'
 import { acceptIdsInAnyCase, IdParams, SlugParams } from '../http/path-ids.ts'
 import type { App } from '../http/typed-app.ts'
 import { announceChange } from '../limits/account-version.ts'
@@ -28,7 +29,7 @@ export interface OperatorDeps
     Context,
     'config' | 'log' | 'catalog' | 'db' | 'redis' | 'queues' | 'caps' | 'health' | 'settings' | 'telemetry'
   > {
-  fleet: Pick<FleetReader, 'snapshot'>
+  fleet: Pick<FleetReader, 'snapshot' | 'queueOf'>
 }
 
 const USERS_MAX = 100
@@ -218,6 +219,20 @@ function readingRoutes(app: App, deps: OperatorDeps): void {
     },
   }
   app.get('/v1/operator/overview', overview, async () => overviewAnswer(await deps.fleet.snapshot()))
+
+  const queue = {
+    schema: {
+      summary: "An upstream's queue: its calls in the order in which they are served, probes, jobs that a defect ended",
+      tags,
+      params: SlugParams,
+      response: { 200: QueueAnswer },
+    },
+  }
+  app.get('/v1/operator/upstreams/:slug/queue', queue, async (request) => {
+    const view = await deps.fleet.queueOf(request.params.slug)
+    if (!view) throw new GatewayError('API_NOT_FOUND')
+    return queueAnswer(view)
+  })
 
   const audit = {
     schema: {

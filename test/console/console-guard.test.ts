@@ -17,6 +17,7 @@ const ROUTES: [string, string][] = [
   ['PATCH', '/v1/operator/upstreams/weather'],
   ['GET', '/v1/operator/overview'],
   ['GET', '/v1/operator/audit'],
+  ['GET', '/v1/operator/upstreams/weather/queue'],
   ['POST', '/v1/operator/upstreams/weather/pause'],
   ['POST', '/v1/operator/upstreams/weather/resume'],
   ['POST', '/v1/operator/upstreams/weather/probe'],

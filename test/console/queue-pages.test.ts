@@ -67,6 +67,18 @@ describe('the pages of the queues', () => {
     assert.match(shown, /call_0+1 asynchronous/)
     assert.doesNotMatch(page, /hush/)
     assert.doesNotMatch(page, /x{200}/)
+    const { calls, more } = (await get('/v1/operator/upstreams/geocoding/queue')).json()
+    assert.equal(more, false)
+    assert.deepEqual(
+      calls.map(({ id, state, ahead, email, undeclared, async: isAsync }: Record<string, unknown>) => [
+        String(id).slice(-1),
+        ...[state, ahead, email, undeclared, isAsync],
+      ]),
+      [1, 2, 3].map((number) => [
+        String(number),
+        ...['waiting-for-worker', null, 'ann@example.com', ['token'], number === 1],
+      ]),
+    )
     const list = textOf((await get('/queues')).body).split('\n')
     const [first = ''] = list.filter((row) => row.includes('under way'))
     assert.match(first, /geocoding .*3 waiting, 0 under way/, 'the fullest queue comes first')
@@ -137,6 +149,7 @@ describe('the pages of the queues', () => {
   })
 
   it('the pages of the queues are not found for an API that the catalog does not have', async () => {
-    assert.equal((await get('/queues/no-such-api')).statusCode, 404)
+    for (const path of ['/queues/no-such-api', '/v1/operator/upstreams/no-such-api/queue'])
+      assert.equal((await get(path)).statusCode, 404)
   })
 })

@@ -384,6 +384,7 @@ describe('the operator API', () => {
       assert.ok(widest <= 100, `${command} is ${widest} characters wide`)
     }
     assert.match(await cli('overview'), /^trivia /m)
+    assert.match(await cli('queue', 'trivia'), /^trivia: 0 calls here, \d workers? serves? it\./)
     assert.match(await cli('upstream', 'trivia'), /^trivia +enabled +developer/m)
     assert.match(await cli('user', account.email), /^[^ ]+ +Pro +unproven/m)
     await assert.rejects(cli('upstream', 'trivia', '--key-file', '/nope'), /--key-file: \/nope cannot be read\.\n$/)

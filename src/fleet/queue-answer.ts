@@ -1,0 +1,94 @@
+import Type, { type Static } from 'typebox'
+import { nullable } from '../catalog/json.ts'
+import type { QueueView } from './fleet-reader.ts'
+import type { QueuedCall } from './queue-contents.ts'
+
+const Count = Type.Integer({ minimum: 0 })
+
+const CallState = Type.Enum(['under-way', 'waiting-for-cap', 'waiting-for-worker'])
+
+/** The calls and other jobs of one API's queue. Null is "not known": Redis did not answer. */
+export const QueueAnswer = Type.Object({
+  at: Type.String({ format: 'date-time' }),
+  slug: Type.String(),
+  workers: nullable(Type.Integer({ minimum: 0, description: 'Workers that serve it' })),
+  calls: nullable(
+    Type.Array(
+      Type.Object({
+        id: Type.String(),
+        state: CallState,
+        ahead: nullable(Type.Integer({ minimum: 0, description: 'Calls that the cap lets go before it' })),
+        accountId: Type.String(),
+        email: nullable(Type.String()),
+        endpoint: Type.String(),
+        parameters: Type.Record(Type.String(), Type.String(), { description: 'Declared ones; long values are cut' }),
+        undeclared: Type.Array(Type.String(), { description: 'Names of the others, whose values are not shown' }),
+        mode: Type.Enum(['live', 'test']),
+        async: Type.Boolean(),
+        ownKey: Type.Boolean({ description: 'It uses a key of its caller, which has a cap of its own' }),
+        ageMs: Count,
+        deadlineInMs: Type.Integer({ description: 'Below zero: it is over' }),
+      }),
+      { description: 'Those under way first, then in the order in which they are served' },
+    ),
+  ),
+  more: Type.Boolean({ description: 'There are more jobs than were read' }),
+  otherJobs: nullable(
+    Type.Array(Type.Object({ name: Type.String(), running: Type.Boolean(), dueInMs: Count }), {
+      description: 'Probes and checks of keys',
+    }),
+  ),
+  failedJobs: nullable(
+    Type.Array(
+      Type.Object({
+        id: Type.String(),
+        name: Type.String(),
+        at: Type.String({ format: 'date-time' }),
+        reason: Type.String(),
+      }),
+      { description: 'Ended by a defect of the gateway; a call that fails is answered and is none of them' },
+    ),
+  ),
+})
+
+/** A queue as the operator API gives it. */
+export function queueAnswer({ at, row, workers, contents }: QueueView): Static<typeof QueueAnswer> {
+  return {
+    at: new Date(at).toISOString(),
+    slug: row.slug,
+    workers,
+    calls: contents?.calls.map(callAnswer) ?? null,
+    more: contents?.isCut ?? false,
+    otherJobs:
+      contents?.others.map(({ name, isRunning, dueInMs }) => ({
+        name,
+        running: isRunning,
+        dueInMs: Math.round(dueInMs),
+      })) ?? null,
+    failedJobs: contents?.failed.map((job) => ({ ...job, at: new Date(job.at).toISOString() })) ?? null,
+  }
+}
+
+/** Where a call is: a worker takes jobs ahead of their permits. */
+export function stateOf({ state, ahead }: Pick<QueuedCall, 'state' | 'ahead'>): Static<typeof CallState> {
+  if (ahead !== null) return 'waiting-for-cap'
+  return state === 'worker' ? 'under-way' : 'waiting-for-worker'
+}
+
+function callAnswer(call: QueuedCall) {
+  return {
+    id: call.id,
+    state: stateOf(call),
+    ahead: call.ahead,
+    accountId: call.accountId,
+    email: call.email,
+    endpoint: call.endpoint,
+    parameters: Object.fromEntries(call.parameters),
+    undeclared: call.undeclared,
+    mode: call.mode,
+    async: call.isAsync,
+    ownKey: call.hasOwnKey,
+    ageMs: Math.round(call.waitedMs),
+    deadlineInMs: Math.round(call.leftMs),
+  }
+}

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { queueText } from '../../src/operator/answers-as-text.ts'
+
+const call = {
+  ...({ id: `call_${'0'.repeat(32)}`, state: 'waiting-for-cap', ahead: 3, accountId: 'a', email: null } as const),
+  ...({ endpoint: '/search', mode: 'live', async: false, ownKey: false } as const),
+  ...{ ageMs: 1_500, deadlineInMs: 65_000, undeclared: [] },
+}
+const queue = {
+  at: '2026-01-01T00:00:00.000Z',
+  slug: 'geocoding',
+  workers: 1,
+  more: false,
+  otherJobs: [],
+  failedJobs: [],
+}
+
+it('a queue as text fits a terminal, and nothing that a caller wrote acts on it', () => {
+  const hostile = `\u001b]0;owned\u0007\u001b[2J\u202e\n\r${'x'.repeat(300)}`
+  const text = queueText({
+    ...queue,
+    calls: [{ ...call, email: 'ann@example.com', parameters: { [hostile]: hostile } }],
+  })
+  const [heads = '', row = '', ...rest] = text.split('\n')
+  assert.match(heads, /^STATE +CALL +ACCOUNT +REQUEST +AGE +DEADLINE IN$/)
+  assert.match(row, /^cap, 3 be.* \/search \?\]0;owned/)
+  assert.deepEqual(rest, ['', 'geocoding: 1 call here, 1 worker serves it.'])
+  assert.doesNotMatch(text.replaceAll('\n', ''), /[\p{Cc}\u202e]/u)
+  for (const line of text.split('\n')) assert.ok(line.length <= 100, line)
+})
+
+it('a queue as text names jobs that a defect ended, and says when nothing is known', () => {
+  const failed = { id: 'check', name: 'validate-key', at: '2026-01-01T00:00:00.000Z', reason: 'no such thing' }
+  const otherJobs = [{ name: 'probe', running: false, dueInMs: 90_000 }]
+  assert.equal(
+    queueText({ ...queue, calls: [], otherJobs, failedJobs: [failed], workers: 0 }),
+    `ENDED BY A DEFECT  ID     WHY            WHEN
+validate-key       check  no such thing  2026-01-01 00:00:00
+
+geocoding: 0 calls here, 0 workers serve it. probe in 1 min 30 s`,
+  )
+  assert.match(queueText({ ...queue, calls: null, otherJobs: null, failedJobs: null, workers: null }), /^Unknown/)
+})
