@@ -4,8 +4,9 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import type { Redis } from 'ioredis'
+import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
-import { accountKeys } from '../../src/redis/keys.ts'
+import { accountKeys, capKeys } from '../../src/redis/keys.ts'
 import { openOperatorRedis } from '../support/cap-state.ts'
 import { send, signUp, sql } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
@@ -306,6 +307,34 @@ describe('the operator API', () => {
     assert.equal(await paused(), null)
     const [last] = await audit()
     assert.deepEqual([last.before, last.after], [{ paused: 'refuse' }, { paused: null }])
+  })
+
+  it('the operator API keeps calls from an upstream that it pauses or switches off, also those that wait for a permit by then', async () => {
+    const account = await signUp(gateway)
+    const shut = { refuse: 'API_PAUSED', off: 'API_NOT_ENABLED' }
+    const waiters = { refuse: 'g', off: 'h' }
+    for (const how of ['refuse', 'off'] as const) {
+      const under = Promise.withResolvers<unknown>()
+      upstream.play('creature-game', () => under.promise)
+      const call = (name: string) =>
+        send(gateway, `/v1/call/creature-game/creature?name=${name}`, { key: account.live, url: gateway.urls[0] ?? '' })
+      const before = upstream.arrivalsOf('creature-game').length
+      const first = call(`${waiters[how]}1`)
+      await until(() => upstream.arrivalsOf('creature-game').length === before + 1)
+      const second = call(`${waiters[how]}2`)
+      await until(async () => (await redis.zcard(capKeys.of('creature-game', SHARED_BUCKET, 'waiters'))) === 1)
+      if (how === 'refuse')
+        await operator('/upstreams/creature-game/pause', { method: 'POST', body: { mode: 'refuse' } })
+      // A worker that knows of the place for the second call knows that it must not make it.
+      await patch('/upstreams/creature-game', { caps: { concurrency: 2 }, ...(how === 'off' && { enabled: false }) })
+      assert.equal((await second).body.error?.code, shut[how])
+      assert.equal(upstream.arrivalsOf('creature-game').length, before + 1)
+      under.resolve({ id: 1, name: 'a', types: [], height: 1, weight: 1 })
+      assert.equal((await first).status, 200)
+      if (how === 'refuse') await operator('/upstreams/creature-game/resume', { method: 'POST' })
+      await patch('/upstreams/creature-game', { caps: null, enabled: null })
+      await until(async () => (await call('j')).status === 200)
+    }
   })
 
   it('the operator API probes an upstream on asking', async () => {

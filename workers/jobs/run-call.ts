@@ -15,7 +15,7 @@ import { CALLER_LEFT, DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts
 import type { CallProgress } from '../upstream/call-upstream.ts'
 import { attemptFailure, type Failure, isFailure, type Outcome } from '../upstream/outcome.ts'
 import type { ProviderKeys } from '../upstream/provider-keys.ts'
-import { resolveUpstreamKey } from '../upstream/upstream-key.ts'
+import { checkOpen, resolveUpstreamKey } from '../upstream/upstream-key.ts'
 import { answerFromExample } from './example-answer.ts'
 
 export interface RunDeps extends CachingDeps {
@@ -105,12 +105,15 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: 
   if (run.isSecondRun && permit.withoutTicket) {
     await deps.caps.of(api, bucketOf(call)).leaveWaitQueue(permit.withoutTicket.entry())
   }
+  const ensureOpen = (): void => checkOpen(api, call)
+  ensureOpen()
   const upstreamKey = await resolveUpstreamKey(deps, api, call)
   const result = await callThroughCache(deps, {
     endpoint: endpoint.endpoint,
     call,
     ...upstreamKey,
     permit,
+    ensureOpen,
     ...run,
   })
   return withRefusedKey(deps, call, result)

@@ -43,6 +43,8 @@ export interface UpstreamCall {
   key: string | undefined
   bucket: CapBucket
   permit: PermitRequest
+  /** Asked again when the permit is there, which a call may wait long for. @throws GatewayError where the API is shut by then */
+  ensureOpen?: () => void
   times: CallTimes
   progress: CallProgress
   remainingMs: () => number
@@ -158,7 +160,10 @@ async function followRedirects(
 }
 
 export interface Sending
-  extends Pick<UpstreamCall, 'api' | 'bucket' | 'permit' | 'times' | 'progress' | 'remainingMs' | 'signal'> {
+  extends Pick<
+    UpstreamCall,
+    'api' | 'bucket' | 'permit' | 'ensureOpen' | 'times' | 'progress' | 'remainingMs' | 'signal'
+  > {
   endpoint: Endpoint | undefined
   recorder: AttemptRecorder
 }
@@ -173,6 +178,7 @@ export async function sendOnce(deps: UpstreamDeps, sending: Sending, request: Wi
     recorder.refuseWhenOpen()
     const requestedAt = performance.now()
     const permit = await acquirePermit(deps, sending)
+    ensureOpenOrGiveBack(sending, permit)
     const startedAt = performance.now()
     times.permitMs += startedAt - requestedAt
     const timeoutMs = Math.min(attemptTimeoutMs(deps, api), Math.max(1, remainingMs() - ANSWER_MS))
@@ -196,6 +202,15 @@ export async function sendOnce(deps: UpstreamDeps, sending: Sending, request: Wi
     } finally {
       progress.isUnderWay = false
     }
+  }
+}
+
+function ensureOpenOrGiveBack({ ensureOpen }: Sending, permit: Permit): void {
+  try {
+    ensureOpen?.()
+  } catch (error) {
+    permit.releaseUnused()
+    throw error
   }
 }
 

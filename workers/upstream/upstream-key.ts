@@ -1,5 +1,5 @@
 import { type CapBucket, SHARED_BUCKET } from '../../src/caps/bucket.ts'
-import { type Api, isOpen, withCallerKey } from '../../src/catalog/catalog.ts'
+import { type Api, isOpen, PAUSED_RETRY_MS, withCallerKey } from '../../src/catalog/catalog.ts'
 import { GatewayError } from '../../src/errors.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import type { ProviderKeys } from './provider-keys.ts'
@@ -10,17 +10,18 @@ export interface UpstreamKey {
   bucket: CapBucket
 }
 
-/**
- * The caller's own key that the job names, else the operator's.
- * @throws GatewayError API_NOT_ENABLED for a call queued before the API was switched off, or ahead of this worker's
- * knowledge of a new key; or as `ProviderKeys.of`
- */
+/** @throws GatewayError for a call queued before the API was paused or switched off, or ahead of this worker's knowledge of a new key */
+export function checkOpen(api: Api, { providerKey }: Pick<CallJob, 'providerKey'>): void {
+  if (!isOpen(api) || (!providerKey && !api.enabled)) throw new GatewayError('API_NOT_ENABLED')
+  if (api.pausedMode === 'refuse') throw new GatewayError('API_PAUSED', { retryAfterMs: PAUSED_RETRY_MS })
+}
+
+/** The caller's own key that the job names, else the operator's. @throws GatewayError as `ProviderKeys.of` */
 export async function resolveUpstreamKey(
   { providerKeys }: { providerKeys: ProviderKeys },
   api: Api,
   { providerKey, accountId }: Pick<CallJob, 'providerKey' | 'accountId'>,
 ): Promise<UpstreamKey> {
-  if (!isOpen(api) || (!providerKey && !api.enabled)) throw new GatewayError('API_NOT_ENABLED')
   if (!providerKey) return { api, key: api.key, bucket: SHARED_BUCKET }
   return { api: withCallerKey(api), key: await providerKeys.of(providerKey.id, accountId), bucket: providerKey.bucket }
 }
