@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -466,6 +467,7 @@ describe('an application that signs in', () => {
       if (request.url?.startsWith('/callback')) landed.resolve(new URL(request.url, 'http://localhost'))
       response.writeHead(200, { 'content-type': 'text/html' }).end('<p>You can close this page.</p>')
     }).listen(0, '127.0.0.1')
+    t.after(() => receiver.close().closeAllConnections())
     await once(receiver, 'listening')
     const redirectUri = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/callback`
     const mine = await registerApp(url, redirectUri)
@@ -477,6 +479,14 @@ describe('an application that signs in', () => {
       await page.getByText('Test application').waitFor()
       const consentPage = page.url()
       await page.getByText(email).waitFor()
+      await page.getByRole('button', { name: 'Use another account' }).click()
+      const newAccount = page.locator('form').filter({ has: page.getByRole('button', { name: 'Create account' }) })
+      const otherEmail = `${randomUUID()}@example.com`
+      await newAccount.getByLabel('Email').fill(otherEmail)
+      await newAccount.getByLabel('Password').fill('a long password')
+      await newAccount.getByRole('button', { name: 'Create account' }).click()
+      await page.getByText(otherEmail).waitFor()
+      assert.equal(page.url(), consentPage, 'the sign-in goes on')
       assert.equal(await page.locator('[data-redirect-host]').textContent(), new URL(redirectUri).host)
       await page.getByLabel('Only these').check()
       await page.getByLabel('Dog images').check()
@@ -504,7 +514,6 @@ describe('an application that signs in', () => {
       await page.getByText('No application is connected.').waitFor()
       assert.equal((await ask('/mcp', token, other)).status, 401)
     })
-    receiver.close()
   })
 
   it('an application that signs in cannot register without end, nor be kept as it came', async () => {

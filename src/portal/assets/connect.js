@@ -12,7 +12,7 @@ export async function startConnect(view) {
         if (error.status === 401) return undefined
         throw error
       })
-      const form = account ? await consentForm(details, account) : credentialForms(show)
+      const form = account ? await consentForm(details, account, show) : credentialForms(show)
       body.replaceChildren(...whoAsks(details), ...form)
     } catch (error) {
       const isOver = error.status === 404
@@ -66,7 +66,7 @@ function credentialForms(onDone) {
   return [form('login', 'Log in', 'current-password'), form('signup', 'Create account', 'new-password')]
 }
 
-async function consentForm({ resource }, { email }) {
+async function consentForm({ resource }, { email }, onLoggedOut) {
   const one = /\/mcp\/([a-z0-9-]+)$/.exec(resource)?.[1]
   const { data } = await api('/v1/catalog')
   const apis = one ? [] : data
@@ -109,6 +109,11 @@ async function consentForm({ resource }, { email }) {
       })
     },
     el('p', {}, 'Account: ', el('strong', {}, email), '. Its calls count against your plan.'),
+    // In this page: the menu's log-out leads away from the sign-in.
+    actionButton('Use another account', {}, async () => {
+      await api('/portal/logout', { method: 'POST' })
+      await onLoggedOut()
+    }),
     one
       ? el('p', {}, 'It may call the API ', el('code', {}, one), ' and no other.')
       : el('div', {}, scope('all', 'All APIs', true), scope('some', 'Only these', false), list),
