@@ -200,11 +200,15 @@ describe('the portal', () => {
         body: { memberId: seen.body.members.find(({ role }: { role: string }) => role === 'owner').id },
       })
       await page.reload()
+      const body = { teamId: teams.body.teams[0].id, environment: 'test' }
+      const { key } = (await send(gateway, '/v1/keys', { token: colleague.token, body })).body
       await page.getByRole('button', { name: 'Open Blue team' }).click()
       await team.getByRole('button', { name: `Remove ${colleague.email}` }).click()
+      await page.getByRole('dialog').getByLabel('Also end the key of the team').check()
       await page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click()
       await team.getByRole('button', { name: `Remove ${colleague.email}` }).waitFor({ state: 'detached' })
       assert.equal((await send(gateway, '/v1/teams', { token: colleague.token })).body.teams.length, 0)
+      assert.equal((await send(gateway, '/v1/call/trivia/questions', { key })).status, 401)
       await team.getByRole('button', { name: 'Delete team' }).click()
       await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
       await page.getByText('No teams yet').waitFor()

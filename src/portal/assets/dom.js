@@ -59,8 +59,8 @@ export function moment(iso, none = 'never') {
   return iso ? el('time', { datetime: iso }, dates.format(new Date(iso))) : none
 }
 
-/** Asks before something that cannot be undone; true when the visitor says yes. */
-export function confirmed(question, yes) {
+/** Asks before something that cannot be undone; true when the visitor says yes. `choice` stands below the question. */
+export function confirmed(question, yes, choice) {
   const answer = Promise.withResolvers()
   const dialog = el(
     'dialog',
@@ -69,6 +69,7 @@ export function confirmed(question, yes) {
       'form',
       { method: 'dialog' },
       el('p', { id: 'question' }, question),
+      choice,
       el(
         'div',
         { class: 'actions' },

@@ -64,7 +64,7 @@ async function teamSection(id, refresh, onMade) {
     table(
       'Members',
       ['Email', 'Role', 'Joined', 'Action'],
-      members.map((member) => memberRow(team, member, { me, yourRole, isManager, refresh })),
+      members.map((member) => memberRow(team, member, { me, yourRole, isManager, keys, refresh })),
     ),
     isManager && addForm(team, refresh),
     el('h3', {}, 'Keys of the team'),
@@ -125,21 +125,19 @@ function addForm(team, refresh) {
   )
 }
 
-function memberRow(team, member, { me, yourRole, isManager, refresh }) {
+function memberRow(team, member, { me, yourRole, isManager, keys, refresh }) {
   const path = `/v1/teams/${team.id}/members/${member.id}`
+  const made = keys.filter(({ createdBy }) => createdBy === member.id).length
   const isSelf = member.id === me.id
   const role = yourRole === 'owner' && member.role !== 'owner' ? roleSelect(member, path, refresh) : member.role
   const mayRemove = member.role !== 'owner' && (isManager || isSelf)
   const remove = mayRemove
     ? actionButton(isSelf ? 'Leave' : 'Remove', { 'aria-label': `Remove ${member.email}` }, async () => {
-        if (
-          !(await confirmed(
-            isSelf ? `Leave ${team.name}?` : `Remove ${member.email} from ${team.name}?`,
-            isSelf ? 'Leave' : 'Remove',
-          ))
-        )
-          return
-        await api(path, { method: 'DELETE' })
+        const question = isSelf ? `Leave ${team.name}?` : `Remove ${member.email} from ${team.name}?`
+        const ending = made > 0 ? keyChoice(made, isSelf ? 'you' : member.email) : undefined
+        if (!(await confirmed(question, isSelf ? 'Leave' : 'Remove', ending?.row))) return
+        const query = ending?.box.checked ? '?revokeKeys=true' : ''
+        await api(`${path}${query}`, { method: 'DELETE' })
         await refresh()
       })
     : ''
@@ -154,6 +152,14 @@ function memberRow(team, member, { me, yourRole, isManager, refresh }) {
     remove,
   )
   return [name, role, moment(member.joinedAt, 'unknown'), actions]
+}
+
+/** Whoever made a key may have kept it: it goes on after its maker has gone, unless it is ended too. */
+function keyChoice(count, maker) {
+  const box = el('input', { type: 'checkbox' })
+  const which = count === 1 ? 'the key' : `the ${count} keys`
+  const text = ` Also end ${which} of the team that ${maker} made; apps using ${count === 1 ? 'it' : 'them'} stop working.`
+  return { box, row: el('label', { class: 'choice' }, box, text) }
 }
 
 function roleSelect(member, path, refresh) {
