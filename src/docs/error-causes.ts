@@ -141,7 +141,11 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'Revoke keys that nobody uses; the list says when each was used last.',
     'The account has 50 live keys.',
   ),
-  CALL_CANCELLED: help('Make a new call.', 'DELETE /v1/calls/{id} cancelled it.'),
+  CALL_CANCELLED: help(
+    'Make a new call.',
+    'DELETE /v1/calls/{id} cancelled it.',
+    'The operator disabled the account, or took back its approval, while the call waited or ran.',
+  ),
   CALL_ENDED: help('Fetch the result with GET /v1/calls/{id}.', 'The call had ended before it was to be cancelled.'),
   PAYLOAD_TOO_LARGE: help('Send less, or several requests.', 'The body is larger than 1 MiB.'),
   URI_TOO_LONG: help('Send the parameters as JSON in a POST to the same address.', 'The address is longer than 8 KiB.'),
