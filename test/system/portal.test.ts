@@ -259,6 +259,16 @@ describe('the portal', () => {
       await page.getByRole('button', { name: `Revoke ${shown}` }).click()
       await page.getByRole('dialog').getByText(`Revoke ${shown} (created`).waitFor()
       await page.getByRole('dialog').getByRole('button', { name: 'Keep' }).click()
+      await page.getByRole('button', { name: 'Create key' }).click()
+      await page
+        .getByRole('button', { name: /^Revoke/ })
+        .nth(1)
+        .waitFor()
+      const second = ((await page.locator('[data-new-key]').textContent()) ?? '').slice(-4)
+      await page.getByRole('button', { name: `Revoke agw_test_…${second}` }).click()
+      await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
+      // A key that is refused is not offered to be copied.
+      await page.locator('[data-new-key]').waitFor({ state: 'detached' })
       const { token } = (await send(gateway, '/v1/auth/login', { body: login })).body
       const [made] = (await send(gateway, '/v1/keys', { token })).body.keys
       const days = (Date.parse(made.expiresAt) - Date.now()) / 86_400_000

@@ -13,10 +13,14 @@ export function startKeys(view) {
       created = made
       await refresh()
     })
+    const onRevoked = async (id) => {
+      if (created?.id === id) created = undefined
+      await refresh()
+    }
     return [
       created && createdCard(created),
       el('section', { class: 'card' }, el('h2', {}, 'New key'), create),
-      keyTable(keys, refresh),
+      keyTable(keys, onRevoked),
     ]
   })
 }
@@ -81,7 +85,7 @@ export function createdCard({ key }) {
   return card
 }
 
-export function keyTable(keys, refresh) {
+export function keyTable(keys, onRevoked) {
   if (keys.length === 0) return el('p', { class: 'empty' }, 'No keys yet. A test key works at once.')
   const rows = keys.map((key) => [
     key.label ?? 'No label',
@@ -94,7 +98,7 @@ export function keyTable(keys, refresh) {
       if (!(await confirmed(revokeWords(key), 'Revoke'))) return
       await api(`/v1/keys/${key.id}`, { method: 'DELETE' })
       toast('The key is revoked')
-      await refresh()
+      await onRevoked(key.id)
     }),
   ])
   return table('API keys', ['Label', 'Environment', 'Key', 'Created', 'Last used', 'Expires', 'Action'], rows)

@@ -29,6 +29,10 @@ export function startTeams(view) {
       created = made
       await refresh()
     }
+    const onRevoked = async (keyId) => {
+      if (created?.id === keyId) created = undefined
+      await refresh()
+    }
     const rows = teams.map((team) => [
       team.name,
       moment(team.createdAt, 'unknown'),
@@ -45,12 +49,13 @@ export function startTeams(view) {
         ? el('p', { class: 'empty' }, 'No teams yet. A team has keys of its own, which its admins manage.')
         : table('Teams', ['Name', 'Created', 'Action'], rows),
       // Not after leaving the team that was open.
-      teams.some(({ id }) => id === openId) && (await teamSection(openId, refresh, onMade).catch(failureCard)),
+      teams.some(({ id }) => id === openId) &&
+        (await teamSection(openId, refresh, { onMade, onRevoked }).catch(failureCard)),
     ]
   })
 }
 
-async function teamSection(id, refresh, onMade) {
+async function teamSection(id, refresh, { onMade, onRevoked }) {
   const { team, members, keys, yourRole } = await api(`/v1/teams/${id}`)
   const me = await api('/v1/me')
   const isManager = yourRole === 'owner' || yourRole === 'admin'
@@ -69,7 +74,7 @@ async function teamSection(id, refresh, onMade) {
     isManager && addForm(team, refresh),
     el('h3', {}, 'Keys of the team'),
     isManager ? keyForm({ teamId: team.id }, onMade) : undefined,
-    keys.length === 0 ? el('p', { class: 'empty' }, 'No keys yet.') : keyTable(keys, refresh),
+    keys.length === 0 ? el('p', { class: 'empty' }, 'No keys yet.') : keyTable(keys, onRevoked),
     yourRole === 'owner' && deleteButton(team, refresh),
   )
 }
