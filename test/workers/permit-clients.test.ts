@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { PERMIT_AGE_MS_MAX } from '../../src/caps/timing.ts'
-import { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
+import { CAPS_KEPT_MAX, UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import { applySettings, loadCatalog } from '../../src/catalog/catalog.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrate.ts'
@@ -156,6 +156,27 @@ test('a permit for another request of a call is refused at once where it would c
   await assert.rejects(acquire('a', 30_000, true), isRefused)
   leaving.abort('left')
   await assert.rejects(patient, (reason) => reason === 'left')
+})
+
+test("permits of callers' keys are served although so many other keys came that their caps were forgotten", async (t) => {
+  const { redis, db } = await open(t)
+  const catalog = await loadCatalog(new Map())
+  const api = catalog.get('code-host-user') ?? assert.fail()
+  applySettings(api, { caps: { concurrency: 1 } })
+  const caps = new UpstreamCaps({ redis, db, catalog })
+  const clients = new PermitClients({ caps, log, grants: new GrantLedger(db, new RedisClock(redis, log), log) })
+  const { signal } = new AbortController()
+  const acquire = (id: string) =>
+    clients.of(api, 'key:first').acquire({ member: `account|${id}`, tag: 0 }, () => 30_000, signal)
+  const held = await acquire('a')
+  const waiting = acquire('b')
+  for (let number = 0; number < 2 * CAPS_KEPT_MAX; number += 1) clients.of(api, `key:${number}`)
+  assert.equal(clients.of.made.size, CAPS_KEPT_MAX)
+  const late = acquire('c')
+  await until(async () => (await redis.zcard(capKeys.of(api.slug, 'key:first', 'waiters'))) === 2)
+  held.release(1)
+  for (const permit of [waiting, late]) (await permit).release(1)
+  await until(async () => (await redis.zcard(capKeys.of(api.slug, 'key:first', 'leases'))) === 0)
 })
 
 test('an upstream whose breaker closed gets one request at once, and one more for each that ends', async (t) => {

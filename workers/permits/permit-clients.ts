@@ -1,6 +1,6 @@
-import { type Memoized, memoize } from '../../src/async/memoize.ts'
+import { type Memoized, memoizeRecent } from '../../src/async/memoize.ts'
 import type { CapBucket } from '../../src/caps/bucket.ts'
-import type { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
+import { CAPS_KEPT_MAX, type UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import type { Log } from '../../src/log.ts'
 import type { GrantLedger } from './grant-ledger.ts'
 import { PermitClient } from './permit-client.ts'
@@ -11,17 +11,19 @@ export interface PermitClientsDeps {
   grants: GrantLedger
 }
 
+/** A client that is forgotten while calls wait in it or hold its permits goes on serving them. */
 export class PermitClients {
   readonly of: Memoized<[api: { slug: string }, bucket: CapBucket], PermitClient>
 
   constructor({ caps, log, grants }: PermitClientsDeps) {
-    this.of = memoize(
+    this.of = memoizeRecent(
       (api, bucket) => caps.of(api, bucket).name,
       ({ slug }, bucket) => {
         const cap = caps.of({ slug }, bucket)
         const onGranted = (granted: number): void => grants.add({ slug, bucket, caps: cap.rules, granted })
         return new PermitClient({ cap, log, onGranted })
       },
+      CAPS_KEPT_MAX,
     )
   }
 
