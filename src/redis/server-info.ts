@@ -1,8 +1,8 @@
 import { Cluster, Redis } from 'ioredis'
 import type { RedisConnection } from './connection.ts'
 
-/** BullMQ and our scripts need what 6.2 brought; every Valkey says that it is newer. */
-const REDIS_MIN = { major: 6, minor: 2 }
+/** SET takes NX and GET together since 7.0; every Valkey says that it is newer. */
+const REDIS_MIN = { major: 7, minor: 0 }
 
 /** How long a node may take to say what it is, milliseconds. */
 const PROBE_MS_MAX = 2_000
@@ -12,7 +12,7 @@ export function problemOf(info: string, redis: RedisConnection): string | undefi
   const version = /^redis_version:(\d+)\.(\d+)\S*/m.exec(info)
   const [major, minor] = [Number(version?.[1]), Number(version?.[2])]
   if (major < REDIS_MIN.major || (major === REDIS_MIN.major && minor < REDIS_MIN.minor)) {
-    return `Redis ${major}.${minor} is too old; 6.2 or newer is needed`
+    return `Redis ${major}.${minor} is too old; 7.0 or newer is needed`
   }
   if (isClusterNode(info) && !(redis instanceof Cluster)) {
     return 'Redis is a node of a Cluster and is used as a single one'

@@ -315,7 +315,7 @@ test('without Redis and any way to get it, one sentence says what to do', async 
   const dataDir = await makeDataDir(t)
   const { url, output } = await startElsewhere('redis', dataDir, { PATH: dataDir })
   assert.equal(url, undefined)
-  assert.match(output(), /install redis-server or valkey-server 6\.2 or newer, start Docker, or set REDIS_URL/)
+  assert.match(output(), /install redis-server 7\.0 or newer or valkey-server, start Docker, or set REDIS_URL/)
 })
 
 test('without Redis but with a package manager that does not ask, it is installed and started', async (t) => {

@@ -122,7 +122,7 @@ describe('the routes for machines beside a node', () => {
         redis: false,
         problems: [
           'the schema of the database is older than this version: run the migrations',
-          'Redis 6.0 is too old; 6.2 or newer is needed',
+          'Redis 6.2 is too old; 7.0 or newer is needed',
         ],
       })
       gateway.web.at(-1)?.kill('SIGKILL')
@@ -135,9 +135,9 @@ describe('the routes for machines beside a node', () => {
   })
 })
 
-/** Answers as a Redis 6.0 does when it is asked what it is. */
+/** Answers as a Redis 6.2 does when it is asked what it is. */
 async function startOldRedis(): Promise<{ url: string; close: () => void }> {
-  const info = 'redis_version:6.0.16\r\nredis_mode:standalone\r\nloading:0\r\n'
+  const info = 'redis_version:6.2.14\r\nredis_mode:standalone\r\nloading:0\r\n'
   const server = createServer((socket) => {
     socket.on('error', () => undefined)
     socket.on('data', (data) => {

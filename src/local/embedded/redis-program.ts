@@ -1,8 +1,8 @@
 import { runCommand } from './run-command.ts'
 
 const VERSION_MS = 10_000
-/** BullMQ and our scripts need what 6.2 brought; every Valkey is newer. */
-const REDIS_MIN = { major: 6, minor: 2 }
+/** SET takes NX and GET together since 7.0; every Valkey is newer. */
+const REDIS_MIN = { major: 7, minor: 0 }
 
 /** A Redis server that can be started: `argv0` is the name it has to be called by. */
 export type RedisProgram = { command: string; argv0: string; version: string }

@@ -86,7 +86,7 @@ async function findRunner(store: Store): Promise<Runner> {
   if (found) return localRunner(store, found)
   const old = tooOld === undefined ? '' : ` (${tooOld} is too old)`
   throw new Error(
-    `Redis is needed${old}: install redis-server or valkey-server 6.2 or newer, start Docker, or set REDIS_URL. ` +
+    `Redis is needed${old}: install redis-server 7.0 or newer or valkey-server, start Docker, or set REDIS_URL. ` +
       `It could not be installed from here: ${problem}.`,
   )
 }
