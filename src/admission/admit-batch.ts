@@ -45,6 +45,9 @@ export interface BatchOptions {
   take: 'all' | 'fit'
 }
 
+/** Calls of a batch that are not made give their units back by their entries of the last minute. Milliseconds. */
+const BATCH_MS_MAX = 55_000
+
 /** As `admitCall`, the limits of all calls in one atomic step. A refused batch costs nothing. @throws GatewayError */
 export async function admitBatch(
   deps: AdmissionDeps & BatchRefusalDeps,
@@ -81,8 +84,9 @@ async function tryAdmit(
       tokens: { param: 'calls', limit: plan.perMinute },
     })
   }
-  const preference = readBatchPreference(request.headers)
-  const timeoutMs = Math.min(preference.waitMs ?? config.callTimeoutMs, config.callTimeoutMs)
+  const timeoutMsMax = Math.min(config.callTimeoutMs, BATCH_MS_MAX)
+  const preference = readBatchPreference(request.headers, timeoutMsMax)
+  const timeoutMs = preference.waitMs ?? timeoutMsMax
   const options = limitQuery(deps, principal, timeoutMs)
   const decided = { principal, refused, preference, timeoutMs, leaseMs: options.leaseMs }
   if (targets.length === 0) return { ...decided, units: [], grant: undefined }

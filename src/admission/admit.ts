@@ -8,7 +8,6 @@ import {
   type AccountLimits,
   type LimitQuery,
   type LimitState,
-  readLimits,
   refundCall,
   STALE,
   withoutCall,
@@ -61,7 +60,7 @@ export interface Refused {
 /** Longest an asynchronous call may take, milliseconds. */
 const ASYNC_MS_MAX = 600_000
 
-/** How much longer than to its deadline a call in flight holds its lease, for nodes that die. Milliseconds. */
+/** So long after its call's deadline a lease ends whose node has died, milliseconds. */
 const LEASE_GRACE_MS = 10_000
 
 /** How often rights that changed are looked up again for one call. */
@@ -130,7 +129,7 @@ async function decide(
 
 function check(deps: AdmissionDeps, request: FastifyRequest, principal: Principal): CheckedCall | { refusal: unknown } {
   try {
-    return checkCall(deps.catalog, request, principal)
+    return checkCall(deps, request, principal)
   } catch (refusal) {
     return { refusal }
   }
@@ -240,11 +239,7 @@ export function withForecast(
   }
 }
 
-export async function currentLimits(deps: AdmissionDeps, principal: Principal): Promise<LimitState | undefined> {
-  const plan = deps.config.plans[planOf(principal.tier)]
-  return await readLimits(deps.redis, { ...limitQuery(deps, principal, 0), subject: principal, plan })
-}
-
+/** How Redis is asked about an account. `timeoutMs`: of the call, which its lease outlasts; 0 for a reading, which takes none. */
 export function limitQuery(
   { db, monthLoads }: AdmissionDeps,
   { accountId, keyId }: Pick<Principal, 'accountId' | 'keyId'>,

@@ -26,7 +26,11 @@ export interface CheckedTarget {
 }
 
 /** All checks without a round trip, in the order in which failures are reported. @throws GatewayError */
-export function checkCall(catalog: Catalog, request: FastifyRequest, principal: Principal): CheckedCall {
+export function checkCall(
+  { catalog, config }: { catalog: Catalog; config: { callTimeoutMs: number } },
+  request: FastifyRequest,
+  principal: Principal,
+): CheckedCall {
   const url = request.raw.url ?? ''
   const target = findEndpoint(catalog, url)
   if (request.method !== 'GET' && request.method !== 'POST') {
@@ -37,7 +41,7 @@ export function checkCall(catalog: Catalog, request: FastifyRequest, principal: 
   const allowed = checkTarget(target, given, { principal, callerAddress: request.ip })
   const raw = wantsRaw(request)
   const scenario = readScenario(request, principal)
-  const preference = readPreference(request.headers)
+  const preference = readPreference(request.headers, config.callTimeoutMs)
   const providerKey = chooseProviderKey(target.api, principal)
   return { ...target, ...allowed, providerKey, raw, scenario, preference }
 }

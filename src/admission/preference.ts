@@ -7,11 +7,14 @@ export interface Preference {
   applied: string | undefined
 }
 
-/** Longer waits are ignored like any that cannot be met. */
-const WAIT_DIGITS_MAX = 4
+/** Longer numbers are no waits. */
+const WAIT_DIGITS_MAX = 9
 
-/** Reads `Prefer` (RFC 7240): `respond-async` is 202 at once, `wait=5` after 5 seconds; others are ignored. */
-export function readPreference(headers: IncomingHttpHeaders): Preference {
+/**
+ * Reads `Prefer` (RFC 7240): `respond-async` is 202 at once, `wait=5` after 5 seconds; others are ignored. A longer wait
+ * than `waitMsMax` is that long.
+ */
+export function readPreference(headers: IncomingHttpHeaders, waitMsMax: number): Preference {
   const preferences = String(headers.prefer ?? '')
     .toLowerCase()
     .split(/[,;]/)
@@ -19,7 +22,8 @@ export function readPreference(headers: IncomingHttpHeaders): Preference {
   for (const preference of preferences) {
     const [, seconds] = /^wait\s*=\s*"?(\d+)"?$/.exec(preference) ?? []
     if (seconds !== undefined && seconds.length <= WAIT_DIGITS_MAX) {
-      return { waitMs: Number(seconds) * 1_000, applied: `wait=${seconds}` }
+      const waitMs = Math.min(Number(seconds) * 1_000, waitMsMax)
+      return { waitMs, applied: `wait=${Math.floor(waitMs / 1_000)}` }
     }
   }
   if (preferences.includes('respond-async')) return { waitMs: 0, applied: 'respond-async' }
@@ -29,7 +33,7 @@ export function readPreference(headers: IncomingHttpHeaders): Preference {
 const NONE: Preference = { waitMs: undefined, applied: undefined }
 
 /** `wait=5` bounds the calls. The answer cannot be fetched later: `respond-async` is ignored. */
-export function readBatchPreference(headers: IncomingHttpHeaders): Preference {
-  const preference = readPreference(headers)
+export function readBatchPreference(headers: IncomingHttpHeaders, waitMsMax: number): Preference {
+  const preference = readPreference(headers, waitMsMax)
   return preference.waitMs ? preference : NONE
 }

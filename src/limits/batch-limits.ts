@@ -16,7 +16,7 @@ import { monthOf } from './month.ts'
 
 const scripts = {
   acquire: loadScript(new URL('./lua/acquire-batch.lua', import.meta.url), { MINUTE_MS, LEASE_MS_MAX }),
-  advance: loadScript(new URL('./lua/advance-batch.lua', import.meta.url)),
+  advance: loadScript(new URL('./lua/advance-batch.lua', import.meta.url), { LEASE_MS_MAX }),
 }
 
 export interface BatchRequest extends LimitQuery {

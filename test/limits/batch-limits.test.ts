@@ -46,6 +46,12 @@ async function createAccount(
         throw error
       }
     },
+    /** Of a batch that is refused. */
+    retryAfterMs: async (take: 'all' | 'fit', callIds: string[]): Promise<number> => {
+      const error: unknown = await grantOf(take, callIds).catch((thrown) => thrown)
+      assert.ok(error instanceof GatewayError)
+      return error.details.retryAfterMs ?? 0
+    },
     cutBy: async (callIds: string[]) => (await grantOf('fit', callIds)).cutBy,
     advance: (step: Omit<BatchStep, 'leaseMs'>) => advanceBatch(redis, { subject, at }, { ...step, leaseMs: LEASE_MS }),
     used: async () => used((await readLimits(redis, reading)) ?? assert.fail('nothing is known')),
@@ -65,6 +71,19 @@ it('a batch of which all calls must fit takes the units of all or none, and one 
   const month = await createAccount({ perMinute: 100, inFlight: 20, perMonth: 3 })
   assert.equal(await month.take('all', ids(4)), 'MONTHLY_QUOTA_EXCEEDED')
   assert.deepEqual(await month.take('fit', ids(4)), [3, 3, 3, 3, 3])
+})
+
+it('a batch of which all calls must fit comes again when they do, and one that may be cut when one does', async () => {
+  const account = await createAccount({ perMinute: 10, inFlight: 20, perMonth: 100 })
+  await account.take('all', ids(4))
+  // Those four were made half a minute ago.
+  const log = accountKeys.minute(`batch-${accounts}`, 'live')
+  for (const id of ids(4)) await redis.zincrby(log, '-30000000', id)
+  await account.take('all', ids(10).slice(4))
+  const isAbout = (ms: number, seconds: number) => assert.ok(Math.abs(ms - seconds * 1_000) < 10_000, `${ms} ms`)
+  isAbout(await account.retryAfterMs('all', ids(14).slice(10)), 30)
+  isAbout(await account.retryAfterMs('all', ids(15).slice(10)), 60)
+  for (const count of [1, 5, 11, 100]) isAbout(await account.retryAfterMs('fit', ids(10 + count).slice(10)), 30)
 })
 
 it('a batch that may be cut says which limit its other calls did not fit into', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { acquireTogether, type LimitSubject } from '../../src/limits/account-limits.ts'
-import { acquireBatch } from '../../src/limits/batch-limits.ts'
+import { acquireBatch, advanceBatch } from '../../src/limits/batch-limits.ts'
 import { takeThrottle } from '../../src/limits/throttle.ts'
 import { recordUsage } from '../../src/limits/usage-ledger.ts'
 import { createLog } from '../../src/log.ts'
@@ -52,6 +52,19 @@ it('the keys of account limits live as long when a batch takes them', async () =
   const { request, minute, inFlight } = await createAccount('batch')
   await acquireBatch(redis, { ...request, callIds: ['one', 'two'], take: 'all' })
   await assertLives({ [minute]: 4 * MINUTE, [inFlight]: 30 * MINUTE })
+})
+
+it('the keys of account limits live as long when a batch of one call at a time hands its lease on', async () => {
+  const { request, inFlight } = await createAccount('handed-on')
+  const { subject, plan } = request
+  const at = Date.now()
+  await acquireBatch(redis, { ...request, plan: { ...plan, inFlight: 1 }, callIds: ['one', 'two'], take: 'all' })
+  await advanceBatch(
+    redis,
+    { subject, at },
+    { ended: [{ callId: 'one', refund: 'nothing', next: 'two' }], leaseMs: MINUTE },
+  )
+  await assertLives({ [inFlight]: 30 * MINUTE })
 })
 
 it('the keys of throttles live as long as their window', async () => {

@@ -6,7 +6,7 @@
              ARGV[10] calls a month of the application (-1: no bound)  ARGV[11] 'all' or 'fit'  ARGV[12…] call ids
      Output: 'stale', 'other-month', 'no-month-count' or 'no-application-count', and the time; else 'ok', 'application-used',
              'inFlight', 'minute' or 'month-used', the time, units of the minute, ms until one comes back (refused: until
-             the calls fit), calls in flight, units of the month and of the application's, calls that have their units,
+             the calls fit, or of 'fit' one does), calls in flight, units of the month and of the application's, calls that have their units,
              calls that have a lease, and which limit the calls without units did not fit into ('ok': all have theirs) ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "../../redis/lua/set-back.lua"
@@ -64,8 +64,9 @@ else
   granted = 0
 end
 
--- All of them fit when enough entries have left the window.
-local index = decision == 'minute' and inMinute + count - perMinute - 1 or 0
+-- All of them fit when enough entries have left the window; of a batch that may be cut one fits before.
+local wanted = isAll and count or 1
+local index = decision == 'minute' and inMinute + wanted - perMinute - 1 or 0
 local entry = redis.call('ZRANGE', MINUTE, index, index, 'WITHSCORES')
 local resetMs = 0
 if entry[2] then resetMs = math.ceil((tonumber(entry[2]) + MINUTE_MICROS - nowMicros) / 1000) end

@@ -33,6 +33,10 @@ for index = 4, firstDropped - 1, 3 do
     end
   end
 end
-if #leases > 0 then redis.call('ZADD', IN_FLIGHT, unpack(leases)) end
+if #leases > 0 then
+  redis.call('ZADD', IN_FLIGHT, unpack(leases))
+  -- The end of its last lease deleted the key, and its life with it.
+  redis.call('PEXPIRE', IN_FLIGHT, 2 * LEASE_MS_MAX)
+end
 for index = firstDropped, #ARGV do undo(ARGV[index]) end
 return hadLease
