@@ -1,3 +1,4 @@
+import { retryUntil } from '../async/retry-until.ts'
 import { cacheKeys } from '../cache/cache-key.ts'
 import type { KnownAnswers } from '../cache/known-answers.ts'
 import { isUsableWithoutUpstream, type ResponseCache } from '../cache/response-cache.ts'
@@ -12,6 +13,7 @@ import type { CallJob, QueueTicket } from '../queue/call-job.ts'
 import { type CallQueues, priorityOf, rebasePriorities } from '../queue/call-queue.ts'
 import { type WaitQueueEntry, waitQueueIdentity } from '../queue/wait-queue-entry.ts'
 import type { RedisConnection } from '../redis/connection.ts'
+import { isUnacknowledged } from '../redis/redis-error.ts'
 
 export interface ForecastDeps {
   caps: UpstreamCaps
@@ -30,6 +32,8 @@ export interface ForecastCall {
   weight: number
 }
 
+const LEAVE_RETRY = { everyMs: 250, forMs: 30_000 }
+
 /** How a call goes into the queue. */
 export interface Forecast {
   /** 1 runs first. */
@@ -37,11 +41,11 @@ export interface Forecast {
   /** Until its permit is expected, milliseconds. */
   etaMs: number
   ticket?: QueueTicket
-  /** Share by plan of a call without a ticket that may need one. */
+  /** Weight by plan of a call without a ticket that may need one. */
   weight?: number
   cacheOnlyMs?: number
   cacheOnlyReason?: RefusalReason
-  /** The call may share a job: nothing waits for the upstream. */
+  /** The call may share a job: it needs no order of its own. */
   mayShareJob: boolean
   /** To withdraw the call from the wait queue, which it may have joined; undefined where it never does. */
   waitEntry: WaitQueueEntry | undefined
@@ -88,7 +92,7 @@ export async function forecastAndJoin(
   const isHeldByBreaker = breakerWaitMs !== undefined && breakerWaitMs > 0
   const joined = isHeldByBreaker
     ? { refused: 'down' as const, retryAfterMs: breakerWaitMs }
-    : await deps.caps.of(api, bucket).joinWaitQueue(waitEntry, job.deadline)
+    : await joinAcknowledged(deps, waitEntry, job.deadline)
   if ('refused' in joined) {
     const entry = keys && (await deps.cache.get(keys.entry))
     if (entry && isUsableWithoutUpstream(entry, job.enqueuedAt)) {
@@ -113,6 +117,18 @@ export async function forecastAndJoin(
   const ticket = { tag: joined.tag, weight }
   const { etaMs, isFollower } = joined
   return { priority, etaMs, ticket, mayShareJob, answerKey, waitEntry: isFollower ? undefined : waitEntry }
+}
+
+/** A place that Redis gave without saying so would hold up others until its deadline: it is given back. */
+async function joinAcknowledged({ caps, redis }: ForecastDeps, waitEntry: WaitQueueEntry, deadline: number) {
+  const cap = caps.of(waitEntry, waitEntry.bucket)
+  try {
+    return await cap.joinWaitQueue(waitEntry, deadline)
+  } catch (error) {
+    const leaving = { ...LEAVE_RETRY, mayRepeat: () => redis.status !== 'end' }
+    if (isUnacknowledged(error)) void retryUntil(() => cap.leaveWaitQueue(waitEntry), leaving).catch(() => undefined)
+    throw error
+  }
 }
 
 /** Tags grow while a queue is never empty; priorities are bounded. @returns the priority from now on */
