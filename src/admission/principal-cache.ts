@@ -77,9 +77,10 @@ export class PrincipalCache {
     })
   }
 
-  /** What was looked up since `stale` stays. */
+  /** What was looked up since `stale` stays. What is forgotten stays known: its next look-up is no stranger's. */
   forget(key: string, stale: Principal | undefined): void {
-    if (this.#entries.peek(key)?.principal === stale) this.#entries.delete(key)
+    const entry = this.#entries.peek(key)
+    if (entry && entry.principal === stale) entry.lookedUpAt = Number.NEGATIVE_INFINITY
   }
 
   /** Without Redis no change is announced: forget everything when the connection is lost. */

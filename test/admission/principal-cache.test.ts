@@ -31,7 +31,7 @@ function cacheAt() {
   const pass = (seconds: number): void => {
     now += seconds * 1_000
   }
-  return { get, pass, lookUps, store }
+  return { cache, get, pass, lookUps, store }
 }
 
 const isUnanswered = async (): Promise<never> => {
@@ -42,6 +42,18 @@ const isUnanswered = async (): Promise<never> => {
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 describe('a credential that is used', () => {
+  it('a credential that is used and was forgotten is looked up at once, and not as that of a stranger', async () => {
+    const { cache, get, lookUps, store } = cacheAt()
+    const stale = await get()
+    store.answer = async () => principal('second')
+    cache.forget('credential', stale)
+    assert.equal((await get()).version, 'second')
+    // Whoever else saw the first one says so too late.
+    cache.forget('credential', stale)
+    assert.equal((await get()).version, 'second')
+    assert.deepEqual(lookUps, [false, true])
+  })
+
   it('a credential that is used is renewed in the background before its look-up is too old, so that no call waits for it', async () => {
     const { get, pass, lookUps, store } = cacheAt()
     await get()
