@@ -25,7 +25,7 @@ export interface Principal {
   accountId: string
   tier: Tier
   mode: 'live' | 'test'
-  /** Undefined for a session. */
+  /** Of an application the id of its connection, under which its usage is counted. Undefined for a session. */
   keyId: string | undefined
   /** A team's key sees its own calls and nothing else of the account. */
   isTeamKey: boolean

@@ -107,7 +107,7 @@ const RESTORE_TRIES_MAX = 4
 /**
  * The limit of one upstream on concurrency and rates, for one bucket, over all processes. Where Redis lost its past,
  * the cap stays closed for a while and restores it from Postgres.
- * @throws what ioredis throws: without Redis nothing is granted or queued
+ * @throws RedisError, or GatewayError DEPENDENCY_UNAVAILABLE without its past: without Redis nothing is granted or queued
  */
 export class Cap {
   /** In wake-ups and logs. */
@@ -134,7 +134,7 @@ export class Cap {
     return this.#rules()
   }
 
-  /** Ends permits, and acquires new ones for all waiters of this worker, in one step. One is logged `lateMs` later than now, up to when it may be used. */
+  /** Ends permits, and acquires new ones for all waiters of this worker, in one step. They are logged `lateMs` later than now: a worker far from Redis uses them so much later than others. */
   async acquire({
     waiters,
     released,

@@ -12,7 +12,7 @@ const CODES: Record<RefusalReason, ErrorCode> = {
   down: 'UPSTREAM_UNAVAILABLE',
 }
 
-/** A refusal as its caller is told: `retryAfterMs` is the exact wait. */
+/** A refusal as its caller is told. `retryAfterMs` is exact but for `share` (if others stop asking) and `overloaded`. */
 export function refusalOf({ refused, retryAfterMs }: { refused: RefusalReason; retryAfterMs: number }): {
   code: ErrorCode
   retryAfterMs: number

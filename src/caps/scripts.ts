@@ -1,7 +1,14 @@
 import { PRIORITY_MAX } from '../queue/wait-queue-entry.ts'
 import { channels } from '../redis/keys.ts'
 import { loadScript, type ScriptConstants } from '../redis/script.ts'
-import { BACKFILL_AFTER_MS, COLD_START_HOLD_MS, LATE_MS_MAX, LEASE_MS, WAITER_TTL_MS } from './timing.ts'
+import {
+  BACKFILL_AFTER_MS,
+  COLD_START_HOLD_MS,
+  LATE_MS_MAX,
+  LEASE_MS,
+  WAITER_TTL_MS,
+  WINDOW_MARGIN_MS,
+} from './timing.ts'
 
 /** Calls that may wait for one cap; past it no wait is worth quoting. */
 export const QUEUE_LENGTH_MAX = 2_000
@@ -24,7 +31,7 @@ const SHARES = {
   /** Part of a long window that stays for shares that have had none of it. */
   KEPT_SHARE: 0.2,
   /** In a window up to this nothing is kept: a newcomer gets a permit soon. Milliseconds. */
-  KEPT_WINDOW_MS_MIN: 60_500,
+  KEPT_WINDOW_MS_MIN: 60_000 + WINDOW_MARGIN_MS,
   /** Nothing is kept either where only one share has had demand for so long, milliseconds. */
   KEPT_ALONE_MS: 86_400_000,
 }

@@ -154,12 +154,14 @@ export async function acquireTogether(redis: RedisConnection, requests: LimitReq
   return outcomes
 }
 
-/** Takes nothing; undefined when Redis cannot tell. */
+/** As `AccountLimits.read`, for headers alone: undefined where it cannot be told, or the version is outdated. */
 export async function readLimits(redis: RedisConnection, query: LimitQuery): Promise<LimitState | undefined> {
-  // Fails open: only headers depend on it.
   const result = await runInMonth(redis, query, { callId: '' }).catch(() => undefined)
   return result === STALE ? undefined : result?.state
 }
+
+/** One each for the right month, the month's count, the application's count and the decision. */
+const COUNT_TRIES_MAX = 4
 
 /** Runs a script until it finds its counts, in the month of Redis' clock. @returns STALE for an outdated version */
 export async function runInMonth(
@@ -169,7 +171,7 @@ export async function runInMonth(
 ) {
   const { subject, plan, leaseMs, loadMonthUsed, loadApplicationUsed, now: clock } = query
   let at = clock?.() ?? Date.now()
-  for (let tries = 0; tries < 4; tries += 1) {
+  for (let tries = 0; tries < COUNT_TRIES_MAX; tries += 1) {
     const month = monthOf(at)
     const keys = limitKeys(subject, month.name)
     const perMonth = subject.mode === 'test' ? -1 : plan.perMonth

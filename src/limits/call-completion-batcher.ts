@@ -12,7 +12,7 @@ import { recordUsage, type UsedCall } from './usage-ledger.ts'
 /** Pause between two writes of usage, milliseconds: it may be shown a second or two late. */
 const USAGE_PAUSE_MS = 200
 
-/** Usage that Redis takes in none of this time is lost, and logged. Milliseconds. */
+/** Usage that Redis does not take within this time is lost, and logged. Milliseconds. */
 const USAGE_RETRY_MS = 60_000
 
 const RETRY = { everyMs: 250, forMs: 30_000 }

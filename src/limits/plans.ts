@@ -18,6 +18,7 @@ export function reaches(tier: Tier, required: Tier): boolean {
   return TIERS.indexOf(tier) >= TIERS.indexOf(required)
 }
 
+/** Each must divide `COST` of caps/scripts.ts: tags lose fractions. */
 const WEIGHT_OF_TIER: Record<Tier, number> = { developer: 1, pro: 2, business: 4, enterprise: 8 }
 
 /** Share of an upstream's cap while others have demand, relative to theirs. */

@@ -40,7 +40,7 @@ const StoredCall = Type.Object({
   replyTo: Type.String(),
   /** The node reads several replies from one entry; absent from nodes of an earlier version. */
   bundledReplies: Type.Optional(Type.Boolean()),
-  /** When its limits were acquired, which tells the month of its units; its caller stops waiting at the deadline. Redis time, milliseconds. */
+  /** When its limits were acquired, which tells the month of its units; of a batch's call, when it got its lease. Redis time, milliseconds. */
   enqueuedAt: Type.Integer(),
   deadline: Type.Integer(),
 })

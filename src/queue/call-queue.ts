@@ -49,7 +49,7 @@ export interface CallToQueue {
   call: CallJob
   /** The job with the lower priority runs first; every job has one, because jobs without run before all others. */
   priority: number
-  /** Nobody waits for the upstream, so that the order within a job does not matter. */
+  /** It needs no order of its own: its permit is free, or it goes without a ticket. */
   mayShareJob: boolean
 }
 

@@ -76,7 +76,7 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   return reply.type(mediaTypeOf(job)).send(body)
 }
 
-/** What the answer of a failed call says is left: what the call gives back is there already. */
+/** Rate-limit headers of a failed call: what it gives back counts as given back. */
 function limitsAfter(
   { error, isRefused = false }: { error: GatewayError; isRefused?: boolean | undefined },
   limits: LimitState,

@@ -10,7 +10,7 @@ import { LOCK_LOST } from '../upstream/call-end.ts'
 export class TicketNeededError extends Error {}
 
 export interface QueuedRequest extends Waiter {
-  /** The call left the queue with its first permit, and wants another: nothing evicts it when that would come too late. */
+  /** It left the queue with an earlier permit and wants another: the client itself rejects it when that comes too late. */
   isUnqueued?: boolean
 }
 

@@ -5,7 +5,7 @@ export interface AttemptErrorDetails {
   cause?: unknown
   retryAfterMs?: number | undefined
   message?: string
-  /** The call was refused instead of being queued, as its node would have done. */
+  /** Refused unsent, as admission would have refused it: it costs nothing. */
   isRefusal?: boolean
 }
 

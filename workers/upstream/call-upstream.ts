@@ -174,10 +174,10 @@ const UNSENT = [StalePermitError, EndedUnsentError, BreakerOpenError]
 export async function sendOnce(deps: UpstreamDeps, sending: Sending, request: WireRequest): Promise<HttpExchange> {
   const { api, endpoint, bucket, times, progress, remainingMs, signal, recorder } = sending
   const classify = ({ answer }: HttpExchange) => classifyResponse(api.upstream, endpoint, answer)?.code
-  while (true) {
+  for (let isFirst = times.attempts === 0; ; isFirst = false) {
     recorder.refuseWhenOpen()
     const requestedAt = performance.now()
-    const permit = await acquirePermit(deps, sending)
+    const permit = await acquirePermit(deps, sending, isFirst)
     ensureOpenOrGiveBack(sending, permit)
     const startedAt = performance.now()
     times.permitMs += startedAt - requestedAt
@@ -215,15 +215,15 @@ function ensureOpenOrGiveBack({ ensureOpen }: Sending, permit: Permit): void {
 }
 
 /** Stops waiting when the breaker opens. @throws BreakerOpenError, or as `PermitClient.acquire` */
-async function acquirePermit(deps: UpstreamDeps, sending: Sending): Promise<Permit> {
-  const { api, bucket, permit, times, remainingMs, signal, recorder } = sending
+async function acquirePermit(deps: UpstreamDeps, sending: Sending, isFirst: boolean): Promise<Permit> {
+  const { api, bucket, permit, remainingMs, signal, recorder } = sending
   const ending = new AbortController()
   const onAbort = (): void => ending.abort(signal.reason)
   signal.addEventListener('abort', onAbort, { once: true })
   const stopListening = recorder.onOpen((error) => ending.abort(error))
   try {
     signal.throwIfAborted()
-    const isUnqueued = permit.isUnqueued || times.attempts > 0
+    const isUnqueued = permit.isUnqueued || !isFirst
     return await deps.permitClientOf(api, bucket).acquire({ ...permit, isUnqueued }, remainingMs, ending.signal)
   } finally {
     signal.removeEventListener('abort', onAbort)

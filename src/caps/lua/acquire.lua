@@ -1,7 +1,7 @@
 --[[ Releases permits and grants new ones to the waiters, of all workers, in the order of `schedule`: the polling worker's
      own get theirs in the reply, the workers of others are woken up.
      Input:  ARGV[1] clock, the rules, then lease (ms), mean service time (ms) and number of released permits, number of
-             waiters, how late a request may be sent after its grant (ms; what every permit may be late is in the window),
+             waiters, how much later than the grant it is logged (ms; above 0 for a worker far from Redis),
              the released permits, then member and tag of each waiter
              A tag below 0: it has no ticket. It is granted where there is room for all, else it must join the queue.
      Output: 'uninitialised'; 'needs-backfill'; or 'ok', ms until the rates let the next of the waiters go (0: when

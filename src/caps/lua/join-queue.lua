@@ -63,7 +63,7 @@ local function recordDemand(share)
   state.lastAsker = share
 end
 
--- The queue as a call of the share finds it.
+-- The queue as a call of the share finds it, without expired calls. Where nothing waits, virtual time begins anew.
 local function readQueue(share)
   local queue = { length = redis.call('ZCARD', QUEUE), virtual = 0, base = 0, start = 0, waiting = 0, asyncCount = 0, seq = 1 }
   if queue.length > 0 then queue.length = queue.length - dequeueExpired() end
@@ -139,7 +139,7 @@ local function join(call)
 
   local leader = coalesced and redis.call('GET', coalesced)
   if leader then
-    -- It waits as long as the call whose answer it shares.
+    -- It waits as long as the queued call whose answer it shares.
     local rank = redis.call('ZRANK', QUEUE, leader)
     local slot = rank and slotAt(rank) or now
     if slot > now and not isAnsweredInTime(slot, deadline) then

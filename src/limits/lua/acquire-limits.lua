@@ -1,5 +1,5 @@
---[[ One atomic step for calls of one account that come together: account version, calls in flight, minute, month. Each
-     call in turn takes a unit of each, or of none.
+--[[ One atomic step for calls of one account that come together: account version, then the application's month, calls in
+     flight, minute and month; the first that is used up refuses. Each call in turn takes a unit of each, or of none.
      The minute log has an entry for each call of the last 60 s, a rolling window; its scores are microseconds.
      Input:  KEYS version, minute log, in-flight leases, month count, and the application's where it has a bound
              ARGV[1] clock  ARGV[2] version (ANY_VERSION: not compared)  ARGV[3] call id (empty: read only)  ARGV[4] per minute  ARGV[5] in flight

@@ -1,4 +1,5 @@
--- What is remembered of the cap. Without `initialisedAt` Redis knows nothing of it: see cold-start.ts.
+-- What is remembered of the cap, times in ms since the epoch. Without `initialisedAt` Redis knows nothing of it: see
+-- cold-start.ts. `closed`: until when the upstream refuses us; `left`: requests it has left until `leftUntil`.
 local fields = redis.call('HMGET', STATE, 'initialisedAt', 'closed', 'left', 'leftUntil', 'serviceMs', 'backfilled',
   'ramp', 'lastWasAsync', 'lastAsker', 'askersChangedAt', 'plannedAt')
 local state = {
