@@ -136,9 +136,12 @@ export async function loadOperatorClient(
  */
 const ALLOCATOR = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '131072', MALLOC_TRIM_THRESHOLD_: '131072' }
 
+/** Half of them look names up: as many upstreams whose names nobody resolves, less one, keep no other from being reached. */
+const THREADS = { UV_THREADPOOL_SIZE: '16' }
+
 /** The environment of a process of this kind that this one starts: without the secrets that the kind does not need. */
 export function childEnvironment(kind: ProcessKind, additions: Record<string, string>): NodeJS.ProcessEnv {
-  const environment: NodeJS.ProcessEnv = { ...ALLOCATOR, ...process.env, ...additions }
+  const environment: NodeJS.ProcessEnv = { ...ALLOCATOR, ...THREADS, ...process.env, ...additions }
   for (const name of SECRET_NAMES) if (!SECRETS_OF[kind].includes(name)) delete environment[name]
   return environment
 }

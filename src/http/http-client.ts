@@ -1,7 +1,8 @@
-import { lookup } from 'node:dns'
+import { lookup } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { Agent, buildConnector, type Dispatcher } from 'undici'
+import { shareLookups } from './shared-lookup.ts'
 
 const CONNECT_TIMEOUT_MS = 3_000
 
@@ -35,7 +36,7 @@ export function openHttpClient(options: { connections: number | undefined; allow
     keepAliveTimeout: 30_000,
     headersTimeout: 0,
     bodyTimeout: 0,
-    connect: options.allowPrivate ? { timeout: CONNECT_TIMEOUT_MS } : publicConnector(),
+    connect: options.allowPrivate ? { timeout: CONNECT_TIMEOUT_MS, lookup: sharedLookup } : publicConnector(),
   })
 }
 
@@ -49,9 +50,12 @@ function publicConnector(): buildConnector.connector {
   }
 }
 
+const sharedLookup = shareLookups(lookup)
+
 const publicLookup: LookupFunction = (hostname, options, callback) => {
-  lookup(hostname, { ...options, all: true }, (error, addresses) => {
+  sharedLookup(hostname, { ...options, all: true }, (error, found) => {
     if (error) return callback(error, '')
+    const addresses = typeof found === 'string' ? [] : found
     const blocked = addresses.find(({ address }) => !isPublicAddress(address))
     if (blocked) return callback(new BlockedAddressError(`${hostname} leads to ${blocked.address}`), '')
     if (options.all) return callback(null, addresses)

@@ -9,7 +9,7 @@ import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1'
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1'
 import { Namespace, Service } from 'kubernetes-models/v1'
 import { parse, parseAllDocuments } from 'yaml'
-import { type ProcessKind, SECRETS_OF } from '../../src/config.ts'
+import { childEnvironment, type ProcessKind, SECRETS_OF } from '../../src/config.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const FOLDER = join(ROOT, 'deploy/kubernetes')
@@ -107,6 +107,14 @@ describe('the network policies for Kubernetes', () => {
     assert.deepEqual(internetPorts('web'), [443, 465, 587])
     for (const kind of ['probe', 'ops', 'release']) assert.deepEqual(internetPorts(kind), [], kind)
   })
+})
+
+it('the image sets for its processes what npm start sets for those that it starts', async () => {
+  const text = await readFile(join(ROOT, 'Dockerfile'), 'utf8')
+  const image = new Map([...text.matchAll(/\b([A-Z_]+)=(\S+)/g)].map(([, name = '', value = '']) => [name, value]))
+  const started = Object.entries(childEnvironment('worker', {})).filter(([name]) => /^(MALLOC|UV)_/.test(name))
+  assert.ok(started.length >= 4)
+  for (const [name, value] of started) assert.equal(image.get(name), value, name)
 })
 
 describe('docker-compose.yml', () => {
