@@ -48,6 +48,8 @@ export async function docsPageRoutes(app: App, { catalog, config }: Context, ass
     return sendPage(reply, page(request, 'Reference', written.main))
   })
 
+  app.get('/docs/guides', { schema: { hide: true } }, async (_request, reply) => reply.redirect('/docs', 308))
+
   app.get('/docs/guides/:name', { schema: { ...schema, params: NameParams } }, async (request, reply) => {
     const guide = guides.find(({ name }) => name === request.params.name)
     if (!guide) throw new GatewayError('NOT_FOUND')

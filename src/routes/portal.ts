@@ -82,6 +82,9 @@ export async function portalRoutes(app: App, { catalog, config, health }: Contex
     return sendPage(reply, isFiltered ? render() : await sharedPage(request as FastifyRequest, 'home', render))
   })
 
+  // What is left of the address of a page when its last part is taken away.
+  app.get('/apis', { schema: { hide: true } }, async (_request, reply) => reply.redirect('/', 308))
+
   app.get('/apis/:slug', { schema: { ...schema, params: SlugParams } }, async (request, reply) => {
     const { slug } = request.params
     const api = catalog.get(slug)

@@ -195,10 +195,20 @@ describe('the portal', () => {
       await team.getByRole('button', { name: `Make ${colleague.email} the owner` }).click()
       await page.getByRole('dialog').getByRole('button', { name: 'Make owner' }).click()
       await team.getByText('Your role: admin').waitFor()
-      await send(gateway, `/v1/teams/${teams.body.teams[0].id}/transfer`, {
-        token: colleague.token,
-        body: { memberId: seen.body.members.find(({ role }: { role: string }) => role === 'owner').id },
-      })
+      const memberId = seen.body.members.find(({ role }: { role: string }) => role === 'owner').id
+      const address = `/v1/teams/${teams.body.teams[0].id}`
+      const demoting = { method: 'PUT', token: colleague.token, body: { role: 'member' } }
+      await send(gateway, '/v1/keys', { token: colleague.token, body: { teamId: teams.body.teams[0].id } })
+      await page.reload()
+      await page.getByRole('button', { name: 'Open Blue team' }).click()
+      await team.getByRole('button', { name: /^Revoke/ }).waitFor()
+      assert.equal((await send(gateway, `${address}/members/${memberId}`, demoting)).status, 200)
+      await page.reload()
+      await page.getByRole('button', { name: 'Open Blue team' }).click()
+      await team.getByText('Your role: member').waitFor()
+      await team.locator('code.key').waitFor()
+      assert.equal(await team.getByRole('button', { name: /^Revoke/ }).count(), 0)
+      await send(gateway, `${address}/transfer`, { token: colleague.token, body: { memberId } })
       await page.reload()
       const body = { teamId: teams.body.teams[0].id, environment: 'test' }
       const { key } = (await send(gateway, '/v1/keys', { token: colleague.token, body })).body
@@ -343,6 +353,13 @@ describe('the portal', () => {
     assert.doesNotMatch((await ask('/%3Cscript%3Ealert(1)', browser)).text, /<script>alert/)
     assert.match((await ask('/signup', browser, 'POST')).text, /This form needs JavaScript/)
     assert.match((await ask('/v1/nothing', browser)).type, /^application\/json/)
+    for (const [path, to] of [
+      ['/apis', '/'],
+      ['/docs/guides', '/docs'],
+    ] as const) {
+      const { status, headers } = (await ask(path, browser)).answer
+      assert.deepEqual([status, headers.get('location')], [308, to])
+    }
     const { answer } = await ask('/mcp', browser)
     assert.equal(answer.status, 303)
     assert.equal(answer.headers.get('location'), '/agents')

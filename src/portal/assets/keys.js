@@ -85,6 +85,7 @@ export function createdCard({ key }) {
   return card
 }
 
+/** Without `onRevoked` the visitor may look at the keys alone. */
 export function keyTable(keys, onRevoked) {
   if (keys.length === 0) return el('p', { class: 'empty' }, 'No keys yet. A test key works at once.')
   const rows = keys.map((key) => [
@@ -94,14 +95,19 @@ export function keyTable(keys, onRevoked) {
     moment(key.createdAt),
     moment(key.lastUsedAt),
     moment(key.expiresAt),
-    actionButton('Revoke', { 'aria-label': `Revoke ${key.label ?? nameOf(key)}` }, async () => {
-      if (!(await confirmed(revokeWords(key), 'Revoke'))) return
-      await api(`/v1/keys/${key.id}`, { method: 'DELETE' })
-      toast('The key is revoked')
-      await onRevoked(key.id)
-    }),
+    ...(onRevoked ? [revokeButton(key, onRevoked)] : []),
   ])
-  return table('API keys', ['Label', 'Environment', 'Key', 'Created', 'Last used', 'Expires', 'Action'], rows)
+  const heads = ['Label', 'Environment', 'Key', 'Created', 'Last used', 'Expires', ...(onRevoked ? ['Action'] : [])]
+  return table('API keys', heads, rows)
+}
+
+function revokeButton(key, onRevoked) {
+  return actionButton('Revoke', { 'aria-label': `Revoke ${key.label ?? nameOf(key)}` }, async () => {
+    if (!(await confirmed(revokeWords(key), 'Revoke'))) return
+    await api(`/v1/keys/${key.id}`, { method: 'DELETE' })
+    toast('The key is revoked')
+    await onRevoked(key.id)
+  })
 }
 
 const nameOf = ({ keyPrefix, lastFour }) => `${keyPrefix}…${lastFour ?? ''}`

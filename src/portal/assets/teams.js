@@ -74,7 +74,7 @@ async function teamSection(id, refresh, { onMade, onRevoked }) {
     isManager && addForm(team, refresh),
     el('h3', {}, 'Keys of the team'),
     isManager ? keyForm({ teamId: team.id }, onMade) : undefined,
-    keys.length === 0 ? el('p', { class: 'empty' }, 'No keys yet.') : keyTable(keys, onRevoked),
+    keys.length === 0 ? el('p', { class: 'empty' }, 'No keys yet.') : keyTable(keys, isManager ? onRevoked : undefined),
     yourRole === 'owner' && deleteButton(team, refresh),
   )
 }
