@@ -16,8 +16,8 @@ export interface ProcessPlan {
 const RESTART_MS_MIN = 500
 const RESTART_MS_MAX = 15_000
 
-/** How long a process may take to be ready, and to end after SIGTERM. Milliseconds. */
-const READY_MS_MAX = 30_000
+/** How long a process may take to be ready, as on a slow disk, and to end after SIGTERM. Milliseconds. */
+const READY_MS_MAX = 60_000
 const END_MS_MAX = 28_000
 
 /** A process that was ready this long is not in a restart loop, milliseconds. */
@@ -26,21 +26,23 @@ const STEADY_MS = 60_000
 /** Keeps processes running: labels what they print, starts them again when they die, ends them together. */
 export class Supervisor {
   readonly #print: (label: string, line: string) => void
+  readonly #readyMsMax: number
   readonly #children = new Map<string, ChildProcess>()
   readonly #restarted = new WeakSet<ChildProcess>()
   /** Starts a process that waits after its death, by its label. */
   readonly #waiting = new Map<string, () => void>()
   #isEnding = false
 
-  constructor(print: (label: string, line: string) => void) {
+  constructor(print: (label: string, line: string) => void, { readyMsMax = READY_MS_MAX } = {}) {
     this.#print = print
+    this.#readyMsMax = readyMsMax
   }
 
   /**
    * Starts a process and waits until it says that it is ready.
    *
    * @returns what it said
-   * @throws Error when it ends before that
+   * @throws Error when it ends before that, or takes too long
    */
   async start(plan: ProcessPlan): Promise<unknown> {
     if (this.#isEnding) throw new Error(`${plan.label} is not started: all are ending`)
@@ -48,7 +50,9 @@ export class Supervisor {
     const ended = once(child, 'exit').then(([code, signal]) => {
       throw new Error(`${plan.label} ended before it was ready (${signal ?? `exit code ${code}`})`)
     })
-    const ready = once(child, 'message', { signal: AbortSignal.timeout(READY_MS_MAX) })
+    const ready = once(child, 'message', { signal: AbortSignal.timeout(this.#readyMsMax) }).catch(() => {
+      throw new Error(`${plan.label} was not ready within ${this.#readyMsMax / 1_000} s`)
+    })
     const [message] = await Promise.race([ready, ended])
     ended.catch(() => undefined)
     this.#keep(plan, child, RESTART_MS_MIN)

@@ -55,3 +55,13 @@ test('a process that dies is started again after pauses that double, and at once
   await until(() => deaths().length === 4)
   assert.equal(deaths()[3], 'ended (SIGKILL); starting again in 500 ms')
 })
+
+test('a process that is not ready in time is named', async (t) => {
+  const supervisor = new Supervisor(() => undefined, { readyMsMax: 200 })
+  t.after(() => supervisor.end())
+  const plan = { kind: 'probe', label: 'slow', entry: 'test/support/started-process.ts' } as const
+  await assert.rejects(
+    supervisor.start({ ...plan, environment: { NEVER_READY: 'yes' } }),
+    (error) => error instanceof Error && error.message === 'slow was not ready within 0.2 s',
+  )
+})

@@ -1,7 +1,8 @@
-/** A process for tests of the supervisor: prints `up` and its number, or ends at once where the file of `CRASH_FILE` is there. */
+/** A process for tests of the supervisor: prints `up` and its number, ends at once where the file of `CRASH_FILE` is there, or
+ * is never ready. */
 import { existsSync } from 'node:fs'
 
 if (existsSync(process.env.CRASH_FILE ?? '')) process.exit(3)
-process.send?.({ ready: true })
+if (process.env.NEVER_READY === undefined) process.send?.({ ready: true })
 console.log(`up ${process.pid}`)
 setInterval(() => undefined, 60_000)
