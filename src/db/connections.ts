@@ -58,14 +58,16 @@ export function listConnections(db: Db, userId: string): Promise<Connection[]> {
 export function insertConnection(db: Db, connection: NewConnection, connectionsMax: number): Promise<boolean> {
   return db.transaction().execute(async (transaction) => {
     await sql`select pg_advisory_xact_lock(hashtextextended(${connection.user_id}, 2))`.execute(transaction)
-    await transaction
+    const ended = await transaction
       .updateTable('connections')
       .set({ revoked_at: sql<Date>`now()` })
       .where('user_id', '=', connection.user_id)
       .where('client_id', '=', connection.client_id)
       .where('resource', '=', connection.resource)
       .where('revoked_at', 'is', null)
+      .returning('id')
       .execute()
+    for (const { id } of ended) await deleteTokens(transaction, id)
     const { count } = await transaction
       .selectFrom('connections')
       .select(({ fn }) => fn.countAll<string>().as('count'))
@@ -79,17 +81,24 @@ export function insertConnection(db: Db, connection: NewConnection, connectionsM
 }
 
 /** Ends a connection of an account with all its tokens; false when there is none. */
-export async function revokeConnection(db: Db, id: string, userId: string): Promise<boolean> {
-  const { numUpdatedRows } = await db
-    .updateTable('connections')
-    .set({ revoked_at: sql<Date>`now()` })
-    .where('id', '=', id)
-    .where('user_id', '=', userId)
-    .where('revoked_at', 'is', null)
-    .executeTakeFirst()
-  if (numUpdatedRows === 0n) return false
-  await db.deleteFrom('oauth_artifacts').where('connection_id', '=', id).execute()
-  return true
+export function revokeConnection(db: Db, id: string, userId: string): Promise<boolean> {
+  return db.transaction().execute(async (transaction) => {
+    const { numUpdatedRows } = await transaction
+      .updateTable('connections')
+      .set({ revoked_at: sql<Date>`now()` })
+      .where('id', '=', id)
+      .where('user_id', '=', userId)
+      .where('revoked_at', 'is', null)
+      .executeTakeFirst()
+    if (numUpdatedRows === 0n) return false
+    await deleteTokens(transaction, id)
+    return true
+  })
+}
+
+/** A refresh token that stayed would go on giving access tokens, which are refused. */
+async function deleteTokens(transaction: Db, connectionId: string): Promise<void> {
+  await transaction.deleteFrom('oauth_artifacts').where('connection_id', '=', connectionId).execute()
 }
 
 /** Whose connection it is, ended or not. */

@@ -17,6 +17,7 @@ import {
   resealClient,
   upsertArtifact,
 } from '../db/oauth-artifacts.ts'
+import { isWellFormed } from '../http/well-formed.ts'
 import { announceChange } from '../limits/account-version.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
@@ -162,6 +163,8 @@ export class ClientAdapter extends ArtifactAdapter {
 
   override async find(id: string): Promise<AdapterPayload | undefined> {
     const { db } = this.#clients
+    // Postgres takes no NUL: an id that has one is of no application.
+    if (!isWellFormed(id)) return undefined
     const client = await findClient(db, id)
     if (!client) return undefined
     const { secretId, sealed } = client

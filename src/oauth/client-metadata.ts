@@ -1,4 +1,5 @@
 import { type ClientMetadata, errors, type ResponseType } from 'oidc-provider'
+import { isWellFormed } from '../http/well-formed.ts'
 import { hasOwnScheme } from './redirect-words.ts'
 
 /** How applications sign in here: by a code, and again by a refresh token. */
@@ -16,8 +17,13 @@ const UNUSED = ['scope', 'contacts', 'id_token_signed_response_alg'] as const
  * Replaces what an application registers and need not be refused for (RFC 7591, 2). The answer to the registration says
  * what holds. Ways of signing in that this server does not have are left out beside those that it has; empty members are
  * taken as absent ones.
+ *
+ * @throws InvalidClientMetadata for a text that Postgres does not take
  */
 export function adaptMetadata(metadata: ClientMetadata): void {
+  for (const value of Object.values(metadata))
+    if (typeof value === 'string' && !isWellFormed(value))
+      throw new errors.InvalidClientMetadata('texts must be Unicode without NUL')
   for (const name of UNUSED) delete metadata[name]
   // Programs that send every member they know write so what they have no value for.
   for (const [name, value] of Object.entries(metadata)) if (value === '' || value === null) delete metadata[name]

@@ -132,6 +132,31 @@ describe('an application that signs in', () => {
     assert.equal(again.body.code, 'CONNECTION_NOT_FOUND')
   })
 
+  it('an application that signs in again learns on the first machine that it must, instead of getting tokens that are refused', async () => {
+    const caller = await signUp(gateway)
+    const first = await (await signIn(url, caller.token, { app, resource: url })).tokens()
+    const second = await (await signIn(url, caller.token, { app, resource: url })).tokens()
+    assert.equal((await call(first.access_token)).status, 401)
+    assert.equal((await json(await refresh(first.refresh_token))).body.error, 'invalid_grant')
+    const renewed = (await json(await refresh(second.refresh_token))).body
+    assert.equal((await call(renewed.access_token)).status, 200)
+    assert.equal((await connections(caller)).length, 1)
+  })
+
+  it('an application whose id or name has a NUL is unknown or refused, and is no failure of the gateway', async () => {
+    const asked = await fetch(`${url}/oauth/authorize?client_id=%00&response_type=code`, { redirect: 'manual' })
+    assert.equal(asked.status, 400)
+    const form = { grant_type: 'refresh_token', client_id: '\0', refresh_token: 'x' }
+    const { status, body } = await json(await postForm(`${url}/oauth/token`, form))
+    assert.deepEqual([status, body.error], [401, 'invalid_client'])
+    const registered = await fetch(`${url}/oauth/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ client_name: 'a\0b', redirect_uris: ['http://127.0.0.1:9/'] }),
+    })
+    assert.deepEqual([registered.status, (await json(registered)).body.error], [400, 'invalid_client_metadata'])
+  })
+
   it('an application that signs in has a token for one resource, and for no route of an account', async () => {
     const { access_token: token } = await (
       await signIn(url, account.token, { app, resource: `${url}/mcp/dog-images` })
