@@ -25,6 +25,8 @@ export async function metricsRoute(
 /** A gauge whose value is not known is absent: 0 would say that all is well. */
 function fill(fleet: FleetMetrics, { problems, upstreams, processes, stores }: Snapshot): void {
   for (const gauge of Object.values(fleet)) gauge.reset()
+  // One without labels is reset to 0 by prom-client.
+  for (const gauge of [fleet.redisBytes, fleet.redisBytesMax, fleet.redisSeconds, fleet.postgresSeconds]) gauge.remove()
   for (const row of upstreams) fillUpstream(fleet, row)
   for (const { rank, label } of problems) fleet.problems.inc({ rank, label })
   for (const { kind } of processes ?? []) fleet.processes.inc({ kind })

@@ -32,7 +32,8 @@ export class LastHourReader {
         return known ?? readMinute(this.#redis, at)
       }),
     )
-    this.#minutes = new Map(minutes.map((minute) => [minute.at, minute]))
+    // One that had not ended when it was read still grows, however long ago that was.
+    this.#minutes = new Map(minutes.filter(({ at }) => newest - at > MINUTE_MS).map((minute) => [minute.at, minute]))
     return minutes
   }
 }

@@ -162,6 +162,10 @@ describe('the guard of the console', () => {
       await redis.call('CLIENT', 'PAUSE', '4000', 'ALL')
       await until(async () => (await page()).includes('Redis does not answer'))
       assert.match(await page('/queues/weather'), /Unknown: Redis does not answer/)
+      const metrics = await page('/metrics')
+      assert.match(metrics, /^agw_redis_up\{process="ops"\} 0$/m)
+      // What is not known is absent: 0 would say that all is well.
+      assert.doesNotMatch(metrics, /^agw_redis_(latency_seconds|memory)/m)
       await until(async () => !(await page()).includes('Redis does not answer'))
     } finally {
       redis.disconnect()
