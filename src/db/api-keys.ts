@@ -106,13 +106,13 @@ export async function insertApiKey(
   transaction: Db,
   key: NewApiKey,
   { keysMax, othersKeysMax }: KeyLimits,
-): Promise<boolean> {
+): Promise<'inserted' | 'full' | 'full for others'> {
   await lockLiveKeys(transaction, key.user_id)
   const { count, others } = await countLiveKeys(transaction, key.user_id)
-  if (count >= keysMax) return false
-  if (key.created_by !== key.user_id && others >= othersKeysMax) return false
+  if (count >= keysMax) return 'full'
+  if (key.created_by !== key.user_id && others >= othersKeysMax) return 'full for others'
   await transaction.insertInto('api_keys').values(key).execute()
-  return true
+  return 'inserted'
 }
 
 /** What adds live keys to one account happens one after the other: each counts what the one before it left. */

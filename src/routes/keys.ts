@@ -96,14 +96,21 @@ function routeCreation(app: App, { config, db }: Context): void {
       label: label ?? null,
       expires_at: expiresAt,
     }
-    const isInserted = await db.transaction().execute(async (transaction) => {
+    const inserting = await db.transaction().execute(async (transaction) => {
       // Until the key is there, its team is not handed over, which ends keys of others, and its maker is not removed.
       const managed = teamId == null ? undefined : { teamId: teamId.toLowerCase(), userId: user.id }
       const team = managed && (await lockTeamToManage(transaction, managed))
       const owned = { ...row, user_id: team?.owner_id ?? user.id, team_id: team?.id ?? null }
       return await insertApiKey(transaction, owned, { keysMax: KEYS_MAX, othersKeysMax: OTHERS_KEYS_MAX })
     })
-    if (!isInserted) throw new GatewayError('KEY_LIMIT_REACHED', { tokens: { limit: KEYS_MAX } })
+    if (inserting === 'full') throw new GatewayError('KEY_LIMIT_REACHED', { tokens: { limit: KEYS_MAX } })
+    if (inserting === 'full for others') {
+      throw new GatewayError('KEY_LIMIT_REACHED', {
+        message: 'The account that owns the team has the full number of live keys that others made.',
+        hint: 'Revoke a key of the team, or ask its owner to make one',
+        tokens: { limit: OTHERS_KEYS_MAX },
+      })
+    }
     return reply.status(201).send({ key, id: row.id, keyPrefix: keyPrefix(environment) })
   })
 }

@@ -431,6 +431,17 @@ describe('API keys', () => {
     const refused = answers.filter(({ status }) => status !== 201)
     for (const { status, body, text } of refused)
       assert.deepEqual([status, body.code], [409, 'KEY_LIMIT_REACHED'], text)
+    // The bound on what admins of its teams make is another one, and said to be.
+    const [owner, admin] = [await signUp(gateway), await signUp(gateway)]
+    const team = (await send(gateway, '/v1/teams', { token: owner.token, body: { name: 'U' } })).body.team.id
+    const adding = { email: admin.email, role: 'admin' }
+    await send(gateway, `/v1/teams/${team}/members`, { token: owner.token, body: adding })
+    const ofAdmin = async () => await send(gateway, '/v1/keys', { token: admin.token, body: { teamId: team } })
+    for (let count = 0; count < 25; count += 1) assert.equal((await ofAdmin()).status, 201)
+    const { status, body: full } = await ofAdmin()
+    assert.deepEqual([status, full.code], [409, 'KEY_LIMIT_REACHED'])
+    assert.match(`${full.message} ${full.hint}`, /that others made.*limit=25/)
+    assert.equal((await send(gateway, '/v1/keys', { token: owner.token, body: { teamId: team } })).status, 201)
     const made = answers.find(({ status }) => status === 201)
     await send(gateway, `/v1/keys/${made?.body.id}`, { method: 'DELETE', token: person.token })
     assert.equal((await send(gateway, '/v1/keys', { token: person.token, body: {} })).status, 201)
