@@ -7,8 +7,8 @@ import type { Condition } from './condition.ts'
 export interface ApiView {
   api: Api
   condition: Condition
-  /** Changes of its health in the last 24 hours, newest first. */
-  history: HealthChangeView[]
+  /** Changes of its health in the last 24 hours, newest first; undefined where they are not known. */
+  history: HealthChangeView[] | undefined
 }
 
 export interface HealthChangeView {
@@ -27,9 +27,9 @@ export interface Visit {
   plans: Record<string, PlanLimits>
 }
 
-/** The day's changes of an API's health, from the public catalog; none where Postgres is away: the rest is worth showing. */
-export async function readHistory(app: FastifyInstance, slug: string): Promise<HealthChangeView[]> {
+/** The day's changes of an API's health, from the public catalog; undefined where Postgres is away. */
+export async function readHistory(app: FastifyInstance, slug: string): Promise<HealthChangeView[] | undefined> {
   const answer = await app.inject(`/v1/catalog/${slug}`)
-  if (answer.statusCode !== 200) return []
+  if (answer.statusCode !== 200) return undefined
   return answer.json<{ health: { history: HealthChangeView[] } }>().health.history
 }

@@ -35,7 +35,7 @@ export function conditionOf(api: Api, health: HealthView): Condition {
     const effect =
       api.pausedMode === 'refuse'
         ? 'The operator has paused this API: calls are refused with API_PAUSED, test calls too.'
-        : 'The operator has paused this API: calls wait until it is resumed, 30 seconds at most, test calls too.'
+        : 'The operator has paused this API: calls wait until it is resumed, or until their deadline if that comes first, test calls too.'
     return { ...nothing, word: 'Paused', effect }
   }
   if (health.since === undefined && health.lastCallAt === 0 && health.lastProbeAt === 0) {

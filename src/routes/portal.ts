@@ -105,42 +105,43 @@ export async function portalRoutes(app: App, { catalog, config, health }: Contex
       sendPage(reply, page(request as FastifyRequest, connectPage(), { title: 'Connect an application' })),
     )
   }
-  for (const [path, title, main] of fixedPages(catalog, config)) {
-    app.get(path, { schema }, async (request, reply) => sendPage(reply, page(request, main, { title })))
+  for (const [path, title, write] of fixedPages(catalog, config)) {
+    app.get(path, { schema }, async (request, reply) => sendPage(reply, page(request, write(), { title })))
   }
 }
 
-/** Pages that nothing but their deployment changes. */
+/** Pages without an address of an API; operators may switch APIs that they name while the process runs. */
 function fixedPages(
   catalog: Catalog,
   { accounts, http, plans, upstreams }: Config,
-): [path: string, title: string, main: Html][] {
+): [path: string, title: string, write: () => Html][] {
   return [
-    ['/agents', 'For agents', agentsPage({ baseUrl: http.baseUrl, isOauthOn: accounts.isOauthOn })],
-    ['/signup', 'Sign up', credentialsPage('signup', `/apis/${firstApi(catalog)}`)],
-    ['/login', 'Log in', credentialsPage('login', '/account')],
-    ['/account', 'Account', accountPage('overview', { below: plansCard(plans, upstreams.contact) })],
-    ['/account/keys', 'API keys', accountPage('keys')],
-    ['/account/teams', 'Teams', accountPage('teams', { provesAddresses: accounts.smtpUrl !== undefined })],
+    ['/agents', 'For agents', () => agentsPage({ baseUrl: http.baseUrl, isOauthOn: accounts.isOauthOn })],
+    ['/signup', 'Sign up', () => credentialsPage('signup', firstPage(catalog))],
+    ['/login', 'Log in', () => credentialsPage('login', '/account')],
+    ['/account', 'Account', () => accountPage('overview', { below: plansCard(plans, upstreams.contact) })],
+    ['/account/keys', 'API keys', () => accountPage('keys')],
+    ['/account/teams', 'Teams', () => accountPage('teams', { provesAddresses: accounts.smtpUrl !== undefined })],
     [
       '/account/provider-keys',
       'Provider keys',
-      accountPage('provider-keys', { apis: JSON.stringify(apisTakingKeys(catalog)) }),
+      () => accountPage('provider-keys', { apis: JSON.stringify(apisTakingKeys(catalog)) }),
     ],
-    ['/account/connections', 'Connected apps', accountPage('connections')],
-    ['/account/settings', 'Settings', accountPage('settings')],
+    ['/account/connections', 'Connected apps', () => accountPage('connections')],
+    ['/account/settings', 'Settings', () => accountPage('settings')],
   ]
 }
 
-/** The API that a newcomer tries first. */
-function firstApi(catalog: Catalog): string {
+/** The page of the API that a newcomer tries first. */
+function firstPage(catalog: Catalog): string {
   const offered = offeredApis(catalog).map(({ slug }) => slug)
-  return offered.includes('weather') ? 'weather' : (offered[0] ?? '')
+  const first = offered.includes('weather') ? 'weather' : offered[0]
+  return first === undefined ? '/' : `/apis/${first}`
 }
 
 /** Slug and name of the APIs that take a caller's own key. */
 function apisTakingKeys(catalog: Catalog): [string, string][] {
-  const taking = [...catalog.values()].filter(({ upstream: { credential } }) =>
+  const taking = offeredApis(catalog).filter(({ upstream: { credential } }) =>
     /^byok/.test(credential?.accessMode ?? ''),
   )
   return taking.map(({ slug, upstream }) => [slug, upstream.displayName])

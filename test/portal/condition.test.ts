@@ -58,6 +58,12 @@ describe('the condition of an API', () => {
     )
   })
 
+  it('the condition of an API says that the changes of the day are not known, where nobody can tell them', () => {
+    const { text } = healthOfTheDay(conditionOf(weather, view({ state: 'Healthy', since: '1' })), undefined, NOW)
+    assert.match(text, /are not known/)
+    assert.doesNotMatch(text, /No change/)
+  })
+
   it('the condition of an API draws the last minute of the day too', () => {
     const change = { at: new Date(NOW - 1_000).toISOString(), from: 'Healthy', to: 'Down', cause: 'score', code: null }
     const { text } = healthOfTheDay(conditionOf(weather, view({ state: 'Down', since: '1' })), [change], NOW)

@@ -184,6 +184,7 @@ export const PUBLIC = new Set([
   'GET /postman.json',
   'GET /.well-known/api-catalog',
   'GET /docs/guides/:name.md',
+  'GET /docs/guides',
   'GET /docs/guides/:name',
   'GET /docs/reference',
   'GET /readyz',
@@ -192,7 +193,7 @@ export const PUBLIC = new Set([
   'GET /v1/catalog',
   'GET /v1/catalog/:slug',
   // Pages and documentation; what is on them is public, and what is not comes by the routes of the table.
-  ...['/', '/apis/:slug', '/agents', '/signup', '/login'].map((path) => `GET ${path}`),
+  ...['/', '/apis', '/apis/:slug', '/agents', '/signup', '/login'].map((path) => `GET ${path}`),
   ...['', '/keys', '/teams', '/provider-keys', '/connections', '/settings'].map((path) => `GET /account${path}`),
   ...['/docs', '/docs/errors', '/docs/errors.md', '/docs/apis/:slug.md'].map((path) => `GET ${path}`),
   ...['/openapi.json', '/llms.txt', '/assets/:version/*', '/icon-64.png'].map((path) => `GET ${path}`),

@@ -215,6 +215,13 @@ describe('the operator API', () => {
     await until(async () => (await call()) === '503 API_NOT_ENABLED,503 API_NOT_ENABLED', 3_000)
     const catalog = await send(gateway, '/v1/catalog')
     assert.ok(!catalog.body.data.some((api: { api_name: string }) => api.api_name === 'mock-data'))
+    await patch('/upstreams/weather', { enabled: false })
+    await until(async () => (await fetch(`${gateway.url}/apis/weather`)).status === 404)
+    // A newcomer is sent to an API that there is.
+    const [, start = ''] = /data-start="([^"]*)"/.exec(await (await fetch(`${gateway.url}/signup`)).text()) ?? []
+    assert.match(start, /^\/apis\//)
+    assert.equal((await fetch(gateway.url + start)).status, 200)
+    await patch('/upstreams/weather', { enabled: null })
     const rates = [{ max: 2, seconds: 3_600 }]
     const changed = await patch('/upstreams/mock-data', { enabled: null, caps: { rates } })
     assert.deepEqual(changed.body.upstream.caps.rates, rates)

@@ -77,7 +77,7 @@ export function createdCard({ key }) {
       'p',
       {},
       'It is in use on the pages of the APIs: ',
-      el('a', { href: '/apis/weather' }, 'try the first call'),
+      el('a', { href: '/' }, 'choose one for the first call'),
       '.',
     ),
   )

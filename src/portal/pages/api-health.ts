@@ -14,9 +14,14 @@ const NARROWEST = 4
 const CHANGES_MAX = 8
 
 /** The last 24 hours as a strip, and the changes in words with their causes. `history` is newest first. */
-export function healthOfTheDay({ word }: Condition, history: HealthChangeView[], now: number = Date.now()): Html {
+export function healthOfTheDay(
+  { word }: Condition,
+  history: HealthChangeView[] | undefined,
+  now: number = Date.now(),
+): Html {
   if (word === 'Not checked') return html`<p>Nobody has called this API yet, and no probe has ended.</p>`
   if (word === 'Not enabled') return html`<p>An API that is not enabled is not probed.</p>`
+  if (!history) return html`<p>The changes of the last 24 hours are not known at the moment.</p>`
   const summary = history.length === 0 ? 'No change in the last 24 hours.' : `Now: ${word}. The latest changes:`
   return html`${strip(word, history, now)}
 <p class="axis small" aria-hidden="true"><span>24 h ago</span><span>now</span></p>
