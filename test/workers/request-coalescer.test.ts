@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { it, type TestContext } from 'node:test'
 import { RequestCoalescer, type Subscriber } from '../../workers/cache/request-coalescer.ts'
+import type { Outcome } from '../../workers/upstream/outcome.ts'
 import { until } from '../support/gateway.ts'
 import { redisOfThisFile } from '../support/services.ts'
 
@@ -48,6 +49,22 @@ it('a follower in another process knows that the request it shares is at the ups
   assert.deepEqual(await leading.outcome, { outcome: TIMEOUT, isCollapsed: false })
   assert.deepEqual(await following, { outcome: TIMEOUT, isCollapsed: true })
   assert.equal(await redis.get(keys.leader), null)
+})
+
+it('a follower in another process sends a request of its own when the call that led found no room in the cap before its deadline', async () => {
+  const evicted = { code: 'UPSTREAM_CAP_EXHAUSTED', retryAfterMs: 5_000 } as const
+  for (const outcome of [evicted, { ...TIMEOUT, isRefused: true } as const]) {
+    const keys = keysOf(`evicted-${outcome.code}`)
+    const answer = Promise.withResolvers<Outcome>()
+    const first = new RequestCoalescer(redis).join(keys, subscriber('first'), () => answer.promise)
+    await until(async () => (await redis.exists(keys.leader)) === 1)
+    const own: Outcome = { body: Buffer.from('{}') }
+    const second = new RequestCoalescer(redis).join(keys, subscriber('second'), async () => own)
+    await until(async () => (await redis.exists(keys.followed)) === 1)
+    answer.resolve(outcome)
+    assert.deepEqual(await first, { outcome, isCollapsed: false })
+    assert.deepEqual(await second, { outcome: own, isCollapsed: false })
+  }
 })
 
 it('a request whose call was left goes on for those that wait for its answer, in other processes too, and ends with them', async () => {

@@ -10,7 +10,7 @@ import { ERRORS, type ErrorCode } from '../../src/errors.ts'
 import { memberOf, waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
 import type { RedisClock } from '../../src/redis/clock.ts'
 import { callUpstream, type UpstreamCall, type UpstreamDeps } from '../upstream/call-upstream.ts'
-import { isFailure, type Outcome } from '../upstream/outcome.ts'
+import { isFailure, isOfOneCall, type Outcome } from '../upstream/outcome.ts'
 import type { CoalescedRequest, RequestCoalescer } from './request-coalescer.ts'
 
 export interface CachingDeps extends UpstreamDeps {
@@ -102,12 +102,13 @@ async function callOnce(
 ): Promise<{ outcome: Outcome; isCollapsed: boolean; freshMs?: number | undefined }> {
   const { call, progress, signal } = upstreamCall
   let freshMs: number | undefined
+  let { permit } = upstreamCall
   const work = async (shared: CoalescedRequest): Promise<Outcome> => {
     // The request before may have ended meanwhile.
     const entry = await deps.cache.get(keys.entry)
     if (entry && stalenessMs(entry, deps.clock.now()) <= 0) return storedOutcome(entry)
     const remainingMs = (): number => shared.deadline() - deps.clock.now()
-    const sharedCall = { ...upstreamCall, progress: shared.progress, signal: shared.signal, remainingMs }
+    const sharedCall = { ...upstreamCall, permit, progress: shared.progress, signal: shared.signal, remainingMs }
     const outcome = await callUpstream(deps, sharedCall)
     freshMs = await store(deps, upstreamCall, { key: keys.entry, outcome })
     return outcome
@@ -120,8 +121,10 @@ async function callOnce(
   }
   for (let tries = 1; ; tries += 1) {
     const shared = await deps.coalescer.join(keys, subscriber, work)
-    const isOthersRefusal = shared.isCollapsed && isFailure(shared.outcome) && shared.outcome.isRefused
-    if (!isOthersRefusal || tries === REFUSALS_SHARED_MAX) return { ...shared, freshMs }
+    const isOthers = shared.isCollapsed && isOfOneCall(shared.outcome)
+    if (!isOthers || tries === REFUSALS_SHARED_MAX) return { ...shared, freshMs }
+    // A follower has no place in the wait queue, from which it could be evicted.
+    permit = { ...permit, isUnqueued: true }
   }
 }
 

@@ -5,7 +5,7 @@ import { decodeFrame, encodeFrame } from '../../src/queue/frame.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import { extendLock, releaseLock } from '../../src/redis/lock.ts'
 import type { CallProgress } from '../upstream/call-upstream.ts'
-import { type Failure, isFailure, type Outcome } from '../upstream/outcome.ts'
+import { type Failure, isFailure, isOfOneCall, type Outcome } from '../upstream/outcome.ts'
 
 /** Lifetime of a leader's key, and the interval of its renewal. Milliseconds. */
 const LEADER_MS = 3_000
@@ -183,8 +183,7 @@ export class RequestCoalescer {
     }, LEADER_RENEW_MS)
     try {
       const outcome = await work(request)
-      // A refusal is for the account and the deadline of one call alone.
-      if (isFailure(outcome) && outcome.isRefused) return outcome
+      if (isOfOneCall(outcome)) return outcome
       const frame = outcomeFrame(outcome, member)
       // Fails open: where Redis takes no writes, followers in other processes send a request of their own.
       if (frame.length <= OUTCOME_BYTES_MAX) {

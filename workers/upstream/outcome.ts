@@ -26,6 +26,11 @@ export function isFailure(outcome: Outcome): outcome is Failure {
   return 'code' in outcome
 }
 
+/** A refusal or an eviction is for the account and deadline of one call: others that share its request try for themselves. */
+export function isOfOneCall(outcome: Outcome): boolean {
+  return isFailure(outcome) && (outcome.isRefused === true || outcome.code === 'UPSTREAM_CAP_EXHAUSTED')
+}
+
 /** In the reference envelope. */
 export function dataOutcome(data: Record<string, unknown>): Outcome {
   try {
