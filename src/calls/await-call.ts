@@ -9,7 +9,7 @@ import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts
 import type { Log } from '../log.ts'
 import { recordAsyncCall } from '../queue/async-call.ts'
 import type { ReplyInbox } from '../queue/reply.ts'
-import type { Reply } from '../queue/reply-head.ts'
+import { type Reply, wasRequestSent } from '../queue/reply-head.ts'
 import { CallerLeftError, cancelledStatus, LEFT_UNSENT_STATUS } from './caller-left.ts'
 import { type Withdrawal, type WithdrawDeps, wasSent, withdrawCall } from './withdraw-call.ts'
 
@@ -124,8 +124,9 @@ async function refundRefused(deps: AwaitDeps, { job, principal }: Admitted, stat
   )
 }
 
-function statusOf({ head: { code, times } }: Reply): number {
-  if (code === 'CALL_CANCELLED') return cancelledStatus(times.attempts > 0)
+function statusOf({ head }: Reply): number {
+  const { code } = head
+  if (code === 'CALL_CANCELLED') return cancelledStatus(wasRequestSent(head))
   return code ? ERRORS[code].status : 200
 }
 

@@ -13,7 +13,7 @@ import { isCharged } from '../limits/charge.ts'
 import { weightOf } from '../limits/plans.ts'
 import type { Log } from '../log.ts'
 import type { ReplyInbox } from '../queue/reply.ts'
-import type { Reply } from '../queue/reply-head.ts'
+import { type Reply, wasRequestSent } from '../queue/reply-head.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { ObservedCall, type ObservedCallDeps } from '../telemetry/observe-call.ts'
 import { cancelledStatus } from './caller-left.ts'
@@ -183,7 +183,7 @@ async function runUnit(
     deps.spareRoom.learn(job, answer.head)
     if (answer.head.code) {
       const error = replyError(answer.head)
-      if (error.code === 'CALL_CANCELLED') return fail(error, cancelled(answer.head.times.attempts > 0))
+      if (error.code === 'CALL_CANCELLED') return fail(error, cancelled(wasRequestSent(answer.head)))
       const refund = answer.head.isRefused ? 'all' : isCharged(error.status) ? 'nothing' : 'month'
       return fail(error, { usageStatus: error.status, refund })
     }

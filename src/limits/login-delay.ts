@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Config } from '../config.ts'
 import { GatewayError } from '../errors.ts'
+import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
 import { clientOf, type ThrottleDeps } from './throttle.ts'
@@ -51,7 +52,13 @@ export async function delayFailures<T>(
   } catch (error) {
     // An outage is no wrong password.
     const isWrong = error instanceof GatewayError && error.code === 'INVALID_CREDENTIALS'
-    if (!isWrong) await correct(() => redis.hincrby(key, 'count', -1))
+    if (!isWrong) await correct(() => giveBack(redis, key))
     throw error
   }
+}
+
+/** A good log-in may have deleted the count meanwhile: what this made anew would have no end. */
+async function giveBack(redis: RedisConnection, key: string): Promise<number> {
+  const left = await redis.hincrby(key, 'count', -1)
+  return left < 0 ? await redis.del(key) : left
 }

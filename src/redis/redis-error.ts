@@ -29,7 +29,7 @@ function replyCodeOf(error: Error): string | undefined {
   return error instanceof ReplyError ? /^[A-Z]+/.exec(error.message)?.[0] : undefined
 }
 
-/** Whether a command was sent and got no good answer: Redis may have run it, or may run it yet. */
+/** Whether a command was sent and got no answer: Redis may have run it, or may run it yet. One that it refused did nothing. */
 export function isUnacknowledged(error: unknown): boolean {
-  return error instanceof RedisError && error.wasSent
+  return error instanceof RedisError && error.wasSent && error.replyCode === undefined
 }

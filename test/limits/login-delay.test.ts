@@ -5,7 +5,7 @@ import { GatewayError } from '../../src/errors.ts'
 import { delayFailures } from '../../src/limits/login-delay.ts'
 import { createLog } from '../../src/log.ts'
 import { keys } from '../../src/redis/keys.ts'
-import { testSecrets } from '../support/gateway.ts'
+import { testSecrets, until } from '../support/gateway.ts'
 import { redisOfThisFile } from '../support/services.ts'
 
 const { redis } = await redisOfThisFile()
@@ -50,4 +50,20 @@ it('wrong passwords of one client for one account wait 1, 2, 4 seconds and up to
   now += 900_000
   assert.equal(await attempt(true), 0, 'a clock that is set back lengthens no wait')
   assert.equal(await attempt(), 0, 'a good log-in forgets them')
+})
+
+it('a log-in that failed for want of a database leaves no count without an end beside one that went well', async () => {
+  const config = loadConfig({ ...testSecrets(), DATABASE_URL: 'postgres://none', REDIS_URL: 'redis://none', PORT: '0' })
+  const deps = { redis, log: createLog({ level: 'silent', pretty: false }, 'test'), config }
+  const [going, failing] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const logIn = (attempt: Promise<void>) =>
+    delayFailures(deps, { email: 'b@example.com', address: '203.0.113.8' }, () => attempt)
+  const [good, bad] = [logIn(going.promise), logIn(failing.promise)]
+  await until(async () => (await redis.dbsize()) > 0)
+  going.resolve()
+  await good
+  failing.reject(new GatewayError('DEPENDENCY_UNAVAILABLE'))
+  await assert.rejects(bad)
+  for (const key of await redis.keys(keys.loginFailures('*', '*').replace(/[{}]/g, '?')))
+    assert.ok((await redis.pttl(key)) > 0, key)
 })
