@@ -120,8 +120,12 @@ function fixedPages(
     ['/signup', 'Sign up', () => credentialsPage('signup', firstPage(catalog))],
     ['/login', 'Log in', () => credentialsPage('login', '/account')],
     ['/account', 'Account', () => accountPage('overview', { below: plansCard(plans, upstreams.contact) })],
-    ['/account/keys', 'API keys', () => accountPage('keys')],
-    ['/account/teams', 'Teams', () => accountPage('teams', { provesAddresses: accounts.smtpUrl !== undefined })],
+    ['/account/keys', 'API keys', () => accountPage('keys', { start: firstPage(catalog) })],
+    [
+      '/account/teams',
+      'Teams',
+      () => accountPage('teams', { start: firstPage(catalog), provesAddresses: accounts.smtpUrl !== undefined }),
+    ],
     [
       '/account/provider-keys',
       'Provider keys',

@@ -77,7 +77,7 @@ export function createdCard({ key }) {
       'p',
       {},
       'It is in use on the pages of the APIs: ',
-      el('a', { href: '/' }, 'choose one for the first call'),
+      el('a', { href: document.querySelector('[data-start]').dataset.start }, 'try the first call'),
       '.',
     ),
   )

@@ -17,6 +17,8 @@ export type AccountSection = (typeof SECTIONS)[number][2]
 export interface AccountExtras {
   /** JSON of the APIs that take a caller's own key. */
   apis?: string
+  /** Page of the API that a newcomer tries first. */
+  start?: string
   /** Whether addresses are proven by mail: only then does it mean something that one is not. */
   provesAddresses?: boolean
   /** What is the same for every account, below the section. */
@@ -26,14 +28,14 @@ export interface AccountExtras {
 /** The frame of an account page; what is in it comes from the JSON routes. */
 export function accountPage(
   section: AccountSection,
-  { apis = '', provesAddresses = false, below }: AccountExtras = {},
+  { apis = '', start = '/', provesAddresses = false, below }: AccountExtras = {},
 ): Html {
   const [path, title] = SECTIONS.find(([, , name]) => name === section) ?? SECTIONS[0]
   return html`<div class="wrap account">
 <nav class="side" aria-label="Account">${SECTIONS.map(
     ([href, name]) => html`<a href="${href}"${href === path ? html` aria-current="page"` : ''}>${name}</a>`,
   )}<button type="button" class="link" data-logout>Log out</button></nav>
-<div class="content" data-view="${section}" data-apis="${apis}"${provesAddresses ? html` data-proves-addresses` : ''}>
+<div class="content" data-view="${section}" data-apis="${apis}" data-start="${start}"${provesAddresses ? html` data-proves-addresses` : ''}>
 <h1>${title}</h1>
 <noscript><p class="notice">These pages need JavaScript; everything on them is a JSON route of the <a href="/docs/reference">reference</a>.</p></noscript>
 <div data-body aria-live="polite" aria-busy="true"><p class="small">Loading …</p></div>
