@@ -72,8 +72,11 @@ function run(environment: Record<string, string> = {}): { child: ChildProcess; o
 }
 
 async function start(environment: Record<string, string> = {}): Promise<Started> {
+  return await started(run(environment))
+}
+
+async function started({ child, output }: ReturnType<typeof run>): Promise<Started> {
   const startedAt = performance.now()
-  const { child, output } = run(environment)
   await until(() => {
     if (child.exitCode !== null) throw new Error(`it ended with ${child.exitCode}:\n${output()}`)
     return output().includes('data stay in the data folder')
@@ -213,9 +216,14 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
   })
 
   it('npm start waits for the processes of a start that was killed, instead of finding their ports in use', async () => {
+    // It keeps its port until it goes on.
+    const node = (await processesOfFolder()).find((line) => line.includes('src/server.ts')) ?? assert.fail()
+    process.kill(Number.parseInt(node, 10), 'SIGSTOP')
     running?.child.kill('SIGKILL')
-    running = await start()
-    assert.match(running.output(), /› Waiting for the processes that an earlier start left behind …\n/)
+    const waiting = run()
+    await until(() => waiting.output().includes('› Waiting for the processes that an earlier start left behind …\n'))
+    process.kill(Number.parseInt(node, 10), 'SIGCONT')
+    running = await started(waiting)
     assert.deepEqual(running.output().match(/agw_(live|test)_[0-9A-Za-z]{49}/g), firstKeys)
   })
 
