@@ -1,5 +1,5 @@
 import { createServer, type Server } from 'node:http'
-import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { type Config, ConfigError } from '../config.ts'
@@ -10,8 +10,12 @@ import { createRequestId } from './refuse-connection.ts'
 /** How long a node that ends keeps serving, so that load balancers see `readyz` say 503 first. Milliseconds. */
 const DRAIN_MS = 1_500
 
+/** How long a connection may be open without a request once a node closes, milliseconds. */
+const UNUSED_MS_MAX = 500
+
 /** Starts listening, and the plain listener that only redirects where one is set. @returns how to stop */
 export async function listen(app: FastifyInstance, http: Config['http'], log: Log): Promise<() => Promise<void>> {
+  const closeUnused = followUnused(app.server)
   await orNaming('PORT', http.port, app.listen({ host: http.host, port: http.port }))
   const redirecting =
     http.redirectPort === undefined
@@ -32,7 +36,25 @@ export async function listen(app: FastifyInstance, http: Config['http'], log: Lo
     await delay(DRAIN_MS)
     stopFollowing?.()
     redirecting?.close()
+    const timer = setTimeout(closeUnused, UNUSED_MS_MAX)
     await app.close()
+    clearTimeout(timer)
+  }
+}
+
+/**
+ * Follows connections over which no request has come: browsers open them in advance. Node's server takes them for ones that
+ * are at work, and stops to time them out when it closes. @returns closes those that there are
+ */
+function followUnused(server: Server): () => void {
+  const unused = new Set<Socket>()
+  server.on('setSecureContext' in server ? 'secureConnection' : 'connection', (socket: Socket) => {
+    unused.add(socket)
+    socket.once('close', () => unused.delete(socket))
+  })
+  server.on('request', ({ socket }: { socket: Socket }) => unused.delete(socket))
+  return () => {
+    for (const socket of unused) socket.destroy()
   }
 }
 

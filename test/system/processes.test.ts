@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
+import { connect } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
@@ -184,6 +185,21 @@ describe('an API node', () => {
     letGo()
     assert.equal((await active).status, 200)
     assert.equal(await ending(node), 0)
+  })
+
+  it('an API node told to end waits for no connection over which nothing came, as browsers open them in advance', async () => {
+    const { child, message } = await gateway.startProcess('src/server.ts')
+    const port = (message as { listening: number }).listening
+    const unused = connect(port, '127.0.0.1')
+    unused.on('error', () => undefined)
+    await once(unused, 'connect')
+    // It has been accepted when a later one is answered.
+    assert.equal((await fetch(`http://127.0.0.1:${port}/healthz`)).status, 200)
+    const closed = once(unused, 'close')
+    child.kill('SIGTERM')
+    await closed
+    // 1 where something was still under way when its time was over.
+    assert.equal(await ending(child), 0)
   })
 
   it('an API node told twice ends at once', async () => {
