@@ -140,8 +140,14 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     const cli = join(import.meta.dirname, '../../src/operator-cli.ts')
     const env = { ...inheritedEnvironment(), DATA_DIR: folder }
     // Exit code 1 while APIs are Down, as most are here.
-    const answer = await promisify(execFile)(process.execPath, [cli, 'status'], { env }).catch((error) => error)
-    assert.match(answer.stdout, /APIs enabled: \d+ healthy/)
+    const ask = async () =>
+      await promisify(execFile)(process.execPath, [cli, 'status'], { env }).catch((error) => error)
+    let answer = await ask()
+    // The console may not have read the fleet yet.
+    await until(async () => {
+      answer = await ask()
+      return /APIs enabled: \d+ healthy/.test(answer.stdout)
+    })
     assert.equal(answer.code ?? 0, /\bis Down\b|\[Network\]/.test(answer.stdout) ? 1 : 0)
   })
 
