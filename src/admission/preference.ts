@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
 export interface Preference {
-  /** Milliseconds after which the answer is 202; undefined: wait for the result. */
+  /** Milliseconds after which a call's answer is 202, or that calls of a batch may take; undefined: wait for the result. */
   waitMs: number | undefined
   /** For `Preference-Applied`. */
   applied: string | undefined

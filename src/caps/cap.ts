@@ -47,7 +47,7 @@ export interface QueuePlace {
   /** The tag as a BullMQ job priority, 1 and up. */
   priority: number
   etaMs: number
-  /** Another call is already on its way to the same answer: this one needs no permit. */
+  /** Another call is queued for the same answer: this one has no place of its own. Whichever runs first sends the request. */
   isFollower: boolean
   needsRebase: boolean
 }

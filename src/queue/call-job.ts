@@ -61,18 +61,18 @@ export interface QueueTicket {
   weight: number
 }
 
-export const BATCH_CALLS_MAX = 16
+export const SHARED_JOB_CALLS_MAX = 16
 
 const VERSION_MAX = 2
 
-/** Calls that reached a node in one tick while nobody waited for their upstream. */
-const CallBatch = Type.Object({
+/** Calls of any callers that reached a node in one tick; not the batch of `POST /v1/batch`, whose calls are queued like others. */
+const SharedJob = Type.Object({
   v: Type.Literal(2),
-  calls: Type.Array(StoredCall, { minItems: 1, maxItems: BATCH_CALLS_MAX }),
+  calls: Type.Array(StoredCall, { minItems: 1, maxItems: SHARED_JOB_CALLS_MAX }),
 })
 
 const oneCall = Compile(StoredCall)
-const batchOfCalls = Compile(CallBatch)
+const sharedJob = Compile(SharedJob)
 
 /** What it takes to answer a call, the same in every version, so that any worker can. */
 export type AnswerableCall = Pick<CallJob, 'id' | 'accountId' | 'mode' | 'slug' | 'endpoint' | 'isAsync'> &
@@ -106,7 +106,7 @@ export function parseAnswerable(data: unknown): AnswerableCall[] {
 
 /** The calls of a job: one (version 1), or several (version 2). @throws LaterVersionError, or Error for no job of a call */
 export function parseCalls(data: unknown): CallJob[] {
-  return (batchOfCalls.Check(data) ? data.calls : [checkStored(data)]).map(fromStored)
+  return (sharedJob.Check(data) ? data.calls : [checkStored(data)]).map(fromStored)
 }
 
 /** Version 1 for one call, which workers of both versions read. */

@@ -4,7 +4,7 @@ import { TickBatcher } from '../async/tick-batcher.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { channels, upstreamKeys } from '../redis/keys.ts'
-import { BATCH_CALLS_MAX, type CallJob, parseCalls, toJobData } from './call-job.ts'
+import { type CallJob, parseCalls, SHARED_JOB_CALLS_MAX, toJobData } from './call-job.ts'
 import { PRIORITY_MAX } from './wait-queue-entry.ts'
 
 export const CALL_JOB = 'call'
@@ -13,7 +13,7 @@ export const CALL_JOB = 'call'
 export class CallQueues {
   readonly of: Memoized<[slug: string], Queue>
   readonly #sharedJobs = new TickBatcher<CallToQueue, string>(async (slug, calls) => await this.#addJob(slug, calls), {
-    itemsMax: BATCH_CALLS_MAX,
+    itemsMax: SHARED_JOB_CALLS_MAX,
   })
 
   constructor(redis: RedisConnection, log: Log) {

@@ -9,7 +9,7 @@ export interface ReplyHead {
   retryAfterMs?: number
   /** The call was refused before anything was sent for it: it costs its account nothing. */
   isRefused?: true
-  /** Of a cancelled call: a request was under way whose answer it waited for, and which is not among its attempts. */
+  /** Of a cancelled call alone: a request that it waited for was under way, its own or a shared one. See `wasRequestSent`. */
   wasSent?: true
   /** Why it failed, in a few words for the log: `HTTP 500`, `DNS: no such host`. */
   cause?: string

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import {
-  BATCH_CALLS_MAX,
   type CallJob,
   LaterVersionError,
   parseAnswerable,
   parseCalls,
+  SHARED_JOB_CALLS_MAX,
   toJobData,
 } from '../../src/queue/call-job.ts'
 
@@ -43,14 +43,14 @@ describe('the data of a call job', () => {
   })
 
   it('the data of a call job is version 2 for several calls, which come back in order', () => {
-    const calls = Array.from({ length: BATCH_CALLS_MAX }, (_, number) => call(number))
+    const calls = Array.from({ length: SHARED_JOB_CALLS_MAX }, (_, number) => call(number))
     const data = JSON.parse(JSON.stringify(toJobData(calls)))
     assert.equal(data.v, 2)
     assert.deepEqual(parseCalls(data), calls)
   })
 
   it('the data of a call job is refused when it is of no known version, or holds more calls than a job may', () => {
-    const calls = Array.from({ length: BATCH_CALLS_MAX + 1 }, (_, number) => call(number))
+    const calls = Array.from({ length: SHARED_JOB_CALLS_MAX + 1 }, (_, number) => call(number))
     for (const data of [{ ...call(1), v: 3 }, { v: 2, calls }, { v: 2, calls: [] }, { v: 2, calls: [{}] }, null]) {
       assert.throws(() => parseCalls(data), /do not fit version/)
     }

@@ -10,7 +10,7 @@ import { LOCK_LOST } from '../upstream/call-end.ts'
 export class TicketNeededError extends Error {}
 
 export interface QueuedRequest extends Waiter {
-  /** It left the queue with an earlier permit and wants another: the client itself rejects it when that comes too late. */
+  /** It has no place in the wait queue (an earlier permit took it out, or it shared another's): the client itself rejects it. */
   isUnqueued?: boolean
 }
 

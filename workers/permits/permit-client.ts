@@ -177,7 +177,7 @@ export class PermitClient {
     return Math.min(Math.max(retryInMs, POLL_MS_MIN), POLL_INTERVAL_MS)
   }
 
-  /** No refusal: the call had been accepted, so its unit of the minute stays spent. */
+  /** No refusal: the call had a place that others took, so its unit of the minute stays spent. */
   #evict(member: string, retryAfterMs: number): void {
     this.#reject(member, new AttemptError('UPSTREAM_CAP_EXHAUSTED', { isRetryable: false, retryAfterMs }))
   }

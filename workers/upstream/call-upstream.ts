@@ -53,6 +53,7 @@ export interface UpstreamCall {
 
 /** How far a call's request is, which decides the outcome at the deadline. */
 export interface CallProgress {
+  /** An attempt has begun, its connection included; says nothing of whether bytes were sent. */
   isUnderWay?: boolean
   lastFailure?: AttemptError
   /** Of the coalesced request that this call shares. */

@@ -1,5 +1,5 @@
 --[[ Ends calls: gives back their in-flight leases and, for calls that failed on our side or the upstream's, the month's
-     units. A call without a lease was ended before: nothing is given back for it.
+     units. A call without a lease was ended before, or its lease is over: nothing is given back for it.
      Input:  KEYS in-flight leases, month count, then the month counts of applications
              ARGV of each call: id, number of its application's KEYS (0: its units do not come back)
      Output: how many had a lease ]]
