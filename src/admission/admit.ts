@@ -63,7 +63,6 @@ const ASYNC_MS_MAX = 600_000
 /** So long after its call's deadline a lease ends whose node has died, milliseconds. */
 const LEASE_GRACE_MS = 10_000
 
-/** How often rights that changed are looked up again for one call. */
 export const STALE_TRIES_MAX = 3
 
 /**

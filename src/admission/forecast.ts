@@ -1,4 +1,4 @@
-import { retryUntil } from '../async/retry-until.ts'
+import { RESTART_RETRY, retryUntil } from '../async/retry-until.ts'
 import { cacheKeys } from '../cache/cache-key.ts'
 import type { KnownAnswers } from '../cache/known-answers.ts'
 import { isUsableWithoutUpstream, type ResponseCache } from '../cache/response-cache.ts'
@@ -32,8 +32,6 @@ export interface ForecastCall {
   weight: number
 }
 
-const LEAVE_RETRY = { everyMs: 250, forMs: 30_000 }
-
 /** How a call goes into the queue. */
 export interface Forecast {
   /** 1 runs first. */
@@ -49,7 +47,6 @@ export interface Forecast {
   mayShareJob: boolean
   /** To withdraw the call from the wait queue, which it may have joined; undefined where it never does. */
   waitEntry: WaitQueueEntry | undefined
-  /** Undefined where answers are not stored. */
   answerKey?: string | undefined
   /** To be called when a call ends that goes without a ticket because its cap has room. */
   giveRoomBack?: () => void
@@ -125,7 +122,7 @@ async function joinAcknowledged({ caps, redis }: ForecastDeps, waitEntry: WaitQu
   try {
     return await cap.joinWaitQueue(waitEntry, deadline)
   } catch (error) {
-    const leaving = { ...LEAVE_RETRY, mayRepeat: () => redis.status !== 'end' }
+    const leaving = { ...RESTART_RETRY, mayRepeat: () => redis.status !== 'end' }
     if (isUnacknowledged(error)) void retryUntil(() => cap.leaveWaitQueue(waitEntry), leaving).catch(() => undefined)
     throw error
   }

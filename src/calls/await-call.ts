@@ -1,7 +1,7 @@
 import type { Admitted } from '../admission/admit.ts'
 import { countRefusal, type RefusalDeps } from '../admission/count-refusal.ts'
 import { rejectOnAbort } from '../async/abort.ts'
-import { retryUntil } from '../async/retry-until.ts'
+import { RESTART_RETRY, retryUntil } from '../async/retry-until.ts'
 import { ERRORS, GatewayError, toGatewayError } from '../errors.ts'
 import type { CallerSocket } from '../http/caller-socket.ts'
 import { refundCall } from '../limits/account-limits.ts'
@@ -28,8 +28,6 @@ export type CallEnd =
 
 /** How long after the deadline a node waits for the worker's own reply, milliseconds. */
 const DEADLINE_GRACE_MS = 250
-
-const WITHDRAW_RETRY = { everyMs: 250, forMs: 30_000 }
 
 /** Abort reason of an asynchronous call: the caller preferred not to wait any longer. */
 const STILL_RUNNING = new Error('the call goes on')
@@ -111,7 +109,7 @@ async function completeFailed(
   const withdrawn = () => withdraw(deps, admitted, jobId)
   // Redis may have queued it without saying so: an asynchronous one would send a request for nobody, up to ten minutes later.
   const withdrawal = job.isAsync
-    ? retryUntil(withdrawn, { ...WITHDRAW_RETRY, mayRepeat: () => deps.redis.status !== 'end' })
+    ? retryUntil(withdrawn, { ...RESTART_RETRY, mayRepeat: () => deps.redis.status !== 'end' })
     : withdrawn()
   withdrawal.catch(() => undefined)
 }

@@ -1,5 +1,6 @@
 import type { Assets } from '../http/assets.ts'
 import { type Html, html } from '../http/html.ts'
+import { pageHead } from '../http/page-head.ts'
 
 export interface ConsolePage {
   title: string
@@ -33,17 +34,7 @@ export function consolePage(
 ): string {
   return html`<!doctype html>
 <html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${title}</title>
-<link rel="icon" href="data:,">
-${styles.map(
-  (name) => html`<link rel="stylesheet" href="${assets.href(name)}">
-`,
-)}<script type="module" src="${assets.href(script)}"></script>
-</head>
+${pageHead(assets, { title, styles, script, more: html`<link rel="icon" href="data:,">` })}
 <body>
 <a class="skip" href="#${skipTo}">${skipText}</a>
 <header>

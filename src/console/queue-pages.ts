@@ -1,5 +1,4 @@
 import type { QueueView } from '../fleet/fleet-reader.ts'
-import { stateOf } from '../fleet/queue-answer.ts'
 import type { QueueContents, QueuedCall } from '../fleet/queue-contents.ts'
 import type { Snapshot, UpstreamRow } from '../fleet/snapshot.ts'
 import { countOf, span } from '../fleet/words.js'
@@ -106,9 +105,8 @@ function callsTable({ calls, isCut }: QueueContents): Html {
   return html`${first}${trusted(table('Calls', ['State', 'Call', 'Account', 'Request', 'Age', 'Deadline in'], rows))}`
 }
 
-function stateText(call: QueuedCall): Html {
-  const { ahead } = call
-  switch (stateOf(call)) {
+function stateText({ state, ahead }: QueuedCall): Html {
+  switch (state) {
     case 'under-way':
       return html`under way<small>at a worker</small>`
     case 'waiting-for-worker':

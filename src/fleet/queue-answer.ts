@@ -1,11 +1,9 @@
 import Type, { type Static } from 'typebox'
 import { nullable } from '../catalog/json.ts'
 import type { QueueView } from './fleet-reader.ts'
-import type { QueuedCall } from './queue-contents.ts'
+import { CALL_STATES, type QueuedCall } from './queue-contents.ts'
 
 const Count = Type.Integer({ minimum: 0 })
-
-const CallState = Type.Enum(['under-way', 'waiting-for-cap', 'waiting-for-worker'])
 
 /** The calls and other jobs of one API's queue. Null is "not known": Redis did not answer. */
 export const QueueAnswer = Type.Object({
@@ -16,7 +14,7 @@ export const QueueAnswer = Type.Object({
     Type.Array(
       Type.Object({
         id: Type.String(),
-        state: CallState,
+        state: Type.Enum([...CALL_STATES]),
         ahead: nullable(Type.Integer({ minimum: 0, description: 'Calls that the cap lets go before it' })),
         accountId: Type.String(),
         email: nullable(Type.String()),
@@ -69,16 +67,10 @@ export function queueAnswer({ at, row, workers, contents }: QueueView): Static<t
   }
 }
 
-/** Where a call is: a worker takes jobs ahead of their permits. */
-export function stateOf({ state, ahead }: Pick<QueuedCall, 'state' | 'ahead'>): Static<typeof CallState> {
-  if (ahead !== null) return 'waiting-for-cap'
-  return state === 'worker' ? 'under-way' : 'waiting-for-worker'
-}
-
 function callAnswer(call: QueuedCall) {
   return {
     id: call.id,
-    state: stateOf(call),
+    state: call.state,
     ahead: call.ahead,
     accountId: call.accountId,
     email: call.email,

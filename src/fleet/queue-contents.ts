@@ -1,6 +1,6 @@
 import type { Job } from 'bullmq'
 import { SHARED_BUCKET } from '../caps/bucket.ts'
-import { type AnswerableCall, parseAnswerable } from '../queue/call-job.ts'
+import { type AnswerableCall, parseAnswerable, storedCalls } from '../queue/call-job.ts'
 import { CALL_JOB } from '../queue/call-queue.ts'
 import { memberOf, waitQueueIdentity } from '../queue/wait-queue-entry.ts'
 import type { RowDeps } from './upstream-rows.ts'
@@ -27,6 +27,11 @@ export interface QueueContents {
   failed: { id: string; name: string; at: number; reason: string }[]
 }
 
+/** Where a call is. A worker takes jobs ahead of their permits. */
+export const CALL_STATES = ['under-way', 'waiting-for-cap', 'waiting-for-worker'] as const
+
+export type CallState = (typeof CALL_STATES)[number]
+
 export interface QueuedCall {
   id: string
   accountId: string
@@ -37,7 +42,7 @@ export interface QueuedCall {
   isAsync: boolean
   /** It uses a key of its caller, which has a cap of its own. */
   hasOwnKey: boolean
-  state: 'worker' | 'queued'
+  state: CallState
   /** How many calls the cap lets go before this one; null: it waits for no permit. */
   ahead: number | null
   waitedMs: number
@@ -67,8 +72,8 @@ export async function readQueueContents(
   const known = (jobs: (Job | undefined)[]): Job[] => jobs.filter((job) => job !== undefined)
   const queued = [...known(waiting), ...known(prioritized)]
   const calls = [
-    ...known(active).flatMap((job) => callsOf(job, 'worker', at)),
-    ...queued.flatMap((job) => callsOf(job, 'queued', at)),
+    ...known(active).flatMap((job) => callsOf(job, 'under-way', at)),
+    ...queued.flatMap((job) => callsOf(job, 'waiting-for-worker', at)),
   ]
   const buckets = [...new Set(calls.map(({ bucket }) => bucket))]
   const members = await Promise.all(buckets.map((bucket) => caps.of({ slug }, bucket).waitingMembers(WAITING_MAX)))
@@ -83,7 +88,11 @@ export async function readQueueContents(
       }))
   return {
     calls: calls
-      .map(({ member, bucket: _, ...call }) => ({ ...call, email: null, ahead: places.get(member) ?? null }))
+      .map(({ member, bucket: _, ...call }) => {
+        const ahead = places.get(member)
+        if (ahead === undefined) return { ...call, email: null, ahead: null }
+        return { ...call, email: null, ahead, state: 'waiting-for-cap' as const }
+      })
       .sort((a, b) => orderOf(a) - orderOf(b) || b.waitedMs - a.waitedMs),
     isCut: [active, prioritized, waiting].some(({ length }) => length === JOBS_MAX),
     others: [...other(known(active), true), ...other([...queued, ...known(delayed)], false)],
@@ -99,25 +108,20 @@ export async function readQueueContents(
 /** Calls that run, then those that wait for a permit, first come those that are served first. */
 function orderOf({ state, ahead }: QueuedCall): number {
   if (ahead !== null) return ahead
-  return state === 'worker' ? -1 : Number.MAX_SAFE_INTEGER
+  return state === 'under-way' ? -1 : Number.MAX_SAFE_INTEGER
 }
 
 type FoundCall = Omit<QueuedCall, 'ahead' | 'email'> & { member: string; bucket: string }
 
-function callsOf({ name, data }: Job, state: QueuedCall['state'], at: number): FoundCall[] {
+function callsOf({ name, data }: Job, state: CallState, at: number): FoundCall[] {
   if (name !== CALL_JOB) return []
-  const { calls } = Object(data)
-  return (Array.isArray(calls) ? calls : [data]).flatMap((stored: unknown) =>
+  return storedCalls(data).flatMap((stored) =>
     // Of a later version too, as far as this one knows it.
     parseAnswerable(stored).map((call) => foundCall(call, stored, { state, at })),
   )
 }
 
-function foundCall(
-  call: AnswerableCall,
-  stored: unknown,
-  { state, at }: { state: QueuedCall['state']; at: number },
-): FoundCall {
+function foundCall(call: AnswerableCall, stored: unknown, { state, at }: { state: CallState; at: number }): FoundCall {
   const { group, parameters, extra, providerKey } = Object(stored)
   const scope: unknown = Object(providerKey).scope
   return {

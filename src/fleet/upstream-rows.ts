@@ -4,6 +4,7 @@ import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
 import type { HealthCache } from '../health/health-watch.ts'
 import type { Log } from '../log.ts'
+import { storedCalls } from '../queue/call-job.ts'
 import { CALL_JOB, type CallQueues } from '../queue/call-queue.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import type { Minute } from '../telemetry/minute-stats.ts'
@@ -128,12 +129,7 @@ async function readCalls(queue: Queue, states: JobType[], count: number): Promis
   if (count === 0) return { calls: 0, oldest: Number.POSITIVE_INFINITY }
   const sampled = (await queue.getJobs(states, 0, SAMPLED - 1, true)).filter((job) => job)
   const jobs = sampled.filter(({ name }) => name === CALL_JOB)
-  const calls = jobs.reduce((sum, { data }) => sum + callsIn(data), 0)
+  const calls = jobs.reduce((sum, { data }) => sum + storedCalls(data).length, 0)
   const perJob = sampled.length === 0 ? 1 : (sampled.length - jobs.length + calls) / sampled.length
   return { calls: Math.round(count * perJob), oldest: Math.min(...jobs.map(({ timestamp }) => timestamp)) }
-}
-
-function callsIn(data: unknown): number {
-  const { calls } = Object(data)
-  return Array.isArray(calls) ? calls.length : 1
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { Batcher } from '../async/batcher.ts'
-import { retryUntil } from '../async/retry-until.ts'
+import { RESTART_RETRY, retryUntil } from '../async/retry-until.ts'
 import type { Log } from '../log.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { RedisConnection } from '../redis/connection.ts'
@@ -14,8 +14,6 @@ const USAGE_PAUSE_MS = 200
 
 /** Usage that Redis does not take within this time is lost, and logged. Milliseconds. */
 const USAGE_RETRY_MS = 60_000
-
-const RETRY = { everyMs: 250, forMs: 30_000 }
 
 /** As long as Redis remembers the units of a minute, by which the calls of a batch are refunded. Milliseconds. */
 const BATCH_RETRY_MS = 60_000
@@ -159,7 +157,7 @@ export class CallCompletionBatcher {
     const ended = calls.map(({ call, status }) => ({ callId: call.id, status, keyId: call.keyId }))
     const release = () => releaseLimits(this.#redis, first, { month, ended })
     // Repeating it does nothing. A lease that is never released expires.
-    await retryUntil(release, { ...RETRY, mayRepeat: () => true }).catch((error) =>
+    await retryUntil(release, { ...RESTART_RETRY, mayRepeat: () => true }).catch((error) =>
       this.#log.warn({ err: error, account: first.accountId, calls: ended.length }, 'failed to release call limits'),
     )
   }
@@ -171,7 +169,7 @@ export class CallCompletionBatcher {
     const dropped = parts.flatMap((part) => part.dropped ?? [])
     const settle = () => advanceBatch(this.#redis, first, { ended, dropped, leaseMs: 0 })
     // Repeating it does nothing: what a call took is given back with its entry of the minute or its lease.
-    await retryUntil(settle, { ...RETRY, forMs: BATCH_RETRY_MS, mayRepeat: () => true }).catch((error) =>
+    await retryUntil(settle, { ...RESTART_RETRY, forMs: BATCH_RETRY_MS, mayRepeat: () => true }).catch((error) =>
       this.#log.warn(
         { err: error, account: first.subject.accountId, ended: ended.length, dropped: dropped.length },
         'failed to give back what calls of a batch took',
@@ -182,7 +180,7 @@ export class CallCompletionBatcher {
   async #count(calls: UsedCall[], id: string): Promise<void> {
     try {
       await retryUntil(() => recordUsage(this.#redis, calls, id), {
-        ...RETRY,
+        ...RESTART_RETRY,
         forMs: USAGE_RETRY_MS,
         mayRepeat: () => true,
       })

@@ -1,11 +1,11 @@
-import { retryUntil } from '../async/retry-until.ts'
+import { RESTART_RETRY, retryUntil } from '../async/retry-until.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { releaseLimits } from './account-limits.ts'
 import { monthOf } from './month.ts'
 import { recordUsage } from './usage-ledger.ts'
 
-const REPEAT = { mayRepeat: () => true, everyMs: 250, forMs: 30_000 }
+const REPEAT = { ...RESTART_RETRY, mayRepeat: () => true }
 
 type LimitedCall = Pick<CallJob, 'id' | 'accountId' | 'keyId' | 'mode' | 'slug' | 'enqueuedAt'>
 

@@ -1,5 +1,6 @@
 import type { Assets } from '../http/assets.ts'
 import { type Html, html } from '../http/html.ts'
+import { pageHead } from '../http/page-head.ts'
 
 export interface Page {
   title: string
@@ -39,23 +40,14 @@ export function layout(
 ): string {
   const link = ([href, name]: readonly [string, string]) =>
     html`<a href="${href}"${isWithin(path, href) ? html` aria-current="page"` : ''}>${name}</a>`
-  return html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="description" content="${description}">
-<title>${title}</title>
+  const more = html`<meta name="description" content="${description}">
 <meta property="og:title" content="${title}">
 <meta property="og:description" content="${description}">
 <meta property="og:type" content="website">
-<link rel="icon" type="image/svg+xml" href="${assets.href('portal/assets/icon.svg')}">
-${STYLES.map(
-  (name) => html`<link rel="stylesheet" href="${assets.href(name)}">
-`,
-)}<script type="module" src="${assets.href('portal/assets/app.js')}"></script>
-</head>
+<link rel="icon" type="image/svg+xml" href="${assets.href('portal/assets/icon.svg')}">`
+  return html`<!doctype html>
+<html lang="en">
+${pageHead(assets, { title, styles: STYLES, script: 'portal/assets/app.js', more })}
 <body>
 <a class="skip" href="#main">Skip to content</a>
 <header class="top">

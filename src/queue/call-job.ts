@@ -97,10 +97,15 @@ function checkStored(data: unknown): StoredCall {
   throw new Error(`job data do not fit version 1: ${first?.instancePath ?? ''} ${first?.message ?? ''}`)
 }
 
+/** What is stored of each call of a job, of any version. */
+export function storedCalls(data: unknown): unknown[] {
+  const { calls } = Object(data)
+  return Array.isArray(calls) ? calls : [data]
+}
+
 /** The calls of a job of any version, as far as it takes to answer them. */
 export function parseAnswerable(data: unknown): AnswerableCall[] {
-  const { calls } = Object(data)
-  const known = (Array.isArray(calls) ? calls : [data]).filter((call) => answerable.Check(call))
+  const known = storedCalls(data).filter((call) => answerable.Check(call))
   return known.map(({ providerKey: _providerKey, ...call }: AnswerableCall) => call)
 }
 

@@ -85,7 +85,6 @@ function limitsAfter(
   return rateLimitHeaders(isCharged(error.status) ? limits : withoutMonthUnit(limits))
 }
 
-/** @throws GatewayError for the error handler */
 function refuse(
   context: Context,
   reply: FastifyReply,
