@@ -4,17 +4,11 @@ import type { SingleFlight } from '../async/single-flight.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import { countMonthUsage } from '../db/usage.ts'
 import { GatewayError } from '../errors.ts'
-import {
-  type AccountLimits,
-  type LimitQuery,
-  type LimitState,
-  refundCall,
-  STALE,
-  withoutCall,
-} from '../limits/account-limits.ts'
+import { type AccountLimits, type LimitQuery, type LimitState, STALE, withoutCall } from '../limits/account-limits.ts'
 import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
 import { LimitRefusedError } from '../limits/limit-refusal.ts'
 import { planOf, weightOf } from '../limits/plans.ts'
+import { refundCall } from '../limits/release-limits.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { isUnacknowledged } from '../redis/redis-error.ts'

@@ -5,7 +5,6 @@ import { GatewayError } from '../errors.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { accountKeys } from '../redis/keys.ts'
 import { loadScript, type Script, type ScriptConstants } from '../redis/script.ts'
-import { isCharged } from './charge.ts'
 import { limitRefusal } from './limit-refusal.ts'
 import { monthOf } from './month.ts'
 
@@ -48,8 +47,6 @@ const load = (name: string, constants: ScriptConstants = {}) =>
 
 const scripts = {
   acquire: load('acquire-limits', { MINUTE_MS, LEASE_MS_MAX, ANY_VERSION }),
-  release: load('release-limits'),
-  refund: load('refund-limits'),
 }
 
 type ScriptReply =
@@ -226,45 +223,6 @@ export function limitKeys(subject: LimitSubject, month: string): string[] {
   ]
 }
 
-export interface EndedCall {
-  callId: string
-  status: number
-  /** Of the application that called, or of the API key, which has no month of its own. */
-  keyId?: string | undefined
-}
-
-/**
- * Releases the leases of calls that were admitted in one month, and refunds the unit of each that ended in 5xx to the
- * account's month and to the application's.
- * Repeating it does nothing.
- * @returns how many had not been released before
- */
-export async function releaseLimits(
-  redis: RedisConnection,
-  { accountId, mode }: Pick<LimitSubject, 'accountId' | 'mode'>,
-  { month, ended }: { month: string; ended: EndedCall[] },
-): Promise<number> {
-  const keys = [accountKeys.inFlight(accountId, mode), accountKeys.month(accountId, month)]
-  const calls = ended.flatMap(({ callId, status, keyId = 'session' }) => {
-    if (isCharged(status) || mode === 'test') return [callId, 0]
-    const ofKey = accountKeys.connectionMonth(accountId, keyId, month)
-    if (!keys.includes(ofKey)) keys.push(ofKey)
-    return [callId, keys.indexOf(ofKey) + 1]
-  })
-  return Number(await scripts.release.run(redis, keys, calls))
-}
-
-/** Refunds all that a call took; repeating it does nothing. @returns whether it had taken anything */
-export async function refundCall(
-  redis: RedisConnection,
-  subject: LimitSubject,
-  { callId, at }: { callId: string; at: number },
-): Promise<boolean> {
-  const [, minute = '', inFlight = '', month = '', ...connection] = limitKeys(subject, monthOf(at).name)
-  const keys = [minute, inFlight, subject.mode === 'live' ? month : `${month}:none`, ...connection]
-  return (await scripts.refund.run(redis, keys, [callId])) === 1
-}
-
 /** What an account has left once the month's unit of a call that failed is given back. */
 export function withoutMonthUnit(state: LimitState): LimitState {
   const { month, application } = state
@@ -286,12 +244,4 @@ export function withoutCall(state: LimitState): LimitState {
     },
     inFlight: state.inFlight - 1,
   }
-}
-
-/** A node releases the lease when the call is answered or its caller left. */
-export async function isInFlight(
-  redis: RedisConnection,
-  { id, accountId, mode }: { id: string; accountId: string; mode: 'live' | 'test' },
-): Promise<boolean> {
-  return (await redis.zscore(accountKeys.inFlight(accountId, mode), id)) !== null
 }

@@ -4,9 +4,10 @@ import { RESTART_RETRY, retryUntil } from '../async/retry-until.ts'
 import type { Log } from '../log.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { RedisConnection } from '../redis/connection.ts'
-import { type LimitSubject, refundCall, releaseLimits } from './account-limits.ts'
+import type { LimitSubject } from './account-limits.ts'
 import { advanceBatch, type EndedBatchCall, refundBatch } from './batch-limits.ts'
 import { monthOf } from './month.ts'
+import { refundCall, releaseLimits } from './release-limits.ts'
 import { recordUsage, type UsedCall } from './usage-ledger.ts'
 
 /** Pause between two writes of usage, milliseconds: it may be shown a second or two late. */
@@ -154,7 +155,12 @@ export class CallCompletionBatcher {
   async #releaseMonth(month: string, calls: CompletedCall[]): Promise<void> {
     const first = calls[0]?.call
     if (!first) return
-    const ended = calls.map(({ call, status }) => ({ callId: call.id, status, keyId: call.keyId }))
+    const ended = calls.map(({ call, status }) => ({
+      callId: call.id,
+      status,
+      keyId: call.keyId,
+      isAsync: call.isAsync,
+    }))
     const release = () => releaseLimits(this.#redis, first, { month, ended })
     // Repeating it does nothing. A lease that is never released expires.
     await retryUntil(release, { ...RESTART_RETRY, mayRepeat: () => true }).catch((error) =>

@@ -87,6 +87,8 @@ export const accountKeys = {
   call: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:call:${callId}`,
   /** String: a worker has begun with the asynchronous call. 15 min. */
   started: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:started:${callId}`,
+  /** String: the asynchronous call was counted as ended. 1 h. */
+  ended: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:ended:${callId}`,
   /** String: result of an asynchronous call. 15 min. */
   result: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:result:${callId}`,
   /** Sorted set: bytes and calls of the kept results, by when they end. 15 min. */

@@ -44,3 +44,14 @@ it('an asynchronous call that two processes complete is counted once, and one of
   assert.deepEqual(await counted(), [1])
   assert.equal(await isInFlight(), false)
 })
+
+it('an asynchronous call that ends after its lease is counted once and gets its unit of the month back', async () => {
+  const { call, counted } = await open()
+  const month = accountKeys.month(call.accountId, new Date(call.enqueuedAt).toISOString().slice(0, 7))
+  await redis.set(month, 5)
+  await redis.zrem(accountKeys.inFlight(call.accountId, 'live'), call.id)
+  assert.equal(await completeCall(redis, call, 504), true)
+  assert.equal(await completeCall(redis, call, 504), false)
+  assert.equal(await redis.get(month), '4')
+  assert.deepEqual(await counted(), [1])
+})

@@ -1,16 +1,9 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { GatewayError } from '../../src/errors.ts'
-import {
-  AccountLimits,
-  acquireTogether,
-  type LimitState,
-  readLimits,
-  refundCall,
-  releaseLimits,
-  STALE,
-} from '../../src/limits/account-limits.ts'
+import { AccountLimits, acquireTogether, type LimitState, readLimits, STALE } from '../../src/limits/account-limits.ts'
 import { monthOf } from '../../src/limits/month.ts'
+import { refundCall, releaseLimits } from '../../src/limits/release-limits.ts'
 import { takeThrottle } from '../../src/limits/throttle.ts'
 import { createLog } from '../../src/log.ts'
 import { accountKeys } from '../../src/redis/keys.ts'
@@ -38,6 +31,8 @@ const step = fc.record({
 class Model {
   perMinute = LIMITS.perMinute
   readonly minute = new Map<string, number>()
+  /** Asynchronous calls that were completed. */
+  readonly ended = new Set<string>()
   readonly inFlight = new Map<string, { endsAt: number; month: string }>()
   readonly months = new Map<string, number>()
   /** Of these, the calls of the application. */
@@ -116,7 +111,7 @@ it('plan limits are exact and nothing is given back twice in any history of call
       const application = { ...account, connection: APPLICATION }
       await redis.set(accountKeys.version(account.accountId), 'v')
       const model = new Model()
-      const calls: { id: string; at: number; isByApplication: boolean }[] = []
+      const calls: { id: string; at: number; isByApplication: boolean; isAsync: boolean }[] = []
       let now = START
       const request = (isByApplication: boolean) => ({
         subject: isByApplication ? application : account,
@@ -145,7 +140,7 @@ it('plan limits are exact and nothing is given back twice in any history of call
             const id = ids[nth] ?? ''
             if (expected !== undefined) continue
             model.acquire(id, now, isByApplication)
-            calls.push({ id, at: now, isByApplication })
+            calls.push({ id, at: now, isByApplication, isAsync: pick % 3 === 0 })
             model.assertEquals(outcome.state, now)
           }
         } else if (op === 'acquire') {
@@ -157,7 +152,7 @@ it('plan limits are exact and nothing is given back twice in any history of call
             assert.equal(expected, undefined)
             assert.ok(state !== STALE)
             model.acquire(id, now, isByApplication)
-            calls.push({ id, at: now, isByApplication })
+            calls.push({ id, at: now, isByApplication, isAsync: pick % 3 === 0 })
             model.assertEquals(state, now)
           } catch (error) {
             if (!(error instanceof GatewayError)) throw error
@@ -170,15 +165,18 @@ it('plan limits are exact and nothing is given back twice in any history of call
           model.assertEquals(state, now)
         } else if (op === 'lower') {
           model.perMinute = model.perMinute === 6 ? 3 : 6
-        } else if (call) {
+        } else if (call && (op === 'release' || !call.isAsync)) {
           const lease = model.inFlight.get(call.id)
           const month = monthOf(call.at).name
           if (op === 'release') {
             const keyId = call.isByApplication ? APPLICATION.id : 'key'
-            const ended = [{ callId: call.id, status, keyId }]
+            const ended = [{ callId: call.id, status, keyId, isAsync: call.isAsync }]
             const released = await releaseLimits(redis, account, { month, ended: [...ended, ...ended] })
-            assert.equal(released, lease ? 1 : 0)
-            if (lease && status >= 500) model.countMonth(month, call.isByApplication, -1)
+            // Only an asynchronous call may outlive its lease.
+            const isFirstEnd = call.isAsync ? !model.ended.has(call.id) : lease !== undefined
+            assert.equal(released, isFirstEnd ? 1 : 0)
+            if (isFirstEnd && status >= 500) model.countMonth(month, call.isByApplication, -1)
+            model.ended.add(call.id)
           } else {
             const subject = call.isByApplication ? application : account
             assert.equal(await refundCall(redis, subject, { callId: call.id, at: call.at }), lease !== undefined)

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { acquireTogether, type LimitSubject } from '../../src/limits/account-limits.ts'
 import { acquireBatch, advanceBatch } from '../../src/limits/batch-limits.ts'
+import { releaseLimits } from '../../src/limits/release-limits.ts'
 import { takeThrottle } from '../../src/limits/throttle.ts'
 import { recordUsage } from '../../src/limits/usage-ledger.ts'
 import { createLog } from '../../src/log.ts'
@@ -89,6 +90,9 @@ it('the keys of asynchronous calls and their results live fifteen minutes from t
   await storeResult(redis, { ...call, bytesMax: 10_000 }, { head, body: Buffer.from('x') })
   const kept = [accountKeys.result('any', 'one'), accountKeys.results('any'), accountKeys.resultBytes('any')]
   await assertLives(Object.fromEntries(kept.map((key) => [key, 15 * MINUTE])))
+  const calls = { month: '2026-11', ended: [{ callId: 'one', status: 200, isAsync: true }] }
+  await releaseLimits(redis, { accountId: 'any', mode: 'live' }, calls)
+  await assertLives({ [accountKeys.ended('any', 'one')]: 60 * MINUTE })
   await storeBody(redis, call, Buffer.alloc(100_000))
   await assertLives({ [accountKeys.body('any', 'one')]: MINUTE, [accountKeys.bodies('any')]: MINUTE })
 })

@@ -1,5 +1,5 @@
 import { DelayedError, type Job } from 'bullmq'
-import { isInFlight } from '../../src/limits/account-limits.ts'
+import { isInFlight } from '../../src/limits/release-limits.ts'
 import {
   type AnswerableCall,
   type CallJob,

@@ -1,22 +1,30 @@
 --[[ Ends calls: gives back their in-flight leases and, for calls that failed on our side or the upstream's, the month's
-     units. A call without a lease was ended before, or its lease is over: nothing is given back for it.
-     Input:  KEYS in-flight leases, month count, then the month counts of applications
-             ARGV of each call: id, number of its application's KEYS (0: its units do not come back)
-     Output: how many had a lease ]]
+     units. A call without a lease was ended before, or its lease is over: nothing is given back for it. An asynchronous
+     call may outlive its lease, held by a pause: a marker of its own says whether it was ended before.
+     Input:  KEYS in-flight leases, month count, then the month counts of applications and the markers
+             ARGV of each call: id, number of its application's KEYS (0: its units do not come back), of its marker's (0)
+     Output: how many had not been ended before ]]
 local IN_FLIGHT, MONTH = unpack(KEYS)
 local CHUNK = 1000
 local ended, refunds, plain = 0, {}, {}
 local function refund(counter)
   refunds[counter] = (refunds[counter] or 0) + 1
 end
-for index = 1, #ARGV, 2 do
-  local callId, application = ARGV[index], KEYS[tonumber(ARGV[index + 1])]
-  if not application then
+local function isFirstEnd(callId, marker)
+  local hadLease = redis.call('ZREM', IN_FLIGHT, callId) == 1
+  if not marker then return hadLease end
+  return redis.call('SET', marker, '', 'NX', 'PX', ENDED_MS) ~= false
+end
+for index = 1, #ARGV, 3 do
+  local callId, application, marker = ARGV[index], KEYS[tonumber(ARGV[index + 1])], KEYS[tonumber(ARGV[index + 2])]
+  if not application and not marker then
     plain[#plain + 1] = callId
-  elseif redis.call('ZREM', IN_FLIGHT, callId) == 1 then
+  elseif isFirstEnd(callId, marker) then
     ended = ended + 1
-    refund(MONTH)
-    refund(application)
+    if application then
+      refund(MONTH)
+      refund(application)
+    end
   end
 end
 -- Nothing comes back for these, so that it does not matter which of them had a lease.

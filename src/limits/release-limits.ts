@@ -1,0 +1,63 @@
+import type { RedisConnection } from '../redis/connection.ts'
+import { accountKeys } from '../redis/keys.ts'
+import { loadScript } from '../redis/script.ts'
+import { type LimitSubject, limitKeys } from './account-limits.ts'
+import { isCharged } from './charge.ts'
+import { monthOf } from './month.ts'
+
+/** How long it is remembered that an asynchronous call ended, milliseconds: two processes complete it within minutes. */
+const ENDED_MS = 3_600_000
+
+const releaseScript = loadScript(new URL('./lua/release-limits.lua', import.meta.url), { ENDED_MS })
+const refundScript = loadScript(new URL('./lua/refund-limits.lua', import.meta.url))
+
+export interface EndedCall {
+  callId: string
+  status: number
+  /** Of the application that called, or of the API key, which has no month of its own. */
+  keyId?: string | undefined
+  isAsync?: boolean | undefined
+}
+
+/**
+ * Releases the leases of calls that were admitted in one month, and refunds the unit of each that ended in 5xx to the
+ * account's month and to the application's.
+ * Repeating it does nothing.
+ * @returns how many had not been released before
+ */
+export async function releaseLimits(
+  redis: RedisConnection,
+  { accountId, mode }: Pick<LimitSubject, 'accountId' | 'mode'>,
+  { month, ended }: { month: string; ended: EndedCall[] },
+): Promise<number> {
+  const keys = [accountKeys.inFlight(accountId, mode), accountKeys.month(accountId, month)]
+  const numberOf = (key: string): number => {
+    const index = keys.indexOf(key)
+    return index < 0 ? keys.push(key) : index + 1
+  }
+  const calls = ended.flatMap(({ callId, status, keyId = 'session', isAsync = false }) => {
+    const keepsUnits = isCharged(status) || mode === 'test'
+    const application = keepsUnits ? 0 : numberOf(accountKeys.connectionMonth(accountId, keyId, month))
+    return [callId, application, isAsync ? numberOf(accountKeys.ended(accountId, callId)) : 0]
+  })
+  return Number(await releaseScript.run(redis, keys, calls))
+}
+
+/** Refunds all that a call took; repeating it does nothing. @returns whether it had taken anything */
+export async function refundCall(
+  redis: RedisConnection,
+  subject: LimitSubject,
+  { callId, at }: { callId: string; at: number },
+): Promise<boolean> {
+  const [, minute = '', inFlight = '', month = '', ...connection] = limitKeys(subject, monthOf(at).name)
+  const keys = [minute, inFlight, subject.mode === 'live' ? month : `${month}:none`, ...connection]
+  return (await refundScript.run(redis, keys, [callId])) === 1
+}
+
+/** A node releases the lease when the call is answered or its caller left. */
+export async function isInFlight(
+  redis: RedisConnection,
+  { id, accountId, mode }: { id: string; accountId: string; mode: 'live' | 'test' },
+): Promise<boolean> {
+  return (await redis.zscore(accountKeys.inFlight(accountId, mode), id)) !== null
+}
