@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
@@ -19,7 +21,12 @@ describe('a caller that leaves', () => {
   let account: Account
   let redis: Redis
 
+  /** Takes connections and never says anything: no TLS session comes about. */
+  const silent = createServer()
+
   before(async () => {
+    silent.listen(0, '127.0.0.1')
+    await once(silent, 'listening')
     stage = await startStage({
       webNodes: 2,
       workers: 2,
@@ -30,10 +37,14 @@ describe('a caller that leaves', () => {
         weather: 'concurrency=9,1/4',
       },
       timeoutMs: 25_000,
+      environment: { UPSTREAM_PUBLIC_HOLIDAYS_URL: `https://127.0.0.1:${(silent.address() as AddressInfo).port}` },
     })
     ;({ gateway, upstream, account, redis } = stage)
   })
-  after(() => stage.stop())
+  after(async () => {
+    silent.close()
+    await stage.stop()
+  })
 
   /** Sends calls of which each can be left. */
   function sendAll(path: string, count: number): { leave: AbortController; answer: Promise<number | 'left'> }[] {
@@ -144,6 +155,12 @@ describe('a caller that leaves', () => {
     await until(() => upstream.arrivalsOf('mock-data').some(({ url }) => url.endsWith('77')))
     call?.leave.abort()
     assert.equal(await call?.answer, 'left')
+    await until(async () => (await redis.zcard(accountKeys.inFlight(account.id, 'live'))) === 0)
+    assert.equal(await used(), before + 6)
+    const [connecting] = sendAll('/v1/call/public-holidays/holidays?year=2026&countryCode=FR', 1)
+    await once(silent, 'connection')
+    connecting?.leave.abort()
+    assert.equal(await connecting?.answer, 'left')
     await until(async () => (await redis.zcard(accountKeys.inFlight(account.id, 'live'))) === 0)
     assert.equal(await used(), before + 6)
   })

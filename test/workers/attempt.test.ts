@@ -27,11 +27,12 @@ async function serve(t: TestContext, listener: RequestListener) {
     server.close()
   })
   const request = { url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`), headers: {} }
+  const progress: { isSent?: boolean } = {}
   const ask = (isFresh = true, signal = new AbortController().signal) => {
     const permit = { id: '', isFresh: () => isFresh, release: () => undefined, releaseUnused: () => undefined }
-    return attempt(api, request, { client, permit, signal, timeoutMs: 10_000 })
+    return attempt(api, request, { client, permit, progress, signal, timeoutMs: 10_000 })
   }
-  return { seen, ask }
+  return { seen, progress, ask }
 }
 
 test('a connection that was ready too late for one permit serves the next: slow to connect is not never', async (t) => {
@@ -42,11 +43,12 @@ test('a connection that was ready too late for one permit serves the next: slow 
 })
 
 test('a call that ends before its connection is ready sent nothing, and one that ends later may have', async (t) => {
-  const { seen, ask } = await serve(t, () => undefined)
+  const { seen, progress, ask } = await serve(t, () => undefined)
   const left = new AbortController()
   const unsent = ask(true, left.signal)
   left.abort('caller left')
   await assert.rejects(unsent, (error) => error instanceof EndedUnsentError && error.cause === 'caller left')
+  assert.equal(progress.isSent, undefined)
   const leaves = new AbortController()
   const sent = ask(true, leaves.signal)
   sent.catch(() => undefined)
@@ -54,6 +56,7 @@ test('a call that ends before its connection is ready sent nothing, and one that
   leaves.abort('caller left')
   await assert.rejects(sent, (reason) => reason === 'caller left')
   assert.equal(seen.requests, 1)
+  assert.equal(progress.isSent, true)
 })
 
 for (const [what, listener] of Object.entries<RequestListener>({

@@ -157,6 +157,7 @@ export class RequestCoalescer {
       if (leader !== null) leaders.add(leader.replace(SENT, ''))
       // The outcome at a follower's deadline depends on how far the leader's request is.
       request.progress.isUnderWay = leader?.endsWith(SENT) ?? false
+      request.progress.isSent = request.progress.isUnderWay
       const outcome = leaders.size === 0 ? undefined : await this.#outcomeOf(keys.outcome, leaders)
       if (outcome) {
         if (isLeader) await releaseLock(this.#redis, keys.leader, tokensOf(member))

@@ -24,6 +24,7 @@ export async function answerFromExample(
   }
   if (scenario?.startsWith('slow-')) {
     progress.isUnderWay = true
+    progress.isSent = true
     await delay(Number(scenario.slice('slow-'.length)), undefined, { signal })
   }
   const { example } = endpoint

@@ -45,7 +45,7 @@ export async function runCall(deps: RunDeps, call: CallJob, run: CallRun): Promi
   let cancelled: Failure = { code: 'CALL_CANCELLED' }
   const onAbort = (): void => {
     atDeadline = outcomeAtDeadline(progress)
-    if (atDeadline.code !== 'DEADLINE_EXCEEDED') cancelled = { ...cancelled, wasSent: true }
+    if (wasSent(progress)) cancelled = { ...cancelled, wasSent: true }
   }
   signal.addEventListener('abort', onAbort, { once: true })
   try {
@@ -131,6 +131,11 @@ function queueEntry({ endpoint, call }: KnownCall): WaitQueueEntry {
   const bucket = bucketOf(call)
   const coalescedKey = cacheKeys(endpoint.endpoint, call, bucket)?.coalesced
   return { ...waitQueueIdentity(call), slug, bucket, weight: ticket?.weight ?? weight, coalescedKey }
+}
+
+function wasSent(progress: CallProgress): boolean {
+  const { isSent, lastFailure } = progress.shared ?? progress
+  return isSent === true || lastFailure !== undefined
 }
 
 /** The outcome at the deadline: 502 where the upstream used up the time, 503 where nothing was sent. */

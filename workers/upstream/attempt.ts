@@ -26,6 +26,8 @@ export interface AttemptOptions {
   signal: AbortSignal
   /** From connect to last byte, milliseconds. */
   timeoutMs: number
+  /** Set right before the first byte is written. */
+  progress: { isSent?: boolean }
 }
 
 /**
@@ -35,18 +37,18 @@ export interface AttemptOptions {
  * signal's reason when the call ended after that
  */
 export async function attempt(api: Api, request: WireRequest, options: AttemptOptions): Promise<HttpExchange> {
-  const { signal, permit, client, timeoutMs } = options
+  const { signal, progress } = options
   const bytesMax = api.upstream.bodyBytesMax ?? BODY_BYTES_MAX
-  const response: Response = { wasSent: false, status: 0, headers: {}, body: Buffer.alloc(0) }
+  const response: Response = { status: 0, headers: {}, body: Buffer.alloc(0) }
   try {
-    await exchangeBytes(request, response, { client, permit, signal, timeoutMs, bytesMax })
+    await exchangeBytes(request, response, { ...options, bytesMax })
     const body = await decodeBody(response.body, response.headers['content-encoding'], bytesMax)
     const json = parseJson(body)
     return { answer: { status: response.status, headers: response.headers, body: json?.value }, text: json?.text }
   } catch (cause) {
     if (cause instanceof StalePermitError) throw cause
     if (signal.aborted) {
-      if (response.wasSent) throw signal.reason
+      if (progress.isSent) throw signal.reason
       throw new EndedUnsentError('the call ended before anything was sent', { cause: signal.reason })
     }
     // Status and headers count whatever became of the body: above all a reported limit.
@@ -59,8 +61,6 @@ export async function attempt(api: Api, request: WireRequest, options: AttemptOp
 
 /** The status is 0 before there is one. */
 interface Response {
-  /** Whether the request was written, or may have been. */
-  wasSent: boolean
   status: number
   headers: Record<string, string>
   body: Buffer
@@ -70,11 +70,7 @@ class AttemptTimeoutError extends Error {
   readonly code = 'ETIMEDOUT'
 }
 
-interface ExchangeBounds {
-  client: Dispatcher
-  permit: Permit
-  signal: AbortSignal
-  timeoutMs: number
+interface ExchangeBounds extends AttemptOptions {
   bytesMax: number
 }
 
@@ -82,7 +78,7 @@ interface ExchangeBounds {
 function exchangeBytes(
   { url, headers }: WireRequest,
   response: Response,
-  { client, permit, signal, timeoutMs, bytesMax }: ExchangeBounds,
+  { client, permit, progress, signal, timeoutMs, bytesMax }: ExchangeBounds,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     let controller: Dispatcher.DispatchController | undefined
@@ -115,7 +111,7 @@ function exchangeBytes(
           if (ended) throw ended
           if (!permit.isFresh()) throw new StalePermitError('permit too old')
           controller = started
-          response.wasSent = true
+          progress.isSent = true
         },
         onResponseStart: (_controller, status, answerHeaders) => {
           response.status = status

@@ -53,8 +53,9 @@ export interface UpstreamCall {
 
 /** How far a call's request is, which decides the outcome at the deadline. */
 export interface CallProgress {
-  /** An attempt has begun, its connection included; says nothing of whether bytes were sent. */
+  /** An attempt has begun, its connection included; `isSent`: its request was written, or may have been. */
   isUnderWay?: boolean
+  isSent?: boolean
   lastFailure?: AttemptError
   /** Of the coalesced request that this call shares. */
   shared?: CallProgress
@@ -186,7 +187,7 @@ export async function sendOnce(deps: UpstreamDeps, sending: Sending, request: Wi
     try {
       const send = () => {
         progress.isUnderWay = true
-        return attempt(api, request, { client: deps.clientOf(api, bucket), permit, signal, timeoutMs })
+        return attempt(api, request, { client: deps.clientOf(api, bucket), permit, progress, signal, timeoutMs })
       }
       const result = await recorder.observe(send, classify)
       const tookMs = performance.now() - startedAt
@@ -202,6 +203,7 @@ export async function sendOnce(deps: UpstreamDeps, sending: Sending, request: Wi
       if (!(error instanceof StalePermitError)) throw error
     } finally {
       progress.isUnderWay = false
+      progress.isSent = false
     }
   }
 }
