@@ -27,13 +27,14 @@ export async function teamFor(
 }
 
 /**
- * As `teamFor`, for one who is to manage the team: until the transaction ends it is not deleted or handed over, and no
- * member is removed together with keys.
+ * As `teamFor`, for one who is to change the team: until the transaction ends it is not deleted or handed over, no role in
+ * it is changed, and no member is removed together with keys.
  */
-export async function lockTeamToManage(
+export async function lockTeamFor(
   transaction: Db,
   { teamId, userId }: { teamId: string; userId: string },
+  roles: Role[],
 ): Promise<Team> {
   if (isUuid(teamId)) await lockTeam(transaction, teamId)
-  return await teamFor(transaction, { teamId, userId }, MANAGERS)
+  return await teamFor(transaction, { teamId, userId }, roles)
 }

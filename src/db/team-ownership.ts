@@ -15,8 +15,9 @@ export async function lockOwnedTeams(transaction: Db, ownerId: string): Promise<
 }
 
 /**
- * Locks a team until the transaction ends: meanwhile it is not handed over or deleted, and no member of it is removed
- * together with keys. Whoever makes a key of it holds the lock too, so that no key outlives the reason it may be there.
+ * Locks a team until the transaction ends: meanwhile it is not handed over or deleted, no role in it is changed, and no
+ * member of it is removed together with keys. Whoever makes a key of it holds the lock too, so that no key outlives the
+ * reason it may be there.
  *
  * @returns its owner; undefined when there is no such team
  */
@@ -45,7 +46,7 @@ export interface Transfer {
   ownerId: string
   /** A member of the team. */
   memberId: string
-  /** Teams that an account may own. */
+  /** An account that owns so many teams gets none by transfer. */
   teamsMax: number
   /** Live keys that an account may have. */
   keysMax: number
@@ -54,9 +55,9 @@ export interface Transfer {
 type Obstacle = 'no such member' | 'too many teams' | 'too many keys'
 
 /**
- * Makes a member the owner of a team, and its owner an admin. The team's keys count against the owner's plan: those
- * that the new owner has not made end, so that nobody can hand others the cost of keys that they hold. The others add to
- * the new owner's live keys, which stay within their number.
+ * Makes a member the owner of a team, and every other member a plain one, the former owner included. The team's keys count
+ * against the owner's plan, and nobody asks the new owner: those that it has not made end, and nobody else makes any
+ * until it has given roles. Its own add to its live keys, which stay within their number.
  *
  * @returns the team, or which condition failed
  */
@@ -65,21 +66,11 @@ export function transferTeam(db: Db, transfer: Transfer): Promise<Team | Obstacl
   return db
     .transaction()
     .execute(async (transaction) => {
-      if ((await lockOwnedTeams(transaction, memberId)) >= teamsMax) return 'too many teams'
-      await lockTeam(transaction, teamId)
+      const isOwners = (await lockTeam(transaction, teamId)) === ownerId
+      // Before the numbers of the account, which are not told of one that is no member.
+      if (!isOwners || !(await giveRoles(transaction, transfer))) throw new TransferRefused('no such member')
+      if ((await lockOwnedTeams(transaction, memberId)) >= teamsMax) throw new TransferRefused('too many teams')
       await lockLiveKeys(transaction, memberId)
-      const setRole = (userId: string, from: 'owner' | 'other', role: 'owner' | 'admin') =>
-        transaction
-          .updateTable('team_members')
-          .set({ role })
-          .where('team_id', '=', teamId)
-          .where('user_id', '=', userId)
-          .where('role', from === 'owner' ? '=' : '<>', 'owner')
-          .executeTakeFirst()
-      // In this order: a team never has two owners.
-      const left = await setRole(ownerId, 'owner', 'admin')
-      const made = await setRole(memberId, 'other', 'owner')
-      if (left.numUpdatedRows !== 1n || made.numUpdatedRows !== 1n) throw new TransferRefused('no such member')
       await transaction
         .updateTable('api_keys')
         .set({ revoked_at: sql<Date>`now()` })
@@ -100,6 +91,24 @@ export function transferTeam(db: Db, transfer: Transfer): Promise<Team | Obstacl
       if (error instanceof TransferRefused) return error.obstacle
       throw error
     })
+}
+
+/** The roles after a transfer; false when the account that is to be the owner is no member. */
+async function giveRoles(transaction: Db, { teamId, memberId }: Transfer): Promise<boolean> {
+  // In this order: a team never has two owners.
+  await transaction
+    .updateTable('team_members')
+    .set({ role: 'member' })
+    .where('team_id', '=', teamId)
+    .where('role', '<>', 'member')
+    .execute()
+  const { numUpdatedRows } = await transaction
+    .updateTable('team_members')
+    .set({ role: 'owner' })
+    .where('team_id', '=', teamId)
+    .where('user_id', '=', memberId)
+    .executeTakeFirst()
+  return numUpdatedRows === 1n
 }
 
 /** Undoes the transaction. */

@@ -4,7 +4,7 @@ import Type from 'typebox'
 import { createApiKey, hashApiKey, keyPrefix } from '../accounts/api-key.ts'
 import { KEYS_MAX, KeyAnswer, toKeyAnswer } from '../accounts/key-answer.ts'
 import { isUuid } from '../accounts/session-token.ts'
-import { lockTeamToManage, MANAGERS } from '../accounts/team-access.ts'
+import { lockTeamFor, MANAGERS } from '../accounts/team-access.ts'
 import { nullable } from '../catalog/json.ts'
 import type { Context } from '../context.ts'
 import { findApiKey, insertApiKey, listApiKeys, revokeApiKey } from '../db/api-keys.ts'
@@ -99,7 +99,7 @@ function routeCreation(app: App, { config, db }: Context): void {
     const inserting = await db.transaction().execute(async (transaction) => {
       // Until the key is there, its team is not handed over, which ends keys of others, and its maker is not removed.
       const managed = teamId == null ? undefined : { teamId: teamId.toLowerCase(), userId: user.id }
-      const team = managed && (await lockTeamToManage(transaction, managed))
+      const team = managed && (await lockTeamFor(transaction, managed, MANAGERS))
       const owned = { ...row, user_id: team?.owner_id ?? user.id, team_id: team?.id ?? null }
       return await insertApiKey(transaction, owned, { keysMax: KEYS_MAX, othersKeysMax: OTHERS_KEYS_MAX })
     })

@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { MemberAnswer, toMemberAnswer } from '../accounts/member-answer.ts'
 import { isUuid } from '../accounts/session-token.ts'
-import { ALL_ROLES, lockTeamToManage, MANAGERS, teamFor } from '../accounts/team-access.ts'
+import { ALL_ROLES, lockTeamFor, MANAGERS, teamFor } from '../accounts/team-access.ts'
 import type { Context } from '../context.ts'
 import type { Db } from '../db/database.ts'
 import { removeMember } from '../db/remove-member.ts'
@@ -67,7 +67,7 @@ function routeAddition(app: App, context: Context): void {
     const adderId = sessionOf(request).user.id
     const userId = await findUserToAdd(context, adderId, email)
     const isInserted = await db.transaction().execute(async (transaction) => {
-      await lockTeamToManage(transaction, { teamId, userId: adderId })
+      await lockTeamFor(transaction, { teamId, userId: adderId }, MANAGERS)
       return await insertMember(transaction, { teamId, userId }, role)
     })
     if (!isInserted) throw new GatewayError('ALREADY_MEMBER')
@@ -95,9 +95,12 @@ function routeRoleChange(app: App, { db }: Context): void {
   }
   app.put('/v1/teams/:id/members/:memberId', change, async (request) => {
     const { id, memberId } = request.params
-    if (!(await updateMemberRole(db, { teamId: id, userId: memberId }, request.body.role))) {
-      throw new GatewayError('MEMBER_NOT_FOUND')
-    }
+    const isChanged = await db.transaction().execute(async (transaction) => {
+      // Who was the owner a moment ago may have handed the team over.
+      await lockTeamFor(transaction, { teamId: id, userId: sessionOf(request).user.id }, ['owner'])
+      return await updateMemberRole(transaction, { teamId: id, userId: memberId }, request.body.role)
+    })
+    if (!isChanged) throw new GatewayError('MEMBER_NOT_FOUND')
     return { member: toMemberAnswer(await memberOf(db, id, memberId)) }
   })
 }

@@ -3,7 +3,7 @@ import Type, { type Static } from 'typebox'
 import { KEYS_MAX } from '../accounts/key-answer.ts'
 import { isUuid } from '../accounts/session-token.ts'
 import { teamFor } from '../accounts/team-access.ts'
-import { TEAMS_MAX, TeamAnswer, toTeamAnswer } from '../accounts/team-answer.ts'
+import { TEAMS_BEFORE_TRANSFER_MAX, TeamAnswer, toTeamAnswer } from '../accounts/team-answer.ts'
 import type { Context } from '../context.ts'
 import { deleteTeam, transferTeam } from '../db/team-ownership.ts'
 import { GatewayError } from '../errors.ts'
@@ -13,7 +13,7 @@ import { announceChange } from '../limits/account-version.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const TransferBody = Type.Object({
-  memberId: Type.String({ description: 'The member that becomes the owner; you become an admin' }),
+  memberId: Type.String({ description: 'The member that becomes the owner; you become a plain member' }),
 })
 
 /** What the owner of a team alone may do: hand it over, delete it. */
@@ -45,7 +45,9 @@ export async function teamOwnershipRoutes(app: App, context: Context): Promise<v
     },
     schema: {
       summary: 'Make another member the owner of a team',
-      description: 'Keys that the new owner has not made end: they would count against the plan of the new owner.',
+      description:
+        'The keys of the team count against the plan of the new owner: those that it has not made end, and you and every ' +
+        'other member become plain members until it gives roles.',
       tags: ['Teams'],
       params: IdParams,
       body: TransferBody,
@@ -58,14 +60,14 @@ export async function teamOwnershipRoutes(app: App, context: Context): Promise<v
     const ownerId = sessionOf(request).user.id
     const memberId = request.body.memberId.toLowerCase()
     if (!isUuid(memberId) || memberId === ownerId) throw new GatewayError('MEMBER_NOT_FOUND')
-    const maxima = { teamsMax: TEAMS_MAX, keysMax: KEYS_MAX }
+    const maxima = { teamsMax: TEAMS_BEFORE_TRANSFER_MAX, keysMax: KEYS_MAX }
     const team = await transferTeam(db, { teamId: request.params.id, ownerId, memberId, ...maxima })
     if (team === 'no such member') throw new GatewayError('MEMBER_NOT_FOUND')
     if (team === 'too many teams') {
       throw new GatewayError('TEAM_LIMIT_REACHED', {
-        message: 'The member owns its full number of teams.',
+        message: 'The member owns as many teams as leave room for none that others hand over.',
         hint: 'Choose another member',
-        tokens: { limit: TEAMS_MAX },
+        tokens: { limit: TEAMS_BEFORE_TRANSFER_MAX },
       })
     }
     if (team === 'too many keys') {

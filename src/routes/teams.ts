@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { KeyAnswer, toKeyAnswer } from '../accounts/key-answer.ts'
 import { MemberAnswer, toMemberAnswer } from '../accounts/member-answer.ts'
-import { ALL_ROLES, lockTeamToManage, MANAGERS, teamFor } from '../accounts/team-access.ts'
+import { ALL_ROLES, lockTeamFor, MANAGERS, teamFor } from '../accounts/team-access.ts'
 import { TEAMS_MAX, TeamAnswer, toTeamAnswer } from '../accounts/team-answer.ts'
 import type { Context } from '../context.ts'
 import { listTeamKeys } from '../db/api-keys.ts'
@@ -110,7 +110,7 @@ function routeRenaming(app: App, { db }: Context): void {
     const teamId = request.params.id
     const { user } = sessionOf(request)
     const renamed = await db.transaction().execute(async (transaction) => {
-      await lockTeamToManage(transaction, { teamId, userId: user.id })
+      await lockTeamFor(transaction, { teamId, userId: user.id }, MANAGERS)
       return await renameTeam(transaction, teamId, request.body.name)
     })
     return { team: toTeamAnswer(renamed) }

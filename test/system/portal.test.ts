@@ -194,21 +194,29 @@ describe('the portal', () => {
       assert.equal(seen.body.keys.length, 1)
       await team.getByRole('button', { name: `Make ${colleague.email} the owner` }).click()
       await page.getByRole('dialog').getByRole('button', { name: 'Make owner' }).click()
-      await team.getByText('Your role: admin').waitFor()
+      await team.getByText('Your role: member').waitFor()
       const memberId = seen.body.members.find(({ role }: { role: string }) => role === 'owner').id
       const address = `/v1/teams/${teams.body.teams[0].id}`
-      const demoting = { method: 'PUT', token: colleague.token, body: { role: 'member' } }
+      const giveRole = async (role: string): Promise<void> => {
+        const giving = { method: 'PUT', token: colleague.token, body: { role } }
+        assert.equal((await send(gateway, `${address}/members/${memberId}`, giving)).status, 200)
+      }
+      await giveRole('admin')
       await send(gateway, '/v1/keys', { token: colleague.token, body: { teamId: teams.body.teams[0].id } })
       await page.reload()
       await page.getByRole('button', { name: 'Open Blue team' }).click()
       await team.getByRole('button', { name: /^Revoke/ }).waitFor()
-      assert.equal((await send(gateway, `${address}/members/${memberId}`, demoting)).status, 200)
+      await giveRole('member')
       await page.reload()
       await page.getByRole('button', { name: 'Open Blue team' }).click()
       await team.getByText('Your role: member').waitFor()
       await team.locator('code.key').waitFor()
       assert.equal(await team.getByRole('button', { name: /^Revoke/ }).count(), 0)
       await send(gateway, `${address}/transfer`, { token: colleague.token, body: { memberId } })
+      await page.reload()
+      await page.getByRole('button', { name: 'Open Blue team' }).click()
+      await team.getByLabel(`Role of ${colleague.email}`).selectOption('admin')
+      await page.getByText('The role is changed').waitFor()
       await page.reload()
       const body = { teamId: teams.body.teams[0].id, environment: 'test' }
       const { key } = (await send(gateway, '/v1/keys', { token: colleague.token, body })).body

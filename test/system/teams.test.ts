@@ -30,6 +30,12 @@ describe('teams', () => {
   const makeKey = async (account: Account, teamId: string) =>
     (await as(account, 'POST', '/v1/keys', { teamId, environment: 'test', label: null, expiresAt: null })).body
 
+  /** How many requests wait for a lock of Postgres. */
+  const waiting = async (): Promise<number> => {
+    const text = `select count(*)::int as count from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
+    return (await sql<{ count: number }>(gateway, text))[0]?.count ?? 0
+  }
+
   it('teams are at most 20 of one owner, also at once; a deleted one makes room, and its keys are refused', async () => {
     const person = await signUp(gateway)
     const answers = await Promise.all(
@@ -107,8 +113,10 @@ describe('teams', () => {
     await as(owner, 'DELETE', `/v1/teams/${teamId}`)
   })
 
-  it('teams can be handed over: the owner becomes an admin, and keys that the new owner has not made end', async () => {
-    const teamId = await makeTeam()
+  // Nobody asks the new owner: until it has given roles, no key that counts against its plan is made by others.
+  it('teams can be handed over: everybody else becomes a plain member, and keys that the new owner has not made end', async () => {
+    const [other, teamId] = [await signUp(gateway), await makeTeam()]
+    await as(owner, 'POST', `/v1/teams/${teamId}/members`, { email: other.email, role: 'admin' })
     const [ofOwner, ofAdmin] = [await makeKey(owner, teamId), await makeKey(admin, teamId)]
     assert.equal((await as(admin, 'POST', `/v1/teams/${teamId}/transfer`, { memberId: admin.id })).status, 403)
     assert.equal((await as(owner, 'POST', `/v1/teams/${teamId}/transfer`, { memberId: owner.id })).status, 404)
@@ -118,10 +126,65 @@ describe('teams', () => {
     const { status, body } = await as(owner, 'POST', `/v1/teams/${teamId}/transfer`, { memberId: admin.id })
     assert.deepEqual([status, body.team.ownerId], [200, admin.id])
     assert.deepEqual([await call(ofOwner.key), await call(ofAdmin.key)], [401, 200])
-    assert.equal((await as(owner, 'GET', `/v1/teams/${teamId}`)).body.yourRole, 'admin')
+    const { members } = (await as(owner, 'GET', `/v1/teams/${teamId}`)).body
+    const roles = members.map(({ id, role }: { id: string; role: string }) => [id, role])
+    assert.deepEqual(
+      new Map(roles),
+      new Map(Object.entries({ [admin.id]: 'owner', [owner.id]: 'member', [other.id]: 'member' })),
+    )
+    for (const former of [owner, other]) {
+      assert.equal((await as(former, 'POST', '/v1/keys', { teamId })).status, 403)
+    }
     assert.equal((await as(owner, 'DELETE', `/v1/teams/${teamId}`)).status, 403)
     assert.equal((await as(owner, 'DELETE', `/v1/teams/${teamId}/members/${owner.id}`)).status, 204)
     assert.equal((await as(admin, 'DELETE', `/v1/teams/${teamId}`)).status, 204)
+  })
+
+  it('teams are handed over to an account that owns fewer than 10: strangers cannot use up its number', async () => {
+    const [person, teamId] = [await signUp(gateway), await makeTeam()]
+    const transfer = () => as(owner, 'POST', `/v1/teams/${teamId}/transfer`, { memberId: person.id })
+    const own = Array.from({ length: 10 }, () => as(person, 'POST', '/v1/teams', { name: 'Mine' }))
+    const [first] = await Promise.all(own)
+    const stranger = await transfer()
+    assert.deepEqual([stranger.status, stranger.body.code], [404, 'MEMBER_NOT_FOUND'], 'how many it owns is not told')
+    await as(owner, 'POST', `/v1/teams/${teamId}/members`, { email: person.email })
+    const refused = await transfer()
+    assert.deepEqual([refused.status, refused.body.code], [409, 'TEAM_LIMIT_REACHED'], refused.text)
+    assert.match(refused.body.hint, /limit=10/)
+    assert.equal((await as(person, 'DELETE', `/v1/teams/${first?.body.team.id}`)).status, 204)
+    assert.equal((await transfer()).status, 200)
+    assert.equal((await as(person, 'POST', '/v1/teams', { name: 'Mine' })).status, 201)
+  })
+
+  it('teams that are being handed over take no role from their former owner', async () => {
+    const [person, teamId] = [await signUp(gateway), await makeTeam()]
+    await as(owner, 'POST', `/v1/teams/${teamId}/members`, { email: person.email })
+    const client = new pg.Client({ connectionString: gateway.services.databaseUrl })
+    await client.connect()
+    try {
+      await client.query('begin')
+      // What a transfer does first.
+      await client.query('select 1 from teams where id = $1 for no key update', [teamId])
+      const giving = as(owner, 'PUT', `/v1/teams/${teamId}/members/${person.id}`, { role: 'admin' })
+      let isGiven = false
+      void giving.then(() => {
+        isGiven = true
+      })
+      await until(async () => isGiven || (await waiting()) === 1)
+      await client.query(`update team_members set role = 'member' where team_id = $1 and user_id <> $2`, [
+        teamId,
+        admin.id,
+      ])
+      await client.query(`update team_members set role = 'owner' where team_id = $1 and user_id = $2`, [
+        teamId,
+        admin.id,
+      ])
+      await client.query('update teams set owner_id = $2 where id = $1', [teamId, admin.id])
+      await client.query('commit')
+      assert.equal((await giving).status, 403)
+    } finally {
+      await client.end()
+    }
   })
 
   it('teams are not handed over to a member whose live keys would become more than 50', async () => {
@@ -146,12 +209,6 @@ describe('teams', () => {
     assert.equal((await transfer()).status, 200)
     assert.equal(await call(key), 200)
   })
-
-  /** How many requests wait for a lock of Postgres. */
-  const waiting = async (): Promise<number> => {
-    const text = `select count(*)::int as count from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`
-    return (await sql<{ count: number }>(gateway, text))[0]?.count ?? 0
-  }
 
   /** Makes a key by an admin, and a change of the team while the key is about to be inserted. @returns the answers */
   async function makeKeyDuring(teamId: string, change: () => Promise<{ status: number }>) {

@@ -89,10 +89,10 @@ function deleteButton(team, refresh) {
   })
 }
 
-/** Hands the team over: the visitor stays an admin of it. */
+/** Hands the team over: the visitor stays in it as a plain member. */
 function ownerButton(team, member, refresh) {
   return actionButton('Make owner', { 'aria-label': `Make ${member.email} the owner` }, async () => {
-    const question = `Make ${member.email} the owner of ${team.name}? Keys that ${member.email} has not made end.`
+    const question = `Make ${member.email} the owner of ${team.name}? Keys that ${member.email} has not made end, and everybody else becomes a plain member, you too.`
     if (!(await confirmed(question, 'Make owner'))) return
     await api(`/v1/teams/${team.id}/transfer`, { method: 'POST', body: { memberId: member.id } })
     toast('The team has another owner')
