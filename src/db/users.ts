@@ -37,9 +37,17 @@ export async function insertUser(db: Db, user: NewUser): Promise<void> {
     .execute()
 }
 
+/**
+ * How addresses are compared: A to Z are as a to z, and no other letter is as one of them. Every account's address is
+ * ASCII; what Postgres and JavaScript make lower case of others (U+0130) differs.
+ */
+export function comparableEmail(email: string): string {
+  return email.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
+}
+
 /** The account of an address, whatever its case. */
 export function findUserByEmail(db: Db, email: string): Promise<User | undefined> {
-  return db.selectFrom('users').selectAll().where(sql`lower(email)`, '=', sql`lower(${email})`).executeTakeFirst()
+  return db.selectFrom('users').selectAll().where(sql`lower(email)`, '=', comparableEmail(email)).executeTakeFirst()
 }
 
 export function findUser(db: Db, id: string): Promise<User | undefined> {

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { Config } from '../config.ts'
+import { comparableEmail } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
-import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
-import { clientOf, type ThrottleDeps } from './throttle.ts'
+import { clientOf, passwordThrottle, type ThrottleDeps, throttleFailures } from './throttle.ts'
 
 /** Wrong passwords without a wait. */
 const FREE_FAILURES = 5
@@ -14,27 +14,40 @@ const WAIT_MS_MAX = 900_000
 const REMEMBERED_MS = 3_600_000
 
 const takeLogin = loadScript(new URL('./lua/take-login.lua', import.meta.url))
+const giveBackLogin = loadScript(new URL('./lua/give-back-login.lua', import.meta.url))
 
-/** `email` as it was given; the client's network address. */
+/** The address as it was given, and that of the client's network. */
 export interface LoginAttempt {
   email: string
   address: string
 }
 
 /**
- * Makes an attempt to log in. After five wrong passwords of one client for one account each further attempt waits: 1 s,
- * 2 s, up to a quarter of an hour. Neither the owner elsewhere nor other accounts wait. Fails open without Redis:
- * bounded password hashing still limits a guesser.
+ * Makes an attempt that gives a password. After five wrong ones of one client for one account each further attempt waits:
+ * 1 s, 2 s, up to a quarter of an hour. Neither the owner elsewhere nor other accounts wait. All failures of a client are
+ * bounded too, and first: anybody may make up addresses, and what is refused there leaves no key of one. Fails open
+ * without Redis: bounded password hashing still limits a guesser.
  * @throws GatewayError LOGIN_THROTTLED; what the attempt throws
  */
-export async function delayFailures<T>(
+export async function limitGuesses<T>(
+  deps: ThrottleDeps & { config: Config },
+  guess: LoginAttempt,
+  attempt: () => Promise<T>,
+): Promise<T> {
+  const throttle = passwordThrottle(deps.config, guess.address)
+  return await throttleFailures(deps, { ...throttle, counted: 'INVALID_CREDENTIALS' }, () =>
+    delayFailures(deps, guess, attempt),
+  )
+}
+
+async function delayFailures<T>(
   { config, redis, log, now }: ThrottleDeps & { config: Config },
   { email, address }: LoginAttempt,
   attempt: () => Promise<T>,
 ): Promise<T> {
   if (config.throttles.loginFailuresPerMinute === 0) return await attempt()
   // A password may be typed as the address: only its hash goes into a key.
-  const account = createHash('sha256').update(email.toLowerCase()).digest('base64url').slice(0, 22)
+  const account = createHash('sha256').update(comparableEmail(email)).digest('base64url').slice(0, 22)
   const key = keys.loginFailures(account, clientOf(address))
   let waitMs = 0
   try {
@@ -52,13 +65,7 @@ export async function delayFailures<T>(
   } catch (error) {
     // An outage is no wrong password.
     const isWrong = error instanceof GatewayError && error.code === 'INVALID_CREDENTIALS'
-    if (!isWrong) await correct(() => giveBack(redis, key))
+    if (!isWrong) await correct(async () => Number(await giveBackLogin.run(redis, [key], [])))
     throw error
   }
-}
-
-/** A good log-in may have deleted the count meanwhile: what this made anew would have no end. */
-async function giveBack(redis: RedisConnection, key: string): Promise<number> {
-  const left = await redis.hincrby(key, 'count', -1)
-  return left < 0 ? await redis.del(key) : left
 }

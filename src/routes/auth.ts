@@ -12,15 +12,8 @@ import { CREDENTIALS_BYTES_MAX } from '../http/json-body.ts'
 import type { App } from '../http/typed-app.ts'
 import { announceChange } from '../limits/account-version.ts'
 import { publicNetworkOf } from '../limits/client-network.ts'
-import { delayFailures } from '../limits/login-delay.ts'
-import {
-  accountThrottle,
-  checkThrottle,
-  clientOf,
-  passwordThrottle,
-  takeThrottle,
-  throttleFailures,
-} from '../limits/throttle.ts'
+import { limitGuesses } from '../limits/login-delay.ts'
+import { accountThrottle, checkThrottle, clientOf, takeThrottle } from '../limits/throttle.ts'
 
 const SignupBody = Type.Object({
   email: Type.String({ format: 'email', maxLength: 254, description: 'Address of the new account' }),
@@ -97,11 +90,8 @@ export async function authRoutes(app: App, context: Context): Promise<void> {
   }
   app.post('/v1/auth/login', login, async (request, reply) => {
     const { email, password } = request.body
-    const throttle = passwordThrottle(config, request.ip)
     const attempt = () => logIn(context, { email, password, client: clientOf(request.ip) })
-    const token = await delayFailures(context, { email, address: request.ip }, () =>
-      throttleFailures(context, { ...throttle, counted: 'INVALID_CREDENTIALS' }, attempt),
-    )
+    const token = await limitGuesses(context, { email, address: request.ip }, attempt)
     return reply.header('cache-control', 'no-store').send({ token })
   })
 }

@@ -7,15 +7,8 @@ import { GatewayError } from '../errors.ts'
 import { CREDENTIALS_BYTES_MAX } from '../http/json-body.ts'
 import { type App, NoContent } from '../http/typed-app.ts'
 import { announceChange } from '../limits/account-version.ts'
-import { delayFailures } from '../limits/login-delay.ts'
-import {
-  accountThrottle,
-  checkThrottle,
-  clientOf,
-  passwordThrottle,
-  takeThrottle,
-  throttleFailures,
-} from '../limits/throttle.ts'
+import { limitGuesses } from '../limits/login-delay.ts'
+import { accountThrottle, checkThrottle, clientOf, takeThrottle } from '../limits/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const PasswordBody = Type.Object({
@@ -25,7 +18,7 @@ const PasswordBody = Type.Object({
 
 /** What someone who is logged in does to the log-in itself: end it, change the password. */
 export async function sessionRoutes(app: App, context: Context): Promise<void> {
-  const { config, db, redis } = context
+  const { db, redis } = context
   guardWithSession(app, context)
 
   const logout = {
@@ -63,12 +56,9 @@ export async function sessionRoutes(app: App, context: Context): Promise<void> {
     }
     const session = sessionOf(request)
     // A stolen session must not be a way to guess the password: failures count as those of a log-in.
-    const throttle = passwordThrottle(config, request.ip)
     const client = clientOf(request.ip)
     const attempt = () => changePassword(context, session, { currentPassword, newPassword, client })
-    await delayFailures(context, { email: session.user.email, address: request.ip }, () =>
-      throttleFailures(context, { ...throttle, counted: 'INVALID_CREDENTIALS' }, attempt),
-    )
+    await limitGuesses(context, { email: session.user.email, address: request.ip }, attempt)
     await announceChange(redis, session.user.id, request.log)
     return reply.status(204).send()
   })

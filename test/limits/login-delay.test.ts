@@ -2,22 +2,22 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { loadConfig } from '../../src/config.ts'
 import { GatewayError } from '../../src/errors.ts'
-import { delayFailures } from '../../src/limits/login-delay.ts'
+import { limitGuesses } from '../../src/limits/login-delay.ts'
 import { createLog } from '../../src/log.ts'
 import { keys } from '../../src/redis/keys.ts'
 import { testSecrets, until } from '../support/gateway.ts'
 import { redisOfThisFile } from '../support/services.ts'
 
 const { redis } = await redisOfThisFile()
+const config = loadConfig({ ...testSecrets(), DATABASE_URL: 'postgres://none', REDIS_URL: 'redis://none', PORT: '0' })
+const log = createLog({ level: 'silent', pretty: false }, 'test')
 
 it('wrong passwords of one client for one account wait 1, 2, 4 seconds and up to a quarter of an hour, after five', async () => {
-  const config = loadConfig({ ...testSecrets(), DATABASE_URL: 'postgres://none', REDIS_URL: 'redis://none', PORT: '0' })
-  const log = createLog({ level: 'silent', pretty: false }, 'test')
   let now = 1_800_000_000_000
   /** @returns 0 when the password was looked at, else how long the attempt has to wait */
   const attempt = async (isRight = false): Promise<number> => {
     try {
-      await delayFailures(
+      await limitGuesses(
         { redis: redis, log, config, now: () => now },
         { email: 'a@example.com', address: '203.0.113.7' },
         async () => {
@@ -53,11 +53,10 @@ it('wrong passwords of one client for one account wait 1, 2, 4 seconds and up to
 })
 
 it('a log-in that failed for want of a database leaves no count without an end beside one that went well', async () => {
-  const config = loadConfig({ ...testSecrets(), DATABASE_URL: 'postgres://none', REDIS_URL: 'redis://none', PORT: '0' })
-  const deps = { redis, log: createLog({ level: 'silent', pretty: false }, 'test'), config }
+  const deps = { redis, log, config }
   const [going, failing] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   const logIn = (attempt: Promise<void>) =>
-    delayFailures(deps, { email: 'b@example.com', address: '203.0.113.8' }, () => attempt)
+    limitGuesses(deps, { email: 'b@example.com', address: '203.0.113.8' }, () => attempt)
   const [good, bad] = [logIn(going.promise), logIn(failing.promise)]
   await until(async () => (await redis.dbsize()) > 0)
   going.resolve()
@@ -66,4 +65,40 @@ it('a log-in that failed for want of a database leaves no count without an end b
   await assert.rejects(bad)
   for (const key of await redis.keys(keys.loginFailures('*', '*').replace(/[{}]/g, '?')))
     assert.ok((await redis.pttl(key)) > 0, key)
+})
+
+const failureKeys = async () => (await redis.keys(keys.loginFailures('*', '*').replace(/[{}]/g, '?'))).sort()
+
+it('log-ins that the throttle of their client refuses leave nothing in Redis, whatever address they name', async () => {
+  const few = { ...config, throttles: { ...config.throttles, loginFailuresPerMinute: 3 } }
+  const guess = (email: string, code: 'INVALID_CREDENTIALS' | 'DEPENDENCY_UNAVAILABLE') =>
+    limitGuesses({ redis, log, config: few }, { email, address: '203.0.113.9' }, async () => {
+      throw new GatewayError(code)
+    })
+  const before = await failureKeys()
+  await assert.rejects(guess('outage@example.com', 'DEPENDENCY_UNAVAILABLE'), { code: 'DEPENDENCY_UNAVAILABLE' })
+  await until(async () => (await failureKeys()).length === before.length)
+  for (let count = 0; count < 3; count += 1)
+    await assert.rejects(guess(`${count}@example.com`, 'INVALID_CREDENTIALS'), { code: 'INVALID_CREDENTIALS' })
+  const wrong = await failureKeys()
+  assert.equal(wrong.length, before.length + 3)
+  for (let count = 3; count < 6; count += 1)
+    await assert.rejects(guess(`${count}@example.com`, 'INVALID_CREDENTIALS'), { code: 'LOGIN_THROTTLED' })
+  assert.deepEqual(await failureKeys(), wrong)
+})
+
+it('log-ins that wait for their account, and good ones, take nothing from the throttle of their client', async () => {
+  const few = { ...config, throttles: { ...config.throttles, loginFailuresPerMinute: 6 } }
+  const attempt = (email: string, isRight: boolean) =>
+    limitGuesses({ redis, log, config: few }, { email, address: '203.0.113.10' }, async () => {
+      if (!isRight) throw new GatewayError('INVALID_CREDENTIALS')
+    })
+  for (let count = 0; count < 5; count += 1)
+    await assert.rejects(attempt('c@example.com', false), { code: 'INVALID_CREDENTIALS' })
+  for (let count = 0; count < 3; count += 1)
+    await assert.rejects(attempt('C@example.com', true), { code: 'LOGIN_THROTTLED' })
+  for (let count = 0; count < 3; count += 1) await attempt('d@example.com', true)
+  await assert.rejects(attempt('d@example.com', false), { code: 'INVALID_CREDENTIALS' })
+  // Now six failed: the client itself waits.
+  await assert.rejects(attempt('d@example.com', true), { code: 'LOGIN_THROTTLED' })
 })

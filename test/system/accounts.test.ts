@@ -89,6 +89,14 @@ describe('accounts', () => {
     }
   })
 
+  it('accounts are found by their address in any case, and by no other spelling of it', async () => {
+    const [email, password] = [`ivy-${randomUUID()}@example.com`, 'a good password']
+    await send(gateway, '/v1/auth/signup', { body: { email, password } })
+    assert.equal((await logIn(email.toUpperCase(), password)).status, 200)
+    // Postgres makes it an i, and JavaScript does not: each spelling would have failures of its own.
+    assert.equal((await logIn(email.replace('i', '\u0130'), password)).status, 401)
+  })
+
   it('accounts keep argon2id hashes, made anew at the log-in after the costs were raised', async () => {
     const person = await signUp(gateway)
     const [row] = await sql<{ password_hash: string }>(gateway, 'select password_hash from users where id = $1', [
