@@ -13,6 +13,7 @@ import type { App } from '../http/typed-app.ts'
 import { announceChange } from '../limits/account-version.ts'
 import { publicNetworkOf } from '../limits/client-network.ts'
 import { limitGuesses } from '../limits/login-delay.ts'
+import { limitSignups, type SignupClient } from '../limits/signup-limits.ts'
 import { accountThrottle, checkThrottle, clientOf, takeThrottle } from '../limits/throttle.ts'
 
 const SignupBody = Type.Object({
@@ -39,7 +40,7 @@ const LoginAnswer = Type.Object({ token: Type.String({ description: 'Session tok
 
 /** Sign-up and log-in. */
 export async function authRoutes(app: App, context: Context): Promise<void> {
-  const { config, db } = context
+  const { config } = context
 
   const signup = {
     bodyLimit: CREDENTIALS_BYTES_MAX,
@@ -55,18 +56,11 @@ export async function authRoutes(app: App, context: Context): Promise<void> {
     const { email, password } = request.body
     if (!isAcceptablePassword(password)) throw unacceptablePassword('password')
     if (config.accounts.signup === 'closed') throw closed()
-    const signupNetwork = publicNetworkOf(request.ip) ?? null
-    await takeSignup(context, request.ip, signupNetwork)
-    // The hash is made whether the address is taken or not: both answers take the same time.
-    const passwordHash = await hashPassword(password, clientOf(request.ip))
+    const client = { address: request.ip, network: publicNetworkOf(request.ip) ?? null }
     const user = { id: randomUUID(), email }
-    try {
-      await insertUser(db, { ...user, passwordHash, signupNetwork })
-    } catch (error) {
-      if (sqlState(error) === UNIQUE_VIOLATION)
-        throw new GatewayError('EMAIL_IN_USE', { tokens: { param: 'email' }, cause: error })
-      throw error
-    }
+    const passwordHash = await limitSignups(context, client, () =>
+      createUser(context, { ...user, password, ...client }),
+    )
     const { mailer } = context
     if (mailer) {
       // Nobody waits for the mail server; the link can be sent again.
@@ -99,21 +93,24 @@ export async function authRoutes(app: App, context: Context): Promise<void> {
 /** Sessions an account keeps; an older one ends when a newer one begins. */
 const SESSIONS_MAX = 20
 
-const HOUR_MS = 3_600_000
-const DAY_MS = 86_400_000
-
 /**
- * Accounts are free: those of one public network are bounded by hour and day too. Fails open, as every throttle does.
- *
- * @throws GatewayError SIGNUP_THROTTLED
+ * @returns the hash of the password
+ * @throws GatewayError EMAIL_IN_USE
  */
-async function takeSignup(context: Context, address: string, network: string | null): Promise<void> {
-  const { signupPerMinute, signupPerHour, signupPerDay } = context.config.throttles
-  const code = 'SIGNUP_THROTTLED'
-  await takeThrottle(context, { name: 'signup', subject: clientOf(address), max: signupPerMinute, code })
-  if (network === null) return
-  await takeThrottle(context, { name: 'signup-hour', subject: network, max: signupPerHour, windowMs: HOUR_MS, code })
-  await takeThrottle(context, { name: 'signup-day', subject: network, max: signupPerDay, windowMs: DAY_MS, code })
+async function createUser(
+  { db }: Context,
+  { id, email, password, address, network }: { id: string; email: string; password: string } & SignupClient,
+): Promise<string> {
+  // The hash is made whether the address is taken or not: both answers take the same time.
+  const passwordHash = await hashPassword(password, clientOf(address))
+  try {
+    await insertUser(db, { id, email, passwordHash, signupNetwork: network })
+  } catch (error) {
+    if (sqlState(error) === UNIQUE_VIOLATION)
+      throw new GatewayError('EMAIL_IN_USE', { tokens: { param: 'email' }, cause: error })
+    throw error
+  }
+  return passwordHash
 }
 
 function closed(): GatewayError {
