@@ -15,6 +15,7 @@ import { readCertificate } from './http/certificate.ts'
 import { ClientLimits } from './http/client-limits.ts'
 import { isCallRoute, sendError } from './http/error-answer.ts'
 import { readJsonBody } from './http/json-body.ts'
+import { compileSchemasOnUse } from './http/lazy-schemas.ts'
 import { collectMethods } from './http/method-not-allowed.ts'
 import { boundPipelining } from './http/pipeline.ts'
 import { redirectToHttps } from './http/redirect-to-https.ts'
@@ -92,7 +93,6 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     rewriteUrl: ({ url = '/' }) => routedUrl(url),
     http: SERVER_OPTIONS,
     ...(tls ? { https: { ...readCertificate(tls), ...SERVER_OPTIONS } } : {}),
-    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: true, allErrors: false } },
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id)
       sendError(reply, error, baseUrl)
@@ -100,6 +100,7 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     clientErrorHandler: (error, socket) => refuseConnection(error, socket as Socket, baseUrl),
   })
   boundPipelining(app.server)
+  await compileSchemasOnUse(app)
   const listRoutes = collectRoutes(app)
   takeOnlyJson(app)
   checkRequests(app, context)

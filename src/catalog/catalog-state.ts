@@ -1,16 +1,12 @@
 import type { Api, Catalog } from './catalog.ts'
 
-/** What is written from the catalog, written anew when operators have changed what it shows. */
+/** What is written from the catalog at its first use, and anew when operators have changed what it shows. */
 export function perCatalogState<T>(catalog: Catalog, write: () => T): () => T {
-  let state = stateOf(catalog)
-  let written = write()
+  let written: { state: string; value: T } | undefined
   return () => {
-    const now = stateOf(catalog)
-    if (now !== state) {
-      written = write()
-      state = now
-    }
-    return written
+    const state = stateOf(catalog)
+    if (written?.state !== state) written = { state, value: write() }
+    return written.value
   }
 }
 

@@ -7,6 +7,7 @@ import { FleetReader } from '../fleet/fleet-reader.ts'
 import { loadAssets } from '../http/assets.ts'
 import { sendError } from '../http/error-answer.ts'
 import { parseJsonBody } from '../http/json-body.ts'
+import { compileSchemasOnUse } from '../http/lazy-schemas.ts'
 import type { App } from '../http/typed-app.ts'
 import { metricsRoute } from './fleet-metrics.ts'
 import { loginRoutes } from './login-routes.ts'
@@ -35,9 +36,9 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
     requestTimeout: REQUEST_TIMEOUT_MS,
     http: { headersTimeout: HEADERS_TIMEOUT_MS, connectionsCheckingInterval: 1_000 },
     forceCloseConnections: true,
-    ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: true, allErrors: false } },
   })
   takeStrictJson(app)
+  await compileSchemasOnUse(app)
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
   })

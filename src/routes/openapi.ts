@@ -15,16 +15,12 @@ export async function openApiRoutes(
   listRoutes: () => DocumentedRoute[],
 ): Promise<void> {
   openToAnyOrigin(app)
-  const write = () =>
+  const document = perCatalogState(catalog, () =>
     createCacheable(
       JSON.stringify(createDocument(listRoutes(), catalog, config.http.baseUrl)),
       'application/json; charset=utf-8',
-    )
-  let document = write
-  // All routes are known when the server is ready; a document that cannot be written stops the start.
-  app.addHook('onReady', async () => {
-    document = perCatalogState(catalog, write)
-  })
+    ),
+  )
 
   const schema = {
     summary: 'This description, OpenAPI 3.1',

@@ -6,6 +6,7 @@ import { signSessionToken } from '../../src/accounts/session-token.ts'
 import { createApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config.ts'
 import { closeContext, openContext } from '../../src/context.ts'
+import { compileSchemas } from '../../src/http/lazy-schemas.ts'
 import { listRoutes } from '../../src/http/method-not-allowed.ts'
 import { createLog } from '../../src/log.ts'
 import {
@@ -176,10 +177,12 @@ describe('authorisation', () => {
     assert.equal(await snapshot(), before)
   })
 
-  it('authorisation has a row in the table for every route that is not public', async () => {
+  it('authorisation has a row in the table for every route that is not public, and the schemas of all routes can be compiled', async () => {
     const config = loadConfig(gateway.environment)
     const context = await openContext(config, createLog({ level: 'silent', pretty: false }, 'web'), 'web')
     const app = await createApp(context)
+    await app.ready()
+    compileSchemas(app)
     const routes = listRoutes(app).map(({ method, url }) => `${method === 'HEAD' ? 'GET' : method} ${url}`)
     await app.close()
     await closeContext(context)

@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import type { Redis } from 'ioredis'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
+import { compileSchemas } from '../../src/http/lazy-schemas.ts'
 import { accountKeys, capKeys } from '../../src/redis/keys.ts'
 import { openOperatorRedis } from '../support/cap-state.ts'
 import { send, signUp, sql } from '../support/client.ts'
@@ -42,6 +43,7 @@ describe('the operator API', () => {
     })
     redis = openOperatorRedis(gateway)
     ops = await gateway.startConsole()
+    compileSchemas(gateway.apps.get(ops) ?? assert.fail())
     await until(async () => (await operator('/overview')).status === 200)
   })
   after(async () => {
