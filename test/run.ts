@@ -11,6 +11,7 @@ import pg from 'pg'
 import { loadInstallPolicy } from '../src/config.ts'
 import { startPostgres } from '../src/local/embedded/postgres.ts'
 import { startRedis } from '../src/local/embedded/redis.ts'
+import { SPARING_FLAGS } from './support/node-flags.ts'
 
 /**
  * `npm test`: types, lint, then every test on real services. Arguments name test files to run alone. `--unit` runs the
@@ -66,7 +67,7 @@ async function runInOrder(files: string[]): Promise<number> {
     files: files.map((file) => resolve(file)),
     concurrency: FILES_AT_ONCE,
     timeout: TEST_MS_MAX,
-    execArgv: [FILE_DEADLINE],
+    execArgv: [...SPARING_FLAGS, FILE_DEADLINE],
   })
   tests.on('test:fail', () => {
     code = 1

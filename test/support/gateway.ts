@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import type { FastifyInstance } from 'fastify'
 import { migrate } from '../../src/db/migrate.ts'
 import type { LocalNode, LocalWorker } from './local-node.ts'
+import { SPARING_FLAGS } from './node-flags.ts'
 import { type Services, startServices } from './services.ts'
 
 /** Where the services are, and the folder for the gateway's own files. */
@@ -63,9 +64,6 @@ export function testSecrets(): Record<string, string> {
   return { JWT_SECRET: secret(), KEY_PEPPER: secret(), ENCRYPTION_KEY: secret(), OPERATOR_TOKEN: secret() }
 }
 
-/** Two tests run at once on as many cores: threads that help each collection would only get in each other's way. */
-const TEST_EXEC_ARGV = ['--single-threaded-gc']
-
 /** How long a process may take to start on a busy machine, milliseconds. */
 const START_MS_MAX = 60_000
 
@@ -112,7 +110,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     const child = fork(new URL(`../../${entry}`, import.meta.url), {
       env: { ...inheritedEnvironment(), ...environment, ...additions },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-      execArgv: options.execArgv ?? TEST_EXEC_ARGV,
+      execArgv: options.execArgv ?? SPARING_FLAGS,
     })
     children.push(child)
     for (const stream of [child.stdout, child.stderr]) stream?.on('data', (data) => output.push(String(data)))

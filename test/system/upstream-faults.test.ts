@@ -38,6 +38,7 @@ before(async () => {
     'concurrency=50,10000/1',
   ])
   gateway = await startGateway({
+    isLocal: true,
     environment: {
       ...upstream.environment(...PLAYED),
       ...Object.fromEntries(caps),
