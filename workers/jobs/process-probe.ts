@@ -25,7 +25,6 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
   const recorder = new AttemptRecorder(deps, {
     slug,
     source: 'probe',
-    id: `probe-${job.id}`,
     isPlain: true,
     concurrency: api.caps.concurrency,
     isForced,

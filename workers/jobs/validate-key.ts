@@ -74,7 +74,6 @@ async function tryKey(
   const recorder = new AttemptRecorder(deps, {
     slug: api.slug,
     source: 'call',
-    id: `validate-${jobId}`,
     isPlain: true,
     accountId: row.user_id,
     concurrency: api.caps.concurrency,

@@ -70,7 +70,6 @@ export async function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCal
   const recorder = new AttemptRecorder(deps, {
     slug: api.slug,
     source: 'call',
-    id: call.id,
     isPlain: call.extra.length === 0,
     accountId: call.group ?? call.accountId,
     concurrency: api.caps.concurrency,
@@ -201,6 +200,7 @@ export async function sendOnce(deps: UpstreamDeps, sending: Sending, request: Wi
       if (error instanceof EndedUnsentError) throw error.cause
       // The connection took longer than a permit lasts; it is ready now.
       if (!(error instanceof StalePermitError)) throw error
+      await recorder.settled()
     } finally {
       progress.isUnderWay = false
       progress.isSent = false

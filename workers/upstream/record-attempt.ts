@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import type { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import { writeLastFailure } from '../../src/fleet/last-failure.ts'
@@ -41,8 +42,6 @@ export class BreakerOpenError extends AttemptError {
 export interface RecordedRequest {
   slug: string
   source: 'call' | 'probe'
-  /** Names the call or probe in the tokens of its half-open slots. */
-  id: string
   /** Whether a caller added nothing to it. */
   isPlain: boolean
   /** Or the accounts that count as one: accounts are free, and two of one person are not two callers. */
@@ -70,10 +69,11 @@ const HALF_OPEN_PROBE_MS = 1_000
 export class AttemptRecorder {
   readonly #deps: HealthDeps
   readonly #request: RecordedRequest
-  /** Kept until the whole answer was read: a body may prove invalid only then. */
+  /** Kept until the whole answer was read: a body may prove invalid only then, and a redirect leads to another request. */
   #answered: ObservedAttempt[] = []
   #lastFailure: FailureWords | undefined
-  #slots = 0
+  /** Token of the half-open slot that its requests share, redirects included, until their outcome is counted. */
+  #slot: string | undefined
   #hasFailed = false
   #counted: Promise<void> | undefined
 
@@ -84,17 +84,22 @@ export class AttemptRecorder {
 
   /** Spares a wait for a permit that could not be used. @throws BreakerOpenError */
   refuseWhenOpen(): void {
-    const { slug, isForced } = this.#request
-    const waitMs = isForced ? 0 : this.#deps.health.breakerWaitMs(slug)
+    const waitMs = this.#breakerWaitMs()
     if (waitMs) throw new BreakerOpenError(waitMs)
+  }
+
+  /** 0: now, undefined: the breaker is closed; its own slot keeps nothing waiting. */
+  #breakerWaitMs(): number | undefined {
+    const { slug, isForced } = this.#request
+    const waitMs = this.#deps.health.breakerWaitMs(slug)
+    return waitMs !== undefined && (isForced || this.#slot !== undefined) ? 0 : waitMs
   }
 
   /** Calls back when the breaker opens: waiting for a permit is in vain then. @returns how to stop */
   onOpen(listener: (error: BreakerOpenError) => void): () => void {
-    const { slug, isForced } = this.#request
-    if (isForced) return () => undefined
+    const { slug } = this.#request
     return this.#deps.health.onChange((changed) => {
-      const waitMs = changed === slug ? this.#deps.health.breakerWaitMs(slug) : undefined
+      const waitMs = changed === slug ? this.#breakerWaitMs() : undefined
       if (waitMs) listener(new BreakerOpenError(waitMs))
     })
   }
@@ -121,8 +126,8 @@ export class AttemptRecorder {
       span.end(code)
       this.#deps.unanswered.answered(slug)
       const recorded = record(resultOf(code, this.#request), code, { status: statusOf(result) })
-      if (recorded.result === 'ok') this.#answered.push(recorded)
-      else this.#submit(recorded)
+      if (recorded.result === 'fail') this.#submit(recorded)
+      else this.#answered.push(recorded)
       return result
     } catch (error) {
       const tookMs = performance.now() - startedAt
@@ -142,7 +147,13 @@ export class AttemptRecorder {
     const last = this.#answered.at(-1)
     if (code !== undefined && last?.result === 'ok')
       Object.assign(last, { result: resultOf(code, this.#request), code })
+    for (const answered of this.#answered.slice(0, -1)) answered.slot = undefined
     for (const answered of this.#answered.splice(0)) this.#submit(answered)
+  }
+
+  /** Settles when the attempts that have ended are counted, and their slot is free as far as this process knows. */
+  async settled(): Promise<void> {
+    await this.#counted
   }
 
   countRepeat(): void {
@@ -155,20 +166,21 @@ export class AttemptRecorder {
 
   async #checkBreaker(): Promise<string | undefined> {
     const { redis, health } = this.#deps
-    const { slug, id, isForced, isPlain } = this.#request
+    const { slug, isForced, isPlain } = this.#request
     // The failure before a repeat may have opened the breaker.
     await this.#counted
-    if (health.breakerWaitMs(slug) === undefined) return undefined
+    if (this.#slot !== undefined) return this.#slot
+    if (this.#breakerWaitMs() === undefined) return undefined
     this.refuseWhenOpen()
     if (!isPlain) {
       this.#scheduleProbe(`half-open-${health.of(slug).halfOpenAt}`)
       throw new BreakerOpenError(HALF_OPEN_PROBE_MS)
     }
-    this.#slots += 1
-    const token = `${id}:${this.#slots}`
+    const token = randomUUID()
     const answer = await acquireHalfOpenSlot(redis, slug, { token, isForced: isForced === true })
     if (answer.kind === 'wait') throw new BreakerOpenError(answer.waitMs)
-    return answer.kind === 'slot' ? token : undefined
+    if (answer.kind === 'slot') this.#slot = token
+    return this.#slot
   }
 
   /** The code that an error counts as; undefined: it does not count. Cut short by its call, a long attempt is a timeout. */
@@ -211,12 +223,16 @@ export class AttemptRecorder {
   /** Counts an attempt: a call's success in a batch, any other at once. */
   #submit(record: ObservedAttempt): void {
     const { slug } = this.#request
-    const { result, source } = record
+    const { result, source, slot } = record
+    if (slot !== undefined) {
+      this.#slot = undefined
+      for (const answered of this.#answered) answered.slot = undefined
+    }
     if (result !== 'none') {
       this.#deps.telemetry.metrics.attempts.inc({ slug, result: result === 'ok' ? 'ok' : 'fail', source })
-    } else if (record.slot === undefined) return
+    } else if (slot === undefined) return
     const { successes } = this.#deps
-    if (result === 'ok' && source === 'call' && record.slot === undefined) {
+    if (result === 'ok' && source === 'call' && slot === undefined) {
       successes.add(slug, record.latencyMs)
       return
     }

@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { Agent, buildConnector } from 'undici'
+import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
+import { PERMIT_AGE_MS_MAX } from '../../src/caps/timing.ts'
+import { loadConfig } from '../../src/config.ts'
+import { migrate } from '../../src/db/migrate.ts'
+import { healthKey } from '../../src/health/health-keys.ts'
+import { createLog } from '../../src/log.ts'
+import { channels, keys } from '../../src/redis/keys.ts'
+import { callUpstream, type UpstreamCall } from '../../workers/upstream/call-upstream.ts'
+import { openWorkerContext } from '../../workers/worker-context.ts'
+import { testSecrets, until } from '../support/gateway.ts'
+import { startServices } from '../support/services.ts'
+
+const SLUG = 'encyclopedia'
+const PAGE = JSON.stringify({ title: 'Earth', extract: 'A planet.' })
+
+/** A worker's parts, and a local upstream in the place of the real one. `slowConnections` take longer than a permit lasts. */
+async function open(t: TestContext, listener: RequestListener, { slowConnections = 0 } = {}) {
+  const paths: string[] = []
+  const server = createServer((request, response) => {
+    paths.push(request.url ?? '')
+    listener(request, response)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const services = await startServices()
+  await migrate(services.databaseUrl)
+  const { redisUrl, databaseUrl } = services
+  const config = loadConfig({
+    ...testSecrets(),
+    DATABASE_URL: databaseUrl,
+    REDIS_URL: redisUrl,
+    UPSTREAM_ENCYCLOPEDIA_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+  })
+  const { deps, close } = await openWorkerContext(config, createLog({ level: 'silent', pretty: false }, 'test'))
+  const connect = buildConnector({})
+  let connections = 0
+  const client = new Agent({
+    connections: 1,
+    connect: (options, callback) => {
+      connections += 1
+      void delay(connections <= slowConnections ? PERMIT_AGE_MS_MAX + 50 : 0).then(() => connect(options, callback))
+    },
+  })
+  t.after(async () => {
+    await client.destroy()
+    await close()
+    server.closeAllConnections()
+    server.close()
+    await services.stop()
+  })
+  // Nothing was lost: caps start with an empty past.
+  await deps.redis.set(keys.rememberedSince, 0)
+  const api = deps.catalog.get(SLUG) ?? assert.fail()
+  const { endpoint } = api.endpoints.get('/summary') ?? api.endpoints.get('summary') ?? assert.fail()
+  const call = async (id: string, remainingMs = () => 30_000) => {
+    const request: UpstreamCall = {
+      api,
+      endpoint,
+      call: {
+        ...{ v: 1, id, accountId: 'account', mode: 'live', slug: SLUG, endpoint: 'summary' },
+        ...{ parameters: { title: 'Earth' }, extra: [], raw: false, isAsync: false, replyTo: '' },
+        ...{ enqueuedAt: deps.clock.now(), deadline: deps.clock.now() + 30_000 },
+      },
+      key: undefined,
+      bucket: SHARED_BUCKET,
+      permit: { member: `account|${id}`, tag: 0 },
+      times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
+      progress: {},
+      remainingMs,
+      signal: new AbortController().signal,
+    }
+    return await callUpstream({ ...deps, clientOf: () => client }, request)
+  }
+  /** An open breaker whose pause is over. */
+  const openBreaker = async () => {
+    await deps.redis.hset(healthKey(SLUG), {
+      state: 'Down',
+      open: '1',
+      trialAt: '1',
+      trialBy: '',
+      pause: '1000',
+      good: 0,
+    })
+    await deps.redis.publish(channels.health, SLUG)
+    await until(() => deps.health.breakerWaitMs(SLUG) === 0)
+  }
+  return { deps, call, openBreaker, paths }
+}
+
+test('a half-open attempt whose connection takes longer than a permit lasts is made with the next permit', async (t) => {
+  const { deps, call, openBreaker, paths } = await open(t, (_request, response) => response.end(PAGE), {
+    slowConnections: 1,
+  })
+  await openBreaker()
+  const outcome = await call('slow')
+  assert.ok('body' in outcome, JSON.stringify(outcome))
+  assert.equal(paths.length, 1)
+  await until(async () => (await deps.redis.hget(healthKey(SLUG), 'good')) === '1')
+})
+
+test('a half-open attempt that is redirected follows in its own slot, which its last answer decides about', async (t) => {
+  let last = PAGE
+  const { deps, call, openBreaker, paths } = await open(t, (request, response) => {
+    if (request.url?.endsWith('/Earth')) response.writeHead(302, { location: '/api/rest_v1/page/summary/World' }).end()
+    else response.end(last)
+  })
+  await openBreaker()
+  const outcome = await call('redirected')
+  assert.ok('body' in outcome, JSON.stringify(outcome))
+  assert.equal(paths.length, 2)
+  const health = async () => {
+    const { good, trialBy } = await deps.redis.hgetall(healthKey(SLUG))
+    return trialBy === '' ? good : undefined
+  }
+  await until(async () => (await health()) === '1')
+  last = 'not JSON'
+  await openBreaker()
+  assert.equal(Reflect.get(await call('invalid'), 'code'), 'UPSTREAM_INVALID_RESPONSE')
+  await until(async () => (await deps.redis.hget(healthKey(SLUG), 'trialBy')) === '')
+  const { good, pause } = await deps.redis.hgetall(healthKey(SLUG))
+  assert.deepEqual([good, pause], ['0', '2000'])
+})
