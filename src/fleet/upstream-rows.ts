@@ -93,7 +93,7 @@ function healthRow(health: HealthCache, slug: string, lastFailure: FailureRow | 
     cause: view.cause ?? null,
     checkedAt: checkedAt === 0 ? null : Math.round(checkedAt),
     lastFailure,
-    halfOpenInMs: view.halfOpenAt === undefined ? null : Math.max(0, view.halfOpenAt - health.now()),
+    halfOpenInMs: health.breakerWaitMs(slug) ?? null,
   }
 }
 

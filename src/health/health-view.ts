@@ -1,3 +1,4 @@
+import { HALF_OPEN_PAUSE_MS_MIN } from './breaker.ts'
 import {
   clampToBand,
   decay,
@@ -34,7 +35,7 @@ export interface HealthView {
   lastProbeAt: number
   /** Whether only half-open attempts are sent. The status is Down then; it may be Down by its score alone too. */
   isOpen: boolean
-  /** When an open breaker allows its next half-open attempt, Redis time; undefined while it is closed. */
+  /** When an open breaker allows its next half-open attempt, at the latest, Redis time; undefined while it is closed. */
   halfOpenAt: number | undefined
   /** Whether a half-open attempt is under way. */
   isSlotTaken: boolean
@@ -64,6 +65,17 @@ export function viewHealth(hash: Record<string, string>, now: number): HealthVie
     halfOpenAt: isOpen ? Number(hash.trialAt ?? 0) : undefined,
     isSlotTaken: isOpen && (hash.trialBy ?? '') !== '' && Number(hash.trialAt ?? 0) > now,
   }
+}
+
+/**
+ * How long until an open breaker allows a half-open attempt, whole milliseconds (0: now); undefined while it is closed.
+ * While one is under way: the pause before it, as nobody knows when it ends; its lease is for an attempt whose worker died.
+ */
+export function halfOpenWaitMs(hash: Record<string, string>, now: number): number | undefined {
+  if (hash.open !== '1') return undefined
+  const waitMs = Math.max(0, Math.ceil(Number(hash.trialAt ?? 0) - now))
+  if ((hash.trialBy ?? '') === '') return waitMs
+  return Math.min(waitMs, Math.max(HALF_OPEN_PAUSE_MS_MIN, Number(hash.pause ?? 0)))
 }
 
 function readStatus(text: string | undefined): HealthStatus {

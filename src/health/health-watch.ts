@@ -2,7 +2,7 @@ import type { Log } from '../log.ts'
 import { RedisClock } from '../redis/clock.ts'
 import { openRedis, type RedisConnection } from '../redis/connection.ts'
 import { channels, upstreamKeys } from '../redis/keys.ts'
-import { type HealthView, viewHealth } from './health-view.ts'
+import { type HealthView, halfOpenWaitMs, viewHealth } from './health-view.ts'
 
 /** How often every upstream is read again, milliseconds: a message that got lost is made good by then. */
 const POLL_MS = 10_000
@@ -73,10 +73,9 @@ export class HealthCache {
     return viewHealth(this.#hashes.get(slug) ?? {}, this.now())
   }
 
-  /** How long until an open breaker allows a half-open attempt, whole milliseconds (0: now); undefined while it is closed. */
+  /** `halfOpenWaitMs` of an upstream now. */
   breakerWaitMs(slug: string): number | undefined {
-    const hash = this.#hashes.get(slug)
-    return hash?.open === '1' ? Math.max(0, Math.ceil(Number(hash.trialAt ?? 0) - this.now())) : undefined
+    return halfOpenWaitMs(this.#hashes.get(slug) ?? {}, this.now())
   }
 
   /** Redis' clock, milliseconds since the epoch. */

@@ -82,6 +82,7 @@ const RECORD_ATTEMPT = loadScript(new URL('./lua/record-attempt.lua', import.met
 })
 
 const ACQUIRE_SLOT = loadScript(new URL('./lua/acquire-half-open-slot.lua', import.meta.url), {
+  HALF_OPEN_PAUSE_MS_MIN,
   HEALTH_CHANNEL: channels.health,
 })
 
@@ -137,7 +138,7 @@ async function record(redis: RedisConnection, slug: string, counted: Counted): P
   return { state, changed: changed === 1, score, needsProbe: needsProbe === 1, hasClosed: hasClosed === 1 }
 }
 
-/** The breaker has closed meanwhile, the half-open slot is this attempt's, or how long until the next slot. */
+/** The breaker has closed meanwhile, the half-open slot is this attempt's, or how long until there may be one: see `halfOpenWaitMs`. */
 export type HalfOpenAnswer = { kind: 'closed' } | { kind: 'slot' } | { kind: 'wait'; waitMs: number }
 
 /**

@@ -9,7 +9,7 @@ import {
   QUIET_MS_TO_OPEN,
   recheckPauseMs,
 } from '../../src/health/breaker.ts'
-import { viewHealth } from '../../src/health/health-view.ts'
+import { halfOpenWaitMs, viewHealth } from '../../src/health/health-view.ts'
 import { type AttemptRecord, acquireHalfOpenSlot, recordAttempt, recordSuccesses } from '../../src/health/record.ts'
 import {
   BANDS,
@@ -473,6 +473,35 @@ describe('health in Redis', () => {
     assert.deepEqual(answers.map(({ kind }) => kind).toSorted(), ['slot', 'wait', 'wait'])
     const late = await acquireHalfOpenSlot(redis, name, { token: 'd', now: START + 1_001 + HALF_OPEN_LEASE_MS })
     assert.equal(late.kind, 'slot')
+  })
+
+  it('health in Redis quotes the pause of the breaker while a half-open attempt is under way, and gives its slot again to the same token', async () => {
+    const name = slug()
+    await fail(name, START, 5)
+    let now = START + 1_000
+    const acquire = (token: string, at = now) => acquireHalfOpenSlot(redis, name, { token, now: at })
+    const quoted = async (at = now) => {
+      const answer = await acquire('other', at)
+      assert.ok(answer.kind === 'wait', answer.kind)
+      assert.equal(halfOpenWaitMs(await redis.hgetall(upstreamKeys.health(name)), at), answer.waitMs)
+      return answer.waitMs
+    }
+    for (const pauseMs of [1_000, 2_000, 4_000, 8_000, 16_000, 32_000]) {
+      assert.equal((await acquire(`t${pauseMs}`)).kind, 'slot')
+      assert.equal(await quoted(), Math.min(pauseMs, HALF_OPEN_LEASE_MS))
+      // Its acknowledgement may have been lost.
+      assert.equal((await acquire(`t${pauseMs}`)).kind, 'slot')
+      assert.equal((await acquire(`t${pauseMs}`, now + 500)).kind, 'slot')
+      await recordAttempt(redis, name, { ...plain, result: 'fail', slot: `t${pauseMs}`, now })
+      assert.equal(await quoted(), 2 * pauseMs)
+      now += 2 * pauseMs
+    }
+    assert.equal((await acquire('good')).kind, 'slot')
+    await recordAttempt(redis, name, { ...plain, result: 'ok', slot: 'good', now })
+    assert.equal((await acquire('dies')).kind, 'slot')
+    assert.equal(await quoted(), 1_000)
+    assert.equal(await quoted(now + HALF_OPEN_LEASE_MS - 400), 400)
+    assert.equal((await acquire('next', now + HALF_OPEN_LEASE_MS)).kind, 'slot')
   })
 
   it('health in Redis waits 1, 2, 4 and up to 300 seconds between half-open attempts that fail, and 1 again after a good one', async () => {

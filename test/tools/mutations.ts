@@ -245,8 +245,19 @@ export const MUTATIONS: Mutation[] = [
   health(
     'acquire-half-open-slot',
     'the pause before a half-open attempt is skipped',
-    "if num('trialAt') > now and",
-    "if num('trialAt') > now + 500 and",
+    'if waitMs > 0 then',
+    'if waitMs > 500 then',
+  ),
+  health(
+    'acquire-half-open-slot',
+    'the lease of an attempt is quoted as the wait',
+    "math.min(waitMs, math.max(num('pause'),",
+    "math.max(waitMs, math.max(num('pause'),",
+  ),
+  health(
+    'acquire-half-open-slot',
+    'a slot is refused to the token that holds it',
+    "  if holder == token then return {'slot', 0} end\n",
   ),
   health('acquire-half-open-slot', 'a closed breaker gives a slot', "if h.open ~= '1' then return {'closed', 0} end\n"),
   batch(

@@ -94,7 +94,7 @@ local from = h.state or 'Healthy'
 local to, cause = from, nil
 local isOpen = h.open == '1'
 local holdsSlot = token ~= '' and token == h.trialBy
--- Stored as trialAt and trialBy: versions of before read the same hash while an upgrade rolls.
+-- Stored as trialAt, while the slot is held the end of its lease, and trialBy: versions of before read the same hash.
 local halfOpenAt, holder, pause, good = num('trialAt'), h.trialBy or '', num('pause'), num('good')
 local isAnnounced, needsProbe = false, 0
 -- A good attempt makes no status worse: what failed before it was judged then.
