@@ -1,6 +1,7 @@
 import { createApp } from './app.ts'
 import { loadProcessConfig } from './config.ts'
 import { closeContext, openContext } from './context.ts'
+import { OldRowsCleaner } from './db/old-rows.ts'
 import { GatewayError } from './errors.ts'
 import { listen } from './http/listen.ts'
 import { UsageFlusher } from './limits/usage-flusher.ts'
@@ -19,6 +20,8 @@ await runProcess('web', async () => {
   const context = await openContext(config, log, 'web')
   const usage = new UsageFlusher(context)
   usage.open()
+  const oldRows = new OldRowsCleaner(context)
+  oldRows.open()
   const app = await createApp(context)
   const stopListening = await listen(app, config.http, log)
   return {
@@ -36,7 +39,7 @@ await runProcess('web', async () => {
       clearTimeout(timer)
     },
     close: async () => {
-      await usage.close()
+      await Promise.all([usage.close(), oldRows.close()])
       await closeContext(context)
     },
   }

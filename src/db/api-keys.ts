@@ -145,14 +145,6 @@ export async function revokeApiKey(db: Db, keyId: string): Promise<string | unde
   return key?.user_id
 }
 
-/** Forgets keys that ended a month ago. */
-export async function deleteOldKeys(db: Db): Promise<void> {
-  await db
-    .deleteFrom('api_keys')
-    .where(sql<boolean>`least(revoked_at, expires_at) < now() - interval '30 days'`)
-    .execute()
-}
-
 /** Notes that keys were used, to the minute: a busy key is written once a minute, not once a call. */
 export async function touchApiKeys(db: Db, keyIds: string[]): Promise<void> {
   if (keyIds.length === 0) return

@@ -130,23 +130,3 @@ export async function findClient(db: Db, id: string): Promise<StoredClient | und
 export async function deleteClient(db: Db, id: string): Promise<void> {
   await db.deleteFrom('oauth_clients').where('id', '=', id).execute()
 }
-
-/**
- * Deletes what has expired, and applications that nobody has used for 90 days, or for a day and let in never. Ends
- * connections that nothing can use any more: they would count against their account's number for ever.
- */
-export async function deleteOldArtifacts(db: Db): Promise<void> {
-  await db.deleteFrom('oauth_artifacts').where(sql<boolean>`expires_at < now()`).execute()
-  // A code is there right after the connection; a used refresh token until the next one is.
-  await sql`update connections set revoked_at = now()
-    where revoked_at is null and created_at < now() - interval '1 hour'
-      and not exists (select from oauth_artifacts where connection_id = connections.id
-        and kind in ('AuthorizationCode', 'AccessToken', 'RefreshToken'))`.execute(db)
-  await db
-    .deleteFrom('oauth_clients')
-    .where(
-      sql<boolean>`last_used_at < now() - interval '90 days' or (last_used_at < now() - interval '1 day'
-        and not exists (select from connections where client_id = oauth_clients.id))`,
-    )
-    .execute()
-}

@@ -100,8 +100,3 @@ export async function revokeSessions(db: Db, userId: string, keptSessionId?: str
     .$if(keptSessionId !== undefined, (update) => update.where('id', '!=', keptSessionId ?? ''))
     .execute()
 }
-
-/** Forgets sessions that ended a month ago. */
-export async function deleteOldSessions(db: Db): Promise<void> {
-  await db.deleteFrom('sessions').where('expires_at', '<', sql<Date>`now() - interval '30 days'`).execute()
-}

@@ -69,11 +69,6 @@ async function addCounts(db: Db, table: 'usage_daily' | 'refusals_daily', counts
   }
 }
 
-/** Forgets ids of batches that nobody can still hold. */
-export async function deleteOldBatches(db: Db): Promise<void> {
-  await db.deleteFrom('usage_batches').where('written_at', '<', sql<Date>`now() - interval '7 days'`).execute()
-}
-
 /** Calls that count against the monthly quota: live ones that were queued and did not end in 5xx. `month` is YYYY-MM; `key`: of one alone. */
 export async function countMonthUsage(
   db: Db,

@@ -1,9 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { deleteOldKeys } from '../db/api-keys.ts'
 import type { Db } from '../db/database.ts'
-import { deleteOldArtifacts } from '../db/oauth-artifacts.ts'
-import { deleteOldSessions } from '../db/sessions.ts'
-import { deleteOldBatches, type UsageCount, writeUsageBatch } from '../db/usage.ts'
+import { type UsageCount, writeUsageBatch } from '../db/usage.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
@@ -14,8 +11,6 @@ const MOVE_EVERY_MS = 1_000
 
 /** Shorter than the flush interval, so that a dead node delays none. */
 const LEASE_MS = 900
-
-const CLEAN_EVERY_MS = 3_600_000
 
 /** How long a failure is remembered after it was last seen, seconds: several tries. */
 const FAILING_SECONDS = 8
@@ -31,7 +26,6 @@ export class UsageFlusher {
   #timer: NodeJS.Timeout | undefined
   #current: Promise<void> = Promise.resolve()
   #isMoving = false
-  #cleanedAt = 0
   #isFailing = false
 
   constructor(deps: { db: Db; redis: RedisConnection; log: Log }) {
@@ -51,7 +45,7 @@ export class UsageFlusher {
   }
 
   async #move(): Promise<void> {
-    const { db, redis, log } = this.#deps
+    const { redis, log } = this.#deps
     this.#isMoving = true
     try {
       if ((await redis.set(keys.usageLease, '1', 'PX', LEASE_MS, 'NX')) === null) return
@@ -60,13 +54,6 @@ export class UsageFlusher {
       const id = randomUUID()
       if ((await sealBatch.run(redis, [keys.usagePending, keys.usageBatch(id), keys.usageBatches], [id])) === 1)
         await this.#write(id)
-      if (Date.now() - this.#cleanedAt > CLEAN_EVERY_MS) {
-        await deleteOldBatches(db)
-        await deleteOldSessions(db)
-        await deleteOldKeys(db)
-        await deleteOldArtifacts(db)
-        this.#cleanedAt = Date.now()
-      }
       await this.#noteSuccess()
     } catch (error) {
       // Once, not each second.

@@ -4,6 +4,7 @@ import { createApp } from '../../src/app.ts'
 import { loadProcessConfig } from '../../src/config.ts'
 import { createConsole } from '../../src/console/console-app.ts'
 import { closeContext, openContext } from '../../src/context.ts'
+import { OldRowsCleaner } from '../../src/db/old-rows.ts'
 import { UsageFlusher } from '../../src/limits/usage-flusher.ts'
 import { createLog } from '../../src/log.ts'
 import { operatorRoutes } from '../../src/routes/operator.ts'
@@ -26,8 +27,10 @@ export async function startLocalNode(environment: Record<string, string>): Promi
   const context = await openLocalContext('web', environment)
   const usage = new UsageFlusher(context)
   usage.open()
+  const oldRows = new OldRowsCleaner(context)
+  oldRows.open()
   return await listen(await createApp(context), context.config.http.port, async () => {
-    await usage.close()
+    await Promise.all([usage.close(), oldRows.close()])
     await closeContext(context)
   })
 }

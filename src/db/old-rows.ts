@@ -1,0 +1,98 @@
+import { type RawBuilder, sql } from 'kysely'
+import type { Log } from '../log.ts'
+import type { Db } from './database.ts'
+
+/** Also how long a step that failed, or that was not through, waits for its next try. */
+const CLEAN_EVERY_MS = 600_000
+
+/** Rows of one statement: it stays far below the time that a statement may take. */
+const BATCH_ROWS = 1_000
+
+/** Statements of one step in a row; the rest is for the next time. */
+const BATCHES_MAX = 200
+
+interface OldRowsDeps {
+  db: Db
+  log: Pick<Log, 'warn'>
+}
+
+/** Deletes old rows every ten minutes. Each node does; several at once take different rows. */
+export class OldRowsCleaner {
+  readonly #deps: OldRowsDeps
+  readonly #closing = new AbortController()
+  #timer: NodeJS.Timeout | undefined
+  #current: Promise<void> | undefined
+
+  constructor(deps: OldRowsDeps) {
+    this.#deps = deps
+  }
+
+  open(): void {
+    this.#timer = setInterval(() => {
+      this.#current ??= deleteOldRows(this.#deps, this.#closing.signal).finally(() => {
+        this.#current = undefined
+      })
+    }, CLEAN_EVERY_MS)
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer)
+    this.#closing.abort()
+    await this.#current
+  }
+}
+
+/** Deletes old rows of every table, a batch at a time. A table that fails holds up no other. Never rejects. */
+export async function deleteOldRows({ db, log }: OldRowsDeps, signal?: AbortSignal): Promise<void> {
+  for (const { table, changeBatch } of STEPS) {
+    try {
+      for (let batch = 0; batch < BATCHES_MAX && !signal?.aborted; batch += 1) {
+        const { numAffectedRows = 0n } = await changeBatch.execute(db)
+        if (numAffectedRows < BATCH_ROWS) break
+      }
+    } catch (error) {
+      log.warn({ err: error, table }, 'failed to delete old rows; the next try is in ten minutes')
+    }
+  }
+}
+
+interface Step {
+  table: string
+  changeBatch: RawBuilder<unknown>
+}
+
+/** In this order: a connection ends when its tokens have gone, and keeps its application. */
+const STEPS: Step[] = [
+  // Nobody can still hold the id of such a batch.
+  deletion('usage_batches', sql`written_at < now() - interval '7 days'`),
+  deletion('sessions', sql`expires_at < now() - interval '30 days'`),
+  deletion('api_keys', sql`least(revoked_at, expires_at) < now() - interval '30 days'`),
+  deletion('oauth_artifacts', sql`expires_at < now()`),
+  // Nothing can use it any more: it would count against its account's number for ever. A code is there right after the
+  // connection; a used refresh token until the next one is.
+  {
+    table: 'connections',
+    changeBatch: sql`update connections set revoked_at = now() where ctid = any(${batchOf(
+      'connections',
+      sql`revoked_at is null and created_at < now() - interval '1 hour'
+        and not exists (select from oauth_artifacts where connection_id = connections.id
+          and kind in ('AuthorizationCode', 'AccessToken', 'RefreshToken'))`,
+    )})`,
+  },
+  deletion('connections', sql`revoked_at < now() - interval '30 days'`),
+  // Applications that nobody has used for 90 days, or for a day and that no account has let in of late.
+  deletion(
+    'oauth_clients',
+    sql`(last_used_at < now() - interval '90 days' or (last_used_at < now() - interval '1 day'
+      and not exists (select from connections where client_id = oauth_clients.id)))`,
+  ),
+]
+
+function deletion(table: string, isOld: RawBuilder<unknown>): Step {
+  return { table, changeBatch: sql`delete from ${sql.table(table)} where ctid = any(${batchOf(table, isOld)})` }
+}
+
+/** Where the rows of a batch stand; rows that another node is changing are left out. */
+function batchOf(table: string, isOld: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`array(select ctid from ${sql.table(table)} where ${isOld} limit ${sql.lit(BATCH_ROWS)} for update skip locked)`
+}

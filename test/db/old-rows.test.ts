@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { after, it } from 'node:test'
+import { sql } from 'kysely'
+import { insertConnection, listConnections } from '../../src/db/connections.ts'
+import { openDatabase } from '../../src/db/database.ts'
+import { migrate } from '../../src/db/migrate.ts'
+import { insertClient, upsertArtifact } from '../../src/db/oauth-artifacts.ts'
+import { deleteOldRows } from '../../src/db/old-rows.ts'
+import { insertUser } from '../../src/db/users.ts'
+import { createLog } from '../../src/log.ts'
+import { startServices } from '../support/services.ts'
+
+const log = createLog({ level: 'silent', pretty: false }, 'test')
+const services = await startServices()
+const db = openDatabase(services.databaseUrl, log)
+await migrate(services.databaseUrl)
+after(async () => {
+  await db.destroy()
+  await services.stop()
+})
+
+async function connectionNames(): Promise<string[]> {
+  const rows = await db.selectFrom('connections').select('client_name').orderBy('client_name').execute()
+  return rows.map(({ client_name }) => client_name)
+}
+
+it('a connection ends when no token of it is good any more, and is deleted a month later', async () => {
+  const userId = randomUUID()
+  await insertUser(db, { id: userId, email: 'ann@example.com', passwordHash: 'x', signupNetwork: null })
+  const connect = async (client: string) => {
+    const id = randomUUID()
+    const application = { client_id: client, client_name: client, redirect_host: '127.0.0.1', resource: 'http://a' }
+    assert.ok(await insertConnection(db, { id, user_id: userId, ...application, apis: null, per_month: null }, 10))
+    return id
+  }
+  const addToken = async (connectionId: string, expiresInMs: number) =>
+    await upsertArtifact(db, {
+      ...{ kind: 'RefreshToken', idHash: randomBytes(32), uidHash: null, connectionId, secretId: 'x' },
+      ...{ sealed: randomBytes(8), expiresAt: new Date(Date.now() + expiresInMs) },
+    })
+  const [used, forgotten] = [await connect('used'), await connect('forgotten')]
+  await addToken(used, 60_000)
+  await addToken(forgotten, -1_000)
+  await sql`update connections set created_at = now() - interval '2 hours'`.execute(db)
+  await connect('just made')
+  await deleteOldRows({ db, log })
+  const names = (await listConnections(db, userId)).map(({ client_name }) => client_name).sort()
+  assert.deepEqual(names, ['just made', 'used'])
+  assert.deepEqual(await connectionNames(), ['forgotten', 'just made', 'used'])
+  await sql`update connections set revoked_at = now() - interval '31 days' where client_name = 'forgotten'`.execute(db)
+  await deleteOldRows({ db, log })
+  assert.deepEqual(await connectionNames(), ['just made', 'used'])
+})
+
+it('old rows of one table that cannot be deleted hold up no other, and the log names the table', async () => {
+  const failed: unknown[] = []
+  // More than one statement takes, and young ones.
+  await sql`insert into usage_batches (id, written_at)
+    select gen_random_uuid(), now() - make_interval(days => 6 + n % 2 * 2) from generate_series(1, 5000) n`.execute(db)
+  await sql`alter table sessions rename to sessions_elsewhere`.execute(db)
+  await addClient('old')
+  await deleteOldRows({ db, log: { warn: (members: object) => void failed.push(members) } })
+  await sql`alter table sessions_elsewhere rename to sessions`.execute(db)
+  assert.deepEqual(
+    failed.map((members) => (members as { table: string }).table),
+    ['sessions'],
+  )
+  const { rows } = await sql<{ count: number; days: number }>`
+    select count(*)::int as count, max(extract(day from now() - written_at))::int as days from usage_batches`.execute(
+    db,
+  )
+  assert.deepEqual(rows, [{ count: 2500, days: 6 }])
+  assert.deepEqual(await db.selectFrom('oauth_clients').select('id').execute(), [])
+})
+
+async function addClient(id: string): Promise<void> {
+  await insertClient(db, { id, secretId: 'x', sealed: randomBytes(8) })
+  await sql`update oauth_clients set last_used_at = now() - interval '2 days' where id = ${id}`.execute(db)
+}
