@@ -119,7 +119,9 @@ export class FleetReader {
       accounts: null,
       processes: null,
     }
-    const facts = { at, ...known, ...this.#slow, stores }
+    // A Redis that refuses writes takes no heartbeat: who is alive is not known.
+    const processes = stores.redis?.isFileFailing ? null : known.processes
+    const facts = { at, ...known, ...this.#slow, stores, processes }
     return { ...facts, problems: findProblems(facts) }
   }
 

@@ -14,9 +14,9 @@ export async function readStores(redis: RedisConnection, db: Db): Promise<Stores
 
 async function readRedis(redis: RedisConnection): Promise<Stores['redis']> {
   const startedAt = performance.now()
-  await redis.ping()
-  const latencyMs = performance.now() - startedAt
+  // Not PING: a Redis that cannot write its file refuses it, as it refuses writes.
   const info = await redis.info()
+  const latencyMs = performance.now() - startedAt
   const text = (name: string): string | undefined => new RegExp(`^${name}:([^\\r\\n]*)`, 'm').exec(info)?.[1]
   const field = (name: string): number => Number(text(name) ?? 0)
   const file = text('aof_enabled')

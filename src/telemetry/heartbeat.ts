@@ -106,7 +106,8 @@ export function startHeartbeat({ redis, kind, inFlight, serves, now: redisNow, l
 export async function readProcesses(redis: RedisConnection, now: number): Promise<ProcessBeat[]> {
   const beats = Object.values(await redis.hgetall(keys.processes)).map((text): ProcessBeat => JSON.parse(text))
   const gone = beats.filter(({ at }) => now - at > ALIVE_MS)
-  if (gone.length > 0) await redis.hdel(keys.processes, ...gone.map(({ id }) => id))
+  // A Redis that refuses writes can be read all the same; they are forgotten when it takes writes again.
+  if (gone.length > 0) await redis.hdel(keys.processes, ...gone.map(({ id }) => id)).catch(() => undefined)
   return beats
     .filter((beat) => !gone.includes(beat))
     .sort((a, b) => a.kind.localeCompare(b.kind) || a.startedAt - b.startedAt)

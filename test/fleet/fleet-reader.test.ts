@@ -4,6 +4,7 @@ import { after, before, describe, it } from 'node:test'
 import { Worker } from 'bullmq'
 import { sql } from 'kysely'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
+import { closeContext, openContext } from '../../src/context.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { insertUser } from '../../src/db/users.ts'
 import { FleetReader } from '../../src/fleet/fleet-reader.ts'
@@ -19,6 +20,7 @@ import { keys, upstreamKeys } from '../../src/redis/keys.ts'
 import { openTestConsole, type TestConsole } from '../support/console.ts'
 import { until } from '../support/gateway.ts'
 import { startPostgresProxy } from '../support/postgres-proxy.ts'
+import { startRedisOnSmallDisk } from '../support/redis-server.ts'
 
 describe('the fleet as operators read it', () => {
   let console_: TestConsole
@@ -73,6 +75,28 @@ describe('the fleet as operators read it', () => {
     await configure('volatile-lru', 'no')
     assert.deepEqual(await settings(), { evictionPolicy: 'volatile-lru', hasFile: false, isFileFailing: false })
     await configure('noeviction', 'yes')
+  })
+
+  it('the fleet as operators read it has it that Redis cannot write its file, and holds no process for dead meanwhile', async (t) => {
+    const { config, services } = console_
+    const { url, stop } = await startRedisOnSmallDisk(services.folder, 64)
+    t.after(stop)
+    const context = await openContext({ ...config, redisUrls: [url] }, console_.context.log, 'ops')
+    t.after(() => closeContext(context))
+    const { redis, health } = context
+    await until(() => redis.status === 'ready')
+    const worker = { id: 'w', kind: 'worker', at: health.now() - 60_000, startedAt: 1 }
+    await redis.hset(keys.processes, worker.id, JSON.stringify(worker))
+    await redis.set('large', 'x'.repeat(100_000)).catch(() => undefined)
+    await until(async () => (await redis.set('small', '').catch(({ message }) => message)).startsWith('MISCONF'))
+    const { stores, processes, problems, upstreams } = await new FleetReader(context).snapshot()
+    assert.deepEqual([stores.redis?.isFileFailing, processes], [true, null])
+    assert.deepEqual(
+      problems.filter(({ rank }) => rank === 0).map(({ runbook }) => runbook),
+      ['redis-disk'],
+    )
+    const [row] = upstreams
+    assert.ok(row?.health && row.queue, 'what can be read is known')
   })
 
   it('the fleet as operators read it counts calls that wait, also those that share a job', async () => {

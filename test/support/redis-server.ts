@@ -58,6 +58,37 @@ export async function startClusterNode(
   }
 }
 
+/**
+ * Starts a Redis that keeps an append-only file and can write few bytes of it, as on a disk that is nearly full.
+ *
+ * @param dir its folder, which is there
+ * @param kilobytes what each of its files may have at most
+ */
+export async function startRedisOnSmallDisk(
+  dir: string,
+  kilobytes: number,
+): Promise<{ url: string; stop: () => Promise<void> }> {
+  const { program } = await findRedisProgram()
+  assert.ok(program, 'redis-server is on the PATH')
+  const port = await freePort()
+  // A write past the limit fails with EFBIG when the signal for it is ignored.
+  const shell = `trap "" XFSZ; ulimit -f ${kilobytes}; exec -a "$0" "$@"`
+  const server = await spawnServer({
+    command: 'bash',
+    commandArgs: ['-c', shell, program.argv0, program.command, '-'],
+    input: `bind 127.0.0.1\nport ${port}\ndir ${dir}\nsave ""\nappendonly yes\nmaxmemory-policy noeviction\n`,
+    logFile: join(dir, 'log'),
+    exitSignal: 'SIGKILL',
+  })
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    stop: async () => {
+      server.kill('SIGKILL')
+      await server.ended
+    },
+  }
+}
+
 /** Kills the server, if it still runs, and closes the client. */
 export async function stopClusterNode({ client, server }: RedisServer): Promise<void> {
   client.disconnect()
