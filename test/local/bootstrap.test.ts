@@ -42,8 +42,9 @@ import { writeFileSync } from 'node:fs'
 const args = process.argv.slice(2)
 console.log(JSON.stringify({ pid: process.pid, args, execPath: process.execPath, path: process.env.PATH }))
 if (args[0] === 'signals') {
-  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => console.log(signal))
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => console.log(signal))
   process.once('SIGINT', () => setTimeout(() => process.exit(7), 200))
+  process.once('SIGHUP', () => setTimeout(() => process.exit(7), 1200))
   setInterval(() => {}, 1000)
   console.log('ready')
 }
@@ -380,27 +381,46 @@ test('the script is told when the bootstrap is killed', async (t) => {
   await until(() => exists(path.join(root, 'left-alone')), 'the script notices')
 })
 
+/** Starts the script through `npm start`, and waits until it runs. The end is that of all that hold its output. */
+async function startThroughNpm(root: string, way = 'directly') {
+  const command = 'node src/local/bootstrap.mjs src/start.mjs signals'
+  // A command that is not the last keeps the shell between the two.
+  const scripts = { start: way === 'directly' ? command : `${command}; true` }
+  await writeFile(path.join(root, 'package.json'), JSON.stringify({ ...(await manifestOf(root)), scripts }))
+  const { npm_lifecycle_event: _event, ...env } = process.env
+  const npm = spawn('npm', ['start'], { cwd: root, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+  const ended = once(npm, 'close')
+  let output = ''
+  for (const stream of [npm.stdout, npm.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text))
+  await until(() => output.includes('ready'), `ready in ${output}`)
+  return { npm, ended, output: () => output }
+}
+
 for (const way of ['directly', 'through a shell']) {
   test(`the script is stopped when the npm that runs it ${way} is told to end`, { skip: noProc }, async (t) => {
     const root = await createProject(t)
     await start(root).ended
-    const command = 'node src/local/bootstrap.mjs src/start.mjs signals'
-    // A command that is not the last keeps the shell between the two.
-    const scripts = { start: way === 'directly' ? command : `${command}; true` }
-    await writeFile(path.join(root, 'package.json'), JSON.stringify({ ...(await manifestOf(root)), scripts }))
-    const { npm_lifecycle_event: _event, ...env } = process.env
-    const npm = spawn('npm', ['start'], { cwd: root, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
-    const ended = once(npm, 'close')
-    let output = ''
-    for (const stream of [npm.stdout, npm.stderr]) stream.setEncoding('utf8').on('data', (text) => (output += text))
-    await until(() => output.includes('ready'), `ready in ${output}`)
-    const { pid = 0 } = JSON.parse(output.split('\n').find((line) => line.startsWith('{')) ?? '{}')
+    const { npm, ended, output } = await startThroughNpm(root, way)
+    const { pid = 0 } = JSON.parse(
+      output()
+        .split('\n')
+        .find((line) => line.startsWith('{')) ?? '{}',
+    )
     npm.kill('SIGTERM')
-    await until(() => output.includes('SIGTERM'), 'the script is told')
+    await until(() => output().includes('SIGTERM'), 'the script is told')
     process.kill(pid, 'SIGKILL')
     await ended
   })
 }
+
+test('the script is told once when its terminal is closed, which ends npm too', { skip: noProc }, async (t) => {
+  const root = await createProject(t)
+  await start(root).ended
+  const { npm, ended, output } = await startThroughNpm(root)
+  process.kill(-(npm.pid ?? 0), 'SIGHUP')
+  await ended
+  assert.deepEqual(output().match(/^SIG\w+$/gm), ['SIGHUP'])
+})
 
 test('a lock of another machine is waited for while it shows life', async (t) => {
   const root = await createProject(t)

@@ -27,7 +27,10 @@ export async function runScript({ root, node, script, scriptArgs }) {
       child.kill(signal)
     })
   }
-  onNpmGone(() => child.kill('SIGTERM'))
+  onNpmGone(() => {
+    // A closed terminal ends npm with the signal that we have passed on; the script takes a second one for impatience.
+    if (forwardedAt === Number.NEGATIVE_INFINITY) child.kill('SIGTERM')
+  })
   const { code, signal, error } = await new Promise((resolve) => {
     child.once('error', (error) => resolve({ error }))
     child.once('exit', (code, signal) => resolve({ code, signal }))
