@@ -145,6 +145,22 @@ describe('docker-compose.yml', () => {
     }
   })
 
+  it('docker-compose.yml takes from .env what it sets for the processes, and the documents say which settings belong there', async () => {
+    const text = await readFile(join(ROOT, 'docker-compose.yml'), 'utf8')
+    const { services } = parse(text, { merge: true }) as { services: Record<string, { environment?: object }> }
+    const set = Object.keys(ENTRIES).flatMap((name) => Object.entries(services[name]?.environment ?? {}))
+    // What a container listens on is part of how it is wired, and is published under another name.
+    const settings = set.filter(([name]) => !/(^|_)(HOST|PORT)$/.test(name))
+    assert.ok(settings.length > 10)
+    for (const [name, value] of settings) assert.match(value, new RegExp(`^\\$\\{${name}:[-?].*\\}$`), name)
+    const head = text.slice(0, text.indexOf('\nname:'))
+    const [above = ''] = (await readFile(join(ROOT, '.env.example'), 'utf8')).split('\n# ---- docker compose')
+    for (const [name] of settings) {
+      assert.ok(head.includes(name), `${name} in the head of docker-compose.yml`)
+      assert.match(above, new RegExp(`^#? ?${name}=`, 'm'))
+    }
+  })
+
   it('docker-compose.yml publishes the proxy alone to other machines', async () => {
     const text = await readFile(join(ROOT, 'docker-compose.yml'), 'utf8')
     const { services } = parse(text, { merge: true }) as { services: Record<string, { ports?: string[] }> }
