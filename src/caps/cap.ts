@@ -110,7 +110,6 @@ const RESTORE_TRIES_MAX = 4
  * @throws RedisError, or GatewayError DEPENDENCY_UNAVAILABLE without its past: without Redis nothing is granted or queued
  */
 export class Cap {
-  /** In wake-ups and logs. */
   readonly name: string
   readonly #deps: CapDeps
   readonly #slug: string
@@ -186,9 +185,9 @@ export class Cap {
     await this.#run(scripts.applyUpstreamLimit, this.#keys, values)
   }
 
-  /** Lets one request through, and one more for each that ends: after a breaker closed, not all waiters at once. */
-  async beginGradually(): Promise<void> {
-    await this.#run(scripts.beginGradually, this.#keys, [])
+  /** Lets one request through, and one more for each that ends. `isOtherKey`: what the upstream said of its limiter does not hold for it. */
+  async beginGradually({ isOtherKey = false } = {}): Promise<void> {
+    await this.#run(scripts.beginGradually, this.#keys, [isOtherKey ? 1 : 0])
   }
 
   /** Queues a call if its permit is expected before `deadline`, Redis time. Calls of one tick are one script. */

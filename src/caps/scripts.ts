@@ -97,7 +97,7 @@ export const scripts = {
     ...PLAN,
     ...PLANNING,
   }),
-  beginGradually: load('begin-gradually', { KEY_LIFE_MS }),
+  beginGradually: load('begin-gradually', { KEY_LIFE_MS, WAKE_UP_CHANNEL }),
   joinWaitQueue: load('join-queue', {
     COST,
     EVICTED_TTL_MS,

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import { isUuid } from '../accounts/session-token.ts'
 import { cancelAccountCalls } from '../calls/cancel-account-calls.ts'
+import { SHARED_BUCKET } from '../caps/bucket.ts'
 import type { Api, PausedMode } from '../catalog/catalog.ts'
 import { nullable } from '../catalog/json.ts'
 import type { Context } from '../context.ts'
@@ -20,7 +22,7 @@ import { changeUser, describeUser, UserAnswer, UserChange } from '../operator/ch
 import { describeUpstream, UpstreamAnswer } from '../operator/describe-upstream.ts'
 import { followPause } from '../operator/follow-pause.ts'
 import { changePause } from '../operator/pause-upstream.ts'
-import { announceSettings } from '../operator/upstream-settings.ts'
+import { announceSettings, IN_FORCE_MS } from '../operator/upstream-settings.ts'
 import { awaitProbeOutcome, enqueueProbe } from '../queue/probe-job.ts'
 
 /** What the operator API needs of the process that hosts it. */
@@ -124,7 +126,7 @@ function userRoutes(app: App, deps: OperatorDeps): void {
   })
 }
 
-function upstreamRoutes(app: App, { config, catalog, db, redis, settings }: OperatorDeps): void {
+function upstreamRoutes(app: App, { config, catalog, caps, db, redis, settings }: OperatorDeps): void {
   const list = {
     schema: {
       summary: 'List the upstreams with the settings in force',
@@ -151,6 +153,11 @@ function upstreamRoutes(app: App, { config, catalog, db, redis, settings }: Oper
     // It is in force when Postgres has it; without the notice processes find it at their next reading.
     await announceSettings(redis).catch((error) => request.log.warn({ err: error }, 'failed to announce settings'))
     await settings.read()
+    if (request.body.key !== undefined) {
+      // Until then a request with the key before may bring what its limiter says.
+      await delay(IN_FORCE_MS)
+      await caps.of(api, SHARED_BUCKET).beginGradually({ isOtherKey: true })
+    }
     return { upstream: describeUpstream(api) }
   })
 }

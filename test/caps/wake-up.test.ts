@@ -40,6 +40,15 @@ it('a permit that is given back unused wakes the worker of the first waiter', as
   assert.deepEqual(await woken(() => world.cap.releaseUnused(permit)), ['a|2'])
 })
 
+it('what the upstream said of its limiter is forgotten, and the worker of the first waiter is woken', async () => {
+  const { world, acquire, woken } = await open()
+  const observed = { observedBy: 'none', remaining: { requests: 0, resetMs: 3_000_000 } }
+  await world.cap.applyUpstreamLimit({ ...observed, closedForMs: 3_000_000 })
+  assert.deepEqual(await acquire(['a|1', 'a|2']), [])
+  assert.deepEqual(await woken(() => world.cap.beginGradually({ isOtherKey: true })), ['a|1'])
+  assert.equal((await acquire(['a|1'])).length, 1)
+})
+
 it("a poll wakes the worker of another's waiter that comes before its own", async () => {
   const { acquire, woken } = await open()
   const permits = await acquire(['a|1'])

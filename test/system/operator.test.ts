@@ -34,7 +34,7 @@ describe('the operator API', () => {
       isLocal: true,
       webNodes: 2,
       environment: {
-        ...upstream.environment('news', 'mock-data', 'creature-game'),
+        ...upstream.environment('news', 'mock-data', 'creature-game', 'code-host-user'),
         UPSTREAM_NEWS_CAPS: 'concurrency=10,1000/1',
         UPSTREAM_CREATURE_GAME_CAPS: 'concurrency=1,1000/1',
         PLAN_LIMITS: '{"Free":{"perMinute":1000},"Pro":{"perMinute":1000}}',
@@ -204,6 +204,22 @@ describe('the operator API', () => {
       async () => (await callBoth(path, account.live)).every((answer) => answer === '503 API_NOT_ENABLED'),
       3_000,
     )
+  })
+
+  it('the operator API drops what an upstream said of the limit of one key when it gets another', async () => {
+    const { live } = await signUp(gateway)
+    const path = '/v1/call/code-host-user/profile?username='
+    upstream.play('code-host-user', (_arrival, response) => {
+      const reset = String(Math.ceil(Date.now() / 1_000) + 3_000)
+      const headers = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': reset, 'x-ratelimit-resource': 'core' }
+      response.writeHead(200, headers).end('{"login":"a","id":1}')
+    })
+    const statusOf = async (name: string) => (await send(gateway, path + name, { key: live })).status
+    assert.deepEqual([await statusOf('a'), await statusOf('b')], [200, 503])
+    await patch('/upstreams/code-host-user', { key: 'another' })
+    assert.deepEqual([await statusOf('c'), await statusOf('d')], [200, 503])
+    await patch('/upstreams/code-host-user', { key: null })
+    assert.equal(await statusOf('e'), 200)
   })
 
   it('the operator API changes tier, caps and whether an upstream is on, in every process', async () => {
