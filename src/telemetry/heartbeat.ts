@@ -102,11 +102,10 @@ export function startHeartbeat({ redis, kind, inFlight, serves, now: redisNow, l
   }
 }
 
-/** The processes that are alive; those that went without a word are forgotten. `now` is Redis' time. */
+/** The processes that are alive; those that went are forgotten when Redis takes writes. `now` is Redis' time. */
 export async function readProcesses(redis: RedisConnection, now: number): Promise<ProcessBeat[]> {
   const beats = Object.values(await redis.hgetall(keys.processes)).map((text): ProcessBeat => JSON.parse(text))
   const gone = beats.filter(({ at }) => now - at > ALIVE_MS)
-  // A Redis that refuses writes can be read all the same; they are forgotten when it takes writes again.
   if (gone.length > 0) await redis.hdel(keys.processes, ...gone.map(({ id }) => id)).catch(() => undefined)
   return beats
     .filter((beat) => !gone.includes(beat))
