@@ -122,7 +122,7 @@ async function refundRefused(deps: AwaitDeps, { job, principal }: Admitted, stat
   )
 }
 
-function statusOf({ head }: Reply): number {
+export function statusOf({ head }: Reply): number {
   const { code } = head
   if (code === 'CALL_CANCELLED') return cancelledStatus(wasRequestSent(head))
   return code ? ERRORS[code].status : 200

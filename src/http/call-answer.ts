@@ -22,9 +22,9 @@ export function replyHeaders(
  */
 export const PRIVATE_ANSWER = { 'cache-control': 'private, no-store', 'x-content-type-options': 'nosniff' }
 
-/** Server-Timing of a call that admission refused. */
-export function admissionTiming(admissionMs: number): string {
-  return `admission;dur=${admissionMs.toFixed(1)}`
+/** Server-Timing of a call without a reply: refused, or not ended after `queueMs`. */
+export function timingWithoutReply(admissionMs: number, queueMs = 0): string {
+  return `admission;dur=${admissionMs.toFixed(1)}, queue;dur=${queueMs.toFixed(1)}, upstream;dur=0.0`
 }
 
 /** The failure that a reply tells of. */
@@ -38,7 +38,7 @@ export function replyError({ code, message, retryAfterMs }: ReplyHead): GatewayE
 /** Server-Timing (W3C): where the call's time went, milliseconds. */
 function serverTiming(admissionMs: number, { queueMs, permitMs, upstreamMs, attempts }: CallTimes): string {
   const parts = [
-    admissionTiming(admissionMs),
+    `admission;dur=${admissionMs.toFixed(1)}`,
     `queue;dur=${queueMs.toFixed(1)}`,
     `permit;dur=${permitMs.toFixed(1)}`,
     `upstream;dur=${upstreamMs.toFixed(1)}`,

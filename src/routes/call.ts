@@ -2,16 +2,16 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Admitted, admitCall, type Refused } from '../admission/admit.ts'
 import { countRefusal } from '../admission/count-refusal.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
-import { enqueueAndAwait } from '../calls/await-call.ts'
+import { type CallEnd, enqueueAndAwait, statusOf } from '../calls/await-call.ts'
 import type { Context } from '../context.ts'
 import { type GatewayError, toGatewayError } from '../errors.ts'
 import {
-  admissionTiming,
   linkHeaders,
   mediaTypeOf,
   PRIVATE_ANSWER,
   replyError,
   replyHeaders,
+  timingWithoutReply,
 } from '../http/call-answer.ts'
 import { callerSocket } from '../http/caller-socket.ts'
 import { type LimitState, withoutCall, withoutMonthUnit } from '../limits/account-limits.ts'
@@ -42,24 +42,27 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   const admission = await admitCall(context, request, observed.traceparent)
   const admissionMs = performance.now() - startedAt
   if ('refusal' in admission) {
-    reply.header('server-timing', admissionTiming(admissionMs))
+    reply.header('server-timing', timingWithoutReply(admissionMs))
     return refuse(context, reply, { observed, refused: admission })
   }
   const { principal, limits, job, preference } = admission
   observed.admitted(job)
-  reply.headers(rateLimitHeaders(limits)).headers(linkHeaders(context.catalog, job.slug))
+  reply.headers(linkHeaders(context.catalog, job.slug))
   reply.header('x-call-id', job.id)
   if (job.mode === 'test') reply.header('x-gateway-mode', 'test')
   if (preference.applied) reply.header('preference-applied', preference.applied)
 
   const end = await enqueueAndAwait(context, admission, callerSocket(request))
+  const waitedMs = performance.now() - startedAt - admissionMs
+  reply.headers(rateLimitHeaders(limitsAfter(end, limits), waitedMs))
   if (job.isAsync && end.kind !== 'failed') observed.leftToWorker()
   if (end.kind === 'pending') {
     observed.ended(202)
+    reply.header('server-timing', timingWithoutReply(admissionMs, waitedMs))
     return answerPending(reply, admission)
   }
   if (end.kind === 'failed') {
-    reply.header('server-timing', admissionTiming(admissionMs)).headers(limitsAfter(end, limits))
+    reply.header('server-timing', timingWithoutReply(admissionMs, waitedMs))
     throw noteFailure(observed, end.error, principal.accountId)
   }
   const { head, body } = end.reply
@@ -68,21 +71,18 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   context.spareRoom.learn(job, head)
   reply.headers(replyHeaders(head, admissionMs))
   if (head.code) {
-    const error = replyError(head)
-    reply.headers(limitsAfter({ error, isRefused: head.isRefused }, limits))
-    throw noteFailure(observed, error, principal.accountId)
+    throw noteFailure(observed, replyError(head), principal.accountId)
   }
   observed.ended(200)
   return reply.type(mediaTypeOf(job)).send(body)
 }
 
-/** Rate-limit headers of a failed call: what it gives back counts as given back. */
-function limitsAfter(
-  { error, isRefused = false }: { error: GatewayError; isRefused?: boolean | undefined },
-  limits: LimitState,
-): Record<string, string> {
-  if (isRefused) return rateLimitHeaders(withoutCall(limits))
-  return rateLimitHeaders(isCharged(error.status) ? limits : withoutMonthUnit(limits))
+/** What a call that failed gives back counts as given back. */
+function limitsAfter(end: CallEnd, limits: LimitState): LimitState {
+  if (end.kind === 'pending') return limits
+  const isReply = end.kind === 'reply'
+  if (isReply ? end.reply.head.isRefused : end.isRefused) return withoutCall(limits)
+  return isCharged(isReply ? statusOf(end.reply) : end.error.status) ? limits : withoutMonthUnit(limits)
 }
 
 function refuse(

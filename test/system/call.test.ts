@@ -42,7 +42,10 @@ describe('a call', () => {
     const refused = await call('id=0')
     assert.equal(refused.body.error.code, 'INVALID_PARAMETER')
     assert.match(refused.headers.get('x-call-id') ?? '', /^call_[0-9a-f]{32}$/)
-    assert.match(refused.headers.get('server-timing') ?? '', /^admission;dur=/)
+    assert.match(
+      refused.headers.get('server-timing') ?? '',
+      /^admission;dur=[\d.]+, queue;dur=0\.0, upstream;dur=0\.0$/,
+    )
     assert.ok(refused.headers.get('ratelimit'))
     const misspelt = await call('id=1', { 'x-gateway-response': 'RAW' })
     assert.deepEqual([misspelt.status, misspelt.body.error.code], [400, 'INVALID_PARAMETER'])

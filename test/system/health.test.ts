@@ -203,7 +203,7 @@ describe('the health of an upstream', () => {
     const call = () => send(gateway, '/v1/call/countries/name?name=Chile', { key: account.live })
     await until(async () => (await call()).body.error.code === 'UPSTREAM_UNAVAILABLE')
     // Some of those were refused by the worker; from here on the node itself refuses.
-    await until(async () => !(await call()).headers.get('server-timing')?.includes('queue'))
+    await until(async () => !(await call()).headers.get('server-timing')?.includes('attempts'))
     const left = ({ headers }: Answer) => [
       headers.get('x-ratelimit-remaining'),
       /"month";r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1],
@@ -214,7 +214,7 @@ describe('the health of an upstream', () => {
       const sent = upstream.arrivalsOf('countries').length
       refused.length = 0
       while (refused.length < 6) refused.push(await call())
-      const areNodes = refused.every(({ headers }) => !headers.get('server-timing')?.includes('queue'))
+      const areNodes = refused.every(({ headers }) => !headers.get('server-timing')?.includes('attempts'))
       return areNodes && upstream.arrivalsOf('countries').length === sent
     })
     const [first = assert.fail()] = refused
