@@ -89,13 +89,15 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     connectionTimeout: config.callTimeoutMs + UNREAD_MS_MAX,
     keepAliveTimeout: 65_000,
     return503OnClosing: false,
-    routerOptions: { maxParamLength: 256 },
+    // No longer than an address may be: a longer one is refused as such, and an id that is none as not found.
+    routerOptions: { maxParamLength: URL_LENGTH_MAX },
     rewriteUrl: ({ url = '/' }) => routedUrl(url),
     http: SERVER_OPTIONS,
     ...(tls ? { https: { ...readCertificate(tls), ...SERVER_OPTIONS } } : {}),
+    // An address that cannot be decoded: no hook runs.
     frameworkErrors: (error, request, reply) => {
-      reply.header('x-request-id', request.id)
-      sendError(reply, error, baseUrl)
+      reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
+      if (!redirectToHttps(request, reply, baseUrl)) sendError(reply, error, baseUrl)
     },
     clientErrorHandler: (error, socket) => refuseConnection(error, socket as Socket, baseUrl),
   })

@@ -19,7 +19,7 @@ export function redirectToHttps(request: FastifyRequest, reply: FastifyReply, ba
     return false
   }
   // Machines beside this one request it over plain HTTP.
-  if (request.routeOptions.config.isProbe) return false
+  if (request.routeOptions.config?.isProbe) return false
   // Only a path is taken over: an absolute-form target could name another host.
   const path = request.raw.url?.startsWith('/') ? request.raw.url : '/'
   reply

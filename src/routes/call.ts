@@ -21,11 +21,18 @@ import { ObservedCall } from '../telemetry/observe-call.ts'
 /** Request headers that an answer depends on: the credential, and the form that is accepted. */
 const VARY = 'accept, authorization, x-api-key, x-gateway-response'
 
+/** Fastify refuses a request for any other type before its credential is looked at, and where it has no body as well. */
+const MEDIA_TYPE = /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+\s*(;|$)/
+
 export async function callRoutes(app: FastifyInstance, context: Context): Promise<void> {
   // Bodies are kept as bytes: a bad body is reported after a bad credential.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => body)
-  app.addHook('onRequest', async (_request, reply) => void reply.headers({ ...PRIVATE_ANSWER, vary: VARY }))
+  app.addHook('onRequest', async ({ raw }, reply) => {
+    reply.headers({ ...PRIVATE_ANSWER, vary: VARY })
+    const type = raw.headers['content-type']
+    if (type !== undefined && !MEDIA_TYPE.test(type)) delete raw.headers['content-type']
+  })
   app.route({
     // Admission refuses the methods that a call does not take, in its order of checks.
     method: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'],

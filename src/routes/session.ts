@@ -36,7 +36,8 @@ export async function sessionRoutes(app: App, context: Context): Promise<void> {
   })
 
   const password = {
-    bodyLimit: CREDENTIALS_BYTES_MAX,
+    // Two passwords.
+    bodyLimit: 2 * CREDENTIALS_BYTES_MAX,
     config: { errors: ['INVALID_CREDENTIALS', 'LOGIN_THROTTLED'] as const },
     schema: {
       operationId: 'changePassword',

@@ -37,6 +37,7 @@ function ask(method: string, path: string, more = '', body = ''): Promise<RawAns
   return raw(`${method} ${path} HTTP/1.1\r\n${HEAD}${more}${length}\r\n${body}`)
 }
 
+const NO_TYPE = 'Content-Type: json\r\n'
 const key = () => `X-Api-Key: ${account.test}\r\n`
 
 /** What every refusal has: its code's status, all members, a request id, and the shape of its address. */
@@ -80,6 +81,7 @@ describe('a request the framework refuses', () => {
     ['a doubly encoded path', 'ENDPOINT_NOT_FOUND', 'B', () => ask('GET', '/v1/call/weather/%2563urrent', key())],
     ['a path parameter', 'ENDPOINT_NOT_FOUND', 'B', () => ask('GET', '/v1/call/weather/current;x', key())],
     ['a broken escape', 'INVALID_ENCODING', 'A', () => ask('GET', '/v1/keys/%zz')],
+    ['a long id without a credential', 'AUTH_REQUIRED', 'A', () => ask('GET', `/v1/teams/${'x'.repeat(300)}`)],
     ['a broken escape in a call', 'INVALID_ENCODING', 'B', () => ask('GET', '/v1/call/%zz/x', key())],
     ['NUL in a call', 'INVALID_ENCODING', 'B', () => ask('GET', '/v1/call/weather%00/current', key())],
     [
@@ -123,7 +125,6 @@ describe('a request the framework refuses', () => {
       'B',
       () => ask('GET', `/v1/call/weather/current?q=${'x'.repeat(9_000)}`, key()),
     ],
-    ['a path parameter over its length', 'URI_TOO_LONG', 'A', () => ask('DELETE', `/v1/keys/${'x'.repeat(300)}`)],
     ['no media type', 'UNSUPPORTED_MEDIA_TYPE', 'A', () => ask('POST', '/v1/auth/login', '', '{}')],
     [
       'a form',
@@ -300,6 +301,7 @@ describe('the checks of a call', () => {
   /** Each row fails its own check and every later one. */
   const rows: [string, ErrorCode, () => Promise<RawAnswer>][] = [
     ['no credential', 'AUTH_REQUIRED', () => ask('PUT', '/v1/call/nope/x?latitude=%zz', JSON_TYPE, '{')],
+    ['no credential of a wrong media type', 'AUTH_REQUIRED', () => ask('POST', '/v1/call/nope/x', NO_TYPE, '{')],
     [
       'a wrong credential',
       'INVALID_API_KEY',
@@ -321,6 +323,16 @@ describe('the checks of a call', () => {
       'a broken body',
       'INVALID_JSON',
       () => ask('POST', `/v1/call/weather/current?${good}`, `${key()}${JSON_TYPE}`, '{'),
+    ],
+    [
+      'a body of no media type',
+      'UNSUPPORTED_MEDIA_TYPE',
+      () => ask('POST', `/v1/call/weather/current?${bad}`, `${key()}${NO_TYPE}`, '{'),
+    ],
+    [
+      'a wrong parameter beside no media type',
+      'INVALID_PARAMETER',
+      () => ask('POST', `/v1/call/weather/current?${bad}`, key() + NO_TYPE),
     ],
     ['a wrong parameter', 'INVALID_PARAMETER', () => ask('GET', `/v1/call/weather/current?${bad}`, key())],
   ]

@@ -52,6 +52,7 @@ describe('behind a trusted proxy, under an https: address', () => {
     checkRedirect(await ask(url, path, [...plain, `X-Api-Key: ${account.test}`]), path)
     checkRedirect(await ask(url, '/v1/me', plain), '/v1/me')
     checkRedirect(await ask(url, '/nope?a=%20b', plain), '/nope?a=%20b')
+    checkRedirect(await ask(url, '/v1/call/weather/%zz', plain), '/v1/call/weather/%zz')
     checkRedirect(await ask(url, '/v1/catalog', plain, 'DELETE'), '/v1/catalog')
     checkRedirect(
       await ask(url, '/v1/auth/login', [...plain, 'Content-Type: text/xml', 'Content-Length: 0'], 'POST'),
