@@ -16,7 +16,7 @@ import {
   upstreamsText,
   usersText,
 } from './operator/answers-as-text.ts'
-import type { UserAnswer } from './operator/change-user.ts'
+import type { UsersAnswer } from './operator/change-user.ts'
 import type { UpstreamAnswer } from './operator/describe-upstream.ts'
 
 const HELP = `The operator's command line: a client of the operator API.
@@ -24,7 +24,8 @@ const HELP = `The operator's command line: a client of the operator API.
   npm run operator -- <command> [arguments]
 
 Accounts
-  users [part of an address]              find accounts, newest first
+  users [part of an address] [--unapproved]
+                                          find accounts, newest first, or those that wait for approval
                                           state: unproven (address), proven, approved or disabled
   user <id or address> [--tier T] [--disable | --enable] [--approve | --disapprove]
                                           without an option: show it; T: developer, pro, business, enterprise
@@ -55,7 +56,8 @@ Options
 The token is OPERATOR_TOKEN, or the one that npm start keeps in the data folder.
 `
 
-type User = Static<typeof UserAnswer>
+type Users = Static<typeof UsersAnswer>
+type User = Users['users'][number]
 
 const TIERS = ['developer', 'pro', 'business', 'enterprise']
 
@@ -71,6 +73,7 @@ const OPTIONS = {
   disable: { type: 'boolean' },
   approve: { type: 'boolean' },
   disapprove: { type: 'boolean' },
+  unapproved: { type: 'boolean' },
   caps: { type: 'string' },
   'key-file': { type: 'string' },
   limit: { type: 'string' },
@@ -125,13 +128,13 @@ const COMMANDS: Record<string, Command> = {
     const answer = (await request(client, `GET ${upstreamPath(subject)}/queue`)) as Static<typeof QueueAnswer>
     return { answer, text: queueText(answer) }
   },
-  users: async ({ client, subject }) => {
-    const answer = await request(client, `GET /v1/operator/users?email=${encodeURIComponent(subject ?? '')}`)
-    return { answer, text: usersText(Object(answer).users) }
+  users: async ({ client, subject, values }) => {
+    const answer = await listUsers(client, subject ?? '', values.unapproved)
+    return { answer, text: usersText(answer) }
   },
   user: async ({ client, subject, values }) => {
     const user = await changeUser(client, required(subject, 'an id or address'), values)
-    return { answer: { user }, text: usersText([user]) }
+    return { answer: { user }, text: usersText({ users: [user], more: false }) }
   },
   upstreams: async ({ client }) => {
     const upstreams = await listUpstreams(client)
@@ -205,9 +208,13 @@ async function patchUser(client: OperatorClient, id: string, change: object): Pr
   return Object(await request(client, `PATCH /v1/operator/users/${encodeURIComponent(id)}`, change)).user
 }
 
+async function listUsers(client: OperatorClient, text: string, unapproved = false): Promise<Users> {
+  const query = new URLSearchParams({ email: text, ...(unapproved ? { unapproved: 'true' } : {}) })
+  return (await request(client, `GET /v1/operator/users?${query}`)) as Users
+}
+
 async function findUser(client: OperatorClient, subject: string): Promise<User> {
-  const answer = await request(client, `GET /v1/operator/users?email=${encodeURIComponent(subject)}`)
-  const users: User[] = Object(answer).users ?? []
+  const { users } = await listUsers(client, subject)
   const wanted = subject.toLowerCase()
   const user = users.find(({ id, email: address }) => id === wanted || address.toLowerCase() === wanted)
   if (!user) throw new UsageError(`No account has the ${subject.includes('@') ? 'address' : 'id'} ${subject}.`)

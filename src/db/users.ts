@@ -78,12 +78,18 @@ export async function verifyEmail(db: Db, id: string, email: string): Promise<bo
 
 /**
  * Accounts whose address holds a text, or whose id it is, newest first; all when it is empty. The one whose whole address
- * or id it is comes before all others: however many addresses hold it too, that one is found.
+ * or id it is comes before all others: however many addresses hold it too, that one is found. `isUnapproved`: those alone
+ * that no operator has approved or disabled.
  */
-export function searchUsers(db: Db, text: string, countMax: number): Promise<User[]> {
+export function searchUsers(
+  db: Db,
+  { text, isUnapproved }: { text: string; isUnapproved: boolean },
+  countMax: number,
+): Promise<User[]> {
   return db
     .selectFrom('users')
     .selectAll()
+    .$if(isUnapproved, (query) => query.where('approved_at', 'is', null).where('disabled_at', 'is', null))
     .where(sql<boolean>`(position(lower(${text}) in lower(email)) > 0 or id::text = lower(${text}))`)
     .orderBy(sql`lower(${text}) in (lower(email), id::text)`, 'desc')
     .orderBy('created_at', 'desc')

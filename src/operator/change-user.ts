@@ -21,6 +21,11 @@ export const UserAnswer = Type.Object({
   createdAt: Type.String({ format: 'date-time' }),
 })
 
+export const UsersAnswer = Type.Object({
+  users: Type.Array(UserAnswer),
+  more: Type.Boolean({ description: 'More accounts fit than are listed' }),
+})
+
 export const UserChange = Type.Object(
   { tier: Type.Optional(Tier), disabled: Type.Optional(Type.Boolean()), approved: Type.Optional(Type.Boolean()) },
   { additionalProperties: false, minProperties: 1 },

@@ -6,13 +6,18 @@ const GAP = '  '
 /** A column narrower than this is not cut further, characters. */
 const COLUMN_MIN = 6
 
-/** Rows as a table of plain text, at most 100 columns wide: the widest columns are cut where it would be wider. */
-export function textTable(heads: string[], rows: string[][]): string {
+/**
+ * Rows as a table of plain text, at most 100 columns wide: the widest columns are cut where it would be wider.
+ *
+ * @param whole heads of the columns that are never cut, because commands take what stands in them
+ */
+export function textTable(heads: string[], rows: string[][], whole: string[]): string {
   const widths = heads.map((head, column) => Math.max(head.length, ...rows.map((row) => (row[column] ?? '').length)))
   const total = () => widths.reduce((sum, width) => sum + width, GAP.length * (widths.length - 1))
+  const widthToCut = (column: number) => (whole.includes(heads[column] ?? '') ? 0 : (widths[column] ?? 0))
   while (total() > WIDTH_MAX) {
-    const widest = widths.indexOf(Math.max(...widths))
-    const width = widths[widest] ?? 0
+    const widest = heads.map((_, column) => column).reduce((a, b) => (widthToCut(b) > widthToCut(a) ? b : a), 0)
+    const width = widthToCut(widest)
     if (width <= COLUMN_MIN) break
     widths[widest] = Math.max(COLUMN_MIN, width - (total() - WIDTH_MAX), Math.floor(width * 0.9) - 1)
   }

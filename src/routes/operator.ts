@@ -18,7 +18,7 @@ import { acceptIdsInAnyCase, IdParams, SlugParams } from '../http/path-ids.ts'
 import type { App } from '../http/typed-app.ts'
 import { announceChange } from '../limits/account-version.ts'
 import { changeUpstream, UpstreamChange } from '../operator/change-upstream.ts'
-import { changeUser, describeUser, UserAnswer, UserChange } from '../operator/change-user.ts'
+import { changeUser, describeUser, UserAnswer, UserChange, UsersAnswer } from '../operator/change-user.ts'
 import { describeUpstream, UpstreamAnswer } from '../operator/describe-upstream.ts'
 import { followPause } from '../operator/follow-pause.ts'
 import { changePause } from '../operator/pause-upstream.ts'
@@ -40,6 +40,9 @@ const AUDIT_MAX = 500
 
 const UsersQuery = Type.Object({
   email: Type.Optional(Type.String({ maxLength: 254, description: 'A part of the address, or the whole id' })),
+  unapproved: Type.Optional(
+    Type.Enum(['true'], { description: 'Those alone that no operator has approved or disabled' }),
+  ),
 })
 const AuditQuery = Type.Object({
   limit: Type.Optional(Type.String({ pattern: '^[1-9]\\d{0,2}$', description: `At most ${AUDIT_MAX}` })),
@@ -98,12 +101,12 @@ function userRoutes(app: App, deps: OperatorDeps): void {
       summary: 'Find accounts by a part of their address or by id: the one that it is wholly first, then newest first',
       tags,
       querystring: UsersQuery,
-      response: { 200: Type.Object({ users: Type.Array(UserAnswer) }) },
+      response: { 200: UsersAnswer },
     },
   }
-  app.get('/v1/operator/users', find, async (request) => {
-    const users = await searchUsers(db, request.query.email ?? '', USERS_MAX)
-    return { users: users.map(describeUser) }
+  app.get('/v1/operator/users', find, async ({ query: { email = '', unapproved } }) => {
+    const users = await searchUsers(db, { text: email, isUnapproved: unapproved !== undefined }, USERS_MAX + 1)
+    return { users: users.slice(0, USERS_MAX).map(describeUser), more: users.length > USERS_MAX }
   })
 
   const change = {

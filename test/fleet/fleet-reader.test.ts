@@ -180,6 +180,40 @@ describe('the fleet as operators read it', () => {
     assert.ok(!(await labels()).includes('Approval '))
   })
 
+  it('the fleet as operators read it has accounts that wait for approval, which the command that it names lists', async () => {
+    const { db } = console_.context
+    const users = async (query: string) => (await get(`/v1/operator/users?email=%40waits.example${query}`)).json()
+    const account = (name: string) => ({ id: randomUUID(), email: `${name}@waits.example`, password_hash: '-' })
+    const [waiting, ...others] = ['waiting', 'approved', 'disabled'].map(account)
+    assert.ok(waiting)
+    await db
+      .insertInto('users')
+      .values([waiting, ...others])
+      .execute()
+    for (const [column, email] of [
+      ['approved_at', 'approved@waits.example'],
+      ['disabled_at', 'disabled@waits.example'],
+    ] as const) {
+      await db
+        .updateTable('users')
+        .set({ [column]: new Date() })
+        .where('email', '=', email)
+        .execute()
+    }
+    assert.equal((await users('')).users.length, 3)
+    const found = await users('&unapproved=true')
+    assert.deepEqual([found.users.map(({ id }: { id: string }) => id), found.more], [[waiting.id], false])
+    await until(async () => {
+      const { problems } = (await get('/v1/operator/overview')).json()
+      return problems.some(({ todo }: { todo: string }) => todo.includes('operator -- users --unapproved'))
+    })
+    const many = Array.from({ length: 98 }, (_, index) => account(`many-${index}`))
+    await db.insertInto('users').values(many).execute()
+    const all = await users('')
+    assert.deepEqual([all.users.length, all.more], [100, true])
+    await db.deleteFrom('users').where('email', 'like', '%@waits.example').execute()
+  })
+
   it('the fleet as operators read it has it that Postgres answers and takes no usage, until it does again', async () => {
     const { redis, db, log } = console_.context
     const call = { accountId: randomUUID(), slug: 'weather', mode: 'live', enqueuedAt: 1 } as const

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { queueText } from '../../src/operator/answers-as-text.ts'
+import { queueText, usersText } from '../../src/operator/answers-as-text.ts'
 
 const call = {
   ...({ id: `call_${'0'.repeat(32)}`, state: 'waiting-for-cap', ahead: 3, accountId: 'a', email: null } as const),
@@ -41,4 +41,16 @@ validate-key       check  no such thing  2026-01-01 00:00:00
 geocoding: 0 calls here, 0 workers serve it. probe in 1 min 30 s`,
   )
   assert.match(queueText({ ...queue, calls: null, otherJobs: null, failedJobs: null, workers: null }), /^Unknown/)
+})
+
+it('accounts as text show address and id whole, because commands take them, and whether there are more', () => {
+  const email = `somebody.with.a.long.name@${'department.'.repeat(4)}example.com`
+  const user = {
+    ...({ id: '0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b', email, tier: 'enterprise', plan: 'Elite (contract)' } as const),
+    ...{ disabled: false, approved: false, emailVerified: false, createdAt: '2026-01-01T00:00:00.000Z' },
+  }
+  const text = usersText({ users: [user], more: false })
+  assert.ok(text.includes(email) && text.includes(user.id), text)
+  assert.doesNotMatch(text, /more/)
+  assert.match(usersText({ users: [user, user], more: true }), /\n2 shown, more exist: name a part of the address\.$/)
 })
