@@ -34,3 +34,9 @@ export class Mailer {
     this.#transport.close()
   }
 }
+
+/** Whether the mail server knows the recipient and takes no mail for it, now or later; all else may pass. */
+export function isRecipientRefused(error: unknown): boolean {
+  if (!(error instanceof Error && 'command' in error && 'responseCode' in error)) return false
+  return error.command === 'RCPT TO' && Number(error.responseCode) >= 500
+}

@@ -227,6 +227,9 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'Send it again, with Prefer: respond-async if it may take long.',
     'The call waited in the queue until its time was over.',
   ),
-  DEPENDENCY_UNAVAILABLE: help(BACK_OFF, 'Redis or Postgres of the gateway does not answer.'),
+  DEPENDENCY_UNAVAILABLE: help(
+    BACK_OFF,
+    'Redis or Postgres of the gateway does not answer, or its mail server does not take a mail.',
+  ),
   DRAINING: help('Send the request again: another node answers it.', 'The node is being restarted.'),
 }

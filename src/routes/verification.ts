@@ -1,5 +1,6 @@
 import Type from 'typebox'
 import { verifyAddressProof } from '../accounts/address-proof.ts'
+import { isRecipientRefused } from '../accounts/mailer.ts'
 import { mailVerification } from '../accounts/verification-mail.ts'
 import type { Context } from '../context.ts'
 import { verifyEmail } from '../db/users.ts'
@@ -61,16 +62,20 @@ function mailRoute(app: App, context: Context): void {
       const message = 'This gateway sends no mail.'
       throw new GatewayError('FORBIDDEN', { message, hint: 'Ask the operator to approve the account' })
     }
-    await takeThrottle(context, {
+    const refund = await takeThrottle(context, {
       name: 'mail',
       subject: user.id,
       max: MAILS_PER_HOUR,
       windowMs: HOUR_MS,
       code: 'RATE_LIMIT_EXCEEDED',
-      hint: 'Look for the mail that was sent, or wait',
+      hint: 'Look for the mails that came, or wait',
     })
     await mailVerification({ ...context, mailer }, user).catch((cause: unknown) => {
-      throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 60_000, cause })
+      // An address that takes no mail at all is not tried without end.
+      if (!isRecipientRefused(cause)) refund()
+      const message = 'The mail server did not take the mail.'
+      const hint = 'Try again in a minute, or ask the operator to approve the account'
+      throw new GatewayError('DEPENDENCY_UNAVAILABLE', { message, hint, retryAfterMs: 60_000, cause })
     })
     return reply.status(204).send()
   })

@@ -5,12 +5,15 @@ export interface MailServer {
   url: string
   /** Every mail as it came: envelope, header and text, soft line breaks joined. */
   mails: { to: string; text: string }[]
+  /** What it says to each recipient; the test may change it. */
+  recipientAnswer: string
   close: () => Promise<void>
 }
 
-/** A mail server that takes everything and delivers nothing. */
+/** A mail server that takes everything and delivers nothing, until it is to say something else. */
 export async function startMailServer(): Promise<MailServer> {
   const mails: MailServer['mails'] = []
+  const mail: MailServer = { url: '', mails, recipientAnswer: '250 test', close }
   const server = createServer((socket) => {
     let to = ''
     let buffer = ''
@@ -30,19 +33,20 @@ export async function startMailServer(): Promise<MailServer> {
           socket.write('250 taken\r\n')
           continue
         }
-        to = /^RCPT TO:<(.*)>/i.exec(line)?.[1] ?? to
+        const recipient = /^RCPT TO:<(.*)>/i.exec(line)?.[1]
+        to = recipient ?? to
         isData = /^DATA/i.test(line)
-        socket.write(isData ? '354 go on\r\n' : '250 test\r\n')
+        const answer = recipient === undefined ? '250 test' : mail.recipientAnswer
+        socket.write(isData ? '354 go on\r\n' : `${answer}\r\n`)
       }
     })
   })
   await once(server.listen(0, '127.0.0.1').unref(), 'listening')
-  return {
-    url: `smtp://127.0.0.1:${(server.address() as AddressInfo).port}?ignoreTLS=true`,
-    mails,
-    close: async () => {
-      server.close()
-      await once(server, 'close')
-    },
+  mail.url = `smtp://127.0.0.1:${(server.address() as AddressInfo).port}?ignoreTLS=true`
+  return mail
+
+  async function close(): Promise<void> {
+    server.close()
+    await once(server, 'close')
   }
 }

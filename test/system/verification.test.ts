@@ -61,6 +61,25 @@ describe('where there is a mail server', () => {
     assert.equal((await verify(token)).status, 204)
   })
 
+  it('where there is a mail server that takes no mail for now, the answer says so and the hour has as many as before', async () => {
+    const account = await signUpThroughApi(gateway)
+    await until(() => mailsTo(account.email).length === 1)
+    const again = () => send(gateway, '/v1/auth/verification', { method: 'POST', token: account.token })
+    mail.recipientAnswer = '451 later'
+    for (let count = 0; count < 5; count += 1) {
+      const { status, body } = await again()
+      assert.deepEqual([status, body.code], [503, 'DEPENDENCY_UNAVAILABLE'])
+      assert.match(body.message, /mail server/)
+    }
+    // What it refuses for good is not tried without end.
+    mail.recipientAnswer = '550 no such mailbox'
+    assert.equal((await again()).status, 503)
+    mail.recipientAnswer = '250 test'
+    const statuses = []
+    for (let count = 0; count < 3; count += 1) statuses.push((await again()).status)
+    assert.deepEqual(statuses, [204, 204, 429])
+  })
+
   it('where there is a mail server, only accounts with a proven address can be added to a team', async () => {
     const [owner, colleague] = [await signUpThroughApi(gateway), await signUpThroughApi(gateway)]
     const { team } = (await send(gateway, '/v1/teams', { token: owner.token, body: { name: 'Team' } })).body
