@@ -111,6 +111,25 @@ describe('the console in a browser', { skip }, () => {
     await shows('headline', /APIs/)
   })
 
+  it('the console in a browser stays while a proxy before it answers 502, and is live again afterwards', async () => {
+    const behindProxy = await context.newPage()
+    let isAway = true
+    let visits = 0
+    await behindProxy.route(/\/(overview\/events)?$/, async (route) => {
+      const isPage = route.request().url() === `${url}/`
+      if (isPage) visits += 1
+      // The page itself was there before the console went away.
+      if (!isAway || (isPage && visits === 1)) return await route.continue()
+      await route.fulfill({ status: 502, contentType: 'text/html', body: '<h1>Bad Gateway</h1>' })
+    })
+    await behindProxy.goto(url)
+    await until(() => visits >= 2)
+    assert.equal(await behindProxy.locator('#live').textContent({ timeout: 5_000 }), 'reconnecting')
+    isAway = false
+    await until(async () => (await behindProxy.locator('#live').textContent({ timeout: 5_000 })) === 'live')
+    await behindProxy.close()
+  })
+
   it('the console in a browser shows a queue grow while an upstream is held, without reloading', async () => {
     const held = Promise.withResolvers<void>()
     const { example } = (await loadUpstreams()).get('code-host-search')?.endpoints['/repos'] ?? assert.fail()

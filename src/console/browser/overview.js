@@ -102,9 +102,13 @@ const STALE_MS = 4_000
 /** After so long a connection over which nothing comes is given up: it may lead nowhere any more. Milliseconds. */
 const RECONNECT_MS = 15_000
 
+/** How often a console that refused the connection is asked for its page, milliseconds. */
+const ASK_EVERY_MS = 1_000
+
 let events
 let heardAt
 let connectedAt
+let isRefused = false
 
 function connect() {
   events?.close()
@@ -118,11 +122,23 @@ function connect() {
   }
   events.onerror = () => {
     setLive('reconnecting', false)
-    // The session may have ended: the page then is the log-in form.
-    if (events.readyState === EventSource.CLOSED) location.reload()
+    if (events.readyState !== EventSource.CLOSED || isRefused) return
+    isRefused = true
+    setTimeout(reloadWhenAnswered, ASK_EVERY_MS)
   }
 }
 connect()
+
+/**
+ * 401 is the console's: the session has ended, and its page is the log-in form. Other refusals may be those of a proxy
+ * while the console starts again: its page in the place of this one would never become the console.
+ */
+async function reloadWhenAnswered() {
+  const signal = AbortSignal.timeout(RECONNECT_MS)
+  const answer = await fetch('/', { cache: 'no-store', signal }).catch(() => undefined)
+  if (answer?.ok || answer?.status === 401) return location.reload()
+  setTimeout(reloadWhenAnswered, ASK_EVERY_MS)
+}
 
 /** A console that hangs, or a network that went away, closes no connection: what was well then would be shown for ever. */
 setInterval(() => {
@@ -134,7 +150,7 @@ setInterval(() => {
   setLive('no news', false)
   if (headline.textContent !== text) headline.textContent = text
   shown.delete(headline)
-  if (now - Math.max(heardAt, connectedAt) > RECONNECT_MS) connect()
+  if (!isRefused && now - Math.max(heardAt, connectedAt) > RECONNECT_MS) connect()
 }, 1_000)
 filter.addEventListener('input', applyFilter)
 
