@@ -121,6 +121,16 @@ describe('the fleet as operators read it', () => {
     assert.equal(await breaker(), '0')
     await redis.hset(healthKey('trivia'), { ...state, open: '1', trialAt: '1' })
     await until(async () => (await breaker()) === '1')
+
+    // Switched off, it is no alert that nobody can mend.
+    const enable = async (enabled: boolean | null) =>
+      await console_.app.inject({
+        ...({ method: 'PATCH', url: '/v1/operator/upstreams/trivia', headers: console_.bearer } as const),
+        payload: { enabled },
+      })
+    await enable(false)
+    await until(async () => !/^agw_(health_score|breaker_open)\{slug="trivia"/m.test((await get('/metrics')).body))
+    await enable(null)
   })
 
   it('the fleet as operators read it says why the last attempt failed, and which accounts called, with their refusals', async () => {
