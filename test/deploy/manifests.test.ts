@@ -18,13 +18,14 @@ const KINDS = { Deployment, HorizontalPodAutoscaler, Job, Namespace, NetworkPoli
 
 interface Manifest {
   kind: keyof typeof KINDS
-  metadata: { name: string }
+  metadata: { name: string; labels?: Record<string, string> }
   spec?: { template?: { spec?: { containers?: Container[] } } }
 }
 
 interface Container {
   command: string[]
   env: { name: string }[]
+  envFrom?: { configMapRef: { name: string } }[]
 }
 
 async function readManifests(): Promise<Manifest[]> {
@@ -60,6 +61,33 @@ describe('the manifests for Kubernetes', () => {
       new Model(manifest as never).validate()
     }
     assert.throws(() => new Deployment({ metadata: { name: 'x' }, spec: { replicas: 'two' } } as never).validate())
+  })
+
+  it('the manifests for Kubernetes can be applied again, migrations and what they need first', async () => {
+    const text = await readFile(join(FOLDER, 'kustomization.yaml'), 'utf8')
+    const { configMapGenerator, namespace } = parse(text) as {
+      configMapGenerator: { name: string; options?: { labels?: Record<string, string> } }[]
+      namespace: string
+    }
+    const first = (await readManifests()).filter(({ metadata }) => metadata.labels?.step === 'release')
+    assert.deepEqual(first.map(({ kind, metadata }) => `${kind} ${metadata.name}`).sort(), [
+      'Job release',
+      `Namespace ${namespace}`,
+    ])
+    const [job] = first.filter(({ kind }) => kind === 'Job')
+    assert.equal(job?.metadata.labels?.process, 'release')
+    const [{ envFrom = [] } = {}] = job?.spec?.template?.spec?.containers ?? []
+    assert.ok(envFrom.length > 0)
+    for (const { configMapRef } of envFrom) {
+      const generator = configMapGenerator.find(({ name }) => name === configMapRef.name)
+      assert.equal(generator?.options?.labels?.step, 'release', configMapRef.name)
+    }
+    const [deletes, migrates, waits, starts] = text.match(/(?<=^# +)kubectl .*/gm) ?? []
+    const inNamespace = `kubectl --namespace ${namespace}`
+    assert.equal(deletes, `${inNamespace} delete job release --ignore-not-found`)
+    assert.match(migrates ?? '', /^kubectl apply -k \S+ --selector step=release$/)
+    assert.match(waits ?? '', new RegExp(`^${inNamespace} wait --for=condition=complete --timeout=\\S+ job/release$`))
+    assert.match(starts ?? '', /^kubectl apply -k \S+ --selector step!=release$/)
   })
 
   it('the manifests for Kubernetes start every kind of process with the secrets that it needs and no other', async () => {
