@@ -3,9 +3,10 @@ import { it, type TestContext } from 'node:test'
 import { RequestCoalescer, type Subscriber } from '../../workers/cache/request-coalescer.ts'
 import type { Outcome } from '../../workers/upstream/outcome.ts'
 import { until } from '../support/gateway.ts'
+import { connectThroughProxy } from '../support/proxied-redis.ts'
 import { redisOfThisFile } from '../support/services.ts'
 
-const { redis } = await redisOfThisFile()
+const { redis, url } = await redisOfThisFile()
 
 const keysOf = (name: string) => ({
   entry: `{${name}}:entry`,
@@ -113,4 +114,18 @@ it('a process that lost the lead of a request while it stood still leaves it to 
   leading.end()
   await leading.outcome
   assert.equal(await redis.get(keys.leader), 'another')
+})
+
+it('a call leads at once that took the lead with a command whose reply was lost', async (t) => {
+  const keys = keysOf('sent-again')
+  const { redis: unsteady, proxy } = await connectThroughProxy(t, url, 'blocking')
+  const outcome: Outcome = { body: Buffer.from('{}') }
+  proxy.loseReplies()
+  const leading = new RequestCoalescer(unsteady).join(keys, subscriber('first'), async () => outcome)
+  await until(async () => (await redis.exists(keys.leader)) === 1)
+  // It would follow itself until its lead ends.
+  await redis.persist(keys.leader)
+  proxy.heal()
+  proxy.reset()
+  assert.deepEqual(await leading, { outcome, isCollapsed: false })
 })

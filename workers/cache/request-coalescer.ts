@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { rejectOnAbort } from '../../src/async/abort.ts'
 import type { CacheKeys } from '../../src/cache/cache-key.ts'
@@ -23,13 +24,13 @@ const FOLLOW_EVERY_MS = 40
 const FOLLOWED_MS = 1_500
 const FOLLOWED_RENEW_MS = 500
 
-/** Follows the leader's member once its request was sent. */
+/** Follows the leader's token once its request was sent. */
 const SENT = ' sent'
 
-const tokensOf = (member: string): string[] => [member, member + SENT]
+const tokensOf = (token: string): string[] => [token, token + SENT]
 
 export interface Subscriber {
-  /** The call's member of the wait queue, by which its request is known to other processes. */
+  /** The call's member of the wait queue. */
   member: string
   /** Redis time, milliseconds. */
   deadline: number
@@ -48,7 +49,8 @@ export interface CoalescedRequest {
 type Work = (request: CoalescedRequest) => Promise<Outcome>
 
 interface Start {
-  member: string
+  /** Of this process and this request alone: a run of the same call before it may still lead. */
+  token: string
   work: Work
   onLead: () => void
 }
@@ -130,7 +132,7 @@ export class RequestCoalescer {
         const onLead = (): void => {
           request.isLed = true
         }
-        return await this.#lead(keys, { member, work, onLead }, shared)
+        return await this.#lead(keys, { token: randomUUID(), work, onLead }, shared)
       } finally {
         request.isOver = true
         this.#forget(keys, request)
@@ -148,19 +150,20 @@ export class RequestCoalescer {
     start: Start,
     request: CoalescedRequest,
   ): Promise<{ outcome: Outcome; isLeader: boolean }> {
-    const { member } = start
+    const { token } = start
     const leaders = new Set<string>()
     let renewedAt = Number.NEGATIVE_INFINITY
     while (true) {
-      const leader = await this.#redis.set(keys.leader, member, 'PX', LEADER_MS, 'NX', 'GET')
-      const isLeader = leader === null
-      if (leader !== null) leaders.add(leader.replace(SENT, ''))
+      const leader = await this.#redis.set(keys.leader, token, 'PX', LEADER_MS, 'NX', 'GET')
+      // The command is sent again where its acknowledgement was lost.
+      const isLeader = leader === null || leader === token
+      if (!isLeader) leaders.add(leader.replace(SENT, ''))
       // The outcome at a follower's deadline depends on how far the leader's request is.
       request.progress.isUnderWay = leader?.endsWith(SENT) ?? false
       request.progress.isSent = request.progress.isUnderWay
       const outcome = leaders.size === 0 ? undefined : await this.#outcomeOf(keys.outcome, leaders)
       if (outcome) {
-        if (isLeader) await releaseLock(this.#redis, keys.leader, tokensOf(member))
+        if (isLeader) await releaseLock(this.#redis, keys.leader, tokensOf(token))
         return { outcome, isLeader: false }
       }
       if (isLeader) {
@@ -175,17 +178,17 @@ export class RequestCoalescer {
     }
   }
 
-  async #run(keys: CacheKeys, { member, work }: Start, request: CoalescedRequest): Promise<Outcome> {
+  async #run(keys: CacheKeys, { token, work }: Start, request: CoalescedRequest): Promise<Outcome> {
     const renewing = setInterval(() => {
       const { isUnderWay, lastFailure } = request.progress
       const isSent = (isUnderWay ?? false) || lastFailure !== undefined
-      const tokens = isSent ? tokensOf(member).toReversed() : tokensOf(member)
+      const tokens = isSent ? tokensOf(token).toReversed() : tokensOf(token)
       extendLock(this.#redis, keys.leader, { tokens, lifeMs: LEADER_MS }).catch(() => undefined)
     }, LEADER_RENEW_MS)
     try {
       const outcome = await work(request)
       if (isOfOneCall(outcome)) return outcome
-      const frame = outcomeFrame(outcome, member)
+      const frame = outcomeFrame(outcome, token)
       // Fails open: where Redis takes no writes, followers in other processes send a request of their own.
       if (frame.length <= OUTCOME_BYTES_MAX) {
         await this.#redis.set(keys.outcome, frame, 'PX', OUTCOME_MS).catch(() => undefined)
@@ -193,7 +196,7 @@ export class RequestCoalescer {
       return outcome
     } finally {
       clearInterval(renewing)
-      await releaseLock(this.#redis, keys.leader, tokensOf(member)).catch(() => undefined)
+      await releaseLock(this.#redis, keys.leader, tokensOf(token)).catch(() => undefined)
       await this.#redis.del(keys.coalesced).catch(() => undefined)
     }
   }
