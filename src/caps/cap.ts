@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { TickBatcher } from '../async/tick-batcher.ts'
 import type { Caps } from '../catalog/upstream.ts'
 import type { Db } from '../db/database.ts'
@@ -116,6 +117,8 @@ export class Cap {
   readonly #bucket: CapBucket
   readonly #keys: string[]
   readonly #rules: () => Caps
+  readonly #pollKey: string
+  #polls = 0
   readonly #joins: TickBatcher<JoinRequest, QueuePlace | QueueRefusal>
 
   /** `rules` is read at each call: operators change caps while processes run. */
@@ -125,6 +128,7 @@ export class Cap {
     this.#bucket = bucket
     this.#rules = rules
     this.#keys = capKeys.all(slug, bucket)
+    this.#pollKey = capKeys.poll(slug, bucket, randomUUID())
     this.name = capKeys.of(slug, bucket, 'state')
     this.#joins = new TickBatcher((_cap, requests) => this.#join(requests), { itemsMax: JOINED_TOGETHER_MAX })
   }
@@ -145,11 +149,13 @@ export class Cap {
     leaseMs: number
     lateMs?: number
   }): Promise<AcquireResult> {
+    this.#polls += 1
     const values = [
-      ...[leaseMs, released.meanMs.toFixed(1), released.ids.length, waiters.length, lateMs, ...released.ids],
+      ...[leaseMs, released.meanMs.toFixed(1), released.ids.length, waiters.length, lateMs, this.#polls],
+      ...released.ids,
       ...waiters.flatMap(({ member, tag }) => [member, tag]),
     ]
-    const reply = (await this.#runInitialised(scripts.acquire, this.#keys, values)) as AcquireReply
+    const reply = (await this.#runInitialised(scripts.acquire, [...this.#keys, this.#pollKey], values)) as AcquireReply
     const [, retryInMs, closedForMs, evictions, room, ...pairs] = reply
     const granted = new Map<string, PermitId>()
     const evicted = new Map<string, number>()

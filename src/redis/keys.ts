@@ -26,7 +26,7 @@ export const upstreamKeys = {
   cacheOwners: (slug: string, partition: string): string => `${PREFIX}:{${slug}}:cache-owners:${partition}`,
   /** String: member of the wait queue whose answer identical calls share. Ends with that call's deadline. */
   coalesced: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:coalesced:${hash}`,
-  /** String: member of the call that fetches an answer for identical ones. 3 s, renewed. */
+  /** String: token of the request that fetches an answer for identical calls. 3 s, renewed. */
   leader: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:leader:${hash}`,
   /** String: deadline of a call in another process that waits for this answer. 1.5 s, renewed. */
   followed: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:followed:${hash}`,
@@ -68,6 +68,8 @@ export const capKeys = {
   of: (slug: string, bucket: string, name: CapKeyName): string => capKeys.prefix(slug, bucket) + CAP_KEYS[name],
   all: (slug: string, bucket: string): string[] =>
     Object.values(CAP_KEYS).map((name) => capKeys.prefix(slug, bucket) + name),
+  /** String: number of the last poll of one worker that brought anything, and its reply. 15 min. */
+  poll: (slug: string, bucket: string, worker: string): string => `${capKeys.prefix(slug, bucket)}poll:${worker}`,
 }
 
 /** Keys of one account. */

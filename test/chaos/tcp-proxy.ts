@@ -8,6 +8,8 @@ export interface TcpProxy {
   delay: (ms: number) => void
   /** Nothing passes and nothing is closed until `heal()`; what was sent meanwhile arrives then. */
   blackHole: () => void
+  /** What the target sends is lost until `heal()`: acknowledgements of what it did. */
+  loseReplies: () => void
   /** New connections are refused, and those that exist are reset. */
   cut: () => void
   /** Resets all connections once. */
@@ -21,11 +23,14 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
   const pairs = new Set<[Socket, Socket]>()
   let delayMs = 0
   let isHeld = false
+  let isMute = false
   let isCut = false
   const waiting: (() => void)[] = []
+  const replies = new WeakSet<Socket>()
 
   const pass = (from: Socket, to: Socket): void => {
     from.on('data', (bytes) => {
+      if (isMute && replies.has(from)) return
       const write = (): void => void (to.destroyed || to.write(bytes))
       if (isHeld) waiting.push(write)
       else if (delayMs > 0) setTimeout(write, delayMs)
@@ -40,6 +45,7 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
     const upstream = connect({ ...target, allowHalfOpen: true })
     const pair: [Socket, Socket] = [client, upstream]
     pairs.add(pair)
+    replies.add(upstream)
     for (const socket of pair) socket.setNoDelay(true)
     upstream.on('close', () => pairs.delete(pair))
     pass(client, upstream)
@@ -61,6 +67,9 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
     blackHole: () => {
       isHeld = true
     },
+    loseReplies: () => {
+      isMute = true
+    },
     cut: () => {
       isCut = true
       reset()
@@ -70,6 +79,7 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
       delayMs = 0
       isCut = false
       isHeld = false
+      isMute = false
       for (const write of waiting.splice(0)) write()
     },
     close: async () => {

@@ -41,6 +41,7 @@ const inFile =
 
 const caps = inFolder('src/caps/lua', 'caps/shares', 'caps/model')
 const lost = inFolder('src/caps/lua', 'caps/lost-memory')
+const sentAgain = inFile('src/caps/lua/acquire', 'workers/permit-clients')
 const late = inFile('src/caps/lua/acquire', 'caps/late-permits')
 const wakeUp = inFolder('src/caps/lua', 'caps/wake-up')
 const together = inFile('src/caps/lua/include/join-together', 'caps/join-together')
@@ -125,6 +126,11 @@ export const MUTATIONS: Mutation[] = [
   caps('acquire', 'granted calls stay among the waiters', "  redis.call('ZREM', WAITERS, unpack(granted))\n"),
   caps('acquire', 'grants are not logged', "  redis.call('ZADD', LOG, unpack(logged))\n"),
   late('a permit that may be used later counts from its grant', 'score(now + lateMs)', 'score(now)'),
+  sentAgain(
+    'a poll that is sent again is granted again',
+    "redis.call('SET', LAST_REPLY, poll ..",
+    "redis.call('SET', LAST_REPLY, 'x' .. poll ..",
+  ),
   caps('acquire', 'leases are not kept', "  redis.call('ZADD', LEASES, unpack(leased))\n"),
   caps('acquire', 'concurrency is not looked at', '  if places <= 0 then return nil end\n'),
   caps('acquire', 'a repeated request takes a quoted slot', 'if mayBeLate then', 'if false then'),

@@ -109,6 +109,47 @@ test('a permit is usable when it comes although Redis takes longer to answer tha
   assert.equal(usable, 1)
 })
 
+test('a poll whose reply is lost gives the same permit when it is sent again, and the same refusal', async (t) => {
+  const { redis: direct, db, redisUrl } = await open(t)
+  const { redis, proxy } = await connectThroughProxy(t, redisUrl, 'blocking')
+  const catalog = await loadCatalog(new Map())
+  const api = catalog.get('weather') ?? assert.fail()
+  applySettings(api, { caps: { concurrency: 5, rates: [{ max: 60, seconds: 3_600 }] } })
+  const caps = new UpstreamCaps({ redis, db, catalog })
+  const clients = new PermitClients({ caps, log, grants: new GrantLedger(db, new RedisClock(redis, log), log) })
+  const { signal } = new AbortController()
+  const acquire = (id: string) =>
+    clients.of(api, SHARED_BUCKET).acquire({ member: `account|${id}`, tag: 0 }, () => 30_000, signal)
+  const logged = () => direct.zrange(capKeys.of('weather', SHARED_BUCKET, 'log'), '0', '-1')
+  const losing = async <T>(started: () => Promise<T>, isDone: () => Promise<boolean>): Promise<T> => {
+    proxy.loseReplies()
+    const waiting = started()
+    waiting.catch(() => undefined)
+    await until(isDone)
+    proxy.heal()
+    proxy.reset()
+    return await waiting
+  }
+  const first = await acquire('first')
+  first.release(1)
+  const permit = await losing(
+    () => acquire('again'),
+    async () => (await logged()).length === 2,
+  )
+  assert.deepEqual(await logged(), [first.id, permit.id])
+  // Too old by now or not: the cap knows it by this name alone.
+  permit.releaseUnused()
+  await until(async () => (await logged()).length === 1)
+  const evicted = capKeys.of('weather', SHARED_BUCKET, 'evicted')
+  await direct.zadd(evicted, Date.now() + 60_000, 'account|evicted')
+  const refused = losing(
+    () => acquire('evicted'),
+    async () => (await direct.exists(evicted)) === 0,
+  )
+  await assert.rejects(refused, (error) => error instanceof AttemptError && error.code === 'UPSTREAM_CAP_EXHAUSTED')
+  assert.deepEqual(await logged(), [first.id])
+})
+
 test("caps that operators change hold at once for calls with callers' own keys and without", async (t) => {
   const { redis, db } = await open(t)
   const catalog = await loadCatalog(new Map())

@@ -1,8 +1,9 @@
 --[[ Releases permits and grants new ones to the waiters, of all workers, in the order of `schedule`: the polling worker's
      own get theirs in the reply, the workers of others are woken up.
-     Input:  ARGV[1] clock, the rules, then lease (ms), mean service time (ms) and number of released permits, number of
-             waiters, how much later than the grant it is logged (ms; above 0 for a worker far from Redis),
-             the released permits, then member and tag of each waiter
+     Input:  KEYS[11] the worker's last reply
+             ARGV[1] clock, the rules, then lease (ms), mean service time (ms) and number of released permits, number of
+             waiters, how much later than the grant it is logged (ms; above 0 for a worker far from Redis), number of the
+             poll, the released permits, then member and tag of each waiter
              A tag below 0: it has no ticket. It is granted where there is room for all, else it must join the queue.
      Output: 'uninitialised'; 'needs-backfill'; or 'ok', ms until the rates let the next of the waiters go (0: when
              another request ends), ms until the upstream opens again, number of evicted waiters, how many more requests
@@ -22,8 +23,9 @@
 local leaseMs, meanMs = tonumber(ARGV[afterRules]), tonumber(ARGV[afterRules + 1])
 local releasedCount, waiterCount = tonumber(ARGV[afterRules + 2]), tonumber(ARGV[afterRules + 3])
 local lateMs = tonumber(ARGV[afterRules + 4])
-local released, firstWaiter = {}, afterRules + 5 + releasedCount
-for index = afterRules + 5, firstWaiter - 1 do released[#released + 1] = ARGV[index] end
+local LAST_REPLY, poll = KEYS[11], ARGV[afterRules + 5] .. ' '
+local released, firstWaiter = {}, afterRules + 6 + releasedCount
+for index = afterRules + 6, firstWaiter - 1 do released[#released + 1] = ARGV[index] end
 
 local tagOf, members, unticketed, latestTag = {}, {}, {}, 0
 for index = 1, waiterCount do
@@ -41,6 +43,11 @@ local function addMustJoin(reply)
 end
 
 if not state.initialisedAt then return {'uninitialised'} end
+-- A worker that lost its connection sends its poll again: what the first one granted is no other call's, and is in use or
+-- given back by this name alone.
+if redis.call('GETRANGE', LAST_REPLY, 0, #poll - 1) == poll then
+  return cmsgpack.unpack(string.sub(redis.call('GET', LAST_REPLY), #poll + 1))
+end
 if state.initialisedAt > 0 and not state.isBackfilled and widest > COLD_START_HOLD_MS then
   if now > state.initialisedAt + BACKFILL_AFTER_MS then return {'needs-backfill'} end
   releasePermits(released, meanMs)
@@ -52,6 +59,10 @@ redis.call('ZREMRANGEBYSCORE', LOG, '-inf', score(now - widest))
 redis.call('ZREMRANGEBYSCORE', LEASES, '-inf', score(now))
 local RETRY_IN, EVICTIONS, ROOM = 2, 4, 5
 local reply = {'ok', 0, math.max(0, math.ceil(state.closed - now)), 0, 0}
+local function remembered()
+  if #reply > ROOM then redis.call('SET', LAST_REPLY, poll .. cmsgpack.pack(reply), 'PX', EVICTED_TTL_MS) end
+  return reply
+end
 
 if #members > 0 and redis.call('EXISTS', EVICTED) == 1 then
   local retryAt, kept = redis.call('ZMSCORE', EVICTED, unpack(members)), {}
@@ -68,7 +79,7 @@ if #members > 0 and redis.call('EXISTS', EVICTED) == 1 then
   end
   members = kept
 end
-if #members + #unticketed == 0 then return reply end
+if #members + #unticketed == 0 then return remembered() end
 
 local queued = redis.call('ZCARD', QUEUE)
 -- Grants the members; returns how many of them had not been in the queue: repeated requests, probes, calls without a ticket.
@@ -113,11 +124,12 @@ if not isScarce and redis.call('ZCARD', WAITERS) == 0 then
   if granted > 0 and free >= granted then
     local left = queued - (granted - grant(members))
     reply[ROOM] = math.max(0, free - granted - left)
-    return addMustJoin(reply)
+    addMustJoin(reply)
+    return remembered()
   end
 end
 addMustJoin(reply)
-if #members == 0 then return reply end
+if #members == 0 then return remembered() end
 
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', WAITER_EXPIRIES, '-inf', score(now), 'LIMIT', 0, 1000)) do
   redis.call('ZREM', WAITER_EXPIRIES, member)
@@ -165,4 +177,4 @@ if mayBeLate then
   local length = redis.call('ZCARD', QUEUE)
   if length > 0 and takePlanningTurn(length) then evictTooLate() end
 end
-return reply
+return remembered()
