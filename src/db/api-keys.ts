@@ -81,14 +81,9 @@ export function listTeamKeys(db: Db, teamId: string): Promise<ApiKey[]> {
     .execute()
 }
 
-/** A key that is not revoked, whoever's it is. */
+/** A key, revoked or not, whoever's it is. */
 export function findApiKey(db: Db, keyId: string): Promise<ApiKey | undefined> {
-  return db
-    .selectFrom('api_keys')
-    .selectAll()
-    .where('id', '=', keyId)
-    .where('revoked_at', 'is', null)
-    .executeTakeFirst()
+  return db.selectFrom('api_keys').selectAll().where('id', '=', keyId).executeTakeFirst()
 }
 
 export interface KeyLimits {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyBaseLogger } from 'fastify'
+import { GatewayError, isDependencyAway } from '../errors.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { accountKeys } from '../redis/keys.ts'
 
@@ -27,10 +28,27 @@ const ANNOUNCE_MS_MAX = 120_000
 const ANNOUNCE_AGAIN_MS = 250
 
 /**
- * After a committed change, which holds whether or not the write to Redis succeeds now. Without Redis no call is
- * admitted, and a node that loses it forgets its principals; otherwise other nodes get the change when Redis is back.
+ * Makes a change of accounts and announces it, also where it is not known whether it was committed; one that was refused
+ * is not announced. `change` may add accounts, or take them away. Without Redis no call is admitted, and a node that loses
+ * it forgets its principals; otherwise other nodes get the change when Redis is back. @throws what the change throws
  */
-export async function announceChange(
+export async function announced<T>(
+  { redis, log }: { redis: RedisConnection; log: Pick<FastifyBaseLogger, 'warn'> },
+  accountIds: string[],
+  change: (accountIds: Set<string>) => Promise<T>,
+): Promise<T> {
+  const accounts = new Set(accountIds)
+  try {
+    return await change(accounts)
+  } catch (error) {
+    if (error instanceof GatewayError && !isDependencyAway(error)) accounts.clear()
+    throw error
+  } finally {
+    await Promise.all([...accounts].map((accountId) => announceChange(redis, accountId, log)))
+  }
+}
+
+async function announceChange(
   redis: RedisConnection,
   accountId: string,
   log: Pick<FastifyBaseLogger, 'warn'>,

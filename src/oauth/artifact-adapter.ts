@@ -18,7 +18,7 @@ import {
   upsertArtifact,
 } from '../db/oauth-artifacts.ts'
 import { isWellFormed } from '../http/well-formed.ts'
-import { announceChange } from '../limits/account-version.ts'
+import { announced } from '../limits/account-version.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 
@@ -83,18 +83,22 @@ export class ArtifactAdapter implements Adapter {
   }
 
   async destroy(id: string): Promise<void> {
-    const connectionId = await deleteArtifact(this.#deps.db, this.#kind, artifactHash(id))
+    const { db } = this.#deps
+    await announced(this.#deps, [], async (accountIds) => {
+      const connectionId = await deleteArtifact(db, this.#kind, artifactHash(id))
+      if (this.#kind !== 'AccessToken' || connectionId === null) return
+      // Nodes remember whom a token stands for until they hear that something changed.
+      const userId = await findConnectionOwner(db, connectionId)
+      if (userId !== undefined) accountIds.add(userId)
+    })
     if (this.#kind === 'Grant') await this.revokeByGrantId(id)
-    // Nodes remember whom a token stands for until they hear that something changed.
-    else if (this.#kind === 'AccessToken' && connectionId !== null) await this.#announce(connectionId)
   }
 
   /** Ends the connection: a code or refresh token was used twice, or the application asks for it. */
   async revokeByGrantId(grantId: string): Promise<void> {
     const { db } = this.#deps
     const userId = await findConnectionOwner(db, grantId)
-    if (userId === undefined || !(await revokeConnection(db, grantId, userId))) return
-    await this.#announce(grantId)
+    if (userId !== undefined) await announced(this.#deps, [userId], () => revokeConnection(db, grantId, userId))
   }
 
   async #find(by: { idHash: Buffer } | { uidHash: Buffer }): Promise<AdapterPayload | undefined> {
@@ -107,12 +111,6 @@ export class ArtifactAdapter implements Adapter {
       resealArtifact(db, { kind: this.#kind, idHash }, resealed),
     )
     return payload && consumedAt ? { ...payload, consumed: Math.floor(consumedAt.getTime() / 1_000) } : payload
-  }
-
-  async #announce(connectionId: string): Promise<void> {
-    const { db, redis, log } = this.#deps
-    const userId = await findConnectionOwner(db, connectionId)
-    if (userId !== undefined) await announceChange(redis, userId, log)
   }
 
   #record(idHash: Buffer): string {

@@ -4,7 +4,7 @@ import type Provider from 'oidc-provider'
 import type { Catalog } from '../catalog/catalog.ts'
 import { insertConnection } from '../db/connections.ts'
 import { GatewayError, isDependencyAway } from '../errors.ts'
-import { announceChange } from '../limits/account-version.ts'
+import { announced } from '../limits/account-version.ts'
 import type { ArtifactDeps } from './artifact-adapter.ts'
 import { redirectWords } from './redirect-words.ts'
 import { CALL_SCOPE, comparableResource } from './resources.ts'
@@ -112,9 +112,9 @@ export async function decideConsent(
     apis,
     per_month: decision.perMonth ?? null,
   }
-  if (!(await insertConnection(db, connection, CONNECTIONS_MAX))) throw new GatewayError('CONNECTION_LIMIT_REACHED')
   // Those that the application had before have ended with it.
-  await announceChange(redis, userId, log)
+  const isInserted = await announced({ redis, log }, [userId], () => insertConnection(db, connection, CONNECTIONS_MAX))
+  if (!isInserted) throw new GatewayError('CONNECTION_LIMIT_REACHED')
   const grant = new provider.Grant({ accountId: userId, clientId: client.clientId })
   grant.jti = id
   // Both, for clients ask for the scopes that the metadata lists: one that is not granted is asked for again and again.

@@ -10,7 +10,7 @@ import { findUser, findUserByEmail, insertUser, updatePasswordHash } from '../db
 import { GatewayError } from '../errors.ts'
 import { CREDENTIALS_BYTES_MAX } from '../http/json-body.ts'
 import type { App } from '../http/typed-app.ts'
-import { announceChange } from '../limits/account-version.ts'
+import { announced } from '../limits/account-version.ts'
 import { publicNetworkOf } from '../limits/client-network.ts'
 import { limitGuesses } from '../limits/login-delay.ts'
 import { limitSignups, type SignupClient } from '../limits/signup-limits.ts'
@@ -159,6 +159,8 @@ async function startSession(
   const session = { id: randomUUID(), userId, passwordHash, expiresAt: new Date(health.now() + SESSION_MS) }
   if (!(await insertSession(db, session))) throw new GatewayError('INVALID_CREDENTIALS')
   // The calls of a session that had to go are refused from now on.
-  if (await deleteSurplusSessions(db, userId, SESSIONS_MAX)) await announceChange(redis, userId, log)
+  await announced({ redis, log }, [userId], async (accountIds) => {
+    if (!(await deleteSurplusSessions(db, userId, SESSIONS_MAX))) accountIds.clear()
+  })
   return await signSessionToken(config.secrets.jwt, { userId, sessionId: session.id }, session.expiresAt)
 }

@@ -4,7 +4,7 @@ import type { Context } from '../context.ts'
 import { listConnections, revokeConnection } from '../db/connections.ts'
 import { GatewayError } from '../errors.ts'
 import { type App, NoContent } from '../http/typed-app.ts'
-import { announceChange } from '../limits/account-version.ts'
+import { announced } from '../limits/account-version.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const Nullable = <T extends Parameters<typeof Type.Union>[0][number]>(type: T) => Type.Union([type, Type.Null()])
@@ -68,8 +68,9 @@ export async function connectionRoutes(app: App, context: Context): Promise<void
     const { id } = request.params
     const { user } = sessionOf(request)
     // Another account's connection is 404, as one that never was.
-    if (!isUuid(id) || !(await revokeConnection(db, id, user.id))) throw new GatewayError('CONNECTION_NOT_FOUND')
-    await announceChange(redis, user.id, request.log)
+    const end = () => revokeConnection(db, id, user.id)
+    const hasEnded = isUuid(id) && (await announced({ redis, log: request.log }, [user.id], end))
+    if (!hasEnded) throw new GatewayError('CONNECTION_NOT_FOUND')
     return reply.status(204).send()
   })
 }

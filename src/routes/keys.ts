@@ -15,7 +15,7 @@ import { GatewayError } from '../errors.ts'
 import { PageQuery, readPage, sendablePage } from '../http/paging.ts'
 import { IdParams } from '../http/path-ids.ts'
 import { type App, NoContent } from '../http/typed-app.ts'
-import { announceChange } from '../limits/account-version.ts'
+import { announced } from '../limits/account-version.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 /** Of them, those that other accounts may make in the account's teams. */
@@ -127,10 +127,13 @@ function routeRevocation(app: App, { db, redis }: Context): void {
   }
   app.delete('/v1/keys/:id', revoke, async (request, reply) => {
     const key = await revocableKey(db, request.params.id, sessionOf(request).user.id)
-    // By now it may count against another account than when it was found: its team may have been handed over.
-    const accountId = await revokeApiKey(db, key.id)
-    if (accountId === undefined) throw new GatewayError('KEY_NOT_FOUND')
-    await announceChange(redis, accountId, request.log)
+    const isRevoked = await announced({ redis, log: request.log }, [key.user_id], async (accountIds) => {
+      const accountId = await revokeApiKey(db, key.id)
+      // By now it may count against another account than when it was found: its team may have been handed over.
+      if (accountId !== undefined) accountIds.add(accountId)
+      return accountId !== undefined
+    })
+    if (!isRevoked) throw new GatewayError('KEY_NOT_FOUND')
     return reply.status(204).send()
   })
 }
@@ -149,7 +152,8 @@ function readExpiry(value: string | null | undefined): Date | null {
 }
 
 /**
- * A key this user may revoke: an own one, or one of a team that the user manages.
+ * A key this user may revoke: an own one, or one of a team that the user manages. Also one that is revoked already: the
+ * answer to it may have been lost, and then nobody has heard of it.
  *
  * @throws GatewayError KEY_NOT_FOUND, or FORBIDDEN for a member who sees the team's keys and manages none
  */
@@ -163,6 +167,6 @@ async function revocableKey(db: Db, keyId: string, userId: string): Promise<ApiK
   }
   const team = await findTeamOf(db, teamId, userId)
   if (!team) throw new GatewayError('KEY_NOT_FOUND')
-  if (!MANAGERS.includes(team.role)) throw new GatewayError('FORBIDDEN')
+  if (!MANAGERS.includes(team.role)) throw new GatewayError(key.revoked_at ? 'KEY_NOT_FOUND' : 'FORBIDDEN')
   return key
 }

@@ -16,7 +16,7 @@ import { OverviewAnswer, overviewAnswer } from '../fleet/overview-answer.ts'
 import { QueueAnswer, queueAnswer } from '../fleet/queue-answer.ts'
 import { acceptIdsInAnyCase, IdParams, SlugParams } from '../http/path-ids.ts'
 import type { App } from '../http/typed-app.ts'
-import { announceChange } from '../limits/account-version.ts'
+import { announced } from '../limits/account-version.ts'
 import { changeUpstream, UpstreamChange } from '../operator/change-upstream.ts'
 import { changeUser, describeUser, UserAnswer, UserChange, UsersAnswer } from '../operator/change-user.ts'
 import { describeUpstream, UpstreamAnswer } from '../operator/describe-upstream.ts'
@@ -122,8 +122,8 @@ function userRoutes(app: App, deps: OperatorDeps): void {
   app.patch('/v1/operator/users/:id', change, async (request) => {
     const { id } = request.params
     if (!isUuid(id)) throw new GatewayError('USER_NOT_FOUND')
-    const user = await changeUser(db, id, { ...request.body, actor: actorOf(request) })
-    await announceChange(redis, id, request.log)
+    const change = { ...request.body, actor: actorOf(request) }
+    const user = await announced({ redis, log: request.log }, [id], () => changeUser(db, id, change))
     await cancelAccountCalls(deps, id)
     return { user: describeUser(user) }
   })

@@ -13,7 +13,7 @@ import type { ProviderKey } from '../db/schema.ts'
 import type { SessionUser } from '../db/sessions.ts'
 import { GatewayError } from '../errors.ts'
 import { type App, NoContent } from '../http/typed-app.ts'
-import { announceChange } from '../limits/account-version.ts'
+import { announced } from '../limits/account-version.ts'
 import { takeThrottle } from '../limits/throttle.ts'
 import { enqueueValidateKey } from '../queue/validate-key-job.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
@@ -96,7 +96,7 @@ function routeSaving(app: App, context: Context): void {
     const { key } = request.body
     await takeValidation(context, user)
     const sealed = seal(config.secrets.encryption, providerKeyRecord(userId, slug), key)
-    const saved = await saveProviderKey(db, {
+    const row = {
       id: randomUUID(),
       user_id: userId,
       slug,
@@ -104,8 +104,8 @@ function routeSaving(app: App, context: Context): void {
       sealed: sealed.bytes,
       cap_scope: keyScope(config.secrets.keyPepper, slug, key),
       masked: maskKey(key),
-    })
-    await announceChange(redis, userId, request.log)
+    }
+    const saved = await announced({ redis, log: request.log }, [userId], () => saveProviderKey(db, row))
     // It is saved whether Redis is there or not, and can be validated later.
     await enqueueValidateKey(queues, slug, { v: 1, providerKeyId: saved.id }).catch((error) =>
       request.log.warn({ err: error, providerKeyId: saved.id }, 'failed to queue the validation of a key'),
@@ -127,8 +127,8 @@ function routeDeletion(app: App, { db, redis, catalog }: Context): void {
   app.delete('/v1/provider-keys/:apiSlug', remove, async (request, reply) => {
     const userId = sessionOf(request).user.id
     const { slug } = knownApi(catalog, request.params.apiSlug)
-    if (!(await deleteProviderKey(db, userId, slug))) throw noProviderKey()
-    await announceChange(redis, userId, request.log)
+    const remove = () => deleteProviderKey(db, userId, slug)
+    if (!(await announced({ redis, log: request.log }, [userId], remove))) throw noProviderKey()
     return reply.status(204).send()
   })
 }

@@ -6,7 +6,7 @@ import { findUser, updatePasswordHash } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import { CREDENTIALS_BYTES_MAX } from '../http/json-body.ts'
 import { type App, NoContent } from '../http/typed-app.ts'
-import { announceChange } from '../limits/account-version.ts'
+import { announced } from '../limits/account-version.ts'
 import { limitGuesses } from '../limits/login-delay.ts'
 import { accountThrottle, checkThrottle, clientOf, takeThrottle } from '../limits/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
@@ -30,8 +30,7 @@ export async function sessionRoutes(app: App, context: Context): Promise<void> {
   }
   app.post('/v1/auth/logout', logout, async (request, reply) => {
     const { user, id } = sessionOf(request)
-    await revokeSession(db, user.id, id)
-    await announceChange(redis, user.id, request.log)
+    await announced({ redis, log: request.log }, [user.id], () => revokeSession(db, user.id, id))
     return reply.status(204).send()
   })
 
@@ -59,8 +58,9 @@ export async function sessionRoutes(app: App, context: Context): Promise<void> {
     // A stolen session must not be a way to guess the password: failures count as those of a log-in.
     const client = clientOf(request.ip)
     const attempt = () => changePassword(context, session, { currentPassword, newPassword, client })
-    await limitGuesses(context, { email: session.user.email, address: request.ip }, attempt)
-    await announceChange(redis, session.user.id, request.log)
+    await announced({ redis, log: request.log }, [session.user.id], () =>
+      limitGuesses(context, { email: session.user.email, address: request.ip }, attempt),
+    )
     return reply.status(204).send()
   })
 }

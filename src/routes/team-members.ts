@@ -11,7 +11,7 @@ import { findUserByEmail } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import { IdParams } from '../http/path-ids.ts'
 import { type App, NoContent } from '../http/typed-app.ts'
-import { announceChange } from '../limits/account-version.ts'
+import { announced } from '../limits/account-version.ts'
 import { takeThrottle } from '../limits/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
@@ -125,9 +125,17 @@ function routeRemoval(app: App, { db, redis }: Context): void {
     if (team.role === 'member' && member.id !== user.id) throw new GatewayError('FORBIDDEN')
     if (member.role === 'owner') throw ownerStays(member.id === user.id)
     const revokesKeys = request.query.revokeKeys === 'true'
-    const removed = await removeMember(db, { teamId: id, memberId, revokesKeys })
+    const removed = await announced(
+      { redis, log: request.log },
+      revokesKeys ? [team.owner_id] : [],
+      async (accountIds) => {
+        const removal = await removeMember(db, { teamId: id, memberId, revokesKeys })
+        // The team may have another owner by now.
+        if (removal?.keysEndedOf !== undefined) accountIds.add(removal.keysEndedOf)
+        return removal
+      },
+    )
     if (!removed) throw new GatewayError('MEMBER_NOT_FOUND')
-    if (removed.keysEndedOf !== undefined) await announceChange(redis, removed.keysEndedOf, request.log)
     return reply.status(204).send()
   })
 }

@@ -9,7 +9,7 @@ import { deleteTeam, transferTeam } from '../db/team-ownership.ts'
 import { GatewayError } from '../errors.ts'
 import { IdParams } from '../http/path-ids.ts'
 import { type App, NoContent } from '../http/typed-app.ts'
-import { announceChange } from '../limits/account-version.ts'
+import { announced } from '../limits/account-version.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 const TransferBody = Type.Object({
@@ -34,8 +34,9 @@ export async function teamOwnershipRoutes(app: App, context: Context): Promise<v
   }
   app.delete('/v1/teams/:id', remove, async (request, reply) => {
     const team = await requireOwner(request)
-    if (!(await deleteTeam(db, team.id, team.owner_id))) throw new GatewayError('TEAM_NOT_FOUND')
-    await announceChange(redis, team.owner_id, request.log)
+    const remove = () => deleteTeam(db, team.id, team.owner_id)
+    if (!(await announced({ redis, log: request.log }, [team.owner_id], remove)))
+      throw new GatewayError('TEAM_NOT_FOUND')
     return reply.status(204).send()
   })
 
@@ -61,7 +62,12 @@ export async function teamOwnershipRoutes(app: App, context: Context): Promise<v
     const memberId = request.body.memberId.toLowerCase()
     if (!isUuid(memberId) || memberId === ownerId) throw new GatewayError('MEMBER_NOT_FOUND')
     const maxima = { teamsMax: TEAMS_BEFORE_TRANSFER_MAX, keysMax: KEYS_MAX }
-    const team = await transferTeam(db, { teamId: request.params.id, ownerId, memberId, ...maxima })
+    const team = await announced({ redis, log: request.log }, [ownerId, memberId], async (accountIds) => {
+      const result = await transferTeam(db, { teamId: request.params.id, ownerId, memberId, ...maxima })
+      // An obstacle: nothing has changed, and whether the other is an account at all is not known.
+      if (typeof result === 'string') accountIds.clear()
+      return result
+    })
     if (team === 'no such member') throw new GatewayError('MEMBER_NOT_FOUND')
     if (team === 'too many teams') {
       throw new GatewayError('TEAM_LIMIT_REACHED', {
@@ -77,8 +83,6 @@ export async function teamOwnershipRoutes(app: App, context: Context): Promise<v
         tokens: { limit: KEYS_MAX },
       })
     }
-    await announceChange(redis, ownerId, request.log)
-    await announceChange(redis, memberId, request.log)
     return { team: toTeamAnswer(team) }
   })
 }

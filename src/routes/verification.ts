@@ -10,7 +10,7 @@ import { html } from '../http/html.ts'
 import { CREDENTIALS_BYTES_MAX } from '../http/json-body.ts'
 import { sendPage } from '../http/page-headers.ts'
 import { type App, NoContent } from '../http/typed-app.ts'
-import { announceChange } from '../limits/account-version.ts'
+import { announced } from '../limits/account-version.ts'
 import { takeThrottle } from '../limits/throttle.ts'
 import { layout } from '../portal/layout.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
@@ -123,6 +123,6 @@ function pageRoutes(app: App, context: Context, assets: Assets): void {
 async function prove({ config, db, redis, log }: Context, token: string): Promise<void> {
   const { userId, email } = await verifyAddressProof(config.secrets.jwt, token)
   // Another address by now: the link proves nothing of it.
-  if (!(await verifyEmail(db, userId, email))) throw new GatewayError('INVALID_TOKEN')
-  await announceChange(redis, userId, log)
+  const isProven = await announced({ redis, log }, [userId], () => verifyEmail(db, userId, email))
+  if (!isProven) throw new GatewayError('INVALID_TOKEN')
 }

@@ -8,6 +8,8 @@ export interface PostgresProxy {
   resetAll: () => void
   /** While set, nothing passes and new connections are accepted: a server that is stopped. */
   isSilent: boolean
+  /** The connection of a statement that holds this text breaks when Postgres has carried it out, before its answer. */
+  breaksAfter: string | undefined
   /** Names of startup parameters that are refused, as PgBouncer refuses what it does not track. */
   refusedParameters: string[]
   /** How many connections were refused for a parameter. */
@@ -31,7 +33,8 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
         to.destroy()
       })
     }
-    upstream.on('data', (data) => proxy.isSilent || client.write(data))
+    let isBreaking = false
+    upstream.on('data', (data) => (isBreaking ? client.destroy() : proxy.isSilent || client.write(data)))
     client.once('data', (startup) => {
       const refused = proxy.refusedParameters.find((name) => startup.includes(`\0${name}\0`))
       if (refused !== undefined) {
@@ -40,7 +43,10 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
         return
       }
       if (!proxy.isSilent) upstream.write(startup)
-      client.on('data', (data) => proxy.isSilent || upstream.write(data))
+      client.on('data', (data) => {
+        isBreaking ||= proxy.breaksAfter !== undefined && data.includes(proxy.breaksAfter)
+        if (!proxy.isSilent) upstream.write(data)
+      })
     })
   })
   await once(server.listen(0, '127.0.0.1').unref(), 'listening')
@@ -53,6 +59,7 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
       for (const socket of sockets) socket.destroy()
     },
     isSilent: false,
+    breaksAfter: undefined,
     refusedParameters: [],
     refusals: 0,
     close: async () => {

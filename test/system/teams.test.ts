@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test'
 import pg from 'pg'
 import { type Account, send, signUp, sql } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
+import { startPostgresProxy } from '../support/postgres-proxy.ts'
 
 describe('teams', () => {
   let gateway: Gateway
@@ -280,6 +281,30 @@ describe('teams', () => {
     } finally {
       await client.end()
     }
+  })
+
+  it('teams and accounts end keys whose revocation was committed and not heard, at once and when it is tried again', async (t) => {
+    const proxy = await startPostgresProxy(gateway.services.databaseUrl)
+    t.after(() => proxy.close())
+    const url = await gateway.startWeb({ DATABASE_URL: proxy.url })
+    const person = await signUp(gateway)
+    const [own, { key, id }] = [person.test, (await as(person, 'POST', '/v1/keys', { environment: 'test' })).body]
+    assert.deepEqual([await call(own), await call(key)], [200, 200])
+    proxy.breaksAfter = 'update "api_keys" set "revoked_at"'
+    const unheard = await send(gateway, `/v1/keys/${id}`, { method: 'DELETE', token: person.token, url })
+    assert.deepEqual([unheard.status, unheard.body.code], [503, 'DEPENDENCY_UNAVAILABLE'])
+    assert.deepEqual([await call(own), await call(key)], [200, 401])
+    // The commit may come after all else.
+    const [row] = await sql<{ id: string }>(
+      gateway,
+      `update api_keys set revoked_at = now() where user_id = $1 and revoked_at is null and environment = 'test' returning id`,
+      [person.id],
+    )
+    assert.equal(await call(own), 200)
+    assert.equal((await as(admin, 'DELETE', `/v1/keys/${row?.id}`)).status, 404)
+    assert.equal(await call(own), 200, 'nobody else makes nodes look at an account again')
+    assert.equal((await as(person, 'DELETE', `/v1/keys/${row?.id}`)).status, 404)
+    assert.equal(await call(own), 401)
   })
 
   it('teams take no more than 100 additions a minute, known addresses included', async () => {

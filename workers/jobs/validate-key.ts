@@ -4,7 +4,7 @@ import type { Db } from '../../src/db/database.ts'
 import { findProviderKey, setProviderKeyStatus } from '../../src/db/provider-keys.ts'
 import type { ProviderKey } from '../../src/db/schema.ts'
 import { GatewayError } from '../../src/errors.ts'
-import { announceChange } from '../../src/limits/account-version.ts'
+import { announced } from '../../src/limits/account-version.ts'
 import { sendReply } from '../../src/queue/reply.ts'
 import { parseValidateKeyJob } from '../../src/queue/validate-key-job.ts'
 import { memberOf } from '../../src/queue/wait-queue-entry.ts'
@@ -32,8 +32,8 @@ export async function validateKey(deps: ProcessorDeps, job: Job, cancelled: Abor
     accountId = row?.user_id ?? accountId
     // Replaced or deleted meanwhile: nothing to do.
     if (!row || isShut(deps.catalog.get(row.slug))) return null
-    await setStatus(db, row, await tryKey(deps, { row, jobId: job.id }, cancelled))
-    await announceChange(redis, row.user_id, log)
+    const status = await tryKey(deps, { row, jobId: job.id }, cancelled)
+    await announced({ redis, log }, [row.user_id], () => setStatus(db, row, status))
   } finally {
     if (reply) {
       const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 1 }
