@@ -1,5 +1,5 @@
 import type { AddressInfo } from 'node:net'
-import { loadProcessConfig } from './config.ts'
+import { loadProcessConfig, orNaming } from './config.ts'
 import { createConsole } from './console/console-app.ts'
 import { closeContext, openContext } from './context.ts'
 import { createLog } from './log.ts'
@@ -13,9 +13,11 @@ await runProcess('ops', async () => {
   const log = createLog(config.log, 'ops')
   const context = await openContext(config, log, 'ops')
   const app = await createConsole(context, [operatorRoutes])
-  await app.listen({ host: config.http.opsHost, port: config.http.opsPort })
+  const { opsHost: host, opsPort } = config.http
+  const address = { host, hostVariable: 'OPS_HOST', port: opsPort, portVariable: 'OPS_PORT' }
+  await orNaming(address, app.listen({ host, port: opsPort }))
   const { port } = app.server.address() as AddressInfo
-  log.info({ host: config.http.opsHost, port }, 'console listening')
+  log.info({ host, port }, 'console listening')
   process.send?.({ listening: port })
   return {
     log,

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import type { Environment, EnvironmentReader } from './environment-reader.ts'
+import { ConfigError, type Environment, type EnvironmentReader } from './environment-reader.ts'
 import { type HttpConfig, readHttp } from './http.ts'
 import { SECRET_NAMES } from './secrets.ts'
 
@@ -9,6 +9,10 @@ export interface StartConfig extends HttpConfig {
   databaseUrl: string | undefined
   redisUrl: string | undefined
   processes: ProcessCounts
+  /** Ports of the API nodes; 0: one that the system chooses. */
+  webPorts: number[]
+  /** Ports for the metrics of each process, API nodes first, then workers, probe and console; 0: none. */
+  metricsPorts: number[]
   /** Whether a missing Redis may be installed with the system's package manager. */
   install: InstallPolicy
   /** Secrets given by the environment; they win over generated ones. */
@@ -28,16 +32,34 @@ export type InstallPolicy = 'ask' | 'no'
 /** @throws ConfigError naming the variable that cannot be used */
 export function readStart(read: EnvironmentReader, environment: Environment): StartConfig {
   const given = SECRET_NAMES.filter((name) => environment[name])
+  const http = readHttp(read)
+  const processes = readProcesses(read)
+  const { webNodes, workers } = processes
   return {
-    ...readHttp(read),
+    ...http,
     dataDir: readDataDir(read),
     databaseUrl: environment.DATABASE_URL || undefined,
     redisUrl: environment.REDIS_URL || undefined,
-    processes: readProcesses(read),
+    processes,
+    webPorts: portsFrom('PORT', http.port, { count: webNodes, step: WEB_NODE_STEP }),
+    metricsPorts: portsFrom('METRICS_PORT', http.metricsPort, { count: webNodes + workers + 2, step: 1 }),
     install: readInstall(read),
     secrets: Object.fromEntries(given.map((name) => [name, environment[name] ?? ''])),
     environment,
   }
+}
+
+/** The console and other ports of the first API node lie between it and the second. */
+const WEB_NODE_STEP = 10
+
+const PORT_MAX = 65_535
+
+/** The ports of several listeners of one machine; 0 for all where the first is. */
+function portsFrom(variable: string, first: number, { count, step }: { count: number; step: number }): number[] {
+  const firstMax = PORT_MAX - (count - 1) * step
+  if (first > firstMax)
+    throw new ConfigError(`${variable} must be at most ${firstMax}: ${count} processes count on from it`)
+  return Array.from({ length: count }, (_, index) => (first === 0 ? 0 : first + index * step))
 }
 
 export function readInstall(read: EnvironmentReader): InstallPolicy {

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
-import { type Config, ConfigError } from '../config.ts'
+import { type Config, type ListenerAddress, orNaming } from '../config.ts'
 import type { Log } from '../log.ts'
 import { followCertificate } from './certificate.ts'
 import { createRequestId } from './refuse-connection.ts'
@@ -16,11 +16,16 @@ const UNUSED_MS_MAX = 500
 /** Starts listening, and the plain listener that only redirects where one is set. @returns how to stop */
 export async function listen(app: FastifyInstance, http: Config['http'], log: Log): Promise<() => Promise<void>> {
   const closeUnused = followUnused(app.server)
-  await orNaming('PORT', http.port, app.listen({ host: http.host, port: http.port }))
+  const { host } = http
+  const address = { host, hostVariable: 'HOST', port: http.port, portVariable: 'PORT' }
+  await orNaming(address, app.listen({ host, port: http.port }))
   const redirecting =
     http.redirectPort === undefined
       ? undefined
-      : await orNaming('HTTP_REDIRECT_PORT', http.redirectPort, listenAndRedirect(http, http.redirectPort))
+      : await orNaming(
+          { ...address, port: http.redirectPort, portVariable: 'HTTP_REDIRECT_PORT' },
+          listenAndRedirect(http, http.redirectPort),
+        )
   const stopFollowing = http.tls && followCertificate(app.server, http.tls, log)
   const { port } = app.server.address() as AddressInfo
   if (http.baseUrl.startsWith('https:') && http.tls === undefined && http.trustProxy.length === 0) {
@@ -29,7 +34,7 @@ export async function listen(app: FastifyInstance, http: Config['http'], log: Lo
       'BASE_URL is https:, this node serves plain HTTP and trusts no proxy: it redirects every request; set TRUST_PROXY to the address of the proxy that ends TLS',
     )
   }
-  log.info({ host: http.host, port, baseUrl: http.baseUrl }, 'listening')
+  log.info({ host, port, baseUrl: http.baseUrl }, 'listening')
   // The supervisor that started this process with a channel gets the port, which may have been left to the system.
   process.send?.({ listening: port })
   return async () => {
@@ -71,24 +76,22 @@ function listenAndRedirect({ host, baseUrl }: Config['http'], port: number): Pro
   })
 }
 
-/** Waits for a listener; where its port cannot be had, the variable is named instead of a stack. */
-async function orNaming<T>(variable: string, port: number, listening: Promise<T>): Promise<T> {
+/**
+ * Finds out whether listeners can have these addresses, all at once, without keeping them.
+ *
+ * @throws ConfigError naming the variable of one that cannot be had
+ */
+export async function checkAddresses(addresses: ListenerAddress[]): Promise<void> {
+  const servers = addresses.map((address) => ({ address, server: createTcpServer() }))
   try {
-    return await listening
-  } catch (cause) {
-    const code = cause instanceof Error ? Reflect.get(cause, 'code') : undefined
-    const why = { EADDRINUSE: 'in use', EACCES: 'not allowed to this user' }[String(code)]
-    throw why === undefined ? cause : new ConfigError(`${variable} cannot be used: port ${port} is ${why}`, { cause })
+    for (const { address, server } of servers) {
+      const listening = new Promise<void>((resolve, reject) => {
+        server.once('error', reject)
+        server.listen({ host: address.host, port: address.port, exclusive: true }, resolve)
+      })
+      await orNaming(address, listening)
+    }
+  } finally {
+    await Promise.all(servers.map(({ server }) => new Promise((resolve) => server.close(resolve))))
   }
-}
-
-/** Finds out whether a port can be had, without keeping it. @throws ConfigError naming the variable when it cannot */
-export async function checkPort(variable: string, host: string, port: number): Promise<void> {
-  const server = createTcpServer()
-  const listening = new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen({ host, port, exclusive: true }, resolve)
-  })
-  await orNaming(variable, port, listening)
-  await new Promise((resolve) => server.close(resolve))
 }

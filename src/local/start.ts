@@ -6,7 +6,7 @@ import { CONSOLE_FILE } from '../config/operator-client.ts'
 import { type Config, ConfigError, isLocalAddress, loadConfig, loadStartConfig, type StartConfig } from '../config.ts'
 import { openDatabase } from '../db/database.ts'
 import { migrate } from '../db/migrate.ts'
-import { checkPort } from '../http/listen.ts'
+import { checkAddresses } from '../http/listen.ts'
 import { createLog, formatLogLine } from '../log.ts'
 import { print, printWelcome } from './console-output.ts'
 import { openDataDir } from './data-dir.ts'
@@ -128,9 +128,21 @@ async function checkPorts(settings: StartConfig): Promise<void> {
   await retryUntil(() => checkFreePorts(settings), { everyMs: 100, forMs, mayRepeat })
 }
 
-async function checkFreePorts({ processes, host, port, opsHost, opsPort }: StartConfig): Promise<void> {
-  for (let index = 0; index < processes.webNodes; index += 1) await checkPort('PORT', host, port + index * 10)
-  await checkPort('OPS_PORT', opsHost, opsPort)
+async function checkFreePorts({
+  host,
+  webPorts,
+  opsHost,
+  opsPort,
+  metricsHost,
+  metricsPorts,
+}: StartConfig): Promise<void> {
+  await checkAddresses([
+    ...webPorts.map((port) => ({ host, hostVariable: 'HOST', port, portVariable: 'PORT' })),
+    { host: opsHost, hostVariable: 'OPS_HOST', port: opsPort, portVariable: 'OPS_PORT' },
+    ...metricsPorts
+      .filter((port) => port !== 0)
+      .map((port) => ({ host: metricsHost, hostVariable: 'METRICS_HOST', port, portVariable: 'METRICS_PORT' })),
+  ])
 }
 
 async function startServices({
@@ -168,7 +180,7 @@ async function openDemo(config: Config, dataDir: string): Promise<DemoAccount> {
 
 /** Starts every process. @returns the console's port */
 async function startProcesses(
-  { processes, port, opsPort, metricsPort }: StartConfig,
+  { processes, webPorts, opsPort, metricsPorts }: StartConfig,
   environment: Record<string, string>,
 ): Promise<number> {
   const kinds = [
@@ -176,7 +188,7 @@ async function startProcesses(
       kind: 'web' as const,
       entry: 'src/server.ts',
       // One of them redirects; there is one such port.
-      environment: { PORT: String(port + index * 10), ...(index === 0 ? {} : { HTTP_REDIRECT_PORT: '' }) },
+      environment: { PORT: String(webPorts[index]), ...(index === 0 ? {} : { HTTP_REDIRECT_PORT: '' }) },
     })),
     ...numbered('worker', processes.workers, () => ({
       kind: 'worker' as const,
@@ -193,7 +205,7 @@ async function startProcesses(
       ...environment,
       ...kind.environment,
       PROCESS_NAME: kind.label,
-      METRICS_PORT: String(metricsPort === 0 ? 0 : metricsPort + index),
+      METRICS_PORT: String(metricsPorts[index]),
     },
   }))
   print(`Starting ${plans.map(({ label }) => label).join(', ')} …`)

@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http'
 import type { Registry } from 'prom-client'
-import type { Config } from '../config.ts'
+import { type Config, orNaming } from '../config.ts'
 import type { Log } from '../log.ts'
 import type { Readiness } from './readiness.ts'
 
@@ -30,8 +30,10 @@ export async function serveMetrics(http: Config['http'], deps: MetricsServerDeps
   // Requests here have no body and are short.
   server.requestTimeout = REQUEST_MS_MAX
   server.headersTimeout = REQUEST_MS_MAX
-  await listening(server, http.metricsPort, http.metricsHost)
-  log.info({ host: http.metricsHost, port: http.metricsPort }, 'metrics')
+  const { metricsHost: host, metricsPort: port } = http
+  const address = { host, hostVariable: 'METRICS_HOST', port, portVariable: 'METRICS_PORT' }
+  await orNaming(address, listening(server, port, host))
+  log.info({ host, port }, 'metrics')
   return () => void server.close()
 }
 

@@ -208,6 +208,18 @@ describe('the settings of a process', () => {
     assert.equal(settings.baseUrl, 'http://localhost:4000')
     assert.equal(settings.install, 'ask')
     assert.throws(() => loadStartConfig({ INSTALL: 'perhaps' }), /INSTALL must be ask or no/)
+    const several = loadStartConfig({ PORT: '4000', WEB_NODES: '2', METRICS_PORT: '9000' })
+    assert.deepEqual(
+      [several.webPorts, several.metricsPorts],
+      [
+        [4000, 4010],
+        [9000, 9001, 9002, 9003, 9004],
+      ],
+    )
+    const chosen = loadStartConfig({ PORT: '0', WEB_NODES: '2' })
+    assert.deepEqual([chosen.webPorts, new Set(chosen.metricsPorts)], [[0, 0], new Set([0])])
+    assert.throws(() => loadStartConfig({ PORT: '65530', WEB_NODES: '2' }), /^Error: PORT must be at most 65525: /)
+    assert.throws(() => loadStartConfig({ METRICS_PORT: '65533' }), /^Error: METRICS_PORT must be at most 65532: /)
     assert.equal(settings.databaseUrl, undefined)
     assert.equal(settings.redisUrl, undefined)
     assert.deepEqual(settings.secrets, { JWT_SECRET: 'given' })

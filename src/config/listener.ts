@@ -1,0 +1,37 @@
+import { ConfigError } from './environment-reader.ts'
+
+/** Where a process listens, and the variables that say so. */
+export interface ListenerAddress {
+  host: string
+  hostVariable: string
+  port: number
+  portVariable: string
+}
+
+/** Waits for a listener. @throws ConfigError naming the variable where its address cannot be had, instead of a stack */
+export async function orNaming<T>(address: ListenerAddress, listening: Promise<T>): Promise<T> {
+  try {
+    return await listening
+  } catch (cause) {
+    const words = wordsOf(address, String(Object(cause).code))
+    throw words === undefined ? cause : new ConfigError(words, { cause })
+  }
+}
+
+function wordsOf({ host, hostVariable, port, portVariable }: ListenerAddress, code: string): string | undefined {
+  switch (code) {
+    case 'EADDRINUSE':
+      return `${portVariable} cannot be used: port ${port} is in use`
+    case 'EACCES':
+      return `${portVariable} cannot be used: port ${port} is not allowed to this user`
+    case 'EADDRNOTAVAIL':
+    case 'EAFNOSUPPORT':
+    case 'EINVAL':
+      return `${hostVariable} cannot be used: ${host} is no address of this machine`
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return `${hostVariable} cannot be used: the name ${host} has no address`
+    default:
+      return undefined
+  }
+}
