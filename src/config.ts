@@ -18,7 +18,7 @@ import { readUpstreams, type UpstreamSettings } from './config/upstream-variable
 
 export type { SignupPolicy } from './config/accounts.ts'
 export { ConfigError, type Secret } from './config/environment-reader.ts'
-export { isLocalAddress } from './config/http.ts'
+export { isLocalAddress, isLocalListener } from './config/http.ts'
 export { type ListenerAddress, orNaming } from './config/listener.ts'
 export type { OperatorClient } from './config/operator-client.ts'
 export type { CallLimits, PlanLimits, PlanName } from './config/plans.ts'

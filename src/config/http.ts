@@ -81,6 +81,11 @@ export function isLocalAddress(url: string): boolean {
   return hostname === 'localhost' || hostname.endsWith('.localhost') || /^(127(\.\d+){3}|\[::1\])$/.test(hostname)
 }
 
+/** Whether a listener is reached from this machine alone. A name other than localhost may be that of any address. */
+export function isLocalListener(host: string): boolean {
+  return isLocalAddress(`http://${isIP(host) === 6 ? `[${host}]` : host}`)
+}
+
 /** An address, a CIDR, or one of the named ranges that Fastify's `trustProxy` knows. */
 function isAddressOrRange(value: string): boolean {
   const [address = '', length, ...rest] = value.split('/')

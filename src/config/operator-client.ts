@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { isIPv6 } from 'node:net'
 import { join } from 'node:path'
 import { ConfigError, type Environment, EnvironmentReader, parseJson } from './environment-reader.ts'
 import { readHttp } from './http.ts'
@@ -22,13 +23,17 @@ export async function readOperatorClient(url: string | undefined, environment: E
     .text('USER', '')
     .replace(/[^\w.@-]/g, '')
     .slice(0, 64)
-  // A listener on every address is reached on this machine's own.
-  const host = opsHost === '0.0.0.0' || opsHost === '::' ? '127.0.0.1' : opsHost
   // Whoever names an address means it; otherwise the console that npm start runs on this data folder.
   const isNamed = ['OPS_PORT', 'OPS_HOST', 'PORT'].some((variable) => read.text(variable, '') !== '')
   const kept = isNamed ? undefined : await keptConsoleUrl(readDataDir(read))
-  const address = url ?? kept ?? `http://${host}:${opsPort}`
+  const address = url ?? kept ?? consoleUrl(opsHost, opsPort)
   return { url: address.replace(/\/+$/, ''), token, name: name || 'operator' }
+}
+
+/** Where this machine reaches the console: a listener on every address, on the machine's own. */
+export function consoleUrl(opsHost: string, port: number): string {
+  const host = opsHost === '0.0.0.0' || opsHost === '::' ? '127.0.0.1' : opsHost
+  return `http://${isIPv6(host) ? `[${host}]` : host}:${port}`
 }
 
 async function keptOperatorToken(dataDir: string): Promise<string | undefined> {

@@ -17,6 +17,8 @@ export interface StartConfig extends HttpConfig {
   install: InstallPolicy
   /** Secrets given by the environment; they win over generated ones. */
   secrets: Record<string, string>
+  /** Whether a terminal shows every line, because somebody has set how much is logged. */
+  isVerbose: boolean
   environment: Environment
 }
 
@@ -45,6 +47,7 @@ export function readStart(read: EnvironmentReader, environment: Environment): St
     metricsPorts: portsFrom('METRICS_PORT', http.metricsPort, { count: webNodes + workers + 2, step: 1 }),
     install: readInstall(read),
     secrets: Object.fromEntries(given.map((name) => [name, environment[name] ?? ''])),
+    isVerbose: read.text('LOG_LEVEL', '') !== '',
     environment,
   }
 }

@@ -1,4 +1,4 @@
-import type { Config } from '../config.ts'
+import { type Config, isLocalListener } from '../config.ts'
 import type { DemoAccount } from './demo-account.ts'
 
 /** Prints what happens, for the person at the terminal. */
@@ -22,7 +22,7 @@ export interface Welcome {
 }
 
 /** What a person needs to know when the service is up: where it is, how to log in, and calls that work when pasted. */
-export function printWelcome({
+export function welcomeText({
   config,
   demo,
   consoleUrl,
@@ -30,11 +30,9 @@ export function printWelcome({
   examplePath,
   reachable,
   isBrief,
-}: Welcome): void {
+}: Welcome): string {
   const { http, dataDir } = config
   const call = `${http.baseUrl}${examplePath}`
-  // The token opens everything: it is printed where only this machine can use it.
-  const isLoopback = /^https?:\/\/(127\.|localhost|\[::1\])/.test(consoleUrl)
   const lines = [
     '',
     'The Agent API Gateway is up.',
@@ -44,7 +42,8 @@ export function printWelcome({
     `  Docs         ${http.baseUrl}/docs`,
     `  MCP          ${http.baseUrl}/mcp (for agents; ${http.baseUrl}/agents says how)`,
     `  Console      ${consoleUrl}`,
-    isLoopback
+    // The token opens everything: it is printed where only this machine can use it.
+    isLocalListener(http.opsHost)
       ? `               token ${operatorToken}`
       : `               token: OPERATOR_TOKEN in ${dataDir}/secrets.json`,
     '',
@@ -53,7 +52,7 @@ export function printWelcome({
     '  Ctrl-C stops everything; data stay in the data folder.',
     '',
   ]
-  console.log(lines.join('\n'))
+  return lines.join('\n')
 }
 
 function demoLines({ email, password, live, test }: DemoAccount, call: string): string[] {

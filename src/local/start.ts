@@ -2,13 +2,13 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { retryUntil } from '../async/retry-until.ts'
 import { loadCatalog } from '../catalog/catalog.ts'
 import { exampleCall } from '../catalog/example-call.ts'
-import { CONSOLE_FILE } from '../config/operator-client.ts'
+import { CONSOLE_FILE, consoleUrl } from '../config/operator-client.ts'
 import { type Config, ConfigError, isLocalAddress, loadConfig, loadStartConfig, type StartConfig } from '../config.ts'
 import { openDatabase } from '../db/database.ts'
 import { migrate } from '../db/migrate.ts'
 import { checkAddresses } from '../http/listen.ts'
 import { createLog, formatLogLine } from '../log.ts'
-import { print, printWelcome } from './console-output.ts'
+import { print, welcomeText } from './console-output.ts'
 import { openDataDir } from './data-dir.ts'
 import { type DemoAccount, loadDemoAccount } from './demo-account.ts'
 import type { EmbeddedServer } from './embedded/embedded-server.ts'
@@ -67,7 +67,7 @@ async function start(): Promise<void> {
   const settings = loadStartConfig()
   if (process.getuid?.() === 0)
     print('This is the account root, which the service does not need: an account of its own is safer.')
-  output.isVerbose = settings.environment.LOG_LEVEL !== undefined
+  output.isVerbose = settings.isVerbose
   await checkPorts(settings)
   await openDataDir(settings.dataDir)
   const secrets = { ...(await loadSecrets(settings.dataDir)), ...settings.secrets }
@@ -83,16 +83,14 @@ async function start(): Promise<void> {
   throwIfEnding()
   const consolePort = await startProcesses(settings, environment)
   setStarted()
-  const consoleUrl = `http://${settings.opsHost === '0.0.0.0' ? '127.0.0.1' : settings.opsHost}:${consolePort}`
-  await writePrivateJson(settings.dataDir, CONSOLE_FILE, { url: consoleUrl })
+  const url = consoleUrl(settings.opsHost, consolePort)
+  await writePrivateJson(settings.dataDir, CONSOLE_FILE, { url })
   const { OPERATOR_TOKEN: operatorToken } = secrets as Secrets
-  const reachable = await describeReachability(
-    { url: consoleUrl, token: operatorToken, since: startedAt },
-    REACHABLE_MS_MAX,
-  )
+  const reachable = await describeReachability({ url, token: operatorToken, since: startedAt }, REACHABLE_MS_MAX)
   throwIfEnding()
   const isBrief = output.isTerminal && !output.isVerbose
-  printWelcome({ config, demo, consoleUrl, operatorToken, examplePath: await findExamplePath(), reachable, isBrief })
+  const examplePath = await findExamplePath()
+  console.log(welcomeText({ config, demo, consoleUrl: url, operatorToken, examplePath, reachable, isBrief }))
   if (!isWatching) return
   watchSources(new URL('../../', import.meta.url), (file) => {
     print(`${file} changed; starting the processes again …`)

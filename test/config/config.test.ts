@@ -208,6 +208,10 @@ describe('the settings of a process', () => {
     assert.equal(settings.baseUrl, 'http://localhost:4000')
     assert.equal(settings.install, 'ask')
     assert.throws(() => loadStartConfig({ INSTALL: 'perhaps' }), /INSTALL must be ask or no/)
+    assert.deepEqual(
+      [{}, { LOG_LEVEL: '' }, { LOG_LEVEL: 'info' }].map((environment) => loadStartConfig(environment).isVerbose),
+      [false, false, true],
+    )
     const several = loadStartConfig({ PORT: '4000', WEB_NODES: '2', METRICS_PORT: '9000' })
     assert.deepEqual(
       [several.webPorts, several.metricsPorts],

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { stripVTControlCharacters } from 'node:util'
+import { consoleUrl } from '../../src/config/operator-client.ts'
+import type { Config } from '../../src/config.ts'
+import { welcomeText } from '../../src/local/console-output.ts'
 import { reachabilityWords } from '../../src/local/reachability.ts'
 import { formatLogLine } from '../../src/log.ts'
 
@@ -37,6 +40,37 @@ describe('the lines of a terminal', () => {
     const output = { isTerminal: false, isVerbose: false }
     assert.equal(formatLogLine('web-1', line, output), line)
     assert.equal(formatLogLine('web-1', 'text', output), 'web-1: text')
+  })
+})
+
+describe('the welcome', () => {
+  it('the welcome links to the console, and has the operator token where this machine alone reaches it', () => {
+    const welcome = (opsHost: string) => {
+      const http = { baseUrl: 'http://localhost:3000', opsHost } as Config['http']
+      return welcomeText({
+        ...{
+          config: { http, dataDir: '/data' } as Config,
+          consoleUrl: consoleUrl(opsHost, 3001),
+          operatorToken: 'TOKEN',
+        },
+        ...{ demo: undefined, examplePath: '/x', reachable: undefined, isBrief: false },
+      })
+    }
+    for (const [opsHost, address, isLocal] of [
+      ['127.0.0.1', '127.0.0.1', true],
+      ['localhost', 'localhost', true],
+      ['::1', '[::1]', true],
+      ['0.0.0.0', '127.0.0.1', false],
+      ['::', '127.0.0.1', false],
+      ['10.0.0.1', '10.0.0.1', false],
+      ['fd00::1', '[fd00::1]', false],
+      ['localhost.example.org', 'localhost.example.org', false],
+    ] as const) {
+      const text = welcome(opsHost)
+      assert.ok(text.includes(`  Console      http://${address}:3001\n`), opsHost)
+      assert.equal(text.includes('TOKEN\n'), isLocal, opsHost)
+      if (!isLocal) assert.ok(text.includes('token: OPERATOR_TOKEN in /data/secrets.json'), opsHost)
+    }
   })
 })
 
