@@ -56,6 +56,7 @@ const limits = inFolder('src/limits/lua', 'limits/model')
 const batch = inFolder('src/limits/lua', 'limits/batch-limits')
 const usage = inFolder('src/limits/lua', 'limits/usage-ledger', 'system/usage')
 const login = inFile('src/limits/lua/take-login', 'limits/login-delay')
+const giveBackLogin = inFile('src/limits/lua/give-back-login', 'limits/login-delay')
 const health = inFolder('src/health/lua', 'health/health')
 const results = inFolder('src/queue/lua', 'queue/results')
 const answers = inFile('src/cache/lua/store-answer', 'cache/response-cache')
@@ -513,6 +514,8 @@ export const MUTATIONS: Mutation[] = [
     'LEASE_MS_MAX / 900',
   ),
   life('limits/lua/take-throttle', 'a throttle is kept for ever', "redis.call('PEXPIRE', LOG, windowMs)\n"),
+  giveBackLogin('an attempt that is given back stays counted', "redis.call('HINCRBY', FAILURES, 'count', -1)", '1'),
+  giveBackLogin('a count of none is kept', "redis.call('DEL', FAILURES)\n"),
   login('failures are remembered for ever', "redis.call('PEXPIRE', FAILURES, keptMs)\n"),
   life(
     'limits/lua/record-usage',
