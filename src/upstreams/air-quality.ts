@@ -1,11 +1,11 @@
 import Type from 'typebox'
 import { field, record } from '../catalog/fields.ts'
-import { isObject, members, text } from '../catalog/json.ts'
+import { isObject, members } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
-import { invalid, overLimit, type ResponseClass } from '../catalog/response-class.ts'
+import { invalid } from '../catalog/response-class.ts'
 import { latitude, longitude } from '../catalog/shared-parameters.ts'
-import { endpoint, path, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
-import { WEIGHTED_PARAMETERS } from './families/open-meteo.ts'
+import { endpoint, path, type Upstream } from '../catalog/upstream.ts'
+import { WEIGHTED_PARAMETERS, waitFromReason } from './families/open-meteo.ts'
 
 const current = record({
   time: field.text('current.time', 'Of the model step, in `timezone`, without offset or seconds'),
@@ -88,15 +88,6 @@ const airQuality: Upstream = {
 }
 
 export default airQuality
-
-/** Reads from the reason how long a limit lasts: no header says it. Its windows follow the clock, so these are the longest. */
-function waitFromReason({ status, body }: UpstreamResponse): ResponseClass | undefined {
-  if (status !== 429) return undefined
-  const reason = text(members(body).reason) ?? ''
-  if (reason.startsWith('Minutely')) return overLimit(60_000)
-  if (reason.startsWith('Hourly') || reason.startsWith('Daily')) return overLimit(3_600_000)
-  return undefined
-}
 
 function recordedCurrent() {
   return {

@@ -5,7 +5,7 @@ import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { invalid } from '../catalog/response-class.ts'
 import { latitude, longitude } from '../catalog/shared-parameters.ts'
 import { endpoint, path, type Upstream } from '../catalog/upstream.ts'
-import { WEIGHTED_PARAMETERS } from './families/open-meteo.ts'
+import { WEIGHTED_PARAMETERS, waitFromReason } from './families/open-meteo.ts'
 
 const current = record({
   time: field.text('current_weather.time', 'GMT, without zone or seconds'),
@@ -87,6 +87,7 @@ const weather: Upstream = {
     'format',
     ...WEIGHTED_PARAMETERS,
   ],
+  classify: waitFromReason,
   endpoints: {
     '/current': endpoint({
       description: 'Current temperature, wind and weather code for coordinates.',

@@ -70,18 +70,6 @@ test('refused coordinates are UPSTREAM_REJECTED', () => {
   }
 })
 
-test('the reason tells how long a limit lasts, an hour at the longest', () => {
-  const limited = (reason: string) => waitOf(airQuality, '/current', { status: 429, body: refusal(reason) })
-  assert.equal(limited('Minutely API request limit exceeded. Please try again in one minute.'), 60_000)
-  assert.equal(limited('Hourly API request limit exceeded. Please try again in the next hour.'), 3_600_000)
-  assert.equal(limited('Daily API request limit exceeded. Please try again tomorrow.'), 3_600_000)
-})
-
-test('too many at once is UPSTREAM_RATE_LIMITED without a time', () => {
-  const answer = { status: 429, body: refusal('Too many concurrent requests') }
-  assert.equal(waitOf(airQuality, '/current', answer), undefined)
-})
-
 test('a limit whose body is not JSON is UPSTREAM_RATE_LIMITED, with the wait that its header asks', () => {
   assert.equal(waitOf(airQuality, '/current', { status: 429, headers: { 'retry-after': '30' } }), 30_000)
 })

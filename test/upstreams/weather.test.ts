@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import airQuality from '../../src/upstreams/air-quality.ts'
 import weather from '../../src/upstreams/weather.ts'
 import { addressOf, codeOf, dataOf, endpointAt, fits, interpreted, waitOf } from '../support/upstream-call.ts'
 
@@ -77,17 +78,15 @@ test('refused coordinates are UPSTREAM_REJECTED', () => {
   }
 })
 
-test('every limit is UPSTREAM_RATE_LIMITED, and no header says for how long', () => {
-  for (const reason of [
-    'Minutely API request limit exceeded. Please try again in one minute.',
-    'Hourly API request limit exceeded. Please try again in the next hour.',
-    'Daily API request limit exceeded. Please try again tomorrow.',
-    'Too many concurrent requests',
-  ]) {
-    const answer = { status: 429, body: refusal(reason) }
-    assert.equal(waitOf(weather, '/current', answer), undefined)
-  }
-})
+for (const [name, upstream] of Object.entries({ weather, 'air-quality': airQuality })) {
+  test(`the reason of ${name} tells how long a limit lasts, an hour at the longest`, () => {
+    const limited = (reason: string) => waitOf(upstream, '/current', { status: 429, body: refusal(reason) })
+    assert.equal(limited('Minutely API request limit exceeded. Please try again in one minute.'), 60_000)
+    assert.equal(limited('Hourly API request limit exceeded. Please try again in the next hour.'), 3_600_000)
+    assert.equal(limited('Daily API request limit exceeded. Please try again tomorrow.'), 3_600_000)
+    assert.equal(limited('Too many concurrent requests'), undefined)
+  })
+}
 
 test('an overload and an internal error are UPSTREAM_ERROR', () => {
   assert.equal(

@@ -1,3 +1,7 @@
+import { members, text } from '../../catalog/json.ts'
+import { overLimit, type ResponseClass } from '../../catalog/response-class.ts'
+import type { UpstreamResponse } from '../../catalog/upstream.ts'
+
 /**
  * Parameters by which Open-Meteo counts one request as several of its limits (more variables, more days, more models)
  * or answers in blocks that no mapping here reads. Without them every request weighs 1, so that the caps are exact.
@@ -22,3 +26,12 @@ export const WEIGHTED_PARAMETERS = [
   'models',
   'domains',
 ]
+
+/** Reads from the reason how long a limit lasts: no header says it. Its windows follow the clock, so these are the longest. */
+export function waitFromReason({ status, body }: UpstreamResponse): ResponseClass | undefined {
+  if (status !== 429) return undefined
+  const reason = text(members(body).reason) ?? ''
+  if (reason.startsWith('Minutely')) return overLimit(60_000)
+  if (reason.startsWith('Hourly') || reason.startsWith('Daily')) return overLimit(3_600_000)
+  return undefined
+}
