@@ -16,7 +16,7 @@ import { ClientLimits } from './http/client-limits.ts'
 import { isCallRoute, sendError } from './http/error-answer.ts'
 import { readJsonBody } from './http/json-body.ts'
 import { compileSchemasOnUse } from './http/lazy-schemas.ts'
-import { collectMethods } from './http/method-not-allowed.ts'
+import { collectMethods, refuseUnrouted } from './http/method-not-allowed.ts'
 import { boundPipelining } from './http/pipeline.ts'
 import { redirectToHttps } from './http/redirect-to-https.ts'
 import { checkHost, createRequestId, noteRequest, refuseConnection, URL_LENGTH_MAX } from './http/refuse-connection.ts'
@@ -136,10 +136,7 @@ function checkRequests(app: FastifyInstance, { config }: Context): void {
     if (isAnonymous(request)) clients.takeAnonymous(request)
     if (request.url.length > URL_LENGTH_MAX) throw new GatewayError('URI_TOO_LONG')
     // Here, before the body is read: what is wrong with the body of a route that is not there does not matter.
-    if (request.is404) {
-      const allow = allowedMethods(request.url)
-      throw allow.length > 0 ? new GatewayError('METHOD_NOT_ALLOWED', { allow }) : new GatewayError('NOT_FOUND')
-    }
+    refuseUnrouted(request, allowedMethods)
   })
 }
 

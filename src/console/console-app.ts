@@ -8,6 +8,7 @@ import { loadAssets } from '../http/assets.ts'
 import { sendError } from '../http/error-answer.ts'
 import { parseJsonBody } from '../http/json-body.ts'
 import { compileSchemasOnUse } from '../http/lazy-schemas.ts'
+import { collectMethods, refuseUnrouted } from '../http/method-not-allowed.ts'
 import type { App } from '../http/typed-app.ts'
 import { metricsRoute } from './fleet-metrics.ts'
 import { loginRoutes } from './login-routes.ts'
@@ -39,6 +40,7 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
   })
   takeStrictJson(app)
   await compileSchemasOnUse(app)
+  const allowedMethods = collectMethods(app)
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)
   })
@@ -50,6 +52,9 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
   await app.register(async (scope) => await loginRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), guard))
   await app.register(async (scope) => {
     guardOperator(scope, guard)
+    // Behind the guard: who has no token learns of no route.
+    scope.addHook('onRequest', async (request) => refuseUnrouted(request, allowedMethods))
+    // The scope's own, without which its hooks would not run where no route is.
     scope.setNotFoundHandler(() => {
       throw new GatewayError('NOT_FOUND')
     })

@@ -1,4 +1,5 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { GatewayError } from '../errors.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -43,4 +44,11 @@ export function collectMethods(app: FastifyInstance): AllowedMethods {
     const methods = routes.filter(({ pattern }) => pattern.test(path)).flatMap((route) => route.methods)
     return [...new Set(methods)].sort()
   }
+}
+
+/** @throws GatewayError METHOD_NOT_ALLOWED or NOT_FOUND where no route took the request */
+export function refuseUnrouted({ is404, url }: FastifyRequest, allowedMethods: AllowedMethods): void {
+  if (!is404) return
+  const allow = allowedMethods(url)
+  throw allow.length > 0 ? new GatewayError('METHOD_NOT_ALLOWED', { allow }) : new GatewayError('NOT_FOUND')
 }

@@ -96,9 +96,22 @@ describe('the guard of the console', () => {
     const own = { cookie, 'sec-fetch-site': 'same-origin' }
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE'])
       for (const path of ['/queues', '/queues/weather'])
-        for (const headers of [bearer, own]) assert.equal((await ask(method, path, headers)).status, 404, path)
+        for (const headers of [bearer, own]) assert.equal((await ask(method, path, headers)).status, 405, path)
     assert.equal((await ask('POST', '/v1/operator/upstreams/weather/pause', bearer)).status, 200)
     assert.equal((await ask('POST', '/v1/operator/upstreams/weather/resume', own)).status, 200)
+  })
+
+  it('the guard of the console tells whoever has the token, and nobody else, which methods a route takes', async () => {
+    const bearer = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+    const refused = async (method: string, path: string, headers: Record<string, string>) => {
+      const response = await ask(method, path, headers)
+      return [response.status, Object(await response.json()).code, response.headers.get('allow')]
+    }
+    const user = '/v1/operator/users/0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b'
+    assert.deepEqual(await refused('PUT', user, bearer), [405, 'METHOD_NOT_ALLOWED', 'PATCH'])
+    assert.deepEqual(await refused('POST', '/v1/operator/audit', bearer), [405, 'METHOD_NOT_ALLOWED', 'GET, HEAD'])
+    assert.deepEqual(await refused('PUT', '/v1/operator/nothing', bearer), [404, 'NOT_FOUND', null])
+    assert.deepEqual(await refused('PUT', user, {}), [401, 'AUTH_REQUIRED', null])
   })
 
   it('the guard of the console has none of its routes on the public port', async () => {
