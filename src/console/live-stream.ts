@@ -1,0 +1,59 @@
+import type { ServerResponse } from 'node:http'
+import type { Log } from '../log.ts'
+
+const SNAPSHOT_EVERY_MS = 1_000
+
+/** How often a stream's session is looked at: one that ended ends its stream. Milliseconds. */
+const SESSION_CHECK_MS = 5_000
+
+const HEADERS = {
+  'content-type': 'text/event-stream',
+  'cache-control': 'no-store',
+  'x-accel-buffering': 'no',
+}
+
+export interface LiveSource {
+  log: Pick<Log, 'warn' | 'debug'>
+  /** What is sent, each second. */
+  snapshot: () => Promise<unknown>
+  /** Whether whoever reads it may go on doing so. */
+  isAllowed: () => Promise<boolean>
+}
+
+/**
+ * Sends server-sent events over a response that is nobody else's until its connection closes, it is ended, or whoever
+ * reads it may not any more.
+ */
+export function streamLive(response: ServerResponse, { log, snapshot, isAllowed }: LiveSource): void {
+  response.writeHead(200, HEADERS)
+  const send = (): void => {
+    snapshot().then(
+      (value) => {
+        // A reader that does not keep up gets fewer, not a heap of old ones.
+        if (isOpen(response) && !response.writableNeedDrain) response.write(`data: ${JSON.stringify(value)}\n\n`)
+      },
+      (error) => log.warn({ err: error }, 'failed to read the fleet'),
+    )
+  }
+  const check = (): void => {
+    isAllowed().then(
+      (is) => is || end(),
+      (error) => log.warn({ err: error }, 'failed to look at the session of a live stream'),
+    )
+  }
+  const timers = [setInterval(send, SNAPSHOT_EVERY_MS), setInterval(check, SESSION_CHECK_MS)]
+  const stop = (): void => {
+    for (const timer of timers) clearInterval(timer)
+  }
+  // Its end reaches a reader that does not read when it reads again or goes: until then nothing else may be written.
+  const end = (): void => {
+    stop()
+    if (isOpen(response)) response.end()
+  }
+  // An error that nobody listens to would end the process.
+  response.on('error', (error) => log.debug({ err: error }, 'failed to write to a live stream'))
+  response.once('close', stop)
+  send()
+}
+
+const isOpen = (response: ServerResponse): boolean => !response.destroyed && !response.writableEnded
