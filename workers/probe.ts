@@ -8,7 +8,7 @@ import { RECHECK_MS, recheckPauseMs } from '../src/health/breaker.ts'
 import { drainHealthChanges } from '../src/health/drain-changes.ts'
 import { HealthCache } from '../src/health/health-watch.ts'
 import { createLog, type Log } from '../src/log.ts'
-import { repairHeldQueues } from '../src/operator/follow-pause.ts'
+import { repairHeldQueues, repairReleasedQueues } from '../src/operator/follow-pause.ts'
 import { SettingsSync } from '../src/operator/upstream-settings.ts'
 import { runProcess } from '../src/process.ts'
 import { CallQueues } from '../src/queue/call-queue.ts'
@@ -24,6 +24,9 @@ const CLEAN_EVERY_MS = 3_600_000
 
 /** Interval of a check of schedulers and unwritten change records, whatever was announced. Milliseconds. */
 const REPAIR_EVERY_MS = 60_000
+
+/** How often it is looked whether every queue that should go on does: a look at each of them. */
+const RELEASE_LOOK_MS = 10_000
 
 /** With RECHECK_MS, upstreams in trouble are probed again within a minute. */
 const RECHECK_LOOK_MS = 10_000
@@ -88,6 +91,7 @@ await runProcess('probe', async () => {
     setInterval(() => void drain(deps), TICK_MS),
     setInterval(() => void recheckTroubled(deps), RECHECK_LOOK_MS),
     setInterval(() => void repairs.run('held', () => repairHeld(deps)), TICK_MS),
+    setInterval(() => void repairs.run('released', () => repairReleased(deps)), RELEASE_LOOK_MS),
     setInterval(() => {
       for (const slug of catalog.keys()) deps.undrained.add(slug)
       orLog(schedule.repair())
@@ -161,6 +165,11 @@ async function drain({ redis, db, undrained, log }: ProbeDeps): Promise<void> {
 async function repairHeld(deps: ProbeDeps): Promise<void> {
   if (deps.redis.status !== 'ready') return
   await repairHeldQueues(deps).catch((error) => deps.log.warn({ err: error }, 'failed to pause a queue again'))
+}
+
+async function repairReleased(deps: ProbeDeps): Promise<void> {
+  if (deps.redis.status !== 'ready') return
+  await repairReleasedQueues(deps).catch((error) => deps.log.warn({ err: error }, 'failed to resume a queue again'))
 }
 
 async function clean({ db, log }: ProbeDeps): Promise<void> {

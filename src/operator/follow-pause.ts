@@ -13,7 +13,7 @@ export interface PauseDeps {
  * Makes the queue of an upstream hold its calls, or let them go, as the setting in Postgres says. Of several that do so
  * at once, because operators changed the setting one after the other, the last one reads the last setting: it holds in the end.
  *
- * @throws what Redis or Postgres throws; `repairHeldQueues` makes good a queue that should hold
+ * @throws what Redis or Postgres throws; `repairHeldQueues` and `repairReleasedQueues` make good what was cut off
  */
 export async function followPause({ queues, settings }: Omit<PauseDeps, 'catalog'>, api: Api): Promise<void> {
   const queue = queues.of(api.slug)
@@ -34,11 +34,26 @@ export async function followPause({ queues, settings }: Omit<PauseDeps, 'catalog
  * @throws what Redis or Postgres throws
  */
 export async function repairHeldQueues(deps: PauseDeps): Promise<void> {
+  await repairQueues(deps, true)
+}
+
+/**
+ * Lets the queues go on that hold their calls and should not: a resumption was cut off after Postgres had it. Without it
+ * accepted calls would wait until their deadlines at an upstream that is shown as not paused.
+ *
+ * @throws what Redis or Postgres throws
+ */
+export async function repairReleasedQueues(deps: PauseDeps): Promise<void> {
+  await repairQueues(deps, false)
+}
+
+async function repairQueues(deps: PauseDeps, isHeld: boolean): Promise<void> {
   const { catalog, queues, settings } = deps
+  const shouldBe = (api: Api): boolean => (api.pausedMode === 'hold') === isHeld
   for (const api of catalog.values()) {
-    if (api.pausedMode !== 'hold' || (await queues.of(api.slug).isPaused())) continue
-    // What this process knows may be older than a resumption.
+    if (!shouldBe(api) || (await queues.of(api.slug).isPaused()) === isHeld) continue
+    // What this process knows may be older than what an operator has just changed.
     await settings.read()
-    if (api.pausedMode === 'hold') await followPause(deps, api)
+    if (shouldBe(api)) await followPause(deps, api)
   }
 }

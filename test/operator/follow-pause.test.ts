@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { repairHeldQueues } from '../../src/operator/follow-pause.ts'
+import { repairHeldQueues, repairReleasedQueues } from '../../src/operator/follow-pause.ts'
+import { changePause } from '../../src/operator/pause-upstream.ts'
 import { openTestConsole, type TestConsole } from '../support/console.ts'
 import { until } from '../support/gateway.ts'
 
@@ -51,5 +52,22 @@ describe('a pause that holds calls', () => {
     api.pausedMode = 'hold'
     await repairHeldQueues(context)
     assert.equal(await isPaused('trivia'), false)
+  })
+  it('a pause that holds calls ends too when its resumption was cut off before the queue went on', async () => {
+    const { context } = console_
+    await act('currency', 'pause', 'hold')
+    // As far as a resumption came: Postgres has it, and the queue does not.
+    await changePause(context.db, 'currency', { mode: null, actor: 'test' })
+    await context.settings.read()
+    assert.deepEqual([setting('currency'), await isPaused('currency')], [undefined, true])
+    await repairReleasedQueues(context)
+    assert.equal(await isPaused('currency'), false)
+    // A process that has not heard of a new pause yet lets nothing go on.
+    await act('currency', 'pause', 'hold')
+    const api = context.catalog.get('currency') ?? assert.fail()
+    api.pausedMode = undefined
+    await repairReleasedQueues(context)
+    assert.equal(await isPaused('currency'), true)
+    await act('currency', 'resume')
   })
 })
