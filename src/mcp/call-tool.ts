@@ -24,10 +24,7 @@ export async function callManyAsTool(
   const given = calls.map((call) => ({ ...call, parameters: call.parameters ?? {} }))
   const outcome = await send('/v1/batch', { calls: given, take })
   const _meta = metaOf(outcome.headers)
-  if (outcome.status !== 200) {
-    const answer = JSON.parse(outcome.body)
-    return { ...failure(answer.error?.code ? answer.error : answer), _meta }
-  }
+  if (outcome.status !== 200) return { ...failure(failureOf(outcome.body)), _meta }
   const lines = outcome.body
     .trimEnd()
     .split('\n')
@@ -44,10 +41,9 @@ export function resultOf(
   outcome: CallOutcome,
   shape: (data: Record<string, unknown>) => Record<string, unknown>,
 ): CallToolResult {
-  const answer = JSON.parse(outcome.body)
   const _meta = metaOf(outcome.headers)
-  if (outcome.status !== 200) return { ...failure(answer.error ?? answer), _meta }
-  const structuredContent = shape(answer.data)
+  if (outcome.status !== 200) return { ...failure(failureOf(outcome.body)), _meta }
+  const structuredContent = shape(JSON.parse(outcome.body).data)
   return { content: contentOf(structuredContent, outcome), structuredContent, _meta }
 }
 
@@ -72,6 +68,12 @@ export function refusal(error: GatewayError, baseUrl: string): CallToolResult {
 
 function failure({ code, message, hint, docs }: PublicError): CallToolResult {
   return { isError: true, content: [{ type: 'text', text: JSON.stringify({ code, message, hint, docs }) }] }
+}
+
+/** The failure that a body tells of, in either shape: a call's own, or that of the route by which the call is looked up. */
+export function failureOf(body: string): PublicError {
+  const answer = JSON.parse(body)
+  return typeof answer.error === 'object' ? answer.error : answer
 }
 
 /** What a client may want to know of the call besides its data. */

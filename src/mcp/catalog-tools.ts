@@ -132,10 +132,11 @@ export interface CatalogToolDeps extends Observer {
 /** Runs one of them; undefined when there is none of this name. */
 export async function runCatalogTool(
   name: string,
-  input: unknown,
+  given: unknown,
   deps: CatalogToolDeps,
 ): Promise<CallToolResult | undefined> {
   if (!Object.hasOwn(inputs, name)) return undefined
+  const input = withoutNulls(given)
   const { catalog, baseUrl, send, sendBatch } = deps
   const validator = inputs[name as keyof typeof inputs]
   if (!validator.Check(input)) {
@@ -158,6 +159,15 @@ export async function runCatalogTool(
   }))
 }
 
+/** Models write null for what they leave out; what is null among the parameters of a call is the call's own affair. */
+function withoutNulls(input: unknown): unknown {
+  if (typeof input !== 'object' || input === null || Array.isArray(input)) return input
+  const members = Object.entries(input).filter(([, value]) => value !== null)
+  return Object.fromEntries(
+    members.map(([name, value]) => [name, name === 'calls' && Array.isArray(value) ? value.map(withoutNulls) : value]),
+  )
+}
+
 function structured(content: Record<string, unknown>): CallToolResult {
   return { content: [{ type: 'text', text: JSON.stringify(content) }], structuredContent: content }
 }
@@ -178,6 +188,13 @@ function unknownEndpoint({ slug, endpoints }: Api): GatewayError {
   })
 }
 
+function nothingHint(inCategory: number, inAll: number): string {
+  if (inCategory === 0) return 'There is no such category. Choose one of categories, or leave category out.'
+  return inCategory === inAll
+    ? `Nothing matches. Leave query out to list all ${inAll} APIs.`
+    : 'Nothing matches. Leave query or category out.'
+}
+
 function searchApis(
   { query = '', category, limit = 10 }: Static<typeof SearchInput>,
   deps: CatalogToolDeps,
@@ -185,11 +202,13 @@ function searchApis(
   // A model is not sent where its call would be refused: by the operator, or by the user who connected it.
   const isAllowed = ({ slug }: Api) => deps.allowedApis?.includes(slug) ?? true
   const callable = offeredApis(deps.catalog).filter((api) => isOpen(api) && isAllowed(api))
-  const found = rankApis(callable, query).filter((api) => category === undefined || api.upstream.category === category)
+  const named = category?.toLowerCase()
+  const ofCategory = callable.filter((api) => named === undefined || api.upstream.category === named)
+  const found = rankApis(ofCategory, query)
   return {
     total: found.length,
     categories: [...new Set(callable.map((api) => api.upstream.category))].sort(),
-    ...(found.length === 0 ? { hint: `Nothing matches. Leave query out to list all ${callable.length} APIs.` } : {}),
+    ...(found.length === 0 ? { hint: nothingHint(ofCategory.length, callable.length) } : {}),
     apis: found.slice(0, limit).map((api) => ({
       api: api.slug,
       name: api.upstream.displayName,

@@ -18,7 +18,7 @@ import { INTERFACE_VERSION } from '../openapi/components.ts'
 import type { AsyncCall } from '../queue/async-call.ts'
 import { apiTools } from './api-tools.ts'
 import { type CallClient, callIdOf, type SendCall } from './call-client.ts'
-import { callAsTool, resultOf } from './call-tool.ts'
+import { callAsTool, failureOf, resultOf } from './call-tool.ts'
 import { CATALOG_TOOLS, runCatalogTool } from './catalog-tools.ts'
 import type { Observer } from './describe-api.ts'
 import {
@@ -242,10 +242,4 @@ function serveTasks(server: Server, { shapeOf }: Offer, client: CallClient): voi
     await find(taskId, context)
     return {}
   })
-}
-
-/** Code and message of a failure's body, of either shape. */
-function failureOf(body: string): { code?: string; message?: string } {
-  const answer = JSON.parse(body)
-  return typeof answer.error === 'object' ? answer.error : answer
 }

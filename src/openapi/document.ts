@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import type { Catalog } from '../catalog/catalog.ts'
+import { offeredApis } from '../catalog/catalog-state.ts'
 import { apiTag, CALL_ROUTE, callErrorComponents, endpointPaths } from './call-paths.ts'
 import { headers, info, parameters, pendingCall, responses, securitySchemes, tagDescriptions } from './components.ts'
 import { codesOf, errorExamples, errorResponses, limitHeaders, refusedResponses } from './error-responses.ts'
@@ -22,7 +23,8 @@ export interface OpenApiDocument {
 }
 
 /** Describes the registered routes and the endpoints of the catalog, from the schemas that validate them. */
-export function createDocument(routes: DocumentedRoute[], catalog: Catalog, baseUrl: string): OpenApiDocument {
+export function createDocument(routes: DocumentedRoute[], known: Catalog, baseUrl: string): OpenApiDocument {
+  const catalog: Catalog = new Map(offeredApis(known).map((api) => [api.slug, api]))
   const named: NamedSchemas = new Map([['PendingCall', pendingCall]])
   const paths: Record<string, JsonSchema> = {
     ...endpointPaths(catalog, named),

@@ -131,7 +131,7 @@ async function run(
   const socket = callerSocket(request)
   socket.once('close', onClose)
   if (socket.destroyed) onClose()
-  const tally = { ok: 0, failed: 0 }
+  const tally = { ok: 0, failed: 0, deduplicated: 0 }
   const refuse = (index: number, error: GatewayError, id?: string): void => {
     tally.failed += 1
     answer.write(index, [failureLine({ index, item: items[index], id, error, baseUrl })])
@@ -143,6 +143,7 @@ async function run(
     }
     const { head, body } = outcome.reply
     const members = membersOf(body)
+    tally.deduplicated += unit.indexes.length - 1
     for (const index of unit.indexes) {
       tally.ok += 1
       const about = { index, ...refOf(items[index]), id: unit.job.id, status: 200, ...cacheOf(head.cacheStatus) }
@@ -155,8 +156,8 @@ async function run(
     const refused = uncalled.map(([index, error]) => ({ api: items[index]?.api ?? '', error }))
     countBatchRefusals(context, batch.principal, { requestId: request.id, refused })
     const charged = await runBatch(context, batch, { requestId: request.id, left: left.signal, emit })
-    const deduplicated = batch.units.reduce((sum, { indexes }) => sum + indexes.length - 1, 0)
-    answer.end({ done: true, ...tally, charged, deduplicated })
+    const { ok, failed, deduplicated } = tally
+    answer.end({ done: true, ok, failed, charged, deduplicated })
   } finally {
     socket.off('close', onClose)
   }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { GatewayError } from '../../src/errors.ts'
 import { errorBody } from '../../src/http/error-answer.ts'
+import { resultOf } from '../../src/mcp/call-tool.ts'
 import { isUnseen } from '../../src/mcp/tasks.ts'
 
 test('a look-up that failed is told from a call that failed by the form of its answer', () => {
@@ -15,4 +16,20 @@ test('a look-up that failed is told from a call that failed by the form of its a
   assert.equal(isUnseen(answer('CALL_NOT_FOUND', false)), false)
   assert.equal(isUnseen({ status: 202, body: '{"status":"pending"}' }), false)
   assert.equal(isUnseen({ status: 200, body: '[]' }), false)
+})
+
+test('a model reads code, message and hint of a failure in the form of either route', () => {
+  for (const isCall of [true, false]) {
+    const error = new GatewayError('INVALID_TOKEN')
+    const body = JSON.stringify(errorBody(error, 'http://gateway', isCall))
+    const { isError, content } = resultOf({ status: 401, headers: {}, body }, (data) => data)
+    assert.equal(isError, true)
+    const [text] = content
+    assert.deepEqual(Object.keys(JSON.parse(text?.type === 'text' ? text.text : '')), [
+      'code',
+      'message',
+      'hint',
+      'docs',
+    ])
+  }
 })

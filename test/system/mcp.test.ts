@@ -109,6 +109,17 @@ describe('the MCP servers', () => {
       assert.ok(!names.includes('news') && names.includes('weather'))
       const none: Result = await client.callTool({ name: 'search_apis', arguments: { query: 'xyzzyqwv' } })
       assert.equal(none.structuredContent.hint, 'Nothing matches. Leave query out to list all 27 APIs.')
+      const search = async (given: object) =>
+        ((await client.callTool({ name: 'search_apis', arguments: { ...given } })) as Result).structuredContent
+      const ofWeather = await search({ query: null, category: 'Weather', limit: null })
+      assert.ok(ofWeather.total > 0 && ofWeather.total < 27)
+      assert.ok(ofWeather.apis.every(({ category }: { category: string }) => category === 'weather'))
+      assert.equal(
+        (await search({ query: 'xyzzyqwv', category: 'weather' })).hint,
+        'Nothing matches. Leave query or category out.',
+      )
+      const unknown = await search({ category: 'xyzzyqwv' })
+      assert.equal(unknown.hint, 'There is no such category. Choose one of categories, or leave category out.')
     })
   })
 
