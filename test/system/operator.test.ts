@@ -236,7 +236,7 @@ describe('the operator API', () => {
     await patch('/upstreams/weather', { enabled: false })
     await until(async () => (await fetch(`${gateway.url}/apis/weather`)).status === 404)
     const { paths } = JSON.parse(await (await fetch(`${gateway.url}/openapi.json`)).text())
-    assert.ok(paths['/v1/call/mock-data/posts'] && !paths['/v1/call/weather/current'])
+    assert.ok(paths['/v1/call/currency/latest'] && !paths['/v1/call/weather/current'])
     assert.ok(!paths['/v1/catalog/{slug}'].get.parameters[0].schema.enum.includes('weather'))
     // A newcomer is sent to an API that there is.
     const [, start = ''] = /data-start="([^"]*)"/.exec(await (await fetch(`${gateway.url}/signup`)).text()) ?? []
