@@ -3,11 +3,12 @@ const WIDTH_MAX = 100
 
 const GAP = '  '
 
-/** A column narrower than this is not cut further, characters. */
-const COLUMN_MIN = 6
+/** A column is not cut further than this, characters: a date is whole. */
+const COLUMN_MIN = 10
 
 /**
- * Rows as a table of plain text, at most 100 columns wide: the widest columns are cut where it would be wider.
+ * Rows as a table of plain text, at most 100 columns wide where that can be: the widest columns are cut where it would be
+ * wider.
  *
  * @param whole heads of the columns that are never cut, because commands take what stands in them
  */
