@@ -129,6 +129,7 @@ async function checkPorts(settings: StartConfig): Promise<void> {
 async function checkFreePorts({
   host,
   webPorts,
+  redirectPort,
   opsHost,
   opsPort,
   metricsHost,
@@ -136,6 +137,9 @@ async function checkFreePorts({
 }: StartConfig): Promise<void> {
   await checkAddresses([
     ...webPorts.map((port) => ({ host, hostVariable: 'HOST', port, portVariable: 'PORT' })),
+    ...(redirectPort === undefined
+      ? []
+      : [{ host, hostVariable: 'HOST', port: redirectPort, portVariable: 'HTTP_REDIRECT_PORT' }]),
     { host: opsHost, hostVariable: 'OPS_HOST', port: opsPort, portVariable: 'OPS_PORT' },
     ...metricsPorts
       .filter((port) => port !== 0)

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { createFleetMetrics, createMetrics } from '../../src/telemetry/metrics.ts'
 
@@ -25,7 +25,9 @@ const namesOf = (query: string) =>
   [...query.matchAll(/\b(?:agw|nodejs|process)_[a-z0-9_]+/g)].map(([name]) => name.replace(/_bucket$/, ''))
 
 const fleetSources = () =>
-  ['problems', 'process-problems', 'refusal-problems'].map((name) => read(`src/fleet/${name}.ts`)).join('\n')
+  readdirSync(new URL('../../src/fleet/', import.meta.url))
+    .map((name) => read(`src/fleet/${name}`))
+    .join('\n')
 
 /** The rule that sees a problem by a metric of its own; null: to be known, and no alert. */
 const RULE_OF: Record<string, string | null> = {

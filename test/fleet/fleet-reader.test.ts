@@ -190,7 +190,7 @@ describe('the fleet as operators read it', () => {
     assert.ok(!(await labels()).includes('Approval '))
   })
 
-  it('the fleet as operators read it has accounts that wait for approval, which the command that it names lists', async () => {
+  it('the fleet as operators read it has the accounts that wait for approval, and says where it leaves some out', async () => {
     const { db } = console_.context
     const users = async (query: string) => (await get(`/v1/operator/users?email=%40waits.example${query}`)).json()
     const account = (name: string) => ({ id: randomUUID(), email: `${name}@waits.example`, password_hash: '-' })
@@ -213,10 +213,6 @@ describe('the fleet as operators read it', () => {
     assert.equal((await users('')).users.length, 3)
     const found = await users('&unapproved=true')
     assert.deepEqual([found.users.map(({ id }: { id: string }) => id), found.more], [[waiting.id], false])
-    await until(async () => {
-      const { problems } = (await get('/v1/operator/overview')).json()
-      return problems.some(({ todo }: { todo: string }) => todo.includes('operator -- users --unapproved'))
-    })
     const many = Array.from({ length: 98 }, (_, index) => account(`many-${index}`))
     await db.insertInto('users').values(many).execute()
     const all = await users('')

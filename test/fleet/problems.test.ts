@@ -137,6 +137,11 @@ describe('what an operator is told', () => {
       of({ isFileFailing: true }).map(({ rank, runbook }) => [rank, runbook]),
       [[0, 'redis-disk']],
     )
+    const unwritten = { ...well.stores, redis: { ...redis, isFileFailing: true } }
+    assert.match(
+      page({ ...well, stores: unwritten, processes: null }).headline ?? '',
+      /Redis<.* cannot write its append/,
+    )
   })
 
   it('what an operator is told is what callers of an API were refused with, its share, its cause and what to do', () => {
@@ -241,6 +246,7 @@ describe('what an operator is told', () => {
     assert.deepEqual(waiting(0), [])
     assert.deepEqual(waiting(1), [[3, '1 account waits for approval']])
     assert.deepEqual(waiting(100), [[3, 'At least 100 accounts wait for approval']])
+    assert.match(findProblems({ ...well, unapproved: 1 })[0]?.todo ?? '', /`operator -- users --unapproved` lists them/)
   })
 
   it('what an operator is told is which kind of process is missing, first those without which calls fail', () => {

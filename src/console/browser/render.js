@@ -37,12 +37,13 @@ function countStates(upstreams) {
 function headline({ problems, upstreams, processes: alive, stores: { redis, postgres } }) {
   if (!redis) return `${pill('Down')} Redis does not answer: calls are refused.`
   if (!postgres) return `${pill('Degraded')} Postgres does not answer: only keys in use work.`
-  const states = countStates(upstreams)
-  if (!states || !alive) return `${pill('Unknown')} The state of the APIs is not known.`
-  if (!alive.some(({ kind }) => kind === 'worker')) return `${pill('Down')} No worker is alive: calls wait.`
   // Of the whole service: all APIs may be healthy while nobody reaches them.
   const gravest = problems.find(({ rank, slug }) => rank === 0 && slug === null)
-  if (gravest) return `${pill('Down', gravest.label)} ${escapeHtml(gravest.text)}.`
+  const trouble = gravest && `${pill('Down', gravest.label)} ${escapeHtml(gravest.text)}.`
+  const states = countStates(upstreams)
+  if (!states || !alive) return trouble ?? `${pill('Unknown')} The state of the APIs is not known.`
+  if (!alive.some(({ kind }) => kind === 'worker')) return `${pill('Down')} No worker is alive: calls wait.`
+  if (trouble) return trouble
   const { enabled, unchecked, healthy, degraded, down } = states
   const yet = unchecked > 0 ? `, ${unchecked} not checked yet` : ''
   if (down > 0)
