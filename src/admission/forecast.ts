@@ -1,5 +1,5 @@
 import { RESTART_RETRY, retryUntil } from '../async/retry-until.ts'
-import { cacheKeys } from '../cache/cache-key.ts'
+import { type CacheKeys, cacheKeys, SENT } from '../cache/cache-key.ts'
 import type { KnownAnswers } from '../cache/known-answers.ts'
 import { isUsableWithoutUpstream, type ResponseCache } from '../cache/response-cache.ts'
 import { bucketOf } from '../caps/bucket.ts'
@@ -102,18 +102,22 @@ export async function forecastAndJoin(
         waitEntry: undefined,
       }
     }
-    // Its request is under way at a worker, for a call that never joined: this one shares the answer.
-    if (keys && joined.refused !== 'down' && !job.isAsync && (await deps.redis.exists(keys.leader)))
-      return withoutTicket
+    if (keys && joined.refused !== 'down' && !job.isAsync && (await isUnderWay(deps, keys))) return withoutTicket
     const { code, ...details } = refusalOf(joined)
     throw new GatewayError(code, details)
   }
   if (answerKey !== undefined && joined.etaMs === 0) deps.knownAnswers.expect(answerKey)
   const priority = joined.needsRebase ? await rebase(deps, waitEntry, joined.tag) : joined.priority
   const mayShareJob = isShareable && joined.etaMs === 0
-  const ticket = { tag: joined.tag, weight }
-  const { etaMs, isFollower } = joined
+  const { etaMs, isFollower, isAhead } = joined
+  const ticket = { tag: joined.tag, weight, ...(isAhead ? { isAhead } : {}) }
   return { priority, etaMs, ticket, mayShareJob, answerKey, waitEntry: isFollower ? undefined : waitEntry }
+}
+
+/** Whether a worker has sent the request for this answer, or is about to: for a call that never joined, else it may wait. */
+async function isUnderWay({ redis }: ForecastDeps, { leader, coalesced }: CacheKeys): Promise<boolean> {
+  const [token, queued] = await redis.mget(leader, coalesced)
+  return token?.endsWith(SENT) === true || (typeof token === 'string' && queued === null)
 }
 
 /** A place that Redis gave without saying so would hold up others until its deadline: it is given back. */

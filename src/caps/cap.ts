@@ -50,6 +50,8 @@ export interface QueuePlace {
   etaMs: number
   /** Another call is queued for the same answer: this one has no place of its own. Whichever runs first sends the request. */
   isFollower: boolean
+  /** Another call is queued for the same answer, behind it. */
+  isAhead?: true
   needsRebase: boolean
 }
 
@@ -84,7 +86,7 @@ export interface CapDeps {
 }
 
 type JoinReply = [
-  decision: QueueRefusal['refused'] | 'ok' | 'follow',
+  decision: QueueRefusal['refused'] | 'ok' | 'follow' | 'ahead',
   ...[tag: string, priority: number, etaMs: number, needsRebase: number],
 ]
 
@@ -275,7 +277,8 @@ export class Cap {
 }
 
 function placeOf([decision, tag, priority, etaMs, needsRebase]: JoinReply): QueuePlace | QueueRefusal {
-  if (decision !== 'ok' && decision !== 'follow') return { refused: decision, retryAfterMs: etaMs }
-  const isFollower = decision === 'follow'
-  return { tag: Number(tag), priority, etaMs, isFollower, needsRebase: needsRebase === 1 }
+  if (decision !== 'ok' && decision !== 'follow' && decision !== 'ahead')
+    return { refused: decision, retryAfterMs: etaMs }
+  const how = { isFollower: decision === 'follow', ...(decision === 'ahead' ? { isAhead: true as const } : {}) }
+  return { tag: Number(tag), priority, etaMs, ...how, needsRebase: needsRebase === 1 }
 }

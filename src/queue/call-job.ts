@@ -24,7 +24,9 @@ const StoredCall = Type.Object({
   /** The upstream's JSON as it came instead of `data`. */
   raw: Type.Boolean(),
   scenario: Type.Optional(Type.String()),
-  place: Type.Optional(Type.Object({ tag: Type.Number(), weight: Type.Integer() })),
+  place: Type.Optional(
+    Type.Object({ tag: Type.Number(), weight: Type.Integer(), isAhead: Type.Optional(Type.Literal(true)) }),
+  ),
   /** Share by plan of a call without a ticket, with which it joins the wait queue when it needs one after all. */
   weight: Type.Optional(Type.Integer()),
   /** Answer from the cache or not at all: no request may be sent for this long, milliseconds. */
@@ -59,6 +61,8 @@ export interface CallJob extends Omit<StoredCall, 'place' | 'providerKey'> {
 export interface QueueTicket {
   tag: number
   weight: number
+  /** As `QueuePlace.isAhead`: the call need not wait for that one's request while it is not sent. */
+  isAhead?: true
 }
 
 export const SHARED_JOB_CALLS_MAX = 16

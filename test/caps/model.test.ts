@@ -42,6 +42,7 @@ const join = fc.record({
   /** Its node believed that the cap has room. */
   hasTicket: fc.boolean(),
   times: fc.constantFrom(1, 1, 2, 5, 12),
+  answer: fc.constantFrom(undefined, undefined, 'x', 'y'),
 })
 const other = fc.record({
   op: fc.constantFrom(

@@ -12,7 +12,10 @@ const MINUTE = 60 * SECOND
 const { redis } = await redisOfThisFile()
 
 const open = (rules: Caps) => new World(redis, rules).open()
-const call = (account: string, more: { group?: string; isAsync?: boolean; timeoutMs?: number } = {}) => ({
+const call = (
+  account: string,
+  more: { group?: string; isAsync?: boolean; timeoutMs?: number; answer?: string } = {},
+) => ({
   account,
   weight: 1,
   isAsync: false,
@@ -61,6 +64,57 @@ it('a saturated cap serves accounts by the weights of their plans', async () => 
   const first = world.grantedTo.slice(0, 70)
   const counts = Object.keys(weights).map((account) => first.filter((share) => share === account).length)
   assert.deepEqual(counts, [10, 20, 40])
+})
+
+it('a call does not wait for the spent share of another call that is queued for the same answer', async () => {
+  const world = await open({ concurrency: 10, rates: [{ max: 10, seconds: 60 }] })
+  await world.join(call('b'))
+  for (let index = 0; index < 5; index += 1) await world.join(call('a'))
+  await world.advance(0)
+  assert.equal(await world.join(call('a', { isAsync: true, timeoutMs: 120 * SECOND, answer: 'x' })), undefined)
+  const patientMs = world.lastPlace?.etaMs ?? 0
+  assert.ok(patientMs > 50 * SECOND, `${patientMs}`)
+  assert.equal(await world.join(call('a', { isAsync: true, timeoutMs: 120 * SECOND, answer: 'x' })), undefined)
+  assert.deepEqual([world.lastPlace?.isFollower, world.lastPlace?.etaMs], [true, patientMs])
+  assert.equal(await world.join(call('b', { answer: 'x' })), undefined)
+  assert.deepEqual([world.lastPlace?.isAhead, world.lastPlace?.etaMs], [true, 0])
+  // The next one shares with it.
+  assert.equal(await world.join(call('c', { answer: 'x' })), undefined)
+  assert.deepEqual([world.lastPlace?.isFollower, world.lastPlace?.etaMs], [true, 0])
+  await world.advance(0)
+  assert.deepEqual(
+    ['a', 'b', 'c'].map((account) => world.grantsOf(account)),
+    [5, 2, 0],
+  )
+})
+
+it('a call does not wait in the place of an asynchronous one for the same answer where its own comes before', async () => {
+  const world = await open({ concurrency: 1, rates: [{ max: 1, seconds: 5 }] })
+  await world.join(call('a'))
+  await world.advance(0)
+  for (let index = 0; index < 8; index += 1)
+    await world.join(call('a', { isAsync: true, timeoutMs: 120 * SECOND, answer: `${index}` }))
+  // The next slot is an asynchronous call's.
+  const slotMs = 2 * (5 * SECOND + WINDOW_MARGIN_MS)
+  const refusal = await world.join(call('b', { timeoutMs: 3 * SECOND, answer: '7' }))
+  assert.deepEqual(refusal, { refused: 'cap', retryAfterMs: slotMs })
+  assert.equal(await world.join(call('b', { answer: '7' })), undefined)
+  assert.deepEqual([world.lastPlace?.isAhead, world.lastPlace?.etaMs], [true, slotMs])
+  assert.equal(await world.join(call('c', { answer: '7' })), undefined)
+  assert.deepEqual([world.lastPlace?.isFollower, world.lastPlace?.etaMs], [true, slotMs])
+})
+
+it('a call does not wait in the place of another one for the same answer in a queue too long to plan for each call', async () => {
+  const world = await open({ concurrency: 200, rates: [{ max: 110, seconds: 20 }] })
+  for (let index = 0; index < 110; index += 1) await world.join(call('a'))
+  await world.advance(0)
+  for (let index = 0; index < 220; index += 1)
+    await world.join(call('a', { isAsync: true, timeoutMs: 120 * SECOND, answer: `${index}` }))
+  const windowMs = 20 * SECOND + WINDOW_MARGIN_MS
+  assert.equal(await world.join(call('b', { answer: '219' })), undefined)
+  assert.deepEqual([world.lastPlace?.isAhead, world.lastPlace?.etaMs], [true, windowMs])
+  assert.equal(await world.join(call('b', { answer: '0' })), undefined)
+  assert.deepEqual([world.lastPlace?.isFollower, world.lastPlace?.etaMs], [true, windowMs])
 })
 
 it('a call that a newcomer pushes past its deadline is refused at once', async () => {

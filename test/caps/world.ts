@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { Cap, NO_TICKET, type PermitId } from '../../src/caps/cap.ts'
+import { Cap, NO_TICKET, type PermitId, type QueuePlace } from '../../src/caps/cap.ts'
 import { WINDOW_MARGIN_MS } from '../../src/caps/timing.ts'
 import type { Caps } from '../../src/catalog/upstream.ts'
 import type { Db } from '../../src/db/database.ts'
 import { memberOf, type WaitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
-import { capKeys, keys } from '../../src/redis/keys.ts'
+import { capKeys, keys, upstreamKeys } from '../../src/redis/keys.ts'
 
 /** How long a request takes, how long a lease lasts, and how often workers poll at least. Virtual milliseconds. */
 export const SERVICE_MS = 50
@@ -34,6 +34,8 @@ interface NewCall {
   weight: number
   isAsync: boolean
   timeoutMs: number
+  /** Calls of the same one share it. */
+  answer?: string | undefined
 }
 
 interface Grant {
@@ -70,6 +72,7 @@ export class World {
   #calls = 0
   /** Member of the call that came last. */
   lastMember = ''
+  lastPlace: QueuePlace | undefined
 
   constructor(redis: RedisConnection, rules: Caps) {
     worlds += 1
@@ -135,10 +138,11 @@ export class World {
     return await Promise.all(newcomers.map(({ entry, timeoutMs }) => this.#join(entry, timeoutMs)))
   }
 
-  #entryOf({ account, group, weight, isAsync }: NewCall): WaitQueueEntry {
+  #entryOf({ account, group, weight, isAsync, answer }: NewCall): WaitQueueEntry {
     this.#calls += 1
     const identity = { accountId: account, callId: `call-${this.#calls}`, shareGroup: group, isAsync }
-    return { ...identity, weight, slug: this.slug, bucket: 'shared' }
+    const coalescedKey = answer && upstreamKeys.coalesced(this.slug, answer)
+    return { ...identity, weight, slug: this.slug, bucket: 'shared', coalescedKey }
   }
 
   async #join(
@@ -164,6 +168,8 @@ export class World {
       return place
     }
     assert.ok(this.now + place.etaMs <= deadline, 'accepted with a slot after its deadline')
+    this.lastPlace = place
+    if (place.isFollower) return undefined
     this.#waiting.set(member, { entry, member, share, tag: place.tag, deadline, worker })
     return undefined
   }

@@ -18,12 +18,13 @@ describe('accounts that share an upstream', () => {
       webNodes: 2,
       workers: 2,
       environment: {
-        ...upstream.environment('random-facts', 'dog-images', 'timezone', 'mock-data'),
+        ...upstream.environment('random-facts', 'dog-images', 'timezone', 'mock-data', 'encyclopedia'),
         PLAN_LIMITS: JSON.stringify({ Free: UNLIMITED, Pro: UNLIMITED, Elite: UNLIMITED }),
         CALL_TIMEOUT_MS: '3000',
         UPSTREAM_RANDOM_FACTS_CAPS: 'concurrency=4,20/2',
         UPSTREAM_DOG_IMAGES_CAPS: 'concurrency=4,200/1',
         UPSTREAM_TIMEZONE_CAPS: 'concurrency=8,10/30',
+        UPSTREAM_ENCYCLOPEDIA_CAPS: 'concurrency=3,10/30',
         UPSTREAM_MOCK_DATA_CAPS: 'concurrency=8,50/1',
       },
     })
@@ -129,6 +130,26 @@ describe('accounts that share an upstream', () => {
     assert.match(refused.text, /Your fair share of the upstream API is used up/)
     assert.ok(Number(refused.headers.get('retry-after')) <= 31)
     assert.equal(arrivalsOf('timezone', 'hoarder').length, 5)
+  })
+
+  it('accounts that share an upstream are not held up by a call for the same answer whose own share is used up', async () => {
+    upstream.play('encyclopedia', ({ url }) => ({ title: url.split('/').at(-1), extract: 'A page.' }))
+    const [hoarder, other] = await Promise.all([signUp(gateway), signUp(gateway)])
+    const call = (account: Account, title: string, headers = {}) =>
+      send(gateway, `/v1/call/encyclopedia/summary?title=${title}`, { key: account.live, headers })
+    const arrivals = (title: string) => upstream.arrivalsOf('encyclopedia').filter(({ url }) => url.endsWith(title))
+    assert.equal((await call(other, 'First')).status, 200)
+    for (let index = 0; index < 5; index += 1) assert.equal((await call(hoarder, `Own${index}`)).status, 200)
+    const patient = await call(hoarder, 'Wanted', { prefer: 'respond-async' })
+    assert.equal(patient.status, 202)
+    const redis = openOperatorRedis(gateway)
+    await until(async () => (await redis.keys('agw:{encyclopedia}:leader:*')).length === 1)
+    redis.disconnect()
+    const served = await call(other, 'Wanted')
+    assert.equal(served.status, 200, served.text)
+    assert.equal(served.body.data.title, 'Wanted')
+    assert.equal(arrivals('Wanted').length, 1)
+    assert.equal(arrivals('').length, 7)
   })
 
   it('accounts that share an upstream count as one by all their keys', async () => {

@@ -85,6 +85,18 @@ export const MUTATIONS: Mutation[] = [
   caps('include/plan', 'a close is ignored', 'local at = math.max(now, state.closed)', 'local at = now'),
   caps('include/state', 'a cold start is not held', 'if (state.initialisedAt or 0) == 0', 'if true'),
   caps('acquire', 'the greatest tag goes first', "redis.call('ZRANGE', WAITERS", "redis.call('ZREVRANGE', WAITERS"),
+  caps(
+    'join-queue',
+    'a call waits for the share of a call that is queued for the same answer',
+    'if other == leader and at <= (slot or at) then',
+    'if other == leader then',
+  ),
+  caps(
+    'join-queue',
+    'a call in a long queue waits in the place of a later one for the same answer',
+    'if at <= slot then leaderSlot = at end',
+    'leaderSlot = at',
+  ),
   caps('join-queue', 'plans weigh nothing', 'COST / weight', 'COST'),
   caps('include/schedule', 'asynchronous calls leave no room', 'not lastWasAsync and ', ''),
   caps(
@@ -418,7 +430,12 @@ export const MUTATIONS: Mutation[] = [
     'rule.isShared',
   ),
   behind('grants of the log leave room for those behind them', ' or planned.count < rule.max then', ' then'),
-  caps('join-queue', 'calls of its share that wait delay no call', 'Behind(share, queue.waiting)', 'Behind(share, 0)'),
+  caps(
+    'join-queue',
+    'calls of its share that wait delay no call',
+    'Behind(shareOf(member), waiting)',
+    'Behind(shareOf(member), 0)',
+  ),
   caps('include/schedule', 'a share that is open stays open', '      opensAt = {}\n'),
   caps('include/members', 'no call is asynchronous', "string.find(member, '|~', 1, true) ~= nil", 'false'),
   caps('include/members', 'every call is asynchronous', "string.find(member, '|~', 1, true) ~= nil", 'true'),

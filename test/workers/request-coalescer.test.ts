@@ -116,6 +116,60 @@ it('a process that lost the lead of a request while it stood still leaves it to 
   assert.equal(await redis.get(keys.leader), 'another')
 })
 
+it('a call whose place comes first brings the answer for a request that is not sent yet, in its process and in another', async () => {
+  const own: Outcome = { body: Buffer.from('{}') }
+  for (const where of ['here', 'elsewhere']) {
+    const keys = keysOf(`ahead-${where}`)
+    let waited: AbortSignal | undefined
+    const first = new RequestCoalescer(redis)
+    const leaving = new AbortController()
+    const waiting = first.join(keys, subscriber('late', leaving.signal), ({ signal }) => {
+      waited = signal
+      return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+    })
+    await until(() => waited !== undefined)
+    const second = where === 'here' ? first : new RequestCoalescer(redis)
+    const answer = Promise.withResolvers<Outcome>()
+    let isLed = false
+    const ahead = second.join(keys, { ...subscriber('ahead'), isAhead: true }, () => {
+      isLed = true
+      return answer.promise
+    })
+    await until(() => isLed)
+    // Those that come now share the one that is first.
+    const [beside, remote] = [second, new RequestCoalescer(redis)].map((coalescer) =>
+      coalescer.join(keys, subscriber('third'), () => assert.fail('one request is enough')),
+    )
+    await until(async () => (await redis.exists(keys.followed)) === 1)
+    answer.resolve(own)
+    assert.deepEqual(await ahead, { outcome: own, isCollapsed: false })
+    assert.deepEqual(await beside, { outcome: own, isCollapsed: true })
+    assert.deepEqual(await remote, { outcome: own, isCollapsed: true })
+    assert.equal(await redis.get(keys.leader), null)
+    if (where === 'here') {
+      assert.deepEqual(await waiting, { outcome: own, isCollapsed: true })
+      assert.equal(waited?.aborted, true)
+    } else {
+      assert.equal(waited?.aborted, false)
+      await redis.del(keys.followed)
+      leaving.abort('left')
+      await assert.rejects(waiting, (reason) => reason === 'left')
+    }
+  }
+})
+
+it('a call whose place comes first shares a request that was sent', async (t) => {
+  const keys = keysOf('ahead-sent')
+  const leading = await lead(t, keys)
+  const leader = await redis.get(keys.leader)
+  await until(async () => (await redis.get(keys.leader)) !== leader)
+  const fail = () => assert.fail('one request is enough')
+  const following = new RequestCoalescer(redis).join(keys, { ...subscriber('ahead'), isAhead: true }, fail)
+  await until(async () => (await redis.exists(keys.followed)) === 1)
+  leading.end()
+  assert.deepEqual(await following, { outcome: TIMEOUT, isCollapsed: true })
+})
+
 it('a call leads at once that took the lead with a command whose reply was lost', async (t) => {
   const keys = keysOf('sent-again')
   const { redis: unsteady, proxy } = await connectThroughProxy(t, url, 'blocking')

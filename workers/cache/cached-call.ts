@@ -118,6 +118,7 @@ async function callOnce(
     deadline: call.deadline,
     signal,
     progress,
+    isAhead: call.ticket?.isAhead === true && !permit.isUnqueued,
   }
   for (let tries = 1; ; tries += 1) {
     const shared = await deps.coalescer.join(keys, subscriber, work)
@@ -125,6 +126,7 @@ async function callOnce(
     if (!isOthers || tries === REFUSALS_SHARED_MAX) return { ...shared, freshMs }
     // A follower has no place in the wait queue, from which it could be evicted.
     permit = { ...permit, isUnqueued: true }
+    subscriber.isAhead = false
   }
 }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { rejectOnAbort } from '../../src/async/abort.ts'
-import type { CacheKeys } from '../../src/cache/cache-key.ts'
+import { type CacheKeys, SENT } from '../../src/cache/cache-key.ts'
 import { decodeFrame, encodeFrame } from '../../src/queue/frame.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import { extendLock, releaseLock } from '../../src/redis/lock.ts'
@@ -24,9 +24,6 @@ const FOLLOW_EVERY_MS = 40
 const FOLLOWED_MS = 1_500
 const FOLLOWED_RENEW_MS = 500
 
-/** Follows the leader's token once its request was sent. */
-const SENT = ' sent'
-
 const tokensOf = (token: string): string[] => [token, token + SENT]
 
 export interface Subscriber {
@@ -36,6 +33,8 @@ export interface Subscriber {
   deadline: number
   signal: AbortSignal
   progress: CallProgress
+  /** Its place comes before that of a call that may lead: it leads itself while that one's request is not sent. */
+  isAhead?: boolean
 }
 
 /** Ends when its last subscriber has left and no other process follows. */
@@ -46,11 +45,17 @@ export interface CoalescedRequest {
   progress: CallProgress
 }
 
+interface Shared {
+  outcome: Outcome
+  isLeader: boolean
+}
+
 type Work = (request: CoalescedRequest) => Promise<Outcome>
 
 interface Start {
-  /** Of this process and this request alone: a run of the same call before it may still lead. */
+  /** Of this request alone: a run of its call before it may still lead, and a command that is sent again finds its own. */
   token: string
+  isAhead: boolean
   work: Work
   onLead: () => void
 }
@@ -58,7 +63,8 @@ interface Start {
 interface LocalRequest {
   /** Of the call whose place in the wait queue the request has. */
   member: string
-  outcome: Promise<{ outcome: Outcome; isLeader: boolean }>
+  outcome: Promise<Shared>
+  end: (shared: Shared) => void
   isLed: boolean
   isOver: boolean
   subscribers: Set<Subscriber>
@@ -83,8 +89,11 @@ export class RequestCoalescer {
 
   /** `work` makes the outcome where no other call does. */
   async join(keys: CacheKeys, subscriber: Subscriber, work: Work): Promise<{ outcome: Outcome; isCollapsed: boolean }> {
-    const known = this.#requests.get(keys.entry)
+    const found = this.#requests.get(keys.entry)
+    const isOvertaken = found !== undefined && subscriber.isAhead === true && !hasBegun(found.progress)
+    const known = isOvertaken ? undefined : found
     const request = known ?? this.#start(keys, subscriber, work)
+    if (isOvertaken) request.outcome.then((shared) => endUnsent(found, shared)).catch(() => undefined)
     request.subscribers.add(subscriber)
     subscriber.progress.shared = request.progress
     request.deadline = Math.max(request.deadline, subscriber.deadline)
@@ -116,23 +125,28 @@ export class RequestCoalescer {
     if (this.#requests.get(keys.entry) === request) this.#requests.delete(keys.entry)
   }
 
-  #start(keys: CacheKeys, { member, deadline }: Subscriber, work: Work): LocalRequest {
+  #start(keys: CacheKeys, { member, deadline, isAhead = false }: Subscriber, work: Work): LocalRequest {
     const ending = new AbortController()
+    const ended = Promise.withResolvers<Shared>()
     const request: LocalRequest = {
       ...{ member, isLed: false, isOver: false },
       subscribers: new Set(),
       deadline,
       progress: {},
       ending,
-      outcome: Promise.resolve().then(() => run()),
+      outcome: Promise.race([Promise.resolve().then(() => run()), ended.promise]),
+      end: (shared) => {
+        ended.resolve(shared)
+        ending.abort(new Error('another request brought the answer'))
+      },
     }
-    const run = async (): Promise<{ outcome: Outcome; isLeader: boolean }> => {
+    const run = async (): Promise<Shared> => {
       try {
         const shared = { signal: ending.signal, deadline: () => request.deadline, progress: request.progress }
         const onLead = (): void => {
           request.isLed = true
         }
-        return await this.#lead(keys, { token: randomUUID(), work, onLead }, shared)
+        return await this.#lead(keys, { token: randomUUID(), isAhead, work, onLead }, shared)
       } finally {
         request.isOver = true
         this.#forget(keys, request)
@@ -145,22 +159,23 @@ export class RequestCoalescer {
   }
 
   /** Leads, or waits for another process's leader. */
-  async #lead(
-    keys: CacheKeys,
-    start: Start,
-    request: CoalescedRequest,
-  ): Promise<{ outcome: Outcome; isLeader: boolean }> {
+  async #lead(keys: CacheKeys, start: Start, request: CoalescedRequest): Promise<Shared> {
     const { token } = start
+    let { isAhead } = start
     const leaders = new Set<string>()
     let renewedAt = Number.NEGATIVE_INFINITY
     while (true) {
       const leader = await this.#redis.set(keys.leader, token, 'PX', LEADER_MS, 'NX', 'GET')
-      // The command is sent again where its acknowledgement was lost.
-      const isLeader = leader === null || leader === token
-      if (!isLeader) leaders.add(leader.replace(SENT, ''))
+      let isLeader = leader === null || leader === token
+      if (leader !== null && !isLeader) leaders.add(leader.replace(SENT, ''))
       // The outcome at a follower's deadline depends on how far the leader's request is.
       request.progress.isUnderWay = leader?.endsWith(SENT) ?? false
       request.progress.isSent = request.progress.isUnderWay
+      if (isAhead && !isLeader && !request.progress.isUnderWay) {
+        await this.#redis.set(keys.leader, token, 'PX', LEADER_MS)
+        isLeader = true
+      }
+      isAhead = false
       const outcome = leaders.size === 0 ? undefined : await this.#outcomeOf(keys.outcome, leaders)
       if (outcome) {
         if (isLeader) await releaseLock(this.#redis, keys.leader, tokensOf(token))
@@ -180,9 +195,7 @@ export class RequestCoalescer {
 
   async #run(keys: CacheKeys, { token, work }: Start, request: CoalescedRequest): Promise<Outcome> {
     const renewing = setInterval(() => {
-      const { isUnderWay, lastFailure } = request.progress
-      const isSent = (isUnderWay ?? false) || lastFailure !== undefined
-      const tokens = isSent ? tokensOf(token).toReversed() : tokensOf(token)
+      const tokens = hasBegun(request.progress) ? tokensOf(token).toReversed() : tokensOf(token)
       extendLock(this.#redis, keys.leader, { tokens, lifeMs: LEADER_MS }).catch(() => undefined)
     }, LEADER_RENEW_MS)
     try {
@@ -209,6 +222,15 @@ export class RequestCoalescer {
     if (!leaders.has(head.leader)) return undefined
     return head.failure ?? { body }
   }
+}
+
+function hasBegun({ isUnderWay, lastFailure }: CallProgress): boolean {
+  return isUnderWay === true || lastFailure !== undefined
+}
+
+/** An answer serves the calls of a request that waits behind it for a permit; a failure leaves them their own try. */
+function endUnsent(request: LocalRequest, { outcome }: Shared): void {
+  if (!isFailure(outcome) && !hasBegun(request.progress)) request.end({ outcome, isLeader: false })
 }
 
 interface OutcomeHead {

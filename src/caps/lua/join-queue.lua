@@ -3,8 +3,8 @@
      Input:  KEYS[11…] keys of coalesced calls  ARGV[1] clock, the rules, then of each call member, weight, deadline (ms) and
              which of these keys is its own (0: none)
      Output: 'uninitialised'; or 'joined', then of each call a list: 'cap', 'share', 'closed', 'overloaded' (refused), 'ok',
-             'follow' (shares another call's answer), then the tag, the job priority, ms until its slot, 1 when tags are far
-             from their base ]]
+             'follow' (shares another call's answer), 'ahead' (its slot comes before that of the call whose answer it could
+             share), then the tag, the job priority, ms until its slot, 1 when tags are far from their base ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./include/keys.lua"
 --- @include "./include/rules.lua"
@@ -80,21 +80,32 @@ local function readQueue(share)
   return queue
 end
 
--- Finds the slot of a call that has `ahead` calls of the queue before it. Returns the slot; the calls that would be too late
--- behind it, each with when to come again; and a refusal where its own slot is too late.
-local function findSlot(call, queue, ahead)
-  local member, share, deadline, length = call.member, call.share, call.deadline, queue.length
-  -- At least the synchronous calls before it are granted first; without shares that settles most refusals at once.
+-- The slot of a call from its rank, in which asynchronous calls get every other grant, and the calls of its share before it;
+-- what that misjudges the next plan finds.
+local function estimateSlot(member, ahead, waiting, queue)
   local sync = math.max(0, ahead - queue.asyncCount)
+  local rank = isAsync(member) and ahead or sync + math.min(queue.asyncCount, sync + 1)
+  local at, shareAt, ifQuietAt = slotAt(rank), 0, 0
+  if hasShares then shareAt, ifQuietAt = createPlan().shareOpensBehind(shareOf(member), waiting) end
+  if shareAt > at then return shareAt, math.max(at, ifQuietAt), true end
+  return at, at, false
+end
+
+-- Finds the slot of a call that has `ahead` calls of the queue before it. Returns the slot; the calls that would be too late
+-- behind it, each with when to come again; a refusal where its own slot is too late; and the slot of `leader`, a queued call
+-- whose answer it could share, where that is no later than its own: the others are not computed then.
+local function findSlot(call, queue, ahead, leader)
+  local member, deadline, length = call.member, call.deadline, queue.length
+  -- At least the synchronous calls before it are granted first; without shares that settles most refusals at once.
   if not hasShares then
-    if slotAt(length) <= now then return now, {} end
-    local earliest = slotAt(isAsync(member) and ahead or sync)
-    if earliest > now and not isAnsweredInTime(earliest, deadline) then
+    if slotAt(length) <= now then return now, {}, nil, leader and now end
+    local earliest = slotAt(isAsync(member) and ahead or math.max(0, ahead - queue.asyncCount))
+    if not leader and earliest > now and not isAnsweredInTime(earliest, deadline) then
       return earliest, {}, refuse(state.closed > now and 'closed' or 'cap', earliest - now)
     end
   end
 
-  local slot, late, refusal = now, {}, nil
+  local slot, late, refusal, leaderSlot = nil, {}, nil, nil
   -- With a free slot it may try, however long requests took of late: else a slow hour would never end.
   local function refuseIfLate(at, ifQuietAt, isShareBound)
     slot = at
@@ -102,13 +113,13 @@ local function findSlot(call, queue, ahead)
     refusal = refuse(isShareBound and 'share' or state.closed > now and 'closed' or 'cap', ifQuietAt - now)
   end
   if not takePlanningTurn(length) then
-    -- From its rank, in which asynchronous calls get every other grant, and its share's calls before it; what that
-    -- misjudges the next plan finds.
-    local rank = isAsync(member) and ahead or sync + math.min(queue.asyncCount, sync + 1)
-    local at, shareAt, ifQuietAt = slotAt(rank), 0, 0
-    if hasShares then shareAt, ifQuietAt = createPlan().shareOpensBehind(share, queue.waiting) end
-    if shareAt > at then refuseIfLate(shareAt, math.max(at, ifQuietAt), true) else refuseIfLate(at, at, false) end
-    return slot, late, refusal
+    refuseIfLate(estimateSlot(member, ahead, queue.waiting, queue))
+    if leader then
+      local waiting = tonumber(redis.call('HGET', FAIR, waitingField(shareOf(leader))) or 1) - 1
+      local at = estimateSlot(leader, redis.call('ZRANK', QUEUE, leader), math.max(0, waiting), queue)
+      if at <= slot then leaderSlot = at end
+    end
+    return slot, late, refusal, leaderSlot
   end
   local members, deadlines = redis.call('ZRANGE', QUEUE, 0, -1), readDeadlines()
   table.insert(members, ahead + 1, member)
@@ -118,11 +129,17 @@ local function findSlot(call, queue, ahead)
       if refusal then return nil end
       return true
     end
-    if not isTooLate(deadlines[other], at) then return true end
-    late[#late + 1] = { other, ifQuietAt }
-    return false
+    if isTooLate(deadlines[other], at) then
+      late[#late + 1] = { other, ifQuietAt }
+      return false
+    end
+    if other == leader and at <= (slot or at) then
+      leaderSlot = at
+      return nil
+    end
+    return true
   end)
-  return slot, late, refusal
+  return slot or now, late, refusal, leaderSlot
 end
 
 local function join(call)
@@ -138,18 +155,20 @@ local function join(call)
   local isFarFromBase = whole - queue.base > TAG_SPAN_MAX and 1 or 0
 
   local leader = coalesced and redis.call('GET', coalesced)
-  if leader then
-    -- It waits as long as the queued call whose answer it shares.
-    local rank = redis.call('ZRANK', QUEUE, leader)
-    local slot = rank and slotAt(rank) or now
-    if slot > now and not isAnsweredInTime(slot, deadline) then
-      return refuse(state.closed > now and 'closed' or 'cap', slot - now)
-    end
-    return {'follow', tagText, priority, math.ceil(slot - now), isFarFromBase}
+  local rank = leader and redis.call('ZRANK', QUEUE, leader)
+  if rank and leader == member then
+    -- The command is sent again where its acknowledgement was lost.
+    return {'ok', redis.call('ZSCORE', QUEUE, member), priority, math.ceil(slotAt(rank) - now), isFarFromBase}
   end
+  -- Its request is sent, or about to be.
+  if leader and not rank and leader ~= member then return {'follow', tagText, priority, 0, isFarFromBase} end
 
   local ahead = length > 0 and redis.call('ZCOUNT', QUEUE, '-inf', tagText) or 0
-  local slot, late, refusal = findSlot(call, queue, ahead)
+  local slot, late, refusal, leaderSlot = findSlot(call, queue, ahead, rank and leader)
+  if leaderSlot and leaderSlot > now and not isAnsweredInTime(leaderSlot, deadline) then
+    return refuse(state.closed > now and 'closed' or 'cap', leaderSlot - now)
+  end
+  if leaderSlot then return {'follow', tagText, priority, math.ceil(leaderSlot - now), isFarFromBase} end
   if refusal then return refusal end
 
   local busy = redis.call('ZCARD', LEASES) + ahead + 1 - concurrencyNow()
@@ -171,7 +190,7 @@ local function join(call)
   for _, entry in ipairs(late) do evict(entry[1], entry[2]) end
   keepAlive(length == 0, {FAIR, QUEUE, QUEUE_DEADLINES})
   if coalesced then redis.call('SET', coalesced, member, 'PX', math.max(1, math.ceil(deadline - now))) end
-  return {'ok', tagText, priority, math.ceil(math.max(slot - now, congestion)), isFarFromBase}
+  return {rank and 'ahead' or 'ok', tagText, priority, math.ceil(math.max(slot - now, congestion)), isFarFromBase}
 end
 
 local replies = {'joined'}
