@@ -93,7 +93,7 @@ export const ERRORS = {
   ),
   KEY_LIMIT_REACHED: final(
     409,
-    'The account has its full number of live keys.',
+    'The account has its full number of keys.',
     'Revoke a key with DELETE /v1/keys/{id} first',
   ),
   CALL_CANCELLED: final(409, 'The call was cancelled.', 'Send the call again if its result is wanted'),

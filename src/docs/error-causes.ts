@@ -8,6 +8,8 @@ export interface ErrorHelp {
 
 const help = (fix: string, ...causes: string[]): ErrorHelp => ({ causes, fix })
 
+const DISABLED = 'The operator disabled the account: ask the operator.'
+
 const BACK_OFF = 'Wait for Retry-After, then send the call again; back off further when it fails again.'
 
 /** Help for each code; a new failure needs its line here. */
@@ -60,12 +62,14 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   INVALID_CREDENTIALS: help(
     'Check both; addresses are compared in any letter case.',
     'A typing error in email or password.',
+    DISABLED,
   ),
   INVALID_API_KEY: help(
     'Make a new key and replace the old one where it is stored.',
     'The key was revoked or has expired.',
     'The key was copied with a blank, a quote or a part missing, or the word Bearer stands before it in X-Api-Key.',
     'The placeholder YOUR_API_KEY was sent.',
+    DISABLED,
   ),
   INVALID_TOKEN: help(
     'Log in again and use the new token; an application refreshes its access token at POST /oauth/token.',
@@ -73,8 +77,10 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'The access token of an application has expired, or its connection was ended.',
     'The Authorization header lacks the word Bearer, or has another scheme.',
     'An API key or an access token was sent to an account route, which takes session tokens alone.',
+    'The account keeps its 20 newest sessions: a log-in more ends the oldest.',
+    DISABLED,
   ),
-  TOKEN_EXPIRED: help('Log in again; a session lasts 24 hours.', 'The session is older than 24 hours.'),
+  TOKEN_EXPIRED: help('Log in again; a session lasts at most 24 hours.', 'The session is older than 24 hours.'),
   PLAN_UPGRADE_REQUIRED: help(
     'Ask the operator for the plan that upgrade_to names. Test keys need it too.',
     'The API needs a higher plan than the account has.',
@@ -120,7 +126,11 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   ),
   TEAM_NOT_FOUND: help('List your teams and use an id of the list.', 'You are not a member, or no longer one.'),
   MEMBER_NOT_FOUND: help('Read the team and use an id of its members.', 'The member left or was removed.'),
-  USER_NOT_FOUND: help('Ask the person to sign up, then add them.', 'Nobody signed up with this address.'),
+  USER_NOT_FOUND: help(
+    'Ask the person to sign up and to open the link of the mail where one comes, then add them.',
+    'Nobody signed up with this address.',
+    'The gateway sends mail, and the person has not proven the address yet.',
+  ),
   CALL_NOT_FOUND: help(
     'Fetch results within 15 minutes, under the account that made the call.',
     'The result is older than 15 minutes.',
@@ -139,7 +149,9 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   ),
   KEY_LIMIT_REACHED: help(
     'Revoke keys that nobody uses; the list says when each was used last.',
-    'The account has 50 live keys.',
+    'The account has 50 keys that are neither revoked nor expired: live and test keys, those of its teams included.',
+    'Other members have made 25 of them in the teams that the account owns.',
+    'A team was to pass to a member whose own keys and those of the team are more than 50 together.',
   ),
   CALL_CANCELLED: help(
     'Make a new call.',
@@ -154,9 +166,11 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'A form encoding, or Content-Encoding: gzip.',
   ),
   RATE_LIMIT_EXCEEDED: help(
-    'Wait for Retry-After. Spread calls evenly, or ask for a higher plan.',
+    'Wait for Retry-After; the message says what was too much. Spread calls evenly, or ask for a higher plan.',
     'More calls in 60 seconds than the plan has; all keys and sessions of an account count together.',
-    'Many unknown API keys from one address.',
+    'Many unknown API keys, connections, or requests without an account from one address.',
+    'Many provider keys saved or checked, or members added to teams, in a minute.',
+    'More than 3 mails to prove an address in an hour.',
   ),
   MONTHLY_QUOTA_EXCEEDED: help(
     'Wait for the first of the next month (UTC), or ask for a higher plan. Test keys have no monthly quota.',

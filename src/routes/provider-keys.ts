@@ -188,6 +188,7 @@ async function takeValidation(context: Context, user: SessionUser): Promise<void
     subject: shareGroupOf(user, secrets.keyPepper),
     max: VALIDATIONS_PER_MINUTE,
     code: 'RATE_LIMIT_EXCEEDED',
+    hint: 'Wait before saving or validating more provider keys',
   })
 }
 

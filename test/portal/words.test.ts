@@ -16,6 +16,26 @@ describe('the portal’s words for failures', () => {
     }
   })
 
+  it('the portal’s words for failures leave a message that is not the usual one of its code as it is', () => {
+    for (const code of [
+      'INVALID_API_KEY',
+      'INVALID_TOKEN',
+      'USER_NOT_FOUND',
+      'KEY_LIMIT_REACHED',
+      'PROVIDER_KEY_REQUIRED',
+      'LOGIN_THROTTLED',
+    ] as const) {
+      const other = { message: 'Something else.', hint: 'Do that' }
+      assert.equal(told(code, other), 'Something else. Do that.', code)
+      const { message, hint } = ERRORS[code]
+      assert.ok(![message, `${message} ${hint}.`].includes(told(code)), `${code} has short words of its own`)
+    }
+    assert.equal(
+      told('RATE_LIMIT_EXCEEDED', { hint: 'Wait before adding more members', retryAfterMs: 9_000 }),
+      'Rate limit exceeded. Wait before adding more members. Try again in 9 s.',
+    )
+  })
+
   it('the portal’s words for failures say how long to wait and which plan is needed', () => {
     assert.equal(
       told('RATE_LIMIT_EXCEEDED', { tokens: { limit: 10 }, retryAfterMs: 52_000 }),

@@ -199,9 +199,15 @@ describe('provider keys', () => {
     const ids = accounts.map(({ id }) => id)
     await sql(gateway, "update users set tier = 'developer', signup_network = '203.0.113.9' where id = any($1)", [ids])
     const statuses: number[] = []
-    for (let index = 0; index < 22; index += 1)
-      statuses.push((await put('code-host-user', secret('many'), accounts[index % 2]?.token)).status)
+    let last = ''
+    for (let index = 0; index < 22; index += 1) {
+      const { status, body } = await put('code-host-user', secret('many'), accounts[index % 2]?.token)
+      statuses.push(status)
+      last = body.hint
+    }
     assert.deepEqual(statuses.slice(19), [200, 429, 429])
+    // A higher plan has no more of them.
+    assert.match(last, /^Wait before saving or validating more provider keys\. retry_after=\d+$/)
     assert.equal((await put('code-host-user', secret('other'), (await signUp(gateway)).token)).status, 200)
   })
 

@@ -11,8 +11,6 @@ const WORDS = {
   AUTH_REQUIRED: () => 'You are not logged in. Log in and send again.',
   INVALID_TOKEN: () => 'Your log-in has ended. Log in again.',
   TOKEN_EXPIRED: () => 'Your log-in has ended. Log in again.',
-  RATE_LIMIT_EXCEEDED: ({ limit, retry_after: wait }) =>
-    `${limit ? `${limit} calls a minute are used up.` : 'The calls of this minute are used up.'}${wait ? ` Try again in ${wait} s.` : ''}`,
   MONTHLY_QUOTA_EXCEEDED: () => 'The calls of this month are used up. They are counted from zero on the 1st.',
   CONCURRENCY_LIMIT_EXCEEDED: () => 'Too many of your calls are running. Wait for one to end.',
   PLAN_UPGRADE_REQUIRED: ({ upgrade_to: plan }) =>
@@ -28,13 +26,31 @@ const WORDS = {
   API_NOT_ENABLED: () => 'The operator has not enabled this API. Test data work where your plan reaches it.',
 }
 
+/**
+ * The usual messages of codes that are answered with others too. Another message says what was wrong there, and stays.
+ */
+const USUAL = {
+  INVALID_API_KEY: 'The API key is not valid.',
+  INVALID_TOKEN: 'The session token is not valid.',
+  USER_NOT_FOUND: 'No user has this email.',
+  KEY_LIMIT_REACHED: 'The account has its full number of keys.',
+  PROVIDER_KEY_REQUIRED: 'This API needs a provider key of your own.',
+  LOGIN_THROTTLED: 'Too many log-in attempts.',
+}
+
 /** An error's words for a person. */
 export function forPeople({ code, message = '', hint = '' }) {
-  const say = WORDS[code]
-  if (say) return say(tokensOf(hint))
+  const tokens = tokensOf(hint)
+  const { limit, retry_after: wait } = tokens
+  const again = wait ? ` Try again in ${wait} s.` : ''
+  // Many things are limited by the minute; calls alone by a number that the plan gives.
+  if (code === 'RATE_LIMIT_EXCEEDED' && limit) return `${limit} calls a minute are used up.${again}`
+  const say = (USUAL[code] ?? message) === message ? WORDS[code] : undefined
+  if (say) return say(tokens)
   const sentence = hint.replace(/(?:\s\w+=\S+)+$/, '')
   // A hint that names a route is for programs.
-  return /\/v1\/|GET |POST |PUT |DELETE /.test(sentence) ? message : `${message} ${sentence}`.trim()
+  const words = /\/v1\/|GET |POST |PUT |DELETE /.test(sentence) ? message : `${message} ${sentence}`.trim()
+  return code === 'RATE_LIMIT_EXCEEDED' ? words + again : words
 }
 
 function tokensOf(hint) {
