@@ -1,8 +1,8 @@
 import { sql } from 'kysely'
 import type { Tier } from '../catalog/upstream.ts'
 import type { Db } from './database.ts'
+import { createdMicrosOf, isAfter, type Listed, type RowRange } from './row-range.ts'
 import type { ApiKey, Environment, NewApiKey } from './schema.ts'
-import type { RowRange } from './teams.ts'
 import { TRUST_COLUMNS, type Trust } from './users.ts'
 
 /** What admission needs to know of a key. */
@@ -44,13 +44,14 @@ const isUnexpired = sql<boolean>`(api_keys.expires_at is null or api_keys.expire
  * The keys an account may revoke and nobody has, newest first: its own and those of teams it owns or
  * administers. One more than the limit where there are more.
  */
-export function listApiKeys(db: Db, userId: string, { limit, after }: RowRange): Promise<ApiKey[]> {
+export function listApiKeys(db: Db, userId: string, { limit, after }: RowRange): Promise<Listed<ApiKey>[]> {
   return db
     .selectFrom('api_keys')
     .leftJoin('team_members', (join) =>
       join.onRef('team_members.team_id', '=', 'api_keys.team_id').on('team_members.user_id', '=', userId),
     )
     .selectAll('api_keys')
+    .select(createdMicrosOf('api_keys').as('createdMicros'))
     .where('api_keys.revoked_at', 'is', null)
     .where((where) =>
       where.or([
@@ -58,11 +59,7 @@ export function listApiKeys(db: Db, userId: string, { limit, after }: RowRange):
         where('team_members.role', 'in', ['owner', 'admin']),
       ]),
     )
-    .$if(after !== undefined, (query) =>
-      query.where(
-        sql<boolean>`(api_keys.created_at, api_keys.id) < (select created_at, id from api_keys where id = ${after})`,
-      ),
-    )
+    .where(isAfter('api_keys', after))
     .orderBy('api_keys.created_at', 'desc')
     .orderBy('api_keys.id', 'desc')
     .limit(limit + 1)

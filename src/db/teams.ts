@@ -1,14 +1,8 @@
 import { sql } from 'kysely'
 import type { Db } from './database.ts'
+import { createdMicrosOf, isAfter, type Listed, type RowRange } from './row-range.ts'
 import type { Role, Team } from './schema.ts'
 import { lockOwnedTeams } from './team-ownership.ts'
-
-/** Which rows of a listing are read. */
-export interface RowRange {
-  limit: number
-  /** Id of the row before the first. */
-  after: string | undefined
-}
 
 /** A member of a team, as members see each other. */
 export interface Member {
@@ -21,15 +15,14 @@ export interface Member {
 }
 
 /** The teams an account is in, newest first: one more than the limit where there are more. */
-export function listTeams(db: Db, userId: string, { limit, after }: RowRange): Promise<Team[]> {
+export function listTeams(db: Db, userId: string, { limit, after }: RowRange): Promise<Listed<Team>[]> {
   return db
     .selectFrom('teams')
     .innerJoin('team_members', 'team_members.team_id', 'teams.id')
     .selectAll('teams')
+    .select(createdMicrosOf('teams').as('createdMicros'))
     .where('team_members.user_id', '=', userId)
-    .$if(after !== undefined, (query) =>
-      query.where(sql<boolean>`(teams.created_at, teams.id) < (select created_at, id from teams where id = ${after})`),
-    )
+    .where(isAfter('teams', after))
     .orderBy('teams.created_at', 'desc')
     .orderBy('teams.id', 'desc')
     .limit(limit + 1)

@@ -68,7 +68,25 @@ describe('teams', () => {
     }
     assert.deepEqual([names, pages], [['T4', 'T3', 'T2', 'T1', 'T0'], 3])
     assert.equal((await as(person, 'GET', '/v1/teams')).headers.get('link'), null)
+    // Also on from an item that was deleted after its page was read, and from the id of one that was not.
+    const { body, headers } = await as(person, 'GET', '/v1/teams?limit=2')
+    const [, second] = body.teams
+    assert.equal((await as(person, 'DELETE', `/v1/teams/${second.id}`)).status, 204)
+    const next = /^<([^>]+)>/.exec(headers.get('link') ?? '')?.[1] ?? ''
+    for (const address of [next, `/v1/teams?limit=2&cursor=${body.teams[0].id.toUpperCase()}`]) {
+      const { teams } = (await as(person, 'GET', address)).body
+      assert.deepEqual(
+        teams.map(({ name }: { name: string }) => name),
+        ['T2', 'T1'],
+      )
+    }
+    for (const cursor of ['1', `_${second.id}`, `99999999999999999_${second.id}`, `1_${second.id}_1`])
+      assert.equal((await as(person, 'GET', `/v1/teams?cursor=${cursor}`)).status, 400, cursor)
     const keys = await as(person, 'GET', '/v1/keys?limit=1')
+    const [newest] = keys.body.keys
+    const keyLink = /^<([^>]+)>/.exec(keys.headers.get('link') ?? '')?.[1] ?? ''
+    assert.equal((await as(person, 'DELETE', `/v1/keys/${newest.id}`)).status, 204)
+    assert.equal((await as(person, 'GET', keyLink)).body.keys.length, 1)
     assert.equal(keys.body.keys.length, 1)
     assert.match(keys.headers.get('link') ?? '', /cursor=/)
     assert.equal((await as(person, 'GET', '/v1/keys?limit=0')).status, 400)

@@ -1,0 +1,35 @@
+import { type RawBuilder, sql } from 'kysely'
+
+/** Which rows of a listing are read, newest first. */
+export interface RowRange {
+  limit: number
+  /** The row before the first. */
+  after: RowPosition | undefined
+}
+
+/** Where a row stands in a listing: it keeps its place there after the row is deleted. */
+export interface RowPosition {
+  id: string
+  /** Microseconds since 1970, which a `Date` does not hold; undefined: as the row has it, which must be there still. */
+  createdMicros: string | undefined
+}
+
+export type Listed<Row> = Row & { createdMicros: string }
+
+type ListedTable = 'teams' | 'api_keys'
+
+/** The `createdMicros` of a row. */
+export function createdMicrosOf(table: ListedTable): RawBuilder<string> {
+  return sql<string>`(extract(epoch from ${sql.ref(`${table}.created_at`)}) * 1000000)::bigint`
+}
+
+/** Whether a row comes after a position, which every row does where there is none. */
+export function isAfter(table: ListedTable, position: RowPosition | undefined): RawBuilder<boolean> {
+  if (position === undefined) return sql<boolean>`true`
+  const { id, createdMicros } = position
+  const createdAt =
+    createdMicros === undefined
+      ? sql`(select created_at from ${sql.table(table)} where id = ${id})`
+      : sql`timestamptz 'epoch' + ${createdMicros}::bigint * interval '1 microsecond'`
+  return sql<boolean>`(${sql.ref(`${table}.created_at`)}, ${sql.ref(`${table}.id`)}) < (${createdAt}, ${id}::uuid)`
+}
