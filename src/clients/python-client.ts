@@ -14,15 +14,18 @@ const KEYWORDS = new Set(
   ),
 )
 
+/** By how much the client waits longer than a call may take, milliseconds. */
+const TIMEOUT_SPARE_MS = 10_000
+
 /** Options of the client, written out once more so that editors show them. */
-const OPTIONS = [
+const optionsWith = (callTimeoutMs: number): string[] => [
   '    def __init__(',
   '        self,',
   '        key: str,',
   '        base_url: str = BASE_URL,',
   '        retries_max: int = 2,',
   '        retry_wait_max: float = 60.0,',
-  '        timeout: float = 40.0,',
+  `        timeout: float = ${((callTimeoutMs + TIMEOUT_SPARE_MS) / 1_000).toFixed(1)},`,
   '    ):',
   '        """',
   '        key: API key, agw_live_... or agw_test_..., or the session token of a log-in.',
@@ -34,7 +37,10 @@ const OPTIONS = [
 ]
 
 /** The client for Python 3.9 and later, in one file without a dependency. */
-export function pythonClient(apis: ClientApi[], baseUrl: string): string {
+export function pythonClient(
+  apis: ClientApi[],
+  { baseUrl, callTimeoutMs }: { baseUrl: string; callTimeoutMs: number },
+): string {
   const retryable = Object.entries(ERRORS).flatMap(([code, { retryable }]) => (retryable ? [code] : []))
   return [
     `"""Client of the Agent API Gateway at ${baseUrl}, made from its catalog. Get the current one at ${baseUrl}/client.py`,
@@ -66,7 +72,7 @@ export function pythonClient(apis: ClientApi[], baseUrl: string): string {
     'class Gateway(_Transport):',
     '    """Every API of the gateway."""',
     '',
-    ...OPTIONS,
+    ...optionsWith(callTimeoutMs),
     ...apis.map(({ slug }) => `        self.${snake(slug)} = ${className(slug)}(self)`),
     '',
   ].join('\n')

@@ -118,7 +118,8 @@ export class Transport {
         ...(signal === undefined ? {} : { signal }),
       },
     )
-    const answer = (await response.json().catch(() => undefined)) as Answer | null | undefined
+    // A body that breaks off or is aborted throws as the request itself does.
+    const answer = parse(await response.text())
     if (response.ok && answer?.status === 'success') return answer.data
     const unreadable = { code: 'INVALID_ANSWER', message: `HTTP ${response.status} without an answer of the gateway.` }
     throw new GatewayError(
@@ -126,6 +127,14 @@ export class Transport {
       response.headers,
       failureOf(answer) ?? { ...unreadable, hint: '', docs: '' },
     )
+  }
+}
+
+function parse(text: string): Answer | null | undefined {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
   }
 }
 

@@ -15,7 +15,7 @@ interface ClientFile {
   operationId: string
   summary: string
   mediaType: string
-  write: (apis: ClientApi[], baseUrl: string) => string
+  write: (apis: ClientApi[], gateway: { baseUrl: string; callTimeoutMs: number }) => string
 }
 
 const FILES: ClientFile[] = [
@@ -25,7 +25,7 @@ const FILES: ClientFile[] = [
     summary: 'A typed client for TypeScript, one file',
     // Shown by browsers; there is no registered type.
     mediaType: 'text/plain',
-    write: typescriptClient,
+    write: (apis, { baseUrl }) => typescriptClient(apis, baseUrl),
   },
   {
     path: '/client.py',
@@ -39,7 +39,7 @@ const FILES: ClientFile[] = [
     operationId: 'getPostmanCollection',
     summary: 'A collection for Postman and Bruno',
     mediaType: 'application/json',
-    write: (apis, baseUrl) => JSON.stringify(postmanCollection(apis, baseUrl), null, 2),
+    write: (apis, { baseUrl }) => JSON.stringify(postmanCollection(apis, baseUrl), null, 2),
   },
 ]
 
@@ -49,13 +49,12 @@ export async function clientRoutes(app: App, { catalog, config }: Context): Prom
   for (const { path, operationId, summary, mediaType, write } of FILES) {
     const content = { [mediaType]: { schema: mediaType === 'application/json' ? Type.Object({}) : Type.String() } }
     const schema = { summary, tags: ['Documentation'], operationId, response: { 200: { content } } }
-    // Written when it is first sought: most nodes are never sent such a request.
-    let file: ReturnType<typeof perCatalogState<ReturnType<typeof createCacheable>>> | undefined
-    app.get(path, { schema }, async (_request, reply: FastifyReply) => {
-      file ??= perCatalogState(catalog, () =>
-        createCacheable(write(clientApis(catalog), config.http.baseUrl), `${mediaType}; charset=utf-8`),
-      )
-      return await sendCacheable(reply, file(), 'public, max-age=60')
-    })
+    const gateway = { baseUrl: config.http.baseUrl, callTimeoutMs: config.callTimeoutMs }
+    const file = perCatalogState(catalog, () =>
+      createCacheable(write(clientApis(catalog), gateway), `${mediaType}; charset=utf-8`),
+    )
+    app.get(path, { schema }, async (_request, reply: FastifyReply) =>
+      sendCacheable(reply, file(), 'public, max-age=60'),
+    )
   }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -15,6 +15,8 @@ import { pythonClient } from '../../src/clients/python-client.ts'
 import { typescriptClient } from '../../src/clients/typescript-client.ts'
 
 const run = promisify(execFile)
+
+const GATEWAY = { baseUrl: 'http://gateway.test', callTimeoutMs: 30_000 }
 
 /** One answer that the server is to give. */
 interface Scripted {
@@ -62,7 +64,7 @@ describe('the clients in one file', () => {
     apis = clientApis(await loadCatalog(new Map()))
     await writeFile(join(folder, 'package.json'), '{"type":"module"}')
     await writeFile(join(folder, 'client.ts'), typescriptClient(apis, 'http://gateway.test'))
-    await writeFile(join(folder, 'client.py'), pythonClient(apis, 'http://gateway.test'))
+    await writeFile(join(folder, 'client.py'), pythonClient(apis, GATEWAY))
   })
   beforeEach(() => {
     script = []
@@ -150,9 +152,32 @@ describe('the clients in one file', () => {
     assert.equal(arrivals.length, 1)
   })
 
+  it('the clients in one file throw the reason for which an answer was aborted while it came', async () => {
+    const { Gateway } = await import(pathToFileURL(join(folder, 'client.ts')).href)
+    const aborted = new AbortController()
+    const send = async () =>
+      new Response(
+        new ReadableStream({
+          pull: async (controller) => {
+            aborted.abort(new Error('left'))
+            controller.error(aborted.signal.reason)
+          },
+        }),
+      )
+    const gateway = new Gateway({ key: 'k', baseUrl: url, fetch: send })
+    const call = gateway.weather.current({ latitude: 1, longitude: 2 }, { signal: aborted.signal })
+    await assert.rejects(call, /^Error: left$/)
+    assert.match(await readFile(join(folder, 'client.ts'), 'utf8'), /\| 'INVALID_ANSWER'\n/)
+  })
+
+  it('the client in one file for Python waits longer than a call of this gateway may take', () => {
+    assert.match(pythonClient(apis, { ...GATEWAY, callTimeoutMs: 60_000 }), /^ {8}timeout: float = 70\.0,$/m)
+    assert.match(pythonClient(apis, GATEWAY), /^ {8}timeout: float = 40\.0,$/m)
+  })
+
   it('the clients in one file know every endpoint of the catalog', async () => {
     const source = typescriptClient(apis, 'http://gateway.test')
-    const python = pythonClient(apis, 'http://gateway.test')
+    const python = pythonClient(apis, GATEWAY)
     for (const { slug, endpoints } of apis) {
       for (const { path } of endpoints) {
         assert.ok(source.includes(`this.call("${slug}/${path}",`), slug + path)
