@@ -89,6 +89,8 @@ describe('a list of files', () => {
     for (const name of ['PROCESS_NAME', 'USER', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'URL', 'KEY']) {
       assert.ok(named.delete(name), name)
     }
-    assert.deepEqual(listed.toSorted(), [...named].sort())
+    // Codes of Node's errors are written alike.
+    const settings = [...named].filter((name) => !/^E[A-Z]+$/.test(name))
+    assert.deepEqual(listed.toSorted(), settings.sort())
   })
 })
