@@ -12,7 +12,9 @@ import { migrate } from '../../src/db/migrate.ts'
 import { healthKey } from '../../src/health/health-keys.ts'
 import { createLog } from '../../src/log.ts'
 import { channels, keys } from '../../src/redis/keys.ts'
-import { callUpstream, type UpstreamCall } from '../../workers/upstream/call-upstream.ts'
+import { callThroughCache } from '../../workers/cache/cached-call.ts'
+import { RequestCoalescer } from '../../workers/cache/request-coalescer.ts'
+import type { UpstreamCall } from '../../workers/upstream/call-upstream.ts'
 import { openWorkerContext } from '../../workers/worker-context.ts'
 import { testSecrets, until } from '../support/gateway.ts'
 import { startServices } from '../support/services.ts'
@@ -59,24 +61,29 @@ async function open(t: TestContext, listener: RequestListener, { slowConnections
   await deps.redis.set(keys.rememberedSince, 0)
   const api = deps.catalog.get(SLUG) ?? assert.fail()
   const { endpoint } = api.endpoints.get('/summary') ?? api.endpoints.get('summary') ?? assert.fail()
-  const call = async (id: string, remainingMs = () => 30_000) => {
+  /** `coalescer` is that of another process by default. */
+  const call = async (
+    id: string,
+    { title = 'Earth', timeMs = 30_000, coalescer = new RequestCoalescer(deps.redis) } = {},
+  ) => {
+    const now = deps.clock.now()
     const request: UpstreamCall = {
       api,
       endpoint,
       call: {
         ...{ v: 1, id, accountId: 'account', mode: 'live', slug: SLUG, endpoint: 'summary' },
-        ...{ parameters: { title: 'Earth' }, extra: [], raw: false, isAsync: false, replyTo: '' },
-        ...{ enqueuedAt: deps.clock.now(), deadline: deps.clock.now() + 30_000 },
+        ...{ parameters: { title }, extra: [], raw: false, isAsync: false, replyTo: '' },
+        ...{ enqueuedAt: Math.floor(now), deadline: Math.floor(now + timeMs) },
       },
       key: undefined,
       bucket: SHARED_BUCKET,
       permit: { member: `account|${id}`, tag: 0 },
       times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
       progress: {},
-      remainingMs,
+      remainingMs: () => now + timeMs - deps.clock.now(),
       signal: new AbortController().signal,
     }
-    return await callUpstream({ ...deps, clientOf: () => client }, request)
+    return (await callThroughCache({ ...deps, coalescer, clientOf: () => client }, request)).outcome
   }
   /** An open breaker whose pause is over. */
   const openBreaker = async () => {
@@ -108,7 +115,7 @@ test('a half-open attempt whose connection takes longer than a permit lasts is m
 test('a half-open attempt that is redirected follows in its own slot, which its last answer decides about', async (t) => {
   let last = PAGE
   const { deps, call, openBreaker, paths } = await open(t, (request, response) => {
-    if (request.url?.endsWith('/Earth')) response.writeHead(302, { location: '/api/rest_v1/page/summary/World' }).end()
+    if (!request.url?.endsWith('/World')) response.writeHead(302, { location: '/api/rest_v1/page/summary/World' }).end()
     else response.end(last)
   })
   await openBreaker()
@@ -122,8 +129,22 @@ test('a half-open attempt that is redirected follows in its own slot, which its 
   await until(async () => (await health()) === '1')
   last = 'not JSON'
   await openBreaker()
-  assert.equal(Reflect.get(await call('invalid'), 'code'), 'UPSTREAM_INVALID_RESPONSE')
+  assert.equal(Reflect.get(await call('invalid', { title: 'Moon' }), 'code'), 'UPSTREAM_INVALID_RESPONSE')
   await until(async () => (await deps.redis.hget(healthKey(SLUG), 'trialBy')) === '')
   const { good, pause } = await deps.redis.hgetall(healthKey(SLUG))
   assert.deepEqual([good, pause], ['0', '2000'])
+})
+
+test('a call that follows one with little time left sends a request of its own when that one runs out of it', async (t) => {
+  const { deps, call, paths } = await open(t, (_request, response) => {
+    if (paths.length > 1) response.end(PAGE)
+  })
+  const hurried = call('hurried', { timeMs: 1_500 })
+  await until(() => paths.length === 1)
+  const patient = call('patient')
+  await until(async () => (await deps.redis.keys(`agw:{${SLUG}}:followed:*`)).length === 1)
+  assert.equal(Reflect.get(await hurried, 'code'), 'UPSTREAM_TIMEOUT')
+  const outcome = await patient
+  assert.ok('body' in outcome, JSON.stringify(outcome))
+  assert.equal(paths.length, 2)
 })

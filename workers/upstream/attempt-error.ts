@@ -16,6 +16,8 @@ export class AttemptError extends Error {
   readonly retryAfterMs: number | undefined
   readonly publicMessage: string | undefined
   readonly isRefusal: boolean
+  /** It ended for want of its call's time, before the upstream's was over. */
+  isCutShort = false
 
   constructor(code: ErrorCode, { isRetryable, cause, retryAfterMs, message, isRefusal = false }: AttemptErrorDetails) {
     super(code, { cause })

@@ -182,7 +182,8 @@ export async function sendOnce(deps: UpstreamDeps, sending: Sending, request: Wi
     ensureOpenOrGiveBack(sending, permit)
     const startedAt = performance.now()
     times.permitMs += startedAt - requestedAt
-    const timeoutMs = Math.min(attemptTimeoutMs(deps, api), Math.max(1, remainingMs() - ANSWER_MS))
+    const fullMs = attemptTimeoutMs(deps, api)
+    const timeoutMs = Math.min(fullMs, Math.max(1, remainingMs() - ANSWER_MS))
     try {
       const send = () => {
         progress.isUnderWay = true
@@ -198,6 +199,7 @@ export async function sendOnce(deps: UpstreamDeps, sending: Sending, request: Wi
       if (UNSENT.some((kind) => error instanceof kind)) permit.releaseUnused()
       else endPermit(permit, times, performance.now() - startedAt)
       if (error instanceof EndedUnsentError) throw error.cause
+      if (error instanceof AttemptError && error.code === 'UPSTREAM_TIMEOUT') error.isCutShort = timeoutMs < fullMs
       // The connection took longer than a permit lasts; it is ready now.
       if (!(error instanceof StalePermitError)) throw error
       await recorder.settled()

@@ -16,6 +16,7 @@ export interface Failure {
   /** This and `wasSent`: see `ReplyHead`. */
   isRefused?: true
   wasSent?: true
+  isCutShort?: true
   /** For the log alone. */
   cause?: unknown
 }
@@ -26,9 +27,10 @@ export function isFailure(outcome: Outcome): outcome is Failure {
   return 'code' in outcome
 }
 
-/** A refusal or an eviction is for the account and deadline of one call: others that share its request try for themselves. */
+/** A refusal, an eviction or a timeout for want of time is for the account and deadline of one call: others try for themselves. */
 export function isOfOneCall(outcome: Outcome): boolean {
-  return isFailure(outcome) && (outcome.isRefused === true || outcome.code === 'UPSTREAM_CAP_EXHAUSTED')
+  if (!isFailure(outcome)) return false
+  return outcome.isRefused === true || outcome.isCutShort === true || outcome.code === 'UPSTREAM_CAP_EXHAUSTED'
 }
 
 /** In the reference envelope. */
@@ -51,12 +53,14 @@ export function failureOutcome({ code, message, retryAfterMs }: ResponseClass, c
 }
 
 /** What a failed attempt is to the caller. */
-export function attemptFailure({ code, publicMessage, isRefusal, cause, retryAfterMs }: AttemptError): Failure {
+export function attemptFailure(error: AttemptError): Failure {
+  const { code, publicMessage, isRefusal, isCutShort, cause, retryAfterMs } = error
   return {
     code,
     ...(publicMessage === undefined ? {} : { message: publicMessage }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     ...(isRefusal ? { isRefused: true } : {}),
+    ...(isCutShort ? { isCutShort } : {}),
     cause,
   }
 }
