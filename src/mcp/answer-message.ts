@@ -33,6 +33,7 @@ async function answerMessage(create: (era: Era) => Server, deps: McpDeps, messag
   const { body } = message
   const refused = refuseBatch(body, message.headers['mcp-protocol-version']?.toString())
   if (refused) return refused
+  await cancelCalls(deps, [body].flat())
   const accepted = acceptedForms(message.headers.accept)
   const request = toWebRequest(deps, message, accepted)
   if (await isLegacyRequest(request, body)) {
@@ -45,6 +46,15 @@ async function answerMessage(create: (era: Era) => Server, deps: McpDeps, messag
   const responseMode = accepted.stream ? (accepted.json ? 'auto' : 'sse') : 'json'
   const handler = createMcpHandler(() => create('modern'), { legacy: 'reject', responseMode })
   return await handler.fetch(request, { parsedBody: body })
+}
+
+/** Ends the calls of requests that notifications cancel. The request itself is answered where it is waited for. */
+async function cancelCalls({ client }: McpDeps, messages: unknown[]): Promise<void> {
+  for (const message of messages) {
+    if (methodOf(message) !== 'notifications/cancelled') continue
+    const callId = await client.toolCalls.find(Object(Object(message).params).requestId ?? null)
+    if (callId !== undefined) await client.cancel(callId)
+  }
 }
 
 async function answerLegacy(

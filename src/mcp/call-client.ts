@@ -1,5 +1,6 @@
 import type { AsyncCall } from '../queue/async-call.ts'
 import type { TaskState } from './tasks.ts'
+import type { ToolCalls } from './tool-calls.ts'
 
 /** One call under the caller's own credential: goes through the proxy route, so that every check is made there, once. */
 export type SendCall = (path: string, parameters: Record<string, unknown>) => Promise<CallOutcome>
@@ -29,6 +30,8 @@ export interface CallClient {
   cancel: (callId: string) => Promise<CallOutcome>
   /** What is remembered of an asynchronous call of the caller's account. */
   find: (callId: string) => Promise<AsyncCall | undefined>
+  /** The calls that requests of this sender wait for. */
+  toolCalls: ToolCalls
   /** Whether this node is to end: it takes nothing new and finishes what it can. */
   isDraining: () => boolean
   /** Aborted when the client closes the connection or its answer's stream. */

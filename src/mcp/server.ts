@@ -187,7 +187,7 @@ function sendersFor(client: CallClient, context: ServerContext, era: Era): Sende
   // A batch ends with its answer: no task stands for it.
   const sendBatch = report ? sendBatchWithProgress(client, report) : plain
   if (era === 'modern' && takesTasks(context)) return { send: sendAsTask(client), sendBatch }
-  return { send: report ? sendWithProgress(client, report) : plain, sendBatch }
+  return { send: report ? sendWithProgress(client, report, context.mcpReq.id) : plain, sendBatch }
 }
 
 function takesTasks({ mcpReq }: ServerContext): boolean {

@@ -54,39 +54,63 @@ export function sendAsTask(client: CallClient): SendCall {
   }
 }
 
-/** Sends calls whose progress is reported each second until they are answered. A client that leaves cancels the call. */
-export function sendWithProgress(client: CallClient, report: (progress: Progress) => Promise<void>): SendCall {
+/**
+ * Sends calls whose progress is reported each second until they are answered. A client that leaves cancels the call, and
+ * so does one that says so in a message of its own, as those of earlier revisions do.
+ */
+export function sendWithProgress(
+  client: CallClient,
+  report: (progress: Progress) => Promise<void>,
+  requestId: unknown,
+): SendCall {
   return async (path, parameters) => {
     const startedAt = performance.now()
-    let outcome = await sendForecast(client, { path, parameters, waitSeconds: PROGRESS_AFTER_SECONDS })
+    const outcome = await sendForecast(client, { path, parameters, waitSeconds: PROGRESS_AFTER_SECONDS })
     const callId = callIdOf(outcome)
-    let drainsUntil = Number.POSITIVE_INFINITY
-    let seenAt = performance.now()
-    while (true) {
-      await cancelIfLeft(client, callId)
-      if (outcome.status !== 202 || callId === undefined) return outcome
-      if (client.isDraining()) drainsUntil = Math.min(drainsUntil, performance.now() + DRAINING_MS_MAX)
-      if (performance.now() >= drainsUntil) {
-        // The client gets an error that it may retry, while there is still a connection to answer on.
-        await client.cancel(callId)
-        return await client.look(callId)
-      }
-      const forecast = forecastOf(outcome)
-      const waitedSeconds = (performance.now() - startedAt) / 1_000
-      const total = waitedSeconds + (forecast.etaMs ?? 0) / 1_000
-      await report({ progress: waitedSeconds, total, message: describeProgress(forecast) })
-      const pauseMs = Math.min(PROGRESS_EVERY_MS, Math.max(PROGRESS_MS_MIN, forecast.etaMs ?? PROGRESS_EVERY_MS))
-      // A client that leaves is noticed above.
-      await delay(pauseMs, undefined, { signal: client.left }).catch(() => undefined)
-      if (client.left.aborted) continue
-      const seen = await client.look(callId)
-      if (!isUnseen(seen)) {
-        outcome = seen
-        seenAt = performance.now()
-      } else if (performance.now() - seenAt > UNSEEN_MS_MAX) {
-        await client.cancel(callId)
-        return seen
-      }
+    await cancelIfLeft(client, callId)
+    if (outcome.status !== 202 || callId === undefined) return outcome
+    // Fails open: without Redis the call cannot be cancelled, and ends as it does.
+    await client.toolCalls.add(requestId, callId).catch(() => undefined)
+    try {
+      return await followCall(client, report, { accepted: outcome, callId, startedAt })
+    } finally {
+      await client.toolCalls.remove(requestId, callId).catch(() => undefined)
+    }
+  }
+}
+
+async function followCall(
+  client: CallClient,
+  report: (progress: Progress) => Promise<void>,
+  { accepted, callId, startedAt }: { accepted: CallOutcome; callId: string; startedAt: number },
+): Promise<CallOutcome> {
+  let outcome = accepted
+  let drainsUntil = Number.POSITIVE_INFINITY
+  let seenAt = performance.now()
+  while (true) {
+    await cancelIfLeft(client, callId)
+    if (outcome.status !== 202) return outcome
+    if (client.isDraining()) drainsUntil = Math.min(drainsUntil, performance.now() + DRAINING_MS_MAX)
+    if (performance.now() >= drainsUntil) {
+      // The client gets an error that it may retry, while there is still a connection to answer on.
+      await client.cancel(callId)
+      return await client.look(callId)
+    }
+    const forecast = forecastOf(outcome)
+    const waitedSeconds = (performance.now() - startedAt) / 1_000
+    const total = waitedSeconds + (forecast.etaMs ?? 0) / 1_000
+    await report({ progress: waitedSeconds, total, message: describeProgress(forecast) })
+    const pauseMs = Math.min(PROGRESS_EVERY_MS, Math.max(PROGRESS_MS_MIN, forecast.etaMs ?? PROGRESS_EVERY_MS))
+    // A client that leaves is noticed above.
+    await delay(pauseMs, undefined, { signal: client.left }).catch(() => undefined)
+    if (client.left.aborted) continue
+    const seen = await client.look(callId)
+    if (!isUnseen(seen)) {
+      outcome = seen
+      seenAt = performance.now()
+    } else if (performance.now() - seenAt > UNSEEN_MS_MAX) {
+      await client.cancel(callId)
+      return seen
     }
   }
 }

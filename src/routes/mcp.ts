@@ -14,6 +14,7 @@ import { SlugParams } from '../http/path-ids.ts'
 import type { App } from '../http/typed-app.ts'
 import type { CallClient, CallOutcome } from '../mcp/call-client.ts'
 import type { McpDeps } from '../mcp/server.ts'
+import { type MessageSender, ToolCalls } from '../mcp/tool-calls.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import { readAsyncCall } from '../queue/async-call.ts'
 
@@ -92,7 +93,7 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
     tier: principals.get(request)?.tier ?? 'developer',
     allowedApis: principals.get(request)?.connection?.apis ?? null,
     providerKeys: principals.get(request)?.providerKeys ?? new Map(),
-    client: clientFor(app, context, { request, reply, accountId: principals.get(request)?.accountId ?? '' }),
+    client: clientFor(app, context, { request, reply, sender: senderOf(principals.get(request)) }),
   })
 
   app.addHook('onRequest', async (request, reply) => {
@@ -135,6 +136,10 @@ function chosenApis(catalog: Catalog, names: string): Api[] {
   })
 }
 
+function senderOf(principal: Principal | undefined): MessageSender {
+  return { accountId: principal?.accountId ?? '', keyId: principal?.keyId }
+}
+
 /** The gateway's own routes, for the sender of a request. */
 function clientFor(
   app: App,
@@ -142,8 +147,8 @@ function clientFor(
   {
     request,
     reply,
-    accountId,
-  }: { request: Pick<FastifyRequest, 'headers' | 'ip' | 'raw'>; reply: FastifyReply; accountId: string },
+    sender,
+  }: { request: Pick<FastifyRequest, 'headers' | 'ip' | 'raw'>; reply: FastifyReply; sender: MessageSender },
 ): CallClient {
   const headers = Object.fromEntries(
     CARRIED.flatMap((name) => (request.headers[name] === undefined ? [] : [[name, String(request.headers[name])]])),
@@ -181,7 +186,8 @@ function clientFor(
     },
     look: (callId) => inject({ method: 'GET', url: `/v1/calls/${callId}` }),
     cancel: (callId) => inject({ method: 'DELETE', url: `/v1/calls/${callId}` }),
-    find: (callId) => readAsyncCall(context.redis, { id: callId, accountId }),
+    find: (callId) => readAsyncCall(context.redis, { id: callId, accountId: sender.accountId }),
+    toolCalls: new ToolCalls(context.redis, sender),
     isDraining: () => context.isDraining,
     left: left.signal,
   }

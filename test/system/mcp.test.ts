@@ -5,8 +5,10 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { LATEST_PROTOCOL_VERSION, SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/sdk/types.js'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
 import type { Upstream } from '../../src/catalog/upstream.ts'
+import { accountKeys } from '../../src/redis/keys.ts'
+import { openOperatorRedis } from '../support/cap-state.ts'
 import { type Account, send, signUp } from '../support/client.ts'
-import { type Gateway, startGateway } from '../support/gateway.ts'
+import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { MODERN, modernMessage, withMcpClient } from '../support/mcp-client.ts'
 
 const THREE = ['sports-scores', 'currency', 'trivia']
@@ -387,6 +389,38 @@ describe('the MCP servers', () => {
       refused.map((answer) => [answer.status, answer.body.error?.code]),
       refused.map(() => [400, -32_600]),
     )
+  })
+
+  it('the MCP servers end a call whose request a client of an earlier revision cancels', async () => {
+    const caller = await signUp(gateway)
+    const redis = openOperatorRedis(gateway)
+    const inFlight = () => redis.zcard(accountKeys.inFlight(caller.id, 'test'))
+    const post = (body: object) =>
+      fetch(`${gateway.url}/mcp`, {
+        method: 'POST',
+        headers: {
+          ...{ ...accept, 'content-type': 'application/json', 'x-api-key': caller.test },
+          'x-gateway-scenario': 'slow-60000',
+        },
+        body: JSON.stringify(body),
+      })
+    const params = {
+      ...{ name: 'call_api', arguments: { api: 'currency', endpoint: '/latest' } },
+      _meta: { progressToken: 'p' },
+    }
+    const answer = post({ jsonrpc: '2.0', id: 7, method: 'tools/call', params }).then((one) => one.text())
+    await until(
+      async () => (await redis.keys(accountKeys.toolCalls(caller.id, '*', '*').replace(/[{}]/g, '?'))).length > 0,
+    )
+    const cancel = (requestId: unknown) =>
+      post({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId } })
+    assert.equal((await cancel('7')).status, 202)
+    assert.equal(await inFlight(), 1)
+    assert.equal((await cancel(7)).status, 202)
+    assert.match(await answer, /CALL_CANCELLED/)
+    assert.equal(await inFlight(), 0)
+    assert.deepEqual(await redis.keys(accountKeys.toolCalls(caller.id, '*', '*').replace(/[{}]/g, '?')), [])
+    redis.disconnect()
   })
 
   it('the MCP servers answer whatever form of answer a client accepts, and 406 where it accepts neither', async () => {
