@@ -3,7 +3,7 @@ import { after, before, describe, it, type TestContext } from 'node:test'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
 import { launchBrowser } from '../support/browser.ts'
-import { send, signUp } from '../support/client.ts'
+import { send, signUp, sql } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { signUpIn, visitPortal } from '../support/portal.ts'
 
@@ -135,7 +135,7 @@ describe('the portal', () => {
 
   it('the portal sends calls under the log-in without a key, with test data or live data, and shows what a mistake was', async (t) => {
     await withPage(t, async (page) => {
-      await signUpIn(page)
+      const { email } = await signUpIn(page)
       await page.goto('/apis/trivia')
       await page.getByLabel('amount').fill('500')
       await page.getByRole('button', { name: 'Send' }).click()
@@ -153,6 +153,17 @@ describe('the portal', () => {
       // No key was made on the way.
       await page.goto('/account/keys')
       await page.getByText('No keys yet').waitFor()
+      // More than one page of the listing.
+      await sql(
+        gateway,
+        `insert into api_keys (id, user_id, environment, key_hash, last_four, label, created_at)
+         select gen_random_uuid(), id, 'test', sha256(convert_to(email || n, 'UTF8')), 'aaaa', 'number ' || n, now() - make_interval(mins => n)
+         from users, generate_series(1, 101) n where email = $1`,
+        [email],
+      )
+      await page.reload()
+      await page.getByText('number 101', { exact: true }).waitFor()
+      assert.equal(await page.getByRole('button', { name: /^Revoke number/ }).count(), 101)
     })
   })
 

@@ -10,14 +10,29 @@ export class ApiError extends Error {
 }
 
 /** Asks a JSON route under the session of the cookie, which counts because of the header. */
-export async function api(path, { method = 'GET', body } = {}) {
-  const { status, data } = await request(path, {
+export async function api(path, options) {
+  return (await ask(path, options)).data
+}
+
+/** Asks for a listing: the items of all its pages, under the name they have in each. */
+export async function apiAll(path) {
+  const all = {}
+  for (let next = path; next !== undefined; ) {
+    const { data, headers } = await ask(next)
+    for (const [name, items] of Object.entries(data)) all[name] = [...(all[name] ?? []), ...items]
+    next = /^<([^>]+)>; rel="next"$/.exec(headers.get('link') ?? '')?.[1]
+  }
+  return all
+}
+
+async function ask(path, { method = 'GET', body } = {}) {
+  const { status, headers, data } = await request(path, {
     method,
     headers: { 'x-portal-request': '1', ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   })
   if (status >= 400) throw new ApiError(status, data?.error?.code ? data.error : (data ?? {}))
-  return data
+  return { data, headers }
 }
 
 /** Sends a request and reads the answer, whatever its status. */

@@ -1,5 +1,5 @@
 import { actionButton, actionForm, showAccount, table } from './account-view.js'
-import { api } from './api.js'
+import { api, apiAll } from './api.js'
 import { copyText } from './code.js'
 import { confirmed, el, field, moment, select, toast } from './dom.js'
 import { useKey } from './key.js'
@@ -8,7 +8,7 @@ import { useKey } from './key.js'
 export function startKeys(view) {
   let created
   return showAccount(view, async (refresh) => {
-    const { keys } = await api('/v1/keys')
+    const { keys } = await apiAll('/v1/keys')
     const create = keyForm({}, async (made) => {
       created = made
       await refresh()

@@ -1,5 +1,5 @@
 import { failureCard, showAccount } from './account-view.js'
-import { ApiError, api } from './api.js'
+import { ApiError, api, apiAll } from './api.js'
 import { el, moment } from './dom.js'
 import { usageSection } from './usage.js'
 
@@ -7,7 +7,7 @@ import { usageSection } from './usage.js'
 export function startOverview(view) {
   return showAccount(view, async () => {
     const me = await api('/v1/me')
-    const parts = ['/v1/billing/status', '/v1/keys', '/v1/connections'].map(part)
+    const parts = [api('/v1/billing/status'), apiAll('/v1/keys'), api('/v1/connections')].map(part)
     const [plan, keys, connections] = await Promise.all(parts)
     return [
       el('p', {}, 'Logged in as ', el('strong', {}, me.email), '.'),
@@ -26,9 +26,9 @@ export function startOverview(view) {
 }
 
 /** One part of the page: where it fails, the others are still shown. */
-async function part(path) {
+async function part(asked) {
   try {
-    return await api(path)
+    return await asked
   } catch (error) {
     if (!(error instanceof ApiError) || error.status === 401) throw error
     return { error }

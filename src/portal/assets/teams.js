@@ -1,5 +1,5 @@
 import { actionButton, actionForm, failureCard, showAccount, table } from './account-view.js'
-import { api } from './api.js'
+import { api, apiAll } from './api.js'
 import { confirmed, el, field, moment, select, toast } from './dom.js'
 import { createdCard, keyForm, keyTable } from './keys.js'
 import { forPeople } from './words.js'
@@ -9,7 +9,7 @@ export function startTeams(view) {
   let openId
   let created
   return showAccount(view, async (refresh) => {
-    const { teams } = await api('/v1/teams')
+    const { teams } = await apiAll('/v1/teams')
     const open = (id) => async () => {
       openId = openId === id ? undefined : id
       created = undefined
