@@ -86,6 +86,10 @@ describe('stored answers', () => {
     assert.ok(Math.abs(Number(second.headers.get('age')) - 100) <= 2)
     assert.equal(second.text, first.text)
     assert.match(second.headers.get('server-timing') ?? '', /attempts;desc="0"/)
+    upstream.play('mock-data', () => post('51', 'too large to be stored '.repeat(30_000)))
+    for (let time = 0; time < 2; time += 1) {
+      assert.equal((await call('/mock-data/posts?id=51')).headers.get('cache-status'), 'agw; fwd=miss')
+    }
     await until(async () => await isCapQuiet(redis, 'mock-data'))
   })
 
@@ -125,6 +129,10 @@ describe('stored answers', () => {
     for (let time = 0; time < 3; time += 1) {
       const answer = await call('/mock-data/posts?id=77')
       assert.equal(answer.status, 404)
+      assert.match(
+        answer.headers.get('cache-status') ?? '',
+        time === 0 ? /^agw; fwd=miss; stored$/ : /^agw; hit; ttl=\d+$/,
+      )
       assert.ok(answer.text.includes('UPSTREAM_NOT_FOUND'))
     }
     assert.equal(count('mock-data') - before, 1)

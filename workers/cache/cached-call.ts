@@ -69,7 +69,7 @@ export async function callThroughCache(deps: CachingDeps, upstreamCall: Upstream
   return {
     outcome,
     ...(freshMs === undefined ? {} : { freshMs }),
-    cacheStatus: `agw; fwd=${entry ? 'stale' : 'miss'}${isCollapsed ? '; collapsed' : isFailure(outcome) ? '' : '; stored'}`,
+    cacheStatus: `agw; fwd=${entry ? 'stale' : 'miss'}${isCollapsed ? '; collapsed' : freshMs === undefined ? '' : '; stored'}`,
   }
 }
 
