@@ -19,6 +19,7 @@ import type { App } from '../http/typed-app.ts'
 import { announced } from '../limits/account-version.ts'
 import { changeUpstream, UpstreamChange } from '../operator/change-upstream.ts'
 import { changeUser, describeUser, UserAnswer, UserChange, UsersAnswer } from '../operator/change-user.ts'
+import { checkProbe } from '../operator/check-probe.ts'
 import { describeUpstream, UpstreamAnswer } from '../operator/describe-upstream.ts'
 import { followPause } from '../operator/follow-pause.ts'
 import { changePause } from '../operator/pause-upstream.ts'
@@ -195,7 +196,9 @@ function queueRoutes(app: App, deps: OperatorDeps): void {
     },
   }
   app.post('/v1/operator/upstreams/:slug/probe', probe, async (request) => {
-    const { slug } = findApi(catalog, request.params.slug)
+    const api = findApi(catalog, request.params.slug)
+    checkProbe(api)
+    const { slug } = api
     // Written down first: what is done without a record would be worse than a record of what then failed.
     await insertAuditRecord(db, { actor: actorOf(request), action: 'upstream.probe', subject: slug })
     const id = randomUUID()

@@ -373,6 +373,20 @@ describe('the operator API', () => {
     await until(() => upstream.arrivalsOf('mock-data').length > before)
   })
 
+  it('the operator API refuses a probe that would not be sent, and says what to do first', async () => {
+    const probe = async (slug: string) => {
+      const { status, body } = await operator(`/upstreams/${slug}/probe`, { method: 'POST' })
+      return `${status} ${body.code} ${body.message}`
+    }
+    assert.match(await probe('news'), /^503 API_NOT_ENABLED .* no key of its own: set one/)
+    await patch('/upstreams/mock-data', { enabled: false })
+    assert.match(await probe('mock-data'), /^503 API_NOT_ENABLED An operator disabled this API: enable it/)
+    await patch('/upstreams/mock-data', { enabled: null })
+    await operator('/upstreams/mock-data/pause', { method: 'POST', body: { mode: 'hold' } })
+    assert.match(await probe('mock-data'), /^503 API_PAUSED .* resume it before you probe it/)
+    await operator('/upstreams/mock-data/resume', { method: 'POST' })
+  })
+
   it('the operator API shows queues, caps left, health and processes', async () => {
     await until(async () => (await operator('/overview')).body.processes.length >= 4)
     const { body } = await operator('/overview')

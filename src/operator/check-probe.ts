@@ -1,0 +1,30 @@
+import { type Api, PAUSED_RETRY_MS } from '../catalog/catalog.ts'
+import { GatewayError } from '../errors.ts'
+
+/**
+ * Refuses a probe that would not be sent, for the operator would wait for nothing.
+ *
+ * @throws GatewayError API_NOT_ENABLED or API_PAUSED, with what to do first as its message
+ */
+export function checkProbe({ enabled, isSwitchedOff, pausedMode }: Api): void {
+  if (isSwitchedOff) {
+    throw new GatewayError('API_NOT_ENABLED', {
+      message: 'An operator disabled this API: enable it before you probe it.',
+      hint: 'Enable it first',
+    })
+  }
+  if (!enabled) {
+    throw new GatewayError('API_NOT_ENABLED', {
+      message: 'The gateway calls this API with no key of its own: set one before you probe it.',
+      hint: 'Set a key first',
+    })
+  }
+  if (pausedMode === 'hold') {
+    throw new GatewayError('API_PAUSED', {
+      message:
+        'This API is paused and holds its probes too: resume it before you probe it, or pause it with mode refuse.',
+      hint: 'Resume it first',
+      retryAfterMs: PAUSED_RETRY_MS,
+    })
+  }
+}
