@@ -144,10 +144,10 @@ export const ERRORS = {
   UPSTREAM_TOO_LARGE: final(502, 'The upstream API sent too large an answer.', 'Ask for less'),
   UPSTREAM_REDIRECT_BLOCKED: final(
     502,
-    'The upstream API sent a redirect, which is not followed.',
+    'The upstream API sent a redirect that is not followed.',
     'Report it to the operator',
   ),
-  UPSTREAM_AUTH_FAILED: final(502, 'The upstream API refused our credential.', 'Report it to the operator'),
+  UPSTREAM_AUTH_FAILED: final(502, 'The upstream API refused the gateway.', 'Report it to the operator'),
   UPSTREAM_RATE_LIMITED: retryable(502, 'The upstream API is limiting our calls.', 'Wait and send the call again'),
   UPSTREAM_UNAVAILABLE: retryable(502, 'The upstream API is down.', 'Retry later'),
   UPSTREAM_CAP_EXHAUSTED: retryable(

@@ -49,7 +49,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'The key was revoked, has expired or was copied incompletely.',
   ),
   UPSTREAM_REJECTED: help(
-    'Change the values; the message says what the source objects to.',
+    'Compare the values with the page of the API, and change them.',
     'The values are well-formed, but the source does not accept them together.',
     'A parameter that the catalog does not declare was forwarded and refused.',
   ),
@@ -211,10 +211,11 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'Ask for fewer results or a shorter span.',
     'The answer is larger than the gateway accepts.',
   ),
-  UPSTREAM_REDIRECT_BLOCKED: help('Tell the operator: the source has moved.', 'The source redirects to another host.'),
+  UPSTREAM_REDIRECT_BLOCKED: help('Tell the operator: the source has moved.', 'The source moved the address.'),
   UPSTREAM_AUTH_FAILED: help(
-    'Tell the operator: the gateway’s own key for the source needs to be renewed.',
+    'Tell the operator: the source refuses the gateway.',
     'The operator’s key has expired or was revoked.',
+    'The source takes no key, and refuses the address or the User-Agent of the gateway.',
   ),
   UPSTREAM_RATE_LIMITED: help(BACK_OFF, 'The source limits the gateway’s address in spite of the caps that are held.'),
   UPSTREAM_UNAVAILABLE: help(
@@ -222,8 +223,9 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'The source failed several times in a row: calls are refused at once, and it is tried again after a pause that grows from a second to five minutes.',
   ),
   UPSTREAM_CAP_EXHAUSTED: help(
-    'Wait for Retry-After, which is exact, or send the call with Prefer: respond-async, which may wait ten minutes.',
-    'All callers together used what the source allows, and the next slot comes too late for this call.',
+    'Wait for Retry-After, or send the call with Prefer: respond-async, which may wait ten minutes.',
+    'All callers together used what the source allows, and the next slot comes too late for this call; Retry-After is exact.',
+    'Your account has used its fair share while others ask too, as the message says; Retry-After is an estimate.',
   ),
   API_NOT_ENABLED: help(
     'Ask the operator. Test keys work where the plan reaches the API.',
@@ -236,6 +238,8 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   OVERLOADED: help(
     BACK_OFF,
     'More calls wait for the source than can be served in time: it answers slowly at the moment.',
+    'Redis of the gateway is full, or cannot write to its disk.',
+    'Answers to the account, or kept results, have no room at the moment.',
   ),
   DEADLINE_EXCEEDED: help(
     'Send it again, with Prefer: respond-async if it may take long.',

@@ -35,14 +35,16 @@ export const UNAPPROVED_MAX = 100
 
 /** Everything that needs an operator, gravest first. What is not known is a problem of its own, never silence. */
 export function findProblems(facts: Facts): Problem[] {
+  const ofStores = storeProblems(facts)
+  const isRedisFull = ofStores.some(({ runbook }) => runbook === 'redis-memory' || runbook === 'redis-disk')
   const problems = [
-    ...storeProblems(facts),
+    ...ofStores,
     ...readinessProblems(facts),
     ...usageProblems(facts),
     ...processProblems(facts),
     ...networkProblems(facts),
     ...serviceProblems(facts.upstreams),
-    ...facts.upstreams.flatMap((row) => upstreamProblems(row, facts)),
+    ...facts.upstreams.flatMap((row) => [...upstreamProblems(row, facts), ...refusalProblems(row, { isRedisFull })]),
     ...approvalProblems(facts),
   ]
   return problems.sort((a, b) => a.rank - b.rank)
@@ -83,7 +85,7 @@ function redisProblems({ usedBytes, maxBytes, evictionPolicy, hasFile, isFileFai
     found.push({
       rank: 0,
       text: 'cannot write its append-only file and refuses writes',
-      callers: 'Callers get 503 DEPENDENCY_UNAVAILABLE.',
+      callers: 'Callers get 503 OVERLOADED.',
       todo: 'Check the disk it writes to.',
       runbook: 'redis-disk',
     })
@@ -93,7 +95,7 @@ function redisProblems({ usedBytes, maxBytes, evictionPolicy, hasFile, isFileFai
       rank: 1,
       text: `uses ${Math.round((usedBytes / maxBytes) * 100)} % of its memory`,
       callers: 'When it is full, callers get 503 OVERLOADED.',
-      todo: 'Give it more memory, or shorten the time that answers are stored.',
+      todo: 'Give it more memory, or move stored answers with CACHE_REDIS_URL.',
       runbook: 'redis-memory',
     })
   }
@@ -157,7 +159,7 @@ function approvalProblems({ unapproved }: Facts): Problem[] {
       slug: null,
       text: `${unapproved === UNAPPROVED_MAX ? 'At least ' : ''}${countOf(unapproved, 'account')} ${isOne ? 'waits' : 'wait'} for approval`,
       callers: 'Their live calls get 403 FORBIDDEN; their test keys work.',
-      todo: 'Approve or disable each: `operator -- users --unapproved` lists them, newest first.',
+      todo: 'Approve or disable each: `npm run operator -- users --unapproved` lists them, newest first.',
       runbook: 'approval',
     },
   ]
@@ -240,5 +242,5 @@ function upstreamProblems(row: UpstreamRow, { at }: Facts): Problem[] {
       runbook: 'key-unreadable',
     })
   }
-  return [...problems, ...refusalProblems(row)]
+  return problems
 }

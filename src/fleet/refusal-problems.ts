@@ -25,7 +25,7 @@ const KINDS: Record<string, Pick<Problem, 'rank' | 'label' | 'todo' | 'runbook'>
   OVERLOADED: {
     rank: 1,
     label: 'Overloaded',
-    todo: 'Answers take too long for the calls that come: raise its concurrency if the source allows it.',
+    todo: 'Answers take too long for the calls that come: raise its concurrency if the source allows it. Where many APIs have it, look at the memory and the disk of Redis.',
     runbook: 'overloaded',
   },
   DEADLINE_EXCEEDED: {
@@ -36,9 +36,9 @@ const KINDS: Record<string, Pick<Problem, 'rank' | 'label' | 'todo' | 'runbook'>
   },
   UPSTREAM_AUTH_FAILED: {
     rank: 1,
-    label: 'Key refused',
-    todo: 'The source refuses our key: renew it with `operator -- upstream <slug> --key-file`.',
-    runbook: 'key-refused',
+    label: 'Refused',
+    todo: 'The source refuses the gateway and takes no key: ask it about the address of the workers and about their User-Agent (CONTACT).',
+    runbook: 'refused-by-the-source',
   },
   UPSTREAM_RATE_LIMITED: {
     rank: 1,
@@ -49,7 +49,7 @@ const KINDS: Record<string, Pick<Problem, 'rank' | 'label' | 'todo' | 'runbook'>
   UPSTREAM_REDIRECT_BLOCKED: {
     rank: 1,
     label: 'Moved',
-    todo: 'The source answers with a redirect, which is never followed: give its new address with UPSTREAM_<SLUG>_URL.',
+    todo: 'The source answers with a redirect that is not followed: give its new address with UPSTREAM_<SLUG>_URL.',
     runbook: 'upstream-moved',
   },
   INTERNAL_ERROR: {
@@ -59,6 +59,10 @@ const KINDS: Record<string, Pick<Problem, 'rank' | 'label' | 'todo' | 'runbook'>
     runbook: 'internal-errors',
   },
 }
+
+/** Where the source takes a key, which is then the likeliest cause. */
+const RENEW_KEY =
+  'The source refuses the gateway: set or renew its key with `npm run operator -- upstream <slug> --key-file F`.'
 
 /** Failures that have nothing to do with the API that was called; `text` goes on after the count. */
 const SERVICE_KINDS: Record<string, Pick<Problem, 'rank' | 'label' | 'todo' | 'runbook'>> = {
@@ -93,16 +97,21 @@ function notRefused({ answered, failed }: RecentCalls): number {
   return answered + failed
 }
 
-/** What callers of an API were refused with lately, and its cap where it is used up. */
-export function refusalProblems(row: UpstreamRow): Problem[] {
+/**
+ * What callers of an API were refused with lately, and its cap where it is used up.
+ *
+ * @param isRedisFull Redis has no room or cannot write, and is said as such: calls are refused with OVERLOADED for that
+ */
+export function refusalProblems(row: UpstreamRow, { isRedisFull }: { isRedisFull: boolean }): Problem[] {
   const { slug, enabled, recent } = row
   if (!enabled || recent === null) return []
   const all = notRefused(recent)
   const problems = Object.entries(KINDS).flatMap(([code, kind]): Problem[] => {
     const count = recent.codes[code] ?? 0
-    if (count < COUNT_MIN || count / all < SHARE_MIN) return []
+    if (count < COUNT_MIN || count / all < SHARE_MIN || (code === 'OVERLOADED' && isRedisFull)) return []
     const share = `${slug}: ${countOf(count, 'call')} of the last five minutes (${percent(count / all)}) got ${code}`
-    return [{ ...kind, slug, text: share + detailOf(code, row, recent), callers: callersOf(code, row) }]
+    const todo = code === 'UPSTREAM_AUTH_FAILED' && row.takesKey ? RENEW_KEY : kind.todo
+    return [{ ...kind, slug, text: share + detailOf(code, row, recent), callers: callersOf(code, row), todo }]
   })
   problems.push(...failing(row, recent))
   const isUsedUp = (row.cap?.nextSlotMs ?? 0) > 1_000

@@ -30,6 +30,8 @@ export interface UpstreamRow {
   slug: string
   name: string
   enabled: boolean
+  /** The source takes a key of the operator's. */
+  takesKey: boolean
   /** Operators stored a key that cannot be opened. */
   isKeyUnreadable: boolean
   /** What callers get while its queue is paused; null while it runs. */

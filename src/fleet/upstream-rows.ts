@@ -42,7 +42,8 @@ export function rowsWithoutRedis({ catalog }: RowDeps): UpstreamRow[] {
 }
 
 function describe({ slug, upstream, enabled, pausedMode, isKeyUnreadable }: Api) {
-  return { slug, name: upstream.displayName, enabled, paused: pausedMode ?? null, isKeyUnreadable }
+  const takesKey = upstream.credential !== undefined
+  return { slug, name: upstream.displayName, enabled, takesKey, paused: pausedMode ?? null, isKeyUnreadable }
 }
 
 async function readRow(

@@ -35,7 +35,7 @@ const RULE_OF: Record<string, string | null> = {
   'Cap used up': 'CapUsedUp',
   Degraded: 'UpstreamDegraded',
   Down: 'UpstreamDown',
-  'Key refused': 'KeyRefused',
+  Refused: 'RefusedBySource',
   Limited: 'UpstreamLimited',
   Network: 'Network',
   'No API node': 'NoApiNode',

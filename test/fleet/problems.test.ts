@@ -24,6 +24,7 @@ function row(slug: string, changes: Partial<UpstreamRow> = {}): UpstreamRow {
     slug,
     name: slug,
     enabled: true,
+    takesKey: false,
     isKeyUnreadable: false,
     paused: null,
     health: healthy,
@@ -138,6 +139,9 @@ describe('what an operator is told', () => {
       [[0, 'redis-disk']],
     )
     const unwritten = { ...well.stores, redis: { ...redis, isFileFailing: true } }
+    const refused = { ...noCalls, answered: 1, failed: 9, codes: { OVERLOADED: 9 } }
+    const ofCalls = findProblems({ ...well, stores: unwritten, upstreams: [row('weather', { recent: refused })] })
+    assert.equal(ofCalls.length, 1, 'that its calls are refused has this cause')
     assert.match(
       page({ ...well, stores: unwritten, processes: null }).headline ?? '',
       /Redis<.* cannot write its append/,
@@ -157,6 +161,11 @@ describe('what an operator is told', () => {
     const [capped, ...others] = findProblems({ ...well, upstreams: [row('code-host-search', { recent: used, cap })] })
     assert.match(capped?.text ?? '', /34 calls .*the cap is 10 per 1 min; next slot in 36 s/)
     assert.deepEqual(others, [])
+    const denied = { ...noCalls, answered: 1, failed: 9, codes: { UPSTREAM_AUTH_FAILED: 9 } }
+    const todo = (takesKey: boolean) =>
+      findProblems({ ...well, upstreams: [row('news', { recent: denied, takesKey })] })[0]?.todo ?? ''
+    assert.match(todo(true), /renew its key with `npm run operator -- upstream <slug> --key-file F`/)
+    assert.match(todo(false), /takes no key: .*User-Agent/)
   })
 
   it('what an operator is told does not depend on how often accounts over their limits are refused meanwhile', () => {
@@ -246,7 +255,10 @@ describe('what an operator is told', () => {
     assert.deepEqual(waiting(0), [])
     assert.deepEqual(waiting(1), [[3, '1 account waits for approval']])
     assert.deepEqual(waiting(100), [[3, 'At least 100 accounts wait for approval']])
-    assert.match(findProblems({ ...well, unapproved: 1 })[0]?.todo ?? '', /`operator -- users --unapproved` lists them/)
+    assert.match(
+      findProblems({ ...well, unapproved: 1 })[0]?.todo ?? '',
+      /`npm run operator -- users --unapproved` lists them/,
+    )
   })
 
   it('what an operator is told is which kind of process is missing, first those without which calls fail', () => {
