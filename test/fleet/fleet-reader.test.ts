@@ -80,9 +80,11 @@ describe('the fleet as operators read it', () => {
   it('the fleet as operators read it has it that Redis cannot write its file, and holds no process for dead meanwhile', async (t) => {
     const { config, services } = console_
     const { url, stop } = await startRedisOnSmallDisk(services.folder, 64)
-    t.after(stop)
     const context = await openContext({ ...config, redisUrls: [url] }, console_.context.log, 'ops')
-    t.after(() => closeContext(context))
+    t.after(async () => {
+      await closeContext(context)
+      await stop()
+    })
     const { redis, health } = context
     await until(() => redis.status === 'ready')
     const worker = { id: 'w', kind: 'worker', at: health.now() - 60_000, startedAt: 1 }
