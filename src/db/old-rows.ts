@@ -80,10 +80,11 @@ const STEPS: Step[] = [
     )})`,
   },
   deletion('connections', sql`revoked_at < now() - interval '30 days'`),
-  // Applications that nobody has used for 90 days, or for a day and that no account has let in of late.
+  // Applications that nobody has used for 90 days, or for a week and that no account has let in of late: a user who left the
+  // consent page comes back to it, and the application, which keeps its id, would not learn that it is gone.
   deletion(
     'oauth_clients',
-    sql`(last_used_at < now() - interval '90 days' or (last_used_at < now() - interval '1 day'
+    sql`(last_used_at < now() - interval '90 days' or (last_used_at < now() - interval '7 days'
       and not exists (select from connections where client_id = oauth_clients.id)))`,
   ),
 ]

@@ -32,6 +32,7 @@ export interface Throttle {
     | 'member-unknown'
     | 'key-validate'
     | 'client-register'
+    | 'client-register-day'
     | 'client-document'
     | 'mail'
     | 'operator'

@@ -47,6 +47,8 @@ export function createAuthorizationServer(deps: AuthorizationDeps): Provider {
   provider.use(async (context, next) => {
     if (context.path === AUTHORIZATION_PATH) askForCalls(context)
     await next()
+    allowFormPost(context)
+    tellOfDocument(context)
   })
   provider.on('server_error', (context, error) => answerFailure(context, deps, error))
   return provider
@@ -62,6 +64,45 @@ function askForCalls(context: Pick<KoaContextWithOIDC, 'query'>): void {
   if (Array.isArray(scope)) return
   const scopes = scope.split(' ').filter(Boolean)
   if (!scopes.includes(CALL_SCOPE)) context.query = { ...context.query, scope: [...scopes, CALL_SCOPE].join(' ') }
+}
+
+/** A request as the library leaves it; one that it does not know has no sign-in. */
+type Answering = Pick<KoaContextWithOIDC, 'status' | 'set' | 'response' | 'body'> & {
+  oidc?: KoaContextWithOIDC['oidc']
+}
+
+/**
+ * With `response_mode=form_post` the answer is a form that the browser sends to the application: the page's policy, under
+ * which forms go to this origin alone, would stop it. The library has checked the address by then.
+ */
+function allowFormPost(context: Answering): void {
+  const { response_mode: mode, redirect_uri: given } = context.oidc?.params ?? {}
+  if (mode !== 'form_post' || context.status !== 200) return
+  const { origin, protocol } = new URL(String(given))
+  const policy = context.response.get('content-security-policy')
+  const target = origin === 'null' ? protocol : origin
+  context.set('content-security-policy', policy.replace(/form-action [^;]*/, `form-action ${target}`))
+}
+
+/** Failures of the library by which a document could not be read now; what is wrong with one that was read has others. */
+const UNREAD_DOCUMENT = /^client_id metadata document fetch (failed|not allowed)$/
+
+/** Seconds after which the document of an application may be there. */
+const DOCUMENT_RETRY_SECONDS = 30
+
+/**
+ * An application whose document cannot be read now is not one that there is not: told `invalid_client`, programs throw away
+ * the tokens that they have.
+ */
+function tellOfDocument(context: Answering): void {
+  const { error, error_description: words } = Object(context.body)
+  if (error !== 'invalid_client' || !UNREAD_DOCUMENT.test(words)) return
+  context.status = 503
+  context.set('retry-after', String(DOCUMENT_RETRY_SECONDS))
+  context.body = {
+    error: 'temporarily_unavailable',
+    error_description: 'The document that describes the application cannot be read now. Try again later.',
+  }
 }
 
 /** A failure that is not the client's. Without Postgres sign-ins wait; applications that are signed in go on for a minute. */
@@ -190,7 +231,10 @@ function policyOf(): interactionPolicy.DefaultPolicy {
 
 function renderError(context: KoaContextWithOIDC, { errorPage }: AuthorizationDeps, text: string): void {
   context.type = 'html'
-  context.body = errorPage('The application cannot sign in', text)
+  // Applications keep the id with which they registered, and learn nothing of what this page says.
+  const isUnknown = context.oidc?.params?.client_id !== undefined && context.oidc.client === undefined
+  const hint = isUnknown ? ' If it stays so, take this gateway out of the application and add it again.' : ''
+  context.body = errorPage('The application cannot sign in', `${text}.${hint}`)
 }
 
 function derive(secret: Buffer, use: string): Buffer {

@@ -15,9 +15,13 @@ import { CALL_SCOPE } from '../oauth/resources.ts'
 import { layout } from '../portal/layout.ts'
 import { isPortalRequest } from '../portal/session-cookie.ts'
 
-/** Applications that one client address may register, and documents that are fetched for it, in a minute. */
+/** Applications that one client address may register, and documents that are fetched for it. Fails open. */
 const REGISTRATIONS_PER_MINUTE = 20
+const REGISTRATIONS_PER_DAY = 500
 const DOCUMENTS_PER_MINUTE = 20
+
+/** Largest registration, bytes: it is kept for a week whatever becomes of it. */
+const REGISTRATION_BYTES_MAX = 16 * 1_024
 
 const Decision = Type.Object({
   allow: Type.Boolean(),
@@ -129,12 +133,13 @@ async function passThrough(app: App, context: Context, open: () => Promise<OAuth
     return reply
   }
   const register = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    await takeThrottle(context, {
-      name: 'client-register',
-      subject: clientOf(request.ip),
-      max: REGISTRATIONS_PER_MINUTE,
-      code: 'REGISTRATION_THROTTLED',
-    })
+    const length = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY)
+    if (length > REGISTRATION_BYTES_MAX)
+      throw new GatewayError('PAYLOAD_TOO_LARGE', { hint: 'Send at most 16 KiB, with Content-Length' })
+    const throttle = { subject: clientOf(request.ip), code: 'REGISTRATION_THROTTLED' } as const
+    await takeThrottle(context, { ...throttle, name: 'client-register', max: REGISTRATIONS_PER_MINUTE })
+    const day = { name: 'client-register-day', max: REGISTRATIONS_PER_DAY, windowMs: 86_400_000 } as const
+    await takeThrottle(context, { ...throttle, ...day })
     return await pass(request, reply)
   }
   for (const path of ['/oauth/authorize', '/oauth/authorize/:uid', '/oauth/jwks']) app.get(path, hidden, pass)

@@ -76,5 +76,5 @@ it('old rows of one table that cannot be deleted hold up no other, and the log n
 
 async function addClient(id: string): Promise<void> {
   await insertClient(db, { id, secretId: 'x', sealed: randomBytes(8) })
-  await sql`update oauth_clients set last_used_at = now() - interval '2 days' where id = ${id}`.execute(db)
+  await sql`update oauth_clients set last_used_at = now() - interval '8 days' where id = ${id}`.execute(db)
 }

@@ -139,6 +139,32 @@ describe('the authorization server, to an application that is described by a doc
     assert.equal(JSON.parse(await response.text()).error, 'temporarily_unavailable')
   })
 
+  it('the authorization server, to an application whose document cannot be read now, says that it may try again', async () => {
+    const renew = async (name: string) => {
+      const form = {
+        grant_type: 'refresh_token',
+        client_id: `https://agent.example/${name}.json`,
+        refresh_token: 'any',
+      }
+      const response = await fetch(`${gateway.url}/oauth/token`, { method: 'POST', body: new URLSearchParams(form) })
+      return [response.status, response.headers.get('retry-after'), JSON.parse(await response.text()).error]
+    }
+    describedAs({}, 502)
+    assert.deepEqual(await renew('broken'), [503, '30', 'temporarily_unavailable'])
+    describedAs(document('https://agent.example/waits.json'))
+    mayFetch = false
+    assert.deepEqual(await renew('waits'), [503, '30', 'temporarily_unavailable'])
+    mayFetch = true
+    assert.deepEqual(await renew('waits'), [400, null, 'invalid_grant'])
+    describedAs(document('https://agent.example/other.json'))
+    assert.equal((await renew('wrong'))[0], 400)
+  })
+
+  it('the authorization server says on its page what a user can do about an application that it does not know', async () => {
+    const page = await (await ask('never-registered')).text()
+    assert.match(page, /take this gateway out of the application and add it again/)
+  })
+
   const register = async (redirects: unknown, more: object = {}) => {
     const response = await fetch(`${gateway.url}/oauth/register`, {
       method: 'POST',

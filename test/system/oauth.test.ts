@@ -289,6 +289,36 @@ describe('an application that signs in', () => {
     assert.ok(!(await connections()).some(({ resource }: { resource: string }) => resource === url))
   })
 
+  it('an application that signs in may have its code sent by a form of the browser', async () => {
+    const redirectUri = 'https://agent.example/callback'
+    const asking = await registerApp(url, redirectUri)
+    const visitor = new Visitor()
+    const address = authorizeUrl(url, asking, {
+      response_mode: 'form_post',
+      code_challenge: codeChallenge(codeVerifier()),
+    })
+    const page = await visitor.begin(address)
+    const decided = await visitor.get(`${page}/decision`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'x-portal-request': '1',
+        authorization: `Bearer ${account.token}`,
+      },
+      body: '{"allow":true}',
+    })
+    const form = await visitor.get(JSON.parse(await decided.text()).location)
+    assert.equal(form.status, 200)
+    assert.match(await form.text(), /<form method="post" action="https:\/\/agent\.example\/callback">/)
+    assert.match(form.headers.get('content-security-policy') ?? '', /form-action https:\/\/agent\.example;/)
+    const large = await fetch(`${url}/oauth/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ redirect_uris: [redirectUri], client_name: 'x'.repeat(20_000) }),
+    })
+    assert.equal(large.status, 413)
+  })
+
   it('an application that signs in can give its token back', async () => {
     const tokens = await (await signIn(url, account.token, { app, resource: url })).tokens()
     assert.equal((await call(tokens.access_token, other)).status, 200)
