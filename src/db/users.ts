@@ -30,7 +30,8 @@ export async function insertUser(db: Db, user: NewUser): Promise<void> {
       id: user.id,
       email: user.email,
       password_hash: user.passwordHash,
-      terms_accepted_at: new Date(),
+      // The service shows no terms, so nobody accepts any.
+      terms_accepted_at: null,
       signup_network: user.signupNetwork,
       approved_at: user.isApproved ? sql<Date>`now()` : null,
     })
