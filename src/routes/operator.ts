@@ -16,6 +16,7 @@ import { OverviewAnswer, overviewAnswer } from '../fleet/overview-answer.ts'
 import { QueueAnswer, queueAnswer } from '../fleet/queue-answer.ts'
 import { acceptIdsInAnyCase, IdParams, SlugParams } from '../http/path-ids.ts'
 import type { App } from '../http/typed-app.ts'
+import { refuseIllFormedQueries } from '../http/well-formed.ts'
 import { announced } from '../limits/account-version.ts'
 import { changeUpstream, UpstreamChange } from '../operator/change-upstream.ts'
 import { changeUser, describeUser, UserAnswer, UserChange, UsersAnswer } from '../operator/change-user.ts'
@@ -89,6 +90,7 @@ const tags = ['Operator']
  */
 export async function operatorRoutes(app: App, deps: OperatorDeps): Promise<void> {
   acceptIdsInAnyCase(app)
+  refuseIllFormedQueries(app)
   userRoutes(app, deps)
   upstreamRoutes(app, deps)
   queueRoutes(app, deps)

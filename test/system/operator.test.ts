@@ -116,6 +116,8 @@ describe('the operator API', () => {
       const found = await operator(`/users?email=${encodeURIComponent(subject)}`)
       assert.equal(found.body.users[0]?.id, account.id, subject)
     }
+    const { status, body } = await operator('/users?email=%00')
+    assert.deepEqual([status, body.code], [400, 'INVALID_ENCODING'])
     const shown = async (...args: string[]) => JSON.parse(await cli('user', ...args, '--json')).user
     assert.equal((await shown(account.id)).email, account.email)
     const { id, disabled } = await shown(account.email, '--disable')
