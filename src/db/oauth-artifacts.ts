@@ -16,8 +16,17 @@ export interface FoundArtifact {
   idHash: Buffer
   secretId: string
   sealed: Buffer
+  /** Null also for a refresh token that may be used once more. */
   consumedAt: Date | null
 }
+
+/**
+ * A refresh token whose use brought its application nothing: the database failed between the use and the token that comes
+ * after it. A request takes less than these two seconds, and its application is told to come again after them.
+ */
+const isUnreplaced = sql<boolean>`(kind = 'RefreshToken' and consumed_at < now() - interval '2 seconds'
+  and not exists (select from oauth_artifacts later where later.kind = 'RefreshToken'
+    and later.connection_id = oauth_artifacts.connection_id and later.expires_at > oauth_artifacts.expires_at))`
 
 export async function upsertArtifact(db: Db, artifact: StoredArtifact): Promise<void> {
   const { kind, idHash, uidHash, connectionId, secretId, sealed, expiresAt } = artifact
@@ -37,7 +46,12 @@ export async function findArtifact(
 ): Promise<FoundArtifact | undefined> {
   const row = await db
     .selectFrom('oauth_artifacts')
-    .select(['id_hash', 'secret_id', 'sealed', 'consumed_at'])
+    .select([
+      'id_hash',
+      'secret_id',
+      'sealed',
+      sql<Date | null>`case when ${isUnreplaced} then null else consumed_at end`.as('consumed_at'),
+    ])
     .where('kind', '=', kind)
     .where((where) => ('idHash' in by ? where('id_hash', '=', by.idHash) : where('uid_hash', '=', by.uidHash)))
     .where(sql<boolean>`expires_at > now()`)
@@ -75,14 +89,14 @@ export async function resealClient(db: Db, id: string, { before, secretId, seale
     .execute()
 }
 
-/** Marks a code or refresh token as used; false when it was used before. */
+/** Marks a code or refresh token as used; false when it was used before, and not in vain. */
 export async function consumeArtifact(db: Db, kind: string, idHash: Buffer): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('oauth_artifacts')
     .set({ consumed_at: sql<Date>`now()` })
     .where('kind', '=', kind)
     .where('id_hash', '=', idHash)
-    .where('consumed_at', 'is', null)
+    .where(({ or, eb }) => or([eb('consumed_at', 'is', null), isUnreplaced]))
     .executeTakeFirst()
   return numUpdatedRows > 0n
 }
