@@ -13,6 +13,7 @@ import type { CallJob, QueueTicket } from '../queue/call-job.ts'
 import { type CallQueues, priorityOf, rebasePriorities } from '../queue/call-queue.ts'
 import { type WaitQueueEntry, waitQueueIdentity } from '../queue/wait-queue-entry.ts'
 import type { RedisConnection } from '../redis/connection.ts'
+import { upstreamKeys } from '../redis/keys.ts'
 import { isUnacknowledged } from '../redis/redis-error.ts'
 
 export interface ForecastDeps {
@@ -102,6 +103,7 @@ export async function forecastAndJoin(
         waitEntry: undefined,
       }
     }
+    if (!job.isAsync && (await isPooled(deps, endpoint, job))) return withoutTicket
     if (keys && joined.refused !== 'down' && !job.isAsync && (await isUnderWay(deps, keys))) return withoutTicket
     const { code, ...details } = refusalOf(joined)
     throw new GatewayError(code, details)
@@ -112,6 +114,13 @@ export async function forecastAndJoin(
   const { etaMs, isFollower, isAhead } = joined
   const ticket = { tag: joined.tag, weight, ...(isAhead ? { isAhead } : {}) }
   return { priority, etaMs, ticket, mayShareJob, answerKey, waitEntry: isFollower ? undefined : waitEntry }
+}
+
+/** Whether items fetched ahead answer the call, so that it needs no permit. */
+async function isPooled({ redis }: ForecastDeps, { endpoint }: ApiEndpoint, job: CallJob): Promise<boolean> {
+  const { pool } = endpoint
+  if (!pool || job.extra.length > 0) return false
+  return (await redis.llen(upstreamKeys.pool(job.slug, pool.key(job.parameters)))) >= pool.take(job.parameters)
 }
 
 /** Whether a worker has sent the request for this answer, or is about to: for a call that never joined, else it may wait. */

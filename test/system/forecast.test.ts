@@ -196,12 +196,15 @@ describe('the forecast of a call', () => {
     assert.equal(upstream.arrivalsOf('code-host-user').length, 3)
   })
 
-  it('a call that is answered from a pool does not take a slot from the next', async () => {
+  it('a call that is answered from a pool does not take a slot from the next, nor is it refused for one', async () => {
     const question = { type: 'boolean', difficulty: 'easy', category: 'c', question: 'q', correct_answer: 'True' }
     const results = Array.from({ length: 50 }, () => ({ ...question, incorrect_answers: ['False'] }))
     upstream.play('trivia', () => ({ response_code: 0, results }))
     const redis = openOperatorRedis(gateway)
-    for (let round = 0; round < 12; round += 1) {
+    assert.equal((await call('/v1/call/trivia/questions?amount=1')).status, 200)
+    const together = await Promise.all(Array.from({ length: 20 }, () => call('/v1/call/trivia/questions?amount=1')))
+    for (const { status, text } of together) assert.equal(status, 200, text)
+    for (let round = 0; round < 7; round += 1) {
       const answer = await call('/v1/call/trivia/questions?amount=4')
       assert.equal(answer.status, 200, answer.text)
       assert.equal(answer.body.data.results.length, 4)
