@@ -33,13 +33,14 @@ export async function startClusterNode(
   const { program } = await findRedisProgram()
   assert.ok(program, 'redis-server is on the PATH')
   await mkdir(dir)
-  for (let time = 1; ; time += 1) {
-    const [port, busPort] = [await freePort(), await freePort()]
+  let busPort = 0
+  const started = await startOnFreePort(async (port) => {
+    busPort = await freePort()
     const lines = [
       ...['bind 127.0.0.1', `dir ${dir}`, 'save ""', 'appendonly no', 'cluster-enabled yes', `cluster-port ${busPort}`],
       ...settings(port),
     ]
-    const server = await spawnServer({
+    return await spawnServer({
       command: program.command,
       argv0: program.argv0,
       commandArgs: ['-'],
@@ -47,12 +48,23 @@ export async function startClusterNode(
       logFile: join(dir, 'log'),
       exitSignal: 'SIGKILL',
     })
+  }, options)
+  return { ...started, busPort }
+}
+
+/** Another process may take a port between the look at it and the server's start: another one is tried then. */
+async function startOnFreePort(
+  start: (port: number) => Promise<ServerProcess>,
+  options: Pick<RedisOptions, 'username' | 'password' | 'tls'>,
+): Promise<Omit<RedisServer, 'busPort'>> {
+  for (let time = 1; ; time += 1) {
+    const port = await freePort()
+    const server = await start(port)
     const client = new Redis(port, '127.0.0.1', { retryStrategy: () => 100, maxRetriesPerRequest: null, ...options })
     client.on('error', () => undefined) // it is tried before it listens, and one that ended is reported below
     const hasStarted = await Promise.race([client.ping().then(() => true), server.ended.then(() => false)])
-    if (hasStarted) return { port, busPort, client, server }
+    if (hasStarted) return { port, client, server }
     client.disconnect()
-    // Another process may take a port between the look at it and this server's start.
     const isPortTaken = /address already in use/i.test(server.lastLog())
     if (!isPortTaken || time === TRIES) throw new Error(`a Redis of the test did not start:\n${server.lastLog()}`)
   }
@@ -70,19 +82,23 @@ export async function startRedisOnSmallDisk(
 ): Promise<{ url: string; stop: () => Promise<void> }> {
   const { program } = await findRedisProgram()
   assert.ok(program, 'redis-server is on the PATH')
-  const port = await freePort()
   // A write past the limit fails with EFBIG when the signal for it is ignored.
   const shell = `trap "" XFSZ; ulimit -f ${kilobytes}; exec -a "$0" "$@"`
-  const server = await spawnServer({
-    command: 'bash',
-    commandArgs: ['-c', shell, program.argv0, program.command, '-'],
-    input: `bind 127.0.0.1\nport ${port}\ndir ${dir}\nsave ""\nappendonly yes\nmaxmemory-policy noeviction\n`,
-    logFile: join(dir, 'log'),
-    exitSignal: 'SIGKILL',
-  })
+  const { port, client, server } = await startOnFreePort(
+    (port) =>
+      spawnServer({
+        command: 'bash',
+        commandArgs: ['-c', shell, program.argv0, program.command, '-'],
+        input: `bind 127.0.0.1\nport ${port}\ndir ${dir}\nsave ""\nappendonly yes\nmaxmemory-policy noeviction\n`,
+        logFile: join(dir, 'log'),
+        exitSignal: 'SIGKILL',
+      }),
+    {},
+  )
   return {
     url: `redis://127.0.0.1:${port}`,
     stop: async () => {
+      client.disconnect()
       server.kill('SIGKILL')
       await server.ended
     },
