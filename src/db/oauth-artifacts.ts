@@ -101,15 +101,20 @@ export async function consumeArtifact(db: Db, kind: string, idHash: Buffer): Pro
   return numUpdatedRows > 0n
 }
 
-/** @returns the connection it belonged to */
-export async function deleteArtifact(db: Db, kind: string, idHash: Buffer): Promise<string | null> {
+/** The account whose connection an artifact belongs to; undefined when there is none. */
+export async function findArtifactOwner(db: Db, kind: string, idHash: Buffer): Promise<string | undefined> {
   const row = await db
-    .deleteFrom('oauth_artifacts')
-    .where('kind', '=', kind)
-    .where('id_hash', '=', idHash)
-    .returning('connection_id')
+    .selectFrom('oauth_artifacts')
+    .innerJoin('connections', 'connections.id', 'oauth_artifacts.connection_id')
+    .select('connections.user_id')
+    .where('oauth_artifacts.kind', '=', kind)
+    .where('oauth_artifacts.id_hash', '=', idHash)
     .executeTakeFirst()
-  return row?.connection_id ?? null
+  return row?.user_id
+}
+
+export async function deleteArtifact(db: Db, kind: string, idHash: Buffer): Promise<void> {
+  await db.deleteFrom('oauth_artifacts').where('kind', '=', kind).where('id_hash', '=', idHash).execute()
 }
 
 export interface StoredClient {

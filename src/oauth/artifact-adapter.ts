@@ -10,6 +10,7 @@ import {
   deleteArtifact,
   deleteClient,
   findArtifact,
+  findArtifactOwner,
   findClient,
   insertClient,
   type Resealed,
@@ -84,13 +85,11 @@ export class ArtifactAdapter implements Adapter {
 
   async destroy(id: string): Promise<void> {
     const { db } = this.#deps
-    await announced(this.#deps, [], async (accountIds) => {
-      const connectionId = await deleteArtifact(db, this.#kind, artifactHash(id))
-      if (this.#kind !== 'AccessToken' || connectionId === null) return
-      // Nodes remember whom a token stands for until they hear that something changed.
-      const userId = await findConnectionOwner(db, connectionId)
-      if (userId !== undefined) accountIds.add(userId)
-    })
+    const idHash = artifactHash(id)
+    // Nodes remember whom a token stands for until they hear that something changed.
+    const userId = this.#kind === 'AccessToken' ? await findArtifactOwner(db, this.#kind, idHash) : undefined
+    const accountIds = userId === undefined ? [] : [userId]
+    await announced(this.#deps, accountIds, () => deleteArtifact(db, this.#kind, idHash))
     if (this.#kind === 'Grant') await this.revokeByGrantId(id)
   }
 

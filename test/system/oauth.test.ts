@@ -24,6 +24,7 @@ import {
   Visitor,
 } from '../support/oauth-client.ts'
 import { signUpIn, visitPortal } from '../support/portal.ts'
+import { startPostgresProxy } from '../support/postgres-proxy.ts'
 import { type Stage, startStage } from '../support/stage.ts'
 
 describe('an application that signs in', () => {
@@ -324,6 +325,18 @@ describe('an application that signs in', () => {
     assert.equal((await call(tokens.access_token, other)).status, 200)
     const given = await postForm(`${url}/oauth/revoke`, { client_id: app.clientId, token: tokens.access_token })
     assert.equal(given.status, 200)
+    assert.equal((await call(tokens.access_token, other)).status, 401)
+  })
+
+  it('an application that signs in can give its token back, also where Postgres has it and its answer is lost', async (t) => {
+    const proxy = await startPostgresProxy(gateway.services.databaseUrl)
+    t.after(() => proxy.close())
+    const node = await gateway.startWeb({ PORT: '0', DATABASE_URL: proxy.url })
+    const tokens = await (await signIn(url, account.token, { app, resource: url })).tokens()
+    assert.equal((await call(tokens.access_token, other)).status, 200)
+    proxy.breaksAfter = 'delete from "oauth_artifacts"'
+    const given = await postForm(`${node}/oauth/revoke`, { client_id: app.clientId, token: tokens.access_token })
+    assert.equal(given.status, 503)
     assert.equal((await call(tokens.access_token, other)).status, 401)
   })
 
