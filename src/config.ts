@@ -39,6 +39,8 @@ export interface Config extends StoresConfig {
     variables: string[]
     /** The operator of this gateway, for the `User-Agent`. */
     contact: string
+    /** Whom the users of this gateway ask; undefined where `CONTACT` is not set. */
+    operatorContact: string | undefined
     /** Slugs this worker serves; all when empty. */
     only: string[]
   }
@@ -90,6 +92,7 @@ function readConfig(environment: Environment, secrets: ProcessSecrets): Config {
       bySlug: readUpstreams(environment),
       variables: Object.keys(environment).filter((name) => name.startsWith('UPSTREAM_') && environment[name]),
       contact: read.text('CONTACT', 'https://github.com/agent-api-gateway/agent-api-gateway'),
+      operatorContact: read.text('CONTACT', '') || undefined,
       only: read.list('WORKER_UPSTREAMS', () => true),
     },
     callTimeoutMs: read.integer('CALL_TIMEOUT_MS', 30_000, [100, 600_000]),

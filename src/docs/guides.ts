@@ -29,10 +29,12 @@ const NAMES = [
 ] as const
 
 /** Reads the guides and fills in what this deployment is set to. */
-export function loadGuides(config: Pick<Config, 'http' | 'plans' | 'callTimeoutMs'>): Guide[] {
+export function loadGuides(config: Pick<Config, 'http' | 'plans' | 'callTimeoutMs' | 'accounts'>): Guide[] {
   const values: Record<string, string> = {
     baseUrl: config.http.baseUrl,
     plans: planTable(config.plans),
+    getAccount: ACCOUNT_WORDS[config.accounts.signup],
+    accountRoute: config.accounts.signup === 'closed' ? 'login' : 'signup',
     timeoutSeconds: String(Math.round(config.callTimeoutMs / 1_000)),
   }
   return NAMES.map((name) => {
@@ -54,6 +56,16 @@ export function loadGuides(config: Pick<Config, 'http' | 'plans' | 'callTimeoutM
       },
     }
   })
+}
+
+/** How a reader comes to an account, as the operator set it. */
+const ACCOUNT_WORDS: Record<Config['accounts']['signup'], string> = {
+  open: '[Sign up](/signup) with an email and a password',
+  verified:
+    '[Sign up](/signup) with an email and a password, open the link of the mail that comes (live calls wait for it)',
+  approval:
+    '[Sign up](/signup) with an email and a password (live calls wait until the operator has approved the account)',
+  closed: 'Ask the operator for an account (sign-up is closed), [log in](/login)',
 }
 
 function planTable(plans: Config['plans']): string {

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { Api } from '../catalog/catalog.ts'
-import type { PlanLimits } from '../config.ts'
+import type { PlanLimits, SignupPolicy } from '../config.ts'
 import type { Condition } from './condition.ts'
 
 /** What the page of an API shows besides the API itself. */
@@ -25,6 +25,8 @@ export interface Visit {
   baseUrl: string
   isLoggedIn: boolean
   plans: Record<string, PlanLimits>
+  /** Under which condition an account that signs up can make live calls. */
+  signup: SignupPolicy
 }
 
 /** The day's changes of an API's health, from the public catalog; undefined where Postgres is away. */

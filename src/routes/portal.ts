@@ -15,7 +15,7 @@ import type { App } from '../http/typed-app.ts'
 import { readHistory, type Visit } from '../portal/catalog-view.ts'
 import { conditionOf } from '../portal/condition.ts'
 import { layout } from '../portal/layout.ts'
-import { accountPage, credentialsPage, plansCard } from '../portal/pages/account.ts'
+import { accountPage, credentialsPage, plansCard, signupClosedPage } from '../portal/pages/account.ts'
 import { agentsPage } from '../portal/pages/agents.ts'
 import { apiPage } from '../portal/pages/api.ts'
 import { connectPage } from '../portal/pages/connect.ts'
@@ -55,6 +55,7 @@ export async function portalRoutes(app: App, { catalog, config, health }: Contex
     baseUrl,
     isLoggedIn: readSessionCookie(request, baseUrl) !== undefined,
     plans: config.plans,
+    signup: config.accounts.signup,
   })
 
   /** A page that is the same for everybody, but for what a log-in shows. */
@@ -102,7 +103,12 @@ export async function portalRoutes(app: App, { catalog, config, health }: Contex
   if (config.accounts.isOauthOn) {
     // Comes from another site, with which no cookie is sent: its script asks who is logged in.
     app.get('/connect/:uid', { schema }, async (request, reply) =>
-      sendPage(reply, page(request as FastifyRequest, connectPage(), { title: 'Connect an application' })),
+      sendPage(
+        reply,
+        page(request as FastifyRequest, connectPage(config.accounts.signup !== 'closed'), {
+          title: 'Connect an application',
+        }),
+      ),
     )
   }
   for (const [path, title, write] of fixedPages(catalog, config)) {
@@ -115,24 +121,32 @@ function fixedPages(
   catalog: Catalog,
   { accounts, http, plans, upstreams }: Config,
 ): [path: string, title: string, write: () => Html][] {
+  const { operatorContact } = upstreams
+  const { signup } = accounts
+  const provesAddresses = accounts.smtpUrl !== undefined
   return [
     ['/agents', 'For agents', () => agentsPage({ baseUrl: http.baseUrl, isOauthOn: accounts.isOauthOn })],
-    ['/signup', 'Sign up', () => credentialsPage('signup', firstPage(catalog))],
-    ['/login', 'Log in', () => credentialsPage('login', '/account')],
-    ['/account', 'Account', () => accountPage('overview', { below: plansCard(plans, upstreams.contact) })],
-    ['/account/keys', 'API keys', () => accountPage('keys', { start: firstPage(catalog) })],
     [
-      '/account/teams',
-      'Teams',
-      () => accountPage('teams', { start: firstPage(catalog), provesAddresses: accounts.smtpUrl !== undefined }),
+      '/signup',
+      'Sign up',
+      () =>
+        signup === 'closed' ? signupClosedPage(operatorContact) : credentialsPage('signup', firstPage(catalog), signup),
     ],
+    ['/login', 'Log in', () => credentialsPage('login', '/account', signup)],
+    [
+      '/account',
+      'Account',
+      () => accountPage('overview', { provesAddresses, below: plansCard(plans, operatorContact) }),
+    ],
+    ['/account/keys', 'API keys', () => accountPage('keys', { start: firstPage(catalog) })],
+    ['/account/teams', 'Teams', () => accountPage('teams', { start: firstPage(catalog), provesAddresses })],
     [
       '/account/provider-keys',
       'Provider keys',
       () => accountPage('provider-keys', { apis: JSON.stringify(apisTakingKeys(catalog)) }),
     ],
     ['/account/connections', 'Connected apps', () => accountPage('connections')],
-    ['/account/settings', 'Settings', () => accountPage('settings')],
+    ['/account/settings', 'Settings', () => accountPage('settings', { provesAddresses })],
   ]
 }
 

@@ -1,7 +1,9 @@
 import Type from 'typebox'
 import { verifyAddressProof } from '../accounts/address-proof.ts'
 import { isRecipientRefused } from '../accounts/mailer.ts'
+import { missingForLiveCalls } from '../accounts/trust.ts'
 import { mailVerification } from '../accounts/verification-mail.ts'
+import { nullable } from '../catalog/json.ts'
 import type { Context } from '../context.ts'
 import { verifyEmail } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
@@ -20,11 +22,24 @@ const HOUR_MS = 3_600_000
 /** Mails of one account an hour. */
 const MAILS_PER_HOUR = 3
 
+const VerificationStatus = Type.Object(
+  {
+    emailVerified: Type.Boolean({ description: 'Whether you have proven that you receive mail at your address' }),
+    liveCallsNeed: nullable(
+      Type.Enum(['verification', 'approval'], {
+        description:
+          'What live calls wait for: the proof of the address, or the approval of an operator; null: nothing',
+      }),
+    ),
+  },
+  { title: 'VerificationStatus' },
+)
+
 const TokenBody = Type.Object({ token: Type.String({ maxLength: 2_000, description: 'Token of the mail' }) })
 
 /** Proof of an account's address: the link is mailed, opened, and confirmed by a person. */
 export async function verificationRoutes(app: App, context: Context, assets: Assets): Promise<void> {
-  await app.register(async (scope) => mailRoute(scope, context))
+  await app.register(async (scope) => statusAndMailRoutes(scope, context))
   await app.register(async (scope) => pageRoutes(scope, context, assets))
 
   const verify = {
@@ -44,8 +59,21 @@ export async function verificationRoutes(app: App, context: Context, assets: Ass
   })
 }
 
-function mailRoute(app: App, context: Context): void {
+function statusAndMailRoutes(app: App, context: Context): void {
   guardWithSession(app, context)
+  const status = {
+    schema: {
+      operationId: 'readVerification',
+      summary: 'Whether your address is proven, and what live calls wait for',
+      tags: ['Accounts'],
+      response: { 200: VerificationStatus },
+    },
+  }
+  app.get('/v1/auth/verification', status, async (request) => {
+    const { user } = sessionOf(request)
+    const liveCallsNeed = missingForLiveCalls(user, context.config.accounts.signup) ?? null
+    return { emailVerified: user.email_verified_at !== null, liveCallsNeed }
+  })
   const options = {
     config: { errors: ['FORBIDDEN', 'RATE_LIMIT_EXCEEDED', 'DEPENDENCY_UNAVAILABLE'] as const },
     schema: {

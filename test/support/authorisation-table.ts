@@ -18,6 +18,7 @@ const everyone = (status: number): string => PRINCIPALS.map(() => status).join('
 
 export const TABLE: Row[] = [
   { route: 'GET /v1/me', expected: everyone(200) },
+  { route: 'GET /v1/auth/verification', expected: everyone(200) },
   { route: 'POST /v1/auth/logout', expected: everyone(204) },
   {
     route: 'POST /v1/auth/password',

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { launchBrowser } from '../support/browser.ts'
 import { send, signUpThroughApi } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { type MailServer, startMailServer } from '../support/mail-server.ts'
+import { signUpIn, visitPortal } from '../support/portal.ts'
 
 describe('where there is a mail server', () => {
   let mail: MailServer
@@ -27,6 +29,8 @@ describe('where there is a mail server', () => {
     const call = async () =>
       (await send(gateway, '/v1/call/weather/current?latitude=x&longitude=1', { key: account.live })).status
     assert.equal(await call(), 403)
+    const status = async () => (await send(gateway, '/v1/auth/verification', { token: account.token })).body
+    assert.deepEqual(await status(), { emailVerified: false, liveCallsNeed: 'verification' })
     // A key that is saved is tried at the upstream.
     const save = () =>
       send(gateway, '/v1/provider-keys/code-host-user', { method: 'PUT', token: account.token, body: { key: 'k-1' } })
@@ -43,6 +47,39 @@ describe('where there is a mail server', () => {
     assert.equal(confirmed.status, 200)
     assert.equal(await call(), 400, 'the parameters are looked at now')
     assert.equal((await save()).status, 200)
+    assert.deepEqual(await status(), { emailVerified: true, liveCallsNeed: null })
+  })
+
+  it('where there is a mail server, the portal says before the sign-up that a mail comes, and sends it again', async (t) => {
+    const browser = await launchBrowser()
+    try {
+      await visitPortal(t, { gateway, browser }, async (page) => {
+        await page.goto('/signup')
+        await page.getByText('A mail comes with a link that proves the address').waitFor()
+        const { email } = await signUpIn(page)
+        await page.getByText('Until then live calls are refused').waitFor()
+        await page.getByRole('button', { name: 'Send it again' }).click()
+        await page.getByText('The mail is on its way').waitFor()
+        await until(() => mailsTo(email).length === 2)
+      })
+    } finally {
+      await browser?.close()
+    }
+  })
+
+  it('where sign-up is closed, pages and guide name whom to ask in place of a form that fails', async () => {
+    const closed = await gateway.startWeb({ SIGNUP: 'closed', CONTACT: 'ops@example.org' })
+    const read = async (url: string, path: string) => await (await fetch(url + path)).text()
+    const page = await read(closed, '/signup')
+    assert.doesNotMatch(page, /<form/)
+    assert.match(page, /Sign-up is closed\. Ask the operator for an account: <a href="mailto:ops@example.org"/)
+    assert.match(await read(closed, '/'), /Sign-up is closed: the operator makes accounts/)
+    assert.match(await read(closed, '/docs/guides/quickstart.md'), /Ask the operator for an account/)
+    assert.match(await read(closed, '/account'), /The operator changes plans: <a href="mailto:ops@example.org"/)
+    // Without CONTACT the project's own address stands for nobody who could help.
+    const account = await read(gateway.url, '/account')
+    assert.match(account, /Ask whoever runs this gateway for another plan/)
+    assert.doesNotMatch(account, /github\.com/)
   })
 
   it('where there is a mail server, the link is sent again three times an hour, and a forged or changed token proves nothing', async () => {

@@ -63,7 +63,11 @@ function credentialForms(onDone) {
         el('button', { class: 'button', type: 'submit' }, title),
       ),
     )
-  return [form('login', 'Log in', 'current-password'), form('signup', 'Create account', 'new-password')]
+  const takesSignups = document.querySelector('[data-takes-signups]')
+  return [
+    form('login', 'Log in', 'current-password'),
+    ...(takesSignups ? [form('signup', 'Create account', 'new-password')] : []),
+  ]
 }
 
 async function consentForm({ resource }, { email }, onLoggedOut) {

@@ -2,15 +2,17 @@ import { failureCard, showAccount } from './account-view.js'
 import { ApiError, api, apiAll } from './api.js'
 import { el, moment } from './dom.js'
 import { usageSection } from './usage.js'
+import { verificationNotice } from './verification.js'
 
 /** Who is logged in, the plan, and what was called. */
 export function startOverview(view) {
   return showAccount(view, async () => {
     const me = await api('/v1/me')
     const parts = [api('/v1/billing/status'), apiAll('/v1/keys'), api('/v1/connections')].map(part)
-    const [plan, keys, connections] = await Promise.all(parts)
+    const [notice, plan, keys, connections] = await Promise.all([verificationNotice(view), ...parts])
     return [
       el('p', {}, 'Logged in as ', el('strong', {}, me.email), '.'),
+      notice,
       keys.keys?.length === 0 &&
         el(
           'p',

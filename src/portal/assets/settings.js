@@ -2,12 +2,14 @@ import { actionForm, showAccount } from './account-view.js'
 import { api } from './api.js'
 import { el, field, moment, toast } from './dom.js'
 import { warnOfWeak } from './password.js'
+import { verificationNotice } from './verification.js'
 
 /** Who is logged in, and the password. */
 export function startSettings(view) {
   return showAccount(view, async () => {
     const me = await api('/v1/me')
     return [
+      await verificationNotice(view),
       el(
         'section',
         { class: 'card' },

@@ -1,3 +1,4 @@
+import type { SignupPolicy } from '../../config.ts'
 import { type Html, html } from '../../http/html.ts'
 import type { Visit } from '../catalog-view.ts'
 import { planTable } from './plan-table.ts'
@@ -44,19 +45,42 @@ ${below ?? ''}
 </div>`
 }
 
-/** The plans, and whom to ask for another one. */
-export function plansCard(plans: Visit['plans'], contact: string): Html {
-  const href = /^https?:\/\//.test(contact) ? contact : contact.includes('@') ? `mailto:${contact}` : undefined
+/** The plans, and whom to ask for another one. @param contact undefined where the operator names none */
+export function plansCard(plans: Visit['plans'], contact: string | undefined): Html {
   return html`<section class="card" aria-labelledby="plans-title"><h2 id="plans-title">Plans</h2>
 ${planTable(plans, 'Calls over all APIs. Test calls have the same limits a minute and none a month.')}
-<p>The operator changes plans: ${href === undefined ? contact : html`<a href="${href}" rel="noreferrer noopener">${contact}</a>`}</p></section>`
+<p>${contact === undefined ? 'Ask whoever runs this gateway for another plan.' : html`The operator changes plans: ${contactLink(contact)}`}</p></section>`
+}
+
+function contactLink(contact: string): Html {
+  const href = /^https?:\/\//.test(contact) ? contact : contact.includes('@') ? `mailto:${contact}` : undefined
+  return href === undefined ? html`${contact}` : html`<a href="${href}" rel="noreferrer noopener">${contact}</a>`
+}
+
+/** What a new account can do, as the operator set it; empty where nothing is held back. */
+const AFTER_SIGNUP: Record<SignupPolicy, string> = {
+  open: '',
+  verified: 'A mail comes with a link that proves the address. Live calls work from then on, test calls at once.',
+  approval: 'An operator approves each account. Live calls work from then on, test calls at once.',
+  closed: '',
+}
+
+/** In place of the form, which could not be sent with success. */
+export function signupClosedPage(contact: string | undefined): Html {
+  return html`<div class="wrap narrow">
+<h1>Sign up</h1>
+<p class="notice">Sign-up is closed. ${contact === undefined ? 'Ask whoever runs this gateway for an account.' : html`Ask the operator for an account: ${contactLink(contact)}`}</p>
+<p class="small">You have an account? <a href="/login">Log in</a></p>
+</div>`
 }
 
 /** Sign-up and log-in. `start` is the page that a newcomer is led to. */
-export function credentialsPage(action: 'signup' | 'login', start: string): Html {
+export function credentialsPage(action: 'signup' | 'login', start: string, signup: SignupPolicy): Html {
   const isNew = action === 'signup'
+  const after = isNew ? AFTER_SIGNUP[signup] : ''
   return html`<div class="wrap narrow" data-view="credentials">
 <h1>${isNew ? 'Sign up' : 'Log in'}</h1>
+${after === '' ? '' : html`<p>${after}</p>`}
 <form class="card" data-credentials="${action}" data-start="${start}" method="post" action="/${action}">
 <div class="field"><label for="email">Email</label><input id="email" name="email" type="email" autocomplete="email" required maxlength="254"></div>
 <div class="field"><label for="password">Password</label><input id="password" name="password" type="password" autocomplete="${isNew ? 'new-password' : 'current-password'}" required ${isNew ? html`minlength="8" aria-describedby="password-help"` : ''}>${isNew ? html`<p class="small" id="password-help">8 characters or more.</p>` : ''}<label class="option show-password"><input type="checkbox" data-show-password> Show what I type</label><p class="small warn" role="status" data-weak hidden></p></div>

@@ -1,8 +1,12 @@
 import { type Html, html } from '../../http/html.ts'
 
-/** The frame of the consent page; who asks for what comes from the route of the sign-in. */
-export function connectPage(): Html {
-  return html`<div class="wrap narrow" data-view="connect">
+/**
+ * The frame of the consent page; who asks for what comes from the route of the sign-in.
+ *
+ * @param takesSignups whether a visitor without an account can make one there
+ */
+export function connectPage(takesSignups: boolean): Html {
+  return html`<div class="wrap narrow" data-view="connect"${takesSignups ? html` data-takes-signups` : ''}>
 <h1>Connect an application</h1>
 <noscript><p class="notice">This page needs JavaScript.</p></noscript>
 <div data-body aria-live="polite" aria-busy="true"><p class="small">Loading …</p></div>

@@ -1,6 +1,7 @@
 import type { Api } from '../../catalog/catalog.ts'
 import { exampleCall } from '../../catalog/example-call.ts'
 import { rankApis } from '../../catalog/search.ts'
+import type { SignupPolicy } from '../../config.ts'
 import { type Html, html } from '../../http/html.ts'
 import { PLACEHOLDER } from '../assets/snippets.js'
 import type { Visit } from '../catalog-view.ts'
@@ -21,7 +22,7 @@ export interface CatalogItem {
 }
 
 /** What this is, and the catalog: all of it is sent, and what the filter leaves out is hidden. */
-export function homePage(items: CatalogItem[], filter: CatalogFilter, { baseUrl, isLoggedIn }: Visit): Html {
+export function homePage(items: CatalogItem[], filter: CatalogFilter, { baseUrl, isLoggedIn, signup }: Visit): Html {
   const endpoints = items.reduce((sum, { api }) => sum + api.endpoints.size, 0)
   const ranked = rankApis(
     items.map(({ api }) => api),
@@ -48,7 +49,7 @@ ${demo(items, baseUrl)}
 </section>
 <section class="wrap steps" aria-label="How it works">
 <ol>
-${isLoggedIn ? '' : html`<li><h2>Sign up</h2><p>An email and a password.</p></li>`}
+${isLoggedIn ? '' : html`<li><h2>${signup === 'closed' ? 'Get an account' : 'Sign up'}</h2><p>${SIGN_UP[signup]}</p></li>`}
 <li><h2>Try an API</h2><p>Press Send on any API’s page, with test data or live data.</p></li>
 <li><h2>Call it</h2><p>Make a key and paste the snippet: curl, JavaScript, Python or MCP.</p></li>
 </ol>
@@ -65,6 +66,13 @@ ${isLoggedIn ? '' : html`<li><h2>Sign up</h2><p>An email and a password.</p></li
 <ul class="grid" data-cards>${sorted.map((item) => card(item, !fits(item)))}</ul>
 <p class="empty" data-empty${shown.length > 0 ? html` hidden` : ''}><span data-empty-text>${emptyText(filter.q)}</span> <a href="/#catalog" data-clear>Show all APIs</a></p>
 </section>`
+}
+
+const SIGN_UP: Record<SignupPolicy, string> = {
+  open: 'An email and a password.',
+  verified: 'An email and a password; live calls wait for the link of a mail.',
+  approval: 'An email and a password; live calls wait for the operator’s approval.',
+  closed: 'Sign-up is closed: the operator makes accounts.',
 }
 
 const emptyText = (q: string): string => (q === '' ? 'No API matches.' : `No API matches “${q}”.`)
