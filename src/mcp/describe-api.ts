@@ -7,6 +7,7 @@ import type { ProviderKeyState } from '../db/provider-keys.ts'
 import type { HealthView } from '../health/health-view.ts'
 import { reaches } from '../limits/plans.ts'
 import { toDocumentSchema } from '../openapi/schemas.ts'
+import { CONDITIONS, type ConditionWord, conditionOf, healthWord } from '../portal/condition.ts'
 import { objectSchema } from './api-tools.ts'
 
 /** Who asks, and where the health of an API is read. */
@@ -22,10 +23,11 @@ export interface Observer {
 
 /** How an API stands now, for search_apis and describe_api. */
 export const Standing = {
-  status: Type.Enum(['Healthy', 'Degraded', 'Down', 'Paused', 'Not enabled', 'Needs your key'], {
+  status: Type.Enum([...CONDITIONS, 'Needs your key'], {
     description:
-      'Down and Not enabled: calls with a live key are refused for now. Needs your key: they are refused until the account has a valid key of its own for this source. Paused: all calls are refused, or wait',
+      'Of the source and the gateway now. Not checked: nothing is known of it at the moment. Needs your key: calls with a live key are refused until the account has a valid key of its own for this source',
   }),
+  meanwhile: Type.Optional(Type.String({ description: 'What calls get while the status is not Healthy' })),
   tier_required: Type.String(),
   within_your_plan: Type.Boolean({ description: 'false: calls with a live or test key are refused with 402' }),
 }
@@ -33,17 +35,25 @@ export const Standing = {
 export function standingOf(api: Api, observer: Observer): Static<ReturnType<typeof standingSchema>> {
   const { tierRequired } = api
   const status = statusOf(api, observer)
-  return { status, tier_required: tierRequired, within_your_plan: reaches(observer.tier, tierRequired) }
+  const { word, effect } = conditionOf(api, observer.health.of(api.slug))
+  // An account's own key opens what is not enabled for others.
+  const isForCaller = status === word || status === 'Needs your key'
+  return {
+    status,
+    ...(isForCaller && effect !== '' ? { meanwhile: effect } : {}),
+    tier_required: tierRequired,
+    within_your_plan: reaches(observer.tier, tierRequired),
+  }
 }
 const standingSchema = () => Type.Object(Standing)
 
-function statusOf(api: Api, { health, providerKeys }: Observer) {
+function statusOf(api: Api, { health, providerKeys }: Observer): ConditionWord | 'Needs your key' {
   const { slug, needsCallerKey, pausedMode } = api
   if (!isOpen(api)) return 'Not enabled'
   if (pausedMode) return 'Paused'
   // A key that the source refused is as good as none.
   const isKeyMissing = (providerKeys.get(slug)?.status ?? 'invalid') === 'invalid'
-  return needsCallerKey && isKeyMissing ? 'Needs your key' : health.of(slug).status
+  return needsCallerKey && isKeyMissing ? 'Needs your key' : healthWord(health.of(slug))
 }
 
 export const DescribeOutput = Type.Object({

@@ -38,12 +38,21 @@ export function conditionOf(api: Api, health: HealthView): Condition {
         : 'The operator has paused this API: calls wait until it is resumed, or until their deadline if that comes first, test calls too.'
     return { ...nothing, word: 'Paused', effect }
   }
-  if (health.since === undefined && health.lastCallAt === 0 && health.lastProbeAt === 0) {
-    return { ...nothing, word: 'Not checked' }
-  }
-  const { status: word, score, since } = health
+  const word = healthWord(health)
+  if (word === 'Not checked') return { ...nothing, word }
+  const { score, since } = health
   if (word === 'Healthy') return { word, score, since, reason: '', effect: '' }
   return { word, score, since, reason: reasonOf(health), effect: effectOf(api, health) }
+}
+
+/** The health of a source in one word; `Not checked` where no call or probe is known of. */
+export function healthWord({
+  status,
+  since,
+  lastCallAt,
+  lastProbeAt,
+}: HealthView): HealthView['status'] | 'Not checked' {
+  return since === undefined && lastCallAt === 0 && lastProbeAt === 0 ? 'Not checked' : status
 }
 
 function reasonOf({ cause = '', lastCode, status }: HealthView): string {

@@ -64,6 +64,14 @@ describe('the condition of an API', () => {
     assert.doesNotMatch(text, /No change/)
   })
 
+  it('the condition of an API that nothing is known of is not said to be new, and its changes are still shown', () => {
+    const unknown = conditionOf(weather, view({}))
+    assert.match(healthOfTheDay(unknown, [], NOW).text, /^<p>Nothing is known of its state at the moment\.<\/p>$/)
+    const change = { at: new Date(NOW - 60_000).toISOString(), from: 'Healthy', to: 'Down', cause: 'score', code: null }
+    const { text } = healthOfTheDay(unknown, [change], NOW)
+    assert.match(text, /Healthy, then Down.*Nothing is known of its state at the moment\. The latest changes:/s)
+  })
+
   it('the condition of an API draws the last minute of the day too', () => {
     const change = { at: new Date(NOW - 1_000).toISOString(), from: 'Healthy', to: 'Down', cause: 'score', code: null }
     const { text } = healthOfTheDay(conditionOf(weather, view({ state: 'Down', since: '1' })), [change], NOW)

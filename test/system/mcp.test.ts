@@ -3,8 +3,10 @@ import { after, before, describe, it } from 'node:test'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { LATEST_PROTOCOL_VERSION, SUPPORTED_PROTOCOL_VERSIONS } from '@modelcontextprotocol/sdk/types.js'
-import { loadUpstreams } from '../../src/catalog/catalog.ts'
+import { loadCatalog, loadUpstreams } from '../../src/catalog/catalog.ts'
 import type { Upstream } from '../../src/catalog/upstream.ts'
+import { viewHealth } from '../../src/health/health-view.ts'
+import { standingOf } from '../../src/mcp/describe-api.ts'
 import { accountKeys } from '../../src/redis/keys.ts'
 import { openOperatorRedis } from '../support/cap-state.ts'
 import { type Account, send, signUp } from '../support/client.ts'
@@ -93,14 +95,29 @@ describe('the MCP servers', () => {
       }
       const weather: Result = await client.callTool({ name: 'describe_api', arguments: { api: 'weather' } })
       const { status, within_your_plan, source_limits, terms, endpoints } = weather.structuredContent
-      assert.deepEqual([status, within_your_plan], ['Healthy', true])
+      assert.deepEqual([status, within_your_plan], ['Not checked', true])
       assert.match(source_limits, /^600 per minute/)
       assert.match(terms, /https:\/\/open-meteo\.com\/en\/terms$/)
       assert.match(endpoints[0].data, /is_day: number \| null/)
       assert.match(endpoints[0].cache, /^Stored for 5 minutes/)
       const news: Result = await client.callTool({ name: 'describe_api', arguments: { api: 'news' } })
       assert.deepEqual([news.structuredContent.status, news.structuredContent.within_your_plan], ['Not enabled', false])
+      assert.match(news.structuredContent.meanwhile, /^The operator has not enabled this API: live calls are refused/)
     })
+  })
+
+  it('the MCP servers say of an API that is down by its score alone that live calls go through', async () => {
+    const api = (await loadCatalog(new Map())).get('weather') ?? assert.fail()
+    const down = viewHealth({ state: 'Down', open: '0', since: '1', cause: 'score' }, Date.now())
+    const observer = {
+      health: { of: () => down },
+      tier: 'developer',
+      allowedApis: null,
+      providerKeys: new Map(),
+    } as const
+    const { status, meanwhile } = standingOf(api, observer)
+    assert.equal(status, 'Down')
+    assert.match(meanwhile ?? '', /^Live calls go through, but many of them fail/)
   })
 
   it('the MCP servers offer no API that waits for the operator, and say what to do where nothing matches', async () => {

@@ -19,10 +19,12 @@ export function healthOfTheDay(
   history: HealthChangeView[] | undefined,
   now: number = Date.now(),
 ): Html {
-  if (word === 'Not checked') return html`<p>Nobody has called this API yet, and no probe has ended.</p>`
+  const isUnknown = word === 'Not checked'
+  if (isUnknown && !history?.length) return html`<p>Nothing is known of its state at the moment.</p>`
   if (word === 'Not enabled') return html`<p>An API that is not enabled is not probed.</p>`
   if (!history) return html`<p>The changes of the last 24 hours are not known at the moment.</p>`
-  const summary = history.length === 0 ? 'No change in the last 24 hours.' : `Now: ${word}. The latest changes:`
+  const state = isUnknown ? 'Nothing is known of its state at the moment' : `Now: ${word}`
+  const summary = history.length === 0 ? 'No change in the last 24 hours.' : `${state}. The latest changes:`
   return html`${strip(word, history, now)}
 <p class="axis small" aria-hidden="true"><span>24 h ago</span><span>now</span></p>
 <p>${summary}</p>
