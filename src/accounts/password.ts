@@ -73,7 +73,12 @@ async function withHashSlot<T>(client: string, work: () => Promise<T>): Promise<
 async function waitForSlot(client: string): Promise<void> {
   const ofClient = waiting.get(client) ?? []
   if (waitingCount >= WAITING_MAX || ofClient.length >= WAITING_OF_CLIENT_MAX) {
-    throw new GatewayError('LOGIN_THROTTLED', { retryAfterMs: 2_000 })
+    // A sign-up and a change of the password wait here too.
+    throw new GatewayError('LOGIN_THROTTLED', {
+      message: 'Too many passwords are being checked at the moment.',
+      hint: 'Wait and send the request again',
+      retryAfterMs: 2_000,
+    })
   }
   waitingCount += 1
   waiting.set(client, ofClient)

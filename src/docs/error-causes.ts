@@ -159,7 +159,10 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'The operator disabled the account, or took back its approval, while the call waited or ran.',
   ),
   CALL_ENDED: help('Fetch the result with GET /v1/calls/{id}.', 'The call had ended before it was to be cancelled.'),
-  PAYLOAD_TOO_LARGE: help('Send less, or several requests.', 'The body is larger than 1 MiB.'),
+  PAYLOAD_TOO_LARGE: help(
+    'Send less, or several requests.',
+    'The body is larger than 1 MiB; for sign-up and log-in than 4 KiB, for a change of the password than 8 KiB.',
+  ),
   URI_TOO_LONG: help('Send the parameters as JSON in a POST to the same address.', 'The address is longer than 8 KiB.'),
   UNSUPPORTED_MEDIA_TYPE: help(
     'Send Content-Type: application/json, not compressed.',
@@ -183,13 +186,14 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   ),
   RESULT_STORAGE_FULL: help(
     'Wait for Retry-After: results end after 15 minutes. Ask for less at once, or call without Prefer, which keeps nothing.',
-    'Large results of asynchronous calls in the last 15 minutes: 16 MB on the Free plan, 64 MB on Pro, 256 MB on Elite.',
+    'Large results of asynchronous calls in the last 15 minutes; the guide to asynchronous calls says how much each plan keeps.',
     'A call that had been made when its result no longer fitted is answered so too.',
   ),
   LOGIN_THROTTLED: help(
     'Wait for Retry-After. A session is good for a day: keep its token instead of logging in for each request.',
     'Many wrong passwords from one address.',
     'More than ten log-ins to one account in a minute.',
+    'So many log-ins and sign-ups are under way on the node that another would wait for seconds.',
   ),
   SIGNUP_THROTTLED: help('Wait for Retry-After.', 'Many sign-ups from one address.'),
   HEADERS_TOO_LARGE: help('Send fewer or smaller header fields.', 'Large cookies or tokens of other sites.'),

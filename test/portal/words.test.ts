@@ -55,6 +55,7 @@ describe('the portal’s words for callers', () => {
     assert.equal(callerWords('c', callers), 'Claude (connected app)')
     assert.equal(callerWords('session', {}), 'Portal and sessions')
     assert.match(callerWords('other', callers), /revoked key.*signed out/)
+    assert.doesNotMatch(callerWords('k', { connections: callers.connections }), /revoked/)
   })
 })
 

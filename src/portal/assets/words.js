@@ -57,11 +57,13 @@ function tokensOf(hint) {
   return Object.fromEntries([...hint.matchAll(/\s(\w+)=(\S+)/g)].map(([, name, value]) => [name, value]))
 }
 
-/** Who made calls, by the id that usage counts them under: a key, an application, or a log-in. */
-export function callerWords(id, { keys = [], connections = [] }) {
+/** Who made calls, by the id that usage counts them under: a key, an application, or a log-in. Lists that could not be read are left out. */
+export function callerWords(id, { keys, connections }) {
   if (id === 'session') return 'Portal and sessions'
-  const key = keys.find((one) => one.id === id)
+  const key = keys?.find((one) => one.id === id)
   if (key) return `${key.label ?? 'No label'} (${key.keyPrefix}…${key.lastFour})`
-  const app = connections.find((one) => one.id === id)
-  return app ? `${app.clientName} (connected app)` : 'A revoked key, a team’s key, or an app that was signed out'
+  const app = connections?.find((one) => one.id === id)
+  if (app) return `${app.clientName} (connected app)`
+  if (!keys || !connections) return 'A key or an app (names cannot be read now)'
+  return 'A revoked key, a team’s key, or an app that was signed out'
 }
