@@ -34,8 +34,11 @@ export function capWords({ rates, concurrency }: Caps): string {
 export function cacheWords({ endpoint: { cache, pool } }: ApiEndpoint): string {
   if (!cache)
     return pool ? 'Not stored. Items come from a prefetched pool.' : 'Not stored: each call reaches the source.'
-  const { seconds, staleIfErrorSeconds = 0 } = cache
-  if (seconds === 0) return 'Not stored: each call reaches the source.'
+  const { seconds, staleIfErrorSeconds = 0, notFoundSeconds } = cache
+  if (seconds === 0) {
+    const missing = notFoundSeconds ? ` “No such thing” is stored for ${spanWords(notFoundSeconds)}.` : ''
+    return `Not stored; identical calls at the same moment share one request.${missing}`
+  }
   const fresh =
     typeof seconds === 'number' ? `Stored for ${spanWords(seconds)}` : 'Stored for a time that depends on the answer'
   return staleIfErrorSeconds > 0

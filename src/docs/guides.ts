@@ -35,6 +35,7 @@ export function loadGuides(config: Pick<Config, 'http' | 'plans' | 'callTimeoutM
     plans: planTable(config.plans),
     getAccount: ACCOUNT_WORDS[config.accounts.signup],
     accountRoute: config.accounts.signup === 'closed' ? 'login' : 'signup',
+    resultStorage: storageWords(config.plans),
     timeoutSeconds: String(Math.round(config.callTimeoutMs / 1_000)),
   }
   return NAMES.map((name) => {
@@ -68,10 +69,20 @@ const ACCOUNT_WORDS: Record<Config['accounts']['signup'], string> = {
   closed: 'Ask the operator for an account (sign-up is closed), [log in](/login)',
 }
 
+/** How much each plan keeps of results. */
+function storageWords(plans: Config['plans']): string {
+  const words = Object.entries(plans).map(
+    ([name, { resultMegabytes }]) => `${numberWords(resultMegabytes)} MB on ${planLabel(name)}`,
+  )
+  return words.join(', ')
+}
+
+const planLabel = (name: string): string => (name === 'Elite (contract)' ? 'Enterprise' : name)
+
 function planTable(plans: Config['plans']): string {
   const rows = Object.entries(plans).map(
     ([name, { perMinute, perMonth, inFlight }]) =>
-      `| ${name === 'Elite (contract)' ? 'Enterprise' : name} | ${numberWords(perMinute)} | ${numberWords(perMonth)} | ${numberWords(inFlight)} |`,
+      `| ${planLabel(name)} | ${numberWords(perMinute)} | ${numberWords(perMonth)} | ${numberWords(inFlight)} |`,
   )
   return ['| plan | calls per minute | calls per month (UTC) | calls at once |', '|---|---|---|---|', ...rows].join(
     '\n',

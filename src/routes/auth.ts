@@ -16,12 +16,17 @@ import { limitGuesses } from '../limits/login-delay.ts'
 import { limitSignups, type SignupClient } from '../limits/signup-limits.ts'
 import { accountThrottle, checkThrottle, clientOf, takeThrottle } from '../limits/throttle.ts'
 
+/** Sessions an account keeps; an older one ends when a newer one begins. */
+const SESSIONS_MAX = 20
+
+const SESSION_WORDS = `Session token (JWT), good for 24 hours at most; an account keeps its ${SESSIONS_MAX} newest sessions`
+
 const SignupBody = Type.Object({
   email: Type.String({ format: 'email', maxLength: 254, description: 'Address of the new account' }),
   password: Type.String({ minLength: 8, maxLength: 256, description: '8 to 256 characters, any of them' }),
 })
 const SignupAnswer = Type.Object({
-  token: Type.String({ description: 'Session token (JWT), good for 24 hours' }),
+  token: Type.String({ description: SESSION_WORDS }),
   user: Type.Object(
     {
       id: Type.String({ format: 'uuid', description: 'Id of the account' }),
@@ -36,7 +41,7 @@ const LoginBody = Type.Object({
   email: Type.String({ maxLength: 1_000, description: 'Address of the account' }),
   password: Type.String({ maxLength: 100_000, description: 'Password of the account' }),
 })
-const LoginAnswer = Type.Object({ token: Type.String({ description: 'Session token (JWT), good for 24 hours' }) })
+const LoginAnswer = Type.Object({ token: Type.String({ description: SESSION_WORDS }) })
 
 /** Sign-up and log-in. */
 export async function authRoutes(app: App, context: Context): Promise<void> {
@@ -89,9 +94,6 @@ export async function authRoutes(app: App, context: Context): Promise<void> {
     return reply.header('cache-control', 'no-store').send({ token })
   })
 }
-
-/** Sessions an account keeps; an older one ends when a newer one begins. */
-const SESSIONS_MAX = 20
 
 /**
  * @returns the hash of the password

@@ -6,8 +6,8 @@ import type { ReadinessReport } from '../telemetry/readiness.ts'
 
 const Ready = Type.Object({
   status: Type.Enum(['ready', 'draining', 'unavailable'], { description: 'Whether new calls are taken' }),
-  postgres: Type.Boolean({ description: 'Whether Postgres answers' }),
-  redis: Type.Boolean({ description: 'Whether Redis answers' }),
+  postgres: Type.Boolean({ description: 'Whether Postgres answers and has the schema of this version' }),
+  redis: Type.Boolean({ description: 'Whether Redis answers and is of a kind and version that can be used' }),
   problems: Type.Array(Type.String(), { description: 'What an operator has to change' }),
 })
 
@@ -28,7 +28,11 @@ export async function healthRoutes(app: App, context: Context): Promise<void> {
   const checks = new SingleFlight<ReadinessReport>()
   const ready = {
     config,
-    schema: { summary: 'Postgres and Redis answer', tags: ['Service'], response: { 200: Ready, 503: Ready } },
+    schema: {
+      summary: 'Postgres and Redis are of use, and new calls are taken',
+      tags: ['Service'],
+      response: { 200: Ready, 503: Ready },
+    },
   }
   app.get('/readyz', ready, async (_request, reply) => {
     const report = await checks.run('', () => context.telemetry.readiness.check())
