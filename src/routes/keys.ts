@@ -106,7 +106,7 @@ function routeCreation(app: App, { config, db }: Context): void {
     if (inserting === 'full') throw new GatewayError('KEY_LIMIT_REACHED', { tokens: { limit: KEYS_MAX } })
     if (inserting === 'full for others') {
       throw new GatewayError('KEY_LIMIT_REACHED', {
-        message: 'The account that owns the team has the full number of live keys that others made.',
+        message: 'The account that owns the team has the full number of keys that others made.',
         hint: 'Revoke a key of the team, or ask its owner to make one',
         tokens: { limit: OTHERS_KEYS_MAX },
       })

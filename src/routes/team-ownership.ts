@@ -78,7 +78,7 @@ export async function teamOwnershipRoutes(app: App, context: Context): Promise<v
     }
     if (team === 'too many keys') {
       throw new GatewayError('KEY_LIMIT_REACHED', {
-        message: 'With its keys of the team the member would have more than its full number of live keys.',
+        message: 'With its keys of the team the member would have more than its full number of keys.',
         hint: 'Ask the member to revoke keys first, or choose another member',
         tokens: { limit: KEYS_MAX },
       })
