@@ -21,12 +21,15 @@ export interface FoundArtifact {
 }
 
 /**
- * A refresh token whose use brought its application nothing: the database failed between the use and the token that comes
- * after it. A request takes less than these two seconds, and its application is told to come again after them.
+ * A refresh token whose use brought its application nothing: the database failed before the access token was stored, which
+ * comes last and is good for an hour. A request takes less than two seconds, and its application is told to come again then.
+ * A few minutes later it counts as used in any case: what came of it may have been taken back.
  */
-const isUnreplaced = sql<boolean>`(kind = 'RefreshToken' and consumed_at < now() - interval '2 seconds'
-  and not exists (select from oauth_artifacts later where later.kind = 'RefreshToken'
-    and later.connection_id = oauth_artifacts.connection_id and later.expires_at > oauth_artifacts.expires_at))`
+const isUnreplaced = sql<boolean>`(kind = 'RefreshToken'
+  and consumed_at between now() - interval '10 minutes' and now() - interval '2 seconds'
+  and not exists (select from oauth_artifacts later where later.kind = 'AccessToken'
+    and later.connection_id = oauth_artifacts.connection_id
+    and later.expires_at > oauth_artifacts.consumed_at + interval '58 minutes'))`
 
 export async function upsertArtifact(db: Db, artifact: StoredArtifact): Promise<void> {
   const { kind, idHash, uidHash, connectionId, secretId, sealed, expiresAt } = artifact

@@ -13,17 +13,15 @@ import { closeRedis, openRedis } from '../../src/redis/connection.ts'
 import { testSecrets, until } from '../support/gateway.ts'
 import { startServices } from '../support/services.ts'
 
-it('a refresh token whose successor was not stored is good once more, and one that has a successor is not', async () => {
+it('a refresh token whose use stored no access token is good once more, and one whose use did is not', async () => {
   const services = await startServices()
   await migrate(services.databaseUrl)
   const log = createLog({ level: 'silent', pretty: false }, 'web')
   const db = openDatabase(services.databaseUrl, log)
   const redis = openRedis([services.redisUrl], 'producer', log)
   const addresses = { DATABASE_URL: services.databaseUrl, REDIS_URL: services.redisUrl, DATA_DIR: services.folder }
-  const tokens = new ArtifactAdapter('RefreshToken', {
-    ...{ db, redis, log },
-    config: loadConfig({ ...testSecrets(), ...addresses }),
-  })
+  const deps = { db, redis, log, config: loadConfig({ ...testSecrets(), ...addresses }) }
+  const tokens = new ArtifactAdapter('RefreshToken', deps)
   const [userId, grantId] = [randomUUID(), randomUUID()]
   const application = { client_id: 'a', client_name: 'a', redirect_host: '127.0.0.1', resource: 'http://a' }
   const pass = () => sql`update oauth_artifacts set consumed_at = consumed_at - interval '3 seconds'`.execute(db)
@@ -39,6 +37,12 @@ it('a refresh token whose successor was not stored is good once more, and one th
     await tokens.consume('first')
     await tokens.upsert('second', { jti: 'second', grantId }, 2_000)
     await pass()
+    assert.equal(
+      (await tokens.find('first'))?.consumed,
+      undefined,
+      'the access token is what the application waits for',
+    )
+    await new ArtifactAdapter('AccessToken', deps).upsert('access', { jti: 'access', grantId }, 3_600)
     assert.ok((await tokens.find('first'))?.consumed)
     await assert.rejects(tokens.consume('first'), { error: 'invalid_grant' })
     assert.equal((await tokens.find('second'))?.consumed, undefined)
