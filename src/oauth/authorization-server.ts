@@ -67,7 +67,7 @@ function askForCalls(context: Pick<KoaContextWithOIDC, 'query'>): void {
 }
 
 /** A request as the library leaves it; one that it does not know has no sign-in. */
-type Answering = Pick<KoaContextWithOIDC, 'status' | 'set' | 'response' | 'body'> & {
+type Answering = Pick<KoaContextWithOIDC, 'status' | 'set' | 'response' | 'body' | 'state'> & {
   oidc?: KoaContextWithOIDC['oidc']
 }
 
@@ -77,7 +77,7 @@ type Answering = Pick<KoaContextWithOIDC, 'status' | 'set' | 'response' | 'body'
  */
 function allowFormPost(context: Answering): void {
   const { response_mode: mode, redirect_uri: given } = context.oidc?.params ?? {}
-  if (mode !== 'form_post' || context.status !== 200) return
+  if (mode !== 'form_post' || ![200, 400, 500].includes(context.status) || context.state?.isOwnPage) return
   const { origin, protocol } = new URL(String(given))
   const policy = context.response.get('content-security-policy')
   const target = origin === 'null' ? protocol : origin
@@ -231,6 +231,7 @@ function policyOf(): interactionPolicy.DefaultPolicy {
 
 function renderError(context: KoaContextWithOIDC, { errorPage }: AuthorizationDeps, text: string): void {
   context.type = 'html'
+  context.state.isOwnPage = true
   // Applications keep the id with which they registered, and learn nothing of what this page says.
   const isUnknown = context.oidc?.params?.client_id !== undefined && context.oidc.client === undefined
   const hint = isUnknown ? ' If it stays so, take this gateway out of the application and add it again.' : ''

@@ -293,25 +293,26 @@ describe('an application that signs in', () => {
   it('an application that signs in may have its code sent by a form of the browser', async () => {
     const redirectUri = 'https://agent.example/callback'
     const asking = await registerApp(url, redirectUri)
-    const visitor = new Visitor()
-    const address = authorizeUrl(url, asking, {
-      response_mode: 'form_post',
-      code_challenge: codeChallenge(codeVerifier()),
-    })
-    const page = await visitor.begin(address)
-    const decided = await visitor.get(`${page}/decision`, {
-      method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        'x-portal-request': '1',
-        authorization: `Bearer ${account.token}`,
-      },
-      body: '{"allow":true}',
-    })
-    const form = await visitor.get(JSON.parse(await decided.text()).location)
-    assert.equal(form.status, 200)
-    assert.match(await form.text(), /<form method="post" action="https:\/\/agent\.example\/callback">/)
-    assert.match(form.headers.get('content-security-policy') ?? '', /form-action https:\/\/agent\.example;/)
+    const headers = {
+      ...{ 'content-type': 'application/json', 'x-portal-request': '1' },
+      authorization: `Bearer ${account.token}`,
+    }
+    for (const [allow, name, status] of [
+      [true, 'code', 200],
+      [false, 'error', 400],
+    ] as const) {
+      const visitor = new Visitor()
+      const given = { response_mode: 'form_post', code_challenge: codeChallenge(codeVerifier()) }
+      const page = await visitor.begin(authorizeUrl(url, asking, given))
+      const body = JSON.stringify({ allow })
+      const decided = await visitor.get(`${page}/decision`, { method: 'POST', headers, body })
+      const form = await visitor.get(JSON.parse(await decided.text()).location)
+      assert.equal(form.status, status)
+      const text = await form.text()
+      assert.match(text, /<form method="post" action="https:\/\/agent\.example\/callback">/)
+      assert.ok(text.includes(`name="${name}"`), text)
+      assert.match(form.headers.get('content-security-policy') ?? '', /form-action https:\/\/agent\.example;/)
+    }
     const large = await fetch(`${url}/oauth/register`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
