@@ -5,10 +5,11 @@ import { accountKeys } from '../redis/keys.ts'
 /** Longer than any call takes, seconds. */
 const LIFE_SECONDS = 900
 
-/** Who sends messages: a credential of an account; undefined: its session. */
+/** Where messages come from: a credential of an account (undefined: its session), and a network. */
 export interface MessageSender {
   accountId: string
   keyId: string | undefined
+  network: string
 }
 
 /**
@@ -36,7 +37,7 @@ export class ToolCalls {
 
   /**
    * The call that a request waits for. Undefined where there is none, and where there are several: clients that share a
-   * credential count their requests alike, and none may end another's call.
+   * credential and a network count their requests alike, and which of them cancels cannot be told.
    */
   async find(requestId: unknown): Promise<string | undefined> {
     const [callId, ...others] = await this.#redis.smembers(this.#keyOf(requestId))
@@ -45,8 +46,11 @@ export class ToolCalls {
 
   /** A client may make its ids as long as it likes, and 1 and "1" are two. */
   #keyOf(requestId: unknown): string {
-    const { accountId, keyId = 'session' } = this.#sender
-    const digest = createHash('sha256').update(JSON.stringify(requestId)).digest('base64url').slice(0, 22)
+    const { accountId, keyId = 'session', network } = this.#sender
+    const digest = createHash('sha256')
+      .update(JSON.stringify([network, requestId]))
+      .digest('base64url')
+      .slice(0, 22)
     return accountKeys.toolCalls(accountId, keyId, digest)
   }
 }

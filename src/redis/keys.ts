@@ -91,7 +91,7 @@ export const accountKeys = {
   started: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:started:${callId}`,
   /** String: the asynchronous call was counted as ended. 1 h. */
   ended: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:ended:${callId}`,
-  /** Set: calls that a request of an MCP client waits for, by digest of its id. 15 min, or until they end. */
+  /** Set: calls that a request of an MCP client waits for, by digest of its network and id. 15 min, or until they end. */
   toolCalls: (accountId: string, keyId: string, request: string): string =>
     `${PREFIX}:{a:${accountId}}:tool-calls:${keyId}:${request}`,
   /** String: result of an asynchronous call. 15 min. */

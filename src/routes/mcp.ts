@@ -12,6 +12,7 @@ import { onBehalfOf } from '../http/caller-socket.ts'
 import { requireOwnOrigin } from '../http/own-origin.ts'
 import { SlugParams } from '../http/path-ids.ts'
 import type { App } from '../http/typed-app.ts'
+import { clientOf } from '../limits/throttle.ts'
 import type { CallClient, CallOutcome } from '../mcp/call-client.ts'
 import type { McpDeps } from '../mcp/server.ts'
 import { type MessageSender, ToolCalls } from '../mcp/tool-calls.ts'
@@ -93,7 +94,7 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
     tier: principals.get(request)?.tier ?? 'developer',
     allowedApis: principals.get(request)?.connection?.apis ?? null,
     providerKeys: principals.get(request)?.providerKeys ?? new Map(),
-    client: clientFor(app, context, { request, reply, sender: senderOf(principals.get(request)) }),
+    client: clientFor(app, context, { request, reply, sender: senderOf(principals.get(request), request.ip) }),
   })
 
   app.addHook('onRequest', async (request, reply) => {
@@ -136,8 +137,8 @@ function chosenApis(catalog: Catalog, names: string): Api[] {
   })
 }
 
-function senderOf(principal: Principal | undefined): MessageSender {
-  return { accountId: principal?.accountId ?? '', keyId: principal?.keyId }
+function senderOf(principal: Principal | undefined, address: string): MessageSender {
+  return { accountId: principal?.accountId ?? '', keyId: principal?.keyId, network: clientOf(address) }
 }
 
 /** The gateway's own routes, for the sender of a request. */
