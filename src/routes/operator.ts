@@ -162,7 +162,15 @@ function upstreamRoutes(app: App, { config, catalog, caps, db, redis, settings }
     if (request.body.key !== undefined) {
       // Until then a request with the key before may bring what its limiter says.
       await delay(IN_FORCE_MS)
-      await caps.of(api, SHARED_BUCKET).beginGradually({ isOtherKey: true })
+      await caps
+        .of(api, SHARED_BUCKET)
+        .beginGradually({ isOtherKey: true })
+        .catch((error) =>
+          request.log.warn(
+            { err: error, slug: api.slug },
+            'failed to drop what the upstream said of the key before: store the key again once Redis is back',
+          ),
+        )
     }
     return { upstream: describeUpstream(api) }
   })
