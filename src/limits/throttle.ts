@@ -35,6 +35,7 @@ export interface Throttle {
     | 'client-register-day'
     | 'client-document'
     | 'mail'
+    | 'mail-attempt'
     | 'operator'
   subject: string
   /** In any window; 0: no bound. */

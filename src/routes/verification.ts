@@ -22,6 +22,9 @@ const HOUR_MS = 3_600_000
 /** Mails of one account an hour. */
 const MAILS_PER_HOUR = 3
 
+/** Also where the mail server takes none: no account has it tried without end. */
+const MAIL_ATTEMPTS_PER_HOUR = 20
+
 const VerificationStatus = Type.Object(
   {
     emailVerified: Type.Boolean({ description: 'Whether you have proven that you receive mail at your address' }),
@@ -90,14 +93,15 @@ function statusAndMailRoutes(app: App, context: Context): void {
       const message = 'This gateway sends no mail.'
       throw new GatewayError('FORBIDDEN', { message, hint: 'Ask the operator to approve the account' })
     }
-    const refund = await takeThrottle(context, {
-      name: 'mail',
-      subject: user.id,
-      max: MAILS_PER_HOUR,
-      windowMs: HOUR_MS,
-      code: 'RATE_LIMIT_EXCEEDED',
-      hint: 'Look for the mails that came, or wait',
-    })
+    const throttle = { subject: user.id, windowMs: HOUR_MS, code: 'RATE_LIMIT_EXCEEDED' } as const
+    const attempts = {
+      name: 'mail-attempt',
+      max: MAIL_ATTEMPTS_PER_HOUR,
+      hint: 'Wait: the mail server is tried later',
+    } as const
+    await takeThrottle(context, { ...throttle, ...attempts })
+    const mails = { name: 'mail', max: MAILS_PER_HOUR, hint: 'Look for the mails that came, or wait' } as const
+    const refund = await takeThrottle(context, { ...throttle, ...mails })
     await mailVerification({ ...context, mailer }, user).catch((cause: unknown) => {
       // An address that takes no mail at all is not tried without end.
       if (!isRecipientRefused(cause)) refund()
