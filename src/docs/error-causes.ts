@@ -146,6 +146,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   TEAM_LIMIT_REACHED: help(
     'Delete teams that nobody uses with DELETE /v1/teams/{id}.',
     'An account owns at most 20 teams.',
+    'One that owns 10 or more gets no other by transfer.',
   ),
   KEY_LIMIT_REACHED: help(
     'Revoke keys that nobody uses; the list says when each was used last.',

@@ -100,30 +100,19 @@ export async function portalRoutes(app: App, { catalog, config, health }: Contex
     return sendPage(reply, await sharedPage(request as FastifyRequest, `api ${slug}`, render))
   })
 
-  if (config.accounts.isOauthOn) {
-    // Comes from another site, with which no cookie is sent: its script asks who is logged in.
-    app.get('/connect/:uid', { schema }, async (request, reply) =>
-      sendPage(
-        reply,
-        page(request as FastifyRequest, connectPage(config.accounts.signup !== 'closed'), {
-          title: 'Connect an application',
-        }),
-      ),
-    )
-  }
   for (const [path, title, write] of fixedPages(catalog, config)) {
     app.get(path, { schema }, async (request, reply) => sendPage(reply, page(request, write(), { title })))
   }
 }
 
+type FixedPage = [path: string, title: string, write: () => Html]
+
 /** Pages without an address of an API; operators may switch APIs that they name while the process runs. */
-function fixedPages(
-  catalog: Catalog,
-  { accounts, http, plans, upstreams }: Config,
-): [path: string, title: string, write: () => Html][] {
+function fixedPages(catalog: Catalog, { accounts, http, plans, upstreams }: Config): FixedPage[] {
   const { operatorContact } = upstreams
   const { signup } = accounts
   const provesAddresses = accounts.smtpUrl !== undefined
+  const consent: FixedPage = ['/connect/:uid', 'Connect an application', () => connectPage(signup !== 'closed')]
   return [
     ['/agents', 'For agents', () => agentsPage({ baseUrl: http.baseUrl, isOauthOn: accounts.isOauthOn })],
     [
@@ -147,6 +136,8 @@ function fixedPages(
     ],
     ['/account/connections', 'Connected apps', () => accountPage('connections')],
     ['/account/settings', 'Settings', () => accountPage('settings', { provesAddresses })],
+    // Comes from another site, with which no cookie is sent: its script asks who is logged in.
+    ...(accounts.isOauthOn ? [consent] : []),
   ]
 }
 

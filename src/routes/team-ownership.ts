@@ -5,6 +5,7 @@ import { isUuid } from '../accounts/session-token.ts'
 import { teamFor } from '../accounts/team-access.ts'
 import { TEAMS_BEFORE_TRANSFER_MAX, TeamAnswer, toTeamAnswer } from '../accounts/team-answer.ts'
 import type { Context } from '../context.ts'
+import type { Db } from '../db/database.ts'
 import { deleteTeam, transferTeam } from '../db/team-ownership.ts'
 import { GatewayError } from '../errors.ts'
 import { IdParams } from '../http/path-ids.ts'
@@ -18,11 +19,17 @@ const TransferBody = Type.Object({
 
 /** What the owner of a team alone may do: hand it over, delete it. */
 export async function teamOwnershipRoutes(app: App, context: Context): Promise<void> {
-  const { db, redis } = context
   guardWithSession(app, context)
-  const requireOwner = async (request: FastifyRequest<{ Params: Static<typeof IdParams> }>) =>
-    await teamFor(db, { teamId: request.params.id, userId: sessionOf(request).user.id }, ['owner'])
+  routeDeletion(app, context)
+  routeTransfer(app, context)
+}
 
+type TeamRequest = FastifyRequest<{ Params: Static<typeof IdParams> }>
+
+const requireOwner = (db: Db, request: TeamRequest) =>
+  teamFor(db, { teamId: request.params.id, userId: sessionOf(request).user.id }, ['owner'])
+
+function routeDeletion(app: App, { db, redis }: Context): void {
   const remove = {
     config: { errors: ['TEAM_NOT_FOUND', 'FORBIDDEN'] as const },
     schema: {
@@ -33,13 +40,15 @@ export async function teamOwnershipRoutes(app: App, context: Context): Promise<v
     },
   }
   app.delete('/v1/teams/:id', remove, async (request, reply) => {
-    const team = await requireOwner(request)
+    const team = await requireOwner(db, request)
     const remove = () => deleteTeam(db, team.id, team.owner_id)
     if (!(await announced({ redis, log: request.log }, [team.owner_id], remove)))
       throw new GatewayError('TEAM_NOT_FOUND')
     return reply.status(204).send()
   })
+}
 
+function routeTransfer(app: App, { db, redis }: Context): void {
   const transfer = {
     config: {
       errors: ['TEAM_NOT_FOUND', 'MEMBER_NOT_FOUND', 'FORBIDDEN', 'TEAM_LIMIT_REACHED', 'KEY_LIMIT_REACHED'] as const,
@@ -54,8 +63,7 @@ export async function teamOwnershipRoutes(app: App, context: Context): Promise<v
       body: TransferBody,
       response: { 200: Type.Object({ team: TeamAnswer }) },
     },
-    preValidation: async (request: FastifyRequest<{ Params: Static<typeof IdParams> }>) =>
-      void (await requireOwner(request)),
+    preValidation: async (request: TeamRequest) => void (await requireOwner(db, request)),
   }
   app.post('/v1/teams/:id/transfer', transfer, async (request) => {
     const ownerId = sessionOf(request).user.id
@@ -71,7 +79,7 @@ export async function teamOwnershipRoutes(app: App, context: Context): Promise<v
     if (team === 'no such member') throw new GatewayError('MEMBER_NOT_FOUND')
     if (team === 'too many teams') {
       throw new GatewayError('TEAM_LIMIT_REACHED', {
-        message: 'The member owns as many teams as leave room for none that others hand over.',
+        message: `The member owns ${TEAMS_BEFORE_TRANSFER_MAX} teams or more, and gets no other by transfer.`,
         hint: 'Choose another member',
         tokens: { limit: TEAMS_BEFORE_TRANSFER_MAX },
       })
