@@ -66,7 +66,7 @@ const ACCOUNT_WORDS: Record<Config['accounts']['signup'], string> = {
     '[Sign up](/signup) with an email and a password, open the link of the mail that comes (live calls wait for it)',
   approval:
     '[Sign up](/signup) with an email and a password (live calls wait until the operator has approved the account)',
-  closed: 'Ask the operator for an account (sign-up is closed), [log in](/login)',
+  closed: 'Sign-up is closed: ask whoever runs this gateway to open it, then [log in](/login)',
 }
 
 /** How much each plan keeps of results. */

@@ -189,6 +189,7 @@ function unknownEndpoint({ slug, endpoints }: Api): GatewayError {
 }
 
 function nothingHint(inCategory: number, inAll: number): string {
+  if (inAll === 0) return 'No API can be called with this credential now.'
   if (inCategory === 0) return 'There is no such category. Choose one of categories, or leave category out.'
   return inCategory === inAll
     ? `Nothing matches. Leave query out to list all ${inAll} APIs.`

@@ -133,9 +133,12 @@ async function passThrough(app: App, context: Context, open: () => Promise<OAuth
     return reply
   }
   const register = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    const length = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY)
-    if (length > REGISTRATION_BYTES_MAX)
-      throw new GatewayError('PAYLOAD_TOO_LARGE', { hint: 'Send at most 16 KiB, with Content-Length' })
+    const length = request.headers['content-length']
+    if (length === undefined) {
+      throw new GatewayError('VALIDATION_ERROR', { message: 'The registration needs Content-Length.' })
+    }
+    if (Number(length) > REGISTRATION_BYTES_MAX)
+      throw new GatewayError('PAYLOAD_TOO_LARGE', { hint: 'Send at most 16 KiB' })
     const throttle = { subject: clientOf(request.ip), code: 'REGISTRATION_THROTTLED' } as const
     await takeThrottle(context, { ...throttle, name: 'client-register', max: REGISTRATIONS_PER_MINUTE })
     const day = { name: 'client-register-day', max: REGISTRATIONS_PER_DAY, windowMs: 86_400_000 } as const

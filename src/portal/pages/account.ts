@@ -69,7 +69,7 @@ const AFTER_SIGNUP: Record<SignupPolicy, string> = {
 export function signupClosedPage(contact: string | undefined): Html {
   return html`<div class="wrap narrow">
 <h1>Sign up</h1>
-<p class="notice">Sign-up is closed. ${contact === undefined ? 'Ask whoever runs this gateway for an account.' : html`Ask the operator for an account: ${contactLink(contact)}`}</p>
+<p class="notice">Sign-up is closed. ${contact === undefined ? 'Ask whoever runs this gateway to open it.' : html`Ask the operator to open it: ${contactLink(contact)}`}</p>
 <p class="small">You have an account? <a href="/login">Log in</a></p>
 </div>`
 }
