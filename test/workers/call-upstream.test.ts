@@ -75,7 +75,7 @@ async function open(t: TestContext, listener: RequestListener, { slowConnections
         ...{ parameters: { title }, extra: [], raw: false, isAsync: false, replyTo: '' },
         ...{ enqueuedAt: Math.floor(now), deadline: Math.floor(now + timeMs) },
       },
-      key: undefined,
+      currentKey: () => undefined,
       bucket: SHARED_BUCKET,
       permit: { member: `account|${id}`, tag: 0 },
       times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
@@ -147,4 +147,15 @@ test('a call that follows one with little time left sends a request of its own w
   const outcome = await patient
   assert.ok('body' in outcome, JSON.stringify(outcome))
   assert.equal(paths.length, 2)
+})
+
+test('calls whose time is over with that of the request that they share send none of their own', async (t) => {
+  const { deps, call, paths } = await open(t, () => undefined)
+  const coalescer = new RequestCoalescer(deps.redis)
+  const outcomes = await Promise.all(['one', 'two', 'three'].map((id) => call(id, { timeMs: 1_500, coalescer })))
+  assert.deepEqual(
+    outcomes.map((outcome) => Reflect.get(outcome, 'code')),
+    ['UPSTREAM_TIMEOUT', 'UPSTREAM_TIMEOUT', 'UPSTREAM_TIMEOUT'],
+  )
+  assert.equal(paths.length, 1)
 })

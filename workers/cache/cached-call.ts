@@ -95,6 +95,8 @@ function storedOutcome({ body, code, message }: CacheEntry): Outcome {
 /** A leader's refusal is about its own account and deadline: so often a follower joins again before it accepts one. */
 const REFUSALS_SHARED_MAX = 3
 
+const OWN_REQUEST_MS_MIN = 1_000
+
 async function callOnce(
   deps: CachingDeps,
   upstreamCall: UpstreamCall,
@@ -122,12 +124,17 @@ async function callOnce(
   }
   for (let tries = 1; ; tries += 1) {
     const shared = await deps.coalescer.join(keys, subscriber, work)
-    const isOthers = shared.isCollapsed && isOfOneCall(shared.outcome)
+    const isOthers = shared.isCollapsed && isOfOneCall(shared.outcome) && mayTryAgain(shared.outcome, upstreamCall)
     if (!isOthers || tries === REFUSALS_SHARED_MAX) return { ...shared, freshMs }
     // A follower has no place in the wait queue, from which it could be evicted.
     permit = { ...permit, isUnqueued: true }
     subscriber.isAhead = false
   }
+}
+
+/** Where another call's time was over, this one's may be as well: a request would be sent and left. */
+function mayTryAgain(outcome: Outcome, { remainingMs }: UpstreamCall): boolean {
+  return !(isFailure(outcome) && outcome.isCutShort) || remainingMs() > OWN_REQUEST_MS_MIN
 }
 
 /** Stores an answer as its endpoint's rule says. @returns how long it is fresh, milliseconds; undefined: not stored */
