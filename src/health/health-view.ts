@@ -67,6 +67,9 @@ export function viewHealth(hash: Record<string, string>, now: number): HealthVie
   }
 }
 
+/** By so much this process's idea of Redis' clock may lag; what Redis allows at once must not be refused for it. */
+const CLOCK_ERROR_MS = 125
+
 /**
  * How long until an open breaker allows a half-open attempt, whole milliseconds (0: now); undefined while it is closed.
  * While one is under way: the pause before it, as nobody knows when it ends; its lease is for an attempt whose worker died.
@@ -74,7 +77,7 @@ export function viewHealth(hash: Record<string, string>, now: number): HealthVie
 export function halfOpenWaitMs(hash: Record<string, string>, now: number): number | undefined {
   if (hash.open !== '1') return undefined
   const waitMs = Math.max(0, Math.ceil(Number(hash.trialAt ?? 0) - now))
-  if ((hash.trialBy ?? '') === '') return waitMs
+  if ((hash.trialBy ?? '') === '') return waitMs > CLOCK_ERROR_MS ? waitMs : 0
   return Math.min(waitMs, Math.max(HALF_OPEN_PAUSE_MS_MIN, Number(hash.pause ?? 0)))
 }
 

@@ -475,6 +475,13 @@ describe('health in Redis', () => {
     assert.equal(late.kind, 'slot')
   })
 
+  it('a half-open attempt that is allowed at once is not refused by a process whose clock lags a little', () => {
+    const hash = { open: '1', trialAt: '1000000', trialBy: '', pause: '1000' }
+    assert.equal(halfOpenWaitMs(hash, 999_900), 0)
+    assert.equal(halfOpenWaitMs(hash, 999_000), 1_000)
+    assert.equal(halfOpenWaitMs({ ...hash, trialBy: 'held', trialAt: '1030000' }, 999_900), 1_000)
+  })
+
   it('health in Redis quotes the pause of the breaker while a half-open attempt is under way, and gives its slot again to the same token', async () => {
     const name = slug()
     await fail(name, START, 5)
