@@ -222,6 +222,27 @@ describe('the operator API', () => {
     assert.deepEqual([await statusOf('c'), await statusOf('d')], [200, 503])
     await patch('/upstreams/code-host-user', { key: null })
     assert.equal(await statusOf('e'), 200)
+    // A call that waits when the key is replaced is sent with the one that is there by then.
+    upstream.play('code-host-user', (_arrival, response) => {
+      const limited = { 'retry-after': '300' }
+      response
+        .writeHead(upstream.arrivalsOf('code-host-user').length < 5 ? 429 : 200, limited)
+        .end('{"login":"a","id":1}')
+    })
+    await patch('/upstreams/code-host-user', { key: 'old' })
+    assert.equal(await statusOf('f'), 502)
+    const headers = { prefer: 'respond-async' }
+    const { headers: accepted } = await send(gateway, `${path}g`, { key: live, headers })
+    await until(async () => (await redis.zcard(capKeys.of('code-host-user', SHARED_BUCKET, 'waiters'))) === 1)
+    await patch('/upstreams/code-host-user', { key: 'new' })
+    const result = accepted.get('location') ?? ''
+    await until(async () => (await send(gateway, result, { key: live })).status === 200)
+    const sent = upstream
+      .arrivalsOf('code-host-user')
+      .slice(-2)
+      .map((arrival) => arrival.headers.authorization)
+    assert.deepEqual(sent, ['Bearer old', 'Bearer new'])
+    await patch('/upstreams/code-host-user', { key: null })
   })
 
   it('the operator API changes tier, caps and whether an upstream is on, in every process', async () => {

@@ -74,7 +74,10 @@ describe('where there is a mail server', () => {
     assert.doesNotMatch(page, /<form/)
     assert.match(page, /Sign-up is closed\. Ask the operator to open it: <a href="mailto:ops@example.org"/)
     assert.match(await read(closed, '/'), /Sign-up is closed: ask whoever runs this gateway to open it/)
-    assert.match(await read(closed, '/docs/guides/quickstart.md'), /Sign-up is closed: ask whoever runs this gateway to open it/)
+    assert.match(
+      await read(closed, '/docs/guides/quickstart.md'),
+      /Sign-up is closed: ask whoever runs this gateway to open it/,
+    )
     assert.match(await read(closed, '/account'), /The operator changes plans: <a href="mailto:ops@example.org"/)
     // Without CONTACT the project's own address stands for nobody who could help.
     const account = await read(gateway.url, '/account')

@@ -53,7 +53,7 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
       key: api.key,
       contact: deps.contact,
     })
-    const { answer } = await sendOnce(deps, sending, request)
+    const { answer } = await sendOnce(deps, sending, () => request)
     status = answer.status
   } catch (error) {
     // Health has the outcome: a failed probe is no failed job.

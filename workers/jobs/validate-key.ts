@@ -93,7 +93,7 @@ async function tryKey(
   }
   try {
     const wire = buildWireRequest(api, request, { extra: [], key, contact: deps.contact })
-    const { answer } = await sendOnce(deps, sending, wire)
+    const { answer } = await sendOnce(deps, sending, () => wire)
     const responseClass = classifyResponse(api.upstream, undefined, answer)
     if (responseClass?.code === 'UPSTREAM_AUTH_FAILED') return 'invalid'
     // Answers that a refused key does not get.

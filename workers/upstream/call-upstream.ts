@@ -40,7 +40,7 @@ export interface UpstreamCall {
   api: Api
   endpoint: Endpoint
   call: CallJob
-  key: string | undefined
+  currentKey: () => string | undefined
   bucket: CapBucket
   permit: PermitRequest
   /** Asked again when the permit is there, which a call may wait long for. @throws GatewayError where the API is shut by then */
@@ -110,12 +110,19 @@ function sendWithRetries(
   upstreamCall: RecordedCall,
   request: UpstreamRequest,
 ): Promise<HttpExchange> {
-  const { api, endpoint, call, key, recorder, progress, remainingMs, signal } = upstreamCall
-  const wire = buildWireRequest(api, request, { extra: call.extra, key, contact: deps.contact })
+  const { api, endpoint, call, currentKey, recorder, progress, remainingMs, signal } = upstreamCall
+  const build = (key: string | undefined) => {
+    return { key, wire: buildWireRequest(api, request, { extra: call.extra, key, contact: deps.contact }) }
+  }
+  let built = build(currentKey())
+  const currentWire = (): WireRequest => {
+    if (built.key !== currentKey()) built = build(currentKey())
+    return built.wire
+  }
   const run = async (attemptNumber: number): Promise<HttpExchange> => {
     try {
       if (attemptNumber > 1) recorder.countRepeat()
-      return await sendAndCheck(deps, upstreamCall, wire)
+      return await sendAndCheck(deps, upstreamCall, currentWire)
     } catch (error) {
       const isRefused = error instanceof BreakerOpenError || (error instanceof AttemptError && error.isRefusal)
       // The attempt before it says more.
@@ -130,9 +137,13 @@ function sendWithRetries(
 }
 
 /** @throws AttemptError also where the answer says that the upstream failed, which may be repeated */
-async function sendAndCheck(deps: UpstreamDeps, upstreamCall: RecordedCall, wire: WireRequest): Promise<HttpExchange> {
+async function sendAndCheck(
+  deps: UpstreamDeps,
+  upstreamCall: RecordedCall,
+  currentWire: () => WireRequest,
+): Promise<HttpExchange> {
   const { api, endpoint } = upstreamCall
-  const result = await followRedirects(deps, upstreamCall, wire)
+  const result = await followRedirects(deps, upstreamCall, currentWire)
   const { status, headers } = result.answer
   const code = classifyResponse(api.upstream, endpoint, result.answer)?.code
   if (code !== 'UPSTREAM_ERROR') return result
@@ -148,15 +159,15 @@ function attemptTimeoutMs({ attemptTimeoutMsMax }: UpstreamDeps, { upstream }: A
 async function followRedirects(
   deps: UpstreamDeps,
   upstreamCall: RecordedCall,
-  first: WireRequest,
+  first: () => WireRequest,
 ): Promise<HttpExchange> {
   const { api } = upstreamCall
-  let request = first
+  let currentWire = first
   for (let hops = api.upstream.redirectsMax ?? 0; ; hops -= 1) {
-    const result = await sendOnce(deps, upstreamCall, request)
-    const next = hops > 0 ? redirectedRequest(api, request, result.answer) : undefined
+    const result = await sendOnce(deps, upstreamCall, currentWire)
+    const next = hops > 0 ? redirectedRequest(api, currentWire(), result.answer) : undefined
     if (!next) return result
-    request = next
+    currentWire = () => next
   }
 }
 
@@ -172,7 +183,11 @@ export interface Sending
 /** Nothing was sent: the cap and the caller are not charged. */
 const UNSENT = [StalePermitError, EndedUnsentError, BreakerOpenError]
 
-export async function sendOnce(deps: UpstreamDeps, sending: Sending, request: WireRequest): Promise<HttpExchange> {
+export async function sendOnce(
+  deps: UpstreamDeps,
+  sending: Sending,
+  currentWire: () => WireRequest,
+): Promise<HttpExchange> {
   const { api, endpoint, bucket, times, progress, remainingMs, signal, recorder } = sending
   const classify = ({ answer }: HttpExchange) => classifyResponse(api.upstream, endpoint, answer)?.code
   for (let isFirst = times.attempts === 0; ; isFirst = false) {
@@ -187,7 +202,7 @@ export async function sendOnce(deps: UpstreamDeps, sending: Sending, request: Wi
     try {
       const send = () => {
         progress.isUnderWay = true
-        return attempt(api, request, { client: deps.clientOf(api, bucket), permit, progress, signal, timeoutMs })
+        return attempt(api, currentWire(), { client: deps.clientOf(api, bucket), permit, progress, signal, timeoutMs })
       }
       const result = await recorder.observe(send, classify)
       const tookMs = performance.now() - startedAt

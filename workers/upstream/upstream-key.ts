@@ -6,7 +6,8 @@ import type { ProviderKeys } from './provider-keys.ts'
 
 export interface UpstreamKey {
   api: Api
-  key: string | undefined
+  /** Read when a request is sent: operators replace keys while calls wait. */
+  currentKey: () => string | undefined
   bucket: CapBucket
 }
 
@@ -22,6 +23,7 @@ export async function resolveUpstreamKey(
   api: Api,
   { providerKey, accountId }: Pick<CallJob, 'providerKey' | 'accountId'>,
 ): Promise<UpstreamKey> {
-  if (!providerKey) return { api, key: api.key, bucket: SHARED_BUCKET }
-  return { api: withCallerKey(api), key: await providerKeys.of(providerKey.id, accountId), bucket: providerKey.bucket }
+  if (!providerKey) return { api, currentKey: () => api.key, bucket: SHARED_BUCKET }
+  const key = await providerKeys.of(providerKey.id, accountId)
+  return { api: withCallerKey(api), currentKey: () => key, bucket: providerKey.bucket }
 }
