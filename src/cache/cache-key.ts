@@ -4,7 +4,7 @@ import type { Endpoint } from '../catalog/upstream.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { upstreamKeys } from '../redis/keys.ts'
 
-/** Follows the token of a leader's key once its request was sent; within a second of that. */
+/** Follows the token of a leader's key once an attempt of its request has begun, connecting included; within a second of that. */
 export const SENT = ' sent'
 
 /** Keys under which identical calls share an answer; in the upstream's hash slot. */
