@@ -45,8 +45,13 @@ export async function startRedisCluster(): Promise<RedisCluster> {
   return {
     nodes,
     masterOf: async (slot) => {
-      const ranges = await (alive()[0] ?? assert.fail()).client.cluster('SLOTS')
-      return nodeAt(portOf(ranges, slot))
+      // In the middle of a failover a node may know of no master of the slot.
+      let port: number | undefined
+      await until(async () => {
+        port = findPort(await (alive()[0] ?? assert.fail()).client.cluster('SLOTS'), slot)
+        return port !== undefined
+      }, 10_000)
+      return nodeAt(port ?? assert.fail())
     },
     replicaOf: async (master) => {
       const id = await master.client.cluster('MYID')
@@ -101,16 +106,15 @@ async function joinNodes(nodes: ClusterNode[]): Promise<void> {
 
 type SlotRange = [from: number, to: number, ...nodes: [host: string, port: number, ...rest: unknown[]][]]
 
-/** The port of the master that serves a slot. */
-function portOf(ranges: SlotRange[], slot: number): number {
-  const found = ranges.find(([from, to]) => from <= slot && slot <= to)
-  return found?.[2]?.[1] ?? assert.fail(`nobody serves slot ${slot}`)
+/** The port of the master that serves a slot, where a node knows of one. */
+function findPort(ranges: SlotRange[], slot: number): number | undefined {
+  return ranges.find(([from, to]) => from <= slot && slot <= to)?.[2]?.[1]
 }
 
 async function moveSlot(nodes: ClusterNode[], slot: number, to: ClusterNode): Promise<void> {
   const ids = new Map(await Promise.all(nodes.map(async (node) => [node, await node.client.cluster('MYID')] as const)))
   const ranges = await to.client.cluster('SLOTS')
-  const from = nodes.find(({ port }) => port === portOf(ranges, slot)) ?? assert.fail()
+  const from = nodes.find(({ port }) => port === findPort(ranges, slot)) ?? assert.fail()
   await to.client.cluster('SETSLOT', slot, 'IMPORTING', ids.get(from) ?? '')
   await from.client.cluster('SETSLOT', slot, 'MIGRATING', ids.get(to) ?? '')
   for (;;) {

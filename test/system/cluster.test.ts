@@ -150,8 +150,9 @@ describe('on a Redis Cluster of which one node is named', { timeout: 120_000 }, 
     assert.equal(await remaining(1), before - 1)
   })
 
-  it('on a Redis Cluster of which one node is named, a planned failover and a moved slot lose no call', async () => {
+  it('on a Redis Cluster of which one node is named, a planned failover and a moved slot lose no call', async (t) => {
     const load = startLoad()
+    t.after(() => load.stop())
     await delay(500)
     const slot = await slotOf('currency')
     const master = await cluster.masterOf(slot)
@@ -175,6 +176,7 @@ describe('on a Redis Cluster of which one node is named', { timeout: 120_000 }, 
   it('on a Redis Cluster of which one node is named, a master killed under load: no answer is lost, none is 500, caps hold, and all is normal again', async (t) => {
     const cappedLoad = startCappedLoad()
     const load = startLoad()
+    t.after(() => Promise.all([cappedLoad.stop(), load.stop()]))
     await delay(500)
     const killed = await cluster.masterOf(await slotOf('currency'))
     killed.server.kill('SIGKILL')
