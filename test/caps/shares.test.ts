@@ -23,6 +23,17 @@ const call = (
   ...more,
 })
 
+/** That a call has a place of its own ahead of an identical one, or follows it, and the wait that it is quoted. */
+async function assertJoins(
+  world: World,
+  given: ReturnType<typeof call>,
+  expected: { isAhead: true; etaMs: number } | { isFollower: true; etaMs: number },
+): Promise<void> {
+  assert.equal(await world.join(given), undefined)
+  const { isAhead = false, isFollower = false, etaMs } = world.lastPlace ?? assert.fail()
+  assert.deepEqual({ isAhead, isFollower, etaMs }, { isAhead: false, isFollower: false, ...expected })
+}
+
 it('no accepted call misses its deadline when one account has six loops beside seven that come and go', async () => {
   const world = await open({ concurrency: 8, rates: [{ max: 10, seconds: 60 }] })
   const grantedTo = (account: string) => world.grantsOf(account)
@@ -74,13 +85,13 @@ it('a call does not wait for the spent share of another call that is queued for 
   assert.equal(await world.join(call('a', { isAsync: true, timeoutMs: 120 * SECOND, answer: 'x' })), undefined)
   const patientMs = world.lastPlace?.etaMs ?? 0
   assert.ok(patientMs > 50 * SECOND, `${patientMs}`)
-  assert.equal(await world.join(call('a', { isAsync: true, timeoutMs: 120 * SECOND, answer: 'x' })), undefined)
-  assert.deepEqual([world.lastPlace?.isFollower, world.lastPlace?.etaMs], [true, patientMs])
-  assert.equal(await world.join(call('b', { answer: 'x' })), undefined)
-  assert.deepEqual([world.lastPlace?.isAhead, world.lastPlace?.etaMs], [true, 0])
+  await assertJoins(world, call('a', { isAsync: true, timeoutMs: 120 * SECOND, answer: 'x' }), {
+    isFollower: true,
+    etaMs: patientMs,
+  })
+  await assertJoins(world, call('b', { answer: 'x' }), { isAhead: true, etaMs: 0 })
   // The next one shares with it.
-  assert.equal(await world.join(call('c', { answer: 'x' })), undefined)
-  assert.deepEqual([world.lastPlace?.isFollower, world.lastPlace?.etaMs], [true, 0])
+  await assertJoins(world, call('c', { answer: 'x' }), { isFollower: true, etaMs: 0 })
   await world.advance(0)
   assert.deepEqual(
     ['a', 'b', 'c'].map((account) => world.grantsOf(account)),
@@ -98,10 +109,8 @@ it('a call does not wait in the place of an asynchronous one for the same answer
   const slotMs = 2 * (5 * SECOND + WINDOW_MARGIN_MS)
   const refusal = await world.join(call('b', { timeoutMs: 3 * SECOND, answer: '7' }))
   assert.deepEqual(refusal, { refused: 'cap', retryAfterMs: slotMs })
-  assert.equal(await world.join(call('b', { answer: '7' })), undefined)
-  assert.deepEqual([world.lastPlace?.isAhead, world.lastPlace?.etaMs], [true, slotMs])
-  assert.equal(await world.join(call('c', { answer: '7' })), undefined)
-  assert.deepEqual([world.lastPlace?.isFollower, world.lastPlace?.etaMs], [true, slotMs])
+  await assertJoins(world, call('b', { answer: '7' }), { isAhead: true, etaMs: slotMs })
+  await assertJoins(world, call('c', { answer: '7' }), { isFollower: true, etaMs: slotMs })
 })
 
 it('a call does not wait in the place of another one for the same answer in a queue too long to plan for each call', async () => {
@@ -111,10 +120,8 @@ it('a call does not wait in the place of another one for the same answer in a qu
   for (let index = 0; index < 220; index += 1)
     await world.join(call('a', { isAsync: true, timeoutMs: 120 * SECOND, answer: `${index}` }))
   const windowMs = 20 * SECOND + WINDOW_MARGIN_MS
-  assert.equal(await world.join(call('b', { answer: '219' })), undefined)
-  assert.deepEqual([world.lastPlace?.isAhead, world.lastPlace?.etaMs], [true, windowMs])
-  assert.equal(await world.join(call('b', { answer: '0' })), undefined)
-  assert.deepEqual([world.lastPlace?.isFollower, world.lastPlace?.etaMs], [true, windowMs])
+  await assertJoins(world, call('b', { answer: '219' }), { isAhead: true, etaMs: windowMs })
+  await assertJoins(world, call('b', { answer: '0' }), { isFollower: true, etaMs: windowMs })
 })
 
 it('a call that a newcomer pushes past its deadline is refused at once', async () => {
