@@ -20,6 +20,7 @@ import { collectMethods, refuseUnrouted } from './http/method-not-allowed.ts'
 import { boundPipelining } from './http/pipeline.ts'
 import { redirectToHttps } from './http/redirect-to-https.ts'
 import { checkHost, createRequestId, noteRequest, refuseConnection, URL_LENGTH_MAX } from './http/refuse-connection.ts'
+import { type IsProxy, trustProxies } from './http/trusted-proxies.ts'
 import { challengeFor } from './oauth/resources.ts'
 import { collectRoutes, type DocumentedRoute } from './openapi/route-list.ts'
 import { isForPeople, sendProblem } from './portal/problem.ts'
@@ -75,6 +76,7 @@ const SERVER_OPTIONS: ServerOptions = {
 export async function createApp(context: Context): Promise<FastifyInstance> {
   const { config, log } = context
   const { baseUrl, tls } = config.http
+  const isProxy = trustProxies(config.http.trustProxy)
   const app = Fastify({
     loggerInstance: log as FastifyBaseLogger,
     // One line a call is written where the call is answered, without its query string.
@@ -83,7 +85,7 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     childLoggerFactory: (logger) => logger,
     genReqId: createRequestId,
     requestIdHeader: false,
-    trustProxy: config.http.trustProxy.length > 0 ? config.http.trustProxy : false,
+    trustProxy: isProxy,
     bodyLimit: BODY_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,
     connectionTimeout: config.callTimeoutMs + UNREAD_MS_MAX,
@@ -97,7 +99,7 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     // An address that cannot be decoded: no hook runs.
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
-      if (!redirectToHttps(request, reply, baseUrl)) sendError(reply, error, baseUrl)
+      if (!redirectToHttps(request, reply, { baseUrl, isProxy })) sendError(reply, error, baseUrl)
     },
     clientErrorHandler: (error, socket) => refuseConnection(error, socket as Socket, baseUrl),
   })
@@ -105,7 +107,7 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
   await compileSchemasOnUse(app)
   const listRoutes = collectRoutes(app)
   takeOnlyJson(app)
-  checkRequests(app, context)
+  checkRequests(app, context, isProxy)
   markAnswers(app, context)
   const assets = loadAssets(['portal/assets/'])
   // People get a page, programs get JSON.
@@ -121,15 +123,15 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
 }
 
 /** What is refused before a route or a body is looked at. */
-function checkRequests(app: FastifyInstance, { config }: Context): void {
-  const { baseUrl, trustProxy } = config.http
-  const clients = new ClientLimits({ ...config.http.clients, trustProxy })
+function checkRequests(app: FastifyInstance, { config }: Context, isProxy: IsProxy): void {
+  const { baseUrl } = config.http
+  const clients = new ClientLimits({ ...config.http.clients, isProxy })
   clients.countConnections(app.server)
   const allowedMethods = collectMethods(app)
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
     noteRequest(request, reply)
-    if (redirectToHttps(request, reply, baseUrl)) return reply
+    if (redirectToHttps(request, reply, { baseUrl, isProxy })) return reply
     checkHost(request.raw)
     clients.checkConnection(request)
     acceptPortalSession(request, baseUrl)

@@ -9,6 +9,7 @@ import { sendError } from '../http/error-answer.ts'
 import { parseJsonBody } from '../http/json-body.ts'
 import { compileSchemasOnUse } from '../http/lazy-schemas.ts'
 import { collectMethods, refuseUnrouted } from '../http/method-not-allowed.ts'
+import { trustProxies } from '../http/trusted-proxies.ts'
 import type { App } from '../http/typed-app.ts'
 import { metricsRoute } from './fleet-metrics.ts'
 import { loginRoutes } from './login-routes.ts'
@@ -32,7 +33,7 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
     logController: new LogController({ disableRequestLogging: true }),
     genReqId: () => `req_${randomUUID().replaceAll('-', '')}`,
     requestIdHeader: false,
-    trustProxy: config.http.trustProxy.length > 0 ? config.http.trustProxy : false,
+    trustProxy: trustProxies(config.http.trustProxy),
     bodyLimit: 64 * 1024,
     requestTimeout: REQUEST_TIMEOUT_MS,
     http: { headersTimeout: HEADERS_TIMEOUT_MS, connectionsCheckingInterval: 1_000 },

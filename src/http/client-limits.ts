@@ -1,10 +1,11 @@
 import type { Server } from 'node:http'
 import type { Server as HttpsServer } from 'node:https'
-import { BlockList, isIPv6, Socket } from 'node:net'
+import { Socket } from 'node:net'
 import type { FastifyRequest } from 'fastify'
 import { GatewayError } from '../errors.ts'
 import { clientOf } from '../limits/throttle.ts'
 import { TokenBuckets } from '../limits/token-buckets.ts'
+import type { IsProxy } from './trusted-proxies.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -18,8 +19,8 @@ export interface ClientLimitOptions {
   connectionsMax: number
   /** Requests without an account of one client address a second; 0 is no bound. */
   anonymousPerSecond: number
-  /** Addresses and ranges of proxies, as in `TRUST_PROXY`: their connections are many clients'. */
-  trustProxy: string[]
+  /** The connections of a proxy are many clients'. */
+  isProxy: IsProxy
 }
 
 /** Seconds of anonymous requests that may come at once. */
@@ -28,14 +29,14 @@ const BURST_SECONDS = 2
 /** Bounds what one client address takes of a node, in this process. Fails open for clients it has forgotten. */
 export class ClientLimits {
   readonly #connectionsMax: number
-  readonly #proxies: BlockList
+  readonly #isProxy: IsProxy
   readonly #connections = new Map<string, number>()
   readonly #surplus = new WeakSet<Socket>()
   readonly #anonymous: TokenBuckets
 
-  constructor({ connectionsMax, anonymousPerSecond, trustProxy }: ClientLimitOptions) {
+  constructor({ connectionsMax, anonymousPerSecond, isProxy }: ClientLimitOptions) {
     this.#connectionsMax = connectionsMax
-    this.#proxies = toBlockList(trustProxy)
+    this.#isProxy = isProxy
     this.#anonymous = new TokenBuckets({ perSecond: anonymousPerSecond, burst: anonymousPerSecond * BURST_SECONDS })
   }
 
@@ -87,26 +88,4 @@ export class ClientLimits {
     if (count === 0) this.#connections.delete(client)
     else this.#connections.set(client, count)
   }
-
-  #isProxy(address: string): boolean {
-    return this.#proxies.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
-  }
-}
-
-/** The named ranges of `TRUST_PROXY`. */
-const RANGES: Record<string, string[]> = {
-  loopback: ['127.0.0.0/8', '::1/128'],
-  linklocal: ['169.254.0.0/16', 'fe80::/10'],
-  uniquelocal: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
-}
-
-function toBlockList(items: string[]): BlockList {
-  const list = new BlockList()
-  for (const range of items.flatMap((item) => RANGES[item] ?? [item])) {
-    const [address = '', length] = range.split('/')
-    const family = isIPv6(address) ? 'ipv6' : 'ipv4'
-    if (length === undefined) list.addAddress(address, family)
-    else list.addSubnet(address, Number(length), family)
-  }
-  return list
 }

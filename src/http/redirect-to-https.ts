@@ -1,5 +1,6 @@
 import { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { IsProxy } from './trusted-proxies.ts'
 
 /** A year (RFC 6797). Of this host alone: what other names of the domain serve is not ours to decide. */
 const HSTS = 'max-age=31536000'
@@ -10,11 +11,15 @@ const HSTS = 'max-age=31536000'
  *
  * @returns whether the request is answered
  */
-export function redirectToHttps(request: FastifyRequest, reply: FastifyReply, baseUrl: string): boolean {
+export function redirectToHttps(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { baseUrl, isProxy }: { baseUrl: string; isProxy: IsProxy },
+): boolean {
   if (!baseUrl.startsWith('https:')) return false
   // A call that this process makes for a request it has let in already: no connection, nothing to redirect.
   if (!(request.raw.socket instanceof Socket)) return false
-  if (request.protocol === 'https') {
+  if (schemeOf(request, isProxy) === 'https') {
     reply.header('strict-transport-security', HSTS)
     return false
   }
@@ -27,4 +32,12 @@ export function redirectToHttps(request: FastifyRequest, reply: FastifyReply, ba
     .status(308)
     .send()
   return true
+}
+
+/** Not Fastify's answer alone: a request whose address cannot be decoded is one for which it trusts no proxy. */
+function schemeOf({ raw, protocol }: FastifyRequest, isProxy: IsProxy): string {
+  const forwarded = raw.headers['x-forwarded-proto']
+  if (!forwarded || !isProxy(raw.socket.remoteAddress)) return protocol
+  // The last one is the word of the proxy next to us.
+  return String(forwarded).split(',').at(-1)?.trim() ?? ''
 }

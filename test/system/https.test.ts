@@ -78,6 +78,17 @@ describe('behind a trusted proxy, under an https: address', () => {
     assert.match(refused.headers['strict-transport-security'] ?? '', HSTS)
     assert.ok(JSON.parse(refused.body).docs.startsWith(`${BASE}/docs/errors#`))
   })
+
+  it('behind a trusted proxy, under an https: address, an address that cannot be decoded is refused, not sent to itself', async () => {
+    for (const schemes of [['https'], ['http, https'], ['http', 'https']]) {
+      const forwarded = schemes.map((scheme) => `X-Forwarded-Proto: ${scheme}`)
+      const answer = await ask(url, '/v1/call/weather/%zz', forwarded)
+      assert.equal(answer.status, 400, answer.text)
+      const { status, error } = JSON.parse(answer.body)
+      assert.deepEqual([status, error.code], ['error', 'INVALID_ENCODING'])
+      assert.match(answer.headers['strict-transport-security'] ?? '', HSTS)
+    }
+  })
 })
 
 /** A node under an https: address that trusts no proxy. */
@@ -158,7 +169,9 @@ describe('without a trusted proxy', () => {
   it('without a trusted proxy, what a client says of its scheme does not count', async () => {
     checkRedirect(await ask(untrusting, '/v1/catalog', ['X-Forwarded-Proto: https']), '/v1/catalog')
     const foreign = await gateway.startWeb({ BASE_URL: BASE, TRUST_PROXY: '192.0.2.1' })
-    checkRedirect(await ask(foreign, '/v1/catalog', ['X-Forwarded-Proto: https']), '/v1/catalog')
+    for (const path of ['/v1/catalog', '/v1/call/weather/%zz']) {
+      checkRedirect(await ask(foreign, path, ['X-Forwarded-Proto: https']), path)
+    }
   })
 
   it('without a trusted proxy, nothing is redirected under an http: address, and there is no HSTS', async () => {
