@@ -208,43 +208,6 @@ describe('the operator API', () => {
     )
   })
 
-  it('the operator API drops what an upstream said of the limit of one key when it gets another', async () => {
-    const { live } = await signUp(gateway)
-    const path = '/v1/call/code-host-user/profile?username='
-    upstream.play('code-host-user', (_arrival, response) => {
-      const reset = String(Math.ceil(Date.now() / 1_000) + 3_000)
-      const headers = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': reset, 'x-ratelimit-resource': 'core' }
-      response.writeHead(200, headers).end('{"login":"a","id":1}')
-    })
-    const statusOf = async (name: string) => (await send(gateway, path + name, { key: live })).status
-    assert.deepEqual([await statusOf('a'), await statusOf('b')], [200, 503])
-    await patch('/upstreams/code-host-user', { key: 'another' })
-    assert.deepEqual([await statusOf('c'), await statusOf('d')], [200, 503])
-    await patch('/upstreams/code-host-user', { key: null })
-    assert.equal(await statusOf('e'), 200)
-    // A call that waits when the key is replaced is sent with the one that is there by then.
-    upstream.play('code-host-user', (_arrival, response) => {
-      const limited = { 'retry-after': '300' }
-      response
-        .writeHead(upstream.arrivalsOf('code-host-user').length < 5 ? 429 : 200, limited)
-        .end('{"login":"a","id":1}')
-    })
-    await patch('/upstreams/code-host-user', { key: 'old' })
-    assert.equal(await statusOf('f'), 502)
-    const headers = { prefer: 'respond-async' }
-    const { headers: accepted } = await send(gateway, `${path}g`, { key: live, headers })
-    await until(async () => (await redis.zcard(capKeys.of('code-host-user', SHARED_BUCKET, 'waiters'))) === 1)
-    await patch('/upstreams/code-host-user', { key: 'new' })
-    const result = accepted.get('location') ?? ''
-    await until(async () => (await send(gateway, result, { key: live })).status === 200)
-    const sent = upstream
-      .arrivalsOf('code-host-user')
-      .slice(-2)
-      .map((arrival) => arrival.headers.authorization)
-    assert.deepEqual(sent, ['Bearer old', 'Bearer new'])
-    await patch('/upstreams/code-host-user', { key: null })
-  })
-
   it('the operator API changes tier, caps and whether an upstream is on, in every process', async () => {
     const account = await signUp(gateway)
     const path = '/v1/call/mock-data/posts?id='

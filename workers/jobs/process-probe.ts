@@ -48,12 +48,9 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
   let status: number | null = null
   let failure: FailureWords | undefined
   try {
-    const request = buildWireRequest(api, api.upstream.probe.request, {
-      extra: [],
-      key: api.key,
-      contact: deps.contact,
-    })
-    const { answer } = await sendOnce(deps, sending, () => request)
+    const { request } = api.upstream.probe
+    const currentWire = () => buildWireRequest(api, request, { extra: [], key: api.key, contact: deps.contact })
+    const { answer } = await sendOnce(deps, sending, currentWire)
     status = answer.status
   } catch (error) {
     // Health has the outcome: a failed probe is no failed job.
