@@ -95,4 +95,19 @@ describe('an upstream whose key operators replace', () => {
     assert.equal((await probed).body.outcome?.status, 200)
     assert.deepEqual(sentKeys(), ['Bearer first', 'Bearer second'])
   })
+
+  it('what it says of the limit of the old key afterwards does not hold for the new one', async () => {
+    const { promise: replaced, resolve } = Promise.withResolvers<void>()
+    upstream.play('code-host-user', async ({ headers }, response) => {
+      if (headers.authorization === 'Bearer second') return void response.writeHead(200).end(PROFILE)
+      await replaced
+      response.writeHead(429, { 'retry-after': '300' }).end()
+    })
+    const early = statusOf()
+    await until(() => sentKeys().length === 1)
+    await store('second')
+    resolve()
+    assert.equal(await early, 502)
+    assert.equal(await statusOf(), 200)
+  })
 })

@@ -26,7 +26,8 @@ async function serve(t: TestContext, listener: RequestListener) {
     server.closeAllConnections()
     server.close()
   })
-  const request = { url: new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`), headers: {} }
+  const { port } = server.address() as AddressInfo
+  const request = { url: new URL(`http://127.0.0.1:${port}/`), headers: {}, key: undefined }
   const progress: { isSent?: boolean } = {}
   const ask = (isFresh = true, signal = new AbortController().signal) => {
     const permit = { id: '', isFresh: () => isFresh, release: () => undefined, releaseUnused: () => undefined }

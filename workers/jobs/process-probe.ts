@@ -35,6 +35,7 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
   const sending = {
     api,
     endpoint: undefined,
+    currentKey: () => api.key,
     bucket: SHARED_BUCKET,
     // A needed probe finds an empty queue; where calls are queued it is needless.
     permit: { member: memberOf({ accountId: 'probe', callId: String(job.id), isAsync: false }), tag: 0 },

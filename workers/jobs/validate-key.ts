@@ -83,6 +83,7 @@ async function tryKey(
   const sending = {
     api,
     endpoint: undefined,
+    currentKey: () => key,
     bucket: row.cap_scope,
     permit: { member: memberOf({ accountId: row.user_id, callId: `validate-${jobId}`, isAsync: false }), tag: 0 },
     times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },

@@ -111,13 +111,11 @@ function sendWithRetries(
   request: UpstreamRequest,
 ): Promise<HttpExchange> {
   const { api, endpoint, call, currentKey, recorder, progress, remainingMs, signal } = upstreamCall
-  const build = (key: string | undefined) => {
-    return { key, wire: buildWireRequest(api, request, { extra: call.extra, key, contact: deps.contact }) }
-  }
-  let built = build(currentKey())
+  const build = () => buildWireRequest(api, request, { extra: call.extra, key: currentKey(), contact: deps.contact })
+  let wire = build()
   const currentWire = (): WireRequest => {
-    if (built.key !== currentKey()) built = build(currentKey())
-    return built.wire
+    if (wire.key !== currentKey()) wire = build()
+    return wire
   }
   const run = async (attemptNumber: number): Promise<HttpExchange> => {
     try {
@@ -174,7 +172,7 @@ async function followRedirects(
 export interface Sending
   extends Pick<
     UpstreamCall,
-    'api' | 'bucket' | 'permit' | 'ensureOpen' | 'times' | 'progress' | 'remainingMs' | 'signal'
+    'api' | 'currentKey' | 'bucket' | 'permit' | 'ensureOpen' | 'times' | 'progress' | 'remainingMs' | 'signal'
   > {
   endpoint: Endpoint | undefined
   recorder: AttemptRecorder
@@ -200,14 +198,15 @@ export async function sendOnce(
     const fullMs = attemptTimeoutMs(deps, api)
     const timeoutMs = Math.min(fullMs, Math.max(1, remainingMs() - ANSWER_MS))
     try {
+      const request = currentWire()
       const send = () => {
         progress.isUnderWay = true
-        return attempt(api, currentWire(), { client: deps.clientOf(api, bucket), permit, progress, signal, timeoutMs })
+        return attempt(api, request, { client: deps.clientOf(api, bucket), permit, progress, signal, timeoutMs })
       }
       const result = await recorder.observe(send, classify)
       const tookMs = performance.now() - startedAt
       // Before the permit ends: the next request must find the cap as the upstream reported it.
-      await applyRateLimitHeaders(deps, sending, { permit, answer: result.answer })
+      await applyRateLimitHeaders(deps, sending, { permit, request, answer: result.answer })
       endPermit(permit, times, tookMs)
       return result
     } catch (error) {
@@ -260,9 +259,11 @@ function endPermit(permit: Permit, times: CallTimes, tookMs: number): void {
 
 async function applyRateLimitHeaders(
   { caps, log }: UpstreamDeps,
-  { api, endpoint, bucket }: Sending,
-  { permit, answer }: { permit: Permit; answer: UpstreamResponse },
+  { api, endpoint, bucket, currentKey }: Sending,
+  { permit, request, answer }: { permit: Permit; request: WireRequest; answer: UpstreamResponse },
 ): Promise<void> {
+  // Operators replaced the key meanwhile: its limiter says nothing of the new one's.
+  if (request.key !== currentKey()) return
   const responseClass = classifyResponse(api.upstream, endpoint, answer)
   const isLimiting = responseClass?.code === 'UPSTREAM_RATE_LIMITED'
   const left = rateLeft(api.upstream, answer.headers)

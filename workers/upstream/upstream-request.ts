@@ -9,6 +9,8 @@ import { ACCEPT_ENCODING } from './response-body.ts'
 export interface WireRequest {
   url: URL
   headers: Record<string, string>
+  /** The one it is sent with. */
+  key: string | undefined
 }
 
 /** Sends our headers alone. @throws Error when the address would leave the upstream's base URL */
@@ -33,7 +35,7 @@ export function buildWireRequest(
     if (credential.in === 'query') url.searchParams.set(credential.name, value)
     else headers[credential.name.toLowerCase()] = value
   }
-  return { url, headers }
+  return { url, headers, key: options.key }
 }
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
@@ -41,13 +43,13 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308])
 /** Undefined where the redirect leaves the upstream's base address. */
 export function redirectedRequest(
   api: Api,
-  { url, headers }: WireRequest,
+  { url, headers, key }: WireRequest,
   answer: UpstreamResponse,
 ): WireRequest | undefined {
   const { location } = answer.headers
   if (!REDIRECTS.has(answer.status) || location === undefined || !URL.canParse(location, url.href)) return undefined
   const next = new URL(location, url.href)
-  return isUnderBase(api, next) ? { url: next, headers } : undefined
+  return isUnderBase(api, next) ? { url: next, headers, key } : undefined
 }
 
 const parseBase = memoize(
