@@ -112,7 +112,8 @@ export async function forecastAndJoin(
   const priority = joined.needsRebase ? await rebase(deps, waitEntry, joined.tag) : joined.priority
   const mayShareJob = isShareable && joined.etaMs === 0
   const { etaMs, isFollower, isAhead } = joined
-  const ticket = { tag: joined.tag, weight, ...(isAhead ? { isAhead } : {}) }
+  const how = { ...(isAhead ? { isAhead } : {}), ...(isFollower ? { isFollower } : {}) }
+  const ticket = { tag: joined.tag, weight, ...how }
   return { priority, etaMs, ticket, mayShareJob, answerKey, waitEntry: isFollower ? undefined : waitEntry }
 }
 

@@ -25,7 +25,12 @@ const StoredCall = Type.Object({
   raw: Type.Boolean(),
   scenario: Type.Optional(Type.String()),
   place: Type.Optional(
-    Type.Object({ tag: Type.Number(), weight: Type.Integer(), isAhead: Type.Optional(Type.Literal(true)) }),
+    Type.Object({
+      tag: Type.Number(),
+      weight: Type.Integer(),
+      isAhead: Type.Optional(Type.Literal(true)),
+      isFollower: Type.Optional(Type.Literal(true)),
+    }),
   ),
   /** Share by plan of a call without a ticket, with which it joins the wait queue when it needs one after all. */
   weight: Type.Optional(Type.Integer()),
@@ -63,6 +68,8 @@ export interface QueueTicket {
   weight: number
   /** As `QueuePlace.isAhead`: the call need not wait for that one's request while it is not sent. */
   isAhead?: true
+  /** As `QueuePlace.isFollower`: it must join the wait queue for a request of its own. Workers of an earlier version wait by its tag. */
+  isFollower?: true
 }
 
 export const SHARED_JOB_CALLS_MAX = 16

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { after, before, describe, it } from 'node:test'
+import { cacheKeys } from '../../src/cache/cache-key.ts'
+import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
+import { loadCatalog } from '../../src/catalog/catalog.ts'
 import { capKeys } from '../../src/redis/keys.ts'
 import { isCapQuiet, openOperatorRedis } from '../support/cap-state.ts'
 import { type Account, type Answer, send, signUp } from '../support/client.ts'
@@ -39,6 +42,7 @@ describe('the forecast of a call', () => {
         timezone: 'concurrency=4,1000/1',
         'sunrise-sunset': 'concurrency=4,1000/1',
         'code-host-user': 'concurrency=4,1000/1',
+        dictionary: 'concurrency=4,1/60',
         trivia: 'concurrency=1,1/2',
         'mock-data': 'concurrency=1,1000/1',
         weather: 'concurrency=128,110/20',
@@ -70,6 +74,24 @@ describe('the forecast of a call', () => {
     assert.ok(Math.abs(seconds * 1_000 - (5_500 - spent)) <= 1_200, `${seconds} s after ${spent} ms`)
     await new Promise((resolve) => setTimeout(resolve, seconds * 1_000))
     assert.equal((await call(path)).status, 200)
+  })
+
+  it('a call that was to share an answer which nobody brings is refused at once, free of charge, where its own slot is late', async () => {
+    upstream.play('dictionary', () => [{ word: 'polenta', meanings: [], phonetics: [] }])
+    const first = await call('/v1/call/dictionary/define?word=polenta')
+    assert.equal(first.status, 200, first.text)
+    // The call that it follows had its place from a worker that died.
+    const endpoint = (await loadCatalog(new Map())).get('dictionary')?.endpoints.get('/define')?.endpoint
+    const followed = { slug: 'dictionary', endpoint: '/define', parameters: { word: 'grits' }, extra: [], raw: false }
+    const keys = cacheKeys(endpoint ?? assert.fail(), { ...followed, accountId: account.id }, SHARED_BUCKET)
+    await stage.redis.set(keys?.coalesced ?? assert.fail(), 'other|gone', 'PX', 60_000)
+    const refused = await call('/v1/call/dictionary/define?word=grits')
+    assert.equal(refused.status, 503)
+    assert.ok(refused.text.includes('UPSTREAM_CAP_EXHAUSTED'), refused.text)
+    assert.ok(retryAfterOf(refused) > TIMEOUT_MS / 1_000)
+    assert.equal(minuteLeft(refused), minuteLeft(first))
+    assert.equal(upstream.arrivalsOf('dictionary').length, 1)
+    await until(async () => await isCapQuiet(stage.redis, 'dictionary'))
   })
 
   it('a call with its slot before its deadline waits and is served', async () => {

@@ -122,7 +122,8 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: 
 function permitRequest(known: KnownCall, { isSecondRun }: Pick<CallRun, 'isSecondRun'>): PermitRequest {
   const { ticket, deadline } = known.call
   const member = memberOf(waitQueueIdentity(known.call))
-  if (ticket) return { member, tag: ticket.tag, isUnqueued: isSecondRun }
+  // A follower's place is judged when it needs one: nobody evicts what is in no queue.
+  if (ticket && !ticket.isFollower) return { member, tag: ticket.tag, isUnqueued: isSecondRun }
   return { member, tag: NO_TICKET, withoutTicket: { entry: () => queueEntry(known), deadline } }
 }
 

@@ -6,7 +6,7 @@ import type { WaitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
 import { LOCK_LOST } from '../upstream/call-end.ts'
 
-/** There is no room for a call without a ticket: it must join the wait queue first. */
+/** There is no room for a call that has no place: it must join the wait queue first. */
 export class TicketNeededError extends Error {}
 
 export interface QueuedRequest extends Waiter {
@@ -15,11 +15,11 @@ export interface QueuedRequest extends Waiter {
 }
 
 export interface PermitRequest extends QueuedRequest {
-  /** Of a call without a ticket: how it joins the wait queue when it must, and until when a permit is of use. */
+  /** Of a call without a place: how it joins the wait queue when it must, and until when a permit is of use. */
   withoutTicket?: { entry: () => WaitQueueEntry; deadline: CallJob['deadline'] }
 }
 
-/** Acquires a permit. A call without a ticket joins the wait queue first, unless there is room. @throws AttemptError */
+/** Acquires a permit. A call without a place joins the wait queue first, unless there is room. @throws AttemptError */
 export async function acquireOrJoin<Permit>(
   { cap, log }: { cap: Cap; log: Log },
   { withoutTicket, ...waiter }: PermitRequest,
@@ -37,7 +37,7 @@ export async function acquireOrJoin<Permit>(
     throw new AttemptError(code, { isRetryable: false, isRefusal: true, ...details })
   }
   try {
-    return await acquire({ ...waiter, tag: joined.tag })
+    return await acquire({ ...waiter, tag: joined.tag, isUnqueued: joined.isFollower })
   } catch (error) {
     // The worker that has the job now waits in the same place.
     if (error === LOCK_LOST) throw error
