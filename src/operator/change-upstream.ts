@@ -54,13 +54,14 @@ export const UpstreamChange = Type.Object(
 /**
  * Changes an upstream's settings, all of them or none, and writes the change down with what was before.
  *
+ * @returns `isOtherKey`: a key was stored, or taken away that was there
  * @throws GatewayError VALIDATION_ERROR for settings that do not fit together
  */
 export function changeUpstream(
   { db, secrets }: { db: Db; secrets: Secret[] },
   api: Api,
   { actor, ...change }: Static<typeof UpstreamChange> & { actor: string },
-): Promise<void> {
+): Promise<{ isOtherKey: boolean }> {
   const { slug } = api
   return db.transaction().execute(async (transaction) => {
     const row = await lockUpstreamSettings(transaction, slug)
@@ -75,6 +76,7 @@ export function changeUpstream(
       before,
       after: { ...audited(settings), ...(change.key ? { key: 'replaced' } : {}) },
     })
+    return { isOtherKey: Boolean(change.key) || (change.key === null && Boolean(row?.key_sealed)) }
   })
 }
 

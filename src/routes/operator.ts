@@ -155,11 +155,12 @@ function upstreamRoutes(app: App, { config, catalog, caps, db, redis, settings }
   }
   app.patch('/v1/operator/upstreams/:slug', change, async (request) => {
     const api = findApi(catalog, request.params.slug)
-    await changeUpstream({ db, secrets: config.secrets.encryption }, api, { ...request.body, actor: actorOf(request) })
+    const secrets = config.secrets.encryption
+    const { isOtherKey } = await changeUpstream({ db, secrets }, api, { ...request.body, actor: actorOf(request) })
     // It is in force when Postgres has it; without the notice processes find it at their next reading.
     await announceSettings(redis).catch((error) => request.log.warn({ err: error }, 'failed to announce settings'))
     await settings.read()
-    if (request.body.key !== undefined) {
+    if (isOtherKey) {
       // Until then a request with the key before may bring what its limiter says.
       await delay(IN_FORCE_MS)
       await caps

@@ -44,9 +44,10 @@ describe('an upstream whose key operators replace', () => {
       token: gateway.environment.OPERATOR_TOKEN,
       url: ops,
     })
-  const store = async (key: string | null) => {
-    assert.equal((await operator('', { method: 'PATCH', body: { key } })).status, 200)
+  const change = async (body: object) => {
+    assert.equal((await operator('', { method: 'PATCH', body })).status, 200)
   }
+  const store = (key: string | null) => change({ key })
   /** Of a name that no call had before, so that no answer is a stored one. */
   const call = (options: { headers?: Record<string, string> } = {}) => {
     named += 1
@@ -66,6 +67,21 @@ describe('an upstream whose key operators replace', () => {
     await store('another')
     assert.deepEqual([await statusOf(), await statusOf()], [200, 503])
     await store(null)
+    assert.equal(await statusOf(), 200)
+  })
+
+  it('what it said of its limit holds on where the settings are put back and no key was stored', async () => {
+    await store(null)
+    upstream.play('code-host-user', (_arrival, response) => {
+      response.writeHead(429, { 'retry-after': '300' }).end()
+    })
+    assert.equal(await statusOf(), 502)
+    await change({ enabled: null, tierRequired: null, caps: null, key: null })
+    upstream.play('code-host-user', (_arrival, response) => void response.writeHead(200).end(PROFILE))
+    assert.equal(await statusOf(), 502)
+    assert.equal(sentKeys().length, 1)
+    await store('second')
+    await change({ enabled: null, tierRequired: null, caps: null, key: null })
     assert.equal(await statusOf(), 200)
   })
 
