@@ -159,3 +159,15 @@ test('calls whose time is over with that of the request that they share send non
   )
   assert.equal(paths.length, 1)
 })
+
+test('a call whose time is over with that of a request in another process sends none of its own', async (t) => {
+  const { deps, call, paths } = await open(t, () => undefined)
+  const startedAt = performance.now()
+  const first = call('first', { timeMs: 2_500 })
+  await until(() => paths.length === 1)
+  const second = call('second', { timeMs: startedAt + 2_900 - performance.now() })
+  await until(async () => (await deps.redis.keys(`agw:{${SLUG}}:followed:*`)).length === 1)
+  const codes = (await Promise.all([first, second])).map((outcome) => Reflect.get(outcome, 'code'))
+  assert.deepEqual(codes, ['UPSTREAM_TIMEOUT', 'UPSTREAM_TIMEOUT'])
+  assert.equal(paths.length, 1)
+})

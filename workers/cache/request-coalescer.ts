@@ -200,7 +200,8 @@ export class RequestCoalescer {
     }, LEADER_RENEW_MS)
     try {
       const outcome = await work(request)
-      if (isOfOneCall(outcome)) return outcome
+      // Followers in other processes judge by the time that they have left, as those of this one do.
+      if (isOfOneCall(outcome) && !(isFailure(outcome) && outcome.isCutShort)) return outcome
       const frame = outcomeFrame(outcome, token)
       // Fails open: where Redis takes no writes, followers in other processes send a request of their own.
       if (frame.length <= OUTCOME_BYTES_MAX) {
