@@ -55,7 +55,6 @@ export async function processCall(
       const result = await runCall(deps, tracedCall, { times, progress: {}, isSecondRun, remainingMs, signal })
       if (cancelled.reason === LOCK_LOST) throw new Error(LOCK_LOST)
       await deliver(remainingMs(), deps.log, () => sendOutcome(deps, call, { ...result, times, isSecondRun }))
-      // A stale answer was served: refresh it now.
       await result
         .afterwards?.()
         .catch((error) =>

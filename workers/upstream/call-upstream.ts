@@ -250,7 +250,6 @@ async function acquirePermit(deps: UpstreamDeps, sending: Sending, isFirst: bool
   }
 }
 
-/** A request was sent: it counts for the call and the cap. */
 function endPermit(permit: Permit, times: CallTimes, tookMs: number): void {
   times.attempts += 1
   times.upstreamMs += tookMs
