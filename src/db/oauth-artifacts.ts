@@ -12,24 +12,26 @@ export interface StoredArtifact {
   expiresAt: Date
 }
 
+/** One use of a refresh token, by the hash of its id. */
+export interface TokenUse {
+  idHash: Buffer
+  useId: string
+}
+
 export interface FoundArtifact {
   idHash: Buffer
   secretId: string
   sealed: Buffer
-  /** Null also for a refresh token that may be used once more. */
+  /** Null also for a refresh token whose use is too recent to be a replay; it is good for nothing all the same. */
   consumedAt: Date | null
 }
 
 /**
- * A refresh token whose use brought its application nothing: the database failed before the access token was stored, which
- * comes last and is good for an hour. A request takes less than two seconds, and its application is told to come again then.
- * A few minutes later it counts as used in any case: what came of it may have been taken back.
+ * How long another use of a refresh token is refused alone, from the use that counted: two processes of one application
+ * that refresh at once, and one that asks again because it got no answer, are no thieves. Later it is a replay (RFC 9700,
+ * 4.14.2).
  */
-const isUnreplaced = sql<boolean>`(kind = 'RefreshToken'
-  and consumed_at between now() - interval '10 minutes' and now() - interval '2 seconds'
-  and not exists (select from oauth_artifacts later where later.kind = 'AccessToken'
-    and later.connection_id = oauth_artifacts.connection_id
-    and later.expires_at > oauth_artifacts.consumed_at + interval '58 minutes'))`
+const isRecentUse = sql<boolean>`(kind = 'RefreshToken' and consumed_at > now() - interval '30 seconds')`
 
 export async function upsertArtifact(db: Db, artifact: StoredArtifact): Promise<void> {
   const { kind, idHash, uidHash, connectionId, secretId, sealed, expiresAt } = artifact
@@ -53,7 +55,7 @@ export async function findArtifact(
       'id_hash',
       'secret_id',
       'sealed',
-      sql<Date | null>`case when ${isUnreplaced} then null else consumed_at end`.as('consumed_at'),
+      sql<Date | null>`case when ${isRecentUse} then null else consumed_at end`.as('consumed_at'),
     ])
     .where('kind', '=', kind)
     .where((where) => ('idHash' in by ? where('id_hash', '=', by.idHash) : where('uid_hash', '=', by.uidHash)))
@@ -92,16 +94,51 @@ export async function resealClient(db: Db, id: string, { before, secretId, seale
     .execute()
 }
 
-/** Marks a code or refresh token as used; false when it was used before, and not in vain. */
+/** Marks a code as used; false when it was used before. */
 export async function consumeArtifact(db: Db, kind: string, idHash: Buffer): Promise<boolean> {
   const { numUpdatedRows } = await db
     .updateTable('oauth_artifacts')
     .set({ consumed_at: sql<Date>`now()` })
     .where('kind', '=', kind)
     .where('id_hash', '=', idHash)
-    .where(({ or, eb }) => or([eb('consumed_at', 'is', null), isUnreplaced]))
+    .where('consumed_at', 'is', null)
     .executeTakeFirst()
   return numUpdatedRows > 0n
+}
+
+/**
+ * Begins a use of a refresh token, in place of one that has not counted yet: its process may be gone, and nobody has got
+ * tokens of it. False when one has counted.
+ */
+export async function beginTokenUse(db: Db, { idHash, useId }: TokenUse): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('oauth_artifacts')
+    .set({ use_id: useId })
+    .where('kind', '=', 'RefreshToken')
+    .where('id_hash', '=', idHash)
+    .where('consumed_at', 'is', null)
+    .executeTakeFirst()
+  return numUpdatedRows > 0n
+}
+
+/**
+ * Stores the last token that comes of a use, with which the use counts; false when another one was begun meanwhile. May be
+ * done again where its answer was lost.
+ */
+export async function upsertOfUse(db: Db, artifact: StoredArtifact, { idHash, useId }: TokenUse): Promise<boolean> {
+  const { uidHash, connectionId, secretId, sealed, expiresAt } = artifact
+  const { numAffectedRows } = await sql`
+    with used as (
+      update oauth_artifacts set consumed_at = coalesce(consumed_at, now())
+      where kind = 'RefreshToken' and id_hash = ${idHash} and use_id = ${useId}
+      returning id_hash
+    )
+    insert into oauth_artifacts (kind, id_hash, uid_hash, connection_id, secret_id, sealed, expires_at)
+    select ${artifact.kind}, ${artifact.idHash}::bytea, ${uidHash}::bytea, ${connectionId}::uuid, ${secretId},
+      ${sealed}::bytea, ${expiresAt}::timestamptz
+    from used
+    on conflict (kind, id_hash) do update set sealed = excluded.sealed, secret_id = excluded.secret_id`.execute(db)
+  return numAffectedRows === 1n
 }
 
 /** The account whose connection an artifact belongs to; undefined when there is none. */

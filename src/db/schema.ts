@@ -190,6 +190,8 @@ interface OAuthArtifactsTable {
   secret_id: string
   sealed: Buffer
   consumed_at: Date | null
+  /** The newest use of a refresh token; it counts once `consumed_at` is set. */
+  use_id: string | null
   expires_at: Date
 }
 

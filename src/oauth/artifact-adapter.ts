@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
 import type { Adapter, AdapterPayload } from 'oidc-provider'
 import { errors } from 'oidc-provider'
 import { isOutdated, open, seal } from '../accounts/secret-box.ts'
@@ -6,6 +6,7 @@ import type { Config } from '../config.ts'
 import { findConnectionOwner, revokeConnection } from '../db/connections.ts'
 import type { Db } from '../db/database.ts'
 import {
+  beginTokenUse,
   consumeArtifact,
   deleteArtifact,
   deleteClient,
@@ -16,12 +17,16 @@ import {
   type Resealed,
   resealArtifact,
   resealClient,
+  type StoredArtifact,
   upsertArtifact,
+  upsertOfUse,
 } from '../db/oauth-artifacts.ts'
+import { isDependencyAway } from '../errors.ts'
 import { isWellFormed } from '../http/well-formed.ts'
 import { announced } from '../limits/account-version.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
+import { currentTokenUse, noteTokenUse } from './token-use.ts'
 
 export interface ArtifactDeps {
   config: Config
@@ -49,10 +54,10 @@ export class ArtifactAdapter implements Adapter {
   }
 
   async upsert(id: string, payload: AdapterPayload, expiresIn = DEFAULT_SECONDS): Promise<void> {
-    const { config, db } = this.#deps
+    const { config } = this.#deps
     const idHash = artifactHash(id)
     const { secretId, bytes } = seal(config.secrets.encryption, this.#record(idHash), JSON.stringify(payload))
-    await upsertArtifact(db, {
+    await this.#store({
       kind: this.#kind,
       idHash,
       uidHash: payload.uid === undefined ? null : artifactHash(payload.uid),
@@ -79,7 +84,11 @@ export class ArtifactAdapter implements Adapter {
 
   /** @throws InvalidGrant when another request was quicker: a code or refresh token is good once, over all nodes */
   async consume(id: string): Promise<void> {
-    const isFirst = await consumeArtifact(this.#deps.db, this.#kind, artifactHash(id))
+    const idHash = artifactHash(id)
+    const isFirst =
+      this.#kind === 'RefreshToken'
+        ? await this.#beginUse(idHash)
+        : await consumeArtifact(this.#deps.db, this.#kind, idHash)
     if (!isFirst) throw new errors.InvalidGrant('it was used already')
   }
 
@@ -98,6 +107,26 @@ export class ArtifactAdapter implements Adapter {
     const { db } = this.#deps
     const userId = await findConnectionOwner(db, grantId)
     if (userId !== undefined) await announced(this.#deps, [userId], () => revokeConnection(db, grantId, userId))
+  }
+
+  /** A refresh token counts as used with the access token, which is stored last: until then nobody got anything for it. */
+  #beginUse(idHash: Buffer): Promise<boolean> {
+    const use = { idHash, useId: randomUUID() }
+    noteTokenUse(use)
+    return beginTokenUse(this.#deps.db, use)
+  }
+
+  /** @throws InvalidGrant when the refresh token was used again before the tokens of this use were stored */
+  async #store(artifact: StoredArtifact): Promise<void> {
+    const { db } = this.#deps
+    const use = this.#kind === 'AccessToken' ? currentTokenUse() : undefined
+    if (!use) return await upsertArtifact(db, artifact)
+    const isNewest = await upsertOfUse(db, artifact, use).catch((error) => {
+      if (!isDependencyAway(error)) throw error
+      // It may be stored, and only Postgres's answer lost: the application, told to come again, would be refused.
+      return upsertOfUse(db, artifact, use)
+    })
+    if (!isNewest) throw new errors.InvalidGrant('the refresh token was used again')
   }
 
   async #find(by: { idHash: Buffer } | { uidHash: Buffer }): Promise<AdapterPayload | undefined> {

@@ -6,6 +6,7 @@ import { isDependencyAway } from '../errors.ts'
 import { ArtifactAdapter, type ArtifactDeps, ClientAdapter } from './artifact-adapter.ts'
 import { adaptMetadata, checkRedirects, GRANT_TYPES, RESPONSE_TYPES } from './client-metadata.ts'
 import { CALL_SCOPE, isResource } from './resources.ts'
+import { withTokenUse } from './token-use.ts'
 
 export interface AuthorizationDeps extends ArtifactDeps {
   catalog: Catalog
@@ -46,7 +47,7 @@ export function createAuthorizationServer(deps: AuthorizationDeps): Provider {
   provider.proxy = true
   provider.use(async (context, next) => {
     if (context.path === AUTHORIZATION_PATH) askForCalls(context)
-    await next()
+    await withTokenUse(next)
     allowFormPost(context)
     tellOfDocument(context)
   })

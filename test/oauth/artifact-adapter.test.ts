@@ -1,56 +1,110 @@
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
-import { it } from 'node:test'
+import { after, before, describe, it } from 'node:test'
 import { sql } from 'kysely'
 import { loadConfig } from '../../src/config.ts'
 import { insertConnection } from '../../src/db/connections.ts'
-import { openDatabase } from '../../src/db/database.ts'
+import { type Db, openDatabase } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import { insertUser } from '../../src/db/users.ts'
 import { createLog } from '../../src/log.ts'
 import { ArtifactAdapter, ClientAdapter } from '../../src/oauth/artifact-adapter.ts'
-import { closeRedis, openRedis } from '../../src/redis/connection.ts'
+import { withTokenUse } from '../../src/oauth/token-use.ts'
+import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
 import { testSecrets, until } from '../support/gateway.ts'
-import { startServices } from '../support/services.ts'
+import { type Services, startServices } from '../support/services.ts'
 
-it('a refresh token whose use stored no access token is good once more, and one whose use did is not', async () => {
-  const services = await startServices()
-  await migrate(services.databaseUrl)
-  const log = createLog({ level: 'silent', pretty: false }, 'web')
-  const db = openDatabase(services.databaseUrl, log)
-  const redis = openRedis([services.redisUrl], 'producer', log)
-  const addresses = { DATABASE_URL: services.databaseUrl, REDIS_URL: services.redisUrl, DATA_DIR: services.folder }
-  const deps = { db, redis, log, config: loadConfig({ ...testSecrets(), ...addresses }) }
-  const tokens = new ArtifactAdapter('RefreshToken', deps)
-  const [userId, grantId] = [randomUUID(), randomUUID()]
-  const application = { client_id: 'a', client_name: 'a', redirect_host: '127.0.0.1', resource: 'http://a' }
-  const pass = () => sql`update oauth_artifacts set consumed_at = consumed_at - interval '3 seconds'`.execute(db)
-  try {
+describe('a refresh token', () => {
+  let services: Services
+  let db: Db
+  let redis: RedisConnection
+  let [tokens, access]: ArtifactAdapter[] = []
+  const grantId = randomUUID()
+
+  before(async () => {
+    services = await startServices()
+    await migrate(services.databaseUrl)
+    const log = createLog({ level: 'silent', pretty: false }, 'web')
+    db = openDatabase(services.databaseUrl, log)
+    redis = openRedis([services.redisUrl], 'producer', log)
+    const addresses = { DATABASE_URL: services.databaseUrl, REDIS_URL: services.redisUrl, DATA_DIR: services.folder }
+    const deps = { db, redis, log, config: loadConfig({ ...testSecrets(), ...addresses }) }
+    tokens = new ArtifactAdapter('RefreshToken', deps)
+    access = new ArtifactAdapter('AccessToken', deps)
+    const userId = randomUUID()
+    const application = { client_id: 'a', client_name: 'a', redirect_host: '127.0.0.1', resource: 'http://a' }
     await insertUser(db, { id: userId, email: 'a@example.com', passwordHash: 'x', signupNetwork: null })
     await insertConnection(db, { id: grantId, user_id: userId, ...application, apis: null, per_month: null }, 10)
-    await tokens.upsert('first', { jti: 'first', grantId }, 1_000)
-    await tokens.consume('first')
-    assert.ok((await tokens.find('first'))?.consumed, 'the request that uses it may still be under way')
-    await assert.rejects(tokens.consume('first'), { error: 'invalid_grant' })
-    await pass()
-    assert.equal((await tokens.find('first'))?.consumed, undefined)
-    await tokens.consume('first')
-    await tokens.upsert('second', { jti: 'second', grantId }, 2_000)
-    await pass()
-    assert.equal(
-      (await tokens.find('first'))?.consumed,
-      undefined,
-      'the access token is what the application waits for',
-    )
-    await new ArtifactAdapter('AccessToken', deps).upsert('access', { jti: 'access', grantId }, 3_600)
-    assert.ok((await tokens.find('first'))?.consumed)
-    await assert.rejects(tokens.consume('first'), { error: 'invalid_grant' })
-    assert.equal((await tokens.find('second'))?.consumed, undefined)
-  } finally {
+  })
+  after(async () => {
     await closeRedis(redis)
     await db.destroy()
     await services.stop()
-  }
+  })
+
+  const store = (adapter: ArtifactAdapter | undefined, id: string) => adapter?.upsert(id, { jti: id, grantId }, 3_600)
+  const isReplay = async (id: string) => (await tokens?.find(id))?.consumed !== undefined
+  const refused = { error: 'invalid_grant' }
+
+  it('a refresh token is good again at once while no use of it has stored its access token, whatever else was stored', async () => {
+    await store(tokens, 'killed')
+    await withTokenUse(async () => await tokens?.consume('killed'))
+    await withTokenUse(async () => {
+      await tokens?.consume('killed')
+      await store(tokens, 'successor of nobody')
+    })
+    assert.equal(await isReplay('killed'), false)
+    await withTokenUse(async () => {
+      await tokens?.consume('killed')
+      await store(access, 'its access token')
+    })
+    await withTokenUse(async () => await assert.rejects(tokens?.consume('killed') ?? assert.fail(), refused))
+  })
+
+  it('a refresh token that two requests use at once gives tokens to the one that began last, and is no replay', async () => {
+    await store(tokens, 'shared')
+    const begun = Promise.withResolvers<void>()
+    const overtaken = Promise.withResolvers<void>()
+    const first = withTokenUse(async () => {
+      await tokens?.consume('shared')
+      begun.resolve()
+      await overtaken.promise
+      await store(access, 'of the first')
+    })
+    await begun.promise
+    await withTokenUse(async () => {
+      await tokens?.consume('shared')
+      overtaken.resolve()
+      await assert.rejects(first, refused)
+      await store(access, 'of the second')
+    })
+    assert.equal(await access?.find('of the first'), undefined)
+    assert.equal((await access?.find('of the second'))?.jti, 'of the second')
+    assert.equal(await isReplay('shared'), false)
+  })
+
+  it('a refresh token whose use counted is a replay half a minute later, whatever became of its access token', async () => {
+    await store(tokens, 'old')
+    await withTokenUse(async () => {
+      await tokens?.consume('old')
+      await store(access, 'given back')
+    })
+    assert.equal(await isReplay('old'), false)
+    await sql`update oauth_artifacts set consumed_at = consumed_at - interval '31 seconds'`.execute(db)
+    assert.equal(await isReplay('old'), true)
+    await access?.destroy('given back')
+    assert.equal(await isReplay('old'), true)
+  })
+
+  it('a refresh token that a node of the version before has used is used, also where a use of ours had begun', async () => {
+    await store(tokens, 'upgraded')
+    await withTokenUse(async () => await tokens?.consume('upgraded'))
+    await sql`update oauth_artifacts set consumed_at = now() - interval '31 seconds' where consumed_at is null`.execute(
+      db,
+    )
+    assert.equal(await isReplay('upgraded'), true)
+    await withTokenUse(async () => await assert.rejects(tokens?.consume('upgraded') ?? assert.fail(), refused))
+  })
 })
 
 it('an application and its tokens survive a replaced ENCRYPTION_KEY when they are used before the old one is taken out, and are unknown else', async () => {

@@ -8,7 +8,7 @@ export interface PostgresProxy {
   resetAll: () => void
   /** While set, nothing passes and new connections are accepted: a server that is stopped. */
   isSilent: boolean
-  /** The connection of a statement that holds this text breaks when Postgres has carried it out, before its answer. */
+  /** The connection of the next statement that holds this text breaks when Postgres has carried it out, before its answer. */
   breaksAfter: string | undefined
   /** Names of startup parameters that are refused, as PgBouncer refuses what it does not track. */
   refusedParameters: string[]
@@ -44,7 +44,10 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
       }
       if (!proxy.isSilent) upstream.write(startup)
       client.on('data', (data) => {
-        isBreaking ||= proxy.breaksAfter !== undefined && data.includes(proxy.breaksAfter)
+        if (proxy.breaksAfter !== undefined && data.includes(proxy.breaksAfter)) {
+          proxy.breaksAfter = undefined
+          isBreaking = true
+        }
         if (!proxy.isSilent) upstream.write(data)
       })
     })

@@ -64,8 +64,8 @@ describe('an application that signs in', () => {
     send(gateway, '/v1/call/dog-images/random', { url: node, token })
   const connections = async (of = account) =>
     (await send(gateway, '/v1/connections', { token: of.token })).body.connections
-  const refresh = (token: string) =>
-    postForm(`${url}/oauth/token`, { grant_type: 'refresh_token', client_id: app.clientId, refresh_token: token })
+  const refresh = (token: string, node = url) =>
+    postForm(`${node}/oauth/token`, { grant_type: 'refresh_token', client_id: app.clientId, refresh_token: token })
 
   it('an application that signs in finds everything from the 401, under the public address whatever host it asks', async () => {
     for (const [path, body] of [
@@ -272,14 +272,23 @@ describe('an application that signs in', () => {
     assert.ok((await found({ allow: true })).includes('currency'))
   })
 
-  it('an application that signs in loses the connection when a refresh token or a code is used twice', async () => {
+  /** Moves the uses of all refresh tokens into the past. */
+  const passHalfMinute = () =>
+    sql(
+      gateway,
+      `update oauth_artifacts set consumed_at = consumed_at - interval '31 seconds' where kind = 'RefreshToken'`,
+    )
+
+  it('an application that signs in loses the connection when a code is used twice, or a refresh token later than half a minute after its use', async () => {
     const flow = await signIn(url, account.token, { app, resource: url })
     const tokens = await flow.tokens()
     const renewed = (await json(await refresh(tokens.refresh_token))).body
     assert.notEqual(renewed.refresh_token, tokens.refresh_token)
+    assert.equal((await json(await refresh(tokens.refresh_token, other))).body.error, 'invalid_grant')
     assert.equal((await call(renewed.access_token)).status, 200)
-    assert.equal((await json(await refresh(tokens.refresh_token))).body.error, 'invalid_grant')
-    assert.equal((await call(renewed.access_token, other)).status, 401)
+    await passHalfMinute()
+    assert.equal((await json(await refresh(tokens.refresh_token, other))).body.error, 'invalid_grant')
+    assert.equal((await call(renewed.access_token)).status, 401)
     assert.equal((await json(await refresh(renewed.refresh_token))).body.error, 'invalid_grant')
 
     const second = await signIn(url, account.token, { app, resource: url })
@@ -288,6 +297,30 @@ describe('an application that signs in', () => {
     assert.equal((await json(await second.exchange())).body.error, 'invalid_grant')
     assert.equal((await call(token)).status, 401)
     assert.ok(!(await connections()).some(({ resource }: { resource: string }) => resource === url))
+  })
+
+  it('an application that signs in keeps its connection when two of its processes refresh at once, on two nodes', async () => {
+    let { refresh_token: newest } = await (await signIn(url, account.token, { app, resource: url })).tokens()
+    for (let time = 0; time < 5; time += 1) {
+      const answers = await Promise.all([url, other].map(async (node) => await json(await refresh(newest, node))))
+      const served = answers.filter(({ status }) => status === 200)
+      const refused = answers.filter(({ body }) => body.error === 'invalid_grant')
+      assert.deepEqual([served.length, refused.length], [1, 1], JSON.stringify(answers))
+      newest = served[0]?.body.refresh_token
+      assert.equal((await call(served[0]?.body.access_token)).status, 200)
+    }
+  })
+
+  it('an application that signs in gets its tokens also where Postgres has stored them and its answer is lost', async (t) => {
+    const proxy = await startPostgresProxy(gateway.services.databaseUrl)
+    t.after(() => proxy.close())
+    const node = await gateway.startWeb({ PORT: '0', DATABASE_URL: proxy.url })
+    const tokens = await (await signIn(url, account.token, { app, resource: url })).tokens()
+    proxy.breaksAfter = 'with used as'
+    const renewed = await json(await refresh(tokens.refresh_token, node))
+    assert.equal(proxy.breaksAfter, undefined)
+    assert.equal(renewed.status, 200, JSON.stringify(renewed.body))
+    assert.equal((await call(renewed.body.access_token)).status, 200)
   })
 
   it('an application that signs in may have its code sent by a form of the browser', async () => {
