@@ -53,6 +53,8 @@ export const loadedScripts = new Map<string, { script: Script; files: string[] }
  * Loads a script from the `.lua` file beside the module that calls it. A line `--- @include "./other.lua"` is replaced
  * by that file, once a script; `constants` become locals before everything else.
  *
+ * A first line `#!lua flags=…` says what Redis lets the script do (Redis: Eval scripts flags).
+ *
  * ARGV[1] of a script that includes `clock.lua` is the time; an empty one means Redis' clock.
  *
  * @throws Error when a file is missing, or a constant is handed in that the script does not use
@@ -65,7 +67,8 @@ export function loadScript(url: URL, constants: ScriptConstants = {}): Script {
     if (!new RegExp(`\\b${name}\\b`).test(text)) throw new Error(`${basename(url.pathname)} does not use ${name}`)
     return { text: `local ${name} = ${luaLiteral(value)}`, origin: `constant ${name}` }
   })
-  const script = new Script([...declared, ...body])
+  const flags = body[0]?.text.startsWith('#!') ? body.splice(0, 1) : []
+  const script = new Script([...flags, ...declared, ...body])
   loadedScripts.set(url.pathname, { script, files: [...included] })
   return script
 }

@@ -4,11 +4,14 @@ import { monitorEventLoopDelay, performance } from 'node:perf_hooks'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
+import { loadScript } from '../redis/script.ts'
 
 const BEAT_MS = 2_000
 
 /** A process that was not heard of for so long is gone, milliseconds. */
 const ALIVE_MS = 7_000
+
+const writeBeat = loadScript(new URL('./lua/write-beat.lua', import.meta.url))
 
 export interface HeartbeatDeps {
   redis: RedisConnection
@@ -81,8 +84,8 @@ export function startHeartbeat({ redis, kind, inFlight, serves, now: redisNow, l
     last = now
     delay.reset()
     if (redis.status !== 'ready') return
-    redis
-      .hset(keys.processes, id, JSON.stringify(beat))
+    writeBeat
+      .run(redis, [keys.processes], [id, JSON.stringify(beat)])
       .catch((error) => log.debug({ err: error }, 'failed to write the heartbeat'))
   }
   redis.once('ready', beat)

@@ -68,6 +68,7 @@ const setBack = inFolder('src', 'caps/set-back')
 const minute = inFile('src/limits/lua/acquire-limits', 'limits/account-limits')
 const throttle = inFile('src/limits/lua/take-throttle', 'limits/account-limits')
 const filled = inFile('workers/upstream/lua/store-prefetched', 'workers/item-pool')
+const beat = inFile('src/telemetry/lua/write-beat', 'telemetry/heartbeat')
 
 export const MUTATIONS: Mutation[] = [
   caps('include/plan', 'a window admits one more', 'planned.count - max\n', 'planned.count - max - 1\n'),
@@ -583,6 +584,8 @@ export const MUTATIONS: Mutation[] = [
     "  followSetBack(LOG, string.format('%.0f', nowMs))\n",
   ),
   login('a wait for a log-in does not see that the clock was set back', 'if at > nowMs then', 'if false then'),
+  beat('a full Redis takes no heartbeat', '#!lua flags=allow-oom', '#!lua'),
+  beat('a heartbeat is not written', "redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])"),
 ]
 
 const ROOT = resolve(import.meta.dirname, '../..')
