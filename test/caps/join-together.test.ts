@@ -30,6 +30,8 @@ const step = fc.record({
   calls: fc.array(call, { minLength: 1, maxLength: 16 }),
   /** Permits asked for after the calls came, of those with the least tags. */
   granted: fc.nat(20),
+  /** The acknowledgement of the calls is lost. */
+  isSentAgain: fc.boolean(),
   pauseMs: fc.constantFrom(0, 10, 400, 1_500),
 })
 
@@ -53,21 +55,20 @@ class Side {
     this.cap = new Cap({ redis, db, now: () => this.now }, { slug: this.slug, bucket: 'shared' }, () => rules)
   }
 
-  async play({ calls, granted, pauseMs }: typeof step extends fc.Arbitrary<infer S> ? S : never, number: number) {
+  async play(
+    { calls, granted, isSentAgain, pauseMs }: typeof step extends fc.Arbitrary<infer S> ? S : never,
+    number: number,
+  ) {
     const requests = calls.map(({ account, weight, isAsync, timeoutMs, answer }, index) => {
       const identity = { accountId: account, callId: `call-${number}-${index}`, shareGroup: undefined, isAsync }
       const coalescedKey = answer && upstreamKeys.coalesced(this.slug, answer)
       const entry: WaitQueueEntry = { ...identity, weight, slug: this.slug, bucket: 'shared', coalescedKey }
       return { entry, deadline: this.now + timeoutMs }
     })
-    const replies = []
-    if (this.#isTogether) {
-      replies.push(...(await Promise.all(requests.map((it) => this.cap.joinWaitQueue(it.entry, it.deadline)))))
-    } else {
-      for (const { entry, deadline } of requests) replies.push(await this.cap.joinWaitQueue(entry, deadline))
-    }
+    const replies = await this.#join(requests)
+    if (isSentAgain) replies.push(...(await this.#join(requests)))
     for (const [index, reply] of replies.entries()) {
-      const entry = requests[index]?.entry ?? assert.fail()
+      const entry = requests[index % requests.length]?.entry ?? assert.fail()
       if ('tag' in reply && !reply.isFollower) this.#tags.set(memberOf(entry), reply.tag)
     }
     const waiters = [...this.#tags].map(([member, tag]) => ({ member, tag })).sort((a, b) => a.tag - b.tag)
@@ -77,6 +78,14 @@ class Side {
     await this.cap.release({ ids: [...result.granted.values()].slice(0, 2), meanMs: 3_000 })
     this.now += pauseMs
     return { replies, granted: [...result.granted], evicted: [...result.evicted], state: await this.#read() }
+  }
+
+  async #join(requests: { entry: WaitQueueEntry; deadline: number }[]) {
+    const join = ({ entry, deadline }: (typeof requests)[number]) => this.cap.joinWaitQueue(entry, deadline)
+    if (this.#isTogether) return await Promise.all(requests.map(join))
+    const replies = []
+    for (const request of requests) replies.push(await join(request))
+    return replies
   }
 
   async #read() {
@@ -110,4 +119,49 @@ it('calls that come together are queued, refused and ordered as if they came one
   )
   t.diagnostic(JSON.stringify(outcomes))
   for (const outcome of ['ok', 'follow', 'cap', 'overloaded']) assert.ok(outcomes[outcome], `no call was ${outcome}`)
+})
+
+it('calls whose places are acknowledged in vain have the same places when they are sent again', async () => {
+  await redis.set(keys.rememberedSince, 0)
+  for (const rules of CAPS) {
+    const side = new Side(rules, true)
+    const place = async (id: string, answer?: string) => {
+      const coalescedKey = answer && upstreamKeys.coalesced(side.slug, answer)
+      const entry = { accountId: 'a', callId: id, isAsync: false, weight: 1, slug: side.slug, bucket: 'shared' }
+      const joined = await side.cap.joinWaitQueue({ ...entry, coalescedKey }, side.now + 30_000)
+      assert.ok('tag' in joined, JSON.stringify(joined))
+      const { tag, priority, isFollower } = joined
+      return { tag, priority, isFollower }
+    }
+    const send = () => Promise.all([place('one'), place('two', 'x'), place('three', 'x')])
+    const places = await send()
+    assert.deepEqual(
+      places.map(({ isFollower }) => isFollower),
+      [false, false, true],
+    )
+    const again = await send()
+    assert.deepEqual(again.slice(0, 2), places.slice(0, 2))
+    assert.equal(again[2]?.isFollower, true)
+    // Alone as well, without an answer that others share and with one.
+    assert.deepEqual([await place('one'), await place('two', 'x')], places.slice(0, 2))
+    const waiting = await redis.hgetall(capKeys.of(side.slug, 'shared', 'fair'))
+    assert.equal(waiting['w:a'], '2')
+  }
+})
+
+it('a call that has had its permit and comes again for another one has a place, whoever comes with it', async () => {
+  const [rules = assert.fail()] = CAPS
+  const side = new Side(rules, true)
+  await redis.set(keys.rememberedSince, 0)
+  const joined = (id: string) => {
+    const entry = { accountId: 'a', callId: id, isAsync: false, weight: 1, slug: side.slug, bucket: 'shared' }
+    const coalescedKey = upstreamKeys.coalesced(side.slug, id)
+    return side.cap.joinWaitQueue({ ...entry, coalescedKey }, side.now + 30_000)
+  }
+  await joined('one')
+  const waiters = [{ member: 'a|one', tag: 0 }]
+  const { granted } = await side.cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 1_000 })
+  assert.equal(granted.size, 1)
+  const places = await Promise.all([joined('one'), joined('two')])
+  for (const place of places) assert.equal(Reflect.get(place, 'isFollower'), false)
 })

@@ -45,6 +45,7 @@ const sentAgain = inFile('src/caps/lua/acquire', 'workers/permit-clients')
 const late = inFile('src/caps/lua/acquire', 'caps/late-permits')
 const wakeUp = inFolder('src/caps/lua', 'caps/wake-up')
 const together = inFile('src/caps/lua/include/join-together', 'caps/join-together')
+const alone = inFile('src/caps/lua/join-queue', 'caps/join-together')
 const slots = inFile('src/caps/lua/include/slots', 'caps/read')
 const rules = inFile('src/caps/lua/include/rules', 'caps/rules')
 const half = inFile('src/caps/lua/include/plan', 'caps/rules')
@@ -136,6 +137,16 @@ export const MUTATIONS: Mutation[] = [
     'if congestionMs(most) > CONGESTION_MS_MAX then return nil end\n',
   ),
   together('calls that come together follow none of their own', 'leaders[call.coalesced] = call.member\n'),
+  together('calls that come together again are queued again', 'if isComing[flat[index - 1]] then return nil end'),
+  together(
+    'a call that comes again with others follows itself',
+    '(leaders[call.coalesced] or call.member) ~= call.member',
+    'leaders[call.coalesced]',
+  ),
+  alone(
+    'a call that comes again is queued again',
+    'if knownRank then return knownPlace(member, knownRank, queue.base) end',
+  ),
   together('calls that come together are not counted as asynchronous', 'async = async + 1', 'async = 0'),
   caps('acquire', 'granted calls stay among the waiters', "  redis.call('ZREM', WAITERS, unpack(granted))\n"),
   caps('acquire', 'grants are not logged', "  redis.call('ZADD', LOG, unpack(logged))\n"),

@@ -142,24 +142,28 @@ local function findSlot(call, queue, ahead, leader)
   return slot or now, late, refusal, leaderSlot
 end
 
+local function knownPlace(member, rank, base)
+  local tagText = redis.call('ZSCORE', QUEUE, member)
+  local priority, isFarFromBase = priorityOf(math.floor(tonumber(tagText)), base)
+  return {'ok', tagText, priority, math.ceil(slotAt(rank) - now), isFarFromBase}
+end
+
 local function join(call)
   local member, share, weight, deadline, coalesced = call.member, call.share, call.weight, call.deadline, call.coalesced
   if hasShares then recordDemand(share) end
   local queue = readQueue(share)
   local length = queue.length
+  local knownRank = length > 0 and redis.call('ZRANK', QUEUE, member)
+  -- The command is sent again where its acknowledgement was lost.
+  if knownRank then return knownPlace(member, knownRank, queue.base) end
   -- The fraction keeps calls of equal start in the order in which they came.
   local whole = math.floor(math.max(queue.virtual, queue.start))
   local tag = whole + queue.seq % SEQ_SPAN / SEQ_SPAN
   local tagText = string.format('%.17g', tag)
-  local priority = math.max(1, math.min(PRIORITY_MAX, whole - queue.base + 1))
-  local isFarFromBase = whole - queue.base > TAG_SPAN_MAX and 1 or 0
+  local priority, isFarFromBase = priorityOf(whole, queue.base)
 
   local leader = coalesced and redis.call('GET', coalesced)
   local rank = leader and redis.call('ZRANK', QUEUE, leader)
-  if rank and leader == member then
-    -- The command is sent again where its acknowledgement was lost.
-    return {'ok', redis.call('ZSCORE', QUEUE, member), priority, math.ceil(slotAt(rank) - now), isFarFromBase}
-  end
   -- Its request is sent, or about to be.
   if leader and not rank and leader ~= member then return {'follow', tagText, priority, 0, isFarFromBase} end
 

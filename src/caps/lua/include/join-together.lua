@@ -14,9 +14,14 @@ local function drainMs(ahead, busySince)
   return ahead / math.max(1, drainedPerSecond) * 1000
 end
 
+-- The job priority of a call by the whole part of its tag, and 1 when tags are far from their base.
+local function priorityOf(whole, base)
+  return math.max(1, math.min(PRIORITY_MAX, whole - base + 1)), whole - base > TAG_SPAN_MAX and 1 or 0
+end
+
 --[[ Queues several calls at once where the cap has room for all of them: with the same outcome as one after the other, but
      what they need is read and written once. Returns nil where they must be judged one by one: on caps with shares, in
-     long queues, and where one of them might wait or be refused. ]]
+     long queues, and where one of them might wait or be refused, or has its place already. ]]
 local function joinTogether(calls)
   if #calls == 1 or hasShares then return nil end
   local length = redis.call('ZCARD', QUEUE)
@@ -62,7 +67,12 @@ local function joinTogether(calls)
   local tags = {}
   if length > 0 then
     local flat = redis.call('ZRANGE', QUEUE, 0, -1, 'WITHSCORES')
-    for index = 2, #flat, 2 do tags[#tags + 1] = tonumber(flat[index]) end
+    local isComing = {}
+    for _, call in ipairs(calls) do isComing[call.member] = true end
+    for index = 2, #flat, 2 do
+      if isComing[flat[index - 1]] then return nil end
+      tags[#tags + 1] = tonumber(flat[index])
+    end
   end
   local function countUpTo(tag)
     local count = 0
@@ -77,9 +87,8 @@ local function joinTogether(calls)
     local whole = math.floor(math.max(virtual, fair[startField(call.share)] or 0))
     local tag = whole + (seq + 1) % SEQ_SPAN / SEQ_SPAN
     local tagText = string.format('%.17g', tag)
-    local priority = math.max(1, math.min(PRIORITY_MAX, whole - base + 1))
-    local isFarFromBase = whole - base > TAG_SPAN_MAX and 1 or 0
-    if call.coalesced and leaders[call.coalesced] then
+    local priority, isFarFromBase = priorityOf(whole, base)
+    if call.coalesced and (leaders[call.coalesced] or call.member) ~= call.member then
       replies[index] = {'follow', tagText, priority, 0, isFarFromBase}
     else
       replies[index] = {'ok', tagText, priority, math.ceil(congestionMs(countUpTo(tag))), isFarFromBase}
