@@ -69,10 +69,13 @@ export function sendWithProgress(
     const callId = callIdOf(outcome)
     await cancelIfLeft(client, callId)
     if (outcome.status !== 202 || callId === undefined) return outcome
-    // Fails open: without Redis the call cannot be cancelled, and ends as it does.
-    await client.toolCalls.add(requestId, callId).catch(() => undefined)
+    const reportWaiting = async (progress: Progress): Promise<void> => {
+      // Fails open: without Redis the call cannot be cancelled, and ends as it does.
+      await client.toolCalls.add(requestId, callId).catch(() => undefined)
+      await report(progress)
+    }
     try {
-      return await followCall(client, report, { accepted: outcome, callId, startedAt })
+      return await followCall(client, reportWaiting, { accepted: outcome, callId, startedAt })
     } finally {
       await client.toolCalls.remove(requestId, callId).catch(() => undefined)
     }

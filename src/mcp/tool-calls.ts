@@ -5,6 +5,9 @@ import { accountKeys } from '../redis/keys.ts'
 /** Longer than any call takes, seconds. */
 const LIFE_SECONDS = 900
 
+/** A call is said to be waited for each second; of one that was not for so long, the node is gone. Milliseconds. */
+const SEEN_MS_MAX = 15_000
+
 /** Where messages come from: a credential of an account (undefined: its session), and a network. */
 export interface MessageSender {
   accountId: string
@@ -19,38 +22,56 @@ export interface MessageSender {
 export class ToolCalls {
   readonly #redis: RedisConnection
   readonly #sender: MessageSender
+  readonly #now: () => number
 
-  constructor(redis: RedisConnection, sender: MessageSender) {
+  /** `now` is Redis' time. */
+  constructor(redis: RedisConnection, sender: MessageSender, now: () => number) {
     this.#redis = redis
     this.#sender = sender
+    this.#now = now
   }
 
+  /** Says that a request waits for a call; said again while it does. */
   async add(requestId: unknown, callId: string): Promise<void> {
-    const key = this.#keyOf(requestId)
-    await this.#redis.sadd(key, callId)
-    await this.#redis.expire(key, LIFE_SECONDS)
+    const { calls, seen } = this.#keysOf(requestId)
+    await Promise.all([
+      this.#redis.zadd(seen, this.#now(), callId),
+      this.#redis.expire(seen, LIFE_SECONDS),
+      this.#redis.sadd(calls, callId),
+      this.#redis.expire(calls, LIFE_SECONDS),
+    ])
   }
 
   async remove(requestId: unknown, callId: string): Promise<void> {
-    await this.#redis.srem(this.#keyOf(requestId), callId)
+    const { calls, seen } = this.#keysOf(requestId)
+    await Promise.all([this.#redis.srem(calls, callId), this.#redis.zrem(seen, callId)])
   }
 
   /**
    * The call that a request waits for. Undefined where there is none, and where there are several: clients that share a
-   * credential and a network count their requests alike, and which of them cancels cannot be told.
+   * credential and a network count their requests alike, and which of them cancels cannot be told. Calls of nodes that are
+   * gone are not among the several: every client begins with the same ids, and would meet them for as long as they last.
    */
   async find(requestId: unknown): Promise<string | undefined> {
-    const [callId, ...others] = await this.#redis.smembers(this.#keyOf(requestId))
+    const { calls, seen } = this.#keysOf(requestId)
+    const found = await this.#redis.smembers(calls)
+    if (found.length <= 1) return found[0]
+    const gone = new Set(await this.#redis.zrangebyscore(seen, '-inf', this.#now() - SEEN_MS_MAX))
+    // A node of the version before does not say when: its calls are here until they end.
+    const [callId, ...others] = found.filter((id) => !gone.has(id))
     return others.length === 0 ? callId : undefined
   }
 
   /** A client may make its ids as long as it likes, and 1 and "1" are two. */
-  #keyOf(requestId: unknown): string {
+  #keysOf(requestId: unknown): { calls: string; seen: string } {
     const { accountId, keyId = 'session', network } = this.#sender
     const digest = createHash('sha256')
       .update(JSON.stringify([network, requestId]))
       .digest('base64url')
       .slice(0, 22)
-    return accountKeys.toolCalls(accountId, keyId, digest)
+    return {
+      calls: accountKeys.toolCalls(accountId, keyId, digest),
+      seen: accountKeys.toolCallsSeen(accountId, keyId, digest),
+    }
   }
 }

@@ -94,6 +94,9 @@ export const accountKeys = {
   /** Set: calls that a request of an MCP client waits for, by digest of its network and id. 15 min, or until they end. */
   toolCalls: (accountId: string, keyId: string, request: string): string =>
     `${PREFIX}:{a:${accountId}}:tool-calls:${keyId}:${request}`,
+  /** Sorted set: the same calls, by when the node that waits for them last said so, in Redis' time. 15 min, or until they end. */
+  toolCallsSeen: (accountId: string, keyId: string, request: string): string =>
+    `${PREFIX}:{a:${accountId}}:tool-calls-seen:${keyId}:${request}`,
   /** String: result of an asynchronous call. 15 min. */
   result: (accountId: string, callId: string): string => `${PREFIX}:{a:${accountId}}:result:${callId}`,
   /** Sorted set: bytes and calls of the kept results, by when they end. 15 min. */

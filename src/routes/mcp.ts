@@ -188,7 +188,7 @@ function clientFor(
     look: (callId) => inject({ method: 'GET', url: `/v1/calls/${callId}` }),
     cancel: (callId) => inject({ method: 'DELETE', url: `/v1/calls/${callId}` }),
     find: (callId) => readAsyncCall(context.redis, { id: callId, accountId: sender.accountId }),
-    toolCalls: new ToolCalls(context.redis, sender),
+    toolCalls: new ToolCalls(context.redis, sender, () => context.health.now()),
     isDraining: () => context.isDraining,
     left: left.signal,
   }
