@@ -9,7 +9,7 @@ export interface ReplyHead {
   retryAfterMs?: number
   /** The call was refused before anything was sent for it: it costs its account nothing. */
   isRefused?: true
-  /** Of a cancelled call alone: a request that it waited for was under way, its own or a shared one. See `wasRequestSent`. */
+  /** A request that a cancelled call waited for was under way, its own or a shared one; or a worker that was lost may have sent one. */
   wasSent?: true
   /** Why it failed, in a few words for the log: `HTTP 500`, `DNS: no such host`. */
   cause?: string

@@ -109,8 +109,7 @@ async function sendOutcome(deps: ProcessorDeps, call: AnswerableCall, result: Ti
   if (!call.isAsync) return await sendReply(deps, call, reply)
   const { head } = await keepResult(deps, call, reply)
   const status = statusOf(head)
-  const charged =
-    head.code === 'CALL_CANCELLED' ? cancelledStatus(result.isSecondRun || wasRequestSent(reply.head)) : status
+  const charged = head.code === 'CALL_CANCELLED' ? cancelledStatus(wasRequestSent(reply.head)) : status
   if (await completeCall(deps.redis, call, charged)) {
     const { id: callId, accountId: account, slug, endpoint, mode } = call
     const { code, times, cacheStatus, cause: reason } = head
@@ -141,10 +140,12 @@ async function sendReply({ replies }: ProcessorDeps, call: AnswerableCall, reply
 
 function toReply({ log, permitClientOf }: ProcessorDeps, call: AnswerableCall, result: TimedOutcome): Reply {
   const { id, slug } = call
-  const { outcome, cacheStatus, ageSeconds, freshMs, times } = result
+  const { outcome, cacheStatus, ageSeconds, freshMs, times, isSecondRun } = result
   const head: ReplyHead = {
     id,
     times,
+    // The run before may have sent it, however this one ends.
+    ...(isSecondRun ? { wasSent: true } : {}),
     ...(cacheStatus === undefined ? {} : { cacheStatus }),
     ...(ageSeconds === undefined ? {} : { ageSeconds }),
     ...(freshMs === undefined ? {} : { freshMs }),

@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import type { TestContext } from 'node:test'
+import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
+import { loadConfig } from '../../src/config.ts'
+import { migrate } from '../../src/db/migrate.ts'
+import { createLog } from '../../src/log.ts'
+import type { CallJob } from '../../src/queue/call-job.ts'
+import { ReplyInbox } from '../../src/queue/reply.ts'
+import { openRedis } from '../../src/redis/connection.ts'
+import { keys } from '../../src/redis/keys.ts'
+import { openWorkerContext } from '../../workers/worker-context.ts'
+import { testSecrets } from './gateway.ts'
+import { startServices } from './services.ts'
+
+const SLUG = 'encyclopedia'
+
+/** The parts of a worker that takes no jobs by itself, the replies that they send, and calls of one API for them. */
+export async function openWorkerParts(t: TestContext, environment: Record<string, string> = {}) {
+  const services = await startServices()
+  await migrate(services.databaseUrl)
+  const { redisUrl: REDIS_URL, databaseUrl: DATABASE_URL } = services
+  const config = loadConfig({ ...testSecrets(), DATABASE_URL, REDIS_URL, ...environment })
+  const log = createLog({ level: 'silent', pretty: false }, 'test')
+  const { deps, close } = await openWorkerContext(config, log)
+  const replies = new ReplyInbox(openRedis(config.redisUrls, 'blocking', log), deps.redis, log)
+  replies.open()
+  t.after(async () => {
+    await replies.close()
+    await close()
+    await services.stop()
+  })
+  // Nothing was lost: caps start with an empty past.
+  await deps.redis.set(keys.rememberedSince, 0)
+  const api = deps.catalog.get(SLUG) ?? assert.fail()
+  const { endpoint } = api.endpoints.get('/summary') ?? assert.fail()
+  const cap = deps.caps.of(api, SHARED_BUCKET)
+  /** A call as its node queues it, without a ticket. */
+  const callOf = ({ timeMs = 30_000, ...fields }: Partial<CallJob> & { timeMs?: number } = {}): CallJob => {
+    const now = Math.floor(deps.clock.now())
+    const id = `call_${randomUUID().replaceAll('-', '')}`
+    return {
+      ...{ v: 1, id, accountId: 'account', mode: 'live', slug: SLUG, endpoint: '/summary' },
+      ...{ parameters: { title: 'Earth' }, extra: [], raw: false, isAsync: false, replyTo: replies.stream },
+      ...{ enqueuedAt: now, deadline: now + timeMs },
+      ...fields,
+    }
+  }
+  return { deps, replies, api, endpoint, cap, callOf }
+}

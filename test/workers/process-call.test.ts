@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { cacheKeys } from '../../src/cache/cache-key.ts'
+import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
+import { wasRequestSent } from '../../src/queue/reply-head.ts'
+import { processCall, replyToLostCall } from '../../workers/jobs/process-call.ts'
+import { openWorkerParts } from '../support/worker-parts.ts'
+
+test('the reply to a call whose worker was lost says that a request may have been sent, however the call ends then', async (t) => {
+  const { deps, replies, endpoint, callOf } = await openWorkerParts(t)
+  const signal = new AbortController().signal
+  const replyTo = async (run: (call: ReturnType<typeof callOf>) => Promise<unknown>) => {
+    const call = callOf({ replyTo: replies.stream })
+    const { reply } = replies.awaitReply(call.id)
+    await run(call)
+    const { head } = await reply
+    return { code: head.code, mayBeSent: wasRequestSent(head) }
+  }
+  const runLeft = (isSecondRun: boolean) =>
+    replyTo(async (call) => {
+      deps.running.cancel(call.id)
+      await processCall(deps, { call, isSecondRun }, signal)
+    })
+  assert.deepEqual(await runLeft(false), { code: 'CALL_CANCELLED', mayBeSent: false })
+  assert.deepEqual(await runLeft(true), { code: 'CALL_CANCELLED', mayBeSent: true })
+  assert.deepEqual(await replyTo((call) => replyToLostCall(deps, call, new Error('lost'))), {
+    code: 'DEPENDENCY_UNAVAILABLE',
+    mayBeSent: true,
+  })
+  const entry = { storedAt: deps.clock.now(), freshMs: 60_000, staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
+  const key = cacheKeys(endpoint, callOf(), SHARED_BUCKET)?.entry ?? assert.fail()
+  const origin = { slug: 'encyclopedia', hasUndeclared: false, owner: 'account' }
+  await deps.cache.store(origin, key, { ...entry, body: Buffer.from('{}') })
+  assert.deepEqual(await replyTo((call) => processCall(deps, { call, isSecondRun: true }, signal)), {
+    code: undefined,
+    mayBeSent: true,
+  })
+})
