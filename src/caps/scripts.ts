@@ -87,7 +87,7 @@ export const scripts = {
     ...PLAN,
     ...PLANNING,
   }),
-  release: load('release', { KEY_LIFE_MS, RAMP_MAX, WAKE_UP_CHANNEL }),
+  release: load('release', { RAMP_MAX, WAKE_UP_CHANNEL }),
   renew: load('renew'),
   releaseUnused: load('release-unused', { WAKE_UP_CHANNEL }),
   applyUpstreamLimit: load('apply-upstream-limit', {

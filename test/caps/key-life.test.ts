@@ -93,7 +93,6 @@ it('what is written to the state of a cap that Redis lost, or that had no call y
     limit: async ({ cap }: World) =>
       await cap.applyUpstreamLimit({ remaining: { requests: 3, resetMs: 1_000 }, observedBy: 'a|1|1' }),
     begin: async ({ cap }: World) => await cap.beginGradually(),
-    release: async ({ cap }: World) => await cap.release({ ids: ['a|1|1'], meanMs: 10 }),
   }
   for (const [name, write] of Object.entries(writers)) {
     const { world, lifeOf } = await open()
@@ -101,4 +100,7 @@ it('what is written to the state of a cap that Redis lost, or that had no call y
     const lifeMs = await lifeOf('state')
     assert.ok(lifeMs > DAY_MS - MINUTE_MS && lifeMs <= LIFE_MS, `${name}: ${lifeMs} ms`)
   }
+  const { world, lifeOf } = await open()
+  await world.cap.release({ ids: ['a|1|1'], meanMs: 10 })
+  assert.equal(await lifeOf('state'), -2, 'the end of a permit that Redis lost writes nothing')
 })

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { WINDOW_MARGIN_MS } from '../../src/caps/timing.ts'
 import type { Caps } from '../../src/catalog/upstream.ts'
-import { keys } from '../../src/redis/keys.ts'
+import { capKeys, keys } from '../../src/redis/keys.ts'
 import { redisOfThisFile } from '../support/services.ts'
 import { World } from './world.ts'
 
@@ -271,6 +271,25 @@ it('after a close one request goes first, and the others follow its response', a
   assert.equal(world.leases.length, 4)
   await world.advance(MINUTE / 2)
   assert.equal(world.granted, 65)
+})
+
+it('a release that is sent again because its reply was lost lets no other request go and teaches nothing', async () => {
+  const { cap, slug } = await open({ concurrency: 64, rates: [{ max: 5_000, seconds: 60 }] })
+  const waiters = ['a', 'b', 'c', 'd', 'e'].map((id) => ({ member: `account|${id}`, tag: 0 }))
+  const acquire = async (released: { ids: string[]; meanMs: number }) => [
+    ...(await cap.acquire({ waiters, released, leaseMs: 60_000 })).granted.values(),
+  ]
+  await cap.beginGradually()
+  const ids = await acquire({ ids: [], meanMs: 0 })
+  assert.equal(ids.length, 1)
+  const learned = () => redis.hmget(capKeys.of(slug, 'shared', 'state'), 'ramp', 'serviceMs')
+  await cap.release({ ids, meanMs: 10 })
+  assert.deepEqual(await learned(), ['2', '10.0'])
+  await cap.release({ ids, meanMs: 400 })
+  assert.deepEqual(await learned(), ['2', '10.0'])
+  // A poll that granted nothing is not remembered: it may be run again.
+  assert.equal((await acquire({ ids, meanMs: 400 })).length, 2)
+  assert.deepEqual(await learned(), ['2', '10.0'])
 })
 
 it('calls wait while workers stand still for a second, and are refused when they do for longer', async () => {

@@ -167,7 +167,13 @@ export const MUTATIONS: Mutation[] = [
   ),
   caps('acquire', 'the room of queued calls is told of', 'free - granted - left', 'free - granted'),
   caps('acquire', 'a call without a ticket never passes', 'granted, unticketed = #members, {}', 'granted = 0'),
-  caps('include/release-permits', 'leases are never released', "  redis.call('ZREM', LEASES, unpack(permits))\n"),
+  caps('include/release-permits', 'leases are never released', "  redis.call('ZREM', LEASES, unpack(ended))\n"),
+  caps(
+    'include/release-permits',
+    'a release that is sent again teaches again',
+    'if leases[index] then',
+    'if true then',
+  ),
   caps(
     'release-unused',
     'an unused permit keeps its lease',
@@ -412,10 +418,6 @@ export const MUTATIONS: Mutation[] = [
   {
     ...keyLife('a state that begins gradually stays for ever', 'if not permits then', 'if false then'),
     file: 'src/caps/lua/begin-gradually.lua',
-  },
-  {
-    ...keyLife('a state that only a release wrote stays for ever', 'if not known[1] and', 'if false and'),
-    file: 'src/caps/lua/include/release-permits.lua',
   },
   {
     ...keyLife('demand never ends', "redis.call('PEXPIRE', DEMAND, DEMAND_WINDOW_MS)\n"),
