@@ -86,8 +86,10 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'The API needs a higher plan than the account has.',
   ),
   FORBIDDEN: help(
-    'Ask someone whose role permits it.',
-    'The role in the team does not permit the action, or the operator has not let the account make live calls yet.',
+    'The message says what is not permitted, and the hint who can permit it.',
+    'The role in the team does not permit the action.',
+    'The operator’s rules for sign-up: it is closed, or live calls wait for a proof of the address or an approval.',
+    'The route is for pages of the portal, or the gateway sends no mail.',
   ),
   KEY_API_FORBIDDEN: help(
     'Call one of the APIs that the hint lists, or connect the application anew and allow more.',
@@ -127,7 +129,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   TEAM_NOT_FOUND: help('List your teams and use an id of the list.', 'You are not a member, or no longer one.'),
   MEMBER_NOT_FOUND: help('Read the team and use an id of its members.', 'The member left or was removed.'),
   USER_NOT_FOUND: help(
-    'Ask the person to sign up and to open the link of the mail where one comes, then add them.',
+    'Ask the person to sign up, where sign-up is open, and to open the link of the mail where one comes, then add them.',
     'Nobody signed up with this address.',
     'The gateway sends mail, and the person has not proven the address yet.',
   ),

@@ -48,6 +48,10 @@ export async function authRoutes(app: App, context: Context): Promise<void> {
   const { config } = context
 
   const signup = {
+    // Before the body is read: to correct it would not help.
+    onRequest: async () => {
+      if (config.accounts.signup === 'closed') throw closed()
+    },
     bodyLimit: CREDENTIALS_BYTES_MAX,
     config: { errors: ['EMAIL_IN_USE', 'FORBIDDEN', 'SIGNUP_THROTTLED', 'LOGIN_THROTTLED'] as const },
     schema: {
@@ -60,7 +64,6 @@ export async function authRoutes(app: App, context: Context): Promise<void> {
   app.post('/v1/auth/signup', signup, async (request, reply) => {
     const { email, password } = request.body
     if (!isAcceptablePassword(password)) throw unacceptablePassword('password')
-    if (config.accounts.signup === 'closed') throw closed()
     const client = { address: request.ip, network: publicNetworkOf(request.ip) ?? null }
     const user = { id: randomUUID(), email }
     const passwordHash = await limitSignups(context, client, () =>
@@ -116,7 +119,10 @@ async function createUser(
 }
 
 function closed(): GatewayError {
-  return new GatewayError('FORBIDDEN', { message: 'Sign-up is closed.', hint: 'Ask the operator for an account' })
+  return new GatewayError('FORBIDDEN', {
+    message: 'Sign-up is closed.',
+    hint: 'Ask whoever runs this gateway to open it',
+  })
 }
 
 /** Looked at for an address that no account has, so that both take the same time. */

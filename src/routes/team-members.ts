@@ -155,7 +155,11 @@ async function findUserToAdd(context: Context, callerId: string, email: string):
   await takeThrottle(context, { ...throttle, name: 'member-add', max: ADDITIONS_PER_MINUTE })
   const refund = await takeThrottle(context, { ...throttle, name: 'member-unknown', max: UNKNOWN_EMAILS_PER_MINUTE })
   const user = await findUserByEmail(context.db, email)
-  if (!user) throw new GatewayError('USER_NOT_FOUND', { tokens: { param: 'email' } })
+  if (!user) {
+    const isClosed = context.config.accounts.signup === 'closed'
+    const hint = 'Sign-up is closed: ask whoever runs this gateway to open it for the person'
+    throw new GatewayError('USER_NOT_FOUND', { ...(isClosed ? { hint } : {}), tokens: { param: 'email' } })
+  }
   if (context.mailer && user.email_verified_at === null) {
     throw new GatewayError('USER_NOT_FOUND', {
       message: 'No user has proven to have this address.',

@@ -20,7 +20,6 @@ describe('the portal’s words for failures', () => {
     for (const code of [
       'INVALID_API_KEY',
       'INVALID_TOKEN',
-      'USER_NOT_FOUND',
       'KEY_LIMIT_REACHED',
       'PROVIDER_KEY_REQUIRED',
       'LOGIN_THROTTLED',

@@ -359,6 +359,18 @@ describe('accounts', () => {
     const closed = await gateway.startWeb({ SIGNUP: 'closed' })
     const { status, body } = await signUpFrom('192.168.1.7', closed)
     assert.deepEqual([status, body.code], [403, 'FORBIDDEN'])
+    assert.deepEqual([body.message, body.hint], ['Sign-up is closed.', 'Ask whoever runs this gateway to open it.'])
+    // A body that is wrong too is not what has to be mended.
+    for (const wrong of [{ email: 'nobody', password: 'x' }, '{']) {
+      const answer = await send(gateway, '/v1/auth/signup', { body: wrong, url: closed })
+      assert.deepEqual([answer.status, answer.body.message], [403, 'Sign-up is closed.'])
+    }
+    const { token } = (await signUpFrom('192.168.1.8')).body
+    const { team } = (await send(gateway, '/v1/teams', { url: closed, token, body: { name: 'Team' } })).body
+    const stranger = { email: `${randomUUID()}@example.com` }
+    const path = `/v1/teams/${team.id}/members`
+    assert.match((await send(gateway, path, { url: closed, token, body: stranger })).body.hint, /^Sign-up is closed/)
+    assert.match((await send(gateway, path, { url, token, body: stranger })).body.hint, /^Ask the person to sign up/)
   })
 })
 

@@ -15,7 +15,6 @@ const WORDS = {
   CONCURRENCY_LIMIT_EXCEEDED: () => 'Too many of your calls are running. Wait for one to end.',
   PLAN_UPGRADE_REQUIRED: ({ upgrade_to: plan }) =>
     `This API needs ${plan ? `the ${PLANS[plan] ?? plan} plan` : 'a higher plan'}, also for test data. Account, Overview says who changes plans.`,
-  USER_NOT_FOUND: () => 'Nobody has signed up with this email. Ask the person to sign up first.',
   ALREADY_MEMBER: () => 'This person is a member already.',
   KEY_LIMIT_REACHED: () => 'The account has its full number of keys. Revoke one first.',
   PROVIDER_KEY_REQUIRED: () => 'This API needs your own key. Save it under Account, Provider keys.',
@@ -32,7 +31,6 @@ const WORDS = {
 const USUAL = {
   INVALID_API_KEY: 'The API key is not valid.',
   INVALID_TOKEN: 'The session token is not valid.',
-  USER_NOT_FOUND: 'No user has this email.',
   KEY_LIMIT_REACHED: 'The account has its full number of keys.',
   PROVIDER_KEY_REQUIRED: 'This API needs a provider key of your own.',
   LOGIN_THROTTLED: 'Too many log-in attempts.',

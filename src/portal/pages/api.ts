@@ -55,7 +55,7 @@ function banner(api: Api, { word, since, reason, effect }: Condition): Html {
 }
 
 /** With what the forms send: under the log-in with test or live data, or with a key. */
-function credentialBar({ isLoggedIn }: Visit, slug: string): Html {
+function credentialBar({ isLoggedIn, signup }: Visit, slug: string): Html {
   const option = (value: string, label: string, isChecked: boolean) =>
     html`<label class="option"><input type="radio" name="send-as" value="${value}"${isChecked ? html` checked` : ''}${!isLoggedIn && value !== 'key' ? html` disabled` : ''}> ${label}</label>`
   return html`<form class="card sendbar" data-send-as>
@@ -66,7 +66,7 @@ ${option('test', 'Test data', isLoggedIn)}${option('live', 'Live data', false)}$
 <p class="small">${
     isLoggedIn
       ? 'Test data are recorded examples and cost nothing. Live data count against your plan.'
-      : html`<a href="/signup?next=/apis/${slug}">Sign up</a> or <a href="/login?next=/apis/${slug}">log in</a> to send calls without a key.`
+      : html`${signup === 'closed' ? '' : html`<a href="/signup?next=/apis/${slug}">Sign up</a> or `}<a href="/login?next=/apis/${slug}">${signup === 'closed' ? 'Log in' : 'log in'}</a> to send calls without a key.`
   } A key stays in this tab’s memory and goes into the code you copy.</p>
 </form>`
 }
