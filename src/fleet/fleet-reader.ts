@@ -119,7 +119,7 @@ export class FleetReader {
       accounts: null,
       processes: null,
     }
-    // A Redis that refuses writes takes no heartbeat: who is alive is not known.
+    // A Redis that cannot write its file takes no heartbeat: who is alive is not known.
     const processes = stores.redis?.isFileFailing ? null : known.processes
     const facts = { at, ...known, ...this.#slow, stores, processes }
     return { ...facts, problems: findProblems(facts) }

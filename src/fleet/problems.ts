@@ -35,16 +35,16 @@ export const UNAPPROVED_MAX = 100
 
 /** Everything that needs an operator, gravest first. What is not known is a problem of its own, never silence. */
 export function findProblems(facts: Facts): Problem[] {
-  const ofStores = storeProblems(facts)
-  const isRedisFull = ofStores.some(({ runbook }) => runbook === 'redis-memory' || runbook === 'redis-disk')
+  const { stores, upstreams } = facts
+  const isRedisFull = stores.redis?.isFull === true || stores.redis?.isFileFailing === true
   const problems = [
-    ...ofStores,
+    ...storeProblems(facts),
     ...readinessProblems(facts),
     ...usageProblems(facts),
     ...processProblems(facts),
     ...networkProblems(facts),
-    ...serviceProblems(facts.upstreams),
-    ...facts.upstreams.flatMap((row) => [...upstreamProblems(row, facts), ...refusalProblems(row, { isRedisFull })]),
+    ...serviceProblems(upstreams),
+    ...upstreams.flatMap((row) => [...upstreamProblems(row, facts), ...refusalProblems(row, { isRedisFull })]),
     ...approvalProblems(facts),
   ]
   return problems.sort((a, b) => a.rank - b.rank)
@@ -79,8 +79,11 @@ function storeProblems({ stores: { redis, postgres } }: Facts): Problem[] {
   return problems
 }
 
-function redisProblems({ usedBytes, maxBytes, evictionPolicy, hasFile, isFileFailing }: RedisState): Problem[] {
-  const found: Omit<Problem, 'label' | 'slug'>[] = []
+const MORE_MEMORY = 'Give it more memory, or move stored answers with CACHE_REDIS_URL.'
+
+function redisProblems(redis: RedisState): Problem[] {
+  const { usedBytes, maxBytes, evictionPolicy, hasFile, isFileFailing, isFull } = redis
+  const found: (Omit<Problem, 'label' | 'slug'> & { label?: string })[] = []
   if (isFileFailing) {
     found.push({
       rank: 0,
@@ -90,12 +93,21 @@ function redisProblems({ usedBytes, maxBytes, evictionPolicy, hasFile, isFileFai
       runbook: 'redis-disk',
     })
   }
-  if (maxBytes > 0 && usedBytes > maxBytes * 0.9) {
+  if (isFull) {
+    found.push({
+      rank: 0,
+      label: 'Redis full',
+      text: 'its memory is used up, and it refuses writes',
+      callers: 'Callers get 503 OVERLOADED.',
+      todo: MORE_MEMORY,
+      runbook: 'redis-memory',
+    })
+  } else if (maxBytes > 0 && usedBytes > maxBytes * 0.9) {
     found.push({
       rank: 1,
       text: `uses ${Math.round((usedBytes / maxBytes) * 100)} % of its memory`,
       callers: 'When it is full, callers get 503 OVERLOADED.',
-      todo: 'Give it more memory, or move stored answers with CACHE_REDIS_URL.',
+      todo: MORE_MEMORY,
       runbook: 'redis-memory',
     })
   }
@@ -117,7 +129,7 @@ function redisProblems({ usedBytes, maxBytes, evictionPolicy, hasFile, isFileFai
       runbook: 'redis-settings',
     })
   }
-  return found.map((problem) => ({ ...problem, label: 'Redis', slug: null }))
+  return found.map((problem) => ({ label: 'Redis', ...problem, slug: null }))
 }
 
 function readinessProblems({ unready }: Facts): Problem[] {

@@ -153,6 +153,8 @@ export interface RedisState {
   hasFile: boolean | undefined
   /** It could not write that file lately, and refuses writes until it can. */
   isFileFailing: boolean
+  /** Its memory is used up: it refuses writes, and evicts nothing. */
+  isFull: boolean
 }
 
 export interface ChangeRow {

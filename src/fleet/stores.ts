@@ -20,15 +20,20 @@ async function readRedis(redis: RedisConnection): Promise<Stores['redis']> {
   const text = (name: string): string | undefined => new RegExp(`^${name}:([^\\r\\n]*)`, 'm').exec(info)?.[1]
   const field = (name: string): number => Number(text(name) ?? 0)
   const file = text('aof_enabled')
+  const evictionPolicy = text('maxmemory_policy')
+  // Buffers for replicas and for its file do not count.
+  const countedBytes = field('used_memory') - field('mem_not_counted_for_evict')
+  const isOverMax = field('maxmemory') > 0 && countedBytes > field('maxmemory')
   return {
     usedBytes: field('used_memory'),
     maxBytes: field('maxmemory'),
     latencyMs,
     clients: field('connected_clients'),
     opsPerSecond: field('instantaneous_ops_per_sec'),
-    evictionPolicy: text('maxmemory_policy'),
+    evictionPolicy,
     hasFile: file === undefined ? undefined : file === '1',
     isFileFailing: text('aof_last_write_status') === 'err',
+    isFull: isOverMax && (evictionPolicy ?? 'noeviction') === 'noeviction',
   }
 }
 

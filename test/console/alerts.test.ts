@@ -44,6 +44,7 @@ const RULE_OF: Record<string, string | null> = {
   Overloaded: 'Overloaded',
   Paused: 'Paused',
   Postgres: 'PostgresAway',
+  'Redis full': 'RedisFull',
   'Too late': 'Deadlines',
 }
 

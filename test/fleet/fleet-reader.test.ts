@@ -21,6 +21,7 @@ import { openTestConsole, type TestConsole } from '../support/console.ts'
 import { until } from '../support/gateway.ts'
 import { startPostgresProxy } from '../support/postgres-proxy.ts'
 import { startRedisOnSmallDisk } from '../support/redis-server.ts'
+import { connectOwnRedis } from '../support/services.ts'
 
 describe('the fleet as operators read it', () => {
   let console_: TestConsole
@@ -99,6 +100,28 @@ describe('the fleet as operators read it', () => {
     )
     const [row] = upstreams
     assert.ok(row?.health && row.queue, 'what can be read is known')
+  })
+
+  it('the fleet as operators read it has it that Redis is full, and who lives meanwhile', async (t) => {
+    const { redis, url, stop } = await connectOwnRedis()
+    const context = await openContext({ ...console_.config, redisUrls: [url] }, console_.context.log, 'web')
+    t.after(async () => {
+      await closeContext(context)
+      await stop()
+    })
+    const read = async () => await new FleetReader(context).snapshot()
+    await until(async () => (await read()).processes?.length === 1)
+    assert.equal((await read()).stores.redis?.isFull, false)
+    await redis.call('CONFIG', 'SET', 'maxmemory', '1')
+    const { processes, problems } = await read()
+    assert.deepEqual(
+      processes?.map(({ kind }) => kind),
+      ['web'],
+    )
+    const gravest = problems.flatMap(({ rank, label }) => (rank === 0 ? [label] : []))
+    assert.deepEqual(gravest, ['Redis full', 'No worker'])
+    await redis.call('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru')
+    assert.equal((await read()).stores.redis?.isFull, false, 'it makes room')
   })
 
   it('the fleet as operators read it counts calls that wait, also those that share a job', async () => {

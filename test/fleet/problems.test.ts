@@ -55,7 +55,7 @@ const well: Facts = {
   stores: {
     redis: {
       ...{ usedBytes: 1, maxBytes: 10, latencyMs: 1, clients: 1, opsPerSecond: 1 },
-      ...{ evictionPolicy: 'noeviction', hasFile: true, isFileFailing: false },
+      ...{ evictionPolicy: 'noeviction', hasFile: true, isFileFailing: false, isFull: false },
     },
     postgres: { bytes: 1, connections: 1, latencyMs: 1 },
   },
@@ -128,6 +128,11 @@ describe('what an operator is told', () => {
         ({ rank, runbook, text }) => ({ rank, runbook, text }),
       )
     assert.deepEqual(of({ usedBytes: 9.5 }), [{ rank: 1, runbook: 'redis-memory', text: 'uses 95 % of its memory' }])
+    const full = of({ usedBytes: 10, isFull: true })
+    assert.deepEqual(
+      full.map(({ rank, runbook }) => [rank, runbook]),
+      [[0, 'redis-memory']],
+    )
     const [evicts, ...others] = of({ evictionPolicy: 'volatile-lru' })
     assert.match(evicts?.text ?? '', /maxmemory-policy is volatile-lru/)
     assert.deepEqual(others, [])
@@ -138,10 +143,21 @@ describe('what an operator is told', () => {
       of({ isFileFailing: true }).map(({ rank, runbook }) => [rank, runbook]),
       [[0, 'redis-disk']],
     )
-    const unwritten = { ...well.stores, redis: { ...redis, isFileFailing: true } }
     const refused = { ...noCalls, answered: 1, failed: 9, codes: { OVERLOADED: 9 } }
-    const ofCalls = findProblems({ ...well, stores: unwritten, upstreams: [row('weather', { recent: refused })] })
-    assert.equal(ofCalls.length, 1, 'that its calls are refused has this cause')
+    const ofCalls = (changes: Partial<typeof redis>) => {
+      const stores = { ...well.stores, redis: { ...redis, ...changes } }
+      return brief({ ...well, stores, upstreams: [row('weather', { recent: refused })] })
+    }
+    // That its calls are refused has this cause.
+    assert.deepEqual(ofCalls({ isFileFailing: true }), [[0, 'Redis', null]])
+    assert.deepEqual(ofCalls({ usedBytes: 10, isFull: true }), [[0, 'Redis full', null]])
+    // Or another one, while Redis takes what is written.
+    const nearly = [
+      [1, 'Redis', null],
+      [1, 'Overloaded', 'weather'],
+    ]
+    assert.deepEqual(ofCalls({ usedBytes: 9.5 }), nearly)
+    const unwritten = { ...well.stores, redis: { ...redis, isFileFailing: true } }
     assert.match(
       page({ ...well, stores: unwritten, processes: null }).headline ?? '',
       /Redis<.* cannot write its append/,
