@@ -15,6 +15,7 @@ import {
   topText,
   upstreamsText,
   usersText,
+  userText,
 } from './operator/answers-as-text.ts'
 import type { UsersAnswer } from './operator/change-user.ts'
 import type { UpstreamAnswer } from './operator/describe-upstream.ts'
@@ -25,10 +26,11 @@ const HELP = `The operator's command line: a client of the operator API.
 
 Accounts
   users [part of an address] [--unapproved]
-                                          find accounts, newest first, or those that wait for approval
+                                          find accounts, newest first, or those neither approved nor disabled
                                           state: unproven (address), proven, approved or disabled
   user <id or address> [--tier T] [--disable | --enable] [--approve | --disapprove]
                                           without an option: show it; T: developer, pro, business, enterprise
+                                          approved: its live calls need no proof of its address
 
 Upstreams
   upstreams                               list them with the settings in force
@@ -134,7 +136,7 @@ const COMMANDS: Record<string, Command> = {
   },
   user: async ({ client, subject, values }) => {
     const user = await changeUser(client, required(subject, 'an id or address'), values)
-    return { answer: { user }, text: usersText({ users: [user], more: false }) }
+    return { answer: { user }, text: userText(user) }
   },
   upstreams: async ({ client }) => {
     const upstreams = await listUpstreams(client)

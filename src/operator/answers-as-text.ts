@@ -130,11 +130,24 @@ export function usersText({ users, more }: { users: User[]; more: boolean }): st
   return more ? `${table}\n\n${users.length} shown, more exist: name a part of the address.` : table
 }
 
-/** What live calls of an account may wait for: where sign-up is `approval` or `verified`, not all that are not disabled may be made. */
 function stateOf({ disabled, approved, emailVerified }: User): string {
   if (disabled) return 'disabled'
   if (approved) return 'approved'
   return emailVerified ? 'proven' : 'unproven'
+}
+
+/** One account, and what it may do as it is now: an approval proves no address. */
+export function userText(user: User): string {
+  return `${usersText({ users: [user], more: false })}\n\n${wrapped(mayDo(user))}`
+}
+
+function mayDo({ disabled, approved, emailVerified, liveCallsNeed }: User): string {
+  if (disabled) return 'It cannot log in, and its calls are refused.'
+  if (liveCallsNeed === 'approval') return 'Its live calls are refused until it is approved (--approve).'
+  if (liveCallsNeed === 'verification')
+    return 'Its live calls are refused until its address is proven, or it is approved (--approve).'
+  const unproven = approved && !emailVerified
+  return `Its live calls are answered.${unproven ? ' Its address is not proven by that: where the gateway sends mail, nobody can add it to a team before it has opened the link of its mail.' : ''}`
 }
 
 export function upstreamsText(upstreams: Upstream[]): string {

@@ -1,4 +1,7 @@
 import Type, { type Static } from 'typebox'
+import { missingForLiveCalls } from '../accounts/trust.ts'
+import { nullable } from '../catalog/json.ts'
+import type { SignupPolicy } from '../config.ts'
 import { insertAuditRecord } from '../db/audit-log.ts'
 import type { Db } from '../db/database.ts'
 import type { User } from '../db/schema.ts'
@@ -16,8 +19,16 @@ export const UserAnswer = Type.Object({
   tier: Tier,
   plan: Type.String(),
   disabled: Type.Boolean(),
-  approved: Type.Boolean({ description: 'An operator stands for it: live calls need no proof of its address' }),
-  emailVerified: Type.Boolean(),
+  approved: Type.Boolean({
+    description:
+      'An operator stands for it: live calls need no proof of its address. It proves none: where mail is sent, teams wait for that',
+  }),
+  emailVerified: Type.Boolean({ description: 'It has proven that it receives mail at its address' }),
+  liveCallsNeed: nullable(
+    Type.Enum(['verification', 'approval'], {
+      description: 'What live calls wait for under SIGNUP: the proof of the address, or an approval; null: nothing',
+    }),
+  ),
   createdAt: Type.String({ format: 'date-time' }),
 })
 
@@ -44,7 +55,7 @@ export function changeUser(
 ): Promise<User> {
   return db.transaction().execute(async (transaction) => {
     const before = await lockUser(transaction, id)
-    if (!before) throw new GatewayError('USER_NOT_FOUND')
+    if (!before) throw noSuchUser()
     const disabledAt = disabled ? (before.disabled_at ?? new Date()) : null
     const approvedAt = approved ? (before.approved_at ?? new Date()) : null
     const after = await updateUser(transaction, id, {
@@ -64,11 +75,17 @@ export function changeUser(
   })
 }
 
+/** Operators name accounts by id: nobody has to sign up first. */
+export function noSuchUser(): GatewayError {
+  const words = { message: 'No account has this id.', hint: 'Find its id with GET /v1/operator/users' }
+  return new GatewayError('USER_NOT_FOUND', words)
+}
+
 function audited({ tier, disabled_at, approved_at }: User): object {
   return { tier, disabled: disabled_at !== null, approved: approved_at !== null }
 }
 
-export function describeUser(user: User): Static<typeof UserAnswer> {
+export function describeUser(user: User, policy: SignupPolicy): Static<typeof UserAnswer> {
   return {
     id: user.id,
     email: user.email,
@@ -77,6 +94,7 @@ export function describeUser(user: User): Static<typeof UserAnswer> {
     disabled: user.disabled_at !== null,
     approved: user.approved_at !== null,
     emailVerified: user.email_verified_at !== null,
+    liveCallsNeed: missingForLiveCalls(user, policy) ?? null,
     createdAt: user.created_at.toISOString(),
   }
 }

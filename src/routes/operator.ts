@@ -19,7 +19,7 @@ import type { App } from '../http/typed-app.ts'
 import { refuseIllFormedQueries } from '../http/well-formed.ts'
 import { announced } from '../limits/account-version.ts'
 import { changeUpstream, UpstreamChange } from '../operator/change-upstream.ts'
-import { changeUser, describeUser, UserAnswer, UserChange, UsersAnswer } from '../operator/change-user.ts'
+import { changeUser, describeUser, noSuchUser, UserAnswer, UserChange, UsersAnswer } from '../operator/change-user.ts'
 import { checkProbe } from '../operator/check-probe.ts'
 import { describeUpstream, UpstreamAnswer } from '../operator/describe-upstream.ts'
 import { followPause } from '../operator/follow-pause.ts'
@@ -99,6 +99,7 @@ export async function operatorRoutes(app: App, deps: OperatorDeps): Promise<void
 
 function userRoutes(app: App, deps: OperatorDeps): void {
   const { db, redis } = deps
+  const { signup } = deps.config.accounts
   const find = {
     schema: {
       summary: 'Find accounts by a part of their address or by id: the one that it is wholly first, then newest first',
@@ -109,12 +110,15 @@ function userRoutes(app: App, deps: OperatorDeps): void {
   }
   app.get('/v1/operator/users', find, async ({ query: { email = '', unapproved } }) => {
     const users = await searchUsers(db, { text: email, isUnapproved: unapproved !== undefined }, USERS_MAX + 1)
-    return { users: users.slice(0, USERS_MAX).map(describeUser), more: users.length > USERS_MAX }
+    return {
+      users: users.slice(0, USERS_MAX).map((user) => describeUser(user, signup)),
+      more: users.length > USERS_MAX,
+    }
   })
 
   const change = {
     schema: {
-      summary: "Change an account's tier, disable or enable it",
+      summary: "Change an account's tier, disable or enable it, approve it or take that back",
       description: 'The calls of an account that may make none any more are cancelled: what waits is never sent.',
       tags,
       params: IdParams,
@@ -124,11 +128,11 @@ function userRoutes(app: App, deps: OperatorDeps): void {
   }
   app.patch('/v1/operator/users/:id', change, async (request) => {
     const { id } = request.params
-    if (!isUuid(id)) throw new GatewayError('USER_NOT_FOUND')
+    if (!isUuid(id)) throw noSuchUser()
     const change = { ...request.body, actor: actorOf(request) }
     const user = await announced({ redis, log: request.log }, [id], () => changeUser(db, id, change))
     await cancelAccountCalls(deps, id)
-    return { user: describeUser(user) }
+    return { user: describeUser(user, signup) }
   })
 }
 

@@ -238,6 +238,7 @@ describe('the fleet as operators read it', () => {
     assert.equal((await users('')).users.length, 3)
     const found = await users('&unapproved=true')
     assert.deepEqual([found.users.map(({ id }: { id: string }) => id), found.more], [[waiting.id], false])
+    assert.equal(found.users[0].liveCallsNeed, 'approval')
     const many = Array.from({ length: 98 }, (_, index) => account(`many-${index}`))
     await db.insertInto('users').values(many).execute()
     const all = await users('')

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { queueText, usersText } from '../../src/operator/answers-as-text.ts'
+import { queueText, usersText, userText } from '../../src/operator/answers-as-text.ts'
 
 const call = {
   ...({ id: `call_${'0'.repeat(32)}`, state: 'waiting-for-cap', ahead: 3, accountId: 'a', email: null } as const),
@@ -43,11 +43,32 @@ geocoding: 0 calls here, 0 workers serve it. probe in 1 min 30 s`,
   assert.match(queueText({ ...queue, calls: null, otherJobs: null, failedJobs: null, workers: null }), /^Unknown/)
 })
 
+it('an account as text says what it may do: an approval lets its live calls go and proves no address', () => {
+  const user = {
+    ...({ id: '0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b', email: 'a@b.c', tier: 'developer', plan: 'Free' } as const),
+    ...{ disabled: false, approved: false, emailVerified: false, createdAt: '2026-01-01T00:00:00.000Z' },
+  }
+  const words = (change: Partial<Parameters<typeof userText>[0]>) =>
+    userText({ ...user, liveCallsNeed: null, ...change }).replaceAll('\n', ' ')
+  assert.match(words({ liveCallsNeed: 'approval' }), /refused until it is approved \(--approve\)\.$/)
+  assert.match(words({ liveCallsNeed: 'verification' }), /refused until its address is proven, or it is approved/)
+  assert.match(words({ approved: true }), /live calls are answered\. Its address is not proven by that: .* to a team/)
+  assert.match(words({ approved: true, emailVerified: true }), /live calls are answered\.$/)
+  assert.match(words({}), /live calls are answered\.$/)
+  assert.match(words({ disabled: true, liveCallsNeed: 'approval' }), /cannot log in, and its calls are refused\.$/)
+})
+
 it('accounts as text show address and id whole, because commands take them, and whether there are more', () => {
   const email = `somebody.with.a.long.name@${'department.'.repeat(4)}example.com`
   const user = {
     ...({ id: '0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b', email, tier: 'enterprise', plan: 'Elite (contract)' } as const),
-    ...{ disabled: false, approved: false, emailVerified: false, createdAt: '2026-01-01T00:00:00.000Z' },
+    ...{
+      disabled: false,
+      approved: false,
+      emailVerified: false,
+      createdAt: '2026-01-01T00:00:00.000Z',
+      liveCallsNeed: null,
+    },
   }
   const text = usersText({ users: [user], more: false })
   assert.ok(text.includes(email) && text.includes(user.id), text)

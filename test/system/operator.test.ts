@@ -97,6 +97,7 @@ describe('the operator API', () => {
         disabled: false,
         approved: false,
         emailVerified: false,
+        liveCallsNeed: null,
         createdAt: found.body.users[0].createdAt,
       },
     ])
@@ -260,7 +261,9 @@ describe('the operator API', () => {
     assert.equal((await patch('/upstreams/dog-images', { key: 'k' })).status, 400)
     assert.equal((await patch('/upstreams/none', { enabled: false })).body.code, 'API_NOT_FOUND')
     assert.equal((await patch(`/users/${randomUUID()}`, { tier: 'pro' })).body.code, 'USER_NOT_FOUND')
-    assert.equal((await patch('/users/none', { tier: 'pro' })).body.code, 'USER_NOT_FOUND')
+    const none = (await patch('/users/none', { tier: 'pro' })).body
+    assert.deepEqual([none.code, none.message], ['USER_NOT_FOUND', 'No account has this id.'])
+    assert.equal((await patch(`/users/${randomUUID()}`, { tier: 'pro' })).body.message, 'No account has this id.')
     for (const body of [{}, { tier: 'gold' }, { disabled: 1 }, { email: 'a@b.c' }]) {
       assert.equal((await patch(`/users/${randomUUID()}`, body)).status, 400)
     }
@@ -279,7 +282,7 @@ describe('the operator API', () => {
     assert.match(await cli('user', account.email), /Free +unproven/)
     const { body } = await patch(`/users/${account.id}`, { approved: true })
     assert.deepEqual([body.user.approved, body.user.emailVerified], [true, false])
-    assert.match(await cli('user', account.email), /Free +approved/)
+    assert.match(await cli('user', account.email), /Free +approved[^]+Its address is not proven by that/)
     assert.notEqual((await call(account.live)).status, 403)
     await cli('user', account.email, '--disapprove')
     assert.equal((await call(account.live)).status, 403)
