@@ -21,8 +21,7 @@ export interface EndedCall {
 
 /**
  * Releases the leases of calls that were admitted in one month, and refunds the unit of each that ended in 5xx to the
- * account's month and to the application's.
- * Repeating it does nothing.
+ * account's month and to the application's. Repeating it does nothing.
  * @returns how many had not been released before
  */
 export async function releaseLimits(

@@ -71,10 +71,7 @@ function openQueue(slug: string, redis: RedisConnection): Queue {
   })
 }
 
-/**
- * Takes a call out of its queue while it waits in a job of its own.
- * @returns undefined when it was not there; `isStarted`: a worker had begun with it and was lost
- */
+/** Takes a call out of its queue while it waits in a job of its own. @returns `isStarted`: a worker that had begun with it was lost; undefined when it was not there */
 export async function removeCall(
   queues: CallQueues,
   slug: string,

@@ -57,7 +57,7 @@ export async function runCall(deps: RunDeps, call: CallJob, run: CallRun): Promi
     signal.removeEventListener('abort', onAbort)
     // No permit was used: its place is free for the next call, unless followers still use it for their shared request.
     const leave = (): void => {
-      if (run.times.attempts === 0) leaveWaitQueue(deps, known)
+      if (call.ticket && run.times.attempts === 0) leaveWaitQueue(deps, known)
     }
     // A lost lock leaves it to the worker that has the job now.
     if (signal.reason !== LOCK_LOST) {
@@ -79,7 +79,7 @@ function findKnown({ catalog }: RunDeps, call: CallJob): KnownCall | undefined {
   return api && endpoint && { api, endpoint, call }
 }
 
-/** Takes a call out of the wait queue that is not run, because nobody waits for it. */
+/** Takes a call out of the wait queue that is not run, because nobody waits for it; one without a ticket may have joined late. */
 export function skipCall(deps: RunDeps, call: CallJob): void {
   const known = findKnown(deps, call)
   if (known) leaveWaitQueue(deps, known)
@@ -148,7 +148,6 @@ function outcomeAtDeadline(progress: CallProgress): Failure {
 
 function leaveWaitQueue({ caps, log }: RunDeps, known: KnownCall): void {
   const { api, call } = known
-  if (!call.ticket) return
   caps
     .of(api, bucketOf(call))
     .leaveWaitQueue(queueEntry(known))

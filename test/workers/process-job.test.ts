@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
+import { waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
+import { processCallJob } from '../../workers/jobs/process-job.ts'
+import { until } from '../support/gateway.ts'
+import { openWorkerParts } from '../support/worker-parts.ts'
+
+test('a call without a ticket that nobody waits for any more gives up the place that its worker joined for before it was lost', async (t) => {
+  const { deps, cap, callOf } = await openWorkerParts(t)
+  const call = callOf({ timeMs: 300_000 })
+  const { slug, deadline } = call
+  const jobId = await deps.queues.enqueue({ call, priority: 1, mayShareJob: false })
+  const entry = { ...waitQueueIdentity(call), slug, bucket: SHARED_BUCKET, weight: 1 }
+  assert.ok('tag' in (await cap.joinWaitQueue(entry, deadline)))
+  assert.equal((await cap.read()).ahead, 1)
+  const job = (await deps.queues.of(slug).getJob(jobId)) ?? assert.fail()
+  // Another worker took the job and was lost.
+  job.stalledCounter = 1
+  await processCallJob(deps, job, new AbortController().signal)
+  await until(async () => (await cap.read()).ahead === 0)
+})
