@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { channels } from '../../src/redis/keys.ts'
+import { NO_TICKET } from '../../src/caps/cap.ts'
+import { capKeys, channels } from '../../src/redis/keys.ts'
 import { publishedDuring } from '../support/published.ts'
 import { redisOfThisFile } from '../support/services.ts'
 import { World } from './world.ts'
@@ -61,6 +62,32 @@ it('a poll of a worker whose own waiter comes first wakes no other worker', asyn
   const permits = await acquire(['a|1'])
   assert.deepEqual(await acquire(['a|3']), [])
   assert.deepEqual(await woken(async () => assert.equal((await acquire(['b|2'], permits)).length, 1)), [])
+})
+
+it("a poll that is left without waiters of its own wakes the worker of another's, for which there is room now", async () => {
+  const { world, acquire, woken } = await open()
+  const evicted = capKeys.of(world.slug, 'shared', 'evicted')
+  for (const { member, tag, isEvicted } of [
+    { member: 'a|1', tag: 1, isEvicted: true },
+    { member: 'a|2', tag: NO_TICKET, isEvicted: false },
+  ]) {
+    const permits = await acquire(['a|0'])
+    assert.equal(permits.length, 1)
+    assert.deepEqual(await acquire(['b|3', 'b|4']), [])
+    const poll = (ids: string[]) => async () => {
+      if (isEvicted) await redis.zadd(evicted, world.now + 1_000, member)
+      const result = await world.cap.acquire({
+        ...{ waiters: [{ member, tag }], leaseMs: 6_000 },
+        released: { ids, meanMs: 10 },
+      })
+      assert.deepEqual([...result.evicted.keys(), ...result.mustJoin], [member])
+    }
+    assert.deepEqual(await woken(poll([])), [], 'there is no room')
+    assert.deepEqual(await woken(poll(permits)), ['b|3'])
+    // A wake-up for the one that is evicted was in vain.
+    if (isEvicted) assert.deepEqual(await woken(poll([])), ['b|3'])
+    for (const other of ['b|3', 'b|4']) await world.cap.release({ ids: await acquire([other]), meanMs: 10 })
+  }
 })
 
 it('a call that is evicted wakes its worker, which refuses it at once', async () => {

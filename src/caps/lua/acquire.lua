@@ -64,6 +64,14 @@ local function remembered()
   return reply
 end
 
+-- What ended here, or was free for a call that is evicted now, is for the waiters of other workers: they would find it with
+-- their next polls.
+local function passOn()
+  local count = math.min(#released + reply[EVICTIONS], freeNow())
+  if count > 0 then notifyFirst(count) end
+  return remembered()
+end
+
 if #members > 0 and redis.call('EXISTS', EVICTED) == 1 then
   local retryAt, kept = redis.call('ZMSCORE', EVICTED, unpack(members)), {}
   for index, member in ipairs(members) do
@@ -79,7 +87,7 @@ if #members > 0 and redis.call('EXISTS', EVICTED) == 1 then
   end
   members = kept
 end
-if #members + #unticketed == 0 then return remembered() end
+if #members + #unticketed == 0 then return passOn() end
 
 local queued = redis.call('ZCARD', QUEUE)
 -- Grants the members; returns how many of them had not been in the queue: repeated requests, probes, calls without a ticket.
@@ -129,7 +137,7 @@ if not isScarce and redis.call('ZCARD', WAITERS) == 0 then
   end
 end
 addMustJoin(reply)
-if #members == 0 then return remembered() end
+if #members == 0 then return passOn() end
 
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', WAITER_EXPIRIES, '-inf', score(now), 'LIMIT', 0, 1000)) do
   redis.call('ZREM', WAITER_EXPIRIES, member)
