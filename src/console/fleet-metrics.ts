@@ -40,9 +40,10 @@ function fill(fleet: FleetMetrics, { problems, upstreams, processes, stores }: S
   if (stores.postgres) fleet.postgresSeconds.set(stores.postgres.latencyMs / 1_000)
 }
 
-function fillUpstream(fleet: FleetMetrics, { slug, enabled, health, queue, cap, paused }: UpstreamRow): void {
-  fleet.paused.set({ slug }, paused === null ? 0 : 1)
-  // What an operator has switched off is neither up nor down: nobody can mend an alert about it.
+function fillUpstream(fleet: FleetMetrics, row: UpstreamRow): void {
+  const { slug, enabled, isSwitchedOff, health, queue, cap, paused } = row
+  // What an operator has switched off is neither paused nor up nor down: nobody can mend an alert about it.
+  fleet.paused.set({ slug }, paused === null || isSwitchedOff ? 0 : 1)
   if (health && enabled) {
     fleet.score.set({ slug }, health.score)
     fleet.breaker.set({ slug }, health.halfOpenInMs === null ? 0 : 1)

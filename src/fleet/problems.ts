@@ -204,7 +204,7 @@ function isUnreached({ health }: UpstreamRow): boolean {
 }
 
 function upstreamProblems(row: UpstreamRow, { at }: Facts): Problem[] {
-  const { slug, enabled, health, queue, paused } = row
+  const { slug, enabled, isSwitchedOff, health, queue, paused } = row
   const problems: Problem[] = []
   if (enabled && health !== null && health.status !== 'Healthy') {
     const isDown = health.status === 'Down'
@@ -225,7 +225,7 @@ function upstreamProblems(row: UpstreamRow, { at }: Facts): Problem[] {
       runbook: isDown ? 'upstream-down' : 'upstream-degraded',
     })
   }
-  if (paused !== null) {
+  if (paused !== null && !isSwitchedOff) {
     const waits =
       queue !== null && queue.waiting > 0 ? `; ${queue.waiting} waiting, oldest ${span(queue.oldestMs)}` : ''
     problems.push({

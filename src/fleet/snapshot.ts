@@ -30,6 +30,8 @@ export interface UpstreamRow {
   slug: string
   name: string
   enabled: boolean
+  /** An operator switched it off: nobody can call it, and what else is set of it matters to nobody. */
+  isSwitchedOff: boolean
   /** The source takes a key of the operator's. */
   takesKey: boolean
   /** Operators stored a key that cannot be opened. */

@@ -41,9 +41,16 @@ export function rowsWithoutRedis({ catalog }: RowDeps): UpstreamRow[] {
   }))
 }
 
-function describe({ slug, upstream, enabled, pausedMode, isKeyUnreadable }: Api) {
-  const takesKey = upstream.credential !== undefined
-  return { slug, name: upstream.displayName, enabled, takesKey, paused: pausedMode ?? null, isKeyUnreadable }
+function describe({ slug, upstream, enabled, isSwitchedOff, pausedMode, isKeyUnreadable }: Api) {
+  return {
+    slug,
+    name: upstream.displayName,
+    enabled,
+    isSwitchedOff,
+    takesKey: upstream.credential !== undefined,
+    paused: pausedMode ?? null,
+    isKeyUnreadable,
+  }
 }
 
 async function readRow(

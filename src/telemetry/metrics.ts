@@ -74,7 +74,7 @@ export function createFleetMetrics(registry: Registry) {
     waiting: gauge('agw_queue_waiting', 'Calls that wait', 'slug'),
     active: gauge('agw_queue_active', 'Calls that workers have', 'slug'),
     oldest: gauge('agw_queue_oldest_seconds', 'How long the oldest call has waited', 'slug'),
-    paused: gauge('agw_queue_paused', '1 while the API is paused', 'slug'),
+    paused: gauge('agw_queue_paused', '1 while the API is paused and not switched off', 'slug'),
     capLeft: gauge('agw_cap_left', 'Requests left of a cap now', 'slug', 'window'),
     capMax: gauge('agw_cap_max', 'Requests that a cap allows in its window', 'slug', 'window'),
     capNext: gauge('agw_cap_next_slot_seconds', 'Until the next request may be sent; 0: now', 'slug'),

@@ -124,6 +124,28 @@ describe('the fleet as operators read it', () => {
     assert.equal((await read()).stores.redis?.isFull, false, 'it makes room')
   })
 
+  it('the fleet as operators read it has an API that is paused and switched off as paused, and alerts about neither', async () => {
+    const change = async (path: string, method: 'PATCH' | 'POST', payload: object = {}) => {
+      const url = `/v1/operator/upstreams/trivia${path}`
+      const { statusCode } = await console_.app.inject({ url, method, payload, headers: console_.bearer })
+      assert.equal(statusCode, 200)
+    }
+    const read = async () => {
+      const snapshot = await new FleetReader(console_.context).snapshot()
+      const isListed = snapshot.problems.some(({ label }) => label === 'Paused')
+      return [snapshot.upstreams.find(({ slug }) => slug === 'trivia')?.paused, isListed]
+    }
+    const gauge = async () => /^agw_queue_paused\{slug="trivia".*\} (.)$/m.exec((await get('/metrics')).body)?.[1]
+    await change('/pause', 'POST')
+    assert.deepEqual(await read(), ['refuse', true])
+    await until(async () => (await gauge()) === '1')
+    await change('', 'PATCH', { enabled: false })
+    assert.deepEqual(await read(), ['refuse', false])
+    await until(async () => (await gauge()) === '0')
+    await change('', 'PATCH', { enabled: null })
+    await change('/resume', 'POST')
+  })
+
   it('the fleet as operators read it counts calls that wait, also those that share a job', async () => {
     const { queues } = console_.context
     const call = (id: string): CallJob => ({

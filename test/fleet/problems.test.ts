@@ -24,6 +24,7 @@ function row(slug: string, changes: Partial<UpstreamRow> = {}): UpstreamRow {
     slug,
     name: slug,
     enabled: true,
+    isSwitchedOff: false,
     takesKey: false,
     isKeyUnreadable: false,
     paused: null,
@@ -251,6 +252,12 @@ describe('what an operator is told', () => {
     const paused = (mode: 'hold' | 'refuse') => findProblems({ ...well, upstreams: [row('a', { paused: mode })] })[0]
     assert.match(paused('refuse')?.callers ?? '', /API_PAUSED/)
     assert.match(paused('hold')?.callers ?? '', /DEADLINE_EXCEEDED/)
+  })
+
+  it('what an operator is told leaves the pause of an API out that is switched off, not that of one for callers with keys', () => {
+    const told = (isSwitchedOff: boolean) =>
+      brief({ ...well, upstreams: [row('a', { paused: 'refuse', enabled: false, isSwitchedOff })] })
+    assert.deepEqual([told(true), told(false)], [[], [[1, 'Paused', 'a']]])
   })
 
   it('what an operator is told is what no process can be ready without, a key that cannot be opened, and who waits', () => {

@@ -16,7 +16,7 @@ export function rowCells(row, at) {
 }
 
 /** The words by which a row is found, and the chips it belongs to. */
-export function rowTags({ enabled, health, paused, queue, cap, recent }) {
+export function rowTags({ enabled, isSwitchedOff, health, paused, queue, cap, recent }) {
   const isFailing = (recent?.failed ?? 0) > 0
   return {
     down: enabled && health?.status === 'Down',
@@ -24,7 +24,7 @@ export function rowTags({ enabled, health, paused, queue, cap, recent }) {
     failing: isFailing,
     capped: (cap?.nextSlotMs ?? 0) > 1_000,
     waiting: (queue?.waiting ?? 0) > 0,
-    paused: paused !== null,
+    paused: paused !== null && !isSwitchedOff,
     disabled: !enabled,
   }
 }
