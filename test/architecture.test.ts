@@ -45,6 +45,10 @@ describe('imports', () => {
     assert.deepEqual(offences(sources, isAllowed), [])
   })
 
+  it('imports of node:http are of types alone: src/node-http.ts says why', async () => {
+    for (const { path, text } of sources) assert.doesNotMatch(text, /^import (?!type\b).* from 'node:http'/m, path)
+  })
+
   it('imports of routes are made by src/app.ts and src/ops.ts alone; routes do not import each other', () => {
     const isAllowed = (from: string, to: string) =>
       !to.startsWith('src/routes/') ||

@@ -1,7 +1,7 @@
-import { STATUS_CODES } from 'node:http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { type ErrorCode, GatewayError, publicError, retryAfterSeconds, toGatewayError } from '../errors.ts'
+import { STATUS_CODES } from '../node-http.ts'
 import { PROBLEM_TYPE, prefersProblem, problemDetails } from './problem-details.ts'
 import { isName, type Violation, violationWords } from './violation-words.ts'
 

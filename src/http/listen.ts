@@ -1,9 +1,10 @@
-import { createServer, type Server } from 'node:http'
+import type { Server } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { type Config, type ListenerAddress, orNaming } from '../config.ts'
 import type { Log } from '../log.ts'
+import { createServer } from '../node-http.ts'
 import { followCertificate } from './certificate.ts'
 import { createRequestId } from './refuse-connection.ts'
 

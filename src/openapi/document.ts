@@ -1,6 +1,6 @@
-import { STATUS_CODES } from 'node:http'
 import type { Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
+import { STATUS_CODES } from '../node-http.ts'
 import { apiTag, CALL_ROUTE, callErrorComponents, endpointPaths } from './call-paths.ts'
 import { headers, info, parameters, pendingCall, responses, securitySchemes, tagDescriptions } from './components.ts'
 import { codesOf, errorExamples, errorResponses, limitHeaders, refusedResponses } from './error-responses.ts'

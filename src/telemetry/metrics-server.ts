@@ -1,7 +1,8 @@
-import { createServer, type Server } from 'node:http'
+import type { Server } from 'node:http'
 import type { Registry } from 'prom-client'
 import { type Config, orNaming } from '../config.ts'
 import type { Log } from '../log.ts'
+import { createServer } from '../node-http.ts'
 import type { Readiness } from './readiness.ts'
 
 /** Milliseconds. */

@@ -66,14 +66,14 @@ export async function listFolders(): Promise<string[]> {
 
 /**
  * Imports from a folder of `src` to one above it. Imports of types count: a folder that names a type of one above it
- * cannot be read without it. Loose files stand between the folders: errors.ts and log.ts at the bottom, context.ts below
- * mcp, the entry files on top.
+ * cannot be read without it. Loose files stand between the folders: errors.ts, log.ts and node-http.ts at the bottom, context.ts
+ * below mcp, the entry files on top.
  */
 export function upwardImports(files: SourceFile[], folders: string[]): string[] {
   const order = [...folders]
-  order.splice(order.indexOf('catalog'), 0, 'errors', 'log')
+  order.splice(order.indexOf('catalog'), 0, 'errors', 'log', 'node-http')
   order.splice(order.indexOf('mcp'), 0, 'context')
-  const layerOf = (path: string): string => /^src\/([a-z]+)(?:\/|\.ts$)/.exec(path)?.[1] ?? 'entry'
+  const layerOf = (path: string): string => /^src\/([a-z-]+)(?:\/|\.ts$)/.exec(path)?.[1] ?? 'entry'
   const rank = (path: string): number => (order.includes(layerOf(path)) ? order.indexOf(layerOf(path)) : order.length)
   return offences(
     files.filter(({ path }) => path.startsWith('src/')),
