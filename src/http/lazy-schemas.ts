@@ -3,45 +3,52 @@ import Fastify, { type FastifyInstance } from 'fastify'
 /** Values are taken as they were sent: none is turned into another type, and no member is dropped in silence. */
 const AJV_OPTIONS = { coerceTypes: false, removeAdditional: false, useDefaults: true, allErrors: false } as const
 
-const compilations = new WeakMap<FastifyInstance, (() => unknown)[]>()
+/** Compiles the schema of a route by Fastify's own compilers, checked against JSON Schema first. */
+type CompileChecked = (compilers: Compilers) => unknown
+
+const schemas = new WeakMap<FastifyInstance, CompileChecked[]>()
 
 /**
  * Has the schema of a route compiled by its first request instead of at the start: compiling those of all routes is a
- * sixth of the processor time in which a node starts. The compilers stay Fastify's own. To be called before a route is
- * added.
+ * sixth of the processor time in which a node starts. The compilers stay Fastify's own, without the check that a schema is
+ * one, which would compile the schema of schemas first: {@link compileSchemas} makes it. To be called before a route is added.
  */
 export async function compileSchemasOnUse(app: FastifyInstance): Promise<void> {
-  const { validatorCompiler, serializerCompiler } = await defaultCompilers()
-  const pending: (() => unknown)[] = []
-  compilations.set(app, pending)
+  const { validatorCompiler, serializerCompiler } = await defaultCompilers({ validateSchema: false })
+  const checked: CompileChecked[] = []
+  schemas.set(app, checked)
   app.setValidatorCompiler((definition) => {
     let validate: ReturnType<typeof validatorCompiler> | undefined
-    const compile = () => (validate ??= validatorCompiler(definition))
-    pending.push(compile)
+    checked.push((compilers) => compilers.validatorCompiler(definition))
     const validateOnUse: ReturnType<typeof validatorCompiler> = (data: unknown) => {
-      const compiled = compile()
-      const result = compiled(data)
-      validateOnUse.errors = compiled.errors ?? null
+      validate ??= validatorCompiler(definition)
+      const result = validate(data)
+      validateOnUse.errors = validate.errors ?? null
       return result
     }
     return validateOnUse
   })
   app.setSerializerCompiler((definition) => {
     let serialize: ReturnType<typeof serializerCompiler> | undefined
-    const compile = () => (serialize ??= serializerCompiler(definition))
-    pending.push(compile)
-    return (data) => compile()(data)
+    checked.push((compilers) => compilers.serializerCompiler(definition))
+    return (data) => {
+      serialize ??= serializerCompiler(definition)
+      return serialize(data)
+    }
   })
 }
 
-/** Compiles every schema of the routes now. @throws what the first schema that cannot be compiled throws */
-export function compileSchemas(app: FastifyInstance): void {
-  for (const compile of compilations.get(app) ?? []) compile()
+/** Checks and compiles every schema of the routes now. @throws what the first schema that cannot be compiled throws */
+export async function compileSchemas(app: FastifyInstance): Promise<void> {
+  const compilers = await defaultCompilers({ validateSchema: true })
+  for (const compile of schemas.get(app) ?? []) compile(compilers)
 }
 
+type Compilers = Awaited<ReturnType<typeof defaultCompilers>>
+
 /** Those that Fastify sets up for an instance whose routes have schemas. */
-async function defaultCompilers() {
-  const app = Fastify({ ajv: { customOptions: AJV_OPTIONS } })
+async function defaultCompilers(options: { validateSchema: boolean }) {
+  const app = Fastify({ ajv: { customOptions: { ...AJV_OPTIONS, ...options } } })
   app.post('/', { schema: { body: {}, response: { 200: {} } } }, async () => undefined)
   await app.ready()
   const { validatorCompiler, serializerCompiler } = app

@@ -182,7 +182,7 @@ describe('authorisation', () => {
     const context = await openContext(config, createLog({ level: 'silent', pretty: false }, 'web'), 'web')
     const app = await createApp(context)
     await app.ready()
-    compileSchemas(app)
+    await compileSchemas(app)
     const routes = listRoutes(app).map(({ method, url }) => `${method === 'HEAD' ? 'GET' : method} ${url}`)
     await app.close()
     await closeContext(context)

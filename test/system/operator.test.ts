@@ -43,7 +43,7 @@ describe('the operator API', () => {
     })
     redis = openOperatorRedis(gateway)
     ops = await gateway.startConsole()
-    compileSchemas(gateway.apps.get(ops) ?? assert.fail())
+    await compileSchemas(gateway.apps.get(ops) ?? assert.fail())
     await until(async () => (await operator('/overview')).status === 200)
   })
   after(async () => {
