@@ -18,7 +18,7 @@ const FINISH_MS_MAX = 22_000
 const CLOSE_MS_MAX = 2_000
 
 /** Longest that writing the last log lines may take, milliseconds: whoever reads them may have stopped. */
-const FLUSH_MS_MAX = 1_000
+const FLUSH_MS_MAX = 3_000
 
 /**
  * Runs one process of the service: starts it, waits for SIGTERM or SIGINT, ends it. A signal counts while it starts
