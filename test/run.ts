@@ -12,6 +12,7 @@ import { loadInstallPolicy } from '../src/config.ts'
 import { startPostgres } from '../src/local/embedded/postgres.ts'
 import { startRedis } from '../src/local/embedded/redis.ts'
 import { SPARING_FLAGS } from './support/node-flags.ts'
+import { bundlePackages } from './support/package-bundles.ts'
 
 /**
  * `npm test`: types, lint, then every test on real services. Arguments name test files to run alone. `--unit` runs the
@@ -32,7 +33,7 @@ const TEST_MS_MAX = 150_000
 const FILE_DEADLINE = `--import=${new URL('support/file-deadline.ts', import.meta.url).href}`
 
 function runTests(args: string[], environment: Record<string, string> = {}): Promise<number> {
-  return run(process.execPath, ['--test', `--test-timeout=${TEST_MS_MAX}`, ...args], environment)
+  return run(process.execPath, [...SPARING_FLAGS, '--test', `--test-timeout=${TEST_MS_MAX}`, ...args], environment)
 }
 
 /** Hundreds of pure functions: one process for all of them, because a process a file costs ten times what they do. */
@@ -40,7 +41,7 @@ const runUnitTests = (files: string[]): Promise<number> => runTests(['--test-iso
 
 /** While other tests run: what they print comes in one piece, when they have ended. */
 async function runUnitTestsBeside(files: string[]): Promise<number> {
-  const args = ['--test', `--test-timeout=${TEST_MS_MAX}`, '--test-isolation=none', ...files]
+  const args = [...SPARING_FLAGS, '--test', `--test-timeout=${TEST_MS_MAX}`, '--test-isolation=none', ...files]
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   const [output, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])
   process.stdout.write(output)
@@ -89,6 +90,7 @@ function listTests(): { unit: string[]; others: string[] } {
 }
 
 async function main(args: string[]): Promise<number> {
+  await bundlePackages()
   const { unit, others } = listTests()
   if (args.includes('--unit')) return await runUnitTests(unit)
   if (args.includes('--containers')) {

@@ -1,0 +1,87 @@
+import { mkdir, mkdtemp, readFile, rename, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+
+/**
+ * The packages that every process of the gateway imports are some 1,500 files, and reading them is more than half of what its
+ * start costs. A test run starts hundreds of processes, so it bundles each package into one file first: the same code, in the
+ * installed version. `use-package-bundles.ts` makes a process import the bundles. Outside tests there are none.
+ */
+
+/** What is imported of packages with many files. A module that several of them import is in one shared file, so it exists once. */
+const BUNDLED = [
+  ...['typebox', 'typebox/compile', 'typebox/value', 'kysely', 'kysely/migration', 'bullmq', 'ioredis', 'pg', 'undici'],
+  ...['fastify', 'jose', 'prom-client', 'oidc-provider', '@modelcontextprotocol/server', '@opentelemetry/api'],
+  ...['core', 'resources', 'sdk-trace', 'exporter-trace-otlp-http'].map((name) => `@opentelemetry/${name}`),
+]
+
+/** Left as they are: machine code, and packages that look for files beside their own. */
+const NOT_BUNDLED = ['argon2', 'msgpackr-extract', 'pg-native', 'pino']
+
+const MODULES = fileURLToPath(new URL('../../node_modules/', import.meta.url))
+const FOLDER = join(MODULES, '.cache', 'test-packages')
+
+/** Says which bundles are in use. */
+export const BUNDLES_FILE = join(FOLDER, 'bundles.json')
+
+/** Written by npm at each change of what is installed. */
+export const INSTALLED_FILE = join(MODULES, '.package-lock.json')
+
+export interface PackageBundles {
+  /** When the packages that they were made of were installed, milliseconds. */
+  installedAt: number
+  /** The text of this file when they were made. */
+  recipe: string
+  /** URL of the bundle by that of the file that the package's name means. */
+  urls: Record<string, string>
+}
+
+/** Bundles the packages, unless that was done since they were installed. */
+export async function bundlePackages(): Promise<void> {
+  const [{ mtimeMs: installedAt }, recipe, text] = await Promise.all([
+    stat(INSTALLED_FILE),
+    readFile(new URL(import.meta.url), 'utf8'),
+    readFile(BUNDLES_FILE, 'utf8').catch(() => '{}'),
+  ])
+  const known: Partial<PackageBundles> = JSON.parse(text)
+  if (known.installedAt === installedAt && known.recipe === recipe) return
+  await mkdir(FOLDER, { recursive: true })
+  // Two runs that begin at once write two folders, and either will do.
+  const folder = await mkdtemp(join(FOLDER, 'bundles-'))
+  const bundles: PackageBundles = { installedAt, recipe, urls: await writeBundles(folder) }
+  await writeFile(`${folder}.json`, JSON.stringify(bundles))
+  await rename(`${folder}.json`, BUNDLES_FILE)
+}
+
+/** @returns {@link PackageBundles.urls} */
+async function writeBundles(folder: string): Promise<Record<string, string>> {
+  const { build } = await import('esbuild')
+  const urls: Record<string, string> = {}
+  const entryPoints: Record<string, string> = {}
+  for (const specifier of BUNDLED) {
+    const name = specifier.replaceAll(/[@/]/g, '_')
+    const entry = join(folder, `${name}.entry.mjs`)
+    // By name, because a bundler cannot tell what a CommonJS module exports, and Node can.
+    const names = Object.keys(await import(specifier)).filter((key) => key !== 'module.exports')
+    await writeFile(entry, `export { ${names.join(', ')} } from '${specifier}'\n`)
+    entryPoints[name] = entry
+    urls[import.meta.resolve(specifier)] = pathToFileURL(join(folder, `${name}.mjs`)).href
+  }
+  await build({
+    entryPoints,
+    outdir: folder,
+    outExtension: { '.js': '.mjs' },
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'node',
+    external: NOT_BUNDLED,
+    // Errors are told apart by the names of their classes.
+    keepNames: true,
+    banner: {
+      js: 'import { createRequire as nodeRequire } from "node:module"; const require = nodeRequire(import.meta.url);',
+    },
+    logLevel: 'error',
+  })
+  return urls
+}
