@@ -361,7 +361,8 @@ describe('provider keys', () => {
     const next = `${randomBytes(32).toString('base64url')},${gateway.environment.ENCRYPTION_KEY}`
     for (const worker of gateway.workers) worker.kill('SIGKILL')
     await gateway.startWorker({ ENCRYPTION_KEY: next })
-    assert.equal((await call(`${USER}rotated`)).status, 200)
+    const answer = await call(`${USER}rotated`)
+    assert.equal(answer.status, 200, answer.text)
     await until(async () => (await secretIds())[0]?.secret_id !== before?.secret_id)
     assert.equal((await call(`${USER}again`)).status, 200)
   })
