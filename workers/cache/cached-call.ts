@@ -26,7 +26,7 @@ export interface CachedOutcome {
   ageSeconds?: number
   /** How long identical calls need no request, milliseconds. */
   freshMs?: number
-  /** Work after the reply: refreshes a stale answer. */
+  /** Work after the reply, in the call's place of the wait queue: refreshes a stale answer. */
   afterwards?: () => Promise<unknown>
 }
 

@@ -39,6 +39,24 @@ export async function runCall(deps: RunDeps, call: CallJob, run: CallRun): Promi
   if (!known) {
     return { outcome: { code: 'INTERNAL_ERROR', cause: new Error('this worker does not know the endpoint') } }
   }
+  const result = await runToOutcome(deps, known, run)
+  const { progress, times, signal } = run
+  const leave = (): void => {
+    // A lost lock leaves it to the worker that has the job now.
+    if (call.ticket && times.attempts === 0 && signal.reason !== LOCK_LOST) leaveWaitQueue(deps, known)
+  }
+  // No permit was used: its place is free for the next call, unless followers still use it for their shared request.
+  const leaveWhenUnused = (): void => {
+    if (progress.goesOn) progress.goesOn.then(leave, leave)
+    else leave()
+  }
+  const { afterwards } = result
+  if (afterwards) return { ...result, afterwards: () => afterwards().finally(leaveWhenUnused) }
+  leaveWhenUnused()
+  return result
+}
+
+async function runToOutcome(deps: RunDeps, known: KnownCall, run: CallRun): Promise<CachedOutcome> {
   const { progress, signal } = run
   // The signal ends the request too: its progress must be read before that.
   let atDeadline: Failure = { code: 'DEADLINE_EXCEEDED' }
@@ -55,15 +73,6 @@ export async function runCall(deps: RunDeps, call: CallJob, run: CallRun): Promi
     return { outcome: signal.reason === DEADLINE_PASSED ? atDeadline : toOutcome(error) }
   } finally {
     signal.removeEventListener('abort', onAbort)
-    // No permit was used: its place is free for the next call, unless followers still use it for their shared request.
-    const leave = (): void => {
-      if (call.ticket && run.times.attempts === 0) leaveWaitQueue(deps, known)
-    }
-    // A lost lock leaves it to the worker that has the job now.
-    if (signal.reason !== LOCK_LOST) {
-      if (progress.goesOn) progress.goesOn.then(leave, leave)
-      else leave()
-    }
   }
 }
 
