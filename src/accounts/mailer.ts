@@ -35,8 +35,13 @@ export class Mailer {
   }
 }
 
-/** Whether the mail server knows the recipient and takes no mail for it, now or later; all else may pass. */
-export function isRecipientRefused(error: unknown): boolean {
-  if (!(error instanceof Error && 'command' in error && 'responseCode' in error)) return false
-  return error.command === 'RCPT TO' && Number(error.responseCode) >= 500
+/**
+ * Why the mail server has not taken a mail: it takes none for the recipient, now or later; it refuses the mail; it does not
+ * answer. Undefined for a failure that is not the mail server's.
+ */
+export function mailFailureOf(error: unknown): 'recipient' | 'refused' | 'unreachable' | undefined {
+  if (!(error instanceof Error && 'command' in error)) return undefined
+  const status = 'responseCode' in error && error.responseCode !== undefined ? Number(error.responseCode) : undefined
+  if (status === undefined) return 'unreachable'
+  return error.command === 'RCPT TO' && status >= 500 ? 'recipient' : 'refused'
 }

@@ -254,7 +254,8 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   ),
   DEPENDENCY_UNAVAILABLE: help(
     BACK_OFF,
-    'Redis or Postgres of the gateway does not answer, or its mail server does not take a mail.',
+    'Redis or Postgres of the gateway does not answer.',
+    'A proof of an address was to be mailed, and the mail server does not answer or does not take the mail; the message says which.',
   ),
   DRAINING: help('Send the request again: another node answers it.', 'The node is being restarted.'),
 }

@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { verifyAddressProof } from '../accounts/address-proof.ts'
-import { isRecipientRefused } from '../accounts/mailer.ts'
+import { mailFailureOf } from '../accounts/mailer.ts'
 import { missingForLiveCalls } from '../accounts/trust.ts'
 import { mailVerification } from '../accounts/verification-mail.ts'
 import { nullable } from '../catalog/json.ts'
@@ -89,27 +89,61 @@ function statusAndMailRoutes(app: App, context: Context): void {
   app.post('/v1/auth/verification', options, async (request, reply) => {
     const { user } = sessionOf(request)
     const { mailer } = context
+    // Where live calls wait for nothing, no operator has to be asked.
+    const isNeeded = missingForLiveCalls(user, context.config.accounts.signup) !== undefined
     if (!mailer) {
-      const message = 'This gateway sends no mail.'
-      throw new GatewayError('FORBIDDEN', { message, hint: 'Ask the operator to approve the account' })
+      const hint = isNeeded ? 'Ask the operator to approve the account' : 'Nothing waits for a proof of your address'
+      throw new GatewayError('FORBIDDEN', { message: 'This gateway sends no mail.', hint })
     }
-    const throttle = { subject: user.id, windowMs: HOUR_MS, code: 'RATE_LIMIT_EXCEEDED' } as const
-    const attempts = {
-      name: 'mail-attempt',
-      max: MAIL_ATTEMPTS_PER_HOUR,
-      hint: 'Wait: the mail server is tried later',
-    } as const
-    await takeThrottle(context, { ...throttle, ...attempts })
-    const mails = { name: 'mail', max: MAILS_PER_HOUR, hint: 'Look for the mails that came, or wait' } as const
-    const refund = await takeThrottle(context, { ...throttle, ...mails })
+    const refund = await takeMail(context, user.id)
     await mailVerification({ ...context, mailer }, user).catch((cause: unknown) => {
+      const failure = mailFailureOf(cause)
       // An address that takes no mail at all is not tried without end.
-      if (!isRecipientRefused(cause)) refund()
-      const message = 'The mail server did not take the mail.'
-      const hint = 'Try again in a minute, or ask the operator to approve the account'
-      throw new GatewayError('DEPENDENCY_UNAVAILABLE', { message, hint, retryAfterMs: 60_000, cause })
+      if (failure !== 'recipient') refund()
+      throw failure === undefined ? cause : notMailed(failure, { cause, isNeeded })
     })
     return reply.status(204).send()
+  })
+}
+
+/**
+ * Takes one of the hour's mails. Only what is tried counts as an attempt: a refusal for the mails that came must not become
+ * one that speaks of the mail server.
+ *
+ * @returns gives the mail back; the attempt stays
+ * @throws GatewayError RATE_LIMIT_EXCEEDED
+ */
+async function takeMail(context: Context, subject: string): Promise<() => void> {
+  const throttle = { subject, windowMs: HOUR_MS, code: 'RATE_LIMIT_EXCEEDED' } as const
+  const mails = { name: 'mail', max: MAILS_PER_HOUR, hint: 'Look for the mails that came, or wait' } as const
+  const refund = await takeThrottle(context, { ...throttle, ...mails })
+  const hint = 'Wait: the mail server is tried later'
+  await takeThrottle(context, { ...throttle, name: 'mail-attempt', max: MAIL_ATTEMPTS_PER_HOUR, hint }).catch(
+    (error: unknown) => {
+      refund()
+      throw error
+    },
+  )
+  return refund
+}
+
+const NOT_MAILED = {
+  recipient: 'The mail server takes no mail for your address.',
+  refused: 'The mail server did not take the mail.',
+  unreachable: 'The mail server does not answer.',
+}
+
+function notMailed(
+  failure: keyof typeof NOT_MAILED,
+  { cause, isNeeded }: { cause: unknown; isNeeded: boolean },
+): GatewayError {
+  const isForGood = failure === 'recipient'
+  const advice = isForGood ? 'Sign up with an address that receives mail' : 'Try again in a minute'
+  return new GatewayError('DEPENDENCY_UNAVAILABLE', {
+    message: NOT_MAILED[failure],
+    hint: isNeeded ? `${advice}, or ask the operator to approve the account` : advice,
+    retryAfterMs: isForGood ? HOUR_MS : 60_000,
+    cause,
   })
 }
 

@@ -112,15 +112,45 @@ describe('where there is a mail server', () => {
     for (let count = 0; count < 5; count += 1) {
       const { status, body } = await again()
       assert.deepEqual([status, body.code], [503, 'DEPENDENCY_UNAVAILABLE'])
-      assert.match(body.message, /mail server/)
+      assert.equal(body.message, 'The mail server did not take the mail.')
+      assert.match(body.hint, /^Try again in a minute, or ask the operator to approve the account/)
     }
     // What it refuses for good is not tried without end.
     mail.recipientAnswer = '550 no such mailbox'
-    assert.equal((await again()).status, 503)
+    const refused = await again()
+    assert.deepEqual([refused.status, refused.body.message], [503, 'The mail server takes no mail for your address.'])
+    assert.doesNotMatch(refused.body.hint, /Try again/)
     mail.recipientAnswer = '250 test'
     const statuses = []
     for (let count = 0; count < 3; count += 1) statuses.push((await again()).status)
     assert.deepEqual(statuses, [204, 204, 429])
+  })
+
+  it('where the mails of an hour came, however often more are asked for, the answer speaks of them and not of the mail server', async () => {
+    const account = await signUpThroughApi(gateway)
+    const hints = []
+    for (let count = 0; count < 24; count += 1) {
+      const { body } = await send(gateway, '/v1/auth/verification', { method: 'POST', token: account.token })
+      if (body.hint) hints.push(body.hint.replace(/ \w+=.*/, ''))
+    }
+    assert.equal(hints.length, 21)
+    assert.deepEqual(new Set(hints), new Set(['Look for the mails that came, or wait.']))
+  })
+
+  it('where no mail server answers, or there is none, the answer says which, and sends to an operator only who needs one', async () => {
+    const account = await signUpThroughApi(gateway)
+    const ask = async (environment: Record<string, string>) => {
+      const url = await gateway.startWeb({ SIGNUP: 'open', ...environment })
+      return await send(gateway, '/v1/auth/verification', { method: 'POST', token: account.token, url })
+    }
+    const silent = await ask({ SMTP_URL: 'smtp://127.0.0.1:9' })
+    assert.deepEqual([silent.status, silent.body.message], [503, 'The mail server does not answer.'])
+    assert.doesNotMatch(silent.body.hint, /operator/)
+    const none = await ask({ SMTP_URL: '' })
+    assert.deepEqual([none.status, none.body.message], [403, 'This gateway sends no mail.'])
+    assert.doesNotMatch(none.body.hint, /operator/)
+    const waiting = await ask({ SMTP_URL: '', SIGNUP: 'approval' })
+    assert.match(waiting.body.hint, /^Ask the operator to approve the account/)
   })
 
   it('where there is a mail server, only accounts with a proven address can be added to a team', async () => {

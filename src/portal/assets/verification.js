@@ -17,7 +17,7 @@ export async function verificationNotice(view) {
   return el(
     'div',
     { class: 'notice' },
-    el('p', {}, `Open the link in the mail that was sent to you: it proves your address. ${until}`),
+    el('p', {}, `Your address is not proven yet: open the link in the mail of this gateway. ${until}`),
     actionButton('Send it again', {}, async () => {
       await api('/v1/auth/verification', { method: 'POST' })
       toast('The mail is on its way')
