@@ -59,7 +59,8 @@ export async function callThroughCache(deps: CachingDeps, upstreamCall: Upstream
     if (entry && isUsableWithoutUpstream(entry, now)) return served(deps, entry, `hit; detail=${detail}`)
     return { outcome: { ...refusal, isRefused: true }, cacheStatus: 'agw; fwd=miss' }
   }
-  const { outcome, isCollapsed, freshMs } = await callOnce(deps, upstreamCall, keys)
+  const { outcome, isCollapsed, freshMs, found } = await callOnce(deps, upstreamCall, keys)
+  if (found) return served(deps, found, 'hit')
   const isUpstreamFailing = isFailure(outcome) && ERRORS[outcome.code].status >= 500
   if (isUpstreamFailing && entry && isUsableWithoutUpstream(entry, deps.clock.now())) {
     const isSent = isCollapsed || upstreamCall.times.attempts > 0
@@ -97,18 +98,25 @@ const REFUSALS_SHARED_MAX = 3
 
 const OWN_REQUEST_MS_MIN = 1_000
 
-async function callOnce(
-  deps: CachingDeps,
-  upstreamCall: UpstreamCall,
-  keys: CacheKeys,
-): Promise<{ outcome: Outcome; isCollapsed: boolean; freshMs?: number | undefined }> {
+interface CalledOnce {
+  outcome: Outcome
+  isCollapsed: boolean
+  freshMs?: number | undefined
+  /** Instead of a request: the answer that the request before had stored when this call took the lead. */
+  found?: CacheEntry | undefined
+}
+
+async function callOnce(deps: CachingDeps, upstreamCall: UpstreamCall, keys: CacheKeys): Promise<CalledOnce> {
   const { call, progress, signal } = upstreamCall
   let freshMs: number | undefined
+  let found: CacheEntry | undefined
   let { permit } = upstreamCall
   const work = async (shared: CoalescedRequest): Promise<Outcome> => {
-    // The request before may have ended meanwhile.
     const entry = await deps.cache.get(keys.entry)
-    if (entry && stalenessMs(entry, deps.clock.now()) <= 0) return storedOutcome(entry)
+    if (entry && stalenessMs(entry, deps.clock.now()) <= 0) {
+      found = entry
+      return storedOutcome(entry)
+    }
     const remainingMs = (): number => shared.deadline() - deps.clock.now()
     const sharedCall = { ...upstreamCall, permit, progress: shared.progress, signal: shared.signal, remainingMs }
     const outcome = await callUpstream(deps, sharedCall)
@@ -125,7 +133,7 @@ async function callOnce(
   for (let tries = 1; ; tries += 1) {
     const shared = await deps.coalescer.join(keys, subscriber, work)
     const isOthers = shared.isCollapsed && isOfOneCall(shared.outcome) && mayTryAgain(shared.outcome, upstreamCall)
-    if (!isOthers || tries === REFUSALS_SHARED_MAX) return { ...shared, freshMs }
+    if (!isOthers || tries === REFUSALS_SHARED_MAX) return { ...shared, freshMs, found }
     // A follower has no place in the wait queue, from which it could be evicted.
     permit = { ...permit, isUnqueued: true }
     subscriber.isAhead = false
