@@ -22,6 +22,7 @@ import { openWorkerContext } from './worker-context.ts'
 /** A killed worker's jobs run elsewhere after lock and check. Shorter ones cause false stalls on a busy process. */
 const LOCK_MS = 4_000
 const STALLED_CHECK_MS = 1_000
+const STALLED_WARN_MS = 10_000
 
 /** How often a job may outlive its worker. A job that crashes its workers ends with its deadline, or with this. */
 const STALLED_MAX = 30
@@ -46,7 +47,10 @@ export async function openWorker(config: Config, log: Log): Promise<Running> {
   const { redis, clock, catalog, running, telemetry } = deps
   const served = servedApis(config, [...catalog.values()])
   const workers = served.map((api) => startWorker(api, deps))
-  const stalled = new StalledJobs({ redis, workers, everyMs: STALLED_CHECK_MS, log })
+  const stalled = new StalledJobs({
+    ...{ redis, workers, log },
+    ...{ everyMs: STALLED_CHECK_MS, warnEveryMs: STALLED_WARN_MS },
+  })
   stalled.open()
   subscribe(listener, {
     // A lost message costs one request whose caller left.

@@ -59,6 +59,9 @@ describe('a call', () => {
     const again = upstream.arrivalsOf('random-facts').slice(before + 32)
     assert.ok(again.every(({ url }) => held(url)))
     assert.equal(again.length, 16)
+    const warning =
+      /"level":"warn".*"slug":"random-facts","jobs":[1-9]\d*,"msg":"jobs of a worker that died or stood still run again"/
+    await until(() => warning.test(gateway.output.join('')))
   })
 
   it('a call whose worker was killed is charged and ends when its caller leaves, or cancels it, before another has it', async () => {
