@@ -12,9 +12,11 @@ export interface CacheKeys {
   entry: string
   /** Names the queued call whose answer identical calls share. */
   coalesced: string
-  /** The call that fetches the answer, and its outcome. */
+  /** Token of the request that fetches the answer. */
   leader: string
+  /** Says that a call in another process waits for that request. */
   followed: string
+  /** Outcome of that request, for calls in other processes. */
   outcome: string
 }
 

@@ -25,7 +25,7 @@ export class KnownAnswers {
     this.#until.set(key, Math.max(this.#until.get(key) ?? 0, performance.now() + EXPECTED_MS))
   }
 
-  /** Learns from a reply: `freshMs` is how long its answer is there for others, also one that says that there is no such thing. */
+  /** Learns from a reply: `freshMs` is how long the answer is stored; a stored UPSTREAM_NOT_FOUND is an answer as well. */
   learn(key: string | undefined, { code, freshMs }: Pick<ReplyHead, 'code' | 'freshMs'>): void {
     if (key === undefined) return
     if (freshMs !== undefined) this.#until.set(key, performance.now() + freshMs)

@@ -17,8 +17,8 @@ interface RepliedCall {
 
 /**
  * Caps with room for more requests, as replies report it: a call for one of them needs no ticket. Where the node is
- * wrong, the worker joins the wait queue for the call: no estimate of a node exceeds a cap. Calls without a ticket use half
- * of the room at most; the others join, because only joining shows that workers are overloaded.
+ * wrong, the worker joins the wait queue for the call: no estimate of a node exceeds a cap. A node's calls without a ticket use
+ * half of the room at most, so that more than two nodes may exceed it; its others join, which alone shows overloaded workers.
  */
 export class SpareRoom {
   readonly #rooms = new LRUCache<string, { places: number; taken: number; until: number }>({ max: CAPS_MAX })

@@ -66,9 +66,9 @@ export interface CallJob extends Omit<StoredCall, 'place' | 'providerKey'> {
 export interface QueueTicket {
   tag: number
   weight: number
-  /** As `QueuePlace.isAhead`: the call need not wait for that one's request while it is not sent. */
+  /** An identical call is queued behind this one. Where that one's worker leads first and has not begun its attempt, this call takes the lead. */
   isAhead?: true
-  /** As `QueuePlace.isFollower`: it must join the wait queue for a request of its own. Workers of an earlier version wait by its tag. */
+  /** It has no place, because it was to share a queued call's answer: it must join the wait queue for a request of its own. Workers of an earlier version wait by its tag. */
   isFollower?: true
 }
 

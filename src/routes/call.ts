@@ -21,7 +21,7 @@ import { ObservedCall } from '../telemetry/observe-call.ts'
 /** Request headers that an answer depends on: the credential, and the form that is accepted. */
 const VARY = 'accept, authorization, x-api-key, x-gateway-response'
 
-/** Fastify refuses a request for any other type before its credential is looked at, and where it has no body as well. */
+/** What Fastify takes for a media type. For any other it would refuse before the credential is looked at, so that header is dropped. */
 const MEDIA_TYPE = /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+\s*(;|$)/
 
 export async function callRoutes(app: FastifyInstance, context: Context): Promise<void> {

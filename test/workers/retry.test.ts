@@ -14,7 +14,7 @@ async function pausesOf(t: TestContext, random: number): Promise<number[]> {
   const attempts = withRetries(() => Promise.reject(new AttemptError('UPSTREAM_ERROR', { isRetryable: true })), {
     isIdempotent: true,
     budget: new RetryBudget(),
-    attemptMs: 0,
+    repeatMsMin: 0,
     remainingMs: () => 60_000,
     signal: new AbortController().signal,
   })

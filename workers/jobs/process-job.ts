@@ -10,7 +10,7 @@ import {
 import { type ProcessorDeps, processCall, replyToLostCall } from './process-call.ts'
 import { skipCall } from './run-call.ts'
 
-/** Age from which a shared job looks for callers that left, milliseconds. */
+/** Age of a job's first call from which it is looked up which callers have left, milliseconds. */
 const WAITED_MS = 1_000
 
 /** How often a job of a later version is left to a newer worker, and for how long each time, milliseconds. */

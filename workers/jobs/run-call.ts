@@ -96,7 +96,7 @@ export function skipCall(deps: RunDeps, call: CallJob): void {
 
 async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: CallRun): Promise<CachedOutcome> {
   if (run.remainingMs() <= 0) return { outcome: { code: 'DEADLINE_EXCEEDED' } }
-  // Cancelled before this job became active, or ended by an earlier run.
+  // Cancelled before this job became active, or ended by an earlier run: the outcome that is kept already is its answer.
   if (call.isAsync && !(await startCall(deps.redis, call))) return { outcome: { code: 'CALL_CANCELLED' } }
   if (run.isSecondRun && endpoint.endpoint.idempotent === false) {
     return {

@@ -130,8 +130,8 @@ function sendWithRetries(
     }
   }
   const isIdempotent = endpoint.idempotent !== false
-  const attemptMs = attemptTimeoutMs(deps, api)
-  return withRetries(run, { isIdempotent, budget: deps.budgetOf(api), attemptMs, remainingMs, signal })
+  const repeatMsMin = attemptTimeoutMs(deps, api)
+  return withRetries(run, { isIdempotent, budget: deps.budgetOf(api), repeatMsMin, remainingMs, signal })
 }
 
 /** @throws AttemptError also where the answer says that the upstream failed, which may be repeated */
@@ -178,7 +178,7 @@ export interface Sending
   recorder: AttemptRecorder
 }
 
-/** Nothing was sent: the cap and the caller are not charged. */
+/** After these alone it is certain that nothing was sent, so that neither the cap nor the caller is charged; any other attempt counts, even one that did not connect. */
 const UNSENT = [StalePermitError, EndedUnsentError, BreakerOpenError]
 
 export async function sendOnce(

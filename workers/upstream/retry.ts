@@ -38,15 +38,15 @@ export class RetryBudget {
 export interface RetryOptions {
   isIdempotent: boolean
   budget: RetryBudget
-  /** No attempt begins that might not end in the time that remains, milliseconds. */
-  attemptMs: number
+  /** No repeat begins with less time left, milliseconds. */
+  repeatMsMin: number
   remainingMs: () => number
   signal: AbortSignal
 }
 
 /** Repeats failures that may pass, within the budget. @throws the last attempt's error, or the signal's reason */
 export async function withRetries<T>(run: (attemptNumber: number) => Promise<T>, options: RetryOptions): Promise<T> {
-  const { budget, attemptMs, remainingMs, signal } = options
+  const { budget, repeatMsMin, remainingMs, signal } = options
   let repeats = 0
   /** Rest of the upstream's Retry-After after the back-off, milliseconds. */
   let furtherMs = 0
@@ -65,7 +65,7 @@ export async function withRetries<T>(run: (attemptNumber: number) => Promise<T>,
         shouldRetry: ({ error, retryDelay }) => {
           if (!(error instanceof AttemptError && error.isRetryable)) return false
           furtherMs = Math.max(0, (error.retryAfterMs ?? 0) - retryDelay)
-          if (remainingMs() < retryDelay + furtherMs + attemptMs || !budget.take()) return false
+          if (remainingMs() < retryDelay + furtherMs + repeatMsMin || !budget.take()) return false
           repeats += 1
           return true
         },
