@@ -20,7 +20,7 @@ describe('accounts that share an upstream', () => {
       environment: {
         ...upstream.environment('random-facts', 'dog-images', 'timezone', 'mock-data', 'encyclopedia'),
         PLAN_LIMITS: JSON.stringify({ Free: UNLIMITED, Pro: UNLIMITED, Elite: UNLIMITED }),
-        CALL_TIMEOUT_MS: '3000',
+        CALL_TIMEOUT_MS: '6000',
         UPSTREAM_RANDOM_FACTS_CAPS: 'concurrency=4,20/2',
         UPSTREAM_DOG_IMAGES_CAPS: 'concurrency=4,200/1',
         UPSTREAM_TIMEZONE_CAPS: 'concurrency=8,10/30',
