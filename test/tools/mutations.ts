@@ -167,12 +167,17 @@ export const MUTATIONS: Mutation[] = [
   ),
   caps('acquire', 'the room of queued calls is told of', 'free - granted - left', 'free - granted'),
   caps('acquire', 'a call without a ticket never passes', 'granted, unticketed = #members, {}', 'granted = 0'),
-  caps('include/release-permits', 'leases are never released', "  redis.call('ZREM', LEASES, unpack(ended))\n"),
+  caps(
+    'include/release-permits',
+    'leases are never released',
+    "redis.call('ZREM', LEASES, unpack(permits))",
+    '#permits',
+  ),
   caps(
     'include/release-permits',
     'a release that is sent again teaches again',
-    'if leases[index] then',
-    'if true then',
+    '  if ended == 0 then return end\n',
+    '  ended = #permits\n',
   ),
   caps(
     'release-unused',
