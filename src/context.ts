@@ -1,4 +1,4 @@
-import type { Mailer } from './accounts/mailer.ts'
+import { Mailer } from './accounts/mailer.ts'
 import { PrincipalCache } from './admission/principal-cache.ts'
 import { UnknownKeys } from './admission/unknown-keys.ts'
 import { SingleFlight } from './async/single-flight.ts'
@@ -89,7 +89,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
     redis,
     principals,
     unknownKeys: new UnknownKeys(config.throttles.unknownKeysPerMinute),
-    mailer: await openMailer(config),
+    mailer: openMailer(config),
     cache: new ResponseCache(cacheRedis, log),
     knownAnswers: new KnownAnswers(),
     spareRoom: new SpareRoom(),
@@ -116,11 +116,8 @@ export function isSameRedis({ redisUrls, cacheRedisUrls }: Config): boolean {
   return redisUrls.join() === cacheRedisUrls.join()
 }
 
-/** Without a mail server nothing loads the 39 modules that mails need. */
-async function openMailer({ accounts: { smtpUrl, mailFrom } }: Config): Promise<Mailer | undefined> {
-  if (smtpUrl === undefined) return undefined
-  const { Mailer } = await import('./accounts/mailer.ts')
-  return new Mailer({ smtpUrl, from: mailFrom })
+function openMailer({ accounts: { smtpUrl, mailFrom } }: Config): Mailer | undefined {
+  return smtpUrl === undefined ? undefined : new Mailer({ smtpUrl, from: mailFrom })
 }
 
 /** Closes them in the reverse order of opening. */
@@ -133,7 +130,7 @@ export async function closeContext(context: Context): Promise<void> {
   await context.completions.close()
   if (context.cacheRedis !== context.redis) await closeRedis(context.cacheRedis)
   await closeRedis(context.redis)
-  context.mailer?.close()
+  await context.mailer?.close()
   await context.strangersDb.destroy()
   await context.db.destroy()
 }

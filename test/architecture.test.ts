@@ -49,6 +49,10 @@ describe('imports', () => {
     for (const { path, text } of sources) assert.doesNotMatch(text, /^import (?!type\b).* from 'node:http'/m, path)
   })
 
+  it('imports of nodemailer are of types, or made by the first mail: most nodes never send one', () => {
+    for (const { path, text } of sources) assert.doesNotMatch(text, /^import (?!type\b).* from 'nodemailer'/m, path)
+  })
+
   it('imports of routes are made by src/app.ts and src/ops.ts alone; routes do not import each other', () => {
     const isAllowed = (from: string, to: string) =>
       !to.startsWith('src/routes/') ||

@@ -1,4 +1,4 @@
-import { createTransport, type Transporter } from 'nodemailer'
+import type { Transporter } from 'nodemailer'
 
 /** Longest that one step with the mail server may take, milliseconds. */
 const STEP_MS_MAX = 10_000
@@ -9,30 +9,35 @@ export interface Mail {
   text: string
 }
 
-/** Sends mail through the operator's server. Nothing connects before the first mail. */
+/** Sends mail through the operator's server. Nothing is loaded or connects before the first mail. */
 export class Mailer {
+  readonly #smtpUrl: string
   readonly #from: string
-  readonly #transport: Transporter
+  #transport: Promise<Transporter> | undefined
 
   constructor({ smtpUrl, from }: { smtpUrl: string; from: string }) {
+    this.#smtpUrl = smtpUrl
     this.#from = from
-    this.#transport = createTransport({
-      url: smtpUrl,
-      connectionTimeout: STEP_MS_MAX,
-      greetingTimeout: STEP_MS_MAX,
-      socketTimeout: STEP_MS_MAX,
-    })
   }
 
   /** @throws Error when the server does not accept the mail */
   async send({ to, subject, text }: Mail): Promise<void> {
+    this.#transport ??= openTransport(this.#smtpUrl)
     // As an object: nothing in an address is read as a list or a name.
-    await this.#transport.sendMail({ from: this.#from, to: { name: '', address: to }, subject, text })
+    await (await this.#transport).sendMail({ from: this.#from, to: { name: '', address: to }, subject, text })
   }
 
-  close(): void {
-    this.#transport.close()
+  async close(): Promise<void> {
+    const transport = await this.#transport
+    transport?.close()
   }
+}
+
+/** Most nodes never send a mail: the library's 39 modules are loaded with the first. */
+async function openTransport(url: string): Promise<Transporter> {
+  const { createTransport } = await import('nodemailer')
+  const limits = { connectionTimeout: STEP_MS_MAX, greetingTimeout: STEP_MS_MAX, socketTimeout: STEP_MS_MAX }
+  return createTransport({ url, ...limits })
 }
 
 /**
