@@ -14,7 +14,7 @@ const refundScript = loadScript(new URL('./lua/refund-limits.lua', import.meta.u
 export interface EndedCall {
   callId: string
   status: number
-  /** Of the application that called, or of the API key, which has no month of its own. */
+  /** Of the application that called, or of the API key, which has no month of its own; absent for a session. */
   keyId?: string | undefined
   isAsync?: boolean | undefined
 }
@@ -34,10 +34,11 @@ export async function releaseLimits(
     const index = keys.indexOf(key)
     return index < 0 ? keys.push(key) : index + 1
   }
-  const calls = ended.flatMap(({ callId, status, keyId = 'session', isAsync = false }) => {
-    const keepsUnits = isCharged(status) || mode === 'test'
-    const application = keepsUnits ? 0 : numberOf(accountKeys.connectionMonth(accountId, keyId, month))
-    return [callId, application, isAsync ? numberOf(accountKeys.ended(accountId, callId)) : 0]
+  const calls = ended.flatMap(({ callId, status, keyId, isAsync = false }) => {
+    const refundsMonth = mode === 'live' && !isCharged(status)
+    const hasApplication = refundsMonth && keyId !== undefined
+    const application = hasApplication ? numberOf(accountKeys.connectionMonth(accountId, keyId, month)) : 0
+    return [callId, refundsMonth ? 1 : 0, application, isAsync ? numberOf(accountKeys.ended(accountId, callId)) : 0]
   })
   return Number(await releaseScript.run(redis, keys, calls))
 }
@@ -49,7 +50,8 @@ export async function refundCall(
   { callId, at }: { callId: string; at: number },
 ): Promise<boolean> {
   const [, minute = '', inFlight = '', month = '', ...connection] = limitKeys(subject, monthOf(at).name)
-  const keys = [minute, inFlight, subject.mode === 'live' ? month : `${month}:none`, ...connection]
+  // A test call takes no unit of its account's month.
+  const keys = [minute, inFlight, ...(subject.mode === 'live' ? [month] : []), ...connection]
   return (await refundScript.run(redis, keys, [callId])) === 1
 }
 

@@ -215,7 +215,8 @@ export const MUTATIONS: Mutation[] = [
   limits('release-limits', 'an asynchronous call ends with its lease', 'if not marker then', 'if true then'),
   limits('release-limits', 'an asynchronous call ends twice', "'NX', 'PX', ENDED_MS", "'PX', ENDED_MS"),
   limits('release-limits', 'a failed call is not refunded', '      refund(MONTH)\n'),
-  limits('release-limits', 'a failed call is not refunded to its application', '      refund(application)\n'),
+  limits('release-limits', 'a failed call is not refunded to its application', 'refund(application)'),
+  limits('release-limits', 'a call that is charged is refunded', 'if refundsMonth then', 'if true then'),
   limits('acquire-limits', 'an application may make one more', 'ofApplication >= perA', 'ofApplication > perA'),
   limits('acquire-limits', 'an application is not counted', "redis.call('INCRBY', APPLICATION, granted)"),
   limits(

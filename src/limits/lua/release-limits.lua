@@ -2,7 +2,8 @@
      units. A call without a lease was ended before, or its lease is over: nothing is given back for it. An asynchronous
      call may outlive its lease, held by a pause: a marker of its own says whether it was ended before.
      Input:  KEYS in-flight leases, month count, then the month counts of applications and the markers
-             ARGV of each call: id, number of its application's KEYS (0: its units do not come back), of its marker's (0)
+             ARGV of each call: id, 1 where its unit of the month comes back, number of the KEYS of its application's
+             month (0: called by none), and of its marker (0)
      Output: how many had not been ended before ]]
 local IN_FLIGHT, MONTH = unpack(KEYS)
 local CHUNK = 1000
@@ -15,15 +16,16 @@ local function isFirstEnd(callId, marker)
   if not marker then return hadLease end
   return redis.call('SET', marker, '', 'NX', 'PX', ENDED_MS) ~= false
 end
-for index = 1, #ARGV, 3 do
-  local callId, application, marker = ARGV[index], KEYS[tonumber(ARGV[index + 1])], KEYS[tonumber(ARGV[index + 2])]
-  if not application and not marker then
+for index = 1, #ARGV, 4 do
+  local callId, refundsMonth = ARGV[index], ARGV[index + 1] == '1'
+  local application, marker = KEYS[tonumber(ARGV[index + 2])], KEYS[tonumber(ARGV[index + 3])]
+  if not refundsMonth and not marker then
     plain[#plain + 1] = callId
   elseif isFirstEnd(callId, marker) then
     ended = ended + 1
-    if application then
+    if refundsMonth then
       refund(MONTH)
-      refund(application)
+      if application then refund(application) end
     end
   end
 end
