@@ -114,7 +114,7 @@ export async function forecastAndJoin(
   const { etaMs, isFollower, isAhead } = joined
   const how = { ...(isAhead ? { isAhead } : {}), ...(isFollower ? { isFollower } : {}) }
   const ticket = { tag: joined.tag, weight, ...how }
-  return { priority, etaMs, ticket, mayShareJob, answerKey, waitEntry: isFollower ? undefined : waitEntry }
+  return { priority, etaMs, ticket, mayShareJob, answerKey, waitEntry }
 }
 
 /** Whether items fetched ahead answer the call, so that it needs no permit. */

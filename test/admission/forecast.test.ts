@@ -3,9 +3,11 @@ import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { forecastAndJoin } from '../../src/admission/forecast.ts'
 import { cacheKeys, SENT } from '../../src/cache/cache-key.ts'
+import { withdrawCall } from '../../src/calls/withdraw-call.ts'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
+import { waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
 import { isUnacknowledged } from '../../src/redis/redis-error.ts'
 import { openTestConsole } from '../support/console.ts'
 import { until } from '../support/gateway.ts'
@@ -80,4 +82,28 @@ test('a call without a place shares a request that is sent or about to be, and i
   await assert.rejects(join(passing), isRefused)
   await redis.set(keysOf(passing).leader, 'token')
   assert.equal((await join(passing)).ticket, undefined)
+})
+
+test('a call that is to share an answer is withdrawn with the place that its worker may have joined for', async (t) => {
+  const { context, stop } = await openTestConsole()
+  t.after(stop)
+  const { catalog, caps, queues, redis } = context
+  const api = catalog.get('encyclopedia') ?? assert.fail()
+  const endpoint = [...api.endpoints.values()][0] ?? assert.fail()
+  const job: CallJob = {
+    ...{ v: 1, id: `call_${randomUUID().replaceAll('-', '')}`, accountId: randomUUID(), mode: 'live', extra: [] },
+    ...{ slug: api.slug, endpoint: endpoint.path, parameters: { title: 'Earth' }, raw: false, isAsync: false },
+    ...{ replyTo: 'x', enqueuedAt: Date.now(), deadline: Date.now() + 60_000 },
+  }
+  const { coalesced } = cacheKeys(endpoint.endpoint, job, SHARED_BUCKET) ?? assert.fail()
+  await redis.set(coalesced, 'other|call')
+  const { ticket, waitEntry } = await forecastAndJoin(context, { api, endpoint, job, weight: 1 })
+  assert.equal(ticket?.isFollower, true)
+  // The other call is gone; then the worker is, and the caller.
+  await redis.del(coalesced)
+  const cap = caps.of(api, SHARED_BUCKET)
+  await cap.joinWaitQueue({ ...waitQueueIdentity(job), weight: 1, slug: api.slug, bucket: SHARED_BUCKET }, job.deadline)
+  assert.equal((await cap.read()).ahead, 1)
+  await withdrawCall({ caps, queues, redis }, { id: job.id, slug: api.slug, waitEntry, jobId: undefined })
+  assert.equal((await cap.read()).ahead, 0)
 })
