@@ -1,5 +1,5 @@
 import { readdir } from 'node:fs/promises'
-import { Compile, type Validator } from 'typebox/compile'
+import { Compile, type Validator } from 'typebox/schema'
 import type { Config, UpstreamSettings } from '../config.ts'
 import type { Caps, Endpoint, Tier, Upstream } from './upstream.ts'
 

@@ -1,6 +1,6 @@
 import type { CallToolResult, Tool } from '@modelcontextprotocol/server'
 import Type, { type Static } from 'typebox'
-import { Compile } from 'typebox/compile'
+import { Compile } from 'typebox/schema'
 import { type Api, type Catalog, isOpen } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { rankApis } from '../catalog/search.ts'
@@ -140,7 +140,7 @@ export async function runCatalogTool(
   const { catalog, baseUrl, send, sendBatch } = deps
   const validator = inputs[name as keyof typeof inputs]
   if (!validator.Check(input)) {
-    const [first] = validator.Errors(input)
+    const [, [first]] = validator.Errors(input)
     return refusal(invalid(first?.instancePath ?? '', violationWords(first ?? {})), baseUrl)
   }
   if (name === 'search_apis') return structured(searchApis(input as Static<typeof SearchInput>, deps))

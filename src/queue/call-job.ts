@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { Compile } from 'typebox/compile'
+import { Compile } from 'typebox/schema'
 
 /**
  * One call as its job stores it, the contract between API nodes and workers. It is readable in Redis and on the
@@ -104,7 +104,7 @@ function checkStored(data: unknown): StoredCall {
   if (oneCall.Check(data)) return data
   const { v } = Object(data)
   if (v > VERSION_MAX) throw new LaterVersionError(`job data do not fit version ${VERSION_MAX}: they are of ${v}`)
-  const [first] = oneCall.Errors(data)
+  const [, [first]] = oneCall.Errors(data)
   throw new Error(`job data do not fit version 1: ${first?.instancePath ?? ''} ${first?.message ?? ''}`)
 }
 

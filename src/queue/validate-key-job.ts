@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import { Compile } from 'typebox/compile'
+import { Compile } from 'typebox/schema'
 import type { CallQueues } from './call-queue.ts'
 
 export const VALIDATE_KEY = 'validate-key'

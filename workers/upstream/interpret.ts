@@ -1,4 +1,4 @@
-import { Compile, type Validator } from 'typebox/compile'
+import { Compile, type Validator } from 'typebox/schema'
 import {
   authFailed,
   failed,
@@ -142,6 +142,6 @@ function dataValidator(endpoint: Endpoint): Validator {
 }
 
 function drift(endpoint: Endpoint, mapped: unknown): Error {
-  const first = dataValidator(endpoint).Errors(mapped)[0]
+  const [, [first]] = dataValidator(endpoint).Errors(mapped)
   return new Error(`mapped data does not fit its schema: ${first?.instancePath ?? ''} ${first?.message ?? ''}`)
 }
