@@ -114,7 +114,7 @@ export const scripts = {
     ...PLANNING,
     ...FORECAST,
   }),
-  leaveWaitQueue: load('leave-queue', { COST, SCARCE_MAX: SHARES.SCARCE_MAX }),
+  leaveWaitQueue: load('leave-queue', { COST, SCARCE_MAX: SHARES.SCARCE_MAX, WAKE_UP_CHANNEL }),
   read: load('read', { COLD_START_HOLD_MS, SCARCE_MAX: SHARES.SCARCE_MAX }),
   rebaseTags: load('rebase-tags', { TAG_SPAN_MAX }),
   initialise: load('initialise', { KEY_LIFE_MS }),

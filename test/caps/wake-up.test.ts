@@ -41,6 +41,19 @@ it('a permit that is given back unused wakes the worker of the first waiter', as
   assert.deepEqual(await woken(() => world.cap.releaseUnused(permit)), ['a|2'])
 })
 
+it('a call that leaves while it waits wakes the worker of the next waiter, for its own wake-up may be in vain', async () => {
+  const { world, acquire, woken } = await open()
+  const leave = (callId: string) => {
+    const entry = { callId, accountId: 'a', isAsync: false, weight: 1, slug: world.slug, bucket: 'shared' }
+    return world.cap.leaveWaitQueue(entry)
+  }
+  const ids = await acquire(['a|1'])
+  assert.deepEqual(await acquire(['a|2', 'a|3']), [])
+  assert.deepEqual(await woken(() => world.cap.release({ ids, meanMs: 10 })), ['a|2'])
+  assert.deepEqual(await woken(() => leave('2')), ['a|3'])
+  assert.deepEqual(await woken(() => leave('2')), [], 'it does not wait any more')
+})
+
 it('what the upstream said of its limiter is forgotten, and the worker of the first waiter is woken', async () => {
   const { world, acquire, woken } = await open()
   const observed = { observedBy: 'none', remaining: { requests: 0, resetMs: 3_000_000 } }
