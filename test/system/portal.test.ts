@@ -192,7 +192,7 @@ describe('the portal', () => {
       const team = page.getByRole('region', { name: 'Blue team' })
       await team.getByLabel('Email').fill('nobody@example.com')
       await team.getByRole('button', { name: 'Add member' }).click()
-      await team.getByText('Nobody has signed up with this email').waitFor()
+      await team.getByText('No user has this email').waitFor()
       await team.getByLabel('Email').fill(colleague.email)
       await team.getByRole('button', { name: 'Add member' }).click()
       await team.getByLabel(`Role of ${colleague.email}`).selectOption('admin')
