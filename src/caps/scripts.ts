@@ -42,8 +42,9 @@ const PLANNING = {
   PLAN_EVERY_MS: 250,
 }
 
-/** How long an eviction waits for the worker of its call, milliseconds: longer than any call may take. */
+/** How long an eviction waits for its call's worker, and a poll's reply for a worker that sends the poll again: longer than any call may take. Milliseconds. */
 const EVICTED_TTL_MS = 900_000
+const POLL_REPLY_TTL_MS = EVICTED_TTL_MS
 
 /** Waiters of all workers that one poll considers, lowest tags first. */
 const WAITERS_PLANNED_MAX = 200
@@ -80,6 +81,7 @@ export const scripts = {
     KEY_LIFE_MS,
     LATE_MS_MAX,
     LEASE_MS,
+    POLL_REPLY_TTL_MS,
     RAMP_MAX,
     WAITERS_PLANNED_MAX,
     WAITER_TTL_MS,

@@ -22,7 +22,7 @@ export class UpstreamCaps {
       ({ slug }, bucket) => {
         const api = deps.catalog.get(slug)
         if (!api) throw new Error(`the catalog has no ${slug}`)
-        return new Cap(deps, { slug, bucket }, () => (bucket === SHARED_BUCKET ? api.caps : api.byok.caps))
+        return new Cap(deps, { slug, bucket }, () => (bucket === SHARED_BUCKET ? api.caps : api.forCallerKeys.caps))
       },
       CAPS_KEPT_MAX,
     )

@@ -28,7 +28,7 @@ export interface Api {
   key: string | undefined
   caps: Caps
   /** Where calls with a caller's own key go, and the caps of each such key. */
-  byok: { baseUrl: string; caps: Caps }
+  forCallerKeys: { baseUrl: string; caps: Caps }
   tierRequired: Tier
   /** Whether calls without a key of the caller's can be made. */
   enabled: boolean
@@ -122,7 +122,7 @@ export function isOpen({ enabled, needsCallerKey, isSwitchedOff }: Api): boolean
 
 /** The API as a call with a caller's own key sees it: its address and caps for keys. */
 export function withCallerKey(api: Api): Api {
-  return { ...api, ...api.byok }
+  return { ...api, ...api.forCallerKeys }
 }
 
 /** What an upstream's file, the environment and the operators say together; the later wins. */
@@ -135,22 +135,22 @@ function mergeSettings(
   const key = credential && (settings.key ?? configured.key)
   const isKeyed = key !== undefined
   const capsOver = (caps: Caps): Caps => ({ ...caps, ...configured.caps, ...settings.caps })
-  const byok = {
+  const forCallerKeys = {
     baseUrl: configured.url ?? credential?.baseUrl ?? upstream.baseUrl,
     caps: capsOver(credential?.caps ?? upstream.caps),
   }
   const isSwitchedOff = settings.enabled === false
   const lacksKey = credential?.required === true && !isKeyed
-  const isForCallerKeys = credential?.accessMode === 'byok_required'
+  const isForCallerKeysAlone = credential?.accessMode === 'byok_required'
   return {
-    baseUrl: isKeyed ? byok.baseUrl : (configured.url ?? upstream.baseUrl),
+    baseUrl: isKeyed ? forCallerKeys.baseUrl : (configured.url ?? upstream.baseUrl),
     isBaseUrlConfigured: configured.url !== undefined,
     key,
-    caps: isKeyed ? byok.caps : capsOver(upstream.caps),
-    byok,
+    caps: isKeyed ? forCallerKeys.caps : capsOver(upstream.caps),
+    forCallerKeys,
     tierRequired: settings.tierRequired ?? upstream.tierRequired,
-    enabled: !isSwitchedOff && !lacksKey && !isForCallerKeys,
-    needsCallerKey: isForCallerKeys || (lacksKey && settings.enabled === true),
+    enabled: !isSwitchedOff && !lacksKey && !isForCallerKeysAlone,
+    needsCallerKey: isForCallerKeysAlone || (lacksKey && settings.enabled === true),
     isSwitchedOff,
     isKeyUnreadable: settings.isKeyUnreadable === true,
     pausedMode: settings.pausedMode,

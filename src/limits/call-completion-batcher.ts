@@ -28,6 +28,9 @@ const UNACKED_MAX = 2_000
 /** Fails open: beyond it refusals are not counted, so that a flood cannot fill the memory. */
 const REFUSALS_MAX = 10_000
 
+/** Usage that is counted together, under an id that is made when it is sent. */
+const ANY_ID = ''
+
 interface CompletedCall {
   call: CallJob
   status: number
@@ -59,7 +62,7 @@ export class CallCompletionBatcher {
   readonly #redis: RedisConnection
   readonly #log: Log
   readonly #completed = new Batcher<CompletedCall>((_account, calls) => this.#release(calls))
-  readonly #used = new Batcher<UsedCall>((id, calls) => this.#count(calls, id || randomUUID()), {
+  readonly #used = new Batcher<UsedCall>((id, calls) => this.#count(calls, id === ANY_ID ? randomUUID() : id), {
     pauseMs: USAGE_PAUSE_MS,
   })
 
@@ -79,19 +82,19 @@ export class CallCompletionBatcher {
     const ended = { call, status }
     this.#completed.add(keyOf(call), ended)
     // The worker of an asynchronous call may have it nevertheless: under its own id it is counted once.
-    this.#used.add(call.isAsync ? call.id : '', ended)
+    this.#used.add(call.isAsync ? call.id : ANY_ID, ended)
   }
 
   /** Counts a call whose limits are released elsewhere. */
   count(call: CallJob, status: number): void {
-    this.#used.add('', { call, status })
+    this.#used.add(ANY_ID, { call, status })
   }
 
   /** A refused call holds nothing and is not charged. */
   countRefusal({ at, status, ...call }: Refusal): void {
     if (this.#refusals >= REFUSALS_MAX) return
     this.#refusals += 1
-    this.#used.add('', { call: { ...call, enqueuedAt: at }, status, isRefused: true })
+    this.#used.add(ANY_ID, { call: { ...call, enqueuedAt: at }, status, isRefused: true })
   }
 
   /** Releases an account's pending calls now: its next call never finds the last one in flight. */

@@ -60,7 +60,7 @@ redis.call('ZREMRANGEBYSCORE', LEASES, '-inf', score(now))
 local RETRY_IN, EVICTIONS, ROOM = 2, 4, 5
 local reply = {'ok', 0, math.max(0, math.ceil(state.closed - now)), 0, 0}
 local function remembered()
-  if #reply > ROOM then redis.call('SET', LAST_REPLY, poll .. cmsgpack.pack(reply), 'PX', EVICTED_TTL_MS) end
+  if #reply > ROOM then redis.call('SET', LAST_REPLY, poll .. cmsgpack.pack(reply), 'PX', POLL_REPLY_TTL_MS) end
   return reply
 end
 
