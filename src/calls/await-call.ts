@@ -52,8 +52,8 @@ export async function enqueueAndAwait(deps: AwaitDeps, admitted: Admitted, socke
     jobId = await deps.queues.enqueue({ call: job, priority, mayShareJob })
     if (waitMs === 0) return { kind: 'pending' }
     const answer = await Promise.race([reply, rejectOnAbort(patience.signal)])
-    if (answer.head.isRefused) await refundRefused(deps, admitted, statusOf(answer))
-    else if (!job.isAsync) deps.completions.add(job, statusOf(answer))
+    if (answer.head.isRefused) await refundRefused(deps, admitted, chargedStatusOf(answer))
+    else if (!job.isAsync) deps.completions.add(job, chargedStatusOf(answer))
     return { kind: 'reply', reply: answer }
   } catch (thrown) {
     // Even when this node is shutting down: the call's worker completes it.
@@ -122,7 +122,7 @@ async function refundRefused(deps: AwaitDeps, { job, principal }: Admitted, stat
   )
 }
 
-export function statusOf({ head }: Reply): number {
+export function chargedStatusOf({ head }: Reply): number {
   const { code } = head
   if (code === 'CALL_CANCELLED') return cancelledStatus(wasRequestSent(head))
   return code ? ERRORS[code].status : 200

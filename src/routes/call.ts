@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Admitted, admitCall, type Refused } from '../admission/admit.ts'
 import { countRefusal } from '../admission/count-refusal.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
-import { type CallEnd, enqueueAndAwait, statusOf } from '../calls/await-call.ts'
+import { type CallEnd, chargedStatusOf, enqueueAndAwait } from '../calls/await-call.ts'
 import type { Context } from '../context.ts'
 import { type GatewayError, toGatewayError } from '../errors.ts'
 import {
@@ -89,7 +89,7 @@ function limitsAfter(end: CallEnd, limits: LimitState): LimitState {
   if (end.kind === 'pending') return limits
   const isReply = end.kind === 'reply'
   if (isReply ? end.reply.head.isRefused : end.isRefused) return withoutCall(limits)
-  return isCharged(isReply ? statusOf(end.reply) : end.error.status) ? limits : withoutMonthUnit(limits)
+  return isCharged(isReply ? chargedStatusOf(end.reply) : end.error.status) ? limits : withoutMonthUnit(limits)
 }
 
 function refuse(

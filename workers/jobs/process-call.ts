@@ -108,7 +108,7 @@ async function sendOutcome(deps: ProcessorDeps, call: AnswerableCall, result: Ti
   const reply = toReply(deps, call, result)
   if (!call.isAsync) return await sendReply(deps, call, reply)
   const { head } = await keepResult(deps, call, reply)
-  const status = statusOf(head)
+  const status = shownStatusOf(head)
   const charged = head.code === 'CALL_CANCELLED' ? cancelledStatus(wasRequestSent(reply.head)) : status
   if (await completeCall(deps.redis, call, charged)) {
     const { id: callId, accountId: account, slug, endpoint, mode } = call
@@ -165,7 +165,7 @@ function roomOf({ room }: PermitClient): Pick<ReplyHead, 'room'> {
   return room === 0 ? {} : { room }
 }
 
-function statusOf({ code }: ReplyHead): number {
+function shownStatusOf({ code }: ReplyHead): number {
   if (code === 'CALL_CANCELLED') return CALLER_LEFT_STATUS
   return code ? ERRORS[code].status : 200
 }

@@ -125,7 +125,7 @@ export class AttemptRecorder {
       const code = classify(result)
       span.end(code)
       this.#deps.unanswered.answered(slug)
-      const recorded = record(resultOf(code, this.#request), code, { status: statusOf(result) })
+      const recorded = record(resultOf(code, this.#request), code, { status: httpStatusOf(result) })
       if (recorded.result === 'fail') this.#submit(recorded)
       else this.#answered.push(recorded)
       return result
@@ -285,7 +285,7 @@ function isOurDoing(error: unknown): boolean {
   return error instanceof EndedUnsentError || error instanceof StalePermitError || error === LOCK_LOST
 }
 
-function statusOf(result: unknown): number | undefined {
+function httpStatusOf(result: unknown): number | undefined {
   const status: unknown = Object(Object(result).answer).status
   return typeof status === 'number' ? status : undefined
 }
