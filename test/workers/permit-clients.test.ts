@@ -188,13 +188,13 @@ test('a permit for another request of a call is refused at once where it would c
   const first = await acquire('a', 30_000, false)
   first.release(1)
   const patient = acquire('b', 4_000_000, true)
-  const isRefused = (error: unknown) => {
+  const isRefusal = (error: unknown) => {
     assert.ok(error instanceof AttemptError)
-    assert.deepEqual([error.code, error.isRefusal], ['UPSTREAM_CAP_EXHAUSTED', true])
+    assert.deepEqual([error.code, error.isRefused], ['UPSTREAM_CAP_EXHAUSTED', true])
     assert.ok((error.retryAfterMs ?? 0) > 3_000_000)
     return true
   }
-  await assert.rejects(acquire('a', 30_000, true), isRefused)
+  await assert.rejects(acquire('a', 30_000, true), isRefusal)
   leaving.abort('left')
   await assert.rejects(patient, (reason) => reason === 'left')
 })

@@ -34,7 +34,7 @@ export async function acquireOrJoin<Permit>(
   const joined = await cap.joinWaitQueue(entry, withoutTicket.deadline)
   if ('refused' in joined) {
     const { code, ...details } = refusalOf(joined)
-    throw new AttemptError(code, { isRetryable: false, isRefusal: true, ...details })
+    throw new AttemptError(code, { isRetryable: false, isRefused: true, ...details })
   }
   try {
     return await acquire({ ...waiter, tag: joined.tag, isUnqueued: joined.isFollower })

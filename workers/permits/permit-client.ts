@@ -194,7 +194,7 @@ export class PermitClient {
   #rejectUnqueued(waiters: LocalWaiter[], earliestMs: number): void {
     for (const { member, isUnqueued, remainingMs } of waiters) {
       if (!isUnqueued || remainingMs() >= earliestMs) continue
-      const details = { isRetryable: false, isRefusal: true, retryAfterMs: earliestMs }
+      const details = { isRetryable: false, isRefused: true, retryAfterMs: earliestMs }
       this.#reject(member, new AttemptError('UPSTREAM_CAP_EXHAUSTED', details))
     }
   }
@@ -218,9 +218,9 @@ export class PermitClient {
     for (const waiter of [...this.#waitersByTag]) {
       if (waiter.remainingMs() >= closedForMs) continue
       this.#remove(waiter)
-      const isRefusal = waiter.tag === NO_TICKET
+      const isRefused = waiter.tag === NO_TICKET
       waiter.reject(
-        new AttemptError('UPSTREAM_RATE_LIMITED', { isRetryable: false, isRefusal, retryAfterMs: closedForMs }),
+        new AttemptError('UPSTREAM_RATE_LIMITED', { isRetryable: false, isRefused, retryAfterMs: closedForMs }),
       )
     }
   }

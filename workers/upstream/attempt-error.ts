@@ -6,7 +6,7 @@ export interface AttemptErrorDetails {
   retryAfterMs?: number | undefined
   message?: string
   /** Refused unsent, as admission would have refused it: it costs nothing. */
-  isRefusal?: boolean
+  isRefused?: boolean
 }
 
 /** No usable answer. Whether to repeat it is a fact of its code. */
@@ -15,18 +15,18 @@ export class AttemptError extends Error {
   readonly isRetryable: boolean
   readonly retryAfterMs: number | undefined
   readonly publicMessage: string | undefined
-  readonly isRefusal: boolean
+  readonly isRefused: boolean
   /** It ended for want of its call's time, before the upstream's was over. */
   isCutShort = false
 
-  constructor(code: ErrorCode, { isRetryable, cause, retryAfterMs, message, isRefusal = false }: AttemptErrorDetails) {
+  constructor(code: ErrorCode, { isRetryable, cause, retryAfterMs, message, isRefused = false }: AttemptErrorDetails) {
     super(code, { cause })
     this.name = 'AttemptError'
     this.code = code
     this.isRetryable = isRetryable
     this.retryAfterMs = retryAfterMs
     this.publicMessage = message
-    this.isRefusal = isRefusal
+    this.isRefused = isRefused
   }
 }
 

@@ -122,10 +122,10 @@ function sendWithRetries(
       if (attemptNumber > 1) recorder.countRepeat()
       return await sendAndCheck(deps, upstreamCall, currentWire)
     } catch (error) {
-      const isRefused = error instanceof BreakerOpenError || (error instanceof AttemptError && error.isRefusal)
+      const isUnsent = error instanceof BreakerOpenError || (error instanceof AttemptError && error.isRefused)
       // The attempt before it says more.
-      if (isRefused && attemptNumber > 1 && progress.lastFailure) throw progress.lastFailure
-      if (error instanceof AttemptError && !isRefused) progress.lastFailure = error
+      if (isUnsent && attemptNumber > 1 && progress.lastFailure) throw progress.lastFailure
+      if (error instanceof AttemptError && !isUnsent) progress.lastFailure = error
       throw error
     }
   }

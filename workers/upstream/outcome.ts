@@ -54,12 +54,12 @@ export function failureOutcome({ code, message, retryAfterMs }: ResponseClass, c
 
 /** What a failed attempt is to the caller. */
 export function attemptFailure(error: AttemptError): Failure {
-  const { code, publicMessage, isRefusal, isCutShort, cause, retryAfterMs } = error
+  const { code, publicMessage, isRefused, isCutShort, cause, retryAfterMs } = error
   return {
     code,
     ...(publicMessage === undefined ? {} : { message: publicMessage }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-    ...(isRefusal ? { isRefused: true } : {}),
+    ...(isRefused ? { isRefused: true } : {}),
     ...(isCutShort ? { isCutShort } : {}),
     cause,
   }
