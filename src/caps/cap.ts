@@ -139,21 +139,21 @@ export class Cap {
     return this.#rules()
   }
 
-  /** Ends permits, and acquires new ones for all waiters of this worker, in one step. They are logged `lateMs` later than now: a worker far from Redis uses them so much later than others. */
+  /** Ends permits, and acquires new ones for all waiters of this worker, in one step. They are logged `logLaterMs` later than now: a worker far from Redis uses them so much later than others. */
   async acquire({
     waiters,
     released,
     leaseMs,
-    lateMs = 0,
+    logLaterMs = 0,
   }: {
     waiters: Waiter[]
     released: ReleasedPermits
     leaseMs: number
-    lateMs?: number
+    logLaterMs?: number
   }): Promise<AcquireResult> {
     this.#polls += 1
     const values = [
-      ...[leaseMs, released.meanMs.toFixed(1), released.ids.length, waiters.length, lateMs, this.#polls],
+      ...[leaseMs, released.meanMs.toFixed(1), released.ids.length, waiters.length, logLaterMs, this.#polls],
       ...released.ids,
       ...waiters.flatMap(({ member, tag }) => [member, tag]),
     ]

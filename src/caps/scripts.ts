@@ -4,8 +4,8 @@ import { loadScript, type ScriptConstants } from '../redis/script.ts'
 import {
   BACKFILL_AFTER_MS,
   COLD_START_HOLD_MS,
-  LATE_MS_MAX,
   LEASE_MS,
+  ROUND_TRIP_MS_MAX,
   WAITER_TTL_MS,
   WINDOW_MARGIN_MS,
 } from './timing.ts'
@@ -57,8 +57,8 @@ const RAMP_MAX = 64
 
 const FORECAST = {
   /** By how much a call may start later than forecast: so many milliseconds, or such a share of its wait. */
-  LATE_MS: 250,
-  LATE_SHARE: 0.02,
+  FORECAST_SLACK_MS: 250,
+  FORECAST_SLACK_PART: 0.02,
   /** Longest a call may be expected to wait for want of connections or workers rather than for the rates. */
   CONGESTION_MS_MAX: 5_000,
   /** Windows over which grants are counted to tell how fast a queue drains, milliseconds: the better rate counts. */
@@ -79,7 +79,7 @@ export const scripts = {
     BACKFILL_AFTER_MS,
     EVICTED_TTL_MS,
     KEY_LIFE_MS,
-    LATE_MS_MAX,
+    ROUND_TRIP_MS_MAX,
     LEASE_MS,
     POLL_REPLY_TTL_MS,
     RAMP_MAX,
@@ -104,7 +104,7 @@ export const scripts = {
     COST,
     EVICTED_TTL_MS,
     KEY_LIFE_MS,
-    LATE_MS_MAX,
+    ROUND_TRIP_MS_MAX,
     LEASE_MS,
     PRIORITY_MAX,
     QUEUE_LENGTH_MAX,

@@ -5,7 +5,7 @@ export const WINDOW_MARGIN_MS = 500
 export const PERMIT_AGE_MS_MAX = 250
 
 /** Longest round trip for which permits are made to last, milliseconds: with a slower Redis API nodes refuse calls. */
-export const LATE_MS_MAX = 1_000
+export const ROUND_TRIP_MS_MAX = 1_000
 
 /** After this, leases of a killed or stalled worker, which has lost its jobs, end. Milliseconds. */
 export const LEASE_MS = 6_000

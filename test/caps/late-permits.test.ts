@@ -10,10 +10,10 @@ const LATE_MS = 400
 
 it('a permit that may be used later counts for as much longer', async () => {
   const world = await new World(redis, { concurrency: 8, rates: [{ max: 1, seconds: 10 }] }).open()
-  const acquire = async (id: string, lateMs: number) => {
+  const acquire = async (id: string, logLaterMs: number) => {
     const waiters = [{ member: `a|${id}`, tag: 0 }]
     const released = { ids: [], meanMs: 0 }
-    const { granted, retryInMs } = await world.cap.acquire({ waiters, released, leaseMs: 6_000, lateMs })
+    const { granted, retryInMs } = await world.cap.acquire({ waiters, released, leaseMs: 6_000, logLaterMs })
     return { isGranted: granted.size === 1, retryInMs }
   }
   assert.deepEqual(await acquire('late', LATE_MS), { isGranted: true, retryInMs: 0 })

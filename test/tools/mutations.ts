@@ -150,7 +150,7 @@ export const MUTATIONS: Mutation[] = [
   together('calls that come together are not counted as asynchronous', 'async = async + 1', 'async = 0'),
   caps('acquire', 'granted calls stay among the waiters', "  redis.call('ZREM', WAITERS, unpack(granted))\n"),
   caps('acquire', 'grants are not logged', "  redis.call('ZADD', LOG, unpack(logged))\n"),
-  late('a permit that may be used later counts from its grant', 'score(now + lateMs)', 'score(now)'),
+  late('a permit that may be used later counts from its grant', 'score(now + logLaterMs)', 'score(now)'),
   sentAgain(
     'a poll that is sent again is granted again',
     "redis.call('SET', LAST_REPLY, poll ..",

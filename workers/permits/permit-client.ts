@@ -1,5 +1,5 @@
 import { type AcquireResult, type Cap, NO_TICKET, type PermitId, type ReleasedPermits } from '../../src/caps/cap.ts'
-import { LATE_MS_MAX, LEASE_MS, PERMIT_AGE_MS_MAX } from '../../src/caps/timing.ts'
+import { LEASE_MS, PERMIT_AGE_MS_MAX, ROUND_TRIP_MS_MAX } from '../../src/caps/timing.ts'
 import type { Log } from '../../src/log.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
 import { acquireOrJoin, type PermitRequest, type QueuedRequest, TicketNeededError } from './late-ticket.ts'
@@ -58,7 +58,7 @@ export class PermitClient {
   #pollAgain = false
   #timer: NodeJS.Timeout | undefined
   /** The last round trip, milliseconds, where it took so long that a permit was too old when it came; else 0. */
-  #lateMs = 0
+  #logLaterMs = 0
   /** How many more requests the cap had room for at the last poll. */
   room = 0
 
@@ -152,11 +152,11 @@ export class PermitClient {
       return POLL_INTERVAL_MS
     }
     const polledAt = performance.now()
-    const lateMs = this.#lateMs
-    const result = await this.#cap.acquire({ waiters, released, leaseMs: LEASE_MS, lateMs })
+    const logLaterMs = this.#logLaterMs
+    const result = await this.#cap.acquire({ waiters, released, leaseMs: LEASE_MS, logLaterMs })
     const tookMs = Math.ceil(performance.now() - polledAt)
-    this.#lateMs = tookMs > PERMIT_AGE_MS_MAX ? Math.min(tookMs, LATE_MS_MAX) : 0
-    return this.#use(result, { usableUntil: polledAt + PERMIT_AGE_MS_MAX + lateMs, waiters })
+    this.#logLaterMs = tookMs > PERMIT_AGE_MS_MAX ? Math.min(tookMs, ROUND_TRIP_MS_MAX) : 0
+    return this.#use(result, { usableUntil: polledAt + PERMIT_AGE_MS_MAX + logLaterMs, waiters })
   }
 
   /** @returns milliseconds until the next poll */

@@ -22,7 +22,7 @@
 --- @include "./include/follow-set-back.lua"
 local leaseMs, meanMs = tonumber(ARGV[afterRules]), tonumber(ARGV[afterRules + 1])
 local releasedCount, waiterCount = tonumber(ARGV[afterRules + 2]), tonumber(ARGV[afterRules + 3])
-local lateMs = tonumber(ARGV[afterRules + 4])
+local logLaterMs = tonumber(ARGV[afterRules + 4])
 local LAST_REPLY, poll = KEYS[11], ARGV[afterRules + 5] .. ' '
 local released, firstWaiter = {}, afterRules + 6 + releasedCount
 for index = afterRules + 6, firstWaiter - 1 do released[#released + 1] = ARGV[index] end
@@ -97,7 +97,7 @@ local function grant(granted)
   local logged, leased = {}, {}
   for index, member in ipairs(granted) do
     local permit = member .. '|' .. (number + index)
-    logged[#logged + 1] = score(now + lateMs)
+    logged[#logged + 1] = score(now + logLaterMs)
     logged[#logged + 1] = permit
     leased[#leased + 1] = score(now + leaseMs)
     leased[#leased + 1] = permit

@@ -50,7 +50,7 @@ end
 -- Whether a call that starts at its slot is answered by its deadline. A queue at its limit consists of calls that are served
 -- right before their deadlines: without the allowance half of them would miss theirs by milliseconds.
 local function isAnsweredInTime(slot, deadline)
-  return slot + 2 * state.serviceMs + math.max(LATE_MS, LATE_SHARE * (slot - now)) <= deadline
+  return slot + 2 * state.serviceMs + math.max(FORECAST_SLACK_MS, FORECAST_SLACK_PART * (slot - now)) <= deadline
 end
 
 local function recordDemand(share)

@@ -2,7 +2,7 @@
 -- Where the clock was set back, the cap's log and the times until which it is held follow it, and so do leases and waiters of
 -- workers that died, which nobody renews. Returns whether it was.
 local function capFollowsSetBack()
-  local by = followSetBack(LOG, score(now + LATE_MS_MAX))
+  local by = followSetBack(LOG, score(now + ROUND_TRIP_MS_MAX))
   if not by then return false end
   followSetBack(LEASES, score(now + LEASE_MS))
   followSetBack(WAITER_EXPIRIES, score(now + WAITER_TTL_MS))
