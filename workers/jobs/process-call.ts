@@ -123,12 +123,12 @@ async function sendOutcome(deps: ProcessorDeps, call: AnswerableCall, result: Ti
   })
 }
 
-/** Nodes take bodies within milliseconds: one that finds no room for longer waits for a node that died. Milliseconds. */
-const ROOM = { everyMs: 200, forMs: 2_000, mayRepeat: (error: unknown) => error instanceof GatewayError }
+/** Nodes take bodies within milliseconds: where one finds no room for so long, those of a dead node fill it. Milliseconds. */
+const BODY_ROOM_RETRY = { everyMs: 200, forMs: 2_000, mayRepeat: (error: unknown) => error instanceof GatewayError }
 
 async function sendReply({ replies }: ProcessorDeps, call: AnswerableCall, reply: Reply): Promise<void> {
   try {
-    await retryUntil(() => replies.send(call, reply), ROOM)
+    await retryUntil(() => replies.send(call, reply), BODY_ROOM_RETRY)
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     const { code, details } = error
