@@ -76,7 +76,7 @@ export const SHARED_JOB_CALLS_MAX = 16
 
 const VERSION_MAX = 2
 
-/** Calls of any callers that reached a node in one tick; not the batch of `POST /v1/batch`, whose calls are queued like others. */
+/** Calls of any callers that reached a node in one tick. */
 const SharedJob = Type.Object({
   v: Type.Literal(2),
   calls: Type.Array(StoredCall, { minItems: 1, maxItems: SHARED_JOB_CALLS_MAX }),

@@ -34,7 +34,7 @@ export class CallQueues {
   async #addJob(slug: string, queued: CallToQueue[]): Promise<string[]> {
     const calls = queued.map(({ call }) => call)
     // Adding the same id twice adds one job.
-    const jobId = `${calls.length === 1 ? '' : 'batch_'}${calls[0]?.id}`
+    const jobId = `${calls.length === 1 ? '' : 'shared_'}${calls[0]?.id}`
     const priority = Math.min(...queued.map((each) => each.priority))
     await this.of(slug).add(CALL_JOB, toJobData(calls), { jobId, priority })
     return queued.map(() => jobId)

@@ -122,7 +122,7 @@ describe('a call', () => {
     const queue = new Queue('mock-data', { connection: stage.redis, prefix: upstreamKeys.queuePrefix('mock-data') })
     await queue.addBulk([
       { name: CALL_JOB, data: jobOf(old), opts: { jobId: old, priority: 1 } },
-      { name: CALL_JOB, data: { v: 2, calls }, opts: { jobId: `batch_${bundled[0]}`, priority: 1 } },
+      { name: CALL_JOB, data: { v: 2, calls }, opts: { jobId: `shared_${bundled[0]}`, priority: 1 } },
     ])
     const entries = async () => {
       const stream = await stage.redis.xrangeBuffer(replyTo, '-', '+')
