@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
 import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { createServer, request as forward, type Server, type ServerResponse } from 'node:http'
 import { createRequire } from 'node:module'
+import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
@@ -128,6 +131,75 @@ describe('the console in a browser', { skip }, () => {
     isAway = false
     await until(async () => (await behindProxy.locator('#live').textContent({ timeout: 5_000 })) === 'live')
     await behindProxy.close()
+  })
+
+  /** An access proxy before the console; `refuse` is how it answers, once its own session has ended. */
+  const openProxy = async () => {
+    const seen: string[] = []
+    let refuse: ((path: string, response: ServerResponse) => boolean) | undefined
+    const server: Server = createServer((request, response) => {
+      const path = request.url ?? ''
+      seen.push(`${request.headers['sec-fetch-dest']} ${path}`)
+      if (refuse?.(path, response)) return
+      const { method, headers } = request
+      const asked = forward(url + path, { method, headers }, (answer) => {
+        answer.pipe(response.writeHead(answer.statusCode ?? 502, answer.headers))
+      })
+      asked.on('error', () => response.destroy())
+      response.on('close', () => asked.destroy())
+      asked.end()
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    return {
+      port,
+      seen,
+      refuse: (how: typeof refuse) => {
+        refuse = how
+        server.closeAllConnections()
+      },
+      close: () => void server.close().closeAllConnections(),
+    }
+  }
+  const isLive = (of: Page) => until(async () => (await of.locator('#live').textContent()) === 'live')
+
+  it('the console in a browser shows the log-in of an access proxy when its session ends under an open page', async () => {
+    for (const path of ['/', '/queues']) {
+      for (const status of [302, 403]) {
+        const proxy = await openProxy()
+        const behindProxy = await context.newPage()
+        await behindProxy.goto(`http://127.0.0.1:${proxy.port}${path}`)
+        await isLive(behindProxy)
+        proxy.refuse((asked, response) => {
+          const isLogin = asked === '/login' || status === 403
+          // To another origin: only a whole page may follow.
+          if (isLogin)
+            response.writeHead(status === 403 ? 403 : 200, { 'content-type': 'text/html' }).end('<h1>Prove it')
+          else response.writeHead(302, { location: `http://localhost:${proxy.port}/login` }).end()
+          return true
+        })
+        await behindProxy.getByRole('heading', { name: 'Prove it' }).waitFor()
+        await behindProxy.close()
+        proxy.close()
+      }
+    }
+  })
+
+  it('the console in a browser reloads its page once where a proxy goes on refusing its news alone', async () => {
+    const proxy = await openProxy()
+    const behindProxy = await context.newPage()
+    await behindProxy.goto(`http://127.0.0.1:${proxy.port}`)
+    await isLive(behindProxy)
+    proxy.refuse((path, response) => {
+      if (path === '/overview/events') response.writeHead(403).end()
+      return path === '/overview/events'
+    })
+    await until(() => proxy.seen.filter((request) => request === 'empty /').length === 4)
+    assert.equal(proxy.seen.filter((request) => request === 'document /').length, 2)
+    proxy.refuse(undefined)
+    await isLive(behindProxy)
+    await behindProxy.close()
+    proxy.close()
   })
 
   it('the console in a browser shows a queue grow while an upstream is held, without reloading', async () => {

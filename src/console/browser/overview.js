@@ -1,6 +1,7 @@
 import { drawCharts } from './charts.js'
 import { renderPlaces } from './render.js'
 import { byTrouble, rowTags } from './rows.js'
+import { noteNews, reloadOnce, wantsLogin } from './session-end.js'
 
 /** Keeps the overview as it is on the server: a snapshot each second, put where it differs. */
 const shown = new Map()
@@ -102,13 +103,13 @@ const STALE_MS = 4_000
 /** After so long a connection over which nothing comes is given up: it may lead nowhere any more. Milliseconds. */
 const RECONNECT_MS = 15_000
 
-/** How often a console that refused the connection is asked for its page, milliseconds. */
+/** How often a console without news is asked for its page, milliseconds. */
 const ASK_EVERY_MS = 1_000
 
 let events
 let heardAt
 let connectedAt
-let isRefused = false
+let isAsking = false
 
 function connect() {
   events?.close()
@@ -117,27 +118,33 @@ function connect() {
   events = new EventSource('/overview/events')
   events.onmessage = ({ data }) => {
     heardAt = performance.now()
+    noteNews()
     setLive('live', true)
     show(JSON.parse(data))
   }
   events.onerror = () => {
     setLive('reconnecting', false)
-    if (events.readyState !== EventSource.CLOSED || isRefused) return
-    isRefused = true
-    setTimeout(reloadWhenAnswered, ASK_EVERY_MS)
+    if (isAsking) return
+    isAsking = true
+    setTimeout(askForPage, ASK_EVERY_MS, performance.now())
   }
 }
 connect()
 
 /**
- * 401 is the console's: the session has ended, and its page is the log-in form. Other refusals may be those of a proxy
- * while the console starts again: its page in the place of this one would never become the console.
+ * Finds out why there is no news since `brokenAt`. Other refusals than those of a session may be those of a proxy while
+ * the console starts again: its page in the place of this one would never become the console.
  */
-async function reloadWhenAnswered() {
+async function askForPage(brokenAt) {
   const signal = AbortSignal.timeout(RECONNECT_MS)
-  const answer = await fetch('/', { cache: 'no-store', signal }).catch(() => undefined)
-  if (answer?.ok || answer?.status === 401) return location.reload()
-  setTimeout(reloadWhenAnswered, ASK_EVERY_MS)
+  const answer = await fetch('/', { cache: 'no-store', redirect: 'manual', signal }).catch(() => undefined)
+  isAsking = heardAt < brokenAt
+  if (!isAsking) return
+  // Where the connection only broke, the browser connects again by itself.
+  const isClosed = events.readyState === EventSource.CLOSED
+  const wantsReload = answer !== undefined && (wantsLogin(answer) || (answer.ok && isClosed))
+  if (wantsReload && !reloadOnce() && isClosed) connect()
+  setTimeout(askForPage, ASK_EVERY_MS, brokenAt)
 }
 
 /** A console that hangs, or a network that went away, closes no connection: what was well then would be shown for ever. */
@@ -150,7 +157,7 @@ setInterval(() => {
   setLive('no news', false)
   if (headline.textContent !== text) headline.textContent = text
   shown.delete(headline)
-  if (!isRefused && now - Math.max(heardAt, connectedAt) > RECONNECT_MS) connect()
+  if (now - Math.max(heardAt, connectedAt) > RECONNECT_MS) connect()
 }, 1_000)
 filter.addEventListener('input', applyFilter)
 

@@ -1,3 +1,5 @@
+import { noteNews, reloadOnce, wantsLogin } from './session-end.js'
+
 /** Keeps a page of queues as things are: reads the page again every two seconds and puts in what differs. */
 const EVERY_MS = 2_000
 const TIMEOUT_MS = 5_000
@@ -13,11 +15,16 @@ function setLive(text, isLive) {
 
 async function readPage() {
   const signal = AbortSignal.timeout(TIMEOUT_MS)
-  const response = await fetch(location.href, { headers: { accept: 'text/html' }, signal })
-  // The session ended: the page then is the log-in form.
-  if (response.status === 401) location.reload()
+  const response = await fetch(location.href, { headers: { accept: 'text/html' }, redirect: 'manual', signal })
+  if (wantsLogin(response)) reloadOnce()
   if (!response.ok) throw new Error(`the console answered ${response.status}`)
-  return new DOMParser().parseFromString(await response.text(), 'text/html')
+  const page = new DOMParser().parseFromString(await response.text(), 'text/html')
+  if (page.querySelector('[data-live]')) noteNews()
+  else {
+    reloadOnce()
+    throw new Error('the console did not answer, another did')
+  }
+  return page
 }
 
 /** @returns whether all of it is shown: nothing moves while somebody marks text to copy it. */

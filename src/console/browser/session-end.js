@@ -1,0 +1,22 @@
+/**
+ * Whether an answer is another one's than the console's: its own session has ended (401), or that of a proxy before it, which
+ * refuses (401, 403) or redirects to a log-in. A whole page load then shows a log-in. Ask with `redirect: 'manual'`.
+ */
+export function wantsLogin({ type, status }) {
+  return type === 'opaqueredirect' || status === 401 || status === 403
+}
+
+const RELOADED = 'reloaded'
+
+/** Reloads the page, once until there was news: else one that is refused whenever it asks would reload for ever. False: it had been. */
+export function reloadOnce() {
+  if (sessionStorage.getItem(RELOADED) !== null) return false
+  sessionStorage.setItem(RELOADED, '')
+  location.reload()
+  return true
+}
+
+/** What the page asked for came. */
+export function noteNews() {
+  sessionStorage.removeItem(RELOADED)
+}
