@@ -17,7 +17,7 @@ import { type Reply, wasRequestSent } from '../queue/reply-head.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { ObservedCall, type ObservedCallDeps } from '../telemetry/observe-call.ts'
 import { cancelledStatus } from './caller-left.ts'
-import { type QueuedCall, type Withdrawal, wasSent, withdrawCall } from './withdraw-call.ts'
+import { type CallToWithdraw, type Withdrawal, wasSent, withdrawCall } from './withdraw-call.ts'
 
 export interface BatchDeps extends ForecastDeps, ObservedCallDeps {
   redis: RedisConnection
@@ -205,15 +205,15 @@ function cancelled(wasSent: boolean): Pick<Ending, 'usageStatus' | 'refund'> {
   return { usageStatus: cancelledStatus(wasSent), refund: wasSent ? 'nothing' : 'month' }
 }
 
-/** @returns where the call was; 'taken' where that is not known */
+/** @returns where the call was; 'maybe-taken' where that is not known */
 async function withdraw(
   deps: BatchDeps,
-  { job, waitEntry, jobId }: Pick<QueuedCall, 'waitEntry' | 'jobId'> & { job: BatchUnit['job'] },
+  { job, waitEntry, jobId }: Pick<CallToWithdraw, 'waitEntry' | 'jobId'> & { job: BatchUnit['job'] },
 ): Promise<Withdrawal> {
   try {
     return await withdrawCall(deps, { id: job.id, slug: job.slug, waitEntry, jobId })
   } catch (error) {
     deps.log.debug({ err: error, callId: job.id }, 'failed to take a call back')
-    return 'taken'
+    return 'maybe-taken'
   }
 }

@@ -11,7 +11,7 @@ export interface WithdrawDeps {
   queues: CallQueues
 }
 
-export interface QueuedCall {
+export interface CallToWithdraw {
   id: string
   slug: string
   waitEntry: WaitQueueEntry | undefined
@@ -22,13 +22,13 @@ export interface QueuedCall {
 /** How long to wait for the worker's reply about a call whose caller left, milliseconds. */
 const REPLY_MS_MAX = 5_000
 
-/** Where a call was when it was withdrawn. `removed-started`: the worker that had begun with it was lost. */
-export type Withdrawal = 'removed' | 'removed-started' | 'in-shared-job' | 'taken'
+/** Where a call was when it was withdrawn. `removed-started`: the worker that had begun with it was lost. `maybe-taken`: not in the queue, because a worker has it, it has ended, or it never came there. */
+export type Withdrawal = 'removed' | 'removed-started' | 'in-shared-job' | 'maybe-taken'
 
 /** Takes a call that nobody waits for out of its queue, or aborts it where a worker runs it. */
 export async function withdrawCall(
   { redis, caps, queues }: WithdrawDeps,
-  { id, slug, waitEntry, jobId }: QueuedCall,
+  { id, slug, waitEntry, jobId }: CallToWithdraw,
 ): Promise<Withdrawal> {
   const leaveWaitQueue = async (): Promise<void> => {
     if (waitEntry) await caps.of({ slug }, waitEntry.bucket).leaveWaitQueue(waitEntry)
@@ -44,7 +44,7 @@ export async function withdrawCall(
   const isInSharedJob = !isAlone && (await isJobWaiting(queues, slug, jobId))
   // The worker that has the job takes the call out of the wait queue, unless identical calls wait in its place.
   if (isInSharedJob || jobId === undefined) await leaveWaitQueue()
-  return isInSharedJob ? 'in-shared-job' : 'taken'
+  return isInSharedJob ? 'in-shared-job' : 'maybe-taken'
 }
 
 /** Whether a request may have been sent: the worker's reply says so; where none comes, whether a worker had the call. */
@@ -56,5 +56,5 @@ export async function wasSent(withdrawal: Withdrawal, reply: Promise<Reply>): Pr
     () => undefined,
   )
   const isSent = await Promise.race([replied, delay(REPLY_MS_MAX, undefined, { ref: false })])
-  return isSent ?? withdrawal === 'taken'
+  return isSent ?? withdrawal === 'maybe-taken'
 }
