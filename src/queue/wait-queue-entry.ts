@@ -28,6 +28,11 @@ export function memberOf({ accountId, callId, shareGroup, isAsync }: WaitQueueId
   return `${group}${accountId}|${isAsync ? '~' : ''}${callId}`
 }
 
+/** The account or group for which the call of a member counts on a scarce cap. */
+export function shareOf(member: string): string {
+  return member.slice(0, member.indexOf('|'))
+}
+
 export function waitQueueIdentity({
   id,
   accountId,

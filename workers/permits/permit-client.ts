@@ -1,6 +1,7 @@
 import { type AcquireResult, type Cap, NO_TICKET, type PermitId, type ReleasedPermits } from '../../src/caps/cap.ts'
 import { LEASE_MS, PERMIT_AGE_MS_MAX, ROUND_TRIP_MS_MAX } from '../../src/caps/timing.ts'
 import type { Log } from '../../src/log.ts'
+import { shareOf } from '../../src/queue/wait-queue-entry.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
 import { acquireOrJoin, type PermitRequest, type QueuedRequest, TicketNeededError } from './late-ticket.ts'
 
@@ -15,9 +16,9 @@ const FALLBACK_POLL_MS = 200
 /** Shortest pause between polls, so that one serves several slots of a rate. Milliseconds. */
 const POLL_MS_MIN = 5
 
-/** Waiters in one poll, lowest tags first; bounded per account, or one with a spent share would hide the others. */
+/** Waiters in one poll, lowest tags first; bounded per share, or a spent one would hide the others. */
 const WAITERS_PER_POLL = 64
-const WAITERS_PER_ACCOUNT = 16
+const WAITERS_PER_SHARE = 16
 
 export interface Permit {
   id: PermitId
@@ -200,14 +201,14 @@ export class PermitClient {
   }
 
   #firstWaiters(): LocalWaiter[] {
-    if (this.#waitersByTag.length <= WAITERS_PER_ACCOUNT) return [...this.#waitersByTag]
+    if (this.#waitersByTag.length <= WAITERS_PER_SHARE) return [...this.#waitersByTag]
     const first: LocalWaiter[] = []
     const counts = new Map<string, number>()
     for (const waiter of this.#waitersByTag) {
-      const account = waiter.member.slice(0, waiter.member.indexOf('|'))
-      const count = counts.get(account) ?? 0
-      if (count >= WAITERS_PER_ACCOUNT) continue
-      counts.set(account, count + 1)
+      const share = shareOf(waiter.member)
+      const count = counts.get(share) ?? 0
+      if (count >= WAITERS_PER_SHARE) continue
+      counts.set(share, count + 1)
       first.push(waiter)
       if (first.length === WAITERS_PER_POLL) break
     }
