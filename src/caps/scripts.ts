@@ -36,7 +36,7 @@ const SHARES = {
   KEPT_ALONE_MS: 86_400_000,
 }
 
-const PLANNING = {
+const PLANNING_PACE = {
   /** A longer queue is planned at intervals, not at each call. */
   PLANNED_LENGTH_MAX: 128,
   PLAN_EVERY_MS: 250,
@@ -66,13 +66,14 @@ const FORECAST = {
   DRAIN_WINDOW_LONG_MS: 3_000,
   /** A shorter queue is not judged by it: calls that stored answers serve pass through it without a grant. */
   DRAIN_LENGTH_MIN: 32,
-  ASYNC_SHARE_MAX: 0.5,
+  /** Part of QUEUE_LENGTH_MAX that asynchronous calls may take. */
+  ASYNC_PART_MAX: 0.5,
 }
 
 const load = (name: string, constants: ScriptConstants = {}) =>
   loadScript(new URL(`./lua/${name}.lua`, import.meta.url), constants)
 
-export const PLAN = { COLD_START_HOLD_MS, ...SHARES }
+export const GRANT_RULES = { COLD_START_HOLD_MS, ...SHARES }
 
 export const scripts = {
   acquire: load('acquire', {
@@ -86,8 +87,8 @@ export const scripts = {
     WAITERS_PLANNED_MAX,
     WAITER_TTL_MS,
     WAKE_UP_CHANNEL,
-    ...PLAN,
-    ...PLANNING,
+    ...GRANT_RULES,
+    ...PLANNING_PACE,
   }),
   release: load('release', { RAMP_MAX, WAKE_UP_CHANNEL }),
   renew: load('renew'),
@@ -96,8 +97,8 @@ export const scripts = {
     EVICTED_TTL_MS,
     KEY_LIFE_MS,
     WAKE_UP_CHANNEL,
-    ...PLAN,
-    ...PLANNING,
+    ...GRANT_RULES,
+    ...PLANNING_PACE,
   }),
   beginGradually: load('begin-gradually', { KEY_LIFE_MS, WAKE_UP_CHANNEL }),
   joinWaitQueue: load('join-queue', {
@@ -112,8 +113,8 @@ export const scripts = {
     TAG_SPAN_MAX,
     WAITER_TTL_MS,
     WAKE_UP_CHANNEL,
-    ...PLAN,
-    ...PLANNING,
+    ...GRANT_RULES,
+    ...PLANNING_PACE,
     ...FORECAST,
   }),
   leaveWaitQueue: load('leave-queue', { COST, SCARCE_MAX: SHARES.SCARCE_MAX, WAKE_UP_CHANNEL }),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { PLAN } from '../../src/caps/scripts.ts'
+import { GRANT_RULES } from '../../src/caps/scripts.ts'
 import { WINDOW_MARGIN_MS } from '../../src/caps/timing.ts'
 import type { Caps } from '../../src/catalog/upstream.ts'
 import { capKeys } from '../../src/redis/keys.ts'
@@ -179,7 +179,7 @@ const past = fc.record({
 })
 
 it('a call behind others of its share opens when it does in a plan that grants each of them', async (t) => {
-  const script = loadScript(new URL('./share-in-steps.lua', import.meta.url), PLAN)
+  const script = loadScript(new URL('./share-in-steps.lua', import.meta.url), GRANT_RULES)
   const totals = { bound: 0, quiet: 0, unbound: 0, late: 0 }
   const names = capKeys.all('steps', 'shared')
   const [log, state, demand] = (['log', 'state', 'demand'] as const).map((name) => capKeys.of('steps', 'shared', name))

@@ -178,7 +178,7 @@ local function join(call)
   local busy = redis.call('ZCARD', LEASES) + ahead + 1 - concurrencyNow()
   local congestion = busy > 0 and state.serviceMs * busy / concurrencyNow() or 0
   if slot <= now then congestion = math.max(congestion, drainMs(ahead, queue.busySince)) end
-  local isAsyncFull = isAsync(member) and queue.asyncCount >= QUEUE_LENGTH_MAX * ASYNC_SHARE_MAX
+  local isAsyncFull = isAsync(member) and queue.asyncCount >= QUEUE_LENGTH_MAX * ASYNC_PART_MAX
   if length >= QUEUE_LENGTH_MAX or isAsyncFull or (slot <= now and congestion > CONGESTION_MS_MAX) then
     -- Every call leaves the queue by its deadline: it is not as long as this for longer than a caller would wait.
     return refuse('overloaded', math.max(1000, math.min(congestion / 2, deadline - now)))
