@@ -90,6 +90,21 @@ describe('the manifests for Kubernetes', () => {
     assert.match(starts ?? '', /^kubectl apply -k \S+ --selector step!=release$/)
   })
 
+  it('the manifests for Kubernetes leave the number of pods to an autoscaler where there is one', async () => {
+    const manifests = (await readManifests()) as (Manifest & {
+      spec?: { scaleTargetRef?: { name: string }; replicas?: number }
+    })[]
+    const scaled = manifests.flatMap(({ kind, spec }) => {
+      return kind === 'HorizontalPodAutoscaler' ? [spec?.scaleTargetRef?.name] : []
+    })
+    assert.deepEqual(scaled.sort(), ['web', 'worker'])
+    for (const { kind, metadata, spec } of manifests) {
+      // A second apply would put the number back.
+      if (kind === 'Deployment')
+        assert.equal(spec?.replicas === undefined, scaled.includes(metadata.name), metadata.name)
+    }
+  })
+
   it('the manifests for Kubernetes start every kind of process with the secrets that it needs and no other', async () => {
     const manifests = await readManifests()
     for (const [name, entry] of Object.entries(ENTRIES)) {
