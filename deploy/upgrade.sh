@@ -2,6 +2,10 @@
 # Upgrades the service of docker-compose.yml without an outage: builds, migrates, then starts a new worker or API node
 # beside the old ones before one of those ends. A build, a migration or a new container that fails ends it there and
 # leaves the old version serving.
+#
+# Run `docker compose up --build` once instead where the containers were started before docker-compose.yml had SUBNET: it makes
+# their network anew and starts the proxy again, which this script leaves as they are. API nodes trust that network alone, and would
+# take the old proxy for the one client that they have.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { readdir, readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { describe, it } from 'node:test'
+import { promisify } from 'node:util'
 import { Deployment } from 'kubernetes-models/apps/v1'
 import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2'
 import { Job } from 'kubernetes-models/batch/v1'
@@ -10,6 +12,8 @@ import { PodDisruptionBudget } from 'kubernetes-models/policy/v1'
 import { Namespace, Service } from 'kubernetes-models/v1'
 import { parse, parseAllDocuments } from 'yaml'
 import { childEnvironment, type ProcessKind, SECRETS_OF } from '../../src/config.ts'
+
+const run = promisify(execFile)
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const FOLDER = join(ROOT, 'deploy/kubernetes')
@@ -195,13 +199,35 @@ describe('docker-compose.yml', () => {
     // What a container listens on is part of how it is wired, and is published under another name.
     const settings = set.filter(([name]) => !/(^|_)(HOST|PORT)$/.test(name))
     assert.ok(settings.length > 10)
-    for (const [name, value] of settings) assert.match(value, new RegExp(`^\\$\\{${name}:[-?].*\\}$`), name)
+    for (const [name, value] of settings) assert.match(value, new RegExp(`\\$\\{${name}:[-?+].*\\}$`), name)
     const head = text.slice(0, text.indexOf('\nname:'))
     const [above = ''] = (await readFile(join(ROOT, '.env.example'), 'utf8')).split('\n# ---- docker compose')
     for (const [name] of settings) {
       assert.ok(head.includes(name), `${name} in the head of docker-compose.yml`)
       assert.match(above, new RegExp(`^#? ?${name}=`, 'm'))
     }
+  })
+
+  it('docker-compose.yml has API nodes trust the network of the containers, and both them and the proxy the balancers that .env names', async () => {
+    const text = await readFile(join(ROOT, 'docker-compose.yml'), 'utf8')
+    const { services, networks } = parse(text, { merge: true }) as {
+      services: Record<string, { environment: Record<string, string>; command: string[]; networks?: unknown }>
+      networks: { default: { ipam: { config: { subnet: string }[] } } }
+    }
+    const [{ subnet = '' } = {}] = networks.default.ipam.config
+    assert.match(subnet, /^\$\{SUBNET:-[\d.]+\/\d+\}$/)
+    assert.equal(services.web?.environment.TRUST_PROXY, `${subnet}\${TRUST_PROXY:+,\${TRUST_PROXY}}`)
+    assert.ok(Object.values(services).every((service) => service.networks === undefined))
+    const [, , script = ''] = services.proxy?.command ?? []
+    const shown = script.replaceAll('$$', '$').replace(/exec caddy.*/, 'echo "$TRUST_PROXY"')
+    const env = { PATH: process.env.PATH, TRUST_PROXY: '192.0.2.1,198.51.100.0/24' }
+    const { stdout } = await run('sh', ['-c', shown], { env })
+    assert.equal(stdout, '192.0.2.1 198.51.100.0/24\n')
+    assert.match(services.proxy?.environment.TRUST_PROXY ?? '', /^\$\{TRUST_PROXY:-127\./)
+    const caddy = await readFile(join(ROOT, 'deploy/Caddyfile'), 'utf8')
+    assert.match(caddy, /^\{\n\tservers \{\n[^}]*\ttrusted_proxies static \{\$TRUST_PROXY:[^}]+\}\n\t\}\n\}$/m)
+    const upgrade = await readFile(join(ROOT, 'deploy/upgrade.sh'), 'utf8')
+    assert.match(upgrade.slice(0, upgrade.indexOf('set -eu')), /docker compose up --build/)
   })
 
   it('docker-compose.yml publishes the proxy alone to other machines', async () => {

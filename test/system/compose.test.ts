@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomBytes, randomInt, randomUUID } from 'node:crypto'
 import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -53,6 +53,8 @@ describe('the compose file', { skip: obstacle, timeout: 1_800_000 }, () => {
       (name) => `${name}=${randomBytes(32).toString('base64url')}`,
     )
     lines.push(`PUBLISH=${publish}`, `PUBLISH_HTTPS=${publishHttps}`, `PUBLISH_OPS=${publishOps}`)
+    // The service itself may run on this machine too.
+    lines.push(`SUBNET=10.202.${randomInt(256)}.0/24`)
     await writeFile(join(folder, '.env'), lines.join('\n'), { mode: 0o600 })
     await writeFile(join(folder, '.env.settings'), `PLAN_LIMITS=${UNLIMITED}`)
   })
