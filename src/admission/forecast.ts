@@ -1,5 +1,5 @@
 import { RESTART_RETRY, retryUntil } from '../async/retry-until.ts'
-import { type CacheKeys, cacheKeys, SENT } from '../cache/cache-key.ts'
+import { BEGUN, type CacheKeys, cacheKeys } from '../cache/cache-key.ts'
 import type { KnownAnswers } from '../cache/known-answers.ts'
 import { isUsableWithoutUpstream, type ResponseCache } from '../cache/response-cache.ts'
 import { bucketOf } from '../caps/bucket.ts'
@@ -104,7 +104,8 @@ export async function forecastAndJoin(
       }
     }
     if (!job.isAsync && (await isPooled(deps, endpoint, job))) return withoutTicket
-    if (keys && joined.refused !== 'down' && !job.isAsync && (await isUnderWay(deps, keys))) return withoutTicket
+    if (keys && joined.refused !== 'down' && !job.isAsync && (await hasLeaderThatNeedsNoSlot(deps, keys)))
+      return withoutTicket
     const { code, ...details } = refusalOf(joined)
     throw new GatewayError(code, details)
   }
@@ -124,10 +125,10 @@ async function isPooled({ redis }: ForecastDeps, { endpoint }: ApiEndpoint, job:
   return (await redis.llen(upstreamKeys.pool(job.slug, pool.key(job.parameters)))) >= pool.take(job.parameters)
 }
 
-/** Whether a worker has sent the request for this answer, or is about to: for a call that never joined, else it may wait. */
-async function isUnderWay({ redis }: ForecastDeps, { leader, coalesced }: CacheKeys): Promise<boolean> {
+/** Whether the request for this answer has begun, or its call has no place (no coalesced key) and is about to begin: one with a place may wait long. */
+async function hasLeaderThatNeedsNoSlot({ redis }: ForecastDeps, { leader, coalesced }: CacheKeys): Promise<boolean> {
   const [token, queued] = await redis.mget(leader, coalesced)
-  return token?.endsWith(SENT) === true || (typeof token === 'string' && queued === null)
+  return token?.endsWith(BEGUN) === true || (typeof token === 'string' && queued === null)
 }
 
 /** A place that Redis gave without saying so would hold up others until its deadline: it is given back. */

@@ -4,8 +4,8 @@ import type { Endpoint } from '../catalog/upstream.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { upstreamKeys } from '../redis/keys.ts'
 
-/** Follows the token of a leader's key once an attempt of its request has begun, connecting included; within a second of that. */
-export const SENT = ' sent'
+/** Follows the token of a leader's key from at most a second after its first attempt began. Connecting counts, so that followers must assume that it was sent. */
+export const BEGUN = ' sent'
 
 /** Keys under which identical calls share an answer; in the upstream's hash slot. */
 export interface CacheKeys {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { forecastAndJoin } from '../../src/admission/forecast.ts'
-import { cacheKeys, SENT } from '../../src/cache/cache-key.ts'
+import { BEGUN, cacheKeys } from '../../src/cache/cache-key.ts'
 import { withdrawCall } from '../../src/calls/withdraw-call.ts'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
@@ -75,7 +75,7 @@ test('a call without a place shares a request that is sent or about to be, and i
   )
   await redis.set(keysOf(waiting).leader, 'token')
   await assert.rejects(join(waiting), isRefused)
-  await redis.set(keysOf(waiting).leader, `token${SENT}`)
+  await redis.set(keysOf(waiting).leader, `token${BEGUN}`)
   assert.equal((await join(waiting)).ticket, undefined)
 
   const passing = callOf('Passing')

@@ -50,7 +50,7 @@ export async function callThroughCache(deps: CachingDeps, upstreamCall: Upstream
   if (entry && cacheOnlyMs === undefined && stalenessMs(entry, now) <= entry.staleWhileRevalidateMs) {
     const answer = served(deps, entry, 'hit; detail=revalidating')
     // One refresh a process is enough; more would hold workers that other calls need.
-    if (deps.coalescer.isUnderWay(keys)) return answer
+    if (deps.coalescer.isSharedHere(keys)) return answer
     return { ...answer, afterwards: async () => await callOnce(deps, upstreamCall, keys) }
   }
   if (cacheOnlyMs !== undefined) {

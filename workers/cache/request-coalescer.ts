@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { rejectOnAbort } from '../../src/async/abort.ts'
-import { type CacheKeys, SENT } from '../../src/cache/cache-key.ts'
+import { BEGUN, type CacheKeys } from '../../src/cache/cache-key.ts'
 import { decodeFrame, encodeFrame } from '../../src/queue/frame.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import { extendLock, releaseLock } from '../../src/redis/lock.ts'
@@ -24,7 +24,7 @@ const FOLLOW_EVERY_MS = 40
 const FOLLOWED_MS = 1_500
 const FOLLOWED_RENEW_MS = 500
 
-const tokensOf = (token: string): string[] => [token, token + SENT]
+const tokensOf = (token: string): string[] => [token, token + BEGUN]
 
 export interface Subscriber {
   /** The call's member of the wait queue. */
@@ -82,8 +82,8 @@ export class RequestCoalescer {
     this.#redis = redis
   }
 
-  /** Whether a call of this process has sent or joined the request for this answer. */
-  isUnderWay(keys: CacheKeys): boolean {
+  /** Whether a call of this process leads or follows the request for this answer. */
+  isSharedHere(keys: CacheKeys): boolean {
     return this.#requests.has(keys.entry)
   }
 
@@ -167,9 +167,9 @@ export class RequestCoalescer {
     while (true) {
       const leader = await this.#redis.set(keys.leader, token, 'PX', LEADER_MS, 'NX', 'GET')
       let isLeader = leader === null || leader === token
-      if (leader !== null && !isLeader) leaders.add(leader.replace(SENT, ''))
+      if (leader !== null && !isLeader) leaders.add(leader.replace(BEGUN, ''))
       // The outcome at a follower's deadline depends on how far the leader's request is.
-      request.progress.isUnderWay = leader?.endsWith(SENT) ?? false
+      request.progress.isUnderWay = leader?.endsWith(BEGUN) ?? false
       request.progress.isSent = request.progress.isUnderWay
       if (isAhead && !isLeader && !request.progress.isUnderWay) {
         await this.#redis.set(keys.leader, token, 'PX', LEADER_MS)
@@ -211,6 +211,7 @@ export class RequestCoalescer {
     } finally {
       clearInterval(renewing)
       await releaseLock(this.#redis, keys.leader, tokensOf(token)).catch(() => undefined)
+      // Another call that it names keeps its place, and finds this outcome or sends a request of its own.
       await this.#redis.del(keys.coalesced).catch(() => undefined)
     }
   }

@@ -53,7 +53,7 @@ export interface UpstreamCall {
 
 /** How far a call's request is, which decides the outcome at the deadline. */
 export interface CallProgress {
-  /** An attempt has begun, its connection included; `isSent`: its request was written, or may have been. */
+  /** An attempt goes on, its connection included; `isSent`: its request was written, or may have been. */
   isUnderWay?: boolean
   isSent?: boolean
   lastFailure?: AttemptError
