@@ -122,7 +122,7 @@ export const MUTATIONS: Mutation[] = [
     'if at <= now or isAnsweredInTime(at, deadline) then',
     'if true then',
   ),
-  caps('join-queue', 'calls of equal start change places', ' % SEQ_SPAN / SEQ_SPAN', ' * 0'),
+  caps('include/join-together', 'calls of equal start change places', 'whole + seq', 'whole + 0 * seq'),
   caps('join-queue', 'demand is not noted', "  redis.call('ZADD', DEMAND, score(now), share)\n"),
   together(
     'calls that come together find no queue before them',
@@ -134,7 +134,7 @@ export const MUTATIONS: Mutation[] = [
   together('calls that come together change places', 'seq = seq + 1\n'),
   together(
     'calls that come together do not wait for connections',
-    'if congestionMs(most) > CONGESTION_MS_MAX then return nil end\n',
+    'if waitMs(most) > CONGESTION_MS_MAX then return nil end\n',
   ),
   together('calls that come together follow none of their own', 'leaders[call.coalesced] = call.member\n'),
   together('calls that come together again are queued again', 'if isComing[flat[index - 1]] then return nil end'),

@@ -156,10 +156,7 @@ local function join(call)
   local knownRank = length > 0 and redis.call('ZRANK', QUEUE, member)
   -- The command is sent again where its acknowledgement was lost.
   if knownRank then return knownPlace(member, knownRank, queue.base) end
-  -- The fraction keeps calls of equal start in the order in which they came.
-  local whole = math.floor(math.max(queue.virtual, queue.start))
-  local tag = whole + queue.seq % SEQ_SPAN / SEQ_SPAN
-  local tagText = string.format('%.17g', tag)
+  local whole, _, tagText = tagAfter(queue.virtual, queue.start, queue.seq)
   local priority, isFarFromBase = priorityOf(whole, queue.base)
 
   local leader = coalesced and redis.call('GET', coalesced)
@@ -175,8 +172,7 @@ local function join(call)
   if leaderSlot then return {'follow', tagText, priority, math.ceil(leaderSlot - now), isFarFromBase} end
   if refusal then return refusal end
 
-  local busy = redis.call('ZCARD', LEASES) + ahead + 1 - concurrencyNow()
-  local congestion = busy > 0 and state.serviceMs * busy / concurrencyNow() or 0
+  local congestion = congestionMs(redis.call('ZCARD', LEASES), ahead)
   if slot <= now then congestion = math.max(congestion, drainMs(ahead, queue.busySince)) end
   local isAsyncFull = isAsync(member) and queue.asyncCount >= QUEUE_LENGTH_MAX * ASYNC_PART_MAX
   if length >= QUEUE_LENGTH_MAX or isAsyncFull or (slot <= now and congestion > CONGESTION_MS_MAX) then

@@ -19,6 +19,20 @@ local function priorityOf(whole, base)
   return math.max(1, math.min(PRIORITY_MAX, whole - base + 1)), whole - base > TAG_SPAN_MAX and 1 or 0
 end
 
+-- How long connections keep a call waiting that has so many before it.
+local function congestionMs(leased, ahead)
+  local busy = leased + ahead + 1 - concurrencyNow()
+  return busy > 0 and state.serviceMs * busy / concurrencyNow() or 0
+end
+
+-- The fair tag of a share's next call: its whole part, all of it, and that as text. The fraction keeps calls of equal start
+-- in the order in which they came.
+local function tagAfter(virtual, start, seq)
+  local whole = math.floor(math.max(virtual, start))
+  local tag = whole + seq % SEQ_SPAN / SEQ_SPAN
+  return whole, tag, string.format('%.17g', tag)
+end
+
 --[[ Queues several calls at once where the cap has room for all of them: with the same outcome as one after the other, but
      what they need is read and written once. Returns nil where they must be judged one by one: on caps with shares, in
      long queues, and where one of them might wait or be refused, or has its place already. ]]
@@ -55,14 +69,9 @@ local function joinTogether(calls)
   local virtual, base, seq = fair.now or 0, fair.base or 0, fair.seq or 0
   local busySince = length > 0 and fair.busySince or now
 
-  -- How long connections or workers would keep a call waiting that has so many before it.
   local leased = redis.call('ZCARD', LEASES)
-  local function congestionMs(ahead)
-    local busy = leased + ahead + 1 - concurrencyNow()
-    local congestion = busy > 0 and state.serviceMs * busy / concurrencyNow() or 0
-    return math.max(congestion, drainMs(ahead, busySince))
-  end
-  if congestionMs(most) > CONGESTION_MS_MAX then return nil end
+  local function waitMs(ahead) return math.max(congestionMs(leased, ahead), drainMs(ahead, busySince)) end
+  if waitMs(most) > CONGESTION_MS_MAX then return nil end
 
   local tags = {}
   if length > 0 then
@@ -84,14 +93,12 @@ local function joinTogether(calls)
 
   local replies, queued, deadlines, async = {}, {}, {}, 0
   for index, call in ipairs(calls) do
-    local whole = math.floor(math.max(virtual, fair[startField(call.share)] or 0))
-    local tag = whole + (seq + 1) % SEQ_SPAN / SEQ_SPAN
-    local tagText = string.format('%.17g', tag)
+    local whole, tag, tagText = tagAfter(virtual, fair[startField(call.share)] or 0, seq + 1)
     local priority, isFarFromBase = priorityOf(whole, base)
     if call.coalesced and (leaders[call.coalesced] or call.member) ~= call.member then
       replies[index] = {'follow', tagText, priority, 0, isFarFromBase}
     else
-      replies[index] = {'ok', tagText, priority, math.ceil(congestionMs(countUpTo(tag))), isFarFromBase}
+      replies[index] = {'ok', tagText, priority, math.ceil(waitMs(countUpTo(tag))), isFarFromBase}
       seq = seq + 1
       tags[#tags + 1] = tag
       fair[startField(call.share)] = whole + COST / call.weight
