@@ -2,12 +2,30 @@
 # Upgrades the service of docker-compose.yml without an outage: builds, migrates, then starts a new worker or API node
 # beside the old ones before one of those ends. A build, a migration or a new container that fails ends it there and
 # leaves the old version serving.
-#
-# Run `docker compose up --build` once instead where the containers were started before docker-compose.yml had SUBNET: it makes
-# their network anew and starts the proxy again, which this script leaves as they are. API nodes trust that network alone, and would
-# take the old proxy for the one client that they have.
 set -eu
 cd "$(dirname "$0")/.."
+
+# The network stays as it was made, and API nodes trust SUBNET alone: in another network the proxy would be the one client that they
+# have. Compose cannot make the network anew without stopping what is in it.
+config=$(docker compose config)
+project=$(printf '%s\n' "$config" | sed -n 's/^name: *//p')
+subnet=$(printf '%s\n' "$config" | tr -d '"' |
+  awk '/^[^ ]/ { part = $1 } /^  [^ ]/ { item = $1 } part item == "networks:default:" && / subnet: / { print $NF }')
+network=$(docker network ls --quiet --filter "label=com.docker.compose.project=$project" --filter label=com.docker.compose.network=default)
+if [ -n "$network" ] && [ -n "$subnet" ]; then
+  made=$(docker network inspect --format '{{range .IPAM.Config}}{{.Subnet}} {{end}}' "$network")
+  case " $made" in
+    *" $subnet "*) ;;
+    *)
+      cat >&2 <<TEXT
+upgrade: nothing was changed. The containers are in the network $made, and SUBNET of the compose file is $subnet.
+The network must be made anew once, with an outage of a minute; the data stays. Add the --scale that you use:
+  docker compose build && docker compose down && docker compose up --detach
+TEXT
+      exit 1
+      ;;
+  esac
+fi
 
 docker compose build
 docker compose run --rm release

@@ -226,8 +226,6 @@ describe('docker-compose.yml', () => {
     assert.match(services.proxy?.environment.TRUST_PROXY ?? '', /^\$\{TRUST_PROXY:-127\./)
     const caddy = await readFile(join(ROOT, 'deploy/Caddyfile'), 'utf8')
     assert.match(caddy, /^\{\n\tservers \{\n[^}]*\ttrusted_proxies static \{\$TRUST_PROXY:[^}]+\}\n\t\}\n\}$/m)
-    const upgrade = await readFile(join(ROOT, 'deploy/upgrade.sh'), 'utf8')
-    assert.match(upgrade.slice(0, upgrade.indexOf('set -eu')), /docker compose up --build/)
   })
 
   it('docker-compose.yml publishes the proxy alone to other machines', async () => {
