@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { it, type TestContext } from 'node:test'
 import { RequestCoalescer, type Subscriber } from '../../workers/cache/request-coalescer.ts'
+import { LOCK_LOST } from '../../workers/upstream/call-end.ts'
 import type { Outcome } from '../../workers/upstream/outcome.ts'
 import { until } from '../support/gateway.ts'
 import { connectThroughProxy } from '../support/proxied-redis.ts'
@@ -105,6 +106,25 @@ it('a request whose call was left ends when nobody else waits for its answer', a
   leaving.abort(new Error('left'))
   await assert.rejects(first, /left/)
   await until(() => ended?.aborted === true)
+})
+
+it('a request whose call now runs in another worker ends for that reason, although another call was the last to leave it', async () => {
+  const keys = keysOf('lost-lock')
+  const coalescer = new RequestCoalescer(redis)
+  const [losing, leaving] = [new AbortController(), new AbortController()]
+  let ended: AbortSignal | undefined
+  const first = coalescer.join(keys, subscriber('first', losing.signal), ({ signal }) => {
+    ended = signal
+    return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+  })
+  const second = coalescer.join(keys, subscriber('second', leaving.signal), () => assert.fail('one request is enough'))
+  await until(() => ended !== undefined)
+  losing.abort(LOCK_LOST)
+  await assert.rejects(first, (reason) => reason === LOCK_LOST)
+  leaving.abort(new Error('left'))
+  await assert.rejects(second, /left/)
+  await until(() => ended?.aborted === true)
+  assert.equal(ended?.reason, LOCK_LOST)
 })
 
 it('a process that lost the lead of a request while it stood still leaves it to the one that has it', async (t) => {

@@ -3,8 +3,11 @@ import { test } from 'node:test'
 import { cacheKeys } from '../../src/cache/cache-key.ts'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { applySettings } from '../../src/catalog/catalog.ts'
+import { capKeys } from '../../src/redis/keys.ts'
 import { runCall } from '../../workers/jobs/run-call.ts'
+import { LOCK_LOST } from '../../workers/upstream/call-end.ts'
 import { isFailure } from '../../workers/upstream/outcome.ts'
+import { until } from '../support/gateway.ts'
 import { openWorkerParts } from '../support/worker-parts.ts'
 
 test('a call that was to share an answer and needs a permit after all is refused at once where its place is too late', async (t) => {
@@ -33,4 +36,28 @@ test('a call that was to share an answer and needs a permit after all is refused
     assert.deepEqual({ code, isRefused }, { code: 'UPSTREAM_CAP_EXHAUSTED', isRefused: true })
     assert.ok(retryAfterMs > leastMs && retryAfterMs < leastMs + 25_000, `${retryAfterMs} ms`)
   }
+})
+
+test('a call that joined the queue late keeps its place there when another worker runs it, which may have joined in it', async (t) => {
+  const { deps, api, endpoint, cap, callOf } = await openWorkerParts(t)
+  applySettings(api, { caps: { concurrency: 5, rates: [{ max: 1, seconds: 60 }] } })
+  const waiters = [{ member: 'other|sent', tag: 0 }]
+  await cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
+  const call = callOf({ timeMs: 120_000 })
+  const ending = new AbortController()
+  const running = runCall(deps, call, {
+    ...{ times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }, progress: {}, isSecondRun: false },
+    remainingMs: () => call.deadline - deps.clock.now(),
+    signal: ending.signal,
+  })
+  const places = () => deps.redis.zrange(capKeys.of(api.slug, SHARED_BUCKET, 'queue'), '0', '-1')
+  await until(async () => (await places()).length === 1)
+  ending.abort(LOCK_LOST)
+  await running
+  const keys = cacheKeys(endpoint, call, SHARED_BUCKET) ?? assert.fail()
+  await until(() => !deps.coalescer.isSharedHere(keys))
+  // Its last command to Redis would be answered by then.
+  await deps.redis.ping()
+  await deps.redis.ping()
+  assert.deepEqual(await places(), [`account|${call.id}`])
 })

@@ -5,6 +5,7 @@ import { BEGUN, type CacheKeys } from '../../src/cache/cache-key.ts'
 import { decodeFrame, encodeFrame } from '../../src/queue/frame.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import { extendLock, releaseLock } from '../../src/redis/lock.ts'
+import { LOCK_LOST } from '../upstream/call-end.ts'
 import type { CallProgress } from '../upstream/call-upstream.ts'
 import { type Failure, isFailure, isOfOneCall, type Outcome } from '../upstream/outcome.ts'
 
@@ -67,6 +68,8 @@ interface LocalRequest {
   end: (shared: Shared) => void
   isLed: boolean
   isOver: boolean
+  /** A call that shares it runs in another worker now, which may have its place in the wait queue. */
+  hasLostLock: boolean
   subscribers: Set<Subscriber>
   deadline: number
   progress: CallProgress
@@ -102,6 +105,7 @@ export class RequestCoalescer {
       return { outcome, isCollapsed: known !== undefined || !isLeader }
     } finally {
       request.subscribers.delete(subscriber)
+      if (subscriber.signal.reason === LOCK_LOST) request.hasLostLock = true
       if (subscriber.member === request.member && !request.isOver) subscriber.progress.goesOn = request.outcome
       if (request.subscribers.size === 0) void this.#endUnlessFollowed(keys, request)
     }
@@ -118,7 +122,7 @@ export class RequestCoalescer {
     if (request.subscribers.size > 0) return
     // A later call starts another one.
     this.#forget(keys, request)
-    request.ending.abort(new Error('nobody waits for the answer'))
+    abort(request, 'nobody waits for the answer')
   }
 
   #forget(keys: CacheKeys, request: LocalRequest): void {
@@ -129,7 +133,7 @@ export class RequestCoalescer {
     const ending = new AbortController()
     const ended = Promise.withResolvers<Shared>()
     const request: LocalRequest = {
-      ...{ member, isLed: false, isOver: false },
+      ...{ member, isLed: false, isOver: false, hasLostLock: false },
       subscribers: new Set(),
       deadline,
       progress: {},
@@ -137,7 +141,7 @@ export class RequestCoalescer {
       outcome: Promise.race([Promise.resolve().then(() => run()), ended.promise]),
       end: (shared) => {
         ended.resolve(shared)
-        ending.abort(new Error('another request brought the answer'))
+        abort(request, 'another request brought the answer')
       },
     }
     const run = async (): Promise<Shared> => {
@@ -224,6 +228,10 @@ export class RequestCoalescer {
     if (!leaders.has(head.leader)) return undefined
     return head.failure ?? { body }
   }
+}
+
+function abort({ ending, hasLostLock }: LocalRequest, why: string): void {
+  ending.abort(hasLostLock ? LOCK_LOST : new Error(why))
 }
 
 function hasBegun({ isUnderWay, lastFailure }: CallProgress): boolean {

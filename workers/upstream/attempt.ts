@@ -22,7 +22,7 @@ export class EndedUnsentError extends Error {}
 export interface AttemptOptions {
   client: Dispatcher
   permit: Permit
-  /** The call's end: deadline, caller gone, lock lost. */
+  /** The call's end (deadline, caller gone, lock lost), or that of the coalesced request: nobody waits. */
   signal: AbortSignal
   /** From connect to last byte, milliseconds. */
   timeoutMs: number
