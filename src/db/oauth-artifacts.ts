@@ -16,6 +16,8 @@ export interface StoredArtifact {
 export interface TokenUse {
   idHash: Buffer
   useId: string
+  /** Stands in place of `useId` once this use has counted. */
+  countedId: string
 }
 
 export interface FoundArtifact {
@@ -122,15 +124,16 @@ export async function beginTokenUse(db: Db, { idHash, useId }: TokenUse): Promis
 }
 
 /**
- * Stores the last token that comes of a use, with which the use counts; false when another one was begun meanwhile. May be
- * done again where its answer was lost.
+ * Stores the last token that comes of a use, with which the use counts; false when another one was begun or counted
+ * meanwhile; a node of the version before counts one without its id. May be done again where its answer was lost.
  */
-export async function upsertOfUse(db: Db, artifact: StoredArtifact, { idHash, useId }: TokenUse): Promise<boolean> {
+export async function upsertOfUse(db: Db, artifact: StoredArtifact, use: TokenUse): Promise<boolean> {
   const { uidHash, connectionId, secretId, sealed, expiresAt } = artifact
   const { numAffectedRows } = await sql`
     with used as (
-      update oauth_artifacts set consumed_at = coalesce(consumed_at, now())
-      where kind = 'RefreshToken' and id_hash = ${idHash} and use_id = ${useId}
+      update oauth_artifacts set consumed_at = coalesce(consumed_at, now()), use_id = ${use.countedId}
+      where kind = 'RefreshToken' and id_hash = ${use.idHash}
+        and (use_id = ${use.useId} and consumed_at is null or use_id = ${use.countedId})
       returning id_hash
     )
     insert into oauth_artifacts (kind, id_hash, uid_hash, connection_id, secret_id, sealed, expires_at)

@@ -190,7 +190,7 @@ interface OAuthArtifactsTable {
   secret_id: string
   sealed: Buffer
   consumed_at: Date | null
-  /** The newest use of a refresh token; it counts once `consumed_at` is set. */
+  /** The newest use of a refresh token, under another id once that use has counted; `consumed_at` alone says whether one has. */
   use_id: string | null
   expires_at: Date
 }

@@ -111,7 +111,7 @@ export class ArtifactAdapter implements Adapter {
 
   /** A refresh token counts as used with the access token, which is stored last: until then nobody got anything for it. */
   #beginUse(idHash: Buffer): Promise<boolean> {
-    const use = { idHash, useId: randomUUID() }
+    const use = { idHash, useId: randomUUID(), countedId: randomUUID() }
     noteTokenUse(use)
     return beginTokenUse(this.#deps.db, use)
   }

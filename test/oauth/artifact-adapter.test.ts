@@ -6,10 +6,11 @@ import { loadConfig } from '../../src/config.ts'
 import { insertConnection } from '../../src/db/connections.ts'
 import { type Db, openDatabase } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrate.ts'
+import { upsertOfUse } from '../../src/db/oauth-artifacts.ts'
 import { insertUser } from '../../src/db/users.ts'
 import { createLog } from '../../src/log.ts'
 import { ArtifactAdapter, ClientAdapter } from '../../src/oauth/artifact-adapter.ts'
-import { withTokenUse } from '../../src/oauth/token-use.ts'
+import { currentTokenUse, withTokenUse } from '../../src/oauth/token-use.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
 import { testSecrets, until } from '../support/gateway.ts'
 import { type Services, startServices } from '../support/services.ts'
@@ -104,6 +105,40 @@ describe('a refresh token', () => {
     )
     assert.equal(await isReplay('upgraded'), true)
     await withTokenUse(async () => await assert.rejects(tokens?.consume('upgraded') ?? assert.fail(), refused))
+  })
+
+  it('a refresh token that a node of the version before uses after a use of ours had begun gives no tokens here', async () => {
+    await store(tokens, 'shared with the version before')
+    await withTokenUse(async () => {
+      await tokens?.consume('shared with the version before')
+      await sql`update oauth_artifacts set consumed_at = now() where consumed_at is null and kind = 'RefreshToken'`.execute(
+        db,
+      )
+      await assert.rejects(store(access, 'of ours') ?? assert.fail(), refused)
+    })
+    assert.equal(await access?.find('of ours'), undefined)
+  })
+
+  it('a refresh token counts for its use also where its tokens are stored again while the first try is under way', async () => {
+    await store(tokens, 'tried twice')
+    await withTokenUse(async () => {
+      await tokens?.consume('tried twice')
+      const use = currentTokenUse() ?? assert.fail()
+      const idHash = randomBytes(32)
+      const artifact = {
+        ...{ kind: 'AccessToken', idHash, uidHash: null, connectionId: grantId, secretId: 'x' },
+        ...{ sealed: randomBytes(8), expiresAt: new Date(Date.now() + 60_000) },
+      }
+      const waiting = sql`select from pg_locks where not granted`
+      const again = await db.transaction().execute(async (transaction) => {
+        assert.equal(await upsertOfUse(transaction, artifact, use), true)
+        const again = upsertOfUse(db, artifact, use)
+        await until(async () => (await waiting.execute(db)).rows.length > 0)
+        return { again }
+      })
+      assert.equal(await again.again, true)
+      assert.equal(await upsertOfUse(db, artifact, use), true)
+    })
   })
 })
 
