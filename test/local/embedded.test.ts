@@ -19,6 +19,7 @@ import { startRedis } from '../../src/local/embedded/redis.ts'
 import { findRedisProgram } from '../../src/local/embedded/redis-program.ts'
 import { isRefused } from '../../src/local/embedded/refusal.ts'
 import { runCommand } from '../../src/local/embedded/run-command.ts'
+import { SPARING_FLAGS } from '../support/node-flags.ts'
 
 const EMBEDDED = new URL('../../src/local/embedded/', import.meta.url)
 const silent = () => undefined
@@ -77,7 +78,9 @@ async function startElsewhere(what: 'postgres' | 'redis', dataDir: string, env: 
     process.stdin.resume().once('end', () => server.stop())
     console.log(server.url)
   `
-  const child: ChildProcess = spawn(process.execPath, ['--input-type=module', '-e', code, dataDir], { env })
+  const child: ChildProcess = spawn(process.execPath, [...SPARING_FLAGS, '--input-type=module', '-e', code, dataDir], {
+    env,
+  })
   let output = ''
   const url = new Promise<string | undefined>((resolve) => {
     for (const stream of [child.stdout, child.stderr]) {

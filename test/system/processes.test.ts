@@ -9,6 +9,7 @@ import { Redis } from 'ioredis'
 import { freePort } from '../../src/local/embedded/free-port.ts'
 import { type Account, type Answer, send, signUp } from '../support/client.ts'
 import { type Gateway, inheritedEnvironment, startGateway, until } from '../support/gateway.ts'
+import { SPARING_FLAGS } from '../support/node-flags.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
 /** An address whose answer is in no cache. */
@@ -46,7 +47,11 @@ async function ending(child: ChildProcess): Promise<number | string> {
 /** Starts a process without waiting for it. */
 function spawnProcess(entry: string, environment: Record<string, string>) {
   const env = { ...inheritedEnvironment(), ...environment }
-  const child = fork(new URL(`../../${entry}`, import.meta.url), { env, stdio: ['ignore', 'pipe', 'pipe', 'ipc'] })
+  const child = fork(new URL(`../../${entry}`, import.meta.url), {
+    env,
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    execArgv: SPARING_FLAGS,
+  })
   let output = ''
   for (const stream of [child.stdout, child.stderr]) stream?.on('data', (data) => (output += data))
   const ready = once(child, 'message')

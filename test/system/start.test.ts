@@ -10,6 +10,7 @@ import { promisify } from 'node:util'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
 import { freePort } from '../../src/local/embedded/free-port.ts'
 import { inheritedEnvironment, until } from '../support/gateway.ts'
+import { SPARING_ENVIRONMENT } from '../support/node-flags.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
 const START = join(import.meta.dirname, '../../src/local/start.ts')
@@ -53,12 +54,17 @@ after(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** Runs the service on the test's folder; the processes it starts carry a mark by which they are found. */
+let starts = 0
+
+/** Runs the service on the test's folder, the first time exactly as people do; the processes it starts carry a mark by which they are found. */
 function run(environment: Record<string, string> = {}): { child: ChildProcess; output: () => string } {
   let output = ''
+  const isFirst = starts === 0
+  starts += 1
   const child = spawn(process.execPath, [START], {
     env: {
       ...inheritedEnvironment(),
+      ...(isFirst ? {} : SPARING_ENVIRONMENT),
       HOME: process.env.HOME ?? '',
       DATA_DIR: folder,
       PORT: String(port),
