@@ -5,16 +5,21 @@ import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { applySettings } from '../../src/catalog/catalog.ts'
 import { capKeys } from '../../src/redis/keys.ts'
 import { runCall } from '../../workers/jobs/run-call.ts'
-import { LOCK_LOST } from '../../workers/upstream/call-end.ts'
+import { DEADLINE_PASSED, LOCK_LOST } from '../../workers/upstream/call-end.ts'
 import { isFailure } from '../../workers/upstream/outcome.ts'
 import { until } from '../support/gateway.ts'
 import { openWorkerParts } from '../support/worker-parts.ts'
 
-test('a call that was to share an answer and needs a permit after all is refused at once where its place is too late', async (t) => {
-  const { deps, api, endpoint, cap, callOf } = await openWorkerParts(t)
+/** The one request that the cap allows for a minute has been sent. */
+async function useUp({ api, cap }: Pick<Awaited<ReturnType<typeof openWorkerParts>>, 'api' | 'cap'>) {
   applySettings(api, { caps: { concurrency: 5, rates: [{ max: 1, seconds: 60 }] } })
   const waiters = [{ member: 'other|sent', tag: 0 }]
   await cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
+}
+
+test('a call that was to share an answer and needs a permit after all is refused at once where its place is too late', async (t) => {
+  const { deps, api, endpoint, cap, callOf } = await openWorkerParts(t)
+  await useUp({ api, cap })
   // Another call has the next place, so that the one after it is to be judged.
   const next = { callId: 'next', accountId: 'other', isAsync: false, weight: 1, slug: api.slug, bucket: SHARED_BUCKET }
   assert.ok('tag' in (await cap.joinWaitQueue(next, deps.clock.now() + 100_000)))
@@ -40,9 +45,7 @@ test('a call that was to share an answer and needs a permit after all is refused
 
 test('a call that joined the queue late keeps its place there when another worker runs it, which may have joined in it', async (t) => {
   const { deps, api, endpoint, cap, callOf } = await openWorkerParts(t)
-  applySettings(api, { caps: { concurrency: 5, rates: [{ max: 1, seconds: 60 }] } })
-  const waiters = [{ member: 'other|sent', tag: 0 }]
-  await cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
+  await useUp({ api, cap })
   const call = callOf({ timeMs: 120_000 })
   const ending = new AbortController()
   const running = runCall(deps, call, {
@@ -60,4 +63,29 @@ test('a call that joined the queue late keeps its place there when another worke
   await deps.redis.ping()
   await deps.redis.ping()
   assert.deepEqual(await places(), [`account|${call.id}`])
+})
+
+test('a call that gets no permit says how long it waited for one, whether it met its deadline or was refused', async (t) => {
+  const { deps, api, cap, callOf } = await openWorkerParts(t)
+  await useUp({ api, cap })
+  const queue = capKeys.of(api.slug, SHARED_BUCKET, 'queue')
+  const ending = new AbortController()
+  const start = (fields: Parameters<typeof callOf>[0]) => {
+    const call = callOf(fields)
+    const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
+    const remainingMs = () => call.deadline - deps.clock.now()
+    const run = { times, progress: {}, isSecondRun: false, remainingMs, signal: ending.signal }
+    return { times, result: runCall(deps, call, run) }
+  }
+  const refused = start({ timeMs: 30_000, parameters: { title: 'Moon' } })
+  assert.equal(Reflect.get((await refused.result).outcome, 'code'), 'UPSTREAM_CAP_EXHAUSTED')
+  assert.ok(refused.times.permitMs > 0)
+  const waiting = start({ timeMs: 120_000 })
+  await until(async () => (await deps.redis.zcard(queue)) === 1)
+  const since = performance.now()
+  await deps.redis.ping()
+  const waitedMs = performance.now() - since
+  ending.abort(DEADLINE_PASSED)
+  assert.equal(Reflect.get((await waiting.result).outcome, 'code'), 'DEADLINE_EXCEEDED')
+  assert.ok(waiting.times.permitMs >= waitedMs, `${waiting.times.permitMs} ms of ${waitedMs} ms`)
 })

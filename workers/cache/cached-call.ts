@@ -118,7 +118,8 @@ async function callOnce(deps: CachingDeps, upstreamCall: UpstreamCall, keys: Cac
       return storedOutcome(entry)
     }
     const remainingMs = (): number => shared.deadline() - deps.clock.now()
-    const sharedCall = { ...upstreamCall, permit, progress: shared.progress, signal: shared.signal, remainingMs }
+    const ofRequest = { progress: shared.progress, signal: shared.signal, callSignal: signal, remainingMs }
+    const sharedCall = { ...upstreamCall, permit, ...ofRequest }
     const outcome = await callUpstream(deps, sharedCall)
     freshMs = await store(deps, upstreamCall, { key: keys.entry, outcome })
     return outcome

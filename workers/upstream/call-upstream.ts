@@ -10,6 +10,7 @@ import type { PermitRequest } from '../permits/late-ticket.ts'
 import type { Permit, PermitClient } from '../permits/permit-client.ts'
 import { attempt, EndedUnsentError, type HttpExchange, StalePermitError } from './attempt.ts'
 import { AttemptError, StatusError } from './attempt-error.ts'
+import { countPermitWait } from './count-permit-wait.ts'
 import { classifyResponse, interpretAnswers, rateLeft, requestedWaitMs } from './interpret.ts'
 import { takePrefetched } from './item-pool.ts'
 import { attemptFailure, dataOutcome, failureOutcome, type Outcome } from './outcome.ts'
@@ -49,6 +50,8 @@ export interface UpstreamCall {
   progress: CallProgress
   remainingMs: () => number
   signal: AbortSignal
+  /** Of the call itself, where `signal` is that of the request that it shares. */
+  callSignal?: AbortSignal
 }
 
 /** How far a call's request is, which decides the outcome at the deadline. */
@@ -172,7 +175,16 @@ async function followRedirects(
 export interface Sending
   extends Pick<
     UpstreamCall,
-    'api' | 'currentKey' | 'bucket' | 'permit' | 'ensureOpen' | 'times' | 'progress' | 'remainingMs' | 'signal'
+    | 'api'
+    | 'currentKey'
+    | 'bucket'
+    | 'permit'
+    | 'ensureOpen'
+    | 'times'
+    | 'progress'
+    | 'remainingMs'
+    | 'signal'
+    | 'callSignal'
   > {
   endpoint: Endpoint | undefined
   recorder: AttemptRecorder
@@ -190,11 +202,9 @@ export async function sendOnce(
   const classify = ({ answer }: HttpExchange) => classifyResponse(api.upstream, endpoint, answer)?.code
   for (let isFirst = times.attempts === 0; ; isFirst = false) {
     recorder.refuseWhenOpen()
-    const requestedAt = performance.now()
     const permit = await acquirePermit(deps, sending, isFirst)
     ensureOpenOrGiveBack(sending, permit)
     const startedAt = performance.now()
-    times.permitMs += startedAt - requestedAt
     const fullMs = attemptTimeoutMs(deps, api)
     const timeoutMs = Math.min(fullMs, Math.max(1, remainingMs() - ANSWER_MS))
     try {
@@ -235,7 +245,8 @@ function ensureOpenOrGiveBack({ ensureOpen }: Sending, permit: Permit): void {
 
 /** Stops waiting when the breaker opens. @throws BreakerOpenError, or as `PermitClient.acquire` */
 async function acquirePermit(deps: UpstreamDeps, sending: Sending, isFirst: boolean): Promise<Permit> {
-  const { api, bucket, permit, remainingMs, signal, recorder } = sending
+  const { api, bucket, permit, times, remainingMs, signal, callSignal = signal, recorder } = sending
+  const endWait = countPermitWait(times, callSignal)
   const ending = new AbortController()
   const onAbort = (): void => ending.abort(signal.reason)
   signal.addEventListener('abort', onAbort, { once: true })
@@ -245,6 +256,7 @@ async function acquirePermit(deps: UpstreamDeps, sending: Sending, isFirst: bool
     const isUnqueued = permit.isUnqueued || !isFirst
     return await deps.permitClientOf(api, bucket).acquire({ ...permit, isUnqueued }, remainingMs, ending.signal)
   } finally {
+    endWait()
     signal.removeEventListener('abort', onAbort)
     stopListening()
   }
