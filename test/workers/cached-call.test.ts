@@ -2,6 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { cacheKeys } from '../../src/cache/cache-key.ts'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
+import { applySettings } from '../../src/catalog/catalog.ts'
+import { healthKey } from '../../src/health/health-keys.ts'
+import { capKeys, channels } from '../../src/redis/keys.ts'
+import { RequestCoalescer } from '../../workers/cache/request-coalescer.ts'
 import { runCall } from '../../workers/jobs/run-call.ts'
 import { until } from '../support/gateway.ts'
 import { openWorkerParts } from '../support/worker-parts.ts'
@@ -24,4 +28,32 @@ test('a call that takes the lead when its answer has just been stored is a hit o
   const { cacheStatus = '', ageSeconds = -1, freshMs = 0 } = await running
   assert.match(cacheStatus, /^agw; hit; ttl=\d+$/)
   assert.ok(ageSeconds >= 0 && freshMs > 0 && freshMs <= 100_000, `${ageSeconds} s, fresh for ${freshMs} ms`)
+})
+
+test('calls that share a request which was never sent say why, and not that the upstream failed', async (t) => {
+  const { deps, api, endpoint, cap, callOf } = await openWorkerParts(t)
+  applySettings(api, { caps: { concurrency: 5, rates: [{ max: 1, seconds: 60 }] } })
+  const waiters = [{ member: 'other|sent', tag: 0 }]
+  await cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
+  const keys = cacheKeys(endpoint, callOf(), SHARED_BUCKET) ?? assert.fail()
+  const stale = { storedAt: deps.clock.now() - 2_000, freshMs: 1_000, staleWhileRevalidateMs: 0 }
+  const origin = { slug: api.slug, hasUndeclared: false, owner: 'account' }
+  await deps.cache.store(origin, keys.entry, { ...stale, staleIfErrorMs: 600_000, body: Buffer.from('{}') })
+  const start = (coalescer = deps.coalescer) => {
+    const call = callOf({ timeMs: 120_000 })
+    const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
+    const remainingMs = () => call.deadline - deps.clock.now()
+    const signal = AbortSignal.timeout(30_000)
+    return runCall({ ...deps, coalescer }, call, { times, progress: {}, isSecondRun: false, remainingMs, signal })
+  }
+  const leading = start()
+  await until(async () => (await deps.redis.zcard(capKeys.of(api.slug, SHARED_BUCKET, 'queue'))) === 1)
+  const following = [start(), start(new RequestCoalescer(deps.redis))]
+  await until(async () => (await deps.redis.exists(keys.followed)) === 1)
+  const open = { state: 'Down', open: '1', trialAt: String(Date.now() + 60_000), trialBy: '', pause: '60000', good: 0 }
+  await deps.redis.hset(healthKey(api.slug), open)
+  await deps.redis.publish(channels.health, api.slug)
+  for (const { cacheStatus = '' } of await Promise.all([leading, ...following])) {
+    assert.match(cacheStatus, /^agw; hit; ttl=-\d+; detail=upstream-down$/)
+  }
 })

@@ -61,10 +61,10 @@ export async function callThroughCache(deps: CachingDeps, upstreamCall: Upstream
   }
   const { outcome, isCollapsed, freshMs, found } = await callOnce(deps, upstreamCall, keys)
   if (found) return served(deps, found, 'hit')
-  const isUpstreamFailing = isFailure(outcome) && ERRORS[outcome.code].status >= 500
-  if (isUpstreamFailing && entry && isUsableWithoutUpstream(entry, deps.clock.now())) {
-    const isSent = isCollapsed || upstreamCall.times.attempts > 0
-    const detail = isSent && outcome.code !== 'UPSTREAM_CAP_EXHAUSTED' ? undefined : WITHOUT_REQUEST[outcome.code]
+  const isServerFailure = isFailure(outcome) && ERRORS[outcome.code].status >= 500
+  if (isServerFailure && entry && isUsableWithoutUpstream(entry, deps.clock.now())) {
+    const isWithoutRequest = outcome.isUnsent || outcome.code === 'UPSTREAM_CAP_EXHAUSTED'
+    const detail = isWithoutRequest ? WITHOUT_REQUEST[outcome.code] : undefined
     return served(deps, entry, detail === undefined ? 'fwd=stale; detail=upstream-failed' : `hit; detail=${detail}`)
   }
   return {

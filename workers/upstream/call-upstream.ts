@@ -93,7 +93,8 @@ export async function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCal
     if (!(error instanceof AttemptError)) throw error
     const { isRefused, ...failure } = attemptFailure(error)
     // Another request of the call was sent before.
-    return isRefused && upstreamCall.times.attempts === 0 ? { ...failure, isRefused } : failure
+    if (upstreamCall.times.attempts > 0) return failure
+    return { ...failure, isUnsent: true, ...(isRefused ? { isRefused } : {}) }
   }
   const answers = exchanges.map(({ answer }) => answer)
   const read = interpretAnswers({ upstream: api.upstream, endpoint }, answers, { parameters: call.parameters, context })

@@ -17,6 +17,8 @@ export interface Failure {
   isRefused?: true
   wasSent?: true
   isCutShort?: true
+  /** No request was sent. Absent: one was, or the version before does not say. */
+  isUnsent?: true
   /** For the log alone. */
   cause?: unknown
 }
