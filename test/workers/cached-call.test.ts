@@ -1,33 +1,63 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { cacheKeys } from '../../src/cache/cache-key.ts'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { applySettings } from '../../src/catalog/catalog.ts'
 import { healthKey } from '../../src/health/health-keys.ts'
+import { encodeFrame } from '../../src/queue/frame.ts'
 import { capKeys, channels } from '../../src/redis/keys.ts'
 import { RequestCoalescer } from '../../workers/cache/request-coalescer.ts'
 import { runCall } from '../../workers/jobs/run-call.ts'
 import { until } from '../support/gateway.ts'
 import { openWorkerParts } from '../support/worker-parts.ts'
 
-test('a call that takes the lead when its answer has just been stored is a hit of the cache, with the age of the answer', async (t) => {
+/** A call that follows `leader 1`, which another process has. */
+async function follow(t: TestContext) {
   const { deps, api, endpoint, callOf } = await openWorkerParts(t)
   const call = callOf()
   const keys = cacheKeys(endpoint, call, SHARED_BUCKET) ?? assert.fail()
-  await deps.redis.set(keys.leader, 'leader in another process', 'PX', 60_000)
+  await deps.redis.set(keys.leader, 'leader 1', 'PX', 60_000)
   const running = runCall(deps, call, {
     ...{ times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }, progress: {}, isSecondRun: false },
     remainingMs: () => call.deadline - deps.clock.now(),
     signal: AbortSignal.timeout(30_000),
   })
-  await until(async () => (await deps.redis.exists(keys.followed)) === 1)
-  const times = { storedAt: deps.clock.now(), freshMs: 100_000, staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
-  const origin = { slug: api.slug, hasUndeclared: false, owner: 'account' }
-  assert.ok(await deps.cache.store(origin, keys.entry, { ...times, body: Buffer.from('{}') }))
-  await deps.redis.del(keys.leader)
+  const follows = () => until(async () => (await deps.redis.exists(keys.followed)) === 1)
+  /** An answer is stored, and the lead is free. */
+  const endWithAnswer = async () => {
+    const times = { storedAt: deps.clock.now(), freshMs: 100_000, staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
+    const origin = { slug: api.slug, hasUndeclared: false, owner: 'account' }
+    assert.ok(await deps.cache.store(origin, keys.entry, { ...times, body: Buffer.from('{}') }))
+    await deps.redis.del(keys.leader)
+  }
+  return { redis: deps.redis, keys, running, follows, endWithAnswer }
+}
+
+test('a call that takes the lead when its answer has just been stored is a hit of the cache, with the age of the answer', async (t) => {
+  const { running, follows, endWithAnswer } = await follow(t)
+  await follows()
+  await endWithAnswer()
   const { cacheStatus = '', ageSeconds = -1, freshMs = 0 } = await running
   assert.match(cacheStatus, /^agw; hit; ttl=\d+$/)
   assert.ok(ageSeconds >= 0 && freshMs > 0 && freshMs <= 100_000, `${ageSeconds} s, fresh for ${freshMs} ms`)
+})
+
+test('a call with time left is not answered with the timeout of other calls, however many led before it whose own time was over', async (t) => {
+  const { redis, keys, running, follows, endWithAnswer } = await follow(t)
+  const early = running.then(({ outcome }) => assert.fail(`it got ${JSON.stringify(outcome)}`))
+  early.catch(() => undefined)
+  for (let leader = 1; leader <= 5; leader += 1) {
+    await Promise.race([early, follows()])
+    const head = { leader: `leader ${leader}`, failure: { code: 'UPSTREAM_TIMEOUT', isCutShort: true } }
+    const ended = redis.multi().set(keys.outcome, encodeFrame(head, Buffer.alloc(0)), 'PX', 60_000)
+    await ended
+      .set(keys.leader, `leader ${leader + 1}`, 'PX', 60_000)
+      .del(keys.followed)
+      .exec()
+  }
+  await Promise.race([early, follows()])
+  await endWithAnswer()
+  assert.match((await running).cacheStatus ?? '', /^agw; hit; /)
 })
 
 test('calls that share a request which was never sent say why, and not that the upstream failed', async (t) => {

@@ -10,7 +10,7 @@ import { ERRORS, type ErrorCode } from '../../src/errors.ts'
 import { memberOf, waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
 import type { RedisClock } from '../../src/redis/clock.ts'
 import { callUpstream, type UpstreamCall, type UpstreamDeps } from '../upstream/call-upstream.ts'
-import { isFailure, isOfOneCall, type Outcome } from '../upstream/outcome.ts'
+import { isCutShort, isFailure, isOfOneCall, type Outcome } from '../upstream/outcome.ts'
 import type { CoalescedRequest, RequestCoalescer } from './request-coalescer.ts'
 
 export interface CachingDeps extends UpstreamDeps {
@@ -131,19 +131,21 @@ async function callOnce(deps: CachingDeps, upstreamCall: UpstreamCall, keys: Cac
     progress,
     isAhead: call.ticket?.isAhead === true && !permit.isUnqueued,
   }
-  for (let tries = 1; ; tries += 1) {
+  let refusals = 0
+  while (true) {
     const shared = await deps.coalescer.join(keys, subscriber, work)
     const isOthers = shared.isCollapsed && isOfOneCall(shared.outcome) && mayTryAgain(shared.outcome, upstreamCall)
-    if (!isOthers || tries === REFUSALS_SHARED_MAX) return { ...shared, freshMs, found }
+    if (isOthers && !isCutShort(shared.outcome)) refusals += 1
+    if (!isOthers || refusals === REFUSALS_SHARED_MAX) return { ...shared, freshMs, found }
     // A follower has no place in the wait queue, from which it could be evicted.
     permit = { ...permit, isUnqueued: true }
     subscriber.isAhead = false
   }
 }
 
-/** Where another call's time was over, this one's may be as well: a request would be sent and left. */
+/** Where another call's time was over, this one's may be as well: a request would be sent and left. Its own time bounds such tries. */
 function mayTryAgain(outcome: Outcome, { remainingMs }: UpstreamCall): boolean {
-  return !(isFailure(outcome) && outcome.isCutShort) || remainingMs() > OWN_REQUEST_MS_MIN
+  return !isCutShort(outcome) || remainingMs() > OWN_REQUEST_MS_MIN
 }
 
 /** Stores an answer as its endpoint's rule says. @returns how long it is fresh, milliseconds; undefined: not stored */

@@ -7,7 +7,7 @@ import type { RedisConnection } from '../../src/redis/connection.ts'
 import { extendLock, releaseLock } from '../../src/redis/lock.ts'
 import { LOCK_LOST } from '../upstream/call-end.ts'
 import type { CallProgress } from '../upstream/call-upstream.ts'
-import { type Failure, isFailure, isOfOneCall, type Outcome } from '../upstream/outcome.ts'
+import { type Failure, isCutShort, isFailure, isOfOneCall, type Outcome } from '../upstream/outcome.ts'
 
 /** Lifetime of a leader's key, and the interval of its renewal. Milliseconds. */
 const LEADER_MS = 3_000
@@ -205,7 +205,7 @@ export class RequestCoalescer {
     try {
       const outcome = await work(request)
       // Followers in other processes judge by the time that they have left, as those of this one do.
-      if (isOfOneCall(outcome) && !(isFailure(outcome) && outcome.isCutShort)) return outcome
+      if (isOfOneCall(outcome) && !isCutShort(outcome)) return outcome
       const frame = outcomeFrame(outcome, token)
       // Fails open: where Redis takes no writes, followers in other processes send a request of their own.
       if (frame.length <= OUTCOME_BYTES_MAX) {

@@ -35,6 +35,10 @@ export function isOfOneCall(outcome: Outcome): boolean {
   return outcome.isRefused === true || outcome.isCutShort === true || outcome.code === 'UPSTREAM_CAP_EXHAUSTED'
 }
 
+export function isCutShort(outcome: Outcome): boolean {
+  return isFailure(outcome) && outcome.isCutShort === true
+}
+
 /** In the reference envelope. */
 export function dataOutcome(data: Record<string, unknown>): Outcome {
   try {
