@@ -34,7 +34,8 @@ function upstreamMsOf(times: ReplyHead['times'] | undefined): number | undefined
   return times && times.attempts > 0 ? times.upstreamMs : undefined
 }
 
+/** `ttl` is there where a stored answer was served. Below 0 its time was over, whether its upstream was asked or not. */
 function cacheResult(cacheStatus: string): 'hit' | 'stale' | 'miss' {
-  if (/; fwd=stale|detail=revalidating/.test(cacheStatus)) return 'stale'
-  return /^agw; hit/.test(cacheStatus) ? 'hit' : 'miss'
+  if (cacheStatus.includes('; ttl=-')) return 'stale'
+  return cacheStatus.startsWith('agw; hit') ? 'hit' : 'miss'
 }

@@ -52,7 +52,7 @@ function createCallMetrics(registry: Registry) {
     upstreamSeconds: seconds('agw_upstream_seconds', 'Time of a call spent in attempts at the upstream'),
     cache: counter(
       'agw_cache_results_total',
-      'Look-ups in the cache, by result: hit, stale or miss',
+      'Look-ups in the cache, by result: hit, stale (a stored answer whose time was over) or miss',
       ...(['slug', 'result'] as const),
     ),
     attempts: counter(

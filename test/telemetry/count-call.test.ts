@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createLog } from '../../src/log.ts'
+import { countCall } from '../../src/telemetry/count-call.ts'
+import { createMetrics } from '../../src/telemetry/metrics.ts'
+import { MinuteStats } from '../../src/telemetry/minute-stats.ts'
+import { redisOfThisFile } from '../support/services.ts'
+
+const { redis } = await redisOfThisFile()
+const log = createLog({ level: 'silent', pretty: false }, 'test')
+
+test('an answer counts as stale where its time was over when it was served, whatever was done about it', async () => {
+  const minutes = new MinuteStats({ redis, log, now: Date.now })
+  const resultOf = async (cacheStatus: string) => {
+    const metrics = createMetrics('web', { inFlight: () => 0, busy: () => 0 })
+    const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
+    const call = { slug: 'weather', mode: 'live', status: 200, code: 'OK', accountId: 'account' } as const
+    countCall({ metrics, minutes }, { ...call, times, cacheStatus })
+    return (await metrics.cache.get()).values.map(({ labels }) => labels.result).join()
+  }
+  const results = {
+    'agw; hit; ttl=240': 'hit',
+    'agw; hit; ttl=0': 'hit',
+    'agw; hit; ttl=-1; detail=revalidating': 'stale',
+    'agw; hit; ttl=-90; detail=upstream-down': 'stale',
+    'agw; hit; ttl=-90; detail=cap-exhausted': 'stale',
+    'agw; fwd=stale; ttl=-90; detail=upstream-failed': 'stale',
+    'agw; fwd=stale; stored': 'miss',
+    'agw; fwd=stale; collapsed': 'miss',
+    'agw; fwd=miss; stored': 'miss',
+    'agw; fwd=miss': 'miss',
+  }
+  for (const [cacheStatus, result] of Object.entries(results))
+    assert.equal(await resultOf(cacheStatus), result, cacheStatus)
+})
