@@ -16,3 +16,8 @@ export class CallerLeftError extends GatewayError {
     super('CALL_CANCELLED', { message: 'The caller left.' })
   }
 }
+
+/** What log and metrics show of a call that failed. */
+export function shownStatusOf(error: GatewayError): number {
+  return error instanceof CallerLeftError ? CALLER_LEFT_STATUS : error.status
+}

@@ -16,7 +16,7 @@ import type { ReplyInbox } from '../queue/reply.ts'
 import { type Reply, wasRequestSent } from '../queue/reply-head.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { ObservedCall, type ObservedCallDeps } from '../telemetry/observe-call.ts'
-import { cancelledStatus } from './caller-left.ts'
+import { cancelledStatus, shownStatusOf } from './caller-left.ts'
 import { type CallToWithdraw, type Withdrawal, wasSent, withdrawCall } from './withdraw-call.ts'
 
 export interface BatchDeps extends ForecastDeps, ObservedCallDeps {
@@ -155,7 +155,7 @@ async function runUnit(
   const observed = new ObservedCall(deps, run.requestId, `/v1/call/${job.slug}`)
   const fail = (thrown: unknown, rest: Omit<Ending, 'outcome'>): Ending => {
     const error = toGatewayError(thrown)
-    observed.ended(error.status, { code: error.code, cause: error.cause, accountId: principal.accountId })
+    observed.ended(shownStatusOf(error), { code: error.code, cause: error.cause, accountId: principal.accountId })
     return { outcome: { error }, ...rest }
   }
   let forecast: Forecast | undefined

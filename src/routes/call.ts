@@ -3,6 +3,7 @@ import { type Admitted, admitCall, type Refused } from '../admission/admit.ts'
 import { countRefusal } from '../admission/count-refusal.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
 import { type CallEnd, chargedStatusOf, enqueueAndAwait } from '../calls/await-call.ts'
+import { shownStatusOf } from '../calls/caller-left.ts'
 import type { Context } from '../context.ts'
 import { type GatewayError, toGatewayError } from '../errors.ts'
 import {
@@ -109,7 +110,7 @@ function refuse(
 }
 
 function noteFailure(observed: ObservedCall, error: GatewayError, accountId: string | undefined): GatewayError {
-  observed.ended(error.status, { code: error.code, cause: error.cause, accountId })
+  observed.ended(shownStatusOf(error), { code: error.code, cause: error.cause, accountId })
   return error
 }
 

@@ -5,6 +5,7 @@ import { Redis } from 'ioredis'
 import { createJob } from '../../src/admission/admit.ts'
 import type { AdmittedBatch } from '../../src/admission/admit-batch.ts'
 import type { Principal } from '../../src/admission/authenticate.ts'
+import { CallerLeftError } from '../../src/calls/caller-left.ts'
 import { runBatch } from '../../src/calls/run-batch.ts'
 import { loadProcessConfig } from '../../src/config.ts'
 import { closeContext, openContext } from '../../src/context.ts'
@@ -150,4 +151,20 @@ test('a call of a batch waits for its upstream from when it is queued, not from 
   // The node goes by Redis' clock, which is this machine's to a few milliseconds.
   assert.ok(later.enqueuedAt > answeredAt - 10, `${later.enqueuedAt} ${answeredAt}`)
   assert.equal(later.deadline, deadline)
+})
+
+test('a call of a batch whose caller leaves is counted as one whose answer nobody read', async (t) => {
+  const node = await openNode(t)
+  const { context } = node
+  const { batch } = await admitBatch(node, { calls: 1, inFlight: 1, timeoutMs: 60_000 })
+  const left = new AbortController()
+  const running = runBatch(context, batch, { requestId: 'req_test', left: left.signal, emit: () => undefined })
+  await until(async () => (await queuedCalls(node)).length === 1)
+  left.abort(new CallerLeftError())
+  await running
+  const counted = (await context.telemetry.metrics.calls.get()).values
+  assert.deepEqual(
+    counted.map(({ labels }) => [labels.code, labels.status]),
+    [['CALL_CANCELLED', 499]],
+  )
 })

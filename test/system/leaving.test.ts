@@ -217,7 +217,11 @@ describe('a caller that leaves', () => {
     await until(async () => (await redis.zcard(accountKeys.inFlight(account.id, 'live'))) === 0)
   })
 
-  it('callers that left are no fault of the gateway in its log', async () => {
-    assert.doesNotMatch(await gateway.allOutput(), /INTERNAL_ERROR/)
+  it('callers that left are no fault of the gateway in its log, and have a status there that nobody read', async () => {
+    const output = await gateway.allOutput()
+    assert.doesNotMatch(output, /INTERNAL_ERROR/)
+    const lines = output.split('\n').filter((line) => line.includes('"code":"CALL_CANCELLED"'))
+    const ended = lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'call')
+    assert.deepEqual([...new Set(ended.map(({ status }) => status))], [499])
   })
 })
