@@ -111,7 +111,8 @@ async function decide(
     const job = createJob(deps, { principal, checked, id: callId, now: limits.now, timeoutMs, resultBytesMax })
     try {
       const forecast = await forecastAndJoin(deps, { ...checked, job, weight: weightOf(principal.tier) })
-      return { principal, limits, job: withForecast(job, forecast, traceparent), forecast, preference }
+      const admittedAt = Math.ceil(deps.health.now())
+      return { principal, limits, job: withForecast(job, forecast, { traceparent, admittedAt }), forecast, preference }
     } catch (refusal) {
       return { ...known, refusal, limits: await refund(deps, principal, { callId, state: limits }) }
     }
@@ -220,10 +221,11 @@ export function createJob(
 export function withForecast(
   job: CallJob,
   { ticket, weight, cacheOnlyMs, cacheOnlyReason }: Forecast,
-  traceparent: string | undefined,
+  { traceparent, admittedAt }: { traceparent: string | undefined; admittedAt: number },
 ): CallJob {
   return {
     ...job,
+    admittedAt,
     ...(ticket && { ticket }),
     ...(weight === undefined ? {} : { weight }),
     ...(cacheOnlyMs === undefined ? {} : { cacheOnlyMs }),

@@ -166,7 +166,8 @@ async function runUnit(
     // It has waited for the plan's limit of calls in flight, not for its upstream.
     const due = { ...job, enqueuedAt: Math.floor(deps.health.now()) }
     forecast = await forecastAndJoin(deps, { ...checked, job: due, weight: weightOf(principal.tier) })
-    const call = withForecast(due, forecast, observed.traceparent)
+    const admittedAt = Math.ceil(deps.health.now())
+    const call = withForecast(due, forecast, { traceparent: observed.traceparent, admittedAt })
     observed.admitted(call)
     const { priority, mayShareJob } = forecast
     jobId = await deps.queues.enqueue({ call, priority, mayShareJob })

@@ -49,6 +49,8 @@ const StoredCall = Type.Object({
   bundledReplies: Type.Optional(Type.Boolean()),
   /** When its limits were acquired, which tells the month of its units; of a batch's call, when it got its lease. Redis time, milliseconds. */
   enqueuedAt: Type.Integer(),
+  /** When admission ended, from which its wait for a worker counts: Redis time. Absent from nodes of an earlier version. */
+  admittedAt: Type.Optional(Type.Integer()),
   deadline: Type.Integer(),
 })
 

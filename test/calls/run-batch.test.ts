@@ -150,6 +150,7 @@ test('a call of a batch waits for its upstream from when it is queued, not from 
   assert.equal(await running, 2)
   // The node goes by Redis' clock, which is this machine's to a few milliseconds.
   assert.ok(later.enqueuedAt > answeredAt - 10, `${later.enqueuedAt} ${answeredAt}`)
+  assert.ok((later.admittedAt ?? 0) >= later.enqueuedAt)
   assert.equal(later.deadline, deadline)
 })
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { cacheKeys } from '../../src/cache/cache-key.ts'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
+import type { CallJob } from '../../src/queue/call-job.ts'
 import { wasRequestSent } from '../../src/queue/reply-head.ts'
 import { processCall, replyToLostCall } from '../../workers/jobs/process-call.ts'
 import { openWorkerParts } from '../support/worker-parts.ts'
@@ -35,4 +36,17 @@ test('the reply to a call whose worker was lost says that a request may have bee
     code: undefined,
     mayBeSent: true,
   })
+})
+
+test('a call counts as queued from the end of its admission, or from its limits where its node is of an earlier version', async (t) => {
+  const { deps, replies, callOf } = await openWorkerParts(t)
+  const queueMsOf = async (fields: Partial<CallJob>) => {
+    const call = callOf({ replyTo: replies.stream, enqueuedAt: Math.floor(deps.clock.now()) - 60_000, ...fields })
+    const { reply } = replies.awaitReply(call.id)
+    deps.running.cancel(call.id)
+    await processCall(deps, { call, isSecondRun: false }, new AbortController().signal)
+    return (await reply).head.times.queueMs
+  }
+  assert.ok((await queueMsOf({ admittedAt: Math.ceil(deps.clock.now()) })) < 30_000)
+  assert.ok((await queueMsOf({})) >= 60_000)
 })
