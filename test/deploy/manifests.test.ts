@@ -12,6 +12,7 @@ import { PodDisruptionBudget } from 'kubernetes-models/policy/v1'
 import { Namespace, Service } from 'kubernetes-models/v1'
 import { parse, parseAllDocuments } from 'yaml'
 import { childEnvironment, type ProcessKind, SECRETS_OF } from '../../src/config.ts'
+import { NAMED_RANGES } from '../../src/http/trusted-proxies.ts'
 
 const run = promisify(execFile)
 
@@ -220,9 +221,11 @@ describe('docker-compose.yml', () => {
     assert.ok(Object.values(services).every((service) => service.networks === undefined))
     const [, , script = ''] = services.proxy?.command ?? []
     const shown = script.replaceAll('$$', '$').replace(/exec caddy.*/, 'echo "$TRUST_PROXY"')
-    const env = { PATH: process.env.PATH, TRUST_PROXY: '192.0.2.1,198.51.100.0/24' }
+    const names = Object.keys(NAMED_RANGES)
+    const env = { PATH: process.env.PATH, TRUST_PROXY: `192.0.2.1, 198.51.100.0/24,${names.join()},2001:db8::1` }
     const { stdout } = await run('sh', ['-c', shown], { env })
-    assert.equal(stdout, '192.0.2.1 198.51.100.0/24\n')
+    const ranges = ['192.0.2.1', '198.51.100.0/24', ...Object.values(NAMED_RANGES).flat(), '2001:db8::1']
+    assert.deepEqual(stdout.trim().split(' '), ranges, 'Caddy takes no names')
     assert.match(services.proxy?.environment.TRUST_PROXY ?? '', /^\$\{TRUST_PROXY:-127\./)
     const caddy = await readFile(join(ROOT, 'deploy/Caddyfile'), 'utf8')
     assert.match(caddy, /^\{\n\tservers \{\n[^}]*\ttrusted_proxies static \{\$TRUST_PROXY:[^}]+\}\n\t\}\n\}$/m)
