@@ -12,7 +12,7 @@ import { PodDisruptionBudget } from 'kubernetes-models/policy/v1'
 import { Namespace, Service } from 'kubernetes-models/v1'
 import { parse, parseAllDocuments } from 'yaml'
 import { childEnvironment, type ProcessKind, SECRETS_OF } from '../../src/config.ts'
-import { NAMED_RANGES } from '../../src/http/trusted-proxies.ts'
+import { NAMED_RANGES, trustProxies } from '../../src/http/trusted-proxies.ts'
 
 const run = promisify(execFile)
 
@@ -227,6 +227,9 @@ describe('docker-compose.yml', () => {
     const ranges = ['192.0.2.1', '198.51.100.0/24', ...Object.values(NAMED_RANGES).flat(), '2001:db8::1']
     assert.deepEqual(stdout.trim().split(' '), ranges, 'Caddy takes no names')
     assert.match(services.proxy?.environment.TRUST_PROXY ?? '', /^\$\{TRUST_PROXY:-127\./)
+    const [, sample = ''] = /^# TRUST_PROXY=(.+)$/m.exec(await readFile(join(ROOT, '.env.example'), 'utf8')) ?? []
+    const isBalancer = trustProxies([sample])
+    assert.ok(isBalancer(sample) && !isBalancer(subnet.replace(/^.*:-(.*)\.0\/.*$/, '$1.1')), 'clients come from there')
     const caddy = await readFile(join(ROOT, 'deploy/Caddyfile'), 'utf8')
     assert.match(caddy, /^\{\n\tservers \{\n[^}]*\ttrusted_proxies static \{\$TRUST_PROXY:[^}]+\}\n\t\}\n\}$/m)
   })
