@@ -2,8 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { cacheKeys } from '../../src/cache/cache-key.ts'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
+import { GatewayError } from '../../src/errors.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
-import { wasRequestSent } from '../../src/queue/reply-head.ts'
+import type { ReplyAddress } from '../../src/queue/reply.ts'
+import { type Reply, wasRequestSent } from '../../src/queue/reply-head.ts'
 import { processCall, replyToLostCall } from '../../workers/jobs/process-call.ts'
 import { openWorkerParts } from '../support/worker-parts.ts'
 
@@ -34,6 +36,15 @@ test('the reply to a call whose worker was lost says that a request may have bee
   await deps.cache.store(origin, key, { ...entry, body: Buffer.from('{}') })
   assert.deepEqual(await replyTo((call) => processCall(deps, { call, isSecondRun: true }, signal)), {
     code: undefined,
+    mayBeSent: true,
+  })
+  const send = deps.replies.send.bind(deps.replies)
+  t.mock.method(deps.replies, 'send', async (address: ReplyAddress, reply: Reply) => {
+    if (reply.body.length > 0) throw new GatewayError('OVERLOADED')
+    await send(address, reply)
+  })
+  assert.deepEqual(await replyTo((call) => processCall(deps, { call, isSecondRun: true }, signal)), {
+    code: 'OVERLOADED',
     mayBeSent: true,
   })
 })

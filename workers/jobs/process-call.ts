@@ -132,9 +132,10 @@ async function sendReply({ replies }: ProcessorDeps, call: AnswerableCall, reply
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     const { code, details } = error
-    const { id, times } = reply.head
+    const { id, times, wasSent } = reply.head
+    const sent = wasSent ? { wasSent } : {}
     const words = { cause: causeWords(code, details.cause), retryAfterMs: details.retryAfterMs ?? 0 }
-    await replies.send(call, { head: { id, times, code, ...words }, body: NO_BODY })
+    await replies.send(call, { head: { id, times, code, ...sent, ...words }, body: NO_BODY })
   }
 }
 
