@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readFile, rename, stat, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
@@ -32,6 +32,8 @@ const NOT_BUNDLED = ['argon2', 'msgpackr-extract', 'pg-native', 'pino']
 const MODULES = fileURLToPath(new URL('../../node_modules/', import.meta.url))
 const FOLDER = join(MODULES, '.cache', 'test-packages')
 
+const DAY_MS = 86_400_000
+
 /** Says which bundles are in use. */
 export const BUNDLES_FILE = join(FOLDER, 'bundles.json')
 
@@ -62,6 +64,16 @@ export async function bundlePackages(): Promise<void> {
   const bundles: PackageBundles = { installedAt, recipe, urls: await writeBundles(folder) }
   await writeFile(`${folder}.json`, JSON.stringify(bundles))
   await rename(`${folder}.json`, BUNDLES_FILE)
+  await removeOld()
+}
+
+/** A run that is under way may use earlier bundles; none lasts a day. */
+async function removeOld(): Promise<void> {
+  for (const name of await readdir(FOLDER)) {
+    const path = join(FOLDER, name)
+    const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: Date.now() }))
+    if (name.startsWith('bundles-') && Date.now() - mtimeMs > DAY_MS) await rm(path, { recursive: true, force: true })
+  }
 }
 
 /** @returns {@link PackageBundles.urls} */
