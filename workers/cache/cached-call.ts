@@ -137,7 +137,7 @@ async function callOnce(deps: CachingDeps, upstreamCall: UpstreamCall, keys: Cac
     const isOthers = shared.isCollapsed && isOfOneCall(shared.outcome) && mayTryAgain(shared.outcome, upstreamCall)
     if (isOthers && !isCutShort(shared.outcome)) refusals += 1
     if (!isOthers || refusals === REFUSALS_SHARED_MAX) return { ...shared, freshMs, found }
-    // A follower has no place in the wait queue, from which it could be evicted.
+    // It may have no place in the wait queue, or have lost it meanwhile: its permit client judges it.
     permit = { ...permit, isUnqueued: true }
     subscriber.isAhead = false
   }

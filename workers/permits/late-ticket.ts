@@ -39,7 +39,7 @@ export async function acquireOrJoin<Permit>(
   try {
     return await acquire({ ...waiter, tag: joined.tag, isUnqueued: joined.isFollower })
   } catch (error) {
-    // The worker that has the job now waits in the same place.
+    // The run that has the job now may have joined under the same member: leaving would take its place away.
     if (error === LOCK_LOST) throw error
     cap
       .leaveWaitQueue(entry)

@@ -63,8 +63,8 @@ type ObservedAttempt = AttemptRecord & { seen: Seen }
 const HALF_OPEN_PROBE_MS = 1_000
 
 /**
- * The health side of one call's or probe's attempts: checks the breaker before each and counts each once. What is our
- * own doing (cap, deadline, lost lock) or what a caller added does not count.
+ * The health side of one call's or probe's attempts: checks the breaker before each and counts each once. A cap, a lost
+ * lock, what a caller added, and a deadline or a caller's leaving that came too early to tell do not count.
  */
 export class AttemptRecorder {
   readonly #deps: HealthDeps
