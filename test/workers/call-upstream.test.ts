@@ -77,7 +77,7 @@ async function open(t: TestContext, listener: RequestListener, { slowConnections
       },
       currentKey: () => undefined,
       bucket: SHARED_BUCKET,
-      permit: { member: `account|${id}`, tag: 0 },
+      permitRequest: { member: `account|${id}`, tag: 0 },
       times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
       progress: {},
       remainingMs: () => now + timeMs - deps.clock.now(),

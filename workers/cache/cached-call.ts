@@ -110,7 +110,7 @@ async function callOnce(deps: CachingDeps, upstreamCall: UpstreamCall, keys: Cac
   const { call, progress, signal } = upstreamCall
   let freshMs: number | undefined
   let found: CacheEntry | undefined
-  let { permit } = upstreamCall
+  let { permitRequest } = upstreamCall
   const work = async (shared: CoalescedRequest): Promise<Outcome> => {
     const entry = await deps.cache.get(keys.entry)
     if (entry && stalenessMs(entry, deps.clock.now()) <= 0) {
@@ -119,7 +119,7 @@ async function callOnce(deps: CachingDeps, upstreamCall: UpstreamCall, keys: Cac
     }
     const remainingMs = (): number => shared.deadline() - deps.clock.now()
     const ofRequest = { progress: shared.progress, signal: shared.signal, callSignal: signal, remainingMs }
-    const sharedCall = { ...upstreamCall, permit, ...ofRequest }
+    const sharedCall = { ...upstreamCall, permitRequest, ...ofRequest }
     const outcome = await callUpstream(deps, sharedCall)
     freshMs = await store(deps, upstreamCall, { key: keys.entry, outcome })
     return outcome
@@ -129,7 +129,7 @@ async function callOnce(deps: CachingDeps, upstreamCall: UpstreamCall, keys: Cac
     deadline: call.deadline,
     signal,
     progress,
-    isAhead: call.ticket?.isAhead === true && !permit.isUnqueued,
+    isAhead: call.ticket?.isAhead === true && !permitRequest.isUnqueued,
   }
   let refusals = 0
   while (true) {
@@ -138,7 +138,7 @@ async function callOnce(deps: CachingDeps, upstreamCall: UpstreamCall, keys: Cac
     if (isOthers && !isCutShort(shared.outcome)) refusals += 1
     if (!isOthers || refusals === REFUSALS_SHARED_MAX) return { ...shared, freshMs, found }
     // It may have no place in the wait queue, or have lost it meanwhile: its permit client judges it.
-    permit = { ...permit, isUnqueued: true }
+    permitRequest = { ...permitRequest, isUnqueued: true }
     subscriber.isAhead = false
   }
 }

@@ -38,7 +38,7 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
     currentKey: () => api.key,
     bucket: SHARED_BUCKET,
     // A needed probe finds an empty queue; where calls are queued it is needless.
-    permit: { member: memberOf({ accountId: 'probe', callId: String(job.id), isAsync: false }), tag: 0 },
+    permitRequest: { member: memberOf({ accountId: 'probe', callId: String(job.id), isAsync: false }), tag: 0 },
     times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
     progress: {},
     remainingMs: () => endsAt - performance.now(),

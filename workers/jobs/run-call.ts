@@ -109,10 +109,10 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: 
   // Accepted before its node knew of the pause, or queued when the pause began.
   if (api.pausedMode === 'refuse') return { outcome: { code: 'API_PAUSED', retryAfterMs: PAUSED_RETRY_MS } }
   if (call.mode === 'test') return { outcome: await answerFromExample({ api, endpoint }, call, run) }
-  const permit = permitRequest({ api, endpoint, call }, run)
+  const permitRequest = permitRequestOf({ api, endpoint, call }, run)
   // The first run may have joined the wait queue.
-  if (run.isSecondRun && permit.withoutTicket) {
-    await deps.caps.of(api, bucketOf(call)).leaveWaitQueue(permit.withoutTicket.entry())
+  if (run.isSecondRun && permitRequest.withoutTicket) {
+    await deps.caps.of(api, bucketOf(call)).leaveWaitQueue(permitRequest.withoutTicket.entry())
   }
   const ensureOpen = (): void => checkOpen(api, call)
   ensureOpen()
@@ -121,14 +121,14 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: 
     endpoint: endpoint.endpoint,
     call,
     ...upstreamKey,
-    permit,
+    permitRequest,
     ensureOpen,
     ...run,
   })
   return withRefusedKey(deps, call, result)
 }
 
-function permitRequest(known: KnownCall, { isSecondRun }: Pick<CallRun, 'isSecondRun'>): PermitRequest {
+function permitRequestOf(known: KnownCall, { isSecondRun }: Pick<CallRun, 'isSecondRun'>): PermitRequest {
   const { ticket, deadline } = known.call
   const member = memberOf(waitQueueIdentity(known.call))
   // A follower's place is judged when it needs one: nobody evicts what is in no queue.

@@ -85,7 +85,10 @@ async function tryKey(
     endpoint: undefined,
     currentKey: () => key,
     bucket: row.cap_scope,
-    permit: { member: memberOf({ accountId: row.user_id, callId: `validate-${jobId}`, isAsync: false }), tag: 0 },
+    permitRequest: {
+      member: memberOf({ accountId: row.user_id, callId: `validate-${jobId}`, isAsync: false }),
+      tag: 0,
+    },
     times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
     progress: {},
     remainingMs: () => endsAt - performance.now(),

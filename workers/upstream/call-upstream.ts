@@ -43,7 +43,7 @@ export interface UpstreamCall {
   call: CallJob
   currentKey: () => string | undefined
   bucket: CapBucket
-  permit: PermitRequest
+  permitRequest: PermitRequest
   /** Asked again when the permit is there, which a call may wait long for. @throws GatewayError where the API is shut by then */
   ensureOpen?: () => void
   times: CallTimes
@@ -179,7 +179,7 @@ export interface Sending
     | 'api'
     | 'currentKey'
     | 'bucket'
-    | 'permit'
+    | 'permitRequest'
     | 'ensureOpen'
     | 'times'
     | 'progress'
@@ -246,7 +246,7 @@ function ensureOpenOrGiveBack({ ensureOpen }: Sending, permit: Permit): void {
 
 /** Stops waiting when the breaker opens. @throws BreakerOpenError, or as `PermitClient.acquire` */
 async function acquirePermit(deps: UpstreamDeps, sending: Sending, isFirst: boolean): Promise<Permit> {
-  const { api, bucket, permit, times, remainingMs, signal, callSignal = signal, recorder } = sending
+  const { api, bucket, permitRequest, times, remainingMs, signal, callSignal = signal, recorder } = sending
   const endWait = countPermitWait(times, callSignal)
   const ending = new AbortController()
   const onAbort = (): void => ending.abort(signal.reason)
@@ -254,8 +254,8 @@ async function acquirePermit(deps: UpstreamDeps, sending: Sending, isFirst: bool
   const stopListening = recorder.onOpen((error) => ending.abort(error))
   try {
     signal.throwIfAborted()
-    const isUnqueued = permit.isUnqueued || !isFirst
-    return await deps.permitClientOf(api, bucket).acquire({ ...permit, isUnqueued }, remainingMs, ending.signal)
+    const request = { ...permitRequest, isUnqueued: permitRequest.isUnqueued || !isFirst }
+    return await deps.permitClientOf(api, bucket).acquire(request, remainingMs, ending.signal)
   } finally {
     endWait()
     signal.removeEventListener('abort', onAbort)
