@@ -44,7 +44,7 @@ it('a follower in another process knows that the request it shares is at the ups
   const leading = await lead(t, keys)
   const follower = subscriber('second')
   const following = new RequestCoalescer(redis).join(keys, follower, () => assert.fail('one request is enough'))
-  await until(() => follower.progress.shared?.isUnderWay === true)
+  await until(() => follower.progress.ofRequest?.isUnderWay === true)
   const lifeMs = await redis.pttl(keys.leader)
   assert.ok(lifeMs > 0 && lifeMs <= 3_000, `the lead of a process that dies now lasts ${lifeMs} ms`)
   leading.end()

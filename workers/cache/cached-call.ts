@@ -111,16 +111,15 @@ async function callOnce(deps: CachingDeps, upstreamCall: UpstreamCall, keys: Cac
   let freshMs: number | undefined
   let found: CacheEntry | undefined
   let { permitRequest } = upstreamCall
-  const work = async (shared: CoalescedRequest): Promise<Outcome> => {
+  const work = async (request: CoalescedRequest): Promise<Outcome> => {
     const entry = await deps.cache.get(keys.entry)
     if (entry && stalenessMs(entry, deps.clock.now()) <= 0) {
       found = entry
       return storedOutcome(entry)
     }
-    const remainingMs = (): number => shared.deadline() - deps.clock.now()
-    const ofRequest = { progress: shared.progress, signal: shared.signal, callSignal: signal, remainingMs }
-    const sharedCall = { ...upstreamCall, permitRequest, ...ofRequest }
-    const outcome = await callUpstream(deps, sharedCall)
+    const remainingMs = (): number => request.deadline() - deps.clock.now()
+    const ofRequest = { progress: request.progress, signal: request.signal, remainingMs }
+    const outcome = await callUpstream(deps, { ...upstreamCall, permitRequest, ...ofRequest, callSignal: signal })
     freshMs = await store(deps, upstreamCall, { key: keys.entry, outcome })
     return outcome
   }
@@ -133,10 +132,10 @@ async function callOnce(deps: CachingDeps, upstreamCall: UpstreamCall, keys: Cac
   }
   let refusals = 0
   while (true) {
-    const shared = await deps.coalescer.join(keys, subscriber, work)
-    const isOthers = shared.isCollapsed && isOfOneCall(shared.outcome) && mayTryAgain(shared.outcome, upstreamCall)
-    if (isOthers && !isCutShort(shared.outcome)) refusals += 1
-    if (!isOthers || refusals === REFUSALS_SHARED_MAX) return { ...shared, freshMs, found }
+    const joined = await deps.coalescer.join(keys, subscriber, work)
+    const isOthers = joined.isCollapsed && isOfOneCall(joined.outcome) && mayTryAgain(joined.outcome, upstreamCall)
+    if (isOthers && !isCutShort(joined.outcome)) refusals += 1
+    if (!isOthers || refusals === REFUSALS_SHARED_MAX) return { ...joined, freshMs, found }
     // It may have no place in the wait queue, or have lost it meanwhile: its permit client judges it.
     permitRequest = { ...permitRequest, isUnqueued: true }
     subscriber.isAhead = false

@@ -46,7 +46,7 @@ export interface CoalescedRequest {
   progress: CallProgress
 }
 
-interface Shared {
+interface SharedOutcome {
   outcome: Outcome
   isLeader: boolean
 }
@@ -64,8 +64,8 @@ interface Start {
 interface LocalRequest {
   /** Of the call whose place in the wait queue the request has. */
   member: string
-  outcome: Promise<Shared>
-  end: (shared: Shared) => void
+  outcome: Promise<SharedOutcome>
+  end: (shared: SharedOutcome) => void
   isLed: boolean
   isOver: boolean
   /** A call that shares it runs in another worker now, which may have its place in the wait queue. */
@@ -98,7 +98,7 @@ export class RequestCoalescer {
     const request = known ?? this.#start(keys, subscriber, work)
     if (isOvertaken) request.outcome.then((shared) => endUnsent(found, shared)).catch(() => undefined)
     request.subscribers.add(subscriber)
-    subscriber.progress.shared = request.progress
+    subscriber.progress.ofRequest = request.progress
     request.deadline = Math.max(request.deadline, subscriber.deadline)
     try {
       const { outcome, isLeader } = await Promise.race([request.outcome, rejectOnAbort(subscriber.signal)])
@@ -131,7 +131,7 @@ export class RequestCoalescer {
 
   #start(keys: CacheKeys, { member, deadline, isAhead = false }: Subscriber, work: Work): LocalRequest {
     const ending = new AbortController()
-    const ended = Promise.withResolvers<Shared>()
+    const ended = Promise.withResolvers<SharedOutcome>()
     const request: LocalRequest = {
       ...{ member, isLed: false, isOver: false, hasLostLock: false },
       subscribers: new Set(),
@@ -144,13 +144,13 @@ export class RequestCoalescer {
         abort(request, 'another request brought the answer')
       },
     }
-    const run = async (): Promise<Shared> => {
+    const run = async (): Promise<SharedOutcome> => {
       try {
-        const shared = { signal: ending.signal, deadline: () => request.deadline, progress: request.progress }
+        const coalesced = { signal: ending.signal, deadline: () => request.deadline, progress: request.progress }
         const onLead = (): void => {
           request.isLed = true
         }
-        return await this.#lead(keys, { token: randomUUID(), isAhead, work, onLead }, shared)
+        return await this.#lead(keys, { token: randomUUID(), isAhead, work, onLead }, coalesced)
       } finally {
         request.isOver = true
         this.#forget(keys, request)
@@ -163,7 +163,7 @@ export class RequestCoalescer {
   }
 
   /** Leads, or waits for another process's leader. */
-  async #lead(keys: CacheKeys, start: Start, request: CoalescedRequest): Promise<Shared> {
+  async #lead(keys: CacheKeys, start: Start, request: CoalescedRequest): Promise<SharedOutcome> {
     const { token } = start
     let { isAhead } = start
     const leaders = new Set<string>()
@@ -239,7 +239,7 @@ function hasBegun({ isUnderWay, lastFailure }: CallProgress): boolean {
 }
 
 /** An answer serves the calls of a request that waits behind it for a permit; a failure leaves them their own try. */
-function endUnsent(request: LocalRequest, { outcome }: Shared): void {
+function endUnsent(request: LocalRequest, { outcome }: SharedOutcome): void {
   if (!isFailure(outcome) && !hasBegun(request.progress)) request.end({ outcome, isLeader: false })
 }
 

@@ -144,13 +144,13 @@ function queueEntry({ endpoint, call }: KnownCall): WaitQueueEntry {
 }
 
 function wasSent(progress: CallProgress): boolean {
-  const { isSent, lastFailure } = progress.shared ?? progress
+  const { isSent, lastFailure } = progress.ofRequest ?? progress
   return isSent === true || lastFailure !== undefined
 }
 
 /** The outcome at the deadline: 502 where the upstream used up the time, 503 where nothing was sent. */
 function outcomeAtDeadline(progress: CallProgress): Failure {
-  const { isUnderWay, lastFailure } = progress.shared ?? progress
+  const { isUnderWay, lastFailure } = progress.ofRequest ?? progress
   if (isUnderWay) return { code: 'UPSTREAM_TIMEOUT' }
   return lastFailure ? attemptFailure(lastFailure) : { code: 'DEADLINE_EXCEEDED' }
 }

@@ -61,7 +61,7 @@ export interface CallProgress {
   isSent?: boolean
   lastFailure?: AttemptError
   /** Of the coalesced request that this call shares. */
-  shared?: CallProgress
+  ofRequest?: CallProgress
   /** Settles with the coalesced request that goes on for others in the call's place of the wait queue. */
   goesOn?: Promise<unknown>
 }
