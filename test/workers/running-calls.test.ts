@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { RunningCalls } from '../../workers/jobs/running-calls.ts'
+import { CALLER_LEFT } from '../../workers/upstream/call-end.ts'
 
 describe('the calls that run in a worker', () => {
   it('the calls that run in a worker are cancelled one by one', () => {
@@ -23,7 +24,7 @@ describe('the calls that run in a worker', () => {
     running.follow('late', (why) => {
       reason = why
     })
-    assert.equal(reason, 'caller left')
+    assert.equal(reason, CALLER_LEFT)
   })
 
   it('the calls that run in a worker are counted with the jobs that hold them', async () => {
