@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { globSync } from 'node:fs'
 import { glob, readFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { it } from 'node:test'
@@ -34,6 +35,27 @@ it('every .lua file belongs to a script that parses and uses nothing undefined',
   }
   for await (const path of glob('{src,workers}/**/*.lua', { cwd: ROOT })) {
     assert.ok(used.has(join(ROOT, path)) || path === 'src/redis/lua/clock.lua', `${path} is part of no script`)
+  }
+})
+
+it('a script of caps, and what it includes, names the file of each function that it calls', async () => {
+  const folder = join(ROOT, 'src/caps/lua')
+  const paths = globSync('**/*.lua', { cwd: folder }).map((path) => join(folder, path))
+  const texts = new Map(await Promise.all(paths.map(async (path) => [path, await readFile(path, 'utf8')] as const)))
+  const homes = new Map<string, string>()
+  for (const [path, text] of texts) {
+    if (!path.includes('/include/')) continue
+    for (const [, name = ''] of text.matchAll(/^local function (\w+)/gm)) homes.set(name, path)
+  }
+  assert.ok(homes.size > 20)
+  for (const [path, text] of texts) {
+    const included = [...text.matchAll(/^--- @include "(.+)"$/gm)].map(([, to = '']) => resolve(path, '..', to))
+    const code = text.replaceAll(/--\[\[[\s\S]*?\]\]|--.*/g, '')
+    for (const [, name = ''] of code.matchAll(/(?<![.\w])(\w+)\(/g)) {
+      const home = homes.get(name)
+      if (home === undefined || home === path) continue
+      assert.ok(included.includes(home), `${path} calls ${name} and does not include ${home}`)
+    }
   }
 })
 

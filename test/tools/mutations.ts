@@ -122,7 +122,7 @@ export const MUTATIONS: Mutation[] = [
     'if at <= now or isAnsweredInTime(at, deadline) then',
     'if true then',
   ),
-  caps('include/join-together', 'calls of equal start change places', 'whole + seq', 'whole + 0 * seq'),
+  caps('include/forecast', 'calls of equal start change places', 'whole + seq', 'whole + 0 * seq'),
   caps('join-queue', 'demand is not noted', "  redis.call('ZADD', DEMAND, score(now), share)\n"),
   together(
     'calls that come together find no queue before them',

@@ -13,6 +13,8 @@
 --- @include "./include/keys.lua"
 --- @include "./include/rules.lua"
 --- @include "./include/state.lua"
+--- @include "./include/members.lua"
+--- @include "./include/slots.lua"
 --- @include "./include/dequeue.lua"
 --- @include "./include/notify.lua"
 --- @include "./include/schedule.lua"

@@ -4,6 +4,7 @@
      Output: 1 when it was queued ]]
 --- @include "./include/keys.lua"
 --- @include "./include/rules.lua"
+--- @include "./include/fair.lua"
 --- @include "./include/dequeue.lua"
 --- @include "./include/notify.lua"
 local COALESCED, member, weight = KEYS[11], ARGV[afterRules], tonumber(ARGV[afterRules + 1])

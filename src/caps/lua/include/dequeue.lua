@@ -1,3 +1,4 @@
+--- @include "./rules.lua"
 --- @include "./fair.lua"
 --- @include "./members.lua"
 -- Takes those of the members out of the queue that are in it; returns how many.

@@ -1,3 +1,7 @@
+--- @include "./state.lua"
+--- @include "./dequeue.lua"
+--- @include "./notify.lua"
+--- @include "./schedule.lua"
 -- Takes a call out of the queue that can no longer be granted before its deadline: its worker hears of it at once, with
 -- when to come again, instead of waiting for the deadline.
 local function evict(member, retryAt)

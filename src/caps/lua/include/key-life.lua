@@ -1,3 +1,4 @@
+--- @include "./rules.lua"
 -- Keys of an idle cap end by themselves; that takes long, so their life is renewed when half of it is over.
 local function keepAlive(isFirst, keys)
   if not isFirst and redis.call('PTTL', keys[1]) > widest + KEY_LIFE_MS / 2 then return end

@@ -1,3 +1,5 @@
+--- @include "./rules.lua"
+--- @include "./state.lua"
 --- @include "./slots.lua"
 --[[ A plan: the grants of the log and those that are planned after them, with the earliest time of the next one.
      On a scarce cap no share holds more than half of a window while others have had demand lately; and of a long

@@ -1,3 +1,5 @@
+--- @include "./rules.lua"
+--- @include "./state.lua"
 --- @include "./members.lua"
 --- @include "./plan.lua"
 --[[ Goes through the members, which are in order of their tags, in the order in which they are granted: the one with the

@@ -1,3 +1,5 @@
+--- @include "./rules.lua"
+--- @include "./state.lua"
 -- Permits that are exactly a window old have left it.
 local function windowStart(rule) return '(' .. score(now - rule.window) end
 local function usedOf(rule) return redis.call('ZCOUNT', LOG, windowStart(rule), '+inf') end

@@ -1,0 +1,36 @@
+-- What a call that joins is told: its fair tag, its job priority, and how long connections or workers keep it waiting.
+--- @include "./rules.lua"
+--- @include "./state.lua"
+--- @include "./slots.lua"
+
+-- How long a queue takes to drain, whatever slows it: connections, or workers that are short of CPU (ms; 0: not known). A
+-- second in which little moved, while workers are replaced or a machine is busy, says less than the seconds before it.
+local drainedPerSecond
+local function drainMs(ahead, busySince)
+  if ahead < DRAIN_LENGTH_MIN or isScarce or now - busySince <= DRAIN_WINDOW_MS or widest < DRAIN_WINDOW_MS then return 0 end
+  if not drainedPerSecond then
+    local function drainedIn(ms) return redis.call('ZCOUNT', LOG, score(now - ms), '+inf') * 1000 / ms end
+    drainedPerSecond = drainedIn(DRAIN_WINDOW_MS)
+    if widest >= DRAIN_WINDOW_LONG_MS then drainedPerSecond = math.max(drainedPerSecond, drainedIn(DRAIN_WINDOW_LONG_MS)) end
+  end
+  return ahead / math.max(1, drainedPerSecond) * 1000
+end
+
+-- The job priority of a call by the whole part of its tag, and 1 when tags are far from their base.
+local function priorityOf(whole, base)
+  return math.max(1, math.min(PRIORITY_MAX, whole - base + 1)), whole - base > TAG_SPAN_MAX and 1 or 0
+end
+
+-- How long connections keep a call waiting that has so many before it.
+local function congestionMs(leased, ahead)
+  local busy = leased + ahead + 1 - concurrencyNow()
+  return busy > 0 and state.serviceMs * busy / concurrencyNow() or 0
+end
+
+-- The fair tag of a share's next call: its whole part, all of it, and that as text. The fraction keeps calls of equal start
+-- in the order in which they came.
+local function tagAfter(virtual, start, seq)
+  local whole = math.floor(math.max(virtual, start))
+  local tag = whole + seq % SEQ_SPAN / SEQ_SPAN
+  return whole, tag, string.format('%.17g', tag)
+end
