@@ -101,7 +101,7 @@ interface JoinRequest {
 type AcquireReply = [
   decision: 'ok',
   ...[retryInMs: number, closedForMs: number, evictions: number, room: number],
-  ...membersAndTheirs: string[],
+  ...membersAndValues: string[], // a wait in ms, 'join' or a permit
 ]
 
 /** Initialise and back-fill, each once more where Redis loses its memory again meanwhile. */

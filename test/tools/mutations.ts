@@ -468,7 +468,7 @@ export const MUTATIONS: Mutation[] = [
   caps(
     'join-queue',
     'calls of its share that wait delay no call',
-    'Behind(shareOf(member), waiting)',
+    'Behind(shareOf(member), ownCount)',
     'Behind(shareOf(member), 0)',
   ),
   caps('include/schedule', 'a share that is open stays open', '      opensAt = {}\n'),

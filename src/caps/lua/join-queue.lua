@@ -46,8 +46,8 @@ local function forgetServed(virtual)
   for index = 1, #flat, 2 do values[flat[index]] = tonumber(flat[index + 1]) end
   for field, value in pairs(values) do
     local other = string.match(field, '^f:(.*)')
-    if other and value <= virtual and (values[waitingField(other)] or 0) <= 0 then
-      redis.call('HDEL', FAIR, field, waitingField(other))
+    if other and value <= virtual and (values[queuedField(other)] or 0) <= 0 then
+      redis.call('HDEL', FAIR, field, queuedField(other))
     end
   end
 end
@@ -70,16 +70,16 @@ end
 
 -- The queue as a call of the share finds it, without expired calls. Where nothing waits, virtual time begins anew.
 local function readQueue(share)
-  local queue = { length = redis.call('ZCARD', QUEUE), virtual = 0, base = 0, start = 0, waiting = 0, asyncCount = 0, seq = 1 }
+  local queue = { length = redis.call('ZCARD', QUEUE), virtual = 0, base = 0, start = 0, ownCount = 0, asyncCount = 0, seq = 1 }
   if queue.length > 0 then queue.length = queue.length - dequeueExpired() end
   queue.busySince = now
   if queue.length == 0 and redis.call('ZCARD', WAITERS) == 0 then
     redis.call('DEL', FAIR)
     return queue
   end
-  local fair = redis.call('HMGET', FAIR, 'now', 'base', 'busySince', startField(share), waitingField(share), 'async', 'seq')
+  local fair = redis.call('HMGET', FAIR, 'now', 'base', 'busySince', startField(share), queuedField(share), 'async', 'seq')
   queue.virtual, queue.base, queue.start = tonumber(fair[1] or 0), tonumber(fair[2] or 0), tonumber(fair[4] or 0)
-  queue.waiting, queue.asyncCount = math.max(0, tonumber(fair[5] or 0)), math.max(0, tonumber(fair[6] or 0))
+  queue.ownCount, queue.asyncCount = math.max(0, tonumber(fair[5] or 0)), math.max(0, tonumber(fair[6] or 0))
   queue.seq = tonumber(fair[7] or 0) + 1
   if queue.length > 0 then queue.busySince = tonumber(fair[3] or now) end
   return queue
@@ -87,11 +87,11 @@ end
 
 -- The slot of a call from its rank, in which asynchronous calls get every other grant, and the calls of its share before it;
 -- what that misjudges the next plan finds.
-local function estimateSlot(member, ahead, waiting, queue)
+local function estimateSlot(member, ahead, ownCount, queue)
   local sync = math.max(0, ahead - queue.asyncCount)
   local rank = isAsync(member) and ahead or sync + math.min(queue.asyncCount, sync + 1)
   local at, shareAt, ifQuietAt = slotAt(rank), 0, 0
-  if hasShares then shareAt, ifQuietAt = createPlan().shareOpensBehind(shareOf(member), waiting) end
+  if hasShares then shareAt, ifQuietAt = createPlan().shareOpensBehind(shareOf(member), ownCount) end
   if shareAt > at then return shareAt, math.max(at, ifQuietAt), true end
   return at, at, false
 end
@@ -118,10 +118,10 @@ local function findSlot(call, queue, ahead, leader)
     refusal = refuse(isShareBound and 'share' or state.closed > now and 'closed' or 'cap', ifQuietAt - now)
   end
   if not takePlanningTurn(length) then
-    refuseIfLate(estimateSlot(member, ahead, queue.waiting, queue))
+    refuseIfLate(estimateSlot(member, ahead, queue.ownCount, queue))
     if leader then
-      local waiting = tonumber(redis.call('HGET', FAIR, waitingField(shareOf(leader))) or 1) - 1
-      local at = estimateSlot(leader, redis.call('ZRANK', QUEUE, leader), math.max(0, waiting), queue)
+      local ownCount = tonumber(redis.call('HGET', FAIR, queuedField(shareOf(leader))) or 1) - 1
+      local at = estimateSlot(leader, redis.call('ZRANK', QUEUE, leader), math.max(0, ownCount), queue)
       if at <= slot then leaderSlot = at end
     end
     return slot, late, refusal, leaderSlot
@@ -187,8 +187,8 @@ local function join(call)
 
   redis.call('ZADD', QUEUE, tagText, member)
   redis.call('ZADD', QUEUE_DEADLINES, score(deadline), member)
-  local start, waiting = tostring(whole + COST / weight), queue.waiting + 1
-  redis.call('HSET', FAIR, startField(share), start, waitingField(share), waiting, 'seq', queue.seq)
+  local start, ownCount = tostring(whole + COST / weight), queue.ownCount + 1
+  redis.call('HSET', FAIR, startField(share), start, queuedField(share), ownCount, 'seq', queue.seq)
   if isAsync(member) then redis.call('HINCRBY', FAIR, 'async', 1) end
   if length == 0 then redis.call('HSET', FAIR, 'busySince', score(now)) end
   if length > 1000 and redis.call('HLEN', FAIR) > 8000 then forgetServed(queue.virtual) end

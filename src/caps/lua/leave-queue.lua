@@ -18,11 +18,11 @@ local tag = tonumber(redis.call('ZSCORE', QUEUE, member))
 if not tag then return 0 end
 dequeue({member})
 local share, whole = shareOf(member), math.floor(tag)
-local fair = redis.call('HMGET', FAIR, 'now', startField(share), waitingField(share))
-local virtual, start, waiting = tonumber(fair[1] or 0), tonumber(fair[2] or 0), tonumber(fair[3] or 0)
+local fair = redis.call('HMGET', FAIR, 'now', startField(share), queuedField(share))
+local virtual, start, queued = tonumber(fair[1] or 0), tonumber(fair[2] or 0), tonumber(fair[3] or 0)
 if start <= whole + COST / weight then
   redis.call('HSET', FAIR, startField(share), tostring(whole))
-elseif waiting <= 0 then
+elseif queued <= 0 then
   redis.call('HSET', FAIR, startField(share), tostring(virtual))
 end
 return 1

@@ -14,7 +14,7 @@ local function dequeue(members)
     end
   end
   if count == 0 then return 0 end
-  for share, number in pairs(left) do redis.call('HINCRBY', FAIR, waitingField(share), -number) end
+  for share, number in pairs(left) do redis.call('HINCRBY', FAIR, queuedField(share), -number) end
   if async > 0 then redis.call('HINCRBY', FAIR, 'async', -async) end
   redis.call('ZREM', QUEUE, unpack(members))
   redis.call('ZREM', QUEUE_DEADLINES, unpack(members))

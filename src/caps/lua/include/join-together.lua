@@ -27,9 +27,10 @@ local function joinTogether(calls)
 
   local isIdle = length == 0 and redis.call('ZCARD', WAITERS) == 0
   local names = {'now', 'base', 'seq', 'busySince'}
+  local namesOfShares = #names + 1
   for _, call in ipairs(calls) do
     names[#names + 1] = startField(call.share)
-    names[#names + 1] = waitingField(call.share)
+    names[#names + 1] = queuedField(call.share)
   end
   local fair = {}
   if isIdle then
@@ -74,7 +75,7 @@ local function joinTogether(calls)
       seq = seq + 1
       tags[#tags + 1] = tag
       fair[startField(call.share)] = whole + COST / call.weight
-      fair[waitingField(call.share)] = math.max(0, fair[waitingField(call.share)] or 0) + 1
+      fair[queuedField(call.share)] = math.max(0, fair[queuedField(call.share)] or 0) + 1
       if isAsync(call.member) then async = async + 1 end
       queued[#queued + 1], queued[#queued + 2] = tagText, call.member
       deadlines[#deadlines + 1], deadlines[#deadlines + 2] = score(call.deadline), call.member
@@ -90,7 +91,7 @@ local function joinTogether(calls)
   redis.call('ZADD', QUEUE_DEADLINES, unpack(deadlines))
   local fields = {'seq', seq}
   if length == 0 then fields[3], fields[4] = 'busySince', score(now) end
-  for index = 5, #names do
+  for index = namesOfShares, #names do
     if fair[names[index]] then
       fields[#fields + 1] = names[index]
       fields[#fields + 1] = tostring(fair[names[index]])

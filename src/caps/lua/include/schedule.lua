@@ -64,7 +64,8 @@ local function schedule(members, visit)
     if at == math.huge then return end
 
     best = {}
-    for class = 0, 1 do consider(classes[class == 1], class == 1) end
+    consider(classes[false], false)
+    consider(classes[true], true)
     for _, list in ipairs(aside) do
       if list[list.first] and list.opensAt <= at then consider(list, list.isAsync) end
     end

@@ -13,7 +13,7 @@ local state = {
   ramp = tonumber(fields[7]),
   lastWasAsync = fields[8] == '1',
   lastAsker = fields[9],
-  -- When the share that asks last changed: since then one alone has asked.
+  -- When a call last came of another share than the call before it: since then one share alone has asked.
   askersChangedAt = tonumber(fields[10] or 0),
   -- When a long queue was planned last.
   plannedAt = tonumber(fields[11] or 0),
