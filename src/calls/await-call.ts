@@ -106,11 +106,12 @@ async function completeFailed(
   const { job } = admitted
   if (isRefused) await refundRefused(deps, admitted, error.status)
   else deps.completions.add(job, error instanceof CallerLeftError ? LEFT_UNSENT_STATUS : error.status)
-  const withdrawn = () => withdraw(deps, admitted, jobId)
-  // Redis may have queued it without saying so: an asynchronous one would send a request for nobody, up to ten minutes later.
+  const tryWithdraw = () => withdraw(deps, admitted, jobId)
+  // Redis may have queued it without saying so. A synchronous one ends at its deadline; an asynchronous one would send a
+  // request for nobody up to ten minutes later: its withdrawal is repeated.
   const withdrawal = job.isAsync
-    ? retryUntil(withdrawn, { ...RESTART_RETRY, mayRepeat: () => deps.redis.status !== 'end' })
-    : withdrawn()
+    ? retryUntil(tryWithdraw, { ...RESTART_RETRY, mayRepeat: () => deps.redis.status !== 'end' })
+    : tryWithdraw()
   withdrawal.catch(() => undefined)
 }
 

@@ -3,7 +3,7 @@ import { GatewayError } from '../errors.ts'
 /** Status of a call whose caller left: by `isCharged` its unit of the month stays spent. */
 export const CALLER_LEFT_STATUS = 499
 
-/** The same where no request was sent for the call: time spent waiting on us, given back. */
+/** The same where no request was sent for the call: its unit of the month is given back. */
 export const LEFT_UNSENT_STATUS = 503
 
 export function cancelledStatus(wasSent: boolean): number {

@@ -17,8 +17,8 @@ interface RepliedCall {
 
 /**
  * Caps with room for more requests, as replies report it: a call for one of them needs no ticket. Where the node is
- * wrong, the worker joins the wait queue for the call: no estimate of a node exceeds a cap. A node's calls without a ticket use
- * half of the room at most, so that more than two nodes may exceed it; its others join, which alone shows overloaded workers.
+ * wrong, the worker joins the wait queue for the call: no estimate of a node exceeds a cap. A node's calls without a ticket
+ * use half of the room at most: more than two nodes may exceed it. Its others join: only that notices overloaded workers.
  */
 export class SpareRoom {
   readonly #rooms = new LRUCache<string, { places: number; taken: number; until: number }>({ max: CAPS_MAX })

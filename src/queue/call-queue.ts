@@ -95,7 +95,7 @@ export function priorityOf(tag: number, base: number): number {
 
 export async function rebasePriorities(queues: CallQueues, slug: string, base: number): Promise<void> {
   for (const job of await queues.of(slug).getPrioritized()) {
-    // A probe has no ticket: it goes last.
+    // Probes go last and validations of keys first, whatever the base is.
     if (job.name !== CALL_JOB) continue
     const ticket = ticketOf(job.data)
     // A job that has ended needs none.
