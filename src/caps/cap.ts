@@ -17,12 +17,12 @@ export type PermitId = string
 /** A call that waits for a permit; the least tag goes first. */
 export interface Waiter {
   member: string
-  /** `NO_TICKET`: the call did not join the queue. */
+  /** `NO_PLACE`: the call has no place in the queue. */
   tag: number
 }
 
-/** Tag of a call that did not join the queue: it gets a permit where there is room for all, or must join first. */
-export const NO_TICKET = -1
+/** Tag of a call without a place in the queue, a follower's included: it gets a permit where there is room for all, or must join first. */
+export const NO_PLACE = -1
 
 /** Permits that ended since the last poll; `meanMs` is how long their requests took. */
 export interface ReleasedPermits {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { NO_TICKET } from '../../src/caps/cap.ts'
+import { NO_PLACE } from '../../src/caps/cap.ts'
 import { capKeys, channels } from '../../src/redis/keys.ts'
 import { publishedDuring } from '../support/published.ts'
 import { redisOfThisFile } from '../support/services.ts'
@@ -82,7 +82,7 @@ it("a poll that is left without waiters of its own wakes the worker of another's
   const evicted = capKeys.of(world.slug, 'shared', 'evicted')
   for (const { member, tag, isEvicted } of [
     { member: 'a|1', tag: 1, isEvicted: true },
-    { member: 'a|2', tag: NO_TICKET, isEvicted: false },
+    { member: 'a|2', tag: NO_PLACE, isEvicted: false },
   ]) {
     const permits = await acquire(['a|0'])
     assert.equal(permits.length, 1)

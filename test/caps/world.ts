@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { Cap, NO_TICKET, type PermitId, type QueuePlace } from '../../src/caps/cap.ts'
+import { Cap, NO_PLACE, type PermitId, type QueuePlace } from '../../src/caps/cap.ts'
 import { WINDOW_MARGIN_MS } from '../../src/caps/timing.ts'
 import type { Caps } from '../../src/catalog/upstream.ts'
 import type { Db } from '../../src/db/database.ts'
@@ -265,7 +265,7 @@ export class World {
     for (const [permit] of ended) this.#leases.delete(permit)
     const released = { ids: ended.map(([permit]) => permit), meanMs: SERVICE_MS }
     const waiting = [...this.#waiting.values()].filter((call) => call.worker === worker).sort((a, b) => a.tag - b.tag)
-    const waiters = [...newcomers.map((member) => ({ member, tag: NO_TICKET })), ...waiting]
+    const waiters = [...newcomers.map((member) => ({ member, tag: NO_PLACE })), ...waiting]
     if (waiters.length === 0 && ended.length === 0) return { isServed: false, retryInMs: 0, mustJoin: [] }
     this.operations += 1
     if (waiters.length === 0) {

@@ -162,11 +162,11 @@ export const MUTATIONS: Mutation[] = [
   caps(
     'acquire',
     'calls without a ticket take the room of queued calls',
-    'granted + #unticketed + others',
-    'granted + #unticketed',
+    'granted + #unplaced + others',
+    'granted + #unplaced',
   ),
   caps('acquire', 'the room of queued calls is told of', 'free - granted - left', 'free - granted'),
-  caps('acquire', 'a call without a ticket never passes', 'granted, unticketed = #members, {}', 'granted = 0'),
+  caps('acquire', 'a call without a ticket never passes', 'granted, unplaced = #members, {}', 'granted = 0'),
   caps(
     'include/release-permits',
     'leases are never released',

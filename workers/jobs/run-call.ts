@@ -1,6 +1,6 @@
 import { cacheKeys } from '../../src/cache/cache-key.ts'
 import { bucketOf } from '../../src/caps/bucket.ts'
-import { NO_TICKET } from '../../src/caps/cap.ts'
+import { NO_PLACE } from '../../src/caps/cap.ts'
 import { type Api, type ApiEndpoint, type Catalog, PAUSED_RETRY_MS } from '../../src/catalog/catalog.ts'
 import type { Db } from '../../src/db/database.ts'
 import { toGatewayError } from '../../src/errors.ts'
@@ -10,7 +10,7 @@ import { startCall } from '../../src/queue/results.ts'
 import { enqueueRevalidateKey } from '../../src/queue/validate-key-job.ts'
 import { memberOf, type WaitQueueEntry, waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
 import { type CachedOutcome, type CachingDeps, callThroughCache } from '../cache/cached-call.ts'
-import type { PermitRequest } from '../permits/late-ticket.ts'
+import type { PermitRequest } from '../permits/late-join.ts'
 import { CALLER_LEFT, DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts'
 import type { CallProgress } from '../upstream/call-upstream.ts'
 import { attemptFailure, type Failure, isFailure, type Outcome } from '../upstream/outcome.ts'
@@ -111,8 +111,8 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: 
   if (call.mode === 'test') return { outcome: await answerFromExample({ api, endpoint }, call, run) }
   const permitRequest = permitRequestOf({ api, endpoint, call }, run)
   // The first run may have joined the wait queue.
-  if (run.isSecondRun && permitRequest.withoutTicket) {
-    await deps.caps.of(api, bucketOf(call)).leaveWaitQueue(permitRequest.withoutTicket.entry())
+  if (run.isSecondRun && permitRequest.lateJoin) {
+    await deps.caps.of(api, bucketOf(call)).leaveWaitQueue(permitRequest.lateJoin.entry())
   }
   const ensureOpen = (): void => checkOpen(api, call)
   ensureOpen()
@@ -133,7 +133,7 @@ function permitRequestOf(known: KnownCall, { isSecondRun }: Pick<CallRun, 'isSec
   const member = memberOf(waitQueueIdentity(known.call))
   // A follower's place is judged when it needs one: nobody evicts what is in no queue.
   if (ticket && !ticket.isFollower) return { member, tag: ticket.tag, isUnqueued: isSecondRun }
-  return { member, tag: NO_TICKET, withoutTicket: { entry: () => queueEntry(known), deadline } }
+  return { member, tag: NO_PLACE, lateJoin: { entry: () => queueEntry(known), deadline } }
 }
 
 function queueEntry({ endpoint, call }: KnownCall): WaitQueueEntry {

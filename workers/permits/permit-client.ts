@@ -1,9 +1,9 @@
-import { type AcquireResult, type Cap, NO_TICKET, type PermitId, type ReleasedPermits } from '../../src/caps/cap.ts'
+import { type AcquireResult, type Cap, NO_PLACE, type PermitId, type ReleasedPermits } from '../../src/caps/cap.ts'
 import { LEASE_MS, PERMIT_AGE_MS_MAX, ROUND_TRIP_MS_MAX } from '../../src/caps/timing.ts'
 import type { Log } from '../../src/log.ts'
 import { shareOf } from '../../src/queue/wait-queue-entry.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
-import { acquireOrJoin, type PermitRequest, type QueuedRequest, TicketNeededError } from './late-ticket.ts'
+import { acquireOrJoin, type PermitRequest, PlaceNeededError, type QueuedRequest } from './late-join.ts'
 
 const RENEW_EVERY_MS = 1_500
 
@@ -168,7 +168,7 @@ export class PermitClient {
     this.#onGranted(granted.size)
     for (const [member, id] of granted) this.#grant(member, id, usableUntil)
     for (const [member, retryAfterMs] of evicted) this.#evict(member, retryAfterMs)
-    for (const member of mustJoin) this.#reject(member, new TicketNeededError('the call has to wait in the queue'))
+    for (const member of mustJoin) this.#reject(member, new PlaceNeededError('the call has to wait in the queue'))
     this.room = room
     if (closedForMs > 0) this.#rejectTooLate(closedForMs)
     // Waiters that are left were not in this poll.
@@ -219,7 +219,7 @@ export class PermitClient {
     for (const waiter of [...this.#waitersByTag]) {
       if (waiter.remainingMs() >= closedForMs) continue
       this.#remove(waiter)
-      const isRefused = waiter.tag === NO_TICKET
+      const isRefused = waiter.tag === NO_PLACE
       waiter.reject(
         new AttemptError('UPSTREAM_RATE_LIMITED', { isRetryable: false, isRefused, retryAfterMs: closedForMs }),
       )

@@ -4,7 +4,7 @@
              ARGV[1] clock, the rules, then lease (ms), mean service time (ms) and number of released permits, number of
              waiters, how much later than the grant it is logged (ms; above 0 for a worker far from Redis), number of the
              poll, the released permits, then member and tag of each waiter
-             A tag below 0: it has no ticket. It is granted where there is room for all, else it must join the queue.
+             A tag below 0: it has no place in the queue. It is granted where there is room for all, else it must join the queue.
      Output: 'uninitialised'; 'needs-backfill'; or 'ok', ms until the rates let the next of the waiters go (0: when
              another request ends), ms until the upstream opens again, number of evicted waiters, how many more requests
              there is room for, member and ms until it may come again of each evicted one, then member and permit of each
@@ -29,15 +29,15 @@ local LAST_REPLY, poll = KEYS[11], ARGV[afterRules + 5] .. ' '
 local released, firstWaiter = {}, afterRules + 6 + releasedCount
 for index = afterRules + 6, firstWaiter - 1 do released[#released + 1] = ARGV[index] end
 
-local tagOf, members, unticketed, latestTag = {}, {}, {}, 0
+local tagOf, members, unplaced, latestTag = {}, {}, {}, 0
 for index = 1, waiterCount do
   local member, tag = ARGV[firstWaiter + 2 * index - 2], tonumber(ARGV[firstWaiter + 2 * index - 1])
   tagOf[member] = tag
-  local list = tag < 0 and unticketed or members
+  local list = tag < 0 and unplaced or members
   list[#list + 1] = member
 end
 local function addMustJoin(reply)
-  for _, member in ipairs(unticketed) do
+  for _, member in ipairs(unplaced) do
     reply[#reply + 1] = member
     reply[#reply + 1] = 'join'
   end
@@ -89,10 +89,10 @@ if #members > 0 and redis.call('EXISTS', EVICTED) == 1 then
   end
   members = kept
 end
-if #members + #unticketed == 0 then return passOn() end
+if #members + #unplaced == 0 then return passOn() end
 
 local queued = redis.call('ZCARD', QUEUE)
--- Grants the members; returns how many of them had not been in the queue: repeated requests, probes, calls without a ticket.
+-- Grants the members; returns how many of them had not been in the queue: repeated requests, probes, calls without a place.
 local function grant(granted)
   local unqueued = #granted - (queued > 0 and dequeue(granted) or 0)
   local number = redis.call('HINCRBY', STATE, 'permits', #granted) - #granted
@@ -118,18 +118,18 @@ local function grant(granted)
   return unqueued
 end
 
--- Nothing else waits and there is room for all: no set of waiters need be kept. A call without a ticket leaves room for
+-- Nothing else waits and there is room for all: no set of waiters need be kept. A call without a place leaves room for
 -- every call that has one.
 if not isScarce and redis.call('ZCARD', WAITERS) == 0 then
   local free, granted, others = freeNow(), #members, queued
-  if #unticketed > 0 and queued > 0 and granted > 0 then
+  if #unplaced > 0 and queued > 0 and granted > 0 then
     for _, tag in ipairs(redis.call('ZMSCORE', QUEUE, unpack(members))) do
       if tag then others = others - 1 end
     end
   end
-  if #unticketed > 0 and free >= granted + #unticketed + others then
-    for _, member in ipairs(unticketed) do members[#members + 1] = member end
-    granted, unticketed = #members, {}
+  if #unplaced > 0 and free >= granted + #unplaced + others then
+    for _, member in ipairs(unplaced) do members[#members + 1] = member end
+    granted, unplaced = #members, {}
   end
   if granted > 0 and free >= granted then
     local left = queued - (granted - grant(members))

@@ -7,7 +7,7 @@ import { AttemptError } from '../upstream/attempt-error.ts'
 import { LOCK_LOST } from '../upstream/call-end.ts'
 
 /** There is no room for a call that has no place: it must join the wait queue first. */
-export class TicketNeededError extends Error {}
+export class PlaceNeededError extends Error {}
 
 export interface QueuedRequest extends Waiter {
   /** It has no place in the wait queue (an earlier permit took it out, or it shared another's): the client itself rejects it. */
@@ -16,22 +16,22 @@ export interface QueuedRequest extends Waiter {
 
 export interface PermitRequest extends QueuedRequest {
   /** Of a call without a place: how it joins the wait queue when it must, and until when a permit is of use. */
-  withoutTicket?: { entry: () => WaitQueueEntry; deadline: CallJob['deadline'] }
+  lateJoin?: { entry: () => WaitQueueEntry; deadline: CallJob['deadline'] }
 }
 
 /** Acquires a permit. A call without a place joins the wait queue first, unless there is room. @throws AttemptError */
 export async function acquireOrJoin<Permit>(
   { cap, log }: { cap: Cap; log: Log },
-  { withoutTicket, ...waiter }: PermitRequest,
+  { lateJoin, ...waiter }: PermitRequest,
   acquire: (waiter: QueuedRequest) => Promise<Permit>,
 ): Promise<Permit> {
   try {
     return await acquire(waiter)
   } catch (error) {
-    if (!(error instanceof TicketNeededError) || !withoutTicket) throw error
+    if (!(error instanceof PlaceNeededError) || !lateJoin) throw error
   }
-  const entry = withoutTicket.entry()
-  const joined = await cap.joinWaitQueue(entry, withoutTicket.deadline)
+  const entry = lateJoin.entry()
+  const joined = await cap.joinWaitQueue(entry, lateJoin.deadline)
   if ('refused' in joined) {
     const { code, ...details } = refusalOf(joined)
     throw new AttemptError(code, { isRetryable: false, isRefused: true, ...details })
