@@ -48,6 +48,9 @@ const isWatching = process.argv.includes('--watch')
 /** How long the welcome waits for the first probes, milliseconds. */
 const REACHABLE_MS_MAX = 4_000
 
+/** The same after the welcome, where a slow machine had tried none by then, milliseconds. */
+const REACHABLE_LATER_MS_MAX = 60_000
+
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => void end(0))
 // Whoever started this process is gone without a signal.
 process.once('disconnect', () => void end(0))
@@ -86,11 +89,15 @@ async function start(): Promise<void> {
   const url = consoleUrl(settings.opsHost, consolePort)
   await writePrivateJson(settings.dataDir, CONSOLE_FILE, { url })
   const { OPERATOR_TOKEN: operatorToken } = secrets as Secrets
-  const reachable = await describeReachability({ url, token: operatorToken, since: startedAt }, REACHABLE_MS_MAX)
+  const fromConsole = { url, token: operatorToken, since: startedAt }
+  const reachable = await describeReachability(fromConsole, REACHABLE_MS_MAX)
   throwIfEnding()
   const isBrief = output.isTerminal && !output.isVerbose
   const examplePath = await findExamplePath()
   console.log(welcomeText({ config, demo, consoleUrl: url, operatorToken, examplePath, reachable, isBrief }))
+  if (reachable === undefined) {
+    void describeReachability(fromConsole, REACHABLE_LATER_MS_MAX).then((words) => words && !isEnding && print(words))
+  }
   if (!isWatching) return
   watchSources(new URL('../../', import.meta.url), (file) => {
     print(`${file} changed; starting the processes again …`)
