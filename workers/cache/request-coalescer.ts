@@ -207,9 +207,9 @@ export class RequestCoalescer {
       // Followers in other processes judge by the time that they have left, as those of this one do.
       if (isOfOneCall(outcome) && !isCutShort(outcome)) return outcome
       const frame = outcomeFrame(outcome, token)
-      // Fails open: where Redis takes no writes, followers in other processes send a request of their own.
+      // Sent together with the end of the lead. Fails open: where Redis takes no writes, followers send requests of their own.
       if (frame.length <= OUTCOME_BYTES_MAX) {
-        await this.#redis.set(keys.outcome, frame, 'PX', OUTCOME_MS).catch(() => undefined)
+        this.#redis.set(keys.outcome, frame, 'PX', OUTCOME_MS).catch(() => undefined)
       }
       return outcome
     } finally {
