@@ -10,20 +10,9 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 
 /** What is imported of packages with many files. A module that several of them import is in one shared file, so it exists once. */
 const BUNDLED = [
-  ...[
-    'typebox',
-    'typebox/schema',
-    'typebox/compile',
-    'typebox/value',
-    'kysely',
-    'kysely/migration',
-    'bullmq',
-    'ioredis',
-    'pg',
-    'undici',
-  ],
-  ...['fastify', 'jose', 'prom-client', 'oidc-provider', '@modelcontextprotocol/server', '@opentelemetry/api'],
-  ...['core', 'resources', 'sdk-trace', 'exporter-trace-otlp-http'].map((name) => `@opentelemetry/${name}`),
+  ...['typebox', 'typebox/schema', 'typebox/compile', 'typebox/value', 'kysely', 'kysely/migration', 'fastify'],
+  ...['bullmq', 'ioredis', 'pg', 'undici', 'jose', 'prom-client', 'oidc-provider', '@modelcontextprotocol/server'],
+  ...['api', 'core', 'resources', 'sdk-trace', 'exporter-trace-otlp-http'].map((name) => `@opentelemetry/${name}`),
 ]
 
 /** Left as they are: machine code, and packages that look for files beside their own. */
