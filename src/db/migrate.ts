@@ -18,9 +18,11 @@ const TRY_EVERY_MS = 1_000
  * @throws Error naming the migration that failed; the schema is then as before
  */
 export async function migrate(databaseUrl: string): Promise<string[]> {
-  const db = new Kysely({
-    dialect: new PostgresDialect({ pool: new pg.Pool({ connectionString: databaseUrl, max: 1 }) }),
-  })
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 })
+  // A connection that is lost between two statements shows in the next one; without listeners it would end the process.
+  pool.on('error', () => undefined)
+  pool.on('connect', (client) => client.on('error', () => undefined))
+  const db = new Kysely({ dialect: new PostgresDialect({ pool }) })
   try {
     const { error, results = [] } = await new Migrator({
       db,

@@ -10,6 +10,8 @@ import { TLSSocket } from 'node:tls'
 import { freePort } from '../../src/local/embedded/free-port.ts'
 import { makeCertificate } from '../support/certificate.ts'
 import { inheritedEnvironment } from '../support/gateway.ts'
+import { startPostgresProxy } from '../support/postgres-proxy.ts'
+import { startServices } from '../support/services.ts'
 
 const COMMAND = join(import.meta.dirname, '../../src/db/migrate.ts')
 
@@ -66,5 +68,17 @@ describe('the command that migrates', () => {
       output(),
       'release: DATABASE_URL must be the address of Postgres, postgres://user:password@host/database\n',
     )
+  })
+
+  it('the command that migrates says in one sentence that Postgres ended its connection between two statements', async (t) => {
+    const services = await startServices()
+    t.after(services.stop)
+    const proxy = await startPostgresProxy(services.databaseUrl)
+    t.after(proxy.close)
+    proxy.endsAfter = 'pg_advisory_lock'
+    const { output, ended } = run(proxy.url)
+    assert.equal(await ended, 1, output())
+    assert.equal(proxy.endsAfter, undefined, output())
+    assert.match(output(), /^release: .+\n$/)
   })
 })

@@ -10,6 +10,8 @@ export interface PostgresProxy {
   isSilent: boolean
   /** The connection of the next statement that holds this text breaks when Postgres has carried it out, before its answer. */
   breaksAfter: string | undefined
+  /** Postgres ends the connection of the next statement that holds this text, right behind its answer: a restart. */
+  endsAfter: string | undefined
   /** Names of startup parameters that are refused, as PgBouncer refuses what it does not track. */
   refusedParameters: string[]
   /** How many connections were refused for a parameter. */
@@ -34,7 +36,12 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
       })
     }
     let isBreaking = false
-    upstream.on('data', (data) => (isBreaking ? client.destroy() : proxy.isSilent || client.write(data)))
+    let isEnding = false
+    upstream.on('data', (data) => {
+      if (isBreaking) client.destroy()
+      else if (isEnding) client.end(Buffer.concat([data, errorMessage('57P01', 'terminating connection')]))
+      else if (!proxy.isSilent) client.write(data)
+    })
     client.once('data', (startup) => {
       const refused = proxy.refusedParameters.find((name) => startup.includes(`\0${name}\0`))
       if (refused !== undefined) {
@@ -47,6 +54,10 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
         if (proxy.breaksAfter !== undefined && data.includes(proxy.breaksAfter)) {
           proxy.breaksAfter = undefined
           isBreaking = true
+        }
+        if (proxy.endsAfter !== undefined && data.includes(proxy.endsAfter)) {
+          proxy.endsAfter = undefined
+          isEnding = true
         }
         if (!proxy.isSilent) upstream.write(data)
       })
@@ -63,6 +74,7 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
     },
     isSilent: false,
     breaksAfter: undefined,
+    endsAfter: undefined,
     refusedParameters: [],
     refusals: 0,
     close: async () => {
