@@ -127,7 +127,8 @@ it('a cap holds its windows, leases, shares and quoted waits in any history', as
     propertyRuns(100),
   )
   t.diagnostic(JSON.stringify(totals))
-  assert.ok(totals.operations > 5_000)
+  // About 6,000, give or take 800: histories are random. Far fewer are histories that do nothing.
+  assert.ok(totals.operations > 2_500)
   assert.ok(totals.passed > 0 && totals.roomsTold > 0)
 })
 
