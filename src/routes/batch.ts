@@ -14,6 +14,7 @@ import { callerSocket } from '../http/caller-socket.ts'
 import type { App } from '../http/typed-app.ts'
 import { limitRefusal } from '../limits/limit-refusal.ts'
 import { requireAudience } from '../oauth/resources.ts'
+import { cacheResult } from '../telemetry/count-call.ts'
 
 /** Calls in one batch. */
 const CALLS_MAX = 50
@@ -44,9 +45,20 @@ type Item = Static<typeof BatchBody>['calls'][number]
 
 const Results = Type.Object(
   {
-    results: Type.Array(Type.Object({}, { additionalProperties: true }), {
-      description: 'One for each call, in order',
-    }),
+    results: Type.Array(
+      Type.Object(
+        {
+          cache: Type.Optional(
+            Type.Enum(['hit', 'stale', 'miss'], {
+              description:
+                'Whether a stored answer served the call: hit is a fresh one, stale one past its time, miss none. Absent where nothing is stored',
+            }),
+          ),
+        },
+        { additionalProperties: true },
+      ),
+      { description: 'One for each call, in order' },
+    ),
     done: Type.Boolean({ description: 'Always true: the batch is complete' }),
     ok: Type.Integer({ description: 'Calls that succeeded' }),
     failed: Type.Integer({ description: 'Calls that failed' }),
@@ -198,7 +210,7 @@ function refOf(item: Item | undefined): { ref?: string } {
 }
 
 function cacheOf(cacheStatus: string | undefined): { cache?: string } {
-  return cacheStatus === undefined ? {} : { cache: /^agw; hit/.test(cacheStatus) ? 'hit' : 'miss' }
+  return cacheStatus === undefined ? {} : { cache: cacheResult(cacheStatus) }
 }
 
 const SUCCESS = Buffer.from('{"status":"success",')

@@ -35,7 +35,7 @@ function upstreamMsOf(times: ReplyHead['times'] | undefined): number | undefined
 }
 
 /** `ttl` is there where a stored answer was served. Below 0 its time was over, whether its upstream was asked or not. */
-function cacheResult(cacheStatus: string): 'hit' | 'stale' | 'miss' {
+export function cacheResult(cacheStatus: string): 'hit' | 'stale' | 'miss' {
   if (cacheStatus.includes('; ttl=-')) return 'stale'
   return cacheStatus.startsWith('agw; hit') ? 'hit' : 'miss'
 }

@@ -123,6 +123,21 @@ describe('stored answers', () => {
     assert.equal((await call('/currency/latest')).status, 502)
   })
 
+  it('stored answers are told apart in a batch: fresh, past their time, or none, whatever the upstream did', async () => {
+    const cacheOf = async (base: string): Promise<unknown> => {
+      const batch = { calls: [{ api: 'currency', endpoint: '/latest', parameters: { base } }] }
+      const headers = { accept: 'application/json' }
+      const { body } = await send(gateway, '/v1/batch', { key: account.live, body: batch, headers })
+      assert.equal(body.results[0].status, 200, JSON.stringify(body))
+      return body.results[0].cache
+    }
+    upstream.play('currency', () => ({ base: 'CHF', date: '2026-11-20', rates: { USD: 1.1 } }))
+    assert.deepEqual([await cacheOf('CHF'), await cacheOf('CHF')], ['miss', 'hit'])
+    await ageAnswers(redis, 'currency', 3_600 + 700)
+    upstream.play('currency', (_arrival, response) => void response.writeHead(503).end())
+    assert.equal(await cacheOf('CHF'), 'stale')
+  })
+
   it('stored answers are kept for what does not exist', async () => {
     upstream.play('mock-data', (_arrival, response) => void response.writeHead(404).end('{}'))
     const before = count('mock-data')
