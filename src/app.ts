@@ -113,7 +113,7 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
   // People get a page, programs get JSON.
   const refuse = (request: FastifyRequest, reply: FastifyReply, thrown: unknown): FastifyReply =>
     isForPeople(request)
-      ? sendProblem(reply, thrown, { assets, catalog: context.catalog, baseUrl })
+      ? sendProblem(reply, thrown, { assets, catalog: context.catalog, baseUrl, signup: config.accounts.signup })
       : sendError(reply, thrown, baseUrl)
   app.setErrorHandler((error, request, reply) => refuse(request, reply, error))
   app.setNotFoundHandler((request, reply) => refuse(request, reply, new GatewayError('NOT_FOUND')))

@@ -1,3 +1,4 @@
+import type { SignupPolicy } from '../config.ts'
 import type { Assets } from '../http/assets.ts'
 import { type Html, html } from '../http/html.ts'
 import { pageHead } from '../http/page-head.ts'
@@ -8,6 +9,8 @@ export interface Page {
   /** Path, for the mark in the navigation. */
   path: string
   main: Html
+  /** The header offers no sign-up where it is closed. */
+  signup: SignupPolicy
   /** What every visitor has to know now; empty when there is nothing. */
   notice?: string
   /** Whether someone seems to be logged in; only what the header offers depends on it. */
@@ -36,7 +39,7 @@ function isWithin(path: string, href: string): boolean {
 /** A page of the portal: head, header, main, footer. */
 export function layout(
   assets: Assets,
-  { title, description, path, main, notice = '', isLoggedIn = false }: Page,
+  { title, description, path, main, signup, notice = '', isLoggedIn = false }: Page,
 ): string {
   const link = ([href, name]: readonly [string, string]) =>
     html`<a href="${href}"${isWithin(path, href) ? html` aria-current="page"` : ''}>${name}</a>`
@@ -57,7 +60,7 @@ ${pageHead(assets, { title, styles: STYLES, script: 'portal/assets/app.js', more
 <div class="who">${
     isLoggedIn
       ? html`<a class="button quiet" href="/account">Account</a>`
-      : html`<a class="button quiet" href="/login">Log in</a><a class="button" href="/signup">Sign up</a>`
+      : html`<a class="button quiet" href="/login">Log in</a>${signup === 'closed' ? '' : html`<a class="button" href="/signup">Sign up</a>`}`
   }</div>
 </div>
 </header>

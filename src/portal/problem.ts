@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { rankApis } from '../catalog/search.ts'
+import type { SignupPolicy } from '../config.ts'
 import type { Assets } from '../http/assets.ts'
 import { prepareError } from '../http/error-answer.ts'
 import { sendPage } from '../http/page-headers.ts'
@@ -13,6 +14,7 @@ export interface ProblemDeps {
   assets: Assets
   catalog: Catalog
   baseUrl: string
+  signup: SignupPolicy
 }
 
 /** Addresses of programs: failures there are always JSON. */
@@ -31,7 +33,7 @@ const isMcp = (url: string): boolean => /^\/mcp(\/|\?|$)/.test(url)
 export function sendProblem(
   reply: FastifyReply,
   thrown: unknown,
-  { assets, catalog, baseUrl }: ProblemDeps,
+  { assets, catalog, baseUrl, signup }: ProblemDeps,
 ): FastifyReply {
   const { request } = reply
   if (isMcp(request.url)) return reply.redirect('/agents', 303)
@@ -52,6 +54,7 @@ export function sendProblem(
       sought: sought.trim(),
       nearest: isEverything ? [] : nearest,
     }),
+    signup,
     isLoggedIn: readSessionCookie(request, baseUrl) !== undefined,
   })
   return sendPage(reply, page)

@@ -29,6 +29,7 @@ export async function docsPageRoutes(app: App, { catalog, config }: Context, ass
       description: `${title}: documentation of the Agent API Gateway.`,
       path,
       main: docsFrame(path, { guides, apis: offeredApis(catalog) }, main),
+      signup: config.accounts.signup,
       isLoggedIn: readSessionCookie(request, baseUrl) !== undefined,
     })
   }

@@ -96,6 +96,7 @@ async function openOAuth(context: Context, assets: Assets): Promise<OAuth> {
         title: `${title} · Agent API Gateway`,
         description: title,
         path: '',
+        signup: context.config.accounts.signup,
         main: html`<div class="wrap narrow"><h1>${title}</h1><p class="notice">${text}</p><p>Start again in the application.</p></div>`,
       }),
   })

@@ -67,6 +67,7 @@ export async function portalRoutes(app: App, { catalog, config, health }: Contex
       description,
       path: request.url.split('?', 1)[0] ?? '/',
       main,
+      signup: config.accounts.signup,
       notice: health.isStale ? UNAVAILABLE : '',
       isLoggedIn: visitOf(request).isLoggedIn,
     })

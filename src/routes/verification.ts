@@ -160,6 +160,7 @@ function pageRoutes(app: App, context: Context, assets: Assets): void {
       description: 'Prove that the address of an account is yours.',
       path: '/verify',
       main,
+      signup: context.config.accounts.signup,
     })
   const schema = {
     hide: true,

@@ -88,6 +88,23 @@ describe('where there is a mail server', () => {
     assert.doesNotMatch(account, /github\.com/)
   })
 
+  it('where sign-up is closed, no page offers it, and the log-in stays', async () => {
+    const closed = await gateway.startWeb({ SIGNUP: 'closed' })
+    const read = async (url: string, path: string) =>
+      await (await fetch(url + path, { headers: { accept: 'text/html' } })).text()
+    const headerOf = (page: string) => /<header class="top">.*<\/header>/s.exec(page)?.[0] ?? ''
+    for (const path of ['/', '/login', '/signup', '/agents', '/apis/weather', '/docs', '/docs/errors', '/nowhere']) {
+      const [open, header] = [headerOf(await read(gateway.url, path)), headerOf(await read(closed, path))]
+      assert.match(open, /href="\/login">Log in<\/a><a [^>]*href="\/signup">Sign up</, path)
+      assert.match(header, /href="\/login">Log in<\/a><\/div>/, path)
+      assert.doesNotMatch(header, /signup/, path)
+    }
+    assert.match(await read(gateway.url, '/'), /href="\/signup">Get a key</)
+    const home = await read(closed, '/')
+    assert.doesNotMatch(home, /signup/)
+    assert.match(home, /href="\/login\?next=\/account\/keys">Log in</)
+  })
+
   it('where there is a mail server, the link is sent again three times an hour, and a forged or changed token proves nothing', async () => {
     const account = await signUpThroughApi(gateway)
     const again = () => send(gateway, '/v1/auth/verification', { method: 'POST', token: account.token })

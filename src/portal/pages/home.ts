@@ -41,7 +41,7 @@ export function homePage(items: CatalogItem[], filter: CatalogFilter, { baseUrl,
 <div>
 <h1>${items.length} data APIs.<br>One key.</h1>
 <p class="lead">Weather, currencies, news, encyclopedia and more behind one HTTP interface, for people and for agents: one response format, errors that say what to do next, and the sources’ limits kept for you.</p>
-<p class="actions"><a class="button big" href="${isLoggedIn ? '/account/keys' : '/signup'}">Get a key</a> <a class="button quiet big" href="#catalog">See the catalog</a></p>
+<p class="actions">${wayToKey({ isLoggedIn, signup })} <a class="button quiet big" href="#catalog">See the catalog</a></p>
 <p class="small">Free plan, no card. Test calls are answered from recorded examples at once.</p>
 </div>
 ${demo(items, baseUrl)}
@@ -66,6 +66,11 @@ ${isLoggedIn ? '' : html`<li><h2>${signup === 'closed' ? 'Get an account' : 'Sig
 <ul class="grid" data-cards>${sorted.map((item) => card(item, !fits(item)))}</ul>
 <p class="empty" data-empty${shown.length > 0 ? html` hidden` : ''}><span data-empty-text>${emptyText(filter.q)}</span> <a href="/#catalog" data-clear>Show all APIs</a></p>
 </section>`
+}
+
+function wayToKey({ isLoggedIn, signup }: Pick<Visit, 'isLoggedIn' | 'signup'>): Html {
+  if (!isLoggedIn && signup === 'closed') return html`<a class="button big" href="/login?next=/account/keys">Log in</a>`
+  return html`<a class="button big" href="${isLoggedIn ? '/account/keys' : '/signup'}">Get a key</a>`
 }
 
 const SIGN_UP: Record<SignupPolicy, string> = {
