@@ -164,7 +164,8 @@ async function loadDocument(node: string): Promise<Described> {
   // As behind a proxy: a gateway whose public address is HTTPS would send us there.
   const answer = await fetch(`${node}/openapi.json`, { headers: { 'x-forwarded-proto': 'https' } })
   const document = closeObjects(await answer.json()) as OpenApiDocument
-  const ajv = new Ajv2020({ strict: false })
+  // Whether the document's schemas are valid is checked where the document is.
+  const ajv = new Ajv2020({ strict: false, validateSchema: false, meta: false })
   formats.default(ajv)
   ajv.addSchema(document, 'document')
   const templates = Object.keys(document.paths)
