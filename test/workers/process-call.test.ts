@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { cacheKeys } from '../../src/cache/cache-key.ts'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
+import { applySettings } from '../../src/catalog/catalog.ts'
 import { GatewayError } from '../../src/errors.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import type { ReplyAddress } from '../../src/queue/reply.ts'
@@ -47,6 +48,25 @@ test('the reply to a call whose worker was lost says that a request may have bee
     code: 'OVERLOADED',
     mayBeSent: true,
   })
+})
+
+test('a call whose worker was lost is no refusal where it gets no permit then: a request may have been sent', async (t) => {
+  const { deps, replies, api, cap, callOf } = await openWorkerParts(t)
+  applySettings(api, { caps: { concurrency: 5, rates: [{ max: 1, seconds: 60 }] } })
+  const waiters = [{ member: 'other|sent', tag: 0 }]
+  await cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
+  const ticket = { tag: 0.5, weight: 1 }
+  for (const { isSecondRun, fields } of [
+    { isSecondRun: false, fields: {} },
+    { isSecondRun: true, fields: {} },
+    { isSecondRun: true, fields: { ticket } },
+  ]) {
+    const call = callOf({ replyTo: replies.stream, ...fields })
+    const { reply } = replies.awaitReply(call.id)
+    await processCall(deps, { call, isSecondRun }, new AbortController().signal)
+    const { code, isRefused = false } = (await reply).head
+    assert.deepEqual({ code, isRefused }, { code: 'UPSTREAM_CAP_EXHAUSTED', isRefused: !isSecondRun })
+  }
 })
 
 test('a call counts as queued from the end of its admission, or from its limits where its node is of an earlier version', async (t) => {

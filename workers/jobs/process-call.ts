@@ -159,7 +159,7 @@ function toReply({ log, permitClientOf }: ProcessorDeps, call: AnswerableCall, r
   const level = failure.code === 'INTERNAL_ERROR' ? 'error' : 'debug'
   if (cause) log[level]({ callId: id, slug, code: failure.code, err: cause }, 'call failed')
   const words = cause ? { cause: causeWords(failure.code, cause) } : {}
-  const refused = isRefused && !call.isAsync ? { isRefused } : {}
+  const refused = isRefused && !isSecondRun && !call.isAsync ? { isRefused } : {}
   return { head: { ...head, ...failure, ...words, ...refused }, body: NO_BODY }
 }
 
