@@ -150,6 +150,17 @@ it('a call whose slot a repeated request takes is refused at once', async () => 
   assert.equal(world.evicted, 1)
 })
 
+it('a call whose slot a repeated request takes before its worker asks for it is refused at once', async () => {
+  const world = await open({ concurrency: 200, rates: [{ max: 110, seconds: 60 }] })
+  for (let index = 0; index < 109; index += 1) await world.join(call('busy'))
+  await world.advance(SECOND)
+  assert.equal(await world.join(call('a')), undefined)
+  assert.equal(world.lastPlace?.etaMs, 0)
+  assert.ok(await world.acquireUnqueued('b'))
+  await world.advance(0)
+  assert.equal(world.evicted, 1)
+})
+
 it('calls that a close of the upstream leaves no time for are refused at once', async () => {
   const world = await open({ concurrency: 200, rates: [{ max: 110, seconds: 20 }] })
   for (let index = 0; index < 110; index += 1) await world.join(call('a'))

@@ -161,6 +161,12 @@ export const MUTATIONS: Mutation[] = [
   caps('acquire', 'a repeated request takes a quoted slot', 'if mayBeLate then', 'if false then'),
   caps(
     'acquire',
+    'a repeated request takes a quoted slot that was not asked for yet',
+    'if unqueued > 0 and free - granted < left then',
+    'if false then',
+  ),
+  caps(
+    'acquire',
     'calls without a ticket take the room of queued calls',
     'granted + #unplaced + others',
     'granted + #unplaced',

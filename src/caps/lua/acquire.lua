@@ -118,6 +118,12 @@ local function grant(granted)
   return unqueued
 end
 
+-- Workers poll one after the other, and a repeated request takes a slot that was another's.
+local function evictWhoseSlotsWereTaken()
+  local length = redis.call('ZCARD', QUEUE)
+  if length > 0 and takePlanningTurn(length) then evictTooLate() end
+end
+
 -- Nothing else waits and there is room for all: no set of waiters need be kept. A call without a place leaves room for
 -- every call that has one.
 if not isScarce and redis.call('ZCARD', WAITERS) == 0 then
@@ -132,8 +138,10 @@ if not isScarce and redis.call('ZCARD', WAITERS) == 0 then
     granted, unplaced = #members, {}
   end
   if granted > 0 and free >= granted then
-    local left = queued - (granted - grant(members))
+    local unqueued = grant(members)
+    local left = queued - (granted - unqueued)
     reply[ROOM] = math.max(0, free - granted - left)
+    if unqueued > 0 and free - granted < left then evictWhoseSlotsWereTaken() end
     addMustJoin(reply)
     return remembered()
   end
@@ -182,9 +190,5 @@ if #granted > 0 then
   end
   mayBeLate = mayBeLate or unqueued > 0
 end
--- Workers poll one after the other, and a repeated request takes a slot that was another's.
-if mayBeLate then
-  local length = redis.call('ZCARD', QUEUE)
-  if length > 0 and takePlanningTurn(length) then evictTooLate() end
-end
+if mayBeLate then evictWhoseSlotsWereTaken() end
 return remembered()
