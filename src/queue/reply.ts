@@ -180,13 +180,13 @@ export class ReplyInbox {
     else this.#fetch(head, head.bodyKey, pending)
   }
 
-  /** The result of an asynchronous call whose caller still waits. */
+  /** The result of an asynchronous call whose caller still waits. Where it cannot be read, it can be fetched later. */
   #readStored(head: ReplyHead, accountId: string, pending: PendingCall): void {
     readResult(this.#redis, { id: head.id, accountId }).then(
       (stored) => pending.resolve(stored ?? lostBody(head)),
       (error) => {
         this.#log.warn({ err: error, callId: head.id }, 'failed to read the kept result of a call')
-        pending.resolve(lostBody(head))
+        pending.reject(error)
       },
     )
   }

@@ -12,7 +12,8 @@ import { CallCompletionBatcher } from '../../src/limits/call-completion-batcher.
 import { completeCall } from '../../src/limits/complete-call.ts'
 import { createLog } from '../../src/log.ts'
 import { CallQueues } from '../../src/queue/call-queue.ts'
-import { ReplyInbox } from '../../src/queue/reply.ts'
+import { ReplyInbox, sendReply } from '../../src/queue/reply.ts'
+import { storeResult } from '../../src/queue/results.ts'
 import { openRedis } from '../../src/redis/connection.ts'
 import { keys } from '../../src/redis/keys.ts'
 import { until } from '../support/gateway.ts'
@@ -84,6 +85,20 @@ test('an asynchronous call whose node ends, or whose caller leaves, goes on and 
     assert.deepEqual(await ended, { kind: 'pending' })
     assert.equal(await isQueued(), true)
   }
+})
+
+test('an asynchronous call whose kept result its node cannot read is answered as one that is pending: it is charged', async (t) => {
+  const { redis, proxy } = await connectThroughProxy(t, url, 'producer')
+  const node = openNode(t, redis)
+  const { ended, job, isQueued } = call(node, 5_000)
+  await until(isQueued)
+  proxy.cut()
+  await until(() => redis.status !== 'ready')
+  const { id, accountId } = job
+  const [times, body] = [{ queueMs: 0, permitMs: 0, upstreamMs: 1, attempts: 1 }, Buffer.from('{}')]
+  await storeResult(directly, { id, accountId }, { head: { id, times }, body })
+  await sendReply(directly, job, { head: { id, times, storedFor: accountId }, body: Buffer.alloc(0) })
+  assert.deepEqual(await ended, { kind: 'pending' })
 })
 
 test('a call whose node ends, or has ended before it came, is taken back, and its caller is told to send it again', async (t) => {
