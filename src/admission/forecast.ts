@@ -149,7 +149,7 @@ async function rebase({ caps, queues }: ForecastDeps, waitEntry: WaitQueueEntry,
   const cap = caps.of({ slug }, bucket)
   try {
     const { base, hasMoved } = await cap.rebaseTags()
-    if (hasMoved) await rebasePriorities(queues, slug, base)
+    if (hasMoved) await rebasePriorities(queues, { slug, isOfBucket: (call) => bucketOf(call) === bucket }, base)
     return priorityOf(tag, base)
   } catch (error) {
     await cap.leaveWaitQueue(waitEntry).catch(() => undefined)

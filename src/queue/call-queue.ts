@@ -93,22 +93,30 @@ export function priorityOf(tag: number, base: number): number {
   return Math.min(Math.max(1, Math.floor(tag - base) + 1), PRIORITY_MAX)
 }
 
-export async function rebasePriorities(queues: CallQueues, slug: string, base: number): Promise<void> {
+/** Counts priorities from a later base, for the calls of one bucket: each has a virtual time of its own. */
+export async function rebasePriorities(
+  queues: CallQueues,
+  { slug, isOfBucket }: { slug: string; isOfBucket: (call: CallJob) => boolean },
+  base: number,
+): Promise<void> {
   for (const job of await queues.of(slug).getPrioritized()) {
     // Probes go last and validations of keys first, whatever the base is.
     if (job.name !== CALL_JOB) continue
-    const ticket = ticketOf(job.data)
+    const priorities = tagsOf(job.data, isOfBucket).map((tag = base) => priorityOf(tag, base))
+    if (priorities.length === 0) continue
     // A job that has ended needs none.
-    await job.changePriority({ priority: priorityOf(ticket?.tag ?? base, base) }).catch(() => undefined)
+    await job.changePriority({ priority: Math.min(job.priority, ...priorities) }).catch(() => undefined)
   }
 }
 
-/** Undefined as well for a job of a later version: like all that came before the base it is due. */
-function ticketOf(data: unknown): CallJob['ticket'] {
+/** Undefined without a ticket, and for a job of a later version: like all that came before the base it is due. */
+function tagsOf(data: unknown, isOfBucket: (call: CallJob) => boolean): (number | undefined)[] {
   try {
-    return parseCalls(data)[0]?.ticket
+    return parseCalls(data)
+      .filter(isOfBucket)
+      .map(({ ticket }) => ticket?.tag)
   } catch {
-    return undefined
+    return [undefined]
   }
 }
 

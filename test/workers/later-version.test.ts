@@ -66,6 +66,6 @@ test('calls get new priorities although one of a version that this node does not
   users.push(queues)
   const { job, reply } = await enqueue(900)
   reply.catch(() => undefined)
-  await rebasePriorities(queues, 'currency', 1_000_000)
+  await rebasePriorities(queues, { slug: 'currency', isOfBucket: () => true }, 1_000_000)
   assert.equal((await queue.getJob(job.id ?? ''))?.priority, 1)
 })
