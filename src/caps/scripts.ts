@@ -102,6 +102,7 @@ export const scripts = {
   }),
   beginGradually: load('begin-gradually', { KEY_LIFE_MS, WAKE_UP_CHANNEL }),
   joinWaitQueue: load('join-queue', {
+    BACKFILL_AFTER_MS,
     COST,
     EVICTED_TTL_MS,
     KEY_LIFE_MS,
@@ -121,5 +122,11 @@ export const scripts = {
   read: load('read', { COLD_START_HOLD_MS, SCARCE_MAX: SHARES.SCARCE_MAX }),
   rebaseTags: load('rebase-tags', { TAG_SPAN_MAX }),
   initialise: load('initialise', { KEY_LIFE_MS }),
-  backfill: load('backfill', { KEY_LIFE_MS, SCARCE_MAX: SHARES.SCARCE_MAX }),
+  backfill: load('backfill', {
+    EVICTED_TTL_MS,
+    KEY_LIFE_MS,
+    WAKE_UP_CHANNEL,
+    ...GRANT_RULES,
+    ...PLANNING_PACE,
+  }),
 }

@@ -7,6 +7,7 @@ import { addCapGrants } from '../../src/db/cap-grants.ts'
 import { type Db, openDatabase } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import { createLog } from '../../src/log.ts'
+import { memberOf } from '../../src/queue/wait-queue-entry.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
 import { capKeys, keys } from '../../src/redis/keys.ts'
 import { type Services, startServices } from '../support/services.ts'
@@ -28,24 +29,24 @@ after(async () => {
 })
 
 /** A cap of ten requests in ten minutes, of which six were sent before Redis lost its memory. */
-async function open(slug: string) {
+async function open(slug: string, { max = 10, sentBefore = 6 } = {}) {
   const lostAt = Date.now()
   const clock = { now: lostAt }
   await redis.set(keys.rememberedSince, lostAt)
   const minute = new Date(Math.floor(lostAt / 60_000) * 60_000)
   const sent = { slug, bucket: 'shared', minute }
   await addCapGrants(db, [
-    { ...sent, worker: randomUUID(), granted: 4 },
+    { ...sent, worker: randomUUID(), granted: sentBefore - 2 },
     { ...sent, worker: randomUUID(), granted: 2 },
   ])
-  const rules = { concurrency: 100, rates: [{ max: 10, seconds: 600 }] }
+  const rules = { concurrency: 100, rates: [{ max, seconds: 600 }] }
   const cap = new Cap({ redis, db, now: () => clock.now }, { slug, bucket: 'shared' }, () => rules)
   const acquire = async () => {
     const waiters = Array.from({ length: 10 }, (_, index) => ({ member: `account-${index}|call-${index}`, tag: 0 }))
     const { granted } = await cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
     return granted.size
   }
-  return { lostAt, clock, acquire }
+  return { lostAt, clock, cap, acquire }
 }
 
 it('a cap whose past Redis lost stays closed at first, and then grants what Postgres says is left of its window', async () => {
@@ -61,6 +62,24 @@ it('a cap whose past Redis lost stays closed at first, and then grants what Post
   assert.equal(await acquire(), 0)
   clock.now = lostAt + COLD_START_HOLD_MS
   assert.equal(await acquire(), 4)
+})
+
+it('a cap whose past Redis lost restores it for the calls that join its queue, which are told the true wait', async () => {
+  const { lostAt, clock, cap } = await open('used up', { max: 110, sentBefore: 110 })
+  const entry = { accountId: 'a', callId: 'late', isAsync: false, weight: 1, slug: 'used up', bucket: 'shared' }
+  const early = { ...entry, callId: 'early' }
+  const place = await cap.joinWaitQueue(early, clock.now + 120_000)
+  assert.ok(!('refused' in place))
+  assert.equal(place.etaMs, COLD_START_HOLD_MS)
+  clock.now = lostAt + BACKFILL_AFTER_MS + 1
+  const refusal = await cap.joinWaitQueue(entry, clock.now + 30_000)
+  assert.ok('refused' in refusal)
+  assert.equal(refusal.refused, 'cap')
+  assert.ok(refusal.retryAfterMs > 540_000, `${refusal.retryAfterMs} ms`)
+  // The one that is queued already hears of it as well.
+  const waiters = [{ member: memberOf(early), tag: place.tag }]
+  const { evicted } = await cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
+  assert.ok((evicted.get(memberOf(early)) ?? 0) > 540_000, `${[...evicted.values()]}`)
 })
 
 it("the past of a cap is restored by Redis' clock when that of the worker is behind or ahead", async (t) => {

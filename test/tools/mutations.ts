@@ -247,6 +247,14 @@ export const MUTATIONS: Mutation[] = [
   lost('backfill', 'a minute of the past counts as one request', 'for number = 1, granted do', 'for number = 1, 1 do'),
   lost('backfill', 'the past that is put back stays for ever', 'keepAlive(true, {LOG, STATE})\n'),
   lost('backfill', 'the past is read again and again', "'backfilled', '1')", "'backfilled', '0')"),
+  lost('backfill', 'a past that is put back evicts nobody', "if redis.call('ZCARD', QUEUE) > 0 then", 'if false then'),
+  lost('join-queue', 'a call joins without the past that was lost', 'if needsBackfill() then', 'if false then'),
+  lost(
+    'include/lost-past',
+    'the past is put back before Postgres has all of it',
+    'initialisedAt + BACKFILL_AFTER_MS',
+    'initialisedAt - BACKFILL_AFTER_MS',
+  ),
   lost(
     'include/state',
     'the hold after a loss is a second too short',

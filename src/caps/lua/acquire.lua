@@ -13,6 +13,7 @@
 --- @include "./include/keys.lua"
 --- @include "./include/rules.lua"
 --- @include "./include/state.lua"
+--- @include "./include/lost-past.lua"
 --- @include "./include/members.lua"
 --- @include "./include/slots.lua"
 --- @include "./include/dequeue.lua"
@@ -50,8 +51,8 @@ if not state.initialisedAt then return {'uninitialised'} end
 if redis.call('GETRANGE', LAST_REPLY, 0, #poll - 1) == poll then
   return cmsgpack.unpack(string.sub(redis.call('GET', LAST_REPLY), #poll + 1))
 end
-if state.initialisedAt > 0 and not state.isBackfilled and widest > COLD_START_HOLD_MS then
-  if now > state.initialisedAt + BACKFILL_AFTER_MS then return {'needs-backfill'} end
+if needsBackfill() then return {'needs-backfill'} end
+if isPastMissing() then
   releasePermits(released, meanMs)
   return addMustJoin({'ok', BACKFILL_AFTER_MS, 0, 0, 0})
 end

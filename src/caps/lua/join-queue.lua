@@ -2,13 +2,14 @@
      that its slot. Calls that its place pushes past their deadlines are evicted.
      Input:  KEYS[11…] keys of coalesced calls  ARGV[1] clock, the rules, then of each call member, weight, deadline (ms) and
              which of these keys is its own (0: none)
-     Output: 'uninitialised'; or 'joined', then of each call a list: 'cap', 'share', 'closed', 'overloaded' (refused), 'ok',
-             'follow' (shares another call's answer), 'ahead' (its slot comes before that of the call whose answer it could
-             share), then the tag, the job priority, ms until its slot, 1 when tags are far from their base ]]
+     Output: 'uninitialised'; 'needs-backfill'; or 'joined', then of each call a list: 'cap', 'share', 'closed', 'overloaded'
+             (refused), 'ok', 'follow' (shares another call's answer), 'ahead' (its slot comes before that of the call whose
+             answer it could share), then the tag, the job priority, ms until its slot, 1 when tags are far from their base ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./include/keys.lua"
 --- @include "./include/rules.lua"
 --- @include "./include/state.lua"
+--- @include "./include/lost-past.lua"
 --- @include "./include/fair.lua"
 --- @include "./include/members.lua"
 --- @include "./include/slots.lua"
@@ -22,6 +23,7 @@
 --- @include "./include/join-together.lua"
 --- @include "./include/follow-set-back.lua"
 if not state.initialisedAt then return {'uninitialised'} end
+if needsBackfill() then return {'needs-backfill'} end
 
 local calls = {}
 for index = afterRules, #ARGV, 4 do
