@@ -253,3 +253,26 @@ test('polls that bring no permit leave nothing to write down, and do not keep th
   const rows = await db.selectFrom('cap_grants').select(['slug', 'granted']).execute()
   assert.deepEqual(rows, [{ slug: 'code-host-user', granted: 2 }])
 })
+
+test('permits whose leases are gone before they are renewed are warned of, and those that ended are not', async (t) => {
+  const { redis, db } = await open(t)
+  const catalog = await loadCatalog(new Map())
+  const api = catalog.get('weather') ?? assert.fail()
+  const caps = new UpstreamCaps({ redis, db, catalog })
+  const warn = t.mock.method(log, 'warn')
+  const client = new PermitClients({ caps, log, grants: new GrantLedger(db, new RedisClock(redis, log), log) }).of(
+    api,
+    SHARED_BUCKET,
+  )
+  const acquire = (id: string) =>
+    client.acquire({ member: `account|${id}`, tag: 0 }, () => 1_000, new AbortController().signal)
+  const ended = await acquire('ended')
+  const held = await Promise.all(['lost', 'held'].map(acquire))
+  const leases = capKeys.of('weather', SHARED_BUCKET, 'leases')
+  ended.release(1)
+  await until(async () => (await redis.zcard(leases)) === 2)
+  await redis.zpopmin(leases)
+  await until(() => warn.mock.callCount() > 0)
+  assert.deepEqual(warn.mock.calls[0]?.arguments, [{ lost: 1 }, 'permit leases were gone before they were renewed'])
+  for (const permit of held) permit.release(1)
+})

@@ -133,7 +133,7 @@ export class PermitClient {
   #poll(): void {
     this.#exchange()
       .catch((error) => {
-        this.#log.warn({ err: error }, 'failed to acquire permits')
+        this.#log.warn({ err: error }, 'failed to exchange permits with Redis')
         return POLL_INTERVAL_MS
       })
       .then((pauseMs) => {
@@ -266,9 +266,16 @@ export class PermitClient {
       this.#renewing = undefined
       return
     }
-    this.#cap
-      .renew([...this.#held], LEASE_MS)
-      .catch((error) => this.#log.warn({ err: error }, 'failed to renew permit leases'))
+    const ids = [...this.#held]
+    this.#cap.renew(ids, LEASE_MS).then(
+      (renewed) => {
+        const ended = ids.filter((id) => !this.#held.has(id)).length
+        const lost = ids.length - renewed - ended
+        // Their places are others' now: more requests are under way than the cap has places.
+        if (lost > 0) this.#log.warn({ lost }, 'permit leases were gone before they were renewed')
+      },
+      (error) => this.#log.warn({ err: error }, 'failed to renew permit leases'),
+    )
   }
 
   #releaseUnused(id: PermitId): void {
