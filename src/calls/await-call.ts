@@ -2,16 +2,16 @@ import type { Admitted } from '../admission/admit.ts'
 import { countRefusal, type RefusalDeps } from '../admission/count-refusal.ts'
 import { rejectOnAbort } from '../async/abort.ts'
 import { RESTART_RETRY, retryUntil } from '../async/retry-until.ts'
-import { ERRORS, GatewayError, toGatewayError } from '../errors.ts'
+import { GatewayError, toGatewayError } from '../errors.ts'
 import type { CallerSocket } from '../http/caller-socket.ts'
 import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
 import { refundCall } from '../limits/release-limits.ts'
 import type { Log } from '../log.ts'
 import { recordAsyncCall } from '../queue/async-call.ts'
 import type { ReplyInbox } from '../queue/reply.ts'
-import { type Reply, wasRequestSent } from '../queue/reply-head.ts'
-import { CallerLeftError, cancelledStatus, LEFT_UNSENT_STATUS } from './caller-left.ts'
-import { type Withdrawal, type WithdrawDeps, wasSent, withdrawCall } from './withdraw-call.ts'
+import type { Reply } from '../queue/reply-head.ts'
+import { CallerLeftError, cancelledStatus, chargedReplyStatus, LEFT_UNSENT_STATUS } from './call-status.ts'
+import { awaitWasSent, type Withdrawal, type WithdrawDeps, withdrawCall } from './withdraw-call.ts'
 
 export interface AwaitDeps extends WithdrawDeps, RefusalDeps {
   config: { callTimeoutMs: number }
@@ -27,7 +27,7 @@ export type CallEnd =
   | { kind: 'failed'; error: GatewayError; isRefused: boolean }
 
 /** How long after the deadline a node waits for the worker's own reply, milliseconds. */
-const DEADLINE_GRACE_MS = 250
+export const DEADLINE_GRACE_MS = 250
 
 /** Abort reason of an asynchronous call: the caller preferred not to wait any longer. */
 const STILL_RUNNING = new Error('the call goes on')
@@ -52,8 +52,8 @@ export async function enqueueAndAwait(deps: AwaitDeps, admitted: Admitted, socke
     jobId = await deps.queues.enqueue({ call: job, priority, mayShareJob })
     if (waitMs === 0) return { kind: 'pending' }
     const answer = await Promise.race([reply, rejectOnAbort(patience.signal)])
-    if (answer.head.isRefused) await refundRefused(deps, admitted, chargedStatusOf(answer))
-    else if (!job.isAsync) deps.completions.add(job, chargedStatusOf(answer))
+    if (answer.head.isRefused) await refundRefused(deps, admitted, chargedReplyStatus(answer.head))
+    else if (!job.isAsync) deps.completions.add(job, chargedReplyStatus(answer.head))
     return { kind: 'reply', reply: answer }
   } catch (thrown) {
     // Even when this node is shutting down: the call's worker completes it.
@@ -123,12 +123,6 @@ async function refundRefused(deps: AwaitDeps, { job, principal }: Admitted, stat
   )
 }
 
-export function chargedStatusOf({ head }: Reply): number {
-  const { code } = head
-  if (code === 'CALL_CANCELLED') return cancelledStatus(wasRequestSent(head))
-  return code ? ERRORS[code].status : 200
-}
-
 /** Withdraws a call whose caller left. It is charged where a request was sent for it, or where that is not known. */
 async function completeLeft(
   deps: AwaitDeps,
@@ -136,7 +130,7 @@ async function completeLeft(
   { reply, jobId }: { reply: Promise<Reply>; jobId: string | undefined },
 ): Promise<void> {
   const isSent = await withdraw(deps, admitted, jobId).then(
-    (withdrawal) => wasSent(withdrawal, reply),
+    (withdrawal) => awaitWasSent(withdrawal, reply),
     () => true,
   )
   deps.completions.add(admitted.job, cancelledStatus(isSent))

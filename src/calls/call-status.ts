@@ -1,4 +1,5 @@
-import { GatewayError } from '../errors.ts'
+import { ERRORS, type ErrorCode, GatewayError } from '../errors.ts'
+import { type ReplyHead, wasRequestSent } from '../queue/reply-head.ts'
 
 /** Status of a call whose caller left: by `isCharged` its unit of the month stays spent. */
 export const CALLER_LEFT_STATUS = 499
@@ -18,6 +19,19 @@ export class CallerLeftError extends GatewayError {
 }
 
 /** What log and metrics show of a call that failed. */
-export function shownStatusOf(error: GatewayError): number {
+export function shownErrorStatus(error: GatewayError): number {
   return error instanceof CallerLeftError ? CALLER_LEFT_STATUS : error.status
+}
+
+type Outcome = Pick<ReplyHead, 'times' | 'wasSent'> & { code?: ErrorCode | undefined }
+
+/** What log and metrics show of a call by its reply. */
+export function shownReplyStatus({ code }: Pick<Outcome, 'code'>): number {
+  if (code === 'CALL_CANCELLED') return CALLER_LEFT_STATUS
+  return code ? ERRORS[code].status : 200
+}
+
+/** What usage counts of a call by its reply: by `isCharged` it decides whether the unit of the month stays spent. */
+export function chargedReplyStatus(head: Outcome): number {
+  return head.code === 'CALL_CANCELLED' ? cancelledStatus(wasRequestSent(head)) : shownReplyStatus(head)
 }

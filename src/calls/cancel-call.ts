@@ -8,7 +8,7 @@ import type { ReplyHead } from '../queue/reply-head.ts'
 import { readResult, storeResult } from '../queue/results.ts'
 import { countCall } from '../telemetry/count-call.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
-import { CALLER_LEFT_STATUS, cancelledStatus } from './caller-left.ts'
+import { CALLER_LEFT_STATUS, cancelledStatus } from './call-status.ts'
 import { type Withdrawal, type WithdrawDeps, withdrawCall } from './withdraw-call.ts'
 
 export interface CancelDeps extends WithdrawDeps {

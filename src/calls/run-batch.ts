@@ -16,8 +16,9 @@ import type { ReplyInbox } from '../queue/reply.ts'
 import { type Reply, wasRequestSent } from '../queue/reply-head.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { ObservedCall, type ObservedCallDeps } from '../telemetry/observe-call.ts'
-import { cancelledStatus, shownStatusOf } from './caller-left.ts'
-import { type CallToWithdraw, type Withdrawal, wasSent, withdrawCall } from './withdraw-call.ts'
+import { DEADLINE_GRACE_MS } from './await-call.ts'
+import { cancelledStatus, shownErrorStatus } from './call-status.ts'
+import { awaitWasSent, type CallToWithdraw, type Withdrawal, withdrawCall } from './withdraw-call.ts'
 
 export interface BatchDeps extends ForecastDeps, ObservedCallDeps {
   redis: RedisConnection
@@ -35,9 +36,6 @@ export interface BatchRun {
 }
 
 const ENDED_TOGETHER_MAX = 50
-
-/** How long after the deadline a node waits for the workers' own replies, milliseconds. */
-const DEADLINE_GRACE_MS = 250
 
 interface Ending {
   outcome: BatchOutcome
@@ -155,7 +153,7 @@ async function runUnit(
   const observed = new ObservedCall(deps, run.requestId, `/v1/call/${job.slug}`)
   const fail = (thrown: unknown, rest: Omit<Ending, 'outcome'>): Ending => {
     const error = toGatewayError(thrown)
-    observed.ended(shownStatusOf(error), { code: error.code, cause: error.cause, accountId: principal.accountId })
+    observed.ended(shownErrorStatus(error), { code: error.code, cause: error.cause, accountId: principal.accountId })
     return { outcome: { error }, ...rest }
   }
   let forecast: Forecast | undefined
@@ -194,7 +192,7 @@ async function runUnit(
     forecast.giveRoomBack?.()
     const withdrawal = await withdraw(deps, { job, waitEntry: forecast.waitEntry, jobId })
     const { code, status } = toGatewayError(error)
-    if (code === 'CALL_CANCELLED') return fail(error, cancelled(await wasSent(withdrawal, reply)))
+    if (code === 'CALL_CANCELLED') return fail(error, cancelled(await awaitWasSent(withdrawal, reply)))
     return fail(error, { usageStatus: status, refund: 'month' })
   } finally {
     forget()

@@ -48,7 +48,7 @@ export async function withdrawCall(
 }
 
 /** Whether a request may have been sent: the worker's reply says so; where none comes, whether a worker had the call. */
-export async function wasSent(withdrawal: Withdrawal, reply: Promise<Reply>): Promise<boolean> {
+export async function awaitWasSent(withdrawal: Withdrawal, reply: Promise<Reply>): Promise<boolean> {
   if (withdrawal === 'removed') return false
   if (withdrawal === 'removed-started') return true
   const replied = reply.then(

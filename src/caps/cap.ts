@@ -21,7 +21,7 @@ export interface Waiter {
   tag: number
 }
 
-/** Tag of a call without a place in the queue, a follower's included: it gets a permit where there is room for all, or must join first. */
+/** Tag of a call that has not joined the queue, a follower's included: it gets a permit where there is room for all, or must join first. */
 export const NO_PLACE = -1
 
 /** Permits that ended since the last poll; `meanMs` is how long their requests took. */

@@ -29,7 +29,7 @@ const SHARES = {
   /** How long an account has demand after its last call, milliseconds. */
   DEMAND_WINDOW_MS: 300_000,
   /** Part of a long window that stays for shares that have had none of it. */
-  KEPT_SHARE: 0.2,
+  KEPT_PART: 0.2,
   /** In a window up to this nothing is kept: a newcomer gets a permit soon. Milliseconds. */
   KEPT_WINDOW_MS_MIN: 60_000 + WINDOW_MARGIN_MS,
   /** Nothing is kept either where only one share has had demand for so long, milliseconds. */
@@ -56,7 +56,7 @@ const SEQ_SPAN = 2 ** 20
 const RAMP_MAX = 64
 
 const FORECAST = {
-  /** By how much a call may start later than forecast: so many milliseconds, or such a share of its wait. */
+  /** By how much a call may start later than forecast: so many milliseconds, or such a part of its wait. */
   FORECAST_SLACK_MS: 250,
   FORECAST_SLACK_PART: 0.02,
   /** Longest a call may be expected to wait for want of connections or workers rather than for the rates. */

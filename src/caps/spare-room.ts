@@ -5,7 +5,7 @@ import { bucketOf, type CapBucket } from './bucket.ts'
 const TRUSTED_MS = 1_000
 
 /** Part of the room that one API node uses: others have the same figure. */
-const USED_SHARE = 0.5
+const USED_PART = 0.5
 
 const CAPS_MAX = 10_000
 
@@ -39,7 +39,7 @@ export class SpareRoom {
     if (call.mode === 'test' || times.attempts === 0) return
     const name = `${call.slug} ${bucketOf(call)}`
     const known = this.#rooms.get(name) ?? { places: 0, taken: 0, until: 0 }
-    known.places = Math.floor(room * USED_SHARE)
+    known.places = Math.floor(room * USED_PART)
     known.until = performance.now() + TRUSTED_MS
     this.#rooms.set(name, known)
   }

@@ -32,7 +32,7 @@ const StoredCall = Type.Object({
       isFollower: Type.Optional(Type.Literal(true)),
     }),
   ),
-  /** Share by plan of a call without a ticket, with which it joins the wait queue when it needs one after all. */
+  /** Weight by plan of a call without a ticket, with which it joins the wait queue when it needs one after all. */
   weight: Type.Optional(Type.Integer()),
   /** Answer from the cache or not at all: no request may be sent for this long, milliseconds. */
   cacheOnlyMs: Type.Optional(Type.Integer()),

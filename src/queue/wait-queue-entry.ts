@@ -14,7 +14,7 @@ export interface WaitQueueIdentity {
 }
 
 export interface WaitQueueEntry extends WaitQueueIdentity {
-  /** Share by plan: twice the weight, twice the calls. */
+  /** By plan: twice the weight, twice the calls. */
   weight: number
   slug: string
   bucket: string

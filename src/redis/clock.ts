@@ -4,7 +4,7 @@ import type { RedisConnection } from './connection.ts'
 const SYNC_EVERY_MS = 15_000
 
 /** A slower answer says little about when it was written, milliseconds. */
-const ROUND_TRIP_MS_MAX = 250
+const SYNC_TRIP_MS_MAX = 250
 
 /**
  * Redis' clock as this process sees it. Deadlines are written and read in Redis time, so that machines whose own
@@ -44,7 +44,7 @@ export class RedisClock {
     this.#redis.time().then(
       ([seconds, microseconds]) => {
         const roundTripMs = performance.now() - sentAt
-        if (roundTripMs > ROUND_TRIP_MS_MAX) return
+        if (roundTripMs > SYNC_TRIP_MS_MAX) return
         this.#offsetMs = Number(seconds) * 1_000 + Number(microseconds) / 1_000 - (sentAt + roundTripMs / 2)
       },
       (error) => this.#log.debug({ err: error }, 'failed to read the clock of Redis'),

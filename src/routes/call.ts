@@ -2,8 +2,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Admitted, admitCall, type Refused } from '../admission/admit.ts'
 import { countRefusal } from '../admission/count-refusal.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
-import { type CallEnd, chargedStatusOf, enqueueAndAwait } from '../calls/await-call.ts'
-import { shownStatusOf } from '../calls/caller-left.ts'
+import { type CallEnd, enqueueAndAwait } from '../calls/await-call.ts'
+import { chargedReplyStatus, shownErrorStatus } from '../calls/call-status.ts'
 import type { Context } from '../context.ts'
 import { type GatewayError, toGatewayError } from '../errors.ts'
 import {
@@ -90,7 +90,7 @@ function limitsAfter(end: CallEnd, limits: LimitState): LimitState {
   if (end.kind === 'pending') return limits
   const isReply = end.kind === 'reply'
   if (isReply ? end.reply.head.isRefused : end.isRefused) return withoutCall(limits)
-  return isCharged(isReply ? chargedStatusOf(end.reply) : end.error.status) ? limits : withoutMonthUnit(limits)
+  return isCharged(isReply ? chargedReplyStatus(end.reply.head) : end.error.status) ? limits : withoutMonthUnit(limits)
 }
 
 function refuse(
@@ -110,7 +110,7 @@ function refuse(
 }
 
 function noteFailure(observed: ObservedCall, error: GatewayError, accountId: string | undefined): GatewayError {
-  observed.ended(shownStatusOf(error), { code: error.code, cause: error.cause, accountId })
+  observed.ended(shownErrorStatus(error), { code: error.code, cause: error.cause, accountId })
   return error
 }
 

@@ -79,8 +79,8 @@ export const MUTATIONS: Mutation[] = [
   caps(
     'include/plan',
     'nothing is kept for newcomers',
-    'rule.kept = math.floor(rule.max * KEPT_SHARE)',
-    'rule.kept = 0 * KEPT_SHARE',
+    'rule.kept = math.floor(rule.max * KEPT_PART)',
+    'rule.kept = 0 * KEPT_PART',
   ),
   caps('include/plan', 'others never count as quiet', 'return demandAt', 'return now'),
   caps('include/plan', 'what the upstream has left is ignored', 'planned.count >= state.left', 'false'),

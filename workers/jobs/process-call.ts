@@ -1,11 +1,11 @@
 import { retryUntil } from '../../src/async/retry-until.ts'
-import { CALLER_LEFT_STATUS, cancelledStatus } from '../../src/calls/caller-left.ts'
+import { chargedReplyStatus, shownReplyStatus } from '../../src/calls/call-status.ts'
 import { bucketOf } from '../../src/caps/bucket.ts'
-import { ERRORS, GatewayError } from '../../src/errors.ts'
+import { GatewayError } from '../../src/errors.ts'
 import { completeCall } from '../../src/limits/complete-call.ts'
 import type { AnswerableCall, CallJob } from '../../src/queue/call-job.ts'
 import type { ReplyOutbox } from '../../src/queue/reply.ts'
-import { type CallTimes, type Reply, type ReplyHead, wasRequestSent } from '../../src/queue/reply-head.ts'
+import type { CallTimes, Reply, ReplyHead } from '../../src/queue/reply-head.ts'
 import { countCall } from '../../src/telemetry/count-call.ts'
 import type { CachedOutcome } from '../cache/cached-call.ts'
 import type { PermitClient } from '../permits/permit-client.ts'
@@ -107,10 +107,10 @@ type TimedOutcome = CachedOutcome & { times: CallTimes; isSecondRun: boolean }
 /** An asynchronous call's outcome is stored first, and completes the call. */
 async function sendOutcome(deps: ProcessorDeps, call: AnswerableCall, result: TimedOutcome): Promise<void> {
   const reply = toReply(deps, call, result)
-  if (!call.isAsync) return await sendReply(deps, call, reply)
+  if (!call.isAsync) return await sendWithinRoom(deps, call, reply)
   const { head } = await keepResult(deps, call, reply)
-  const status = shownStatusOf(head)
-  const charged = head.code === 'CALL_CANCELLED' ? cancelledStatus(wasRequestSent(reply.head)) : status
+  const status = shownReplyStatus(head)
+  const charged = chargedReplyStatus({ ...reply.head, code: head.code })
   if (await completeCall(deps.redis, call, charged)) {
     const { id: callId, accountId: account, slug, endpoint, mode } = call
     const { code, times, cacheStatus, cause: reason } = head
@@ -127,7 +127,7 @@ async function sendOutcome(deps: ProcessorDeps, call: AnswerableCall, result: Ti
 /** Nodes take bodies within milliseconds: where one finds no room for so long, those of a dead node fill it. Milliseconds. */
 const BODY_ROOM_RETRY = { everyMs: 200, forMs: 2_000, mayRepeat: (error: unknown) => error instanceof GatewayError }
 
-async function sendReply({ replies }: ProcessorDeps, call: AnswerableCall, reply: Reply): Promise<void> {
+async function sendWithinRoom({ replies }: ProcessorDeps, call: AnswerableCall, reply: Reply): Promise<void> {
   try {
     await retryUntil(() => replies.send(call, reply), BODY_ROOM_RETRY)
   } catch (error) {
@@ -165,9 +165,4 @@ function toReply({ log, permitClientOf }: ProcessorDeps, call: AnswerableCall, r
 
 function roomOf({ room }: PermitClient): Pick<ReplyHead, 'room'> {
   return room === 0 ? {} : { room }
-}
-
-function shownStatusOf({ code }: ReplyHead): number {
-  if (code === 'CALL_CANCELLED') return CALLER_LEFT_STATUS
-  return code ? ERRORS[code].status : 200
 }

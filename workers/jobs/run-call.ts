@@ -63,7 +63,7 @@ async function runToOutcome(deps: RunDeps, known: KnownCall, run: CallRun): Prom
   let cancelled: Failure = { code: 'CALL_CANCELLED' }
   const onAbort = (): void => {
     atDeadline = outcomeAtDeadline(progress)
-    if (wasSent(progress)) cancelled = { ...cancelled, wasSent: true }
+    if (hasSent(progress)) cancelled = { ...cancelled, wasSent: true }
   }
   signal.addEventListener('abort', onAbort, { once: true })
   try {
@@ -131,7 +131,7 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: 
 function permitRequestOf(known: KnownCall, { isSecondRun }: Pick<CallRun, 'isSecondRun'>): PermitRequest {
   const { ticket, deadline } = known.call
   const member = memberOf(waitQueueIdentity(known.call))
-  // A follower's place is judged when it needs one: nobody evicts what is in no queue.
+  // A follower has no place of its own: it joins when it needs one.
   if (ticket && !ticket.isFollower) return { member, tag: ticket.tag, isUnqueued: isSecondRun }
   return { member, tag: NO_PLACE, lateJoin: { entry: () => queueEntry(known), deadline } }
 }
@@ -143,7 +143,7 @@ function queueEntry({ endpoint, call }: KnownCall): WaitQueueEntry {
   return { ...waitQueueIdentity(call), slug, bucket, weight: ticket?.weight ?? weight, coalescedKey }
 }
 
-function wasSent(progress: CallProgress): boolean {
+function hasSent(progress: CallProgress): boolean {
   const { isSent, lastFailure } = progress.ofRequest ?? progress
   return isSent === true || lastFailure !== undefined
 }

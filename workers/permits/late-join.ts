@@ -10,7 +10,7 @@ import { LOCK_LOST } from '../upstream/call-end.ts'
 export class PlaceNeededError extends Error {}
 
 export interface QueuedRequest extends Waiter {
-  /** It has no place in the wait queue (an earlier permit took it out, or it shared another's): the client itself rejects it. */
+  /** It waits by its tag though no queue holds it (an earlier permit took its place, or it shared another's): nothing evicts it, the client rejects it. */
   isUnqueued?: boolean
 }
 

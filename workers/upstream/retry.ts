@@ -7,8 +7,8 @@ const RETRIES_MAX = 2
 /** Longest pause before the first repeat, milliseconds; twice as long before the second. */
 const BACKOFF_MS_MAX = 200
 
-/** Share of an upstream's calls under way that may be repeats, and how many whatever the share. */
-const BUDGET_SHARE = 0.2
+/** Part of an upstream's calls under way that may be repeats, and how many whatever the part. */
+const BUDGET_PART = 0.2
 const BUDGET_MIN = 3
 
 /** A failing upstream must not get three times the requests of a healthy one. */
@@ -25,7 +25,7 @@ export class RetryBudget {
   }
 
   take(): boolean {
-    if (this.#repeats >= Math.max(BUDGET_MIN, this.#calls * BUDGET_SHARE)) return false
+    if (this.#repeats >= Math.max(BUDGET_MIN, this.#calls * BUDGET_PART)) return false
     this.#repeats += 1
     return true
   }

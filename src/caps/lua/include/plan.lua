@@ -21,7 +21,7 @@ local function createPlan()
     rule.opensAt = math.max(now, coldStartEnd(rule))
     rule.kept = 0
     if rule.isShared and rule.window > KEPT_WINDOW_MS_MIN and state.askersChangedAt > now - KEPT_ALONE_MS then
-      rule.kept = math.floor(rule.max * KEPT_SHARE)
+      rule.kept = math.floor(rule.max * KEPT_PART)
     end
   end
 
