@@ -74,6 +74,43 @@ it('old rows of one table that cannot be deleted hold up no other, and the log n
   assert.deepEqual(await db.selectFrom('oauth_clients').select('id').execute(), [])
 })
 
+it('unused applications are deleted without a look through all connections for each of them', async (t) => {
+  const userId = randomUUID()
+  await insertUser(db, { id: userId, email: 'bob@example.com', passwordHash: 'x', signupNetwork: null })
+  t.after(() => db.deleteFrom('users').where('id', '=', userId).execute())
+  await db.deleteFrom('connections').execute()
+  // An application that many accounts have let in, which leaves the planner to think that any look finds it at once.
+  await addClient('popular')
+  await sql`insert into connections (id, user_id, client_id, client_name, redirect_host, resource)
+    select gen_random_uuid(), ${userId}, 'popular', 'popular', 'a', 'http://a' from generate_series(1, 3000)`.execute(
+    db,
+  )
+  await sql`insert into oauth_clients (id, secret_id, sealed, last_used_at)
+    select 'unused ' || n, 'x', 'x', now() - interval '8 days' from generate_series(1, 3000) n`.execute(db)
+  await sql`analyze oauth_clients, connections`.execute(db)
+  const read = await rowsReadByCleaning()
+  assert.deepEqual(await db.selectFrom('oauth_clients').select('id').execute(), [{ id: 'popular' }])
+  assert.ok(read('connections') < 30 * 3000, `${read('connections')} rows`)
+})
+
+/** How many rows of each table a clean-up reads. */
+async function rowsReadByCleaning(): Promise<(table: string) => number> {
+  return await db.connection().execute(async (connection) => {
+    const count = async () => {
+      await sql`select pg_stat_force_next_flush()`.execute(connection)
+      const { rows } = await sql<{ table: string; read: string }>`
+        select relname as table, seq_tup_read + coalesce(idx_tup_fetch, 0) as read from pg_stat_user_tables`.execute(
+        connection,
+      )
+      return new Map(rows.map(({ table, read }) => [table, Number(read)]))
+    }
+    const before = await count()
+    await deleteOldRows({ db: connection, log: { warn: (members: object) => assert.fail(JSON.stringify(members)) } })
+    const after = await count()
+    return (table) => (after.get(table) ?? Number.NaN) - (before.get(table) ?? Number.NaN)
+  })
+}
+
 async function addClient(id: string): Promise<void> {
   await insertClient(db, { id, secretId: 'x', sealed: randomBytes(8) })
   await sql`update oauth_clients set last_used_at = now() - interval '8 days' where id = ${id}`.execute(db)
