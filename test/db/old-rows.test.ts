@@ -93,6 +93,22 @@ it('unused applications are deleted without a look through all connections for e
   assert.ok(read('connections') < 30 * 3000, `${read('connections')} rows`)
 })
 
+it('sessions, keys and batches of usage that are not old are not read by a clean-up', async (t) => {
+  const userId = randomUUID()
+  await insertUser(db, { id: userId, email: 'cid@example.com', passwordHash: 'x', signupNetwork: null })
+  t.after(() => db.deleteFrom('users').where('id', '=', userId).execute())
+  await sql`insert into usage_batches (id) select gen_random_uuid() from generate_series(1, 5000)`.execute(db)
+  await sql`insert into sessions (id, user_id, expires_at)
+    select gen_random_uuid(), ${userId}, now() from generate_series(1, 5000)`.execute(db)
+  // Some end, none long ago.
+  await sql`insert into api_keys (id, user_id, environment, key_hash, last_four, revoked_at)
+    select gen_random_uuid(), ${userId}, 'live', uuid_send(gen_random_uuid()), 'abcd', case when n % 10 = 0 then now() end
+      from generate_series(1, 5000) n`.execute(db)
+  await sql`analyze usage_batches, sessions, api_keys`.execute(db)
+  const read = await rowsReadByCleaning()
+  assert.deepEqual(['usage_batches', 'sessions', 'api_keys'].map(read), [0, 0, 0])
+})
+
 /** How many rows of each table a clean-up reads. */
 async function rowsReadByCleaning(): Promise<(table: string) => number> {
   return await db.connection().execute(async (connection) => {
