@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { WINDOW_MARGIN_MS } from '../../src/caps/timing.ts'
+import { keys } from '../../src/redis/keys.ts'
 import { redisOfThisFile } from '../support/services.ts'
 import { World } from './world.ts'
 
@@ -56,4 +57,43 @@ it('a permit is granted again within a window although its Redis had its clock s
   assert.ok(retryInMs <= WINDOW_MS + 1_000, `${retryInMs} ms`)
   world.now += retryInMs
   assert.equal((await acquire('waiting')).granted.size, 1)
+})
+
+it('an account has all of a cap that it alone asks for, a window after its Redis had its clock set back by an hour', async () => {
+  const world = await new World(redis, { concurrency: 20, rates: [{ max: 10, seconds: 10 }] }).open()
+  const call = async (accountId: string, callId: string) => {
+    const entry = { callId, accountId, isAsync: false, weight: 1, slug: world.slug, bucket: 'shared' }
+    const place = await world.cap.joinWaitQueue(entry, world.now + 3_000)
+    if ('refused' in place) return place.refused
+    const waiters = [{ member: `${accountId}|${callId}`, tag: place.tag }]
+    const { granted } = await world.cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
+    return granted.size === 1 ? 'granted' : 'waits'
+  }
+  assert.equal(await call('b', 'only'), 'granted')
+  world.now -= HOUR_MS
+  const first: string[] = []
+  for (let index = 0; index < 6; index += 1) first.push(await call('a', `first-${index}`))
+  assert.deepEqual(first, [...Array(5).fill('granted'), 'share'])
+  world.now += WINDOW_MS + 1_001
+  const second: string[] = []
+  for (let index = 0; index < 10; index += 1) second.push(await call('a', `second-${index}`))
+  assert.deepEqual(second, Array(10).fill('granted'))
+})
+
+it('a cap whose Redis lost its memory and then had its clock set back by an hour is closed for one window, not for an hour', async () => {
+  const world = await new World(redis, { concurrency: 4, rates: [{ max: 1, seconds: 10 }] }).open()
+  await redis.set(keys.rememberedSince, world.now)
+  const acquire = async () => {
+    const waiters = [{ member: 'a|1', tag: 0 }]
+    const { granted } = await world.cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
+    return granted.size
+  }
+  assert.equal(await acquire(), 0)
+  world.now -= HOUR_MS
+  assert.equal(await acquire(), 0)
+  assert.equal((await world.cap.read()).nextSlotMs, WINDOW_MS)
+  world.now += WINDOW_MS - 1
+  assert.equal(await acquire(), 0)
+  world.now += 1
+  assert.equal(await acquire(), 1)
 })

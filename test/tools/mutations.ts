@@ -621,6 +621,18 @@ export const MUTATIONS: Mutation[] = [
     'and false',
   ),
   setBack(
+    'caps/lua/include/follow-set-back',
+    'a clock set back lengthens the demand of shares',
+    'hasShares and followSetBack(DEMAND, latest) or 0',
+    '0',
+  ),
+  setBack(
+    'caps/lua/include/state',
+    'a clock set back lengthens the hold after a loss',
+    'if (state.initialisedAt or 0) > now then',
+    'if false then',
+  ),
+  setBack(
     'caps/lua/join-queue',
     'a refusal does not see that the clock was set back',
     'if capFollowsSetBack()',

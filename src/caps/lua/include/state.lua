@@ -18,6 +18,11 @@ local state = {
   -- When a long queue was planned last.
   plannedAt = tonumber(fields[11] or 0),
 }
+-- The clock was set back since: from here on the loss was now, else the cap would be held until the clock is there again.
+if (state.initialisedAt or 0) > now then
+  state.initialisedAt = now
+  redis.call('HSET', STATE, 'initialisedAt', score(now))
+end
 -- Redis lost its memory at `initialisedAt` (0: never): a rate counts as used up until its window or the hold has passed.
 local function coldStartEnd(rule)
   if (state.initialisedAt or 0) == 0 then return 0 end
