@@ -33,7 +33,6 @@ export interface ForecastCall {
   weight: number
 }
 
-/** How a call goes into the queue. */
 export interface Forecast {
   /** 1 runs first. */
   priority: number

@@ -153,7 +153,7 @@ async function runUnit(
   const observed = new ObservedCall(deps, run.requestId, `/v1/call/${job.slug}`)
   const fail = (thrown: unknown, rest: Omit<Ending, 'outcome'>): Ending => {
     const error = toGatewayError(thrown)
-    observed.ended(shownErrorStatus(error), { code: error.code, cause: error.cause, accountId: principal.accountId })
+    observed.ended(shownErrorStatus(error), { code: error.code, cause: error.cause, caller: principal })
     return { outcome: { error }, ...rest }
   }
   let forecast: Forecast | undefined

@@ -104,7 +104,6 @@ export async function rebasePriorities(
     if (job.name !== CALL_JOB) continue
     const priorities = tagsOf(job.data, isOfBucket).map((tag = base) => priorityOf(tag, base))
     if (priorities.length === 0) continue
-    // A job that has ended needs none.
     await job.changePriority({ priority: Math.min(job.priority, ...priorities) }).catch(() => undefined)
   }
 }

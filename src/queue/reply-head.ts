@@ -1,6 +1,5 @@
 import type { ErrorCode } from '../errors.ts'
 
-/** The part of a reply besides the body. */
 export interface ReplyHead {
   id: string
   /** Undefined for a success. */

@@ -65,7 +65,6 @@ async function append(redis: RedisConnection, stream: string, frames: Buffer[]):
   return frames.map(() => undefined)
 }
 
-/** A call that waits for its reply. */
 interface PendingCall {
   resolve: (reply: Reply) => void
   reject: (reason: Error) => void

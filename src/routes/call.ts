@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Admitted, admitCall, type Refused } from '../admission/admit.ts'
+import type { Principal } from '../admission/authenticate.ts'
 import { countRefusal } from '../admission/count-refusal.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
 import { type CallEnd, enqueueAndAwait } from '../calls/await-call.ts'
@@ -71,7 +72,7 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   }
   if (end.kind === 'failed') {
     reply.header('server-timing', timingWithoutReply(admissionMs, waitedMs))
-    throw noteFailure(observed, end.error, principal.accountId)
+    throw noteFailure(observed, end.error, principal)
   }
   const { head, body } = end.reply
   observed.replied(head)
@@ -79,7 +80,7 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   context.spareRoom.learn(job, head)
   reply.headers(replyHeaders(head, admissionMs))
   if (head.code) {
-    throw noteFailure(observed, replyError(head), principal.accountId)
+    throw noteFailure(observed, replyError(head), principal)
   }
   observed.ended(200)
   return reply.type(mediaTypeOf(job)).send(body)
@@ -99,7 +100,7 @@ function refuse(
   { observed, refused }: { observed: ObservedCall; refused: Refused },
 ): never {
   const { principal, callId, refusal } = refused
-  const error = noteFailure(observed, toGatewayError(refusal), principal?.accountId)
+  const error = noteFailure(observed, toGatewayError(refusal), principal)
   if (callId) reply.header('x-call-id', callId)
   if (principal) {
     countRefusal(context, principal, { slug: observed.slug, status: error.status })
@@ -109,8 +110,8 @@ function refuse(
   throw error
 }
 
-function noteFailure(observed: ObservedCall, error: GatewayError, accountId: string | undefined): GatewayError {
-  observed.ended(shownErrorStatus(error), { code: error.code, cause: error.cause, accountId })
+function noteFailure(observed: ObservedCall, error: GatewayError, caller?: Principal): GatewayError {
+  observed.ended(shownErrorStatus(error), { code: error.code, cause: error.cause, caller })
   return error
 }
 

@@ -5,7 +5,7 @@ import type { Telemetry } from './telemetry.ts'
 /** A call that has ended. */
 export interface EndedCall {
   slug: string
-  /** Undefined for a call that was refused before it had a job. */
+  /** Undefined for a call whose credential is not known. */
   mode: CallJob['mode'] | undefined
   status: number
   /** `OK` or a code of the error table. */
@@ -18,10 +18,11 @@ export interface EndedCall {
 /** Counts a call in the metrics of its process and in the minutes of the fleet, once: where it ended. */
 export function countCall({ metrics, minutes }: Pick<Telemetry, 'metrics' | 'minutes'>, call: EndedCall): void {
   const { slug, mode, status, code, accountId, times, cacheStatus } = call
-  metrics.calls.inc({ slug, status, code })
-  const upstreamMs = upstreamMsOf(times)
+  metrics.calls.inc({ slug, mode: mode ?? '-', status, code })
   // What test keys do says nothing of the service's load at its upstreams.
-  if (mode !== 'test') minutes.add({ slug, code, accountId, status, queueMs: times?.queueMs, upstreamMs })
+  if (mode === 'test') return
+  const upstreamMs = upstreamMsOf(times)
+  minutes.add({ slug, code, accountId, status, queueMs: times?.queueMs, upstreamMs })
   if (!times) return
   metrics.queueSeconds.observe({ slug }, times.queueMs / 1_000)
   metrics.permitSeconds.observe({ slug }, times.permitMs / 1_000)

@@ -43,10 +43,10 @@ function createCallMetrics(registry: Registry) {
   return {
     calls: counter(
       'agw_calls_total',
-      'Calls that ended, by API, HTTP status and error code (OK for none); asynchronous ones at the worker',
-      ...(['slug', 'status', 'code'] as const),
+      'Calls that ended, by API, mode (live, test; - where the credential is not known), HTTP status and error code (OK for none); asynchronous ones at the worker',
+      ...(['slug', 'mode', 'status', 'code'] as const),
     ),
-    callSeconds: seconds('agw_call_duration_seconds', 'From request to answer'),
+    callSeconds: seconds('agw_call_duration_seconds', 'From request to answer, calls with test keys aside'),
     queueSeconds: seconds('agw_queue_wait_seconds', 'From the queue to a worker'),
     permitSeconds: seconds('agw_permit_wait_seconds', "Wait for a permit of the upstream's cap"),
     upstreamSeconds: seconds('agw_upstream_seconds', 'Time of a call spent in attempts at the upstream'),

@@ -13,6 +13,8 @@ export interface ObservedCallDeps {
   catalog: ReadonlyMap<string, unknown>
 }
 
+type Caller = Pick<CallJob, 'accountId' | 'mode'>
+
 /** Follows one call through an API node: one trace, one log line, one count, whatever comes of it. */
 export class ObservedCall {
   readonly #deps: ObservedCallDeps
@@ -63,19 +65,18 @@ export class ObservedCall {
   }
 
   /** The call is answered; `failure` says why it was refused, and whose it was where no job says so. */
-  ended(status: number, failure: { code?: ErrorCode; cause?: unknown; accountId?: string | undefined } = {}): void {
+  ended(status: number, failure: { code?: ErrorCode; cause?: unknown; caller?: Caller | undefined } = {}): void {
     const { telemetry, callLog } = this.#deps
-    const { code, cause, accountId } = failure
+    const { code, cause, caller } = failure
     const ms = performance.now() - this.#startedAt
     const job = this.#job
     const { times, cacheStatus } = this.#head ?? {}
     this.#span.set({ 'http.response.status_code': status })
     this.#span.end(code)
     const slug = this.#slug
-    const account = job?.accountId ?? accountId
-    telemetry.metrics.callSeconds.observe({ slug }, ms / 1_000)
+    const { accountId: account, mode } = job ?? caller ?? {}
+    if (mode !== 'test') telemetry.metrics.callSeconds.observe({ slug }, ms / 1_000)
     if (this.#isCountedHere) {
-      const mode = job?.mode
       countCall(telemetry, { slug, mode, status, code: code ?? 'OK', accountId: account, times, cacheStatus })
     }
     callLog.info(
@@ -85,7 +86,7 @@ export class ObservedCall {
         account,
         slug,
         endpoint: job?.endpoint,
-        mode: job?.mode,
+        mode,
         status,
         code,
         // Why it failed, in the same line: of the upstream, or of what admission needed.

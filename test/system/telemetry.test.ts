@@ -145,12 +145,26 @@ describe('what the service tells of itself', () => {
     }
   })
 
+  it('what the service tells of itself counts calls with test keys apart, refused ones included', async () => {
+    const headers = { 'x-gateway-scenario': 'rate-limited' }
+    const call = (path: string, rest = {}) => send(gateway, `/v1/call/${path}`, { key: account.test, ...rest })
+    assert.equal((await call('dictionary/define?word=hello', { headers })).status, 502)
+    assert.equal((await call('dictionary/nowhere')).status, 404)
+    const web = await metricsOf(webMetrics)
+    for (const line of [
+      /^agw_calls_total\{slug="dictionary",mode="test",status="502",code="UPSTREAM_RATE_LIMITED",process="web"\} 1$/m,
+      /^agw_calls_total\{slug="dictionary",mode="test",status="404",code="ENDPOINT_NOT_FOUND",process="web"\} 1$/m,
+    ])
+      assert.match(web, line)
+    assert.doesNotMatch(web, /^agw_(call_duration|queue_wait)_seconds_count\{.*slug="dictionary"/m)
+  })
+
   it('what the service tells of itself is counted by API, status and code, on the metrics of each process', async () => {
     const web = await metricsOf(webMetrics)
     for (const line of [
-      /^agw_calls_total\{slug="currency",status="200",code="OK",process="web"\} 1$/m,
-      /^agw_calls_total\{slug="-",status="404",code="API_NOT_FOUND",process="web"\} 1$/m,
-      /^agw_calls_total\{slug="weather",status="400",code="INVALID_PARAMETER",process="web"\} 1$/m,
+      /^agw_calls_total\{slug="currency",mode="live",status="200",code="OK",process="web"\} 1$/m,
+      /^agw_calls_total\{slug="-",mode="live",status="404",code="API_NOT_FOUND",process="web"\} 1$/m,
+      /^agw_calls_total\{slug="weather",mode="live",status="400",code="INVALID_PARAMETER",process="web"\} 1$/m,
       /^agw_queue_wait_seconds_count\{process="web",slug="currency"\} 1$/m,
       /^agw_upstream_seconds_count\{process="web",slug="currency"\} 1$/m,
       /^agw_cache_results_total\{slug="currency",result="miss",process="web"\} 1$/m,

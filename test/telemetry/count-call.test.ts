@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { createLog } from '../../src/log.ts'
 import { countCall } from '../../src/telemetry/count-call.ts'
 import { createMetrics } from '../../src/telemetry/metrics.ts'
-import { MinuteStats } from '../../src/telemetry/minute-stats.ts'
+import { MinuteStats, readMinute } from '../../src/telemetry/minute-stats.ts'
 import { redisOfThisFile } from '../support/services.ts'
 
 const { redis } = await redisOfThisFile()
@@ -32,4 +32,24 @@ test('an answer counts as stale where its time was over when it was served, what
   }
   for (const [cacheStatus, result] of Object.entries(results))
     assert.equal(await resultOf(cacheStatus), result, cacheStatus)
+})
+
+test('a call with a test key is no call of the fleet, also where it was refused before it had a job', async () => {
+  const now = Date.now()
+  const minutes = new MinuteStats({ redis, log, now: () => now })
+  const metrics = createMetrics('web', { inFlight: () => 0, busy: () => 0 })
+  const refused = { slug: 'trivia', status: 503, code: 'UPSTREAM_PAUSED', accountId: 'account' } as const
+  countCall({ metrics, minutes }, { ...refused, mode: 'test' })
+  countCall({ metrics, minutes }, { ...refused, mode: undefined })
+  countCall({ metrics, minutes }, { ...refused, mode: 'live' })
+  await redis.ping()
+  await minutes.flush()
+  const { calls } = await readMinute(redis, now)
+  assert.deepEqual([...calls], [['trivia|UPSTREAM_PAUSED', 2]])
+  const counted = (await metrics.calls.get()).values.map(({ labels, value }) => [labels.mode, value])
+  assert.deepEqual(counted, [
+    ['test', 1],
+    ['-', 1],
+    ['live', 1],
+  ])
 })
