@@ -18,15 +18,16 @@ export interface KeepDeps {
 
 /**
  * Keeps an asynchronous call's outcome. Without room for the body the outcome says so: 429 for the account's share, 503
- * where Redis is short of memory.
+ * where Redis is short of memory. An outcome without a body takes no more than such a refusal, and is always kept.
  * @returns what is kept: an earlier run's, where the job ran twice
  */
 export async function keepResult(deps: KeepDeps, call: AnswerableCall, reply: Reply): Promise<Reply> {
   const { redis } = deps
-  const { resultBytesMax: bytesMax } = call
+  const { resultBytesMax } = call
   const fitting = await withoutLargeBody(deps, reply)
   // A job of the version before names no bound.
-  if (bytesMax === undefined) await storeForEarlierNode(redis, fitting)
+  if (resultBytesMax === undefined) await storeForEarlierNode(redis, fitting)
+  const bytesMax = fitting.body.length === 0 ? undefined : resultBytesMax
   const storing = await storeResult(redis, { ...call, bytesMax }, fitting)
   if (storing.kind === 'kept') return fitting
   if (storing.kind === 'full') {
