@@ -215,6 +215,29 @@ describe('while Redis is full', () => {
     for (const { status, text } of await Promise.all(calls)) assert.equal(status, 200, text)
     await until(async () => (await used()) === 5)
   })
+
+  it('while Redis is full, calls are refused with 503 and a wait, and nodes stay ready, because all else is served', async () => {
+    const client = new Redis(redis.url)
+    const [, before = '0'] = (await client.config('GET', 'maxmemory')) as string[]
+    after(() => client.disconnect())
+    await client.config('SET', 'maxmemory', '1')
+    try {
+      const refused = await call()
+      assert.deepEqual([refused.status, refused.body.error.code], [503, 'OVERLOADED'])
+      assert.ok(Number(refused.headers.get('retry-after')) > 0)
+      const { email, password, token } = account
+      for (const answer of await Promise.all([
+        send(gateway, '/readyz'),
+        send(gateway, '/v1/catalog'),
+        send(gateway, '/v1/keys', { token }),
+        send(gateway, '/v1/auth/login', { body: { email, password } }),
+      ]))
+        assert.equal(answer.status, 200, answer.text)
+    } finally {
+      await client.config('SET', 'maxmemory', before)
+    }
+    assert.equal((await call()).status, 200)
+  })
 })
 
 describe('while Postgres is away', () => {
