@@ -28,6 +28,8 @@ export interface HealthView {
   /** When the status began, milliseconds since the epoch; undefined when it never changed. */
   since: number | undefined
   cause: string | undefined
+  /** The first good attempt since Redis has lost no data: before it Healthy is an assumption. 0 where that is not known, Infinity for none. */
+  firstOkAt: number
   /** Code of the last failure. */
   lastCode: string | undefined
   /** When the last attempt for a caller, and the last probe, ended. Redis time, milliseconds; 0 for never. */
@@ -58,6 +60,8 @@ export function viewHealth(hash: Record<string, string>, now: number): HealthVie
     parts: { ...scoreParts(ok, fail, p95Ms), ok, fail, failShare: failShare(ok, fail), p95Ms },
     since: hash.since === undefined ? undefined : Number(hash.since),
     cause: hash.cause,
+    firstOkAt:
+      hash.at !== undefined && hash.okAt === undefined ? Number.POSITIVE_INFINITY : Number(hash.firstOkAt ?? 0),
     lastCode: hash.lastCode,
     lastCallAt: Number(hash.callAt ?? 0),
     lastProbeAt: Number(hash.probeAt ?? 0),

@@ -16,6 +16,8 @@ export interface Condition {
   score: number | undefined
   /** Since when, milliseconds since the epoch; undefined when the state never changed. */
   since: number | undefined
+  /** From when on a Healthy in its past was seen, not assumed. Milliseconds since the epoch, Infinity for never. */
+  firstOkAt: number
   /** Why it is not healthy, one sentence; empty when it is, or when nothing is known. */
   reason: string
   /** What callers get meanwhile, in sentences; empty when there is nothing to say. */
@@ -24,7 +26,8 @@ export interface Condition {
 
 /** The state of an API from what this node knows; costs no round trip. */
 export function conditionOf(api: Api, health: HealthView): Condition {
-  const nothing = { score: undefined, since: undefined, reason: '', effect: '' }
+  const { firstOkAt } = health
+  const nothing = { score: undefined, since: undefined, firstOkAt, reason: '', effect: '' }
   if (!api.enabled) {
     const effect = api.needsCallerKey
       ? `Live calls need your own key for this API. ${testCalls(api)}`
@@ -41,8 +44,8 @@ export function conditionOf(api: Api, health: HealthView): Condition {
   const word = healthWord(health)
   if (word === 'Not checked') return { ...nothing, word }
   const { score, since } = health
-  if (word === 'Healthy') return { word, score, since, reason: '', effect: '' }
-  return { word, score, since, reason: reasonOf(health), effect: effectOf(api, health) }
+  if (word === 'Healthy') return { word, score, since, firstOkAt, reason: '', effect: '' }
+  return { word, score, since, firstOkAt, reason: reasonOf(health), effect: effectOf(api, health) }
 }
 
 /** The health of a source in one word; `Not checked` where no call or probe is known of. */

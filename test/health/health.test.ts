@@ -344,6 +344,16 @@ describe('health in Redis', () => {
     assert.deepEqual(first, second)
   })
 
+  it('health in Redis knows when the first attempt was good, until which Healthy is an assumption', async () => {
+    const name = slug()
+    assert.equal((await view(name, START)).firstOkAt, 0)
+    await fail(name, START)
+    assert.equal((await view(name, START)).firstOkAt, Number.POSITIVE_INFINITY)
+    await succeed(name, START + 1_000)
+    await succeed(name, START + 2_000)
+    assert.equal((await view(name, START + 3_000)).firstOkAt, START + 1_000)
+  })
+
   it('health in Redis opens the breaker at five plain failures in a row of two accounts, and not at four', async () => {
     const name = slug()
     await succeed(name, START, 40)

@@ -7,6 +7,7 @@ import { changeWords, conditionOf } from '../../src/portal/condition.ts'
 import { healthOfTheDay } from '../../src/portal/pages/api-health.ts'
 
 const NOW = Date.parse('2026-11-21T12:00:00Z')
+const HOUR_MS = 3_600_000
 
 describe('the condition of an API', () => {
   let weather: Api
@@ -78,5 +79,34 @@ describe('the condition of an API', () => {
     const [, x = ''] = /class="down" x="(\d+)"/.exec(text) ?? []
     assert.ok(Number(x) < 720)
     assert.match(text, /Healthy, then Down/)
+  })
+
+  it('the condition of an API shows no health of a time before its first good check', () => {
+    const label = (hash: Record<string, string>, history: Parameters<typeof healthOfTheDay>[1]) => {
+      const { text } = healthOfTheDay(
+        conditionOf(weather, view({ probeAt: String(NOW), at: String(NOW), ...hash })),
+        history,
+        NOW,
+      )
+      return /aria-label="Health of the last 24 hours: ([^"]*)"/.exec(text)?.[1]
+    }
+    const at = (hours: number) => new Date(NOW - hours * HOUR_MS).toISOString()
+    const toDown = {
+      at: at(2),
+      from: 'Healthy',
+      to: 'Down',
+      cause: 'failures-in-a-row',
+      code: 'UPSTREAM_TIMEOUT',
+    } as const
+    const okAt = String(NOW - HOUR_MS)
+    const down = { state: 'Down', since: String(NOW - 2 * HOUR_MS) }
+    assert.equal(label(down, [toDown]), 'Not checked, then Down')
+    assert.equal(label({}, []), 'Not checked')
+    assert.equal(label({ okAt, firstOkAt: okAt }, []), 'Not checked, then Healthy')
+    assert.equal(label({ okAt, firstOkAt: String(NOW - 30 * HOUR_MS) }, []), 'Healthy')
+    const firstOkAt = String(NOW - 5 * HOUR_MS)
+    assert.equal(label({ ...down, okAt, firstOkAt }, [toDown]), 'Not checked, then Healthy, then Down')
+    // As the version before writes it.
+    assert.equal(label({ ...down, okAt }, [toDown]), 'Healthy, then Down')
   })
 })

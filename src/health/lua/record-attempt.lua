@@ -138,7 +138,11 @@ redis.call('HSET', key, 'state', to, 'open', isOpen and 1 or 0, 'at', text(now),
   'run', run, 'hist', table.concat(hist, ','), 'okBefore', text(okBefore), 'failBefore', text(failBefore),
   'ownAccount', ownAccount, 'own', text(own), 'rowAccount', rowAccount, 'rowPlain', isRowPlain and 1 or 0, 'confirmAt', text(confirmAt),
   'trialAt', text(halfOpenAt), 'trialBy', holder, 'pause', text(pause), 'good', good)
-if result == 'ok' then redis.call('HSET', key, 'okAt', text(now)) end
+if result == 'ok' then
+  redis.call('HSET', key, 'okAt', text(now))
+  -- Absent from hashes of the version before, which have okAt alone.
+  if not h.okAt then redis.call('HSET', key, 'firstOkAt', text(now)) end
+end
 -- Failures that may be a caller's own doing leave the upstream to the probe.
 if result == 'ok' or isFailure then redis.call('HSET', key, source == 'probe' and 'probeAt' or 'callAt', text(now)) end
 if isFailure then redis.call('HSET', key, 'lastCode', code, 'lastFailAt', text(now)) end

@@ -15,7 +15,7 @@ const CHANGES_MAX = 8
 
 /** The last 24 hours as a strip, and the changes in words with their causes. `history` is newest first. */
 export function healthOfTheDay(
-  { word }: Condition,
+  { word, firstOkAt }: Condition,
   history: HealthChangeView[] | undefined,
   now: number = Date.now(),
 ): Html {
@@ -24,8 +24,10 @@ export function healthOfTheDay(
   if (word === 'Not enabled') return html`<p>An API that is not enabled is not probed.</p>`
   if (!history) return html`<p>The changes of the last 24 hours are not known at the moment.</p>`
   const state = isUnknown ? 'Nothing is known of its state at the moment' : `Now: ${word}`
-  const summary = history.length === 0 ? 'No change in the last 24 hours.' : `${state}. The latest changes:`
-  return html`${strip(word, history, now)}
+  const isNew = firstOkAt > now - DAY_MS
+  const noChange = isNew ? 'No change since the first check.' : 'No change in the last 24 hours.'
+  const summary = history.length === 0 ? noChange : `${state}. The latest changes:`
+  return html`${strip({ word, firstOkAt }, history, now)}
 <p class="axis small" aria-hidden="true"><span>24 h ago</span><span>now</span></p>
 <p>${summary}</p>
 ${
@@ -39,18 +41,26 @@ ${
 }`
 }
 
-function strip(word: string, history: HealthChangeView[], now: number): Html {
+function strip(
+  { word, firstOkAt }: Pick<Condition, 'word' | 'firstOkAt'>,
+  history: HealthChangeView[],
+  now: number,
+): Html {
   const start = now - DAY_MS
   const x = (time: number) =>
     Math.min(WIDTH - NARROWEST, Math.round(((Math.max(start, time) - start) / DAY_MS) * WIDTH))
   const changes = history.toReversed()
+  const firstChangeAt = changes[0] === undefined ? now : Date.parse(changes[0].at)
+  const first = changes[0]?.from ?? word
+  const seenAt = first === 'Healthy' ? Math.min(firstOkAt, firstChangeAt) : start
   const spans = [
-    { from: start, state: changes[0]?.from ?? word },
+    ...(seenAt > start ? [{ from: start, state: 'Not checked' }] : []),
+    ...(seenAt < firstChangeAt ? [{ from: Math.max(start, seenAt), state: first }] : []),
     ...changes.map(({ at, to }) => ({ from: Date.parse(at), state: to })),
   ]
   const rects = spans.map(({ from, state }, index) => {
     const end = spans[index + 1]?.from ?? now
-    return html`<rect class="${state.toLowerCase()}" x="${x(from)}" y="0" width="${Math.max(NARROWEST, (spans[index + 1] ? x(end) : WIDTH) - x(from))}" height="${HEIGHT}"></rect>`
+    return html`<rect class="${state.toLowerCase().replace(' ', '-')}" x="${x(from)}" y="0" width="${Math.max(NARROWEST, (spans[index + 1] ? x(end) : WIDTH) - x(from))}" height="${HEIGHT}"></rect>`
   })
   return html`<svg class="strip" viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" role="img" aria-label="Health of the last 24 hours: ${spans.map(({ state }) => state).join(', then ')}">${rects}</svg>`
 }
