@@ -6,15 +6,16 @@ import { createLog } from '../../src/log.ts'
 import { upstreamKeys } from '../../src/redis/keys.ts'
 import { takePrefetched } from '../../workers/upstream/item-pool.ts'
 import { until } from '../support/gateway.ts'
+import { connectThroughProxy } from '../support/proxied-redis.ts'
 import { redisOfThisFile } from '../support/services.ts'
 
-const { redis } = await redisOfThisFile()
+const { redis, url } = await redisOfThisFile()
 const log = createLog({ level: 'silent', pretty: false }, 'test')
 const api = (await loadCatalog(new Map())).get('weather') ?? assert.fail()
 const endpoint = api.upstream.endpoints['/current'] ?? assert.fail()
 
 /** A pool that a request fills with the next five numbers. */
-function open(name: string) {
+function open(name: string, connection = redis) {
   const rule: PrefetchRule<Record<string, unknown>> = {
     key: () => name,
     request: () => ({ path: path`/numbers` }),
@@ -32,7 +33,7 @@ function open(name: string) {
       return { answer: { status: 200, headers: {}, body }, text: undefined }
     }
     const filling = { api, endpoint, rule, parameters: { count }, send }
-    return (await takePrefetched({ redis, log }, filling, new AbortController().signal))?.answer.body
+    return (await takePrefetched({ redis: connection, log }, filling, new AbortController().signal))?.answer.body
   }
   return pool
 }
@@ -92,4 +93,24 @@ it('a call whose request was to fill a pool is answered although the pool cannot
   await redis.set(pool.key, 'text')
   resolve()
   assert.deepEqual(await first, [1])
+})
+
+it('a call fills a pool at once whose marker it set with a command whose reply was lost', async (t) => {
+  const { redis: unsteady, proxy } = await connectThroughProxy(t, url, 'blocking')
+  const exists = unsteady.exists.bind(unsteady)
+  // The next command is the one that sets the marker.
+  t.mock.method(unsteady, 'exists', async (key: string) => {
+    const count = await exists(key)
+    proxy.loseReplies()
+    return count
+  })
+  const pool = open('sent again', unsteady)
+  const taken = pool.take(1)
+  await until(async () => (await redis.exists(`${pool.key}:filling`)) === 1)
+  // It would wait for itself until the marker ends.
+  await redis.persist(`${pool.key}:filling`)
+  t.mock.restoreAll()
+  proxy.heal()
+  proxy.reset()
+  assert.deepEqual(await taken, [1])
 })

@@ -40,8 +40,9 @@ export async function takePrefetched(
     const drawn = await draw(redis, key, count)
     if (drawn) return asExchange(rule, drawn)
     if ((await redis.exists(`${key}:unfillable`)) === 1) return undefined
-    // One call fills it; a request of each would waste a scarce cap.
-    if ((await redis.set(lock, token, 'PX', FILLING_MS, 'NX')) === 'OK') break
+    // One call fills it; a request of each would waste a scarce cap. A command that is sent again finds its own token.
+    const holder = await redis.set(lock, token, 'PX', FILLING_MS, 'NX', 'GET')
+    if (holder === null || holder === token) break
     await delay(LOOK_EVERY_MS, undefined, { signal })
   }
   // It may wait for its permit as long as its call may.
