@@ -3,9 +3,12 @@ import { test } from 'node:test'
 import { cacheKeys } from '../../src/cache/cache-key.ts'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { applySettings } from '../../src/catalog/catalog.ts'
+import { waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
 import { capKeys } from '../../src/redis/keys.ts'
+import { RequestCoalescer } from '../../workers/cache/request-coalescer.ts'
 import { runCall } from '../../workers/jobs/run-call.ts'
 import { DEADLINE_PASSED, LOCK_LOST } from '../../workers/upstream/call-end.ts'
+import type { CallProgress } from '../../workers/upstream/call-upstream.ts'
 import { isFailure } from '../../workers/upstream/outcome.ts'
 import { until } from '../support/gateway.ts'
 import { openWorkerParts } from '../support/worker-parts.ts'
@@ -63,6 +66,44 @@ test('a call that joined the queue late keeps its place there when another worke
   await deps.redis.ping()
   await deps.redis.ping()
   assert.deepEqual(await places(), [`account|${call.id}`])
+})
+
+test('the place of a call whose worker was lost is kept while another call waits in it, and given up when no request needs it', async (t) => {
+  const { deps, api, endpoint, cap, callOf } = await openWorkerParts(t)
+  await useUp({ api, cap })
+  const call = callOf({ timeMs: 120_000 })
+  const keys = cacheKeys(endpoint, call, SHARED_BUCKET) ?? assert.fail()
+  const run = (of: typeof call, signal: AbortSignal, { isSecondRun = false, progress = {} as CallProgress } = {}) => {
+    const coalescer = isSecondRun ? new RequestCoalescer(deps.redis) : deps.coalescer
+    return runCall({ ...deps, coalescer }, of, {
+      ...{ times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }, progress, isSecondRun, signal },
+      remainingMs: () => of.deadline - deps.clock.now(),
+    })
+  }
+  const places = () => deps.redis.zrange(capKeys.of(api.slug, SHARED_BUCKET, 'queue'), '0', '-1')
+  const [losing, ending] = [new AbortController(), new AbortController()]
+  const first = run(call, losing.signal)
+  await until(async () => (await places()).length === 1)
+  const progress: CallProgress = {}
+  const sharing = run(callOf({ timeMs: 120_000 }), ending.signal, { progress })
+  await until(() => progress.ofRequest !== undefined)
+  losing.abort(LOCK_LOST)
+  await first
+  const second = run(call, ending.signal, { isSecondRun: true })
+  await until(async () => (await deps.redis.exists(keys.followed)) === 1)
+  const kept = await places()
+  ending.abort(DEADLINE_PASSED)
+  await Promise.all([sharing, second])
+  await until(() => !deps.coalescer.isSharedHere(keys))
+  assert.deepEqual(kept, [`account|${call.id}`])
+
+  const entry = { ...waitQueueIdentity(call), slug: api.slug, bucket: SHARED_BUCKET, weight: 1 }
+  assert.ok('tag' in (await cap.joinWaitQueue(entry, call.deadline)))
+  const times = { storedAt: deps.clock.now(), freshMs: 60_000, staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
+  const origin = { slug: api.slug, hasUndeclared: false, owner: 'account' }
+  await deps.cache.store(origin, keys.entry, { ...times, body: Buffer.from('{}') })
+  await run(call, AbortSignal.timeout(20_000), { isSecondRun: true })
+  await until(async () => (await places()).length === 0)
 })
 
 test('a call that gets no permit says how long it waited for one, whether it met its deadline or was refused', async (t) => {

@@ -43,7 +43,8 @@ export async function runCall(deps: RunDeps, call: CallJob, run: CallRun): Promi
   const { progress, times, signal } = run
   const leave = (): void => {
     // A lost lock leaves it to the worker that has the job now.
-    if (call.ticket && times.attempts === 0 && signal.reason !== LOCK_LOST) leaveWaitQueue(deps, known)
+    if ((call.ticket || run.isSecondRun) && times.attempts === 0 && signal.reason !== LOCK_LOST)
+      leaveWaitQueue(deps, known)
   }
   // No permit was used: its place is free for the next call, unless followers still use it for their shared request.
   const leaveWhenUnused = (): void => {
@@ -110,10 +111,6 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: 
   if (api.pausedMode === 'refuse') return { outcome: { code: 'API_PAUSED', retryAfterMs: PAUSED_RETRY_MS } }
   if (call.mode === 'test') return { outcome: await answerFromExample({ api, endpoint }, call, run) }
   const permitRequest = permitRequestOf({ api, endpoint, call }, run)
-  // The first run may have joined the wait queue.
-  if (run.isSecondRun && permitRequest.lateJoin) {
-    await deps.caps.of(api, bucketOf(call)).leaveWaitQueue(permitRequest.lateJoin.entry())
-  }
   const ensureOpen = (): void => checkOpen(api, call)
   ensureOpen()
   const upstreamKey = await resolveUpstreamKey(deps, api, call)
@@ -133,7 +130,7 @@ function permitRequestOf(known: KnownCall, { isSecondRun }: Pick<CallRun, 'isSec
   const member = memberOf(waitQueueIdentity(known.call))
   // A follower has no place of its own: it joins when it needs one.
   if (ticket && !ticket.isFollower) return { member, tag: ticket.tag, isUnqueued: isSecondRun }
-  return { member, tag: NO_PLACE, lateJoin: { entry: () => queueEntry(known), deadline } }
+  return { member, tag: NO_PLACE, lateJoin: { entry: () => queueEntry(known), deadline, isSecondRun } }
 }
 
 function queueEntry({ endpoint, call }: KnownCall): WaitQueueEntry {

@@ -16,7 +16,7 @@ export interface QueuedRequest extends Waiter {
 
 export interface PermitRequest extends QueuedRequest {
   /** Of a call without a place: how it joins the wait queue when it must, and until when a permit is of use. */
-  lateJoin?: { entry: () => WaitQueueEntry; deadline: CallJob['deadline'] }
+  lateJoin?: { entry: () => WaitQueueEntry; deadline: CallJob['deadline']; isSecondRun?: boolean }
 }
 
 /** Acquires a permit. A call without a place joins the wait queue first, unless there is room. @throws AttemptError */
@@ -31,6 +31,8 @@ export async function acquireOrJoin<Permit>(
     if (!(error instanceof PlaceNeededError) || !lateJoin) throw error
   }
   const entry = lateJoin.entry()
+  // The place that the first run may have joined for, or its eviction. Until now it may have been in use, by calls that share its request.
+  if (lateJoin.isSecondRun) await cap.leaveWaitQueue(entry)
   const joined = await cap.joinWaitQueue(entry, lateJoin.deadline)
   if ('refused' in joined) {
     const { code, ...details } = refusalOf(joined)
