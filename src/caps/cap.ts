@@ -68,8 +68,10 @@ export interface UpstreamLimit {
   observedBy: PermitId
 }
 
+type QueuedCall = WaitQueueIdentity & Pick<WaitQueueEntry, 'coalescedKey'>
+
 export interface CapState {
-  /** Calls in the queue, or those before the call in question; -1 when that call is not queued. */
+  /** Calls in the queue, or those before the call in question or the one whose answer it shares; -1 when neither is queued. */
   ahead: number
   nextSlotMs: number
   underWay: number
@@ -220,8 +222,9 @@ export class Cap {
   }
 
   /** Reads the cap as it is now, for one queued call or for one that would come now. */
-  async read(call?: WaitQueueIdentity): Promise<CapState> {
-    const reply = await this.#run(scripts.read, this.#keys, [...this.#ruleArguments(), call ? memberOf(call) : ''])
+  async read(call?: QueuedCall): Promise<CapState> {
+    const values = [...this.#ruleArguments(), call ? memberOf(call) : '']
+    const reply = await this.#run(scripts.read, this.#keysWith(call), values)
     const [ahead = 0, nextSlotMs = 0, underWay = 0, free = 0, ...left] = reply as number[]
     return { ahead, nextSlotMs: Math.max(0, nextSlotMs), underWay, free, left }
   }
@@ -237,8 +240,8 @@ export class Cap {
     return { base: Number(base), hasMoved: hasMoved === 1 }
   }
 
-  #keysWith({ coalescedKey }: WaitQueueEntry): string[] {
-    return coalescedKey === undefined ? this.#keys : [...this.#keys, coalescedKey]
+  #keysWith(call: QueuedCall | undefined): string[] {
+    return call?.coalescedKey === undefined ? this.#keys : [...this.#keys, call.coalescedKey]
   }
 
   /** Concurrency, number of rates, then each rate's max and window in milliseconds. */

@@ -119,7 +119,7 @@ export const scripts = {
     ...FORECAST,
   }),
   leaveWaitQueue: load('leave-queue', { COST, SCARCE_MAX: SHARES.SCARCE_MAX, WAKE_UP_CHANNEL }),
-  read: load('read', { COLD_START_HOLD_MS, SCARCE_MAX: SHARES.SCARCE_MAX }),
+  read: load('read', { ...GRANT_RULES, PLANNED_LENGTH_MAX: PLANNING_PACE.PLANNED_LENGTH_MAX }),
   rebaseTags: load('rebase-tags', { TAG_SPAN_MAX }),
   initialise: load('initialise', { KEY_LIFE_MS }),
   backfill: load('backfill', {

@@ -119,10 +119,10 @@ async function pendingAnswer({ caps, catalog }: Context, call: AsyncCall): Promi
   const api = catalog.get(call.slug)
   if (!api || call.mode === 'test') return { status: 'pending', id: call.id }
   const { waiting } = call
-  // Another call fetches its answer.
+  // A stored answer serves it.
   if (!waiting) return { status: 'pending', id: call.id, position: 0, etaMs: 0 }
   const { ahead, nextSlotMs } = await caps.of(api, waiting.bucket).read(waiting)
-  // Not queued: it has its permit, or needs none.
+  // Neither it nor the call whose answer it shares is queued: a permit was had, or is not needed.
   return ahead < 0
     ? { status: 'pending', id: call.id, position: 0, etaMs: 0 }
     : { status: 'pending', id: call.id, position: ahead, etaMs: nextSlotMs }

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import { memberOf, type WaitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
+import { upstreamKeys } from '../../src/redis/keys.ts'
 import { redisOfThisFile } from '../support/services.ts'
 import { World } from './world.ts'
 
@@ -46,6 +48,89 @@ it('the state of a cap has the place and the slot of a queued call, and says of 
       [-1, 4_500],
     ],
   )
+})
+
+/** Joins a call with two minutes' time. @returns its entry, and when it is told to be granted */
+async function join(world: World, accountId: string, more: Partial<WaitQueueEntry> = {}) {
+  const callId = `${joined++}`
+  const entry = { callId, accountId, isAsync: true, weight: 1, slug: world.slug, bucket: 'shared', ...more }
+  const place = await world.cap.joinWaitQueue(entry, world.now + 120_000)
+  assert.ok(!('refused' in place))
+  return { entry, place, at: world.now + place.etaMs }
+}
+let joined = 1
+
+/** A cap of ten in twenty seconds whose half account a has had, while b asks too. */
+async function openSpentShare() {
+  const world = await new World(redis, { concurrency: 20, rates: [{ max: 10, seconds: 20 }] }).open()
+  for (const account of ['b', 'a', 'a', 'a', 'a', 'a']) {
+    const { entry, place } = await join(world, account, { isAsync: false })
+    const waiters = [{ member: memberOf(entry), tag: place.tag }]
+    const { granted } = await world.cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
+    assert.equal(granted.size, 1)
+  }
+  return world
+}
+
+it('a queued call whose share is spent has the slot that it was told when it joined, and is told it when it joins again', async () => {
+  const world = await openSpentShare()
+  const { entry, at } = await join(world, 'a')
+  assert.equal(at - world.now, 20_500)
+  world.now += 1_000
+  const { ahead, nextSlotMs } = await world.cap.read(entry)
+  assert.deepEqual({ ahead, nextSlotMs }, { ahead: 0, nextSlotMs: at - world.now })
+  assert.equal((await join(world, 'a', entry)).at, at)
+})
+
+it('a call that shares the answer of a queued one has its place and slot', async () => {
+  const world = await openSpentShare()
+  const coalescedKey = upstreamKeys.coalesced(world.slug, 'x')
+  const leader = await join(world, 'a', { coalescedKey })
+  const follower = await join(world, 'a', { coalescedKey })
+  assert.ok(follower.place.isFollower)
+  assert.equal(follower.at, leader.at)
+  world.now += 1_000
+  const { ahead, nextSlotMs } = await world.cap.read(follower.entry)
+  assert.deepEqual({ ahead, nextSlotMs }, { ahead: 0, nextSlotMs: leader.at - world.now })
+  await world.cap.leaveWaitQueue(leader.entry)
+  assert.equal((await world.cap.read(follower.entry)).ahead, -1)
+})
+
+it('the slot of an asynchronous call is after that of a synchronous one that came later and takes its turn', async () => {
+  const world = await new World(redis, { concurrency: 4, rates: [{ max: 1, seconds: 5 }] }).open()
+  const { granted } = await world.cap.acquire({
+    waiters: [{ member: 'x|1', tag: 0 }],
+    released: { ids: [], meanMs: 0 },
+    leaseMs: 6_000,
+  })
+  assert.equal(granted.size, 1)
+  const [, second] = [await join(world, 'a'), await join(world, 'b')]
+  assert.equal((await world.cap.read(second.entry)).nextSlotMs, 11_000)
+  await join(world, 'c', { isAsync: false })
+  assert.equal((await world.cap.read(second.entry)).nextSlotMs, 16_500)
+})
+
+it('a call in a queue too long to plan for each reader has the slot that it was told when it joined', async () => {
+  const world = await new World(redis, { concurrency: 40, rates: [{ max: 20, seconds: 1 }] }).open()
+  await join(world, 'b')
+  const told: Awaited<ReturnType<typeof join>>[] = []
+  for (let index = 0; index < 200; index += 1) told.push(await join(world, 'a'))
+  for (const { entry, at } of [told[20], told[100], told[199]].map((one) => one ?? assert.fail())) {
+    assert.equal((await world.cap.read(entry)).nextSlotMs, at - world.now)
+  }
+})
+
+it('the slot of a queued call is not before connections are free for those before it', async () => {
+  const world = await new World(redis, { concurrency: 1, rates: [{ max: 5_000, seconds: 60 }] }).open()
+  const { granted } = await world.cap.acquire({
+    waiters: [{ member: 'x|1', tag: 0 }],
+    released: { ids: [], meanMs: 0 },
+    leaseMs: 6_000,
+  })
+  await world.cap.release({ ids: [...granted.values()], meanMs: 400 })
+  const [first, second] = [await join(world, 'a'), await join(world, 'a')]
+  assert.deepEqual([first.place.etaMs, second.place.etaMs], [0, 400])
+  assert.equal((await world.cap.read(second.entry)).nextSlotMs, 400)
 })
 
 it('the state of a cap counts no lease that has ended and no grant that has left its window', async () => {

@@ -53,6 +53,7 @@ const behind = inFile('src/caps/lua/include/plan', 'caps/model')
 const keyLife = inFile('src/caps/lua/include/key-life', 'caps/key-life')
 const keys = inFile('src/caps/lua/include/keys', 'redis/script')
 const read = inFile('src/caps/lua/read', 'caps/read')
+const queuedSlot = inFile('src/caps/lua/include/queued-slot', 'caps/read')
 const limits = inFolder('src/limits/lua', 'limits/model')
 const batch = inFolder('src/limits/lua', 'limits/batch-limits')
 const usage = inFolder('src/limits/lua', 'limits/usage-ledger', 'system/usage')
@@ -96,8 +97,8 @@ export const MUTATIONS: Mutation[] = [
   caps(
     'join-queue',
     'a call in a long queue waits in the place of a later one for the same answer',
-    'if at <= slot then leaderSlot = at end',
-    'leaderSlot = at',
+    'if leaderAt and leaderAt <= slot then',
+    'if leaderAt then',
   ),
   caps('join-queue', 'plans weigh nothing', 'COST / weight', 'COST'),
   caps('include/schedule', 'asynchronous calls leave no room', 'not lastWasAsync and ', ''),
@@ -480,7 +481,7 @@ export const MUTATIONS: Mutation[] = [
   ),
   behind('grants of the log leave room for those behind them', ' or planned.count < rule.max then', ' then'),
   caps(
-    'join-queue',
+    'include/queued-slot',
     'calls of its share that wait delay no call',
     'Behind(shareOf(member), ownCount)',
     'Behind(shareOf(member), 0)',
@@ -496,12 +497,8 @@ export const MUTATIONS: Mutation[] = [
   clock('the clock of Redis counts whole seconds', ' + time[2] / 1000'),
   clock('a time that is handed in is ignored', 'local now = tonumber(ARGV[1])', 'local now = nil'),
   clock('times are rounded to fourteen digits', "string.format('%.3f', value)", 'tostring(value)'),
-  read(
-    'the place of a call is counted from one',
-    "redis.call('ZRANK', QUEUE, member) or -1",
-    "(redis.call('ZRANK', QUEUE, member) or -2) + 1",
-  ),
-  read('a call that is not queued comes first', 'or -1', 'or 0'),
+  read('the place of a call is counted from one', 'local ahead = rank or', 'local ahead = rank and rank + 1 or'),
+  read('a call that is not queued comes first', 'and -1 or', 'and 0 or'),
   read('the slot is that of the next call', 'math.max(0, ahead)', 'math.max(0, ahead) + 1'),
   read('leases that have ended count', "redis.call('ZREMRANGEBYSCORE', LEASES, '-inf', score(now))\n"),
   read(
@@ -510,6 +507,14 @@ export const MUTATIONS: Mutation[] = [
     "freeNow(), redis.call('ZCARD', LEASES)",
   ),
   read('what is used is called left', 'rule.max - usedOf(rule)', 'usedOf(rule)'),
+  read('a call that shares an answer waits for nothing', 'if COALESCED and', 'if false and'),
+  queuedSlot('a queued call is never planned', '<= PLANNED_LENGTH_MAX', '< -PLANNED_LENGTH_MAX'),
+  queuedSlot('calls of its share delay no call of a long queue', 'ownCount = ownCount + 1', 'ownCount = 0'),
+  queuedSlot('a queued call waits for no connection', ", congestionMs(redis.call('ZCARD', LEASES), rank))", ')'),
+  {
+    ...queuedSlot('a call that comes again is told no wait', 'priority, queuedWaitMs(member, rank)', 'priority, 0'),
+    file: 'src/caps/lua/join-queue.lua',
+  },
   caps('read', 'calls past their deadline count as before', 'dequeueExpired()\n'),
   slots('a closed upstream has free slots', 'if state.closed > now then return 0 end'),
   slots(

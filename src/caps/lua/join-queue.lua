@@ -17,6 +17,7 @@
 --- @include "./include/dequeue-expired.lua"
 --- @include "./include/notify.lua"
 --- @include "./include/schedule.lua"
+--- @include "./include/queued-slot.lua"
 --- @include "./include/evict.lua"
 --- @include "./include/key-life.lua"
 --- @include "./include/forecast.lua"
@@ -87,17 +88,6 @@ local function readQueue(share)
   return queue
 end
 
--- The slot of a call from its rank, in which asynchronous calls get every other grant, and the calls of its share before it;
--- what that misjudges the next plan finds.
-local function estimateSlot(member, ahead, ownCount, queue)
-  local sync = math.max(0, ahead - queue.asyncCount)
-  local rank = isAsync(member) and ahead or sync + math.min(queue.asyncCount, sync + 1)
-  local at, shareAt, ifQuietAt = slotAt(rank), 0, 0
-  if hasShares then shareAt, ifQuietAt = createPlan().shareOpensBehind(shareOf(member), ownCount) end
-  if shareAt > at then return shareAt, math.max(at, ifQuietAt), true end
-  return at, at, false
-end
-
 -- Finds the slot of a call that has `ahead` calls of the queue before it. Returns the slot; the calls that would be too late
 -- behind it, each with when to come again; a refusal where its own slot is too late; and the slot of `leader`, a queued call
 -- whose answer it could share, where that is no later than its own: the others are not computed then.
@@ -120,12 +110,9 @@ local function findSlot(call, queue, ahead, leader)
     refusal = refuse(isShareBound and 'share' or state.closed > now and 'closed' or 'cap', ifQuietAt - now)
   end
   if not takePlanningTurn(length) then
-    refuseIfLate(estimateSlot(member, ahead, queue.ownCount, queue))
-    if leader then
-      local ownCount = tonumber(redis.call('HGET', FAIR, queuedField(shareOf(leader))) or 1) - 1
-      local at = estimateSlot(leader, redis.call('ZRANK', QUEUE, leader), math.max(0, ownCount), queue)
-      if at <= slot then leaderSlot = at end
-    end
+    refuseIfLate(estimateSlot(member, ahead, queue.ownCount, queue.asyncCount))
+    local leaderAt = leader and queuedSlot(leader, redis.call('ZRANK', QUEUE, leader))
+    if leaderAt and leaderAt <= slot then leaderSlot = leaderAt end
     return slot, late, refusal, leaderSlot
   end
   local members, deadlines = redis.call('ZRANGE', QUEUE, 0, -1), readDeadlines()
@@ -152,7 +139,7 @@ end
 local function knownPlace(member, rank, base)
   local tagText = redis.call('ZSCORE', QUEUE, member)
   local priority, isFarFromBase = priorityOf(math.floor(tonumber(tagText)), base)
-  return {'ok', tagText, priority, math.ceil(slotAt(rank) - now), isFarFromBase}
+  return {'ok', tagText, priority, queuedWaitMs(member, rank), isFarFromBase}
 end
 
 local function join(call)

@@ -21,12 +21,6 @@ local function priorityOf(whole, base)
   return math.max(1, math.min(PRIORITY_MAX, whole - base + 1)), whole - base > TAG_SPAN_MAX and 1 or 0
 end
 
--- How long connections keep a call waiting that has so many before it.
-local function congestionMs(leased, ahead)
-  local busy = leased + ahead + 1 - concurrencyNow()
-  return busy > 0 and state.serviceMs * busy / concurrencyNow() or 0
-end
-
 -- The fair tag of a share's next call: its whole part, all of it, and that as text. The fraction keeps calls of equal start
 -- in the order in which they came.
 local function tagAfter(virtual, start, seq)

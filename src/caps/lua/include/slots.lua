@@ -35,3 +35,9 @@ local function slotAt(ahead)
   end
   return slot
 end
+
+-- How long connections keep a call waiting that has so many before it.
+local function congestionMs(leased, ahead)
+  local busy = leased + ahead + 1 - concurrencyNow()
+  return busy > 0 and state.serviceMs * busy / concurrencyNow() or 0
+end
