@@ -58,7 +58,7 @@ function countKinds(processes: { kind: string }[]): string {
 /** One line an API. */
 export function overviewText(overview: Overview): string {
   const heads = ['API', 'Health', 'Waiting', 'Active', 'Cap left', '5 min', 'Failing', 'Why']
-  return `${textTable(heads, overview.upstreams.map(overviewRow), ['API'])}\n\n${statusText(overview)}`
+  return `${textTable(heads, overview.upstreams.map(overviewRow), { whole: ['API'] })}\n\n${statusText(overview)}`
 }
 
 function overviewRow({ slug, enabled, paused, health, queue, caps, recent }: UpstreamRow): string[] {
@@ -102,10 +102,11 @@ export function queueText({ slug, workers, calls, more, otherJobs, failedJobs }:
     call.deadlineInMs > 0 ? span(call.deadlineInMs) : 'over',
   ])
   const heads = ['State', 'Call', 'Account', 'Request', 'Age', 'Deadline in']
-  const table = rows.length > 0 ? textTable(heads, rows, ['Account']) : ''
+  const table = rows.length > 0 ? textTable(heads, rows, { whole: ['Account'] }) : ''
   const jobs = otherJobs.map(({ name, running, dueInMs }) => `${name} ${running ? 'runs' : `in ${span(dueInMs)}`}`)
   const failed = failedJobs.map(({ name, id, at, reason }) => [name, id, reason, at.slice(0, 19).replace('T', ' ')])
-  const failedTable = failed.length > 0 ? [textTable(['Ended by a defect', 'Id', 'Why', 'When'], failed, [])] : []
+  const failedTable =
+    failed.length > 0 ? [textTable(['Ended by a defect', 'Id', 'Why', 'When'], failed, { whole: ['Id', 'When'] })] : []
   const serving =
     workers === null ? 'workers unknown' : `${countOf(workers, 'worker')} ${workers === 1 ? 'serves' : 'serve'} it`
   const count = `${slug}: ${more ? 'more than ' : ''}${countOf(calls.length, 'call')} here, ${serving}. ${jobs.join(', ')}`
@@ -119,14 +120,14 @@ export function topText({ accounts }: Overview): string {
   const rows = accounts.map(({ id, email, calls, limited, refused, failed }) =>
     [email ?? id, calls, limited, refused, failed].map(String),
   )
-  return textTable(['Account', 'Calls (1 h)', '429', 'Other 4xx', '5xx'], rows, ['Account'])
+  return textTable(['Account', 'Calls (1 h)', '429', 'Other 4xx', '5xx'], rows, { whole: ['Account'] })
 }
 
 /** A line an account, and whether there are more of them. */
 export function usersText({ users, more }: { users: User[]; more: boolean }): string {
   if (users.length === 0) return 'No account fits.'
   const rows = users.map((user) => [user.email, user.plan, stateOf(user), user.createdAt.slice(0, 10), user.id])
-  const table = textTable(['Email', 'Plan', 'State', 'Created', 'Id'], rows, ['Email', 'Id'])
+  const table = textTable(['Email', 'Plan', 'State', 'Created', 'Id'], rows, { whole: ['Email', 'Created', 'Id'] })
   return more ? `${table}\n\n${users.length} shown, more exist: name a part of the address.` : table
 }
 
@@ -160,7 +161,7 @@ export function upstreamsText(upstreams: Upstream[]): string {
       upstream.keyUnreadable ? 'unreadable' : upstream.hasKey ? 'set' : '',
       capsText(upstream.caps),
     ]),
-    ['API', 'Caps'],
+    { whole: ['API', 'Caps'] },
   )
 }
 
@@ -187,7 +188,7 @@ export function auditText(records: AuditRecord[]): string {
       subject,
       changesText(before, after),
     ]),
-    ['Subject'],
+    { whole: ['When', 'Subject'] },
   )
 }
 

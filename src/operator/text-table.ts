@@ -1,26 +1,32 @@
-/** Widest line, characters: a terminal of usual width shows it without wrapping. */
-const WIDTH_MAX = 100
-
 const GAP = '  '
 
-/** A column is not cut further than this, characters: a date is whole. */
+/** A column is not cut further than this, characters. */
 const COLUMN_MIN = 10
 
-/**
- * Rows as a table of plain text, at most 100 columns wide where that can be: the widest columns are cut where it would be
- * wider.
- *
- * @param whole heads of the columns that are never cut, because commands take what stands in them
- */
-export function textTable(heads: string[], rows: string[][], whole: string[]): string {
+/** Longest line of running text, characters. */
+const TEXT_WIDTH_MAX = 100
+
+export interface TableOptions {
+  /** Heads of the columns that are never cut, because commands take what stands in them or half of it says nothing. */
+  whole: string[]
+  /** Default: the terminal's width; a file or another program gets everything. */
+  widthMax?: number
+}
+
+/** Rows as a table of plain text: where it would be wider than the terminal, the widest columns are cut. */
+export function textTable(
+  heads: string[],
+  rows: string[][],
+  { whole, widthMax = process.stdout.columns ?? Number.POSITIVE_INFINITY }: TableOptions,
+): string {
   const widths = heads.map((head, column) => Math.max(head.length, ...rows.map((row) => (row[column] ?? '').length)))
   const total = () => widths.reduce((sum, width) => sum + width, GAP.length * (widths.length - 1))
   const widthToCut = (column: number) => (whole.includes(heads[column] ?? '') ? 0 : (widths[column] ?? 0))
-  while (total() > WIDTH_MAX) {
+  while (total() > widthMax) {
     const widest = heads.map((_, column) => column).reduce((a, b) => (widthToCut(b) > widthToCut(a) ? b : a), 0)
     const width = widthToCut(widest)
     if (width <= COLUMN_MIN) break
-    widths[widest] = Math.max(COLUMN_MIN, width - (total() - WIDTH_MAX), Math.floor(width * 0.9) - 1)
+    widths[widest] = Math.max(COLUMN_MIN, width - (total() - widthMax), Math.floor(width * 0.9) - 1)
   }
   const line = (cells: string[]) =>
     cells
@@ -30,13 +36,13 @@ export function textTable(heads: string[], rows: string[][], whole: string[]): s
   return [line(heads.map((head) => head.toUpperCase())), ...rows.map(line)].join('\n')
 }
 
-/** Lines of text, each at most as wide as a table. */
+/** Running text in lines. */
 export function wrapped(text: string, indent = ''): string {
   const lines: string[] = []
   let line = indent
   for (const word of text.split(' ')) {
     const isEmpty = line.trim() === ''
-    if (!isEmpty && line.length + 1 + word.length > WIDTH_MAX) {
+    if (!isEmpty && line.length + 1 + word.length > TEXT_WIDTH_MAX) {
       lines.push(line)
       line = `${indent}${word}`
     } else line = isEmpty ? `${indent}${word}` : `${line} ${word}`

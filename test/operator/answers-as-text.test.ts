@@ -16,7 +16,7 @@ const queue = {
   failedJobs: [],
 }
 
-it('a queue as text fits a terminal, and nothing that a caller wrote acts on it', () => {
+it('a queue as text shows nothing that acts on a terminal, whatever a caller wrote', () => {
   const hostile = `\u001b]0;owned\u0007\u001b[2J\u202e\n\r${'x'.repeat(300)}`
   const text = queueText({
     ...queue,
@@ -27,7 +27,6 @@ it('a queue as text fits a terminal, and nothing that a caller wrote acts on it'
   assert.match(row, /^cap, 3 be.* \/search \?\]0;owned/)
   assert.deepEqual(rest, ['', 'geocoding: 1 call here, 1 worker serves it.'])
   assert.doesNotMatch(text.replaceAll('\n', ''), /[\p{Cc}\u202e]/u)
-  for (const line of text.split('\n')) assert.ok(line.length <= 100, line)
 })
 
 it('a queue as text names jobs that a defect ended, and says when nothing is known', () => {
@@ -72,7 +71,7 @@ it('accounts as text show address and id whole, because commands take them, and 
   }
   const text = usersText({ users: [user], more: false })
   assert.ok(text.includes(email) && text.includes(user.id), text)
-  assert.match(text, / Elite \(co… +unproven +2026-01-01 /)
+  assert.match(text, / Elite \(contract\) +unproven +2026-01-01 /)
   assert.doesNotMatch(text, /more/)
   assert.match(usersText({ users: [user, user], more: true }), /\n2 shown, more exist: name a part of the address\.$/)
 })
