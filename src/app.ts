@@ -13,6 +13,7 @@ import { GatewayError } from './errors.ts'
 import { type Assets, loadAssets } from './http/assets.ts'
 import { readCertificate } from './http/certificate.ts'
 import { ClientLimits } from './http/client-limits.ts'
+import { closeBodies } from './http/closed-bodies.ts'
 import { isCallRoute, sendError } from './http/error-answer.ts'
 import { readJsonBody } from './http/json-body.ts'
 import { compileSchemasOnUse } from './http/lazy-schemas.ts'
@@ -105,6 +106,7 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
   })
   boundPipelining(app.server)
   await compileSchemasOnUse(app)
+  closeBodies(app)
   const listRoutes = collectRoutes(app)
   takeOnlyJson(app)
   checkRequests(app, context, isProxy)

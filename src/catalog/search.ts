@@ -1,4 +1,5 @@
 import type { Api } from './catalog.ts'
+import { isWithin } from './nearest-name.ts'
 
 /** Words that say nothing of what is sought. */
 const EMPTY_WORDS = new Set(
@@ -91,37 +92,6 @@ function weightOfTypo(index: Index, word: string): number {
   }
   return best
 }
-
-/**
- * Whether two words differ by at most so many typing errors: a letter too many, missing, wrong, or two neighbours
- * swapped (optimal string alignment distance).
- */
-function isWithin(errorsMax: number, one: string, other: string): boolean {
-  if (Math.abs(one.length - other.length) > errorsMax) return false
-  let before: number[] = []
-  let previous = Array.from({ length: other.length + 1 }, (_, column) => column)
-  for (let row = 1; row <= one.length; row += 1) {
-    const current = [row]
-    for (let column = 1; column <= other.length; column += 1) {
-      const isSame = one[row - 1] === other[column - 1]
-      const isSwapped =
-        row > 1 && column > 1 && one[row - 1] === other[column - 2] && one[row - 2] === other[column - 1]
-      current[column] = Math.min(
-        at(previous, column) + 1,
-        at(current, column - 1) + 1,
-        at(previous, column - 1) + (isSame ? 0 : 1),
-        isSwapped ? at(before, column - 2) + 1 : Number.POSITIVE_INFINITY,
-      )
-    }
-    // From here on it can only grow.
-    if (Math.min(...current) > errorsMax && Math.min(...previous) > errorsMax) return false
-    before = previous
-    previous = current
-  }
-  return at(previous, other.length) <= errorsMax
-}
-
-const at = (row: number[], column: number): number => row[column] ?? Number.POSITIVE_INFINITY
 
 /** Ends as a plural does and is none: its stem would be found in New York. */
 const SINGULAR = new Set(['news'])

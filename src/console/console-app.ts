@@ -5,6 +5,7 @@ import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
 import { FleetReader } from '../fleet/fleet-reader.ts'
 import { loadAssets } from '../http/assets.ts'
+import { closeBodies } from '../http/closed-bodies.ts'
 import { sendError } from '../http/error-answer.ts'
 import { parseJsonBody } from '../http/json-body.ts'
 import { compileSchemasOnUse } from '../http/lazy-schemas.ts'
@@ -41,6 +42,7 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
   })
   takeStrictJson(app)
   await compileSchemasOnUse(app)
+  closeBodies(app)
   const allowedMethods = collectMethods(app)
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id)

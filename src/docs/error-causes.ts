@@ -17,6 +17,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   VALIDATION_ERROR: help(
     'Compare the body and the query with the reference of the route; the message names the field.',
     'A required field is missing.',
+    'The body has a field that the route does not know: it is never dropped, the message names it and the nearest one.',
     'A field has another type, or is longer or shorter than allowed.',
   ),
   INVALID_JSON: help(

@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { type ErrorCode, GatewayError, publicError, retryAfterSeconds, toGatewayError } from '../errors.ts'
 import { STATUS_CODES } from '../node-http.ts'
 import { PROBLEM_TYPE, prefersProblem, problemDetails } from './problem-details.ts'
-import { isName, type Violation, violationWords } from './violation-words.ts'
+import { sentence, type Violation, violationPlace, violationWords } from './violation-words.ts'
 
 const members = {
   code: Type.String({ description: 'Stable name of the failure' }),
@@ -117,13 +117,11 @@ function fromFramework(thrown: unknown, request: FastifyRequest): GatewayError |
   return isClientError ? new GatewayError('VALIDATION_ERROR', { cause: thrown }) : undefined
 }
 
-function validationError(violation: Violation | undefined, context = 'body'): GatewayError {
-  const missing = violation?.params?.missingProperty ?? violation?.params?.requiredProperties
-  const path = violation?.instancePath?.slice(1).replaceAll('/', '.') ?? ''
-  const name = [path, missing].flat().filter(Boolean).join('.')
-  const subject = isName(name) ? `${context === 'body' ? 'Member' : 'Parameter'} ${name}` : `The ${context}`
+function validationError(violation: Violation = {}, context = 'body'): GatewayError {
+  const name = violationPlace(violation)
+  const subject = name === undefined ? `The ${context}` : `${context === 'body' ? 'Member' : 'Parameter'} ${name}`
   return new GatewayError('VALIDATION_ERROR', {
-    message: `${subject} ${missing ? 'is required' : violationWords(violation ?? {})}.`,
-    tokens: isName(name) ? { param: name } : {},
+    message: sentence(`${subject} ${violationWords(violation)}`),
+    tokens: name === undefined ? {} : { param: name },
   })
 }

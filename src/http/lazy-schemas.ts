@@ -1,7 +1,16 @@
 import Fastify, { type FastifyInstance } from 'fastify'
 
-/** Values are taken as they were sent: none is turned into another type, and no member is dropped in silence. */
-const AJV_OPTIONS = { coerceTypes: false, removeAdditional: false, useDefaults: true, allErrors: false } as const
+/**
+ * Values are taken as they were sent: none is turned into another type, and no member is dropped in silence. What is
+ * wrong comes with its schema (verbose), so that a refusal can say which members there are.
+ */
+const AJV_OPTIONS = {
+  coerceTypes: false,
+  removeAdditional: false,
+  useDefaults: true,
+  allErrors: false,
+  verbose: true,
+} as const
 
 /** Compiles the schema of a route by Fastify's own compilers, checked against JSON Schema first. */
 type CompileChecked = (compilers: Compilers) => unknown

@@ -1,14 +1,20 @@
+import { nearestName } from '../catalog/nearest-name.ts'
+
 /** What a request's schema found wrong, as Ajv says it. */
 export interface Violation {
   instancePath?: string
   keyword?: string
   message?: string
   params?: Record<string, unknown>
+  /** What was checked, and by what: with Ajv's option `verbose` alone. */
+  data?: unknown
+  parentSchema?: { properties?: Record<string, unknown> }
 }
 
 /** What must hold of the value, so that the caller can mend it without the schema. Of the request only names are repeated. */
-export function violationWords({ keyword = '', message = 'is not valid', params = {} }: Violation): string {
-  const { allowedValues, allowedValue, limit, pattern, format, additionalProperty } = params
+export function violationWords(violation: Violation): string {
+  const { keyword = '', message = 'is not valid', params = {} } = violation
+  const { allowedValues, allowedValue, limit, pattern, format } = params
   switch (keyword) {
     case 'enum':
       return `must be one of ${[allowedValues].flat().join(', ')}`
@@ -29,10 +35,52 @@ export function violationWords({ keyword = '', message = 'is not valid', params 
     case 'maxProperties':
       return `must have at most ${counted(limit, 'member')}`
     case 'additionalProperties':
-      return isName(additionalProperty) ? `must have no member ${additionalProperty}` : 'has a member that is not known'
+      return unknownWords(violation)
+    case 'required':
+      return `is required${misspeltWords(violation)}`
     default:
       return message
   }
+}
+
+/** The member that is wrong, as a path with dots; undefined where it cannot be said. */
+export function violationPlace({ instancePath = '', keyword, params = {} }: Violation): string | undefined {
+  const member = keyword === 'additionalProperties' ? params.additionalProperty : params.missingProperty
+  const path = instancePath.slice(1).replaceAll('/', '.')
+  const name = [path, isName(member) ? member : ''].filter((part) => part !== '').join('.')
+  return isName(name) ? name : undefined
+}
+
+function unknownWords(violation: Violation): string {
+  const known = knownMembers(violation)
+  const given = violation.params?.additionalProperty
+  const meant = isName(given) ? nearestName(given, known) : undefined
+  const what = isName(given) ? 'is not known' : 'has a member that is not known'
+  if (meant !== undefined) return `${what}; did you mean ${meant}?`
+  if (known.length === 0) return what
+  // Of a call, whose parameters are often put beside the member that they belong in.
+  const under = known.includes('parameters') ? '; those of the endpoint stand under parameters' : ''
+  return `${what}; the members are ${known.join(', ')}${under}`
+}
+
+/** A member that is missing may be there under another name. */
+function misspeltWords(violation: Violation): string {
+  const { data, params = {} } = violation
+  const { missingProperty: missing } = params
+  if (typeof data !== 'object' || data === null || typeof missing !== 'string') return ''
+  const known = new Set(knownMembers(violation))
+  const unknown = Object.keys(data).filter((name) => isName(name) && !known.has(name))
+  const misspelt = nearestName(missing, unknown.slice(0, COMPARED_MAX))
+  return misspelt === undefined ? '' : `; ${misspelt} is not known`
+}
+
+function knownMembers({ parentSchema }: Violation): string[] {
+  return Object.keys(parentSchema?.properties ?? {})
+}
+
+/** Ends in a full stop, unless it asks. */
+export function sentence(words: string): string {
+  return words.endsWith('?') ? words : `${words}.`
 }
 
 /** Whether a name of the caller's may stand in a sentence of ours. */
@@ -43,6 +91,9 @@ export function isName(name: unknown): name is string {
 function counted(count: unknown, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
+
+/** Names of a request that are compared with one of ours: a body can have very many. */
+const COMPARED_MAX = 50
 
 const FORMATS: Record<string, string> = {
   email: 'must be an email address, such as name@example.com',

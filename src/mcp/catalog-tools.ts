@@ -6,13 +6,17 @@ import { offeredApis } from '../catalog/catalog-state.ts'
 import { rankApis } from '../catalog/search.ts'
 import { unknownApi } from '../catalog/unknown-api.ts'
 import { GatewayError } from '../errors.ts'
-import { violationWords } from '../http/violation-words.ts'
+import { sentence, type Violation, violationPlace, violationWords } from '../http/violation-words.ts'
 import { CALL_HINTS, objectSchema } from './api-tools.ts'
 import type { SendCall } from './call-client.ts'
 import { callAsTool, callManyAsTool, refusal } from './call-tool.ts'
 import { DescribeOutput, describeApi, type Observer, Standing, standingOf } from './describe-api.ts'
+import { violationOf } from './violation-of.ts'
 
-const SearchInput = Type.Object({
+/** Of a member that it does not know, a tool would drop what the model meant by it. */
+const closedObject = <T extends Type.TProperties>(members: T) => Type.Object(members, { additionalProperties: false })
+
+const SearchInput = closedObject({
   query: Type.Optional(
     Type.String({ maxLength: 200, description: 'What you need, in a few words; all APIs when left out' }),
   ),
@@ -34,13 +38,13 @@ const SearchOutput = Type.Object({
     }),
   ),
 })
-const DescribeInput = Type.Object({
+const DescribeInput = closedObject({
   api: Type.String({ description: 'As search_apis names it, such as weather' }),
   endpoint: Type.Optional(
     Type.String({ description: 'Only this endpoint, in full, such as /current; all of them when left out' }),
   ),
 })
-const CallInput = Type.Object({
+const CallInput = closedObject({
   api: Type.String({ description: 'As search_apis names it, such as weather' }),
   endpoint: Type.String({ description: 'As describe_api names it, such as /current' }),
   parameters: Type.Optional(
@@ -55,7 +59,7 @@ const CallOutput = Type.Object({
   data: Type.Record(Type.String(), Type.Unknown(), { description: 'As describe_api says of the endpoint' }),
 })
 
-const BatchInput = Type.Object({
+const BatchInput = closedObject({
   calls: Type.Array(CallInput, { minItems: 1, maxItems: 20, description: 'Equal calls are made once' }),
   take: Type.Optional(
     Type.Enum(['all', 'fit'], {
@@ -140,8 +144,7 @@ export async function runCatalogTool(
   const { catalog, baseUrl, send, sendBatch } = deps
   const validator = inputs[name as keyof typeof inputs]
   if (!validator.Check(input)) {
-    const [, [first]] = validator.Errors(input)
-    return refusal(invalid(first?.instancePath ?? '', violationWords(first ?? {})), baseUrl)
+    return refusal(invalid(violationOf(validator, input)), baseUrl)
   }
   if (name === 'search_apis') return structured(searchApis(input as Static<typeof SearchInput>, deps))
   if (name === 'call_apis') return await callManyAsTool(sendBatch, input as Static<typeof BatchInput>)
@@ -172,11 +175,12 @@ function structured(content: Record<string, unknown>): CallToolResult {
   return { content: [{ type: 'text', text: JSON.stringify(content) }], structuredContent: content }
 }
 
-function invalid(place: string, reason: string): GatewayError {
-  const name = place.slice(1).replaceAll('/', '.')
+function invalid(violation: Violation): GatewayError {
+  const name = violationPlace(violation)
+  const subject = name === undefined ? 'The arguments are invalid: it' : `Argument ${name}`
   return new GatewayError('INVALID_PARAMETER', {
-    message: name === '' ? `The arguments are invalid: ${reason}.` : `Argument ${name} is invalid: ${reason}.`,
-    tokens: name === '' ? {} : { param: name },
+    message: sentence(`${subject} ${violationWords(violation)}`),
+    tokens: name === undefined ? {} : { param: name },
   })
 }
 

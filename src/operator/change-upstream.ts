@@ -17,24 +17,18 @@ export const UpstreamChange = Type.Object(
     tierRequired: Type.Optional(nullable(Type.Enum(['developer', 'pro', 'business', 'enterprise']))),
     caps: Type.Optional(
       nullable(
-        Type.Object(
-          {
-            concurrency: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
-            rates: Type.Optional(
-              Type.Array(
-                Type.Object(
-                  {
-                    max: Type.Integer({ minimum: 1, maximum: 10_000_000 }),
-                    seconds: Type.Number({ minimum: 0.001, maximum: 31_536_000 }),
-                  },
-                  { additionalProperties: false },
-                ),
-                { maxItems: 8 },
-              ),
+        Type.Object({
+          concurrency: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
+          rates: Type.Optional(
+            Type.Array(
+              Type.Object({
+                max: Type.Integer({ minimum: 1, maximum: 10_000_000 }),
+                seconds: Type.Number({ minimum: 0.001, maximum: 31_536_000 }),
+              }),
+              { maxItems: 8 },
             ),
-          },
-          { additionalProperties: false },
-        ),
+          ),
+        }),
       ),
     ),
     key: Type.Optional(
@@ -48,7 +42,7 @@ export const UpstreamChange = Type.Object(
       ),
     ),
   },
-  { additionalProperties: false, minProperties: 1 },
+  { minProperties: 1 },
 )
 
 /**

@@ -39,7 +39,7 @@ export const UsersAnswer = Type.Object({
 
 export const UserChange = Type.Object(
   { tier: Type.Optional(Tier), disabled: Type.Optional(Type.Boolean()), approved: Type.Optional(Type.Boolean()) },
-  { additionalProperties: false, minProperties: 1 },
+  { minProperties: 1 },
 )
 
 /**

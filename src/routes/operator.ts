@@ -181,10 +181,7 @@ function upstreamRoutes(app: App, { config, catalog, caps, db, redis, settings }
   })
 }
 
-const PauseBody = Type.Object(
-  { mode: Type.Optional(Type.Enum(['hold', 'refuse'], { default: 'refuse' })) },
-  { additionalProperties: false },
-)
+const PauseBody = Type.Object({ mode: Type.Optional(Type.Enum(['hold', 'refuse'], { default: 'refuse' })) })
 
 function queueRoutes(app: App, deps: OperatorDeps): void {
   const { catalog, db, redis, queues } = deps

@@ -3,11 +3,15 @@ import { test } from 'node:test'
 import Fastify from 'fastify'
 import type { TSchema } from 'typebox'
 import Type from 'typebox'
+import { closeBodies } from '../../src/http/closed-bodies.ts'
 import { sendError } from '../../src/http/error-answer.ts'
+import { compileSchemasOnUse } from '../../src/http/lazy-schemas.ts'
 
 /** What a route with this body answers. */
 async function answerTo(schema: TSchema, payload: object): Promise<string> {
-  const app = Fastify({ ajv: { customOptions: { coerceTypes: false, removeAdditional: false } } })
+  const app = Fastify()
+  await compileSchemasOnUse(app)
+  closeBodies(app)
   app.setErrorHandler((error, _request, reply) => sendError(reply, error, 'https://gateway.example'))
   app.post('/', { schema: { body: schema } }, async () => ({}))
   return (await app.inject({ method: 'POST', url: '/', payload })).json().message
@@ -33,7 +37,37 @@ test('a request that does not fit its schema is told what would', async () => {
   ] as const) {
     assert.equal(await member(schema, value), words)
   }
-  const closed = Type.Object({}, { additionalProperties: false })
-  assert.equal(await answerTo(closed, { email: 1 }), 'The body must have no member email.')
-  assert.equal(await answerTo(closed, { '<b>': 1 }), 'The body has a member that is not known.')
+})
+
+test('a member that is not known is named, with the nearest one that is, or else all that are', async () => {
+  const body = Type.Object({ environment: Type.Optional(Type.String()), expiresAt: Type.Optional(Type.String()) })
+  assert.equal(await answerTo(body, { expires_at: 'x' }), 'Member expires_at is not known; did you mean expiresAt?')
+  assert.equal(await answerTo(body, { enviroment: 'x' }), 'Member enviroment is not known; did you mean environment?')
+  assert.equal(await answerTo(body, { mode: 'x' }), 'Member mode is not known; the members are environment, expiresAt.')
+  assert.equal(
+    await answerTo(body, { '<b>': 1 }),
+    'The body has a member that is not known; the members are environment, expiresAt.',
+  )
+  assert.equal(await answerTo(Type.Object({}), { email: 1 }), 'Member email is not known.')
+  const call = Type.Object({ api: Type.String(), parameters: Type.Optional(Type.Record(Type.String(), Type.Any())) })
+  const calls = Type.Object({ calls: Type.Array(call) })
+  assert.equal(
+    await answerTo(calls, { calls: [{ api: 'weather', params: {} }] }),
+    'Member calls.0.params is not known; did you mean parameters?',
+  )
+  assert.equal(
+    await answerTo(calls, { calls: [{ api: 'weather', latitude: 1 }] }),
+    'Member calls.0.latitude is not known; the members are api, parameters; those of the endpoint stand under parameters.',
+  )
+  assert.equal(await answerTo(call, { parameters: { any: 1 } }), 'Member api is required.')
+})
+
+test('a member that is missing and there under another name is told so', async () => {
+  const body = Type.Object({ email: Type.String(), password: Type.String() })
+  assert.equal(await answerTo(body, { emial: 'x', password: 'x' }), 'Member email is required; emial is not known.')
+})
+
+test('an object that takes any member, and says so, takes any', async () => {
+  const message = Type.Object({ jsonrpc: Type.String() }, { additionalProperties: true })
+  assert.equal(await answerTo(Type.Union([message, Type.Array(message)]), { jsonrpc: '2.0', id: 1 }), undefined)
 })

@@ -405,6 +405,26 @@ describe('API keys', () => {
     for (const key of [person.live, person.test, made.body.key]) assert.ok(!list.text.includes(key))
   })
 
+  it('API keys are not made from a body with a member that is not known, which was to narrow the key', async () => {
+    const person = await signUp(gateway)
+    const listed = async () => (await send(gateway, '/v1/keys', { token: person.token })).body.keys.length
+    const before = await listed()
+    for (const [body, param, message] of [
+      [{ mode: 'test' }, 'mode', /^Member mode is not known; the members are label, environment, teamId, expiresAt\.$/],
+      [
+        { expires_at: '2020-01-01T00:00:00Z' },
+        'expires_at',
+        /^Member expires_at is not known; did you mean expiresAt\?$/,
+      ],
+    ] as const) {
+      const refused = await send(gateway, '/v1/keys', { token: person.token, body })
+      assert.deepEqual([refused.status, refused.body.code], [400, 'VALIDATION_ERROR'])
+      assert.match(refused.body.message, message)
+      assert.match(refused.body.hint, new RegExp(`param=${param}`))
+    }
+    assert.equal(await listed(), before)
+  })
+
   it('API keys are refused from the request after the revocation on, on the other node too; twice is 404', async () => {
     const [first = '', second = ''] = gateway.urls
     for (let round = 0; round < 20; round += 1) {

@@ -343,7 +343,7 @@ describe('a batch', () => {
       body: { ...call, params: { name: 'call_apis', arguments: { calls: breeds(21) } } },
     })
     assert.equal(tooMany.body.result.isError, true)
-    assert.match(tooMany.body.result.content[0].text, /Argument calls is invalid: must have at most 20 members\./)
+    assert.match(tooMany.body.result.content[0].text, /Argument calls must have at most 20 members\./)
     const inVain = await send(gateway, '/mcp', {
       key: account.test,
       body: { ...call, params: { name: 'call_apis', arguments: { calls: [{ api: 'none', endpoint: '/x' }] } } },
@@ -387,9 +387,14 @@ describe('a batch', () => {
       { calls: [{ api: 'weather' }] },
       { calls: breeds(51) },
       { calls: breeds(1), take: 'some' },
+      { calls: [{ api: 'dog-images', endpoint: '/random', params: {} }] },
+      { calls: breeds(1), taken: 'fit' },
     ]) {
       assert.equal((await send(gateway, '/v1/batch', { key: account.live, body })).status, 400)
     }
     assert.equal((await send(gateway, '/v1/batch', { body: { calls: breeds(1) } })).status, 401)
+    const beside = [{ api: 'weather', endpoint: '/current', latitude: 1, longitude: 2 }]
+    const { body } = await send(gateway, '/v1/batch', { key: account.live, body: { calls: beside } })
+    assert.match(body.message, /^Member calls\.0\.latitude is not known; .* stand under parameters\.$/)
   })
 })

@@ -215,6 +215,15 @@ describe('the MCP servers', () => {
       assert.match(unknown.hint, /nearest names, weather\b/)
       assert.equal((await codeOf('call_api', { api: 'weather' })).code, 'INVALID_PARAMETER')
       const parameters = { latitude: 1, longitude: 2 }
+      const beside = await codeOf('call_api', { api: 'weather', endpoint: '/current', ...parameters })
+      assert.equal(beside.code, 'INVALID_PARAMETER')
+      assert.match(beside.message, /^Argument latitude is not known; .* stand under parameters\.$/)
+      const inBatch = await codeOf('call_apis', {
+        calls: [{ api: 'weather', endpoint: '/current', params: parameters }],
+      })
+      assert.match(inBatch.message, /^Argument calls\.0\.params is not known; did you mean parameters\?$/)
+      const unnamed = await codeOf('describe_api', { apis: 'weather' })
+      assert.match(unnamed.message, /^Argument api is required; apis is not known\.$/)
       assert.equal(
         (await codeOf('call_api', { api: 'weather', endpoint: 'current', parameters })).code,
         'UPSTREAM_ERROR',

@@ -79,6 +79,26 @@ describe('the OpenAPI document', () => {
     assert.deepEqual(silent, [])
   })
 
+  it('the OpenAPI document says of every object in the body of a request whether other members may be in it', () => {
+    const silent: string[] = []
+    const walk = (schema: Json, place: string): void => {
+      const { $ref, properties = {}, items, anyOf = [], additionalProperties } = schema
+      if ($ref) walk(document.components.schemas[$ref.split('/').at(-1)], place)
+      if (schema.type === 'object' && additionalProperties === undefined) silent.push(place)
+      for (const [name, member] of Object.entries<Json>(properties)) walk(member, `${place}.${name}`)
+      for (const inner of [...(items ? [items] : []), ...anyOf]) walk(inner, place)
+    }
+    const isClosed = (name: string) =>
+      operations().find((operation) => operation.name === name)?.operation.requestBody.content['application/json']
+        .schema.additionalProperties
+    for (const { name, operation } of operations()) {
+      if (operation.requestBody) walk(operation.requestBody.content['application/json'].schema, name)
+    }
+    assert.deepEqual(silent, [])
+    assert.equal(isClosed('POST /v1/keys'), false)
+    assert.equal(isClosed('POST /v1/batch'), false)
+  })
+
   it('the OpenAPI document is version 3.1.0 of interface 0.3.0 and lists this server alone', () => {
     assert.equal(document.openapi, '3.1.0')
     assert.equal(document.info.version, '0.3.0')

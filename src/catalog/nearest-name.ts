@@ -1,0 +1,54 @@
+/** The known name that a misspelled one most likely stands for; undefined where none is close. */
+export function nearestName(name: string, known: readonly string[]): string | undefined {
+  const given = plain(name)
+  if (given === '') return undefined
+  const errorsMax = given.length < 4 ? 0 : given.length < 8 ? 1 : 2
+  // One typing error before two: of two known names the nearer one is meant.
+  const distances = Array.from({ length: errorsMax + 1 }, (_, errors) => errors)
+  for (const errors of distances) {
+    const near = known.find((candidate) => isWithin(errors, given, plain(candidate)))
+    if (near !== undefined) return near
+  }
+  const stem = given.replace(/s$/, '')
+  if (stem.length < 3) return undefined
+  return known.find((candidate) => {
+    const other = plain(candidate)
+    return other.startsWith(stem) || (other.length >= 4 && given.startsWith(other))
+  })
+}
+
+/** `expires_at` and `expiresAt` are one name. */
+function plain(name: string): string {
+  return name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '')
+}
+
+/**
+ * Whether two words differ by at most so many typing errors: a letter too many, missing, wrong, or two neighbours
+ * swapped (optimal string alignment distance).
+ */
+export function isWithin(errorsMax: number, one: string, other: string): boolean {
+  if (Math.abs(one.length - other.length) > errorsMax) return false
+  let before: number[] = []
+  let previous = Array.from({ length: other.length + 1 }, (_, column) => column)
+  for (let row = 1; row <= one.length; row += 1) {
+    const current = [row]
+    for (let column = 1; column <= other.length; column += 1) {
+      const isSame = one[row - 1] === other[column - 1]
+      const isSwapped =
+        row > 1 && column > 1 && one[row - 1] === other[column - 2] && one[row - 2] === other[column - 1]
+      current[column] = Math.min(
+        at(previous, column) + 1,
+        at(current, column - 1) + 1,
+        at(previous, column - 1) + (isSame ? 0 : 1),
+        isSwapped ? at(before, column - 2) + 1 : Number.POSITIVE_INFINITY,
+      )
+    }
+    // From here on it can only grow.
+    if (Math.min(...current) > errorsMax && Math.min(...previous) > errorsMax) return false
+    before = previous
+    previous = current
+  }
+  return at(previous, other.length) <= errorsMax
+}
+
+const at = (row: number[], column: number): number => row[column] ?? Number.POSITIVE_INFINITY
