@@ -4,8 +4,8 @@
 --- @include "./slots.lua"
 --- @include "./plan.lua"
 --- @include "./schedule.lua"
--- The slot of a call from its rank, in which asynchronous calls get every other grant, and the calls of its share before it;
--- what that misjudges the next plan finds.
+-- The slot of a call from its rank, in which asynchronous calls get every other grant, the most that they may, and the calls
+-- of its share before it; what that misjudges the next plan finds.
 local function estimateSlot(member, ahead, ownCount, asyncCount)
   local sync = math.max(0, ahead - asyncCount)
   local rank = isAsync(member) and ahead or sync + math.min(asyncCount, sync + 1)
