@@ -38,7 +38,7 @@ export const upstreamKeys = {
 
 /** Names of a cap's keys in the order in which the scripts take them. */
 const CAP_KEYS = {
-  /** Hash: virtual time, and of each share how many calls wait and where its next one starts. */
+  /** Hash: virtual time, and of each share how many calls are queued and where its next one starts. */
   fair: 'fair',
   /** Sorted set: admitted calls without a permit, by fair tag. */
   queue: 'queue',

@@ -448,7 +448,7 @@ export const MUTATIONS: Mutation[] = [
     file: 'src/caps/lua/initialise.lua',
   },
   {
-    ...keyLife('what an upstream says before any call stays for ever', 'if not known[2] then', 'if false then'),
+    ...keyLife('what an upstream says before any call stays for ever', 'if not permits then', 'if false then'),
     file: 'src/caps/lua/apply-upstream-limit.lua',
   },
   {

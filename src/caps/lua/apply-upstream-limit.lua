@@ -13,8 +13,8 @@
 --- @include "./include/key-life.lua"
 local closedForMs, remaining = tonumber(ARGV[afterRules]), tonumber(ARGV[afterRules + 1])
 local resetMs, observedBy = tonumber(ARGV[afterRules + 2]), ARGV[afterRules + 3]
-local known = redis.call('HMGET', STATE, 'leftPermit', 'permits')
-local granted = tonumber(known[2] or 0)
+local leftPermit, permits = unpack(redis.call('HMGET', STATE, 'leftPermit', 'permits'))
+local granted = tonumber(permits or 0)
 if closedForMs > 0 then
   state.closed = math.max(state.closed, now + closedForMs)
   redis.call('HSET', STATE, 'closed', score(state.closed))
@@ -27,10 +27,10 @@ if remaining then
   local left = math.max(0, remaining - others)
   -- A slow response to a request that was granted before the last report knows no better than that report.
   local number = tonumber(string.match(observedBy, '%d+$'))
-  if state.leftUntil > now and number and number <= tonumber(known[1] or 0) then left = math.min(left, state.left) end
+  if state.leftUntil > now and number and number <= tonumber(leftPermit or 0) then left = math.min(left, state.left) end
   state.left, state.leftUntil = left, now + resetMs
   redis.call('HSET', STATE, 'left', left, 'leftUntil', score(state.leftUntil), 'leftPermit', granted)
 end
-if not known[2] then keepAlive(true, {STATE}) end
+if not permits then keepAlive(true, {STATE}) end
 if (closedForMs > 0 or remaining) and redis.call('ZCARD', QUEUE) > 0 then evictTooLate() end
 return 1

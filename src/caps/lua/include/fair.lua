@@ -1,5 +1,6 @@
 -- Start-time fair queueing (Goyal et al. 1996). Fields of FAIR: `now` is the virtual time, `base` what job priorities
 -- are counted from, `seq` numbers calls so that equal tags are served in order, `async` counts the asynchronous calls in
--- the queue; of each share `w:` counts its calls in the queue, `f:` says where its next one starts.
+-- the queue, `busySince` is since when it has not been empty; of each share `w:` counts its calls in the queue, `f:` says
+-- where its next one starts.
 local function queuedField(share) return 'w:' .. share end
 local function startField(share) return 'f:' .. share end

@@ -5,15 +5,15 @@ local function releasePermits(permits, meanMs)
   if #permits == 0 then return end
   local ended = redis.call('ZREM', LEASES, unpack(permits))
   if ended == 0 then return end
-  local known = redis.call('HMGET', STATE, 'serviceMs', 'ramp', 'rampPermit')
-  local serviceMs, weight = tonumber(known[1] or 0), math.min(0.5, 0.1 * ended)
+  local known, ramp, rampPermit = unpack(redis.call('HMGET', STATE, 'serviceMs', 'ramp', 'rampPermit'))
+  local serviceMs, weight = tonumber(known or 0), math.min(0.5, 0.1 * ended)
   serviceMs = serviceMs == 0 and meanMs or serviceMs * (1 - weight) + meanMs * weight
   redis.call('HSET', STATE, 'serviceMs', string.format('%.1f', serviceMs))
-  if not known[2] then return end
+  if not ramp then return end
   local answered = 0
   for _, permit in ipairs(permits) do
-    if tonumber(string.match(permit, '%d+$') or 0) > tonumber(known[3]) then answered = answered + 1 end
+    if tonumber(string.match(permit, '%d+$') or 0) > tonumber(rampPermit) then answered = answered + 1 end
   end
-  local grown = tonumber(known[2]) + math.min(answered, ended)
+  local grown = tonumber(ramp) + math.min(answered, ended)
   if grown >= RAMP_MAX then redis.call('HDEL', STATE, 'ramp', 'rampPermit') else redis.call('HSET', STATE, 'ramp', grown) end
 end
