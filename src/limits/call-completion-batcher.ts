@@ -7,7 +7,7 @@ import type { RedisConnection } from '../redis/connection.ts'
 import type { LimitSubject } from './account-limits.ts'
 import { advanceBatch, type EndedBatchCall, refundBatch } from './batch-limits.ts'
 import { monthOf } from './month.ts'
-import { refundCall, releaseLimits } from './release-limits.ts'
+import { readAcquiredAt, refundCall, releaseLimits } from './release-limits.ts'
 import { recordUsage, type UsedCall } from './usage-ledger.ts'
 
 /** Pause between two writes of usage, milliseconds: it may be shown a second or two late. */
@@ -42,7 +42,7 @@ export interface Refusal extends Pick<CallJob, 'accountId' | 'keyId' | 'mode' | 
   status: number
 }
 
-/** Calls that were acquired together. `at`: when, Redis' clock, milliseconds. */
+/** Calls that were acquired together. `at`: about when, Redis' clock, milliseconds. */
 export interface Acquisition {
   account: LimitSubject
   callIds: string[]
@@ -139,9 +139,11 @@ export class CallCompletionBatcher {
   }
 
   /** @returns whether it had been acquired */
-  async #refund({ account, callIds, at }: Acquisition): Promise<boolean> {
+  async #refund({ account, callIds, at: notedAt }: Acquisition): Promise<boolean> {
     const [callId = '', ...others] = callIds
     try {
+      // A node notes when it missed the acknowledgement, which may be in the next month.
+      const at = (await readAcquiredAt(this.#redis, account, callId)) ?? notedAt
       if (others.length > 0) return await refundBatch(this.#redis, account, { callIds, at })
       return await refundCall(this.#redis, account, { callId, at })
     } catch (error) {

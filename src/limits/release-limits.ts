@@ -55,6 +55,16 @@ export async function refundCall(
   return (await refundScript.run(redis, keys, [callId])) === 1
 }
 
+/** When a call took its units, by Redis' clock in milliseconds; undefined where it took none, or longer ago than a minute. */
+export async function readAcquiredAt(
+  redis: RedisConnection,
+  { accountId, mode }: Pick<LimitSubject, 'accountId' | 'mode'>,
+  callId: string,
+): Promise<number | undefined> {
+  const micros = await redis.zscore(accountKeys.minute(accountId, mode), callId)
+  return micros === null ? undefined : Number(micros) / 1_000
+}
+
 /** A node releases the lease when the call is answered or its caller left. */
 export async function isInFlight(
   redis: RedisConnection,

@@ -19,13 +19,14 @@ const job: CallJob = {
 }
 
 /** An account that has taken what these calls need, and the API node that took it. */
-async function open({ calls, isBatch = false }: { calls: number; isBatch?: boolean }) {
+async function open({ calls, isBatch = false, now }: { calls: number; isBatch?: boolean; now?: () => number }) {
   const account: LimitSubject = { accountId: randomUUID(), mode: 'live', version: 'v' }
   const { accountId } = account
   await redis.set(accountKeys.version(accountId), 'v')
   const callIds = Array.from({ length: calls }, (_, index) => `call_${index}`)
   const limits = { perMinute: 10, inFlight: 2, perMonth: 100 }
-  const query = { subject: account, tier: 'pro' as const, plan: limits, leaseMs: 60_000, loadMonthUsed: async () => 0 }
+  const times = { leaseMs: 60_000, now }
+  const query = { subject: account, tier: 'pro' as const, plan: limits, ...times, loadMonthUsed: async () => 0 }
   let at = 0
   if (isBatch) {
     const grant = await acquireBatch(redis, { ...query, callIds, take: 'all' })
@@ -61,6 +62,19 @@ it('the calls of a batch whose acquisition had no acknowledgement cost nothing, 
   node.compensate({ account, callIds, at })
   await node.close()
   assert.deepEqual(await used(), [0, 0, 0])
+})
+
+it('an acquisition without acknowledgement is undone in its own month, though its node noticed that in the next one', async () => {
+  const midnight = Date.UTC(2031, 1)
+  for (const isBatch of [false, true]) {
+    const { account, callIds, used, node } = await open({ calls: isBatch ? 2 : 1, isBatch, now: () => midnight - 100 })
+    assert.equal((await used())[2], callIds.length)
+    const nextMonth = accountKeys.month(account.accountId, '2031-02')
+    await redis.set(nextMonth, 7)
+    node.compensate({ account, callIds, at: midnight + 900 })
+    await node.close()
+    assert.deepEqual([await used(), await redis.get(nextMonth)], [[0, 0, 0], '7'])
+  }
 })
 
 it("the next call of an account finds none in flight that has ended, when the node's clock is in another month", async (t) => {
