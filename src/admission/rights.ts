@@ -1,6 +1,6 @@
 import type { Api } from '../catalog/catalog.ts'
 import { GatewayError } from '../errors.ts'
-import { reaches } from '../limits/plans.ts'
+import { planOf, reaches } from '../limits/plans.ts'
 import type { Principal } from './authenticate.ts'
 
 /** @throws GatewayError KEY_API_FORBIDDEN, FORBIDDEN or PLAN_UPGRADE_REQUIRED */
@@ -35,7 +35,7 @@ export function checkLiveCalls({ mode, missing }: Pick<Principal, 'mode' | 'miss
 function checkPlan(api: Api, principal: Principal): void {
   if (!reaches(principal.tier, api.tierRequired)) {
     throw new GatewayError('PLAN_UPGRADE_REQUIRED', {
-      message: `The API ${api.slug} needs the tier ${api.tierRequired}; yours is ${principal.tier}.`,
+      message: `The API ${api.slug} needs the ${planOf(api.tierRequired)} plan; yours is ${planOf(principal.tier)}.`,
       tokens: { upgrade_to: api.tierRequired },
     })
   }

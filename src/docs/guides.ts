@@ -72,17 +72,15 @@ const ACCOUNT_WORDS: Record<Config['accounts']['signup'], string> = {
 /** How much each plan keeps of results. */
 function storageWords(plans: Config['plans']): string {
   const words = Object.entries(plans).map(
-    ([name, { resultMegabytes }]) => `${numberWords(resultMegabytes)} MB on ${planLabel(name)}`,
+    ([name, { resultMegabytes }]) => `${numberWords(resultMegabytes)} MB on ${name}`,
   )
   return words.join(', ')
 }
 
-const planLabel = (name: string): string => (name === 'Elite (contract)' ? 'Enterprise' : name)
-
 function planTable(plans: Config['plans']): string {
   const rows = Object.entries(plans).map(
     ([name, { perMinute, perMonth, inFlight }]) =>
-      `| ${planLabel(name)} | ${numberWords(perMinute)} | ${numberWords(perMonth)} | ${numberWords(inFlight)} |`,
+      `| ${name} | ${numberWords(perMinute)} | ${numberWords(perMonth)} | ${numberWords(inFlight)} |`,
   )
   return ['| plan | calls per minute | calls per month (UTC) | calls at once |', '|---|---|---|---|', ...rows].join(
     '\n',

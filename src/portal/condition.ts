@@ -3,7 +3,7 @@ import { servesStored } from '../catalog/limit-words.ts'
 import { ERRORS, type ErrorCode } from '../errors.ts'
 import { causeWords, isRecovery } from '../fleet/words.js'
 import type { HealthView } from '../health/health-view.ts'
-import { planName } from './plan-name.ts'
+import { planOf } from '../limits/plans.ts'
 
 /** The state of an API in one word, as people filter by it. */
 export const CONDITIONS = ['Healthy', 'Degraded', 'Down', 'Paused', 'Not enabled', 'Not checked'] as const
@@ -81,7 +81,5 @@ function effectOf(api: Api, { status, isOpen }: HealthView): string {
 
 /** A test call needs the plan of the API as a live one does; it needs neither the source nor the operator. */
 function testCalls({ tierRequired }: Api): string {
-  return tierRequired === 'developer'
-    ? 'Test calls work.'
-    : `Test calls work from the ${planName(tierRequired)} plan on.`
+  return tierRequired === 'developer' ? 'Test calls work.' : `Test calls work from the ${planOf(tierRequired)} plan on.`
 }

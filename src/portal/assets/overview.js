@@ -39,9 +39,9 @@ async function part(asked) {
 
 const number = new Intl.NumberFormat()
 
-function planFacts({ plan, tier, limits, usage }) {
+function planFacts({ plan, limits, usage }) {
   const facts = [
-    ['Plan', tier === 'enterprise' ? 'Enterprise' : plan],
+    ['Plan', plan],
     ['Per minute', `${number.format(limits.perMinute)} calls`],
     ['Concurrent calls', number.format(limits.inFlight)],
     ['This month', `${number.format(usage.used)} of ${number.format(limits.perMonth)} calls`],

@@ -18,7 +18,9 @@ export function startSettings(view) {
           'dl',
           { class: 'facts' },
           el('div', {}, el('dt', {}, 'Email'), el('dd', {}, me.email)),
-          el('div', {}, el('dt', {}, 'Terms accepted'), el('dd', {}, moment(me.termsAcceptedAt, 'Not recorded'))),
+          ...(me.termsAcceptedAt === null
+            ? []
+            : [el('div', {}, el('dt', {}, 'Terms accepted'), el('dd', {}, moment(me.termsAcceptedAt)))]),
         ),
       ),
       el('section', { class: 'card' }, el('h2', {}, 'Password'), passwordForm(me.email)),

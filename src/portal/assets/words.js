@@ -2,7 +2,7 @@
  * What a failure says to a person. Hints of the gateway name routes and tokens for programs; these name buttons and
  * pages. A code without an entry keeps its message, which is plain, and loses the tokens.
  */
-const PLANS = { pro: 'Pro', business: 'Elite', enterprise: 'Enterprise' }
+const PLANS = { pro: 'Pro', business: 'Elite', enterprise: 'Elite (contract)' }
 
 const WORDS = {
   EMAIL_IN_USE: () => 'This email already has an account. Log in instead.',

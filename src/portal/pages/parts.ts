@@ -1,7 +1,7 @@
 import type { Tier } from '../../catalog/upstream.ts'
 import { type Html, html } from '../../http/html.ts'
+import { planOf } from '../../limits/plans.ts'
 import type { Condition } from '../condition.ts'
-import { planName } from '../plan-name.ts'
 
 /** An API's state in a word and a colour; the score is in its tooltip. */
 export function healthBadge({ word, score }: Condition): Html {
@@ -11,7 +11,7 @@ export function healthBadge({ word, score }: Condition): Html {
 
 /** The lowest plan that may call an API. */
 export function planBadge({ tierRequired }: { tierRequired: Tier }): Html {
-  return html`<span class="badge">${planName(tierRequired)} plan</span>`
+  return html`<span class="badge">${planOf(tierRequired)} plan</span>`
 }
 
 /** A name with a capital letter, `Weather`. */

@@ -8,6 +8,6 @@ export function planTable(plans: Visit['plans'], caption: string): Html {
     plans,
   ).map(
     ([name, { perMinute, perMonth, inFlight }]) =>
-      html`<tr><th scope="row">${name === 'Elite (contract)' ? 'Enterprise' : name}</th><td>${numberWords(perMinute)}</td><td>${numberWords(perMonth)}</td><td>${numberWords(inFlight)}</td></tr>`,
+      html`<tr><th scope="row">${name}</th><td>${numberWords(perMinute)}</td><td>${numberWords(perMonth)}</td><td>${numberWords(inFlight)}</td></tr>`,
   )}</tbody></table></div>`
 }
