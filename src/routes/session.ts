@@ -76,7 +76,7 @@ async function changePassword(
   await checkThrottle(context, throttle)
   const user = await findUser(db, session.user.id)
   const matches = user && (await isPasswordOf(user.password_hash, currentPassword, client))
-  if (!matches) throw new GatewayError('INVALID_CREDENTIALS')
+  if (!matches) throw wrongPassword()
   await takeThrottle(context, throttle)
   const passwordHash = await hashPassword(newPassword, client)
   const isChanged = await db.transaction().execute(async (transaction) => {
@@ -84,5 +84,14 @@ async function changePassword(
     await revokeSessions(transaction, user.id, session.id)
     return true
   })
-  if (!isChanged) throw new GatewayError('INVALID_CREDENTIALS')
+  if (!isChanged) throw wrongPassword()
+}
+
+/** Whoever asks is logged in: neither the address nor the log-in is what is wrong. */
+function wrongPassword(): GatewayError {
+  return new GatewayError('INVALID_CREDENTIALS', {
+    message: 'The current password is wrong.',
+    hint: 'Correct the current password',
+    tokens: { param: 'currentPassword' },
+  })
 }
