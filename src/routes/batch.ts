@@ -63,7 +63,7 @@ const Results = Type.Object(
     ok: Type.Integer({ description: 'Calls that succeeded' }),
     failed: Type.Integer({ description: 'Calls that failed' }),
     charged: Type.Integer({ description: 'Units of your monthly quota that the batch cost' }),
-    deduplicated: Type.Integer({ description: 'Calls that were answered with the answer of an equal one' }),
+    deduplicated: Type.Integer({ description: 'Calls that were answered, or refused, together with an equal one' }),
   },
   { title: 'BatchResults' },
 )
@@ -149,13 +149,13 @@ async function run(
     answer.write(index, [failureLine({ index, item: items[index], id, error, baseUrl })])
   }
   const emit = (unit: BatchUnit, outcome: BatchOutcome): void => {
+    tally.deduplicated += unit.indexes.length - 1
     if ('error' in outcome) {
       for (const index of unit.indexes) refuse(index, outcome.error, unit.job.id)
       return
     }
     const { head, body } = outcome.reply
     const members = membersOf(body)
-    tally.deduplicated += unit.indexes.length - 1
     for (const index of unit.indexes) {
       tally.ok += 1
       const about = { index, ...refOf(items[index]), id: unit.job.id, status: 200, ...cacheOf(head.cacheStatus) }

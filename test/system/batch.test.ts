@@ -147,6 +147,16 @@ describe('a batch', () => {
     assert.equal(await used(caller), 1)
   })
 
+  it('a batch counts equal calls as made once when they fail, too', async (t) => {
+    const caller = await signUp(gateway)
+    upstream.play('dog-images', (_arrival, response) => void response.writeHead(404).end('{}'))
+    t.after(() => upstream.play('dog-images', () => dog))
+    const equal = { api: 'dog-images', endpoint: '/breed', parameters: { breed: 'nosuch' } }
+    const { lines, total } = await batch([equal, equal, equal], { key: caller.live })
+    assert.equal(new Set(lines.map(({ id }: Line) => id)).size, 1)
+    assert.deepEqual([total.failed, total.deduplicated], [3, 2])
+  })
+
   it('a batch is refused as a whole where not all fit, with the time at which they do, or takes what fits', async () => {
     const caller = await signUp(gateway)
     await batch(breeds(3), { key: caller.live })
