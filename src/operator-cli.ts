@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { stdin } from 'node:process'
 import { text } from 'node:stream/consumers'
-import { parseArgs } from 'node:util'
 import type { Static } from 'typebox'
 import { ConfigError, loadOperatorClient, type OperatorClient, parseCaps } from './config.ts'
 import type { OverviewAnswer } from './fleet/overview-answer.ts'
@@ -18,85 +17,25 @@ import {
   userText,
 } from './operator/answers-as-text.ts'
 import type { UsersAnswer } from './operator/change-user.ts'
+import { type CommandName, HELP, readCommandLine, UsageError, type Values } from './operator/command-line.ts'
 import type { UpstreamAnswer } from './operator/describe-upstream.ts'
-
-const HELP = `The operator's command line: a client of the operator API.
-
-  npm run operator -- <command> [arguments]
-
-Accounts
-  users [part of an address] [--unapproved]
-                                          find accounts, newest first, or those neither approved nor disabled
-                                          state: unproven (address), proven, approved or disabled
-  user <id or address> [--tier T] [--disable | --enable] [--approve | --disapprove]
-                                          without an option: show it; T: developer, pro, business, enterprise
-                                          approved: its live calls need no proof of its address
-
-Upstreams
-  upstreams                               list them with the settings in force
-  upstream <slug> [--tier T] [--enable | --disable] [--caps C] [--key-file F]
-                                          without an option: show it
-                                          C: concurrency=4,60/3600,10/60 (calls/seconds)
-                                          F: file that holds the key; - reads it from standard input
-  reset <slug>                            back to what its file and the environment say
-  pause <slug> [--hold]                   refuse its calls (503 API_PAUSED), or with --hold let them wait
-  resume <slug>                           let them go on
-  probe <slug>                            probe it now, and say what came of it
-
-Fleet
-  status                                  what needs you, and nothing else; exit code 1 while callers fail
-  overview                                health, queues, caps left and failures of each API
-  queue <slug>                            its calls in the order in which they are served, and probes
-  top                                     the accounts with most calls in the last hour
-  audit [--limit N]                       the latest changes
-
-Options
-  --json                                  print the answer as JSON
-  --url http://host:port                  operator address (else OPS_HOST and OPS_PORT, or where
-                                          npm start with the same data folder listens)
-
-The token is OPERATOR_TOKEN, or the one that npm start keeps in the data folder.
-`
 
 type Users = Static<typeof UsersAnswer>
 type User = Users['users'][number]
 
 const TIERS = ['developer', 'pro', 'business', 'enterprise']
 
-/** What the person at the terminal did wrong; printed without a stack. */
-class UsageError extends Error {}
-
-const OPTIONS = {
-  help: { type: 'boolean', short: 'h' },
-  json: { type: 'boolean' },
-  url: { type: 'string' },
-  tier: { type: 'string' },
-  enable: { type: 'boolean' },
-  disable: { type: 'boolean' },
-  approve: { type: 'boolean' },
-  disapprove: { type: 'boolean' },
-  unapproved: { type: 'boolean' },
-  caps: { type: 'string' },
-  'key-file': { type: 'string' },
-  limit: { type: 'string' },
-  hold: { type: 'boolean' },
-} as const
-
 async function main(args: string[]): Promise<void> {
-  const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true, strict: true })
-  const [command, subject] = positionals
-  if (values.help || command === undefined || command === 'help') {
+  const commandLine = readCommandLine(args)
+  if (commandLine === undefined) {
     console.log(HELP)
     return
   }
-  const run = Object.hasOwn(COMMANDS, command) ? COMMANDS[command] : undefined
-  if (!run) throw new UsageError(`There is no command ${command}; --help lists them.`)
+  const { command, subject, values } = commandLine
   const client = await loadOperatorClient(values.url)
-  const { answer, text } = await run({ client, subject, values })
+  const { answer, text } = await COMMANDS[command]({ client, subject, values })
   console.log(values.json ? JSON.stringify(answer, null, 2) : text)
 }
-
-type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values']
 
 interface Invocation {
   client: OperatorClient
@@ -112,7 +51,7 @@ interface Result {
 
 type Command = (invocation: Invocation) => Promise<Result>
 
-const COMMANDS: Record<string, Command> = {
+const COMMANDS: Record<CommandName, Command> = {
   status: async ({ client }) => {
     const answer = await readOverview(client)
     if (isFailing(answer)) process.exitCode = 1

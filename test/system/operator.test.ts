@@ -457,5 +457,6 @@ describe('the operator API', () => {
     await assert.rejects(cli('user', 'nobody@example.com', '--tier', 'pro'), /No account has the address/)
     await assert.rejects(cli('upstream', 'trivia', '--tier', 'gold'), /--tier must be one of/)
     await assert.rejects(cli('frobnicate'), /There is no command/)
+    await assert.rejects(cli('pause', 'trivia', 'for', 'a', 'while'), /Nothing was done: pause takes one argument/)
   })
 })

@@ -1,0 +1,121 @@
+import { parseArgs } from 'node:util'
+
+export const HELP = `The operator's command line: a client of the operator API.
+
+  npm run operator -- <command> [arguments]
+
+Accounts
+  users [part of an address] [--unapproved]
+                                          find accounts, newest first, or those neither approved nor disabled
+                                          state: unproven (address), proven, approved or disabled
+  user <id or address> [--tier T] [--disable | --enable] [--approve | --disapprove]
+                                          without an option: show it; T: developer, pro, business, enterprise
+                                          approved: its live calls need no proof of its address
+
+Upstreams
+  upstreams                               list them with the settings in force
+  upstream <slug> [--tier T] [--enable | --disable] [--caps C] [--key-file F]
+                                          without an option: show it
+                                          C: concurrency=4,60/3600,10/60 (calls/seconds)
+                                          F: file that holds the key; - reads it from standard input
+  reset <slug>                            back to what its file and the environment say
+  pause <slug> [--hold]                   refuse its calls (503 API_PAUSED), or with --hold let them wait
+  resume <slug>                           let them go on
+  probe <slug>                            probe it now, and say what came of it
+
+Fleet
+  status                                  what needs you, and nothing else; exit code 1 while callers fail
+  overview                                health, queues, caps left and failures of each API
+  queue <slug>                            its calls in the order in which they are served, and probes
+  top                                     the accounts with most calls in the last hour
+  audit [--limit N]                       the latest changes
+
+Options
+  --json                                  print the answer as JSON
+  --url http://host:port                  operator address (else OPS_HOST and OPS_PORT, or where
+                                          npm start with the same data folder listens)
+
+The token is OPERATOR_TOKEN, or the one that npm start keeps in the data folder.
+`
+
+/** What the person at the terminal did wrong; printed without a stack. */
+export class UsageError extends Error {}
+
+const OPTIONS = {
+  help: { type: 'boolean', short: 'h' },
+  json: { type: 'boolean' },
+  url: { type: 'string' },
+  tier: { type: 'string' },
+  enable: { type: 'boolean' },
+  disable: { type: 'boolean' },
+  approve: { type: 'boolean' },
+  disapprove: { type: 'boolean' },
+  unapproved: { type: 'boolean' },
+  caps: { type: 'string' },
+  'key-file': { type: 'string' },
+  limit: { type: 'string' },
+  hold: { type: 'boolean' },
+} as const
+
+export type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values']
+
+interface Taken {
+  /** Whether it is about an account or an upstream. */
+  subject: boolean
+  options: (keyof Values)[]
+}
+
+/** Options that every command takes. */
+const COMMON: (keyof Values)[] = ['help', 'json', 'url']
+
+const TAKEN = {
+  users: { subject: true, options: ['unapproved'] },
+  user: { subject: true, options: ['tier', 'disable', 'enable', 'approve', 'disapprove'] },
+  upstreams: { subject: false, options: [] },
+  upstream: { subject: true, options: ['tier', 'enable', 'disable', 'caps', 'key-file'] },
+  reset: { subject: true, options: [] },
+  pause: { subject: true, options: ['hold'] },
+  resume: { subject: true, options: [] },
+  probe: { subject: true, options: [] },
+  status: { subject: false, options: [] },
+  overview: { subject: false, options: [] },
+  queue: { subject: true, options: [] },
+  top: { subject: false, options: [] },
+  audit: { subject: false, options: ['limit'] },
+} satisfies Record<string, Taken>
+
+export type CommandName = keyof typeof TAKEN
+
+export interface CommandLine {
+  command: CommandName
+  subject: string | undefined
+  values: Values
+}
+
+/**
+ * What is to be done; undefined where help is wanted. An argument or option that the command does not take is refused:
+ * whoever wrote it means something by it, and would take the success of the rest for its own.
+ *
+ * @throws UsageError
+ */
+export function readCommandLine(args: string[]): CommandLine | undefined {
+  const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true, strict: true })
+  const [command, ...others] = positionals
+  if (values.help || command === undefined || command === 'help') return undefined
+  if (!isCommand(command)) throw new UsageError(`There is no command ${command}; --help lists them.`)
+  const { subject, options }: Taken = TAKEN[command]
+  const surplus = others.slice(subject ? 1 : 0)
+  if (surplus.length > 0) {
+    const taken = subject ? 'one argument' : 'no argument'
+    throw new UsageError(`Nothing was done: ${command} takes ${taken}, not "${surplus.join(' ')}"; --help shows how.`)
+  }
+  for (const name of Object.keys(values) as (keyof Values)[]) {
+    if (COMMON.includes(name) || options.includes(name)) continue
+    throw new UsageError(`Nothing was done: ${command} takes no option --${name}; --help shows how.`)
+  }
+  return { command, subject: others[0], values }
+}
+
+function isCommand(name: string): name is CommandName {
+  return Object.hasOwn(TAKEN, name)
+}
