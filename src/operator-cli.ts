@@ -77,6 +77,7 @@ const COMMANDS: Record<CommandName, Command> = {
     const user = await changeUser(client, required(subject, 'an id or address'), values)
     return { answer: { user }, text: userText(user) }
   },
+  'new-password': async ({ client, subject }) => await resetPassword(client, required(subject, 'an id or address')),
   upstreams: async ({ client }) => {
     const upstreams = await listUpstreams(client)
     return { answer: { upstreams }, text: upstreamsText(upstreams) }
@@ -143,6 +144,12 @@ async function changeUser(client: OperatorClient, subject: string, values: Value
   if (isChange && !subject.includes('@')) return await patchUser(client, subject, change)
   const user = await findUser(client, subject)
   return isChange ? await patchUser(client, user.id, change) : user
+}
+
+async function resetPassword(client: OperatorClient, subject: string): Promise<Result> {
+  const { id, email } = await findUser(client, subject)
+  const answer = await request(client, `POST /v1/operator/users/${encodeURIComponent(id)}/password`)
+  return { answer, text: `New password of ${email}, shown this once: ${Object(answer).password}` }
 }
 
 async function patchUser(client: OperatorClient, id: string, change: object): Promise<User> {

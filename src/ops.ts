@@ -6,13 +6,14 @@ import { createLog } from './log.ts'
 import { runProcess } from './process.ts'
 import { withClusterNodes } from './redis/server-info.ts'
 import { operatorRoutes } from './routes/operator.ts'
+import { operatorUserRoutes } from './routes/operator-users.ts'
 
 /** The operator console and the operator API. */
 await runProcess('ops', async () => {
   const config = await withClusterNodes(loadProcessConfig('ops'))
   const log = createLog(config.log, 'ops')
   const context = await openContext(config, log, 'ops')
-  const app = await createConsole(context, [operatorRoutes])
+  const app = await createConsole(context, [operatorRoutes, operatorUserRoutes])
   const { opsHost: host, opsPort } = config.http
   const address = { host, hostVariable: 'OPS_HOST', port: opsPort, portVariable: 'OPS_PORT' }
   await orNaming(address, app.listen({ host, port: opsPort }))

@@ -11,6 +11,7 @@ Accounts
   user <id or address> [--tier T] [--disable | --enable] [--approve | --disapprove]
                                           without an option: show it; T: developer, pro, business, enterprise
                                           approved: its live calls need no proof of its address
+  new-password <id or address>            give it a new password, shown once, and end its sessions
 
 Upstreams
   upstreams                               list them with the settings in force
@@ -71,6 +72,7 @@ const COMMON: (keyof Values)[] = ['help', 'json', 'url']
 const TAKEN = {
   users: { subject: true, options: ['unapproved'] },
   user: { subject: true, options: ['tier', 'disable', 'enable', 'approve', 'disapprove'] },
+  'new-password': { subject: true, options: [] },
   upstreams: { subject: false, options: [] },
   upstream: { subject: true, options: ['tier', 'enable', 'disable', 'caps', 'key-file'] },
   reset: { subject: true, options: [] },

@@ -2,24 +2,20 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
-import { isUuid } from '../accounts/session-token.ts'
-import { cancelAccountCalls } from '../calls/cancel-account-calls.ts'
 import { SHARED_BUCKET } from '../caps/bucket.ts'
 import type { Api, PausedMode } from '../catalog/catalog.ts'
 import { nullable } from '../catalog/json.ts'
 import type { Context } from '../context.ts'
 import { insertAuditRecord, listAuditRecords } from '../db/audit-log.ts'
-import { searchUsers } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import type { FleetReader } from '../fleet/fleet-reader.ts'
 import { OverviewAnswer, overviewAnswer } from '../fleet/overview-answer.ts'
 import { QueueAnswer, queueAnswer } from '../fleet/queue-answer.ts'
-import { acceptIdsInAnyCase, IdParams, SlugParams } from '../http/path-ids.ts'
+import { acceptIdsInAnyCase, SlugParams } from '../http/path-ids.ts'
 import type { App } from '../http/typed-app.ts'
 import { refuseIllFormedQueries } from '../http/well-formed.ts'
-import { announced } from '../limits/account-version.ts'
+import { actorOf } from '../operator/actor.ts'
 import { changeUpstream, UpstreamChange } from '../operator/change-upstream.ts'
-import { changeUser, describeUser, noSuchUser, UserAnswer, UserChange, UsersAnswer } from '../operator/change-user.ts'
 import { checkProbe } from '../operator/check-probe.ts'
 import { describeUpstream, UpstreamAnswer } from '../operator/describe-upstream.ts'
 import { followPause } from '../operator/follow-pause.ts'
@@ -36,16 +32,9 @@ export interface OperatorDeps
   fleet: Pick<FleetReader, 'snapshot' | 'queueOf'>
 }
 
-const USERS_MAX = 100
 const AUDIT_DEFAULT = 50
 const AUDIT_MAX = 500
 
-const UsersQuery = Type.Object({
-  email: Type.Optional(Type.String({ maxLength: 254, description: 'A part of the address, or the whole id' })),
-  unapproved: Type.Optional(
-    Type.Enum(['true'], { description: 'Those alone that no operator has approved or disabled' }),
-  ),
-})
 const AuditQuery = Type.Object({
   limit: Type.Optional(Type.String({ pattern: '^[1-9]\\d{0,2}$', description: `At most ${AUDIT_MAX}` })),
 })
@@ -91,49 +80,9 @@ const tags = ['Operator']
 export async function operatorRoutes(app: App, deps: OperatorDeps): Promise<void> {
   acceptIdsInAnyCase(app)
   refuseIllFormedQueries(app)
-  userRoutes(app, deps)
   upstreamRoutes(app, deps)
   queueRoutes(app, deps)
   readingRoutes(app, deps)
-}
-
-function userRoutes(app: App, deps: OperatorDeps): void {
-  const { db, redis } = deps
-  const { signup } = deps.config.accounts
-  const find = {
-    schema: {
-      summary: 'Find accounts by a part of their address or by id: the one that it is wholly first, then newest first',
-      tags,
-      querystring: UsersQuery,
-      response: { 200: UsersAnswer },
-    },
-  }
-  app.get('/v1/operator/users', find, async ({ query: { email = '', unapproved } }) => {
-    const users = await searchUsers(db, { text: email, isUnapproved: unapproved !== undefined }, USERS_MAX + 1)
-    return {
-      users: users.slice(0, USERS_MAX).map((user) => describeUser(user, signup)),
-      more: users.length > USERS_MAX,
-    }
-  })
-
-  const change = {
-    schema: {
-      summary: "Change an account's tier, disable or enable it, approve it or take that back",
-      description: 'The calls of an account that may make none any more are cancelled: what waits is never sent.',
-      tags,
-      params: IdParams,
-      body: UserChange,
-      response: { 200: Type.Object({ user: UserAnswer }) },
-    },
-  }
-  app.patch('/v1/operator/users/:id', change, async (request) => {
-    const { id } = request.params
-    if (!isUuid(id)) throw noSuchUser()
-    const change = { ...request.body, actor: actorOf(request) }
-    const user = await announced({ redis, log: request.log }, [id], () => changeUser(db, id, change))
-    await cancelAccountCalls(deps, id)
-    return { user: describeUser(user, signup) }
-  })
 }
 
 function upstreamRoutes(app: App, { config, catalog, caps, db, redis, settings }: OperatorDeps): void {
@@ -278,10 +227,4 @@ function findApi(catalog: OperatorDeps['catalog'], slug: string): Api {
   const api = catalog.get(slug)
   if (!api) throw new GatewayError('API_NOT_FOUND')
   return api
-}
-
-/** Who does it, for the audit log: the name an operator goes by, which nobody proves, and the address. */
-function actorOf({ headers, ip }: FastifyRequest): string {
-  const name = headers['x-operator']
-  return `${typeof name === 'string' && /^[\w.@ -]{1,64}$/.test(name) ? name : 'operator'} (${ip})`
 }

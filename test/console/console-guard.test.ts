@@ -13,6 +13,7 @@ const ROUTES: [string, string][] = [
   ['GET', '/no-such-route'],
   ['GET', '/v1/operator/users'],
   ['PATCH', '/v1/operator/users/1'],
+  ['POST', '/v1/operator/users/1/password'],
   ['GET', '/v1/operator/upstreams'],
   ['PATCH', '/v1/operator/upstreams/weather'],
   ['GET', '/v1/operator/overview'],

@@ -242,6 +242,23 @@ describe('the operator API', () => {
     await until(async () => (await send(gateway, `${path}2`, { key: account.live })).status === 200, 5_000)
   })
 
+  it('the operator API gives an account that lost its password a new one, which ends its sessions and no key', async () => {
+    const account = await signUp(gateway)
+    const [, password = ''] = /shown this once: (\S+)$/m.exec(await cli('new-password', account.email)) ?? []
+    const logIn = (given: string) =>
+      send(gateway, '/v1/auth/login', { body: { email: account.email, password: given } })
+    assert.equal((await logIn(account.password)).status, 401)
+    assert.equal((await logIn(password)).status, 200)
+    await until(async () => (await send(gateway, '/v1/me', { token: account.token })).status === 401)
+    assert.equal((await send(gateway, '/v1/call/mock-data/posts?id=1', { key: account.test })).status, 200)
+    const [record] = JSON.parse(await cli('audit', '--limit', '1', '--json')).records
+    assert.deepEqual([record.action, record.subject], ['user.password', account.id])
+    assert.ok(!JSON.stringify(record).includes(password))
+    const unknown = '0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b'
+    const none = await operator(`/users/${unknown}/password`, { method: 'POST' })
+    assert.deepEqual([none.status, none.body.code], [404, 'USER_NOT_FOUND'])
+  })
+
   it('the operator API takes a change whole or not at all', async () => {
     const list = async () => (await operator('/upstreams')).body.upstreams
     const before = await list()

@@ -88,6 +88,7 @@ ${after === '' ? '' : html`<p>${after}</p>`}
 <button class="button big" type="submit">${isNew ? 'Create account' : 'Log in'}</button>
 <noscript><p class="notice">This form needs JavaScript. Without it: POST /v1/auth/${action} with curl.</p></noscript>
 </form>
+${isNew ? '' : html`<p class="small">Forgot your password? Whoever runs this gateway can give you a new one.</p>`}
 <p class="small">${isNew ? html`You have an account? <a href="/login">Log in</a>` : html`No account yet? <a href="/signup">${signup === 'closed' ? 'Sign-up is closed' : 'Sign up'}</a>`}</p>
 </div>`
 }

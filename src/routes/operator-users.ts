@@ -1,0 +1,84 @@
+import Type from 'typebox'
+import { isUuid } from '../accounts/session-token.ts'
+import { type CancelAccountDeps, cancelAccountCalls } from '../calls/cancel-account-calls.ts'
+import type { Context } from '../context.ts'
+import { searchUsers } from '../db/users.ts'
+import { acceptIdsInAnyCase, IdParams } from '../http/path-ids.ts'
+import type { App } from '../http/typed-app.ts'
+import { refuseIllFormedQueries } from '../http/well-formed.ts'
+import { announced } from '../limits/account-version.ts'
+import { actorOf } from '../operator/actor.ts'
+import { changeUser, describeUser, noSuchUser, UserAnswer, UserChange, UsersAnswer } from '../operator/change-user.ts'
+import { ResetPassword, resetPassword } from '../operator/reset-password.ts'
+
+type OperatorUserDeps = CancelAccountDeps & Pick<Context, 'config' | 'db' | 'redis'>
+
+const USERS_MAX = 100
+
+const UsersQuery = Type.Object({
+  email: Type.Optional(Type.String({ maxLength: 254, description: 'A part of the address, or the whole id' })),
+  unapproved: Type.Optional(
+    Type.Enum(['true'], { description: 'Those alone that no operator has approved or disabled' }),
+  ),
+})
+const tags = ['Operator']
+
+/** The accounts in the operator API: without a guard, as the rest of it. */
+export async function operatorUserRoutes(app: App, deps: OperatorUserDeps): Promise<void> {
+  acceptIdsInAnyCase(app)
+  refuseIllFormedQueries(app)
+  const { db, redis } = deps
+  const { signup } = deps.config.accounts
+  const find = {
+    schema: {
+      summary: 'Find accounts by a part of their address or by id: the one that it is wholly first, then newest first',
+      tags,
+      querystring: UsersQuery,
+      response: { 200: UsersAnswer },
+    },
+  }
+  app.get('/v1/operator/users', find, async ({ query: { email = '', unapproved } }) => {
+    const users = await searchUsers(db, { text: email, isUnapproved: unapproved !== undefined }, USERS_MAX + 1)
+    return {
+      users: users.slice(0, USERS_MAX).map((user) => describeUser(user, signup)),
+      more: users.length > USERS_MAX,
+    }
+  })
+
+  const change = {
+    schema: {
+      summary: "Change an account's tier, disable or enable it, approve it or take that back",
+      description: 'The calls of an account that may make none any more are cancelled: what waits is never sent.',
+      tags,
+      params: IdParams,
+      body: UserChange,
+      response: { 200: Type.Object({ user: UserAnswer }) },
+    },
+  }
+  app.patch('/v1/operator/users/:id', change, async (request) => {
+    const { id } = request.params
+    if (!isUuid(id)) throw noSuchUser()
+    const change = { ...request.body, actor: actorOf(request) }
+    const user = await announced({ redis, log: request.log }, [id], () => changeUser(db, id, change))
+    await cancelAccountCalls(deps, id)
+    return { user: describeUser(user, signup) }
+  })
+
+  const reset = {
+    schema: {
+      summary: 'Give an account that lost its password a new one, and end its sessions',
+      tags,
+      params: IdParams,
+      response: { 200: ResetPassword },
+    },
+  }
+  app.post('/v1/operator/users/:id/password', reset, async (request) => {
+    const { id } = request.params
+    if (!isUuid(id)) throw noSuchUser()
+    const actor = actorOf(request)
+    const { user, password } = await announced({ redis, log: request.log }, [id], () =>
+      resetPassword(db, id, { actor }),
+    )
+    return { user: describeUser(user, signup), password }
+  })
+}
