@@ -199,6 +199,40 @@ test('a permit for another request of a call is refused at once where it would c
   await assert.rejects(patient, (reason) => reason === 'left')
 })
 
+test('calls for which a closed upstream opens too late get the reason that new ones get, and cost something only where they had a place', async (t) => {
+  const { redis, db } = await open(t)
+  const catalog = await loadCatalog(new Map())
+  const api = catalog.get('weather') ?? assert.fail()
+  applySettings(api, { caps: { concurrency: 5, rates: [{ max: 1, seconds: 15 }] } })
+  const caps = new UpstreamCaps({ redis, db, catalog })
+  const clients = new PermitClients({ caps, log, grants: new GrantLedger(db, new RedisClock(redis, log), log) })
+  const cap = caps.of(api, SHARED_BUCKET)
+  const places = await Promise.all(
+    [12_000, 40_000, 40_000].map(async (timeMs, index) => {
+      const call = { callId: `${index}`, accountId: 'account', isAsync: false, weight: 1 }
+      const place = await cap.joinWaitQueue({ ...call, slug: api.slug, bucket: SHARED_BUCKET }, Date.now() + timeMs)
+      assert.ok('tag' in place)
+      return { member: `account|${index}`, tag: place.tag, timeMs }
+    }),
+  )
+  await cap.applyUpstreamLimit({ closedForMs: 27_000, observedBy: 'none|1' })
+  const signal = AbortSignal.timeout(20_000)
+  const rejected = [...places, { member: 'account|again', tag: 0, timeMs: 12_000, isUnqueued: true }]
+    .filter(({ member }) => member !== 'account|1')
+    .map(({ timeMs, ...waiter }) => clients.of(api, SHARED_BUCKET).acquire(waiter, () => timeMs, signal))
+  const reasons = (await Promise.allSettled(rejected)).map((result) => {
+    assert.ok(result.status === 'rejected' && result.reason instanceof AttemptError)
+    return [result.reason.code, result.reason.isRefused]
+  })
+  // Its time would be over first; others go before it; it was not in the queue.
+  const code = 'UPSTREAM_RATE_LIMITED'
+  const costs = [false, false, true]
+  assert.deepEqual(
+    reasons,
+    costs.map((isFree) => [code, isFree]),
+  )
+})
+
 test("permits of callers' keys are served although so many other keys came that their caps were forgotten", async (t) => {
   const { redis, db } = await open(t)
   const catalog = await loadCatalog(new Map())

@@ -19,6 +19,12 @@ export interface PermitRequest extends QueuedRequest {
   lateJoin?: { entry: () => WaitQueueEntry; deadline: CallJob['deadline']; isSecondRun?: boolean }
 }
 
+/** A permit would come too late, for the reason that admission would give a new call. */
+export function tooLateError(refusal: Parameters<typeof refusalOf>[0], isRefused: boolean): AttemptError {
+  const { code, ...details } = refusalOf(refusal)
+  return new AttemptError(code, { isRetryable: false, isRefused, ...details })
+}
+
 /** Acquires a permit. A call without a place joins the wait queue first, unless there is room. @throws AttemptError */
 export async function acquireOrJoin<Permit>(
   { cap, log }: { cap: Cap; log: Log },
@@ -34,10 +40,7 @@ export async function acquireOrJoin<Permit>(
   // The place that the first run may have joined for, or its eviction. Until now it may have been in use, by calls that share its request.
   if (lateJoin.isSecondRun) await cap.leaveWaitQueue(entry)
   const joined = await cap.joinWaitQueue(entry, lateJoin.deadline)
-  if ('refused' in joined) {
-    const { code, ...details } = refusalOf(joined)
-    throw new AttemptError(code, { isRetryable: false, isRefused: true, ...details })
-  }
+  if ('refused' in joined) throw tooLateError(joined, true)
   try {
     return await acquire({ ...waiter, tag: joined.tag, isUnqueued: joined.isFollower })
   } catch (error) {

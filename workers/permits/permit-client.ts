@@ -2,8 +2,7 @@ import { type AcquireResult, type Cap, NO_PLACE, type PermitId, type ReleasedPer
 import { LEASE_MS, PERMIT_AGE_MS_MAX, ROUND_TRIP_MS_MAX } from '../../src/caps/timing.ts'
 import type { Log } from '../../src/log.ts'
 import { shareOf } from '../../src/queue/wait-queue-entry.ts'
-import { AttemptError } from '../upstream/attempt-error.ts'
-import { acquireOrJoin, type PermitRequest, PlaceNeededError, type QueuedRequest } from './late-join.ts'
+import { acquireOrJoin, type PermitRequest, PlaceNeededError, type QueuedRequest, tooLateError } from './late-join.ts'
 
 const RENEW_EVERY_MS = 1_500
 
@@ -167,20 +166,17 @@ export class PermitClient {
   ): number {
     this.#onGranted(granted.size)
     for (const [member, id] of granted) this.#grant(member, id, usableUntil)
-    for (const [member, retryAfterMs] of evicted) this.#evict(member, retryAfterMs)
+    const refused = closedForMs > 0 ? 'closed' : 'cap'
+    // No refusals: these had places that others took, so their units of the minute stay spent.
+    for (const [member, retryAfterMs] of evicted) this.#reject(member, tooLateError({ refused, retryAfterMs }, false))
     for (const member of mustJoin) this.#reject(member, new PlaceNeededError('the call has to wait in the queue'))
     this.room = room
     if (closedForMs > 0) this.#rejectTooLate(closedForMs)
     // Waiters that are left were not in this poll.
     if (granted.size + evicted.size + mustJoin.length === waiters.length) return 0
-    this.#rejectUnqueued(waiters, retryInMs)
+    this.#rejectUnqueued(waiters, { refused, retryAfterMs: retryInMs })
     if (retryInMs <= 0) return FALLBACK_POLL_MS
     return Math.min(Math.max(retryInMs, POLL_MS_MIN), POLL_INTERVAL_MS)
-  }
-
-  /** No refusal: the call had a place that others took, so its unit of the minute stays spent. */
-  #evict(member: string, retryAfterMs: number): void {
-    this.#reject(member, new AttemptError('UPSTREAM_CAP_EXHAUSTED', { isRetryable: false, retryAfterMs }))
   }
 
   #reject(member: string, reason: Error): void {
@@ -191,12 +187,10 @@ export class PermitClient {
     waiter.reject(reason)
   }
 
-  /** The queue evicts calls that would be too late; these are in none. `earliestMs`: until the first of them may be sent. */
-  #rejectUnqueued(waiters: LocalWaiter[], earliestMs: number): void {
+  /** The queue evicts calls that would be too late; these are in none. `retryAfterMs`: until the first of them may be sent. */
+  #rejectUnqueued(waiters: LocalWaiter[], refusal: { refused: 'cap' | 'closed'; retryAfterMs: number }): void {
     for (const { member, isUnqueued, remainingMs } of waiters) {
-      if (!isUnqueued || remainingMs() >= earliestMs) continue
-      const details = { isRetryable: false, isRefused: true, retryAfterMs: earliestMs }
-      this.#reject(member, new AttemptError('UPSTREAM_CAP_EXHAUSTED', details))
+      if (isUnqueued && remainingMs() < refusal.retryAfterMs) this.#reject(member, tooLateError(refusal, true))
     }
   }
 
@@ -216,13 +210,10 @@ export class PermitClient {
   }
 
   #rejectTooLate(closedForMs: number): void {
-    for (const waiter of [...this.#waitersByTag]) {
-      if (waiter.remainingMs() >= closedForMs) continue
-      this.#remove(waiter)
-      const isRefused = waiter.tag === NO_PLACE
-      waiter.reject(
-        new AttemptError('UPSTREAM_RATE_LIMITED', { isRetryable: false, isRefused, retryAfterMs: closedForMs }),
-      )
+    for (const { member, tag, isUnqueued = false, remainingMs } of [...this.#waitersByTag]) {
+      if (remainingMs() >= closedForMs) continue
+      const hadPlace = tag !== NO_PLACE && !isUnqueued
+      this.#reject(member, tooLateError({ refused: 'closed', retryAfterMs: closedForMs }, !hadPlace))
     }
   }
 

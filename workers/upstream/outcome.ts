@@ -32,7 +32,9 @@ export function isFailure(outcome: Outcome): outcome is Failure {
 /** A refusal, an eviction or a timeout for want of time is for the account and deadline of one call: others try for themselves. */
 export function isOfOneCall(outcome: Outcome): boolean {
   if (!isFailure(outcome)) return false
-  return outcome.isRefused === true || outcome.isCutShort === true || outcome.code === 'UPSTREAM_CAP_EXHAUSTED'
+  const { code, isRefused, isCutShort, isUnsent } = outcome
+  const isEvicted = code === 'UPSTREAM_CAP_EXHAUSTED' || (code === 'UPSTREAM_RATE_LIMITED' && isUnsent === true)
+  return isRefused === true || isCutShort === true || isEvicted
 }
 
 export function isCutShort(outcome: Outcome): boolean {
