@@ -21,10 +21,16 @@ const SESSIONS_MAX = 20
 
 const SESSION_WORDS = `Session token (JWT), good for 24 hours at most; an account keeps its ${SESSIONS_MAX} newest sessions`
 
-const SignupBody = Type.Object({
-  email: Type.String({ format: 'email', maxLength: 254, description: 'Address of the new account' }),
-  password: Type.String({ minLength: 8, maxLength: 256, description: '8 to 256 characters, any of them' }),
-})
+/** Sign-up and log-in take further members, as forms send them: none narrows what is made. */
+const OPEN = { additionalProperties: true }
+
+const SignupBody = Type.Object(
+  {
+    email: Type.String({ format: 'email', maxLength: 254, description: 'Address of the new account' }),
+    password: Type.String({ minLength: 8, maxLength: 256, description: '8 to 256 characters, any of them' }),
+  },
+  OPEN,
+)
 const SignupAnswer = Type.Object({
   token: Type.String({ description: SESSION_WORDS }),
   user: Type.Object(
@@ -37,10 +43,13 @@ const SignupAnswer = Type.Object({
 })
 
 /** Wider than what sign-up takes: whatever cannot be an account's is answered as wrong, not as malformed. */
-const LoginBody = Type.Object({
-  email: Type.String({ maxLength: 1_000, description: 'Address of the account' }),
-  password: Type.String({ maxLength: 100_000, description: 'Password of the account' }),
-})
+const LoginBody = Type.Object(
+  {
+    email: Type.String({ maxLength: 1_000, description: 'Address of the account' }),
+    password: Type.String({ maxLength: 100_000, description: 'Password of the account' }),
+  },
+  OPEN,
+)
 const LoginAnswer = Type.Object({ token: Type.String({ description: SESSION_WORDS }) })
 
 /** Sign-up and log-in. */

@@ -29,6 +29,7 @@ const WORDS = {
  * The usual messages of codes that are answered with others too. Another message says what was wrong there, and stays.
  */
 const USUAL = {
+  INVALID_CREDENTIALS: 'Email or password is wrong.',
   INVALID_API_KEY: 'The API key is not valid.',
   INVALID_TOKEN: 'The session token is not valid.',
   KEY_LIMIT_REACHED: 'The account has its full number of keys.',
