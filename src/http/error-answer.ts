@@ -97,6 +97,9 @@ const FRAMEWORK_CODES: Record<string, ErrorCode> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'REQUEST_TIMEOUT',
 }
 
+/** For a body that is missing, or of another type than the route takes. */
+const BODY_HINT = 'Send a JSON object as the body, with Content-Type: application/json'
+
 /** What Fastify itself refuses, in our codes; undefined for anything else. */
 function fromFramework(thrown: unknown, request: FastifyRequest): GatewayError | undefined {
   if (!(thrown instanceof Error)) return undefined
@@ -120,8 +123,12 @@ function fromFramework(thrown: unknown, request: FastifyRequest): GatewayError |
 function validationError(violation: Violation = {}, context = 'body'): GatewayError {
   const name = violationPlace(violation)
   const subject = name === undefined ? `The ${context}` : `${context === 'body' ? 'Member' : 'Parameter'} ${name}`
+  const isType = violation.keyword === 'type'
+  // Values of a query are strings; one that is sent twice is a list.
+  const words = isType && context === 'querystring' ? 'must be given once' : violationWords(violation)
   return new GatewayError('VALIDATION_ERROR', {
-    message: sentence(`${subject} ${violationWords(violation)}`),
+    message: sentence(`${subject} ${words}`),
     tokens: name === undefined ? {} : { param: name },
+    ...(isType && context === 'body' && violation.instancePath === '' ? { hint: BODY_HINT } : {}),
   })
 }

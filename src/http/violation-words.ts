@@ -20,6 +20,12 @@ export function violationWords(violation: Violation): string {
       return `must be one of ${[allowedValues].flat().join(', ')}`
     case 'const':
       return `must be ${allowedValue}`
+    case 'type':
+      return typeWords(violation)
+    case 'minimum':
+      return `must be at least ${limit}`
+    case 'maximum':
+      return `must be at most ${limit}`
     case 'pattern':
       return patternWords(String(pattern)) ?? message
     case 'format':
@@ -49,6 +55,12 @@ export function violationPlace({ instancePath = '', keyword, params = {} }: Viol
   const path = instancePath.slice(1).replaceAll('/', '.')
   const name = [path, isName(member) ? member : ''].filter((part) => part !== '').join('.')
   return isName(name) ? name : undefined
+}
+
+function typeWords(violation: Violation): string {
+  const types = [violation.params?.type].flat().map(String)
+  const known = types.includes('object') ? knownMembers(violation) : []
+  return `must be ${types.map((type) => TYPES[type] ?? type).join(' or ')}${known.length === 0 ? '' : `; the members are ${known.join(', ')}`}`
 }
 
 function unknownWords(violation: Violation): string {
@@ -94,6 +106,16 @@ function counted(count: unknown, noun: string): string {
 
 /** Names of a request that are compared with one of ours: a body can have very many. */
 const COMPARED_MAX = 50
+
+/** The types of JSON Schema, for whoever reads none. */
+const TYPES: Record<string, string> = {
+  object: 'a JSON object',
+  array: 'a list',
+  string: 'a string',
+  integer: 'a whole number',
+  number: 'a number',
+  boolean: 'true or false',
+}
 
 const FORMATS: Record<string, string> = {
   email: 'must be an email address, such as name@example.com',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import Fastify from 'fastify'
+import Fastify, { type FastifySchema, type InjectOptions } from 'fastify'
 import type { TSchema } from 'typebox'
 import Type from 'typebox'
 import { closeBodies } from '../../src/http/closed-bodies.ts'
@@ -8,13 +8,21 @@ import { sendError } from '../../src/http/error-answer.ts'
 import { compileSchemasOnUse } from '../../src/http/lazy-schemas.ts'
 
 /** What a route with this body answers. */
-async function answerTo(schema: TSchema, payload: object): Promise<string> {
+async function answerTo(schema: TSchema, payload: unknown): Promise<string> {
+  return (await refusalOf({ body: schema }, { method: 'POST', url: '/', payload: JSON.stringify(payload) })).message
+}
+
+async function refusalOf(
+  schema: FastifySchema,
+  { payload, ...request }: InjectOptions & { payload?: string },
+): Promise<{ message: string; hint: string }> {
   const app = Fastify()
   await compileSchemasOnUse(app)
   closeBodies(app)
   app.setErrorHandler((error, _request, reply) => sendError(reply, error, 'https://gateway.example'))
-  app.post('/', { schema: { body: schema } }, async () => ({}))
-  return (await app.inject({ method: 'POST', url: '/', payload })).json().message
+  app.route({ method: schema.body ? 'POST' : 'GET', url: '/', schema, handler: async () => ({}) })
+  const headers = payload === undefined ? {} : { 'content-type': 'application/json' }
+  return (await app.inject({ ...request, headers, ...(payload === undefined ? {} : { payload }) })).json()
 }
 
 test('a request that does not fit its schema is told what would', async () => {
@@ -33,10 +41,33 @@ test('a request that does not fit its schema is told what would', async () => {
       'Member a must be one or more of day, api, separated by commas.',
     ],
     [Type.String({ pattern: '^x$' }), 'y', 'Member a must match pattern "^x$".'],
-    [Type.Integer(), 'x', 'Member a must be integer.'],
+    [Type.Integer(), 'x', 'Member a must be a whole number.'],
+    [Type.Number(), 'x', 'Member a must be a number.'],
+    [Type.Boolean(), 'x', 'Member a must be true or false.'],
+    [Type.String(), 1, 'Member a must be a string.'],
+    [Type.Array(Type.String()), 'x', 'Member a must be a list.'],
+    [Type.Record(Type.String(), Type.Any()), [], 'Member a must be a JSON object.'],
+    [Type.Object({ b: Type.Any(), c: Type.Any() }), [], 'Member a must be a JSON object; the members are b, c.'],
+    [Type.Integer({ minimum: 1 }), 0, 'Member a must be at least 1.'],
+    [Type.Integer({ maximum: 9 }), 10, 'Member a must be at most 9.'],
   ] as const) {
     assert.equal(await member(schema, value), words)
   }
+})
+
+test('a body that is missing or no object is told what it must be, and how it is sent', async () => {
+  const body = Type.Object({ email: Type.String(), password: Type.String() })
+  for (const payload of [undefined, '[]', 'null', '"x"']) {
+    const { message, hint } = await refusalOf({ body }, { method: 'POST', url: '/', ...(payload && { payload }) })
+    assert.equal(message, 'The body must be a JSON object; the members are email, password.', payload)
+    assert.equal(hint, 'Send a JSON object as the body, with Content-Type: application/json.', payload)
+  }
+})
+
+test('a parameter of a query that is sent twice is told to be sent once', async () => {
+  const querystring = Type.Object({ q: Type.Optional(Type.String()) })
+  const { message } = await refusalOf({ querystring }, { method: 'GET', url: '/?q=a&q=b' })
+  assert.equal(message, 'Parameter q must be given once.')
 })
 
 test('a member that is not known is named, with the nearest one that is, or else all that are', async () => {
