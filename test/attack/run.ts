@@ -1,3 +1,4 @@
+import { parseArgs } from 'node:util'
 import { startGateway } from '../support/gateway.ts'
 import { startUpstreamServer } from '../support/upstream-server.ts'
 import { accountRows } from './account-rows.ts'
@@ -27,23 +28,29 @@ const SCENARIOS: Scenario[] = [
 /** How long an attack lasts, seconds. */
 const SECONDS = 10
 
-/**
- * `npm run attack -- [name …]`: attacks on a gateway of its own, on this machine alone, each bounded in time and size.
- * Prints for each what must hold, whether it does, and what was measured.
- */
-async function main(names: string[]): Promise<number> {
-  const unknown = names.filter((name) => !SCENARIOS.some((scenario) => scenario.name === name))
-  if (unknown.length > 0) {
-    console.error(
-      `There is no attack ${unknown.join(', ')}; there are ${SCENARIOS.map(({ name }) => name).join(', ')}.`,
-    )
-    return 2
-  }
+const HELP = `Usage: npm run attack -- [scenario …]
+
+Attacks, each on a gateway of its own, on this machine alone, and of about ${SECONDS} seconds. Prints for each what must hold,
+whether it does, and what was measured. Without names all of them run.
+
+${SCENARIOS.map(({ name, claim }) => `  ${name.padEnd(18)} ${claim}`).join('\n')}
+
+Exit code: 0 all of it held, 1 something did not, 2 there is no such scenario.`
+
+async function attack(scenarios: Scenario[]): Promise<number> {
   let failed = 0
-  for (const scenario of SCENARIOS.filter(({ name }) => names.length === 0 || names.includes(name))) {
+  for (const scenario of scenarios) {
     if (!(await isHeld(scenario))) failed += 1
   }
   return failed === 0 ? 0 : 1
+}
+
+function chosen(): Scenario[] | undefined {
+  const { values, positionals } = parseArgs({ allowPositionals: true, options: { help: { type: 'boolean' } } })
+  if (values.help) return undefined
+  const unknown = positionals.find((name) => !SCENARIOS.some((scenario) => scenario.name === name))
+  if (unknown !== undefined) throw new Error(`there is no scenario "${unknown}" (--help lists them)`)
+  return positionals.length === 0 ? SCENARIOS : SCENARIOS.filter(({ name }) => positionals.includes(name))
 }
 
 async function isHeld({ name, claim, environment, slugs = [], run }: Scenario): Promise<boolean> {
@@ -63,4 +70,12 @@ async function isHeld({ name, claim, environment, slugs = [], run }: Scenario): 
   }
 }
 
-process.exit(await main(process.argv.slice(2)))
+try {
+  const scenarios = chosen()
+  if (scenarios) process.exit(await attack(scenarios))
+  console.log(HELP)
+  process.exit(0)
+} catch (error) {
+  console.error(`attack: ${error instanceof Error ? error.message : error}`)
+  process.exit(2)
+}

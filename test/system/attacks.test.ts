@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { Agent, request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
+import { promisify } from 'node:util'
 import { createApiKey } from '../../src/accounts/api-key.ts'
 import { closeApi } from '../attack/close-api.ts'
 import { manyAccounts, takeWholeCap } from '../attack/many-accounts.ts'
@@ -11,16 +13,18 @@ import { redisMemory } from '../attack/redis-memory.ts'
 import type { Scenario } from '../attack/scenario.ts'
 import { outputUntilNow, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
+import { SPARING_FLAGS } from '../support/node-flags.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
+import { ROOT } from '../tools/sources.ts'
 
 /** Short forms of the attacks of `npm run attack`, and the bounds that single clients meet. */
 describe('one caller', () => {
   let gateway: Gateway
   let upstream: UpstreamServer
+  const scenarios = [closeApi, manyAccounts, redisMemory, pipelining]
 
   before(async () => {
     upstream = await startUpstreamServer()
-    const scenarios = [closeApi, manyAccounts, redisMemory, pipelining]
     const slugs = scenarios.flatMap((scenario) => scenario.slugs ?? [])
     gateway = await startGateway({
       environment: Object.assign(
@@ -39,6 +43,14 @@ describe('one caller', () => {
     const { isPassed, figures } = await run(gateway, seconds, upstream)
     assert.ok(isPassed, JSON.stringify(figures))
   }
+
+  it('one caller that asks for help with the attacks is told each and starts none', async () => {
+    const program = [...SPARING_FLAGS, 'test/attack/run.ts']
+    const { stdout } = await promisify(execFile)(process.execPath, [...program, '--help'], { cwd: ROOT })
+    for (const { name, claim } of scenarios) assert.ok(stdout.includes(`  ${name} `) && stdout.includes(claim), name)
+    const refused = promisify(execFile)(process.execPath, [...program, 'close'], { cwd: ROOT })
+    await assert.rejects(refused, { code: 2, stderr: 'attack: there is no scenario "close" (--help lists them)\n' })
+  })
 
   it('one caller that pipelines without reading slows no other and takes no memory', async () => {
     // Each call was answered; how soon is for the long form, on a machine that does nothing else.
