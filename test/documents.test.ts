@@ -43,10 +43,17 @@ describe('a document', () => {
     )
   })
 
-  it('a document names scripts of package.json that are there', () => {
+  it('a document names scripts of package.json that are there, and each of them stands in one', () => {
     const { scripts } = JSON.parse(read('package.json'))
     assert.deepEqual(
       untrue(/npm run ([\w:-]+)/g, (name) => name in scripts),
+      [],
+    )
+    const named = documents.flatMap(({ text }) =>
+      [...text.matchAll(/`npm (?:run )?([\w:-]+)/g)].map(([, name]) => name),
+    )
+    assert.deepEqual(
+      Object.keys(scripts).filter((name) => !named.includes(name)),
       [],
     )
   })

@@ -89,6 +89,9 @@ describe('the documentation', () => {
     }
     assert.match((await read('/docs/guides/limits-and-waits')).text, /<td>1,000<\/td>/)
     assert.equal((await read('/docs/guides/nothing')).status, 404)
+    const { scopes_supported: scopes } = JSON.parse((await read('/.well-known/oauth-authorization-server')).text)
+    const authentication = (await read('/docs/guides/authentication.md')).text
+    for (const scope of scopes) assert.ok(authentication.includes(`\`${scope}\``), scope)
   })
 
   it('the documentation has every route that is no endpoint of an API in its reference, and every code in the statuses linked', async () => {
