@@ -1,4 +1,5 @@
 import { type Insertable, sql } from 'kysely'
+import type { ErrorCode } from '../errors.ts'
 import type { Db } from './database.ts'
 import type { Database, ProviderKey, ProviderKeyStatus } from './schema.ts'
 
@@ -39,9 +40,13 @@ export function findProviderKey(db: Db, id: string): Promise<ProviderKey | undef
 /** Saves an account's key for an upstream in place of the one before; under a new id, so that nothing mixes them up. */
 export function saveProviderKey(
   db: Db,
-  key: Omit<Insertable<Database['provider_keys']>, 'status' | 'saved_at' | 'last_validated_at'>,
+  key: Pick<
+    Insertable<Database['provider_keys']>,
+    'id' | 'user_id' | 'slug' | 'secret_id' | 'sealed' | 'cap_scope' | 'masked'
+  >,
 ): Promise<ProviderKey> {
-  const fresh = { ...key, status: 'unvalidated' as const, saved_at: sql<Date>`now()`, last_validated_at: null }
+  const status = 'unvalidated' as const
+  const fresh = { ...key, ...NO_FAILURE, status, saved_at: sql<Date>`now()`, last_validated_at: null }
   return db
     .insertInto('provider_keys')
     .values(fresh)
@@ -63,7 +68,22 @@ export async function deleteProviderKey(db: Db, userId: string, slug: string): P
 export async function setProviderKeyStatus(db: Db, id: string, status: 'valid' | 'invalid'): Promise<void> {
   await db
     .updateTable('provider_keys')
-    .set({ status, last_validated_at: sql<Date>`now()` })
+    .set({ ...NO_FAILURE, status, last_validated_at: sql<Date>`now()` })
+    .where('id', '=', id)
+    .execute()
+}
+
+const NO_FAILURE = { failure_code: null, failed_at: null, next_validation_at: null }
+
+/** Notes that a validation showed nothing of a key, which stays as it is. @param nextAt null: it is not tried again by itself */
+export async function setValidationFailure(
+  db: Db,
+  id: string,
+  { code, nextAt }: { code: ErrorCode; nextAt: Date | null },
+): Promise<void> {
+  await db
+    .updateTable('provider_keys')
+    .set({ failure_code: code, failed_at: sql<Date>`now()`, next_validation_at: nextAt })
     .where('id', '=', id)
     .execute()
 }

@@ -1,6 +1,7 @@
 import type { ColumnType, Generated, Insertable, JSONColumnType, Selectable } from 'kysely'
 import type { PausedMode } from '../catalog/catalog.ts'
 import type { Caps, Tier } from '../catalog/upstream.ts'
+import type { ErrorCode } from '../errors.ts'
 
 /** The tables, as the migrations leave them. */
 export interface Database {
@@ -124,6 +125,11 @@ interface ProviderKeysTable {
   status: Generated<ProviderKeyStatus>
   saved_at: Timestamp
   last_validated_at: Date | null
+  /** Why the last validation showed nothing of the key; null where it did, or none has ended. */
+  failure_code: ErrorCode | null
+  failed_at: Date | null
+  /** Null where it is not tried again by itself. */
+  next_validation_at: Date | null
 }
 
 /** What operators changed of an upstream; null leaves it to the upstream's file and the environment. */

@@ -25,7 +25,10 @@ export function parseValidateKeyJob(data: unknown): ValidateKeyJob {
 /** Before calls: it is rare, takes one request on a cap of its own, and calls with the key may wait for its answer. */
 const PRIORITY = 1
 
-/** An upstream that is away gets another request: 10 s, 20 s, 40 s later. */
+/** After how long a key is tried again whose upstream could not say anything of it, milliseconds. */
+export const TRY_AGAIN_MS = [10_000, 20_000, 40_000]
+
+/** For a worker that cannot run the job, where another one may. */
 const RETRIES = { priority: PRIORITY, attempts: 4, backoff: { type: 'exponential', delay: 10_000 } }
 
 export async function enqueueValidateKey(queues: CallQueues, slug: string, job: ValidateKeyJob): Promise<void> {

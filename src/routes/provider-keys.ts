@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
-import Type, { type Static } from 'typebox'
+import Type from 'typebox'
 import { keyScope, maskKey, providerKeyRecord } from '../accounts/provider-key.ts'
+import { ProviderKeyAnswer, providerKeyAnswer } from '../accounts/provider-key-answer.ts'
 import { seal } from '../accounts/secret-box.ts'
 import { missingForLiveCalls, shareGroupOf } from '../accounts/trust.ts'
 import { checkLiveCalls } from '../admission/rights.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
-import { nullable } from '../catalog/json.ts'
 import type { Context } from '../context.ts'
 import { deleteProviderKey, findProviderKeyOf, listProviderKeys, saveProviderKey } from '../db/provider-keys.ts'
 import type { ProviderKey } from '../db/schema.ts'
@@ -26,23 +26,6 @@ const VALIDATIONS_PER_MINUTE = 20
 
 /** How long a validation is waited for, milliseconds; it goes on after that. */
 const VALIDATE_WAIT_MS = 10_000
-
-const ProviderKeyAnswer = Type.Object(
-  {
-    apiSlug: Type.String({ description: 'Slug of the API' }),
-    displayName: Type.String({ description: 'Name of the API' }),
-    accessMode: Type.Enum(['platform_managed', 'byok_available', 'byok_required'], {
-      description: 'Who supplies the key: the operator alone, you if you like, or you in any case',
-    }),
-    status: Type.Enum(['valid', 'invalid', 'unvalidated'], {
-      description: 'What the API said of the key; unvalidated: not tried yet',
-    }),
-    maskedKey: nullable(Type.String({ description: 'The last four characters, the rest masked' })),
-    savedAt: Type.String({ format: 'date-time', description: 'When it was stored' }),
-    lastValidatedAt: nullable(Type.String({ format: 'date-time', description: 'When it was last tried' })),
-  },
-  { title: 'ProviderKey' },
-)
 
 /** Printable ASCII alone: it goes into a header or a URL. */
 const PutBody = Type.Object({
@@ -72,7 +55,7 @@ function routeListing(app: App, { db, catalog }: Context): void {
   }
   app.get('/v1/provider-keys', list, async (request) => {
     const keys = await listProviderKeys(db, sessionOf(request).user.id)
-    return { providerKeys: keys.flatMap((key) => toAnswer(catalog, key) ?? []) }
+    return { providerKeys: keys.flatMap((key) => providerKeyAnswer(catalog, key) ?? []) }
   })
 }
 
@@ -110,7 +93,7 @@ function routeSaving(app: App, context: Context): void {
     await enqueueValidateKey(queues, slug, { v: 1, providerKeyId: saved.id }).catch((error) =>
       request.log.warn({ err: error, providerKeyId: saved.id }, 'failed to queue the validation of a key'),
     )
-    return toAnswer(catalog, saved)
+    return providerKeyAnswer(catalog, saved)
   })
 }
 
@@ -153,7 +136,7 @@ function routeValidation(app: App, context: Context): void {
     await validateNow(context, key)
     const validated = await findProviderKeyOf(db, user.id, slug)
     if (!validated) throw noProviderKey()
-    return toAnswer(catalog, validated)
+    return providerKeyAnswer(catalog, validated)
   })
 }
 
@@ -209,19 +192,4 @@ function apiTakingKeys(catalog: Catalog, slug: string): Api {
     })
   }
   return api
-}
-
-/** A record as its owner sees it; undefined for an API that is no longer in the catalog. */
-function toAnswer(catalog: Catalog, key: ProviderKey): Static<typeof ProviderKeyAnswer> | undefined {
-  const upstream = catalog.get(key.slug)?.upstream
-  if (!upstream) return undefined
-  return {
-    apiSlug: key.slug,
-    displayName: upstream.displayName,
-    accessMode: upstream.credential?.accessMode ?? 'platform_managed',
-    status: key.status,
-    maskedKey: key.masked,
-    savedAt: key.saved_at.toISOString(),
-    lastValidatedAt: key.last_validated_at?.toISOString() ?? null,
-  }
 }

@@ -7,12 +7,15 @@ import { send, signUp, sql } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { signUpIn, visitPortal } from '../support/portal.ts'
 
+/** Connections to this port are refused. */
+const NOTHING_LISTENS = 'http://127.0.0.1:9'
+
 describe('the portal', () => {
   let gateway: Gateway
   let browser: Browser | undefined
 
   before(async () => {
-    gateway = await startGateway({ isLocal: true })
+    gateway = await startGateway({ isLocal: true, environment: { UPSTREAM_NEWS_URL: NOTHING_LISTENS } })
     browser = await launchBrowser()
   })
   after(async () => {
@@ -244,7 +247,7 @@ describe('the portal', () => {
     })
   })
 
-  it('the portal shows the plan, what was called, and keeps a provider key without showing it', async (t) => {
+  it('the portal shows the plan, what was called, and keeps a provider key without showing it, which a source that is away cannot check', async (t) => {
     await withPage(t, async (page) => {
       await signUpIn(page)
       await page.getByText('0 of 1,000 calls').waitFor()
@@ -257,6 +260,13 @@ describe('the portal', () => {
       await page.getByRole('button', { name: 'Save key' }).click()
       await page.getByRole('cell', { name: '1234' }).waitFor()
       assert.doesNotMatch(await page.content(), /a-provider-key/)
+      const unchecked = page.getByText(
+        /^News did not answer as it should, so the key could not be checked\. The key is saved\./,
+      )
+      await unchecked.waitFor()
+      await page.getByRole('button', { name: 'Check the key of News' }).click()
+      await page.getByText('The key could not be checked', { exact: true }).waitFor()
+      await unchecked.waitFor()
       await page.getByRole('button', { name: 'Delete the key of News' }).click()
       await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
       await page.getByText('No provider keys yet').waitFor()

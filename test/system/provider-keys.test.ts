@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { after, before, beforeEach, describe, it } from 'node:test'
+import { Queue } from 'bullmq'
 import { Redis } from 'ioredis'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
+import { VALIDATE_KEY } from '../../src/queue/validate-key-job.ts'
 import { keys, upstreamKeys } from '../../src/redis/keys.ts'
 import { type Account, send, signUp, sql } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
@@ -42,24 +44,58 @@ describe('provider keys', () => {
 
   beforeEach(async () => {
     account = await signUp(gateway, 'pro')
+    playNews()
+    playUser()
+  })
+
+  const put = (slug: string, key: unknown, token = account.token) =>
+    send(gateway, `/v1/provider-keys/${slug}`, { method: 'PUT', token, body: { key } })
+  const recordOf = async (slug: string) => {
+    const { body } = await send(gateway, '/v1/provider-keys', { token: account.token })
+    return body.providerKeys.find(({ apiSlug }: { apiSlug: string }) => apiSlug === slug)
+  }
+  const statusOf = async (slug: string) => (await recordOf(slug))?.status
+  function playNews(): void {
     upstream.play('news', ({ url }, response) => {
       const key = new URL(url, 'http://upstream').searchParams.get('apikey')
       if (key !== null && taken.has(key)) return newsAnswer
       return void response.writeHead(401, { 'content-type': 'application/json' }).end('{"errors":["bad key"]}')
     })
+  }
+
+  function playUser(): void {
     upstream.play('code-host-user', ({ headers }, response) => {
       const key = headers.authorization?.replace(/^\w+ /, '')
       if (key === undefined || taken.has(key)) return userAnswer
       return void response.writeHead(401, { 'content-type': 'application/json' }).end('{"message":"Bad credentials"}')
     })
-  })
-
-  const put = (slug: string, key: unknown, token = account.token) =>
-    send(gateway, `/v1/provider-keys/${slug}`, { method: 'PUT', token, body: { key } })
-  const statusOf = async (slug: string) => {
-    const { body } = await send(gateway, '/v1/provider-keys', { token: account.token })
-    return body.providerKeys.find(({ apiSlug }: { apiSlug: string }) => apiSlug === slug)?.status
   }
+
+  async function withQueue<T>(slug: string, use: (queue: Queue) => Promise<T>): Promise<T> {
+    const connection = new Redis(gateway.services.redisUrl, { maxRetriesPerRequest: null })
+    const queue = new Queue(slug, { connection, prefix: upstreamKeys.queuePrefix(slug) })
+    try {
+      return await use(queue)
+    } finally {
+      await queue.close()
+      connection.disconnect()
+    }
+  }
+
+  /** Runs the validations that wait for their next time at once, until none is left. */
+  async function endValidations(slug: string): Promise<void> {
+    await withQueue(slug, async (queue) => {
+      await until(async () => {
+        for (const job of await queue.getDelayed()) {
+          // Another one may have begun it meanwhile.
+          if (job.name === VALIDATE_KEY) await job.promote().catch(() => undefined)
+        }
+        const left = await queue.getJobs(['delayed', 'prioritized', 'waiting', 'active'])
+        return left.every((job) => job?.name !== VALIDATE_KEY)
+      })
+    })
+  }
+
   const call = (path: string, key = account.live, url = gateway.url) => send(gateway, path, { key, url })
 
   /** As an operator does who has no key and lets callers bring theirs; every process knows it afterwards. */
@@ -86,6 +122,7 @@ describe('provider keys', () => {
       maskedKey: `********${key.slice(-4)}`,
       savedAt: body.savedAt,
       lastValidatedAt: null,
+      validationFailure: null,
     })
     assert.equal(body.status, 'unvalidated')
     await until(async () => (await statusOf('news')) === 'valid')
@@ -149,20 +186,31 @@ describe('provider keys', () => {
     assert.equal(validations() - before, 1)
   })
 
-  it('provider keys stay as they are while the upstream is away, until it can say', async () => {
+  it('provider keys stay as they are while the upstream is away, and their owner is told that they could not be checked', async () => {
     const key = secret('waiting')
     taken.add(key)
     upstream.play('news', (_, response) => void response.writeHead(503).end())
     await put('news', key)
-    const arrivals = upstream.arrivalsOf('news').length
-    const { status, body } = await send(gateway, '/v1/provider-keys/news/validate', {
-      method: 'POST',
-      token: account.token,
-    })
+    const validate = () => send(gateway, '/v1/provider-keys/news/validate', { method: 'POST', token: account.token })
+    const { status, body } = await validate()
     assert.equal(status, 200, JSON.stringify(body))
     assert.equal(body.status, 'unvalidated')
     assert.equal(body.lastValidatedAt, null)
-    assert.ok(upstream.arrivalsOf('news').length >= arrivals)
+    const { code, message, at, nextAt } = body.validationFailure
+    assert.ok(['UPSTREAM_ERROR', 'UPSTREAM_UNAVAILABLE'].includes(code), code)
+    assert.equal(
+      message,
+      'News did not answer as it should, so the key could not be checked. The key is saved. It is checked again by itself within a minute.',
+    )
+    assert.ok(Date.parse(nextAt) > Date.parse(at))
+    // An upstream that does not come back uses up the checks.
+    await endValidations('news')
+    const { validationFailure: last } = (await recordOf('news')) ?? assert.fail()
+    assert.equal(last.nextAt, null)
+    assert.match(last.message, /The key is saved\. Check it again when News answers\.$/)
+    // What the upstream did is no defect of the gateway.
+    assert.deepEqual(await withQueue('news', (queue) => queue.getJobCounts('failed')), { failed: 0 })
+    assert.equal((await put('news', key)).body.validationFailure, null)
   })
 
   it('provider keys are not tried at an upstream that operators paused or switched off', async (t) => {
@@ -182,13 +230,24 @@ describe('provider keys', () => {
       await until(async () => (await redis.exists(`${queue}:prioritized`, `${queue}:active`, `${queue}:delayed`)) === 0)
       return upstream.arrivalsOf('code-host-user').length > before
     }
-    for (const settings of [
-      "paused_mode) values ('code-host-user', 'refuse'",
-      "enabled) values ('code-host-user', false",
-    ]) {
+    for (const [settings, code, message] of [
+      [
+        "paused_mode) values ('code-host-user', 'refuse'",
+        'API_PAUSED',
+        /^The operator paused .* when it is resumed\.$/,
+      ],
+      [
+        "enabled) values ('code-host-user', false",
+        'API_NOT_ENABLED',
+        /^The operator switched .* off, .* when it is on again\.$/,
+      ],
+    ] as const) {
       await set(settings)
       // The worker knows it within a second.
-      await until(async () => !(await isTried()))
+      const failure = async () => (await recordOf('code-host-user')).validationFailure
+      await until(async () => !(await isTried()) && (await failure())?.code === code)
+      assert.equal((await failure()).nextAt, null)
+      assert.match((await failure()).message, message)
     }
     await set("enabled) values ('code-host-user', true")
     await until(isTried)
@@ -214,11 +273,15 @@ describe('provider keys', () => {
   it('provider keys are validated on asking, and the answer has what came of it', async () => {
     const key = secret('asked')
     taken.add(key)
-    await put('code-host-user', key)
     const validate = () =>
       send(gateway, '/v1/provider-keys/code-host-user/validate', { method: 'POST', token: account.token })
+    upstream.play('code-host-user', (_, response) => void response.destroy())
+    await put('code-host-user', key)
+    assert.equal((await validate()).body.validationFailure?.code, 'UPSTREAM_ERROR')
+    playUser()
     const first = await validate()
     assert.equal(first.body.status, 'valid')
+    assert.equal(first.body.validationFailure, null)
     assert.ok(Math.abs(Date.parse(first.body.lastValidatedAt) - Date.now()) < 60_000)
     taken.delete(key)
     assert.equal((await validate()).body.status, 'invalid')

@@ -1,13 +1,14 @@
-import type { Job } from 'bullmq'
+import { DelayedError, type Job } from 'bullmq'
 import { type Api, withCallerKey } from '../../src/catalog/catalog.ts'
 import type { Db } from '../../src/db/database.ts'
-import { findProviderKey, setProviderKeyStatus } from '../../src/db/provider-keys.ts'
+import { findProviderKey, setProviderKeyStatus, setValidationFailure } from '../../src/db/provider-keys.ts'
 import type { ProviderKey } from '../../src/db/schema.ts'
-import { GatewayError } from '../../src/errors.ts'
+import { type ErrorCode, GatewayError } from '../../src/errors.ts'
 import { announced } from '../../src/limits/account-version.ts'
 import { sendReply } from '../../src/queue/reply.ts'
-import { parseValidateKeyJob } from '../../src/queue/validate-key-job.ts'
+import { parseValidateKeyJob, TRY_AGAIN_MS } from '../../src/queue/validate-key-job.ts'
 import { memberOf } from '../../src/queue/wait-queue-entry.ts'
+import { AttemptError } from '../upstream/attempt-error.ts'
 import { sendOnce } from '../upstream/call-upstream.ts'
 import { classifyResponse } from '../upstream/interpret.ts'
 import { AttemptRecorder } from '../upstream/record-attempt.ts'
@@ -17,11 +18,15 @@ import type { ProcessorDeps } from './process-call.ts'
 /** The wait for a permit included, milliseconds. */
 const VALIDATE_MS_MAX = 30_000
 
+/** What the upstream said of the key, or why it said nothing. */
+type Verdict = { status: 'valid' | 'invalid' } | { code: ErrorCode }
+
 /**
  * Sends the upstream's cheapest request with a caller's key, on the key's own cap: `valid` or `invalid` by its answer.
- * Where it shows neither (down, limiting), or this worker lacks the secret that opens the key, the job is tried again. Nothing is sent to an upstream that operators paused or
- * switched off: the key stays as it is.
+ * Where it shows neither (down, limiting), the key stays as it is, its owner can read why, and the job, which did not fail, runs
+ * again a few times. Nothing is sent to an upstream that operators paused or switched off.
  * @returns null: a return value would be kept in Redis
+ * @throws DelayedError for the next time; Error where this worker lacks the secret that opens the key: another may have it
  */
 export async function validateKey(deps: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
   const { providerKeyId, reply } = parseValidateKeyJob(job.data)
@@ -31,9 +36,11 @@ export async function validateKey(deps: ProcessorDeps, job: Job, cancelled: Abor
     const row = await findProviderKey(db, providerKeyId)
     accountId = row?.user_id ?? accountId
     // Replaced or deleted meanwhile: nothing to do.
-    if (!row || isShut(deps.catalog.get(row.slug))) return null
-    const status = await tryKey(deps, { row, jobId: job.id }, cancelled)
-    await announced({ redis, log }, [row.user_id], () => setStatus(db, row, status))
+    if (!row) return null
+    const shut = shutCode(deps.catalog.get(row.slug))
+    const verdict = shut ? { code: shut } : await tryKey(deps, { row, jobId: job.id }, cancelled)
+    if ('status' in verdict) await announced({ redis, log }, [row.user_id], () => setStatus(db, row, verdict.status))
+    else await noteFailure(deps, { row, code: verdict.code, waitMs: shut ? undefined : nextWaitMs(job) }, job)
   } finally {
     if (reply) {
       const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 1 }
@@ -44,20 +51,38 @@ export async function validateKey(deps: ProcessorDeps, job: Job, cancelled: Abor
   return null
 }
 
-function isShut(api: Api | undefined): boolean {
-  return api !== undefined && (api.isSwitchedOff || api.pausedMode === 'refuse')
+function shutCode(api: Api | undefined): 'API_NOT_ENABLED' | 'API_PAUSED' | undefined {
+  if (api?.isSwitchedOff) return 'API_NOT_ENABLED'
+  return api?.pausedMode === 'refuse' ? 'API_PAUSED' : undefined
 }
 
 async function setStatus(db: Db, { id }: ProviderKey, status: 'valid' | 'invalid'): Promise<void> {
   await setProviderKeyStatus(db, id, status)
 }
 
-/** @throws Error when the answer shows neither */
+function nextWaitMs({ attemptsStarted }: Job): number | undefined {
+  return TRY_AGAIN_MS[attemptsStarted - 1]
+}
+
+/** @throws DelayedError where the job runs again after `waitMs` */
+async function noteFailure(
+  { db, log }: ProcessorDeps,
+  { row, code, waitMs }: { row: ProviderKey; code: ErrorCode; waitMs: number | undefined },
+  job: Job,
+): Promise<void> {
+  const nextAt = waitMs === undefined ? null : new Date(Date.now() + waitMs)
+  await setValidationFailure(db, row.id, { code, nextAt })
+  log.info({ slug: row.slug, providerKeyId: row.id, code }, 'provider key could not be validated')
+  if (!nextAt) return
+  await job.moveToDelayed(nextAt.getTime(), job.token)
+  throw new DelayedError()
+}
+
 async function tryKey(
   deps: ProcessorDeps,
   { row, jobId }: { row: ProviderKey; jobId: string | undefined },
   cancelled: AbortSignal,
-): Promise<'valid' | 'invalid'> {
+): Promise<Verdict> {
   const known = deps.catalog.get(row.slug)
   if (!known) throw new Error(`this worker does not know ${row.slug}`)
   // That is no fault of the key. Another worker may have the secret, or this one after its next start.
@@ -67,7 +92,7 @@ async function tryKey(
   try {
     key = deps.providerKeys.open(row)
   } catch (error) {
-    if (error instanceof GatewayError) return 'invalid'
+    if (error instanceof GatewayError) return { status: 'invalid' }
     throw error
   }
   // As a call of the key's owner: a failure may be the key's doing.
@@ -79,6 +104,7 @@ async function tryKey(
     concurrency: api.caps.concurrency,
   })
   const request = api.upstream.credential?.check ?? api.upstream.probe.request
+  const timeout = AbortSignal.timeout(VALIDATE_MS_MAX)
   const endsAt = performance.now() + VALIDATE_MS_MAX
   const sending = {
     api,
@@ -92,18 +118,23 @@ async function tryKey(
     times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
     progress: {},
     remainingMs: () => endsAt - performance.now(),
-    signal: AbortSignal.any([cancelled, AbortSignal.timeout(VALIDATE_MS_MAX)]),
+    signal: AbortSignal.any([cancelled, timeout]),
     recorder,
   }
   try {
     const wire = buildWireRequest(api, request, { extra: [], key, contact: deps.contact })
     const { answer } = await sendOnce(deps, sending, () => wire)
     const responseClass = classifyResponse(api.upstream, undefined, answer)
-    if (responseClass?.code === 'UPSTREAM_AUTH_FAILED') return 'invalid'
+    if (responseClass?.code === 'UPSTREAM_AUTH_FAILED') return { status: 'invalid' }
     // Answers that a refused key does not get.
     if (!responseClass || responseClass.code === 'UPSTREAM_NOT_FOUND' || responseClass.code === 'UPSTREAM_REJECTED')
-      return 'valid'
-    throw new Error(`the upstream said neither yes nor no: ${responseClass.code}`)
+      return { status: 'valid' }
+    return { code: responseClass.code }
+  } catch (error) {
+    if (error instanceof AttemptError) return { code: error.code }
+    // An attempt takes less: the time was spent waiting for a permit.
+    if (timeout.aborted && !cancelled.aborted) return { code: 'UPSTREAM_CAP_EXHAUSTED' }
+    throw error
   } finally {
     recorder.flush()
   }

@@ -5,6 +5,18 @@ import { confirmed, el, field, moment, select, toast } from './dom.js'
 /** Keys of the visitor's own for upstreams that take them. */
 export function startProviderKeys(view) {
   return showAccount(view, async (refresh) => {
+    const list = el('div')
+    const show = (records) => {
+      list.replaceChildren(
+        records.length === 0
+          ? el('p', { class: 'empty' }, 'No provider keys yet.')
+          : table(
+              'Provider keys',
+              ['API', 'Own key', 'Status', 'Key', 'Saved', 'Checked', 'Action'],
+              records.map((record) => row(record, refresh)),
+            ),
+      )
+    }
     const { providerKeys: records } = await api('/v1/provider-keys')
     const names = JSON.parse(view.dataset.apis)
     const save = actionForm(
@@ -12,7 +24,7 @@ export function startProviderKeys(view) {
       async ({ slug, key }, form) => {
         await api(`/v1/provider-keys/${slug}`, { method: 'PUT', body: { key } })
         form.reset()
-        toast('The key is saved')
+        toast('The key is saved and is being checked')
         await refresh()
       },
       field('API', select({ name: 'slug' }, names)),
@@ -22,6 +34,10 @@ export function startProviderKeys(view) {
       ),
       el('button', { class: 'button', type: 'submit' }, 'Save key'),
     )
+    show(records)
+    followChecks({ list, show, records }).catch(() =>
+      toast('What came of the check could not be read. Load the page again.'),
+    )
     return [
       el(
         'p',
@@ -29,21 +45,36 @@ export function startProviderKeys(view) {
         'Where a source takes your own key, your calls use it and its limits. Keys are stored encrypted and never shown again.',
       ),
       el('section', { class: 'card' }, el('h2', {}, 'Save a key'), save),
-      records.length === 0
-        ? el('p', { class: 'empty' }, 'No provider keys yet.')
-        : table(
-            'Provider keys',
-            ['API', 'Own key', 'Status', 'Key', 'Saved', 'Checked', 'Action'],
-            records.map((record) => row(record, refresh)),
-          ),
+      list,
     ]
   })
+}
+
+/** Shows what comes of checks that go on: in the list alone, for the form may be in use. */
+async function followChecks({ list, show, records }) {
+  let shown = records
+  for (let looks = 0; looks < LOOKS_MAX && shown.some(isBeingChecked); looks += 1) {
+    await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS))
+    if (!list.isConnected) return
+    const { providerKeys: found } = await api('/v1/provider-keys')
+    if (JSON.stringify(found) !== JSON.stringify(shown)) show(found)
+    shown = found
+  }
+}
+
+const isBeingChecked = ({ status, validationFailure }) => status === 'unvalidated' && validationFailure === null
+
+/** What the last check of a key came to. */
+function outcome({ displayName: name, status, validationFailure: failure }) {
+  if (failure) return 'The key could not be checked'
+  if (status === 'unvalidated') return 'The check takes long. Load the page again in a minute.'
+  return status === 'valid' ? `${name} takes the key` : `${name} refuses the key: save another one`
 }
 
 function row(record, refresh) {
   const path = `/v1/provider-keys/${record.apiSlug}`
   const check = actionButton('Check', { 'aria-label': `Check the key of ${record.displayName}` }, async () => {
-    await api(`${path}/validate`, { method: 'POST' })
+    toast(outcome(await api(`${path}/validate`, { method: 'POST' })))
     await refresh()
   })
   const remove = actionButton('Delete', { 'aria-label': `Delete the key of ${record.displayName}` }, async () => {
@@ -54,12 +85,21 @@ function row(record, refresh) {
   return [
     record.displayName,
     MODES[record.accessMode] ?? record.accessMode,
-    el('span', { class: `badge ${record.status}` }, record.status),
+    el(
+      'div',
+      {},
+      el('span', { class: `badge ${record.status}` }, record.status),
+      record.validationFailure && el('p', { class: 'small' }, record.validationFailure.message),
+    ),
     el('code', {}, record.maskedKey ?? ''),
     moment(record.savedAt),
     moment(record.lastValidatedAt),
     el('div', { class: 'actions' }, check, remove),
   ]
 }
+
+/** A check has an outcome within ten seconds, unless its source holds calls back or no worker runs. */
+const LOOK_EVERY_MS = 1_000
+const LOOKS_MAX = 15
 
 const MODES = { byok_available: 'Optional', byok_required: 'Required', platform_managed: 'Not needed' }

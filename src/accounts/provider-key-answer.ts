@@ -1,0 +1,92 @@
+import Type, { type Static } from 'typebox'
+import type { Catalog } from '../catalog/catalog.ts'
+import { nullable } from '../catalog/json.ts'
+import type { ProviderKey } from '../db/schema.ts'
+import type { ErrorCode } from '../errors.ts'
+
+const ValidationFailure = Type.Object(
+  {
+    code: Type.String({ description: 'As a call would have failed' }),
+    message: Type.String({ description: 'What happened, and what to do' }),
+    at: Type.String({ format: 'date-time', description: 'When it was tried' }),
+    nextAt: nullable(
+      Type.String({ format: 'date-time', description: 'When it is tried again by itself; null: it is not' }),
+    ),
+  },
+  {
+    description:
+      'Why the last validation could not be made, such as an API that does not answer. It says nothing of the key, whose status stays. Null where the API said something of the key, or no validation has ended',
+  },
+)
+
+export const ProviderKeyAnswer = Type.Object(
+  {
+    apiSlug: Type.String({ description: 'Slug of the API' }),
+    displayName: Type.String({ description: 'Name of the API' }),
+    accessMode: Type.Enum(['platform_managed', 'byok_available', 'byok_required'], {
+      description: 'Who supplies the key: the operator alone, you if you like, or you in any case',
+    }),
+    status: Type.Enum(['valid', 'invalid', 'unvalidated'], {
+      description: 'What the API said of the key; unvalidated: nothing yet',
+    }),
+    maskedKey: nullable(Type.String({ description: 'The last four characters, the rest masked' })),
+    savedAt: Type.String({ format: 'date-time', description: 'When it was stored' }),
+    lastValidatedAt: nullable(
+      Type.String({ format: 'date-time', description: 'When the API last said something of it' }),
+    ),
+    validationFailure: nullable(ValidationFailure),
+  },
+  { title: 'ProviderKey' },
+)
+
+/** A record as its owner sees it; undefined for an API that is no longer in the catalog. */
+export function providerKeyAnswer(catalog: Catalog, key: ProviderKey): Static<typeof ProviderKeyAnswer> | undefined {
+  const upstream = catalog.get(key.slug)?.upstream
+  if (!upstream) return undefined
+  return {
+    apiSlug: key.slug,
+    displayName: upstream.displayName,
+    accessMode: upstream.credential?.accessMode ?? 'platform_managed',
+    status: key.status,
+    maskedKey: key.masked,
+    savedAt: key.saved_at.toISOString(),
+    lastValidatedAt: key.last_validated_at?.toISOString() ?? null,
+    validationFailure: failureAnswer(upstream.displayName, key),
+  }
+}
+
+function failureAnswer(name: string, key: ProviderKey): Static<typeof ValidationFailure> | null {
+  const { failure_code: code, failed_at: at, next_validation_at: nextAt } = key
+  if (code === null || at === null) return null
+  const { cause, until } = WORDS[code]?.(name) ?? unanswered(name)
+  const next = nextAt === null ? `Check it again when ${until}.` : 'It is checked again by itself within a minute.'
+  return {
+    code,
+    message: `${cause}, so the key could not be checked. The key is saved. ${next}`,
+    at: at.toISOString(),
+    nextAt: nextAt?.toISOString() ?? null,
+  }
+}
+
+interface FailureWords {
+  cause: string
+  /** What ends it. */
+  until: string
+}
+
+const unanswered = (name: string): FailureWords => ({
+  cause: `${name} did not answer as it should`,
+  until: `${name} answers`,
+})
+
+const limiting = (name: string): FailureWords => ({
+  cause: `${name} takes no more requests at the moment`,
+  until: 'it takes them',
+})
+
+const WORDS: Partial<Record<ErrorCode, (name: string) => FailureWords>> = {
+  UPSTREAM_RATE_LIMITED: limiting,
+  UPSTREAM_CAP_EXHAUSTED: limiting,
+  API_PAUSED: (name) => ({ cause: `The operator paused ${name}`, until: 'it is resumed' }),
+  API_NOT_ENABLED: (name) => ({ cause: `The operator switched ${name} off`, until: 'it is on again' }),
+}
