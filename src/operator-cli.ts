@@ -205,7 +205,7 @@ function required(value: string | undefined, what: string): string {
 }
 
 async function request(
-  { url, token, name }: OperatorClient,
+  { url, token, tokenFrom, name }: OperatorClient,
   route: `${'GET' | 'POST' | 'PATCH'} ${string}`,
   body?: object,
 ): Promise<unknown> {
@@ -219,6 +219,9 @@ async function request(
     throw new UsageError(`The operator API at ${url} does not answer. Is the service running?`, { cause })
   })
   const answer = Object(await response.json().catch(() => ({})))
+  if (response.status === 401) {
+    throw new UsageError(`The operator API at ${url} does not take the token of ${tokenFrom}: 401 ${answer.code}.`)
+  }
   if (!response.ok) throw new UsageError(`${response.status} ${answer.code ?? ''}: ${answer.message ?? 'refused'}`)
   return answer
 }

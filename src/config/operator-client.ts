@@ -9,6 +9,8 @@ import { readDataDir } from './start.ts'
 export interface OperatorClient {
   url: string
   token: string
+  /** Where the token is from, for whoever has the wrong one. */
+  tokenFrom: string
   /** The name for the audit log. */
   name: string
 }
@@ -17,7 +19,8 @@ export interface OperatorClient {
 export async function readOperatorClient(url: string | undefined, environment: Environment): Promise<OperatorClient> {
   const read = new EnvironmentReader(environment)
   const { opsHost, opsPort } = readHttp(read)
-  const token = read.text('OPERATOR_TOKEN', '') || (await keptOperatorToken(readDataDir(read)))
+  const given = read.text('OPERATOR_TOKEN', '')
+  const token = given || (await keptOperatorToken(readDataDir(read)))
   if (!token) throw new ConfigError('OPERATOR_TOKEN is required: the token that opens the operator API')
   const name = read
     .text('USER', '')
@@ -27,7 +30,8 @@ export async function readOperatorClient(url: string | undefined, environment: E
   const isNamed = ['OPS_PORT', 'OPS_HOST', 'PORT'].some((variable) => read.text(variable, '') !== '')
   const kept = isNamed ? undefined : await keptConsoleUrl(readDataDir(read))
   const address = url ?? kept ?? consoleUrl(opsHost, opsPort)
-  return { url: address.replace(/\/+$/, ''), token, name: name || 'operator' }
+  const tokenFrom = given ? 'OPERATOR_TOKEN in the environment' : join(readDataDir(read), SECRETS_FILE)
+  return { url: address.replace(/\/+$/, ''), token, tokenFrom, name: name || 'operator' }
 }
 
 /** Where this machine reaches the console: a listener on every address, on the machine's own. */
@@ -36,10 +40,12 @@ export function consoleUrl(opsHost: string, port: number): string {
   return `http://${isIPv6(host) ? `[${host}]` : host}:${port}`
 }
 
+const SECRETS_FILE = 'secrets.json'
+
 async function keptOperatorToken(dataDir: string): Promise<string | undefined> {
   // `npm start` made it; where it did not run there is no such file.
-  const text = await readFile(join(dataDir, 'secrets.json'), 'utf8').catch(() => '{}')
-  const { OPERATOR_TOKEN: token } = Object(parseJson(text, 'secrets.json')) as { OPERATOR_TOKEN?: unknown }
+  const text = await readFile(join(dataDir, SECRETS_FILE), 'utf8').catch(() => '{}')
+  const { OPERATOR_TOKEN: token } = Object(parseJson(text, SECRETS_FILE)) as { OPERATOR_TOKEN?: unknown }
   return typeof token === 'string' ? token : undefined
 }
 

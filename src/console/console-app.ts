@@ -14,7 +14,8 @@ import { trustProxies } from '../http/trusted-proxies.ts'
 import type { App } from '../http/typed-app.ts'
 import { metricsRoute } from './fleet-metrics.ts'
 import { loginRoutes } from './login-routes.ts'
-import { guardOperator } from './operator-guard.ts'
+import { isMissingPage, sendNotFound } from './not-found-page.ts'
+import { guardOperator, isPageView } from './operator-guard.ts'
 import { OperatorSessions } from './operator-session.ts'
 import { overviewRoutes } from './overview-routes.ts'
 import { queueRoutes } from './queue-routes.ts'
@@ -22,6 +23,9 @@ import { queueRoutes } from './queue-routes.ts'
 /** Longest a request may take to arrive, milliseconds: its header, and all of it. */
 const HEADERS_TIMEOUT_MS = 10_000
 const REQUEST_TIMEOUT_MS = 15_000
+
+/** The documents of the public port have no route of this one. */
+const NO_ROUTE = { hint: 'See npm run operator -- --help for what operators can do' }
 
 /** A plugin of the operator's JSON API; it is registered behind the guard. */
 export type OperatorRoutes = (scope: App, context: Context & { fleet: FleetReader }) => Promise<void>
@@ -56,10 +60,15 @@ export async function createConsole(context: Context, operatorRoutes: OperatorRo
   await app.register(async (scope) => {
     guardOperator(scope, guard)
     // Behind the guard: who has no token learns of no route.
-    scope.addHook('onRequest', async (request) => refuseUnrouted(request, allowedMethods))
+    scope.addHook('onRequest', async (request) => refuseUnrouted(request, allowedMethods, NO_ROUTE))
+    scope.setErrorHandler((error, request, reply) =>
+      error instanceof GatewayError && isPageView(request) && isMissingPage(request, error)
+        ? sendNotFound(reply, error, assets)
+        : sendError(reply, error, config.http.baseUrl),
+    )
     // The scope's own, without which its hooks would not run where no route is.
     scope.setNotFoundHandler(() => {
-      throw new GatewayError('NOT_FOUND')
+      throw new GatewayError('NOT_FOUND', NO_ROUTE)
     })
     await overviewRoutes(scope, { log, fleet, sessions, assets })
     await queueRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), { fleet, assets })

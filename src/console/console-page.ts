@@ -4,13 +4,14 @@ import { pageHead } from '../http/page-head.ts'
 
 export interface ConsolePage {
   title: string
-  /** Path of the link of the header to which the page belongs. */
-  path: '/' | '/queues'
+  /** Path of the link of the header to which the page belongs; none where it is no page of the console. */
+  path?: '/' | '/queues'
   /** Id of what a keyboard skips the header for, and the words of that link. */
   skipTo: [id: string, text: string]
   /** In this order: later ones refine earlier ones. */
   styles: string[]
-  script: string
+  /** Keeps the page as things are; none where there is nothing to keep. */
+  script?: string
   main: Html
   /** What lies over the page. */
   outside?: Html
@@ -27,18 +28,18 @@ export function consoleStyles(...names: string[]): string[] {
   return names.map((name) => `console/browser/${name}.css`)
 }
 
-/** A page of the console: head, header, main. Its script keeps it as things are and says so beside the name. */
+/** A page of the console: head, header, main. Its script says beside the name whether the page is as things are. */
 export function consolePage(
   assets: Assets,
   { title, path, skipTo: [skipTo, skipText], styles, script, main, outside = html`` }: ConsolePage,
 ): string {
   return html`<!doctype html>
 <html lang="en">
-${pageHead(assets, { title, styles, script, more: html`<link rel="icon" href="data:,">` })}
+${pageHead(assets, { title, styles, ...(script && { script }), more: html`<link rel="icon" href="data:,">` })}
 <body>
 <a class="skip" href="#${skipTo}">${skipText}</a>
 <header>
-<div class="brand"><strong>Agent API Gateway</strong><span id="live" class="live" role="status">connecting</span></div>
+<div class="brand"><strong>Agent API Gateway</strong>${script && html`<span id="live" class="live" role="status">connecting</span>`}</div>
 <nav aria-label="Console">${LINKS.map(
     ([href, name]) => html`<a href="${href}"${href === path ? html` aria-current="page"` : ''}>${name}</a>`,
   )}

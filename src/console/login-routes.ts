@@ -63,7 +63,7 @@ async function refuseLogin(request: FastifyRequest, reply: FastifyReply, deps: T
     return loginPage(`Too many attempts. Try again in ${seconds} seconds.`)
   }
   reply.status(401)
-  return loginPage('That is not the operator token.')
+  return loginPage('That is not the operator token: it is the value of OPERATOR_TOKEN, which npm start prints.')
 }
 
 /**

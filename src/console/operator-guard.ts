@@ -10,6 +10,8 @@ import { COOKIE, isSameSecret, type OperatorSessions } from './operator-session.
 
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 
+const HINT = 'Send Authorization: Bearer with the value of OPERATOR_TOKEN; API keys and sessions open nothing here'
+
 /** How an operator proved to be one. */
 export type OperatorProof = 'bearer' | 'cookie'
 
@@ -50,16 +52,26 @@ export async function isStillOperator(request: FastifyRequest, sessions: Operato
 
 async function proveOperator(deps: GuardDeps, request: FastifyRequest): Promise<OperatorProof> {
   const { config, sessions } = deps
-  const bearer = readBearer(request.headers)
+  const bearer = readToken(request)
   if (bearer !== undefined) {
     // Compared first: the right token is served, however often others at this address guessed.
     if (isSameSecret(bearer, config.secrets.operatorToken)) return 'bearer'
     await takeThrottle(deps, operatorThrottle(request.ip))
-    throw new GatewayError('INVALID_TOKEN', { message: 'The operator token is not valid.' })
+    throw new GatewayError('INVALID_TOKEN', { message: 'The operator token is not valid.', hint: HINT })
   }
   const id = readCookie(request.headers.cookie, COOKIE)
   if (id !== undefined && (await sessions.isValid(id))) return 'cookie'
-  throw new GatewayError('AUTH_REQUIRED', { message: 'The operator token is required.' })
+  throw new GatewayError('AUTH_REQUIRED', { message: 'The operator token is required.', hint: HINT })
+}
+
+/** The words for a wrong form too: those of the public port speak of API keys. */
+function readToken({ headers }: FastifyRequest): string | undefined {
+  try {
+    return readBearer(headers)
+  } catch (cause) {
+    const message = 'The Authorization header is not the word Bearer and one token.'
+    throw new GatewayError('INVALID_TOKEN', { message, hint: HINT, cause })
+  }
 }
 
 /**
@@ -87,7 +99,8 @@ function isOwnOrigin(origin: string, host: string | undefined): boolean {
   return URL.canParse(origin) && new URL(origin).host === host
 }
 
-function isPageView({ method, headers }: FastifyRequest): boolean {
+/** Whether a person opened the address in a browser. */
+export function isPageView({ method, headers }: FastifyRequest): boolean {
   return method === 'GET' && (headers.accept ?? '').includes('text/html')
 }
 

@@ -46,9 +46,13 @@ export function collectMethods(app: FastifyInstance): AllowedMethods {
   }
 }
 
-/** @throws GatewayError METHOD_NOT_ALLOWED or NOT_FOUND where no route took the request */
-export function refuseUnrouted({ is404, url }: FastifyRequest, allowedMethods: AllowedMethods): void {
+/** @throws GatewayError METHOD_NOT_ALLOWED, or NOT_FOUND with these details, where no route took the request */
+export function refuseUnrouted(
+  { is404, url }: FastifyRequest,
+  allowedMethods: AllowedMethods,
+  details: { hint?: string } = {},
+): void {
   if (!is404) return
   const allow = allowedMethods(url)
-  throw allow.length > 0 ? new GatewayError('METHOD_NOT_ALLOWED', { allow }) : new GatewayError('NOT_FOUND')
+  throw allow.length > 0 ? new GatewayError('METHOD_NOT_ALLOWED', { allow }) : new GatewayError('NOT_FOUND', details)
 }

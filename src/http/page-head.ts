@@ -5,7 +5,8 @@ export interface PageHead {
   title: string
   /** Names of assets, in this order: later style sheets refine earlier ones. */
   styles: readonly string[]
-  script: string
+  /** None on a page that stays as it is. */
+  script?: string
   /** Further elements, such as the icon. */
   more: Html
 }
@@ -21,6 +22,6 @@ ${more}
 ${styles.map(
   (name) => html`<link rel="stylesheet" href="${assets.href(name)}">
 `,
-)}<script type="module" src="${assets.href(script)}"></script>
+)}${script === undefined ? '' : html`<script type="module" src="${assets.href(script)}"></script>`}
 </head>`
 }

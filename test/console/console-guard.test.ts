@@ -102,6 +102,46 @@ describe('the guard of the console', () => {
     assert.equal((await ask('POST', '/v1/operator/upstreams/weather/resume', own)).status, 200)
   })
 
+  it('the guard of the console says which token is wanted, and not how a caller logs in', async () => {
+    const wanted =
+      'Send Authorization: Bearer with the value of OPERATOR_TOKEN; API keys and sessions open nothing here.'
+    for (const [headers, code, message] of [
+      [{}, 'AUTH_REQUIRED', 'The operator token is required.'],
+      [{ 'x-api-key': token }, 'AUTH_REQUIRED', 'The operator token is required.'],
+      [{ authorization: 'Bearer wrong' }, 'INVALID_TOKEN', 'The operator token is not valid.'],
+      [{ authorization: token }, 'INVALID_TOKEN', 'The Authorization header is not the word Bearer and one token.'],
+    ] as const) {
+      const body = Object(await (await ask('GET', '/v1/operator/overview', headers)).json())
+      assert.deepEqual([body.code, body.message, body.hint], [code, message, wanted])
+    }
+    const form = { method: 'POST', body: new URLSearchParams({ token: 'wrong' }), headers: { origin: url } }
+    const page = await (await fetch(`${url}/login`, form)).text()
+    assert.match(page, /That is not the operator token: it is the value of OPERATOR_TOKEN, which npm start prints\./)
+  })
+
+  it('the guard of the console shows a person who has the token a page where none is, and a program the code', async () => {
+    const bearer = { authorization: `Bearer ${token}` }
+    const person = { ...bearer, accept: 'text/html,*/*;q=0.8' }
+    for (const [path, status, words] of [
+      ['/nothing', 404, 'The console has no page /nothing.'],
+      ['/%3Cb%3E?x', 404, 'The console has no page /%3Cb%3E.'],
+      ['/queues/nothing', 404, 'The catalog has no such API.'],
+      ['/login', 405, 'The console has no page /login.'],
+    ] as const) {
+      const response = await ask('GET', path, person)
+      const text = await response.text()
+      assert.deepEqual([response.status, response.headers.get('content-type')], [status, 'text/html; charset=utf-8'])
+      assert.match(response.headers.get('content-security-policy') ?? '', /default-src 'none'/)
+      assert.ok(text.includes(words), text)
+      // It is as it is: there is nothing that a script would keep.
+      assert.ok(text.includes('<a href="/queues">') && !/<script|id="live"/.test(text), text)
+      assert.match(Object(await (await ask('GET', path, bearer)).json()).code, /^(NOT_FOUND|METHOD_NOT_ALLOWED)$/)
+    }
+    const ofApi = await ask('GET', '/v1/operator/nothing', person)
+    const { code, hint } = Object(await ofApi.json())
+    assert.deepEqual([code, hint], ['NOT_FOUND', 'See npm run operator -- --help for what operators can do.'])
+  })
+
   it('the guard of the console tells whoever has the token, and nobody else, which methods a route takes', async () => {
     const bearer = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
     const refused = async (method: string, path: string, headers: Record<string, string>) => {

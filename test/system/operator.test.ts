@@ -466,6 +466,11 @@ describe('the operator API', () => {
     await cli('pause', 'trivia')
     assert.match(await cli('status'), /\[Paused\] trivia is paused by an operator/)
     await cli('resume', 'trivia')
+    const env = { ...process.env, OPERATOR_TOKEN: account.live }
+    await assert.rejects(
+      run(process.execPath, ['src/operator-cli.ts', '--url', ops, 'status'], { env }),
+      /\nThe operator API at http:\S+ does not take the token of OPERATOR_TOKEN in the environment: 401 INVALID_TOKEN\.\n$/,
+    )
     const noToken = { env: { PATH: process.env.PATH, DATA_DIR: '/nonexistent' } }
     await assert.rejects(
       run(process.execPath, ['src/operator-cli.ts', 'nosuch'], noToken),

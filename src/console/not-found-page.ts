@@ -1,0 +1,29 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { GatewayError } from '../errors.ts'
+import type { Assets } from '../http/assets.ts'
+import { html } from '../http/html.ts'
+import { sendPage } from '../http/page-headers.ts'
+import { consolePage, consoleStyles } from './console-page.ts'
+
+/** Whether a failure is that the console has no such page: those of the operator API are for programs. */
+export function isMissingPage({ url }: FastifyRequest, { code }: GatewayError): boolean {
+  return (code === 'NOT_FOUND' || code === 'METHOD_NOT_ALLOWED') && !url.startsWith('/v1/')
+}
+
+/** Answers a person who opened an address at which the console has no page. */
+export function sendNotFound(reply: FastifyReply, error: GatewayError, assets: Assets): FastifyReply {
+  const [path = ''] = reply.request.url.split('?', 1)
+  const main = html`<h1>No such page</h1>
+<section id="missing" tabindex="-1">
+<p>${error.details.message ?? `The console has no page ${path}.`}</p>
+<p><a href="/">Overview</a> has what needs you and every API, <a href="/queues">Queues</a> the calls that wait.</p>
+</section>
+`
+  const page = consolePage(assets, {
+    title: 'No such page · Agent API Gateway console',
+    skipTo: ['missing', 'Skip to the text'],
+    styles: ['browser/base.css', ...consoleStyles('frame', 'overview', 'tables')],
+    main,
+  })
+  return sendPage(reply.status(error.status), page)
+}
