@@ -1,5 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { Api, ApiEndpoint, Catalog } from '../catalog/catalog.ts'
+import { offeredApis } from '../catalog/catalog-state.ts'
+import { apiNotFound, endpointNotFound } from '../catalog/unknown-api.ts'
 import { GatewayError } from '../errors.ts'
 import { readJsonBody } from '../http/json-body.ts'
 import { isWellFormed } from '../http/well-formed.ts'
@@ -76,14 +78,10 @@ function findEndpoint(catalog: Catalog, url: string): CallTarget {
 /** `endpointName` has no slash at its start. @throws GatewayError API_NOT_FOUND or ENDPOINT_NOT_FOUND */
 export function findTarget(catalog: Catalog, slug: string, endpointName: () => string | undefined): CallTarget {
   const api = catalog.get(slug)
-  if (!api) throw new GatewayError('API_NOT_FOUND')
+  if (!api) throw apiNotFound(offeredApis(catalog), slug)
   const name = endpointName()
   const endpoint = name === undefined ? undefined : api.endpoints.get(`/${name}`)
-  if (!endpoint) {
-    throw new GatewayError('ENDPOINT_NOT_FOUND', {
-      message: `The API ${api.slug} has no such endpoint; it has ${[...api.endpoints.keys()].join(', ')}.`,
-    })
-  }
+  if (!endpoint) throw endpointNotFound(api, name)
   return { api, endpoint }
 }
 

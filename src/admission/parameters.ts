@@ -1,7 +1,10 @@
 import type { Api, ApiEndpoint, ParameterSchema } from '../catalog/catalog.ts'
+import { nearestName } from '../catalog/nearest-name.ts'
 import { expectation } from '../catalog/parameter-words.ts'
 import { requestUrl } from '../catalog/request-url.ts'
 import { type CallContext, InvalidParameter } from '../catalog/upstream.ts'
+import type { GatewayError } from '../errors.ts'
+import { isName } from '../http/violation-words.ts'
 import { checkHoldsNoKey, checkOverridesNothing, invalidParameter, readUndeclared } from './undeclared-parameters.ts'
 
 export interface GivenParameter {
@@ -42,21 +45,38 @@ export function checkParameters(target: CallTarget, given: GivenParameter[], con
     if (values.has(name)) throw invalidParameter(name, 'it is given more than once')
     if (names.has(name)) values.set(name, value)
   }
-  return { parameters: complete(target, { parameters: readDeclared(declared, values), extra }, context), extra }
+  return { parameters: complete(target, { parameters: readDeclared(declared, values, extra), extra }, context), extra }
 }
 
-function readDeclared(declared: ApiEndpoint['parameters'], values: Map<string, unknown>): Record<string, unknown> {
+function readDeclared(
+  declared: ApiEndpoint['parameters'],
+  values: Map<string, unknown>,
+  extra: CheckedParameters['extra'],
+): Record<string, unknown> {
   const parameters: Record<string, unknown> = {}
-  for (const { name, schema, required, validator } of declared) {
+  for (const parameter of declared) {
+    const { name, schema, required, validator } = parameter
     const value = values.has(name) ? toType(schema, values.get(name)) : schema.default
     if (value === undefined) {
-      if (required || values.has(name)) throw invalidParameter(name, expectation(schema, values.has(name)))
+      if (values.has(name)) throw invalidParameter(name, expectation(schema, true))
+      if (required) throw missingParameter(declared, parameter, extra)
       continue
     }
     if (!validator.Check(value)) throw invalidParameter(name, expectation(schema, true))
     parameters[name] = value
   }
   return parameters
+}
+
+function missingParameter(
+  declared: ApiEndpoint['parameters'],
+  { name: missing, schema }: ApiEndpoint['parameters'][number],
+  extra: CheckedParameters['extra'],
+): GatewayError {
+  const names = declared.map(({ name }) => name)
+  const misspelt = extra.map(([name]) => name).find((name) => isName(name) && nearestName(name, names) === missing)
+  const words = expectation(schema, false)
+  return invalidParameter(missing, misspelt ? `${words}; ${misspelt} is not known, did you mean ${missing}?` : words)
 }
 
 /** Completes the parameters by the endpoint's own rules, and checks the requests that they make. */

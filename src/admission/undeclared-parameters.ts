@@ -1,6 +1,7 @@
 import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
 import type { UpstreamRequest } from '../catalog/upstream.ts'
 import { GatewayError } from '../errors.ts'
+import { sentence } from '../http/violation-words.ts'
 
 const NAMES_MAX = 20
 const QUERY_BYTES_MAX = 2_048
@@ -90,7 +91,7 @@ export function invalidParameter(parameter: string | undefined, reason: string):
   // A name of the caller's goes back only where it cannot be mistaken for anything else.
   const name = parameter !== undefined && /^[\w.-]{1,64}$/.test(parameter) ? parameter : undefined
   return new GatewayError('INVALID_PARAMETER', {
-    message: name === undefined ? `A parameter is invalid: ${reason}.` : `Parameter ${name} is invalid: ${reason}.`,
+    message: sentence(`${name === undefined ? 'A parameter' : `Parameter ${name}`} is invalid: ${reason}`),
     tokens: name === undefined ? {} : { param: name },
   })
 }

@@ -1,9 +1,29 @@
 import { GatewayError } from '../errors.ts'
-import type { Catalog } from './catalog.ts'
+import type { Api, Catalog } from './catalog.ts'
 import { offeredApis } from './catalog-state.ts'
+import { nearestName } from './nearest-name.ts'
 import { rankApis } from './search.ts'
 
-/** The refusal of a name that is not in the catalog, with the nearest ones that are. */
+/** The refusal of an API's name in a path, with the one that it most likely stands for. */
+export function apiNotFound(apis: Iterable<Api>, slug: string): GatewayError {
+  const meant = nearestName(
+    slug,
+    [...apis].map((api) => api.slug),
+  )
+  if (meant === undefined) return new GatewayError('API_NOT_FOUND')
+  return new GatewayError('API_NOT_FOUND', { message: `There is no API with this name; did you mean ${meant}?` })
+}
+
+/** The refusal of an endpoint's name, with those that its API has. @param name undefined where it cannot be one */
+export function endpointNotFound({ slug, endpoints }: Api, name: string | undefined): GatewayError {
+  const paths = [...endpoints.keys()]
+  const meant = name === undefined ? undefined : nearestName(name, paths)
+  const all = `it has ${paths.join(', ')}.`
+  const words = meant === undefined ? all : `did you mean ${meant}?${paths.length > 1 ? ` I${all.slice(1)}` : ''}`
+  return new GatewayError('ENDPOINT_NOT_FOUND', { message: `The API ${slug} has no such endpoint; ${words}` })
+}
+
+/** The refusal of a name that is not in the catalog to a model, with the nearest ones that are. */
 export function unknownApi(catalog: Catalog, slug: string): GatewayError {
   const offered = offeredApis(catalog)
   const near = rankApis(offered, slug).slice(0, 3)

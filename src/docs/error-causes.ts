@@ -32,7 +32,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   ),
   INVALID_PARAMETER: help(
     'The message names the parameter and what it must be; the page of the API lists all of them.',
-    'A required parameter is missing or empty.',
+    'A required parameter is missing, empty or misspelled: then the message names what was sent in its place.',
     'A value is out of its bounds or not one of the options.',
     'A parameter is given twice, or its name is reserved.',
   ),
@@ -115,12 +115,12 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   ),
   NOT_FOUND: help('Compare method and path with the reference.', 'A typing error in the path, or a missing /v1.'),
   API_NOT_FOUND: help(
-    'Search GET /v1/catalog?q= for the name.',
+    'Take the name that the message comes near, or search GET /v1/catalog?q= for it.',
     'A typing error in the API’s name.',
     'The operator switched the API off.',
   ),
   ENDPOINT_NOT_FOUND: help(
-    'The page of the API lists its endpoints.',
+    'Take one of the endpoints that the message lists.',
     'A typing error, or an endpoint of another API.',
   ),
   KEY_NOT_FOUND: help(

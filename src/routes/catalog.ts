@@ -9,10 +9,10 @@ import { offeredApis } from '../catalog/catalog-state.ts'
 import { exampleCall } from '../catalog/example-call.ts'
 import { expectation } from '../catalog/parameter-words.ts'
 import { rankApis } from '../catalog/search.ts'
+import { apiNotFound } from '../catalog/unknown-api.ts'
 import type { Caps } from '../catalog/upstream.ts'
 import type { Context } from '../context.ts'
 import { findLastHealthChange, type HealthChange, listHealthChanges } from '../db/health-changes.ts'
-import { GatewayError } from '../errors.ts'
 import type { HealthView } from '../health/health-view.ts'
 import { publicStateOf } from '../health/public-state.ts'
 import { openToAnyOrigin } from '../http/any-origin.ts'
@@ -79,7 +79,7 @@ function routeDetail(app: App, context: Context): void {
   }
   app.get('/v1/catalog/:slug', options, async ({ params }): Promise<ApiDetail> => {
     const api = catalog.get(params.slug)
-    if (!api || !isListed(api)) throw new GatewayError('API_NOT_FOUND')
+    if (!api || !isListed(api)) throw apiNotFound(offeredApis(catalog), params.slug)
     const kept = details.get(api.slug)
     if (kept) return await kept
     const detail = readDetail(context, api)

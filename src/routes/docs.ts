@@ -1,7 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import type { Api } from '../catalog/catalog.ts'
-import { perCatalogState } from '../catalog/catalog-state.ts'
+import { offeredApis, perCatalogState } from '../catalog/catalog-state.ts'
+import { apiNotFound } from '../catalog/unknown-api.ts'
 import type { Context } from '../context.ts'
 import { apiMarkdown } from '../docs/api-markdown.ts'
 import { type Guide, loadGuides } from '../docs/guides.ts'
@@ -75,7 +76,7 @@ function routeApis(app: App, { catalog, config, health }: Context): void {
     { config: { errors: ['API_NOT_FOUND'] as const }, schema },
     async (request: FastifyRequest<{ Params: Static<typeof SlugParams> }>, reply: FastifyReply) => {
       const api = catalog.get(request.params.slug)
-      if (!api || api.isSwitchedOff) throw new GatewayError('API_NOT_FOUND')
+      if (!api || api.isSwitchedOff) throw apiNotFound(offeredApis(catalog), request.params.slug)
       return await sendCacheable(reply, fileOf(api), FRESH)
     },
   )

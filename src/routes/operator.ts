@@ -5,9 +5,9 @@ import Type, { type Static } from 'typebox'
 import { SHARED_BUCKET } from '../caps/bucket.ts'
 import type { Api, PausedMode } from '../catalog/catalog.ts'
 import { nullable } from '../catalog/json.ts'
+import { apiNotFound } from '../catalog/unknown-api.ts'
 import type { Context } from '../context.ts'
 import { insertAuditRecord, listAuditRecords } from '../db/audit-log.ts'
-import { GatewayError } from '../errors.ts'
 import type { FleetReader } from '../fleet/fleet-reader.ts'
 import { OverviewAnswer, overviewAnswer } from '../fleet/overview-answer.ts'
 import { QueueAnswer, queueAnswer } from '../fleet/queue-answer.ts'
@@ -204,7 +204,7 @@ function readingRoutes(app: App, deps: OperatorDeps): void {
   }
   app.get('/v1/operator/upstreams/:slug/queue', queue, async (request) => {
     const view = await deps.fleet.queueOf(request.params.slug)
-    if (!view) throw new GatewayError('API_NOT_FOUND')
+    if (!view) throw apiNotFound(deps.catalog.values(), request.params.slug)
     return queueAnswer(view)
   })
 
@@ -225,6 +225,6 @@ function readingRoutes(app: App, deps: OperatorDeps): void {
 
 function findApi(catalog: OperatorDeps['catalog'], slug: string): Api {
   const api = catalog.get(slug)
-  if (!api) throw new GatewayError('API_NOT_FOUND')
+  if (!api) throw apiNotFound(catalog.values(), slug)
   return api
 }

@@ -7,6 +7,8 @@ import { seal } from '../accounts/secret-box.ts'
 import { missingForLiveCalls, shareGroupOf } from '../accounts/trust.ts'
 import { checkLiveCalls } from '../admission/rights.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
+import { offeredApis } from '../catalog/catalog-state.ts'
+import { apiNotFound } from '../catalog/unknown-api.ts'
 import type { Context } from '../context.ts'
 import { deleteProviderKey, findProviderKeyOf, listProviderKeys, saveProviderKey } from '../db/provider-keys.ts'
 import type { ProviderKey } from '../db/schema.ts'
@@ -177,7 +179,7 @@ async function takeValidation(context: Context, user: SessionUser): Promise<void
 
 function knownApi(catalog: Catalog, slug: string): Api {
   const api = catalog.get(slug)
-  if (!api) throw new GatewayError('API_NOT_FOUND')
+  if (!api) throw apiNotFound(offeredApis(catalog), slug)
   return api
 }
 

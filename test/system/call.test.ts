@@ -85,6 +85,32 @@ describe('a call', () => {
     ])
   })
 
+  it('a call with a misspelled name is told the nearest one there is, and nothing where none is near', async () => {
+    const messageOf = async (path: string) => {
+      const { body } = await send(gateway, `/v1/call/${path}`, { key: account.test })
+      assert.equal(body.status, 'error')
+      return body.error.message
+    }
+    const messages = {
+      'wether/current': 'There is no API with this name; did you mean weather?',
+      'Weather/current': 'There is no API with this name; did you mean weather?',
+      'nothing/x': 'There is no API with this name.',
+      'weather/curent': 'The API weather has no such endpoint; did you mean /current?',
+      'geocoding/serch': 'The API geocoding has no such endpoint; did you mean /search? It has /search, /reverse.',
+      'geocoding/x': 'The API geocoding has no such endpoint; it has /search, /reverse.',
+      'geocoding/a/b': 'The API geocoding has no such endpoint; it has /search, /reverse.',
+      'weather/current?latitud=1&longitude=2':
+        'Parameter latitude is invalid: it is required and must be a number from -90 to 90; latitud is not known, did you mean latitude?',
+      'weather/current?lat=1&lon=2':
+        'Parameter latitude is invalid: it is required and must be a number from -90 to 90; lat is not known, did you mean latitude?',
+      'weather/current?zoom=1&longitude=2':
+        'Parameter latitude is invalid: it is required and must be a number from -90 to 90.',
+    }
+    for (const [path, message] of Object.entries(messages)) assert.equal(await messageOf(path), message, path)
+    const { body } = await send(gateway, '/v1/catalog/wether')
+    assert.equal(body.message, 'There is no API with this name; did you mean weather?')
+  })
+
   for (const slug of SIX) {
     it(`a call to ${slug} answers each endpoint's recorded response as its documented data`, async () => {
       const { endpoints } = (await loadUpstreams()).get(slug) ?? assert.fail(`no upstream ${slug}`)
