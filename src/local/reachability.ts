@@ -9,29 +9,57 @@ const LOOK_EVERY_MS = 300
 /** A failure this much before the last attempt's end belongs to it, milliseconds: they are written one after the other. */
 const SAME_ATTEMPT_MS = 1_000
 
-/** On a later start probes come when they are due: how long the first of them is waited for, milliseconds. */
-const FIRST_PROBE_MS_MAX = 1_500
+/** Upstreams that a later start has probed: enough to tell one that fails from a network that is away. */
+const PROBED_MAX = 3
+
+export interface ReachabilitySource {
+  /** The console's address. */
+  url: string
+  token: string
+  /** When the start began, milliseconds since the epoch. */
+  since: number
+  /** Has upstreams probed now; what comes of it is in the console. */
+  probe: (slugs: string[]) => void
+}
 
 /**
- * Says how many upstreams answer, by the probes and calls since the start, milliseconds since the epoch: waits until each enabled one was tried, at most
- * `waitMs`, or for the first where all were tried on an earlier start. Undefined where nothing is known by then.
+ * Says how many upstreams answer, by the probes and calls since the start: waits until each enabled one was tried, at most
+ * `waitMs`. After an earlier start the next probes may be due in minutes: it has a few upstreams probed and waits for these.
+ * Undefined where nothing is known by then.
  */
 export async function describeReachability(
-  { url, token, since }: { url: string; token: string; since: number },
+  { url, token, since, probe }: ReachabilitySource,
   waitMs: number,
 ): Promise<string | undefined> {
   const startedAt = Date.now()
+  let asked = 0
   for (;;) {
     const overview = await readOverview(url, token)
-    const waitedMs = Date.now() - startedAt
     const enabled = overview?.upstreams.filter((row) => row.enabled) ?? []
     const fresh = enabled.filter((row) => isFresh(row, since)).length
-    const isKnownFromBefore = enabled.length > 0 && enabled.every(({ health }) => health?.checkedAt)
-    const isComplete = enabled.length > 0 && fresh === enabled.length
-    const isOver = waitedMs > (isKnownFromBefore && fresh < enabled.length ? FIRST_PROBE_MS_MAX : waitMs)
-    if (isComplete || isOver) return overview && reachabilityWords(overview, since)
+    const isKnownFromBefore = enabled.some((row) => row.health?.checkedAt && !isFresh(row, since))
+    const slugs = isKnownFromBefore ? leastLimited(enabled) : []
+    if (slugs.length > 0 && asked === 0) {
+      asked = slugs.length
+      probe(slugs)
+    }
+    const isComplete = enabled.length > 0 && fresh >= (asked || enabled.length)
+    if (isComplete || Date.now() - startedAt > waitMs) return overview && reachabilityWords(overview, since)
     await delay(LOOK_EVERY_MS)
   }
+}
+
+/** Slugs of the upstreams that allow most: a start costs a scarce one nothing. */
+function leastLimited(upstreams: Overview['upstreams']): string[] {
+  return upstreams
+    .filter(({ paused }) => paused === null)
+    .map(({ slug, caps }) => ({
+      slug,
+      perSecond: Math.min(...(caps?.rates ?? []).map(({ max, seconds }) => max / seconds)),
+    }))
+    .sort((one, other) => other.perSecond - one.perSecond)
+    .slice(0, PROBED_MAX)
+    .map(({ slug }) => slug)
 }
 
 type Row = Pick<Overview['upstreams'][number], 'health'>

@@ -8,6 +8,9 @@ import { openDatabase } from '../db/database.ts'
 import { migrate } from '../db/migrate.ts'
 import { checkAddresses } from '../http/listen.ts'
 import { createLog, formatLogLine } from '../log.ts'
+import { CallQueues } from '../queue/call-queue.ts'
+import { enqueueProbe } from '../queue/probe-job.ts'
+import { closeRedis, openRedis } from '../redis/connection.ts'
 import { print, welcomeText } from './console-output.ts'
 import { openDataDir } from './data-dir.ts'
 import { type DemoAccount, loadDemoAccount } from './demo-account.ts'
@@ -89,7 +92,8 @@ async function start(): Promise<void> {
   const url = consoleUrl(settings.opsHost, consolePort)
   await writePrivateJson(settings.dataDir, CONSOLE_FILE, { url })
   const { OPERATOR_TOKEN: operatorToken } = secrets as Secrets
-  const fromConsole = { url, token: operatorToken, since: startedAt }
+  const probe = (slugs: string[]) => void probeNow(config, slugs)
+  const fromConsole = { url, token: operatorToken, since: startedAt, probe }
   const reachable = await describeReachability(fromConsole, REACHABLE_MS_MAX)
   throwIfEnding()
   const isBrief = output.isTerminal && !output.isVerbose
@@ -185,6 +189,21 @@ async function openDemo(config: Config, dataDir: string): Promise<DemoAccount> {
   } finally {
     await db.destroy()
   }
+}
+
+/** Nobody waits for it: where Redis is away, the start says less and is a start all the same. */
+async function probeNow(config: Config, slugs: string[]): Promise<void> {
+  const log = createLog(config.log, 'start')
+  const redis = openRedis(config.redisUrls, 'blocking', log)
+  const queues = new CallQueues(redis, log)
+  try {
+    const name = `start-${startedAt}`
+    await Promise.all(slugs.map((slug) => enqueueProbe(queues, slug, { name, isForced: true })))
+    await queues.close()
+  } catch (error) {
+    log.debug({ err: error }, 'failed to probe at the start')
+  }
+  await closeRedis(redis)
 }
 
 /** Starts every process. @returns the console's port */

@@ -115,6 +115,8 @@ async function paste(
   return { status: Number(status), body: JSON.parse(body) }
 }
 
+const REACHABILITY = /\d+ of \d+ upstreams (tried so far )?answer/
+
 describe('npm start', { skip: process.platform !== 'linux' }, () => {
   let firstKeys: string[] = []
 
@@ -124,7 +126,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     assert.match(text, new RegExp(`Portal +http://localhost:${port}\n +log in as demo@\\S+ with \\S+\n`))
     assert.match(text, /"process":"web-1"/)
     // After the rest on a slow machine.
-    await until(() => /\d+ of \d+ upstreams (tried so far )?answer/.test(running?.output() ?? ''))
+    await until(() => REACHABILITY.test(running?.output() ?? ''))
     assert.match(text, new RegExp(`Docs +http://localhost:${port}/docs\n`))
     assert.match(text, /Console +http:\/\/127\.0\.0\.1:[1-9]\d+\n +token [\w-]{43}\n/)
     firstKeys = text.match(/agw_(live|test)_[0-9A-Za-z]{49}/g) ?? []
@@ -226,6 +228,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     assert.ok(running.tookMs < 40_000, `${running.tookMs} ms; 3 to 5 s on a machine with nothing else to do`)
     const [test = ''] = curlLines(running.output())
     assert.equal((await paste(test)).status, 200)
+    await until(() => REACHABILITY.test(running?.output() ?? ''))
   })
 
   it('npm start waits for the processes of a start that was killed, instead of finding their ports in use', async () => {
