@@ -58,7 +58,7 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
   })
   const clients = new HttpClients()
   const caps = new UpstreamCaps({ redis, db, catalog })
-  const permits = new PermitClients({ caps, log, grants })
+  const permits = new PermitClients({ caps, catalog, log, grants })
   const queues = new CallQueues(redis, log)
   const deps: ProcessorDeps = {
     ...{ log, redis, db, clock, catalog, health, running, telemetry, caps, queues },

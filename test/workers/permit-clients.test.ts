@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { PERMIT_AGE_MS_MAX } from '../../src/caps/timing.ts'
 import { CAPS_KEPT_MAX, UpstreamCaps } from '../../src/caps/upstream-caps.ts'
@@ -62,10 +63,12 @@ test('permits that are wanted and that end in one turn of the event loop are one
   const api = catalog.get('weather') ?? assert.fail()
   applySettings(api, { caps: { concurrency: 10, rates: [{ max: 1_000, seconds: 1 }] } })
   const caps = new UpstreamCaps({ redis, db, catalog })
-  const client = new PermitClients({ caps, log, grants: new GrantLedger(db, new RedisClock(redis, log), log) }).of(
-    api,
-    SHARED_BUCKET,
-  )
+  const client = new PermitClients({
+    caps,
+    catalog,
+    log,
+    grants: new GrantLedger(db, new RedisClock(redis, log), log),
+  }).of(api, SHARED_BUCKET)
   const acquire = (ids: string[]) =>
     Promise.all(
       ids.map((id) => client.acquire({ member: `account|${id}`, tag: 0 }, () => 1_000, new AbortController().signal)),
@@ -91,7 +94,12 @@ test('a permit is usable when it comes although Redis takes longer to answer tha
   const catalog = await loadCatalog(new Map())
   const api = catalog.get('weather') ?? assert.fail()
   const caps = new UpstreamCaps({ redis, db, catalog })
-  const clients = new PermitClients({ caps, log, grants: new GrantLedger(db, new RedisClock(redis, log), log) })
+  const clients = new PermitClients({
+    caps,
+    catalog,
+    log,
+    grants: new GrantLedger(db, new RedisClock(redis, log), log),
+  })
   const acquire = (id: string) =>
     clients
       .of(api, SHARED_BUCKET)
@@ -116,7 +124,12 @@ test('a poll whose reply is lost gives the same permit when it is sent again, an
   const api = catalog.get('weather') ?? assert.fail()
   applySettings(api, { caps: { concurrency: 5, rates: [{ max: 60, seconds: 3_600 }] } })
   const caps = new UpstreamCaps({ redis, db, catalog })
-  const clients = new PermitClients({ caps, log, grants: new GrantLedger(db, new RedisClock(redis, log), log) })
+  const clients = new PermitClients({
+    caps,
+    catalog,
+    log,
+    grants: new GrantLedger(db, new RedisClock(redis, log), log),
+  })
   const { signal } = new AbortController()
   const acquire = (id: string) =>
     clients.of(api, SHARED_BUCKET).acquire({ member: `account|${id}`, tag: 0 }, () => 30_000, signal)
@@ -155,7 +168,12 @@ test("caps that operators change hold at once for calls with callers' own keys a
   const catalog = await loadCatalog(new Map())
   const api = catalog.get('code-host-user') ?? assert.fail()
   const caps = new UpstreamCaps({ redis, db, catalog })
-  const clients = new PermitClients({ caps, log, grants: new GrantLedger(db, new RedisClock(redis, log), log) })
+  const clients = new PermitClients({
+    caps,
+    catalog,
+    log,
+    grants: new GrantLedger(db, new RedisClock(redis, log), log),
+  })
   for (const bucket of [SHARED_BUCKET, 'key:1']) {
     applySettings(api, {})
     const { signal } = new AbortController()
@@ -173,13 +191,57 @@ test("caps that operators change hold at once for calls with callers' own keys a
   }
 })
 
+test('calls that wait for a permit when an operator holds the calls of their upstream go on waiting until it is resumed', async (t) => {
+  const { redis, db } = await open(t)
+  const catalog = await loadCatalog(new Map())
+  const api = catalog.get('code-host-user') ?? assert.fail()
+  const caps = new UpstreamCaps({ redis, db, catalog })
+  const clients = new PermitClients({
+    caps,
+    catalog,
+    log,
+    grants: new GrantLedger(db, new RedisClock(redis, log), log),
+  })
+  for (const bucket of [SHARED_BUCKET, 'key:1']) {
+    applySettings(api, { caps: { concurrency: 1, rates: [] } })
+    const client = clients.of(api, bucket)
+    const { signal } = new AbortController()
+    const acquire = (id: string) => client.acquire({ member: `account|${id}`, tag: 0 }, () => 60_000, signal)
+    const first = await acquire('first')
+    let granted = 0
+    const waiting = ['a', 'b'].map(async (id) => {
+      const permit = await acquire(id)
+      granted += 1
+      permit.release(1)
+    })
+    await until(async () => (await redis.zcard(capKeys.of(api.slug, bucket, 'waiters'))) === 2)
+    applySettings(api, { caps: { concurrency: 1, rates: [] }, pausedMode: 'hold' })
+    first.release(1)
+    await until(async () => (await redis.zcard(capKeys.of(api.slug, bucket, 'leases'))) === 0)
+    // A poll that follows would have its reply before this one.
+    client.wake('account|a')
+    await setImmediate()
+    await setImmediate()
+    await redis.ping()
+    assert.equal(granted, 0)
+    applySettings(api, { caps: { concurrency: 1, rates: [] } })
+    await Promise.all(waiting)
+    await until(async () => (await redis.zcard(capKeys.of(api.slug, bucket, 'leases'))) === 0)
+  }
+})
+
 test('a permit for another request of a call is refused at once where it would come too late, and waited for where not', async (t) => {
   const { redis, db } = await open(t)
   const catalog = await loadCatalog(new Map())
   const api = catalog.get('weather') ?? assert.fail()
   applySettings(api, { caps: { concurrency: 5, rates: [{ max: 1, seconds: 3_600 }] } })
   const caps = new UpstreamCaps({ redis, db, catalog })
-  const clients = new PermitClients({ caps, log, grants: new GrantLedger(db, new RedisClock(redis, log), log) })
+  const clients = new PermitClients({
+    caps,
+    catalog,
+    log,
+    grants: new GrantLedger(db, new RedisClock(redis, log), log),
+  })
   const leaving = new AbortController()
   const acquire = (id: string, remainingMs: number, isUnqueued: boolean) =>
     clients
@@ -205,7 +267,12 @@ test('calls for which a closed upstream opens too late get the reason that new o
   const api = catalog.get('weather') ?? assert.fail()
   applySettings(api, { caps: { concurrency: 5, rates: [{ max: 1, seconds: 15 }] } })
   const caps = new UpstreamCaps({ redis, db, catalog })
-  const clients = new PermitClients({ caps, log, grants: new GrantLedger(db, new RedisClock(redis, log), log) })
+  const clients = new PermitClients({
+    caps,
+    catalog,
+    log,
+    grants: new GrantLedger(db, new RedisClock(redis, log), log),
+  })
   const cap = caps.of(api, SHARED_BUCKET)
   const places = await Promise.all(
     [12_000, 40_000, 40_000].map(async (timeMs, index) => {
@@ -239,7 +306,12 @@ test("permits of callers' keys are served although so many other keys came that 
   const api = catalog.get('code-host-user') ?? assert.fail()
   applySettings(api, { caps: { concurrency: 1 } })
   const caps = new UpstreamCaps({ redis, db, catalog })
-  const clients = new PermitClients({ caps, log, grants: new GrantLedger(db, new RedisClock(redis, log), log) })
+  const clients = new PermitClients({
+    caps,
+    catalog,
+    log,
+    grants: new GrantLedger(db, new RedisClock(redis, log), log),
+  })
   const { signal } = new AbortController()
   const acquire = (id: string) =>
     clients.of(api, 'key:first').acquire({ member: `account|${id}`, tag: 0 }, () => 30_000, signal)
@@ -294,10 +366,12 @@ test('permits whose leases are gone before they are renewed are warned of, and t
   const api = catalog.get('weather') ?? assert.fail()
   const caps = new UpstreamCaps({ redis, db, catalog })
   const warn = t.mock.method(log, 'warn')
-  const client = new PermitClients({ caps, log, grants: new GrantLedger(db, new RedisClock(redis, log), log) }).of(
-    api,
-    SHARED_BUCKET,
-  )
+  const client = new PermitClients({
+    caps,
+    catalog,
+    log,
+    grants: new GrantLedger(db, new RedisClock(redis, log), log),
+  }).of(api, SHARED_BUCKET)
   const acquire = (id: string) =>
     client.acquire({ member: `account|${id}`, tag: 0 }, () => 1_000, new AbortController().signal)
   const ended = await acquire('ended')

@@ -38,6 +38,8 @@ export interface PermitClientDeps {
   cap: Cap
   log: Log
   onGranted: (granted: number) => void
+  /** Whether an operator holds the calls of the upstream: those that wait go on waiting. */
+  isHeld: () => boolean
 }
 
 /**
@@ -49,6 +51,7 @@ export class PermitClient {
   readonly #cap: Cap
   readonly #log: Log
   readonly #onGranted: PermitClientDeps['onGranted']
+  readonly #isHeld: PermitClientDeps['isHeld']
   readonly #held = new Set<PermitId>()
   #renewing: NodeJS.Timeout | undefined
   readonly #waiters = new Map<string, LocalWaiter>()
@@ -62,10 +65,11 @@ export class PermitClient {
   /** How many more requests the cap had room for at the last poll. */
   room = 0
 
-  constructor({ cap, log, onGranted }: PermitClientDeps) {
+  constructor({ cap, log, onGranted, isHeld }: PermitClientDeps) {
     this.#cap = cap
     this.#log = log.child({ cap: cap.name })
     this.#onGranted = onGranted
+    this.#isHeld = isHeld
   }
 
   /** @throws AttemptError where the permit would come too late; the signal's reason */
@@ -145,7 +149,7 @@ export class PermitClient {
   /** Sends what was released, and asks for permits. @returns milliseconds until the next poll */
   async #exchange(): Promise<number> {
     this.#pollAgain = false
-    const waiters = this.#firstWaiters()
+    const waiters = this.#isHeld() ? [] : this.#firstWaiters()
     const released = this.#drainReleased()
     if (waiters.length === 0) {
       if (released.ids.length > 0) await this.#cap.release(released)

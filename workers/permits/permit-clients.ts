@@ -1,12 +1,14 @@
 import { type Memoized, memoizeRecent } from '../../src/async/memoize.ts'
 import type { CapBucket } from '../../src/caps/bucket.ts'
 import { CAPS_KEPT_MAX, type UpstreamCaps } from '../../src/caps/upstream-caps.ts'
+import type { Catalog } from '../../src/catalog/catalog.ts'
 import type { Log } from '../../src/log.ts'
 import type { GrantLedger } from './grant-ledger.ts'
 import { PermitClient } from './permit-client.ts'
 
 export interface PermitClientsDeps {
   caps: UpstreamCaps
+  catalog: Catalog
   log: Log
   grants: GrantLedger
 }
@@ -15,13 +17,14 @@ export interface PermitClientsDeps {
 export class PermitClients {
   readonly of: Memoized<[api: { slug: string }, bucket: CapBucket], PermitClient>
 
-  constructor({ caps, log, grants }: PermitClientsDeps) {
+  constructor({ caps, catalog, log, grants }: PermitClientsDeps) {
     this.of = memoizeRecent(
       (api, bucket) => caps.of(api, bucket).name,
       ({ slug }, bucket) => {
         const cap = caps.of({ slug }, bucket)
         const onGranted = (granted: number): void => grants.add({ slug, bucket, caps: cap.rules, granted })
-        return new PermitClient({ cap, log, onGranted })
+        const isHeld = (): boolean => catalog.get(slug)?.pausedMode === 'hold'
+        return new PermitClient({ cap, log, onGranted, isHeld })
       },
       CAPS_KEPT_MAX,
     )
