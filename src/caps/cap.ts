@@ -32,8 +32,8 @@ export interface ReleasedPermits {
 
 export interface AcquireResult {
   granted: Map<string, PermitId>
-  /** By member: milliseconds until calls that cannot be granted before their deadlines may come again. */
-  evicted: Map<string, number>
+  /** Calls that can no longer be granted before their deadlines, by member. */
+  evicted: Map<string, QueueRefusal>
   mustJoin: string[]
   /** 0 on scarce caps, which every call has to queue for. */
   room: number
@@ -100,6 +100,12 @@ interface JoinRequest {
   deadline: number
 }
 
+/** @param retryAfterMs below 0: the call waited for its share alone */
+function evictionOf(retryAfterMs: number, closedForMs: number): QueueRefusal {
+  if (retryAfterMs < 0) return { refused: 'share', retryAfterMs: -retryAfterMs }
+  return { refused: closedForMs > 0 ? 'closed' : 'cap', retryAfterMs }
+}
+
 type AcquireReply = [
   decision: 'ok',
   ...[retryInMs: number, closedForMs: number, evictions: number, room: number],
@@ -162,11 +168,11 @@ export class Cap {
     const reply = (await this.#runInitialised(scripts.acquire, [...this.#keys, this.#pollKey], values)) as AcquireReply
     const [, retryInMs, closedForMs, evictions, room, ...pairs] = reply
     const granted = new Map<string, PermitId>()
-    const evicted = new Map<string, number>()
+    const evicted = new Map<string, QueueRefusal>()
     const mustJoin: string[] = []
     for (let index = 0; index < pairs.length; index += 2) {
       const [member = '', value = ''] = [pairs[index], pairs[index + 1]]
-      if (index < 2 * evictions) evicted.set(member, Number(value))
+      if (index < 2 * evictions) evicted.set(member, evictionOf(Number(value), closedForMs))
       else if (value === 'join') mustJoin.push(member)
       else granted.set(member, value)
     }

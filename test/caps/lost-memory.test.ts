@@ -79,7 +79,9 @@ it('a cap whose past Redis lost restores it for the calls that join its queue, w
   // The one that is queued already hears of it as well.
   const waiters = [{ member: memberOf(early), tag: place.tag }]
   const { evicted } = await cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
-  assert.ok((evicted.get(memberOf(early)) ?? 0) > 540_000, `${[...evicted.values()]}`)
+  const eviction = evicted.get(memberOf(early))
+  assert.equal(eviction?.refused, 'cap')
+  assert.ok(eviction.retryAfterMs > 540_000, `${eviction.retryAfterMs} ms`)
 })
 
 it("the past of a cap is restored by Redis' clock when that of the worker is behind or ahead", async (t) => {

@@ -99,6 +99,27 @@ it('a call does not wait for the spent share of another call that is queued for 
   )
 })
 
+it('a call that would share an answer too late for it is told what that answer waits for', async () => {
+  for (const account of ['a', 'c']) {
+    const world = await open({ concurrency: 10, rates: [{ max: 10, seconds: 60 }] })
+    for (const asker of ['b', 'b', 'b', 'b', 'b', 'a', 'a', 'a', 'a', 'a']) await world.join(call(asker))
+    await world.advance(10 * SECOND)
+    for (const asker of ['b', 'a'])
+      await world.join(call(asker, { isAsync: true, timeoutMs: 120 * SECOND, answer: asker }))
+    const slotMs = 50 * SECOND + WINDOW_MARGIN_MS
+    const refusal = await world.join(call(account, { isAsync: true, timeoutMs: 20 * SECOND, answer: 'a' }))
+    assert.deepEqual(refusal, { refused: 'cap', retryAfterMs: slotMs }, account)
+  }
+  const world = await open({ concurrency: 10, rates: [{ max: 10, seconds: 60 }] })
+  await world.join(call('b'))
+  for (let index = 0; index < 5; index += 1) await world.join(call('a'))
+  await world.advance(50 * SECOND)
+  await world.join(call('b'))
+  await world.join(call('a', { isAsync: true, timeoutMs: 120 * SECOND, answer: 'x' }))
+  const refusal = await world.join(call('a', { isAsync: true, timeoutMs: 5 * SECOND, answer: 'x' }))
+  assert.deepEqual(refusal, { refused: 'share', retryAfterMs: 10 * SECOND + WINDOW_MARGIN_MS })
+})
+
 it('a call does not wait in the place of an asynchronous one for the same answer where its own comes before', async () => {
   const world = await open({ concurrency: 1, rates: [{ max: 1, seconds: 5 }] })
   await world.join(call('a'))
@@ -148,6 +169,22 @@ it('a call whose slot a repeated request takes is refused at once', async () => 
   assert.ok(await world.acquireUnqueued('b'))
   await world.advance(0)
   assert.equal(world.evicted, 1)
+  assert.equal(world.lastEviction, 'cap')
+})
+
+it('a call that loses what its share has left to a repeated request of its account is told so', async () => {
+  const world = await open({ concurrency: 4, rates: [{ max: 2, seconds: 5 }] })
+  await world.join(call('a'))
+  await world.advance(4 * SECOND)
+  await world.join(call('b'))
+  await world.advance(0)
+  assert.equal(await world.join(call('a', { timeoutMs: 2.5 * SECOND })), undefined)
+  await world.advance(1.5 * SECOND - 1)
+  world.now += 1
+  assert.ok(await world.acquireUnqueued('a'))
+  await world.advance(0)
+  assert.equal(world.evicted, 1)
+  assert.equal(world.lastEviction, 'share')
 })
 
 it('a call whose slot a repeated request takes before its worker asks for it is refused at once', async () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { Cap, NO_PLACE, type PermitId, type QueuePlace } from '../../src/caps/cap.ts'
+import { Cap, NO_PLACE, type PermitId, type QueuePlace, type QueueRefusal } from '../../src/caps/cap.ts'
 import { WINDOW_MARGIN_MS } from '../../src/caps/timing.ts'
 import type { Caps } from '../../src/catalog/upstream.ts'
 import type { Db } from '../../src/db/database.ts'
@@ -55,6 +55,7 @@ export class World {
   operations = 0
   granted = 0
   evicted = 0
+  lastEviction: QueueRefusal['refused'] | undefined
   refused = 0
   /** Calls that got their permit without a ticket. */
   passed = 0
@@ -281,9 +282,10 @@ export class World {
       this.#grant(member.slice(0, member.indexOf('|')), permit, worker)
       if (!call) passed += 1
     }
-    for (const [member, retryAfterMs] of result.evicted) {
+    for (const [member, { refused, retryAfterMs }] of result.evicted) {
       assert.ok(this.#waiting.delete(member), `${member} was evicted and does not wait`)
       assert.ok(retryAfterMs > 0)
+      this.lastEviction = refused
       this.evicted += 1
     }
     const left = this.#room() - (await this.#redis.zcard(this.#key('queue')))

@@ -170,15 +170,14 @@ export class PermitClient {
   ): number {
     this.#onGranted(granted.size)
     for (const [member, id] of granted) this.#grant(member, id, usableUntil)
-    const refused = closedForMs > 0 ? 'closed' : 'cap'
     // No refusals: these had places that others took, so their units of the minute stay spent.
-    for (const [member, retryAfterMs] of evicted) this.#reject(member, tooLateError({ refused, retryAfterMs }, false))
+    for (const [member, refusal] of evicted) this.#reject(member, tooLateError(refusal, false))
     for (const member of mustJoin) this.#reject(member, new PlaceNeededError('the call has to wait in the queue'))
     this.room = room
     if (closedForMs > 0) this.#rejectTooLate(closedForMs)
     // Waiters that are left were not in this poll.
     if (granted.size + evicted.size + mustJoin.length === waiters.length) return 0
-    this.#rejectUnqueued(waiters, { refused, retryAfterMs: retryInMs })
+    this.#rejectUnqueued(waiters, { refused: closedForMs > 0 ? 'closed' : 'cap', retryAfterMs: retryInMs })
     if (retryInMs <= 0) return FALLBACK_POLL_MS
     return Math.min(Math.max(retryInMs, POLL_MS_MIN), POLL_INTERVAL_MS)
   }

@@ -7,8 +7,8 @@
              A tag below 0: it has no place in the queue. It is granted where there is room for all, else it must join the queue.
      Output: 'uninitialised'; 'needs-backfill'; or 'ok', ms until the rates let the next of the waiters go (0: when
              another request ends), ms until the upstream opens again, number of evicted waiters, how many more requests
-             there is room for, member and ms until it may come again of each evicted one, then member and permit of each
-             grant, or member and 'join' of each that must join the queue ]]
+             there is room for, member and ms until it may come again of each evicted one (below 0: it waited for its share
+             alone), then member and permit of each grant, or member and 'join' of each that must join the queue ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./include/keys.lua"
 --- @include "./include/rules.lua"
@@ -82,7 +82,8 @@ if #members > 0 and redis.call('EXISTS', EVICTED) == 1 then
       redis.call('ZREM', EVICTED, member)
       reply[EVICTIONS] = reply[EVICTIONS] + 1
       reply[#reply + 1] = member
-      reply[#reply + 1] = math.max(1, math.ceil(tonumber(retryAt[index]) - now))
+      local at = tonumber(retryAt[index])
+      reply[#reply + 1] = math.max(1, math.ceil(math.abs(at) - now)) * (at < 0 and -1 or 1)
       tagOf[member] = nil
     else
       kept[#kept + 1] = member

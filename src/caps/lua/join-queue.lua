@@ -43,6 +43,11 @@ local function refuse(reason, untilMs)
   return {reason, '0', 0, math.ceil(untilMs), 0}
 end
 
+-- Refuses a call whose slot is too late for it.
+local function refuseLate(retryAt, isShareBound)
+  return refuse(isShareBound and 'share' or state.closed > now and 'closed' or 'cap', retryAt - now)
+end
+
 -- Shares that have nothing queued and no lead over the others are as good as new.
 local function forgetServed(virtual)
   local flat, values = redis.call('HGETALL', FAIR), {}
@@ -89,8 +94,9 @@ local function readQueue(share)
 end
 
 -- Finds the slot of a call that has `ahead` calls of the queue before it. Returns the slot; the calls that would be too late
--- behind it, each with when to come again; a refusal where its own slot is too late; and the slot of `leader`, a queued call
--- whose answer it could share, where that is no later than its own: the others are not computed then.
+-- behind it, each with what `evict` needs to know; a refusal where its own slot is too late; and the slot of `leader`, a
+-- queued call whose answer it could share, where that is no later than its own, with the refusal if it is too late: the others
+-- are not computed then.
 local function findSlot(call, queue, ahead, leader)
   local member, deadline, length = call.member, call.deadline, queue.length
   -- At least the synchronous calls before it are granted first; without shares that settles most refusals at once.
@@ -98,37 +104,42 @@ local function findSlot(call, queue, ahead, leader)
     if slotAt(length) <= now then return now, {}, nil, leader and now end
     local earliest = slotAt(isAsync(member) and ahead or math.max(0, ahead - queue.asyncCount))
     if not leader and earliest > now and not isAnsweredInTime(earliest, deadline) then
-      return earliest, {}, refuse(state.closed > now and 'closed' or 'cap', earliest - now)
+      return earliest, {}, refuseLate(earliest, false)
     end
   end
 
   local slot, late, refusal, leaderSlot = nil, {}, nil, nil
   -- With a free slot it may try, however long requests took of late: else a slow hour would never end.
-  local function refuseIfLate(at, ifQuietAt, isShareBound)
-    slot = at
-    if at <= now or isAnsweredInTime(at, deadline) then return end
-    refusal = refuse(isShareBound and 'share' or state.closed > now and 'closed' or 'cap', ifQuietAt - now)
+  local function isLate(at) return at > now and not isAnsweredInTime(at, deadline) end
+  local function takeSlot(at, ifQuietAt, isShareBound)
+    slot, refusal = at, isLate(at) and refuseLate(ifQuietAt, isShareBound) or nil
+  end
+  -- What another share waits for is told to this caller as the cap, and its slot as it is.
+  local function shareSlot(at, ifQuietAt, isShareBound)
+    local isOwnShare = isShareBound and shareOf(leader) == call.share
+    leaderSlot, refusal = at, isLate(at) and refuseLate(isOwnShare and ifQuietAt or at, isOwnShare) or nil
   end
   if not takePlanningTurn(length) then
-    refuseIfLate(estimateSlot(member, ahead, queue.ownCount, queue.asyncCount))
-    local leaderAt = leader and queuedSlot(leader, redis.call('ZRANK', QUEUE, leader))
-    if leaderAt and leaderAt <= slot then leaderSlot = leaderAt end
+    takeSlot(estimateSlot(member, ahead, queue.ownCount, queue.asyncCount))
+    if not leader then return slot, late, refusal, nil end
+    local at, ifQuietAt, isShareBound = queuedSlot(leader, redis.call('ZRANK', QUEUE, leader))
+    if at <= slot then shareSlot(at, ifQuietAt, isShareBound) end
     return slot, late, refusal, leaderSlot
   end
   local members, deadlines = redis.call('ZRANGE', QUEUE, 0, -1), readDeadlines()
   table.insert(members, ahead + 1, member)
   schedule(members, function(other, at, ifQuietAt, isShareBound)
     if other == member then
-      refuseIfLate(at, ifQuietAt, isShareBound)
+      takeSlot(at, ifQuietAt, isShareBound)
       if refusal then return nil end
       return true
     end
     if isTooLate(deadlines[other], at) then
-      late[#late + 1] = { other, ifQuietAt }
+      late[#late + 1] = { other, ifQuietAt, isShareBound }
       return false
     end
     if other == leader and at <= (slot or at) then
-      leaderSlot = at
+      shareSlot(at, ifQuietAt, isShareBound)
       return nil
     end
     return true
@@ -160,11 +171,8 @@ local function join(call)
 
   local ahead = length > 0 and redis.call('ZCOUNT', QUEUE, '-inf', tagText) or 0
   local slot, late, refusal, leaderSlot = findSlot(call, queue, ahead, rank and leader)
-  if leaderSlot and leaderSlot > now and not isAnsweredInTime(leaderSlot, deadline) then
-    return refuse(state.closed > now and 'closed' or 'cap', leaderSlot - now)
-  end
-  if leaderSlot then return {'follow', tagText, priority, math.ceil(leaderSlot - now), isFarFromBase} end
   if refusal then return refusal end
+  if leaderSlot then return {'follow', tagText, priority, math.ceil(leaderSlot - now), isFarFromBase} end
 
   local congestion = congestionMs(redis.call('ZCARD', LEASES), ahead)
   if slot <= now then congestion = math.max(congestion, drainMs(ahead, queue.busySince)) end
@@ -181,7 +189,7 @@ local function join(call)
   if isAsync(member) then redis.call('HINCRBY', FAIR, 'async', 1) end
   if length == 0 then redis.call('HSET', FAIR, 'busySince', score(now)) end
   if length > 1000 and redis.call('HLEN', FAIR) > 8000 then forgetServed(queue.virtual) end
-  for _, entry in ipairs(late) do evict(entry[1], entry[2]) end
+  for _, entry in ipairs(late) do evict(unpack(entry)) end
   keepAlive(length == 0, {FAIR, QUEUE, QUEUE_DEADLINES})
   if coalesced then redis.call('SET', coalesced, member, 'PX', math.max(1, math.ceil(deadline - now))) end
   return {rank and 'ahead' or 'ok', tagText, priority, math.ceil(math.max(slot - now, congestion)), isFarFromBase}

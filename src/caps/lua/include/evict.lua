@@ -3,12 +3,12 @@
 --- @include "./notify.lua"
 --- @include "./schedule.lua"
 -- Takes a call out of the queue that can no longer be granted before its deadline: its worker hears of it at once, with
--- when to come again, instead of waiting for the deadline.
-local function evict(member, retryAt)
+-- when to come again, instead of waiting for the deadline. A time below 0: the call waited for its share alone.
+local function evict(member, retryAt, isShareBound)
   dequeue({member})
   redis.call('ZREM', WAITERS, member)
   redis.call('ZREM', WAITER_EXPIRIES, member)
-  redis.call('ZADD', EVICTED, score(retryAt), member)
+  redis.call('ZADD', EVICTED, score(isShareBound and -retryAt or retryAt), member)
   redis.call('PEXPIRE', EVICTED, EVICTED_TTL_MS)
   notifyWaiter(member)
 end
@@ -36,12 +36,12 @@ end
 local function evictTooLate()
   local deadlines = readDeadlines()
   local late = {}
-  schedule(redis.call('ZRANGE', QUEUE, 0, -1), function(member, at, ifQuietAt)
+  schedule(redis.call('ZRANGE', QUEUE, 0, -1), function(member, at, ifQuietAt, isShareBound)
     if not isTooLate(deadlines[member], at) then return true end
     -- The poll of its worker finds that the upstream is closed for longer than the call may wait, and says that.
     if deadlines[member] < state.closed then return false end
-    late[#late + 1] = { member, ifQuietAt }
+    late[#late + 1] = { member, ifQuietAt, isShareBound }
     return false
   end)
-  for _, entry in ipairs(late) do evict(entry[1], entry[2]) end
+  for _, entry in ipairs(late) do evict(unpack(entry)) end
 end
