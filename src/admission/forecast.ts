@@ -1,8 +1,8 @@
-import { RESTART_RETRY, retryUntil } from '../async/retry-until.ts'
 import { BEGUN, type CacheKeys, cacheKeys } from '../cache/cache-key.ts'
 import type { KnownAnswers } from '../cache/known-answers.ts'
 import { isUsableWithoutUpstream, type ResponseCache } from '../cache/response-cache.ts'
 import { bucketOf } from '../caps/bucket.ts'
+import { leaveWaitQueue } from '../caps/leave-wait-queue.ts'
 import { type RefusalReason, refusalOf } from '../caps/refusal.ts'
 import type { SpareRoom } from '../caps/spare-room.ts'
 import type { UpstreamCaps } from '../caps/upstream-caps.ts'
@@ -17,7 +17,7 @@ import { upstreamKeys } from '../redis/keys.ts'
 import { isUnacknowledged } from '../redis/redis-error.ts'
 
 export interface ForecastDeps {
-  caps: UpstreamCaps
+  caps: Pick<UpstreamCaps, 'of'>
   cache: ResponseCache
   knownAnswers: KnownAnswers
   spareRoom: SpareRoom
@@ -131,27 +131,24 @@ async function hasLeaderThatNeedsNoSlot({ redis }: ForecastDeps, { leader, coale
 }
 
 /** A place that Redis gave without saying so would hold up others until its deadline: it is given back. */
-async function joinAcknowledged({ caps, redis }: ForecastDeps, waitEntry: WaitQueueEntry, deadline: number) {
-  const cap = caps.of(waitEntry, waitEntry.bucket)
+async function joinAcknowledged(deps: ForecastDeps, waitEntry: WaitQueueEntry, deadline: number) {
   try {
-    return await cap.joinWaitQueue(waitEntry, deadline)
+    return await deps.caps.of(waitEntry, waitEntry.bucket).joinWaitQueue(waitEntry, deadline)
   } catch (error) {
-    const leaving = { ...RESTART_RETRY, mayRepeat: () => redis.status !== 'end' }
-    if (isUnacknowledged(error)) void retryUntil(() => cap.leaveWaitQueue(waitEntry), leaving).catch(() => undefined)
+    if (isUnacknowledged(error)) void leaveWaitQueue(deps, waitEntry)
     throw error
   }
 }
 
 /** Tags grow while a queue is never empty; priorities are bounded. @returns the priority from now on */
-async function rebase({ caps, queues }: ForecastDeps, waitEntry: WaitQueueEntry, tag: number): Promise<number> {
+async function rebase(deps: ForecastDeps, waitEntry: WaitQueueEntry, tag: number): Promise<number> {
   const { slug, bucket } = waitEntry
-  const cap = caps.of({ slug }, bucket)
   try {
-    const { base, hasMoved } = await cap.rebaseTags()
-    if (hasMoved) await rebasePriorities(queues, { slug, isOfBucket: (call) => bucketOf(call) === bucket }, base)
+    const { base, hasMoved } = await deps.caps.of({ slug }, bucket).rebaseTags()
+    if (hasMoved) await rebasePriorities(deps.queues, { slug, isOfBucket: (call) => bucketOf(call) === bucket }, base)
     return priorityOf(tag, base)
   } catch (error) {
-    await cap.leaveWaitQueue(waitEntry).catch(() => undefined)
+    await leaveWaitQueue(deps, waitEntry)
     throw error
   }
 }

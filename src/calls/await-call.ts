@@ -1,7 +1,6 @@
 import type { Admitted } from '../admission/admit.ts'
 import { countRefusal, type RefusalDeps } from '../admission/count-refusal.ts'
 import { rejectOnAbort } from '../async/abort.ts'
-import { RESTART_RETRY, retryUntil } from '../async/retry-until.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import type { CallerSocket } from '../http/caller-socket.ts'
 import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
@@ -11,7 +10,7 @@ import { recordAsyncCall } from '../queue/async-call.ts'
 import type { ReplyInbox } from '../queue/reply.ts'
 import type { Reply } from '../queue/reply-head.ts'
 import { CallerLeftError, cancelledStatus, chargedReplyStatus, LEFT_UNSENT_STATUS } from './call-status.ts'
-import { awaitWasSent, type Withdrawal, type WithdrawDeps, withdrawCall } from './withdraw-call.ts'
+import { awaitWasSent, type Withdrawal, type WithdrawDeps, withdrawCall, withdrawFailed } from './withdraw-call.ts'
 
 export interface AwaitDeps extends WithdrawDeps, RefusalDeps {
   config: { callTimeoutMs: number }
@@ -103,16 +102,10 @@ async function completeFailed(
   admitted: Admitted,
   { error, isRefused, jobId }: { error: GatewayError; isRefused: boolean; jobId: string | undefined },
 ): Promise<void> {
-  const { job } = admitted
+  const { job, forecast } = admitted
   if (isRefused) await refundRefused(deps, admitted, error.status)
   else deps.completions.add(job, error instanceof CallerLeftError ? LEFT_UNSENT_STATUS : error.status)
-  const tryWithdraw = () => withdraw(deps, admitted, jobId)
-  // Redis may have queued it without saying so. A synchronous one ends at its deadline; an asynchronous one would send a
-  // request for nobody up to ten minutes later: its withdrawal is repeated.
-  const withdrawal = job.isAsync
-    ? retryUntil(tryWithdraw, { ...RESTART_RETRY, mayRepeat: () => deps.redis.status !== 'end' })
-    : tryWithdraw()
-  withdrawal.catch(() => undefined)
+  withdrawFailed(deps, { id: job.id, slug: job.slug, waitEntry: forecast.waitEntry, jobId })
 }
 
 /** A refusal costs nothing: gives back all that the call acquired, and counts it as refused. */

@@ -18,7 +18,7 @@ import type { RedisConnection } from '../redis/connection.ts'
 import { ObservedCall, type ObservedCallDeps } from '../telemetry/observe-call.ts'
 import { DEADLINE_GRACE_MS } from './await-call.ts'
 import { cancelledStatus, shownErrorStatus } from './call-status.ts'
-import { awaitWasSent, type CallToWithdraw, type Withdrawal, withdrawCall } from './withdraw-call.ts'
+import { awaitWasSent, type CallToWithdraw, type Withdrawal, withdrawCall, withdrawFailed } from './withdraw-call.ts'
 
 export interface BatchDeps extends ForecastDeps, ObservedCallDeps {
   redis: RedisConnection
@@ -172,7 +172,8 @@ async function runUnit(
   } catch (error) {
     forget()
     forecast?.giveRoomBack?.()
-    if (forecast?.waitEntry) void withdraw(deps, { job, waitEntry: forecast.waitEntry, jobId })
+    const { waitEntry } = forecast ?? {}
+    if (waitEntry) withdrawFailed(deps, { id: job.id, slug: job.slug, waitEntry, jobId })
     return fail(error, { usageStatus: toGatewayError(error).status, refund: 'all' })
   }
   try {

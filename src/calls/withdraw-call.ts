@@ -1,5 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { RESTART_RETRY, retryUntil } from '../async/retry-until.ts'
+import { leaveWaitQueue } from '../caps/leave-wait-queue.ts'
 import type { UpstreamCaps } from '../caps/upstream-caps.ts'
+import type { Log } from '../log.ts'
 import { announceCancel, type CallQueues, isJobWaiting, removeCall } from '../queue/call-queue.ts'
 import { type Reply, wasRequestSent } from '../queue/reply-head.ts'
 import type { WaitQueueEntry } from '../queue/wait-queue-entry.ts'
@@ -7,7 +10,7 @@ import type { RedisConnection } from '../redis/connection.ts'
 
 export interface WithdrawDeps {
   redis: RedisConnection
-  caps: UpstreamCaps
+  caps: Pick<UpstreamCaps, 'of'>
   queues: CallQueues
 }
 
@@ -25,26 +28,32 @@ const REPLY_MS_MAX = 5_000
 /** Where a call was when it was withdrawn. `removed-started`: the worker that had begun with it was lost. `maybe-taken`: not in the queue, because a worker has it, it has ended, or it never came there. */
 export type Withdrawal = 'removed' | 'removed-started' | 'in-shared-job' | 'maybe-taken'
 
-/** Takes a call that nobody waits for out of its queue, or aborts it where a worker runs it. */
+/** Takes a call that nobody waits for out of its queue, or aborts it where a worker runs it. @throws what Redis throws: it can be repeated */
 export async function withdrawCall(
-  { redis, caps, queues }: WithdrawDeps,
+  deps: WithdrawDeps,
   { id, slug, waitEntry, jobId }: CallToWithdraw,
 ): Promise<Withdrawal> {
-  const leaveWaitQueue = async (): Promise<void> => {
-    if (waitEntry) await caps.of({ slug }, waitEntry.bucket).leaveWaitQueue(waitEntry)
-  }
+  const { redis, queues } = deps
   const isAlone = jobId === undefined || jobId === id
   const removed = isAlone ? await removeCall(queues, slug, id) : undefined
   if (removed) {
-    await leaveWaitQueue()
+    if (waitEntry) await leaveWaitQueue(deps, waitEntry)
     return removed.isStarted ? 'removed-started' : 'removed'
   }
   await announceCancel(redis, slug, id)
   // A shared job stays for its other calls; its worker skips those that nobody waits for.
   const isInSharedJob = !isAlone && (await isJobWaiting(queues, slug, jobId))
   // The worker that has the job takes the call out of the wait queue, unless identical calls wait in its place.
-  if (isInSharedJob || jobId === undefined) await leaveWaitQueue()
+  if (waitEntry && (isInSharedJob || jobId === undefined)) await leaveWaitQueue(deps, waitEntry)
   return isInSharedJob ? 'in-shared-job' : 'maybe-taken'
+}
+
+/** Withdraws a call that failed, in the background and again while Redis is away: its place would hold up others until its deadline, and its job, which Redis may have queued without saying so, would send a request for nobody. */
+export function withdrawFailed(deps: WithdrawDeps & { log: Log }, call: CallToWithdraw): void {
+  const repeating = { ...RESTART_RETRY, mayRepeat: () => deps.redis.status !== 'end' }
+  retryUntil(() => withdrawCall(deps, call), repeating).catch((error) =>
+    deps.log.debug({ err: error, callId: call.id }, 'failed to withdraw a call'),
+  )
 }
 
 /** Whether a request may have been sent: the worker's reply says so; where none comes, whether a worker had the call. */

@@ -5,6 +5,7 @@ import { forecastAndJoin } from '../../src/admission/forecast.ts'
 import { BEGUN, cacheKeys } from '../../src/cache/cache-key.ts'
 import { withdrawCall } from '../../src/calls/withdraw-call.ts'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
+import type { Cap } from '../../src/caps/cap.ts'
 import { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
@@ -43,6 +44,39 @@ test('a call that joined the wait queue without an acknowledgement of Redis leav
   proxy.heal()
   await joining
   await until(async () => (await waiting()) === 1)
+})
+
+test('a call that joined leaves the wait queue again though Redis goes away before its priority is counted anew', async (t) => {
+  const { context, services, stop } = await openTestConsole()
+  t.after(stop)
+  const { redis, proxy } = await connectThroughProxy(t, services.redisUrl, 'producer')
+  const { catalog, db } = context
+  const api = catalog.get('news') ?? assert.fail()
+  const endpoint = [...api.endpoints.values()][0] ?? assert.fail()
+  const [accountId, enqueuedAt] = [randomUUID(), Date.now()]
+  const job: CallJob = {
+    ...{ v: 1, id: `call_${randomUUID().replaceAll('-', '')}`, accountId, mode: 'live', slug: 'news', extra: [] },
+    ...{ endpoint: endpoint.path, parameters: {}, raw: false, isAsync: false, replyTo: 'x', enqueuedAt },
+    deadline: enqueuedAt + 60_000,
+  }
+  const cap = new UpstreamCaps({ redis, db, catalog }).of(api, SHARED_BUCKET)
+  const joinThenLoseRedis: Pick<Cap, 'joinWaitQueue' | 'rebaseTags' | 'leaveWaitQueue'> = {
+    joinWaitQueue: async (entry, deadline) => {
+      const joined = await cap.joinWaitQueue(entry, deadline)
+      proxy.cut()
+      await until(() => redis.status !== 'ready')
+      return { ...joined, needsRebase: true }
+    },
+    rebaseTags: () => cap.rebaseTags(),
+    leaveWaitQueue: (entry) => cap.leaveWaitQueue(entry),
+  }
+  const caps = { of: () => joinThenLoseRedis as Cap }
+  const joining = forecastAndJoin({ ...context, redis, caps }, { api, endpoint, job, weight: 1 })
+  await assert.rejects(joining, { code: 'DEPENDENCY_UNAVAILABLE' })
+  const waiting = async () => (await context.caps.of(api, SHARED_BUCKET).waitingMembers(10)).length
+  assert.equal(await waiting(), 1)
+  proxy.heal()
+  await until(async () => (await waiting()) === 0, 10_000)
 })
 
 test('a call without a place shares a request that is sent or about to be, and is refused where that one waits for its own permit', async (t) => {

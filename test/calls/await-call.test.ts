@@ -4,6 +4,7 @@ import { Socket } from 'node:net'
 import { after, type TestContext, test } from 'node:test'
 import type { Admitted } from '../../src/admission/admit.ts'
 import { enqueueAndAwait } from '../../src/calls/await-call.ts'
+import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import { loadCatalog } from '../../src/catalog/catalog.ts'
 import { openDatabase } from '../../src/db/database.ts'
@@ -14,6 +15,7 @@ import { createLog } from '../../src/log.ts'
 import { CallQueues } from '../../src/queue/call-queue.ts'
 import { ReplyInbox, sendReply } from '../../src/queue/reply.ts'
 import { storeResult } from '../../src/queue/results.ts'
+import type { WaitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { openRedis } from '../../src/redis/connection.ts'
 import { keys } from '../../src/redis/keys.ts'
 import { until } from '../support/gateway.ts'
@@ -25,7 +27,8 @@ const log = createLog({ level: 'silent', pretty: false }, 'test')
 // Nothing here reads a row: the database is never connected to.
 const db = openDatabase('postgres://127.0.0.1:1/none', log)
 const directQueues = new CallQueues(directly, log)
-const caps = new UpstreamCaps({ redis: directly, db, catalog: await loadCatalog(new Map()) })
+const catalog = await loadCatalog(new Map())
+const caps = new UpstreamCaps({ redis: directly, db, catalog })
 after(async () => {
   await directQueues.close()
   await db.destroy()
@@ -47,7 +50,7 @@ function openNode(t: TestContext, redis = directly, queues = directQueues) {
 type Node = ReturnType<typeof openNode>
 
 /** A call of an account over a node; no worker takes it. */
-function call(node: Node, waitMs?: number) {
+function call(node: Node, waitMs?: number, waitEntry?: WaitQueueEntry) {
   const { replies } = node
   const [accountId, enqueuedAt] = [randomUUID(), Date.now()]
   const isAsync = waitMs !== undefined
@@ -65,7 +68,7 @@ function call(node: Node, waitMs?: number) {
       ...{ now: enqueuedAt, month: undefined, application: undefined, inFlight: 1, minute: { used: 1, resetMs: 0 } },
       plan: { perMinute: 10, perMonth: 10, inFlight: 10 },
     },
-    forecast: { priority: 1, etaMs: 0, mayShareJob: false, waitEntry: undefined },
+    forecast: { priority: 1, etaMs: 0, mayShareJob: false, waitEntry },
     preference: { waitMs, applied: undefined },
   }
   const socket = new Socket()
@@ -112,6 +115,29 @@ test('a call whose node ends, or has ended before it came, is taken back, and it
     assert.equal(outcome.error.code, 'DRAINING')
     await until(async () => !(await isQueued()))
   }
+})
+
+test('a call that could not be queued leaves the wait queue when Redis is back', async (t) => {
+  const { redis, proxy } = await connectThroughProxy(t, url, 'producer')
+  // The cap restores nothing from Postgres.
+  await directly.set(keys.rememberedSince, 0)
+  const queues = new CallQueues(redis, log)
+  t.after(() => queues.close())
+  const node = { ...openNode(t, redis, queues), caps: new UpstreamCaps({ redis, db, catalog }) }
+  const entry: WaitQueueEntry = {
+    ...{ callId: `call_${randomUUID().replaceAll('-', '')}`, accountId: randomUUID(), isAsync: false, weight: 1 },
+    ...{ slug: 'currency', bucket: SHARED_BUCKET },
+  }
+  const cap = caps.of({ slug: 'currency' }, SHARED_BUCKET)
+  await cap.joinWaitQueue(entry, Date.now() + 60_000)
+  assert.equal((await cap.read()).ahead, 1)
+  proxy.cut()
+  await until(() => redis.status !== 'ready')
+  const outcome = await call(node, undefined, entry).ended
+  assert.ok(outcome.kind === 'failed', JSON.stringify(outcome))
+  assert.equal(outcome.error.code, 'DEPENDENCY_UNAVAILABLE')
+  proxy.heal()
+  await until(async () => (await cap.read()).ahead === 0, 10_000)
 })
 
 test('an asynchronous call that Redis queued without saying so is withdrawn, and counted once though a worker had it', async (t) => {

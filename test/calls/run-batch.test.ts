@@ -7,6 +7,7 @@ import type { AdmittedBatch } from '../../src/admission/admit-batch.ts'
 import type { Principal } from '../../src/admission/authenticate.ts'
 import { CallerLeftError } from '../../src/calls/call-status.ts'
 import { runBatch } from '../../src/calls/run-batch.ts'
+import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { loadProcessConfig } from '../../src/config.ts'
 import { closeContext, openContext } from '../../src/context.ts'
 import { migrate } from '../../src/db/migrate.ts'
@@ -14,8 +15,9 @@ import { STALE } from '../../src/limits/account-limits.ts'
 import { acquireBatch } from '../../src/limits/batch-limits.ts'
 import { createLog } from '../../src/log.ts'
 import { type CallJob, parseCalls } from '../../src/queue/call-job.ts'
+import type { CallToQueue } from '../../src/queue/call-queue.ts'
 import { sendReply } from '../../src/queue/reply.ts'
-import { accountKeys } from '../../src/redis/keys.ts'
+import { accountKeys, capKeys } from '../../src/redis/keys.ts'
 import { startTcpProxy } from '../chaos/tcp-proxy.ts'
 import { testSecrets, until } from '../support/gateway.ts'
 import { startServices } from '../support/services.ts'
@@ -124,6 +126,30 @@ test('calls of a batch that were not made because Redis went away cost nothing w
   await until(async () => (await used()).join() === '2,0,0', 15_000)
   // A node that ends while it connects is another matter.
   await until(async () => (await connections()) === before, 15_000)
+})
+
+test('a call of a batch that joined the wait queue and could not be queued leaves it when Redis is back', async (t) => {
+  const node = await openNode(t)
+  const { context, proxy } = node
+  const { batch } = await admitBatch(node, { calls: 1, inFlight: 1, timeoutMs: 60_000 })
+  const waiting = async () => await node.redis.zcard(capKeys.of('currency', SHARED_BUCKET, 'queue'))
+  const queues = Object.assign(Object.create(context.queues), {
+    enqueue: async (queued: CallToQueue) => {
+      assert.equal(await waiting(), 1)
+      proxy.cut()
+      await until(() => context.redis.status !== 'ready')
+      return await context.queues.enqueue(queued)
+    },
+  })
+  const codes: string[] = []
+  await runBatch({ ...context, queues }, batch, {
+    requestId: 'req_test',
+    left: new AbortController().signal,
+    emit: (_unit, outcome) => codes.push('error' in outcome ? outcome.error.code : 'answered'),
+  })
+  assert.deepEqual(codes, ['DEPENDENCY_UNAVAILABLE'])
+  proxy.heal()
+  await until(async () => (await waiting()) === 0, 10_000)
 })
 
 test('a call of a batch waits for its upstream from when it is queued, not from when the batch came', async (t) => {
