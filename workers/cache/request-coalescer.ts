@@ -6,8 +6,8 @@ import { decodeFrame, encodeFrame } from '../../src/queue/frame.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import { extendLock, releaseLock } from '../../src/redis/lock.ts'
 import { LOCK_LOST } from '../upstream/call-end.ts'
-import type { CallProgress } from '../upstream/call-upstream.ts'
 import { type Failure, isCutShort, isFailure, isOfOneCall, type Outcome } from '../upstream/outcome.ts'
+import type { CallProgress } from '../upstream/send-once.ts'
 
 /** Lifetime of a leader's key, and the interval of its renewal. Milliseconds. */
 const LEADER_MS = 3_000

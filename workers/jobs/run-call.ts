@@ -12,9 +12,9 @@ import { memberOf, type WaitQueueEntry, waitQueueIdentity } from '../../src/queu
 import { type CachedOutcome, type CachingDeps, callThroughCache } from '../cache/cached-call.ts'
 import type { PermitRequest } from '../permits/late-join.ts'
 import { CALLER_LEFT, DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts'
-import type { CallProgress } from '../upstream/call-upstream.ts'
 import { attemptFailure, type Failure, isFailure, type Outcome } from '../upstream/outcome.ts'
 import type { ProviderKeys } from '../upstream/provider-keys.ts'
+import type { CallProgress } from '../upstream/send-once.ts'
 import { checkOpen, resolveUpstreamKey } from '../upstream/upstream-key.ts'
 import { answerFromExample } from './example-answer.ts'
 

@@ -14,6 +14,9 @@ import type { CallContext, Endpoint, Upstream, UpstreamResponse } from '../../sr
 const RETRY_AFTER_MS_MIN = 1_000
 const RETRY_AFTER_MS_MAX = 3_600_000
 
+/** For an upstream that limits without saying for how long, milliseconds. */
+export const CLOSED_MS = 60_000
+
 export type Interpretation = { data: Record<string, unknown> } | { responseClass: ResponseClass; cause?: unknown }
 
 /** Classifies the answers, then maps them to data that must fit the endpoint's schema. Never throws. */

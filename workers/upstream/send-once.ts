@@ -1,0 +1,162 @@
+import type { Dispatcher } from 'undici'
+import type { CapBucket } from '../../src/caps/bucket.ts'
+import type { Api } from '../../src/catalog/catalog.ts'
+import type { Endpoint, UpstreamResponse } from '../../src/catalog/upstream.ts'
+import type { Log } from '../../src/log.ts'
+import type { CallTimes } from '../../src/queue/reply-head.ts'
+import type { PermitRequest } from '../permits/late-join.ts'
+import type { Permit, PermitClient } from '../permits/permit-client.ts'
+import { attempt, EndedUnsentError, type HttpExchange, StalePermitError } from './attempt.ts'
+import { AttemptError } from './attempt-error.ts'
+import { countPermitWait } from './count-permit-wait.ts'
+import { CLOSED_MS, classifyResponse, rateLeft } from './interpret.ts'
+import { type AttemptRecorder, BreakerOpenError, type HealthDeps } from './record-attempt.ts'
+import type { WireRequest } from './upstream-request.ts'
+
+const ATTEMPT_TIMEOUT_MS = 10_000
+
+/** Time between the last attempt and the deadline for the reply, milliseconds. */
+const ANSWER_MS = 200
+
+export interface SendDeps extends HealthDeps {
+  log: Log
+  /** Whatever the upstream's file says, milliseconds. */
+  attemptTimeoutMsMax: number
+  clientOf: (api: Api, bucket: CapBucket) => Dispatcher
+  permitClientOf: (api: Pick<Api, 'slug'>, bucket: CapBucket) => PermitClient
+}
+
+export interface Sending {
+  api: Api
+  endpoint: Endpoint | undefined
+  currentKey: () => string | undefined
+  bucket: CapBucket
+  permitRequest: PermitRequest
+  /** Asked again when the permit is there, which a call may wait long for. @throws GatewayError where the API is shut by then */
+  ensureOpen?: () => void
+  times: CallTimes
+  progress: CallProgress
+  remainingMs: () => number
+  signal: AbortSignal
+  /** Of the call itself, where `signal` is that of the request that it shares. */
+  callSignal?: AbortSignal
+  recorder: AttemptRecorder
+}
+
+/** How far a call's request is, which decides the outcome at the deadline. */
+export interface CallProgress {
+  /** An attempt goes on, its connection included; `isSent`: its request was written, or may have been. */
+  isUnderWay?: boolean
+  isSent?: boolean
+  lastFailure?: AttemptError
+  /** Of the coalesced request that this call shares. */
+  ofRequest?: CallProgress
+  /** Settles with the coalesced request that goes on for others in the call's place of the wait queue. */
+  goesOn?: Promise<unknown>
+}
+
+/** After these alone it is certain that nothing was sent, so that neither the cap nor the caller is charged; any other attempt counts, even one that did not connect. */
+const UNSENT = [StalePermitError, EndedUnsentError, BreakerOpenError]
+
+/** Sends one request under a permit. @throws AttemptError, GatewayError as `ensureOpen`, or the signal's reason */
+export async function sendOnce(
+  deps: SendDeps,
+  sending: Sending,
+  currentWire: () => WireRequest,
+): Promise<HttpExchange> {
+  const { api, endpoint, bucket, times, progress, remainingMs, signal, recorder } = sending
+  const classify = ({ answer }: HttpExchange) => classifyResponse(api.upstream, endpoint, answer)?.code
+  for (let isFirst = times.attempts === 0; ; isFirst = false) {
+    recorder.refuseWhenOpen()
+    const permit = await acquirePermit(deps, sending, isFirst)
+    ensureOpenOrGiveBack(sending, permit)
+    const startedAt = performance.now()
+    const fullMs = attemptTimeoutMs(deps, api)
+    const timeoutMs = Math.min(fullMs, Math.max(1, remainingMs() - ANSWER_MS))
+    try {
+      const request = currentWire()
+      const send = () => {
+        progress.isUnderWay = true
+        return attempt(api, request, { client: deps.clientOf(api, bucket), permit, progress, signal, timeoutMs })
+      }
+      const result = await recorder.observe(send, classify)
+      const tookMs = performance.now() - startedAt
+      // Before the permit ends: the next request must find the cap as the upstream reported it.
+      await applyRateLimitHeaders(deps, sending, { permit, request, answer: result.answer })
+      endPermit(permit, times, tookMs)
+      return result
+    } catch (error) {
+      if (UNSENT.some((kind) => error instanceof kind)) permit.releaseUnused()
+      else endPermit(permit, times, performance.now() - startedAt)
+      if (error instanceof EndedUnsentError) throw error.cause
+      if (error instanceof AttemptError && error.code === 'UPSTREAM_TIMEOUT') error.isCutShort = timeoutMs < fullMs
+      // The connection took longer than a permit lasts; it is ready now.
+      if (!(error instanceof StalePermitError)) throw error
+      await recorder.settled()
+    } finally {
+      progress.isUnderWay = false
+      progress.isSent = false
+    }
+  }
+}
+
+function ensureOpenOrGiveBack({ ensureOpen }: Sending, permit: Permit): void {
+  try {
+    ensureOpen?.()
+  } catch (error) {
+    permit.releaseUnused()
+    throw error
+  }
+}
+
+/** Stops waiting when the breaker opens. @throws BreakerOpenError, or as `PermitClient.acquire` */
+async function acquirePermit(deps: SendDeps, sending: Sending, isFirst: boolean): Promise<Permit> {
+  const { api, bucket, permitRequest, times, remainingMs, signal, callSignal = signal, recorder } = sending
+  const endWait = countPermitWait(times, callSignal)
+  const ending = new AbortController()
+  const onAbort = (): void => ending.abort(signal.reason)
+  signal.addEventListener('abort', onAbort, { once: true })
+  const stopListening = recorder.onOpen((error) => ending.abort(error))
+  try {
+    signal.throwIfAborted()
+    const request = { ...permitRequest, isUnqueued: permitRequest.isUnqueued || !isFirst }
+    return await deps.permitClientOf(api, bucket).acquire(request, remainingMs, ending.signal)
+  } finally {
+    endWait()
+    signal.removeEventListener('abort', onAbort)
+    stopListening()
+  }
+}
+
+function endPermit(permit: Permit, times: CallTimes, tookMs: number): void {
+  times.attempts += 1
+  times.upstreamMs += tookMs
+  permit.release(tookMs)
+}
+
+async function applyRateLimitHeaders(
+  { caps, log }: SendDeps,
+  { api, endpoint, bucket, currentKey }: Sending,
+  { permit, request, answer }: { permit: Permit; request: WireRequest; answer: UpstreamResponse },
+): Promise<void> {
+  // Operators replaced the key meanwhile: its limiter says nothing of the new one's.
+  if (request.key !== currentKey()) return
+  const responseClass = classifyResponse(api.upstream, endpoint, answer)
+  const isLimiting = responseClass?.code === 'UPSTREAM_RATE_LIMITED'
+  const left = rateLeft(api.upstream, answer.headers)
+  if (!isLimiting && !left) return
+  const closedForMs = isLimiting ? (responseClass.retryAfterMs ?? CLOSED_MS) : undefined
+  const remaining = left && { requests: left.remaining, resetMs: left.resetMs }
+  await caps
+    .of(api, bucket)
+    .applyUpstreamLimit({ closedForMs, remaining, observedBy: permit.id })
+    .catch((error) => log.warn({ err: error, slug: api.slug }, 'failed to apply the limit that an upstream reported'))
+}
+
+/** Of one attempt, milliseconds. */
+export function attemptTimeoutMs(
+  { attemptTimeoutMsMax }: Pick<SendDeps, 'attemptTimeoutMsMax'>,
+  { upstream }: Api,
+): number {
+  return Math.min(upstream.attemptTimeoutMs ?? ATTEMPT_TIMEOUT_MS, attemptTimeoutMsMax)
+}
