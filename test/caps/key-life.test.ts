@@ -87,6 +87,17 @@ it('the leases of a cap that had none end with its other keys', async () => {
   assertLife(await lifeOf('leases'), LIFE_MS, 'leases')
 })
 
+it('a repeated request leaves no key behind for ever', async () => {
+  const { use, world, lifeOf } = await open()
+  await use()
+  await redis.del(capKeys.of(world.slug, 'shared', 'fair'))
+  world.now += 6_001
+  const waiters = [{ member: 'a|1', tag: 2 ** 30 }]
+  const { granted } = await world.cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
+  assert.equal(granted.size, 1)
+  assert.notEqual(await lifeOf('fair'), -1)
+})
+
 it('what is written to the state of a cap that Redis lost, or that had no call yet, does not stay for ever', async () => {
   const writers = {
     close: async ({ cap }: World) => await cap.applyUpstreamLimit({ closedForMs: 1_000, observedBy: 'a|1|1' }),

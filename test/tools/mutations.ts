@@ -51,6 +51,7 @@ const rules = inFile('src/caps/lua/include/rules', 'caps/rules')
 const half = inFile('src/caps/lua/include/plan', 'caps/rules')
 const behind = inFile('src/caps/lua/include/plan', 'caps/model')
 const keyLife = inFile('src/caps/lua/include/key-life', 'caps/key-life')
+const grantLife = inFile('src/caps/lua/acquire', 'caps/key-life')
 const keys = inFile('src/caps/lua/include/keys', 'redis/script')
 const read = inFile('src/caps/lua/read', 'caps/read')
 const queuedSlot = inFile('src/caps/lua/include/queued-slot', 'caps/read')
@@ -68,6 +69,7 @@ const lock = inFile('src/redis/lua/extend-lock', 'workers/item-pool', 'workers/r
 const pool = inFile('workers/upstream/lua/take-prefetched', 'workers/item-pool')
 const setBack = inFolder('src', 'caps/set-back')
 const minute = inFile('src/limits/lua/acquire-limits', 'limits/account-limits')
+const batchLeases = inFile('src/limits/lua/acquire-batch', 'limits/account-limits')
 const throttle = inFile('src/limits/lua/take-throttle', 'limits/account-limits')
 const filled = inFile('workers/upstream/lua/store-prefetched', 'workers/item-pool')
 const beat = inFile('src/telemetry/lua/write-beat', 'telemetry/heartbeat')
@@ -166,7 +168,7 @@ export const MUTATIONS: Mutation[] = [
     "redis.call('SET', LAST_REPLY, 'x' .. poll ..",
   ),
   caps('acquire', 'leases are not kept', "  redis.call('ZADD', LEASES, unpack(leased))\n"),
-  caps('acquire', 'concurrency is not looked at', '  if places <= 0 then return nil end\n'),
+  caps('acquire', 'concurrency is not looked at', '  if freeLeases <= 0 then return nil end\n'),
   caps('acquire', 'a repeated request takes a quoted slot', 'if mayBeLate then', 'if false then'),
   caps(
     'acquire',
@@ -228,6 +230,15 @@ export const MUTATIONS: Mutation[] = [
   limits('acquire-limits', 'the month is not counted', "redis.call('INCRBY', MONTH, granted)"),
   limits('acquire-limits', 'leases never end', "redis.call('ZREMRANGEBYSCORE', IN_FLIGHT, '-inf', nowMs)\n"),
   limits('acquire-limits', 'a lowered limit tells the wrong wait', 'inMinute - perMinute or 0', '0 or 0'),
+  minute(
+    'a clock set back lengthens leases of calls',
+    "followSetBack(IN_FLIGHT, string.format('%.0f', nowMs + LEASE_MS_MAX))",
+  ),
+  batchLeases(
+    'a clock set back lengthens leases of a batch',
+    "  followSetBack(IN_FLIGHT, string.format('%.0f', nowMs + LEASE_MS_MAX))\n",
+  ),
+  grantLife('a repeated request makes the key of virtual time anew', 'unqueued < #granted and whole', 'whole'),
   limits('release-limits', 'a call is released twice', 'return hadLease end', 'return true end'),
   limits('release-limits', 'an asynchronous call ends with its lease', 'if not marker then', 'if true then'),
   limits('release-limits', 'an asynchronous call ends twice', "'NX', 'PX', ENDED_MS", "'PX', ENDED_MS"),

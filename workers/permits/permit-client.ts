@@ -1,7 +1,7 @@
 import { type AcquireResult, type Cap, NO_PLACE, type PermitId, type ReleasedPermits } from '../../src/caps/cap.ts'
 import { LEASE_MS, PERMIT_AGE_MS_MAX, ROUND_TRIP_MS_MAX } from '../../src/caps/timing.ts'
 import type { Log } from '../../src/log.ts'
-import { shareOf } from '../../src/queue/wait-queue-entry.ts'
+import { groupOrAccountOf } from '../../src/queue/wait-queue-entry.ts'
 import { acquireOrJoin, type PermitRequest, PlaceNeededError, type QueuedRequest, tooLateError } from './late-join.ts'
 
 const RENEW_EVERY_MS = 1_500
@@ -202,7 +202,8 @@ export class PermitClient {
     const first: LocalWaiter[] = []
     const counts = new Map<string, number>()
     for (const waiter of this.#waitersByTag) {
-      const share = shareOf(waiter.member)
+      // On caps without shares a group is no share: its accounts have fewer waiters in a poll, and wait a poll longer at most.
+      const share = groupOrAccountOf(waiter.member)
       const count = counts.get(share) ?? 0
       if (count >= WAITERS_PER_SHARE) continue
       counts.set(share, count + 1)

@@ -115,7 +115,8 @@ local function grant(granted)
   redis.call('ZADD', LEASES, unpack(leased))
   if state.leftUntil > now then state.left = redis.call('HINCRBY', STATE, 'left', -#granted) end
   local whole = math.floor(latestTag)
-  if whole > 0 and whole > tonumber(redis.call('HGET', FAIR, 'now') or 0) then redis.call('HSET', FAIR, 'now', tostring(whole)) end
+  -- A repeated request comes after its call's tag was granted; alone it would make the key anew, without a lifetime.
+  if unqueued < #granted and whole > tonumber(redis.call('HGET', FAIR, 'now') or 0) then redis.call('HSET', FAIR, 'now', tostring(whole)) end
   keepAlive(isFirst, {LOG, STATE, LEASES})
   return unqueued
 end
@@ -164,7 +165,7 @@ redis.call('ZADD', WAITERS, unpack(byTag))
 redis.call('ZADD', WAITER_EXPIRIES, unpack(byExpiry))
 keepAlive(true, {WAITERS, WAITER_EXPIRIES})
 
-local places = concurrencyNow() - redis.call('ZCARD', LEASES)
+local freeLeases = concurrencyNow() - redis.call('ZCARD', LEASES)
 local granted, waitMs, lastGranted = {}, 0, nil
 -- Waiters of other workers that are woken up are as good as granted.
 schedule(redis.call('ZRANGE', WAITERS, 0, WAITERS_PLANNED_MAX - 1), function(member, at)
@@ -173,8 +174,8 @@ schedule(redis.call('ZRANGE', WAITERS, 0, WAITERS_PLANNED_MAX - 1), function(mem
     waitMs = math.ceil(at - now)
     return nil
   end
-  if places <= 0 then return nil end
-  places = places - 1
+  if freeLeases <= 0 then return nil end
+  freeLeases = freeLeases - 1
   if tagOf[member] then granted[#granted + 1] = member else notifyWaiter(member) end
   lastGranted = member
   return true

@@ -1,3 +1,3 @@
--- Members of the queue are `account|call id`, or `group|account|call id` where the account shares with others of its
+-- Members of the queue are `account|call id`, or `group:name|account|call id` where the account shares with others of its
 -- group; a call id that begins with ~ is of an asynchronous call. Permits are a member with `|number` after it.
 local function isAsync(member) return string.find(member, '|~', 1, true) ~= nil end

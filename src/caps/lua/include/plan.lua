@@ -108,7 +108,8 @@ local function createPlan()
   end
 
   -- What `shareOpensAt` says after `count` grants to the share, each as early as it may be. A grant depends on few of
-  -- those before it, such as the one half a window's requests before it: the others are not calculated.
+  -- those before it, such as the one half a window's requests before it: the others are not calculated. All that is planned
+  -- from here on is the share's, so a plan that was asked this can be asked nothing else.
   function plan.shareOpensBehind(share, count)
     plannedOf[share] = planned
     for _, rule in ipairs(rules) do
