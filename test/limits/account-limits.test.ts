@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
 import { it, mock } from 'node:test'
 import { GatewayError } from '../../src/errors.ts'
-import { AccountLimits, ANY_VERSION, STALE } from '../../src/limits/account-limits.ts'
+import { AccountLimits, ANY_VERSION, LEASE_MS_MAX, type LimitRequest, STALE } from '../../src/limits/account-limits.ts'
+import { acquireBatch } from '../../src/limits/batch-limits.ts'
 import { LimitRefusedError } from '../../src/limits/limit-refusal.ts'
 import { monthOf } from '../../src/limits/month.ts'
 import { takeThrottle } from '../../src/limits/throttle.ts'
 import { createLog } from '../../src/log.ts'
+import { accountKeys } from '../../src/redis/keys.ts'
 import { connectOwnRedis } from '../support/services.ts'
 
 it("limits go by Redis' clock when that of the node is in another month", async (t) => {
@@ -85,6 +87,37 @@ it('a minute that is used up is over a minute later although Redis had its clock
   const taken = await acquire(5)
   assert.ok(taken !== STALE)
   assert.equal(taken.minute.used, 1)
+})
+
+it('a lease that nobody ends does so in time although Redis had its clock set back by an hour', async (t) => {
+  const { redis, stop } = await connectOwnRedis()
+  t.after(stop)
+  const ways = {
+    call: async (request: LimitRequest) => await new AccountLimits(redis).acquire(request),
+    batch: async (request: LimitRequest) =>
+      await acquireBatch(redis, { ...request, callIds: [request.callId], take: 'all' }),
+  }
+  for (const [accountId, acquire] of Object.entries(ways)) {
+    let now = Date.parse('2026-10-15T12:00:00Z')
+    const request = (callId: string): LimitRequest => ({
+      subject: { accountId, mode: 'test', version: '1' },
+      tier: 'pro',
+      plan: { perMinute: 10, perMonth: 10, inFlight: 1 },
+      callId,
+      leaseMs: 1_000,
+      loadMonthUsed: async () => 0,
+      now: () => now,
+    })
+    await redis.set(accountKeys.version(accountId), '1')
+    assert.notEqual(await acquire(request('call_1')), STALE)
+    now -= 3_600_000
+    const isRefused = (error: unknown) => error instanceof GatewayError && error.code === 'CONCURRENCY_LIMIT_EXCEEDED'
+    await assert.rejects(acquire(request('call_2')), isRefused)
+    now += LEASE_MS_MAX - 1
+    await assert.rejects(acquire(request('call_3')), isRefused)
+    now += 1
+    assert.notEqual(await acquire(request('call_4')), STALE)
+  }
 })
 
 it('a throttle that is used up is so for one more window after Redis had its clock set back by an hour', async (t) => {

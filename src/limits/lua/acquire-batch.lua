@@ -1,7 +1,7 @@
 --[[ One atomic step for the calls of a batch: account version, calls in flight, minute, month. Takes a unit of minute and
      month for each call, or for the first that fit, and leases for as many as may be in flight now.
      Input:  KEYS version, minute log, in-flight leases, month count, and the application's where it has a bound
-             ARGV[1] clock  ARGV[2] version  ARGV[3] unused  ARGV[4] per minute  ARGV[5] in flight
+             ARGV[1] clock  ARGV[2] version  ARGV[3] empty, as single calls alone have an id there  ARGV[4] per minute  ARGV[5] in flight
              ARGV[6] per month (-1: no quota)  ARGV[7] lease (ms)  ARGV[8], ARGV[9] begin and end of the month (ms)
              ARGV[10] calls a month of the application (-1: no bound)  ARGV[11] 'all' or 'fit'  ARGV[12…] call ids
      Output: 'stale', 'other-month', 'no-month-count' or 'no-application-count', and the time; else 'ok', 'application-used',
@@ -46,7 +46,11 @@ for _, limit in ipairs({'minute', 'month-used', 'application-used'}) do
 end
 local cutBy = decision
 if granted > 0 and not isAll then decision = 'ok' end
-if inFlight >= inFlightMax then decision = 'inFlight' end
+if inFlight >= inFlightMax then
+  decision = 'inFlight'
+  -- Leases that nobody ends do so by time: after a clock was set back, no later than new ones.
+  followSetBack(IN_FLIGHT, string.format('%.0f', nowMs + LEASE_MS_MAX))
+end
 local leases = 0
 if decision == 'ok' then
   leases = math.min(granted, inFlightMax - inFlight)

@@ -49,9 +49,9 @@ local function acquire(id)
   if inFlight >= inFlightMax then return 'inFlight' end
   if inMinute >= perMinute then return 'minute' end
   if perMonth >= 0 and inMonth >= perMonth then return 'month-used' end
-  local last = #leases
-  minuteEntries[last + 1], minuteEntries[last + 2] = nowMicros, id
-  leases[last + 1], leases[last + 2] = nowMs + leaseMs, id
+  local length = #leases
+  minuteEntries[length + 1], minuteEntries[length + 2] = nowMicros, id
+  leases[length + 1], leases[length + 2] = nowMs + leaseMs, id
   inMinute, inFlight, granted = inMinute + 1, inFlight + 1, granted + 1
   if perMonth >= 0 then inMonth = inMonth + 1 end
   ofApplication = ofApplication + 1
@@ -60,10 +60,10 @@ end
 
 local decision = callId == '' and 'ok' or acquire(callId)
 local first, more = {inMinute, inFlight, inMonth, ofApplication}, {}
-local last = decision
+local lastDecision = decision
 for index = 11, #ARGV do
-  last = acquire(ARGV[index])
-  for _, value in ipairs({last, inMinute, inFlight, inMonth, ofApplication}) do more[#more + 1] = value end
+  lastDecision = acquire(ARGV[index])
+  for _, value in ipairs({lastDecision, inMinute, inFlight, inMonth, ofApplication}) do more[#more + 1] = value end
 end
 if granted > 0 then
   redis.call('ZADD', MINUTE, unpack(minuteEntries))
@@ -74,9 +74,13 @@ if granted > 0 then
   if perApplication >= 0 then redis.call('INCRBY', APPLICATION, granted) end
 end
 
--- A unit comes back when the oldest entry leaves the window; over a limit that was lowered, when enough have left.
-local index = last == 'minute' and inMinute - perMinute or 0
-local oldest = redis.call('ZRANGE', MINUTE, index, index, 'WITHSCORES')
+-- Leases that nobody ends do so by time: after a clock was set back, no later than new ones.
+if lastDecision == 'inFlight' then followSetBack(IN_FLIGHT, string.format('%.0f', nowMs + LEASE_MS_MAX)) end
+
+-- A unit comes back when the oldest entry leaves the window; over a limit that was lowered, when enough have left. Once the
+-- minute refuses a call it refuses all after it, so the last decision says whether it refused any.
+local rank = lastDecision == 'minute' and inMinute - perMinute or 0
+local oldest = redis.call('ZRANGE', MINUTE, rank, rank, 'WITHSCORES')
 local resetMs = 0
 if oldest[2] then resetMs = math.ceil((tonumber(oldest[2]) + MINUTE_MICROS - nowMicros) / 1000) end
 if resetMs > MINUTE_MS and followSetBack(MINUTE, string.format('%.0f', nowMicros)) then resetMs = MINUTE_MS end
