@@ -9,6 +9,7 @@ import { UpstreamCaps } from './caps/upstream-caps.ts'
 import { type Catalog, loadCatalog } from './catalog/catalog.ts'
 import type { Config } from './config.ts'
 import { type Db, openConnections, openDatabase } from './db/database.ts'
+import { GatewayError } from './errors.ts'
 import { HealthCache } from './health/health-watch.ts'
 import { AccountLimits } from './limits/account-limits.ts'
 import { CallCompletionBatcher } from './limits/call-completion-batcher.ts'
@@ -120,14 +121,15 @@ function openMailer({ accounts: { smtpUrl, mailFrom } }: Config): Mailer | undef
   return smtpUrl === undefined ? undefined : new Mailer({ smtpUrl, from: mailFrom })
 }
 
-/** Closes them in the reverse order of opening. */
+/** Closes them in the reverse order of opening; completing calls whose callers left takes queues and replies. */
 export async function closeContext(context: Context): Promise<void> {
   await context.telemetry.close()
   await context.settings.close()
   context.health.close()
+  context.replies.rejectAll(new GatewayError('DRAINING'))
+  await context.completions.close()
   await context.queues.close()
   await context.replies.close()
-  await context.completions.close()
   if (context.cacheRedis !== context.redis) await closeRedis(context.cacheRedis)
   await closeRedis(context.redis)
   await context.mailer?.close()

@@ -15,7 +15,7 @@ import { awaitWasSent, type Withdrawal, type WithdrawDeps, withdrawCall, withdra
 export interface AwaitDeps extends WithdrawDeps, RefusalDeps {
   config: { callTimeoutMs: number }
   replies: Pick<ReplyInbox, 'awaitReply'>
-  completions: Pick<CallCompletionBatcher, 'add' | 'compensate' | 'countRefusal'>
+  completions: Pick<CallCompletionBatcher, 'add' | 'addOnceKnown' | 'compensate' | 'countRefusal'>
   log: Log
 }
 
@@ -59,7 +59,7 @@ export async function enqueueAndAwait(deps: AwaitDeps, admitted: Admitted, socke
     if (job.isAsync && jobId !== undefined) return { kind: 'pending' }
     if (thrown instanceof CallerLeftError && jobId !== undefined) {
       isReplyAwaited = true
-      void completeLeft(deps, admitted, { reply, jobId }).finally(forget)
+      deps.completions.addOnceKnown(job, withdrawLeft(deps, admitted, { reply, jobId }).finally(forget))
       return { kind: 'failed', error: thrown, isRefused: false }
     }
     const error = toGatewayError(thrown)
@@ -116,17 +116,17 @@ async function refundRefused(deps: AwaitDeps, { job, principal }: Admitted, stat
   )
 }
 
-/** Withdraws a call whose caller left. It is charged where a request was sent for it, or where that is not known. */
-async function completeLeft(
+/** Withdraws a call whose caller left. @returns its status: it is charged where a request was sent for it, or where that is not known */
+async function withdrawLeft(
   deps: AwaitDeps,
   admitted: Admitted,
   { reply, jobId }: { reply: Promise<Reply>; jobId: string | undefined },
-): Promise<void> {
+): Promise<number> {
   const isSent = await withdraw(deps, admitted, jobId).then(
     (withdrawal) => awaitWasSent(withdrawal, reply),
     () => true,
   )
-  deps.completions.add(admitted.job, cancelledStatus(isSent))
+  return cancelledStatus(isSent)
 }
 
 /** @throws what Redis throws: the call then runs to its deadline, in vain */

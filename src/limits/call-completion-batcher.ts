@@ -66,6 +66,7 @@ export class CallCompletionBatcher {
     pauseMs: USAGE_PAUSE_MS,
   })
 
+  readonly #undecided = new Set<Promise<void>>()
   readonly #unsettled = new Batcher<UnsettledBatch>((_batch, parts) => this.#settle(parts))
 
   #refusals = 0
@@ -83,6 +84,15 @@ export class CallCompletionBatcher {
     this.#completed.add(keyOf(call), ended)
     // The worker of an asynchronous call may have it nevertheless: under its own id it is counted once.
     this.#used.add(call.isAsync ? call.id : ANY_ID, ended)
+  }
+
+  /** The same, once it is known how the call ended; `status` never rejects. */
+  addOnceKnown(call: CallJob, status: Promise<number>): void {
+    const adding = status.then((known) => {
+      this.add(call, known)
+      this.#undecided.delete(adding)
+    })
+    this.#undecided.add(adding)
   }
 
   /** Counts a call whose limits are released elsewhere. */
@@ -119,6 +129,7 @@ export class CallCompletionBatcher {
   /** Resolves when every call is released and counted, or has failed to be. */
   async close(): Promise<void> {
     clearInterval(this.#compensating)
+    await Promise.all(this.#undecided)
     await Promise.all([this.#completed.drain(), this.#used.drain(), this.#unsettled.drain()])
     await this.#compensateUnacked()
   }

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { Socket } from 'node:net'
+import { test } from 'node:test'
+import { Redis } from 'ioredis'
+import { createJob } from '../../src/admission/admit.ts'
+import type { Principal } from '../../src/admission/authenticate.ts'
+import { enqueueAndAwait } from '../../src/calls/await-call.ts'
+import { loadProcessConfig } from '../../src/config.ts'
+import { closeContext, openContext } from '../../src/context.ts'
+import { migrate } from '../../src/db/migrate.ts'
+import { STALE } from '../../src/limits/account-limits.ts'
+import { createLog } from '../../src/log.ts'
+import { accountKeys, keys } from '../../src/redis/keys.ts'
+import { testSecrets, until } from '../support/gateway.ts'
+import { startServices } from '../support/services.ts'
+
+test('a node that ends completes the call whose caller just left, though its worker has not replied', async (t) => {
+  const services = await startServices()
+  await migrate(services.databaseUrl)
+  const config = loadProcessConfig('web', {
+    ...testSecrets(),
+    ...{ DATABASE_URL: services.databaseUrl, REDIS_URL: services.redisUrl, DATA_DIR: services.folder, PORT: '0' },
+  })
+  const redis = new Redis(services.redisUrl)
+  const context = await openContext(config, createLog({ level: 'silent', pretty: false }, 'test'), 'web')
+  t.after(async () => {
+    redis.disconnect()
+    await services.stop()
+  })
+  await until(() => context.redis.status === 'ready')
+  const accountId = randomUUID()
+  const principal: Principal = {
+    ...{ accountId, shareGroup: accountId, mode: 'live', tier: 'pro', version: 'v' },
+    ...{ keyId: undefined, isTeamKey: false, providerKeys: new Map(), expiresAt: Number.POSITIVE_INFINITY },
+    missing: undefined,
+  }
+  await redis.set(accountKeys.version(accountId), 'v')
+  const id = `call_${randomUUID().replaceAll('-', '')}`
+  const limits = await context.accountLimits.acquire({
+    ...{ subject: principal, tier: 'pro', callId: id, leaseMs: 40_000, loadMonthUsed: async () => 0 },
+    plan: { perMinute: 10, inFlight: 5, perMonth: 10 },
+  })
+  assert.ok(limits !== STALE)
+  const api = context.catalog.get('currency') ?? assert.fail()
+  const endpoint = api.endpoints.get('/latest') ?? assert.fail()
+  const checked = { api, endpoint, providerKey: undefined, parameters: {}, extra: [], raw: false, scenario: undefined }
+  const job = createJob(context, { principal, checked, id, now: limits.now, timeoutMs: 30_000 })
+  const socket = new Socket()
+  const ended = enqueueAndAwait(
+    context,
+    {
+      ...{ principal, limits, job, preference: { waitMs: undefined, applied: undefined } },
+      forecast: { priority: 1, etaMs: 0, mayShareJob: false, waitEntry: undefined },
+    },
+    socket,
+  )
+  const queue = context.queues.of('currency')
+  await until(async () => (await queue.getJobState(id)) === 'prioritized')
+  // A worker has the job, and hangs.
+  await redis.set(`${queue.toKey(id)}:lock`, 'token')
+  socket.destroy()
+  assert.equal((await ended).kind, 'failed')
+  await closeContext(context)
+  assert.equal(await redis.zscore(accountKeys.inFlight(accountId, 'live'), id), null)
+  const usage = Object.entries(await redis.hgetall(keys.usagePending))
+  assert.deepEqual(
+    usage.map(([field, calls]) => [field.includes(accountId), field.includes('499'), calls]),
+    [[true, true, '1']],
+    'a worker had it, so it is charged',
+  )
+})
