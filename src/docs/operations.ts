@@ -13,7 +13,15 @@ export interface Operation {
   credential: string
   parameters: { name: string; place: string; required: boolean; schema: Schema; description: string }[]
   body: { schema: Schema; example: unknown; required: boolean } | undefined
-  responses: { status: string; description: string; schema: Schema | undefined; example: unknown }[]
+  responses: { status: string; description: string; media: Media[] }[]
+}
+
+/** A form in which a response comes. */
+export interface Media {
+  type: string
+  schema: Schema
+  /** Undefined where there is none; text where the form is no JSON. */
+  example: unknown
 }
 
 export interface OpenApi {
@@ -66,13 +74,17 @@ function readOperation(
     parameters: parameters.filter(({ place }) => place !== 'header'),
     body: body && {
       schema: resolve(body.schema),
-      example: body.example,
+      example: exampleOf(body),
       required: resolve(operation.requestBody).required === true,
     },
     responses: Object.entries(object(operation.responses)).map(([status, response]) => {
       const { description, content } = resolve(response)
-      const json = jsonOf({ content })
-      return { status, description: text(description), schema: json && resolve(json.schema), example: json?.example }
+      const media = Object.entries(object(content)).map(([type, form]) => ({
+        type,
+        schema: resolve(object(form).schema),
+        example: exampleOf(object(form)),
+      }))
+      return { status, description: text(description), media }
     }),
   }
 }
@@ -101,6 +113,10 @@ function lookUp(document: OpenApi, reference: string): unknown {
 function jsonOf(holder: Schema): Schema | undefined {
   const json = object(holder.content)['application/json']
   return json === undefined ? undefined : object(json)
+}
+
+function exampleOf({ example, examples }: Schema): unknown {
+  return example ?? object(Object.values(object(examples))[0]).value
 }
 
 function credentialWords(security: unknown[]): string {

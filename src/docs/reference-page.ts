@@ -24,21 +24,39 @@ ${byTag.get(name)?.map((operation) => operationCard(operation, baseUrl))}
 
 function operationCard(operation: Operation, baseUrl: string): Html {
   const { id, method, path, summary, description, credential, parameters, body, responses } = operation
-  const success = responses.find(({ status }) => status.startsWith('2'))
   return html`<details class="card operation" id="${id}">
 <summary><span class="verb">${method}</span> <code>${breakable(path)}</code> <span class="summary">${summary}</span></summary>
-${description ? html`<p>${description}</p>` : ''}
+${description ? html`<p>${withCode(description)}</p>` : ''}
 <p class="small">${credential}</p>
 ${fieldTable('Parameters', parameters)}
 ${body ? html`<h3>Body${body.required ? '' : ' (optional)'}</h3>${memberTable(`Body of ${id}`, body.schema, body.example)}` : ''}
 <h3>Request</h3>
 ${codeBlock(curlOf(operation, baseUrl), `request of ${id}`)}
-${success?.schema ? html`<h3>Response ${success.status}</h3>${memberTable(`Response of ${id}`, success.schema, success.example)}` : ''}
-${success?.example === undefined ? '' : codeBlock(JSON.stringify(success.example, null, 2), `response of ${id}`)}
+${responses.filter(({ status }) => status.startsWith('2')).map((response) => successPart(operation, response))}
 <h3>Statuses</h3>
 <dl class="codes">${responses.map(({ status, description: words }) => html`<div><dt>${status}</dt><dd>${linked(words)}</dd></div>`)}</dl>
 ${tryForm(operation)}
 </details>`
+}
+
+/** A success in each form in which it comes, with an example. */
+function successPart({ id, path }: Operation, { status, media }: Operation['responses'][number]): Html {
+  if (media.length === 0) return html`<h3>Response ${status}</h3><p>No body.</p>`
+  return html`${media.map(({ type, schema, example }) => {
+    const label = `${status} of ${id} as ${type}`
+    return html`<h3>Response ${status} <code>${type}</code></h3>
+${memberTable(`Response ${label}`, schema, example)}
+${example === undefined ? html`<p>${documentWords(path)}</p>` : html`<p class="small">An example:</p>${codeBlock(asText(example), `Example of response ${label}`)}`}`
+  })}`
+}
+
+/** Of an answer that is a whole document: one that is always at the same address is its own example. */
+function documentWords(path: string): Html {
+  return path.includes('{') ? html`A document.` : html`A document: <a href="${path}">${path}</a>`
+}
+
+function asText(example: unknown): string {
+  return typeof example === 'string' ? example : JSON.stringify(example, null, 2)
 }
 
 function fieldTable(label: string, parameters: Operation['parameters']): Html {

@@ -93,7 +93,7 @@ export function envelope(data: JsonSchema, example?: unknown): JsonSchema {
       required: ['status', 'data'],
       properties: { status: { type: 'string', const: 'success', description: 'Always success' }, data },
     },
-    ...(example === undefined ? {} : { examples: { recorded: { value: example } } }),
+    ...(example === undefined ? {} : { examples: { recorded: { summary: 'A recorded answer', value: example } } }),
   }
 }
 

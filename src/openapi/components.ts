@@ -125,7 +125,18 @@ export const responses: Record<string, JsonSchema> = {
       'X-Call-Id': { $ref: '#/components/headers/CallId' },
       'X-Request-Id': { $ref: '#/components/headers/RequestId' },
     },
-    content: { 'application/json': { schema: { $ref: '#/components/schemas/PendingCall' } } },
+    content: {
+      'application/json': {
+        schema: { $ref: '#/components/schemas/PendingCall' },
+        example: {
+          status: 'pending',
+          id: 'call_0b5b8d0c6f3a4a5e9f1d2c3b4a596877',
+          location: '/v1/calls/call_0b5b8d0c6f3a4a5e9f1d2c3b4a596877',
+          position: 3,
+          etaMs: 4_200,
+        },
+      },
+    },
   },
 }
 

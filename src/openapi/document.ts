@@ -4,6 +4,7 @@ import { STATUS_CODES } from '../node-http.ts'
 import { apiTag, CALL_ROUTE, callErrorComponents, endpointPaths } from './call-paths.ts'
 import { headers, info, parameters, pendingCall, responses, securitySchemes, tagDescriptions } from './components.ts'
 import { codesOf, errorExamples, errorResponses, limitHeaders, refusedResponses } from './error-responses.ts'
+import { type DocumentExamples, documentExamples, type MediaExamples } from './examples.ts'
 import { failureResponse, genericPath, withCallOutcome } from './generic-call.ts'
 import { operationId } from './operation-id.ts'
 import type { DocumentedRoute } from './route-list.ts'
@@ -26,14 +27,15 @@ export interface OpenApiDocument {
 export function createDocument(routes: DocumentedRoute[], known: Catalog, baseUrl: string): OpenApiDocument {
   const catalog: Catalog = new Map(offeredApis(known).map((api) => [api.slug, api]))
   const named: NamedSchemas = new Map([['PendingCall', pendingCall]])
+  const examples = documentExamples(catalog, baseUrl)
   const paths: Record<string, JsonSchema> = {
     ...endpointPaths(catalog, named),
-    '/v1/call/{apiSlug}/{endpoint}': genericPath(catalog, named),
+    '/v1/call/{apiSlug}/{endpoint}': genericPath(catalog, named, examples.call),
   }
   for (const route of routes) {
     if (route.hidden || route.url === CALL_ROUTE) continue
     const path = templated(route.url)
-    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, path, { catalog, named }) }
+    paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation(route, path, { catalog, named, examples }) }
   }
   const answers = {
     ...responses,
@@ -63,18 +65,6 @@ export function createDocument(routes: DocumentedRoute[], known: Catalog, baseUr
 /** Tag of the generic route and of asynchronous calls. */
 const CALLS = 'Calls'
 
-/** Bodies whose schema says too little to make an example from. */
-const BODY_EXAMPLES: Record<string, unknown> = {
-  batch: {
-    calls: [
-      { ref: 'berlin', api: 'weather', endpoint: '/current', parameters: { latitude: 52.52, longitude: 13.41 } },
-      { ref: 'rates', api: 'currency', endpoint: '/latest' },
-    ],
-  },
-  mcp: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
-  mcpOfApi: { jsonrpc: '2.0', id: 1, method: 'tools/list' },
-}
-
 /** `/v1/keys/:id` → `/v1/keys/{id}`. */
 function templated(url: string): string {
   return url.replace(/:(\w+)/g, '{$1}')
@@ -84,9 +74,11 @@ function templated(url: string): string {
 interface DocumentParts {
   catalog: Catalog
   named: NamedSchemas
+  examples: DocumentExamples
 }
 
-function operation(route: DocumentedRoute, path: string, { catalog, named }: DocumentParts): JsonSchema {
+function operation(route: DocumentedRoute, path: string, parts: DocumentParts): JsonSchema {
+  const { named, examples } = parts
   const { body } = route
   const id = route.operationId ?? operationId(route.method, path)
   return {
@@ -97,23 +89,32 @@ function operation(route: DocumentedRoute, path: string, { catalog, named }: Doc
     security:
       route.guard === 'session' ? [{ bearer: [] }] : route.guard === 'call' ? [{ apiKey: [] }, { bearer: [] }] : [],
     parameters: [
-      ...pathParameters(route, path, { catalog, named }),
+      ...pathParameters(route, path, parts),
       ...given(route.querystring, 'query', named),
       ...given(route.headers, 'header', named),
     ],
-    ...(body === undefined ? {} : { requestBody: requestBody(body, id, named) }),
-    responses: responsesOf(route, named),
+    ...(body === undefined ? {} : { requestBody: requestBody(body, examples.requests[id], named) }),
+    responses: responsesOf(route, id, parts),
   }
 }
 
-function responsesOf(route: DocumentedRoute, named: NamedSchemas): Record<string, JsonSchema> {
+function responsesOf(
+  route: DocumentedRoute,
+  id: string,
+  { named, examples }: DocumentParts,
+): Record<string, JsonSchema> {
   const refusals = errorResponses(codesOf(route), false, named)
-  const declared = declaredResponses(route, named)
+  const declared = Object.fromEntries(
+    Object.entries(route.responses).map(([status, schema]) => {
+      const given = examples.answers[`${id} ${status}`] ?? (status.startsWith('2') ? examples.answers[id] : undefined)
+      return [status, response(status, schema, { named, given })]
+    }),
+  )
   const own = { ...refusals, ...declared }
   for (const [status, refusal] of Object.entries(refusals)) {
     if (declared[status]) own[status] = eitherOf(refusal, declared[status])
   }
-  const responses = route.outcome === 'call' ? withCallOutcome(own, named) : own
+  const responses = route.outcome === 'call' ? withCallOutcome(own, named, examples.call) : own
   return route.guard === undefined ? responses : withLimitHeaders(responses)
 }
 
@@ -141,30 +142,32 @@ function eitherOf(refusal: JsonSchema, declared: JsonSchema): JsonSchema {
   }
 }
 
-/** What the route itself describes. Its errors follow from their codes. */
-function declaredResponses({ responses }: DocumentedRoute, named: NamedSchemas): Record<string, JsonSchema> {
-  return Object.fromEntries(
-    Object.entries(responses).map(([status, schema]) => [status, response(status, schema, named)]),
-  )
-}
-
-function requestBody(body: unknown, id: string, named: NamedSchemas): JsonSchema {
+function requestBody(body: unknown, given: unknown, named: NamedSchemas): JsonSchema {
   const schema = toDocumentSchema(body, named)
   const inner = typeof schema.$ref === 'string' ? named.get(schema.$ref.slice('#/components/schemas/'.length)) : schema
-  const example = BODY_EXAMPLES[id] ?? sampleOf(schema, named, { isRequest: true })
+  const example = given ?? sampleOf(schema, named, { isRequest: true })
   return {
     required: Array.isArray(inner?.required) && inner.required.length > 0,
     content: { 'application/json': { schema, example } },
   }
 }
 
-function response(status: string, declared: unknown, named: NamedSchemas): JsonSchema {
+/** What the route itself describes for a status. Its errors follow from their codes. */
+function response(
+  status: string,
+  declared: unknown,
+  { named, given }: { named: NamedSchemas; given: MediaExamples | undefined },
+): JsonSchema {
   const { content, description, ...schema } = declared as JsonSchema
   const words = typeof description === 'string' ? description : (STATUS_CODES[status] ?? 'Answer')
   const requestId = { 'X-Request-Id': { $ref: '#/components/headers/RequestId' } }
   if (content !== undefined) {
     const types = Object.entries(content as Record<string, JsonSchema>)
-    const written = types.map(([type, media]) => [type, { ...media, schema: toDocumentSchema(media.schema, named) }])
+    const written = types.map(([type, media]) => {
+      const example = given?.[type]
+      const schema = toDocumentSchema(media.schema, named)
+      return [type, { ...media, schema, ...(example === undefined ? {} : { example }) }]
+    })
     return { description: words, headers: requestId, content: Object.fromEntries(written) }
   }
   if (schema.type === 'null') return { description: words, headers: requestId }
@@ -172,7 +175,9 @@ function response(status: string, declared: unknown, named: NamedSchemas): JsonS
   return {
     description: words,
     headers: requestId,
-    content: { 'application/json': { schema: written, example: sampleOf(written, named) } },
+    content: {
+      'application/json': { schema: written, example: given?.['application/json'] ?? sampleOf(written, named) },
+    },
   }
 }
 

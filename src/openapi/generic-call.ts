@@ -2,6 +2,7 @@ import type { Catalog } from '../catalog/catalog.ts'
 import { PROBLEM_TYPE, ProblemDetails } from '../http/problem-details.ts'
 import { CALL_SECURITY, envelope, errorReferences, success } from './call-paths.ts'
 import { CALL_CODES, errorResponses } from './error-responses.ts'
+import type { DocumentExamples } from './examples.ts'
 import { type JsonSchema, type NamedSchemas, nameSchema, toDocumentSchema } from './schemas.ts'
 
 /** The headers by which a caller chooses how a call is answered. */
@@ -22,10 +23,10 @@ const ANY_DATA: JsonSchema = {
 const RAW_MEDIA: JsonSchema = { schema: { description: 'The JSON of the upstream API as it came' } }
 
 /** Both forms of a call's success, for a route that answers for any endpoint. */
-function anySuccess(named: NamedSchemas, example?: unknown): JsonSchema {
+function anySuccess(named: NamedSchemas, { mapped, raw }: DocumentExamples['call']): JsonSchema {
   return success({
-    'application/json': envelope(nameSchema('AnyData', ANY_DATA, named), example),
-    'application/vnd.upstream+json': RAW_MEDIA,
+    'application/json': envelope(nameSchema('AnyData', ANY_DATA, named), mapped),
+    'application/vnd.upstream+json': { ...RAW_MEDIA, ...(raw === undefined ? {} : { example: raw }) },
   })
 }
 
@@ -43,15 +44,13 @@ export function failureResponse(named: NamedSchemas): JsonSchema {
 }
 
 /** The route that takes any endpoint of any API, with every way to be answered. */
-export function genericPath(catalog: Catalog, named: NamedSchemas): JsonSchema {
-  const [first] = catalog.values()
-  const endpoint = first && [...first.endpoints.values()][0]?.endpoint
+export function genericPath(catalog: Catalog, named: NamedSchemas, example: DocumentExamples['call']): JsonSchema {
   const paths = new Set([...catalog.values()].flatMap((api) => [...api.endpoints.keys()]))
   const shared = {
     tags: ['Calls'],
     security: CALL_SECURITY,
     responses: {
-      200: anySuccess(named, endpoint && { status: 'success', data: endpoint.example.data }),
+      200: anySuccess(named, example),
       202: { $ref: '#/components/responses/CallAccepted' },
       ...errorReferences(),
       '4XX': { $ref: '#/components/responses/CallFailure' },
@@ -93,7 +92,7 @@ export function genericPath(catalog: Catalog, named: NamedSchemas): JsonSchema {
         content: {
           'application/json': {
             schema: { type: 'object', additionalProperties: true },
-            ...(endpoint ? { example: endpoint.example.parameters } : {}),
+            ...(example.parameters === undefined ? {} : { example: example.parameters }),
           },
         },
       },
@@ -106,8 +105,12 @@ function pathParameter(name: string, description: string, values: string[]): Jso
 }
 
 /** The answers of a route that answers in its own form, or as a call would have. */
-export function withCallOutcome(own: Record<string, JsonSchema>, named: NamedSchemas): Record<string, JsonSchema> {
-  const responses: Record<string, JsonSchema> = { ...own, 200: anySuccess(named) }
+export function withCallOutcome(
+  own: Record<string, JsonSchema>,
+  named: NamedSchemas,
+  example: DocumentExamples['call'],
+): Record<string, JsonSchema> {
+  const responses: Record<string, JsonSchema> = { ...own, 200: anySuccess(named, example) }
   const { '4XX': _, ...ofCalls } = errorResponses(CALL_CODES, true, named)
   for (const [status, response] of Object.entries(ofCalls)) {
     const both = [own[status], response].flatMap((answer) => jsonMedia(answer) ?? [])

@@ -6,22 +6,8 @@ const BY_NAME: Record<string, string> = {
   currentPassword: 'correct horse battery staple',
   newPassword: 'a longer horse, a better staple',
   token: 'eyJhbGciOiJIUzI1NiIsImtpZCI6IjEifQ.eyJzdWIiOiI5ZjFjM2M1MiJ9.c2lnbmF0dXJl',
-  key: 'agw_test_0123456789abcdefghijABCDEFGHIJ0123456789abc0123456',
-  keyPrefix: 'agw_test_',
-  lastFour: 'x7Qp',
   label: 'My laptop',
   name: 'Weather team',
-  apiSlug: 'news',
-  api: 'weather',
-  displayName: 'News',
-  maskedKey: '…x7Qp',
-  tier: 'developer',
-  plan: 'Free',
-  month: '2026-11',
-  day: '2026-11-21',
-  from: '2026-11-01',
-  to: '2026-11-21',
-  location: '/v1/calls/call_0b5b8d0c6f3a4a5e9f1d2c3b4a596877',
 }
 
 const BY_FORMAT: Record<string, string> = {

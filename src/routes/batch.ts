@@ -68,17 +68,6 @@ const Results = Type.Object(
   { title: 'BatchResults' },
 )
 
-const EXAMPLE = {
-  results: [
-    { index: 0, ref: 'rates', id: 'call_0b5b8d0c6f3a4a5e9f1d2c3b4a596877', status: 200, data: { base: 'EUR' } },
-  ],
-  done: true,
-  ok: 1,
-  failed: 0,
-  charged: 1,
-  deduplicated: 0,
-}
-
 /** Many calls with one decision about limits; each is answered by itself, as it ends. */
 export async function batchRoutes(app: App, context: Context): Promise<void> {
   const options = {
@@ -97,7 +86,7 @@ export async function batchRoutes(app: App, context: Context): Promise<void> {
         200: {
           content: {
             'application/x-ndjson': { schema: Type.String() },
-            'application/json': { schema: Results, example: EXAMPLE },
+            'application/json': { schema: Results },
           },
         },
       },

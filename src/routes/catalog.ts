@@ -3,11 +3,10 @@ import { LRUCache } from 'lru-cache'
 import Type, { type Static } from 'typebox'
 import { SHARED_BUCKET } from '../caps/bucket.ts'
 import type { CapState } from '../caps/cap.ts'
-import { type Api, type ApiEndpoint, isOpen } from '../catalog/catalog.ts'
-import { ApiDetail, type ApiEntry, CatalogAnswer } from '../catalog/catalog-answer.ts'
+import { type Api, isOpen } from '../catalog/catalog.ts'
+import { ApiDetail, CatalogAnswer } from '../catalog/catalog-answer.ts'
+import { shownScore, toEntry } from '../catalog/catalog-entry.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
-import { exampleCall } from '../catalog/example-call.ts'
-import { expectation } from '../catalog/parameter-words.ts'
 import { rankApis } from '../catalog/search.ts'
 import { apiNotFound } from '../catalog/unknown-api.ts'
 import type { Caps } from '../catalog/upstream.ts'
@@ -42,7 +41,7 @@ export async function catalogRoutes(app: App, context: Context): Promise<void> {
 function routeListing(app: App, { catalog, health }: Context): void {
   const lists = new Renderings<Buffer>(() => publicStateOf(catalog, health))
   const listApis = (q: string): Static<typeof CatalogAnswer> => {
-    const data = rankApis(offeredApis(catalog), q).map((api) => toEntry(api, health.of(api.slug)))
+    const data = rankApis(offeredApis(catalog), q).map((api) => toEntry(api, health.of(api.slug).score))
     return { data, total: data.length }
   }
   const list = {
@@ -103,7 +102,7 @@ async function readDetail({ caps, config, strangersDb, health }: Context, api: A
     .catch(() => undefined)
   const { summary, url = null, attribution = null } = api.upstream.terms
   return {
-    ...toEntry(api, view),
+    ...toEntry(api, view.score),
     health: toHealth(api, view, { history, last }),
     limits: toCapState(api.caps, cap),
     terms: { summary, url, attribution },
@@ -136,7 +135,7 @@ function toHealth(api: Api, view: HealthView, { history, last }: HealthPast): Ap
   return {
     // Of the three states of the specification the one that callers get: nobody is answered by what is not enabled.
     status: isOpen(api) ? view.status : 'Down',
-    score: scoreOf(api, view),
+    score: shownScore(api, view.score),
     checkedAt: checkedAt === 0 ? null : new Date(checkedAt).toISOString(),
     since: view.since === undefined ? null : new Date(view.since).toISOString(),
     parts: {
@@ -172,43 +171,4 @@ function toChange({
 
 function round(value: number): number {
   return Math.round(value * 1_000) / 1_000
-}
-
-function scoreOf(api: Api, { score }: HealthView): number {
-  return isOpen(api) ? score : 0
-}
-
-function waitingFor(api: Api): string | null {
-  if (api.enabled) return null
-  return api.needsCallerKey ? 'A key of your own for this API' : "The operator's key for this API"
-}
-
-function toEntry(api: Api, health: HealthView): ApiEntry {
-  const { upstream } = api
-  const endpoints = [...api.endpoints.values()]
-  return {
-    api_name: api.slug,
-    display_name: upstream.displayName,
-    category: upstream.category,
-    description: upstream.description,
-    tags: upstream.tags,
-    free: api.tierRequired === 'developer',
-    tier_required: api.tierRequired,
-    enabled: isOpen(api),
-    waiting_for: waitingFor(api),
-    health_score: scoreOf(api, health),
-    example_query: endpoints[0] ? exampleCall(api.slug, endpoints[0]) : null,
-    endpoints: endpoints.map(toCatalogEndpoint),
-  }
-}
-
-function toCatalogEndpoint({ path, endpoint, parameters }: ApiEndpoint): ApiEntry['endpoints'][number] {
-  const params = parameters.map(({ name, schema, required }) => {
-    const description = [schema.description, expectation(schema, true).replace('it must be ', '')]
-      .filter(Boolean)
-      .join('; ')
-    const fallback = schema.default === undefined ? {} : { default: schema.default }
-    return [name, { type: schema.type ?? 'string', required, description, ...fallback }]
-  })
-  return { path, method: 'GET', description: endpoint.description, params: Object.fromEntries(params) }
 }

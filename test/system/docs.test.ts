@@ -105,6 +105,14 @@ describe('the documentation', () => {
         if (operationId) assert.ok(text.includes(`id="${operationId}"`), path)
     }
     for (const [, code = ''] of text.matchAll(/href="\/docs\/errors#(\w+)"/g)) assert.ok(code in ERRORS, code)
+    const cards = text.split('<details class="card operation"').slice(1)
+    for (const card of cards) {
+      const [, id = ''] = /id="(\w+)"/.exec(card) ?? []
+      // An answer has an example that is called one, or no body, or is a document with an address of its own.
+      assert.match(card, /An example:<\/p><div class="code">|<p>No body\.<\/p>|<p>A document/, id)
+      if (card.includes('<span class="verb">GET</span> <code>/<wbr>v1')) assert.match(card, /An example:/, id)
+    }
+    assert.ok(cards.length > 30)
   })
 
   it('the documentation shows a call on each page that is answered when it is pasted', async () => {

@@ -14,7 +14,7 @@ import { loadUpstreams } from '../../src/catalog/catalog.ts'
 import { ERRORS, type ErrorCode } from '../../src/errors.ts'
 import { checkAnswer } from '../support/answer-check.ts'
 import { type Account, send, signUp } from '../support/client.ts'
-import { type Gateway, startGateway } from '../support/gateway.ts'
+import { type Gateway, startGateway, until } from '../support/gateway.ts'
 
 const ROOT = resolve(import.meta.dirname, '../..')
 const BIN = join(ROOT, 'node_modules', '.bin')
@@ -253,19 +253,113 @@ describe('the OpenAPI document', () => {
     const check = (name: string, media: Json): void => {
       const example = media.example ?? Object.values<Json>(media.examples ?? {})[0]?.value
       assert.notEqual(example, undefined, `${name} has no example`)
-      assert.ok(!JSON.stringify(example).includes('""') || name.includes('/v1/call/'), `${name} has an empty text`)
+      assert.ok(!JSON.stringify(example).includes('""') || name.includes('/v1/call'), `${name} has an empty text`)
+      JSON.stringify(example, (member, value) => {
+        assert.ok(typeof value !== 'string' || value !== member, `${name}: ${member} is no value`)
+        return value
+      })
       const schema = JSON.parse(JSON.stringify(media.schema).replaceAll('"#/', '"document#/'))
       assert.ok(ajv.validate(schema, example), `${name}: ${ajv.errorsText()} ${JSON.stringify(example)}`)
     }
     for (const { name, operation } of operations()) {
       if (operation.requestBody) check(`${name} body`, operation.requestBody.content['application/json'])
-      for (const [status, { content }] of Object.entries<Json>(operation.responses)) {
-        const media = content?.['application/json']
-        // What is any JSON of another protocol, or as a call would have answered, is not made up.
-        if (media && /^2/.test(status) && !/ \/(mcp|openapi|postman|v1\/calls)/.test(name))
-          check(`${name} ${status}`, media)
+      for (const [status, response] of Object.entries<Json>(operation.responses)) {
+        const { content } = response.$ref ? document.components.responses[response.$ref.split('/').at(-1)] : response
+        // A document is its own example.
+        if (!content || !status.startsWith('2') || !/^\S+ \/(v1|mcp|healthz|readyz)/.test(name)) continue
+        for (const [type, media] of Object.entries<Json>(content)) check(`${name} ${status} ${type}`, media)
       }
     }
+  })
+
+  it('the OpenAPI document has examples with the members with which the service answers', async () => {
+    /** The names of all members, at any depth; null and an empty list tell nothing of what stands there. */
+    const membersOf = (value: Json, place = ''): string[] =>
+      Array.isArray(value)
+        ? membersOf(value[0], `${place}[]`)
+        : value === null || typeof value !== 'object'
+          ? []
+          : Object.entries(value).flatMap(([name, member]) => [
+              `${place}.${name}`,
+              ...membersOf(member, `${place}.${name}`),
+            ])
+    const isTold = (place: string, answer: Json): boolean => {
+      const holder = place.slice(0, place.lastIndexOf('.'))
+      return holder === '' || membersOf(answer).some((member) => member.startsWith(`${holder}.`))
+    }
+    const compared: string[] = []
+    const compare = (id: string, { status, body }: { status: number; body: Json }, type = 'application/json') => {
+      const { operation } = operations().find((one) => one.operation.operationId === id) ?? assert.fail(id)
+      const { example, examples } = operation.responses[status].content[type]
+      const shown = example ?? Object.values<Json>(examples)[0].value
+      const [ofExample, ofAnswer] = [membersOf(shown), membersOf(body)]
+      assert.deepEqual(
+        ofExample.filter((place) => isTold(place, body) && !ofAnswer.includes(place)),
+        [],
+        `${id}: only in the example`,
+      )
+      assert.deepEqual(
+        ofAnswer.filter((place) => isTold(place, shown) && !ofExample.includes(place)),
+        [],
+        `${id}: only in the answer`,
+      )
+      compared.push(id)
+    }
+    const { token, test: key, email, password } = await signUp(gateway)
+    const friend = await signUp(gateway)
+    const ask = async (id: string, path: string, options: Parameters<typeof send>[2] = {}) => {
+      const answer = await send(gateway, path, { token, ...options })
+      compare(id, answer)
+      return answer.body
+    }
+    await ask('getHealthz', '/healthz')
+    await ask('getReadyz', '/readyz')
+    await ask('signup', '/v1/auth/signup', { body: { email: `new-${email}`, password } })
+    await ask('login', '/v1/auth/login', { body: { email, password } })
+    await ask('getMe', '/v1/me')
+    await ask('readVerification', '/v1/auth/verification')
+    await ask('getBillingStatus', '/v1/billing/status')
+    await ask('createKey', '/v1/keys', { body: {} })
+    await ask('listKeys', '/v1/keys')
+    await ask('getCatalog', '/v1/catalog?q=weather')
+    await ask('getCatalogBySlug', '/v1/catalog/weather')
+    const { team } = await ask('createTeam', '/v1/teams', { body: { name: 'Team' } })
+    const path = `/v1/teams/${team.id}`
+    await ask('updateTeam', path, { method: 'PUT', body: { name: 'Other' } })
+    const { member } = await ask('createTeamMember', `${path}/members`, { body: { email: friend.email } })
+    await ask('updateTeamMember', `${path}/members/${member.id}`, { method: 'PUT', body: { role: 'admin' } })
+    await ask('listTeams', '/v1/teams')
+    await ask('getTeam', path)
+    await ask('transferTeam', `${path}/transfer`, { body: { memberId: member.id } })
+    await ask('putProviderKey', '/v1/provider-keys/news', { method: 'PUT', body: { key: 'made-up-key-of-news' } })
+    await ask('listProviderKeys', '/v1/provider-keys')
+    const { parameters } = (await loadUpstreams()).get('weather')?.endpoints['/current']?.example ?? assert.fail()
+    const calls = [{ ref: 'one', api: 'weather', endpoint: '/current', parameters }]
+    await ask('batch', '/v1/batch', { key, token: undefined, body: { calls }, headers: { accept: 'application/json' } })
+    const asynchronous = await send(gateway, '/v1/call/weather/current?latitude=1&longitude=2', {
+      key,
+      headers: { prefer: 'respond-async' },
+    })
+    const { content } = document.components.responses.CallAccepted
+    assert.deepEqual(
+      Object.keys(asynchronous.body).slice(0, 3),
+      Object.keys(content['application/json'].example).slice(0, 3),
+    )
+    const message = { jsonrpc: '2.0', id: 1, method: 'tools/call' }
+    const accept = { accept: 'application/json, text/event-stream' }
+    const arguments_ = { api: 'weather', endpoint: '/current', parameters }
+    for (const [id, to, params] of [
+      ['mcp', '/mcp', { name: 'call_api', arguments: arguments_ }],
+      ['mcpOfApi', '/mcp/weather', { name: 'weather_current', arguments: parameters }],
+    ] as const) {
+      const answer = await send(gateway, to, { key, headers: accept, body: { ...message, params } })
+      // A test call says in its answer that it is one.
+      delete answer.body.result._meta['agent-api-gateway/x-gateway-mode']
+      compare(id, answer)
+    }
+    await until(async () => (await send(gateway, '/v1/usage', { token })).body.usage.length > 0)
+    await ask('getUsage', '/v1/usage')
+    assert.equal(compared.length, 24)
   })
 
   it('the OpenAPI document lists the APIs first, and every tag in one group', () => {

@@ -1,0 +1,45 @@
+import { type Api, type ApiEndpoint, isOpen } from './catalog.ts'
+import type { ApiEntry } from './catalog-answer.ts'
+import { exampleCall } from './example-call.ts'
+import { expectation } from './parameter-words.ts'
+
+/** An API as the catalog lists it, with its health's score. */
+export function toEntry(api: Api, score: number): ApiEntry {
+  const { upstream } = api
+  const endpoints = [...api.endpoints.values()]
+  return {
+    api_name: api.slug,
+    display_name: upstream.displayName,
+    category: upstream.category,
+    description: upstream.description,
+    tags: upstream.tags,
+    free: api.tierRequired === 'developer',
+    tier_required: api.tierRequired,
+    enabled: isOpen(api),
+    waiting_for: waitingFor(api),
+    health_score: shownScore(api, score),
+    example_query: endpoints[0] ? exampleCall(api.slug, endpoints[0]) : null,
+    endpoints: endpoints.map(toCatalogEndpoint),
+  }
+}
+
+/** An API that answers nobody is not shown as healthy. */
+export function shownScore(api: Api, score: number): number {
+  return isOpen(api) ? score : 0
+}
+
+function waitingFor(api: Api): string | null {
+  if (api.enabled) return null
+  return api.needsCallerKey ? 'A key of your own for this API' : "The operator's key for this API"
+}
+
+function toCatalogEndpoint({ path, endpoint, parameters }: ApiEndpoint): ApiEntry['endpoints'][number] {
+  const params = parameters.map(({ name, schema, required }) => {
+    const description = [schema.description, expectation(schema, true).replace('it must be ', '')]
+      .filter(Boolean)
+      .join('; ')
+    const fallback = schema.default === undefined ? {} : { default: schema.default }
+    return [name, { type: schema.type ?? 'string', required, description, ...fallback }]
+  })
+  return { path, method: 'GET', description: endpoint.description, params: Object.fromEntries(params) }
+}
