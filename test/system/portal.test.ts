@@ -6,21 +6,28 @@ import { launchBrowser } from '../support/browser.ts'
 import { send, signUp, sql } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { signUpIn, visitPortal } from '../support/portal.ts'
+import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
 /** Connections to this port are refused. */
 const NOTHING_LISTENS = 'http://127.0.0.1:9'
 
 describe('the portal', () => {
   let gateway: Gateway
+  let upstream: UpstreamServer
   let browser: Browser | undefined
 
   before(async () => {
-    gateway = await startGateway({ isLocal: true, environment: { UPSTREAM_NEWS_URL: NOTHING_LISTENS } })
+    upstream = await startUpstreamServer()
+    gateway = await startGateway({
+      isLocal: true,
+      environment: { ...upstream.environment('geocoding'), UPSTREAM_NEWS_URL: NOTHING_LISTENS },
+    })
     browser = await launchBrowser()
   })
   after(async () => {
     await browser?.close()
     await gateway.stop()
+    await upstream.close()
   })
 
   const withPage = (t: TestContext, use: (page: Page, context: BrowserContext) => Promise<void>) =>
@@ -270,6 +277,38 @@ describe('the portal', () => {
       await page.getByRole('button', { name: 'Delete the key of News' }).click()
       await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
       await page.getByText('No provider keys yet').waitFor()
+    })
+  })
+
+  it('the portal says whose calls a minute are used up, and holds back these calls alone, on every form of the page', async (t) => {
+    const example = (await loadUpstreams()).get('geocoding')?.endpoints['/search']?.example
+    upstream.play('geocoding', () => example?.response)
+    await withPage(t, async (page) => {
+      await signUpIn(page)
+      await page.goto('/apis/geocoding')
+      const buttons = page.locator('[data-try] button[type=submit]')
+      for (let left = 9; left >= 0; left -= 1) {
+        await buttons.first().click()
+        await page.getByText(`· ${left} test ${left === 1 ? 'call' : 'calls'} left this minute`).waitFor()
+      }
+      await buttons.first().click()
+      await page.getByText('10 test calls a minute are used up. Live calls are counted apart.').waitFor()
+      for (const button of await buttons.all()) {
+        assert.match((await button.textContent()) ?? '', /^Send in \d+ s$/)
+        assert.equal(await button.isDisabled(), true)
+      }
+      await page.getByLabel('Live data').check()
+      for (const button of await buttons.all()) {
+        assert.equal(await button.textContent(), 'Send')
+        assert.equal(await button.isDisabled(), false)
+      }
+      await buttons.first().click()
+      await page.getByText('· 9 live calls left this minute').waitFor()
+      // Another account may have calls left: only its answer can tell.
+      await page.getByLabel('An API key').check()
+      assert.equal(await buttons.first().isDisabled(), false)
+      await page.getByLabel('Test data').check()
+      assert.match((await buttons.first().textContent()) ?? '', /^Send in \d+ s$/)
     })
   })
 

@@ -7,6 +7,7 @@ import { forPeople } from './words.js'
 /** The page of one API: what calls are sent with, and a form for each endpoint. */
 export function startApiPage(view) {
   const sendAs = view.querySelector('[data-send-as]')
+  const waits = new Waits(sendAs, [...view.querySelectorAll('[data-try] button[type=submit]')])
   const input = sendAs.querySelector('[data-key]')
   const keyField = sendAs.querySelector('[data-key-field]')
   const showField = () => {
@@ -16,14 +17,18 @@ export function startApiPage(view) {
   input.addEventListener('input', () => useKey(input.value))
   onKey(input, (key) => {
     if (input.value !== key) input.value = key
+    waits.show()
   })
-  sendAs.addEventListener('change', showField)
+  sendAs.addEventListener('change', () => {
+    showField()
+    waits.show()
+  })
   sendAs.addEventListener('submit', (event) => event.preventDefault())
   showField()
-  for (const form of view.querySelectorAll('[data-try]')) startForm(form, sendAs)
+  for (const form of view.querySelectorAll('[data-try]')) startForm(form, { sendAs, waits })
 }
 
-function startForm(form, sendAs) {
+function startForm(form, { sendAs, waits }) {
   const { slug, path, base } = form.dataset
   const section = form.closest('.endpoint')
   const codes = section.querySelectorAll('[data-language]')
@@ -33,7 +38,7 @@ function startForm(form, sendAs) {
   })
   form.addEventListener('submit', async (event) => {
     event.preventDefault()
-    await send(form, section, sendAs.elements['send-as'].value)
+    await send(form, section, { sendAs: sendAs.elements['send-as'].value, waits })
   })
 }
 
@@ -51,7 +56,7 @@ function credentialOf(sendAs) {
   return { 'x-portal-request': '1', ...(sendAs === 'test' ? { 'x-gateway-mode': 'test' } : {}) }
 }
 
-async function send(form, section, sendAs) {
+async function send(form, section, { sendAs, waits }) {
   const outcome = form.querySelector('[data-outcome]')
   const hint = form.querySelector('[data-hint]')
   const button = form.querySelector('button[type=submit]')
@@ -61,7 +66,8 @@ async function send(form, section, sendAs) {
     document.querySelector('[data-key]').focus()
     return
   }
-  button.disabled = true
+  const credential = waits.chosen()
+  waits.begin(button)
   outcome.textContent = 'Waiting …'
   const startedAt = performance.now()
   try {
@@ -75,11 +81,12 @@ async function send(form, section, sendAs) {
     const isExample = [...form.elements].every(({ value, defaultValue = value }) => value === defaultValue)
     const body = data === undefined ? text : JSON.stringify(data, null, 2)
     showAnswer(section, { status, headers, body, isExample })
-    if (data?.error) showHint(hint, data.error, { headers, button })
+    if (data?.error) showHint(hint, data.error, headers)
+    if (data?.error?.code === 'RATE_LIMIT_EXCEEDED') waits.add(credential, Number(headers.get('retry-after')))
   } catch (error) {
     outcome.textContent = forPeople(error)
   } finally {
-    if (button.dataset.until === undefined) button.disabled = false
+    waits.end(button)
   }
 }
 
@@ -87,46 +94,89 @@ async function send(form, section, sendAs) {
 function showAnswer(section, { status, headers, body, isExample }) {
   const answer = section.querySelector('[data-answer]')
   const mode = section.querySelector('[data-mode]')
-  const isTest = headers.get('x-gateway-mode') === 'test'
   const testWords = isExample ? 'Test data' : 'Test data, not for these values'
   answer.classList.toggle('bad', status >= 400)
   answer.querySelector('code').textContent = body
-  mode.textContent = status >= 400 ? `Error ${status}` : isTest ? testWords : 'Live data'
-  mode.className = `badge ${status >= 400 ? 'invalid' : isTest ? 'recorded' : 'valid'}`
+  mode.textContent = status >= 400 ? `Error ${status}` : isTest(headers) ? testWords : 'Live data'
+  mode.className = `badge ${status >= 400 ? 'invalid' : isTest(headers) ? 'recorded' : 'valid'}`
 }
 
-function showHint(hint, error, { headers, button }) {
+function showHint(hint, error, headers) {
   hint.hidden = false
   hint.replaceChildren(
     el('strong', {}, error.code),
-    ` ${forPeople(error)} `,
+    ` ${minuteWords(error, headers) ?? forPeople(error)} `,
     el('a', { href: `/docs/errors#${error.code}` }, 'What this means'),
   )
-  const seconds = Number(headers.get('retry-after'))
-  if (error.code === 'RATE_LIMIT_EXCEEDED' && seconds > 0) countDown(button, seconds)
 }
 
-/** Sending is of no use before the plan's minute has passed: the button says how long. */
-function countDown(button, seconds) {
-  button.disabled = true
-  button.dataset.until = String(performance.now() + seconds * 1_000)
-  const tick = () => {
-    const leftMs = Number(button.dataset.until) - performance.now()
-    if (leftMs > 0 && button.isConnected) {
-      button.textContent = `Send in ${Math.ceil(leftMs / 1_000)} s`
-      return
-    }
-    clearInterval(timer)
-    delete button.dataset.until
-    button.disabled = false
-    button.textContent = 'Send'
-  }
-  const timer = setInterval(tick, 500)
-  tick()
+/** For calls of a minute that are used up: the button counts the seconds down, which these words could not. */
+function minuteWords({ code }, headers) {
+  const limit = headers.get('x-ratelimit-limit')
+  if (code !== 'RATE_LIMIT_EXCEEDED' || limit === null) return undefined
+  const [kind, other] = isTest(headers) ? ['test', 'Live'] : ['live', 'Test']
+  return `${limit} ${kind} calls a minute are used up. ${other} calls are counted apart.`
 }
 
-/** What the plan has left this minute. */
+/** What the plan has left this minute, of which test calls and live calls have each their own. */
 function left(headers) {
   const remaining = headers.get('x-ratelimit-remaining')
-  return remaining === null ? undefined : `${remaining} calls left this minute`
+  if (remaining === null) return undefined
+  const kind = isTest(headers) ? 'test' : 'live'
+  return `${remaining} ${kind} ${remaining === '1' ? 'call' : 'calls'} left this minute`
+}
+
+const isTest = (headers) => headers.get('x-gateway-mode') === 'test'
+
+/**
+ * Sending is of no use before the plan's minute has passed: the buttons say how long. Each credential waits for itself, for
+ * what one has used up another may have left.
+ */
+class Waits {
+  #sendAs
+  #buttons
+  /** Ends of waits by credential, as `performance.now` counts. */
+  #ends = new Map()
+  /** Buttons whose calls are under way. */
+  #sending = new Set()
+  #timer
+
+  constructor(sendAs, buttons) {
+    this.#sendAs = sendAs
+    this.#buttons = buttons
+  }
+
+  chosen() {
+    const kind = this.#sendAs.elements['send-as'].value
+    return kind === 'key' ? `key ${currentKey()}` : kind
+  }
+
+  begin(button) {
+    this.#sending.add(button)
+    this.show()
+  }
+
+  end(button) {
+    this.#sending.delete(button)
+    this.show()
+  }
+
+  add(credential, seconds) {
+    if (!(seconds > 0)) return
+    this.#ends.set(credential, performance.now() + seconds * 1_000)
+    this.#timer ??= setInterval(() => this.show(), 500)
+    this.show()
+  }
+
+  show() {
+    const now = performance.now()
+    const leftMs = (this.#ends.get(this.chosen()) ?? 0) - now
+    for (const button of this.#buttons) {
+      button.disabled = leftMs > 0 || this.#sending.has(button)
+      button.textContent = leftMs > 0 ? `Send in ${Math.ceil(leftMs / 1_000)} s` : 'Send'
+    }
+    if (this.#sendAs.isConnected && [...this.#ends.values()].some((end) => end > now)) return
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
 }
