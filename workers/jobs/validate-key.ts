@@ -22,9 +22,8 @@ const VALIDATE_MS_MAX = 30_000
 type Verdict = { status: 'valid' | 'invalid' } | { code: ErrorCode }
 
 /**
- * Sends the upstream's cheapest request with a caller's key, on the key's own cap: `valid` or `invalid` by its answer.
- * Where it shows neither (down, limiting), the key stays as it is, its owner can read why, and the job, which did not fail, runs
- * again a few times. Nothing is sent to an upstream that operators paused or switched off.
+ * Sends the upstream's cheapest request with a caller's key, on the key's own cap. Where the answer shows nothing of the key (down,
+ * limiting), the job notes why and runs again. Nothing is sent to an upstream that operators paused or switched off.
  * @returns null: a return value would be kept in Redis
  * @throws DelayedError for the next time; Error where this worker lacks the secret that opens the key: another may have it
  */
@@ -132,7 +131,6 @@ async function tryKey(
     return { code: responseClass.code }
   } catch (error) {
     if (error instanceof AttemptError) return { code: error.code }
-    // An attempt takes less: the time was spent waiting for a permit.
     if (timeout.aborted && !cancelled.aborted) return { code: 'UPSTREAM_CAP_EXHAUSTED' }
     throw error
   } finally {
