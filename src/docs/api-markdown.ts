@@ -55,6 +55,8 @@ function endpointMarkdown(api: Api, endpoint: ApiEndpoint, baseUrl: string): str
     `curl -H "X-Api-Key: $AGW_KEY" '${baseUrl}${exampleCall(slug, endpoint)}'`,
     '```',
     '',
+    'An example of the answer:',
+    '',
     '```json',
     JSON.stringify({ status: 'success', data: example.data }, null, 2),
     '```',

@@ -122,7 +122,8 @@ describe('the documentation', () => {
       for (const [, address = ''] of text.matchAll(/^curl .* '([^']+)'$/gm)) {
         const answer = await send(gateway, local(address), { key: account.test })
         assert.equal(answer.status, 200, `${address}: ${answer.text}`)
-        assert.ok(text.includes(JSON.stringify(answer.body, null, 2)), address)
+        const shown = `An example of the answer:\n\n\`\`\`json\n${JSON.stringify(answer.body, null, 2)}\n`
+        assert.ok(text.includes(shown), address)
       }
     }
   })
