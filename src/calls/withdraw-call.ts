@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate } from 'node:timers/promises'
 import { RESTART_RETRY, retryUntil } from '../async/retry-until.ts'
 import { leaveWaitQueue } from '../caps/leave-wait-queue.ts'
 import type { UpstreamCaps } from '../caps/upstream-caps.ts'
@@ -25,7 +25,7 @@ export interface CallToWithdraw {
 /** How long to wait for the worker's reply about a call whose caller left, milliseconds. */
 const REPLY_MS_MAX = 5_000
 
-/** Where a call was when it was withdrawn. `removed-started`: the worker that had begun with it was lost. `maybe-taken`: not in the queue, because a worker has it, it has ended, or it never came there. */
+/** Where a call was when it was withdrawn. `removed-started`: a worker had begun with it, and was lost or has just ended it. `maybe-taken`: not in the queue, because a worker has it, it has ended, or it never came there. */
 export type Withdrawal = 'removed' | 'removed-started' | 'in-shared-job' | 'maybe-taken'
 
 /** Takes a call that nobody waits for out of its queue, or aborts it where a worker runs it. @throws what Redis throws: it can be repeated */
@@ -56,14 +56,14 @@ export function withdrawFailed(deps: WithdrawDeps & { log: Log }, call: CallToWi
   )
 }
 
-/** Whether a request may have been sent: the worker's reply says so; where none comes, whether a worker had the call. */
+/** Whether a request may have been sent: the worker's reply says so; where none comes, whether a worker had the call. After a removal only a reply counts that is there already, because the call ended meanwhile. */
 export async function awaitWasSent(withdrawal: Withdrawal, reply: Promise<Reply>): Promise<boolean> {
-  if (withdrawal === 'removed') return false
-  if (withdrawal === 'removed-started') return true
   const replied = reply.then(
     ({ head }) => wasRequestSent(head),
     () => undefined,
   )
-  const isSent = await Promise.race([replied, delay(REPLY_MS_MAX, undefined, { ref: false })])
-  return isSent ?? withdrawal === 'maybe-taken'
+  const isRemoved = withdrawal === 'removed' || withdrawal === 'removed-started'
+  const waited = isRemoved ? setImmediate() : delay(REPLY_MS_MAX, undefined, { ref: false })
+  const isSent = await Promise.race([replied, waited])
+  return isSent ?? (withdrawal === 'maybe-taken' || withdrawal === 'removed-started')
 }

@@ -71,17 +71,15 @@ function openQueue(slug: string, redis: RedisConnection): Queue {
   })
 }
 
-/** Takes a call out of its queue while it waits in a job of its own. @returns `isStarted`: a worker that had begun with it was lost; undefined when it was not there */
+/** Takes a call out of its queue while it waits in a job of its own, which is read in the same round trip: BullMQ also says that it removed a job that it does not know. @returns `isStarted`: a worker that had begun with it was lost; undefined when it was not there */
 export async function removeCall(
   queues: CallQueues,
   slug: string,
   callId: string,
 ): Promise<{ isStarted: boolean } | undefined> {
   const queue = queues.of(slug)
-  // BullMQ also says that it removed a job that it does not know.
-  const job = await queue.getJob(callId)
-  if (!job || (await queue.remove(callId)) !== 1) return undefined
-  return { isStarted: job.attemptsStarted > 0 }
+  const [job, removed] = await Promise.all([queue.getJob(callId), queue.remove(callId)])
+  return job && removed === 1 ? { isStarted: job.attemptsStarted > 0 } : undefined
 }
 
 export async function isJobWaiting(queues: CallQueues, slug: string, jobId: string): Promise<boolean> {

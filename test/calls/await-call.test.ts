@@ -4,6 +4,7 @@ import { Socket } from 'node:net'
 import { after, type TestContext, test } from 'node:test'
 import type { Admitted } from '../../src/admission/admit.ts'
 import { enqueueAndAwait } from '../../src/calls/await-call.ts'
+import { awaitWasSent } from '../../src/calls/withdraw-call.ts'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import { loadCatalog } from '../../src/catalog/catalog.ts'
@@ -12,8 +13,9 @@ import { GatewayError } from '../../src/errors.ts'
 import { CallCompletionBatcher } from '../../src/limits/call-completion-batcher.ts'
 import { completeCall } from '../../src/limits/complete-call.ts'
 import { createLog } from '../../src/log.ts'
-import { CallQueues } from '../../src/queue/call-queue.ts'
+import { CallQueues, removeCall } from '../../src/queue/call-queue.ts'
 import { ReplyInbox, sendReply } from '../../src/queue/reply.ts'
+import type { Reply } from '../../src/queue/reply-head.ts'
 import { storeResult } from '../../src/queue/results.ts'
 import type { WaitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { openRedis } from '../../src/redis/connection.ts'
@@ -161,4 +163,34 @@ test('an asynchronous call that Redis queued without saying so is withdrawn, and
     pending.filter(([field]) => field.includes(job.accountId)).map(([, calls]) => Number(calls)),
     [1],
   )
+})
+
+test('a call is looked at and taken out of its queue in one round trip, in which no worker can begin with it or end it', async (t) => {
+  const { redis, proxy } = await connectThroughProxy(t, url, 'producer')
+  const queues = new CallQueues(redis, log)
+  t.after(() => queues.close())
+  // Redis knows BullMQ's script from then on.
+  assert.equal(await removeCall(queues, 'currency', 'call_none'), undefined)
+  const node = openNode(t)
+  const { ended, isQueued, job } = call(node)
+  await until(isQueued)
+  proxy.loseReplies()
+  const removing = assert.rejects(removeCall(queues, 'currency', job.id))
+  await until(async () => !(await isQueued()), 5_000)
+  proxy.reset()
+  await removing
+  end(node)
+  await ended
+})
+
+test('the reply that came decides whether a request was sent for a call that BullMQ says was removed', async () => {
+  for (const attempts of [0, 1]) {
+    const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts }
+    const reply = Promise.resolve({ head: { id: 'call_a', times }, body: Buffer.alloc(0) })
+    assert.equal(await awaitWasSent('removed', reply), attempts > 0)
+    assert.equal(await awaitWasSent('removed-started', reply), attempts > 0)
+  }
+  const none = Promise.withResolvers<Reply>().promise
+  assert.equal(await awaitWasSent('removed', none), false)
+  assert.equal(await awaitWasSent('removed-started', none), true)
 })
