@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import { rejectOnAbort } from '../../src/async/abort.ts'
 import { loadCatalog } from '../../src/catalog/catalog.ts'
-import { type PrefetchRule, path } from '../../src/catalog/upstream.ts'
+import { type PrefetchRule, path, type UpstreamRequest } from '../../src/catalog/upstream.ts'
 import { createLog } from '../../src/log.ts'
 import { upstreamKeys } from '../../src/redis/keys.ts'
-import { takePrefetched } from '../../workers/upstream/item-pool.ts'
+import type { Permit } from '../../workers/permits/permit-client.ts'
+import { type Filling, takePrefetched } from '../../workers/upstream/item-pool.ts'
 import { until } from '../support/gateway.ts'
 import { connectThroughProxy } from '../support/proxied-redis.ts'
 import { redisOfThisFile } from '../support/services.ts'
@@ -24,9 +26,15 @@ function open(name: string, connection = redis) {
     body: (items) => items,
     seconds: 60,
   }
-  const pool = { requests: 0, take, key: upstreamKeys.pool(api.slug, name), answered: Promise.resolve() }
-  async function take(count: number): Promise<unknown> {
-    const send = async () => {
+  const pool = { requests: 0, waiting: 0, take, key: upstreamKeys.pool(api.slug, name), answered: Promise.resolve() }
+  /** `permit` settles when the call has one. */
+  async function take(count: number, permit = Promise.resolve()): Promise<unknown> {
+    const send = async (_request: UpstreamRequest, { ensureNeeded, needless = assert.fail() }: Filling) => {
+      pool.waiting += 1
+      await Promise.race([permit, rejectOnAbort(needless)]).finally(() => {
+        pool.waiting -= 1
+      })
+      await ensureNeeded?.({} as Permit)
       pool.requests += 1
       const body = [-4, -3, -2, -1, 0].map((number) => number + 5 * pool.requests)
       await pool.answered
@@ -71,6 +79,32 @@ it('a pool of items fetched ahead is filled once however long its request waits,
   await until(async () => (await redis.exists(marker)) === 0)
 })
 
+it('a call that has its permit is served while others wait for theirs to fill the same pool, and they take what it left', async () => {
+  const pool = open('fair')
+  const never = new Promise<void>(() => undefined)
+  const others = [pool.take(2, never), pool.take(2, never)]
+  await until(() => pool.waiting === 2)
+  assert.deepEqual(await pool.take(1), [1])
+  assert.deepEqual((await Promise.all(others)).flat().toSorted(), [2, 3, 4, 5])
+  assert.deepEqual([pool.requests, pool.waiting], [1, 0])
+})
+
+it('a call whose permit comes while its pool is filled sends no request, and waits for its permit again where too few items came', async () => {
+  const pool = open('beside')
+  const { promise, resolve } = Promise.withResolvers<void>()
+  pool.answered = promise
+  const first = pool.take(4)
+  await until(() => pool.requests === 1)
+  const permit = Promise.withResolvers<void>()
+  const second = pool.take(2, permit.promise)
+  await until(() => pool.waiting === 1)
+  permit.resolve()
+  await until(() => pool.waiting === 0)
+  assert.equal(pool.requests, 1)
+  resolve()
+  assert.deepEqual([await first, await second, pool.requests], [[1, 2, 3, 4], [6, 7], 2])
+})
+
 it('a fill of a pool that lost its marker leaves that of another one alone', async () => {
   const pool = open('lost')
   const { promise, resolve } = Promise.withResolvers<void>()
@@ -97,12 +131,10 @@ it('a call whose request was to fill a pool is answered although the pool cannot
 
 it('a call fills a pool at once whose marker it set with a command whose reply was lost', async (t) => {
   const { redis: unsteady, proxy } = await connectThroughProxy(t, url, 'blocking')
-  const exists = unsteady.exists.bind(unsteady)
-  // The next command is the one that sets the marker.
-  t.mock.method(unsteady, 'exists', async (key: string) => {
-    const count = await exists(key)
+  const set = unsteady.set.bind(unsteady) as (...args: unknown[]) => Promise<never>
+  t.mock.method(unsteady, 'set', (...args: unknown[]) => {
     proxy.loseReplies()
-    return count
+    return set(...args)
   })
   const pool = open('sent again', unsteady)
   const taken = pool.take(1)

@@ -11,6 +11,7 @@ import { DEADLINE_PASSED, LOCK_LOST } from '../../workers/upstream/call-end.ts'
 import { isFailure } from '../../workers/upstream/outcome.ts'
 import type { CallProgress } from '../../workers/upstream/send-once.ts'
 import { until } from '../support/gateway.ts'
+import { startUpstreamServer } from '../support/upstream-server.ts'
 import { openWorkerParts } from '../support/worker-parts.ts'
 
 /** The one request that the cap allows for a minute has been sent. */
@@ -129,4 +130,48 @@ test('a call that gets no permit says how long it waited for one, whether it met
   ending.abort(DEADLINE_PASSED)
   assert.equal(Reflect.get((await waiting.result).outcome, 'code'), 'DEADLINE_EXCEEDED')
   assert.ok(waiting.times.permitMs >= waitedMs, `${waiting.times.permitMs} ms of ${waitedMs} ms`)
+})
+
+test('a call that draws from a pool gets the slot that it was quoted, although calls of another account wait to fill that pool and others', async (t) => {
+  const upstream = await startUpstreamServer()
+  t.after(upstream.close)
+  upstream.play('trivia', () => ({ response_code: 0, results: Array.from({ length: 50 }, () => ({ question: 'q' })) }))
+  const { deps, callOf } = await openWorkerParts(t, upstream.environment('trivia'))
+  const api = deps.catalog.get('trivia') ?? assert.fail()
+  applySettings(api, { caps: { concurrency: 1, rates: [{ max: 1, seconds: 1 }] } })
+  const cap = deps.caps.of(api, SHARED_BUCKET)
+  const waiters = [{ member: 'other|sent', tag: 0 }]
+  const { granted } = await cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
+  await cap.release({ ids: [...granted.values()], meanMs: 1 })
+  const leaving = new AbortController()
+  const start = async (accountId: string, category: number, isAsync: boolean) => {
+    const call = callOf({
+      ...{ accountId, isAsync, slug: 'trivia', endpoint: '/questions', parameters: { amount: 50, category } },
+      timeMs: 60_000,
+    })
+    const entry = { ...waitQueueIdentity(call), slug: 'trivia', bucket: SHARED_BUCKET, weight: 1 }
+    const place = await cap.joinWaitQueue(entry, call.deadline)
+    assert.ok('tag' in place)
+    const running = runCall(
+      deps,
+      { ...call, ticket: { tag: place.tag, weight: 1 } },
+      {
+        ...{ times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }, progress: {}, isSecondRun: false },
+        ...{ remainingMs: () => call.deadline - deps.clock.now(), signal: leaving.signal },
+      },
+    )
+    return { place, running }
+  }
+  const waiting = () => deps.redis.zcard(capKeys.of('trivia', SHARED_BUCKET, 'waiters'))
+  const others = []
+  for (const category of [9, 10, 11, 12, 12]) others.push(await start('loud', category, true))
+  await until(async () => (await waiting()) >= 4)
+  const sentBefore = upstream.arrivals.length
+  const { place, running } = await start('quiet', 12, false)
+  const { outcome } = await running
+  assert.ok('body' in outcome, JSON.stringify(outcome))
+  const first = upstream.arrivals.slice(sentBefore).findIndex(({ url }) => url.includes('category=12'))
+  assert.ok(first <= 1, `${first} requests of the other account went first; it was quoted ${place.etaMs} ms`)
+  leaving.abort(DEADLINE_PASSED)
+  await Promise.all(others.map((other) => other.running))
 })

@@ -5,7 +5,7 @@ import type { RedisConnection } from '../../src/redis/connection.ts'
 import type { HttpExchange } from './attempt.ts'
 import { AttemptError, StatusError } from './attempt-error.ts'
 import { CLOSED_MS, classifyResponse, interpretAnswers, requestedWaitMs } from './interpret.ts'
-import { takePrefetched } from './item-pool.ts'
+import { type Filling, takePrefetched } from './item-pool.ts'
 import { attemptFailure, dataOutcome, failureOutcome, type Outcome } from './outcome.ts'
 import { AttemptRecorder, BreakerOpenError } from './record-attempt.ts'
 import { type RetryBudget, withRetries } from './retry.ts'
@@ -35,8 +35,8 @@ export async function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCal
     concurrency: api.caps.concurrency,
     traceparent: call.traceparent,
   })
-  const send = (request: UpstreamRequest): Promise<HttpExchange> =>
-    sendWithRetries(deps, { ...upstreamCall, recorder }, request)
+  const send = (request: UpstreamRequest, filling: Filling = {}): Promise<HttpExchange> =>
+    sendWithRetries(deps, { ...upstreamCall, ...filling, recorder }, request)
   const exchanges: HttpExchange[] = []
   // Undeclared parameters may change the answer.
   const pool = call.extra.length === 0 ? endpoint.pool : undefined

@@ -9,14 +9,18 @@ import { extendLock, releaseLock } from '../../src/redis/lock.ts'
 import { loadScript } from '../../src/redis/script.ts'
 import type { HttpExchange } from './attempt.ts'
 import { classifyResponse } from './interpret.ts'
+import type { Sending } from './send-once.ts'
 
 const takeItems = loadScript(new URL('./lua/take-prefetched.lua', import.meta.url))
 const storeItems = loadScript(new URL('./lua/store-prefetched.lua', import.meta.url))
 
-/** How long the fill of a worker that died keeps others waiting, how often a fill is renewed, how often the others look. */
+/** How long the request of a worker that died keeps others waiting, and the interval of its renewal, milliseconds. */
 const FILLING_MS = 6_000
 const RENEW_EVERY_MS = 2_000
-const LOOK_EVERY_MS = 50
+
+/** How often a call looks whether another one has filled the pool, while it waits for its permit and while that one's request is under way. */
+const LOOK_EVERY_MS = 250
+const LOOK_FILLED_MS = 50
 
 type Parameters = Record<string, unknown>
 
@@ -25,58 +29,123 @@ export interface PoolDeps {
   log: Log
 }
 
-/** Takes items from a pool that one larger request fills. @returns undefined when no pool can serve the call */
+export interface PoolCall {
+  api: Api
+  endpoint: Endpoint
+  rule: PrefetchRule<Parameters>
+  parameters: Parameters
+  send: (request: UpstreamRequest, filling: Filling) => Promise<HttpExchange>
+}
+
+export type Filling = Pick<Sending, 'ensureNeeded' | 'needless'>
+
+interface Pool {
+  key: string
+  /** Held while a request that fills the pool is under way. */
+  lock: string
+  unfillable: string
+  count: number
+}
+
+/**
+ * Takes items from a pool that one larger request fills. Each call waits for a permit of its own, in the cap's order: one that waited
+ * for another's request to be sent would have no share of the cap. @returns undefined when no pool can serve the call
+ */
 export async function takePrefetched(
   deps: PoolDeps,
   call: PoolCall,
   signal: AbortSignal,
 ): Promise<HttpExchange | undefined> {
-  const { redis, log } = deps
+  const { redis } = deps
   const { api, rule, parameters } = call
   const key = upstreamKeys.pool(api.slug, rule.key(parameters))
-  const count = rule.take(parameters)
-  const [lock, token] = [`${key}:filling`, randomUUID()]
+  const pool = { key, lock: `${key}:filling`, unfillable: `${key}:unfillable`, count: rule.take(parameters) }
   while (true) {
-    const drawn = await draw(redis, key, count)
+    const drawn = await draw(redis, pool)
     if (drawn) return asExchange(rule, drawn)
-    if ((await redis.exists(`${key}:unfillable`)) === 1) return undefined
-    // One call fills it; a request of each would waste a scarce cap. A command that is sent again finds its own token.
-    const holder = await redis.set(lock, token, 'PX', FILLING_MS, 'NX', 'GET')
-    if (holder === null || holder === token) break
-    await delay(LOOK_EVERY_MS, undefined, { signal })
-  }
-  // It may wait for its permit as long as its call may.
-  const renewing = setInterval(() => {
-    const extended = extendLock(redis, lock, { tokens: [token], lifeMs: FILLING_MS })
-    extended.catch((error) => log.debug({ err: error, key }, 'failed to extend the lock of a pool that is filled'))
-  }, RENEW_EVERY_MS)
-  try {
-    return await fill(deps, key, call)
-  } finally {
-    clearInterval(renewing)
-    const released = releaseLock(redis, lock, [token])
-    released.catch((error) => log.debug({ err: error, key }, 'failed to release the lock of a pool that is filled'))
+    if ((await redis.exists(pool.unfillable)) === 1) return undefined
+    const filled = await drawOrFill(deps, call, pool)
+    if (filled !== 'again') return filled
+    // The next permit is waited for when that request has brought too few items.
+    while ((await redis.exists(pool.lock)) === 1) await delay(LOOK_FILLED_MS, undefined, { signal })
   }
 }
 
-interface PoolCall {
-  api: Api
-  endpoint: Endpoint
-  rule: PrefetchRule<Parameters>
-  parameters: Parameters
-  send: (request: UpstreamRequest) => Promise<HttpExchange>
+/** The pool has items for the call, is being filled by another one, or cannot be filled. */
+class NeedlessError extends Error {}
+
+/** Waits for a permit and fills the pool, unless another call does so before. @returns 'again' where another one is at it, or the pool cannot be filled */
+async function drawOrFill(deps: PoolDeps, call: PoolCall, pool: Pool): Promise<HttpExchange | undefined | 'again'> {
+  const { redis, log } = deps
+  const token = randomUUID()
+  const looks = lookForItems(deps, pool)
+  let drawn: unknown[] | undefined
+  let renewing: NodeJS.Timeout | undefined
+  const ensureNeeded = async (): Promise<void> => {
+    const isRepeat = renewing !== undefined
+    if (isRepeat) return
+    drawn = await looks.end()
+    if (drawn) throw new NeedlessError('another call filled the pool')
+    // A command that is sent again finds its own token.
+    const [holder, items, isUnfillable] = await Promise.all([
+      redis.set(pool.lock, token, 'PX', FILLING_MS, 'NX', 'GET'),
+      draw(redis, pool),
+      redis.exists(pool.unfillable),
+    ])
+    drawn = items
+    const isHeld = holder !== null && holder !== token
+    if (drawn || isHeld || isUnfillable === 1) throw new NeedlessError('another call fills the pool, or none can')
+    renewing = setInterval(() => {
+      const extended = extendLock(redis, pool.lock, { tokens: [token], lifeMs: FILLING_MS })
+      extended.catch((error) => log.debug({ err: error, pool: pool.key }, 'failed to extend the lock of a pool'))
+    }, RENEW_EVERY_MS)
+  }
+  try {
+    return await fill(deps, call, { ...pool, filling: { ensureNeeded, needless: looks.found } })
+  } catch (error) {
+    drawn ??= await looks.end()
+    if (drawn) return asExchange(call.rule, drawn)
+    if (error instanceof NeedlessError) return 'again'
+    throw error
+  } finally {
+    clearInterval(renewing)
+    const released = releaseLock(redis, pool.lock, [token])
+    released.catch((error) => log.debug({ err: error, pool: pool.key }, 'failed to release the lock of a pool'))
+  }
+}
+
+/** Looks until it has drawn what another call brought, or `end` is called, which gives what was drawn. */
+function lookForItems(
+  { redis, log }: PoolDeps,
+  pool: Pool,
+): { found: AbortSignal; end: () => Promise<unknown[] | undefined> } {
+  const [found, ending] = [new AbortController(), new AbortController()]
+  const look = async (): Promise<unknown[]> => {
+    while (true) {
+      await delay(LOOK_EVERY_MS, undefined, { signal: ending.signal })
+      const drawn = await draw(redis, pool)
+      if (!drawn) continue
+      found.abort(new NeedlessError('another call filled the pool'))
+      return drawn
+    }
+  }
+  const drawing = look().catch((error) => {
+    if (!ending.signal.aborted) log.debug({ err: error, pool: pool.key }, 'failed to look at a pool')
+    return undefined
+  })
+  const end = async (): Promise<unknown[] | undefined> => {
+    ending.abort()
+    return await drawing
+  }
+  return { found: found.signal, end }
 }
 
 async function fill(
   { redis, log }: PoolDeps,
-  key: string,
   { api, endpoint, rule, parameters, send }: PoolCall,
+  { key, unfillable, count, filling }: Pool & { filling: Filling },
 ): Promise<HttpExchange | undefined> {
-  const count = rule.take(parameters)
-  // It may have been filled meanwhile.
-  const drawn = await draw(redis, key, count)
-  if (drawn) return asExchange(rule, drawn)
-  const exchange = await send(rule.request(parameters))
+  const exchange = await send(rule.request(parameters), filling)
   // Refused or over its limit: so is this call.
   if (classifyResponse(api.upstream, endpoint, exchange.answer)) return exchange
   // Fails open: the call has its answer, and a pool that was not filled costs another request.
@@ -84,7 +153,7 @@ async function fill(
     storing.catch((error) => log.warn({ err: error, key }, 'failed to fill a pool'))
   const items = rule.items(exchange.answer.body)
   if (!items || items.length < count) {
-    if (rule.unfillableSeconds) await remember(redis.set(`${key}:unfillable`, 1, 'EX', rule.unfillableSeconds))
+    if (rule.unfillableSeconds) await remember(redis.set(unfillable, 1, 'EX', rule.unfillableSeconds))
     return undefined
   }
   const rest = items.slice(count).map((item) => JSON.stringify(item))
@@ -92,7 +161,7 @@ async function fill(
   return asExchange(rule, items.slice(0, count))
 }
 
-async function draw(redis: RedisConnection, key: string, count: number): Promise<unknown[] | undefined> {
+async function draw(redis: RedisConnection, { key, count }: Pool): Promise<unknown[] | undefined> {
   const texts = (await takeItems.run(redis, [key], [count])) as string[]
   return texts.length === 0 ? undefined : texts.map((text) => JSON.parse(text))
 }

@@ -34,6 +34,10 @@ export interface Sending {
   permitRequest: PermitRequest
   /** Asked again when the permit is there, which a call may wait long for. @throws GatewayError where the API is shut by then */
   ensureOpen?: () => void
+  /** Asked last before the request is sent, of one that another call may make needless. Where it throws, the permit is given back unused. */
+  ensureNeeded?: (permit: Permit) => Promise<void>
+  /** Ends the wait for a permit alone. */
+  needless?: AbortSignal
   times: CallTimes
   progress: CallProgress
   remainingMs: () => number
@@ -49,6 +53,8 @@ export interface CallProgress {
   isUnderWay?: boolean
   isSent?: boolean
   lastFailure?: AttemptError
+  /** The place in the wait queue is used up: the next permit is waited for without it. */
+  hadPermit?: boolean
   /** Of the coalesced request that this call shares. */
   ofRequest?: CallProgress
   /** Settles with the coalesced request that goes on for others in the call's place of the wait queue. */
@@ -66,10 +72,10 @@ export async function sendOnce(
 ): Promise<HttpExchange> {
   const { api, endpoint, bucket, times, progress, remainingMs, signal, recorder } = sending
   const classify = ({ answer }: HttpExchange) => classifyResponse(api.upstream, endpoint, answer)?.code
-  for (let isFirst = times.attempts === 0; ; isFirst = false) {
+  while (true) {
     recorder.refuseWhenOpen()
-    const permit = await acquirePermit(deps, sending, isFirst)
-    ensureOpenOrGiveBack(sending, permit)
+    const permit = await acquirePermit(deps, sending)
+    await ensureUsableOrGiveBack(sending, permit)
     const startedAt = performance.now()
     const fullMs = attemptTimeoutMs(deps, api)
     const timeoutMs = Math.min(fullMs, Math.max(1, remainingMs() - ANSWER_MS))
@@ -100,9 +106,10 @@ export async function sendOnce(
   }
 }
 
-function ensureOpenOrGiveBack({ ensureOpen }: Sending, permit: Permit): void {
+async function ensureUsableOrGiveBack({ ensureOpen, ensureNeeded }: Sending, permit: Permit): Promise<void> {
   try {
     ensureOpen?.()
+    await ensureNeeded?.(permit)
   } catch (error) {
     permit.releaseUnused()
     throw error
@@ -110,8 +117,10 @@ function ensureOpenOrGiveBack({ ensureOpen }: Sending, permit: Permit): void {
 }
 
 /** Stops waiting when the breaker opens. @throws BreakerOpenError, or as `PermitClient.acquire` */
-async function acquirePermit(deps: SendDeps, sending: Sending, isFirst: boolean): Promise<Permit> {
-  const { api, bucket, permitRequest, times, remainingMs, signal, callSignal = signal, recorder } = sending
+async function acquirePermit(deps: SendDeps, sending: Sending): Promise<Permit> {
+  const { api, bucket, permitRequest, times, progress, remainingMs, recorder, needless } = sending
+  const { callSignal = sending.signal } = sending
+  const signal = needless ? AbortSignal.any([sending.signal, needless]) : sending.signal
   const endWait = countPermitWait(times, callSignal)
   const ending = new AbortController()
   const onAbort = (): void => ending.abort(signal.reason)
@@ -119,8 +128,10 @@ async function acquirePermit(deps: SendDeps, sending: Sending, isFirst: boolean)
   const stopListening = recorder.onOpen((error) => ending.abort(error))
   try {
     signal.throwIfAborted()
-    const request = { ...permitRequest, isUnqueued: permitRequest.isUnqueued || !isFirst }
-    return await deps.permitClientOf(api, bucket).acquire(request, remainingMs, ending.signal)
+    const request = { ...permitRequest, isUnqueued: permitRequest.isUnqueued || progress.hadPermit === true }
+    const permit = await deps.permitClientOf(api, bucket).acquire(request, remainingMs, ending.signal)
+    progress.hadPermit = true
+    return permit
   } finally {
     endWait()
     signal.removeEventListener('abort', onAbort)
