@@ -5,7 +5,7 @@ import { GatewayError, isDependencyAway } from '../errors.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { accountKeys } from '../redis/keys.ts'
 
-/** An account without calls for so long is looked up anew. */
+/** Every account is looked up anew so long after its version was made. */
 const VERSION_SECONDS = 86_400
 
 /** Made when there is none, never one that was there before. */
