@@ -5,6 +5,7 @@ import { TickBatcher } from '../async/tick-batcher.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
+import { loadScript } from '../redis/script.ts'
 import type { CallJob } from './call-job.ts'
 import { decodeFrame, encodeFrame } from './frame.ts'
 import { storeBody, takeBody } from './reply-body.ts'
@@ -16,6 +17,8 @@ const STREAM_SECONDS = 120
 const STREAM_LENGTH_MAX = 10_000
 
 const BUNDLE_REPLIES_MAX = 16
+
+const appendScript = loadScript(new URL('./lua/append-reply.lua', import.meta.url))
 
 const TRIM_EVERY_MS = 250
 const READ_BLOCK_MS = 5_000
@@ -56,13 +59,15 @@ async function frameOf(redis: RedisConnection, address: ReplyAddress, { head, bo
 
 async function append(redis: RedisConnection, stream: string, frames: Buffer[]): Promise<undefined[]> {
   const fields = frames.flatMap((frame) => ['f', frame])
-  const entry = ['MAXLEN', '~', STREAM_LENGTH_MAX, '*', ...fields] as const
-  if ((await redis.xadd(stream, 'NOMKSTREAM', ...entry)) === null) {
-    // The node is gone, or Redis lost the stream: a new one expires unless a node renews it.
-    await redis.xadd(stream, ...entry)
-    await redis.expire(stream, STREAM_SECONDS)
-  }
+  const added = await redis.xadd(stream, 'NOMKSTREAM', 'MAXLEN', '~', STREAM_LENGTH_MAX, '*', ...fields)
+  // The node is gone, or Redis lost the stream: a new one expires unless a node renews it.
+  if (added === null) await makeStream(redis, stream, fields)
   return frames.map(() => undefined)
+}
+
+/** The process may be killed after any command: a stream gets its life with its first entry. */
+async function makeStream(redis: RedisConnection, stream: string, fields: (string | Buffer)[]): Promise<void> {
+  await appendScript.run(redis, [stream], [STREAM_SECONDS, STREAM_LENGTH_MAX, ...fields])
 }
 
 interface PendingCall {
@@ -82,7 +87,7 @@ export class ReplyInbox {
   readonly #pending = new Map<string, PendingCall>()
   #lastId = '0-0'
   #trimmedId = '0-0'
-  #keptAt = 0
+  #keptAt = Number.NEGATIVE_INFINITY
   #trimTimer: NodeJS.Timeout | undefined
   #closing = false
   /** Why nothing is waited for any more. */
@@ -98,7 +103,7 @@ export class ReplyInbox {
 
   open(): void {
     this.#reader.on('ready', () => {
-      this.#keptAt = 0
+      this.#keptAt = Number.NEGATIVE_INFINITY
     })
     this.#loop = this.#read()
     this.#trimTimer = setInterval(() => this.#trim(), TRIM_EVERY_MS)
@@ -156,16 +161,15 @@ export class ReplyInbox {
     }
   }
 
-  /** Makes the stream and renews its life. Where Redis lost it, ids begin again and so does reading. */
+  /** Makes the stream and renews its life. One that it made is read from its beginning; in one that a worker made, because Redis lost it, reading goes on: ids are times. */
   async #keepStream(): Promise<void> {
-    if (Date.now() - this.#keptAt < READ_BLOCK_MS) return
+    if (performance.now() - this.#keptAt < READ_BLOCK_MS) return
     if ((await this.#reader.expire(this.stream, STREAM_SECONDS)) === 0) {
       // Only an entry creates a stream; readers skip this one.
-      await this.#reader.xadd(this.stream, '*', 'n', '')
-      await this.#reader.expire(this.stream, STREAM_SECONDS)
+      await makeStream(this.#reader, this.stream, ['n', ''])
       this.#lastId = '0-0'
     }
-    this.#keptAt = Date.now()
+    this.#keptAt = performance.now()
   }
 
   #deliver(frame: Buffer): void {

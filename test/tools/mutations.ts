@@ -57,6 +57,7 @@ const read = inFile('src/caps/lua/read', 'caps/read')
 const queuedSlot = inFile('src/caps/lua/include/queued-slot', 'caps/read')
 const limits = inFolder('src/limits/lua', 'limits/model')
 const batch = inFolder('src/limits/lua', 'limits/batch-limits')
+const replies = inFolder('src/queue/lua', 'queue/reply')
 const usage = inFolder('src/limits/lua', 'limits/usage-ledger', 'system/usage')
 const login = inFile('src/limits/lua/take-login', 'limits/login-delay')
 const giveBackLogin = inFile('src/limits/lua/give-back-login', 'limits/login-delay')
@@ -404,6 +405,7 @@ export const MUTATIONS: Mutation[] = [
     "if redis.call('EXISTS', RESULT) == 1 then return 0 end\n",
   ),
   results('start-call', 'it is not noted that a call begins', "redis.call('SET', STARTED, 1, 'PX', ARGV[1])\n"),
+  replies('append-reply', 'a reply stream is kept for ever', "redis.call('EXPIRE', STREAM, seconds)\n"),
   results('record-call', 'calls are taken although no result fits', '>= bytesMax then', '> bytesMax then'),
   results(
     'include/results',
