@@ -3,8 +3,11 @@ import type { RedisConnection } from './connection.ts'
 
 const SYNC_EVERY_MS = 15_000
 
-/** A slower answer says little about when it was written, milliseconds. */
+/** A slower answer says little about when it was written: only between which times. Milliseconds. */
 const SYNC_TRIP_MS_MAX = 250
+
+/** Pause before the next try while no answer has come so fast, milliseconds. */
+const SYNC_AGAIN_MS = 1_000
 
 /**
  * Redis' clock as this process sees it. Deadlines are written and read in Redis time, so that machines whose own
@@ -17,6 +20,8 @@ export class RedisClock {
   /** Redis' time minus the monotonic clock's; the machine's own time until Redis has answered. */
   #offsetMs = Date.now() - performance.now()
   #timer: NodeJS.Timeout | undefined
+  #againTimer: NodeJS.Timeout | undefined
+  #isExact = false
 
   constructor(redis: RedisConnection, log: Log) {
     this.#redis = redis
@@ -31,6 +36,7 @@ export class RedisClock {
 
   close(): void {
     clearInterval(this.#timer)
+    clearTimeout(this.#againTimer)
   }
 
   /** Milliseconds since the epoch, whole ones: times go into jobs, which hold no fractions. */
@@ -43,9 +49,17 @@ export class RedisClock {
     const sentAt = performance.now()
     this.#redis.time().then(
       ([seconds, microseconds]) => {
-        const roundTripMs = performance.now() - sentAt
-        if (roundTripMs > SYNC_TRIP_MS_MAX) return
-        this.#offsetMs = Number(seconds) * 1_000 + Number(microseconds) / 1_000 - (sentAt + roundTripMs / 2)
+        const receivedAt = performance.now()
+        const redisNow = Number(seconds) * 1_000 + Number(microseconds) / 1_000
+        if (receivedAt - sentAt <= SYNC_TRIP_MS_MAX) {
+          this.#isExact = true
+          this.#offsetMs = redisNow - (sentAt + receivedAt) / 2
+          return
+        }
+        // It was written between both times: no other offset is possible.
+        this.#offsetMs = Math.min(Math.max(this.#offsetMs, redisNow - receivedAt), redisNow - sentAt)
+        clearTimeout(this.#againTimer)
+        if (!this.#isExact) this.#againTimer = setTimeout(() => this.#sync(), SYNC_AGAIN_MS).unref()
       },
       (error) => this.#log.debug({ err: error }, 'failed to read the clock of Redis'),
     )

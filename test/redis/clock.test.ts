@@ -4,6 +4,7 @@ import { createLog } from '../../src/log.ts'
 import { RedisClock } from '../../src/redis/clock.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
 import { until } from '../support/gateway.ts'
+import { connectThroughProxy } from '../support/proxied-redis.ts'
 import { type Services, startServices } from '../support/services.ts'
 
 let services: Services
@@ -36,4 +37,25 @@ it('a step of the machine’s clock does not move the clock of Redis as this pro
     Date.now = () => machineNow() + stepMs
     assert.ok(Math.abs(clock.now() - (await redisNow())) < 1_000, `a step of ${stepMs} ms`)
   }
+})
+
+it('a slow answer of Redis corrects the clock of a machine that is ahead, and a quicker one is asked for soon', async (t) => {
+  const { redis: slow, proxy } = await connectThroughProxy(t, services.redisUrl, 'blocking')
+  const samples = async () => Number(/^cmdstat_time:calls=(\d+)/m.exec(await redis.info('commandstats'))?.[1])
+  const machineNow = Date.now
+  t.after(() => {
+    Date.now = machineNow
+  })
+  // A machine whose clock is ahead.
+  Date.now = () => machineNow() + 30_000
+  const clock = new RedisClock(slow, log)
+  Date.now = machineNow
+  assert.ok(clock.now() > machineNow() + 20_000)
+  proxy.delay(200)
+  const before = await samples()
+  clock.open()
+  t.after(() => clock.close())
+  await until(() => Math.abs(clock.now() - machineNow()) < 1_000, 10_000)
+  await until(async () => (await samples()) >= before + 2, 10_000)
+  proxy.heal()
 })
