@@ -30,7 +30,13 @@ async function serve(t: TestContext, listener: RequestListener) {
   const request = { url: new URL(`http://127.0.0.1:${port}/`), headers: {}, key: undefined }
   const progress: { isSent?: boolean } = {}
   const ask = (isFresh = true, signal = new AbortController().signal) => {
-    const permit = { id: '', isFresh: () => isFresh, release: () => undefined, releaseUnused: () => undefined }
+    const permit = {
+      id: '',
+      hasWaited: false,
+      isFresh: () => isFresh,
+      release: () => undefined,
+      releaseUnused: () => undefined,
+    }
     return attempt(api, request, { client, permit, progress, signal, timeoutMs: 10_000 })
   }
   return { seen, progress, ask }

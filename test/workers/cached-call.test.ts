@@ -9,6 +9,7 @@ import { capKeys, channels } from '../../src/redis/keys.ts'
 import { RequestCoalescer } from '../../workers/cache/request-coalescer.ts'
 import { runCall } from '../../workers/jobs/run-call.ts'
 import { until } from '../support/gateway.ts'
+import { startUpstreamServer } from '../support/upstream-server.ts'
 import { openWorkerParts } from '../support/worker-parts.ts'
 
 /** A call that follows `leader 1`, which another process has. */
@@ -40,6 +41,33 @@ test('a call that takes the lead when its answer has just been stored is a hit o
   const { cacheStatus = '', ageSeconds = -1, freshMs = 0 } = await running
   assert.match(cacheStatus, /^agw; hit; ttl=\d+$/)
   assert.ok(ageSeconds >= 0 && freshMs > 0 && freshMs <= 100_000, `${ageSeconds} s, fresh for ${freshMs} ms`)
+})
+
+test('a call that waited for a permit sends no request when its answer was stored meanwhile, and gives the permit back', async (t) => {
+  const upstream = await startUpstreamServer()
+  t.after(upstream.close)
+  const { deps, api, endpoint, cap, callOf } = await openWorkerParts(t, upstream.environment('encyclopedia'))
+  applySettings(api, { caps: { concurrency: 1, rates: [{ max: 10, seconds: 60 }] } })
+  const other = [{ member: 'other|sent', tag: 0 }]
+  const { granted } = await cap.acquire({ waiters: other, released: { ids: [], meanMs: 0 }, leaseMs: 60_000 })
+  const call = callOf()
+  const running = runCall(deps, call, {
+    ...{ times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }, progress: {}, isSecondRun: false },
+    remainingMs: () => call.deadline - deps.clock.now(),
+    signal: AbortSignal.timeout(30_000),
+  })
+  const of = (name: 'waiters' | 'leases' | 'log') =>
+    deps.redis.zrange(capKeys.of(api.slug, SHARED_BUCKET, name), '0', '-1')
+  await until(async () => (await of('waiters')).length === 1)
+  const { entry } = cacheKeys(endpoint, call, SHARED_BUCKET) ?? assert.fail()
+  const times = { storedAt: deps.clock.now(), freshMs: 100_000, staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
+  const origin = { slug: api.slug, hasUndeclared: false, owner: 'account' }
+  assert.ok(await deps.cache.store(origin, entry, { ...times, body: Buffer.from('{}') }))
+  const ids = [...granted.values()]
+  await cap.release({ ids, meanMs: 1 })
+  assert.match((await running).cacheStatus ?? '', /^agw; hit; ttl=\d+$/)
+  await until(async () => (await of('leases')).length === 0)
+  assert.deepEqual([upstream.arrivals.length, await of('log')], [0, ids])
 })
 
 test('a call with time left is not answered with the timeout of other calls, however many led before it whose own time was over', async (t) => {

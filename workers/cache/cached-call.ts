@@ -9,6 +9,7 @@ import { refusalOf } from '../../src/caps/refusal.ts'
 import { ERRORS, type ErrorCode } from '../../src/errors.ts'
 import { memberOf, waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
 import type { RedisClock } from '../../src/redis/clock.ts'
+import type { Permit } from '../permits/permit-client.ts'
 import { callUpstream, type UpstreamCall, type UpstreamDeps } from '../upstream/call-upstream.ts'
 import { isCutShort, isFailure, isOfOneCall, type Outcome } from '../upstream/outcome.ts'
 import type { CoalescedRequest, RequestCoalescer } from './request-coalescer.ts'
@@ -98,11 +99,20 @@ const REFUSALS_SHARED_MAX = 3
 
 const OWN_REQUEST_MS_MIN = 1_000
 
+class StoredMeanwhileError extends Error {
+  readonly entry: CacheEntry
+
+  constructor(entry: CacheEntry) {
+    super('another request brought the answer')
+    this.entry = entry
+  }
+}
+
 interface CalledOnce {
   outcome: Outcome
   isCollapsed: boolean
   freshMs?: number | undefined
-  /** Instead of a request: the answer that the request before had stored when this call took the lead. */
+  /** Instead of a request: the answer that another one had stored when this call took the lead, or when its permit came. */
   found?: CacheEntry | undefined
 }
 
@@ -111,17 +121,29 @@ async function callOnce(deps: CachingDeps, upstreamCall: UpstreamCall, keys: Cac
   let freshMs: number | undefined
   let found: CacheEntry | undefined
   let { permitRequest } = upstreamCall
-  const work = async (request: CoalescedRequest): Promise<Outcome> => {
+  const findFresh = async (): Promise<CacheEntry | undefined> => {
     const entry = await deps.cache.get(keys.entry)
-    if (entry && stalenessMs(entry, deps.clock.now()) <= 0) {
-      found = entry
-      return storedOutcome(entry)
-    }
+    found = entry && stalenessMs(entry, deps.clock.now()) <= 0 ? entry : undefined
+    return found
+  }
+  // Another process may have led meanwhile, for a call with an earlier place.
+  const ensureNeeded = async ({ hasWaited }: Permit): Promise<void> => {
+    const entry = hasWaited ? await findFresh() : undefined
+    if (entry) throw new StoredMeanwhileError(entry)
+  }
+  const work = async (request: CoalescedRequest): Promise<Outcome> => {
+    const entry = await findFresh()
+    if (entry) return storedOutcome(entry)
     const remainingMs = (): number => request.deadline() - deps.clock.now()
-    const ofRequest = { progress: request.progress, signal: request.signal, remainingMs }
-    const outcome = await callUpstream(deps, { ...upstreamCall, permitRequest, ...ofRequest, callSignal: signal })
-    freshMs = await store(deps, upstreamCall, { key: keys.entry, outcome })
-    return outcome
+    const ofRequest = { progress: request.progress, signal: request.signal, remainingMs, ensureNeeded }
+    try {
+      const outcome = await callUpstream(deps, { ...upstreamCall, permitRequest, ...ofRequest, callSignal: signal })
+      freshMs = await store(deps, upstreamCall, { key: keys.entry, outcome })
+      return outcome
+    } catch (error) {
+      if (error instanceof StoredMeanwhileError) return storedOutcome(error.entry)
+      throw error
+    }
   }
   const subscriber = {
     member: memberOf(waitQueueIdentity(call)),

@@ -21,6 +21,8 @@ const WAITERS_PER_SHARE = 16
 
 export interface Permit {
   id: PermitId
+  /** The first poll did not bring it. */
+  hasWaited: boolean
   /** Checked right before the first byte is written. */
   isFresh: () => boolean
   release: (tookMs: number) => void
@@ -29,6 +31,7 @@ export interface Permit {
 }
 
 interface LocalWaiter extends QueuedRequest {
+  hasWaited: boolean
   remainingMs: () => number
   resolve: (permit: Permit) => void
   reject: (error: unknown) => void
@@ -89,6 +92,7 @@ export class PermitClient {
       const stopListening = (): void => signal.removeEventListener('abort', onAbort)
       const waiter: LocalWaiter = {
         ...request,
+        hasWaited: false,
         remainingMs,
         resolve: (permit) => {
           stopListening()
@@ -173,6 +177,7 @@ export class PermitClient {
     // No refusals: these had places that others took, so their units of the minute stay spent.
     for (const [member, refusal] of evicted) this.#reject(member, tooLateError(refusal, false))
     for (const member of mustJoin) this.#reject(member, new PlaceNeededError('the call has to wait in the queue'))
+    for (const waiter of waiters) waiter.hasWaited = true
     this.room = room
     if (closedForMs > 0) this.#rejectTooLate(closedForMs)
     // Waiters that are left were not in this poll.
@@ -240,6 +245,7 @@ export class PermitClient {
     this.#hold(id)
     waiter.resolve({
       id,
+      hasWaited: waiter.hasWaited,
       isFresh: () => performance.now() <= usableUntil,
       release: (tookMs) => {
         this.#held.delete(id)
