@@ -243,10 +243,10 @@ test('a permit for another request of a call is refused at once where it would c
     grants: new GrantLedger(db, new RedisClock(redis, log), log),
   })
   const leaving = new AbortController()
-  const acquire = (id: string, remainingMs: number, isUnqueued: boolean) =>
+  const acquire = (id: string, remainingMs: number, mayLackPlace: boolean) =>
     clients
       .of(api, SHARED_BUCKET)
-      .acquire({ member: `account|${id}`, tag: 0, isUnqueued }, () => remainingMs, leaving.signal)
+      .acquire({ member: `account|${id}`, tag: 0, mayLackPlace }, () => remainingMs, leaving.signal)
   const first = await acquire('a', 30_000, false)
   first.release(1)
   const patient = acquire('b', 4_000_000, true)
@@ -284,7 +284,7 @@ test('calls for which a closed upstream opens too late get the reason that new o
   )
   await cap.applyUpstreamLimit({ closedForMs: 27_000, observedBy: 'none|1' })
   const signal = AbortSignal.timeout(20_000)
-  const rejected = [...places, { member: 'account|again', tag: 0, timeMs: 12_000, isUnqueued: true }]
+  const rejected = [...places, { member: 'account|again', tag: 0, timeMs: 12_000, mayLackPlace: true }]
     .filter(({ member }) => member !== 'account|1')
     .map(({ timeMs, ...waiter }) => clients.of(api, SHARED_BUCKET).acquire(waiter, () => timeMs, signal))
   const reasons = (await Promise.allSettled(rejected)).map((result) => {

@@ -150,7 +150,7 @@ async function callOnce(deps: CachingDeps, upstreamCall: UpstreamCall, keys: Cac
     deadline: call.deadline,
     signal,
     progress,
-    isAhead: call.ticket?.isAhead === true && !permitRequest.isUnqueued,
+    isAhead: call.ticket?.isAhead === true && !permitRequest.mayLackPlace,
   }
   let refusals = 0
   while (true) {
@@ -159,7 +159,7 @@ async function callOnce(deps: CachingDeps, upstreamCall: UpstreamCall, keys: Cac
     if (isOthers && !isCutShort(joined.outcome)) refusals += 1
     if (!isOthers || refusals === REFUSALS_SHARED_MAX) return { ...joined, freshMs, found }
     // It may have no place in the wait queue, or have lost it meanwhile: its permit client judges it.
-    permitRequest = { ...permitRequest, isUnqueued: true }
+    permitRequest = { ...permitRequest, mayLackPlace: true }
     subscriber.isAhead = false
   }
 }

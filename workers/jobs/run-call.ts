@@ -129,7 +129,7 @@ function permitRequestOf(known: KnownCall, { isSecondRun }: Pick<CallRun, 'isSec
   const { ticket, deadline } = known.call
   const member = memberOf(waitQueueIdentity(known.call))
   // A follower has no place of its own: it joins when it needs one.
-  if (ticket && !ticket.isFollower) return { member, tag: ticket.tag, isUnqueued: isSecondRun }
+  if (ticket && !ticket.isFollower) return { member, tag: ticket.tag, mayLackPlace: isSecondRun }
   return { member, tag: NO_PLACE, lateJoin: { entry: () => queueEntry(known), deadline, isSecondRun } }
 }
 

@@ -9,12 +9,12 @@ import { LOCK_LOST } from '../upstream/call-end.ts'
 /** There is no room for a call that has no place: it must join the wait queue first. */
 export class PlaceNeededError extends Error {}
 
-export interface QueuedRequest extends Waiter {
-  /** It waits by its tag though no queue holds it (an earlier permit took its place, or it shared another's): nothing evicts it, the client rejects it. */
-  isUnqueued?: boolean
+export interface PermitWaiter extends Waiter {
+  /** The queue may not know it, so that nothing evicts it (an earlier permit used up its place, a worker was lost with it, it shared another call's): the client rejects it. */
+  mayLackPlace?: boolean
 }
 
-export interface PermitRequest extends QueuedRequest {
+export interface PermitRequest extends PermitWaiter {
   /** Of a call without a place: how it joins the wait queue when it must, and until when a permit is of use. */
   lateJoin?: { entry: () => WaitQueueEntry; deadline: CallJob['deadline']; isSecondRun?: boolean }
 }
@@ -29,7 +29,7 @@ export function tooLateError(refusal: Parameters<typeof refusalOf>[0], isRefused
 export async function acquireOrJoin<Permit>(
   { cap, log }: { cap: Cap; log: Log },
   { lateJoin, ...waiter }: PermitRequest,
-  acquire: (waiter: QueuedRequest) => Promise<Permit>,
+  acquire: (waiter: PermitWaiter) => Promise<Permit>,
 ): Promise<Permit> {
   try {
     return await acquire(waiter)
@@ -42,7 +42,7 @@ export async function acquireOrJoin<Permit>(
   const joined = await cap.joinWaitQueue(entry, lateJoin.deadline)
   if ('refused' in joined) throw tooLateError(joined, true)
   try {
-    return await acquire({ ...waiter, tag: joined.tag, isUnqueued: joined.isFollower })
+    return await acquire({ ...waiter, tag: joined.tag, mayLackPlace: joined.isFollower })
   } catch (error) {
     // The run that has the job now may have joined under the same member: leaving would take its place away.
     if (error === LOCK_LOST) throw error

@@ -2,7 +2,7 @@ import { type AcquireResult, type Cap, NO_PLACE, type PermitId, type ReleasedPer
 import { LEASE_MS, PERMIT_AGE_MS_MAX, ROUND_TRIP_MS_MAX } from '../../src/caps/timing.ts'
 import type { Log } from '../../src/log.ts'
 import { groupOrAccountOf } from '../../src/queue/wait-queue-entry.ts'
-import { acquireOrJoin, type PermitRequest, PlaceNeededError, type QueuedRequest, tooLateError } from './late-join.ts'
+import { acquireOrJoin, type PermitRequest, type PermitWaiter, PlaceNeededError, tooLateError } from './late-join.ts'
 
 const RENEW_EVERY_MS = 1_500
 
@@ -30,7 +30,7 @@ export interface Permit {
   releaseUnused: () => void
 }
 
-interface LocalWaiter extends QueuedRequest {
+interface LocalWaiter extends PermitWaiter {
   hasWaited: boolean
   remainingMs: () => number
   resolve: (permit: Permit) => void
@@ -81,7 +81,7 @@ export class PermitClient {
     return acquireOrJoin(deps, request, (waiter) => this.#wait(waiter, remainingMs, signal))
   }
 
-  #wait(request: QueuedRequest, remainingMs: () => number, signal: AbortSignal): Promise<Permit> {
+  #wait(request: PermitWaiter, remainingMs: () => number, signal: AbortSignal): Promise<Permit> {
     if (signal.aborted) return Promise.reject(signal.reason)
     return new Promise((resolve, reject) => {
       const onAbort = (): void => {
@@ -182,7 +182,7 @@ export class PermitClient {
     if (closedForMs > 0) this.#rejectTooLate(closedForMs)
     // Waiters that are left were not in this poll.
     if (granted.size + evicted.size + mustJoin.length === waiters.length) return 0
-    this.#rejectUnqueued(waiters, { refused: closedForMs > 0 ? 'closed' : 'cap', retryAfterMs: retryInMs })
+    this.#rejectWithoutPlace(waiters, { refused: closedForMs > 0 ? 'closed' : 'cap', retryAfterMs: retryInMs })
     if (retryInMs <= 0) return FALLBACK_POLL_MS
     return Math.min(Math.max(retryInMs, POLL_MS_MIN), POLL_INTERVAL_MS)
   }
@@ -195,10 +195,10 @@ export class PermitClient {
     waiter.reject(reason)
   }
 
-  /** The queue evicts calls that would be too late; these are in none. `retryAfterMs`: until the first of them may be sent. */
-  #rejectUnqueued(waiters: LocalWaiter[], refusal: { refused: 'cap' | 'closed'; retryAfterMs: number }): void {
-    for (const { member, isUnqueued, remainingMs } of waiters) {
-      if (isUnqueued && remainingMs() < refusal.retryAfterMs) this.#reject(member, tooLateError(refusal, true))
+  /** The queue evicts calls that would be too late; these may be in none. `retryAfterMs`: until the first of them may be sent. */
+  #rejectWithoutPlace(waiters: LocalWaiter[], refusal: { refused: 'cap' | 'closed'; retryAfterMs: number }): void {
+    for (const { member, mayLackPlace, remainingMs } of waiters) {
+      if (mayLackPlace && remainingMs() < refusal.retryAfterMs) this.#reject(member, tooLateError(refusal, true))
     }
   }
 
@@ -219,9 +219,9 @@ export class PermitClient {
   }
 
   #rejectTooLate(closedForMs: number): void {
-    for (const { member, tag, isUnqueued = false, remainingMs } of [...this.#waitersByTag]) {
+    for (const { member, tag, mayLackPlace = false, remainingMs } of [...this.#waitersByTag]) {
       if (remainingMs() >= closedForMs) continue
-      const hadPlace = tag !== NO_PLACE && !isUnqueued
+      const hadPlace = tag !== NO_PLACE && !mayLackPlace
       this.#reject(member, tooLateError({ refused: 'closed', retryAfterMs: closedForMs }, !hadPlace))
     }
   }

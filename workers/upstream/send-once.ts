@@ -128,7 +128,7 @@ async function acquirePermit(deps: SendDeps, sending: Sending): Promise<Permit> 
   const stopListening = recorder.onOpen((error) => ending.abort(error))
   try {
     signal.throwIfAborted()
-    const request = { ...permitRequest, isUnqueued: permitRequest.isUnqueued || progress.hadPermit === true }
+    const request = { ...permitRequest, mayLackPlace: permitRequest.mayLackPlace || progress.hadPermit === true }
     const permit = await deps.permitClientOf(api, bucket).acquire(request, remainingMs, ending.signal)
     progress.hadPermit = true
     return permit
