@@ -46,10 +46,10 @@ export async function callThroughCache(deps: CachingDeps, upstreamCall: Upstream
   if (!keys) return { outcome: await callUpstream(deps, upstreamCall) }
   const now = deps.clock.now()
   const entry = await deps.cache.get(keys.entry)
-  if (entry && stalenessMs(entry, now) <= 0) return served(deps, entry, 'hit')
+  if (entry && stalenessMs(entry, now) <= 0) return served(deps, entry)
   const { cacheOnlyMs } = call
   if (entry && cacheOnlyMs === undefined && stalenessMs(entry, now) <= entry.staleWhileRevalidateMs) {
-    const answer = served(deps, entry, 'hit; detail=revalidating')
+    const answer = served(deps, entry, { detail: 'revalidating' })
     // One refresh a process is enough; more would hold workers that other calls need.
     if (deps.coalescer.isSharedHere(keys)) return answer
     return { ...answer, afterwards: async () => await callOnce(deps, upstreamCall, keys) }
@@ -57,16 +57,16 @@ export async function callThroughCache(deps: CachingDeps, upstreamCall: Upstream
   if (cacheOnlyMs !== undefined) {
     const refusal = refusalOf({ refused: call.cacheOnlyReason ?? 'cap', retryAfterMs: cacheOnlyMs })
     const detail = WITHOUT_REQUEST[refusal.code] ?? 'no-request'
-    if (entry && isUsableWithoutUpstream(entry, now)) return served(deps, entry, `hit; detail=${detail}`)
+    if (entry && isUsableWithoutUpstream(entry, now)) return served(deps, entry, { detail })
     return { outcome: { ...refusal, isRefused: true }, cacheStatus: 'agw; fwd=miss' }
   }
   const { outcome, isCollapsed, freshMs, found } = await callOnce(deps, upstreamCall, keys)
-  if (found) return served(deps, found, 'hit')
+  if (found) return served(deps, found)
   const isServerFailure = isFailure(outcome) && ERRORS[outcome.code].status >= 500
   if (isServerFailure && entry && isUsableWithoutUpstream(entry, deps.clock.now())) {
     const isWithoutRequest = outcome.isUnsent || outcome.code === 'UPSTREAM_CAP_EXHAUSTED'
     const detail = isWithoutRequest ? WITHOUT_REQUEST[outcome.code] : undefined
-    return served(deps, entry, detail === undefined ? 'fwd=stale; detail=upstream-failed' : `hit; detail=${detail}`)
+    return served(deps, entry, detail === undefined ? { kind: 'fwd=stale', detail: 'upstream-failed' } : { detail })
   }
   return {
     outcome,
@@ -75,16 +75,20 @@ export async function callThroughCache(deps: CachingDeps, upstreamCall: Upstream
   }
 }
 
-/** @param status first parameters of `Cache-Status` */
-function served(deps: CachingDeps, entry: CacheEntry, status: string): CachedOutcome {
+/** `kind` and `detail` of `Cache-Status`, without its `ttl`. */
+interface HowServed {
+  kind?: 'hit' | 'fwd=stale'
+  detail?: string
+}
+
+function served(deps: CachingDeps, entry: CacheEntry, { kind = 'hit', detail }: HowServed = {}): CachedOutcome {
   const now = deps.clock.now()
   const freshMs = Math.floor(-stalenessMs(entry, now))
   const ttl = Math.floor(freshMs / 1_000)
-  const [first, ...rest] = status.split('; ')
   return {
     outcome: storedOutcome(entry),
     ...(freshMs > 0 ? { freshMs } : {}),
-    cacheStatus: ['agw', first, `ttl=${ttl}`, ...rest].join('; '),
+    cacheStatus: `agw; ${kind}; ttl=${ttl}${detail === undefined ? '' : `; detail=${detail}`}`,
     ageSeconds: Math.max(0, Math.floor((now - entry.storedAt) / 1_000)),
   }
 }
