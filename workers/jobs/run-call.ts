@@ -39,22 +39,7 @@ export async function runCall(deps: RunDeps, call: CallJob, run: CallRun): Promi
   if (!known) {
     return { outcome: { code: 'INTERNAL_ERROR', cause: new Error('this worker does not know the endpoint') } }
   }
-  const result = await runToOutcome(deps, known, run)
-  const { progress, times, signal } = run
-  const leave = (): void => {
-    // A lost lock leaves it to the worker that has the job now.
-    if ((call.ticket || run.isSecondRun) && times.attempts === 0 && signal.reason !== LOCK_LOST)
-      leaveWaitQueue(deps, known)
-  }
-  // No permit was used: its place is free for the next call, unless followers still use it for their shared request.
-  const leaveWhenUnused = (): void => {
-    if (progress.goesOn) progress.goesOn.then(leave, leave)
-    else leave()
-  }
-  const { afterwards } = result
-  if (afterwards) return { ...result, afterwards: () => afterwards().finally(leaveWhenUnused) }
-  leaveWhenUnused()
-  return result
+  return leaveWhenSettled(deps, known, { run, result: await runToOutcome(deps, known, run) })
 }
 
 async function runToOutcome(deps: RunDeps, known: KnownCall, run: CallRun): Promise<CachedOutcome> {
@@ -150,6 +135,25 @@ function outcomeAtDeadline(progress: CallProgress): Failure {
   const { isUnderWay, lastFailure } = progress.ofRequest ?? progress
   if (isUnderWay) return { code: 'UPSTREAM_TIMEOUT' }
   return lastFailure ? attemptFailure(lastFailure) : { code: 'DEADLINE_EXCEEDED' }
+}
+
+/** The call leaves the wait queue once neither its own work after the reply nor a request that goes on in its place can use a permit. */
+function leaveWhenSettled(
+  deps: RunDeps,
+  known: KnownCall,
+  { run, result }: { run: CallRun; result: CachedOutcome },
+): CachedOutcome {
+  const { times, progress, isSecondRun, signal } = run
+  const leave = async (): Promise<void> => {
+    await progress.goesOn?.catch(() => undefined)
+    const mayHavePlace = (known.call.ticket !== undefined || isSecondRun) && times.attempts === 0
+    // A lost lock leaves it to the worker that has the job now.
+    if (mayHavePlace && signal.reason !== LOCK_LOST) leaveWaitQueue(deps, known)
+  }
+  const { afterwards } = result
+  if (afterwards) return { ...result, afterwards: () => afterwards().finally(() => void leave()) }
+  void leave()
+  return result
 }
 
 function leaveWaitQueue({ caps, log }: RunDeps, known: KnownCall): void {
