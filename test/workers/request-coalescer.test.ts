@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it, type TestContext } from 'node:test'
-import { RequestCoalescer, type Subscriber } from '../../workers/cache/request-coalescer.ts'
+import { type Answer, RequestCoalescer, type Subscriber } from '../../workers/cache/request-coalescer.ts'
 import { LOCK_LOST } from '../../workers/upstream/call-end.ts'
 import type { Outcome } from '../../workers/upstream/outcome.ts'
 import { until } from '../support/gateway.ts'
@@ -26,14 +26,14 @@ const TIMEOUT = { code: 'UPSTREAM_TIMEOUT' } as const
 
 /** A process whose call leads: its request has been sent and has no answer yet. */
 async function lead(t: TestContext, keys: ReturnType<typeof keysOf>) {
-  const hanging = Promise.withResolvers<typeof TIMEOUT>()
+  const hanging = Promise.withResolvers<Answer>()
   let isLed = false
   const outcome = new RequestCoalescer(redis).join(keys, subscriber('first'), (request) => {
     isLed = true
     request.progress.isUnderWay = true
     return hanging.promise
   })
-  const end = () => hanging.resolve(TIMEOUT)
+  const end = () => hanging.resolve({ outcome: TIMEOUT })
   t.after(end)
   await until(() => isLed)
   return { outcome, end }
@@ -58,13 +58,13 @@ it('a follower in another process sends a request of its own when the call that 
   const closed = { code: 'UPSTREAM_RATE_LIMITED', isUnsent: true } as const
   for (const outcome of [evicted, closed, { ...TIMEOUT, isRefused: true } as const]) {
     const keys = keysOf(`evicted-${outcome.code}`)
-    const answer = Promise.withResolvers<Outcome>()
+    const answer = Promise.withResolvers<Answer>()
     const first = new RequestCoalescer(redis).join(keys, subscriber('first'), () => answer.promise)
     await until(async () => (await redis.exists(keys.leader)) === 1)
     const own: Outcome = { body: Buffer.from('{}') }
-    const second = new RequestCoalescer(redis).join(keys, subscriber('second'), async () => own)
+    const second = new RequestCoalescer(redis).join(keys, subscriber('second'), async () => ({ outcome: own }))
     await until(async () => (await redis.exists(keys.followed)) === 1)
-    answer.resolve(outcome)
+    answer.resolve({ outcome })
     assert.deepEqual(await first, { outcome, isCollapsed: false })
     assert.deepEqual(await second, { outcome: own, isCollapsed: false })
   }
@@ -74,7 +74,7 @@ it('a request whose call was left goes on for those that wait for its answer, in
   const keys = keysOf('left')
   const leaving = new AbortController()
   const left = { first: subscriber('first', leaving.signal), last: new AbortController() }
-  const answer = Promise.withResolvers<typeof TIMEOUT>()
+  const answer = Promise.withResolvers<Answer>()
   let ended: AbortSignal | undefined
   const first = new RequestCoalescer(redis).join(keys, left.first, ({ signal }) => {
     ended = signal
@@ -91,7 +91,7 @@ it('a request whose call was left goes on for those that wait for its answer, in
   await redis.pexpire(keys.followed, 900)
   await until(async () => (await redis.pttl(keys.followed)) > 900)
   assert.equal(ended?.aborted, false)
-  answer.resolve(TIMEOUT)
+  answer.resolve({ outcome: TIMEOUT })
   assert.deepEqual(await second, { outcome: TIMEOUT, isCollapsed: true })
 })
 
@@ -150,7 +150,7 @@ it('a call whose place comes first brings the answer for a request that is not s
     })
     await until(() => waited !== undefined)
     const second = where === 'here' ? first : new RequestCoalescer(redis)
-    const answer = Promise.withResolvers<Outcome>()
+    const answer = Promise.withResolvers<Answer>()
     let isLed = false
     const ahead = second.join(keys, { ...subscriber('ahead'), isAhead: true }, () => {
       isLed = true
@@ -162,7 +162,7 @@ it('a call whose place comes first brings the answer for a request that is not s
       coalescer.join(keys, subscriber('third'), () => assert.fail('one request is enough')),
     )
     await until(async () => (await redis.exists(keys.followed)) === 1)
-    answer.resolve(own)
+    answer.resolve({ outcome: own })
     assert.deepEqual(await ahead, { outcome: own, isCollapsed: false })
     assert.deepEqual(await beside, { outcome: own, isCollapsed: true })
     assert.deepEqual(await remote, { outcome: own, isCollapsed: true })
@@ -196,7 +196,7 @@ it('a call leads at once that took the lead with a command whose reply was lost'
   const { redis: unsteady, proxy } = await connectThroughProxy(t, url, 'blocking')
   const outcome: Outcome = { body: Buffer.from('{}') }
   proxy.loseReplies()
-  const leading = new RequestCoalescer(unsteady).join(keys, subscriber('first'), async () => outcome)
+  const leading = new RequestCoalescer(unsteady).join(keys, subscriber('first'), async () => ({ outcome }))
   await until(async () => (await redis.exists(keys.leader)) === 1)
   // It would follow itself until its lead ends.
   await redis.persist(keys.leader)

@@ -12,7 +12,7 @@ import type { RedisClock } from '../../src/redis/clock.ts'
 import type { Permit } from '../permits/permit-client.ts'
 import { callUpstream, type UpstreamCall, type UpstreamDeps } from '../upstream/call-upstream.ts'
 import { isCutShort, isFailure, isOfOneCall, type Outcome } from '../upstream/outcome.ts'
-import type { CoalescedRequest, RequestCoalescer } from './request-coalescer.ts'
+import type { Answer, CoalescedRequest, RequestCoalescer, SharedAnswer } from './request-coalescer.ts'
 
 export interface CachingDeps extends UpstreamDeps {
   cache: ResponseCache
@@ -112,43 +112,10 @@ class StoredMeanwhileError extends Error {
   }
 }
 
-interface CalledOnce {
-  outcome: Outcome
-  isCollapsed: boolean
-  freshMs?: number | undefined
-  /** Instead of a request: the answer that another one had stored when this call took the lead, or when its permit came. */
-  found?: CacheEntry | undefined
-}
-
-async function callOnce(deps: CachingDeps, upstreamCall: UpstreamCall, keys: CacheKeys): Promise<CalledOnce> {
+/** Leads the request for the answer, or follows the one that does; again where that one's outcome was its own business. */
+async function callOnce(deps: CachingDeps, upstreamCall: UpstreamCall, keys: CacheKeys): Promise<SharedAnswer> {
   const { call, progress, signal } = upstreamCall
-  let freshMs: number | undefined
-  let found: CacheEntry | undefined
   let { permitRequest } = upstreamCall
-  const findFresh = async (): Promise<CacheEntry | undefined> => {
-    const entry = await deps.cache.get(keys.entry)
-    found = entry && stalenessMs(entry, deps.clock.now()) <= 0 ? entry : undefined
-    return found
-  }
-  // Another process may have led meanwhile, for a call with an earlier place.
-  const ensureNeeded = async ({ hasWaited }: Permit): Promise<void> => {
-    const entry = hasWaited ? await findFresh() : undefined
-    if (entry) throw new StoredMeanwhileError(entry)
-  }
-  const work = async (request: CoalescedRequest): Promise<Outcome> => {
-    const entry = await findFresh()
-    if (entry) return storedOutcome(entry)
-    const remainingMs = (): number => request.deadline() - deps.clock.now()
-    const ofRequest = { progress: request.progress, signal: request.signal, remainingMs, ensureNeeded }
-    try {
-      const outcome = await callUpstream(deps, { ...upstreamCall, permitRequest, ...ofRequest, callSignal: signal })
-      freshMs = await store(deps, upstreamCall, { key: keys.entry, outcome })
-      return outcome
-    } catch (error) {
-      if (error instanceof StoredMeanwhileError) return storedOutcome(error.entry)
-      throw error
-    }
-  }
   const subscriber = {
     member: memberOf(waitQueueIdentity(call)),
     deadline: call.deadline,
@@ -158,13 +125,50 @@ async function callOnce(deps: CachingDeps, upstreamCall: UpstreamCall, keys: Cac
   }
   let refusals = 0
   while (true) {
-    const joined = await deps.coalescer.join(keys, subscriber, work)
-    const isOthers = joined.isCollapsed && isOfOneCall(joined.outcome) && mayTryAgain(joined.outcome, upstreamCall)
-    if (isOthers && !isCutShort(joined.outcome)) refusals += 1
-    if (!isOthers || refusals === REFUSALS_SHARED_MAX) return { ...joined, freshMs, found }
+    const leading = { ...upstreamCall, permitRequest }
+    const shared = await deps.coalescer.join(keys, subscriber, (request) =>
+      fetchAnswer(deps, leading, { keys, request }),
+    )
+    if (!mustTryItself(shared, upstreamCall)) return shared
+    if (!isCutShort(shared.outcome)) refusals += 1
+    if (refusals === REFUSALS_SHARED_MAX) return shared
     // It may have no place in the wait queue, or have lost it meanwhile: its permit client judges it.
     permitRequest = { ...permitRequest, mayLackPlace: true }
     subscriber.isAhead = false
+  }
+}
+
+/** The outcome is the business of the call that led, and this call has the time to try for itself. */
+function mustTryItself({ isCollapsed, outcome }: SharedAnswer, upstreamCall: UpstreamCall): boolean {
+  return isCollapsed && isOfOneCall(outcome) && mayTryAgain(outcome, upstreamCall)
+}
+
+/** What the call that leads does: it finds the answer stored, or sends a request and stores what comes. */
+async function fetchAnswer(
+  deps: CachingDeps,
+  upstreamCall: UpstreamCall,
+  { keys, request }: { keys: CacheKeys; request: CoalescedRequest },
+): Promise<Answer> {
+  const findFresh = async (): Promise<CacheEntry | undefined> => {
+    const entry = await deps.cache.get(keys.entry)
+    return entry && stalenessMs(entry, deps.clock.now()) <= 0 ? entry : undefined
+  }
+  // Another process may have led meanwhile, for a call with an earlier place.
+  const ensureNeeded = async ({ hasWaited }: Permit): Promise<void> => {
+    const entry = hasWaited ? await findFresh() : undefined
+    if (entry) throw new StoredMeanwhileError(entry)
+  }
+  const found = await findFresh()
+  if (found) return { outcome: storedOutcome(found), found }
+  const { progress, signal } = request
+  const remainingMs = (): number => request.deadline() - deps.clock.now()
+  const ofRequest = { progress, signal, remainingMs, ensureNeeded, callSignal: upstreamCall.signal }
+  try {
+    const outcome = await callUpstream(deps, { ...upstreamCall, ...ofRequest })
+    return { outcome, freshMs: await store(deps, upstreamCall, { key: keys.entry, outcome }) }
+  } catch (error) {
+    if (error instanceof StoredMeanwhileError) return { outcome: storedOutcome(error.entry), found: error.entry }
+    throw error
   }
 }
 

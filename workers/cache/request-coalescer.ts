@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { rejectOnAbort } from '../../src/async/abort.ts'
 import { BEGUN, type CacheKeys } from '../../src/cache/cache-key.ts'
+import type { CacheEntry } from '../../src/cache/response-cache.ts'
 import { decodeFrame, encodeFrame } from '../../src/queue/frame.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import { extendLock, releaseLock } from '../../src/redis/lock.ts'
@@ -13,10 +14,8 @@ import type { CallProgress } from '../upstream/send-once.ts'
 const LEADER_MS = 3_000
 const LEADER_RENEW_MS = 1_000
 
-/** For followers in other processes, milliseconds. */
+/** How long followers in other processes find an outcome, milliseconds. Those of larger ones send requests of their own. */
 const OUTCOME_MS = 1_500
-
-/** Followers of larger outcomes send a request of their own. */
 const OUTCOME_BYTES_MAX = 2 * 1024 * 1024
 
 const FOLLOW_EVERY_MS = 40
@@ -46,12 +45,23 @@ export interface CoalescedRequest {
   progress: CallProgress
 }
 
-interface SharedOutcome {
+export interface Answer {
   outcome: Outcome
+  freshMs?: number | undefined
+  /** Instead of a request: the answer that another one had stored when this call took the lead, or when its permit came. */
+  found?: CacheEntry | undefined
+}
+
+/** Of another call's request it is the outcome alone. */
+export interface SharedAnswer extends Answer {
+  isCollapsed: boolean
+}
+
+interface Ended extends Answer {
   isLeader: boolean
 }
 
-type Work = (request: CoalescedRequest) => Promise<Outcome>
+type Work = (request: CoalescedRequest) => Promise<Answer>
 
 interface Start {
   /** Of this request alone: a run of its call before it may still lead, and a command that is sent again finds its own. */
@@ -64,8 +74,8 @@ interface Start {
 interface LocalRequest {
   /** Of the call whose place in the wait queue the request has. */
   member: string
-  outcome: Promise<SharedOutcome>
-  end: (shared: SharedOutcome) => void
+  outcome: Promise<Ended>
+  end: (shared: Ended) => void
   isLed: boolean
   isOver: boolean
   /** A call that shares it runs in another worker now, which may have its place in the wait queue. */
@@ -91,7 +101,7 @@ export class RequestCoalescer {
   }
 
   /** `work` makes the outcome where no other call does. */
-  async join(keys: CacheKeys, subscriber: Subscriber, work: Work): Promise<{ outcome: Outcome; isCollapsed: boolean }> {
+  async join(keys: CacheKeys, subscriber: Subscriber, work: Work): Promise<SharedAnswer> {
     const found = this.#requests.get(keys.entry)
     const isOvertaken = found !== undefined && subscriber.isAhead === true && !hasBegun(found.progress)
     const known = isOvertaken ? undefined : found
@@ -101,8 +111,9 @@ export class RequestCoalescer {
     subscriber.progress.ofRequest = request.progress
     request.deadline = Math.max(request.deadline, subscriber.deadline)
     try {
-      const { outcome, isLeader } = await Promise.race([request.outcome, rejectOnAbort(subscriber.signal)])
-      return { outcome, isCollapsed: known !== undefined || !isLeader }
+      const { isLeader, ...answer } = await Promise.race([request.outcome, rejectOnAbort(subscriber.signal)])
+      const isCollapsed = known !== undefined || !isLeader
+      return isCollapsed ? { outcome: answer.outcome, isCollapsed } : { ...answer, isCollapsed }
     } finally {
       request.subscribers.delete(subscriber)
       if (subscriber.signal.reason === LOCK_LOST) request.hasLostLock = true
@@ -131,7 +142,7 @@ export class RequestCoalescer {
 
   #start(keys: CacheKeys, { member, deadline, isAhead = false }: Subscriber, work: Work): LocalRequest {
     const ending = new AbortController()
-    const ended = Promise.withResolvers<SharedOutcome>()
+    const ended = Promise.withResolvers<Ended>()
     const request: LocalRequest = {
       ...{ member, isLed: false, isOver: false, hasLostLock: false },
       subscribers: new Set(),
@@ -144,7 +155,7 @@ export class RequestCoalescer {
         abort(request, 'another request brought the answer')
       },
     }
-    const run = async (): Promise<SharedOutcome> => {
+    const run = async (): Promise<Ended> => {
       try {
         const coalesced = { signal: ending.signal, deadline: () => request.deadline, progress: request.progress }
         const onLead = (): void => {
@@ -163,7 +174,7 @@ export class RequestCoalescer {
   }
 
   /** Leads, or waits for another process's leader. */
-  async #lead(keys: CacheKeys, start: Start, request: CoalescedRequest): Promise<SharedOutcome> {
+  async #lead(keys: CacheKeys, start: Start, request: CoalescedRequest): Promise<Ended> {
     const { token } = start
     let { isAhead } = start
     const leaders = new Set<string>()
@@ -187,7 +198,7 @@ export class RequestCoalescer {
       }
       if (isLeader) {
         start.onLead()
-        return { outcome: await this.#run(keys, start, request), isLeader: true }
+        return { ...(await this.#run(keys, start, request)), isLeader: true }
       }
       if (performance.now() - renewedAt >= FOLLOWED_RENEW_MS) {
         renewedAt = performance.now()
@@ -197,21 +208,22 @@ export class RequestCoalescer {
     }
   }
 
-  async #run(keys: CacheKeys, { token, work }: Start, request: CoalescedRequest): Promise<Outcome> {
+  async #run(keys: CacheKeys, { token, work }: Start, request: CoalescedRequest): Promise<Answer> {
     const renewing = setInterval(() => {
       const tokens = hasBegun(request.progress) ? tokensOf(token).toReversed() : tokensOf(token)
       extendLock(this.#redis, keys.leader, { tokens, lifeMs: LEADER_MS }).catch(() => undefined)
     }, LEADER_RENEW_MS)
     try {
-      const outcome = await work(request)
+      const answer = await work(request)
+      const { outcome } = answer
       // Followers in other processes judge by the time that they have left, as those of this one do.
-      if (isOfOneCall(outcome) && !isCutShort(outcome)) return outcome
+      if (isOfOneCall(outcome) && !isCutShort(outcome)) return answer
       const frame = outcomeFrame(outcome, token)
       // Sent together with the end of the lead. Fails open: where Redis takes no writes, followers send requests of their own.
       if (frame.length <= OUTCOME_BYTES_MAX) {
         this.#redis.set(keys.outcome, frame, 'PX', OUTCOME_MS).catch(() => undefined)
       }
-      return outcome
+      return answer
     } finally {
       clearInterval(renewing)
       await releaseLock(this.#redis, keys.leader, tokensOf(token)).catch(() => undefined)
@@ -239,7 +251,7 @@ function hasBegun({ isUnderWay, lastFailure }: CallProgress): boolean {
 }
 
 /** An answer serves the calls of a request that waits behind it for a permit; a failure leaves them their own try. */
-function endUnsent(request: LocalRequest, { outcome }: SharedOutcome): void {
+function endUnsent(request: LocalRequest, { outcome }: Ended): void {
   if (!isFailure(outcome) && !hasBegun(request.progress)) request.end({ outcome, isLeader: false })
 }
 
