@@ -352,9 +352,10 @@ describe('the operator API', () => {
       upstream.play('creature-game', () => under.promise)
       const call = (name: string) =>
         send(gateway, `/v1/call/creature-game/creature?name=${name}`, { key: account.live, url: gateway.urls[0] ?? '' })
-      const before = upstream.arrivalsOf('creature-game').length
+      // Not all arrivals: on a slow machine the first call is repeated meanwhile.
+      const wasSent = (name: string) => upstream.arrivalsOf('creature-game').some(({ url }) => url.endsWith(`/${name}`))
       const first = call(`${waiters[how]}1`)
-      await until(() => upstream.arrivalsOf('creature-game').length === before + 1)
+      await until(() => wasSent(`${waiters[how]}1`))
       const second = call(`${waiters[how]}2`)
       await until(async () => (await redis.zcard(capKeys.of('creature-game', SHARED_BUCKET, 'waiters'))) === 1)
       if (how === 'refuse')
@@ -362,7 +363,7 @@ describe('the operator API', () => {
       // A worker that knows of the place for the second call knows that it must not make it.
       await patch('/upstreams/creature-game', { caps: { concurrency: 2 }, ...(how === 'off' && { enabled: false }) })
       assert.equal((await second).body.error?.code, shut[how])
-      assert.equal(upstream.arrivalsOf('creature-game').length, before + 1)
+      assert.equal(wasSent(`${waiters[how]}2`), false)
       under.resolve({ id: 1, name: 'a', types: [], height: 1, weight: 1 })
       assert.equal((await first).status, 200)
       if (how === 'refuse') await operator('/upstreams/creature-game/resume', { method: 'POST' })
