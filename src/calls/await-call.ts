@@ -39,18 +39,18 @@ export async function enqueueAndAwait(deps: AwaitDeps, admitted: Admitted, socke
   const { job, forecast } = admitted
   const waitMs = waitMsOf(deps, admitted)
   const { reply, forget } = deps.replies.awaitReply(job.id)
-  const patience = limitWait(socket, waitMs, () =>
+  const wait = limitWait(socket, waitMs, () =>
     job.isAsync ? STILL_RUNNING : new GatewayError('DEADLINE_EXCEEDED'),
   )
   let jobId: string | undefined
   let isReplyAwaited = false
   try {
-    patience.signal.throwIfAborted()
+    wait.signal.throwIfAborted()
     if (job.isAsync) await recordAsyncCall(deps.redis, job, forecast.waitEntry)
     const { priority, mayShareJob } = forecast
     jobId = await deps.queues.enqueue({ call: job, priority, mayShareJob })
     if (waitMs === 0) return { kind: 'pending' }
-    const answer = await Promise.race([reply, rejectOnAbort(patience.signal)])
+    const answer = await Promise.race([reply, rejectOnAbort(wait.signal)])
     if (answer.head.isRefused) await refundRefused(deps, admitted, chargedReplyStatus(answer.head))
     else if (!job.isAsync) deps.completions.add(job, chargedReplyStatus(answer.head))
     return { kind: 'reply', reply: answer }
@@ -68,7 +68,7 @@ export async function enqueueAndAwait(deps: AwaitDeps, admitted: Admitted, socke
     return { kind: 'failed', error, isRefused }
   } finally {
     forecast.giveRoomBack?.()
-    patience.end()
+    wait.end()
     if (!isReplyAwaited) forget()
   }
 }

@@ -86,7 +86,7 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   return reply.type(mediaTypeOf(job)).send(body)
 }
 
-/** What a call that failed gives back counts as given back. */
+/** The limits as headers show them, after what this end refunds. */
 function limitsAfter(end: CallEnd, limits: LimitState): LimitState {
   if (end.kind === 'pending') return limits
   const isReply = end.kind === 'reply'
