@@ -9,7 +9,7 @@ import type { Log } from '../log.ts'
 import { recordAsyncCall } from '../queue/async-call.ts'
 import type { ReplyInbox } from '../queue/reply.ts'
 import type { Reply } from '../queue/reply-head.ts'
-import { CallerLeftError, cancelledStatus, chargedReplyStatus, LEFT_UNSENT_STATUS } from './call-status.ts'
+import { CallerLeftError, LEFT_UNSENT_STATUS, usageStatusOfCancelled, usageStatusOfReply } from './call-status.ts'
 import { awaitWasSent, type Withdrawal, type WithdrawDeps, withdrawCall, withdrawFailed } from './withdraw-call.ts'
 
 export interface AwaitDeps extends WithdrawDeps, RefusalDeps {
@@ -39,9 +39,7 @@ export async function enqueueAndAwait(deps: AwaitDeps, admitted: Admitted, socke
   const { job, forecast } = admitted
   const waitMs = waitMsOf(deps, admitted)
   const { reply, forget } = deps.replies.awaitReply(job.id)
-  const wait = limitWait(socket, waitMs, () =>
-    job.isAsync ? STILL_RUNNING : new GatewayError('DEADLINE_EXCEEDED'),
-  )
+  const wait = limitWait(socket, waitMs, () => (job.isAsync ? STILL_RUNNING : new GatewayError('DEADLINE_EXCEEDED')))
   let jobId: string | undefined
   let isReplyAwaited = false
   try {
@@ -51,8 +49,8 @@ export async function enqueueAndAwait(deps: AwaitDeps, admitted: Admitted, socke
     jobId = await deps.queues.enqueue({ call: job, priority, mayShareJob })
     if (waitMs === 0) return { kind: 'pending' }
     const answer = await Promise.race([reply, rejectOnAbort(wait.signal)])
-    if (answer.head.isRefused) await refundRefused(deps, admitted, chargedReplyStatus(answer.head))
-    else if (!job.isAsync) deps.completions.add(job, chargedReplyStatus(answer.head))
+    if (answer.head.isRefused) await refundRefused(deps, admitted, usageStatusOfReply(answer.head))
+    else if (!job.isAsync) deps.completions.add(job, usageStatusOfReply(answer.head))
     return { kind: 'reply', reply: answer }
   } catch (thrown) {
     // Even when this node is shutting down: the call's worker completes it.
@@ -116,7 +114,7 @@ async function refundRefused(deps: AwaitDeps, { job, principal }: Admitted, stat
   )
 }
 
-/** Withdraws a call whose caller left. @returns its status: it is charged where a request was sent for it, or where that is not known */
+/** Withdraws a call whose caller left. @returns its usage status: it is charged where a request was sent for it, or where that is not known */
 async function withdrawLeft(
   deps: AwaitDeps,
   admitted: Admitted,
@@ -126,7 +124,7 @@ async function withdrawLeft(
     (withdrawal) => awaitWasSent(withdrawal, reply),
     () => true,
   )
-  return cancelledStatus(isSent)
+  return usageStatusOfCancelled(isSent)
 }
 
 /** @throws what Redis throws: the call then runs to its deadline, in vain */

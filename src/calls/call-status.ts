@@ -1,13 +1,14 @@
 import { ERRORS, type ErrorCode, GatewayError } from '../errors.ts'
 import { type ReplyHead, wasRequestSent } from '../queue/reply-head.ts'
 
-/** Status of a call whose caller left: by `isCharged` its unit of the month stays spent. */
+/** What log and metrics show of a call whose caller left; its usage status too where a request was sent for it. */
 export const CALLER_LEFT_STATUS = 499
 
-/** The same where no request was sent for the call: its unit of the month is given back. */
+/** Usage status of a call whose caller left before a request was sent for it. */
 export const LEFT_UNSENT_STATUS = 503
 
-export function cancelledStatus(wasSent: boolean): number {
+/** The status that usage counts a cancelled call under. As any usage status it decides by `isCharged` whether the unit of the month stays spent. */
+export function usageStatusOfCancelled(wasSent: boolean): number {
   return wasSent ? CALLER_LEFT_STATUS : LEFT_UNSENT_STATUS
 }
 
@@ -31,7 +32,7 @@ export function shownReplyStatus({ code }: Pick<Outcome, 'code'>): number {
   return code ? ERRORS[code].status : 200
 }
 
-/** What usage counts of a call by its reply: by `isCharged` it decides whether the unit of the month stays spent. */
-export function chargedReplyStatus(head: Outcome): number {
-  return head.code === 'CALL_CANCELLED' ? cancelledStatus(wasRequestSent(head)) : shownReplyStatus(head)
+/** The status that usage counts a call under by its reply. */
+export function usageStatusOfReply(head: Outcome): number {
+  return head.code === 'CALL_CANCELLED' ? usageStatusOfCancelled(wasRequestSent(head)) : shownReplyStatus(head)
 }

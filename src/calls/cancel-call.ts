@@ -8,7 +8,7 @@ import type { ReplyHead } from '../queue/reply-head.ts'
 import { readResult, storeResult } from '../queue/results.ts'
 import { countCall } from '../telemetry/count-call.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
-import { CALLER_LEFT_STATUS, cancelledStatus } from './call-status.ts'
+import { CALLER_LEFT_STATUS, usageStatusOfCancelled } from './call-status.ts'
 import { type Withdrawal, type WithdrawDeps, withdrawCall } from './withdraw-call.ts'
 
 export interface CancelDeps extends WithdrawDeps {
@@ -72,7 +72,7 @@ async function complete(
   call: AsyncCall,
   { wasSent }: { wasSent: boolean },
 ): Promise<void> {
-  if (!(await completeCall(redis, call, cancelledStatus(wasSent)))) return
+  if (!(await completeCall(redis, call, usageStatusOfCancelled(wasSent)))) return
   const { id: callId, accountId, slug, mode } = call
   countCall(telemetry, { slug, mode, status: CALLER_LEFT_STATUS, code: 'CALL_CANCELLED', accountId })
   log.info({ callId, account: accountId, slug }, 'asynchronous call cancelled')

@@ -17,7 +17,7 @@ import { type Reply, wasRequestSent } from '../queue/reply-head.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { ObservedCall, type ObservedCallDeps } from '../telemetry/observe-call.ts'
 import { DEADLINE_GRACE_MS } from './await-call.ts'
-import { cancelledStatus, shownErrorStatus } from './call-status.ts'
+import { shownErrorStatus, usageStatusOfCancelled } from './call-status.ts'
 import { awaitWasSent, type CallToWithdraw, type Withdrawal, withdrawCall, withdrawFailed } from './withdraw-call.ts'
 
 export interface BatchDeps extends ForecastDeps, ObservedCallDeps {
@@ -202,7 +202,7 @@ async function runUnit(
 }
 
 function cancelled(wasSent: boolean): Pick<Ending, 'usageStatus' | 'refund'> {
-  return { usageStatus: cancelledStatus(wasSent), refund: wasSent ? 'nothing' : 'month' }
+  return { usageStatus: usageStatusOfCancelled(wasSent), refund: wasSent ? 'nothing' : 'month' }
 }
 
 /** @returns where the call was; 'maybe-taken' where that is not known */

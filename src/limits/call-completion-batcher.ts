@@ -33,7 +33,7 @@ const ANY_ID = ''
 
 interface CompletedCall {
   call: CallJob
-  status: number
+  usageStatus: number
 }
 
 /** `at`: Redis' clock, milliseconds. */
@@ -79,16 +79,16 @@ export class CallCompletionBatcher {
   }
 
   /** Releases a call's limits and counts it, in the background. */
-  add(call: CallJob, status: number): void {
-    const ended = { call, status }
+  add(call: CallJob, usageStatus: number): void {
+    const ended = { call, usageStatus }
     this.#completed.add(keyOf(call), ended)
     // The worker of an asynchronous call may have it nevertheless: under its own id it is counted once.
     this.#used.add(call.isAsync ? call.id : ANY_ID, ended)
   }
 
-  /** The same, once it is known how the call ended; `status` never rejects. */
-  addOnceKnown(call: CallJob, status: Promise<number>): void {
-    const adding = status.then((known) => {
+  /** The same, once it is known how the call ended; `usageStatus` never rejects. */
+  addOnceKnown(call: CallJob, usageStatus: Promise<number>): void {
+    const adding = usageStatus.then((known) => {
       this.add(call, known)
       this.#undecided.delete(adding)
     })
@@ -96,15 +96,15 @@ export class CallCompletionBatcher {
   }
 
   /** Counts a call whose limits are released elsewhere. */
-  count(call: CallJob, status: number): void {
-    this.#used.add(ANY_ID, { call, status })
+  count(call: CallJob, usageStatus: number): void {
+    this.#used.add(ANY_ID, { call, usageStatus })
   }
 
   /** A refused call holds nothing and is not charged. */
   countRefusal({ at, status, ...call }: Refusal): void {
     if (this.#refusals >= REFUSALS_MAX) return
     this.#refusals += 1
-    this.#used.add(ANY_ID, { call: { ...call, enqueuedAt: at }, status, isRefused: true })
+    this.#used.add(ANY_ID, { call: { ...call, enqueuedAt: at }, usageStatus: status, isRefused: true })
   }
 
   /** Releases an account's pending calls now: its next call never finds the last one in flight. */
@@ -171,9 +171,9 @@ export class CallCompletionBatcher {
   async #releaseMonth(month: string, calls: CompletedCall[]): Promise<void> {
     const first = calls[0]?.call
     if (!first) return
-    const ended = calls.map(({ call, status }) => ({
+    const ended = calls.map(({ call, usageStatus }) => ({
       callId: call.id,
-      status,
+      usageStatus,
       keyId: call.keyId,
       isAsync: call.isAsync,
     }))

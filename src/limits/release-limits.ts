@@ -13,14 +13,14 @@ const refundScript = loadScript(new URL('./lua/refund-limits.lua', import.meta.u
 
 export interface EndedCall {
   callId: string
-  status: number
+  usageStatus: number
   /** Of the application that called, or of the API key, which has no month of its own; absent for a session. */
   keyId?: string | undefined
   isAsync?: boolean | undefined
 }
 
 /**
- * Releases the leases of calls that were admitted in one month, and refunds the unit of each that ended in 5xx to the
+ * Releases the leases of calls that were admitted in one month, and refunds the unit of each that is not charged to the
  * account's month and to the application's. Repeating it does nothing.
  * @returns how many had not been released before
  */
@@ -34,8 +34,8 @@ export async function releaseLimits(
     const index = keys.indexOf(key)
     return index < 0 ? keys.push(key) : index + 1
   }
-  const calls = ended.flatMap(({ callId, status, keyId, isAsync = false }) => {
-    const refundsMonth = mode === 'live' && !isCharged(status)
+  const calls = ended.flatMap(({ callId, usageStatus, keyId, isAsync = false }) => {
+    const refundsMonth = mode === 'live' && !isCharged(usageStatus)
     const hasApplication = refundsMonth && keyId !== undefined
     const application = hasApplication ? numberOf(accountKeys.connectionMonth(accountId, keyId, month)) : 0
     return [callId, refundsMonth ? 1 : 0, application, isAsync ? numberOf(accountKeys.ended(accountId, callId)) : 0]

@@ -6,7 +6,7 @@ import { loadScript } from '../redis/script.ts'
 
 export interface UsedCall {
   call: Pick<CallJob, 'accountId' | 'keyId' | 'slug' | 'mode' | 'enqueuedAt'>
-  status: number
+  usageStatus: number
   /** Shown, never charged. */
   isRefused?: boolean
 }
@@ -19,7 +19,7 @@ const record = loadScript(new URL('./lua/record-usage.lua', import.meta.url), { 
 /** Repeating it under the same id counts nothing more. */
 export async function recordUsage(redis: RedisConnection, calls: UsedCall[], id: string): Promise<void> {
   const counts = new Map<string, number>()
-  for (const { call, status, isRefused = false } of calls) {
+  for (const { call, usageStatus: status, isRefused = false } of calls) {
     const day = new Date(call.enqueuedAt).toISOString().slice(0, 10)
     const { accountId, keyId, slug, mode } = call
     const field = encodeEntry({ day, accountId, key: keyId ?? 'session', slug, status, mode, isRefused })

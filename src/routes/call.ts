@@ -4,7 +4,7 @@ import type { Principal } from '../admission/authenticate.ts'
 import { countRefusal } from '../admission/count-refusal.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
 import { type CallEnd, enqueueAndAwait } from '../calls/await-call.ts'
-import { chargedReplyStatus, shownErrorStatus } from '../calls/call-status.ts'
+import { shownErrorStatus, usageStatusOfReply } from '../calls/call-status.ts'
 import type { Context } from '../context.ts'
 import { type GatewayError, toGatewayError } from '../errors.ts'
 import {
@@ -91,7 +91,7 @@ function limitsAfter(end: CallEnd, limits: LimitState): LimitState {
   if (end.kind === 'pending') return limits
   const isReply = end.kind === 'reply'
   if (isReply ? end.reply.head.isRefused : end.isRefused) return withoutCall(limits)
-  return isCharged(isReply ? chargedReplyStatus(end.reply.head) : end.error.status) ? limits : withoutMonthUnit(limits)
+  return isCharged(isReply ? usageStatusOfReply(end.reply.head) : end.error.status) ? limits : withoutMonthUnit(limits)
 }
 
 function refuse(

@@ -170,7 +170,7 @@ it('plan limits are exact and nothing is given back twice in any history of call
           const month = monthOf(call.at).name
           if (op === 'release') {
             const keyId = call.isByApplication ? APPLICATION.id : 'key'
-            const ended = [{ callId: call.id, status, keyId, isAsync: call.isAsync }]
+            const ended = [{ callId: call.id, usageStatus: status, keyId, isAsync: call.isAsync }]
             const released = await releaseLimits(redis, account, { month, ended: [...ended, ...ended] })
             // Only an asynchronous call may outlive its lease.
             const isFirstEnd = call.isAsync ? !model.ended.has(call.id) : lease !== undefined

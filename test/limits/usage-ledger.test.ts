@@ -10,10 +10,10 @@ const { redis } = await redisOfThisFile()
 it('calls that have ended are counted by day, key, API and status, and once however often they are recorded', async () => {
   const call = { accountId: randomUUID(), slug: 'weather', mode: 'live', enqueuedAt: Date.UTC(2027, 0, 31) } as const
   const ended: UsedCall[] = [
-    { call, status: 200 },
-    { call, status: 200 },
-    { call, status: 502 },
-    { call, status: 429, isRefused: true },
+    { call, usageStatus: 200 },
+    { call, usageStatus: 200 },
+    { call, usageStatus: 502 },
+    { call, usageStatus: 429, isRefused: true },
   ]
   for (const id of ['first', 'first', 'second', 'first']) await recordUsage(redis, ended, id)
   const pending = Object.entries(await redis.hgetall(keys.usagePending))

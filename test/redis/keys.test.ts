@@ -75,7 +75,7 @@ it('the keys of throttles live as long as their window', async () => {
 
 it('the keys by which usage is counted once live five minutes', async () => {
   const call = { accountId: 'any', slug: 'weather', mode: 'live', enqueuedAt: Date.now() } as const
-  await recordUsage(redis, [{ call, status: 200 }], 'one')
+  await recordUsage(redis, [{ call, usageStatus: 200 }], 'one')
   await assertLives({ [keys.usageWritten('one')]: 5 * MINUTE })
 })
 
@@ -90,7 +90,7 @@ it('the keys of asynchronous calls and their results live fifteen minutes from t
   await storeResult(redis, { ...call, bytesMax: 10_000 }, { head, body: Buffer.from('x') })
   const kept = [accountKeys.result('any', 'one'), accountKeys.results('any'), accountKeys.resultBytes('any')]
   await assertLives(Object.fromEntries(kept.map((key) => [key, 15 * MINUTE])))
-  const calls = { month: '2026-11', ended: [{ callId: 'one', status: 200, isAsync: true }] }
+  const calls = { month: '2026-11', ended: [{ callId: 'one', usageStatus: 200, isAsync: true }] }
   await releaseLimits(redis, { accountId: 'any', mode: 'live' }, calls)
   await assertLives({ [accountKeys.ended('any', 'one')]: 60 * MINUTE })
   await storeBody(redis, call, Buffer.alloc(100_000))

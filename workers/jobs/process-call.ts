@@ -1,5 +1,5 @@
 import { retryUntil } from '../../src/async/retry-until.ts'
-import { chargedReplyStatus, shownReplyStatus } from '../../src/calls/call-status.ts'
+import { shownReplyStatus, usageStatusOfReply } from '../../src/calls/call-status.ts'
 import { bucketOf } from '../../src/caps/bucket.ts'
 import { GatewayError } from '../../src/errors.ts'
 import { completeCall } from '../../src/limits/complete-call.ts'
@@ -110,8 +110,8 @@ async function sendOutcome(deps: ProcessorDeps, call: AnswerableCall, result: Ti
   if (!call.isAsync) return await sendWithinRoom(deps, call, reply)
   const { head } = await keepResult(deps, call, reply)
   const status = shownReplyStatus(head)
-  const charged = chargedReplyStatus({ ...reply.head, code: head.code })
-  if (await completeCall(deps.redis, call, charged)) {
+  const usageStatus = usageStatusOfReply({ ...reply.head, code: head.code })
+  if (await completeCall(deps.redis, call, usageStatus)) {
     const { id: callId, accountId: account, slug, endpoint, mode } = call
     const { code, times, cacheStatus, cause: reason } = head
     countCall(deps.telemetry, { slug, mode, status, code: code ?? 'OK', accountId: account, times, cacheStatus })
