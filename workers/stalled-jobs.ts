@@ -15,8 +15,7 @@ export interface StalledJobsDeps {
 
 /**
  * Requeues jobs of dead workers, for all queues of this process, and warns of them: one command finds the queues with jobs under way,
- * where BullMQ's own timers run a script for every queue. BullMQ's marker keeps processes from checking a queue at
- * once.
+ * where BullMQ's own timers run a script for every queue. BullMQ's marker keeps processes from checking a queue at once.
  */
 export class StalledJobs {
   readonly #deps: StalledJobsDeps

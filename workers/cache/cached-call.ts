@@ -75,7 +75,6 @@ export async function callThroughCache(deps: CachingDeps, upstreamCall: Upstream
   }
 }
 
-/** `kind` and `detail` of `Cache-Status`, without its `ttl`. */
 interface HowServed {
   kind?: 'hit' | 'fwd=stale'
   detail?: string
@@ -112,7 +111,6 @@ class StoredMeanwhileError extends Error {
   }
 }
 
-/** Leads the request for the answer, or follows the one that does; again where that one's outcome was its own business. */
 async function callOnce(deps: CachingDeps, upstreamCall: UpstreamCall, keys: CacheKeys): Promise<SharedAnswer> {
   const { call, progress, signal } = upstreamCall
   let { permitRequest } = upstreamCall
@@ -161,7 +159,7 @@ async function fetchAnswer(
   const found = await findFresh()
   if (found) return { outcome: storedOutcome(found), found }
   const { progress, signal } = request
-  const remainingMs = (): number => request.deadline() - deps.clock.now()
+  const remainingMs = (): number => request.deadline - deps.clock.now()
   const ofRequest = { progress, signal, remainingMs, ensureNeeded, callSignal: upstreamCall.signal }
   try {
     const outcome = await callUpstream(deps, { ...upstreamCall, ...ofRequest })

@@ -33,16 +33,15 @@ export interface Subscriber {
   deadline: number
   signal: AbortSignal
   progress: CallProgress
-  /** Its place comes before that of a call that may lead: it leads itself while that one's request is not sent. */
+  /** Its place comes before that of a call that may lead: it overtakes that one's request while this is not sent. */
   isAhead?: boolean
 }
 
-/** Ends when its last subscriber has left and no other process follows. */
 export interface CoalescedRequest {
-  signal: AbortSignal
-  /** The latest one of its subscribers. */
-  deadline: () => number
-  progress: CallProgress
+  readonly signal: AbortSignal
+  /** The latest one of its subscribers: read it when it is needed. */
+  readonly deadline: number
+  readonly progress: CallProgress
 }
 
 export interface Answer {
@@ -52,7 +51,6 @@ export interface Answer {
   found?: CacheEntry | undefined
 }
 
-/** Of another call's request it is the outcome alone. */
 export interface SharedAnswer extends Answer {
   isCollapsed: boolean
 }
@@ -63,30 +61,28 @@ interface Ended extends Answer {
 
 type Work = (request: CoalescedRequest) => Promise<Answer>
 
-interface Start {
+interface LocalRequest extends CoalescedRequest {
+  keys: CacheKeys
   /** Of this request alone: a run of its call before it may still lead, and a command that is sent again finds its own. */
   token: string
-  isAhead: boolean
-  work: Work
-  onLead: () => void
-}
-
-interface LocalRequest {
   /** Of the call whose place in the wait queue the request has. */
   member: string
-  outcome: Promise<Ended>
-  end: (shared: Ended) => void
-  isLed: boolean
-  isOver: boolean
-  /** A call that shares it runs in another worker now, which may have its place in the wait queue. */
-  hasLostLock: boolean
+  work: Work
+  state: 'following' | 'leading' | 'over'
   subscribers: Set<Subscriber>
   deadline: number
-  progress: CallProgress
+  /** A call that shares it runs in another worker now, which may have its place in the wait queue. */
+  hasLostLock: boolean
   ending: AbortController
+  ended: Promise<Ended>
+  endWith: (ended: Ended) => void
 }
 
-/** Lets identical calls of the whole fleet share one request: one process leads, the others follow. */
+/**
+ * Lets identical calls of the whole fleet share one request: a process leads it, or follows another one. It is overtaken where it is
+ * not sent and a call comes whose place is before its own: it waits on for its permit until that call's answer ends it (`overtake`)
+ * or, brought by another process (`#takeLead`), is found stored. It goes on without subscribers while other processes follow.
+ */
 export class RequestCoalescer {
   readonly #redis: RedisConnection
   readonly #requests = new Map<string, LocalRequest>()
@@ -100,117 +96,110 @@ export class RequestCoalescer {
     return this.#requests.has(keys.entry)
   }
 
-  /** `work` makes the outcome where no other call does. */
+  /** `work` makes the answer where no other call does. */
   async join(keys: CacheKeys, subscriber: Subscriber, work: Work): Promise<SharedAnswer> {
-    const found = this.#requests.get(keys.entry)
-    const isOvertaken = found !== undefined && subscriber.isAhead === true && !hasBegun(found.progress)
-    const known = isOvertaken ? undefined : found
-    const request = known ?? this.#start(keys, subscriber, work)
-    if (isOvertaken) request.outcome.then((shared) => endUnsent(found, shared)).catch(() => undefined)
-    request.subscribers.add(subscriber)
-    subscriber.progress.ofRequest = request.progress
-    request.deadline = Math.max(request.deadline, subscriber.deadline)
+    const known = this.#requests.get(keys.entry)
+    const overtaken = subscriber.isAhead && known && !hasBegun(known.progress) ? known : undefined
+    const shared = overtaken ? undefined : known
+    const request = shared ?? this.#start(keys, subscriber, work)
+    if (overtaken) overtake(overtaken, request)
+    subscribe(request, subscriber)
     try {
-      const { isLeader, ...answer } = await Promise.race([request.outcome, rejectOnAbort(subscriber.signal)])
-      const isCollapsed = known !== undefined || !isLeader
+      const { isLeader, ...answer } = await Promise.race([request.ended, rejectOnAbort(subscriber.signal)])
+      const isCollapsed = shared !== undefined || !isLeader
       return isCollapsed ? { outcome: answer.outcome, isCollapsed } : { ...answer, isCollapsed }
     } finally {
-      request.subscribers.delete(subscriber)
-      if (subscriber.signal.reason === LOCK_LOST) request.hasLostLock = true
-      if (subscriber.member === request.member && !request.isOver) subscriber.progress.goesOn = request.outcome
-      if (request.subscribers.size === 0) void this.#endUnlessFollowed(keys, request)
+      unsubscribe(request, subscriber)
+      if (request.subscribers.size === 0) void this.#endUnlessFollowed(request)
     }
   }
 
-  async #endUnlessFollowed(keys: CacheKeys, request: LocalRequest): Promise<void> {
-    while (request.isLed && !request.isOver && request.subscribers.size === 0) {
+  async #endUnlessFollowed(request: LocalRequest): Promise<void> {
+    while (request.state === 'leading' && request.subscribers.size === 0) {
       // Fails open: where Redis does not answer, followers send a request of their own.
-      const deadline = Number(await this.#redis.get(keys.followed).catch(() => null))
+      const deadline = Number(await this.#redis.get(request.keys.followed).catch(() => null))
       if (deadline === 0) break
       request.deadline = Math.max(request.deadline, deadline)
       await delay(FOLLOWED_RENEW_MS)
     }
     if (request.subscribers.size > 0) return
-    // A later call starts another one.
-    this.#forget(keys, request)
-    abort(request, 'nobody waits for the answer')
+    this.#forget(request)
+    request.ending.abort(endReason(request, 'nobody waits for the answer'))
   }
 
-  #forget(keys: CacheKeys, request: LocalRequest): void {
-    if (this.#requests.get(keys.entry) === request) this.#requests.delete(keys.entry)
+  #forget(request: LocalRequest): void {
+    const { entry } = request.keys
+    if (this.#requests.get(entry) === request) this.#requests.delete(entry)
   }
 
   #start(keys: CacheKeys, { member, deadline, isAhead = false }: Subscriber, work: Work): LocalRequest {
     const ending = new AbortController()
-    const ended = Promise.withResolvers<Ended>()
-    const request: LocalRequest = {
-      ...{ member, isLed: false, isOver: false, hasLostLock: false },
-      subscribers: new Set(),
-      deadline,
-      progress: {},
-      ending,
-      outcome: Promise.race([Promise.resolve().then(() => run()), ended.promise]),
-      end: (shared) => {
-        ended.resolve(shared)
-        abort(request, 'another request brought the answer')
-      },
-    }
+    const elsewhere = Promise.withResolvers<Ended>()
     const run = async (): Promise<Ended> => {
       try {
-        const coalesced = { signal: ending.signal, deadline: () => request.deadline, progress: request.progress }
-        const onLead = (): void => {
-          request.isLed = true
-        }
-        return await this.#lead(keys, { token: randomUUID(), isAhead, work, onLead }, coalesced)
+        return await this.#leadOrFollow(request, isAhead)
       } finally {
-        request.isOver = true
-        this.#forget(keys, request)
+        request.state = 'over'
+        this.#forget(request)
       }
     }
+    const request: LocalRequest = {
+      ...{ keys, token: randomUUID(), member, work, state: 'following', deadline, progress: {} },
+      ...{ subscribers: new Set(), hasLostLock: false, ending, signal: ending.signal },
+      ended: Promise.race([Promise.resolve().then(run), elsewhere.promise]),
+      endWith: elsewhere.resolve,
+    }
     // All subscribers may have left.
-    request.outcome.catch(() => undefined)
+    request.ended.catch(() => undefined)
     this.#requests.set(keys.entry, request)
     return request
   }
 
-  /** Leads, or waits for another process's leader. */
-  async #lead(keys: CacheKeys, start: Start, request: CoalescedRequest): Promise<Ended> {
-    const { token } = start
-    let { isAhead } = start
+  async #leadOrFollow(request: LocalRequest, isAhead: boolean): Promise<Ended> {
+    const { keys, token, signal } = request
     const leaders = new Set<string>()
+    let mayOvertake = isAhead
     let renewedAt = Number.NEGATIVE_INFINITY
     while (true) {
-      const leader = await this.#redis.set(keys.leader, token, 'PX', LEADER_MS, 'NX', 'GET')
-      let isLeader = leader === null || leader === token
-      if (leader !== null && !isLeader) leaders.add(leader.replace(BEGUN, ''))
-      // The outcome at a follower's deadline depends on how far the leader's request is.
-      request.progress.isUnderWay = leader?.endsWith(BEGUN) ?? false
-      request.progress.isSent = request.progress.isUnderWay
-      if (isAhead && !isLeader && !request.progress.isUnderWay) {
-        await this.#redis.set(keys.leader, token, 'PX', LEADER_MS)
-        isLeader = true
-      }
-      isAhead = false
+      const { isLeader, other } = await this.#takeLead(request, mayOvertake)
+      mayOvertake = false
+      if (other !== undefined) leaders.add(other)
       const outcome = leaders.size === 0 ? undefined : await this.#outcomeOf(keys.outcome, leaders)
       if (outcome) {
         if (isLeader) await releaseLock(this.#redis, keys.leader, tokensOf(token))
         return { outcome, isLeader: false }
       }
       if (isLeader) {
-        start.onLead()
-        return { ...(await this.#run(keys, start, request)), isLeader: true }
+        request.state = 'leading'
+        return { ...(await this.#lead(request)), isLeader: true }
       }
       if (performance.now() - renewedAt >= FOLLOWED_RENEW_MS) {
         renewedAt = performance.now()
-        await this.#redis.set(keys.followed, request.deadline(), 'PX', FOLLOWED_MS)
+        await this.#redis.set(keys.followed, request.deadline, 'PX', FOLLOWED_MS)
       }
-      await delay(FOLLOW_EVERY_MS, undefined, { signal: request.signal })
+      await delay(FOLLOW_EVERY_MS, undefined, { signal })
     }
   }
 
-  async #run(keys: CacheKeys, { token, work }: Start, request: CoalescedRequest): Promise<Answer> {
+  /** Takes the lead where it is free, or where a request in another process has it that may be overtaken. @returns that one's token as `other` */
+  async #takeLead(
+    { keys, token, progress }: LocalRequest,
+    mayOvertake: boolean,
+  ): Promise<{ isLeader: boolean; other?: string }> {
+    const leader = await this.#redis.set(keys.leader, token, 'PX', LEADER_MS, 'NX', 'GET')
+    // The outcome at a follower's deadline depends on how far the leader's request is.
+    progress.isUnderWay = leader?.endsWith(BEGUN) ?? false
+    progress.isSent = progress.isUnderWay
+    if (leader === null || leader === token) return { isLeader: true }
+    const isOvertaken = mayOvertake && !progress.isUnderWay
+    if (isOvertaken) await this.#redis.set(keys.leader, token, 'PX', LEADER_MS)
+    return { isLeader: isOvertaken, other: leader.replace(BEGUN, '') }
+  }
+
+  async #lead(request: LocalRequest): Promise<Answer> {
+    const { keys, token, progress, work } = request
     const renewing = setInterval(() => {
-      const tokens = hasBegun(request.progress) ? tokensOf(token).toReversed() : tokensOf(token)
+      const tokens = hasBegun(progress) ? tokensOf(token).toReversed() : tokensOf(token)
       extendLock(this.#redis, keys.leader, { tokens, lifeMs: LEADER_MS }).catch(() => undefined)
     }, LEADER_RENEW_MS)
     try {
@@ -242,17 +231,37 @@ export class RequestCoalescer {
   }
 }
 
-function abort({ ending, hasLostLock }: LocalRequest, why: string): void {
-  ending.abort(hasLostLock ? LOCK_LOST : new Error(why))
-}
-
 function hasBegun({ isUnderWay, lastFailure }: CallProgress): boolean {
   return isUnderWay === true || lastFailure !== undefined
 }
 
-/** An answer serves the calls of a request that waits behind it for a permit; a failure leaves them their own try. */
-function endUnsent(request: LocalRequest, { outcome }: Ended): void {
-  if (!isFailure(outcome) && !hasBegun(request.progress)) request.end({ outcome, isLeader: false })
+/** An answer serves the calls of the request that waits behind it for a permit; a failure leaves them their own try. */
+function overtake(behind: LocalRequest, ahead: LocalRequest): void {
+  const endBehind = ({ outcome }: Ended): void => {
+    if (isFailure(outcome) || hasBegun(behind.progress)) return
+    behind.endWith({ outcome, isLeader: false })
+    behind.ending.abort(endReason(behind, 'another request brought the answer'))
+  }
+  ahead.ended.then(endBehind, () => undefined)
+}
+
+function subscribe(request: LocalRequest, subscriber: Subscriber): void {
+  request.subscribers.add(subscriber)
+  request.deadline = Math.max(request.deadline, subscriber.deadline)
+  subscriber.progress.ofRequest = request.progress
+}
+
+/** The call whose place in the wait queue the request has must know until when that is in use. */
+function unsubscribe(request: LocalRequest, subscriber: Subscriber): void {
+  const { member, signal, progress } = subscriber
+  request.subscribers.delete(subscriber)
+  if (signal.reason === LOCK_LOST) request.hasLostLock = true
+  if (member === request.member && request.state !== 'over') progress.goesOn = request.ended
+}
+
+/** The lost lock, which leaves the place in the wait queue to the worker that has the call now, or why nobody needs the request. */
+function endReason({ hasLostLock }: LocalRequest, why: string): unknown {
+  return hasLostLock ? LOCK_LOST : new Error(why)
 }
 
 interface OutcomeHead {
