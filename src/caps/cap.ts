@@ -68,7 +68,7 @@ export interface UpstreamLimit {
   observedBy: PermitId
 }
 
-type QueuedCall = WaitQueueIdentity & Pick<WaitQueueEntry, 'coalescedKey'>
+export type QueuedCall = WaitQueueIdentity & Pick<WaitQueueEntry, 'coalescedKey'>
 
 export interface CapState {
   /** Calls in the queue, or those before the call in question or the one whose answer it shares; -1 when neither is queued. */

@@ -3,6 +3,7 @@ import Type, { type Static } from 'typebox'
 import { answerLimits } from '../admission/answer-limits.ts'
 import { authenticateNow, type Principal } from '../admission/authenticate.ts'
 import { cancelCall } from '../calls/cancel-call.ts'
+import { QueuePositions } from '../caps/queue-positions.ts'
 import type { Context } from '../context.ts'
 import { GatewayError, retryAfterSeconds } from '../errors.ts'
 import { linkHeaders, mediaTypeOf, PRIVATE_ANSWER, replyError, replyHeaders } from '../http/call-answer.ts'
@@ -30,6 +31,7 @@ type CallRequest = FastifyRequest<{ Params: Static<typeof IdParams> }>
 export async function asyncCallRoutes(app: App, context: Context): Promise<void> {
   const { redis, config } = context
   const principals = new WeakMap<object, Principal>()
+  const positions = new QueuePositions(context.caps)
   app.addHook('onRequest', async (_request, reply) => void reply.headers(PRIVATE_ANSWER))
   // They are read with the answer: a cancelled call may have given back what it took.
   answerLimits(app, context, (request) => principals.get(request))
@@ -58,7 +60,7 @@ export async function asyncCallRoutes(app: App, context: Context): Promise<void>
       return reply
         .status(202)
         .header('retry-after', '1')
-        .send(await pendingAnswer(context, call))
+        .send(await pendingAnswer(context, positions, call))
     }
     if (result) reply.headers(replyHeaders(result.head, 0))
     reply.headers(linkHeaders(context.catalog, call.slug))
@@ -115,15 +117,15 @@ async function isOverdue({ redis }: Context, { deadline }: AsyncCall): Promise<b
   return Number(seconds) * 1_000 > deadline + LATE_MS
 }
 
-async function pendingAnswer({ caps, catalog }: Context, call: AsyncCall): Promise<object> {
+async function pendingAnswer({ catalog }: Context, positions: QueuePositions, call: AsyncCall): Promise<object> {
   const api = catalog.get(call.slug)
   if (!api || call.mode === 'test') return { status: 'pending', id: call.id }
   const { waiting } = call
   // A stored answer serves it.
   if (!waiting) return { status: 'pending', id: call.id, position: 0, etaMs: 0 }
-  const { ahead, nextSlotMs } = await caps.of(api, waiting.bucket).read(waiting)
+  const { ahead, etaMs } = await positions.of({ api, call: waiting })
   // Neither it nor the call whose answer it shares is queued: a permit was had, or is not needed.
   return ahead < 0
     ? { status: 'pending', id: call.id, position: 0, etaMs: 0 }
-    : { status: 'pending', id: call.id, position: ahead, etaMs: nextSlotMs }
+    : { status: 'pending', id: call.id, position: ahead, etaMs }
 }

@@ -1,0 +1,45 @@
+import { LRUCache } from 'lru-cache'
+import type { QueuedCall } from './cap.ts'
+import type { UpstreamCaps } from './upstream-caps.ts'
+
+/** How long a position answers further polls of its call, milliseconds. */
+const POSITION_TTL_MS = 500
+
+const CALLS_MAX = 10_000
+
+interface Question {
+  api: { slug: string }
+  call: QueuedCall & { bucket: string }
+}
+
+export interface QueuePosition {
+  /** Calls before it, or before the call whose answer it shares; -1 when neither is queued. */
+  ahead: number
+  /** When its turn is expected, milliseconds from now. */
+  etaMs: number
+}
+
+/**
+ * Where queued calls stand, for callers that poll. To plan a queue costs Redis up to a millisecond, in which it serves
+ * nobody else, and polls are free and without limit: a node reads each call twice a second at most.
+ */
+export class QueuePositions {
+  readonly #positions: LRUCache<string, QueuePosition & { readAt: number }, Question>
+
+  constructor(caps: Pick<UpstreamCaps, 'of'>) {
+    this.#positions = new LRUCache({
+      max: CALLS_MAX,
+      ttl: POSITION_TTL_MS,
+      fetchMethod: async (_id, _known, { context: { api, call } }) => {
+        const { ahead, nextSlotMs } = await caps.of(api, call.bucket).read(call)
+        return { ahead, etaMs: nextSlotMs, readAt: performance.now() }
+      },
+    })
+  }
+
+  /** @throws what Redis throws */
+  async of(question: Question): Promise<QueuePosition> {
+    const { ahead, etaMs, readAt } = await this.#positions.forceFetch(question.call.callId, { context: question })
+    return { ahead, etaMs: Math.max(0, Math.round(etaMs - (performance.now() - readAt))) }
+  }
+}
