@@ -9,7 +9,7 @@ const TEXT_WIDTH_MAX = 100
 export interface TableOptions {
   /** Heads of the columns that are never cut, because commands take what stands in them or half of it says nothing. */
   whole: string[]
-  /** Default: the terminal's width; a file or another program gets everything. */
+  /** Default: the terminal's width; a file, another program or a terminal that does not know its width (0) gets everything. */
   widthMax?: number
 }
 
@@ -17,7 +17,7 @@ export interface TableOptions {
 export function textTable(
   heads: string[],
   rows: string[][],
-  { whole, widthMax = process.stdout.columns ?? Number.POSITIVE_INFINITY }: TableOptions,
+  { whole, widthMax = process.stdout.columns || Number.POSITIVE_INFINITY }: TableOptions,
 ): string {
   const widths = heads.map((head, column) => Math.max(head.length, ...rows.map((row) => (row[column] ?? '').length)))
   const total = () => widths.reduce((sum, width) => sum + width, GAP.length * (widths.length - 1))

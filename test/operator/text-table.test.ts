@@ -11,7 +11,15 @@ it('a table fits the terminal: the widest columns are cut, and never those that 
   assert.match(lines[1] ?? '', /^2026-11-23 09:07 {2}operator.*…$/)
 })
 
-it('a table is whole where no terminal shows it', () => {
-  const [, line = ''] = textTable(heads, [row], { whole: [] }).split('\n')
-  assert.equal(line, row.join('  ').trimEnd())
+it('a table is whole where no terminal shows it, and where the terminal does not know its width', (t) => {
+  const known = Object.getOwnPropertyDescriptor(process.stdout, 'columns')
+  t.after(() => {
+    if (known) Object.defineProperty(process.stdout, 'columns', known)
+    else Reflect.deleteProperty(process.stdout, 'columns')
+  })
+  for (const columns of [undefined, 0]) {
+    Object.defineProperty(process.stdout, 'columns', { value: columns, configurable: true })
+    const [, line = ''] = textTable(heads, [row], { whole: [] }).split('\n')
+    assert.equal(line, row.join('  ').trimEnd())
+  }
 })
