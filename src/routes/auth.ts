@@ -8,6 +8,7 @@ import { sqlState, UNIQUE_VIOLATION } from '../db/database.ts'
 import { deleteSurplusSessions, insertSession } from '../db/sessions.ts'
 import { findUser, findUserByEmail, insertUser, updatePasswordHash } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
+import { OPEN_BODY } from '../http/closed-bodies.ts'
 import { CREDENTIALS_BYTES_MAX } from '../http/json-body.ts'
 import type { App } from '../http/typed-app.ts'
 import { announced } from '../limits/account-version.ts'
@@ -21,15 +22,12 @@ const SESSIONS_MAX = 20
 
 const SESSION_WORDS = `Session token (JWT), good for 24 hours at most; an account keeps its ${SESSIONS_MAX} newest sessions`
 
-/** Sign-up and log-in take further members, as forms send them: none narrows what is made. */
-const OPEN = { additionalProperties: true }
-
 const SignupBody = Type.Object(
   {
     email: Type.String({ format: 'email', maxLength: 254, description: 'Address of the new account' }),
     password: Type.String({ minLength: 8, maxLength: 256, description: '8 to 256 characters, any of them' }),
   },
-  OPEN,
+  OPEN_BODY,
 )
 const SignupAnswer = Type.Object({
   token: Type.String({ description: SESSION_WORDS }),
@@ -48,7 +46,7 @@ const LoginBody = Type.Object(
     email: Type.String({ maxLength: 1_000, description: 'Address of the account' }),
     password: Type.String({ maxLength: 100_000, description: 'Password of the account' }),
   },
-  OPEN,
+  OPEN_BODY,
 )
 const LoginAnswer = Type.Object({ token: Type.String({ description: SESSION_WORDS }) })
 

@@ -14,6 +14,7 @@ import { deleteProviderKey, findProviderKeyOf, listProviderKeys, saveProviderKey
 import type { ProviderKey } from '../db/schema.ts'
 import type { SessionUser } from '../db/sessions.ts'
 import { GatewayError } from '../errors.ts'
+import { OPEN_BODY } from '../http/closed-bodies.ts'
 import { type App, NoContent } from '../http/typed-app.ts'
 import { announced } from '../limits/account-version.ts'
 import { takeThrottle } from '../limits/throttle.ts'
@@ -30,9 +31,12 @@ const VALIDATIONS_PER_MINUTE = 20
 const VALIDATE_WAIT_MS = 10_000
 
 /** Printable ASCII alone: it goes into a header or a URL. */
-const PutBody = Type.Object({
-  key: Type.String({ minLength: 1, maxLength: 512, pattern: '^[\\x21-\\x7e]+$', description: 'Your key of the API' }),
-})
+const PutBody = Type.Object(
+  {
+    key: Type.String({ minLength: 1, maxLength: 512, pattern: '^[\\x21-\\x7e]+$', description: 'Your key of the API' }),
+  },
+  OPEN_BODY,
+)
 
 const ApiParams = Type.Object({ apiSlug: Type.String() })
 

@@ -4,6 +4,7 @@ import type { Context } from '../context.ts'
 import { revokeSession, revokeSessions } from '../db/sessions.ts'
 import { findUser, updatePasswordHash } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
+import { OPEN_BODY } from '../http/closed-bodies.ts'
 import { CREDENTIALS_BYTES_MAX } from '../http/json-body.ts'
 import { type App, NoContent } from '../http/typed-app.ts'
 import { announced } from '../limits/account-version.ts'
@@ -11,10 +12,13 @@ import { limitGuesses } from '../limits/login-delay.ts'
 import { accountThrottle, checkThrottle, clientOf, takeThrottle } from '../limits/throttle.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
-const PasswordBody = Type.Object({
-  currentPassword: Type.String({ maxLength: 100_000, description: 'The password until now' }),
-  newPassword: Type.String({ minLength: 8, maxLength: 256, description: '8 to 256 characters, any of them' }),
-})
+const PasswordBody = Type.Object(
+  {
+    currentPassword: Type.String({ maxLength: 100_000, description: 'The password until now' }),
+    newPassword: Type.String({ minLength: 8, maxLength: 256, description: '8 to 256 characters, any of them' }),
+  },
+  OPEN_BODY,
+)
 
 /** What someone who is logged in does to the log-in itself: end it, change the password. */
 export async function sessionRoutes(app: App, context: Context): Promise<void> {

@@ -8,14 +8,18 @@ import type { Context } from '../context.ts'
 import type { Db } from '../db/database.ts'
 import { deleteTeam, transferTeam } from '../db/team-ownership.ts'
 import { GatewayError } from '../errors.ts'
+import { OPEN_BODY } from '../http/closed-bodies.ts'
 import { IdParams } from '../http/path-ids.ts'
 import { type App, NoContent } from '../http/typed-app.ts'
 import { announced } from '../limits/account-version.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
-const TransferBody = Type.Object({
-  memberId: Type.String({ description: 'The member that becomes the owner; you become a plain member' }),
-})
+const TransferBody = Type.Object(
+  {
+    memberId: Type.String({ description: 'The member that becomes the owner; you become a plain member' }),
+  },
+  OPEN_BODY,
+)
 
 /** What the owner of a team alone may do: hand it over, delete it. */
 export async function teamOwnershipRoutes(app: App, context: Context): Promise<void> {

@@ -9,14 +9,18 @@ import type { Context } from '../context.ts'
 import { listTeamKeys } from '../db/api-keys.ts'
 import { insertTeam, listMembers, listTeams, renameTeam } from '../db/teams.ts'
 import { GatewayError } from '../errors.ts'
+import { OPEN_BODY } from '../http/closed-bodies.ts'
 import { PageQuery, readPage, sendablePage } from '../http/paging.ts'
 import { IdParams } from '../http/path-ids.ts'
 import type { App } from '../http/typed-app.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
-const NameBody = Type.Object({
-  name: Type.String({ minLength: 1, maxLength: 100, pattern: '\\S', description: 'Name of the team' }),
-})
+const NameBody = Type.Object(
+  {
+    name: Type.String({ minLength: 1, maxLength: 100, pattern: '\\S', description: 'Name of the team' }),
+  },
+  OPEN_BODY,
+)
 
 /** Teams: list, create, view, rename. Rights are checked before a body is: a stranger learns nothing of either. */
 export async function teamRoutes(app: App, context: Context): Promise<void> {

@@ -8,6 +8,7 @@ import type { Context } from '../context.ts'
 import { verifyEmail } from '../db/users.ts'
 import { GatewayError } from '../errors.ts'
 import type { Assets } from '../http/assets.ts'
+import { OPEN_BODY } from '../http/closed-bodies.ts'
 import { html } from '../http/html.ts'
 import { CREDENTIALS_BYTES_MAX } from '../http/json-body.ts'
 import { sendPage } from '../http/page-headers.ts'
@@ -38,7 +39,7 @@ const VerificationStatus = Type.Object(
   { title: 'VerificationStatus' },
 )
 
-const TokenBody = Type.Object({ token: Type.String({ maxLength: 2_000, description: 'Token of the mail' }) })
+const TokenBody = Type.Object({ token: Type.String({ maxLength: 2_000, description: 'Token of the mail' }) }, OPEN_BODY)
 
 /** Proof of an account's address: the link is mailed, opened, and confirmed by a person. */
 export async function verificationRoutes(app: App, context: Context, assets: Assets): Promise<void> {

@@ -428,6 +428,14 @@ describe('API keys', () => {
     assert.equal(await listed(), before)
   })
 
+  it('accounts take further members of a body where none narrows what is made', async () => {
+    const { token, password } = await signUp(gateway)
+    const team = { name: 'A team', description: 'of no use here' }
+    assert.equal((await send(gateway, '/v1/teams', { token, body: team })).status, 201)
+    const change = { currentPassword: password, newPassword: 'another one 1', confirmPassword: 'another one 1' }
+    assert.equal((await send(gateway, '/v1/auth/password', { token, body: change })).status, 204)
+  })
+
   it('API keys are refused from the request after the revocation on, on the other node too; twice is 404', async () => {
     const [first = '', second = ''] = gateway.urls
     for (let round = 0; round < 20; round += 1) {
