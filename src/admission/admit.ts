@@ -111,8 +111,14 @@ async function decide(
     const job = createJob(deps, { principal, checked, id: callId, now: limits.now, timeoutMs, resultBytesMax })
     try {
       const forecast = await forecastAndJoin(deps, { ...checked, job, weight: weightOf(principal.tier) })
-      const admittedAt = Math.ceil(deps.health.now())
-      return { principal, limits, job: withForecast(job, forecast, { traceparent, admittedAt }), forecast, preference }
+      const admissionEndedAt = Math.ceil(deps.health.now())
+      return {
+        principal,
+        limits,
+        job: withForecast(job, forecast, { traceparent, admissionEndedAt }),
+        forecast,
+        preference,
+      }
     } catch (refusal) {
       return { ...known, refusal, limits: await refund(deps, principal, { callId, state: limits }) }
     }
@@ -213,7 +219,7 @@ export function createJob(
     ...(scenario === undefined ? {} : { scenario }),
     replyTo: replies.stream,
     bundledReplies: true,
-    enqueuedAt: now,
+    limitsAcquiredAt: now,
     deadline: now + timeoutMs,
   }
 }
@@ -221,11 +227,11 @@ export function createJob(
 export function withForecast(
   job: CallJob,
   { ticket, weight, cacheOnlyMs, cacheOnlyReason }: Forecast,
-  { traceparent, admittedAt }: { traceparent: string | undefined; admittedAt: number },
+  { traceparent, admissionEndedAt }: { traceparent: string | undefined; admissionEndedAt: number },
 ): CallJob {
   return {
     ...job,
-    admittedAt,
+    admissionEndedAt,
     ...(ticket && { ticket }),
     ...(weight === undefined ? {} : { weight }),
     ...(cacheOnlyMs === undefined ? {} : { cacheOnlyMs }),

@@ -92,7 +92,7 @@ export async function forecastAndJoin(
     : await joinAcknowledged(deps, waitEntry, job.deadline)
   if ('refused' in joined) {
     const entry = keys && (await deps.cache.get(keys.entry))
-    if (entry && isUsableWithoutUpstream(entry, job.enqueuedAt)) {
+    if (entry && isUsableWithoutUpstream(entry, job.limitsAcquiredAt)) {
       return {
         priority: PRIORITY_FIRST,
         etaMs: 0,

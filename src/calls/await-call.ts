@@ -109,8 +109,8 @@ async function completeFailed(
 /** A refusal costs nothing: gives back all that the call acquired, and counts it as refused. */
 async function refundRefused(deps: AwaitDeps, { job, principal }: Admitted, status: number): Promise<void> {
   countRefusal(deps, principal, { slug: job.slug, status })
-  await refundCall(deps.redis, principal, { callId: job.id, at: job.enqueuedAt }).catch(() =>
-    deps.completions.compensate({ account: principal, callIds: [job.id], at: job.enqueuedAt }),
+  await refundCall(deps.redis, principal, { callId: job.id, at: job.limitsAcquiredAt }).catch(() =>
+    deps.completions.compensate({ account: principal, callIds: [job.id], at: job.limitsAcquiredAt }),
   )
 }
 

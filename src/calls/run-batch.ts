@@ -162,10 +162,10 @@ async function runUnit(
   try {
     end.throwIfAborted()
     // It has waited for the plan's limit of calls in flight, not for its upstream.
-    const due = { ...job, enqueuedAt: Math.floor(deps.health.now()) }
+    const due = { ...job, limitsAcquiredAt: Math.floor(deps.health.now()) }
     forecast = await forecastAndJoin(deps, { ...checked, job: due, weight: weightOf(principal.tier) })
-    const admittedAt = Math.ceil(deps.health.now())
-    const call = withForecast(due, forecast, { traceparent: observed.traceparent, admittedAt })
+    const admissionEndedAt = Math.ceil(deps.health.now())
+    const call = withForecast(due, forecast, { traceparent: observed.traceparent, admissionEndedAt })
     observed.admitted(call)
     const { priority, mayShareJob } = forecast
     jobId = await deps.queues.enqueue({ call, priority, mayShareJob })

@@ -132,7 +132,7 @@ function foundCall(call: AnswerableCall, stored: unknown, { state, at }: { state
     isAsync: call.isAsync,
     hasOwnKey: providerKey !== undefined,
     state,
-    waitedMs: Math.max(0, at - call.enqueuedAt),
+    waitedMs: Math.max(0, at - call.limitsAcquiredAt),
     leftMs: call.deadline - at,
     parameters: Object.entries(Object(parameters)).map(([name, value]) => [cut(name), cut(textOf(value))]),
     undeclared: Array.isArray(extra) ? extra.map((pair) => cut(String(Object(pair)[0]))) : [],

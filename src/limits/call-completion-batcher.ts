@@ -104,7 +104,7 @@ export class CallCompletionBatcher {
   countRefusal({ at, status, ...call }: Refusal): void {
     if (this.#refusals >= REFUSALS_MAX) return
     this.#refusals += 1
-    this.#used.add(ANY_ID, { call: { ...call, enqueuedAt: at }, usageStatus: status, isRefused: true })
+    this.#used.add(ANY_ID, { call: { ...call, limitsAcquiredAt: at }, usageStatus: status, isRefused: true })
   }
 
   /** Releases an account's pending calls now: its next call never finds the last one in flight. */
@@ -164,7 +164,7 @@ export class CallCompletionBatcher {
   }
 
   async #release(calls: CompletedCall[]): Promise<void> {
-    const months = Map.groupBy(calls, ({ call }) => monthOf(call.enqueuedAt).name)
+    const months = Map.groupBy(calls, ({ call }) => monthOf(call.limitsAcquiredAt).name)
     await Promise.all([...months].map(([month, ofMonth]) => this.#releaseMonth(month, ofMonth)))
   }
 

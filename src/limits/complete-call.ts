@@ -7,12 +7,12 @@ import { recordUsage } from './usage-ledger.ts'
 
 const REPEAT = { ...RESTART_RETRY, mayRepeat: () => true }
 
-type LimitedCall = Pick<CallJob, 'id' | 'accountId' | 'keyId' | 'mode' | 'slug' | 'enqueuedAt'>
+type LimitedCall = Pick<CallJob, 'id' | 'accountId' | 'keyId' | 'mode' | 'slug' | 'limitsAcquiredAt'>
 
 /** Counts an asynchronous call's usage and releases its limits. @returns whether no process did before @throws RedisError */
 export async function completeCall(redis: RedisConnection, call: LimitedCall, usageStatus: number): Promise<boolean> {
   // Counted first, under the call's id: a lost reply to the release would not say that this process has to count it.
   await retryUntil(() => recordUsage(redis, [{ call, usageStatus }], call.id), REPEAT)
   const ended = [{ callId: call.id, usageStatus, keyId: call.keyId, isAsync: true }]
-  return (await releaseLimits(redis, call, { month: monthOf(call.enqueuedAt).name, ended })) === 1
+  return (await releaseLimits(redis, call, { month: monthOf(call.limitsAcquiredAt).name, ended })) === 1
 }

@@ -5,7 +5,7 @@ import { keys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
 
 export interface UsedCall {
-  call: Pick<CallJob, 'accountId' | 'keyId' | 'slug' | 'mode' | 'enqueuedAt'>
+  call: Pick<CallJob, 'accountId' | 'keyId' | 'slug' | 'mode' | 'limitsAcquiredAt'>
   usageStatus: number
   /** Shown, never charged. */
   isRefused?: boolean
@@ -20,7 +20,7 @@ const record = loadScript(new URL('./lua/record-usage.lua', import.meta.url), { 
 export async function recordUsage(redis: RedisConnection, calls: UsedCall[], id: string): Promise<void> {
   const counts = new Map<string, number>()
   for (const { call, usageStatus: status, isRefused = false } of calls) {
-    const day = new Date(call.enqueuedAt).toISOString().slice(0, 10)
+    const day = new Date(call.limitsAcquiredAt).toISOString().slice(0, 10)
     const { accountId, keyId, slug, mode } = call
     const field = encodeEntry({ day, accountId, key: keyId ?? 'session', slug, status, mode, isRefused })
     counts.set(field, (counts.get(field) ?? 0) + 1)

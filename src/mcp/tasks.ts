@@ -193,7 +193,7 @@ export function endedTask(call: AsyncCall, isCancelled: boolean): TaskState {
 
 function times(taskId: string, call: AsyncCall | undefined) {
   const now = Date.now()
-  const createdAt = call?.enqueuedAt ?? now
+  const createdAt = call?.limitsAcquiredAt ?? now
   return {
     taskId,
     createdAt: new Date(createdAt).toISOString(),

@@ -12,10 +12,15 @@ const recordScript = loadScript(new URL('./lua/record-call.lua', import.meta.url
 export interface AsyncCall
   extends Pick<
     CallJob,
-    'id' | 'accountId' | 'keyId' | 'slug' | 'endpoint' | 'mode' | 'raw' | 'enqueuedAt' | 'deadline' | 'replyTo'
+    'id' | 'accountId' | 'keyId' | 'slug' | 'endpoint' | 'mode' | 'raw' | 'limitsAcquiredAt' | 'deadline' | 'replyTo'
   > {
   /** Its entry in the wait queue of its upstream; undefined where it has none. */
   waiting: WaitQueueEntry | undefined
+}
+
+/** Stored as earlier versions read it. */
+interface StoredAsyncCall extends Omit<AsyncCall, 'limitsAcquiredAt'> {
+  enqueuedAt: number
 }
 
 /** Remembers a call for as long as its result is kept. @throws GatewayError RESULT_STORAGE_FULL: nothing is done */
@@ -24,12 +29,12 @@ export async function recordAsyncCall(
   job: CallJob,
   waiting: AsyncCall['waiting'],
 ): Promise<void> {
-  const { id, accountId, slug, endpoint, mode, raw, enqueuedAt, deadline, replyTo, keyId } = job
-  const call: AsyncCall = {
-    ...{ id, accountId, slug, endpoint, mode, raw, enqueuedAt, deadline, replyTo, waiting },
+  const { id, accountId, slug, endpoint, mode, raw, limitsAcquiredAt, deadline, replyTo, keyId } = job
+  const call: StoredAsyncCall = {
+    ...{ id, accountId, slug, endpoint, mode, raw, enqueuedAt: limitsAcquiredAt, deadline, replyTo, waiting },
     ...(keyId === undefined ? {} : { keyId }),
   }
-  const seconds = Math.ceil((deadline - enqueuedAt + RESULT_MS) / 1_000)
+  const seconds = Math.ceil((deadline - limitsAcquiredAt + RESULT_MS) / 1_000)
   const keys = [accountKeys.call(accountId, id), ...sizeKeys(accountId)]
   const bytesMax = job.resultBytesMax ?? Number.MAX_SAFE_INTEGER
   const retryAfterMs = Number(await recordScript.run(redis, keys, ['', JSON.stringify(call), seconds, bytesMax]))
@@ -41,6 +46,8 @@ export async function readAsyncCall(
   { id, accountId }: ResultOf,
 ): Promise<AsyncCall | undefined> {
   const text = (await redis.get(accountKeys.call(accountId, id))) ?? (await redis.get(earlierCallKeys.call(id)))
-  const call: AsyncCall | undefined = text === null ? undefined : JSON.parse(text)
-  return call?.accountId === accountId ? call : undefined
+  const stored: StoredAsyncCall | undefined = text === null ? undefined : JSON.parse(text)
+  if (stored?.accountId !== accountId) return undefined
+  const { enqueuedAt, ...call } = stored
+  return { ...call, limitsAcquiredAt: enqueuedAt }
 }

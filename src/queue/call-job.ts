@@ -47,17 +47,19 @@ const StoredCall = Type.Object({
   replyTo: Type.String(),
   /** The node reads several replies from one entry; absent from nodes of an earlier version. */
   bundledReplies: Type.Optional(Type.Boolean()),
-  /** When its limits were acquired, which tells the month of its units; of a batch's call, when it got its lease. Redis time, milliseconds. */
   enqueuedAt: Type.Integer(),
-  /** When admission ended, from which its wait for a worker counts: Redis time. Absent from nodes of an earlier version. */
   admittedAt: Type.Optional(Type.Integer()),
   deadline: Type.Integer(),
 })
 
 type StoredCall = Static<typeof StoredCall>
 
-/** Stored with `ticket` as `place` and `bucket` as `scope`, the names that workers of earlier versions read. */
-export interface CallJob extends Omit<StoredCall, 'place' | 'providerKey'> {
+/** Stored under the names that workers of earlier versions read: `toStored` maps them. */
+export interface CallJob extends Omit<StoredCall, 'place' | 'providerKey' | 'enqueuedAt' | 'admittedAt'> {
+  /** It tells the month and the day that the call counts for; of a batch's call, when it got its lease. Redis time, milliseconds. */
+  limitsAcquiredAt: number
+  /** From then its wait for a worker counts: Redis time. Absent from nodes of an earlier version. */
+  admissionEndedAt?: number
   /** Absent where the answer was expected to be stored, or the cap had room. */
   ticket?: QueueTicket
   /** The caller's own upstream key and the bucket of its cap; absent where the gateway's key is used. */
@@ -89,7 +91,7 @@ const sharedJob = Compile(SharedJob)
 
 /** What it takes to answer a call, the same in every version, so that any worker can. */
 export type AnswerableCall = Pick<CallJob, 'id' | 'accountId' | 'mode' | 'slug' | 'endpoint' | 'isAsync'> &
-  Pick<CallJob, 'replyTo' | 'bundledReplies' | 'enqueuedAt' | 'deadline'> &
+  Pick<CallJob, 'replyTo' | 'bundledReplies' | 'limitsAcquiredAt' | 'deadline'> &
   Pick<CallJob, 'keyId' | 'providerKey' | 'resultBytesMax'>
 
 const answerable = Compile(
@@ -119,7 +121,11 @@ export function storedCalls(data: unknown): unknown[] {
 /** The calls of a job of any version, as far as it takes to answer them. */
 export function parseAnswerable(data: unknown): AnswerableCall[] {
   const known = storedCalls(data).filter((call) => answerable.Check(call))
-  return known.map(({ providerKey: _providerKey, ...call }: AnswerableCall) => call)
+  type Known = (typeof known)[number] & { providerKey?: unknown }
+  return known.map(({ providerKey: _providerKey, enqueuedAt, ...call }: Known) => ({
+    ...call,
+    limitsAcquiredAt: enqueuedAt,
+  }))
 }
 
 /** The calls of a job: one (version 1), or several (version 2). @throws LaterVersionError, or Error for no job of a call */
@@ -133,17 +139,21 @@ export function toJobData(calls: CallJob[]): unknown {
   return stored.length === 1 ? stored[0] : { v: 2, calls: stored }
 }
 
-function toStored({ ticket, providerKey, ...rest }: CallJob): StoredCall {
+function toStored({ limitsAcquiredAt, admissionEndedAt, ticket, providerKey, ...rest }: CallJob): StoredCall {
   return {
     ...rest,
+    enqueuedAt: limitsAcquiredAt,
+    ...(admissionEndedAt === undefined ? {} : { admittedAt: admissionEndedAt }),
     ...(ticket === undefined ? {} : { place: ticket }),
     ...(providerKey === undefined ? {} : { providerKey: { id: providerKey.id, scope: providerKey.bucket } }),
   }
 }
 
-function fromStored({ place, providerKey, ...rest }: StoredCall): CallJob {
+function fromStored({ enqueuedAt, admittedAt, place, providerKey, ...rest }: StoredCall): CallJob {
   return {
     ...rest,
+    limitsAcquiredAt: enqueuedAt,
+    ...(admittedAt === undefined ? {} : { admissionEndedAt: admittedAt }),
     ...(place === undefined ? {} : { ticket: place }),
     ...(providerKey === undefined ? {} : { providerKey: { id: providerKey.id, bucket: providerKey.scope } }),
   }

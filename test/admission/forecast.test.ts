@@ -22,11 +22,11 @@ test('a call that joined the wait queue without an acknowledgement of Redis leav
   const { catalog, db } = context
   const api = catalog.get('news') ?? assert.fail()
   const endpoint = [...api.endpoints.values()][0] ?? assert.fail()
-  const [accountId, enqueuedAt] = [randomUUID(), Date.now()]
+  const [accountId, limitsAcquiredAt] = [randomUUID(), Date.now()]
   const job: CallJob = {
     ...{ v: 1, id: `call_${randomUUID().replaceAll('-', '')}`, accountId, mode: 'live', slug: 'news', extra: [] },
-    ...{ endpoint: endpoint.path, parameters: {}, raw: false, isAsync: true, replyTo: 'x', enqueuedAt },
-    deadline: enqueuedAt + 600_000,
+    ...{ endpoint: endpoint.path, parameters: {}, raw: false, isAsync: true, replyTo: 'x', limitsAcquiredAt },
+    deadline: limitsAcquiredAt + 600_000,
   }
   const direct = context.caps.of(api, SHARED_BUCKET)
   const deps = { ...context, redis, caps: new UpstreamCaps({ redis, db, catalog }) }
@@ -53,11 +53,11 @@ test('a call that joined leaves the wait queue again though Redis goes away befo
   const { catalog, db } = context
   const api = catalog.get('news') ?? assert.fail()
   const endpoint = [...api.endpoints.values()][0] ?? assert.fail()
-  const [accountId, enqueuedAt] = [randomUUID(), Date.now()]
+  const [accountId, limitsAcquiredAt] = [randomUUID(), Date.now()]
   const job: CallJob = {
     ...{ v: 1, id: `call_${randomUUID().replaceAll('-', '')}`, accountId, mode: 'live', slug: 'news', extra: [] },
-    ...{ endpoint: endpoint.path, parameters: {}, raw: false, isAsync: false, replyTo: 'x', enqueuedAt },
-    deadline: enqueuedAt + 60_000,
+    ...{ endpoint: endpoint.path, parameters: {}, raw: false, isAsync: false, replyTo: 'x', limitsAcquiredAt },
+    deadline: limitsAcquiredAt + 60_000,
   }
   const cap = new UpstreamCaps({ redis, db, catalog }).of(api, SHARED_BUCKET)
   const joinThenLoseRedis: Pick<Cap, 'joinWaitQueue' | 'rebaseTags' | 'leaveWaitQueue'> = {
@@ -89,7 +89,7 @@ test('a call without a place shares a request that is sent or about to be, and i
   const callOf = (title: string): CallJob => ({
     ...{ v: 1, id: `call_${randomUUID().replaceAll('-', '')}`, accountId: randomUUID(), mode: 'live', extra: [] },
     ...{ slug: api.slug, endpoint: endpoint.path, parameters: { title }, raw: false, isAsync: false, replyTo: 'x' },
-    ...{ enqueuedAt: Date.now(), deadline: Date.now() + 5_000 },
+    ...{ limitsAcquiredAt: Date.now(), deadline: Date.now() + 5_000 },
   })
   const join = (job: CallJob) => forecastAndJoin(context, { api, endpoint, job, weight: 1 })
   const keysOf = (job: CallJob) => cacheKeys(endpoint.endpoint, job, SHARED_BUCKET) ?? assert.fail()
@@ -128,7 +128,7 @@ test('a call that is to share an answer is withdrawn with the place that its wor
   const job: CallJob = {
     ...{ v: 1, id: `call_${randomUUID().replaceAll('-', '')}`, accountId: randomUUID(), mode: 'live', extra: [] },
     ...{ slug: api.slug, endpoint: endpoint.path, parameters: { title: 'Earth' }, raw: false, isAsync: false },
-    ...{ replyTo: 'x', enqueuedAt: Date.now(), deadline: Date.now() + 60_000 },
+    ...{ replyTo: 'x', limitsAcquiredAt: Date.now(), deadline: Date.now() + 60_000 },
   }
   const { coalesced } = cacheKeys(endpoint.endpoint, job, SHARED_BUCKET) ?? assert.fail()
   await redis.set(coalesced, 'other|call')
@@ -153,7 +153,7 @@ test('calls of one bucket keep their priorities when the tags of another one are
   const callOf = (fields: Partial<CallJob>): CallJob => ({
     ...{ v: 1, id: `call_${randomUUID().replaceAll('-', '')}`, accountId: randomUUID(), mode: 'live', extra: [] },
     ...{ slug: api.slug, endpoint: endpoint.path, parameters: {}, raw: false, isAsync: true, replyTo: 'x' },
-    ...{ enqueuedAt: Date.now(), deadline: Date.now() + 600_000 },
+    ...{ limitsAcquiredAt: Date.now(), deadline: Date.now() + 600_000 },
     ...fields,
   })
   // As after long queues: the shared bucket counts from a million, the key's is about to count anew.

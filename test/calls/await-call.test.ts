@@ -54,7 +54,7 @@ type Node = ReturnType<typeof openNode>
 /** A call of an account over a node; no worker takes it. */
 function call(node: Node, waitMs?: number, waitEntry?: WaitQueueEntry) {
   const { replies } = node
-  const [accountId, enqueuedAt] = [randomUUID(), Date.now()]
+  const [accountId, limitsAcquiredAt] = [randomUUID(), Date.now()]
   const isAsync = waitMs !== undefined
   const id = `call_${randomUUID().replaceAll('-', '')}`
   const admitted: Admitted = {
@@ -64,10 +64,16 @@ function call(node: Node, waitMs?: number, waitEntry?: WaitQueueEntry) {
     },
     job: {
       ...{ v: 1, id, accountId, mode: 'live', slug: 'currency', endpoint: '/latest', parameters: {}, extra: [] },
-      ...{ raw: false, isAsync, replyTo: replies.stream, enqueuedAt, deadline: enqueuedAt + 60_000 },
+      ...{ raw: false, isAsync, replyTo: replies.stream, limitsAcquiredAt, deadline: limitsAcquiredAt + 60_000 },
     },
     limits: {
-      ...{ now: enqueuedAt, month: undefined, application: undefined, inFlight: 1, minute: { used: 1, resetMs: 0 } },
+      ...{
+        now: limitsAcquiredAt,
+        month: undefined,
+        application: undefined,
+        inFlight: 1,
+        minute: { used: 1, resetMs: 0 },
+      },
       plan: { perMinute: 10, perMonth: 10, inFlight: 10 },
     },
     forecast: { priority: 1, etaMs: 0, mayShareJob: false, waitEntry },

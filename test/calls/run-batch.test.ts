@@ -164,7 +164,7 @@ test('a call of a batch waits for its upstream from when it is queued, not from 
   const answer = async (id: string) => {
     await until(async () => (await queuedCalls(node)).some((call) => call.id === id))
     const call = (await queuedCalls(node)).find((each) => each.id === id) ?? assert.fail()
-    await until(() => Date.now() > call.enqueuedAt + 20)
+    await until(() => Date.now() > call.limitsAcquiredAt + 20)
     const answeredAt = Date.now()
     const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 1 }
     await sendReply(context.redis, call, { head: { id, times }, body: Buffer.from('{}') })
@@ -175,8 +175,8 @@ test('a call of a batch waits for its upstream from when it is queued, not from 
   const later = await answer(second ?? '')
   assert.equal(await running, 2)
   // The node goes by Redis' clock, which is this machine's to a few milliseconds.
-  assert.ok(later.enqueuedAt > answeredAt - 10, `${later.enqueuedAt} ${answeredAt}`)
-  assert.ok((later.admittedAt ?? 0) >= later.enqueuedAt)
+  assert.ok(later.limitsAcquiredAt > answeredAt - 10, `${later.limitsAcquiredAt} ${answeredAt}`)
+  assert.ok((later.admissionEndedAt ?? 0) >= later.limitsAcquiredAt)
   assert.equal(later.deadline, deadline)
 })
 

@@ -4,7 +4,7 @@ import { after, before, describe, it } from 'node:test'
 import { Worker } from 'bullmq'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { insertUser } from '../../src/db/users.ts'
-import type { CallJob } from '../../src/queue/call-job.ts'
+import { type CallJob, toJobData } from '../../src/queue/call-job.ts'
 import { CALL_JOB } from '../../src/queue/call-queue.ts'
 import { enqueueProbe } from '../../src/queue/probe-job.ts'
 import { waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
@@ -41,7 +41,7 @@ describe('the pages of the queues', () => {
     ...{
       extra: [['token', 'hush-hush']],
       replyTo: 'agw:{reply-x}',
-      enqueuedAt: Date.now(),
+      limitsAcquiredAt: Date.now(),
       deadline: Date.now() + 60_000,
     },
     ...more,
@@ -141,7 +141,7 @@ describe('the pages of the queues', () => {
       await worker.close()
       await closeRedis(redis)
     }
-    await queue.add(CALL_JOB, { ...call(5, { slug: 'dictionary' }), v: 9, parameters: 'new' })
+    await queue.add(CALL_JOB, { ...Object(toJobData([call(5, { slug: 'dictionary' })])), v: 9, parameters: 'new' })
     const shown = await rows('dictionary')
     assert.ok(shown.some((row) => / probe in 1 min \d+ s/.test(row)))
     assert.ok(shown.some((row) => / validate-key check no such thing /.test(row)))

@@ -150,7 +150,7 @@ describe('the fleet as operators read it', () => {
     const { queues } = console_.context
     const call = (id: string): CallJob => ({
       ...{ v: 1, id: `call_${id.repeat(32)}`, accountId: 'a', mode: 'live', slug: 'timezone', endpoint: '/current' },
-      ...{ parameters: {}, extra: [], raw: false, isAsync: false, replyTo: 'x', enqueuedAt: 1, deadline: 2 },
+      ...{ parameters: {}, extra: [], raw: false, isAsync: false, replyTo: 'x', limitsAcquiredAt: 1, deadline: 2 },
     })
     const add = (id: string, mayShareJob: boolean) => queues.enqueue({ call: call(id), priority: 1, mayShareJob })
     await Promise.all([...['a', 'b', 'c'].map((id) => add(id, true)), add('d', false)])
@@ -270,7 +270,7 @@ describe('the fleet as operators read it', () => {
 
   it('the fleet as operators read it has it that Postgres answers and takes no usage, until it does again', async () => {
     const { redis, db, log } = console_.context
-    const call = { accountId: randomUUID(), slug: 'weather', mode: 'live', enqueuedAt: 1 } as const
+    const call = { accountId: randomUUID(), slug: 'weather', mode: 'live', limitsAcquiredAt: 1 } as const
     const isFailing = async () => (await redis.exists(keys.usageFailing)) === 1
     const usage = new UsageFlusher({ db, redis, log })
     await sql`alter table usage_daily rename to usage_elsewhere`.execute(db)

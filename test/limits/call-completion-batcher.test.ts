@@ -15,7 +15,7 @@ const log = createLog({ level: 'silent', pretty: false }, 'test')
 
 const job: CallJob = {
   ...{ v: 1, id: '', accountId: '', mode: 'live', slug: 'weather', endpoint: '/current', parameters: {}, extra: [] },
-  ...{ raw: false, isAsync: false, replyTo: '', enqueuedAt: 0, deadline: 0 },
+  ...{ raw: false, isAsync: false, replyTo: '', limitsAcquiredAt: 0, deadline: 0 },
 }
 
 /** An account that has taken what these calls need, and the API node that took it. */
@@ -84,7 +84,7 @@ it("the next call of an account finds none in flight that has ended, when the no
   await releaseLimits(redis, account, { month: 'none', ended: [] })
   mock.timers.enable({ apis: ['Date'], now: at + 40 * 86_400_000 })
   // The second waits for the end of the first one's release.
-  for (const id of callIds) node.add({ ...job, ...account, id, enqueuedAt: at }, 200)
+  for (const id of callIds) node.add({ ...job, ...account, id, limitsAcquiredAt: at }, 200)
   node.flush(account)
   assert.equal(await inFlight(), 0)
   mock.timers.reset()

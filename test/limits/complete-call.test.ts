@@ -12,7 +12,13 @@ const { redis, url } = await redisOfThisFile()
 /** A call in flight, how often it was counted, and whether its lease is there. */
 async function open() {
   const accountId = randomUUID()
-  const call = { id: `call_${accountId}`, accountId, slug: 'weather', mode: 'live', enqueuedAt: Date.now() } as const
+  const call = {
+    id: `call_${accountId}`,
+    accountId,
+    slug: 'weather',
+    mode: 'live',
+    limitsAcquiredAt: Date.now(),
+  } as const
   const leases = accountKeys.inFlight(accountId, 'live')
   await redis.zadd(leases, Date.now() + 60_000, call.id)
   return {
@@ -47,7 +53,7 @@ it('an asynchronous call that two processes complete is counted once, and one of
 
 it('an asynchronous call that ends after its lease is counted once and gets its unit of the month back', async () => {
   const { call, counted } = await open()
-  const month = accountKeys.month(call.accountId, new Date(call.enqueuedAt).toISOString().slice(0, 7))
+  const month = accountKeys.month(call.accountId, new Date(call.limitsAcquiredAt).toISOString().slice(0, 7))
   await redis.set(month, 5)
   await redis.zrem(accountKeys.inFlight(call.accountId, 'live'), call.id)
   assert.equal(await completeCall(redis, call, 504), true)

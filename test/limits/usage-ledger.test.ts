@@ -8,7 +8,12 @@ import { redisOfThisFile } from '../support/services.ts'
 const { redis } = await redisOfThisFile()
 
 it('calls that have ended are counted by day, key, API and status, and once however often they are recorded', async () => {
-  const call = { accountId: randomUUID(), slug: 'weather', mode: 'live', enqueuedAt: Date.UTC(2027, 0, 31) } as const
+  const call = {
+    accountId: randomUUID(),
+    slug: 'weather',
+    mode: 'live',
+    limitsAcquiredAt: Date.UTC(2027, 0, 31),
+  } as const
   const ended: UsedCall[] = [
     { call, usageStatus: 200 },
     { call, usageStatus: 200 },

@@ -50,7 +50,12 @@ it('results of an account take at most their bytes, which those that have ended 
 
 it('an asynchronous call is refused while the results of its account take all their bytes', async () => {
   await store('busy', 'call-1')
-  const job = { id: 'call-2', accountId: 'busy', deadline: Date.now() + 30_000, enqueuedAt: Date.now() } as CallJob
+  const job = {
+    id: 'call-2',
+    accountId: 'busy',
+    deadline: Date.now() + 30_000,
+    limitsAcquiredAt: Date.now(),
+  } as CallJob
   const taken = Number(await redis.get(accountKeys.resultBytes('busy')))
   const record = (resultBytesMax: number) => recordAsyncCall(redis, { ...job, resultBytesMax }, undefined)
   await assert.rejects(record(taken), { code: 'RESULT_STORAGE_FULL' })

@@ -74,7 +74,7 @@ it('the keys of throttles live as long as their window', async () => {
 })
 
 it('the keys by which usage is counted once live five minutes', async () => {
-  const call = { accountId: 'any', slug: 'weather', mode: 'live', enqueuedAt: Date.now() } as const
+  const call = { accountId: 'any', slug: 'weather', mode: 'live', limitsAcquiredAt: Date.now() } as const
   await recordUsage(redis, [{ call, usageStatus: 200 }], 'one')
   await assertLives({ [keys.usageWritten('one')]: 5 * MINUTE })
 })
@@ -83,7 +83,7 @@ it('the keys of asynchronous calls and their results live fifteen minutes from t
   const call = { id: 'one', accountId: 'any' }
   const head = { id: 'one', times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 1 } }
   const now = Date.now()
-  const job = { ...call, deadline: now + MINUTE, enqueuedAt: now, resultBytesMax: 1_000 } as CallJob
+  const job = { ...call, deadline: now + MINUTE, limitsAcquiredAt: now, resultBytesMax: 1_000 } as CallJob
   await recordAsyncCall(redis, job, undefined)
   assert.equal(await startCall(redis, call), true)
   await assertLives({ [accountKeys.call('any', 'one')]: 16 * MINUTE, [accountKeys.started('any', 'one')]: 15 * MINUTE })

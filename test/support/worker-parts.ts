@@ -42,7 +42,7 @@ export async function openWorkerParts(t: TestContext, environment: Record<string
     return {
       ...{ v: 1, id, accountId: 'account', mode: 'live', slug: SLUG, endpoint: '/summary' },
       ...{ parameters: { title: 'Earth' }, extra: [], raw: false, isAsync: false, replyTo: replies.stream },
-      ...{ enqueuedAt: now, deadline: now + timeMs },
+      ...{ limitsAcquiredAt: now, deadline: now + timeMs },
       ...fields,
     }
   }

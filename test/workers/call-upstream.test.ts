@@ -73,7 +73,7 @@ async function open(t: TestContext, listener: RequestListener, { slowConnections
       call: {
         ...{ v: 1, id, accountId: 'account', mode: 'live', slug: SLUG, endpoint: 'summary' },
         ...{ parameters: { title }, extra: [], raw: false, isAsync: false, replyTo: '' },
-        ...{ enqueuedAt: Math.floor(now), deadline: Math.floor(now + timeMs) },
+        ...{ limitsAcquiredAt: Math.floor(now), deadline: Math.floor(now + timeMs) },
       },
       currentKey: () => undefined,
       bucket: SHARED_BUCKET,

@@ -72,12 +72,12 @@ test('a call whose worker was lost is no refusal where it gets no permit then: a
 test('a call counts as queued from the end of its admission, or from its limits where its node is of an earlier version', async (t) => {
   const { deps, replies, callOf } = await openWorkerParts(t)
   const queueMsOf = async (fields: Partial<CallJob>) => {
-    const call = callOf({ replyTo: replies.stream, enqueuedAt: Math.floor(deps.clock.now()) - 60_000, ...fields })
+    const call = callOf({ replyTo: replies.stream, limitsAcquiredAt: Math.floor(deps.clock.now()) - 60_000, ...fields })
     const { reply } = replies.awaitReply(call.id)
     deps.running.cancel(call.id)
     await processCall(deps, { call, isSecondRun: false }, new AbortController().signal)
     return (await reply).head.times.queueMs
   }
-  assert.ok((await queueMsOf({ admittedAt: Math.ceil(deps.clock.now()) })) < 30_000)
+  assert.ok((await queueMsOf({ admissionEndedAt: Math.ceil(deps.clock.now()) })) < 30_000)
   assert.ok((await queueMsOf({})) >= 60_000)
 })

@@ -44,7 +44,7 @@ export async function processCall(
   return await traceCall(deps.telemetry, call, async (tracedCall) => {
     const { clock } = deps
     const times: CallTimes = {
-      queueMs: Math.max(0, clock.now() - (call.admittedAt ?? call.enqueuedAt)),
+      queueMs: Math.max(0, clock.now() - (call.admissionEndedAt ?? call.limitsAcquiredAt)),
       permitMs: 0,
       upstreamMs: 0,
       attempts: 0,

@@ -21,7 +21,7 @@ const HAND_BACK_MS = 250
 export async function processCallJob(deps: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
   const isSecondRun = job.stalledCounter > 0
   const all = await readCalls(job)
-  const hasWaited = deps.clock.now() - (all[0]?.enqueuedAt ?? 0) > WAITED_MS
+  const hasWaited = deps.clock.now() - (all[0]?.limitsAcquiredAt ?? 0) > WAITED_MS
   const calls = isSecondRun || hasWaited ? await stillWaitedFor(deps, all) : all
   for (const call of all) if (!calls.includes(call)) skipCall(deps, call)
   const [only] = calls
