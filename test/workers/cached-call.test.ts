@@ -88,6 +88,22 @@ test('a call with time left is not answered with the timeout of other calls, how
   assert.match((await running).cacheStatus ?? '', /^agw; hit; /)
 })
 
+test('a call that shares the refusal of other calls is not told of the share of their accounts', async (t) => {
+  const { redis, keys, running, follows } = await follow(t)
+  const message = 'Your fair share of the upstream API is used up while others ask for it too.'
+  for (let leader = 1; leader <= 3; leader += 1) {
+    await follows()
+    const failure = { code: 'UPSTREAM_CAP_EXHAUSTED', message, retryAfterMs: 5_000, isRefused: true }
+    const ended = redis.multi().set(keys.outcome, encodeFrame({ leader: `leader ${leader}`, failure }, Buffer.alloc(0)))
+    await ended
+      .set(keys.leader, `leader ${leader + 1}`, 'PX', 60_000)
+      .del(keys.followed)
+      .exec()
+  }
+  const { outcome } = await running
+  assert.deepEqual(outcome, { code: 'UPSTREAM_CAP_EXHAUSTED', retryAfterMs: 5_000, isRefused: true })
+})
+
 test('calls that share a request which was never sent say why, and not that the upstream failed', async (t) => {
   const { deps, api, endpoint, cap, callOf } = await openWorkerParts(t)
   applySettings(api, { caps: { concurrency: 5, rates: [{ max: 1, seconds: 60 }] } })

@@ -127,9 +127,9 @@ async function callOnce(deps: CachingDeps, upstreamCall: UpstreamCall, keys: Cac
     const shared = await deps.coalescer.join(keys, subscriber, (request) =>
       fetchAnswer(deps, leading, { keys, request }),
     )
-    if (!mustTryItself(shared, upstreamCall)) return shared
+    if (!mustTryItself(shared, upstreamCall)) return inWordsForAll(shared)
     if (!isCutShort(shared.outcome)) refusals += 1
-    if (refusals === REFUSALS_SHARED_MAX) return shared
+    if (refusals === REFUSALS_SHARED_MAX) return inWordsForAll(shared)
     // It may have no place in the wait queue, or have lost it meanwhile: its permit client judges it.
     permitRequest = { ...permitRequest, mayLackPlace: true }
     subscriber.isAhead = false
@@ -139,6 +139,14 @@ async function callOnce(deps: CachingDeps, upstreamCall: UpstreamCall, keys: Cac
 /** The outcome is the business of the call that led, and this call has the time to try for itself. */
 function mustTryItself({ isCollapsed, outcome }: SharedAnswer, upstreamCall: UpstreamCall): boolean {
   return isCollapsed && isOfOneCall(outcome) && mayTryAgain(outcome, upstreamCall)
+}
+
+/** A refusal of the call that led may speak of its account: calls that share it get the words of the code. */
+function inWordsForAll(shared: SharedAnswer): SharedAnswer {
+  const { isCollapsed, outcome } = shared
+  if (!isCollapsed || !isFailure(outcome) || !isOfOneCall(outcome)) return shared
+  const { message: _message, ...failure } = outcome
+  return { ...shared, outcome: failure }
 }
 
 /** What the call that leads does: it finds the answer stored, or sends a request and stores what comes. */

@@ -40,7 +40,6 @@ export class GrantLedger {
   }
 
   add({ slug, bucket, caps, granted }: GrantCount & { caps: Caps }): void {
-    // No row without requests.
     if (granted === 0) return
     if (!caps.rates.some(({ seconds }) => seconds * 1_000 > COLD_START_HOLD_MS)) return
     const minute = new Date(Math.floor(this.#clock.now() / MINUTE_MS) * MINUTE_MS)

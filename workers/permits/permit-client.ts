@@ -46,9 +46,8 @@ export interface PermitClientDeps {
 }
 
 /**
- * Gets permits of one cap for this worker's calls; one poll of Redis serves all that wait. Idle (nothing waits),
- * polling, or waiting (a timer runs): `acquire`, `wake` and released permits make it poll, and Redis says how long to
- * wait after.
+ * Gets permits of one cap for this worker's calls; one poll of Redis serves all that wait. `acquire`, `wake` and released
+ * permits make it poll, and Redis says how long to wait after.
  */
 export class PermitClient {
   readonly #cap: Cap
