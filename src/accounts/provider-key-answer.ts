@@ -58,6 +58,8 @@ export function providerKeyAnswer(catalog: Catalog, key: ProviderKey): Static<ty
 function failureAnswer(name: string, key: ProviderKey): Static<typeof ValidationFailure> | null {
   const { failure_code: code, failed_at: at, next_validation_at: nextAt } = key
   if (code === null || at === null) return null
+  // A worker of an earlier version leaves the failure behind when it notes a verdict or replaces the key.
+  if (key.saved_at > at || (key.last_validated_at !== null && key.last_validated_at >= at)) return null
   const { cause, until } = WORDS[code]?.(name) ?? unanswered(name)
   const next = nextAt === null ? `Check it again when ${until}.` : 'It is checked again by itself within a minute.'
   return {

@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict'
+import { before, describe, it } from 'node:test'
+import { providerKeyAnswer } from '../../src/accounts/provider-key-answer.ts'
+import { type Catalog, loadCatalog } from '../../src/catalog/catalog.ts'
+import type { ProviderKey } from '../../src/db/schema.ts'
+
+describe('the answer about a provider key', () => {
+  let catalog: Catalog
+  before(async () => {
+    catalog = await loadCatalog(new Map())
+  })
+
+  const at = (second: number) => new Date(Date.UTC(2026, 10, 23, 12, 0, second))
+  /** A key whose last validation failed in second 10. */
+  const failed = (fields: Partial<ProviderKey> = {}): ProviderKey => ({
+    ...{ id: 'id', user_id: 'user', slug: 'news', secret_id: 'secret', sealed: Buffer.alloc(0), cap_scope: 'key-1' },
+    ...{ masked: '********', status: 'unvalidated', saved_at: at(0), last_validated_at: null },
+    ...{ failure_code: 'UPSTREAM_ERROR', failed_at: at(10), next_validation_at: null },
+    ...fields,
+  })
+  const failureOf = (key: ProviderKey) => providerKeyAnswer(catalog, key)?.validationFailure
+
+  it('a failure is told where it is the last that is known of the key', () => {
+    assert.equal(failureOf(failed())?.code, 'UPSTREAM_ERROR')
+    assert.equal(failureOf(failed({ status: 'valid', last_validated_at: at(9) }))?.at, at(10).toISOString())
+  })
+
+  it('a failure is not told once the API has said something of the key, or the key was saved anew, by whatever version', () => {
+    for (const second of [10, 11]) {
+      assert.equal(failureOf(failed({ status: 'valid', last_validated_at: at(second) })), null)
+    }
+    assert.equal(failureOf(failed({ saved_at: at(11) })), null)
+  })
+})
