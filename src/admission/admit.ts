@@ -20,7 +20,7 @@ import {
   type Principal,
 } from './authenticate.ts'
 import { type CheckedCall, type CheckedTarget, checkCall } from './check-call.ts'
-import { type Forecast, type ForecastDeps, forecastAndJoin } from './forecast.ts'
+import { type ForecastDeps, forecastAndJoin, type Queueing } from './forecast.ts'
 import type { Preference } from './preference.ts'
 
 export interface AdmissionDeps extends AuthenticationDeps, ForecastDeps {
@@ -36,7 +36,7 @@ export interface Admitted {
   principal: Principal
   limits: LimitState
   job: CallJob
-  forecast: Forecast
+  queueing: Queueing
   preference: Preference
 }
 
@@ -110,13 +110,13 @@ async function decide(
     const resultBytesMax = isAsync ? plan.resultMegabytes * 1_000_000 : undefined
     const job = createJob(deps, { principal, checked, id: callId, now: limits.now, timeoutMs, resultBytesMax })
     try {
-      const forecast = await forecastAndJoin(deps, { ...checked, job, weight: weightOf(principal.tier) })
+      const queueing = await forecastAndJoin(deps, { ...checked, job, weight: weightOf(principal.tier) })
       const admissionEndedAt = Math.ceil(deps.health.now())
       return {
         principal,
         limits,
-        job: withForecast(job, forecast, { traceparent, admissionEndedAt }),
-        forecast,
+        job: withQueueing(job, queueing, { traceparent, admissionEndedAt }),
+        queueing,
         preference,
       }
     } catch (refusal) {
@@ -224,9 +224,9 @@ export function createJob(
   }
 }
 
-export function withForecast(
+export function withQueueing(
   job: CallJob,
-  { ticket, weight, cacheOnlyMs, cacheOnlyReason }: Forecast,
+  { ticket, weight, cacheOnlyMs, cacheOnlyReason }: Queueing,
   { traceparent, admissionEndedAt }: { traceparent: string | undefined; admissionEndedAt: number },
 ): CallJob {
   return {

@@ -33,8 +33,8 @@ export interface ForecastCall {
   weight: number
 }
 
-export interface Forecast {
-  /** 1 runs first. */
+/** How a call is queued, and what undoes it. */
+export interface Queueing {
   priority: number
   /** Until its permit is expected, milliseconds. */
   etaMs: number
@@ -62,7 +62,7 @@ const PRIORITY_FIRST = 1
 export async function forecastAndJoin(
   deps: ForecastDeps,
   { api, endpoint, job, weight }: ForecastCall,
-): Promise<Forecast> {
+): Promise<Queueing> {
   // A call held by a pause keeps a job of its own, which can be withdrawn unsent.
   const isShareable = !job.isAsync && endpoint.endpoint.idempotent !== false && api.pausedMode === undefined
   if (job.mode === 'test') return { priority: PRIORITY_FIRST, etaMs: 0, mayShareJob: isShareable, waitEntry: undefined }
@@ -91,20 +91,8 @@ export async function forecastAndJoin(
     ? { refused: 'down' as const, retryAfterMs: breakerWaitMs }
     : await joinAcknowledged(deps, waitEntry, job.deadline)
   if ('refused' in joined) {
-    const entry = keys && (await deps.cache.get(keys.entry))
-    if (entry && isUsableWithoutUpstream(entry, job.limitsAcquiredAt)) {
-      return {
-        priority: PRIORITY_FIRST,
-        etaMs: 0,
-        cacheOnlyMs: joined.retryAfterMs,
-        cacheOnlyReason: joined.refused,
-        mayShareJob: false,
-        waitEntry: undefined,
-      }
-    }
-    if (!job.isAsync && (await isPooled(deps, endpoint, job))) return withoutTicket
-    if (keys && joined.refused !== 'down' && !job.isAsync && (await hasLeaderThatNeedsNoSlot(deps, keys)))
-      return withoutTicket
+    const served = await serveWithoutSlot(deps, { endpoint, job, keys, withoutTicket }, joined)
+    if (served) return served
     const { code, ...details } = refusalOf(joined)
     throw new GatewayError(code, details)
   }
@@ -117,6 +105,34 @@ export async function forecastAndJoin(
   return { priority, etaMs, ticket, mayShareJob, answerKey, waitEntry }
 }
 
+interface RefusedCall extends Pick<ForecastCall, 'endpoint' | 'job'> {
+  keys: CacheKeys | undefined
+  withoutTicket: Queueing
+}
+
+/** How a call that gets no slot in time is answered all the same; undefined where it is refused. */
+async function serveWithoutSlot(
+  deps: ForecastDeps,
+  { endpoint, job, keys, withoutTicket }: RefusedCall,
+  { refused, retryAfterMs }: { refused: RefusalReason; retryAfterMs: number },
+): Promise<Queueing | undefined> {
+  const entry = keys && (await deps.cache.get(keys.entry))
+  if (entry && isUsableWithoutUpstream(entry, job.limitsAcquiredAt)) {
+    return {
+      priority: PRIORITY_FIRST,
+      etaMs: 0,
+      cacheOnlyMs: retryAfterMs,
+      cacheOnlyReason: refused,
+      mayShareJob: false,
+      waitEntry: undefined,
+    }
+  }
+  if (job.isAsync) return undefined
+  if (await isPooled(deps, endpoint, job)) return withoutTicket
+  const mayShare = keys && refused !== 'down' && (await hasLeaderThatNeedsNoSlot(deps, keys))
+  return mayShare ? withoutTicket : undefined
+}
+
 /** Whether items fetched ahead answer the call, so that it needs no permit. */
 async function isPooled({ redis }: ForecastDeps, { endpoint }: ApiEndpoint, job: CallJob): Promise<boolean> {
   const { pool } = endpoint
@@ -124,7 +140,7 @@ async function isPooled({ redis }: ForecastDeps, { endpoint }: ApiEndpoint, job:
   return (await redis.llen(upstreamKeys.pool(job.slug, pool.key(job.parameters)))) >= pool.take(job.parameters)
 }
 
-/** Whether the request for this answer has begun, or its call has no place (no coalesced key) and is about to begin: one with a place may wait long. */
+/** A call may share the request that an identical call has begun. It may share that of a call without a place in the wait queue too, which is about to begin; a call with a place (the coalesced key) may wait long. */
 async function hasLeaderThatNeedsNoSlot({ redis }: ForecastDeps, { leader, coalesced }: CacheKeys): Promise<boolean> {
   const [token, queued] = await redis.mget(leader, coalesced)
   return token?.endsWith(BEGUN) === true || (typeof token === 'string' && queued === null)

@@ -31,12 +31,9 @@ export const DEADLINE_GRACE_MS = 250
 /** Abort reason of an asynchronous call: the caller preferred not to wait any longer. */
 const STILL_RUNNING = new Error('the call goes on')
 
-/**
- * Queues a call and waits for its reply, until its deadline or until the caller leaves. Completes the call (releases its
- * limits and counts it); where it is asynchronous and queued, its worker does. Never throws.
- */
+/** Queues a call and waits for its reply, until its deadline or until the caller leaves. Completes the call (releases its limits and counts it); where it is asynchronous and queued, its worker does. Never throws. */
 export async function enqueueAndAwait(deps: AwaitDeps, admitted: Admitted, socket: CallerSocket): Promise<CallEnd> {
-  const { job, forecast } = admitted
+  const { job, queueing } = admitted
   const waitMs = waitMsOf(deps, admitted)
   const { reply, forget } = deps.replies.awaitReply(job.id)
   const wait = limitWait(socket, waitMs, () => (job.isAsync ? STILL_RUNNING : new GatewayError('DEADLINE_EXCEEDED')))
@@ -44,8 +41,8 @@ export async function enqueueAndAwait(deps: AwaitDeps, admitted: Admitted, socke
   let isReplyAwaited = false
   try {
     wait.signal.throwIfAborted()
-    if (job.isAsync) await recordAsyncCall(deps.redis, job, forecast.waitEntry)
-    const { priority, mayShareJob } = forecast
+    if (job.isAsync) await recordAsyncCall(deps.redis, job, queueing.waitEntry)
+    const { priority, mayShareJob } = queueing
     jobId = await deps.queues.enqueue({ call: job, priority, mayShareJob })
     if (waitMs === 0) return { kind: 'pending' }
     const answer = await Promise.race([reply, rejectOnAbort(wait.signal)])
@@ -65,7 +62,7 @@ export async function enqueueAndAwait(deps: AwaitDeps, admitted: Admitted, socke
     await completeFailed(deps, admitted, { error, isRefused, jobId })
     return { kind: 'failed', error, isRefused }
   } finally {
-    forecast.giveRoomBack?.()
+    queueing.giveRoomBack?.()
     wait.end()
     if (!isReplyAwaited) forget()
   }
@@ -100,10 +97,10 @@ async function completeFailed(
   admitted: Admitted,
   { error, isRefused, jobId }: { error: GatewayError; isRefused: boolean; jobId: string | undefined },
 ): Promise<void> {
-  const { job, forecast } = admitted
+  const { job, queueing } = admitted
   if (isRefused) await refundRefused(deps, admitted, error.status)
   else deps.completions.add(job, error instanceof CallerLeftError ? LEFT_UNSENT_STATUS : error.status)
-  withdrawFailed(deps, { id: job.id, slug: job.slug, waitEntry: forecast.waitEntry, jobId })
+  withdrawFailed(deps, { id: job.id, slug: job.slug, waitEntry: queueing.waitEntry, jobId })
 }
 
 /** A refusal costs nothing: gives back all that the call acquired, and counts it as refused. */
@@ -128,9 +125,9 @@ async function withdrawLeft(
 }
 
 /** @throws what Redis throws: the call then runs to its deadline, in vain */
-async function withdraw(deps: AwaitDeps, { job, forecast }: Admitted, jobId: string | undefined): Promise<Withdrawal> {
+async function withdraw(deps: AwaitDeps, { job, queueing }: Admitted, jobId: string | undefined): Promise<Withdrawal> {
   try {
-    return await withdrawCall(deps, { id: job.id, slug: job.slug, waitEntry: forecast.waitEntry, jobId })
+    return await withdrawCall(deps, { id: job.id, slug: job.slug, waitEntry: queueing.waitEntry, jobId })
   } catch (error) {
     deps.log.debug({ err: error, callId: job.id }, 'failed to withdraw a call')
     throw error

@@ -1,8 +1,8 @@
-import { withForecast } from '../admission/admit.ts'
+import { withQueueing } from '../admission/admit.ts'
 import type { AdmittedBatch, BatchUnit } from '../admission/admit-batch.ts'
 import { countBatchRefusals } from '../admission/count-batch-refusals.ts'
 import { countRefusal } from '../admission/count-refusal.ts'
-import { type Forecast, type ForecastDeps, forecastAndJoin } from '../admission/forecast.ts'
+import { type ForecastDeps, forecastAndJoin, type Queueing } from '../admission/forecast.ts'
 import { rejectOnAbort } from '../async/abort.ts'
 import { TickBatcher } from '../async/tick-batcher.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
@@ -156,30 +156,30 @@ async function runUnit(
     observed.ended(shownErrorStatus(error), { code: error.code, cause: error.cause, caller: principal })
     return { outcome: { error }, ...rest }
   }
-  let forecast: Forecast | undefined
+  let queueing: Queueing | undefined
   let jobId: string | undefined
   const { reply, forget } = deps.replies.awaitReply(job.id)
   try {
     end.throwIfAborted()
     // It has waited for the plan's limit of calls in flight, not for its upstream.
     const due = { ...job, limitsAcquiredAt: Math.floor(deps.health.now()) }
-    forecast = await forecastAndJoin(deps, { ...checked, job: due, weight: weightOf(principal.tier) })
+    queueing = await forecastAndJoin(deps, { ...checked, job: due, weight: weightOf(principal.tier) })
     const admissionEndedAt = Math.ceil(deps.health.now())
-    const call = withForecast(due, forecast, { traceparent: observed.traceparent, admissionEndedAt })
+    const call = withQueueing(due, queueing, { traceparent: observed.traceparent, admissionEndedAt })
     observed.admitted(call)
-    const { priority, mayShareJob } = forecast
+    const { priority, mayShareJob } = queueing
     jobId = await deps.queues.enqueue({ call, priority, mayShareJob })
   } catch (error) {
     forget()
-    forecast?.giveRoomBack?.()
-    const { waitEntry } = forecast ?? {}
+    queueing?.giveRoomBack?.()
+    const { waitEntry } = queueing ?? {}
     if (waitEntry) withdrawFailed(deps, { id: job.id, slug: job.slug, waitEntry, jobId })
     return fail(error, { usageStatus: toGatewayError(error).status, refund: 'all' })
   }
   try {
     const answer = await Promise.race([reply, rejectOnAbort(end)])
     observed.replied(answer.head)
-    deps.knownAnswers.learn(forecast.answerKey, answer.head)
+    deps.knownAnswers.learn(queueing.answerKey, answer.head)
     deps.spareRoom.learn(job, answer.head)
     if (answer.head.code) {
       const error = replyError(answer.head)
@@ -190,14 +190,14 @@ async function runUnit(
     observed.ended(200)
     return { outcome: { reply: answer }, usageStatus: 200, refund: 'nothing' }
   } catch (error) {
-    forecast.giveRoomBack?.()
-    const withdrawal = await withdraw(deps, { job, waitEntry: forecast.waitEntry, jobId })
+    queueing.giveRoomBack?.()
+    const withdrawal = await withdraw(deps, { job, waitEntry: queueing.waitEntry, jobId })
     const { code, status } = toGatewayError(error)
     if (code === 'CALL_CANCELLED') return fail(error, cancelled(await awaitWasSent(withdrawal, reply)))
     return fail(error, { usageStatus: status, refund: 'month' })
   } finally {
     forget()
-    forecast.giveRoomBack?.()
+    queueing.giveRoomBack?.()
   }
 }
 

@@ -76,7 +76,7 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   }
   const { head, body } = end.reply
   observed.replied(head)
-  context.knownAnswers.learn(admission.forecast.answerKey, head)
+  context.knownAnswers.learn(admission.queueing.answerKey, head)
   context.spareRoom.learn(job, head)
   reply.headers(replyHeaders(head, admissionMs))
   if (head.code) {
@@ -115,10 +115,10 @@ function noteFailure(observed: ObservedCall, error: GatewayError, caller?: Princ
   return error
 }
 
-function answerPending(reply: FastifyReply, { job, forecast }: Admitted): FastifyReply {
+function answerPending(reply: FastifyReply, { job, queueing }: Admitted): FastifyReply {
   const location = `/v1/calls/${job.id}`
   return reply
     .status(202)
     .header('location', location)
-    .send({ status: 'pending', id: job.id, location, etaMs: Math.round(forecast.etaMs) })
+    .send({ status: 'pending', id: job.id, location, etaMs: Math.round(queueing.etaMs) })
 }

@@ -76,7 +76,7 @@ function call(node: Node, waitMs?: number, waitEntry?: WaitQueueEntry) {
       },
       plan: { perMinute: 10, perMonth: 10, inFlight: 10 },
     },
-    forecast: { priority: 1, etaMs: 0, mayShareJob: false, waitEntry },
+    queueing: { priority: 1, etaMs: 0, mayShareJob: false, waitEntry },
     preference: { waitMs, applied: undefined },
   }
   const socket = new Socket()

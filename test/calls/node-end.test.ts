@@ -51,7 +51,7 @@ test('a node that ends completes the call whose caller just left, though its wor
     context,
     {
       ...{ principal, limits, job, preference: { waitMs: undefined, applied: undefined } },
-      forecast: { priority: 1, etaMs: 0, mayShareJob: false, waitEntry: undefined },
+      queueing: { priority: 1, etaMs: 0, mayShareJob: false, waitEntry: undefined },
     },
     socket,
   )
