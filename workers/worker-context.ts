@@ -27,7 +27,7 @@ import { SuccessBatcher } from './upstream/success-batcher.ts'
 import { UnansweredRequests } from './upstream/unanswered.ts'
 
 /** Share of a call's time that one attempt may take. */
-const ATTEMPT_SHARE = 2 / 3
+const ATTEMPT_PART = 2 / 3
 
 export interface WorkerContext {
   deps: ProcessorDeps
@@ -68,7 +68,7 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
     successes: new SuccessBatcher(redis, health, log),
     unanswered: new UnansweredRequests(),
     contact: config.upstreams.contact,
-    attemptTimeoutMsMax: config.callTimeoutMs * ATTEMPT_SHARE,
+    attemptTimeoutMsMax: config.callTimeoutMs * ATTEMPT_PART,
     cache: new ResponseCache(cacheRedis, log),
     coalescer: new RequestCoalescer(redis),
     clientOf: clients.of,

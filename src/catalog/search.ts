@@ -12,13 +12,13 @@ const EMPTY_WORDS = new Set(
 const WEIGHTS = { name: 5, tag: 4, keyword: 4, category: 3, description: 2, parameter: 1 }
 
 /** What the start of a word, and a word with a typing error, are worth beside the word itself. */
-const STEM_SHARE = 0.8
-const TYPO_SHARE = 0.5
+const STEM_PART = 0.8
+const TYPO_PART = 0.5
 
 /** Words of a query that count: anybody may search, and each word that no API has is compared with all words. */
 const WORDS_MAX = 8
 
-/** An API that is worth less than this share of the best one is not what was sought. */
+/** An API that is worth less than this part of the best one is not what was sought. */
 const SHARE_OF_BEST_MIN = 0.25
 
 /**
@@ -78,7 +78,7 @@ function weightOfWord(index: Index, word: string): number {
   let best = exact
   for (const [candidate, weight] of index) {
     const isStem = candidate.length >= 4 && (candidate.startsWith(word) || word.startsWith(candidate))
-    if (isStem) best = Math.max(best, weight * STEM_SHARE)
+    if (isStem) best = Math.max(best, weight * STEM_PART)
   }
   return best
 }
@@ -88,7 +88,7 @@ function weightOfTypo(index: Index, word: string): number {
   if (errorsMax === 0) return 0
   let best = 0
   for (const [candidate, weight] of index) {
-    if (candidate.length >= 4 && isWithin(errorsMax, word, candidate)) best = Math.max(best, weight * TYPO_SHARE)
+    if (candidate.length >= 4 && isWithin(errorsMax, word, candidate)) best = Math.max(best, weight * TYPO_PART)
   }
   return best
 }

@@ -5,14 +5,14 @@ import { countOf, percent, span } from './words.js'
 /** Failures of one kind in five minutes below which nothing is said: a single one happens. */
 const COUNT_MIN = 3
 
-/** Share of calls from which a failure of one kind is said, whatever else goes well. */
+/** Part of calls from which a failure of one kind is said, whatever else goes well. */
 const SHARE_MIN = 0.05
 
 /** The source's failures. Where they make it Degraded or Down, that is what is said. */
 const OF_THE_SOURCE = ['UPSTREAM_ERROR', 'UPSTREAM_TIMEOUT', 'UPSTREAM_INVALID_RESPONSE', 'UPSTREAM_TOO_LARGE']
 
-/** Share of calls from which failures of the source are said while it counts as healthy. */
-const FAILING_SHARE = 0.2
+/** Part of calls from which failures of the source are said while it counts as healthy. */
+const FAILING_PART = 0.2
 
 /** How each failure shows, what it comes from and what helps. `text` goes on after the count. */
 const KINDS: Record<string, Pick<Problem, 'rank' | 'label' | 'todo' | 'runbook'>> = {
@@ -92,7 +92,7 @@ export function serviceProblems(upstreams: UpstreamRow[]): Problem[] {
   })
 }
 
-/** Calls of which shares are taken: one account that is refused a thousand times must not hide that others fail. */
+/** Calls of which parts are taken: one account that is refused a thousand times must not hide that others fail. */
 function notRefused({ answered, failed }: RecentCalls): number {
   return answered + failed
 }
@@ -109,9 +109,9 @@ export function refusalProblems(row: UpstreamRow, { isRedisFull }: { isRedisFull
   const problems = Object.entries(KINDS).flatMap(([code, kind]): Problem[] => {
     const count = recent.codes[code] ?? 0
     if (count < COUNT_MIN || count / all < SHARE_MIN || (code === 'OVERLOADED' && isRedisFull)) return []
-    const share = `${slug}: ${countOf(count, 'call')} of the last five minutes (${percent(count / all)}) got ${code}`
+    const words = `${slug}: ${countOf(count, 'call')} of the last five minutes (${percent(count / all)}) got ${code}`
     const todo = code === 'UPSTREAM_AUTH_FAILED' && row.takesKey ? RENEW_KEY : kind.todo
-    return [{ ...kind, slug, text: share + detailOf(code, row, recent), callers: callersOf(code, row), todo }]
+    return [{ ...kind, slug, text: words + detailOf(code, row, recent), callers: callersOf(code, row), todo }]
   })
   problems.push(...failing(row, recent))
   const isUsedUp = (row.cap?.nextSlotMs ?? 0) > 1_000
@@ -125,14 +125,14 @@ export function refusalProblems(row: UpstreamRow, { isRedisFull }: { isRedisFull
 function failing({ slug, health }: UpstreamRow, recent: RecentCalls): Problem[] {
   const codes = OF_THE_SOURCE.filter((code) => (recent.codes[code] ?? 0) > 0)
   const count = codes.reduce((sum, code) => sum + (recent.codes[code] ?? 0), 0)
-  const share = count / notRefused(recent)
-  if (health?.status !== 'Healthy' || count < COUNT_MIN || share < FAILING_SHARE) return []
+  const part = count / notRefused(recent)
+  if (health?.status !== 'Healthy' || count < COUNT_MIN || part < FAILING_PART) return []
   return [
     {
       rank: 1,
       label: 'Failing',
       slug,
-      text: `${slug}: ${countOf(count, 'call')} of the last five minutes (${percent(share)}) got ${codes.join(', ')}, while it counts as healthy`,
+      text: `${slug}: ${countOf(count, 'call')} of the last five minutes (${percent(part)}) got ${codes.join(', ')}, while it counts as healthy`,
       callers: 'These callers get 502.',
       todo: 'Probe it. Where that succeeds, see under Accounts whose calls fail: what they add to their requests may be why.',
       runbook: 'upstream-degraded',

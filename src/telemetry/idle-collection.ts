@@ -4,8 +4,8 @@ import type { Log } from '../log.ts'
 
 const LOOK_EVERY_MS = 10_000
 
-/** A process whose event loop is busy for less than this share of the time is idle: a pause delays hardly a call. */
-const IDLE_SHARE = 0.05
+/** A process whose event loop is busy for less than this part of the time is idle: a pause delays hardly a call. */
+const IDLE_PART = 0.05
 
 /** It is idle for so many looks before it collects: a full collection also drops compiled code, which busy times need. */
 const IDLE_LOOKS_MIN = 3
@@ -28,7 +28,7 @@ export function collectWhenIdle(log: Log): () => void {
     const { utilization } = performance.eventLoopUtilization(now, last)
     last = now
     const bytes = process.memoryUsage.rss()
-    idleLooks = utilization > IDLE_SHARE ? 0 : idleLooks + 1
+    idleLooks = utilization > IDLE_PART ? 0 : idleLooks + 1
     if (idleLooks < IDLE_LOOKS_MIN || bytes < collectedBytes * GROWTH) return
     // Not again before it has grown beyond this, should the collection fail.
     collectedBytes = bytes

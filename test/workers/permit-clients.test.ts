@@ -382,5 +382,11 @@ test('permits whose leases are gone before they are renewed are warned of, and t
   await redis.zpopmin(leases)
   await until(() => warn.mock.callCount() > 0)
   assert.deepEqual(warn.mock.calls[0]?.arguments, [{ lost: 1 }, 'permit leases were gone before they were renewed'])
+  // Not again at each renewal.
+  for (let renewal = 0; renewal < 2; renewal += 1) {
+    const [, before] = await redis.zrange(leases, '0', '0', 'WITHSCORES')
+    await until(async () => (await redis.zrange(leases, '0', '0', 'WITHSCORES'))[1] !== before)
+  }
+  assert.equal(warn.mock.callCount(), 1)
   for (const permit of held) permit.release(1)
 })

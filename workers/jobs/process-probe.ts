@@ -11,7 +11,7 @@ import { sendOnce } from '../upstream/send-once.ts'
 import { buildWireRequest } from '../upstream/upstream-request.ts'
 import type { ProcessorDeps } from './process-call.ts'
 
-const FRESH_SHARE = 0.9
+const FRESH_PART = 0.9
 
 /** The wait for a permit included, milliseconds. */
 const PROBE_MS_MAX = 30_000
@@ -89,5 +89,5 @@ function isFresh({ health }: ProcessorDeps, api: Api): boolean {
   if (status === 'Down') return false
   const healthyMs = probeEverySeconds(api) * 1_000
   const everyMs = status === 'Degraded' ? Math.min(RECHECK_MS, healthyMs) : healthyMs
-  return health.now() - Math.max(lastCallAt, lastProbeAt) < everyMs * FRESH_SHARE
+  return health.now() - Math.max(lastCallAt, lastProbeAt) < everyMs * FRESH_PART
 }

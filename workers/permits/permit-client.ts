@@ -56,6 +56,8 @@ export class PermitClient {
   readonly #isHeld: PermitClientDeps['isHeld']
   readonly #held = new Set<PermitId>()
   #renewing: NodeJS.Timeout | undefined
+  /** At the last renewal: a warning comes when there are more. */
+  #lostLeases = 0
   readonly #waiters = new Map<string, LocalWaiter>()
   readonly #waitersByTag: LocalWaiter[] = []
   #released: { id: PermitId; tookMs: number }[] = []
@@ -271,8 +273,9 @@ export class PermitClient {
       (renewed) => {
         const ended = ids.filter((id) => !this.#held.has(id)).length
         const lost = ids.length - renewed - ended
-        // Their places are others' now: more requests are under way than the cap has places.
-        if (lost > 0) this.#log.warn({ lost }, 'permit leases were gone before they were renewed')
+        // Other requests have their leases now: more are under way than the cap lets.
+        if (lost > this.#lostLeases) this.#log.warn({ lost }, 'permit leases were gone before they were renewed')
+        this.#lostLeases = lost
       },
       (error) => this.#log.warn({ err: error }, 'failed to renew permit leases'),
     )

@@ -115,7 +115,7 @@ local function grant(granted)
   redis.call('ZADD', LEASES, unpack(leased))
   if state.leftUntil > now then state.left = redis.call('HINCRBY', STATE, 'left', -#granted) end
   local whole = math.floor(latestTag)
-  -- A repeated request comes after its call's tag was granted; alone it would make the key anew, without a lifetime.
+  -- Repeated requests and followers are in no queue: alone they would make the key anew, without a lifetime.
   if unqueued < #granted and whole > tonumber(redis.call('HGET', FAIR, 'now') or 0) then redis.call('HSET', FAIR, 'now', tostring(whole)) end
   keepAlive(isFirst, {LOG, STATE, LEASES})
   return unqueued
