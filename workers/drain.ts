@@ -55,7 +55,6 @@ export async function closeWorkers(closing: Promise<unknown>, active: () => numb
   const closed = closing.then(() => {
     isClosed = true
   })
-  // It may fail after the wait.
   closed.catch(() => undefined)
   let activeAt = performance.now()
   while (!isClosed && performance.now() - activeAt < IDLE_MS_MAX) {

@@ -56,7 +56,6 @@ export class UsageFlusher {
         await this.#write(id)
       await this.#noteSuccess()
     } catch (error) {
-      // Once, not each second.
       const level = this.#isFailing ? 'debug' : 'warn'
       log[level]({ err: error }, 'failed to write usage to Postgres; it stays in Redis')
       await this.#noteFailure()

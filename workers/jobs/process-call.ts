@@ -53,7 +53,6 @@ export async function processCall(
     const remainingMs = (): number => call.deadline - clock.now()
     try {
       const result = await runCall(deps, tracedCall, { times, progress: {}, isSecondRun, remainingMs, signal })
-      // BullMQ expects an error.
       if (cancelled.reason === LOCK_LOST) throw new Error(LOCK_LOST)
       await deliver(remainingMs(), deps.log, () => sendOutcome(deps, call, { ...result, times, isSecondRun }))
       await result

@@ -237,7 +237,6 @@ export class PermitClient {
 
   #grant(member: string, id: PermitId, usableUntil: number): void {
     const waiter = this.#waiters.get(member)
-    // The caller left during the poll.
     if (!waiter) {
       this.#releaseUnused(id)
       return
