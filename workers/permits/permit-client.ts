@@ -46,8 +46,8 @@ export interface PermitClientDeps {
 }
 
 /**
- * Gets permits of one cap for this worker's calls; one poll of Redis serves all that wait. `acquire`, `wake` and released
- * permits make it poll, and Redis says how long to wait after.
+ * Gets permits of one cap for this worker's calls; one poll of Redis serves all that wait. `acquire`, `wake` and released permits
+ * make it poll, and Redis says how long to wait after.
  */
 export class PermitClient {
   readonly #cap: Cap

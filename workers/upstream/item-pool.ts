@@ -71,7 +71,6 @@ export async function takePrefetched(
   }
 }
 
-/** The pool has items for the call, is being filled by another one, or cannot be filled. */
 class NeedlessError extends Error {}
 
 /** Waits for a permit and fills the pool, unless another call does so before. @returns 'again' where another one is at it, or the pool cannot be filled */
@@ -80,12 +79,14 @@ async function drawOrFill(deps: PoolDeps, call: PoolCall, pool: Pool): Promise<H
   const token = randomUUID()
   const looks = lookForItems(deps, pool)
   let drawn: unknown[] | undefined
+  let mayHold = false
   let renewing: NodeJS.Timeout | undefined
   const ensureNeeded = async (): Promise<void> => {
     const isRepeat = renewing !== undefined
     if (isRepeat) return
     drawn = await looks.end()
     if (drawn) throw new NeedlessError('another call filled the pool')
+    mayHold = true
     // A command that is sent again finds its own token.
     const [holder, items, isUnfillable] = await Promise.all([
       redis.set(pool.lock, token, 'PX', FILLING_MS, 'NX', 'GET'),
@@ -93,8 +94,8 @@ async function drawOrFill(deps: PoolDeps, call: PoolCall, pool: Pool): Promise<H
       redis.exists(pool.unfillable),
     ])
     drawn = items
-    const isHeld = holder !== null && holder !== token
-    if (drawn || isHeld || isUnfillable === 1) throw new NeedlessError('another call fills the pool, or none can')
+    mayHold = holder === null || holder === token
+    if (drawn || !mayHold || isUnfillable === 1) throw new NeedlessError('another call fills the pool, or none can')
     renewing = setInterval(() => {
       const extended = extendLock(redis, pool.lock, { tokens: [token], lifeMs: FILLING_MS })
       extended.catch((error) => log.debug({ err: error, pool: pool.key }, 'failed to extend the lock of a pool'))
@@ -109,8 +110,8 @@ async function drawOrFill(deps: PoolDeps, call: PoolCall, pool: Pool): Promise<H
     throw error
   } finally {
     clearInterval(renewing)
-    const released = releaseLock(redis, pool.lock, [token])
-    released.catch((error) => log.debug({ err: error, pool: pool.key }, 'failed to release the lock of a pool'))
+    const released = mayHold ? releaseLock(redis, pool.lock, [token]) : undefined
+    released?.catch((error) => log.debug({ err: error, pool: pool.key }, 'failed to release the lock of a pool'))
   }
 }
 
