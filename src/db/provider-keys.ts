@@ -75,15 +75,27 @@ export async function setProviderKeyStatus(db: Db, id: string, status: 'valid' |
 
 const NO_FAILURE = { failure_code: null, failed_at: null, next_validation_at: null }
 
-/** Notes that a validation showed nothing of a key, which stays as it is. @param nextAt null: it is not tried again by itself */
+export interface ValidationFailure {
+  code: ErrorCode
+  /** When this validation runs again; null: it does not, and the time of another one stays. */
+  nextAt: Date | null
+  /** The time that this validation noted before. */
+  lastNextAt: Date | null
+}
+
+/** Notes that a validation showed nothing of a key, which stays as it is. */
 export async function setValidationFailure(
   db: Db,
   id: string,
-  { code, nextAt }: { code: ErrorCode; nextAt: Date | null },
+  { code, nextAt, lastNextAt }: ValidationFailure,
 ): Promise<void> {
+  const nextOfAnother = sql<Date | null>`case
+    when next_validation_at > now() and next_validation_at is distinct from ${lastNextAt}::timestamptz
+    then next_validation_at
+  end`
   await db
     .updateTable('provider_keys')
-    .set({ failure_code: code, failed_at: sql<Date>`now()`, next_validation_at: nextAt })
+    .set({ failure_code: code, failed_at: sql<Date>`now()`, next_validation_at: nextAt ?? nextOfAnother })
     .where('id', '=', id)
     .execute()
 }

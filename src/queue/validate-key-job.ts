@@ -10,6 +10,8 @@ export const ValidateKeyJob = Type.Object({
   providerKeyId: Type.String(),
   /** Where someone waits for the result. */
   reply: Type.Optional(Type.Object({ id: Type.String(), to: Type.String() })),
+  /** When it was to run again, as the key's owner was told. Milliseconds since the epoch. */
+  nextAt: Type.Optional(Type.Number()),
 })
 
 export type ValidateKeyJob = Static<typeof ValidateKeyJob>

@@ -46,5 +46,5 @@ export async function openWorkerParts(t: TestContext, environment: Record<string
       ...fields,
     }
   }
-  return { deps, replies, api, endpoint, cap, callOf }
+  return { config, deps, replies, api, endpoint, cap, callOf }
 }

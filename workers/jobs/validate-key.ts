@@ -70,9 +70,12 @@ async function noteFailure(
   job: Job,
 ): Promise<void> {
   const nextAt = waitMs === undefined ? null : new Date(Date.now() + waitMs)
-  await setValidationFailure(db, row.id, { code, nextAt })
+  const data = parseValidateKeyJob(job.data)
+  const lastNextAt = data.nextAt === undefined ? null : new Date(data.nextAt)
+  await setValidationFailure(db, row.id, { code, nextAt, lastNextAt })
   log.info({ slug: row.slug, providerKeyId: row.id, code }, 'provider key could not be validated')
   if (!nextAt) return
+  await job.updateData({ ...data, nextAt: nextAt.getTime() })
   await job.moveToDelayed(nextAt.getTime(), job.token)
   throw new DelayedError()
 }

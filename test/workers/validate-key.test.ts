@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { type TestContext, test } from 'node:test'
+import { DelayedError, Worker } from 'bullmq'
+import { keyScope, maskKey, providerKeyRecord } from '../../src/accounts/provider-key.ts'
+import { seal } from '../../src/accounts/secret-box.ts'
+import { findProviderKey, saveProviderKey } from '../../src/db/provider-keys.ts'
+import { insertUser } from '../../src/db/users.ts'
+import { enqueueValidateKey } from '../../src/queue/validate-key-job.ts'
+import { upstreamKeys } from '../../src/redis/keys.ts'
+import { validateKey } from '../../workers/jobs/validate-key.ts'
+import { startUpstreamServer } from '../support/upstream-server.ts'
+import { openWorkerParts } from '../support/worker-parts.ts'
+
+const SLUG = 'news'
+
+/** A saved key, and its validations as a worker runs them, each when the test says so. */
+async function open(t: TestContext) {
+  const upstream = await startUpstreamServer()
+  t.after(() => upstream.close())
+  const { config, deps } = await openWorkerParts(t, {
+    ...upstream.environment(SLUG),
+    UPSTREAM_NEWS_CAPS: 'concurrency=10,1000/1',
+  })
+  const { db, redis, queues } = deps
+  const userId = randomUUID()
+  await insertUser(db, { id: userId, email: `${userId}@example.com`, passwordHash: '', signupNetwork: null })
+  const { secretId: secret_id, bytes: sealed } = seal(config.secrets.encryption, providerKeyRecord(userId, SLUG), 'key')
+  const cap_scope = keyScope(Buffer.alloc(32), SLUG, 'key')
+  const row = { id: randomUUID(), user_id: userId, slug: SLUG, secret_id, sealed, cap_scope, masked: maskKey('key') }
+  const { id } = await saveProviderKey(db, row)
+  const worker = new Worker(SLUG, undefined, {
+    connection: redis,
+    prefix: upstreamKeys.queuePrefix(SLUG),
+    autorun: false,
+    skipStalledCheck: true,
+  })
+  t.after(() => worker.close())
+  await worker.waitUntilReady()
+  /** Runs the job that is the next. @returns whether it runs again */
+  const validate = async (): Promise<boolean> => {
+    const job = (await worker.getNextJob('token', { block: false })) ?? assert.fail('no job')
+    try {
+      await validateKey(deps, job, new AbortController().signal)
+    } catch (error) {
+      if (error instanceof DelayedError) return true
+      throw error
+    }
+    await job.moveToCompleted(null, 'token', false)
+    return false
+  }
+  return {
+    upstream,
+    key: async () => (await findProviderKey(db, id)) ?? assert.fail(),
+    enqueue: () => enqueueValidateKey(queues, SLUG, { v: 1, providerKeyId: id }),
+    validate,
+    /** Jobs that wait for their next time. */
+    delayed: () => queues.of(SLUG).getDelayed(),
+  }
+}
+
+/** The time that a validation may take is over at once. */
+const endTime = (t: TestContext) => t.mock.method(AbortSignal, 'timeout', () => AbortSignal.abort())
+
+test('a validation that gets no permit in time says that the cap is used up', async (t) => {
+  const { key, enqueue, validate } = await open(t)
+  await enqueue()
+  endTime(t)
+  assert.equal(await validate(), true)
+  const { status, failure_code, next_validation_at } = await key()
+  assert.deepEqual([status, failure_code], ['unvalidated', 'UPSTREAM_CAP_EXHAUSTED'])
+  assert.ok(next_validation_at)
+})
+
+test('the last try of a validation leaves the time at which another one tries the key again, and not its own', async (t) => {
+  const { upstream, key, enqueue, validate, delayed } = await open(t)
+  upstream.play(SLUG, (_, response) => void response.writeHead(503).end())
+  await enqueue()
+  for (let tries = 0; tries < 3; tries += 1) {
+    for (const job of await delayed()) await job.promote()
+    assert.equal(await validate(), true)
+  }
+  const [first = assert.fail()] = await delayed()
+  await enqueue()
+  assert.equal(await validate(), true)
+  const { next_validation_at: nextAt } = await key()
+  await first.promote()
+  assert.equal(await validate(), false)
+  assert.deepEqual((await key()).next_validation_at, nextAt)
+  for (const runsAgain of [true, true, false]) {
+    for (const job of await delayed()) await job.promote()
+    assert.equal(await validate(), runsAgain)
+  }
+  assert.equal((await key()).next_validation_at, null)
+})
