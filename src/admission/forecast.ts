@@ -49,7 +49,7 @@ export interface Queueing {
   waitEntry: WaitQueueEntry | undefined
   answerKey?: string | undefined
   /** To be called when a call ends that goes without a ticket because its cap has room. */
-  giveRoomBack?: () => void
+  giveSpareRoomBack?: () => void
 }
 
 const PRIORITY_FIRST = 1
@@ -81,10 +81,11 @@ export async function forecastAndJoin(
   if (answerKey !== undefined && !job.isAsync && deps.knownAnswers.has(answerKey)) return withoutTicket
   // No round trip. A node without news of the breaker lets calls through; the worker checks it again.
   const breakerWaitMs = deps.health.breakerWaitMs(api.slug)
-  const giveRoomBack = breakerWaitMs === undefined && isShareable ? deps.spareRoom.take(api.slug, bucket) : undefined
-  if (giveRoomBack) {
+  const giveSpareRoomBack =
+    breakerWaitMs === undefined && isShareable ? deps.spareRoom.take(api.slug, bucket) : undefined
+  if (giveSpareRoomBack) {
     if (answerKey !== undefined) deps.knownAnswers.expect(answerKey)
-    return { ...withoutTicket, giveRoomBack }
+    return { ...withoutTicket, giveSpareRoomBack }
   }
   const isHeldByBreaker = breakerWaitMs !== undefined && breakerWaitMs > 0
   const joined = isHeldByBreaker

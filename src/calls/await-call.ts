@@ -62,7 +62,7 @@ export async function enqueueAndAwait(deps: AwaitDeps, admitted: Admitted, socke
     await completeFailed(deps, admitted, { error, isRefused, jobId })
     return { kind: 'failed', error, isRefused }
   } finally {
-    queueing.giveRoomBack?.()
+    queueing.giveSpareRoomBack?.()
     wait.end()
     if (!isReplyAwaited) forget()
   }

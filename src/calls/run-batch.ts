@@ -171,7 +171,7 @@ async function runUnit(
     jobId = await deps.queues.enqueue({ call, priority, mayShareJob })
   } catch (error) {
     forget()
-    queueing?.giveRoomBack?.()
+    queueing?.giveSpareRoomBack?.()
     const { waitEntry } = queueing ?? {}
     if (waitEntry) withdrawFailed(deps, { id: job.id, slug: job.slug, waitEntry, jobId })
     return fail(error, { usageStatus: toGatewayError(error).status, refund: 'all' })
@@ -190,14 +190,14 @@ async function runUnit(
     observed.ended(200)
     return { outcome: { reply: answer }, usageStatus: 200, refund: 'nothing' }
   } catch (error) {
-    queueing.giveRoomBack?.()
+    queueing.giveSpareRoomBack?.()
     const withdrawal = await withdraw(deps, { job, waitEntry: queueing.waitEntry, jobId })
     const { code, status } = toGatewayError(error)
     if (code === 'CALL_CANCELLED') return fail(error, cancelled(await awaitWasSent(withdrawal, reply)))
     return fail(error, { usageStatus: status, refund: 'month' })
   } finally {
     forget()
-    queueing.giveRoomBack?.()
+    queueing.giveSpareRoomBack?.()
   }
 }
 

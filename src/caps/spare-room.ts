@@ -21,12 +21,12 @@ interface RepliedCall {
  * use half of the room at most: more than two nodes may exceed it. Its others join: only that notices overloaded workers.
  */
 export class SpareRoom {
-  readonly #rooms = new LRUCache<string, { places: number; taken: number; until: number }>({ max: CAPS_MAX })
+  readonly #rooms = new LRUCache<string, { requests: number; taken: number; until: number }>({ max: CAPS_MAX })
 
-  /** Takes a place. @returns how to give it back when the call ends; undefined for a call that needs a ticket */
+  /** Takes room for one request. @returns how to give it back when the call ends; undefined for a call that needs a ticket */
   take(slug: string, bucket: CapBucket): (() => void) | undefined {
     const room = this.#rooms.get(`${slug} ${bucket}`)
-    if (!room || room.taken >= room.places || performance.now() > room.until) return undefined
+    if (!room || room.taken >= room.requests || performance.now() > room.until) return undefined
     room.taken += 1
     let isTaken = true
     return () => {
@@ -38,8 +38,8 @@ export class SpareRoom {
   learn(call: RepliedCall, { room = 0, times }: { room?: number; times: { attempts: number } }): void {
     if (call.mode === 'test' || times.attempts === 0) return
     const name = `${call.slug} ${bucketOf(call)}`
-    const known = this.#rooms.get(name) ?? { places: 0, taken: 0, until: 0 }
-    known.places = Math.floor(room * USED_PART)
+    const known = this.#rooms.get(name) ?? { requests: 0, taken: 0, until: 0 }
+    known.requests = Math.floor(room * USED_PART)
     known.until = performance.now() + TRUSTED_MS
     this.#rooms.set(name, known)
   }

@@ -106,7 +106,7 @@ type TimedOutcome = CachedOutcome & { times: CallTimes; isSecondRun: boolean }
 /** An asynchronous call's outcome is stored first, and completes the call. */
 async function sendOutcome(deps: ProcessorDeps, call: AnswerableCall, result: TimedOutcome): Promise<void> {
   const reply = toReply(deps, call, result)
-  if (!call.isAsync) return await sendWithinRoom(deps, call, reply)
+  if (!call.isAsync) return await sendWhenBodyFits(deps, call, reply)
   const { head } = await keepResult(deps, call, reply)
   const status = shownReplyStatus(head)
   const usageStatus = usageStatusOfReply({ ...reply.head, code: head.code })
@@ -123,12 +123,12 @@ async function sendOutcome(deps: ProcessorDeps, call: AnswerableCall, result: Ti
   })
 }
 
-/** Nodes take bodies within milliseconds: where one finds no room for so long, those of a dead node fill it. Milliseconds. */
-const BODY_ROOM_RETRY = { everyMs: 200, forMs: 2_000, mayRepeat: (error: unknown) => error instanceof GatewayError }
+/** Nodes take bodies within milliseconds: where one finds no space for so long, those of a dead node fill it. Milliseconds. */
+const BODY_SPACE_RETRY = { everyMs: 200, forMs: 2_000, mayRepeat: (error: unknown) => error instanceof GatewayError }
 
-async function sendWithinRoom({ replies }: ProcessorDeps, call: AnswerableCall, reply: Reply): Promise<void> {
+async function sendWhenBodyFits({ replies }: ProcessorDeps, call: AnswerableCall, reply: Reply): Promise<void> {
   try {
-    await retryUntil(() => replies.send(call, reply), BODY_ROOM_RETRY)
+    await retryUntil(() => replies.send(call, reply), BODY_SPACE_RETRY)
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error
     const { code, details } = error

@@ -19,8 +19,11 @@ export interface PermitRequest extends PermitWaiter {
   lateJoin?: { entry: () => WaitQueueEntry; deadline: CallJob['deadline']; isSecondRun?: boolean }
 }
 
-/** A permit would come too late, for the reason that admission would give a new call. */
-export function tooLateError(refusal: Parameters<typeof refusalOf>[0], isRefused: boolean): AttemptError {
+/** A permit would come too late, for the reason that admission would give a new call. `isRefused`: it never had a place, and costs nothing. */
+export function tooLateError(
+  refusal: Parameters<typeof refusalOf>[0],
+  { isRefused }: { isRefused: boolean },
+): AttemptError {
   const { code, ...details } = refusalOf(refusal)
   return new AttemptError(code, { isRetryable: false, isRefused, ...details })
 }
@@ -40,7 +43,7 @@ export async function acquireOrJoin<Permit>(
   // The place that the first run may have joined for, or its eviction. Until now it may have been in use, by calls that share its request.
   if (lateJoin.isSecondRun) await cap.leaveWaitQueue(entry)
   const joined = await cap.joinWaitQueue(entry, lateJoin.deadline)
-  if ('refused' in joined) throw tooLateError(joined, true)
+  if ('refused' in joined) throw tooLateError(joined, { isRefused: true })
   try {
     return await acquire({ ...waiter, tag: joined.tag, mayLackPlace: joined.isFollower })
   } catch (error) {

@@ -165,27 +165,26 @@ export class PermitClient {
     const result = await this.#cap.acquire({ waiters, released, leaseMs: LEASE_MS, logLaterMs })
     const tookMs = Math.ceil(performance.now() - polledAt)
     this.#logLaterMs = tookMs > PERMIT_AGE_MS_MAX ? Math.min(tookMs, ROUND_TRIP_MS_MAX) : 0
-    return this.#use(result, { usableUntil: polledAt + PERMIT_AGE_MS_MAX + logLaterMs, waiters })
+    const areAllSettled = this.#settle(result, { usableUntil: polledAt + PERMIT_AGE_MS_MAX + logLaterMs, waiters })
+    return areAllSettled ? 0 : pauseUntil(result.retryInMs)
   }
 
-  /** @returns milliseconds until the next poll */
-  #use(
+  /** @returns whether no waiter of the poll goes on waiting: those that are left came after it */
+  #settle(
     { granted, evicted, mustJoin, room, closedForMs, retryInMs }: AcquireResult,
     { usableUntil, waiters }: { usableUntil: number; waiters: LocalWaiter[] },
-  ): number {
+  ): boolean {
     this.#onGranted(granted.size)
     for (const [member, id] of granted) this.#grant(member, id, usableUntil)
-    // No refusals: these had places that others took, so their units of the minute stay spent.
-    for (const [member, refusal] of evicted) this.#reject(member, tooLateError(refusal, false))
+    // These had places that others took, so their units of the minute stay spent.
+    for (const [member, refusal] of evicted) this.#reject(member, tooLateError(refusal, { isRefused: false }))
     for (const member of mustJoin) this.#reject(member, new PlaceNeededError('the call has to wait in the queue'))
     for (const waiter of waiters) waiter.hasWaited = true
     this.room = room
     if (closedForMs > 0) this.#rejectTooLate(closedForMs)
-    // Waiters that are left were not in this poll.
-    if (granted.size + evicted.size + mustJoin.length === waiters.length) return 0
+    if (granted.size + evicted.size + mustJoin.length === waiters.length) return true
     this.#rejectWithoutPlace(waiters, { refused: closedForMs > 0 ? 'closed' : 'cap', retryAfterMs: retryInMs })
-    if (retryInMs <= 0) return FALLBACK_POLL_MS
-    return Math.min(Math.max(retryInMs, POLL_MS_MIN), POLL_INTERVAL_MS)
+    return false
   }
 
   #reject(member: string, reason: Error): void {
@@ -199,7 +198,8 @@ export class PermitClient {
   /** The queue evicts calls that would be too late; these may be in none. `retryAfterMs`: until the first of them may be sent. */
   #rejectWithoutPlace(waiters: LocalWaiter[], refusal: { refused: 'cap' | 'closed'; retryAfterMs: number }): void {
     for (const { member, mayLackPlace, remainingMs } of waiters) {
-      if (mayLackPlace && remainingMs() < refusal.retryAfterMs) this.#reject(member, tooLateError(refusal, true))
+      if (!mayLackPlace || remainingMs() >= refusal.retryAfterMs) continue
+      this.#reject(member, tooLateError(refusal, { isRefused: true }))
     }
   }
 
@@ -223,7 +223,7 @@ export class PermitClient {
     for (const { member, tag, mayLackPlace = false, remainingMs } of [...this.#waitersByTag]) {
       if (remainingMs() >= closedForMs) continue
       const hadPlace = tag !== NO_PLACE && !mayLackPlace
-      this.#reject(member, tooLateError({ refused: 'closed', retryAfterMs: closedForMs }, !hadPlace))
+      this.#reject(member, tooLateError({ refused: 'closed', retryAfterMs: closedForMs }, { isRefused: !hadPlace }))
     }
   }
 
@@ -287,4 +287,9 @@ export class PermitClient {
       .catch((error) => this.#log.warn({ err: error }, 'failed to give back an unused permit; it counts as used'))
     if (this.#waiters.size > 0) this.#schedulePoll()
   }
+}
+
+function pauseUntil(retryInMs: number): number {
+  if (retryInMs <= 0) return FALLBACK_POLL_MS
+  return Math.min(Math.max(retryInMs, POLL_MS_MIN), POLL_INTERVAL_MS)
 }

@@ -83,10 +83,10 @@ function sendWithRetries(
       if (attemptNumber > 1) recorder.countRepeat()
       return await sendAndCheck(deps, upstreamCall, currentWire)
     } catch (error) {
-      const isUnsent = error instanceof BreakerOpenError || (error instanceof AttemptError && error.isRefused)
+      const isAttemptUnsent = error instanceof BreakerOpenError || (error instanceof AttemptError && error.isRefused)
       // The attempt before it says more.
-      if (isUnsent && attemptNumber > 1 && progress.lastFailure) throw progress.lastFailure
-      if (error instanceof AttemptError && !isUnsent) progress.lastFailure = error
+      if (isAttemptUnsent && attemptNumber > 1 && progress.lastFailure) throw progress.lastFailure
+      if (error instanceof AttemptError && !isAttemptUnsent) progress.lastFailure = error
       throw error
     }
   }
