@@ -1,4 +1,5 @@
 import { SingleFlight } from '../src/async/single-flight.ts'
+import { endOverdueCalls } from '../src/calls/end-overdue-calls.ts'
 import { type Api, type Catalog, loadCatalog } from '../src/catalog/catalog.ts'
 import { probeEverySeconds, probeSlowdown } from '../src/catalog/probe-interval.ts'
 import { loadProcessConfig } from '../src/config.ts'
@@ -15,7 +16,7 @@ import { CallQueues } from '../src/queue/call-queue.ts'
 import { enqueueProbe } from '../src/queue/probe-job.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../src/redis/connection.ts'
 import { withClusterNodes } from '../src/redis/server-info.ts'
-import { openTelemetry } from '../src/telemetry/telemetry.ts'
+import { openTelemetry, type Telemetry } from '../src/telemetry/telemetry.ts'
 import { ProbeSchedule } from './probe-schedule.ts'
 
 const TICK_MS = 1_000
@@ -27,6 +28,9 @@ const REPAIR_EVERY_MS = 60_000
 
 /** How often it is looked whether every queue that should go on does: a look at each of them. */
 const RELEASE_LOOK_MS = 10_000
+
+/** How often it is looked for calls past their deadline that no worker takes. */
+const OVERDUE_LOOK_MS = 30_000
 
 /** With RECHECK_MS, upstreams in trouble are probed again within a minute. */
 const RECHECK_LOOK_MS = 10_000
@@ -41,6 +45,7 @@ interface ProbeDeps {
   queues: CallQueues
   settings: SettingsSync
   health: HealthCache
+  telemetry: Telemetry
   log: Log
   /** Due time of the last half-open probe, by slug. */
   scheduled: Map<string, number>
@@ -48,7 +53,7 @@ interface ProbeDeps {
   undrained: Set<string>
 }
 
-/** Schedules probes, which workers run, writes health changes to Postgres, and keeps held queues held. Any number may run. */
+/** Schedules probes, which workers run, writes health changes to Postgres, keeps held queues held, and ends calls that no worker takes. Any number may run. */
 await runProcess('probe', async () => {
   const config = await withClusterNodes(loadProcessConfig('probe'))
   const log = createLog(config.log, 'probe')
@@ -72,6 +77,7 @@ await runProcess('probe', async () => {
     queues,
     settings,
     health,
+    telemetry,
     log,
     scheduled: new Map(),
     undrained: new Set(catalog.keys()),
@@ -81,6 +87,8 @@ await runProcess('probe', async () => {
   const orLog = (scheduling: Promise<void>) =>
     void scheduling.catch((error) => log.warn({ err: error }, 'failed to schedule probes'))
   await schedule.repair()
+  const endLate = () => void repairs.run('overdue', () => endOverdue(deps))
+  endLate()
   settings.onChange(() => orLog(schedule.follow()))
   health.onChange((slug) => {
     deps.undrained.add(slug)
@@ -92,6 +100,7 @@ await runProcess('probe', async () => {
     setInterval(() => void recheckTroubled(deps), RECHECK_LOOK_MS),
     setInterval(() => void repairs.run('held', () => repairHeld(deps)), TICK_MS),
     setInterval(() => void repairs.run('released', () => repairReleased(deps)), RELEASE_LOOK_MS),
+    setInterval(endLate, OVERDUE_LOOK_MS),
     setInterval(() => {
       for (const slug of catalog.keys()) deps.undrained.add(slug)
       orLog(schedule.repair())
@@ -170,6 +179,16 @@ async function repairHeld(deps: ProbeDeps): Promise<void> {
 async function repairReleased(deps: ProbeDeps): Promise<void> {
   if (deps.redis.status !== 'ready') return
   await repairReleasedQueues(deps).catch((error) => deps.log.warn({ err: error }, 'failed to resume a queue again'))
+}
+
+/** What fails is tried again with the next look. */
+async function endOverdue(deps: ProbeDeps): Promise<void> {
+  for (const slug of deps.catalog.keys()) {
+    if (deps.redis.status !== 'ready') return
+    await endOverdueCalls(deps, slug).catch((error) =>
+      deps.log.warn({ err: error, slug }, 'failed to end overdue calls'),
+    )
+  }
 }
 
 async function clean({ db, log }: ProbeDeps): Promise<void> {

@@ -1,0 +1,61 @@
+import { redisNow } from '../caps/cold-start.ts'
+import { completeCall } from '../limits/complete-call.ts'
+import type { Log } from '../log.ts'
+import { type AnswerableCall, parseAnswerable } from '../queue/call-job.ts'
+import { type CallQueues, removeCall } from '../queue/call-queue.ts'
+import type { Reply } from '../queue/reply-head.ts'
+import { readResult, storeResult } from '../queue/results.ts'
+import type { RedisConnection } from '../redis/connection.ts'
+import { countCall } from '../telemetry/count-call.ts'
+import type { Telemetry } from '../telemetry/telemetry.ts'
+import { shownReplyStatus, usageStatusOfReply } from './call-status.ts'
+
+export interface OverdueDeps {
+  redis: RedisConnection
+  queues: CallQueues
+  telemetry: Pick<Telemetry, 'metrics' | 'minutes'>
+  log: Log
+}
+
+/** A worker ends its calls at their deadlines; it goes first for so long. Milliseconds. */
+const WORKER_GRACE_MS = 5_000
+
+const PAGE_JOBS = 100
+
+/**
+ * Ends the asynchronous calls of an API that are past their deadline and that no worker takes, because the queue is held
+ * or nobody serves it: with result, usage and refund, as a worker would. Otherwise their jobs would stay in Redis, and
+ * their units of the month stay spent, for as long as the pause lasts. Several processes may do so at once.
+ * @throws what Redis throws: what was not ended is ended by the next look
+ */
+export async function endOverdueCalls(deps: OverdueDeps, slug: string): Promise<void> {
+  const queue = deps.queues.of(slug)
+  for (let first = 0; ; ) {
+    const jobs = await queue.getPrioritized(first, first + PAGE_JOBS - 1)
+    // An asynchronous call has a job of its own.
+    const calls = jobs.flatMap((job) => parseAnswerable(job.data)).filter(({ isAsync }) => isAsync)
+    // Redis itself is asked: this process may just have begun, and its machine's clock may be ahead.
+    const now = calls.length === 0 ? 0 : await redisNow(deps.redis)
+    const overdue = calls.filter(({ deadline }) => deadline + WORKER_GRACE_MS < now)
+    for (const call of overdue) await endOverdue(deps, call)
+    if (jobs.length < PAGE_JOBS) return
+    first += PAGE_JOBS - overdue.length
+  }
+}
+
+/** The job goes last, so that what was cut off is found again. No node waits for a call so long. */
+async function endOverdue({ redis, queues, telemetry, log }: OverdueDeps, call: AnswerableCall): Promise<void> {
+  const { id, accountId, slug, endpoint, mode } = call
+  const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
+  const late: Reply = { head: { id, code: 'DEADLINE_EXCEEDED', times }, body: Buffer.alloc(0) }
+  const storing = await storeResult(redis, { id, accountId }, late)
+  // Cancelled, or ended by a worker that was then lost.
+  const { head } = storing.kind === 'kept' ? late : ((await readResult(redis, call)) ?? late)
+  if (await completeCall(redis, call, usageStatusOfReply(head))) {
+    const { code } = head
+    const status = shownReplyStatus(head)
+    countCall(telemetry, { slug, mode, status, code: code ?? 'OK', accountId })
+    log.info({ callId: id, account: accountId, slug, endpoint, mode, status, code }, 'asynchronous call ended')
+  }
+  await removeCall(queues, slug, id)
+}

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { test } from 'node:test'
+import { endOverdueCalls } from '../../src/calls/end-overdue-calls.ts'
+import { STALE } from '../../src/limits/account-limits.ts'
+import type { CallJob } from '../../src/queue/call-job.ts'
+import { readResult } from '../../src/queue/results.ts'
+import { accountKeys, keys } from '../../src/redis/keys.ts'
+import { openTestConsole } from '../support/console.ts'
+
+const PAGE_JOBS = 100
+
+test('asynchronous calls that a held queue keeps past their deadline get their result, cost nothing, and leave Redis', async (t) => {
+  const { context, stop } = await openTestConsole()
+  t.after(stop)
+  const { redis, queues, accountLimits } = context
+  const accountId = randomUUID()
+  const subject = { accountId, mode: 'live' as const, version: 'v' }
+  await redis.set(accountKeys.version(accountId), 'v')
+  const queue = queues.of('currency')
+  await queue.pause()
+  const enqueue = async (fields: Partial<CallJob>): Promise<string> => {
+    const id = `call_${randomUUID().replaceAll('-', '')}`
+    const limits = await accountLimits.acquire({
+      ...{ subject, tier: 'pro', callId: id, leaseMs: 900_000, loadMonthUsed: async () => 0 },
+      plan: { perMinute: 1_000, inFlight: 1_000, perMonth: 1_000 },
+    })
+    assert.ok(limits !== STALE)
+    const call: CallJob = {
+      ...{ v: 1, id, accountId, mode: 'live', slug: 'currency', endpoint: '/latest', parameters: {}, extra: [] },
+      ...{ raw: false, isAsync: true, replyTo: 'x', limitsAcquiredAt: limits.now, deadline: limits.now - 60_000 },
+      ...fields,
+    }
+    await queues.enqueue({ call, priority: 1, mayShareJob: false })
+    return id
+  }
+  const overdue = await Promise.all(Array.from({ length: PAGE_JOBS + 1 }, () => enqueue({})))
+  const staying = await Promise.all([enqueue({ deadline: Date.now() + 600_000 }), enqueue({ isAsync: false })])
+
+  for (const _look of ['first', 'second']) {
+    await endOverdueCalls(context, 'currency')
+    const left = (await queue.getPrioritized()).map(({ id }) => id)
+    assert.deepEqual(left.sort(), [...staying].sort())
+    for (const id of overdue) {
+      assert.equal((await readResult(redis, { id, accountId }))?.head.code, 'DEADLINE_EXCEEDED')
+    }
+    assert.deepEqual(
+      (await redis.zrange(accountKeys.inFlight(accountId, 'live'), '0', '-1')).sort(),
+      [...staying].sort(),
+    )
+    const month = accountKeys.month(accountId, new Date().toISOString().slice(0, 7))
+    assert.equal(Number(await redis.get(month)), staying.length)
+    const usage = Object.entries(await redis.hgetall(keys.usagePending))
+    assert.deepEqual(
+      usage.map(([field, calls]) => [field.includes('|503|'), Number(calls)]),
+      [[true, overdue.length]],
+    )
+  }
+  const [counted] = (await context.telemetry.metrics.calls.get()).values
+  assert.deepEqual([counted?.labels.code, counted?.value], ['DEADLINE_EXCEEDED', overdue.length])
+})
