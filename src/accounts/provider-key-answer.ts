@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox'
-import type { Catalog } from '../catalog/catalog.ts'
+import type { Api, Catalog } from '../catalog/catalog.ts'
 import { nullable } from '../catalog/json.ts'
 import type { ProviderKey } from '../db/schema.ts'
 import type { ErrorCode } from '../errors.ts'
@@ -10,7 +10,7 @@ const ValidationFailure = Type.Object(
     message: Type.String({ description: 'What happened, and what to do' }),
     at: Type.String({ format: 'date-time', description: 'When it was tried' }),
     nextAt: nullable(
-      Type.String({ format: 'date-time', description: 'When it is tried again by itself; null: it is not' }),
+      Type.String({ format: 'date-time', description: 'From when on it is tried again by itself; null: it is not' }),
     ),
   },
   {
@@ -41,8 +41,9 @@ export const ProviderKeyAnswer = Type.Object(
 
 /** A record as its owner sees it; undefined for an API that is no longer in the catalog. */
 export function providerKeyAnswer(catalog: Catalog, key: ProviderKey): Static<typeof ProviderKeyAnswer> | undefined {
-  const upstream = catalog.get(key.slug)?.upstream
-  if (!upstream) return undefined
+  const api = catalog.get(key.slug)
+  if (!api) return undefined
+  const { upstream } = api
   return {
     apiSlug: key.slug,
     displayName: upstream.displayName,
@@ -51,17 +52,22 @@ export function providerKeyAnswer(catalog: Catalog, key: ProviderKey): Static<ty
     maskedKey: key.masked,
     savedAt: key.saved_at.toISOString(),
     lastValidatedAt: key.last_validated_at?.toISOString() ?? null,
-    validationFailure: failureAnswer(upstream.displayName, key),
+    validationFailure: failureAnswer(api, key),
   }
 }
 
-function failureAnswer(name: string, key: ProviderKey): Static<typeof ValidationFailure> | null {
+function failureAnswer(api: Api, key: ProviderKey): Static<typeof ValidationFailure> | null {
+  const name = api.upstream.displayName
   const { failure_code: code, failed_at: at, next_validation_at: nextAt } = key
   if (code === null || at === null) return null
   // A worker of an earlier version leaves the failure behind when it notes a verdict or replaces the key.
   if (key.saved_at > at || (key.last_validated_at !== null && key.last_validated_at >= at)) return null
   const { cause, until } = WORDS[code]?.(name) ?? unanswered(name)
-  const next = nextAt === null ? `Check it again when ${until}.` : 'It is checked again by itself within a minute.'
+  const byItself =
+    api.pausedMode === 'hold'
+      ? `It is checked by itself when ${name} is resumed.`
+      : 'It is checked again by itself within a minute.'
+  const next = nextAt === null ? `Check it again when ${until}.` : byItself
   return {
     code,
     message: `${cause}, so the key could not be checked. The key is saved. ${next}`,

@@ -80,24 +80,25 @@ export interface ValidationFailure {
   /** When this validation runs again; null: it does not, and the time of another one stays. */
   nextAt: Date | null
   /** The time that this validation noted before. */
-  lastNextAt: Date | null
+  lastNextAt?: Date | null
 }
 
-/** Notes that a validation showed nothing of a key, which stays as it is. */
-export async function setValidationFailure(
+/** Notes that a validation showed nothing of a key, which stays as it is. @returns undefined where it was replaced or deleted */
+export function setValidationFailure(
   db: Db,
   id: string,
-  { code, nextAt, lastNextAt }: ValidationFailure,
-): Promise<void> {
+  { code, nextAt, lastNextAt = null }: ValidationFailure,
+): Promise<ProviderKey | undefined> {
   const nextOfAnother = sql<Date | null>`case
     when next_validation_at > now() and next_validation_at is distinct from ${lastNextAt}::timestamptz
     then next_validation_at
   end`
-  await db
+  return db
     .updateTable('provider_keys')
     .set({ failure_code: code, failed_at: sql<Date>`now()`, next_validation_at: nextAt ?? nextOfAnother })
     .where('id', '=', id)
-    .execute()
+    .returningAll()
+    .executeTakeFirst()
 }
 
 /** Replaces the sealed form of a key whose encryption key was rotated. */

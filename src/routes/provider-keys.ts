@@ -10,7 +10,14 @@ import type { Api, Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { apiNotFound } from '../catalog/unknown-api.ts'
 import type { Context } from '../context.ts'
-import { deleteProviderKey, findProviderKeyOf, listProviderKeys, saveProviderKey } from '../db/provider-keys.ts'
+import type { Db } from '../db/database.ts'
+import {
+  deleteProviderKey,
+  findProviderKeyOf,
+  listProviderKeys,
+  saveProviderKey,
+  setValidationFailure,
+} from '../db/provider-keys.ts'
 import type { ProviderKey } from '../db/schema.ts'
 import type { SessionUser } from '../db/sessions.ts'
 import { GatewayError } from '../errors.ts'
@@ -18,7 +25,7 @@ import { OPEN_BODY } from '../http/closed-bodies.ts'
 import { type App, NoContent } from '../http/typed-app.ts'
 import { announced } from '../limits/account-version.ts'
 import { takeThrottle } from '../limits/throttle.ts'
-import { enqueueValidateKey } from '../queue/validate-key-job.ts'
+import { enqueueRevalidateKey, enqueueValidateKey } from '../queue/validate-key-job.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 /**
@@ -95,11 +102,12 @@ function routeSaving(app: App, context: Context): void {
       masked: maskKey(key),
     }
     const saved = await announced({ redis, log: request.log }, [userId], () => saveProviderKey(db, row))
+    const shown = isHeld(catalog, slug) ? await noteHold(db, saved) : saved
     // It is saved whether Redis is there or not, and can be validated later.
     await enqueueValidateKey(queues, slug, { v: 1, providerKeyId: saved.id }).catch((error) =>
       request.log.warn({ err: error, providerKeyId: saved.id }, 'failed to queue the validation of a key'),
     )
-    return providerKeyAnswer(catalog, saved)
+    return providerKeyAnswer(catalog, shown)
   })
 }
 
@@ -123,7 +131,7 @@ function routeDeletion(app: App, { db, redis, catalog }: Context): void {
 }
 
 function routeValidation(app: App, context: Context): void {
-  const { db, catalog } = context
+  const { db, catalog, queues } = context
   const validate = {
     config: { errors: ['API_NOT_FOUND', 'KEY_NOT_FOUND', 'FORBIDDEN', 'RATE_LIMIT_EXCEEDED'] as const },
     schema: {
@@ -139,7 +147,11 @@ function routeValidation(app: App, context: Context): void {
     const key = await findProviderKeyOf(db, user.id, slug)
     if (!key) throw noProviderKey()
     await takeValidation(context, user)
-    await validateNow(context, key)
+    if (isHeld(catalog, slug)) {
+      await noteHold(db, key)
+      // Nobody waits for it: one job is enough, however often it is asked for.
+      await enqueueRevalidateKey(queues, slug, key.id)
+    } else await validateNow(context, key)
     const validated = await findProviderKeyOf(db, user.id, slug)
     if (!validated) throw noProviderKey()
     return providerKeyAnswer(catalog, validated)
@@ -151,6 +163,16 @@ function noProviderKey(): GatewayError {
     message: 'You have no provider key for this API.',
     hint: 'List yours with GET /v1/provider-keys',
   })
+}
+
+/** Whether operators hold what the API is sent: its validations wait in the queue with the calls. */
+function isHeld(catalog: Catalog, slug: string): boolean {
+  return catalog.get(slug)?.pausedMode === 'hold'
+}
+
+/** Notes that a key is checked when its API is resumed. Before the validation is queued, whose outcome must stand. */
+async function noteHold(db: Db, key: ProviderKey): Promise<ProviderKey> {
+  return (await setValidationFailure(db, key.id, { code: 'API_PAUSED', nextAt: new Date() })) ?? key
 }
 
 /** Queues a validation and waits for it a while. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { before, describe, it } from 'node:test'
 import { providerKeyAnswer } from '../../src/accounts/provider-key-answer.ts'
-import { type Catalog, loadCatalog } from '../../src/catalog/catalog.ts'
+import { applySettings, type Catalog, loadCatalog } from '../../src/catalog/catalog.ts'
 import type { ProviderKey } from '../../src/db/schema.ts'
 
 describe('the answer about a provider key', () => {
@@ -30,5 +30,21 @@ describe('the answer about a provider key', () => {
       assert.equal(failureOf(failed({ status: 'valid', last_validated_at: at(second) })), null)
     }
     assert.equal(failureOf(failed({ saved_at: at(11) })), null)
+  })
+
+  it('a failure says when the key is checked again: within a minute, when a held API is resumed, or when its owner asks', () => {
+    const next = () => [at(20), null].map((next_validation_at) => failureOf(failed({ next_validation_at }))?.message)
+    const api = catalog.get('news') ?? assert.fail()
+    const words = 'News did not answer as it should, so the key could not be checked. The key is saved.'
+    assert.deepEqual(next(), [
+      `${words} It is checked again by itself within a minute.`,
+      `${words} Check it again when News answers.`,
+    ])
+    applySettings(api, { pausedMode: 'hold' })
+    assert.deepEqual(next(), [
+      `${words} It is checked by itself when News is resumed.`,
+      `${words} Check it again when News answers.`,
+    ])
+    applySettings(api, {})
   })
 })

@@ -253,6 +253,48 @@ describe('provider keys', () => {
     await until(isTried)
   })
 
+  it('provider keys that are saved or checked while operators hold the API say so, and are checked when it is resumed', async (t) => {
+    const redis = new Redis(gateway.services.redisUrl)
+    const setHold = async (isHeld: boolean) => {
+      await sql(gateway, "delete from upstream_settings where slug = 'code-host-user'")
+      if (isHeld)
+        await sql(gateway, "insert into upstream_settings (slug, paused_mode) values ('code-host-user', 'hold')")
+      await redis.set(keys.settingsVersion, randomUUID())
+      await withQueue('code-host-user', (queue) => (isHeld ? queue.pause() : queue.resume()))
+      const page = async (url: string) => (await fetch(`${url}/apis/code-host-user`)).text()
+      for (const url of gateway.urls) await until(async () => (await page(url)).includes('Paused') === isHeld)
+    }
+    const check = () =>
+      send(gateway, '/v1/provider-keys/code-host-user/validate', { method: 'POST', token: account.token })
+    await setHold(true)
+    t.after(async () => {
+      await setHold(false)
+      redis.disconnect()
+    })
+    const key = secret('held')
+    taken.add(key)
+    for (const { body } of [await put('code-host-user', key), await check(), await check()]) {
+      assert.equal(body.status, 'unvalidated')
+      assert.equal(body.validationFailure?.code, 'API_PAUSED')
+      assert.match(
+        body.validationFailure.message,
+        /^The operator paused .*\. The key is saved\. It is checked by itself when .* is resumed\.$/,
+      )
+    }
+    // One of the saving, and one of all checks.
+    assert.equal(await withQueue('code-host-user', (queue) => queue.getJobCountByTypes('prioritized')), 2)
+    await setHold(false)
+    await until(async () => (await statusOf('code-host-user')) === 'valid')
+    assert.equal((await recordOf('code-host-user')).validationFailure, null)
+    // A key that was checked before stays as it is, and is told of the pause alike.
+    await endValidations('code-host-user')
+    await setHold(true)
+    const { body } = await check()
+    assert.deepEqual([body.status, body.validationFailure?.code], ['valid', 'API_PAUSED'])
+    await setHold(false)
+    await until(async () => (await recordOf('code-host-user')).validationFailure === null)
+  })
+
   it('provider keys of new accounts of one network are tried twenty times a minute together, not each', async () => {
     const accounts = [account, await signUp(gateway)]
     const ids = accounts.map(({ id }) => id)

@@ -4,11 +4,15 @@ import { type TestContext, test } from 'node:test'
 import { DelayedError, Worker } from 'bullmq'
 import { keyScope, maskKey, providerKeyRecord } from '../../src/accounts/provider-key.ts'
 import { seal } from '../../src/accounts/secret-box.ts'
+import type { PausedMode } from '../../src/catalog/catalog.ts'
 import { findProviderKey, saveProviderKey } from '../../src/db/provider-keys.ts'
+import { savePausedMode } from '../../src/db/upstream-settings.ts'
 import { insertUser } from '../../src/db/users.ts'
+import { announceSettings } from '../../src/operator/upstream-settings.ts'
 import { enqueueValidateKey } from '../../src/queue/validate-key-job.ts'
 import { upstreamKeys } from '../../src/redis/keys.ts'
 import { validateKey } from '../../workers/jobs/validate-key.ts'
+import { until } from '../support/gateway.ts'
 import { startUpstreamServer } from '../support/upstream-server.ts'
 import { openWorkerParts } from '../support/worker-parts.ts'
 
@@ -56,6 +60,11 @@ async function open(t: TestContext) {
     validate,
     /** Jobs that wait for their next time. */
     delayed: () => queues.of(SLUG).getDelayed(),
+    setPause: async (mode: PausedMode) => {
+      await savePausedMode(db, SLUG, mode)
+      await announceSettings(redis)
+      await until(() => deps.catalog.get(SLUG)?.pausedMode === mode)
+    },
   }
 }
 
@@ -69,6 +78,19 @@ test('a validation that gets no permit in time says that the cap is used up', as
   assert.equal(await validate(), true)
   const { status, failure_code, next_validation_at } = await key()
   assert.deepEqual([status, failure_code], ['unvalidated', 'UPSTREAM_CAP_EXHAUSTED'])
+  assert.ok(next_validation_at)
+})
+
+test('a validation that a pause of the API holds until its time is over says so, and runs again', async (t) => {
+  const { upstream, key, enqueue, validate, setPause } = await open(t)
+  await enqueue()
+  // A worker had taken the job before the queue was paused.
+  await setPause('hold')
+  endTime(t)
+  assert.equal(await validate(), true)
+  assert.deepEqual(upstream.arrivalsOf(SLUG), [])
+  const { status, failure_code, next_validation_at } = await key()
+  assert.deepEqual([status, failure_code], ['unvalidated', 'API_PAUSED'])
   assert.ok(next_validation_at)
 })
 

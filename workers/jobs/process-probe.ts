@@ -56,7 +56,10 @@ export async function processProbe(deps: ProcessorDeps, job: Job, cancelled: Abo
   } catch (error) {
     // Health has the outcome: a failed probe is no failed job.
     if (!(error instanceof AttemptError) && !timeout.aborted) throw error
-    failure = { code: 'NO_PERMIT', words: 'no slot of the cap in time', isNetwork: false }
+    failure =
+      deps.catalog.get(slug)?.pausedMode === 'hold'
+        ? { code: 'API_PAUSED', words: 'the API is paused and holds its probes', isNetwork: false }
+        : { code: 'NO_PERMIT', words: 'no slot of the cap in time', isNetwork: false }
     if (error instanceof AttemptError) failure = { ...failure, code: error.code, words: error.message }
   } finally {
     recorder.flush()

@@ -1,5 +1,5 @@
 import { DelayedError, type Job } from 'bullmq'
-import { type Api, withCallerKey } from '../../src/catalog/catalog.ts'
+import { type Api, type Catalog, withCallerKey } from '../../src/catalog/catalog.ts'
 import type { Db } from '../../src/db/database.ts'
 import { findProviderKey, setProviderKeyStatus, setValidationFailure } from '../../src/db/provider-keys.ts'
 import type { ProviderKey } from '../../src/db/schema.ts'
@@ -53,6 +53,11 @@ export async function validateKey(deps: ProcessorDeps, job: Job, cancelled: Abor
 function shutCode(api: Api | undefined): 'API_NOT_ENABLED' | 'API_PAUSED' | undefined {
   if (api?.isSwitchedOff) return 'API_NOT_ENABLED'
   return api?.pausedMode === 'refuse' ? 'API_PAUSED' : undefined
+}
+
+/** Why no permit came in time: nobody asks for one while operators hold what the API is sent. */
+function waitEndCode(catalog: Catalog, slug: string): 'API_PAUSED' | 'UPSTREAM_CAP_EXHAUSTED' {
+  return catalog.get(slug)?.pausedMode === 'hold' ? 'API_PAUSED' : 'UPSTREAM_CAP_EXHAUSTED'
 }
 
 async function setStatus(db: Db, { id }: ProviderKey, status: 'valid' | 'invalid'): Promise<void> {
@@ -134,7 +139,7 @@ async function tryKey(
     return { code: responseClass.code }
   } catch (error) {
     if (error instanceof AttemptError) return { code: error.code }
-    if (timeout.aborted && !cancelled.aborted) return { code: 'UPSTREAM_CAP_EXHAUSTED' }
+    if (timeout.aborted && !cancelled.aborted) return { code: waitEndCode(deps.catalog, row.slug) }
     throw error
   } finally {
     recorder.flush()

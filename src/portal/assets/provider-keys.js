@@ -22,9 +22,9 @@ export function startProviderKeys(view) {
     const save = actionForm(
       { class: 'inline' },
       async ({ slug, key }, form) => {
-        await api(`/v1/provider-keys/${slug}`, { method: 'PUT', body: { key } })
+        const { validationFailure } = await api(`/v1/provider-keys/${slug}`, { method: 'PUT', body: { key } })
         form.reset()
-        toast('The key is saved and is being checked')
+        toast(validationFailure ? 'The key is saved, and is not checked yet' : 'The key is saved and is being checked')
         await refresh()
       },
       field('API', select({ name: 'slug' }, names)),

@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { applySettings, type OperatorSettings } from '../../src/catalog/catalog.ts'
+import { awaitProbeOutcome, enqueueProbe } from '../../src/queue/probe-job.ts'
+import { processProbe } from '../../workers/jobs/process-probe.ts'
+import { openWorkerParts } from '../support/worker-parts.ts'
+
+/** What a probe comes to whose time is over before it has a permit. */
+async function outcomeWithoutPermit(t: TestContext, settings: OperatorSettings) {
+  const { deps, api } = await openWorkerParts(t)
+  const { slug } = api
+  await enqueueProbe(deps.queues, slug, { name: 'probe', isForced: true, outcomeId: 'outcome' })
+  const job = (await deps.queues.of(slug).getJob('probe')) ?? assert.fail()
+  t.mock.method(AbortSignal, 'timeout', () => AbortSignal.abort())
+  applySettings(api, settings)
+  await processProbe(deps, job, new AbortController().signal)
+  return await awaitProbeOutcome(deps.redis, { slug, id: 'outcome' }, 10_000)
+}
+
+test('a probe that gets no permit in time says that there was no slot of the cap', async (t) => {
+  const { code, words } = (await outcomeWithoutPermit(t, {})) ?? assert.fail()
+  assert.deepEqual([code, words], ['NO_PERMIT', 'no slot of the cap in time'])
+})
+
+test('a probe that a pause of the API holds until its time is over says so', async (t) => {
+  const { code, words } = (await outcomeWithoutPermit(t, { pausedMode: 'hold' })) ?? assert.fail()
+  assert.deepEqual([code, words], ['API_PAUSED', 'the API is paused and holds its probes'])
+})
