@@ -5,10 +5,19 @@ import { toDocumentSchema } from '../openapi/schemas.ts'
 /** What calls of the gateway are to a client that asks its user: they read, and they reach the outside. */
 export const CALL_HINTS = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: true }
 
+type Tools = ReadonlyMap<string, { tool: Tool; endpoint: ApiEndpoint }>
+
+/** What tools say comes from an upstream's file, which does not change while a process runs. */
+const toolsOf = new WeakMap<Api, Tools>()
+
 /** The tools of one API: one per endpoint, typed by the schemas that validate calls and answers. */
-export function apiTools(api: Api): Map<string, { tool: Tool; endpoint: ApiEndpoint }> {
-  const tools = [...api.endpoints.values()].map((endpoint) => ({ tool: endpointTool(api, endpoint), endpoint }))
-  return new Map(tools.map((entry) => [entry.tool.name, entry]))
+export function apiTools(api: Api): Tools {
+  const known = toolsOf.get(api)
+  if (known) return known
+  const entries = [...api.endpoints.values()].map((endpoint) => ({ tool: endpointTool(api, endpoint), endpoint }))
+  const tools = new Map(entries.map((entry) => [entry.tool.name, entry]))
+  toolsOf.set(api, tools)
+  return tools
 }
 
 function endpointTool({ slug, upstream }: Api, { path, endpoint }: ApiEndpoint): Tool {

@@ -143,30 +143,51 @@ function createServer(offer: Offer, deps: McpDeps, era: Era): Server {
             cacheHints: CACHE_HINTS,
           },
         )
-  server.setRequestHandler('tools/list', () => ({ tools }))
+  const requireFirst = createRequireFirst(era)
+  server.setRequestHandler('tools/list', () => {
+    requireFirst('The list of tools')
+    return { tools }
+  })
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     const result = await run(params.name, params.arguments ?? {}, sendersFor(deps.client, context, era))
     if (result) return result
     const names = tools.map(({ name }) => name).join(', ')
     throw invalidParams(era, `There is no tool of this name; there are ${names}.`)
   })
-  server.setRequestHandler('resources/list', () => ({
-    resources: resources.map(({ read: _, ...resource }) => resource),
-  }))
+  server.setRequestHandler('resources/list', () => {
+    requireFirst('The list of resources')
+    return { resources: resources.map(({ read: _, ...resource }) => resource) }
+  })
   // There are none; clients ask wherever there are resources, and show a refusal as a failure of the server.
-  server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }))
+  server.setRequestHandler('resources/templates/list', () => {
+    requireFirst('The list of templates')
+    return { resourceTemplates: [] }
+  })
   server.setRequestHandler('resources/read', ({ params }) => {
     const resource = resources.find(({ uri }) => uri === params.uri)
     if (!resource) throw invalidParams(era, 'There is no resource of this address.')
+    requireFirst(`The resource ${resource.name}`)
     return { contents: [{ uri: resource.uri, mimeType: resource.mimeType, text: resource.read() }] }
   })
   if (era === 'modern') serveTasks(server, offer, deps.client)
   return server
 }
 
-/** Clients of the earlier revisions get the message as they always have, with the code in it. */
+/** Refuses what one request wants a second time: a short array of messages would be given a long answer many times. */
+function createRequireFirst(era: Era): (what: string) => void {
+  const given = new Set<string>()
+  return (what) => {
+    if (given.has(what)) throw refusal(era, ProtocolErrorCode.InvalidRequest, `${what} is given once in a request.`)
+    given.add(what)
+  }
+}
+
 function invalidParams(era: Era, message: string): ProtocolError {
-  const code = ProtocolErrorCode.InvalidParams
+  return refusal(era, ProtocolErrorCode.InvalidParams, message)
+}
+
+/** Clients of the earlier revisions get the message as they always have, with the code in it. */
+function refusal(era: Era, code: ProtocolErrorCode, message: string): ProtocolError {
   return new ProtocolError(code, era === 'legacy' ? `MCP error ${code}: ${message}` : message)
 }
 

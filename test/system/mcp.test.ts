@@ -417,6 +417,32 @@ describe('the MCP servers', () => {
     )
   })
 
+  it('the MCP servers answer each list and each resource once in an array of messages', async () => {
+    const uri = 'http://localhost:3000/docs/apis/trivia.md'
+    const messages = [
+      { method: 'tools/list' },
+      { method: 'tools/list' },
+      { method: 'resources/list' },
+      { method: 'resources/list' },
+      { method: 'resources/templates/list' },
+      { method: 'resources/templates/list' },
+      { method: 'resources/read', params: { uri } },
+      { method: 'resources/read', params: { uri } },
+      { method: 'resources/read', params: { uri: 'http://localhost:3000/docs/apis/currency.md' } },
+      { method: 'tools/list' },
+    ].map((message, id) => ({ jsonrpc: '2.0', id, ...message }))
+    const { status, body } = await send(gateway, '/mcp?apis=trivia,currency', { key: account.test, body: messages })
+    assert.equal(status, 200)
+    const byId = new Map<number, Result>(body.map((answer: Result) => [answer.id, answer]))
+    const refused = messages.filter(({ id }) => byId.get(id)?.error)
+    assert.deepEqual([byId.size, refused.map(({ id }) => id)], [10, [1, 3, 5, 7, 9]])
+    for (const { id } of refused) {
+      assert.equal(byId.get(id)?.error.code, -32_600)
+      assert.match(byId.get(id)?.error.message, /once/)
+    }
+    assert.ok(byId.get(0)?.result.tools.length > 1)
+  })
+
   it('the MCP servers end a call whose request a client of an earlier revision cancels', async () => {
     const caller = await signUp(gateway)
     const redis = openOperatorRedis(gateway)
