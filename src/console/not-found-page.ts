@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { GatewayError } from '../errors.ts'
 import type { Assets } from '../http/assets.ts'
+import { prepareError } from '../http/error-answer.ts'
 import { html } from '../http/html.ts'
 import { sendPage } from '../http/page-headers.ts'
 import { consolePage, consoleStyles } from './console-page.ts'
@@ -11,7 +12,8 @@ export function isMissingPage({ url }: FastifyRequest, { code }: GatewayError): 
 }
 
 /** Answers a person who opened an address at which the console has no page. */
-export function sendNotFound(reply: FastifyReply, error: GatewayError, assets: Assets): FastifyReply {
+export function sendNotFound(reply: FastifyReply, thrown: GatewayError, assets: Assets): FastifyReply {
+  const error = prepareError(reply, thrown)
   const [path = ''] = reply.request.url.split('?', 1)
   const main = html`<h1>No such page</h1>
 <section id="missing" tabindex="-1">
@@ -25,5 +27,5 @@ export function sendNotFound(reply: FastifyReply, error: GatewayError, assets: A
     styles: ['browser/base.css', ...consoleStyles('frame', 'overview', 'tables')],
     main,
   })
-  return sendPage(reply.status(error.status), page)
+  return sendPage(reply, page)
 }

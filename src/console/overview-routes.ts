@@ -36,6 +36,9 @@ export async function overviewRoutes(
     return overviewPage(await fleet.snapshot(), assets)
   })
 
+  // The guard shows its form to whoever has no session.
+  scope.get('/login', async (_request, reply) => reply.redirect('/', 303))
+
   serveAssets(scope, assets, 'private')
 
   scope.get('/overview/events', async (request, reply) => {

@@ -22,7 +22,8 @@ export function sendPage(reply: FastifyReply, page: string | Buffer, policy: str
       'referrer-policy': 'same-origin',
       'cross-origin-opener-policy': 'same-origin',
       'permissions-policy': 'camera=(), microphone=(), geolocation=()',
-      'cache-control': 'private, no-cache',
+      // A guard may have said already that nothing keeps it.
+      'cache-control': reply.getHeader('cache-control') ?? 'private, no-cache',
       vary: 'cookie',
     })
     .type('text/html; charset=utf-8')

@@ -122,16 +122,17 @@ describe('the guard of the console', () => {
   it('the guard of the console shows a person who has the token a page where none is, and a program the code', async () => {
     const bearer = { authorization: `Bearer ${token}` }
     const person = { ...bearer, accept: 'text/html,*/*;q=0.8' }
-    for (const [path, status, words] of [
-      ['/nothing', 404, 'The console has no page /nothing.'],
-      ['/%3Cb%3E?x', 404, 'The console has no page /%3Cb%3E.'],
-      ['/queues/nothing', 404, 'The catalog has no such API.'],
-      ['/login', 405, 'The console has no page /login.'],
+    for (const [path, status, words, allow] of [
+      ['/nothing', 404, 'The console has no page /nothing.', null],
+      ['/%3Cb%3E?x', 404, 'The console has no page /%3Cb%3E.', null],
+      ['/queues/nothing', 404, 'The catalog has no such API.', null],
+      ['/logout', 405, 'The console has no page /logout.', 'POST'],
     ] as const) {
       const response = await ask('GET', path, person)
       const text = await response.text()
       assert.deepEqual([response.status, response.headers.get('content-type')], [status, 'text/html; charset=utf-8'])
       assert.match(response.headers.get('content-security-policy') ?? '', /default-src 'none'/)
+      assert.deepEqual([response.headers.get('allow'), response.headers.get('cache-control')], [allow, 'no-store'])
       assert.ok(text.includes(words), text)
       // It is as it is: there is nothing that a script would keep.
       assert.ok(text.includes('<a href="/queues">') && !/<script|id="live"/.test(text), text)
@@ -140,6 +141,13 @@ describe('the guard of the console', () => {
     const ofApi = await ask('GET', '/v1/operator/nothing', person)
     const { code, hint } = Object(await ofApi.json())
     assert.deepEqual([code, hint], ['NOT_FOUND', 'See npm run operator -- --help for what operators can do.'])
+  })
+
+  it('the guard of the console takes whoever has a session already from the log-in to the overview', async () => {
+    const cookie = (await logIn()).split(';')[0] ?? ''
+    const { status, headers } = await ask('GET', '/login', { cookie, accept: 'text/html' })
+    assert.deepEqual([status, headers.get('location')], [303, '/'])
+    assert.equal((await ask('GET', '/login', { accept: 'text/html' })).status, 401)
   })
 
   it('the guard of the console tells whoever has the token, and nobody else, which methods a route takes', async () => {
