@@ -5,6 +5,9 @@ import type { Db } from './database.ts'
 /** Also how long a step that failed, or that was not through, waits for its next try. */
 const CLEAN_EVERY_MS = 600_000
 
+/** How long usage is kept, days: a report of a year finds all of it for a month after. */
+const USAGE_DAYS = 400
+
 /** Rows of one statement: it stays far below the time that a statement may take. */
 const BATCH_ROWS = 1_000
 
@@ -65,6 +68,8 @@ interface Step {
 const STEPS: Step[] = [
   // Nobody can still hold the id of such a batch.
   deletion('usage_batches', sql`written_at < now() - interval '7 days'`),
+  deletion('usage_daily', sql`day < (now() at time zone 'UTC')::date - ${sql.lit(USAGE_DAYS)}`),
+  deletion('refusals_daily', sql`day < (now() at time zone 'UTC')::date - ${sql.lit(USAGE_DAYS)}`),
   deletion('sessions', sql`expires_at < now() - interval '30 days'`),
   deletion('api_keys', sql`least(revoked_at, expires_at) < now() - interval '30 days'`),
   deletion('oauth_artifacts', sql`expires_at < now()`),

@@ -93,7 +93,18 @@ it('unused applications are deleted without a look through all connections for e
   assert.ok(read('connections') < 30 * 3000, `${read('connections')} rows`)
 })
 
-it('sessions, keys and batches of usage that are not old are not read by a clean-up', async (t) => {
+it('usage is kept for 400 days, and so are refusals', async (t) => {
+  await addUsage(3000)
+  t.after(() => sql`truncate usage_daily, refusals_daily`.execute(db))
+  await deleteOldRows({ db, log })
+  for (const table of ['usage_daily', 'refusals_daily'] as const) {
+    const { rows } = await sql<{ age: number; rows: number }>`select (now() at time zone 'UTC')::date - day as age,
+      count(*)::int as rows from ${sql.table(table)} group by 1`.execute(db)
+    assert.deepEqual(rows, [{ age: 400, rows: 3000 }], table)
+  }
+})
+
+it('sessions, keys, usage and batches of it that are not old are not read by a clean-up', async (t) => {
   const userId = randomUUID()
   await insertUser(db, { id: userId, email: 'cid@example.com', passwordHash: 'x', signupNetwork: null })
   t.after(() => db.deleteFrom('users').where('id', '=', userId).execute())
@@ -104,10 +115,23 @@ it('sessions, keys and batches of usage that are not old are not read by a clean
   await sql`insert into api_keys (id, user_id, environment, key_hash, last_four, revoked_at)
     select gen_random_uuid(), ${userId}, 'live', uuid_send(gen_random_uuid()), 'abcd', case when n % 10 = 0 then now() end
       from generate_series(1, 5000) n`.execute(db)
-  await sql`analyze usage_batches, sessions, api_keys`.execute(db)
+  await addUsage(5000)
+  t.after(() => sql`truncate usage_daily, refusals_daily`.execute(db))
+  await deleteOldRows({ db, log })
+  await sql`vacuum analyze usage_batches, sessions, api_keys, usage_daily, refusals_daily`.execute(db)
   const read = await rowsReadByCleaning()
-  assert.deepEqual(['usage_batches', 'sessions', 'api_keys'].map(read), [0, 0, 0])
+  const tables = ['usage_batches', 'sessions', 'api_keys', 'usage_daily', 'refusals_daily']
+  assert.deepEqual(tables.map(read), [0, 0, 0, 0, 0])
 })
+
+/** Rows of usage and as many refusals: of 400 days ago, and of the day before. */
+async function addUsage(rows: number): Promise<void> {
+  for (const table of ['usage_daily', 'refusals_daily'] as const) {
+    await sql`insert into ${sql.table(table)} (day, user_id, key, slug, status, mode, calls)
+      select (now() at time zone 'UTC')::date - 400 - n % 2, gen_random_uuid(), 'session', 'weather', 200, 'live', 1
+        from generate_series(1, ${rows * 2}) n`.execute(db)
+  }
+}
 
 /** How many rows of each table a clean-up reads. */
 async function rowsReadByCleaning(): Promise<(table: string) => number> {
