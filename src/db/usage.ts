@@ -100,7 +100,7 @@ export interface UsageLine {
   mode?: 'live' | 'test'
   /** Whether the calls count against the monthly quota. */
   charged?: boolean
-  calls: string
+  calls: number
 }
 
 const GROUPS: Record<UsageGroup, RawBuilder<unknown>> = {
@@ -112,18 +112,39 @@ const GROUPS: Record<UsageGroup, RawBuilder<unknown>> = {
   charged: sql`not refused and mode = 'live' and status < 500`,
 }
 
-/** Calls of an account between two days, both included and refusals too, summed by the given members and in their order. */
+/** Which lines of a report are read. */
+export interface UsageRange {
+  /** UTC days, both included. */
+  from: string
+  to: string
+  groupBy: UsageGroup[]
+  limit: number
+  /** Values of the line before the first, in the order of `groupBy`. */
+  after: string[] | undefined
+}
+
+/**
+ * Calls of an account, refusals too, summed by the given members and in their order. One line more than the limit where
+ * there are more; `total` is of all lines.
+ */
 export async function groupUsage(
   db: Db,
   userId: string,
-  { from, to, groupBy }: { from: string; to: string; groupBy: UsageGroup[] },
-): Promise<UsageLine[]> {
+  { from, to, groupBy, limit, after }: UsageRange,
+): Promise<{ total: number; lines: UsageLine[] }> {
   const columns = groupBy.map((group) => sql`${GROUPS[group]} as ${sql.id(group)}`)
-  const places = sql.join(groupBy.map((_, index) => sql.lit(index + 1)))
-  const { rows } = await sql<UsageLine>`
-    select ${sql.join([...columns, sql`sum(calls) as calls`])} from (
-      select *, false as refused from usage_daily union all select *, true from refusals_daily) as counted
-    where user_id = ${userId} and day >= ${from} and day <= ${to}
-    group by ${places} order by ${places}`.execute(db)
-  return rows
+  const order = sql.join(groupBy.map((group) => sql.id(group)))
+  // As text, which has the same order: no value of a caller's is one that Postgres cannot read.
+  const position = sql.join(groupBy.map((group) => sql`${sql.id(group)}::text`))
+  const isAfter = after === undefined ? sql`true` : sql`row(${position}) > row(${sql.join(after)})`
+  const { rows } = await sql<{ total: string; lines: UsageLine[] }>`
+    with grouped as materialized (
+      select ${sql.join([...columns, sql`sum(calls) as calls`])} from (
+        select *, false as refused from usage_daily union all select *, true from refusals_daily) as counted
+      where user_id = ${userId} and day >= ${from} and day <= ${to}
+      group by ${sql.join(groupBy.map((_, index) => sql.lit(index + 1)))}),
+    page as (select * from grouped where ${isAfter} order by ${order} limit ${limit + 1})
+    select (select coalesce(sum(calls), 0) from grouped) as total,
+      (select coalesce(json_agg(page order by ${order}), '[]') from page) as lines`.execute(db)
+  return { total: Number(rows[0]?.total), lines: rows[0]?.lines ?? [] }
 }

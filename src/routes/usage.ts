@@ -1,7 +1,7 @@
-import Type from 'typebox'
+import Type, { type Static } from 'typebox'
 import { isCalendarDate } from '../catalog/calendar.ts'
 import type { Context } from '../context.ts'
-import { groupUsage, type UsageGroup } from '../db/usage.ts'
+import { groupUsage, type UsageGroup, type UsageLine, type UsageRange } from '../db/usage.ts'
 import { GatewayError } from '../errors.ts'
 import type { App } from '../http/typed-app.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
@@ -10,6 +10,7 @@ const GROUPS: UsageGroup[] = ['day', 'api', 'key', 'status', 'mode', 'charged']
 const DAY_MS = 86_400_000
 const DAYS_MAX = 366
 const DAYS_DEFAULT = 30
+const ROWS_MAX = 1_000
 
 const Day = Type.String({ pattern: '^2\\d{3}-\\d{2}-\\d{2}$', description: 'UTC day, YYYY-MM-DD' })
 
@@ -22,6 +23,16 @@ const UsageQuery = Type.Object({
       description: 'Any of day, api, key, status, mode, charged, separated by commas; default: day,api,key,status',
     }),
   ),
+  limit: Type.Optional(
+    Type.String({ pattern: '^([1-9]\\d{0,2}|1000)$', description: `Rows of a page, at most ${ROWS_MAX}` }),
+  ),
+  cursor: Type.Optional(
+    Type.String({
+      pattern: '^[\\w-]+(~[\\w-]+)*$',
+      maxLength: 255,
+      description: 'Where the page before ended: the Link header has it',
+    }),
+  ),
 })
 
 const UsageAnswer = Type.Object(
@@ -31,7 +42,7 @@ const UsageAnswer = Type.Object(
     groupBy: Type.Array(Type.Enum(['day', 'api', 'key', 'status', 'mode', 'charged']), {
       description: 'How the rows are grouped',
     }),
-    total: Type.Integer({ description: 'Calls in the whole span, refused ones included' }),
+    total: Type.Integer({ description: 'Calls in the whole span, refused ones included, on all pages' }),
     usage: Type.Array(
       Type.Object({
         day: Type.Optional(Day),
@@ -46,13 +57,13 @@ const UsageAnswer = Type.Object(
         charged: Type.Optional(Type.Boolean({ description: 'Whether the calls count against the monthly quota' })),
         calls: Type.Integer({ description: 'Number of calls' }),
       }),
-      { description: 'Rows, one a group' },
+      { description: 'Rows, one a group, in the order of groupBy' },
     ),
   },
   { title: 'Usage' },
 )
 
-/** What an account's calls came to, by day, API, key and status. */
+/** What an account's calls came to, by day, API, key and status. Keys come and go, so the rows come in pages. */
 export async function usageRoutes(app: App, context: Context): Promise<void> {
   guardWithSession(app, context)
   const usage = {
@@ -63,14 +74,31 @@ export async function usageRoutes(app: App, context: Context): Promise<void> {
       response: { 200: UsageAnswer },
     },
   }
-  app.get('/v1/usage', usage, async (request) => {
-    const { from, to } = readSpan(request.query, context.health.now())
-    const groupBy = [...new Set((request.query.groupBy ?? 'day,api,key,status').split(','))] as UsageGroup[]
-    const lines = await groupUsage(context.db, sessionOf(request).user.id, { from, to, groupBy })
-    const counted = lines.map((line) => ({ ...line, calls: Number(line.calls) }))
-    return { from, to, groupBy, total: counted.reduce((sum, { calls }) => sum + calls, 0), usage: counted }
+  app.get('/v1/usage', usage, async (request, reply) => {
+    const range = readRange(request.query, context.health.now())
+    const { from, to, groupBy, limit } = range
+    const { total, lines } = await groupUsage(context.db, sessionOf(request).user.id, range)
+    const page = lines.slice(0, limit)
+    const last = page.at(-1)
+    if (lines.length > limit && last) {
+      const next = { from, to, groupBy: groupBy.join(), limit: String(limit), cursor: positionOf(last, groupBy) }
+      reply.header('link', `</v1/usage?${new URLSearchParams(next)}>; rel="next"`)
+    }
+    return { from, to, groupBy, total, usage: page }
   })
 }
+
+/** @throws GatewayError VALIDATION_ERROR */
+function readRange({ groupBy: groups, limit, cursor, ...days }: Static<typeof UsageQuery>, now: number): UsageRange {
+  const groupBy = [...new Set((groups ?? 'day,api,key,status').split(','))] as UsageGroup[]
+  const after = cursor?.split('~')
+  if (after && after.length !== groupBy.length) throw invalid('cursor', 'must be of a page with the same groupBy')
+  return { ...readSpan(days, now), groupBy, limit: limit === undefined ? ROWS_MAX : Number(limit), after }
+}
+
+/** Where a page with this line as its last one ended. */
+const positionOf = (line: UsageLine, groupBy: UsageGroup[]): string =>
+  groupBy.map((group) => String(line[group])).join('~')
 
 /** The days asked for, both included; by default the last thirty. @throws GatewayError VALIDATION_ERROR */
 function readSpan(

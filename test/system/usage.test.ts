@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { Redis } from 'ioredis'
 import pg from 'pg'
 import { keys } from '../../src/redis/keys.ts'
-import { type Account, createKey, send, signUp, sql } from '../support/client.ts'
+import { type Account, type Answer, createKey, send, signUp, sql } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
@@ -120,6 +120,46 @@ describe('usage', () => {
       lines.map(({ api, status, charged, calls }) => `${api} ${status} ${charged} ${calls}`).sort()
     assert.deepEqual(inOrder(usage), inOrder(expected))
     assert.equal((await billingOf(account)).usage.used, 2)
+  })
+
+  it('usage comes in pages: each row once, and the total of all rows in each', async () => {
+    const { id, token } = await signUp(gateway)
+    await sql(
+      gateway,
+      `insert into refusals_daily (day, user_id, key, slug, status, mode, calls)
+        select (now() at time zone 'UTC')::date - n % 2, $1, gen_random_uuid(), 'weather', 400 + n % 3, 'live', 2
+          from generate_series(1, 2500) n`,
+      [id],
+    )
+    const pagesOf = async (query: string) => {
+      const pages: Answer[] = []
+      for (let path: string | undefined = `/v1/usage${query}`; path !== undefined; ) {
+        const page = await send(gateway, path, { token })
+        pages.push(page)
+        path = /^<([^>]+)>; rel="next"$/.exec(page.headers.get('link') ?? '')?.[1]
+      }
+      return pages
+    }
+    const pages = await pagesOf('')
+    assert.deepEqual(
+      pages.map(({ body }) => [body.total, body.usage.length]),
+      [1000, 1000, 500].map((rows) => [5000, rows]),
+    )
+    const rows = pages.flatMap(({ body }) => body.usage)
+    assert.equal(new Set(rows.map(({ key }) => key)).size, 2500)
+    const [whole, inPages] = [
+      await pagesOf('?groupBy=charged,status,mode,day'),
+      await pagesOf('?groupBy=charged,status,mode,day&limit=2'),
+    ]
+    assert.equal(inPages.length, 3)
+    assert.deepEqual(
+      inPages.flatMap(({ body }) => body.usage),
+      whole[0]?.body.usage,
+    )
+    assert.equal((await usageOf({ token } as Account, '?groupBy=day&cursor=9999-01-01')).total, 5000)
+    for (const query of ['limit=0', 'limit=1001', 'cursor=', 'cursor=2026-01-01', "cursor=a~b~c'~d"]) {
+      assert.equal((await send(gateway, `/v1/usage?${query}`, { token })).status, 400, query)
+    }
   })
 
   it('usage refuses spans and groups that are none', async () => {
