@@ -178,6 +178,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'More calls in 60 seconds than the plan has; all keys and sessions of an account count together.',
     'Many unknown API keys, connections, or requests without an account from one address.',
     'Many provider keys saved or checked, or members added to teams, in a minute.',
+    'More than 200 API keys and connections of applications made in a day.',
     'More than 3 mails to prove an address in an hour.',
   ),
   MONTHLY_QUOTA_EXCEEDED: help(

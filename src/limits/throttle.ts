@@ -31,6 +31,7 @@ export interface Throttle {
     | 'member-add'
     | 'member-unknown'
     | 'key-validate'
+    | 'credential'
     | 'client-register'
     | 'client-register-day'
     | 'client-document'

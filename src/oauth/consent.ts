@@ -5,6 +5,7 @@ import type { Catalog } from '../catalog/catalog.ts'
 import { insertConnection } from '../db/connections.ts'
 import { GatewayError, isDependencyAway } from '../errors.ts'
 import { announced } from '../limits/account-version.ts'
+import { limitCredentials } from '../limits/credential-limit.ts'
 import type { ArtifactDeps } from './artifact-adapter.ts'
 import { redirectWords } from './redirect-words.ts'
 import { CALL_SCOPE, comparableResource } from './resources.ts'
@@ -84,7 +85,7 @@ export async function readConsent(deps: ConsentDeps, exchange: Exchange): Promis
  * Records what a user decided; with a yes there is a connection.
  *
  * @returns where the browser goes on
- * @throws GatewayError NOT_FOUND, VALIDATION_ERROR or CONNECTION_LIMIT_REACHED
+ * @throws GatewayError NOT_FOUND, VALIDATION_ERROR, CONNECTION_LIMIT_REACHED or RATE_LIMIT_EXCEEDED
  */
 export async function decideConsent(
   deps: ConsentDeps,
@@ -113,8 +114,10 @@ export async function decideConsent(
     per_month: decision.perMonth ?? null,
   }
   // Those that the application had before have ended with it.
-  const isInserted = await announced({ redis, log }, [userId], () => insertConnection(db, connection, CONNECTIONS_MAX))
-  if (!isInserted) throw new GatewayError('CONNECTION_LIMIT_REACHED')
+  await limitCredentials(deps, userId, async () => {
+    const insert = () => insertConnection(db, connection, CONNECTIONS_MAX)
+    if (!(await announced({ redis, log }, [userId], insert))) throw new GatewayError('CONNECTION_LIMIT_REACHED')
+  })
   const grant = new provider.Grant({ accountId: userId, clientId: client.clientId })
   grant.jti = id
   // Both, for clients ask for the scopes that the metadata lists: one that is not granted is asked for again and again.

@@ -9,13 +9,14 @@ import { nullable } from '../catalog/json.ts'
 import type { Context } from '../context.ts'
 import { findApiKey, insertApiKey, listApiKeys, revokeApiKey } from '../db/api-keys.ts'
 import type { Db } from '../db/database.ts'
-import type { ApiKey } from '../db/schema.ts'
+import type { ApiKey, NewApiKey } from '../db/schema.ts'
 import { findTeamOf } from '../db/teams.ts'
 import { GatewayError } from '../errors.ts'
 import { PageQuery, readPage, sendablePage } from '../http/paging.ts'
 import { IdParams } from '../http/path-ids.ts'
 import { type App, NoContent } from '../http/typed-app.ts'
 import { announced } from '../limits/account-version.ts'
+import { limitCredentials } from '../limits/credential-limit.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 /** Of them, those that other accounts may make in the account's teams. */
@@ -72,9 +73,10 @@ function routeListing(app: App, { db }: Context): void {
   })
 }
 
-function routeCreation(app: App, { config, db }: Context): void {
+function routeCreation(app: App, context: Context): void {
+  const { config, db } = context
   const create = {
-    config: { errors: ['KEY_LIMIT_REACHED', 'TEAM_NOT_FOUND', 'FORBIDDEN'] as const },
+    config: { errors: ['KEY_LIMIT_REACHED', 'TEAM_NOT_FOUND', 'FORBIDDEN', 'RATE_LIMIT_EXCEEDED'] as const },
     schema: {
       summary: 'Create an API key',
       tags: ['Keys'],
@@ -96,23 +98,31 @@ function routeCreation(app: App, { config, db }: Context): void {
       label: label ?? null,
       expires_at: expiresAt,
     }
-    const inserting = await db.transaction().execute(async (transaction) => {
-      // Until the key is there, its team is not handed over, which ends keys of others, and its maker is not removed.
-      const managed = teamId == null ? undefined : { teamId: teamId.toLowerCase(), userId: user.id }
-      const team = managed && (await lockTeamFor(transaction, managed, MANAGERS))
-      const owned = { ...row, user_id: team?.owner_id ?? user.id, team_id: team?.id ?? null }
-      return await insertApiKey(transaction, owned, { keysMax: KEYS_MAX, othersKeysMax: OTHERS_KEYS_MAX })
-    })
-    if (inserting === 'full') throw new GatewayError('KEY_LIMIT_REACHED', { tokens: { limit: KEYS_MAX } })
-    if (inserting === 'full for others') {
-      throw new GatewayError('KEY_LIMIT_REACHED', {
-        message: 'The account that owns the team has the full number of keys that others made.',
-        hint: 'Revoke a key of the team, or ask its owner to make one',
-        tokens: { limit: OTHERS_KEYS_MAX },
-      })
-    }
+    await limitCredentials(context, user.id, () => addKey(db, row, teamId?.toLowerCase()))
     return reply.status(201).send({ key, id: row.id, keyPrefix: keyPrefix(environment) })
   })
+}
+
+/** A key before it is decided against which account it counts. */
+type MadeKey = Omit<NewApiKey, 'user_id' | 'team_id'> & { created_by: string }
+
+/** @throws GatewayError KEY_LIMIT_REACHED, TEAM_NOT_FOUND or FORBIDDEN */
+async function addKey(db: Db, key: MadeKey, teamId: string | undefined): Promise<void> {
+  const userId = key.created_by
+  const inserting = await db.transaction().execute(async (transaction) => {
+    // Until the key is there, its team is not handed over, which ends keys of others, and its maker is not removed.
+    const team = teamId === undefined ? undefined : await lockTeamFor(transaction, { teamId, userId }, MANAGERS)
+    const owned = { ...key, user_id: team?.owner_id ?? userId, team_id: team?.id ?? null }
+    return await insertApiKey(transaction, owned, { keysMax: KEYS_MAX, othersKeysMax: OTHERS_KEYS_MAX })
+  })
+  if (inserting === 'full') throw new GatewayError('KEY_LIMIT_REACHED', { tokens: { limit: KEYS_MAX } })
+  if (inserting === 'full for others') {
+    throw new GatewayError('KEY_LIMIT_REACHED', {
+      message: 'The account that owns the team has the full number of keys that others made.',
+      hint: 'Revoke a key of the team, or ask its owner to make one',
+      tokens: { limit: OTHERS_KEYS_MAX },
+    })
+  }
 }
 
 function routeRevocation(app: App, { db, redis }: Context): void {

@@ -498,6 +498,29 @@ describe('API keys', () => {
     assert.equal((await send(gateway, '/v1/keys', { token: person.token, body: {} })).status, 201)
   })
 
+  it('API keys can be made 200 times a day, however many are revoked; what makes none does not count', async () => {
+    const { token } = await signUp(gateway)
+    const make = async (body: object = {}) => await send(gateway, '/v1/keys', { token, body })
+    const makeAndRevoke = async () => {
+      const { status, body } = await make()
+      assert.equal(status, 201)
+      await send(gateway, `/v1/keys/${body.id}`, { method: 'DELETE', token })
+    }
+    // Signing up for the tests made two.
+    const chains = Array.from({ length: 4 }, async () => {
+      for (let made = 0; made < 49; made += 1) await makeAndRevoke()
+    })
+    await Promise.all(chains)
+    for (let tries = 0; tries < 3; tries += 1) assert.equal((await make({ teamId: randomUUID() })).status, 404)
+    await makeAndRevoke()
+    await makeAndRevoke()
+    const refused = await make()
+    assert.deepEqual([refused.status, refused.body.code], [429, 'RATE_LIMIT_EXCEEDED'], refused.text)
+    const retryAfter = Number(refused.headers.get('retry-after'))
+    assert.ok(retryAfter > 80_000 && retryAfter <= 86_400, String(retryAfter))
+    await signUp(gateway)
+  })
+
   it("API keys of a team are the team's own, count against its owner's plan and outlive the admin who made them", async () => {
     const owner = await signUp(gateway, 'pro')
     const admin = await signUp(gateway)
