@@ -55,6 +55,8 @@ export interface Config extends StoresConfig {
     loginFailuresPerMinute: number
     /** Look-ups of API keys that nobody has, for each client address. */
     unknownKeysPerMinute: number
+    /** Requests of an account outside the proxy route, on each node. */
+    accountRequestsPerSecond: number
   }
   log: LogConfig
   /** Whether an OpenTelemetry collector is set; its libraries read its `OTEL_` variables themselves. */
@@ -104,6 +106,7 @@ function readConfig(environment: Environment, secrets: ProcessSecrets): Config {
       signupPerDay: read.integer('SIGNUP_PER_DAY', 20, [0, 1_000_000]),
       loginFailuresPerMinute: read.integer('LOGIN_FAILURES_PER_MINUTE', 30, [0, 1_000_000]),
       unknownKeysPerMinute: read.integer('UNKNOWN_KEYS_PER_MINUTE', 120, [0, 1_000_000]),
+      accountRequestsPerSecond: read.integer('ACCOUNT_REQUESTS_PER_SECOND', 100, [0, 1_000_000]),
     },
     log: readLog(read),
     isTraced: readIsTraced(read),

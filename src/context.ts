@@ -11,6 +11,7 @@ import type { Config } from './config.ts'
 import { type Db, openConnections, openDatabase } from './db/database.ts'
 import { GatewayError } from './errors.ts'
 import { HealthCache } from './health/health-watch.ts'
+import { AccountRequests } from './http/account-requests.ts'
 import { AccountLimits } from './limits/account-limits.ts'
 import { CallCompletionBatcher } from './limits/call-completion-batcher.ts'
 import { type Log, plainLog } from './log.ts'
@@ -36,6 +37,7 @@ export interface Context {
   cacheRedis: RedisConnection
   principals: PrincipalCache
   unknownKeys: UnknownKeys
+  accountRequests: AccountRequests
   /** Set where the operator has a mail server. */
   mailer: Mailer | undefined
   cache: ResponseCache
@@ -90,6 +92,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
     redis,
     principals,
     unknownKeys: new UnknownKeys(config.throttles.unknownKeysPerMinute),
+    accountRequests: new AccountRequests(config.throttles.accountRequestsPerSecond),
     mailer: openMailer(config),
     cache: new ResponseCache(cacheRedis, log),
     knownAnswers: new KnownAnswers(),

@@ -177,6 +177,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'Wait for Retry-After; the message says what was too much. Spread calls evenly, or ask for a higher plan.',
     'More calls in 60 seconds than the plan has; all keys and sessions of an account count together.',
     'Many unknown API keys, connections, or requests without an account from one address.',
+    'More requests of an account in a second than an agent or a page needs: of MCP, for results, or to account routes.',
     'Many provider keys saved or checked, or members added to teams, in a minute.',
     'More than 200 API keys and connections of applications made in a day.',
     'More than 3 mails to prove an address in an hour.',

@@ -24,12 +24,12 @@ export class TokenBuckets {
     this.#now = now
   }
 
-  /** @returns 0, or milliseconds until there is a token */
-  take(subject: string): number {
+  /** @returns 0, or milliseconds until there are so many tokens; none is taken then */
+  take(subject: string, count = 1): number {
     if (this.#perSecond === 0) return 0
     const bucket = this.#filled(subject)
-    if (bucket.tokens < 1) return Math.ceil(((1 - bucket.tokens) / this.#perSecond) * 1_000)
-    bucket.tokens -= 1
+    if (bucket.tokens < count) return Math.ceil(((count - bucket.tokens) / this.#perSecond) * 1_000)
+    bucket.tokens -= count
     return 0
   }
 

@@ -29,7 +29,7 @@ type CallRequest = FastifyRequest<{ Params: Static<typeof IdParams> }>
 
 /** Results of asynchronous calls. */
 export async function asyncCallRoutes(app: App, context: Context): Promise<void> {
-  const { redis, config } = context
+  const { redis, config, accountRequests } = context
   const principals = new WeakMap<object, Principal>()
   const positions = new QueuePositions(context.caps)
   app.addHook('onRequest', async (_request, reply) => void reply.headers(PRIVATE_ANSWER))
@@ -38,6 +38,7 @@ export async function asyncCallRoutes(app: App, context: Context): Promise<void>
   const findOwnCall = async (request: CallRequest): Promise<AsyncCall> => {
     const principal = await authenticateNow(context, request)
     principals.set(request, principal)
+    accountRequests.take(principal.accountId)
     requireAudience(principal, request, config.http.baseUrl)
     return await findCallOf(context, request, principal)
   }

@@ -98,6 +98,7 @@ export async function batchRoutes(app: App, context: Context): Promise<void> {
     const principal = await authenticateNow(context, request)
     requireAudience(principal, request, context.config.http.baseUrl)
     principals.set(request, principal)
+    context.accountRequests.take(principal.accountId)
   })
   answerLimits(app, context, (request) => principals.get(request))
   app.post(

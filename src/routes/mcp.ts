@@ -8,6 +8,7 @@ import type { Api, Catalog } from '../catalog/catalog.ts'
 import { unknownApi } from '../catalog/unknown-api.ts'
 import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
+import { MCP_UNITS } from '../http/account-requests.ts'
 import { onBehalfOf } from '../http/caller-socket.ts'
 import { requireOwnOrigin } from '../http/own-origin.ts'
 import { SlugParams } from '../http/path-ids.ts'
@@ -103,6 +104,7 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
     const principal = await authenticateNow(context, request)
     requireAudience(principal, request, baseUrl)
     principals.set(request, principal)
+    context.accountRequests.take(principal.accountId, MCP_UNITS)
   })
   answerLimits(app, context, (request) => principals.get(request))
 

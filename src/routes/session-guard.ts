@@ -22,7 +22,7 @@ const sessions = new WeakMap<object, Session>()
  * was held back must not outlive its session. API keys are no credential here.
  */
 export function guardWithSession(scope: App, context: Context): void {
-  const { config, db, health } = context
+  const { config, db, health, accountRequests } = context
   scope.addHook('onRoute', (route) => {
     route.config = { ...route.config, guard: 'session' }
   })
@@ -40,6 +40,7 @@ export function guardWithSession(scope: App, context: Context): void {
     const user = await findSessionUser(db, userId, sessionId)
     if (!user) throw new GatewayError('INVALID_TOKEN')
     sessions.set(request, { user, id: sessionId })
+    accountRequests.take(user.id)
   })
   scope.addHook('preValidation', async (request) => {
     if (request.method === 'GET' || request.method === 'HEAD') return

@@ -51,6 +51,7 @@ describe('the settings of a process', () => {
       signupPerDay: 20,
       loginFailuresPerMinute: 30,
       unknownKeysPerMinute: 120,
+      accountRequestsPerSecond: 100,
     })
     assert.equal(config.log.level, 'info')
     assert.deepEqual(config.plans, {
@@ -114,6 +115,7 @@ describe('the settings of a process', () => {
       signupPerDay: 20,
       loginFailuresPerMinute: 7,
       unknownKeysPerMinute: 120,
+      accountRequestsPerSecond: 100,
     })
     assert.equal(config.log.level, 'debug')
   })

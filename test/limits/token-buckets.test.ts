@@ -30,6 +30,14 @@ describe('a token bucket', () => {
     assert.equal(buckets.take('a'), 0)
   })
 
+  it('a token bucket gives several tokens together, or none of them', () => {
+    let now = 0
+    const buckets = new TokenBuckets({ perSecond: 2, burst: 3, now: () => now })
+    assert.deepEqual([buckets.take('a', 2), buckets.take('a', 2), buckets.take('a')], [0, 500, 0])
+    now = 500
+    assert.equal(buckets.take('a', 2), 500)
+  })
+
   it('a token bucket of no bound gives always', () => {
     const buckets = new TokenBuckets({ perSecond: 0, burst: 0 })
     for (let count = 0; count < 10; count += 1) assert.equal(buckets.take('a'), 0)

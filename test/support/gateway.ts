@@ -97,6 +97,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     UNKNOWN_KEYS_PER_MINUTE: '0',
     CLIENT_CONNECTIONS_MAX: '0',
     CLIENT_ANONYMOUS_PER_SECOND: '0',
+    ACCOUNT_REQUESTS_PER_SECOND: '0',
     LOG_LEVEL: 'info',
     ...options.environment,
   }

@@ -98,6 +98,30 @@ describe('one caller', () => {
     for (const socket of idle) socket.destroy()
   })
 
+  it('one caller has so many requests beside calls a second, whatever its routes and credentials', async () => {
+    const [caller, other] = [await signUp(gateway), await signUp(gateway)]
+    const url = await gateway.startWeb({ ACCOUNT_REQUESTS_PER_SECOND: '1' })
+    const call = { jsonrpc: '2.0', id: 1, method: 'ping' }
+    const routes: [path: string, options: object][] = [
+      ['/v1/me', { token: caller.token }],
+      ['/v1/calls/call_0', { key: caller.test }],
+      ['/v1/batch', { key: caller.live, body: { calls: [] } }],
+      ['/mcp', { key: caller.test, body: call }],
+    ]
+    for (const [path, options] of routes) {
+      const answers = await Promise.all(Array.from({ length: 20 }, () => send(gateway, path, { url, ...options })))
+      const { body, headers } =
+        answers.find(({ status: code }) => code === 429) ?? assert.fail(`${path} is not bounded`)
+      assert.equal(body.code, 'RATE_LIMIT_EXCEEDED')
+      assert.match(body.message, /requests of this account/)
+      assert.ok(Number(headers.get('retry-after')) >= 1 && headers.has('ratelimit'))
+    }
+    assert.equal((await send(gateway, '/v1/me', { url, token: other.token })).status, 200)
+    for (let count = 0; count < 5; count += 1) {
+      assert.equal((await send(gateway, '/v1/call/trivia/questions', { url, key: caller.test })).status, 200)
+    }
+  })
+
   it('one caller sends no large bodies to log-in and sign-up', async () => {
     const body = JSON.stringify({ email: 'a@example.com', password: 'p'.repeat(4_096) })
     for (const route of ['/v1/auth/login', '/v1/auth/signup']) {

@@ -1,0 +1,35 @@
+import { GatewayError } from '../errors.ts'
+import { TokenBuckets } from '../limits/token-buckets.ts'
+import { isInProcess } from './caller-socket.ts'
+
+/** Seconds of requests that may come at once. */
+const BURST_SECONDS = 2
+
+/** A message of the Model Context Protocol may be answered with every tool, and costs more than other requests. */
+export const MCP_UNITS = 2
+
+/**
+ * Bounds the requests of an account that count for no limit of its plan, in this process. Every request outside the proxy
+ * route is such a request: each costs work, whatever it asks for.
+ */
+export class AccountRequests {
+  readonly #buckets: TokenBuckets
+
+  /** 0: no bound. */
+  constructor(perSecond: number) {
+    this.#buckets = new TokenBuckets({ perSecond, burst: perSecond * BURST_SECONDS })
+  }
+
+  /** @throws GatewayError RATE_LIMIT_EXCEEDED */
+  take(accountId: string, units = 1): void {
+    // A request that this process makes for one it has let in already.
+    if (isInProcess()) return
+    const retryAfterMs = this.#buckets.take(accountId, units)
+    if (retryAfterMs === 0) return
+    throw new GatewayError('RATE_LIMIT_EXCEEDED', {
+      message: 'Too many requests of this account come at once.',
+      hint: 'Wait and send the request again',
+      retryAfterMs,
+    })
+  }
+}

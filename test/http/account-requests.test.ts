@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict'
+import { Socket } from 'node:net'
+import { describe, it } from 'node:test'
+import type { FastifyRequest } from 'fastify'
+import { AccountRequests } from '../../src/http/account-requests.ts'
+import { onBehalfOf } from '../../src/http/caller-socket.ts'
+
+const REFUSED = { code: 'RATE_LIMIT_EXCEEDED' }
+
+describe('the requests of an account', () => {
+  it('the requests of an account are refused beyond a burst, and those of another are not', () => {
+    const requests = new AccountRequests(0.001)
+    requests.take('a')
+    assert.throws(() => requests.take('a'), REFUSED)
+    requests.take('b')
+  })
+
+  it('the requests of an account that this process makes for one it has let in count no second time', () => {
+    const requests = new AccountRequests(0.001)
+    requests.take('a')
+    const raw = { socket: new Socket() } as FastifyRequest['raw']
+    onBehalfOf({ raw }, () => requests.take('a'))
+    assert.throws(() => requests.take('a'), REFUSED)
+  })
+
+  it('the requests of an account have no bound where the operator set none', () => {
+    const requests = new AccountRequests(0)
+    for (let count = 0; count < 1_000; count += 1) requests.take('a')
+  })
+})
