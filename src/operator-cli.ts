@@ -149,7 +149,10 @@ async function changeUser(client: OperatorClient, subject: string, values: Value
 async function resetPassword(client: OperatorClient, subject: string): Promise<Result> {
   const { id, email } = await findUser(client, subject)
   const answer = await request(client, `POST /v1/operator/users/${encodeURIComponent(id)}/password`)
-  return { answer, text: `New password of ${email}, shown this once: ${Object(answer).password}` }
+  const { user, password } = Object(answer)
+  const text = `New password of ${email}, shown this once: ${password}`
+  const note = `The account is disabled. It logs in once it is enabled: user ${email} --enable`
+  return { answer, text: user.disabled ? `${text}\n${note}` : text }
 }
 
 async function patchUser(client: OperatorClient, id: string, change: object): Promise<User> {

@@ -56,8 +56,12 @@ export function welcomeText({
 }
 
 function demoLines({ email, password, live, test }: DemoAccount, call: string): string[] {
+  const loginWords =
+    password === undefined
+      ? `${email}, whose password was changed (a new one: npm run operator -- new-password ${email})`
+      : `${email} with ${password}`
   return [
-    `               log in as ${email} with ${password}`,
+    `               log in as ${loginWords}`,
     '',
     '  A call answered from a recorded example, without network (demo test key):',
     `    curl -H 'X-Api-Key: ${test}' '${call}'`,

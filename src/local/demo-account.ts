@@ -1,16 +1,17 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { createApiKey, hashApiKey } from '../accounts/api-key.ts'
-import { hashPassword } from '../accounts/password.ts'
+import { hashPassword, isPasswordOf } from '../accounts/password.ts'
 import { findKeyOwner, insertApiKey } from '../db/api-keys.ts'
 import type { Db } from '../db/database.ts'
-import type { Environment } from '../db/schema.ts'
+import type { Environment, User } from '../db/schema.ts'
 import { findUserByEmail, insertUser } from '../db/users.ts'
 import { readPrivateJson, writePrivateJson } from './secrets.ts'
 
 /** An account to try the service with, and a key of each environment. */
 export interface DemoAccount {
   email: string
-  password: string
+  /** Undefined where the account has another one than it was made with. */
+  password: string | undefined
   live: string
   test: string
 }
@@ -21,11 +22,13 @@ const FILE = 'demo.json'
 /** The demo account of this data folder: made once, and again where database and folder no longer belong together. */
 export async function loadDemoAccount(db: Db, dataDir: string, pepper: Buffer): Promise<DemoAccount> {
   const kept = await readPrivateJson<DemoAccount>(dataDir, FILE)
-  if (kept && (await isKnown(db, pepper, kept.live)) && (await isKnown(db, pepper, kept.test))) return kept
-  const password = kept?.password ?? randomBytes(15).toString('base64url')
-  let userId = (await findUserByEmail(db, EMAIL))?.id
-  if (!userId) {
-    userId = randomUUID()
+  const user = await findUserByEmail(db, EMAIL)
+  if (kept && (await isKnown(db, pepper, kept.live)) && (await isKnown(db, pepper, kept.test)))
+    return { ...kept, password: await passwordInForce(user, kept.password) }
+  let { password } = kept ?? {}
+  const userId = user?.id ?? randomUUID()
+  if (!user) {
+    password ??= randomBytes(15).toString('base64url')
     const passwordHash = await hashPassword(password)
     await insertUser(db, { id: userId, email: EMAIL, passwordHash, signupNetwork: null, isApproved: true })
   }
@@ -36,7 +39,12 @@ export async function loadDemoAccount(db: Db, dataDir: string, pepper: Buffer): 
     test: await createKey(db, { userId, environment: 'test' }, pepper),
   }
   await writePrivateJson(dataDir, FILE, account)
-  return account
+  return user ? { ...account, password: await passwordInForce(user, password) } : account
+}
+
+/** The password as long as it opens the account: its owner or an operator may have given it another one. */
+async function passwordInForce(user: User | undefined, password: string | undefined): Promise<string | undefined> {
+  return password !== undefined && (await isPasswordOf(user?.password_hash, password)) ? password : undefined
 }
 
 async function isKnown(db: Db, pepper: Buffer, key: string): Promise<boolean> {

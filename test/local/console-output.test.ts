@@ -4,6 +4,7 @@ import { stripVTControlCharacters } from 'node:util'
 import { consoleUrl } from '../../src/config/operator-client.ts'
 import type { Config } from '../../src/config.ts'
 import { welcomeText } from '../../src/local/console-output.ts'
+import type { DemoAccount } from '../../src/local/demo-account.ts'
 import { reachabilityWords } from '../../src/local/reachability.ts'
 import { formatLogLine } from '../../src/log.ts'
 
@@ -44,18 +45,19 @@ describe('the lines of a terminal', () => {
 })
 
 describe('the welcome', () => {
+  const welcome = (opsHost: string, demo?: DemoAccount) => {
+    const http = { baseUrl: 'http://localhost:3000', opsHost } as Config['http']
+    return welcomeText({
+      ...{
+        config: { http, dataDir: '/data' } as Config,
+        consoleUrl: consoleUrl(opsHost, 3001),
+        operatorToken: 'TOKEN',
+      },
+      ...{ demo, examplePath: '/x', reachable: undefined, isBrief: false },
+    })
+  }
+
   it('the welcome links to the console, and has the operator token where this machine alone reaches it', () => {
-    const welcome = (opsHost: string) => {
-      const http = { baseUrl: 'http://localhost:3000', opsHost } as Config['http']
-      return welcomeText({
-        ...{
-          config: { http, dataDir: '/data' } as Config,
-          consoleUrl: consoleUrl(opsHost, 3001),
-          operatorToken: 'TOKEN',
-        },
-        ...{ demo: undefined, examplePath: '/x', reachable: undefined, isBrief: false },
-      })
-    }
     for (const [opsHost, address, isLocal] of [
       ['127.0.0.1', '127.0.0.1', true],
       ['localhost', 'localhost', true],
@@ -71,6 +73,15 @@ describe('the welcome', () => {
       assert.equal(text.includes('TOKEN\n'), isLocal, opsHost)
       if (!isLocal) assert.ok(text.includes('token: OPERATOR_TOKEN in /data/secrets.json'), opsHost)
     }
+  })
+
+  it('the welcome has the password of the demo account, or says how to get another where it was changed', () => {
+    const demo = { email: 'demo@localhost', live: 'LIVE', test: 'TEST' }
+    assert.match(welcome('::1', { ...demo, password: 'PASSWORD' }), /log in as demo@localhost with PASSWORD\n/)
+    assert.match(
+      welcome('::1', { ...demo, password: undefined }),
+      /log in as demo@localhost, whose password was changed \(a new one: npm run operator -- new-password demo@localhost\)\n/,
+    )
   })
 })
 

@@ -254,6 +254,13 @@ describe('the operator API', () => {
     const [record] = JSON.parse(await cli('audit', '--limit', '1', '--json')).records
     assert.deepEqual([record.action, record.subject], ['user.password', account.id])
     assert.ok(!JSON.stringify(record).includes(password))
+    await cli('user', account.email, '--disable')
+    const [, ofDisabled = '', note] =
+      /shown this once: (\S+)\n(.*)$/m.exec(await cli('new-password', account.email)) ?? []
+    assert.equal(note, `The account is disabled. It logs in once it is enabled: user ${account.email} --enable`)
+    assert.notEqual((await logIn(ofDisabled)).status, 200)
+    await cli('user', account.email, '--enable')
+    assert.equal((await logIn(ofDisabled)).status, 200)
     const unknown = '0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b'
     const none = await operator(`/users/${unknown}/password`, { method: 'POST' })
     assert.deepEqual([none.status, none.body.code], [404, 'USER_NOT_FOUND'])
