@@ -1,9 +1,9 @@
 import { BEGUN, type CacheKeys, cacheKeys } from '../cache/cache-key.ts'
 import type { KnownAnswers } from '../cache/known-answers.ts'
 import { isUsableWithoutUpstream, type ResponseCache } from '../cache/response-cache.ts'
-import { bucketOf } from '../caps/bucket.ts'
+import { bucketOf, UNPROVEN_BUCKET } from '../caps/bucket.ts'
 import { leaveWaitQueue } from '../caps/leave-wait-queue.ts'
-import { type RefusalReason, refusalOf } from '../caps/refusal.ts'
+import { type RefusalReason, refusalOf, refusalWithUnprovenKey } from '../caps/refusal.ts'
 import type { SpareRoom } from '../caps/spare-room.ts'
 import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
@@ -67,7 +67,7 @@ export async function forecastAndJoin(
   const isShareable = !job.isAsync && endpoint.endpoint.idempotent !== false && api.pausedMode === undefined
   if (job.mode === 'test') return { priority: PRIORITY_FIRST, etaMs: 0, mayShareJob: isShareable, waitEntry: undefined }
   const bucket = bucketOf(job)
-  const keys = cacheKeys(endpoint.endpoint, job, bucket)
+  const keys = cacheKeys(endpoint.endpoint, job)
   const answerKey = keys?.entry
   const waitEntry: WaitQueueEntry = {
     ...waitQueueIdentity(job),
@@ -95,7 +95,7 @@ export async function forecastAndJoin(
     const served = await serveWithoutSlot(deps, { endpoint, job, keys, withoutTicket }, joined)
     if (served) return served
     const { code, ...details } = refusalOf(joined)
-    throw new GatewayError(code, details)
+    throw new GatewayError(code, { ...details, ...(bucket === UNPROVEN_BUCKET ? refusalWithUnprovenKey(joined) : {}) })
   }
   if (answerKey !== undefined && joined.etaMs === 0) deps.knownAnswers.expect(answerKey)
   const priority = joined.needsRebase ? await rebase(deps, waitEntry, joined.tag) : joined.priority

@@ -26,7 +26,7 @@ export function chooseProviderKey(api: Api, principal: Principal): CallJob['prov
   if (!isOpen(api)) throw new GatewayError('API_NOT_ENABLED', { tokens: { api: api.slug } })
   refuseWhenPaused(api)
   if (own?.status === 'invalid') throw refuse('PROVIDER_KEY_INVALID')
-  if (own) return { id: own.id, bucket: own.bucket }
+  if (own) return { id: own.id, bucket: own.bucket, ...(own.status === 'valid' ? {} : { isUnproven: true }) }
   if (api.needsCallerKey) throw principal.isTeamKey ? noKeyOfTeam(api) : refuse('PROVIDER_KEY_REQUIRED')
   return undefined
 }

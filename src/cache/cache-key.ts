@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import { SHARED_BUCKET } from '../caps/bucket.ts'
 import type { Endpoint } from '../catalog/upstream.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { upstreamKeys } from '../redis/keys.ts'
@@ -20,18 +19,18 @@ export interface CacheKeys {
   outcome: string
 }
 
-type CachedCall = Pick<CallJob, 'slug' | 'endpoint' | 'parameters' | 'extra' | 'raw' | 'accountId'>
+type CachedCall = Pick<CallJob, 'slug' | 'endpoint' | 'parameters' | 'extra' | 'raw' | 'accountId' | 'providerKey'>
 
 /**
  * The keys of a call's answer; undefined where answers are not shared. Equal parameters give equal keys, whatever
  * their order was; a caller's own answers, and those under a provider key, are kept apart.
  */
-export function cacheKeys(endpoint: Endpoint, call: CachedCall, bucket: string): CacheKeys | undefined {
+export function cacheKeys(endpoint: Endpoint, call: CachedCall): CacheKeys | undefined {
   const rule = endpoint.cache
   if (!rule) return undefined
   const parameters = rule.key?.(call.parameters) ?? call.parameters
   const sorted = Object.entries(parameters).sort(([left], [right]) => (left < right ? -1 : 1))
-  const owner = rule.perCaller ? call.accountId : bucket === SHARED_BUCKET ? '' : bucket
+  const owner = rule.perCaller ? call.accountId : (call.providerKey?.bucket ?? '')
   const identity = JSON.stringify([call.endpoint, sorted, call.extra, call.raw, owner])
   const hash = createHash('sha256').update(identity).digest('base64url').slice(0, 27)
   return {

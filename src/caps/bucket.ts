@@ -6,6 +6,10 @@ export type CapBucket = string
 /** The bucket of all calls without a key of the caller's own. */
 export const SHARED_BUCKET: CapBucket = 'shared'
 
+/** The bucket of all requests with keys of callers' own that the upstream has not taken yet: one of them may be made up, and counts for the gateway's address then. */
+export const UNPROVEN_BUCKET: CapBucket = 'unproven'
+
 export function bucketOf({ providerKey }: { providerKey?: CallJob['providerKey'] | undefined }): CapBucket {
-  return providerKey?.bucket ?? SHARED_BUCKET
+  if (!providerKey) return SHARED_BUCKET
+  return providerKey.isUnproven ? UNPROVEN_BUCKET : providerKey.bucket
 }

@@ -18,6 +18,16 @@ export function refusalOf({ refused, retryAfterMs }: { refused: RefusalReason; r
   retryAfterMs: number
   message?: string
 } {
-  const message = 'Your fair share of the upstream API is used up while others ask for it too.'
-  return { code: CODES[refused], retryAfterMs, ...(refused === 'share' ? { message } : {}) }
+  return { code: CODES[refused], retryAfterMs, ...(refused === 'share' ? { message: SHARE_USED } : {}) }
+}
+
+const SHARE_USED = 'Your fair share of the upstream API is used up while others ask for it too.'
+
+/** What a call is told more whose own key the upstream has not taken yet: another cap is used up than the catalog shows. */
+export function refusalWithUnprovenKey({ refused }: { refused: RefusalReason }): { message?: string; hint?: string } {
+  if (refused !== 'cap' && refused !== 'share') return {}
+  return {
+    message: 'The upstream API has not taken your provider key yet, and requests with such keys are used up for now.',
+    hint: 'Check the key in the portal, on /account/provider-keys, or wait for Retry-After',
+  }
 }

@@ -1,7 +1,8 @@
 import { memoizeRecent } from '../async/memoize.ts'
-import type { Catalog } from '../catalog/catalog.ts'
+import type { Api, Catalog } from '../catalog/catalog.ts'
+import type { Caps } from '../catalog/upstream.ts'
 import { capKeys } from '../redis/keys.ts'
-import { type CapBucket, SHARED_BUCKET } from './bucket.ts'
+import { type CapBucket, SHARED_BUCKET, UNPROVEN_BUCKET } from './bucket.ts'
 import { Cap, type CapDeps } from './cap.ts'
 
 export interface UpstreamCapsDeps extends CapDeps {
@@ -22,9 +23,25 @@ export class UpstreamCaps {
       ({ slug }, bucket) => {
         const api = deps.catalog.get(slug)
         if (!api) throw new Error(`the catalog has no ${slug}`)
-        return new Cap(deps, { slug, bucket }, () => (bucket === SHARED_BUCKET ? api.caps : api.forCallerKeys.caps))
+        return new Cap(deps, { slug, bucket }, () => rulesOf(api, bucket))
       },
       CAPS_KEPT_MAX,
     )
   }
+}
+
+/** Of the shared cap's requests, beside which those with unproven keys come. */
+const UNPROVEN_PART = 1 / 4
+
+/** Owners of keys that the upstream would take wait no longer than this for others whose keys are made up. */
+const UNPROVEN_WINDOW_SECONDS_MAX = 600
+
+function rulesOf({ caps, forCallerKeys }: Api, bucket: CapBucket): Caps {
+  if (bucket === SHARED_BUCKET) return caps
+  if (bucket !== UNPROVEN_BUCKET) return forCallerKeys.caps
+  const rates = caps.rates.map(({ max, seconds }) => ({
+    max: Math.max(1, Math.floor(max * UNPROVEN_PART)),
+    seconds: Math.min(seconds, UNPROVEN_WINDOW_SECONDS_MAX),
+  }))
+  return { concurrency: Math.max(1, Math.floor(caps.concurrency * UNPROVEN_PART)), rates }
 }

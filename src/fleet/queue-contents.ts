@@ -1,5 +1,5 @@
 import type { Job } from 'bullmq'
-import { SHARED_BUCKET } from '../caps/bucket.ts'
+import { bucketOf } from '../caps/bucket.ts'
 import { type AnswerableCall, parseAnswerable, storedCalls } from '../queue/call-job.ts'
 import { CALL_JOB } from '../queue/call-queue.ts'
 import { memberOf, waitQueueIdentity } from '../queue/wait-queue-entry.ts'
@@ -123,7 +123,9 @@ function callsOf({ name, data }: Job, state: CallState, at: number): FoundCall[]
 
 function foundCall(call: AnswerableCall, stored: unknown, { state, at }: { state: CallState; at: number }): FoundCall {
   const { group, parameters, extra, providerKey } = Object(stored)
-  const scope: unknown = Object(providerKey).scope
+  const { scope, isUnproven } = Object(providerKey)
+  const ownKey =
+    typeof scope === 'string' ? { id: '', bucket: scope, ...(isUnproven ? { isUnproven } : {}) } : undefined
   return {
     id: call.id,
     accountId: call.accountId,
@@ -137,7 +139,7 @@ function foundCall(call: AnswerableCall, stored: unknown, { state, at }: { state
     parameters: Object.entries(Object(parameters)).map(([name, value]) => [cut(name), cut(textOf(value))]),
     undeclared: Array.isArray(extra) ? extra.map((pair) => cut(String(Object(pair)[0]))) : [],
     member: memberOf(waitQueueIdentity({ ...call, ...(typeof group === 'string' ? { group } : {}) })),
-    bucket: typeof scope === 'string' ? scope : SHARED_BUCKET,
+    bucket: bucketOf({ providerKey: ownKey }),
   }
 }
 

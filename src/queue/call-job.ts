@@ -13,7 +13,9 @@ const StoredCall = Type.Object({
   group: Type.Optional(Type.String()),
   /** Absent for a session. */
   keyId: Type.Optional(Type.String()),
-  providerKey: Type.Optional(Type.Object({ id: Type.String(), scope: Type.String() })),
+  providerKey: Type.Optional(
+    Type.Object({ id: Type.String(), scope: Type.String(), isUnproven: Type.Optional(Type.Literal(true)) }),
+  ),
   /** A test call is answered from the recorded example. */
   mode: Type.Enum(['live', 'test']),
   slug: Type.String(),
@@ -62,8 +64,8 @@ export interface CallJob extends Omit<StoredCall, 'place' | 'providerKey' | 'enq
   admissionEndedAt?: number
   /** Absent where the answer was expected to be stored, or the cap had room. */
   ticket?: QueueTicket
-  /** The caller's own upstream key and the bucket of its cap; absent where the gateway's key is used. */
-  providerKey?: { id: string; bucket: string }
+  /** The caller's own upstream key and the bucket of its cap, which holds once the upstream took the key; absent where the gateway's key is used. */
+  providerKey?: { id: string; bucket: string; isUnproven?: true }
 }
 
 /** The virtual start time of a call under fair queueing, and the weight of its account's plan. */
@@ -145,7 +147,7 @@ function toStored({ limitsAcquiredAt, admissionEndedAt, ticket, providerKey, ...
     enqueuedAt: limitsAcquiredAt,
     ...(admissionEndedAt === undefined ? {} : { admittedAt: admissionEndedAt }),
     ...(ticket === undefined ? {} : { place: ticket }),
-    ...(providerKey === undefined ? {} : { providerKey: { id: providerKey.id, scope: providerKey.bucket } }),
+    ...(providerKey === undefined ? {} : { providerKey: storedKey(providerKey) }),
   }
 }
 
@@ -155,6 +157,14 @@ function fromStored({ enqueuedAt, admittedAt, place, providerKey, ...rest }: Sto
     limitsAcquiredAt: enqueuedAt,
     ...(admittedAt === undefined ? {} : { admissionEndedAt: admittedAt }),
     ...(place === undefined ? {} : { ticket: place }),
-    ...(providerKey === undefined ? {} : { providerKey: { id: providerKey.id, bucket: providerKey.scope } }),
+    ...(providerKey === undefined ? {} : { providerKey: readKey(providerKey) }),
   }
+}
+
+function storedKey({ bucket, ...key }: NonNullable<CallJob['providerKey']>): NonNullable<StoredCall['providerKey']> {
+  return { ...key, scope: bucket }
+}
+
+function readKey({ scope, ...key }: NonNullable<StoredCall['providerKey']>): NonNullable<CallJob['providerKey']> {
+  return { ...key, bucket: scope }
 }

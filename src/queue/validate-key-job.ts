@@ -8,6 +8,8 @@ export const VALIDATE_KEY = 'validate-key'
 export const ValidateKeyJob = Type.Object({
   v: Type.Literal(1),
   providerKeyId: Type.String(),
+  /** Shares caps with the accounts of this group, as of a call; absent: with none. */
+  group: Type.Optional(Type.String()),
   /** Where someone waits for the result. */
   reply: Type.Optional(Type.Object({ id: Type.String(), to: Type.String() })),
   /** When it was to run again, as the key's owner was told. Milliseconds since the epoch. */
@@ -24,7 +26,7 @@ export function parseValidateKeyJob(data: unknown): ValidateKeyJob {
   throw new Error('job data do not fit version 1 of validate-key')
 }
 
-/** Before calls: it is rare, takes one request on a cap of its own, and calls with the key may wait for its answer. */
+/** Before calls: it is rare, takes one request on a cap apart from theirs, and calls with the key may wait for its answer. */
 const PRIORITY = 1
 
 /** After how long a key is tried again whose upstream could not say anything of it, milliseconds. */
@@ -38,7 +40,7 @@ export async function enqueueValidateKey(queues: CallQueues, slug: string, job: 
 }
 
 /** For a key that the upstream refused to a call: calls at once are refused together, and one request tells about all. */
-export async function enqueueRevalidateKey(queues: CallQueues, slug: string, providerKeyId: string): Promise<void> {
-  const options = { ...RETRIES, deduplication: { id: `revalidate-${providerKeyId}` } }
-  await queues.of(slug).add(VALIDATE_KEY, parseValidateKeyJob({ v: 1, providerKeyId }), options)
+export async function enqueueRevalidateKey(queues: CallQueues, slug: string, job: ValidateKeyJob): Promise<void> {
+  const options = { ...RETRIES, deduplication: { id: `revalidate-${job.providerKeyId}` } }
+  await queues.of(slug).add(VALIDATE_KEY, parseValidateKeyJob(job), options)
 }

@@ -25,7 +25,7 @@ import { OPEN_BODY } from '../http/closed-bodies.ts'
 import { type App, NoContent } from '../http/typed-app.ts'
 import { announced } from '../limits/account-version.ts'
 import { takeThrottle } from '../limits/throttle.ts'
-import { enqueueRevalidateKey, enqueueValidateKey } from '../queue/validate-key-job.ts'
+import { enqueueRevalidateKey, enqueueValidateKey, type ValidateKeyJob } from '../queue/validate-key-job.ts'
 import { guardWithSession, sessionOf } from './session-guard.ts'
 
 /**
@@ -104,7 +104,7 @@ function routeSaving(app: App, context: Context): void {
     const saved = await announced({ redis, log: request.log }, [userId], () => saveProviderKey(db, row))
     const shown = isHeld(catalog, slug) ? await noteHold(db, saved) : saved
     // It is saved whether Redis is there or not, and can be validated later.
-    await enqueueValidateKey(queues, slug, { v: 1, providerKeyId: saved.id }).catch((error) =>
+    await enqueueValidateKey(queues, slug, validationOf(context, user, saved.id)).catch((error) =>
       request.log.warn({ err: error, providerKeyId: saved.id }, 'failed to queue the validation of a key'),
     )
     return providerKeyAnswer(catalog, shown)
@@ -150,8 +150,8 @@ function routeValidation(app: App, context: Context): void {
     if (isHeld(catalog, slug)) {
       await noteHold(db, key)
       // Nobody waits for it: one job is enough, however often it is asked for.
-      await enqueueRevalidateKey(queues, slug, key.id)
-    } else await validateNow(context, key)
+      await enqueueRevalidateKey(queues, slug, validationOf(context, user, key.id))
+    } else await validateNow(context, key, user)
     const validated = await findProviderKeyOf(db, user.id, slug)
     if (!validated) throw noProviderKey()
     return providerKeyAnswer(catalog, validated)
@@ -176,18 +176,23 @@ async function noteHold(db: Db, key: ProviderKey): Promise<ProviderKey> {
 }
 
 /** Queues a validation and waits for it a while. */
-async function validateNow({ queues, replies }: Context, { id, slug }: ProviderKey): Promise<void> {
+async function validateNow(context: Context, { id, slug }: ProviderKey, user: SessionUser): Promise<void> {
+  const { queues, replies } = context
   const replyId = `validate_${randomUUID()}`
   const { reply, forget } = replies.awaitReply(replyId)
   const waited = new AbortController()
   try {
-    const job = { v: 1 as const, providerKeyId: id, reply: { id: replyId, to: replies.stream } }
+    const job = { ...validationOf(context, user, id), reply: { id: replyId, to: replies.stream } }
     await enqueueValidateKey(queues, slug, job)
     await Promise.race([reply, delay(VALIDATE_WAIT_MS, undefined, { signal: waited.signal })])
   } finally {
     waited.abort()
     forget()
   }
+}
+
+function validationOf({ config }: Context, user: SessionUser, providerKeyId: string): ValidateKeyJob {
+  return { v: 1, providerKeyId, group: shareGroupOf(user, config.secrets.keyPepper) }
 }
 
 /** A validation is a request to the upstream: who may make no live calls may have none made. @throws GatewayError */

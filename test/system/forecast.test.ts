@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { after, before, describe, it } from 'node:test'
 import { cacheKeys } from '../../src/cache/cache-key.ts'
-import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { loadCatalog } from '../../src/catalog/catalog.ts'
 import { capKeys } from '../../src/redis/keys.ts'
 import { isCapQuiet, openOperatorRedis } from '../support/cap-state.ts'
@@ -83,7 +82,7 @@ describe('the forecast of a call', () => {
     // The call that it follows had its place from a worker that died.
     const endpoint = (await loadCatalog(new Map())).get('dictionary')?.endpoints.get('/define')?.endpoint
     const followed = { slug: 'dictionary', endpoint: '/define', parameters: { word: 'grits' }, extra: [], raw: false }
-    const keys = cacheKeys(endpoint ?? assert.fail(), { ...followed, accountId: account.id }, SHARED_BUCKET)
+    const keys = cacheKeys(endpoint ?? assert.fail(), { ...followed, accountId: account.id })
     await stage.redis.set(keys?.coalesced ?? assert.fail(), 'other|gone', 'PX', 60_000)
     const refused = await call('/v1/call/dictionary/define?word=grits')
     assert.equal(refused.status, 503)

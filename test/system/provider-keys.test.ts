@@ -3,9 +3,10 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { Queue } from 'bullmq'
 import { Redis } from 'ioredis'
+import { UNPROVEN_BUCKET } from '../../src/caps/bucket.ts'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
 import { VALIDATE_KEY } from '../../src/queue/validate-key-job.ts'
-import { keys, upstreamKeys } from '../../src/redis/keys.ts'
+import { capKeys, keys, upstreamKeys } from '../../src/redis/keys.ts'
 import { type Account, send, signUp, sql } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
@@ -43,6 +44,7 @@ describe('provider keys', () => {
   })
 
   beforeEach(async () => {
+    await forgetUnproven()
     account = await signUp(gateway, 'pro')
     playNews()
     playUser()
@@ -55,6 +57,13 @@ describe('provider keys', () => {
     return body.providerKeys.find(({ apiSlug }: { apiSlug: string }) => apiSlug === slug)
   }
   const statusOf = async (slug: string) => (await recordOf(slug))?.status
+  /** Requests of tests before with keys that the upstreams had not taken count no more. */
+  async function forgetUnproven(): Promise<void> {
+    const redis = new Redis(gateway.services.redisUrl)
+    for (const slug of ['news', 'code-host-user']) await redis.del(capKeys.all(slug, UNPROVEN_BUCKET))
+    redis.disconnect()
+  }
+
   function playNews(): void {
     upstream.play('news', ({ url }, response) => {
       const key = new URL(url, 'http://upstream').searchParams.get('apikey')
@@ -370,6 +379,25 @@ describe('provider keys', () => {
     assert.equal(await sentWith({ key: account.test }), undefined)
     assert.equal(await sentWith({ key: team.body.key }), undefined)
     assert.equal(await sentWith({ key: stranger.live }), undefined)
+  })
+
+  it('provider keys that are made up use an upstream for a quarter of its cap together, and not the cap of the others', async () => {
+    const people = await Promise.all(Array.from({ length: 20 }, () => signUp(gateway, 'pro')))
+    const before = upstream.arrivalsOf('code-host-user').length
+    const path = (name: string) => `/v1/call/code-host-user/profile?username=${name}`
+    const attempts = people.map(async ({ token, live }, index) => {
+      assert.equal((await put('code-host-user', secret('made-up'), token)).status, 200)
+      return await call(path(`made-up${index}`), live)
+    })
+    const answers = await Promise.all(attempts)
+    for (const { status, body } of answers) assert.ok(status !== 200, JSON.stringify(body))
+    const refusal = answers.find(({ body }) => body.error.code === 'UPSTREAM_CAP_EXHAUSTED')?.body.error
+    assert.match(refusal?.message, /has not taken your provider key yet/)
+    await endValidations('code-host-user')
+    const sent = upstream.arrivalsOf('code-host-user').length - before
+    assert.ok(sent > 0 && sent <= 15, `${sent} of 60 an hour`)
+    const honest = await signUp(gateway, 'pro')
+    assert.equal((await call(path('honest'), honest.live)).status, 200)
   })
 
   it('provider keys have a cap of their own: the shared one being used up does not hold them up', async () => {

@@ -16,7 +16,7 @@ import { openWorkerParts } from '../support/worker-parts.ts'
 async function follow(t: TestContext) {
   const { deps, api, endpoint, callOf } = await openWorkerParts(t)
   const call = callOf()
-  const keys = cacheKeys(endpoint, call, SHARED_BUCKET) ?? assert.fail()
+  const keys = cacheKeys(endpoint, call) ?? assert.fail()
   await deps.redis.set(keys.leader, 'leader 1', 'PX', 60_000)
   const running = runCall(deps, call, {
     ...{ times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }, progress: {}, isSecondRun: false },
@@ -59,7 +59,7 @@ test('a call that waited for a permit sends no request when its answer was store
   const of = (name: 'waiters' | 'leases' | 'log') =>
     deps.redis.zrange(capKeys.of(api.slug, SHARED_BUCKET, name), '0', '-1')
   await until(async () => (await of('waiters')).length === 1)
-  const { entry } = cacheKeys(endpoint, call, SHARED_BUCKET) ?? assert.fail()
+  const { entry } = cacheKeys(endpoint, call) ?? assert.fail()
   const times = { storedAt: deps.clock.now(), freshMs: 100_000, staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
   const origin = { slug: api.slug, hasUndeclared: false, owner: 'account' }
   assert.ok(await deps.cache.store(origin, entry, { ...times, body: Buffer.from('{}') }))
@@ -109,7 +109,7 @@ test('calls that share a request which was never sent say why, and not that the 
   applySettings(api, { caps: { concurrency: 5, rates: [{ max: 1, seconds: 60 }] } })
   const waiters = [{ member: 'other|sent', tag: 0 }]
   await cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
-  const keys = cacheKeys(endpoint, callOf(), SHARED_BUCKET) ?? assert.fail()
+  const keys = cacheKeys(endpoint, callOf()) ?? assert.fail()
   const stale = { storedAt: deps.clock.now() - 2_000, freshMs: 1_000, staleWhileRevalidateMs: 0 }
   const origin = { slug: api.slug, hasUndeclared: false, owner: 'account' }
   await deps.cache.store(origin, keys.entry, { ...stale, staleIfErrorMs: 600_000, body: Buffer.from('{}') })

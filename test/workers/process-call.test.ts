@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { cacheKeys } from '../../src/cache/cache-key.ts'
-import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { applySettings } from '../../src/catalog/catalog.ts'
 import { GatewayError } from '../../src/errors.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
@@ -32,7 +31,7 @@ test('the reply to a call whose worker was lost says that a request may have bee
     mayBeSent: true,
   })
   const entry = { storedAt: deps.clock.now(), freshMs: 60_000, staleWhileRevalidateMs: 0, staleIfErrorMs: 0 }
-  const key = cacheKeys(endpoint, callOf(), SHARED_BUCKET)?.entry ?? assert.fail()
+  const key = cacheKeys(endpoint, callOf())?.entry ?? assert.fail()
   const origin = { slug: 'encyclopedia', hasUndeclared: false, owner: 'account' }
   await deps.cache.store(origin, key, { ...entry, body: Buffer.from('{}') })
   assert.deepEqual(await replyTo((call) => processCall(deps, { call, isSecondRun: true }, signal)), {

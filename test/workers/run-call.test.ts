@@ -33,7 +33,7 @@ test('a call that was to share an answer and needs a permit after all is refused
     { isNamed: true, timeMs: 30_000, leastMs: 45_000 },
   ]) {
     const call = callOf({ timeMs, ticket: { tag: 0.5, weight: 1, isFollower: true } })
-    const { coalesced } = cacheKeys(endpoint, call, SHARED_BUCKET) ?? assert.fail()
+    const { coalesced } = cacheKeys(endpoint, call) ?? assert.fail()
     if (isNamed) await deps.redis.set(coalesced, 'other|gone', 'PX', 60_000)
     const { outcome } = await runCall(deps, call, {
       ...{ times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }, progress: {}, isSecondRun: false },
@@ -61,7 +61,7 @@ test('a call that joined the queue late keeps its place there when another worke
   await until(async () => (await places()).length === 1)
   ending.abort(LOCK_LOST)
   await running
-  const keys = cacheKeys(endpoint, call, SHARED_BUCKET) ?? assert.fail()
+  const keys = cacheKeys(endpoint, call) ?? assert.fail()
   await until(() => !deps.coalescer.isSharedHere(keys))
   // Its last command to Redis would be answered by then.
   await deps.redis.ping()
@@ -73,7 +73,7 @@ test('the place of a call whose worker was lost is kept while another call waits
   const { deps, api, endpoint, cap, callOf } = await openWorkerParts(t)
   await useUp({ api, cap })
   const call = callOf({ timeMs: 120_000 })
-  const keys = cacheKeys(endpoint, call, SHARED_BUCKET) ?? assert.fail()
+  const keys = cacheKeys(endpoint, call) ?? assert.fail()
   const run = (of: typeof call, signal: AbortSignal, { isSecondRun = false, progress = {} as CallProgress } = {}) => {
     const coalescer = isSecondRun ? new RequestCoalescer(deps.redis) : deps.coalescer
     return runCall({ ...deps, coalescer }, of, {

@@ -41,8 +41,8 @@ const WITHOUT_REQUEST: Partial<Record<ErrorCode, string>> = {
 
 /** Answers from the cache where the endpoint allows, else by one request for all identical calls of the fleet. */
 export async function callThroughCache(deps: CachingDeps, upstreamCall: UpstreamCall): Promise<CachedOutcome> {
-  const { call, endpoint, bucket } = upstreamCall
-  const keys = cacheKeys(endpoint, call, bucket)
+  const { call, endpoint } = upstreamCall
+  const keys = cacheKeys(endpoint, call)
   if (!keys) return { outcome: await callUpstream(deps, upstreamCall) }
   const now = deps.clock.now()
   const entry = await deps.cache.get(keys.entry)

@@ -121,7 +121,7 @@ function permitRequestOf(known: KnownCall, { isSecondRun }: Pick<CallRun, 'isSec
 function queueEntry({ endpoint, call }: KnownCall): WaitQueueEntry {
   const { slug, ticket, weight = 1 } = call
   const bucket = bucketOf(call)
-  const coalescedKey = cacheKeys(endpoint.endpoint, call, bucket)?.coalesced
+  const coalescedKey = cacheKeys(endpoint.endpoint, call)?.coalesced
   return { ...waitQueueIdentity(call), slug, bucket, weight: ticket?.weight ?? weight, coalescedKey }
 }
 
@@ -169,7 +169,8 @@ function withRefusedKey({ queues, log }: RunDeps, call: CallJob, result: CachedO
   const { outcome } = result
   const { providerKey } = call
   if (!providerKey || !isFailure(outcome) || outcome.code !== 'UPSTREAM_AUTH_FAILED') return result
-  enqueueRevalidateKey(queues, call.slug, providerKey.id).catch((error) =>
+  const group = call.group === undefined ? {} : { group: call.group }
+  enqueueRevalidateKey(queues, call.slug, { v: 1, providerKeyId: providerKey.id, ...group }).catch((error) =>
     log.warn({ err: error, callId: call.id }, 'failed to queue the validation of a refused key'),
   )
   return { ...result, outcome: { code: 'PROVIDER_KEY_INVALID', cause: outcome.cause } }

@@ -1,5 +1,9 @@
 import { DelayedError, type Job } from 'bullmq'
+
+import { bucketOf } from '../../src/caps/bucket.ts'
+import { NO_PLACE } from '../../src/caps/cap.ts'
 import { type Api, type Catalog, withCallerKey } from '../../src/catalog/catalog.ts'
+
 import type { Db } from '../../src/db/database.ts'
 import { findProviderKey, setProviderKeyStatus, setValidationFailure } from '../../src/db/provider-keys.ts'
 import type { ProviderKey } from '../../src/db/schema.ts'
@@ -7,7 +11,7 @@ import { type ErrorCode, GatewayError } from '../../src/errors.ts'
 import { announced } from '../../src/limits/account-version.ts'
 import { sendReply } from '../../src/queue/reply.ts'
 import { parseValidateKeyJob, TRY_AGAIN_MS } from '../../src/queue/validate-key-job.ts'
-import { memberOf } from '../../src/queue/wait-queue-entry.ts'
+import { memberOf, type WaitQueueEntry } from '../../src/queue/wait-queue-entry.ts'
 import { AttemptError } from '../upstream/attempt-error.ts'
 import { classifyResponse } from '../upstream/interpret.ts'
 import { AttemptRecorder } from '../upstream/record-attempt.ts'
@@ -22,13 +26,13 @@ const VALIDATE_MS_MAX = 30_000
 type Verdict = { status: 'valid' | 'invalid' } | { code: ErrorCode }
 
 /**
- * Sends the upstream's cheapest request with a caller's key, on the key's own cap. Where the answer shows nothing of the key (down,
+ * Sends the upstream's cheapest request with a caller's key, on the cap of keys that are not proven, or on the key's own. Where the answer shows nothing of the key (down,
  * limiting), the job notes why and runs again. Nothing is sent to an upstream that operators paused or switched off.
  * @returns null: a return value would be kept in Redis
  * @throws DelayedError for the next time; Error where this worker lacks the secret that opens the key: another may have it
  */
 export async function validateKey(deps: ProcessorDeps, job: Job, cancelled: AbortSignal): Promise<null> {
-  const { providerKeyId, reply } = parseValidateKeyJob(job.data)
+  const { providerKeyId, group, reply } = parseValidateKeyJob(job.data)
   const { db, redis, log } = deps
   let accountId = ''
   try {
@@ -37,7 +41,7 @@ export async function validateKey(deps: ProcessorDeps, job: Job, cancelled: Abor
     // Replaced or deleted meanwhile: nothing to do.
     if (!row) return null
     const shut = shutCode(deps.catalog.get(row.slug))
-    const verdict = shut ? { code: shut } : await tryKey(deps, { row, jobId: job.id }, cancelled)
+    const verdict = shut ? { code: shut } : await tryKey(deps, { row, group, jobId: job.id }, cancelled)
     if ('status' in verdict) await announced({ redis, log }, [row.user_id], () => setStatus(db, row, verdict.status))
     else await noteFailure(deps, { row, code: verdict.code, waitMs: shut ? undefined : nextWaitMs(job) }, job)
   } finally {
@@ -87,7 +91,7 @@ async function noteFailure(
 
 async function tryKey(
   deps: ProcessorDeps,
-  { row, jobId }: { row: ProviderKey; jobId: string | undefined },
+  { row, group, jobId }: { row: ProviderKey; group: string | undefined; jobId: string | undefined },
   cancelled: AbortSignal,
 ): Promise<Verdict> {
   const known = deps.catalog.get(row.slug)
@@ -110,6 +114,12 @@ async function tryKey(
     accountId: row.user_id,
     concurrency: api.caps.concurrency,
   })
+  const { id, bucket } = { id: row.id, bucket: row.cap_scope }
+  const entry: WaitQueueEntry = {
+    ...{ accountId: row.user_id, callId: `validate-${jobId}`, isAsync: false, weight: 1, slug: api.slug },
+    ...(group === undefined || group === row.user_id ? {} : { shareGroup: group }),
+    bucket: bucketOf({ providerKey: { id, bucket, ...(row.status === 'valid' ? {} : { isUnproven: true }) } }),
+  }
   const request = api.upstream.credential?.check ?? api.upstream.probe.request
   const timeout = AbortSignal.timeout(VALIDATE_MS_MAX)
   const endsAt = performance.now() + VALIDATE_MS_MAX
@@ -117,10 +127,11 @@ async function tryKey(
     api,
     endpoint: undefined,
     currentKey: () => key,
-    bucket: row.cap_scope,
+    bucket: entry.bucket,
     permitRequest: {
-      member: memberOf({ accountId: row.user_id, callId: `validate-${jobId}`, isAsync: false }),
-      tag: 0,
+      member: memberOf(entry),
+      tag: NO_PLACE,
+      lateJoin: { entry: () => entry, deadline: deps.clock.now() + VALIDATE_MS_MAX },
     },
     times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
     progress: {},

@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici'
-import type { CapBucket } from '../../src/caps/bucket.ts'
+import { type CapBucket, UNPROVEN_BUCKET } from '../../src/caps/bucket.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
 import type { Endpoint, UpstreamResponse } from '../../src/catalog/upstream.ts'
 import type { Log } from '../../src/log.ts'
@@ -150,8 +150,8 @@ async function applyRateLimitHeaders(
   { api, endpoint, bucket, currentKey }: Sending,
   { permit, request, answer }: { permit: Permit; request: WireRequest; answer: UpstreamResponse },
 ): Promise<void> {
-  // Operators replaced the key meanwhile: its limiter says nothing of the new one's.
-  if (request.key !== currentKey()) return
+  // Operators replaced the key meanwhile: its limiter says nothing of the new one's. That of an unproven key says nothing of others.
+  if (request.key !== currentKey() || bucket === UNPROVEN_BUCKET) return
   const responseClass = classifyResponse(api.upstream, endpoint, answer)
   const isLimiting = responseClass?.code === 'UPSTREAM_RATE_LIMITED'
   const left = rateLeft(api.upstream, answer.headers)

@@ -1,4 +1,4 @@
-import { type CapBucket, SHARED_BUCKET } from '../../src/caps/bucket.ts'
+import { bucketOf, type CapBucket } from '../../src/caps/bucket.ts'
 import { type Api, isOpen, PAUSED_RETRY_MS, withCallerKey } from '../../src/catalog/catalog.ts'
 import { GatewayError } from '../../src/errors.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
@@ -23,7 +23,7 @@ export async function resolveUpstreamKey(
   api: Api,
   { providerKey, accountId }: Pick<CallJob, 'providerKey' | 'accountId'>,
 ): Promise<UpstreamKey> {
-  if (!providerKey) return { api, currentKey: () => api.key, bucket: SHARED_BUCKET }
+  if (!providerKey) return { api, currentKey: () => api.key, bucket: bucketOf({ providerKey }) }
   const key = await providerKeys.of(providerKey.id, accountId)
-  return { api: withCallerKey(api), currentKey: () => key, bucket: providerKey.bucket }
+  return { api: withCallerKey(api), currentKey: () => key, bucket: bucketOf({ providerKey }) }
 }
