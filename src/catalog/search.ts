@@ -1,5 +1,5 @@
 import type { Api } from './catalog.ts'
-import { isWithin } from './nearest-name.ts'
+import { isWithin, lettersOf, mayBeWithin } from './nearest-name.ts'
 
 /** Words that say nothing of what is sought. */
 const EMPTY_WORDS = new Set(
@@ -42,7 +42,8 @@ export function rankApis(apis: Api[], query: string): Api[] {
   return fitting.sort((a, b) => b.score - a.score).map(({ api }) => api)
 }
 
-type Index = ReadonlyMap<string, number>
+/** Each word of an API's description with the most it is worth. */
+type Index = ReadonlyMap<string, { weight: number; letters: number }>
 
 function weigh(indexed: { index: Index }[], word: string, weightOf: (index: Index, word: string) => number): number[] {
   return indexed.map(({ index }) => weightOf(index, word))
@@ -51,13 +52,15 @@ function weigh(indexed: { index: Index }[], word: string, weightOf: (index: Inde
 /** Words of an upstream's file do not change while a process runs. */
 const indexes = new WeakMap<Api['upstream'], Index>()
 
-/** Each word of an API's description with the most it is worth. */
 function indexOf({ slug, upstream, endpoints }: Api): Index {
   const known = indexes.get(upstream)
   if (known) return known
-  const index = new Map<string, number>()
+  const index = new Map<string, { weight: number; letters: number }>()
   const add = (text: string, weight: number) => {
-    for (const word of wordsOf(text)) index.set(word, Math.max(index.get(word) ?? 0, weight))
+    for (const word of wordsOf(text)) {
+      const best = Math.max(index.get(word)?.weight ?? 0, weight)
+      index.set(word, { weight: best, letters: lettersOf(word) })
+    }
   }
   add(`${slug} ${upstream.displayName}`, WEIGHTS.name)
   add(upstream.tags.join(' '), WEIGHTS.tag)
@@ -73,10 +76,10 @@ function indexOf({ slug, upstream, endpoints }: Api): Index {
 }
 
 function weightOfWord(index: Index, word: string): number {
-  const exact = index.get(word) ?? 0
+  const exact = index.get(word)?.weight ?? 0
   if (word.length < 4) return exact
   let best = exact
-  for (const [candidate, weight] of index) {
+  for (const [candidate, { weight }] of index) {
     const isStem = candidate.length >= 4 && (candidate.startsWith(word) || word.startsWith(candidate))
     if (isStem) best = Math.max(best, weight * STEM_PART)
   }
@@ -86,9 +89,11 @@ function weightOfWord(index: Index, word: string): number {
 function weightOfTypo(index: Index, word: string): number {
   const errorsMax = word.length < 4 ? 0 : word.length < 8 ? 1 : 2
   if (errorsMax === 0) return 0
+  const given = lettersOf(word)
   let best = 0
-  for (const [candidate, weight] of index) {
-    if (candidate.length >= 4 && isWithin(errorsMax, word, candidate)) best = Math.max(best, weight * TYPO_PART)
+  for (const [candidate, { weight, letters }] of index) {
+    if (candidate.length < 4 || !mayBeWithin(errorsMax, given, letters)) continue
+    if (isWithin(errorsMax, word, candidate)) best = Math.max(best, weight * TYPO_PART)
   }
   return best
 }
