@@ -7,8 +7,16 @@ import type { Condition } from './condition.ts'
 export interface ApiView {
   api: Api
   condition: Condition
-  /** Changes of its health in the last 24 hours, newest first; undefined where they are not known. */
-  history: HealthChangeView[] | undefined
+  /** Undefined where it is not known. */
+  past: HealthPast | undefined
+}
+
+/** The changes of an API's health that are written down. */
+export interface HealthPast {
+  /** Of the last 24 hours, newest first. */
+  history: HealthChangeView[]
+  /** However long ago; null for none. */
+  lastChange: HealthChangeView | null
 }
 
 export interface HealthChangeView {
@@ -29,9 +37,9 @@ export interface Visit {
   signup: SignupPolicy
 }
 
-/** The day's changes of an API's health, from the public catalog; undefined where Postgres is away. */
-export async function readHistory(app: FastifyInstance, slug: string): Promise<HealthChangeView[] | undefined> {
+/** The past of an API's health, from the public catalog; undefined where Postgres is away. */
+export async function readHealthPast(app: FastifyInstance, slug: string): Promise<HealthPast | undefined> {
   const answer = await app.inject(`/v1/catalog/${slug}`)
   if (answer.statusCode !== 200) return undefined
-  return answer.json<{ health: { history: HealthChangeView[] } }>().health.history
+  return answer.json<{ health: HealthPast }>().health
 }

@@ -12,7 +12,7 @@ import { sendPage } from '../http/page-headers.ts'
 import { SlugParams } from '../http/path-ids.ts'
 import { Renderings } from '../http/rendering.ts'
 import type { App } from '../http/typed-app.ts'
-import { readHistory, type Visit } from '../portal/catalog-view.ts'
+import { readHealthPast, type Visit } from '../portal/catalog-view.ts'
 import { conditionOf } from '../portal/condition.ts'
 import { layout } from '../portal/layout.ts'
 import { accountPage, credentialsPage, plansCard, signupClosedPage } from '../portal/pages/account.ts'
@@ -93,8 +93,8 @@ export async function portalRoutes(app: App, { catalog, config, health }: Contex
     if (!api || api.isSwitchedOff) throw new GatewayError('API_NOT_FOUND')
     const render = async () => {
       const condition = conditionOf(api, health.of(slug))
-      const history = await readHistory(app, slug)
-      const main = apiPage({ api, condition, history }, visitOf(request as FastifyRequest))
+      const past = await readHealthPast(app, slug)
+      const main = apiPage({ api, condition, past }, visitOf(request as FastifyRequest))
       const { displayName, description } = api.upstream
       return page(request as FastifyRequest, main, { title: displayName, description })
     }

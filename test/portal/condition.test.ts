@@ -3,6 +3,7 @@ import { before, describe, it } from 'node:test'
 import { type Api, applySettings, loadCatalog } from '../../src/catalog/catalog.ts'
 import { viewHealth } from '../../src/health/health-view.ts'
 import { forPeople } from '../../src/portal/assets/words.js'
+import type { HealthChangeView } from '../../src/portal/catalog-view.ts'
 import { changeWords, conditionOf } from '../../src/portal/condition.ts'
 import { healthOfTheDay } from '../../src/portal/pages/api-health.ts'
 
@@ -18,6 +19,7 @@ describe('the condition of an API', () => {
     news = catalog.get('news') ?? assert.fail()
   })
   const view = (hash: Record<string, string>) => viewHealth(hash, NOW)
+  const past = (history: HealthChangeView[], lastChange = history[0] ?? null) => ({ history, lastChange })
 
   it('the condition of an API is not checked before the first call or probe, and not enabled without the operator’s key', () => {
     assert.equal(conditionOf(weather, view({})).word, 'Not checked')
@@ -67,25 +69,25 @@ describe('the condition of an API', () => {
 
   it('the condition of an API that nothing is known of is not said to be new, and its changes are still shown', () => {
     const unknown = conditionOf(weather, view({}))
-    assert.match(healthOfTheDay(unknown, [], NOW).text, /^<p>Nothing is known of its state at the moment\.<\/p>$/)
+    assert.match(healthOfTheDay(unknown, past([]), NOW).text, /^<p>Nothing is known of its state at the moment\.<\/p>$/)
     const change = { at: new Date(NOW - 60_000).toISOString(), from: 'Healthy', to: 'Down', cause: 'score', code: null }
-    const { text } = healthOfTheDay(unknown, [change], NOW)
+    const { text } = healthOfTheDay(unknown, past([change]), NOW)
     assert.match(text, /Healthy, then Down.*Nothing is known of its state at the moment\. The latest changes:/s)
   })
 
   it('the condition of an API draws the last minute of the day too', () => {
     const change = { at: new Date(NOW - 1_000).toISOString(), from: 'Healthy', to: 'Down', cause: 'score', code: null }
-    const { text } = healthOfTheDay(conditionOf(weather, view({ state: 'Down', since: '1' })), [change], NOW)
+    const { text } = healthOfTheDay(conditionOf(weather, view({ state: 'Down', since: '1' })), past([change]), NOW)
     const [, x = ''] = /class="down" x="(\d+)"/.exec(text) ?? []
     assert.ok(Number(x) < 720)
     assert.match(text, /Healthy, then Down/)
   })
 
   it('the condition of an API shows no health of a time before its first good check', () => {
-    const label = (hash: Record<string, string>, history: Parameters<typeof healthOfTheDay>[1]) => {
+    const label = (hash: Record<string, string>, history: HealthChangeView[]) => {
       const { text } = healthOfTheDay(
         conditionOf(weather, view({ probeAt: String(NOW), at: String(NOW), ...hash })),
-        history,
+        past(history),
         NOW,
       )
       return /aria-label="Health of the last 24 hours: ([^"]*)"/.exec(text)?.[1]
@@ -108,5 +110,19 @@ describe('the condition of an API', () => {
     assert.equal(label({ ...down, okAt, firstOkAt }, [toDown]), 'Not checked, then Healthy, then Down')
     // As the version before writes it.
     assert.equal(label({ ...down, okAt }, [toDown]), 'Healthy, then Down')
+  })
+
+  it('the condition of an API takes a change of before the day as a check, where Redis has forgotten the first one', () => {
+    const at = (hours: number) => new Date(NOW - hours * HOUR_MS).toISOString()
+    const okAt = String(NOW - HOUR_MS)
+    const healthy = conditionOf(weather, view({ at: okAt, okAt, firstOkAt: okAt, probeAt: okAt }))
+    const change = { at: at(30), from: 'Degraded', to: 'Healthy', cause: 'score', code: null }
+    const known = healthOfTheDay(healthy, past([], change), NOW).text
+    assert.match(known, /24 hours: Healthy"[\s\S]*No change in the last 24 hours\./)
+    // What it was in between is not known, or there is nothing to go by.
+    for (const lastChange of [{ ...change, from: 'Healthy', to: 'Down' }, null]) {
+      const { text } = healthOfTheDay(healthy, past([], lastChange), NOW)
+      assert.match(text, /Not checked, then Healthy"[\s\S]*No change since the first check that is known\./)
+    }
   })
 })

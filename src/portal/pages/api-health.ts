@@ -1,5 +1,5 @@
 import { type Html, html } from '../../http/html.ts'
-import type { HealthChangeView } from '../catalog-view.ts'
+import type { HealthChangeView, HealthPast } from '../catalog-view.ts'
 import { type Condition, changeWords } from '../condition.ts'
 import { moment } from './parts.ts'
 
@@ -13,19 +13,18 @@ const NARROWEST = 4
 /** Most changes listed; the strip shows all. */
 const CHANGES_MAX = 8
 
-/** The last 24 hours as a strip, and the changes in words with their causes. `history` is newest first. */
-export function healthOfTheDay(
-  { word, firstOkAt }: Condition,
-  history: HealthChangeView[] | undefined,
-  now: number = Date.now(),
-): Html {
+/** The last 24 hours as a strip, and the changes in words with their causes. */
+export function healthOfTheDay(condition: Condition, past: HealthPast | undefined, now: number = Date.now()): Html {
+  const { word } = condition
   const isUnknown = word === 'Not checked'
-  if (isUnknown && !history?.length) return html`<p>Nothing is known of its state at the moment.</p>`
+  if (isUnknown && !past?.history.length) return html`<p>Nothing is known of its state at the moment.</p>`
   if (word === 'Not enabled') return html`<p>An API that is not enabled is not probed.</p>`
-  if (!history) return html`<p>The changes of the last 24 hours are not known at the moment.</p>`
+  if (!past) return html`<p>The changes of the last 24 hours are not known at the moment.</p>`
+  const { history } = past
   const state = isUnknown ? 'Nothing is known of its state at the moment' : `Now: ${word}`
+  const firstOkAt = firstOkOf(condition, past)
   const isNew = firstOkAt > now - DAY_MS
-  const noChange = isNew ? 'No change since the first check.' : 'No change in the last 24 hours.'
+  const noChange = isNew ? 'No change since the first check that is known.' : 'No change in the last 24 hours.'
   const summary = history.length === 0 ? noChange : `${state}. The latest changes:`
   return html`${strip({ word, firstOkAt }, history, now)}
 <p class="axis small" aria-hidden="true"><span>24 h ago</span><span>now</span></p>
@@ -39,6 +38,11 @@ ${
           (change) => html`<li>${moment(change.at)}: <strong>${change.to}</strong>. ${changeWords(change)}</li>`,
         )}</ul>`
 }`
+}
+
+/** Redis may have lost the first check. A change written down before shows that there was one, and Healthy since. */
+function firstOkOf({ firstOkAt }: Condition, { lastChange }: HealthPast): number {
+  return lastChange?.to === 'Healthy' ? Math.min(firstOkAt, Date.parse(lastChange.at)) : firstOkAt
 }
 
 function strip(

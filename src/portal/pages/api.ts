@@ -9,7 +9,7 @@ import { capitalized, healthBadge, moment, planBadge } from './parts.ts'
 import { planTable } from './plan-table.ts'
 
 /** One API: its state, terms and limits, and each endpoint with a form to try it, snippets, response and errors. */
-export function apiPage({ api, condition, history }: ApiView, visit: Visit): Html {
+export function apiPage({ api, condition, past }: ApiView, visit: Visit): Html {
   const { upstream, slug } = api
   const endpoints = [...api.endpoints.values()]
   return html`<div class="wrap" data-view="api">
@@ -33,7 +33,7 @@ ${endpoints.map((endpoint, index) => endpointSection({ api, endpoint, index, bas
 ${planTable(visit.plans, 'Your plan, over all APIs')}
 </section>
 <div>
-<section class="card" aria-labelledby="health-title"><h2 id="health-title">Health of the last 24 hours</h2>${healthOfTheDay(condition, history)}</section>
+<section class="card" aria-labelledby="health-title"><h2 id="health-title">Health of the last 24 hours</h2>${healthOfTheDay(condition, past)}</section>
 <section class="card" aria-labelledby="terms-title">
 <h2 id="terms-title">Terms of the source</h2>
 <p>${upstream.terms.summary}</p>
