@@ -36,6 +36,8 @@ export interface AdmittedBatch {
   grant: BatchGrant | undefined
   preference: Preference
   timeoutMs: number
+  /** The caller waits less long than it could: a request that this ends is charged, as that of a caller who leaves. */
+  isWaitChosen: boolean
   leaseMs: number
 }
 
@@ -88,7 +90,8 @@ async function tryAdmit(
   const preference = readBatchPreference(request.headers, timeoutMsMax)
   const timeoutMs = preference.waitMs ?? timeoutMsMax
   const options = limitQuery(deps, principal, timeoutMs)
-  const decided = { principal, refused, preference, timeoutMs, leaseMs: options.leaseMs }
+  const isWaitChosen = timeoutMs < timeoutMsMax
+  const decided = { principal, refused, preference, timeoutMs, isWaitChosen, leaseMs: options.leaseMs }
   if (targets.length === 0) return { ...decided, units: [], grant: undefined }
   completions.flush(principal)
   const callIds = targets.map(() => `call_${randomUUID().replaceAll('-', '')}`)
