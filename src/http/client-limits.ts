@@ -11,13 +11,15 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** A route for machines that watch this node, which counts against nobody. */
     isProbe?: boolean
+    /** What a request without an account takes of its address, about a unit for each ms of work. Default: 1. */
+    anonymousUnits?: number
   }
 }
 
 export interface ClientLimitOptions {
   /** Connections of one client address at once; 0 is no bound. */
   connectionsMax: number
-  /** Requests without an account of one client address a second; 0 is no bound. */
+  /** Units that requests without an account of one client address take a second; 0 is no bound. */
   anonymousPerSecond: number
   /** The connections of a proxy are many clients'. */
   isProxy: IsProxy
@@ -25,6 +27,9 @@ export interface ClientLimitOptions {
 
 /** Seconds of anonymous requests that may come at once. */
 const BURST_SECONDS = 2
+
+/** What a page takes that is made for each request. */
+export const PAGE_UNITS = 3
 
 /** Bounds what one client address takes of a node, in this process. Fails open for clients it has forgotten. */
 export class ClientLimits {
@@ -67,14 +72,14 @@ export class ClientLimits {
   }
 
   /**
-   * Takes a unit for a request that no account answers for.
+   * Takes the units of a request that no account answers for.
    *
    * @throws GatewayError RATE_LIMIT_EXCEEDED
    */
   takeAnonymous(request: FastifyRequest): void {
     // A request that this process makes for one it has let in already.
     if (!(request.raw.socket instanceof Socket)) return
-    const retryAfterMs = this.#anonymous.take(clientOf(request.ip))
+    const retryAfterMs = this.#anonymous.take(clientOf(request.ip), request.routeOptions.config.anonymousUnits)
     if (retryAfterMs === 0) return
     throw new GatewayError('RATE_LIMIT_EXCEEDED', {
       message: 'Too many requests without an account come from this address.',

@@ -24,9 +24,10 @@ export class TokenBuckets {
     this.#now = now
   }
 
-  /** @returns 0, or milliseconds until there are so many tokens; none is taken then */
-  take(subject: string, count = 1): number {
+  /** Takes at most a burst. @returns 0, or milliseconds until there are so many tokens; none is taken then */
+  take(subject: string, wanted = 1): number {
     if (this.#perSecond === 0) return 0
+    const count = Math.min(wanted, this.#burst)
     const bucket = this.#filled(subject)
     if (bucket.tokens < count) return Math.ceil(((count - bucket.tokens) / this.#perSecond) * 1_000)
     bucket.tokens -= count

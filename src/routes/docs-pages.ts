@@ -8,6 +8,7 @@ import { loadGuides } from '../docs/guides.ts'
 import { referencePage } from '../docs/reference-page.ts'
 import { GatewayError } from '../errors.ts'
 import type { Assets } from '../http/assets.ts'
+import { PAGE_UNITS } from '../http/client-limits.ts'
 import { type Html, html } from '../http/html.ts'
 import { sendPage } from '../http/page-headers.ts'
 import { NameParams } from '../http/path-ids.ts'
@@ -16,6 +17,7 @@ import { layout } from '../portal/layout.ts'
 import { readSessionCookie } from '../portal/session-cookie.ts'
 
 const schema = { hide: true, response: { 200: { content: { 'text/html': { schema: Type.String() } } } } }
+const madeEachTime = { config: { anonymousUnits: PAGE_UNITS }, schema }
 
 /** The documentation as pages: overview, guides, reference, errors. Their Markdown is served by the routes of docs.ts. */
 export async function docsPageRoutes(app: App, { catalog, config }: Context, assets: Assets): Promise<void> {
@@ -34,16 +36,16 @@ export async function docsPageRoutes(app: App, { catalog, config }: Context, ass
     })
   }
 
-  app.get('/docs', { schema }, async (request, reply) =>
+  app.get('/docs', madeEachTime, async (request, reply) =>
     sendPage(reply, page(request, 'Documentation', docsHome({ guides, apis: offeredApis(catalog) }))),
   )
 
   const errors = errorPage(baseUrl)
-  app.get('/docs/errors', { schema }, async (request, reply) => sendPage(reply, page(request, 'Errors', errors)))
+  app.get('/docs/errors', madeEachTime, async (request, reply) => sendPage(reply, page(request, 'Errors', errors)))
 
   // The document changes with the catalog alone: the page is written anew when the text is another one.
   let written: { source: string; main: Html } | undefined
-  app.get('/docs/reference', { schema }, async (request, reply) => {
+  app.get('/docs/reference', madeEachTime, async (request, reply) => {
     const { body: source } = await app.inject('/openapi.json')
     if (written?.source !== source) written = { source, main: referencePage(JSON.parse(source), baseUrl) }
     return sendPage(reply, page(request, 'Reference', written.main))
@@ -51,7 +53,8 @@ export async function docsPageRoutes(app: App, { catalog, config }: Context, ass
 
   app.get('/docs/guides', { schema: { hide: true } }, async (_request, reply) => reply.redirect('/docs', 308))
 
-  app.get('/docs/guides/:name', { schema: { ...schema, params: NameParams } }, async (request, reply) => {
+  const guidePage = { ...madeEachTime, schema: { ...schema, params: NameParams } }
+  app.get('/docs/guides/:name', guidePage, async (request, reply) => {
     const guide = guides.find(({ name }) => name === request.params.name)
     if (!guide) throw new GatewayError('NOT_FOUND')
     const markdownAddress = `/docs/guides/${guide.name}.md`

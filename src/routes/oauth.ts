@@ -30,6 +30,8 @@ const Decision = Type.Object({
 })
 
 const hidden = { schema: { hide: true } }
+/** Each costs several looks into Postgres, for whoever asks. */
+const costly = { ...hidden, config: { anonymousUnits: 10 } }
 
 /** Sign-in for applications (OAuth 2.1): metadata, the library's endpoints, and what the consent page asks. */
 export async function oauthRoutes(app: App, context: Context, assets: Assets): Promise<void> {
@@ -146,11 +148,11 @@ async function passThrough(app: App, context: Context, open: () => Promise<OAuth
     await takeThrottle(context, { ...throttle, ...day })
     return await pass(request, reply)
   }
-  for (const path of ['/oauth/authorize', '/oauth/authorize/:uid', '/oauth/jwks']) app.get(path, hidden, pass)
-  app.get('/.well-known/oauth-authorization-server', hidden, pass)
-  app.post('/oauth/register', hidden, register)
+  for (const path of ['/oauth/authorize', '/oauth/authorize/:uid']) app.get(path, costly, pass)
+  for (const path of ['/oauth/jwks', '/.well-known/oauth-authorization-server']) app.get(path, hidden, pass)
+  app.post('/oauth/register', costly, register)
   for (const path of ['/oauth/token', '/oauth/revoke']) {
-    app.post(path, hidden, pass)
+    app.post(path, costly, pass)
     app.options(path, hidden, pass)
   }
 }

@@ -7,6 +7,7 @@ import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
 import { publicStateOf } from '../health/public-state.ts'
 import type { Assets } from '../http/assets.ts'
+import { PAGE_UNITS } from '../http/client-limits.ts'
 import type { Html } from '../http/html.ts'
 import { sendPage } from '../http/page-headers.ts'
 import { SlugParams } from '../http/path-ids.ts'
@@ -27,6 +28,7 @@ const UNAVAILABLE =
   'The gateway cannot serve calls at the moment: they are answered 503 DEPENDENCY_UNAVAILABLE. What pages say of health is from before. Your account and its keys are not affected.'
 
 const schema = { hide: true, response: { 200: { content: { 'text/html': { schema: Type.String() } } } } }
+const madeEachTime = { config: { anonymousUnits: PAGE_UNITS }, schema }
 
 const Text = (maxLength: number) => Type.String({ maxLength, default: '' })
 
@@ -72,7 +74,7 @@ export async function portalRoutes(app: App, { catalog, config, health }: Contex
       isLoggedIn: visitOf(request).isLoggedIn,
     })
 
-  app.get('/', { schema: { ...schema, querystring: Filter } }, async (request, reply) => {
+  app.get('/', { ...madeEachTime, schema: { ...schema, querystring: Filter } }, async (request, reply) => {
     const render = () => {
       const items = offeredApis(catalog).map((api) => ({ api, condition: conditionOf(api, health.of(api.slug)) }))
       const main = homePage(items, request.query, visitOf(request as FastifyRequest))
@@ -102,7 +104,7 @@ export async function portalRoutes(app: App, { catalog, config, health }: Contex
   })
 
   for (const [path, title, write] of fixedPages(catalog, config)) {
-    app.get(path, { schema }, async (request, reply) => sendPage(reply, page(request, write(), { title })))
+    app.get(path, madeEachTime, async (request, reply) => sendPage(reply, page(request, write(), { title })))
   }
 }
 

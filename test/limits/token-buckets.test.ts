@@ -38,6 +38,14 @@ describe('a token bucket', () => {
     assert.equal(buckets.take('a', 2), 500)
   })
 
+  it('a token bucket that never holds as many tokens gives all it can hold', () => {
+    let now = 0
+    const buckets = new TokenBuckets({ perSecond: 2, burst: 3, now: () => now })
+    assert.deepEqual([buckets.take('a', 10), buckets.take('a', 10), buckets.take('a')], [0, 1_500, 500])
+    now = 1_500
+    assert.equal(buckets.take('a', 10), 0)
+  })
+
   it('a token bucket of no bound gives always', () => {
     const buckets = new TokenBuckets({ perSecond: 0, burst: 0 })
     for (let count = 0; count < 10; count += 1) assert.equal(buckets.take('a'), 0)

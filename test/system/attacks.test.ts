@@ -122,6 +122,25 @@ describe('one caller', () => {
     }
   })
 
+  it('one caller has less without an account of what costs more: sign-ins of applications and pages made for each', async () => {
+    const url = await gateway.startWeb({ CLIENT_ANONYMOUS_PER_SECOND: '5' })
+    const costly = [
+      ['/oauth/authorize?client_id=unknown', 10],
+      ['/?q=weather', 3],
+      ['/docs/errors', 3],
+      ['/login', 3],
+    ] as const
+    for (const [index, [path, units]] of costly.entries()) {
+      const startedAt = performance.now()
+      const statuses: number[] = []
+      while (statuses.length < 30) statuses.push(await status(url, path, `127.0.1.${index + 1}`))
+      const seconds = (performance.now() - startedAt) / 1_000
+      const served = statuses.filter((code) => code !== 429).length
+      // The burst of two seconds, and what came in since.
+      assert.ok(served >= 1 && served * units <= 10 + 5 * seconds, `${path}: ${served} in ${seconds} s`)
+    }
+  })
+
   it('one caller sends no large bodies to log-in and sign-up', async () => {
     const body = JSON.stringify({ email: 'a@example.com', password: 'p'.repeat(4_096) })
     for (const route of ['/v1/auth/login', '/v1/auth/signup']) {
