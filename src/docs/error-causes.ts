@@ -169,7 +169,10 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
     'Send less, or several requests.',
     'The body is larger than 1 MiB; for sign-up and log-in than 4 KiB, for a change of the password than 8 KiB.',
   ),
-  URI_TOO_LONG: help('Send the parameters as JSON in a POST to the same address.', 'The address is longer than 8 KiB.'),
+  URI_TOO_LONG: help(
+    'Send the parameters as JSON in a POST to the same address.',
+    'The address is longer than 8 KiB, that of a sign-in than 4 KiB.',
+  ),
   UNSUPPORTED_MEDIA_TYPE: help(
     'Send Content-Type: application/json, not compressed.',
     'A form encoding, or Content-Encoding: gzip.',

@@ -29,6 +29,9 @@ const Decision = Type.Object({
   perMonth: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000 })),
 })
 
+/** Longest address that begins a sign-in, bytes: it is kept for half an hour whatever becomes of it. */
+const SIGN_IN_URL_LENGTH_MAX = 4 * 1_024
+
 const hidden = { schema: { hide: true } }
 /** Each costs several looks into Postgres, for whoever asks. */
 const costly = { ...hidden, config: { anonymousUnits: 10 } }
@@ -135,6 +138,11 @@ async function passThrough(app: App, context: Context, open: () => Promise<OAuth
     await provider.callback()(request.raw, reply.raw)
     return reply
   }
+  const authorize = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    if (request.url.length > SIGN_IN_URL_LENGTH_MAX)
+      throw new GatewayError('URI_TOO_LONG', { hint: 'Send a shorter state' })
+    return await pass(request, reply)
+  }
   const register = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const length = request.headers['content-length']
     if (length === undefined) {
@@ -148,7 +156,7 @@ async function passThrough(app: App, context: Context, open: () => Promise<OAuth
     await takeThrottle(context, { ...throttle, ...day })
     return await pass(request, reply)
   }
-  for (const path of ['/oauth/authorize', '/oauth/authorize/:uid']) app.get(path, costly, pass)
+  for (const path of ['/oauth/authorize', '/oauth/authorize/:uid']) app.get(path, costly, authorize)
   for (const path of ['/oauth/jwks', '/.well-known/oauth-authorization-server']) app.get(path, hidden, pass)
   app.post('/oauth/register', costly, register)
   for (const path of ['/oauth/token', '/oauth/revoke']) {
