@@ -38,14 +38,14 @@ test('a call with a test key is no call of the fleet, also where it was refused 
   const now = Date.now()
   const minutes = new MinuteStats({ redis, log, now: () => now })
   const metrics = createMetrics('web', { inFlight: () => 0, busy: () => 0 })
-  const refused = { slug: 'trivia', status: 503, code: 'UPSTREAM_PAUSED', accountId: 'account' } as const
+  const refused = { slug: 'trivia', status: 503, code: 'API_PAUSED', accountId: 'account' } as const
   countCall({ metrics, minutes }, { ...refused, mode: 'test' })
   countCall({ metrics, minutes }, { ...refused, mode: undefined })
   countCall({ metrics, minutes }, { ...refused, mode: 'live' })
   await redis.ping()
   await minutes.flush()
   const { calls } = await readMinute(redis, now)
-  assert.deepEqual([...calls], [['trivia|UPSTREAM_PAUSED', 2]])
+  assert.deepEqual([...calls], [['trivia|API_PAUSED', 2]])
   const counted = (await metrics.calls.get()).values.map(({ labels, value }) => [labels.mode, value])
   assert.deepEqual(counted, [
     ['test', 1],
