@@ -49,14 +49,11 @@ export async function describeReachability(
   }
 }
 
-/** Slugs of the upstreams that allow most: a start costs a scarce one nothing. */
+/** Slugs of the upstreams that allow most: a start costs a scarce one nothing, nor one whose cap is not known. */
 function leastLimited(upstreams: Overview['upstreams']): string[] {
   return upstreams
-    .filter(({ paused }) => paused === null)
-    .map(({ slug, caps }) => ({
-      slug,
-      perSecond: Math.min(...(caps?.rates ?? []).map(({ max, seconds }) => max / seconds)),
-    }))
+    .flatMap(({ slug, caps, paused }) => (caps === null || paused !== null ? [] : [{ slug, rates: caps.rates }]))
+    .map(({ slug, rates }) => ({ slug, perSecond: Math.min(...rates.map(({ max, seconds }) => max / seconds)) }))
     .sort((one, other) => other.perSecond - one.perSecond)
     .slice(0, PROBED_MAX)
     .map(({ slug }) => slug)

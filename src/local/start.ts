@@ -8,9 +8,6 @@ import { openDatabase } from '../db/database.ts'
 import { migrate } from '../db/migrate.ts'
 import { checkAddresses } from '../http/listen.ts'
 import { createLog, formatLogLine } from '../log.ts'
-import { CallQueues } from '../queue/call-queue.ts'
-import { enqueueProbe } from '../queue/probe-job.ts'
-import { closeRedis, openRedis } from '../redis/connection.ts'
 import { print, welcomeText } from './console-output.ts'
 import { openDataDir } from './data-dir.ts'
 import { type DemoAccount, loadDemoAccount } from './demo-account.ts'
@@ -19,6 +16,7 @@ import { type KeptServer, keepServer } from './embedded/keep-server.ts'
 import { startPostgres } from './embedded/postgres.ts'
 import { wasLeftBehind } from './embedded/private-dir.ts'
 import { startRedis } from './embedded/redis.ts'
+import { probeNow } from './probe-now.ts'
 import { describeReachability } from './reachability.ts'
 import { loadSecrets, type Secrets, writePrivateJson } from './secrets.ts'
 import { type ProcessPlan, Supervisor } from './supervisor.ts'
@@ -92,7 +90,8 @@ async function start(): Promise<void> {
   const url = consoleUrl(settings.opsHost, consolePort)
   await writePrivateJson(settings.dataDir, CONSOLE_FILE, { url })
   const { OPERATOR_TOKEN: operatorToken } = secrets as Secrets
-  const probe = (slugs: string[]) => void probeNow(config, slugs)
+  // Nobody waits for it.
+  const probe = (slugs: string[]) => void probeNow(config, { slugs, name: `start-${startedAt}` })
   const fromConsole = { url, token: operatorToken, since: startedAt, probe }
   const reachable = await describeReachability(fromConsole, REACHABLE_MS_MAX)
   throwIfEnding()
@@ -189,21 +188,6 @@ async function openDemo(config: Config, dataDir: string): Promise<DemoAccount> {
   } finally {
     await db.destroy()
   }
-}
-
-/** Nobody waits for it: where Redis is away, the start says less and is a start all the same. */
-async function probeNow(config: Config, slugs: string[]): Promise<void> {
-  const log = createLog(config.log, 'start')
-  const redis = openRedis(config.redisUrls, 'blocking', log)
-  const queues = new CallQueues(redis, log)
-  try {
-    const name = `start-${startedAt}`
-    await Promise.all(slugs.map((slug) => enqueueProbe(queues, slug, { name, isForced: true })))
-    await queues.close()
-  } catch (error) {
-    log.debug({ err: error }, 'failed to probe at the start')
-  }
-  await closeRedis(redis)
 }
 
 /** Starts every process. @returns the console's port */

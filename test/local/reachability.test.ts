@@ -11,7 +11,8 @@ const FRESH = new Date(since + 1_000).toISOString()
 interface Played {
   slug: string
   checkedAt: string | null
-  perSecond?: number
+  /** Null: what its cap is, is not known at the moment. */
+  perSecond?: number | null
   enabled?: boolean
   paused?: string | null
 }
@@ -22,7 +23,7 @@ async function described(upstreams: Played[]): Promise<{ words: string | undefin
   const overview = () => ({
     upstreams: upstreams.map(({ slug, checkedAt, perSecond = 1, enabled = true, paused = null }) => ({
       ...{ slug, enabled, paused },
-      caps: { rates: [{ max: perSecond * 60, seconds: 60 }] },
+      caps: perSecond === null ? null : { rates: [{ max: perSecond * 60, seconds: 60 }] },
       health: { checkedAt, lastFailure: { at: checkedAt, code: 'UPSTREAM_ERROR', words: 'DNS: no such host' } },
     })),
   })
@@ -50,6 +51,7 @@ describe('what a start says of the upstreams', () => {
       { slug: 'second', checkedAt: BEFORE, perSecond: 20 },
       { slug: 'disabled', checkedAt: null, perSecond: 40, enabled: false },
       { slug: 'paused', checkedAt: BEFORE, perSecond: 40, paused: 'refuse' },
+      { slug: 'unknown', checkedAt: BEFORE, perSecond: null },
     ])
     assert.deepEqual(asked, ['first', 'second', 'third'])
     const none = '0 of 3 upstreams tried so far answer (DNS: no such host): no network? Test keys work without it.'

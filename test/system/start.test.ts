@@ -7,8 +7,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
+import { Redis } from 'ioredis'
 import { loadUpstreams } from '../../src/catalog/catalog.ts'
 import { freePort } from '../../src/local/embedded/free-port.ts'
+import { upstreamKeys } from '../../src/redis/keys.ts'
 import { inheritedEnvironment, until } from '../support/gateway.ts'
 import { SPARING_ENVIRONMENT } from '../support/node-flags.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
@@ -104,6 +106,22 @@ async function processesOfFolder(): Promise<string[]> {
   return found.filter((line) => line !== '')
 }
 
+/** APIs that a start has had probed, as the events of their queues tell. */
+async function probedByStart(): Promise<string[]> {
+  const [worker = ''] = (await processesOfFolder()).filter((line) => line.includes('workers/worker.ts'))
+  const environment = await readFile(`/proc/${Number.parseInt(worker, 10)}/environ`, 'utf8')
+  const redis = new Redis(/REDIS_URL=([^\0]+)/.exec(environment)?.[1] ?? assert.fail())
+  try {
+    const slugs = [...(await loadUpstreams()).keys()]
+    const events = await Promise.all(
+      slugs.map((slug) => redis.xrange(`${upstreamKeys.queuePrefix(slug)}:${slug}:events`, '-', '+')),
+    )
+    return slugs.filter((_, index) => /"added".*"start-\d+"/.test(JSON.stringify(events[index])))
+  } finally {
+    redis.disconnect()
+  }
+}
+
 const curlLines = (text: string): string[] => text.split('\n').flatMap((line) => /^\s*(curl .*)$/.exec(line)?.[1] ?? [])
 
 /** What a person sees who pastes a line. */
@@ -127,6 +145,7 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     assert.match(text, /"process":"web-1"/)
     // After the rest on a slow machine.
     await until(() => REACHABILITY.test(running?.output() ?? ''))
+    assert.deepEqual(await probedByStart(), [])
     assert.match(text, new RegExp(`Docs +http://localhost:${port}/docs\n`))
     assert.match(text, /Console +http:\/\/127\.0\.0\.1:[1-9]\d+\n +token [\w-]{43}\n/)
     firstKeys = text.match(/agw_(live|test)_[0-9A-Za-z]{49}/g) ?? []
@@ -229,6 +248,8 @@ describe('npm start', { skip: process.platform !== 'linux' }, () => {
     const [test = ''] = curlLines(running.output())
     assert.equal((await paste(test)).status, 200)
     await until(() => REACHABILITY.test(running?.output() ?? ''))
+    // By probes of its own: the scheduled ones have run before.
+    await until(async () => (await probedByStart()).length === 3)
   })
 
   it('npm start waits for the processes of a start that was killed, instead of finding their ports in use', async () => {

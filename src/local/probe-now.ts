@@ -1,0 +1,25 @@
+import type { Config } from '../config.ts'
+import { createLog } from '../log.ts'
+import { CallQueues } from '../queue/call-queue.ts'
+import { enqueueProbe } from '../queue/probe-job.ts'
+import { closeRedis, openRedis } from '../redis/connection.ts'
+
+/**
+ * Has upstreams probed, also where traffic shows their health. Never throws: where Redis is away, the start says less and is
+ * a start all the same.
+ *
+ * @param probes.name of the jobs: an upstream is probed once under one name
+ */
+export async function probeNow(config: Config, { slugs, name }: { slugs: string[]; name: string }): Promise<void> {
+  const log = createLog(config.log, 'start')
+  const redis = openRedis(config.redisUrls, 'blocking', log)
+  const queues = new CallQueues(redis, log)
+  try {
+    await Promise.all(slugs.map((slug) => enqueueProbe(queues, slug, { name, isForced: true })))
+  } catch (error) {
+    log.debug({ err: error }, 'failed to probe at the start')
+  } finally {
+    await queues.close().catch((error) => log.debug({ err: error }, 'failed to close the queues of the start'))
+    await closeRedis(redis)
+  }
+}
