@@ -63,6 +63,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   INVALID_CREDENTIALS: help(
     'Check both; addresses are compared in any letter case.',
     'A typing error in email or password.',
+    'A change of the password with another current password than the account has.',
     DISABLED,
   ),
   INVALID_API_KEY: help(

@@ -95,7 +95,7 @@ async function changePassword(
 function wrongPassword(): GatewayError {
   return new GatewayError('INVALID_CREDENTIALS', {
     message: 'The current password is wrong.',
-    hint: 'Correct the current password',
+    hint: 'Enter it again',
     tokens: { param: 'currentPassword' },
   })
 }

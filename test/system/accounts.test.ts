@@ -140,7 +140,7 @@ describe('accounts', () => {
     const refused = await change('wrong password', 'the new password')
     assert.deepEqual([refused.status, refused.body.code], [401, 'INVALID_CREDENTIALS'])
     assert.equal(refused.body.message, 'The current password is wrong.')
-    assert.equal(refused.body.hint, 'Correct the current password. param=currentPassword')
+    assert.equal(refused.body.hint, 'Enter it again. param=currentPassword')
     assert.equal((await change(person.password, 'short')).status, 400)
     assert.equal((await change(person.password, 'the new password')).status, 204)
     assert.equal((await send(gateway, '/v1/me', { token: person.token })).status, 200)

@@ -322,7 +322,7 @@ describe('the portal', () => {
       await page.getByText('one of the most common passwords').waitFor({ state: 'hidden' })
       await page.getByLabel('Current password').fill('not this one')
       await page.getByRole('button', { name: 'Change password' }).click()
-      await page.getByText('The current password is wrong').waitFor()
+      await page.getByText('The current password is wrong. Enter it again.').waitFor()
       await page.getByLabel('Current password').fill(password)
       await page.getByRole('button', { name: 'Change password' }).click()
       await page.getByText('The password is changed').waitFor()
