@@ -7,8 +7,8 @@ import { planOf } from '../limits/plans.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { isUnacknowledged } from '../redis/redis-error.ts'
-import { type AdmissionDeps, createJob, limitQuery, STALE_TRIES_MAX } from './admit.ts'
-import { authenticateCall, forgetPrincipal, isUpToDate, type Principal } from './authenticate.ts'
+import { type AdmissionDeps, createJob, limitQuery, mayTryAgain } from './admit.ts'
+import { authenticateCall, isUpToDate, type Principal } from './authenticate.ts'
 import { bodyParameters } from './call-input.ts'
 import { type CheckedTarget, checkBatchCall, findTarget } from './check-call.ts'
 import { type BatchRefusalDeps, countBatchRefusals } from './count-batch-refusals.ts'
@@ -56,7 +56,7 @@ export async function admitBatch(
   request: FastifyRequest,
   options: BatchOptions,
 ): Promise<AdmittedBatch> {
-  for (let tries = 0; tries < STALE_TRIES_MAX; tries += 1) {
+  for (let tries = 1; ; tries += 1) {
     const principal = await authenticateCall(deps, request)
     const admitted = await tryAdmit(deps, request, { ...options, principal }).catch((refusal: unknown) => {
       const error = toGatewayError(refusal)
@@ -65,9 +65,9 @@ export async function admitBatch(
       throw refusal
     })
     if (admitted !== STALE) return admitted
-    forgetPrincipal(deps, request.headers, principal)
+    if (await mayTryAgain(deps, request, { stale: principal, tries })) continue
+    throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
   }
-  throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
 }
 
 async function tryAdmit(

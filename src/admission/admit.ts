@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyRequest } from 'fastify'
 import type { SingleFlight } from '../async/single-flight.ts'
 import type { Catalog } from '../catalog/catalog.ts'
@@ -57,7 +58,10 @@ const ASYNC_MS_MAX = 600_000
 /** So long after its call's deadline a lease ends whose node has died, milliseconds. */
 const LEASE_GRACE_MS = 10_000
 
-export const STALE_TRIES_MAX = 3
+const STALE_TRIES_MAX = 6
+
+/** Changes of an account may follow one another, as those of a provider key that is saved, checked and used. Milliseconds. */
+const STALE_PAUSE_MS = 20
 
 /**
  * Checks credential, API and endpoint, method, plan tier and parameters; acquires the account's limits in one atomic
@@ -72,11 +76,23 @@ export async function admitCall(
   for (let tries = 1; ; tries += 1) {
     const decision = await decide(deps, request, { callId, traceparent })
     if (!('stale' in decision)) return decision
-    forgetPrincipal(deps, request.headers, decision.stale)
-    if (tries < STALE_TRIES_MAX) continue
+    const { stale } = decision
+    if (await mayTryAgain(deps, request, { stale, tries })) continue
     const refusal = new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
-    return { refusal, principal: decision.stale, callId }
+    return { refusal, principal: stale, callId }
   }
+}
+
+/** Forgets a principal that was found stale. @returns whether there is another try, which begins after a pause */
+export async function mayTryAgain(
+  deps: AuthenticationDeps,
+  { headers }: Pick<FastifyRequest, 'headers'>,
+  { stale, tries }: { stale: Principal; tries: number },
+): Promise<boolean> {
+  forgetPrincipal(deps, headers, stale)
+  if (tries === STALE_TRIES_MAX) return false
+  if (tries > 1) await delay(STALE_PAUSE_MS)
+  return true
 }
 
 /** The account changed since its principal was looked up: everything is checked again. */

@@ -22,6 +22,7 @@ type LookUp = (isKnown: boolean) => Promise<Principal>
 interface Entry {
   principal: Principal
   lookedUpAt: number
+  lookUpNumber: number
   /** When the last renewal failed; undefined: it did not. */
   failedAt: number | undefined
 }
@@ -30,6 +31,7 @@ export class PrincipalCache {
   readonly #entries = new LRUCache<string, Entry>({ max: PRINCIPALS_MAX })
   readonly #lookUps = new SingleFlight<Principal>()
   readonly #now: () => number
+  #lookUpCount = 0
 
   constructor(now: () => number = Date.now) {
     this.#now = now
@@ -64,11 +66,16 @@ export class PrincipalCache {
 
   #renew(key: string, lookUp: LookUp): Promise<Principal> {
     return this.#lookUps.run(key, async () => {
+      this.#lookUpCount += 1
+      const lookUpNumber = this.#lookUpCount
+      const isOvertaken = () => (this.#entries.peek(key)?.lookUpNumber ?? 0) > lookUpNumber
       try {
         const principal = await lookUp(this.#entries.has(key))
-        this.#entries.set(key, { principal, lookedUpAt: this.#now(), failedAt: undefined })
+        const entry = { principal, lookedUpAt: this.#now(), lookUpNumber, failedAt: undefined }
+        if (!isOvertaken()) this.#entries.set(key, entry)
         return principal
       } catch (error) {
+        if (isOvertaken()) throw error
         const entry = this.#entries.peek(key)
         if (entry && isDependencyAway(error)) entry.failedAt = this.#now()
         else this.#entries.delete(key)
@@ -77,10 +84,12 @@ export class PrincipalCache {
     })
   }
 
-  /** What was looked up since `stale` stays. What is forgotten stays known: its next look-up is no stranger's. */
+  /** What was looked up since `stale` stays. What is forgotten stays known: its next look-up is no stranger's. One under way may be stale too. */
   forget(key: string, stale: Principal | undefined): void {
     const entry = this.#entries.peek(key)
-    if (entry && entry.principal === stale) entry.lookedUpAt = Number.NEGATIVE_INFINITY
+    if (!entry || entry.principal !== stale || entry.lookedUpAt === Number.NEGATIVE_INFINITY) return
+    entry.lookedUpAt = Number.NEGATIVE_INFINITY
+    this.#lookUps.forget(key)
   }
 
   /** Without Redis no change is announced: forget everything when the connection is lost. */

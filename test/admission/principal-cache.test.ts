@@ -54,6 +54,30 @@ describe('a credential that is used', () => {
     assert.deepEqual(lookUps, [false, true])
   })
 
+  it('a credential that is used and was forgotten is looked up for itself: a look-up of before may be as old', async () => {
+    const { cache, get, pass, lookUps, store } = cacheAt()
+    const first = await get()
+    const before = Promise.withResolvers<Principal>()
+    store.answer = () => before.promise
+    pass(31)
+    await get()
+    store.answer = async () => principal('second')
+    // Two calls have seen that it is stale: they share one look-up.
+    const gets = [0, 1].map(() => {
+      cache.forget('credential', first)
+      return get()
+    })
+    assert.deepEqual(
+      (await Promise.all(gets)).map(({ version }) => version),
+      ['second', 'second'],
+    )
+    assert.equal(lookUps.length, 3)
+    before.resolve(principal('before'))
+    await settled()
+    assert.equal((await get()).version, 'second')
+    assert.equal(lookUps.length, 3)
+  })
+
   it('a credential that is used is renewed in the background before its look-up is too old, so that no call waits for it', async () => {
     const { get, pass, lookUps, store } = cacheAt()
     await get()
