@@ -7,8 +7,10 @@ import { after, before, describe, it } from 'node:test'
 import { Client, type OAuthClientProvider, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { Client as EarlierClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport as EarlierTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+import { Redis } from 'ioredis'
 import type { Browser } from 'playwright-core'
 import { freePort } from '../../src/local/embedded/free-port.ts'
+import { keys } from '../../src/redis/keys.ts'
 import { launchBrowser } from '../support/browser.ts'
 import { type Account, type Answer, send, signUp, sql } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
@@ -445,6 +447,31 @@ describe('an application that signs in', () => {
     const back = await visitor.decide(page, account.token, { allow: false })
     assert.equal(back.searchParams.get('error'), 'access_denied')
     assert.equal((await decide({ ...session, ...portal })).status, 404)
+  })
+
+  it('an application that signs in counts among the 200 keys and connections that its user makes in a day', async (t) => {
+    const user = await signUp(gateway)
+    const redis = new Redis(gateway.services.redisUrl)
+    t.after(() => redis.disconnect())
+    const throttle = keys.throttle('credential', user.id)
+    // The keys of its sign-up, and those that it made and revoked since.
+    for (let made = await redis.zcard(throttle); made < 200; made += 1)
+      await redis.zadd(throttle, Date.now(), randomUUID())
+    const visitor = new Visitor()
+    const page = await visitor.begin(authorizeUrl(url, app))
+    const headers = {
+      'content-type': 'application/json',
+      'x-portal-request': '1',
+      authorization: `Bearer ${user.token}`,
+    }
+    const refused = await json(
+      await visitor.get(`${page}/decision`, { method: 'POST', headers, body: '{"allow":true}' }),
+    )
+    assert.deepEqual([refused.status, refused.body.code], [429, 'RATE_LIMIT_EXCEEDED'])
+    assert.deepEqual(await connections(user), [])
+    await redis.del(throttle)
+    await visitor.decide(page, user.token)
+    assert.deepEqual([(await connections(user)).length, await redis.zcard(throttle)], [1, 1])
   })
 
   it('an application that signs in for the address without a path may spell it with a slash', async () => {
