@@ -36,8 +36,6 @@ export interface AdmittedBatch {
   grant: BatchGrant | undefined
   preference: Preference
   timeoutMs: number
-  /** The caller waits less long than it could: a request that this ends is charged, as that of a caller who leaves. */
-  isWaitChosen: boolean
   leaseMs: number
 }
 
@@ -90,8 +88,7 @@ async function tryAdmit(
   const preference = readBatchPreference(request.headers, timeoutMsMax)
   const timeoutMs = preference.waitMs ?? timeoutMsMax
   const options = limitQuery(deps, principal, timeoutMs)
-  const isWaitChosen = timeoutMs < timeoutMsMax
-  const decided = { principal, refused, preference, timeoutMs, isWaitChosen, leaseMs: options.leaseMs }
+  const decided = { principal, refused, preference, timeoutMs, leaseMs: options.leaseMs }
   if (targets.length === 0) return { ...decided, units: [], grant: undefined }
   completions.flush(principal)
   const callIds = targets.map(() => `call_${randomUUID().replaceAll('-', '')}`)

@@ -19,16 +19,6 @@ export class CallerLeftError extends GatewayError {
   }
 }
 
-/** The caller of a batch chose to wait less long than the upstream took for the request that was sent. */
-export class WaitEndedError extends GatewayError {
-  constructor() {
-    super('CALL_CANCELLED', {
-      message: 'The wait that the batch asked for ended before the source answered.',
-      hint: 'Send the call again with a longer Prefer: wait, or without one',
-    })
-  }
-}
-
 /** What log and metrics show of a call that failed. */
 export function shownErrorStatus(error: GatewayError): number {
   return error instanceof CallerLeftError ? CALLER_LEFT_STATUS : error.status

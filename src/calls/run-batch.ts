@@ -17,7 +17,7 @@ import { type Reply, wasRequestSent } from '../queue/reply-head.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { ObservedCall, type ObservedCallDeps } from '../telemetry/observe-call.ts'
 import { DEADLINE_GRACE_MS } from './await-call.ts'
-import { shownErrorStatus, usageStatusOfCancelled, WaitEndedError } from './call-status.ts'
+import { shownErrorStatus, usageStatusOfCancelled } from './call-status.ts'
 import { awaitWasSent, type CallToWithdraw, type Withdrawal, withdrawCall, withdrawFailed } from './withdraw-call.ts'
 
 export interface BatchDeps extends ForecastDeps, ObservedCallDeps {
@@ -81,7 +81,8 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
       const { outcome, usageStatus, refund } = await runUnit(deps, unit, { batch, run, end: end.signal })
       // Test calls have no monthly quota.
       if (refund === 'nothing' && principal.mode === 'live') charged += 1
-      if ('error' in outcome && isAccountStopped(outcome.error)) end.abort(outcome.error)
+      // Its caller is there: the account may make no calls any more.
+      if ('error' in outcome && outcome.error.code === 'CALL_CANCELLED') end.abort(outcome.error)
       const next: BatchUnit | undefined = end.signal.aborted ? undefined : waiting.shift()
       run.emit(unit, outcome)
       if (refund === 'all') countRefusal(deps, principal, { slug: unit.job.slug, status: usageStatus })
@@ -181,7 +182,6 @@ async function runUnit(
     deps.knownAnswers.learn(queueing.answerKey, answer.head)
     deps.spareRoom.learn(job, answer.head)
     if (answer.head.code) {
-      if (batch.isWaitChosen && answer.head.isCutShort) return fail(new WaitEndedError(), cancelled(true))
       const error = replyError(answer.head)
       if (error.code === 'CALL_CANCELLED') return fail(error, cancelled(wasRequestSent(answer.head)))
       const refund = answer.head.isRefused ? 'all' : isCharged(error.status) ? 'nothing' : 'month'
@@ -199,10 +199,6 @@ async function runUnit(
     forget()
     queueing.giveSpareRoomBack?.()
   }
-}
-
-function isAccountStopped(error: GatewayError): boolean {
-  return error.code === 'CALL_CANCELLED' && !(error instanceof WaitEndedError)
 }
 
 function cancelled(wasSent: boolean): Pick<Ending, 'usageStatus' | 'refund'> {

@@ -162,7 +162,6 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   CALL_CANCELLED: help(
     'Make a new call.',
     'DELETE /v1/calls/{id} cancelled it.',
-    'The wait of a batch (Prefer: wait) ended before the source answered. The request had been sent, so the call is charged.',
     'The operator disabled the account, or took back its approval, while the call waited or ran.',
   ),
   CALL_ENDED: help('Fetch the result with GET /v1/calls/{id}.', 'The call had ended before it was to be cancelled.'),

@@ -10,8 +10,6 @@ export interface ReplyHead {
   isRefused?: true
   /** A request that a cancelled call waited for was under way, its own or a shared one; or a worker that was lost may have sent one. */
   wasSent?: true
-  /** The upstream had less than its usual time for the request: that of the call was over. */
-  isCutShort?: true
   /** Why it failed, in a few words for the log: `HTTP 500`, `DNS: no such host`. */
   cause?: string
   /** Key of a body that was too large for the stream. */

@@ -78,7 +78,7 @@ export async function batchRoutes(app: App, context: Context): Promise<void> {
     schema: {
       summary: 'Many calls at once',
       description:
-        'One line of JSON for each call as it ends, then one that says what the batch cost. With Accept: application/json one object, results in order. `Prefer: wait=5` gives the calls five seconds: those that would come later are refused at once, those that have not ended then are taken back. One for which a request has been sent is 409 CALL_CANCELLED and charged. `respond-async` is ignored, because the lines are the answer.',
+        'One line of JSON for each call as it ends, then one that says what the batch cost. With Accept: application/json one object, results in order. `Prefer: wait=5` gives the calls five seconds: those that would come later are refused at once, those that have not ended then are taken back. `respond-async` is ignored, because the lines are the answer.',
       tags: ['Calls'],
       operationId: 'batch',
       body: BatchBody,

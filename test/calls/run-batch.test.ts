@@ -87,7 +87,6 @@ async function admitBatch(
       grant,
       timeoutMs,
       leaseMs,
-      isWaitChosen: false,
       refused: new Map(),
       preference: { waitMs: undefined, applied: undefined },
     },
@@ -179,42 +178,6 @@ test('a call of a batch waits for its upstream from when it is queued, not from 
   assert.ok(later.limitsAcquiredAt > answeredAt - 10, `${later.limitsAcquiredAt} ${answeredAt}`)
   assert.ok((later.admissionEndedAt ?? 0) >= later.limitsAcquiredAt)
   assert.equal(later.deadline, deadline)
-})
-
-test('a call of a batch that its own time cuts short is charged where the caller chose that time, and refunded otherwise', async (t) => {
-  const node = await openNode(t)
-  const { context } = node
-  for (const { isWaitChosen, code, charged } of [
-    { isWaitChosen: true, code: 'CALL_CANCELLED', charged: 3 },
-    { isWaitChosen: false, code: 'UPSTREAM_TIMEOUT', charged: 1 },
-  ]) {
-    const { batch, used } = await admitBatch(node, { calls: 3, inFlight: 1, timeoutMs: 60_000 })
-    const codes: string[] = []
-    const running = runBatch(
-      context,
-      { ...batch, isWaitChosen },
-      {
-        requestId: 'req_test',
-        left: new AbortController().signal,
-        emit: (_unit, outcome) => codes.push('error' in outcome ? outcome.error.code : 'answered'),
-      },
-    )
-    for (const { job } of batch.units) {
-      await until(async () => (await queuedCalls(node)).some(({ id }) => id === job.id))
-      const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 1 }
-      const failure = codes.length < 2 ? { code: 'UPSTREAM_TIMEOUT' as const, isCutShort: true as const } : {}
-      await sendReply(context.redis, job, { head: { id: job.id, times, ...failure }, body: Buffer.from('{}') })
-      await until(() => codes.length > batch.units.findIndex((unit) => unit.job === job))
-    }
-    assert.equal(await running, charged)
-    assert.deepEqual(
-      [codes, await used()],
-      [
-        [code, code, 'answered'],
-        [3, 0, charged],
-      ],
-    )
-  }
 })
 
 test('a call of a batch whose caller leaves is counted as one whose answer nobody read', async (t) => {

@@ -132,22 +132,6 @@ test('a call that gets no permit says how long it waited for one, whether it met
   assert.ok(waiting.times.permitMs >= waitedMs, `${waiting.times.permitMs} ms of ${waitedMs} ms`)
 })
 
-test('a call that meets its deadline while its request is under way says that its own time cut it short', async (t) => {
-  const upstream = await startUpstreamServer()
-  t.after(upstream.close)
-  const { deps, callOf } = await openWorkerParts(t, upstream.environment('encyclopedia'))
-  upstream.play('encyclopedia', () => undefined)
-  const ending = new AbortController()
-  const running = runCall(deps, callOf(), {
-    ...{ times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }, progress: {}, isSecondRun: false },
-    remainingMs: () => 30_000,
-    signal: ending.signal,
-  })
-  await until(() => upstream.arrivals.length === 1)
-  ending.abort(DEADLINE_PASSED)
-  assert.deepEqual((await running).outcome, { code: 'UPSTREAM_TIMEOUT', isCutShort: true })
-})
-
 test('a call that draws from a pool gets the slot that it was quoted, although calls of another account wait to fill that pool and others', async (t) => {
   const upstream = await startUpstreamServer()
   t.after(upstream.close)

@@ -153,7 +153,7 @@ function toReply({ log, permitClientOf }: ProcessorDeps, call: AnswerableCall, r
     ...(times.attempts === 0 ? {} : roomOf(permitClientOf(call, bucketOf(call)))),
   }
   if (!isFailure(outcome)) return { head, body: outcome.body }
-  const { cause, isRefused, isUnsent: _isUnsent, ...failure } = outcome
+  const { cause, isRefused, isCutShort: _isCutShort, isUnsent: _isUnsent, ...failure } = outcome
   // The API node logs the cause in words; only an unforeseen error needs its stack.
   const level = failure.code === 'INTERNAL_ERROR' ? 'error' : 'debug'
   if (cause) log[level]({ callId: id, slug, code: failure.code, err: cause }, 'call failed')

@@ -133,7 +133,7 @@ function hasSent(progress: CallProgress): boolean {
 /** The outcome at the deadline: 502 where the upstream used up the time, 503 where nothing was sent. */
 function outcomeAtDeadline(progress: CallProgress): Failure {
   const { isUnderWay, lastFailure } = progress.ofRequest ?? progress
-  if (isUnderWay) return { code: 'UPSTREAM_TIMEOUT', ...(lastFailure ? {} : { isCutShort: true }) }
+  if (isUnderWay) return { code: 'UPSTREAM_TIMEOUT' }
   return lastFailure ? attemptFailure(lastFailure) : { code: 'DEADLINE_EXCEEDED' }
 }
 

@@ -13,7 +13,7 @@ export interface Failure {
   code: ErrorCode
   message?: string
   retryAfterMs?: number
-  /** This and the next two: see `ReplyHead`. */
+  /** This and `wasSent`: see `ReplyHead`. */
   isRefused?: true
   wasSent?: true
   isCutShort?: true
