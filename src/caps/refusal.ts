@@ -23,11 +23,15 @@ export function refusalOf({ refused, retryAfterMs }: { refused: RefusalReason; r
 
 const SHARE_USED = 'Your fair share of the upstream API is used up while others ask for it too.'
 
+/** For a call whose own key the upstream has not taken yet. */
+export const UNPROVEN_KEYS_USED =
+  'The upstream API has not taken your provider key yet, and requests with such keys are used up for now.'
+
 /** What a call is told more whose own key the upstream has not taken yet: another cap is used up than the catalog shows. */
 export function refusalWithUnprovenKey({ refused }: { refused: RefusalReason }): { message?: string; hint?: string } {
   if (refused !== 'cap' && refused !== 'share') return {}
   return {
-    message: 'The upstream API has not taken your provider key yet, and requests with such keys are used up for now.',
+    message: UNPROVEN_KEYS_USED,
     hint: 'Check the key in the portal, on /account/provider-keys, or wait for Retry-After',
   }
 }

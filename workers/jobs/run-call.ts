@@ -1,6 +1,7 @@
 import { cacheKeys } from '../../src/cache/cache-key.ts'
 import { bucketOf } from '../../src/caps/bucket.ts'
 import { NO_PLACE } from '../../src/caps/cap.ts'
+import { UNPROVEN_KEYS_USED } from '../../src/caps/refusal.ts'
 import { type Api, type ApiEndpoint, type Catalog, PAUSED_RETRY_MS } from '../../src/catalog/catalog.ts'
 import type { Db } from '../../src/db/database.ts'
 import { toGatewayError } from '../../src/errors.ts'
@@ -107,7 +108,7 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: 
     ensureOpen,
     ...run,
   })
-  return withRefusedKey(deps, call, result)
+  return inTermsOfKey(deps, call, result)
 }
 
 function permitRequestOf(known: KnownCall, { isSecondRun }: Pick<CallRun, 'isSecondRun'>): PermitRequest {
@@ -164,11 +165,15 @@ function leaveWaitQueue({ caps, log }: RunDeps, known: KnownCall): void {
     .catch((cause) => log.debug({ err: cause, callId: call.id }, 'failed to leave the wait queue'))
 }
 
-/** The caller gets PROVIDER_KEY_INVALID, and the key is validated once more. */
-function withRefusedKey({ queues, log }: RunDeps, call: CallJob, result: CachedOutcome): CachedOutcome {
+/** A failure as the owner of the key is told it. Where the upstream refused the key, it is validated once more. */
+function inTermsOfKey({ queues, log }: RunDeps, call: CallJob, result: CachedOutcome): CachedOutcome {
   const { outcome } = result
   const { providerKey } = call
-  if (!providerKey || !isFailure(outcome) || outcome.code !== 'UPSTREAM_AUTH_FAILED') return result
+  if (!providerKey || !isFailure(outcome)) return result
+  if (providerKey.isUnproven && outcome.code === 'UPSTREAM_CAP_EXHAUSTED') {
+    return { ...result, outcome: { ...outcome, message: UNPROVEN_KEYS_USED } }
+  }
+  if (outcome.code !== 'UPSTREAM_AUTH_FAILED') return result
   const group = call.group === undefined ? {} : { group: call.group }
   enqueueRevalidateKey(queues, call.slug, { v: 1, providerKeyId: providerKey.id, ...group }).catch((error) =>
     log.warn({ err: error, callId: call.id }, 'failed to queue the validation of a refused key'),
