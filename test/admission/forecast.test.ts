@@ -7,6 +7,7 @@ import { withdrawCall } from '../../src/calls/withdraw-call.ts'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import type { Cap } from '../../src/caps/cap.ts'
 import { UpstreamCaps } from '../../src/caps/upstream-caps.ts'
+import type { Api } from '../../src/catalog/catalog.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { waitQueueIdentity } from '../../src/queue/wait-queue-entry.ts'
 import { capKeys } from '../../src/redis/keys.ts'
@@ -15,19 +16,26 @@ import { openTestConsole } from '../support/console.ts'
 import { until } from '../support/gateway.ts'
 import { connectThroughProxy } from '../support/proxied-redis.ts'
 
+/** A call of a new account. */
+function callOf({ slug, endpoints }: Api, { isAsync, timeMs }: { isAsync: boolean; timeMs: number }) {
+  const endpoint = [...endpoints.values()][0] ?? assert.fail()
+  const [accountId, limitsAcquiredAt] = [randomUUID(), Date.now()]
+  const job: CallJob = {
+    ...{ v: 1, id: `call_${randomUUID().replaceAll('-', '')}`, accountId, mode: 'live', slug, extra: [] },
+    ...{ endpoint: endpoint.path, parameters: {}, raw: false, isAsync, replyTo: 'x', limitsAcquiredAt },
+    deadline: limitsAcquiredAt + timeMs,
+  }
+  return { endpoint, job }
+}
+
 test('a call that joined the wait queue without an acknowledgement of Redis leaves it again', async (t) => {
   const { context, services, stop } = await openTestConsole()
   t.after(stop)
   const { redis, proxy } = await connectThroughProxy(t, services.redisUrl, 'producer')
   const { catalog, db } = context
   const api = catalog.get('news') ?? assert.fail()
-  const endpoint = [...api.endpoints.values()][0] ?? assert.fail()
-  const [accountId, limitsAcquiredAt] = [randomUUID(), Date.now()]
-  const job: CallJob = {
-    ...{ v: 1, id: `call_${randomUUID().replaceAll('-', '')}`, accountId, mode: 'live', slug: 'news', extra: [] },
-    ...{ endpoint: endpoint.path, parameters: {}, raw: false, isAsync: true, replyTo: 'x', limitsAcquiredAt },
-    deadline: limitsAcquiredAt + 600_000,
-  }
+  const { endpoint, job } = callOf(api, { isAsync: true, timeMs: 600_000 })
+  const { accountId } = job
   const direct = context.caps.of(api, SHARED_BUCKET)
   const deps = { ...context, redis, caps: new UpstreamCaps({ redis, db, catalog }) }
   // The cap's past is read before the answers of Redis begin to lag.
@@ -52,13 +60,7 @@ test('a call that joined leaves the wait queue again though Redis goes away befo
   const { redis, proxy } = await connectThroughProxy(t, services.redisUrl, 'producer')
   const { catalog, db } = context
   const api = catalog.get('news') ?? assert.fail()
-  const endpoint = [...api.endpoints.values()][0] ?? assert.fail()
-  const [accountId, limitsAcquiredAt] = [randomUUID(), Date.now()]
-  const job: CallJob = {
-    ...{ v: 1, id: `call_${randomUUID().replaceAll('-', '')}`, accountId, mode: 'live', slug: 'news', extra: [] },
-    ...{ endpoint: endpoint.path, parameters: {}, raw: false, isAsync: false, replyTo: 'x', limitsAcquiredAt },
-    deadline: limitsAcquiredAt + 60_000,
-  }
+  const { endpoint, job } = callOf(api, { isAsync: false, timeMs: 60_000 })
   const cap = new UpstreamCaps({ redis, db, catalog }).of(api, SHARED_BUCKET)
   const joinThenLoseRedis: Pick<Cap, 'joinWaitQueue' | 'rebaseTags' | 'leaveWaitQueue'> = {
     joinWaitQueue: async (entry, deadline) => {

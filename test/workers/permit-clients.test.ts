@@ -36,6 +36,14 @@ async function open(t: TestContext) {
   return { redis, db, redisUrl, databaseUrl }
 }
 
+/** The permit clients of a worker on these stores. */
+async function openClients({ redis, db }: Pick<Awaited<ReturnType<typeof open>>, 'redis' | 'db'>) {
+  const catalog = await loadCatalog(new Map())
+  const caps = new UpstreamCaps({ redis, db, catalog })
+  const grants = new GrantLedger(db, new RedisClock(redis, log), log)
+  return { catalog, caps, clients: new PermitClients({ caps, catalog, log, grants }) }
+}
+
 test('what an upstream says is left is not raised by an answer that was slow', async (t) => {
   const { redis, db } = await open(t)
   const catalog = await loadCatalog(new Map())
@@ -91,15 +99,8 @@ test('permits that are wanted and that end in one turn of the event loop are one
 test('a permit is usable when it comes although Redis takes longer to answer than a permit lasts', async (t) => {
   const { db, redisUrl } = await open(t)
   const { redis, proxy } = await connectThroughProxy(t, redisUrl, 'blocking')
-  const catalog = await loadCatalog(new Map())
+  const { catalog, clients } = await openClients({ redis, db })
   const api = catalog.get('weather') ?? assert.fail()
-  const caps = new UpstreamCaps({ redis, db, catalog })
-  const clients = new PermitClients({
-    caps,
-    catalog,
-    log,
-    grants: new GrantLedger(db, new RedisClock(redis, log), log),
-  })
   const acquire = (id: string) =>
     clients
       .of(api, SHARED_BUCKET)
@@ -165,15 +166,8 @@ test('a poll whose reply is lost gives the same permit when it is sent again, an
 
 test("caps that operators change hold at once for calls with callers' own keys and without", async (t) => {
   const { redis, db } = await open(t)
-  const catalog = await loadCatalog(new Map())
+  const { catalog, clients } = await openClients({ redis, db })
   const api = catalog.get('code-host-user') ?? assert.fail()
-  const caps = new UpstreamCaps({ redis, db, catalog })
-  const clients = new PermitClients({
-    caps,
-    catalog,
-    log,
-    grants: new GrantLedger(db, new RedisClock(redis, log), log),
-  })
   for (const bucket of [SHARED_BUCKET, 'key:1']) {
     applySettings(api, {})
     const { signal } = new AbortController()
@@ -193,15 +187,8 @@ test("caps that operators change hold at once for calls with callers' own keys a
 
 test('calls that wait for a permit when an operator holds the calls of their upstream go on waiting until it is resumed', async (t) => {
   const { redis, db } = await open(t)
-  const catalog = await loadCatalog(new Map())
+  const { catalog, clients } = await openClients({ redis, db })
   const api = catalog.get('code-host-user') ?? assert.fail()
-  const caps = new UpstreamCaps({ redis, db, catalog })
-  const clients = new PermitClients({
-    caps,
-    catalog,
-    log,
-    grants: new GrantLedger(db, new RedisClock(redis, log), log),
-  })
   for (const bucket of [SHARED_BUCKET, 'key:1']) {
     applySettings(api, { caps: { concurrency: 1, rates: [] } })
     const client = clients.of(api, bucket)
