@@ -37,14 +37,16 @@ export async function endOverdueCalls(deps: OverdueDeps, slug: string): Promise<
     // Redis itself is asked: this process may just have begun, and its machine's clock may be ahead.
     const now = calls.length === 0 ? 0 : await redisNow(deps.redis)
     const overdue = calls.filter(({ deadline }) => deadline + WORKER_GRACE_MS < now)
-    for (const call of overdue) await endOverdue(deps, call)
+    let removed = 0
+    for (const call of overdue) if (await endOverdue(deps, call)) removed += 1
     if (jobs.length < PAGE_JOBS) return
-    first += PAGE_JOBS - overdue.length
+    // A worker that begins with a job meanwhile keeps it: it must not be read here again and again.
+    first += PAGE_JOBS - removed
   }
 }
 
-/** The job goes last, so that what was cut off is found again. No node waits for a call so long. */
-async function endOverdue({ redis, queues, telemetry, log }: OverdueDeps, call: AnswerableCall): Promise<void> {
+/** The job goes last, so that what was cut off is found again. No node waits for a call so long. @returns whether it was there to go */
+async function endOverdue({ redis, queues, telemetry, log }: OverdueDeps, call: AnswerableCall): Promise<boolean> {
   const { id, accountId, slug, endpoint, mode } = call
   const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }
   const late: Reply = { head: { id, code: 'DEADLINE_EXCEEDED', times }, body: Buffer.alloc(0) }
@@ -57,5 +59,5 @@ async function endOverdue({ redis, queues, telemetry, log }: OverdueDeps, call: 
     countCall(telemetry, { slug, mode, status, code: code ?? 'OK', accountId })
     log.info({ callId: id, account: accountId, slug, endpoint, mode, status, code }, 'asynchronous call ended')
   }
-  await removeCall(queues, slug, id)
+  return (await removeCall(queues, slug, id)) !== undefined
 }
