@@ -4,7 +4,6 @@ import { Socket } from 'node:net'
 import { test } from 'node:test'
 import { Redis } from 'ioredis'
 import { createJob } from '../../src/admission/admit.ts'
-import type { Principal } from '../../src/admission/authenticate.ts'
 import { enqueueAndAwait } from '../../src/calls/await-call.ts'
 import { loadProcessConfig } from '../../src/config.ts'
 import { closeContext, openContext } from '../../src/context.ts'
@@ -13,6 +12,7 @@ import { STALE } from '../../src/limits/account-limits.ts'
 import { createLog } from '../../src/log.ts'
 import { accountKeys, keys } from '../../src/redis/keys.ts'
 import { testSecrets, until } from '../support/gateway.ts'
+import { createPrincipal } from '../support/principal.ts'
 import { startServices } from '../support/services.ts'
 
 test('a node that ends completes the call whose caller just left, though its worker has not replied', async (t) => {
@@ -29,13 +29,8 @@ test('a node that ends completes the call whose caller just left, though its wor
     await services.stop()
   })
   await until(() => context.redis.status === 'ready')
-  const accountId = randomUUID()
-  const principal: Principal = {
-    ...{ accountId, shareGroup: accountId, mode: 'live', tier: 'pro', version: 'v' },
-    ...{ keyId: undefined, isTeamKey: false, providerKeys: new Map(), expiresAt: Number.POSITIVE_INFINITY },
-    missing: undefined,
-  }
-  await redis.set(accountKeys.version(accountId), 'v')
+  const principal = await createPrincipal(redis)
+  const { accountId } = principal
   const id = `call_${randomUUID().replaceAll('-', '')}`
   const limits = await context.accountLimits.acquire({
     ...{ subject: principal, tier: 'pro', callId: id, leaseMs: 40_000, loadMonthUsed: async () => 0 },

@@ -4,7 +4,6 @@ import { type TestContext, test } from 'node:test'
 import { Redis } from 'ioredis'
 import { createJob } from '../../src/admission/admit.ts'
 import type { AdmittedBatch } from '../../src/admission/admit-batch.ts'
-import type { Principal } from '../../src/admission/authenticate.ts'
 import { CallerLeftError } from '../../src/calls/call-status.ts'
 import { runBatch } from '../../src/calls/run-batch.ts'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
@@ -20,6 +19,7 @@ import { sendReply } from '../../src/queue/reply.ts'
 import { accountKeys, capKeys } from '../../src/redis/keys.ts'
 import { startTcpProxy } from '../chaos/tcp-proxy.ts'
 import { testSecrets, until } from '../support/gateway.ts'
+import { createPrincipal } from '../support/principal.ts'
 import { startServices } from '../support/services.ts'
 
 /** An API node without workers, whose Redis is behind a proxy. */
@@ -53,13 +53,8 @@ async function admitBatch(
   { context, redis }: Node,
   { calls, inFlight, timeoutMs }: { calls: number; inFlight: number; timeoutMs: number },
 ) {
-  const accountId = randomUUID()
-  const principal: Principal = {
-    ...{ accountId, shareGroup: accountId, mode: 'live', tier: 'pro', version: 'v' },
-    ...{ keyId: undefined, isTeamKey: false, providerKeys: new Map(), expiresAt: Number.POSITIVE_INFINITY },
-    missing: undefined,
-  }
-  await redis.set(accountKeys.version(accountId), 'v')
+  const principal = await createPrincipal(redis)
+  const { accountId } = principal
   const api = context.catalog.get('currency') ?? assert.fail()
   const endpoint = api.endpoints.get('/latest') ?? assert.fail()
   const callIds = Array.from({ length: calls }, () => `call_${randomUUID().replaceAll('-', '')}`)

@@ -67,16 +67,10 @@ test('what an upstream says is left is not raised by an answer that was slow', a
 
 test('permits that are wanted and that end in one turn of the event loop are one command each', async (t) => {
   const { redis, db, redisUrl } = await open(t)
-  const catalog = await loadCatalog(new Map())
+  const { catalog, clients } = await openClients({ redis, db })
   const api = catalog.get('weather') ?? assert.fail()
   applySettings(api, { caps: { concurrency: 10, rates: [{ max: 1_000, seconds: 1 }] } })
-  const caps = new UpstreamCaps({ redis, db, catalog })
-  const client = new PermitClients({
-    caps,
-    catalog,
-    log,
-    grants: new GrantLedger(db, new RedisClock(redis, log), log),
-  }).of(api, SHARED_BUCKET)
+  const client = clients.of(api, SHARED_BUCKET)
   const acquire = (ids: string[]) =>
     Promise.all(
       ids.map((id) => client.acquire({ member: `account|${id}`, tag: 0 }, () => 1_000, new AbortController().signal)),
@@ -349,16 +343,10 @@ test('polls that bring no permit leave nothing to write down, and do not keep th
 
 test('permits whose leases are gone before they are renewed are warned of, and those that ended are not', async (t) => {
   const { redis, db } = await open(t)
-  const catalog = await loadCatalog(new Map())
+  const { catalog, clients } = await openClients({ redis, db })
   const api = catalog.get('weather') ?? assert.fail()
-  const caps = new UpstreamCaps({ redis, db, catalog })
   const warn = t.mock.method(log, 'warn')
-  const client = new PermitClients({
-    caps,
-    catalog,
-    log,
-    grants: new GrantLedger(db, new RedisClock(redis, log), log),
-  }).of(api, SHARED_BUCKET)
+  const client = clients.of(api, SHARED_BUCKET)
   const acquire = (id: string) =>
     client.acquire({ member: `account|${id}`, tag: 0 }, () => 1_000, new AbortController().signal)
   const ended = await acquire('ended')

@@ -1,0 +1,16 @@
+import { randomUUID } from 'node:crypto'
+import type { Principal } from '../../src/admission/authenticate.ts'
+import { accountKeys } from '../../src/redis/keys.ts'
+
+/** The principal of a new Pro account's session, whose version Redis knows. */
+export async function createPrincipal(redis: {
+  set: (key: string, value: string) => Promise<unknown>
+}): Promise<Principal> {
+  const accountId = randomUUID()
+  await redis.set(accountKeys.version(accountId), 'v')
+  return {
+    ...{ accountId, shareGroup: accountId, mode: 'live', tier: 'pro', version: 'v' },
+    ...{ keyId: undefined, isTeamKey: false, providerKeys: new Map(), expiresAt: Number.POSITIVE_INFINITY },
+    missing: undefined,
+  }
+}
