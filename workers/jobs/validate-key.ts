@@ -89,6 +89,15 @@ async function noteFailure(
   throw new DelayedError()
 }
 
+function queueEntry(row: ProviderKey, group: string | undefined, jobId: string | undefined): WaitQueueEntry {
+  const { id, user_id: accountId, slug, cap_scope: bucket, status } = row
+  return {
+    ...{ accountId, callId: `validate-${jobId}`, isAsync: false, weight: 1, slug },
+    ...(group === undefined || group === accountId ? {} : { shareGroup: group }),
+    bucket: bucketOf({ providerKey: { id, bucket, ...(status === 'valid' ? {} : { isUnproven: true }) } }),
+  }
+}
+
 async function tryKey(
   deps: ProcessorDeps,
   { row, group, jobId }: { row: ProviderKey; group: string | undefined; jobId: string | undefined },
@@ -114,12 +123,7 @@ async function tryKey(
     accountId: row.user_id,
     concurrency: api.caps.concurrency,
   })
-  const { id, bucket } = { id: row.id, bucket: row.cap_scope }
-  const entry: WaitQueueEntry = {
-    ...{ accountId: row.user_id, callId: `validate-${jobId}`, isAsync: false, weight: 1, slug: api.slug },
-    ...(group === undefined || group === row.user_id ? {} : { shareGroup: group }),
-    bucket: bucketOf({ providerKey: { id, bucket, ...(row.status === 'valid' ? {} : { isUnproven: true }) } }),
-  }
+  const entry = queueEntry(row, group, jobId)
   const request = api.upstream.credential?.check ?? api.upstream.probe.request
   const timeout = AbortSignal.timeout(VALIDATE_MS_MAX)
   const endsAt = performance.now() + VALIDATE_MS_MAX
