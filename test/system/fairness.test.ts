@@ -89,7 +89,9 @@ describe('accounts that share an upstream', () => {
     const accounts = await Promise.all(tiers.map((tier) => signUp(gateway, tier)))
     const redis = openOperatorRedis(gateway)
     // All stand in line before the first is served: the cap is closed until then.
-    await redis.hset(capKeys.of('dog-images', 'shared', 'state'), { initialisedAt: 0, closed: Date.now() + 2_000 })
+    const close = (until: number) =>
+      redis.hset(capKeys.of('dog-images', 'shared', 'state'), { initialisedAt: 0, closed: until })
+    await close(Date.now() + 60_000)
     const calls = Array.from({ length: 60 }, (_, index) =>
       tiers.map((tier, at) =>
         send(gateway, `/v1/call/dog-images/random?who=${tier}`, {
@@ -100,6 +102,7 @@ describe('accounts that share an upstream', () => {
       ),
     ).flat()
     for (const { status, text } of await Promise.all(calls)) assert.equal(status, 202, text)
+    await close(0)
     await until(() => upstream.arrivalsOf('dog-images').length === 180)
     redis.disconnect()
     const first = upstream.arrivalsOf('dog-images').slice(0, 70)
