@@ -20,11 +20,15 @@ import type { ProcessorDeps } from './jobs/process-call.ts'
 import { RunningCalls } from './jobs/running-calls.ts'
 import { GrantLedger } from './permits/grant-ledger.ts'
 import { PermitClients } from './permits/permit-clients.ts'
+import { AnswerMemory } from './upstream/answer-memory.ts'
 import { HttpClients } from './upstream/http-client.ts'
 import { ProviderKeys } from './upstream/provider-keys.ts'
 import { RetryBudget } from './upstream/retry.ts'
 import { SuccessBatcher } from './upstream/success-batcher.ts'
 import { UnansweredRequests } from './upstream/unanswered.ts'
+
+/** For all answers but the one that began first, which may take 320 MB: a container with 768 MiB is not filled. */
+const ANSWER_BYTES_MAX = 64 * 1_024 * 1_024
 
 /** Share of a call's time that one attempt may take. */
 const ATTEMPT_PART = 2 / 3
@@ -66,6 +70,7 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
     providerKeys: new ProviderKeys(db, config.secrets.encryption, log),
     headroom: new MemoryHeadroom(redis),
     successes: new SuccessBatcher(redis, health, log),
+    answerMemory: new AnswerMemory(ANSWER_BYTES_MAX),
     unanswered: new UnansweredRequests(),
     contact: config.upstreams.contact,
     attemptTimeoutMsMax: config.callTimeoutMs * ATTEMPT_PART,

@@ -1,18 +1,14 @@
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { send, signUp } from '../support/client.ts'
-import { type Outcome, percentile, type Scenario } from './scenario.ts'
+import { type Outcome, percentile, residentMb, type Scenario } from './scenario.ts'
 
 const CONNECTIONS = 16
 const REQUESTS = 1_800
 
 const P99_MS_MAX = 1_000
 const MEMORY_MB_MAX = 600
-
-/** Bytes of a page of Linux. */
-const PAGE_BYTES = 4_096
 
 /** Anonymous requests behind each other on connections that read no answer. */
 export const pipelining: Scenario = {
@@ -62,10 +58,4 @@ async function flood(url: string): Promise<Socket> {
   socket.on('error', () => undefined)
   socket.write('GET / HTTP/1.1\r\nHost: attack\r\n\r\n'.repeat(REQUESTS))
   return socket
-}
-
-/** Resident memory of a process, MB. */
-async function residentMb(pid: number): Promise<number> {
-  const [, pages] = (await readFile(`/proc/${pid}/statm`, 'utf8')).split(' ')
-  return (Number(pages) * PAGE_BYTES) / 1e6
 }

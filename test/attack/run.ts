@@ -5,6 +5,7 @@ import { accountRows } from './account-rows.ts'
 import { closeApi } from './close-api.ts'
 import { operatorConsole } from './console.ts'
 import { hostileRequests } from './hostile-requests.ts'
+import { largeAnswers } from './large-answers.ts'
 import { logIns } from './log-ins.ts'
 import { manyAccounts, singleTenant } from './many-accounts.ts'
 import { pipelining } from './pipelining.ts'
@@ -19,6 +20,7 @@ const SCENARIOS: Scenario[] = [
   singleTenant,
   unknownKeys,
   redisMemory,
+  largeAnswers,
   logIns,
   accountRows,
   hostileRequests,
@@ -53,9 +55,12 @@ function chosen(): Scenario[] | undefined {
   return positionals.length === 0 ? SCENARIOS : SCENARIOS.filter(({ name }) => positionals.includes(name))
 }
 
-async function isHeld({ name, claim, environment, slugs = [], run }: Scenario): Promise<boolean> {
+async function isHeld({ name, claim, slugs = [], run, ...scenario }: Scenario): Promise<boolean> {
   const upstream = await startUpstreamServer()
-  const gateway = await startGateway({ environment: { ...upstream.environment(...slugs), ...environment } })
+  const gateway = await startGateway({
+    ...(scenario.execArgv ? { execArgv: scenario.execArgv } : {}),
+    environment: { ...upstream.environment(...slugs), ...scenario.environment },
+  })
   try {
     const { isPassed, figures } = await run(gateway, SECONDS, upstream)
     const measured = Object.entries(figures).map(([figure, value]) => `${figure} ${value}`)

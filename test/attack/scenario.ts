@@ -1,5 +1,9 @@
+import { readFile } from 'node:fs/promises'
 import type { Gateway } from '../support/gateway.ts'
 import type { UpstreamServer } from '../support/upstream-server.ts'
+
+/** Bytes of a page of Linux. */
+const PAGE_BYTES = 4_096
 
 /** An attack, and what must hold while it lasts. */
 export interface Scenario {
@@ -9,6 +13,8 @@ export interface Scenario {
   claim: string
   /** Settings that the gateway needs for it. */
   environment?: Record<string, string>
+  /** Options of Node for its processes. */
+  execArgv?: string[]
   /** Upstreams that are played by a server on this machine. */
   slugs?: string[]
   /** `seconds` bounds the attack: ten by default, one or two in `npm test`. */
@@ -24,4 +30,10 @@ export interface Outcome {
 export function percentile(values: number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b)
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0
+}
+
+/** Resident memory of a process, MB. */
+export async function residentMb(pid: number): Promise<number> {
+  const [, pages] = (await readFile(`/proc/${pid}/statm`, 'utf8')).split(' ')
+  return (Number(pages) * PAGE_BYTES) / 1e6
 }

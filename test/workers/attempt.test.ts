@@ -3,8 +3,10 @@ import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { Agent, buildConnector } from 'undici'
 import { loadCatalog } from '../../src/catalog/catalog.ts'
+import { AnswerMemory, type MemoryShare } from '../../workers/upstream/answer-memory.ts'
 import { attempt, EndedUnsentError, StalePermitError } from '../../workers/upstream/attempt.ts'
 
 const catalog = await loadCatalog(new Map())
@@ -29,7 +31,7 @@ async function serve(t: TestContext, listener: RequestListener) {
   const { port } = server.address() as AddressInfo
   const request = { url: new URL(`http://127.0.0.1:${port}/`), headers: {}, key: undefined }
   const progress: { isSent?: boolean } = {}
-  const ask = (isFresh = true, signal = new AbortController().signal) => {
+  const ask = (isFresh = true, signal = new AbortController().signal, memory?: MemoryShare, timeoutMs = 10_000) => {
     const permit = {
       id: '',
       hasWaited: false,
@@ -37,7 +39,7 @@ async function serve(t: TestContext, listener: RequestListener) {
       release: () => undefined,
       releaseUnused: () => undefined,
     }
-    return attempt(api, request, { client, permit, progress, signal, timeoutMs: 10_000 })
+    return attempt(api, request, { client, permit, progress, signal, timeoutMs, memory })
   }
   return { seen, progress, ask }
 }
@@ -64,6 +66,64 @@ test('a call that ends before its connection is ready sent nothing, and one that
   await assert.rejects(sent, (reason) => reason === 'caller left')
   assert.equal(seen.requests, 1)
   assert.equal(progress.isSent, true)
+})
+
+const LARGE = JSON.stringify('x'.repeat(1_000_000))
+
+/** Memory that one call holds, which began first: others have none until it ends. */
+function heldMemory() {
+  const memory = new AnswerMemory(0)
+  const end = Promise.withResolvers<void>()
+  const holding = memory.within(async ({ take }) => {
+    await take(1, new AbortController().signal)
+    await end.promise
+  })
+  const waiting = Promise.withResolvers<void>()
+  const within = <T>(run: (share: MemoryShare) => Promise<T>): Promise<T> =>
+    memory.within(({ take }) =>
+      run({
+        take: (bytes, signal) => {
+          const taking = take(bytes, signal)
+          if (taking) waiting.resolve()
+          return taking
+        },
+      }),
+    )
+  const giveBack = async () => {
+    end.resolve()
+    await holding
+  }
+  return { within, isWaiting: waiting.promise, giveBack }
+}
+
+test('a large answer is read on when there is memory, and that time is not the time limit of the upstream', async (t) => {
+  const { ask } = await serve(t, (_request, response) => response.end(LARGE))
+  const { within, isWaiting, giveBack } = heldMemory()
+  const timeoutMs = 2_000
+  const asked = within((memory) => ask(true, new AbortController().signal, memory, timeoutMs))
+  await isWaiting
+  await Promise.race([delay(timeoutMs + 1), asked])
+  await giveBack()
+  assert.equal((await asked).text, LARGE)
+})
+
+test('a call that ends while its answer waits for memory is waited for no longer', async (t) => {
+  const { ask } = await serve(t, (_request, response) => response.end(LARGE))
+  const { within, isWaiting, giveBack } = heldMemory()
+  const left = new AbortController()
+  const asked = within((memory) => ask(true, left.signal, memory))
+  await isWaiting
+  left.abort('caller left')
+  await assert.rejects(asked, (reason) => reason === 'caller left')
+  await giveBack()
+})
+
+test('a small answer waits for no memory', async (t) => {
+  const { ask } = await serve(t, (_request, response) => response.end('{}'))
+  const { within, giveBack } = heldMemory()
+  const { answer } = await within((memory) => ask(true, new AbortController().signal, memory))
+  assert.deepEqual(answer.body, {})
+  await giveBack()
 })
 
 for (const [what, listener] of Object.entries<RequestListener>({

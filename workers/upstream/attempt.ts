@@ -2,11 +2,21 @@ import type { Dispatcher } from 'undici'
 import type { Api } from '../../src/catalog/catalog.ts'
 import type { UpstreamResponse } from '../../src/catalog/upstream.ts'
 import type { Permit } from '../permits/permit-client.ts'
+import type { MemoryShare } from './answer-memory.ts'
 import { AttemptError } from './attempt-error.ts'
 import { BodyTooLargeError, decodeBody, parseJson } from './response-body.ts'
 import type { WireRequest } from './upstream-request.ts'
 
 const BODY_BYTES_MAX = 2 * 1024 * 1024
+
+/** Smaller answers take no memory worth counting. */
+const SMALL_BYTES = 64 * 1024
+
+/** What each byte of an answer takes while it is read: its parts, and the whole made of them. */
+const READ_COST = 2
+
+/** What each byte takes more when it is parsed: text, objects, what they are mapped to, and the reply. */
+const PARSE_COST = 8
 
 export interface HttpExchange {
   answer: UpstreamResponse
@@ -28,6 +38,8 @@ export interface AttemptOptions {
   timeoutMs: number
   /** Set right before the first byte is written. */
   progress: { isSent?: boolean }
+  /** Absent for requests of ours, whose answers are small. */
+  memory?: MemoryShare | undefined
 }
 
 /**
@@ -37,12 +49,13 @@ export interface AttemptOptions {
  * signal's reason when the call ended after that
  */
 export async function attempt(api: Api, request: WireRequest, options: AttemptOptions): Promise<HttpExchange> {
-  const { signal, progress } = options
+  const { signal, progress, memory } = options
   const bytesMax = api.upstream.bodyBytesMax ?? BODY_BYTES_MAX
   const response: Response = { status: 0, headers: {}, body: Buffer.alloc(0) }
   try {
     await exchangeBytes(request, response, { ...options, bytesMax })
     const body = await decodeBody(response.body, response.headers['content-encoding'], bytesMax)
+    if (body.length > SMALL_BYTES) await memory?.take(body.length * PARSE_COST, signal)
     const json = parseJson(body)
     return { answer: { status: response.status, headers: response.headers, body: json?.value }, text: json?.text }
   } catch (cause) {
@@ -78,15 +91,16 @@ interface ExchangeBounds extends AttemptOptions {
 function exchangeBytes(
   { url, headers }: WireRequest,
   response: Response,
-  { client, permit, progress, signal, timeoutMs, bytesMax }: ExchangeBounds,
+  { client, permit, progress, signal, timeoutMs, bytesMax, memory }: ExchangeBounds,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     let controller: Dispatcher.DispatchController | undefined
     let ended: Error | undefined
     const chunks: Buffer[] = []
     let length = 0
+    const timeout = new PausableTimeout(timeoutMs, () => fail(new AttemptTimeoutError(`no answer in ${timeoutMs} ms`)))
     const end = (): void => {
-      clearTimeout(timer)
+      timeout.pause()
       signal.removeEventListener('abort', onAbort)
     }
     const fail = (reason: Error): void => {
@@ -96,12 +110,12 @@ function exchangeBytes(
       reject(reason)
     }
     const onAbort = (): void => fail(new Error('the call ended'))
-    const timer = setTimeout(() => fail(new AttemptTimeoutError(`no answer in ${timeoutMs} ms`)), timeoutMs)
     signal.addEventListener('abort', onAbort)
     if (signal.aborted) {
       onAbort()
       return
     }
+    timeout.start()
     client.dispatch(
       { origin: url.origin, path: url.pathname + url.search, method: 'GET', headers },
       {
@@ -117,10 +131,24 @@ function exchangeBytes(
           response.status = status
           response.headers = singleValued(answerHeaders)
         },
-        onResponseData: (_controller, chunk) => {
+        onResponseData: (reading, chunk) => {
           length += chunk.length
-          if (length > bytesMax) fail(new BodyTooLargeError(`body exceeds ${bytesMax} bytes`))
-          else chunks.push(chunk)
+          if (length > bytesMax) return fail(new BodyTooLargeError(`body exceeds ${bytesMax} bytes`))
+          chunks.push(chunk)
+          const waiting = length > SMALL_BYTES ? memory?.take(chunk.length * READ_COST, signal) : undefined
+          if (!waiting) return
+          // The upstream is not to blame for the time until there is memory.
+          timeout.pause()
+          reading.pause()
+          waiting.then(
+            () => {
+              if (ended) return
+              timeout.start()
+              reading.resume()
+            },
+            // The end of the call, which `onAbort` fails.
+            () => undefined,
+          )
         },
         onResponseEnd: () => {
           end()
@@ -134,6 +162,31 @@ function exchangeBytes(
       },
     )
   })
+}
+
+/** A time limit that what it limits may stand still in. */
+class PausableTimeout {
+  #remainingMs: number
+  readonly #onEnd: () => void
+  #startedAt = 0
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(timeoutMs: number, onEnd: () => void) {
+    this.#remainingMs = timeoutMs
+    this.#onEnd = onEnd
+  }
+
+  start(): void {
+    this.#startedAt = performance.now()
+    this.#timer = setTimeout(this.#onEnd, this.#remainingMs)
+  }
+
+  pause(): void {
+    if (!this.#timer) return
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#remainingMs -= performance.now() - this.#startedAt
+  }
 }
 
 function singleValued(headers: Record<string, string | string[] | undefined>): Record<string, string> {

@@ -2,6 +2,7 @@ import type { Api } from '../../src/catalog/catalog.ts'
 import type { CallContext, Endpoint, UpstreamRequest } from '../../src/catalog/upstream.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
+import type { AnswerMemory, MemoryShare } from './answer-memory.ts'
 import type { HttpExchange } from './attempt.ts'
 import { AttemptError, StatusError } from './attempt-error.ts'
 import { CLOSED_MS, classifyResponse, interpretAnswers, requestedWaitMs } from './interpret.ts'
@@ -16,6 +17,7 @@ export interface UpstreamDeps extends SendDeps {
   redis: RedisConnection
   contact: string
   budgetOf: (api: Api) => RetryBudget
+  answerMemory: AnswerMemory
 }
 
 export interface UpstreamCall extends Omit<Sending, 'recorder'> {
@@ -24,7 +26,11 @@ export interface UpstreamCall extends Omit<Sending, 'recorder'> {
 }
 
 /** Sends a call's requests, each under a permit and repeated where that may help. */
-export async function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCall): Promise<Outcome> {
+export function callUpstream(deps: UpstreamDeps, upstreamCall: UpstreamCall): Promise<Outcome> {
+  return deps.answerMemory.within((memory) => sendAll(deps, { ...upstreamCall, memory }))
+}
+
+async function sendAll(deps: UpstreamDeps, upstreamCall: UpstreamCall & { memory: MemoryShare }): Promise<Outcome> {
   const { api, endpoint, call, signal } = upstreamCall
   const context: CallContext = { now: Date.now() }
   const recorder = new AttemptRecorder(deps, {

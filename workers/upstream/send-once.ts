@@ -6,6 +6,7 @@ import type { Log } from '../../src/log.ts'
 import type { CallTimes } from '../../src/queue/reply-head.ts'
 import type { PermitRequest } from '../permits/late-join.ts'
 import type { Permit, PermitClient } from '../permits/permit-client.ts'
+import type { MemoryShare } from './answer-memory.ts'
 import { attempt, EndedUnsentError, type HttpExchange, StalePermitError } from './attempt.ts'
 import { AttemptError } from './attempt-error.ts'
 import { countPermitWait } from './count-permit-wait.ts'
@@ -45,6 +46,7 @@ export interface Sending {
   /** Of the call itself, where `signal` is that of the request that it shares. */
   callSignal?: AbortSignal
   recorder: AttemptRecorder
+  memory?: MemoryShare
 }
 
 /** How far a call's request is, which decides the outcome at the deadline. */
@@ -83,7 +85,8 @@ export async function sendOnce(
       const request = currentWire()
       const send = () => {
         progress.isUnderWay = true
-        return attempt(api, request, { client: deps.clientOf(api, bucket), permit, progress, signal, timeoutMs })
+        const client = deps.clientOf(api, bucket)
+        return attempt(api, request, { client, permit, progress, signal, timeoutMs, memory: sending.memory })
       }
       const result = await recorder.observe(send, classify)
       const tookMs = performance.now() - startedAt

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { AnswerMemory } from '../../workers/upstream/answer-memory.ts'
+
+/** A call that takes each of `bytes` after the other, and holds them until it is ended. */
+function startCall(memory: AnswerMemory, bytes: number[], signal = new AbortController().signal) {
+  const end = Promise.withResolvers<void>()
+  let taken = 0
+  const ended = memory.within(async ({ take }) => {
+    for (const each of bytes) {
+      await take(each, signal)
+      taken += each
+    }
+    await end.promise
+  })
+  return {
+    taken: () => taken,
+    end: async () => {
+      end.resolve()
+      await ended
+      await settle()
+    },
+    ended,
+    fail: end.reject,
+  }
+}
+
+const settle = () => new Promise((resolve) => setImmediate(resolve))
+
+test('the answer that began first is read to its end, others as far as the memory for them goes', async () => {
+  const memory = new AnswerMemory(100)
+  const [first, second, third] = [[60, 900], [60, 30], [60]].map((bytes) => startCall(memory, bytes))
+  assert.ok(first && second && third)
+  await settle()
+  assert.deepEqual([first.taken(), second.taken(), third.taken()], [960, 90, 0])
+  await first.end()
+  // What the second one holds does not count any more: it is the first now.
+  assert.equal(third.taken(), 60)
+  await second.end()
+  await third.end()
+})
+
+test('answers that wait for memory while they hold some come to their ends, one after the other', async () => {
+  const memory = new AnswerMemory(100)
+  const calls = Array.from({ length: 5 }, () => startCall(memory, [30, 90]))
+  for (const [index, call] of calls.entries()) {
+    await settle()
+    assert.equal(call.taken(), 120, `call ${index}`)
+    await call.end()
+  }
+})
+
+test('memory that there is is given without a wait', async () => {
+  await new AnswerMemory(100).within(async ({ take }) => {
+    assert.equal(take(1_000, new AbortController().signal), undefined)
+  })
+})
+
+test('a call that ends while it waits, or fails, gives back what it held and is waited for no more', async () => {
+  const memory = new AnswerMemory(100)
+  const first = startCall(memory, [50])
+  const left = new AbortController()
+  const leaving = startCall(memory, [80, 80], left.signal)
+  const last = startCall(memory, [70])
+  await settle()
+  assert.deepEqual([leaving.taken(), last.taken()], [80, 0])
+  left.abort(new Error('the caller left'))
+  await assert.rejects(leaving.ended, { message: 'the caller left' })
+  await settle()
+  assert.equal(last.taken(), 70)
+  const late = startCall(memory, [80], left.signal)
+  await assert.rejects(late.ended, { message: 'the caller left' })
+  first.fail(new Error('no answer'))
+  await assert.rejects(first.ended, { message: 'no answer' })
+  const next = startCall(memory, [100])
+  await settle()
+  assert.equal(next.taken(), 100)
+  for (const call of [last, next]) await call.end()
+})
