@@ -120,6 +120,15 @@ function answerFailure(context: KoaContextWithOIDC, { log }: AuthorizationDeps, 
   }
 }
 
+const EXTRA_CLIENT_METADATA: NonNullable<Configuration['extraClientMetadata']> = {
+  properties: ['software_id'],
+  // biome-ignore lint/complexity/useMaxParams: the form of oidc-provider's callback.
+  validator: (_context, _name, _value, metadata) => {
+    adaptMetadata(metadata)
+    checkRedirects(metadata)
+  },
+}
+
 function configurationOf(deps: AuthorizationDeps): Configuration {
   const { config, db } = deps
   return {
@@ -157,14 +166,7 @@ function configurationOf(deps: AuthorizationDeps): Configuration {
       response_types: RESPONSE_TYPES,
       id_token_signed_response_alg: 'Ed25519',
     },
-    extraClientMetadata: {
-      properties: ['software_id'],
-      // biome-ignore lint/complexity/useMaxParams: the form of oidc-provider's callback.
-      validator: (_context, _name, _value, metadata) => {
-        adaptMetadata(metadata)
-        checkRedirects(metadata)
-      },
-    },
+    extraClientMetadata: EXTRA_CLIENT_METADATA,
     features: featuresOf(deps),
     fetch: (address, options) => deps.fetch(address, options),
     fetchResponseBodyLimits: {

@@ -27,6 +27,27 @@ const Pending = Type.Object({
 
 type CallRequest = FastifyRequest<{ Params: Static<typeof IdParams> }>
 
+const RESULT_ROUTE = {
+  config: { guard: 'call', errors: ['CALL_NOT_FOUND'], outcome: 'call' } as const,
+  schema: {
+    summary: 'The result of an asynchronous call',
+    tags: ['Calls'],
+    params: IdParams,
+    response: { 202: Pending },
+  },
+}
+
+const CANCEL_ROUTE = {
+  config: { guard: 'call', errors: ['CALL_NOT_FOUND', 'CALL_ENDED'] } as const,
+  schema: {
+    summary: 'Cancel an asynchronous call',
+    description: 'A call that waits never reaches the upstream. Afterwards its result is 409 CALL_CANCELLED.',
+    tags: ['Calls'],
+    params: IdParams,
+    response: { 204: NoContent },
+  },
+}
+
 /** Results of asynchronous calls. */
 export async function asyncCallRoutes(app: App, context: Context): Promise<void> {
   const { redis, config, accountRequests } = context
@@ -42,16 +63,7 @@ export async function asyncCallRoutes(app: App, context: Context): Promise<void>
     requireAudience(principal, request, config.http.baseUrl)
     return await findCallOf(context, request, principal)
   }
-  const options = {
-    config: { guard: 'call', errors: ['CALL_NOT_FOUND'], outcome: 'call' } as const,
-    schema: {
-      summary: 'The result of an asynchronous call',
-      tags: ['Calls'],
-      params: IdParams,
-      response: { 202: Pending },
-    },
-  }
-  app.get('/v1/calls/:id', options, async (request: CallRequest, reply: FastifyReply) => {
+  app.get('/v1/calls/:id', RESULT_ROUTE, async (request: CallRequest, reply: FastifyReply) => {
     const call = await findOwnCall(request)
     const { id } = call
     reply.header('x-call-id', id)
@@ -73,17 +85,7 @@ export async function asyncCallRoutes(app: App, context: Context): Promise<void>
     return writeFailure(reply.status(error.status), error, { baseUrl: config.http.baseUrl, isCall: true })
   })
 
-  const cancelling = {
-    config: { guard: 'call', errors: ['CALL_NOT_FOUND', 'CALL_ENDED'] } as const,
-    schema: {
-      summary: 'Cancel an asynchronous call',
-      description: 'A call that waits never reaches the upstream. Afterwards its result is 409 CALL_CANCELLED.',
-      tags: ['Calls'],
-      params: IdParams,
-      response: { 204: NoContent },
-    },
-  }
-  app.delete('/v1/calls/:id', cancelling, async (request, reply) => {
+  app.delete('/v1/calls/:id', CANCEL_ROUTE, async (request, reply) => {
     const call = await findOwnCall(request)
     if (!(await cancelCall(context, call))) throw new GatewayError('CALL_ENDED')
     return reply.status(204).header('x-call-id', call.id).send()

@@ -3,6 +3,7 @@ import { DelayedError, type Job } from 'bullmq'
 import { bucketOf } from '../../src/caps/bucket.ts'
 import { NO_PLACE } from '../../src/caps/cap.ts'
 import { type Api, type Catalog, withCallerKey } from '../../src/catalog/catalog.ts'
+import type { UpstreamResponse } from '../../src/catalog/upstream.ts'
 
 import type { Db } from '../../src/db/database.ts'
 import { findProviderKey, setProviderKeyStatus, setValidationFailure } from '../../src/db/provider-keys.ts'
@@ -146,12 +147,7 @@ async function tryKey(
   try {
     const wire = buildWireRequest(api, request, { extra: [], key, contact: deps.contact })
     const { answer } = await sendOnce(deps, sending, () => wire)
-    const responseClass = classifyResponse(api.upstream, undefined, answer)
-    if (responseClass?.code === 'UPSTREAM_AUTH_FAILED') return { status: 'invalid' }
-    // Answers that a refused key does not get.
-    if (!responseClass || responseClass.code === 'UPSTREAM_NOT_FOUND' || responseClass.code === 'UPSTREAM_REJECTED')
-      return { status: 'valid' }
-    return { code: responseClass.code }
+    return verdictOf(api, answer)
   } catch (error) {
     if (error instanceof AttemptError) return { code: error.code }
     if (timeout.aborted && !cancelled.aborted) return { code: waitEndCode(deps.catalog, row.slug) }
@@ -159,4 +155,12 @@ async function tryKey(
   } finally {
     recorder.flush()
   }
+}
+
+function verdictOf({ upstream }: Api, answer: UpstreamResponse): Verdict {
+  const code = classifyResponse(upstream, undefined, answer)?.code
+  if (code === 'UPSTREAM_AUTH_FAILED') return { status: 'invalid' }
+  // Answers that a refused key does not get.
+  if (!code || code === 'UPSTREAM_NOT_FOUND' || code === 'UPSTREAM_REJECTED') return { status: 'valid' }
+  return { code }
 }
