@@ -50,6 +50,34 @@ test('answers that wait for memory while they hold some come to their ends, one 
   }
 })
 
+test('more of an answer that waits is counted with it, and waits no longer than it', async () => {
+  const memory = new AnswerMemory(100)
+  const first = startCall(memory, [10])
+  const holding = startCall(memory, [40])
+  await settle()
+  const { signal } = new AbortController()
+  const end = Promise.withResolvers<void>()
+  const ended = memory.within(async ({ take }) => {
+    const [one, other] = [take(80, signal), take(20, signal)]
+    assert.equal(one, other)
+    await one
+    await end.promise
+  })
+  const last = startCall(memory, [1])
+  await settle()
+  assert.equal(last.taken(), 1)
+  await first.end()
+  await last.end()
+  const full = startCall(memory, [1])
+  await settle()
+  assert.equal(full.taken(), 0, 'the third has all of what others may have')
+  end.resolve()
+  await ended
+  await settle()
+  assert.equal(full.taken(), 1)
+  for (const call of [holding, full]) await call.end()
+})
+
 test('memory that there is is given without a wait', async () => {
   await new AnswerMemory(100).within(async ({ take }) => {
     assert.equal(take(1_000, new AbortController().signal), undefined)

@@ -118,6 +118,19 @@ test('a call that ends while its answer waits for memory is waited for no longer
   await giveBack()
 })
 
+test('an upstream that closes the connection while its answer waits for memory has failed', async (t) => {
+  const { ask } = await serve(t, (_request, response) => {
+    response.writeHead(200, { 'content-length': LARGE.length + 1 })
+    response.end(LARGE, () => response.destroy())
+  })
+  const { within, isWaiting, giveBack } = heldMemory()
+  const asked = within((memory) => ask(true, new AbortController().signal, memory))
+  const failed = assert.rejects(asked, { code: 'UPSTREAM_ERROR' })
+  await isWaiting
+  await giveBack()
+  await failed
+})
+
 test('a small answer waits for no memory', async (t) => {
   const { ask } = await serve(t, (_request, response) => response.end('{}'))
   const { within, giveBack } = heldMemory()

@@ -8,7 +8,7 @@ export interface MemoryShare {
 
 interface Holder {
   heldBytes: number
-  waiting?: { bytes: number; enter: () => void } | undefined
+  waiting?: { bytes: number; enter: () => void; entered: Promise<void> } | undefined
 }
 
 /**
@@ -40,24 +40,33 @@ export class AnswerMemory {
 
   #take(holder: Holder, bytes: number, signal: AbortSignal): Promise<void> | undefined {
     this.#holders.add(holder)
+    // What was on its way when reading stopped: it comes in all the same when the connection is closed.
+    if (holder.waiting) {
+      holder.waiting.bytes += bytes
+      return holder.waiting.entered
+    }
     if (this.#mayHold(holder, bytes)) {
       this.#hold(holder, bytes)
       return undefined
     }
-    return new Promise((resolve, reject) => {
-      const onAbort = (): void => {
-        holder.waiting = undefined
-        reject(signal.reason)
-      }
-      const enter = (): void => {
-        holder.waiting = undefined
-        signal.removeEventListener('abort', onAbort)
-        resolve()
-      }
-      if (signal.aborted) return onAbort()
-      signal.addEventListener('abort', onAbort, { once: true })
-      holder.waiting = { bytes, enter }
-    })
+    return this.#wait(holder, bytes, signal)
+  }
+
+  #wait(holder: Holder, bytes: number, signal: AbortSignal): Promise<void> {
+    const { promise: entered, resolve, reject } = Promise.withResolvers<void>()
+    const onAbort = (): void => {
+      holder.waiting = undefined
+      reject(signal.reason)
+    }
+    const enter = (): void => {
+      holder.waiting = undefined
+      signal.removeEventListener('abort', onAbort)
+      resolve()
+    }
+    holder.waiting = { bytes, enter, entered }
+    if (signal.aborted) onAbort()
+    else signal.addEventListener('abort', onAbort, { once: true })
+    return entered
   }
 
   #mayHold(holder: Holder, bytes: number): boolean {

@@ -96,11 +96,10 @@ function exchangeBytes(
   return new Promise((resolve, reject) => {
     let controller: Dispatcher.DispatchController | undefined
     let ended: Error | undefined
-    const chunks: Buffer[] = []
-    let length = 0
+    const body = new BodyReader({ bytesMax, memory, signal })
     const timeout = new PausableTimeout(timeoutMs, () => fail(new AttemptTimeoutError(`no answer in ${timeoutMs} ms`)))
     const end = (): void => {
-      timeout.pause()
+      timeout.end()
       signal.removeEventListener('abort', onAbort)
     }
     const fail = (reason: Error): void => {
@@ -132,27 +131,12 @@ function exchangeBytes(
           response.headers = singleValued(answerHeaders)
         },
         onResponseData: (reading, chunk) => {
-          length += chunk.length
-          if (length > bytesMax) return fail(new BodyTooLargeError(`body exceeds ${bytesMax} bytes`))
-          chunks.push(chunk)
-          const waiting = length > SMALL_BYTES ? memory?.take(chunk.length * READ_COST, signal) : undefined
-          if (!waiting) return
-          // The upstream is not to blame for the time until there is memory.
-          timeout.pause()
-          reading.pause()
-          waiting.then(
-            () => {
-              if (ended) return
-              timeout.start()
-              reading.resume()
-            },
-            // The end of the call, which `onAbort` fails.
-            () => undefined,
-          )
+          const waiting = body.add(chunk)
+          if (waiting) standStill(reading, timeout, waiting)
         },
         onResponseEnd: () => {
           end()
-          response.body = Buffer.concat(chunks, length)
+          response.body = body.whole()
           resolve()
         },
         onResponseError: (_controller, error) => {
@@ -164,8 +148,48 @@ function exchangeBytes(
   })
 }
 
+/** The upstream is not to blame for the time until there is memory. */
+function standStill(reading: Dispatcher.DispatchController, timeout: PausableTimeout, waiting: Promise<void>): void {
+  timeout.pause()
+  reading.pause()
+  waiting.then(
+    () => {
+      if (timeout.isOver) return
+      timeout.start()
+      reading.resume()
+    },
+    // The end of the call, which aborts the exchange.
+    () => undefined,
+  )
+}
+
+/** Collects the bytes of an answer, which are counted when it is no small one. */
+class BodyReader {
+  readonly #bounds: Pick<ExchangeBounds, 'bytesMax' | 'memory' | 'signal'>
+  readonly #chunks: Buffer[] = []
+  #length = 0
+
+  constructor(bounds: Pick<ExchangeBounds, 'bytesMax' | 'memory' | 'signal'>) {
+    this.#bounds = bounds
+  }
+
+  /** @returns what is to be awaited before more is read. @throws BodyTooLargeError */
+  add(chunk: Buffer): Promise<void> | undefined {
+    const { bytesMax, memory, signal } = this.#bounds
+    this.#length += chunk.length
+    if (this.#length > bytesMax) throw new BodyTooLargeError(`body exceeds ${bytesMax} bytes`)
+    this.#chunks.push(chunk)
+    return this.#length > SMALL_BYTES ? memory?.take(chunk.length * READ_COST, signal) : undefined
+  }
+
+  whole(): Buffer {
+    return Buffer.concat(this.#chunks, this.#length)
+  }
+}
+
 /** A time limit that what it limits may stand still in. */
 class PausableTimeout {
+  isOver = false
   #remainingMs: number
   readonly #onEnd: () => void
   #startedAt = 0
@@ -177,6 +201,7 @@ class PausableTimeout {
   }
 
   start(): void {
+    if (this.#timer || this.isOver) return
     this.#startedAt = performance.now()
     this.#timer = setTimeout(this.#onEnd, this.#remainingMs)
   }
@@ -186,6 +211,11 @@ class PausableTimeout {
     clearTimeout(this.#timer)
     this.#timer = undefined
     this.#remainingMs -= performance.now() - this.#startedAt
+  }
+
+  end(): void {
+    this.isOver = true
+    clearTimeout(this.#timer)
   }
 }
 
