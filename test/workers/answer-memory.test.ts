@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { AnswerMemory } from '../../workers/upstream/answer-memory.ts'
 
 /** A call that takes each of `bytes` after the other, and holds them until it is ended. */
@@ -76,6 +77,25 @@ test('more of an answer that waits is counted with it, and waits no longer than 
   await settle()
   assert.equal(full.taken(), 1)
   for (const call of [holding, full]) await call.end()
+})
+
+test('the time for which an answer waits for memory is known while it waits and afterwards', async () => {
+  const memory = new AnswerMemory(0)
+  const first = startCall(memory, [1])
+  await settle()
+  const { signal } = new AbortController()
+  await memory.within(async ({ take, waitedMs }) => {
+    assert.equal(waitedMs(), 0)
+    const waiting = take(1, signal)
+    await delay(20)
+    const [soFar] = [waitedMs(), await first.end(), await waiting]
+    // Timers count whole milliseconds.
+    assert.ok(soFar >= 19, `${soFar}`)
+    const inAll = waitedMs()
+    assert.ok(inAll >= soFar)
+    await delay(20)
+    assert.equal(waitedMs(), inAll)
+  })
 })
 
 test('memory that there is is given without a wait', async () => {

@@ -80,10 +80,11 @@ function heldMemory() {
   })
   const waiting = Promise.withResolvers<void>()
   const within = <T>(run: (share: MemoryShare) => Promise<T>): Promise<T> =>
-    memory.within(({ take }) =>
+    memory.within((share) =>
       run({
+        ...share,
         take: (bytes, signal) => {
-          const taking = take(bytes, signal)
+          const taking = share.take(bytes, signal)
           if (taking) waiting.resolve()
           return taking
         },

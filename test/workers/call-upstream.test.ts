@@ -9,11 +9,13 @@ import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { PERMIT_AGE_MS_MAX } from '../../src/caps/timing.ts'
 import { loadConfig } from '../../src/config.ts'
 import { migrate } from '../../src/db/migrate.ts'
+import { HANGING_MS } from '../../src/health/breaker.ts'
 import { healthKey } from '../../src/health/health-keys.ts'
 import { createLog } from '../../src/log.ts'
 import { channels, keys } from '../../src/redis/keys.ts'
 import { callThroughCache } from '../../workers/cache/cached-call.ts'
 import { RequestCoalescer } from '../../workers/cache/request-coalescer.ts'
+import { AnswerMemory } from '../../workers/upstream/answer-memory.ts'
 import type { UpstreamCall } from '../../workers/upstream/call-upstream.ts'
 import { openWorkerContext } from '../../workers/worker-context.ts'
 import { testSecrets, until } from '../support/gateway.ts'
@@ -170,4 +172,26 @@ test('a call whose time is over with that of a request in another process sends 
   const codes = (await Promise.all([first, second])).map((outcome) => Reflect.get(outcome, 'code'))
   assert.deepEqual(codes, ['UPSTREAM_TIMEOUT', 'UPSTREAM_TIMEOUT'])
   assert.equal(paths.length, 1)
+})
+
+test('the time for which a large answer waits for memory of the worker is no failure of the upstream', async (t) => {
+  const page = JSON.stringify({ title: 'Earth', extract: 'x'.repeat(200_000) })
+  const { deps, call, paths } = await open(t, (_request, response) => response.end(page))
+  const memory = new AnswerMemory(0)
+  deps.answerMemory = memory
+  const end = Promise.withResolvers<void>()
+  const holding = memory.within(async ({ take }) => {
+    await take(1, new AbortController().signal)
+    await end.promise
+  })
+  const calling = call('large')
+  await until(() => paths.length === 1)
+  await delay(HANGING_MS + 500)
+  end.resolve()
+  await holding
+  const outcome = await calling
+  assert.ok('body' in outcome, JSON.stringify(outcome))
+  await until(async () => (await deps.redis.exists(healthKey(SLUG))) === 1)
+  const { ok, failBefore } = await deps.redis.hgetall(healthKey(SLUG))
+  assert.deepEqual({ ok, failBefore }, { ok: '1', failBefore: '0' })
 })

@@ -4,11 +4,15 @@ export interface MemoryShare {
    * @returns undefined when it is there; else what settles once it is, and rejects with the signal's reason
    */
   take: (bytes: number, signal: AbortSignal) => Promise<void> | undefined
+  /** How long it has waited so far, milliseconds. */
+  waitedMs: () => number
 }
 
 interface Holder {
   heldBytes: number
-  waiting?: { bytes: number; enter: () => void; entered: Promise<void> } | undefined
+  /** Of the waits that are over. */
+  waitedMs: number
+  waiting?: { bytes: number; since: number; enter: () => void; entered: Promise<void> } | undefined
 }
 
 /**
@@ -27,9 +31,12 @@ export class AnswerMemory {
 
   /** Gives back what `run` took when it ends. */
   async within<T>(run: (share: MemoryShare) => Promise<T>): Promise<T> {
-    const holder: Holder = { heldBytes: 0 }
+    const holder: Holder = { heldBytes: 0, waitedMs: 0 }
     try {
-      return await run({ take: (bytes, signal) => this.#take(holder, bytes, signal) })
+      return await run({
+        take: (bytes, signal) => this.#take(holder, bytes, signal),
+        waitedMs: () => holder.waitedMs + currentWaitMs(holder),
+      })
     } finally {
       if (this.#holders.delete(holder)) {
         this.#heldBytes -= holder.heldBytes
@@ -54,16 +61,20 @@ export class AnswerMemory {
 
   #wait(holder: Holder, bytes: number, signal: AbortSignal): Promise<void> {
     const { promise: entered, resolve, reject } = Promise.withResolvers<void>()
-    const onAbort = (): void => {
+    const end = (): void => {
+      holder.waitedMs += currentWaitMs(holder)
       holder.waiting = undefined
+    }
+    const onAbort = (): void => {
+      end()
       reject(signal.reason)
     }
     const enter = (): void => {
-      holder.waiting = undefined
+      end()
       signal.removeEventListener('abort', onAbort)
       resolve()
     }
-    holder.waiting = { bytes, enter, entered }
+    holder.waiting = { bytes, since: performance.now(), enter, entered }
     if (signal.aborted) onAbort()
     else signal.addEventListener('abort', onAbort, { once: true })
     return entered
@@ -87,4 +98,8 @@ export class AnswerMemory {
       waiting.enter()
     }
   }
+}
+
+function currentWaitMs({ waiting }: Holder): number {
+  return waiting === undefined ? 0 : performance.now() - waiting.since
 }

@@ -39,6 +39,7 @@ async function sendAll(deps: UpstreamDeps, upstreamCall: UpstreamCall & { memory
     isPlain: call.extra.length === 0,
     accountId: call.group ?? call.accountId,
     concurrency: api.caps.concurrency,
+    ownMs: upstreamCall.memory.waitedMs,
     traceparent: call.traceparent,
   })
   const send = (request: UpstreamRequest, filling: Filling = {}): Promise<HttpExchange> =>

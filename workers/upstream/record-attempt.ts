@@ -52,6 +52,8 @@ export interface RecordedRequest {
   isForced?: boolean
   /** Decides alone whether the breaker opens. */
   isDecisive?: boolean
+  /** How long its answers have waited for us so far, which says nothing of the upstream. Milliseconds. */
+  ownMs?: () => number
   traceparent?: string | undefined
 }
 
@@ -108,14 +110,15 @@ export class AttemptRecorder {
   async observe<T>(run: () => Promise<T>, classify: (result: T) => string | undefined): Promise<T> {
     const { slug, source, isPlain, accountId, traceparent } = this.#request
     const slot = await this.#checkBreaker()
-    const startedAt = performance.now()
+    const startedAt = performance.now() - this.#ownMs()
+    const tookMs = (): number => performance.now() - startedAt - this.#ownMs()
     const span = this.#deps.telemetry.tracing.start('attempt', {
       kind: 'client',
       parent: traceparent,
       attributes: { 'agw.api': slug },
     })
     const record = (result: AttemptRecord['result'], code?: string, seen?: Omit<Seen, 'ms'>): ObservedAttempt => {
-      const latencyMs = performance.now() - startedAt
+      const latencyMs = tookMs()
       const attempt = { result, ...(code === undefined ? {} : { code }), latencyMs, source, isPlain, accountId, slot }
       return { ...attempt, seen: { ...seen, ms: latencyMs } }
     }
@@ -130,9 +133,8 @@ export class AttemptRecorder {
       else this.#answered.push(recorded)
       return result
     } catch (error) {
-      const tookMs = performance.now() - startedAt
-      const code = this.#failureOf(error, tookMs)
-      this.#trackUnanswered(error, code, tookMs)
+      const code = this.#failureOf(error, tookMs())
+      this.#trackUnanswered(error, code, tookMs())
       span.end(error instanceof AttemptError ? error.code : 'not finished')
       const result = code === undefined ? 'none' : resultOf(code, this.#request)
       this.#submit(record(result === 'fail' && watch.isCounted() ? 'late' : result, code, { error }))
@@ -208,9 +210,15 @@ export class AttemptRecorder {
     return Math.max(leastMs, HANGING_P95_TIMES * (p95Ms ?? 0))
   }
 
+  #ownMs(): number {
+    return this.#request.ownMs?.() ?? 0
+  }
+
   #watchHanging(record: () => ObservedAttempt): { isCounted: () => boolean; stop: () => void } {
     let isCounted = false
-    const stop = onHanging({ firstMs: HANGING_MS, limitMs: () => this.#longMs(HANGING_MS) }, () => {
+    const ownMsBefore = this.#ownMs()
+    const limitMs = (): number => this.#longMs(HANGING_MS) + this.#ownMs() - ownMsBefore
+    const stop = onHanging({ firstMs: HANGING_MS, limitMs }, () => {
       isCounted = true
       const { concurrency, isDecisive } = this.#request
       const failuresToOpen = isDecisive ? 1 : Math.min(FAILURES_TO_OPEN, concurrency)
