@@ -1,8 +1,5 @@
 export interface MemoryShare {
-  /**
-   * Takes memory for more of an answer.
-   * @returns undefined when it is there; else what settles once it is, and rejects with the signal's reason
-   */
+  /** For more of an answer. @returns undefined when it is there; else what settles once it is. @throws the signal's reason */
   take: (bytes: number, signal: AbortSignal) => Promise<void> | undefined
   /** How long it has waited so far, milliseconds. */
   waitedMs: () => number
@@ -10,8 +7,7 @@ export interface MemoryShare {
 
 interface Holder {
   heldBytes: number
-  /** Of the waits that are over. */
-  waitedMs: number
+  endedWaitsMs: number
   waiting?: { bytes: number; since: number; enter: () => void; entered: Promise<void> } | undefined
 }
 
@@ -22,8 +18,7 @@ interface Holder {
 export class AnswerMemory {
   readonly #bytesMax: number
   #heldBytes = 0
-  /** In the order in which they began to take. */
-  readonly #holders = new Set<Holder>()
+  readonly #holdersByAge = new Set<Holder>()
 
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax
@@ -31,14 +26,14 @@ export class AnswerMemory {
 
   /** Gives back what `run` took when it ends. */
   async within<T>(run: (share: MemoryShare) => Promise<T>): Promise<T> {
-    const holder: Holder = { heldBytes: 0, waitedMs: 0 }
+    const holder: Holder = { heldBytes: 0, endedWaitsMs: 0 }
     try {
       return await run({
         take: (bytes, signal) => this.#take(holder, bytes, signal),
-        waitedMs: () => holder.waitedMs + currentWaitMs(holder),
+        waitedMs: () => holder.endedWaitsMs + currentWaitMs(holder),
       })
     } finally {
-      if (this.#holders.delete(holder)) {
+      if (this.#holdersByAge.delete(holder)) {
         this.#heldBytes -= holder.heldBytes
         this.#admit()
       }
@@ -46,7 +41,7 @@ export class AnswerMemory {
   }
 
   #take(holder: Holder, bytes: number, signal: AbortSignal): Promise<void> | undefined {
-    this.#holders.add(holder)
+    this.#holdersByAge.add(holder)
     // What was on its way when reading stopped: it comes in all the same when the connection is closed.
     if (holder.waiting) {
       holder.waiting.bytes += bytes
@@ -62,7 +57,7 @@ export class AnswerMemory {
   #wait(holder: Holder, bytes: number, signal: AbortSignal): Promise<void> {
     const { promise: entered, resolve, reject } = Promise.withResolvers<void>()
     const end = (): void => {
-      holder.waitedMs += currentWaitMs(holder)
+      holder.endedWaitsMs += currentWaitMs(holder)
       holder.waiting = undefined
     }
     const onAbort = (): void => {
@@ -81,7 +76,7 @@ export class AnswerMemory {
   }
 
   #mayHold(holder: Holder, bytes: number): boolean {
-    const [first] = this.#holders
+    const [first] = this.#holdersByAge
     return holder === first || this.#heldBytes - (first?.heldBytes ?? 0) + bytes <= this.#bytesMax
   }
 
@@ -91,7 +86,7 @@ export class AnswerMemory {
   }
 
   #admit(): void {
-    for (const holder of this.#holders) {
+    for (const holder of this.#holdersByAge) {
       const { waiting } = holder
       if (!waiting || !this.#mayHold(holder, waiting.bytes)) continue
       this.#hold(holder, waiting.bytes)

@@ -9,8 +9,7 @@ import type { WireRequest } from './upstream-request.ts'
 
 const BODY_BYTES_MAX = 2 * 1024 * 1024
 
-/** Smaller answers take no memory worth counting. */
-const SMALL_BYTES = 64 * 1024
+const UNCOUNTED_BYTES_MAX = 64 * 1024
 
 /** What each byte of an answer takes while it is read: its parts, and the whole made of them. */
 const READ_COST = 2
@@ -55,7 +54,7 @@ export async function attempt(api: Api, request: WireRequest, options: AttemptOp
   try {
     await exchangeBytes(request, response, { ...options, bytesMax })
     const body = await decodeBody(response.body, response.headers['content-encoding'], bytesMax)
-    if (body.length > SMALL_BYTES) await memory?.take(body.length * PARSE_COST, signal)
+    if (body.length > UNCOUNTED_BYTES_MAX) await memory?.take(body.length * PARSE_COST, signal)
     const json = parseJson(body)
     return { answer: { status: response.status, headers: response.headers, body: json?.value }, text: json?.text }
   } catch (cause) {
@@ -163,7 +162,6 @@ function standStill(reading: Dispatcher.DispatchController, timeout: PausableTim
   )
 }
 
-/** Collects the bytes of an answer, which are counted when it is no small one. */
 class BodyReader {
   readonly #bounds: Pick<ExchangeBounds, 'bytesMax' | 'memory' | 'signal'>
   readonly #chunks: Buffer[] = []
@@ -179,7 +177,7 @@ class BodyReader {
     this.#length += chunk.length
     if (this.#length > bytesMax) throw new BodyTooLargeError(`body exceeds ${bytesMax} bytes`)
     this.#chunks.push(chunk)
-    return this.#length > SMALL_BYTES ? memory?.take(chunk.length * READ_COST, signal) : undefined
+    return this.#length > UNCOUNTED_BYTES_MAX ? memory?.take(chunk.length * READ_COST, signal) : undefined
   }
 
   whole(): Buffer {
