@@ -66,12 +66,14 @@ class PipelineGate {
       this.#unanswered -= 1
       if (!this.#isPaused || this.#unanswered >= UNANSWERED_MAX) return
       this.#isPaused = false
-      this.#socket.resume()
+      if (!isPausedByNode(this.#socket)) this.#socket.resume()
     })
   }
 
   #feed(): void {
     while (this.#unparsed && !this.#socket.destroyed) {
+      // Node may have paused the socket between the call of `resume` and its event.
+      if (isPausedByNode(this.#socket)) return
       if (this.#unanswered >= UNANSWERED_MAX) {
         this.#isPaused = true
         this.#socket.pause()
@@ -89,6 +91,13 @@ class PipelineGate {
     }
   }
 }
+
+/**
+ * Whether Node itself has stopped reading a connection because its answers are not taken. It starts again by itself;
+ * requests that its parser is given before then fail an assertion that nothing catches, which ends the process. Node has
+ * no public name for this state.
+ */
+const isPausedByNode = (socket: Socket): boolean => (socket as { _paused?: boolean })._paused === true
 
 /** How many of these bytes hold no more than so many requests, whatever else is in them. */
 function endOfRequests(bytes: Buffer, count: number): number {

@@ -3,18 +3,25 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { afterEach, describe, it } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { boundPipelining } from '../../src/http/pipeline.ts'
 import { until } from '../support/gateway.ts'
+
+/** Bursts of requests on one connection. */
+const BURSTS = 60
 
 let server: Server | undefined
 let client: Socket | undefined
 
-afterEach(async () => {
+afterEach(close)
+
+async function close(): Promise<void> {
   client?.destroy()
-  server?.closeAllConnections()
-  server?.close()
-  if (server) await once(server, 'close')
-})
+  if (!server?.listening) return
+  server.closeAllConnections()
+  server.close()
+  await once(server, 'close')
+}
 
 async function listen(answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<Socket> {
   server = createServer(answer)
@@ -26,6 +33,31 @@ async function listen(answer: (request: IncomingMessage, response: ServerRespons
 }
 
 const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: test\r\n\r\n`
+
+/** Bursts of requests from a client that now and then reads nothing; some are answered at once, some later. */
+async function sendInFitsAndStarts(answerBytes: number): Promise<void> {
+  let handled = 0
+  const socket = await listen((_request, response) => {
+    handled += 1
+    const answer = () => response.end(Buffer.alloc(answerBytes))
+    if (handled % 3 === 0) answer()
+    else if (handled % 3 === 1) setImmediate(answer)
+    else setTimeout(answer, handled % 5)
+  })
+  let reads = 0
+  socket.on('data', () => {
+    reads += 1
+    if (reads % 5 > 0) return
+    socket.pause()
+    setTimeout(() => socket.resume(), reads % 6)
+  })
+  for (let burst = 0; burst < BURSTS; burst += 1) {
+    socket.write(get('/').repeat(1 + ((burst * 7) % 30)))
+    // Whether or not answers have been taken by then.
+    await sleep((burst * 3) % 10)
+  }
+  await close()
+}
 
 describe('requests that are sent behind each other', () => {
   it('requests that are sent behind each other are answered in order, and no more than eight of a connection are under way', async () => {
@@ -88,6 +120,18 @@ describe('requests that are sent behind each other', () => {
       await new Promise((resolve) => setTimeout(resolve, 100))
     } while (handled !== before)
     assert.ok(handled <= 9, `${handled} requests were handled`)
+  })
+
+  it('requests that are sent behind each other do no harm to the server when their answers are taken in fits and starts', async () => {
+    const failures: unknown[] = []
+    const onFailure = (error: unknown) => failures.push(error)
+    process.on('uncaughtException', onFailure)
+    try {
+      for (const bytes of [1_000, 100_000, 1_000, 100_000]) await sendInFitsAndStarts(bytes)
+    } finally {
+      process.off('uncaughtException', onFailure)
+    }
+    assert.deepEqual(failures, [])
   })
 
   it('requests that are sent behind each other keep their bodies whole, also those that look like ends of headers', async () => {
