@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import type { FastifyInstance, HTTPMethods } from 'fastify'
+import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import { SESSION_MS, signSessionToken } from '../../src/accounts/session-token.ts'
 import type { Tier } from '../../src/catalog/upstream.ts'
 import { EnvironmentReader } from '../../src/config/environment-reader.ts'
 import { ProcessSecrets } from '../../src/config/secrets.ts'
-import { openDatabase } from '../../src/db/database.ts'
+import type { Database } from '../../src/db/schema.ts'
 import { insertSession } from '../../src/db/sessions.ts'
 import { insertUser, updateUser } from '../../src/db/users.ts'
-import { createLog } from '../../src/log.ts'
 import { checkAnswer } from './answer-check.ts'
 import { type Gateway, until } from './gateway.ts'
 
@@ -118,8 +118,6 @@ export interface Account {
   test: string
 }
 
-const log = createLog({ level: 'silent', pretty: false }, 'test')
-
 /** The first account of each database, whose password the next ones share: a hash takes a core for 50 ms. */
 const firstAccounts = new Map<string, Promise<{ password: string; passwordHash: string }>>()
 
@@ -154,16 +152,13 @@ async function copyAccount(
   gateway: Addressed,
   { password, passwordHash, tier }: { password: string; passwordHash: string; tier: Tier },
 ): Promise<Omit<Account, 'live' | 'test'>> {
+  const { databaseUrl } = gateway.services
   const email = `${randomUUID()}@example.com`
   const [userId, sessionId, expiresAt] = [randomUUID(), randomUUID(), new Date(Date.now() + SESSION_MS)]
-  const db = openDatabase(gateway.services.databaseUrl, log)
-  try {
-    await insertUser(db, { id: userId, email, passwordHash, signupNetwork: null })
-    if (tier !== 'developer') await updateUser(db, userId, { tier })
-    assert.ok(await insertSession(db, { id: sessionId, userId, passwordHash, expiresAt }))
-  } finally {
-    await db.destroy()
-  }
+  const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool: poolOf(databaseUrl) }) })
+  await insertUser(db, { id: userId, email, passwordHash, signupNetwork: null })
+  if (tier !== 'developer') await updateUser(db, userId, { tier })
+  assert.ok(await insertSession(db, { id: sessionId, userId, passwordHash, expiresAt }))
   const { jwt } = new ProcessSecrets(new EnvironmentReader(gateway.environment), ['JWT_SECRET'])
   return { id: userId, email, password, token: await signSessionToken(jwt, { userId, sessionId }, expiresAt) }
 }
@@ -183,13 +178,21 @@ export async function createKey(
   return body as { key: string; id: string; keyPrefix: string }
 }
 
+/** Connections of the tests themselves, by the address of the database. */
+const pools = new Map<string, pg.Pool>()
+
+/** They wait for a busy machine as long as it takes, and keep no process. */
+function poolOf(databaseUrl: string): pg.Pool {
+  const known = pools.get(databaseUrl)
+  if (known) return known
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: 2, allowExitOnIdle: true })
+  // The database is dropped under idle connections.
+  pool.on('error', () => undefined)
+  pools.set(databaseUrl, pool)
+  return pool
+}
+
 /** Runs a statement on the gateway's database. */
 export async function sql<Row>(gateway: Addressed, statement: string, values: unknown[] = []): Promise<Row[]> {
-  const client = new pg.Client({ connectionString: gateway.services.databaseUrl })
-  await client.connect()
-  try {
-    return (await client.query(statement, values)).rows
-  } finally {
-    await client.end()
-  }
+  return (await poolOf(gateway.services.databaseUrl).query(statement, values)).rows
 }

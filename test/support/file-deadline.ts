@@ -2,7 +2,7 @@
  * Loaded before each test file. node:test cancels a test that takes too long, but not what a hook has left open: the file's
  * process would stay, and the whole run with it.
  */
-const FILE_MS_MAX = 300_000
+const FILE_MS_MAX = 180_000
 
 const end = (): void => {
   console.error(`a test file has not ended after ${FILE_MS_MAX} ms; it is kept by ${process.getActiveResourcesInfo()}`)
