@@ -82,31 +82,7 @@ await runProcess('probe', async () => {
     scheduled: new Map(),
     undrained: new Set(catalog.keys()),
   }
-  const schedule = new ProbeSchedule({ catalog, queues, log })
-  const repairs = new SingleFlight<void>()
-  const orLog = (scheduling: Promise<void>) =>
-    void scheduling.catch((error) => log.warn({ err: error }, 'failed to schedule probes'))
-  await schedule.repair()
-  const endLate = () => void repairs.run('overdue', () => endOverdue(deps))
-  endLate()
-  settings.onChange(() => orLog(schedule.follow()))
-  health.onChange((slug) => {
-    deps.undrained.add(slug)
-    void drain(deps)
-  })
-  const timers = [
-    setInterval(() => void scheduleHalfOpenProbes(deps), TICK_MS),
-    setInterval(() => void drain(deps), TICK_MS),
-    setInterval(() => void recheckTroubled(deps), RECHECK_LOOK_MS),
-    setInterval(() => void repairs.run('held', () => repairHeld(deps)), TICK_MS),
-    setInterval(() => void repairs.run('released', () => repairReleased(deps)), RELEASE_LOOK_MS),
-    setInterval(endLate, OVERDUE_LOOK_MS),
-    setInterval(() => {
-      for (const slug of catalog.keys()) deps.undrained.add(slug)
-      orLog(schedule.repair())
-    }, REPAIR_EVERY_MS),
-    setInterval(() => void clean(deps), CLEAN_EVERY_MS),
-  ]
+  const timers = await startWork(deps)
   process.send?.({ ready: true })
   return {
     log,
@@ -121,6 +97,36 @@ await runProcess('probe', async () => {
     },
   }
 })
+
+/** Begins all that this process does, at once or on a change, and at intervals. @returns the timers of the intervals */
+async function startWork(deps: ProbeDeps): Promise<NodeJS.Timeout[]> {
+  const { catalog, queues, settings, health, log } = deps
+  const schedule = new ProbeSchedule({ catalog, queues, log })
+  const repairs = new SingleFlight<void>()
+  const orLog = (scheduling: Promise<void>) =>
+    void scheduling.catch((error) => log.warn({ err: error }, 'failed to schedule probes'))
+  await schedule.repair()
+  const endLate = () => void repairs.run('overdue', () => endOverdue(deps))
+  endLate()
+  settings.onChange(() => orLog(schedule.follow()))
+  health.onChange((slug) => {
+    deps.undrained.add(slug)
+    void drain(deps)
+  })
+  return [
+    setInterval(() => void scheduleHalfOpenProbes(deps), TICK_MS),
+    setInterval(() => void drain(deps), TICK_MS),
+    setInterval(() => void recheckTroubled(deps), RECHECK_LOOK_MS),
+    setInterval(() => void repairs.run('held', () => repairHeld(deps)), TICK_MS),
+    setInterval(() => void repairs.run('released', () => repairReleased(deps)), RELEASE_LOOK_MS),
+    setInterval(endLate, OVERDUE_LOOK_MS),
+    setInterval(() => {
+      for (const slug of catalog.keys()) deps.undrained.add(slug)
+      orLog(schedule.repair())
+    }, REPAIR_EVERY_MS),
+    setInterval(() => void clean(deps), CLEAN_EVERY_MS),
+  ]
+}
 
 /** A probe when the breaker allows its next attempt, so that it need not be a caller's. */
 async function scheduleHalfOpenProbes({ catalog, queues, health, scheduled, log }: ProbeDeps): Promise<void> {

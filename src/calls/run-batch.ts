@@ -57,12 +57,8 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
   const waiting = units.slice(leases, granted)
   const { end, dispose } = limitBatch(run.left, timeoutMs + DEADLINE_GRACE_MS)
   const steps = openSteps(redis, batch, state.now)
-  const refuse = (unmade: BatchUnit[], reason: unknown): void => {
-    const error = toGatewayError(reason)
-    for (const unit of unmade) run.emit(unit, { error })
-    const refused = unmade.map(({ job }) => ({ api: job.slug, error }))
-    countBatchRefusals(deps, principal, { requestId: run.requestId, refused })
-  }
+  const refuse = (unmade: BatchUnit[], reason: unknown): void =>
+    refuseUnits(deps, { principal, run, unmade, error: toGatewayError(reason) })
   const settle = (calls: Pick<UnsettledBatch, 'ended' | 'dropped'>): void =>
     deps.completions.settleBatch({ subject: principal, at: state.now, ...calls })
   const drop = async (unmade: BatchUnit[], reason: unknown): Promise<void> => {
@@ -110,6 +106,20 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
   } finally {
     dispose()
   }
+}
+
+function refuseUnits(
+  deps: BatchDeps,
+  {
+    principal,
+    run,
+    unmade,
+    error,
+  }: Pick<AdmittedBatch, 'principal'> & { run: BatchRun; unmade: BatchUnit[]; error: GatewayError },
+): void {
+  for (const unit of unmade) run.emit(unit, { error })
+  const refused = unmade.map(({ job }) => ({ api: job.slug, error }))
+  countBatchRefusals(deps, principal, { requestId: run.requestId, refused })
 }
 
 /** What Redis is told of a batch's calls. Those that end together, as calls of a shared job often do, are one script. */
