@@ -58,8 +58,8 @@ export async function admitBatch(
     const principal = await authenticateCall(deps, request)
     const admitted = await tryAdmit(deps, request, { ...options, principal }).catch((refusal: unknown) => {
       const error = toGatewayError(refusal)
-      const refused = options.items.map(({ api }) => ({ api, error }))
-      countBatchRefusals(deps, principal, { requestId: request.id, refused })
+      const refusals = options.items.map(({ api }) => ({ api, error }))
+      countBatchRefusals(deps, principal, { requestId: request.id, refusals })
       throw refusal
     })
     if (admitted !== STALE) return admitted

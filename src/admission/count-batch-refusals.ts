@@ -15,7 +15,7 @@ export interface BatchRefusalDeps extends RefusalDeps {
 /** Calls of one batch that were refused before they were queued; `api` as its caller wrote it. */
 export interface RefusedBatchCalls {
   requestId: string
-  refused: { api: string; error: GatewayError }[]
+  refusals: { api: string; error: GatewayError }[]
 }
 
 /**
@@ -25,17 +25,17 @@ export interface RefusedBatchCalls {
 export function countBatchRefusals(
   deps: BatchRefusalDeps,
   principal: Principal,
-  { requestId, refused }: RefusedBatchCalls,
+  { requestId, refusals }: RefusedBatchCalls,
 ): void {
-  if (refused.length === 0) return
+  if (refusals.length === 0) return
   const { accountId, mode } = principal
   const codes: Record<string, number> = {}
-  for (const { api, error } of refused) {
+  for (const { api, error } of refusals) {
     const { code, status } = error
     const slug = knownSlug(deps.catalog, api)
     countRefusal(deps, principal, { slug, status })
     countCall(deps.telemetry, { slug, mode, status, code, accountId })
     codes[code] = (codes[code] ?? 0) + 1
   }
-  deps.callLog.info({ requestId, account: accountId, mode, calls: refused.length, codes }, 'calls of a batch refused')
+  deps.callLog.info({ requestId, account: accountId, mode, calls: refusals.length, codes }, 'calls of a batch refused')
 }

@@ -89,9 +89,9 @@ export async function forecastAndJoin(
   }
   const isHeldByBreaker = breakerWaitMs !== undefined && breakerWaitMs > 0
   const joined = isHeldByBreaker
-    ? { refused: 'down' as const, retryAfterMs: breakerWaitMs }
+    ? { reason: 'down' as const, retryAfterMs: breakerWaitMs }
     : await joinAcknowledged(deps, waitEntry, job.deadline)
-  if ('refused' in joined) {
+  if ('reason' in joined) {
     const served = await serveWithoutSlot(deps, { endpoint, job, keys, withoutTicket }, joined)
     if (served) return served
     const { code, ...details } = refusalOf(joined)
@@ -115,7 +115,7 @@ interface RefusedCall extends Pick<ForecastCall, 'endpoint' | 'job'> {
 async function serveWithoutSlot(
   deps: ForecastDeps,
   { endpoint, job, keys, withoutTicket }: RefusedCall,
-  { refused, retryAfterMs }: { refused: RefusalReason; retryAfterMs: number },
+  { reason, retryAfterMs }: { reason: RefusalReason; retryAfterMs: number },
 ): Promise<Queueing | undefined> {
   const entry = keys && (await deps.cache.get(keys.entry))
   if (entry && isUsableWithoutUpstream(entry, job.limitsAcquiredAt)) {
@@ -123,14 +123,14 @@ async function serveWithoutSlot(
       priority: PRIORITY_FIRST,
       etaMs: 0,
       cacheOnlyMs: retryAfterMs,
-      cacheOnlyReason: refused,
+      cacheOnlyReason: reason,
       mayShareJob: false,
       waitEntry: undefined,
     }
   }
   if (job.isAsync) return undefined
   if (await isPooled(deps, endpoint, job)) return withoutTicket
-  const mayShare = keys && refused !== 'down' && (await hasLeaderThatNeedsNoSlot(deps, keys))
+  const mayShare = keys && reason !== 'down' && (await hasLeaderThatNeedsNoSlot(deps, keys))
   return mayShare ? withoutTicket : undefined
 }
 

@@ -118,8 +118,8 @@ function refuseUnits(
   }: Pick<AdmittedBatch, 'principal'> & { run: BatchRun; unmade: BatchUnit[]; error: GatewayError },
 ): void {
   for (const unit of unmade) run.emit(unit, { error })
-  const refused = unmade.map(({ job }) => ({ api: job.slug, error }))
-  countBatchRefusals(deps, principal, { requestId: run.requestId, refused })
+  const refusals = unmade.map(({ job }) => ({ api: job.slug, error }))
+  countBatchRefusals(deps, principal, { requestId: run.requestId, refusals })
 }
 
 /** What Redis is told of a batch's calls. Those that end together, as calls of a shared job often do, are one script. */

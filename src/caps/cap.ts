@@ -56,7 +56,7 @@ export interface QueuePlace {
 }
 
 export interface QueueRefusal {
-  refused: 'cap' | 'share' | 'closed' | 'overloaded'
+  reason: 'cap' | 'share' | 'closed' | 'overloaded'
   retryAfterMs: number
 }
 
@@ -88,7 +88,7 @@ export interface CapDeps {
 }
 
 type JoinReply = [
-  decision: QueueRefusal['refused'] | 'ok' | 'follow' | 'ahead',
+  decision: QueueRefusal['reason'] | 'ok' | 'follow' | 'ahead',
   ...[tag: string, priority: number, etaMs: number, needsRebase: number],
 ]
 
@@ -102,8 +102,8 @@ interface JoinRequest {
 
 /** @param retryAfterMs below 0: the call waited for its share alone */
 function evictionOf(retryAfterMs: number, closedForMs: number): QueueRefusal {
-  if (retryAfterMs < 0) return { refused: 'share', retryAfterMs: -retryAfterMs }
-  return { refused: closedForMs > 0 ? 'closed' : 'cap', retryAfterMs }
+  if (retryAfterMs < 0) return { reason: 'share', retryAfterMs: -retryAfterMs }
+  return { reason: closedForMs > 0 ? 'closed' : 'cap', retryAfterMs }
 }
 
 type AcquireReply = [
@@ -287,7 +287,7 @@ export class Cap {
 
 function placeOf([decision, tag, priority, etaMs, needsRebase]: JoinReply): QueuePlace | QueueRefusal {
   if (decision !== 'ok' && decision !== 'follow' && decision !== 'ahead')
-    return { refused: decision, retryAfterMs: etaMs }
+    return { reason: decision, retryAfterMs: etaMs }
   const how = { isFollower: decision === 'follow', ...(decision === 'ahead' ? { isAhead: true as const } : {}) }
   return { tag: Number(tag), priority, etaMs, ...how, needsRebase: needsRebase === 1 }
 }

@@ -2,7 +2,7 @@ import type { ErrorCode } from '../errors.ts'
 import type { QueueRefusal } from './cap.ts'
 
 /** Why no request is sent for a call: its cap's wait queue refused it, or the breaker is open (`down`). */
-export type RefusalReason = QueueRefusal['refused'] | 'down'
+export type RefusalReason = QueueRefusal['reason'] | 'down'
 
 const CODES: Record<RefusalReason, ErrorCode> = {
   cap: 'UPSTREAM_CAP_EXHAUSTED',
@@ -13,12 +13,12 @@ const CODES: Record<RefusalReason, ErrorCode> = {
 }
 
 /** A refusal as its caller is told. `retryAfterMs` is exact but for `share` (if others stop asking) and `overloaded`. */
-export function refusalOf({ refused, retryAfterMs }: { refused: RefusalReason; retryAfterMs: number }): {
+export function refusalOf({ reason, retryAfterMs }: { reason: RefusalReason; retryAfterMs: number }): {
   code: ErrorCode
   retryAfterMs: number
   message?: string
 } {
-  return { code: CODES[refused], retryAfterMs, ...(refused === 'share' ? { message: SHARE_USED } : {}) }
+  return { code: CODES[reason], retryAfterMs, ...(reason === 'share' ? { message: SHARE_USED } : {}) }
 }
 
 const SHARE_USED = 'Your fair share of the upstream API is used up while others ask for it too.'
@@ -28,8 +28,8 @@ export const UNPROVEN_KEYS_USED =
   'The upstream API has not taken your provider key yet, and requests with such keys are used up for now.'
 
 /** What a call is told more whose own key the upstream has not taken yet: another cap is used up than the catalog shows. */
-export function refusalWithUnprovenKey({ refused }: { refused: RefusalReason }): { message?: string; hint?: string } {
-  if (refused !== 'cap' && refused !== 'share') return {}
+export function refusalWithUnprovenKey({ reason }: { reason: RefusalReason }): { message?: string; hint?: string } {
+  if (reason !== 'cap' && reason !== 'share') return {}
   return {
     message: UNPROVEN_KEYS_USED,
     hint: 'Check the key in the portal, on /account/provider-keys, or wait for Retry-After',

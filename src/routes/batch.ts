@@ -155,8 +155,8 @@ async function run(
   try {
     const uncalled = [...batch.refused, ...notTaken(batch)]
     for (const [index, error] of uncalled) refuse(index, error)
-    const refused = uncalled.map(([index, error]) => ({ api: items[index]?.api ?? '', error }))
-    countBatchRefusals(context, batch.principal, { requestId: request.id, refused })
+    const refusals = uncalled.map(([index, error]) => ({ api: items[index]?.api ?? '', error }))
+    countBatchRefusals(context, batch.principal, { requestId: request.id, refusals })
     const charged = await runBatch(context, batch, { requestId: request.id, left: left.signal, emit })
     const { ok, failed, deduplicated } = tally
     answer.end({ done: true, ok, failed, charged, deduplicated })

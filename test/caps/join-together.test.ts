@@ -110,7 +110,7 @@ it('calls that come together are queued, refused and ordered as if they came one
         const expected = await apart.play(it, number)
         assert.deepEqual(await together.play(it, number), expected)
         for (const reply of expected.replies) {
-          const outcome = 'refused' in reply ? reply.refused : reply.isFollower ? 'follow' : 'ok'
+          const outcome = 'reason' in reply ? reply.reason : reply.isFollower ? 'follow' : 'ok'
           outcomes[outcome] = (outcomes[outcome] ?? 0) + 1
         }
       }

@@ -69,18 +69,18 @@ it('a cap whose past Redis lost restores it for the calls that join its queue, w
   const entry = { accountId: 'a', callId: 'late', isAsync: false, weight: 1, slug: 'used up', bucket: 'shared' }
   const early = { ...entry, callId: 'early' }
   const place = await cap.joinWaitQueue(early, clock.now + 120_000)
-  assert.ok(!('refused' in place))
+  assert.ok(!('reason' in place))
   assert.equal(place.etaMs, COLD_START_HOLD_MS)
   clock.now = lostAt + BACKFILL_AFTER_MS + 1
   const refusal = await cap.joinWaitQueue(entry, clock.now + 30_000)
-  assert.ok('refused' in refusal)
-  assert.equal(refusal.refused, 'cap')
+  assert.ok('reason' in refusal)
+  assert.equal(refusal.reason, 'cap')
   assert.ok(refusal.retryAfterMs > 540_000, `${refusal.retryAfterMs} ms`)
   // The one that is queued already hears of it as well.
   const waiters = [{ member: memberOf(early), tag: place.tag }]
   const { evicted } = await cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
   const eviction = evicted.get(memberOf(early))
-  assert.equal(eviction?.refused, 'cap')
+  assert.equal(eviction?.reason, 'cap')
   assert.ok(eviction.retryAfterMs > 540_000, `${eviction.retryAfterMs} ms`)
 })
 

@@ -25,7 +25,7 @@ async function open() {
       { ...entry, weight: 1, slug: 'any', bucket: 'shared' },
       world.now + 30_000,
     )
-    assert.ok(!('refused' in place))
+    assert.ok(!('reason' in place))
   }
   return { world, entries, stranger: { ...identity, accountId: 'd' } }
 }
@@ -55,7 +55,7 @@ async function join(world: World, accountId: string, more: Partial<WaitQueueEntr
   const callId = `${joined++}`
   const entry = { callId, accountId, isAsync: true, weight: 1, slug: world.slug, bucket: 'shared', ...more }
   const place = await world.cap.joinWaitQueue(entry, world.now + 120_000)
-  assert.ok(!('refused' in place))
+  assert.ok(!('reason' in place))
   return { entry, place, at: world.now + place.etaMs }
 }
 let joined = 1

@@ -15,7 +15,7 @@ async function countTaken(rates: Caps['rates'], callsMax: number): Promise<numbe
   for (let taken = 0; taken < callsMax; taken += 1) {
     const refusal = await world.join({ ...call, account: `account-${taken}`, group: 'network' })
     if (refusal) {
-      assert.equal(refusal.refused, 'share')
+      assert.equal(refusal.reason, 'share')
       return taken
     }
     await world.advance(0)

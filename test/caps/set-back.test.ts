@@ -31,7 +31,7 @@ for (const [name, max] of [
     world.now -= HOUR_MS
     const entry = { callId: 'c', accountId: 'a', isAsync: false, weight: 1, slug: world.slug, bucket: 'shared' }
     const place = await world.cap.joinWaitQueue(entry, world.now + 3_000)
-    assert.ok('refused' in place)
+    assert.ok('reason' in place)
     assert.ok(place.retryAfterMs <= WINDOW_MS, `${place.retryAfterMs} ms`)
     // All that was granted still counts.
     assert.equal((await acquire(['too-early'])).granted.size, 0)
@@ -64,7 +64,7 @@ it('an account has all of a cap that it alone asks for, a window after its Redis
   const call = async (accountId: string, callId: string) => {
     const entry = { callId, accountId, isAsync: false, weight: 1, slug: world.slug, bucket: 'shared' }
     const place = await world.cap.joinWaitQueue(entry, world.now + 3_000)
-    if ('refused' in place) return place.refused
+    if ('reason' in place) return place.reason
     const waiters = [{ member: `${accountId}|${callId}`, tag: place.tag }]
     const { granted } = await world.cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 6_000 })
     return granted.size === 1 ? 'granted' : 'waits'

@@ -108,7 +108,7 @@ it('a call that would share an answer too late for it is told what that answer w
       await world.join(call(asker, { isAsync: true, timeoutMs: 120 * SECOND, answer: asker }))
     const slotMs = 50 * SECOND + WINDOW_MARGIN_MS
     const refusal = await world.join(call(account, { isAsync: true, timeoutMs: 20 * SECOND, answer: 'a' }))
-    assert.deepEqual(refusal, { refused: 'cap', retryAfterMs: slotMs }, account)
+    assert.deepEqual(refusal, { reason: 'cap', retryAfterMs: slotMs }, account)
   }
   const world = await open({ concurrency: 10, rates: [{ max: 10, seconds: 60 }] })
   await world.join(call('b'))
@@ -117,7 +117,7 @@ it('a call that would share an answer too late for it is told what that answer w
   await world.join(call('b'))
   await world.join(call('a', { isAsync: true, timeoutMs: 120 * SECOND, answer: 'x' }))
   const refusal = await world.join(call('a', { isAsync: true, timeoutMs: 5 * SECOND, answer: 'x' }))
-  assert.deepEqual(refusal, { refused: 'share', retryAfterMs: 10 * SECOND + WINDOW_MARGIN_MS })
+  assert.deepEqual(refusal, { reason: 'share', retryAfterMs: 10 * SECOND + WINDOW_MARGIN_MS })
 })
 
 it('a call does not wait in the place of an asynchronous one for the same answer where its own comes before', async () => {
@@ -129,7 +129,7 @@ it('a call does not wait in the place of an asynchronous one for the same answer
   // The next slot is an asynchronous call's.
   const slotMs = 2 * (5 * SECOND + WINDOW_MARGIN_MS)
   const refusal = await world.join(call('b', { timeoutMs: 3 * SECOND, answer: '7' }))
-  assert.deepEqual(refusal, { refused: 'cap', retryAfterMs: slotMs })
+  assert.deepEqual(refusal, { reason: 'cap', retryAfterMs: slotMs })
   await assertJoins(world, call('b', { answer: '7' }), { isAhead: true, etaMs: slotMs })
   await assertJoins(world, call('c', { answer: '7' }), { isFollower: true, etaMs: slotMs })
 })
@@ -150,7 +150,7 @@ it('a call that a newcomer pushes past its deadline is refused at once', async (
   for (let index = 0; index < 110; index += 1) await world.join(call('busy'))
   await world.advance(SECOND)
   for (let index = 0; index < 110; index += 1) assert.equal(await world.join(call('busy')), undefined)
-  assert.equal((await world.join(call('busy')))?.refused, 'cap')
+  assert.equal((await world.join(call('busy')))?.reason, 'cap')
   assert.equal(await world.join(call('guest')), undefined)
   await world.advance(0)
   assert.equal(world.evicted, 1)
@@ -232,11 +232,11 @@ it('a spent share is refused as such, until the others count as quiet and no lon
     await world.advance(100)
   }
   const refusal = await world.join(call('mine'))
-  assert.equal(refusal?.refused, 'share')
+  assert.equal(refusal?.reason, 'share')
   const retryAfterMs = refusal?.retryAfterMs ?? assert.fail()
   assert.ok(retryAfterMs > 290 * SECOND && retryAfterMs <= 300 * SECOND, `${retryAfterMs}`)
   await world.advance(retryAfterMs - 1)
-  assert.equal((await world.join(call('mine')))?.refused, 'share')
+  assert.equal((await world.join(call('mine')))?.reason, 'share')
   await world.advance(2)
   assert.equal(await world.join(call('mine')), undefined)
 })
@@ -249,7 +249,7 @@ it('an account with hundreds of calls in the queue has as many there as its half
   for (let taken = 0; !refusal && taken <= 400; taken += 1) refusal = await world.join(call('busy', { timeoutMs }))
   // Thirty windows' halves; the guest's call and theirs fill fifteen windows and a place of the next.
   assert.equal(world.waiting.length, 1 + 300)
-  assert.deepEqual(refusal, { refused: 'share', retryAfterMs: 15 * windowMs })
+  assert.deepEqual(refusal, { reason: 'share', retryAfterMs: 15 * windowMs })
   assert.equal(await world.join(call('guest')), undefined)
 })
 
@@ -259,7 +259,7 @@ it('accounts of one group count as one, and a fifth of a long window stays for n
     for (let index = 0; index < 61; index += 1) {
       const refusal = await world.join(call(account, group === undefined ? {} : { group }))
       await world.advance(100)
-      if (refusal) return refusal.refused
+      if (refusal) return refusal.reason
     }
     return undefined
   }
@@ -274,7 +274,7 @@ it('accounts of one group count as one, and a fifth of a long window stays for n
     await world.advance(100)
   }
   assert.equal(world.granted, 60)
-  assert.equal((await world.join(call('late')))?.refused, 'cap')
+  assert.equal((await world.join(call('late')))?.reason, 'cap')
 })
 
 it('a single tenant has all of a long window', async () => {
@@ -284,7 +284,7 @@ it('a single tenant has all of a long window', async () => {
     await world.advance(100)
   }
   assert.equal(world.granted, 60)
-  assert.equal((await world.join(call('only')))?.refused, 'cap')
+  assert.equal((await world.join(call('only')))?.reason, 'cap')
 })
 
 it('asynchronous calls of many accounts leave every other slot to calls whose callers wait', async () => {
@@ -346,7 +346,7 @@ it('calls wait while workers stand still for a second, and are refused when they
     const refusals: string[] = []
     for (const endsAt = world.now + ms; world.now < endsAt; ) {
       const refusal = await world.join(call('account'))
-      if (refusal) refusals.push(refusal.refused)
+      if (refusal) refusals.push(refusal.reason)
       if (isServed) await world.advance(25)
       else world.now += 25
     }
@@ -377,7 +377,7 @@ it('a call whose worker is gone leaves the queue at its deadline', async () => {
   const world = await open({ concurrency: 1, rates: [{ max: 500, seconds: 10 }] })
   const entry = { accountId: 'a', callId: 'call-1', shareGroup: undefined, isAsync: false, weight: 1 }
   const place = await world.cap.joinWaitQueue({ ...entry, slug: 'any', bucket: 'shared' }, world.now + SECOND)
-  assert.ok(!('refused' in place))
+  assert.ok(!('reason' in place))
   world.now += SECOND - 1
   assert.equal((await world.cap.read()).ahead, 1)
   world.now += 1
@@ -387,7 +387,7 @@ it('a call whose worker is gone leaves the queue at its deadline', async () => {
 it('a cap whose past Redis has lost stays closed for its window', async () => {
   const world = await open({ concurrency: 4, rates: [{ max: 20, seconds: 10 }] })
   await redis.set(keys.rememberedSince, world.now - SECOND)
-  assert.deepEqual(await world.join(call('a', { timeoutMs: 5 * SECOND })), { refused: 'cap', retryAfterMs: 9_500 })
+  assert.deepEqual(await world.join(call('a', { timeoutMs: 5 * SECOND })), { reason: 'cap', retryAfterMs: 9_500 })
   await world.advance(9_500)
   assert.equal(await world.join(call('a', { timeoutMs: 5 * SECOND })), undefined)
 })
@@ -402,7 +402,7 @@ it('calls without a ticket pass while there is room, and when it is used up queu
   assert.equal(world.passed, 120)
   const opensInMs = startedAt + 20 * SECOND + WINDOW_MARGIN_MS - world.now
   const [refusal] = await world.joinIfNeeded([call('late', { timeoutMs: 3 * SECOND })])
-  assert.deepEqual(refusal, { refused: 'cap', retryAfterMs: opensInMs })
+  assert.deepEqual(refusal, { reason: 'cap', retryAfterMs: opensInMs })
   await world.joinIfNeeded(Array.from({ length: 8 }, () => call('busy')))
   await world.joinIfNeeded([call('guest')])
   assert.equal(world.waiting.length, 9)

@@ -55,7 +55,7 @@ export class World {
   operations = 0
   granted = 0
   evicted = 0
-  lastEviction: QueueRefusal['refused'] | undefined
+  lastEviction: QueueRefusal['reason'] | undefined
   refused = 0
   /** Calls that got their permit without a ticket. */
   passed = 0
@@ -117,7 +117,7 @@ export class World {
   }
 
   /** A call arrives. @returns why it was refused, and for how long; undefined when it waits now */
-  async join(call: NewCall): Promise<{ refused: string; retryAfterMs: number } | undefined> {
+  async join(call: NewCall): Promise<{ reason: string; retryAfterMs: number } | undefined> {
     return await this.#join(this.#entryOf(call), call.timeoutMs)
   }
 
@@ -127,7 +127,7 @@ export class World {
    *
    * @returns of each as `join`; undefined as well when it got its permit
    */
-  async joinIfNeeded(calls: NewCall[]): Promise<({ refused: string; retryAfterMs: number } | undefined)[]> {
+  async joinIfNeeded(calls: NewCall[]): Promise<({ reason: string; retryAfterMs: number } | undefined)[]> {
     const newcomers = calls.map((call) => ({ entry: this.#entryOf(call), timeoutMs: call.timeoutMs }))
     const { mustJoin } = await this.#poll(
       this.#calls % WORKERS,
@@ -146,10 +146,7 @@ export class World {
     return { ...identity, weight, slug: this.slug, bucket: 'shared', coalescedKey }
   }
 
-  async #join(
-    entry: WaitQueueEntry,
-    timeoutMs: number,
-  ): Promise<{ refused: string; retryAfterMs: number } | undefined> {
+  async #join(entry: WaitQueueEntry, timeoutMs: number): Promise<{ reason: string; retryAfterMs: number } | undefined> {
     this.operations += 1
     const member = memberOf(entry)
     const worker = this.#calls % WORKERS
@@ -160,10 +157,10 @@ export class World {
     this.#lastAsker = share
     const deadline = this.now + timeoutMs
     const place = await this.cap.joinWaitQueue(entry, deadline)
-    if ('refused' in place) {
+    if ('reason' in place) {
       this.refused += 1
       assert.ok(place.retryAfterMs >= 0, `retry after ${place.retryAfterMs}`)
-      if (place.refused === 'share') {
+      if (place.reason === 'share') {
         assert.ok(place.retryAfterMs <= DEMAND_MS || this.#rules.rates.some((rule) => this.#kept(rule) > 0))
       }
       return place
@@ -282,10 +279,10 @@ export class World {
       this.#grant(member.slice(0, member.indexOf('|')), permit, worker)
       if (!call) passed += 1
     }
-    for (const [member, { refused, retryAfterMs }] of result.evicted) {
+    for (const [member, { reason, retryAfterMs }] of result.evicted) {
       assert.ok(this.#waiting.delete(member), `${member} was evicted and does not wait`)
       assert.ok(retryAfterMs > 0)
-      this.lastEviction = refused
+      this.lastEviction = reason
       this.evicted += 1
     }
     const left = this.#room() - (await this.#redis.zcard(this.#key('queue')))

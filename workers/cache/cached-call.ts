@@ -55,7 +55,7 @@ export async function callThroughCache(deps: CachingDeps, upstreamCall: Upstream
     return { ...answer, afterwards: async () => await callOnce(deps, upstreamCall, keys) }
   }
   if (cacheOnlyMs !== undefined) {
-    const refusal = refusalOf({ refused: call.cacheOnlyReason ?? 'cap', retryAfterMs: cacheOnlyMs })
+    const refusal = refusalOf({ reason: call.cacheOnlyReason ?? 'cap', retryAfterMs: cacheOnlyMs })
     const detail = WITHOUT_REQUEST[refusal.code] ?? 'no-request'
     if (entry && isUsableWithoutUpstream(entry, now)) return served(deps, entry, { detail })
     return { outcome: { ...refusal, isRefused: true }, cacheStatus: 'agw; fwd=miss' }

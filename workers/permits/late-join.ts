@@ -43,7 +43,7 @@ export async function acquireOrJoin<Permit>(
   // The place that the first run may have joined for, or its eviction. Until now it may have been in use, by calls that share its request.
   if (lateJoin.isSecondRun) await cap.leaveWaitQueue(entry)
   const joined = await cap.joinWaitQueue(entry, lateJoin.deadline)
-  if ('refused' in joined) throw tooLateError(joined, { isRefused: true })
+  if ('reason' in joined) throw tooLateError(joined, { isRefused: true })
   try {
     return await acquire({ ...waiter, tag: joined.tag, mayLackPlace: joined.isFollower })
   } catch (error) {

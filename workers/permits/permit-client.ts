@@ -183,7 +183,7 @@ export class PermitClient {
     this.room = room
     if (closedForMs > 0) this.#rejectTooLate(closedForMs)
     if (granted.size + evicted.size + mustJoin.length === waiters.length) return true
-    this.#rejectWithoutPlace(waiters, { refused: closedForMs > 0 ? 'closed' : 'cap', retryAfterMs: retryInMs })
+    this.#rejectWithoutPlace(waiters, { reason: closedForMs > 0 ? 'closed' : 'cap', retryAfterMs: retryInMs })
     return false
   }
 
@@ -196,7 +196,7 @@ export class PermitClient {
   }
 
   /** The queue evicts calls that would be too late; these may be in none. `retryAfterMs`: until the first of them may be sent. */
-  #rejectWithoutPlace(waiters: LocalWaiter[], refusal: { refused: 'cap' | 'closed'; retryAfterMs: number }): void {
+  #rejectWithoutPlace(waiters: LocalWaiter[], refusal: { reason: 'cap' | 'closed'; retryAfterMs: number }): void {
     for (const { member, mayLackPlace, remainingMs } of waiters) {
       if (!mayLackPlace || remainingMs() >= refusal.retryAfterMs) continue
       this.#reject(member, tooLateError(refusal, { isRefused: true }))
@@ -223,7 +223,7 @@ export class PermitClient {
     for (const { member, tag, mayLackPlace = false, remainingMs } of [...this.#waitersByTag]) {
       if (remainingMs() >= closedForMs) continue
       const hadPlace = tag !== NO_PLACE && !mayLackPlace
-      this.#reject(member, tooLateError({ refused: 'closed', retryAfterMs: closedForMs }, { isRefused: !hadPlace }))
+      this.#reject(member, tooLateError({ reason: 'closed', retryAfterMs: closedForMs }, { isRefused: !hadPlace }))
     }
   }
 
