@@ -125,3 +125,28 @@ test('a call that ends while it waits, or fails, gives back what it held and is 
   assert.equal(next.taken(), 100)
   for (const call of [last, next]) await call.end()
 })
+
+test('what was taken for an answer that failed is given back at once, and the wait for more of it is over', async () => {
+  const memory = new AnswerMemory(100)
+  const first = startCall(memory, [50])
+  await settle()
+  const { signal } = new AbortController()
+  await memory.within(async ({ take, giveBack, waitedMs }) => {
+    await take(80, signal)
+    const waiting = assert.rejects(Promise.resolve(take(80, signal)), { message: 'the answer failed' })
+    const other = startCall(memory, [90])
+    await settle()
+    assert.equal(other.taken(), 0)
+    giveBack()
+    await waiting
+    assert.equal(other.taken(), 90)
+    const waited = waitedMs()
+    await delay(20)
+    assert.equal(waitedMs(), waited)
+    // The next attempt's answer.
+    const again = take(80, signal)
+    await other.end()
+    await again
+  })
+  await first.end()
+})

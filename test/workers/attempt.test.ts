@@ -132,6 +132,22 @@ test('an upstream that closes the connection while its answer waits for memory h
   await failed
 })
 
+test('the wait of an answer that failed is not counted to the attempt after it', async (t) => {
+  const { ask } = await serve(t, (_request, response) => {
+    response.writeHead(200, { 'content-length': LARGE.length })
+    response.write(LARGE.slice(0, 100_000))
+    void isWaiting.then(() => response.destroy())
+  })
+  const { within, isWaiting, giveBack } = heldMemory()
+  await within(async (memory) => {
+    await assert.rejects(ask(true, new AbortController().signal, memory), { code: 'UPSTREAM_ERROR' })
+    const waited = memory.waitedMs()
+    await delay(20)
+    assert.equal(memory.waitedMs(), waited)
+  })
+  await giveBack()
+})
+
 test('a small answer waits for no memory', async (t) => {
   const { ask } = await serve(t, (_request, response) => response.end('{}'))
   const { within, giveBack } = heldMemory()

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
+import { AnswerMemory, type MemoryShare } from '../../workers/upstream/answer-memory.ts'
 import { decodeBody } from '../../workers/upstream/response-body.ts'
 
 const TEXT = Buffer.from(JSON.stringify({ items: Array.from({ length: 500 }, (_, index) => ({ index })) }))
 const BYTES_MAX = 1_000_000
+const { signal } = new AbortController()
 
 for (const [what, encoding, bytes] of [
   ['gzip', 'gzip', gzipSync(TEXT)],
@@ -13,10 +15,54 @@ for (const [what, encoding, bytes] of [
   ['deflate without its zlib wrapper', 'deflate', deflateRawSync(TEXT)],
 ] as const) {
   test(`a body in ${what} is decoded, up to its bound and no further`, async () => {
-    assert.deepEqual(await decodeBody(bytes, encoding, BYTES_MAX), TEXT)
-    await assert.rejects(decodeBody(bytes, encoding, TEXT.length - 1), { code: 'BODY_TOO_LARGE' })
-    await assert.rejects(decodeBody(bytes.subarray(0, bytes.length - 9), encoding, BYTES_MAX), {
-      code: 'BODY_UNREADABLE',
-    })
+    assert.deepEqual(await decodeBody(bytes, encoding, { bytesMax: BYTES_MAX, signal }), TEXT)
+    await assert.rejects(decodeBody(bytes, encoding, { bytesMax: TEXT.length - 1, signal }), { code: 'BODY_TOO_LARGE' })
+    const cutShort = decodeBody(bytes.subarray(0, bytes.length - 9), encoding, { bytesMax: BYTES_MAX, signal })
+    await assert.rejects(cutShort, { code: 'BODY_UNREADABLE' })
   })
 }
+
+test('a small body that unpacks to a large one waits for memory before it is decoded further', async () => {
+  const large = Buffer.alloc(1_000_000, ' ')
+  const memory = new AnswerMemory(0)
+  const end = Promise.withResolvers<void>()
+  const holding = memory.within(async ({ take }) => {
+    await take(1, signal)
+    await end.promise
+  })
+  let askedFor = 0
+  const waiting = Promise.withResolvers<void>()
+  const decoding = memory.within((share) => {
+    const take: MemoryShare['take'] = (bytes, stop) => {
+      askedFor += bytes
+      waiting.resolve()
+      return share.take(bytes, stop)
+    }
+    return decodeBody(gzipSync(large), 'gzip', { bytesMax: BYTES_MAX, memory: { ...share, take }, signal })
+  })
+  await waiting.promise
+  // Longer than the whole would take.
+  await decodeBody(gzipSync(large), 'gzip', { bytesMax: BYTES_MAX, signal })
+  assert.ok(askedFor < 100_000, `${askedFor} bytes`)
+  end.resolve()
+  await holding
+  assert.deepEqual(await decoding, large)
+  assert.ok(askedFor > large.length)
+})
+
+test('a call that ends while its body is decoded is not told that the body does not decode', async () => {
+  const left = new AbortController()
+  const memory = {
+    take: () => {
+      left.abort('caller left')
+      return Promise.reject('caller left')
+    },
+    giveBack: () => undefined,
+    waitedMs: () => 0,
+  }
+  const bounds = { bytesMax: BYTES_MAX, memory, signal: left.signal }
+  await assert.rejects(
+    decodeBody(gzipSync(Buffer.alloc(100_000)), 'gzip', bounds),
+    (reason) => reason === 'caller left',
+  )
+})

@@ -1,6 +1,8 @@
 export interface MemoryShare {
   /** For more of an answer. @returns undefined when it is there; else what settles once it is. @throws the signal's reason */
   take: (bytes: number, signal: AbortSignal) => Promise<void> | undefined
+  /** The answer failed: gives back all that was taken for it and ends its wait, if it waits. */
+  giveBack: () => void
   /** How long it has waited so far, milliseconds. */
   waitedMs: () => number
 }
@@ -8,7 +10,9 @@ export interface MemoryShare {
 interface Holder {
   heldBytes: number
   endedWaitsMs: number
-  waiting?: { bytes: number; since: number; enter: () => void; entered: Promise<void> } | undefined
+  waiting?:
+    | { bytes: number; since: number; enter: () => void; leave: (reason: Error) => void; entered: Promise<void> }
+    | undefined
 }
 
 /**
@@ -30,14 +34,20 @@ export class AnswerMemory {
     try {
       return await run({
         take: (bytes, signal) => this.#take(holder, bytes, signal),
+        giveBack: () => this.#giveBack(holder),
         waitedMs: () => holder.endedWaitsMs + currentWaitMs(holder),
       })
     } finally {
-      if (this.#holdersByAge.delete(holder)) {
-        this.#heldBytes -= holder.heldBytes
-        this.#admit()
-      }
+      this.#giveBack(holder)
     }
+  }
+
+  #giveBack(holder: Holder): void {
+    holder.waiting?.leave(new Error('the answer failed'))
+    if (!this.#holdersByAge.delete(holder)) return
+    this.#heldBytes -= holder.heldBytes
+    holder.heldBytes = 0
+    this.#admit()
   }
 
   #take(holder: Holder, bytes: number, signal: AbortSignal): Promise<void> | undefined {
@@ -59,17 +69,18 @@ export class AnswerMemory {
     const end = (): void => {
       holder.endedWaitsMs += currentWaitMs(holder)
       holder.waiting = undefined
-    }
-    const onAbort = (): void => {
-      end()
-      reject(signal.reason)
+      signal.removeEventListener('abort', onAbort)
     }
     const enter = (): void => {
       end()
-      signal.removeEventListener('abort', onAbort)
       resolve()
     }
-    holder.waiting = { bytes, since: performance.now(), enter, entered }
+    const leave = (reason: Error): void => {
+      end()
+      reject(reason)
+    }
+    const onAbort = (): void => leave(signal.reason)
+    holder.waiting = { bytes, since: performance.now(), enter, leave, entered }
     if (signal.aborted) onAbort()
     else signal.addEventListener('abort', onAbort, { once: true })
     return entered

@@ -4,15 +4,10 @@ import type { UpstreamResponse } from '../../src/catalog/upstream.ts'
 import type { Permit } from '../permits/permit-client.ts'
 import type { MemoryShare } from './answer-memory.ts'
 import { AttemptError } from './attempt-error.ts'
-import { BodyTooLargeError, decodeBody, parseJson } from './response-body.ts'
+import { type BodyBounds, BodyReader, decodeBody, parseJson, UNCOUNTED_BYTES_MAX } from './response-body.ts'
 import type { WireRequest } from './upstream-request.ts'
 
 const BODY_BYTES_MAX = 2 * 1024 * 1024
-
-const UNCOUNTED_BYTES_MAX = 64 * 1024
-
-/** What each byte of an answer takes while it is read: its parts, and the whole made of them. */
-const READ_COST = 2
 
 /** What each byte takes more when it is parsed: text, objects, what they are mapped to, and the reply. */
 const PARSE_COST = 8
@@ -53,11 +48,12 @@ export async function attempt(api: Api, request: WireRequest, options: AttemptOp
   const response: Response = { status: 0, headers: {}, body: Buffer.alloc(0) }
   try {
     await exchangeBytes(request, response, { ...options, bytesMax })
-    const body = await decodeBody(response.body, response.headers['content-encoding'], bytesMax)
+    const body = await decodeBody(response.body, response.headers['content-encoding'], { bytesMax, memory, signal })
     if (body.length > UNCOUNTED_BYTES_MAX) await memory?.take(body.length * PARSE_COST, signal)
     const json = parseJson(body)
     return { answer: { status: response.status, headers: response.headers, body: json?.value }, text: json?.text }
   } catch (cause) {
+    memory?.giveBack()
     if (cause instanceof StalePermitError) throw cause
     if (signal.aborted) {
       if (progress.isSent) throw signal.reason
@@ -82,9 +78,7 @@ class AttemptTimeoutError extends Error {
   readonly code = 'ETIMEDOUT'
 }
 
-interface ExchangeBounds extends AttemptOptions {
-  bytesMax: number
-}
+interface ExchangeBounds extends AttemptOptions, BodyBounds {}
 
 /** Fills `response`. By undici's `dispatch`: a third of the CPU of `fetch`. */
 function exchangeBytes(
@@ -157,32 +151,9 @@ function standStill(reading: Dispatcher.DispatchController, timeout: PausableTim
       timeout.start()
       reading.resume()
     },
-    // The end of the call, which aborts the exchange.
+    // The end of the attempt, which has ended the exchange.
     () => undefined,
   )
-}
-
-class BodyReader {
-  readonly #bounds: Pick<ExchangeBounds, 'bytesMax' | 'memory' | 'signal'>
-  readonly #chunks: Buffer[] = []
-  #length = 0
-
-  constructor(bounds: Pick<ExchangeBounds, 'bytesMax' | 'memory' | 'signal'>) {
-    this.#bounds = bounds
-  }
-
-  /** @returns what is to be awaited before more is read. @throws BodyTooLargeError */
-  add(chunk: Buffer): Promise<void> | undefined {
-    const { bytesMax, memory, signal } = this.#bounds
-    this.#length += chunk.length
-    if (this.#length > bytesMax) throw new BodyTooLargeError(`body exceeds ${bytesMax} bytes`)
-    this.#chunks.push(chunk)
-    return this.#length > UNCOUNTED_BYTES_MAX ? memory?.take(chunk.length * READ_COST, signal) : undefined
-  }
-
-  whole(): Buffer {
-    return Buffer.concat(this.#chunks, this.#length)
-  }
 }
 
 /** A time limit that what it limits may stand still in. */

@@ -1,5 +1,12 @@
-import { promisify } from 'node:util'
-import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib'
+import type { Transform } from 'node:stream'
+import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw } from 'node:zlib'
+import type { MemoryShare } from './answer-memory.ts'
+
+/** Bytes of a body that are read without asking for memory. */
+export const UNCOUNTED_BYTES_MAX = 64 * 1024
+
+/** What each byte of a body takes while it is read: its parts, and the whole made of them. */
+const READ_COST = 2
 
 export class BodyTooLargeError extends Error {
   readonly code = 'BODY_TOO_LARGE'
@@ -11,33 +18,62 @@ class BodyUnreadableError extends Error {
 
 export const ACCEPT_ENCODING = 'gzip, deflate, br'
 
-type Decode = (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>
-
-const unwrap: Decode = promisify(inflate)
-const unwrapRaw: Decode = promisify(inflateRaw)
-
-const DECODERS: Record<string, Decode> = {
-  gzip: promisify(gunzip),
-  'x-gzip': promisify(gunzip),
+const DECODERS: Record<string, (bytes: Buffer) => Transform> = {
+  gzip: () => createGunzip(),
+  'x-gzip': () => createGunzip(),
   // Some servers leave out the zlib wrapper (RFC 9110, 8.4.1.2), whose first byte says method 8.
-  deflate: (bytes, options) => (((bytes[0] ?? 0) & 0x0f) === 8 ? unwrap : unwrapRaw)(bytes, options),
-  br: promisify(brotliDecompress),
+  deflate: (bytes) => (((bytes[0] ?? 0) & 0x0f) === 8 ? createInflate() : createInflateRaw()),
+  br: () => createBrotliDecompress(),
 }
 
-/** Bounds decoded bytes: a small body must not unpack to a huge one. @throws BodyTooLargeError, BodyUnreadableError */
-export async function decodeBody(bytes: Buffer, encoding: string | undefined, bytesMax: number): Promise<Buffer> {
+export interface BodyBounds {
+  bytesMax: number
+  memory?: MemoryShare | undefined
+  /** Ends a wait for memory. */
+  signal: AbortSignal
+}
+
+/** Collects the parts of a body, within its bounds. */
+export class BodyReader {
+  readonly #bounds: BodyBounds
+  readonly #chunks: Buffer[] = []
+  #length = 0
+
+  constructor(bounds: BodyBounds) {
+    this.#bounds = bounds
+  }
+
+  /** @returns what is to be awaited before more is read. @throws BodyTooLargeError */
+  add(chunk: Buffer): Promise<void> | undefined {
+    const { bytesMax, memory, signal } = this.#bounds
+    this.#length += chunk.length
+    if (this.#length > bytesMax) throw new BodyTooLargeError(`body exceeds ${bytesMax} bytes`)
+    this.#chunks.push(chunk)
+    return this.#length > UNCOUNTED_BYTES_MAX ? memory?.take(chunk.length * READ_COST, signal) : undefined
+  }
+
+  whole(): Buffer {
+    return Buffer.concat(this.#chunks, this.#length)
+  }
+}
+
+/**
+ * A small body may unpack to a huge one: decoded bytes have the same bounds as those read.
+ * @throws BodyTooLargeError, BodyUnreadableError, the signal's reason
+ */
+export async function decodeBody(bytes: Buffer, encoding: string | undefined, bounds: BodyBounds): Promise<Buffer> {
   const name = encoding?.trim().toLowerCase() ?? ''
   if (name === '' || name === 'identity' || bytes.length === 0) return bytes
-  const decode = Object.hasOwn(DECODERS, name) ? DECODERS[name] : undefined
-  if (!decode) throw new BodyUnreadableError('body has an encoding that was not requested')
+  const createDecoder = Object.hasOwn(DECODERS, name) ? DECODERS[name] : undefined
+  if (!createDecoder) throw new BodyUnreadableError('body has an encoding that was not requested')
+  const body = new BodyReader(bounds)
   try {
-    return await decode(bytes, { maxOutputLength: bytesMax })
+    for await (const chunk of createDecoder(bytes).end(bytes)) await body.add(chunk)
   } catch (cause) {
-    const isTooLarge = cause instanceof Error && Reflect.get(cause, 'code') === 'ERR_BUFFER_TOO_LARGE'
-    throw isTooLarge
-      ? new BodyTooLargeError(`body exceeds ${bytesMax} bytes`)
-      : new BodyUnreadableError('body does not decode', { cause })
+    if (bounds.signal.aborted || cause instanceof BodyTooLargeError) throw cause
+    throw new BodyUnreadableError('body does not decode', { cause })
   }
+  return body.whole()
 }
 
 /** Stateless, and costlier to make than a small body is to decode. */
