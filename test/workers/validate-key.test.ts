@@ -8,6 +8,7 @@ import type { PausedMode } from '../../src/catalog/catalog.ts'
 import { findProviderKey, saveProviderKey } from '../../src/db/provider-keys.ts'
 import { savePausedMode } from '../../src/db/upstream-settings.ts'
 import { insertUser } from '../../src/db/users.ts'
+import { healthKey } from '../../src/health/health-keys.ts'
 import { announceSettings } from '../../src/operator/upstream-settings.ts'
 import { enqueueValidateKey } from '../../src/queue/validate-key-job.ts'
 import { upstreamKeys } from '../../src/redis/keys.ts'
@@ -27,12 +28,20 @@ async function open(t: TestContext) {
     UPSTREAM_NEWS_CAPS: 'concurrency=10,1000/1',
   })
   const { db, redis, queues } = deps
-  const userId = randomUUID()
-  await insertUser(db, { id: userId, email: `${userId}@example.com`, passwordHash: '', signupNetwork: null })
-  const { secretId: secret_id, bytes: sealed } = seal(config.secrets.encryption, providerKeyRecord(userId, SLUG), 'key')
-  const cap_scope = keyScope(Buffer.alloc(32), SLUG, 'key')
-  const row = { id: randomUUID(), user_id: userId, slug: SLUG, secret_id, sealed, cap_scope, masked: maskKey('key') }
-  const { id } = await saveProviderKey(db, row)
+  /** Of an account of its own. @returns its id */
+  const saveKey = async (): Promise<string> => {
+    const userId = randomUUID()
+    await insertUser(db, { id: userId, email: `${userId}@example.com`, passwordHash: '', signupNetwork: null })
+    const { secretId: secret_id, bytes: sealed } = seal(
+      config.secrets.encryption,
+      providerKeyRecord(userId, SLUG),
+      'key',
+    )
+    const cap_scope = keyScope(Buffer.alloc(32), SLUG, 'key')
+    const row = { id: randomUUID(), user_id: userId, slug: SLUG, secret_id, sealed, cap_scope, masked: maskKey('key') }
+    return (await saveProviderKey(db, row)).id
+  }
+  const id = await saveKey()
   const worker = new Worker(SLUG, undefined, {
     connection: redis,
     prefix: upstreamKeys.queuePrefix(SLUG),
@@ -55,8 +64,11 @@ async function open(t: TestContext) {
   }
   return {
     upstream,
+    redis,
+    saveKey,
     key: async () => (await findProviderKey(db, id)) ?? assert.fail(),
-    enqueue: () => enqueueValidateKey(queues, SLUG, { v: 1, providerKeyId: id }),
+    enqueue: ({ providerKeyId = id, group }: { providerKeyId?: string; group?: string } = {}) =>
+      enqueueValidateKey(queues, SLUG, { v: 1, providerKeyId, ...(group === undefined ? {} : { group }) }),
     validate,
     /** Jobs that wait for their next time. */
     delayed: () => queues.of(SLUG).getDelayed(),
@@ -114,4 +126,18 @@ test('the last try of a validation leaves the time at which another one tries th
     assert.equal(await validate(), runsAgain)
   }
   assert.equal((await key()).next_validation_at, null)
+})
+
+test('failed validations of two accounts that count as one are failures of one caller to the health of the API', async (t) => {
+  const { upstream, redis, saveKey, enqueue, validate } = await open(t)
+  upstream.play(SLUG, (_, response) => void response.writeHead(503).end())
+  const group = 'network'
+  for (const providerKeyId of [await saveKey(), await saveKey()]) {
+    await enqueue({ providerKeyId, group })
+    const before = await redis.hget(healthKey(SLUG), 'run')
+    await validate()
+    await until(async () => (await redis.hget(healthKey(SLUG), 'run')) !== before)
+  }
+  const { run, rowAccount, rowPlain } = await redis.hgetall(healthKey(SLUG))
+  assert.deepEqual({ run, rowAccount, rowPlain }, { run: '-2', rowAccount: group, rowPlain: '0' })
 })

@@ -121,7 +121,7 @@ async function tryKey(
     slug: api.slug,
     source: 'call',
     isPlain: true,
-    accountId: row.user_id,
+    accountId: group ?? row.user_id,
     concurrency: api.caps.concurrency,
   })
   const entry = queueEntry(row, group, jobId)
