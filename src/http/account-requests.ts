@@ -10,7 +10,8 @@ export const MCP_UNITS = 2
 
 /**
  * Bounds the requests of an account that count for no limit of its plan, in this process. Every request outside the proxy
- * route is such a request: each costs work, whatever it asks for.
+ * route is such a request: each costs work, whatever it asks for. Those of its sessions are counted apart from those of its
+ * keys, teams and applications: while a leaked key is used without end, its owner can still log in and revoke it.
  */
 export class AccountRequests {
   readonly #buckets: TokenBuckets
@@ -20,11 +21,20 @@ export class AccountRequests {
     this.#buckets = new TokenBuckets({ perSecond, burst: perSecond * BURST_SECONDS })
   }
 
-  /** @throws GatewayError RATE_LIMIT_EXCEEDED */
+  /** A request of a session. @throws GatewayError RATE_LIMIT_EXCEEDED */
+  takeForSession(accountId: string): void {
+    this.#take(`session:${accountId}`, 1)
+  }
+
+  /** A request with a key or an access token. @throws GatewayError RATE_LIMIT_EXCEEDED */
   take(accountId: string, units = 1): void {
+    this.#take(accountId, units)
+  }
+
+  #take(subject: string, units: number): void {
     // A request that this process makes for one it has let in already.
     if (isInProcess()) return
-    const retryAfterMs = this.#buckets.take(accountId, units)
+    const retryAfterMs = this.#buckets.take(subject, units)
     if (retryAfterMs === 0) return
     throw new GatewayError('RATE_LIMIT_EXCEEDED', {
       message: 'Too many requests of this account come at once.',

@@ -40,7 +40,7 @@ export function guardWithSession(scope: App, context: Context): void {
     const user = await findSessionUser(db, userId, sessionId)
     if (!user) throw new GatewayError('INVALID_TOKEN')
     sessions.set(request, { user, id: sessionId })
-    accountRequests.take(user.id)
+    accountRequests.takeForSession(user.id)
   })
   scope.addHook('preValidation', async (request) => {
     if (request.method === 'GET' || request.method === 'HEAD') return

@@ -98,7 +98,7 @@ describe('one caller', () => {
     for (const socket of idle) socket.destroy()
   })
 
-  it('one caller has so many requests beside calls a second, whatever its routes and credentials', async () => {
+  it('an account has so many requests beside calls a second, whatever their routes', async () => {
     const [caller, other] = [await signUp(gateway), await signUp(gateway)]
     const url = await gateway.startWeb({ ACCOUNT_REQUESTS_PER_SECOND: '1' })
     const call = { jsonrpc: '2.0', id: 1, method: 'ping' }
@@ -120,6 +120,18 @@ describe('one caller', () => {
     for (let count = 0; count < 5; count += 1) {
       assert.equal((await send(gateway, '/v1/call/trivia/questions', { url, key: caller.test })).status, 200)
     }
+  })
+
+  it('while a leaked key of an account uses up its requests, its owner revokes the key', async () => {
+    const owner = await signUp(gateway)
+    const url = await gateway.startWeb({ ACCOUNT_REQUESTS_PER_SECOND: '1' })
+    const poll = () => send(gateway, '/v1/calls/call_0', { url, key: owner.live })
+    while ((await poll()).status !== 429);
+    const keys = await send(gateway, '/v1/keys', { url, token: owner.token })
+    assert.equal(keys.status, 200)
+    const { id } = keys.body.keys.find((key: { environment: string }) => key.environment === 'live')
+    assert.equal((await send(gateway, `/v1/keys/${id}`, { url, token: owner.token, method: 'DELETE' })).status, 204)
+    assert.equal((await poll()).status, 401)
   })
 
   it('one caller has less without an account of what costs more: sign-ins of applications and pages made for each', async () => {
