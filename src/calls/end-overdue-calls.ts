@@ -22,23 +22,33 @@ const WORKER_GRACE_MS = 5_000
 
 const PAGE_JOBS = 100
 
+/** The jobs of a lost worker stay `active` without a lock; another worker returns them to `waiting`, whatever their priority. */
+const UNENDED_STATES = ['prioritized', 'waiting', 'active'] as const
+
 /**
- * Ends the asynchronous calls of an API that are past their deadline and that no worker takes, because the queue is held
+ * Ends the asynchronous calls of an API that are past their deadline and that no worker has, because the queue is held
  * or nobody serves it: with result, usage and refund, as a worker would. Otherwise their jobs would stay in Redis, and
  * their units of the month stay spent, for as long as the pause lasts. Several processes may do so at once.
  * @throws what Redis throws: what was not ended is ended by the next look
  */
 export async function endOverdueCalls(deps: OverdueDeps, slug: string): Promise<void> {
+  for (const state of UNENDED_STATES) await endOverdueIn(state, deps, slug)
+}
+
+async function endOverdueIn(state: (typeof UNENDED_STATES)[number], deps: OverdueDeps, slug: string): Promise<void> {
   const queue = deps.queues.of(slug)
   for (let first = 0; ; ) {
-    const jobs = await queue.getPrioritized(first, first + PAGE_JOBS - 1)
+    const jobs = await queue.getJobs(state, first, first + PAGE_JOBS - 1, true)
     // An asynchronous call has a job of its own.
     const calls = jobs.flatMap((job) => parseAnswerable(job.data)).filter(({ isAsync }) => isAsync)
     // Redis itself is asked: this process may just have begun, and its machine's clock may be ahead.
     const now = calls.length === 0 ? 0 : await redisNow(deps.redis)
     const overdue = calls.filter(({ deadline }) => deadline + WORKER_GRACE_MS < now)
     let removed = 0
-    for (const call of overdue) if (await endOverdue(deps, call)) removed += 1
+    for (const call of overdue) {
+      if (state === 'active' && (await deps.redis.exists(queue.toKey(`${call.id}:lock`))) === 1) continue
+      if (await endOverdue(deps, call)) removed += 1
+    }
     if (jobs.length < PAGE_JOBS) return
     // A worker that begins with a job meanwhile keeps it: it must not be read here again and again.
     first += PAGE_JOBS - removed

@@ -1,16 +1,19 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
+import { Worker } from 'bullmq'
 import { endOverdueCalls } from '../../src/calls/end-overdue-calls.ts'
 import { STALE } from '../../src/limits/account-limits.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
 import { readResult } from '../../src/queue/results.ts'
-import { accountKeys, keys } from '../../src/redis/keys.ts'
+import { accountKeys, keys, upstreamKeys } from '../../src/redis/keys.ts'
 import { openTestConsole } from '../support/console.ts'
+import { until } from '../support/gateway.ts'
 
 const PAGE_JOBS = 100
 
-test('asynchronous calls that a held queue keeps past their deadline get their result, cost nothing, and leave Redis', async (t) => {
+/** An account whose calls of one API are enqueued, overdue unless their fields say something else. */
+async function open(t: TestContext) {
   const { context, stop } = await openTestConsole()
   t.after(stop)
   const { redis, queues, accountLimits } = context
@@ -18,7 +21,6 @@ test('asynchronous calls that a held queue keeps past their deadline get their r
   const subject = { accountId, mode: 'live' as const, version: 'v' }
   await redis.set(accountKeys.version(accountId), 'v')
   const queue = queues.of('currency')
-  await queue.pause()
   const enqueue = async (fields: Partial<CallJob>): Promise<string> => {
     const id = `call_${randomUUID().replaceAll('-', '')}`
     const limits = await accountLimits.acquire({
@@ -34,6 +36,12 @@ test('asynchronous calls that a held queue keeps past their deadline get their r
     await queues.enqueue({ call, priority: 1, mayShareJob: false })
     return id
   }
+  return { context, redis, queue, accountId, enqueue }
+}
+
+test('asynchronous calls that a held queue keeps past their deadline get their result, cost nothing, and leave Redis', async (t) => {
+  const { context, redis, queue, accountId, enqueue } = await open(t)
+  await queue.pause()
   const overdue = await Promise.all(Array.from({ length: PAGE_JOBS + 1 }, () => enqueue({})))
   const staying = await Promise.all([enqueue({ deadline: Date.now() + 600_000 }), enqueue({ isAsync: false })])
 
@@ -58,4 +66,37 @@ test('asynchronous calls that a held queue keeps past their deadline get their r
   }
   const [counted] = (await context.telemetry.metrics.calls.get()).values
   assert.deepEqual([counted?.labels.code, counted?.value], ['DEADLINE_EXCEEDED', overdue.length])
+})
+
+test('an asynchronous call whose worker was lost gets its result past its deadline, whether or not another worker runs', async (t) => {
+  const { context, redis, queue, accountId, enqueue } = await open(t)
+  const stalledInterval = 50
+  const options = { connection: redis, prefix: upstreamKeys.queuePrefix('currency'), autorun: false, stalledInterval }
+  const worker = new Worker('currency', undefined, options)
+  t.after(() => worker.close())
+  await worker.waitUntilReady()
+  const codes = (ids: string[]) =>
+    Promise.all(ids.map(async (id) => (await readResult(redis, { id, accountId }))?.head.code))
+  const take = async (): Promise<string> => {
+    const id = await enqueue({})
+    assert.equal((await worker.getNextJob('token', { block: false }))?.id, id)
+    return id
+  }
+  const loseLock = (id: string) => redis.del(queue.toKey(`${id}:lock`))
+  const returned = await take()
+  const [running, lost] = [await take(), await take()]
+  await loseLock(returned)
+  await queue.pause()
+  // What a worker does for another one, once a job was seen without a lock.
+  await worker.startStalledCheckTimer()
+  await until(async () => (await queue.getJobState(returned)) === 'waiting')
+  await worker.close()
+  await loseLock(lost)
+
+  await endOverdueCalls(context, 'currency')
+  assert.deepEqual(await codes([returned, lost, running]), ['DEADLINE_EXCEEDED', 'DEADLINE_EXCEEDED', undefined])
+  assert.deepEqual(
+    (await queue.getActive()).map(({ id }) => id),
+    [running],
+  )
 })
