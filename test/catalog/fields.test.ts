@@ -24,7 +24,7 @@ const everyKind = record({
   nested: field.record('a', description, { text: field.text('text', description) }),
   maybe: field.nullableRecord('a', description, { text: field.text('text', description) }),
   list: field.records('a.list', description, { text: field.text('text', description) }),
-  doubled: field.computed(Type.Number({ description }), ({ a }) => (typeof a === 'number' ? a * 2 : 0)),
+  halved: field.computed(Type.Number({ description }), ({ a }) => (typeof a === 'number' ? a / 2 : 0)),
 })
 
 /** A record that is undefined where one of its required fields is missing. */
