@@ -14,7 +14,7 @@ import { HealthCache } from './health/health-watch.ts'
 import { AccountRequests } from './http/account-requests.ts'
 import { AccountLimits } from './limits/account-limits.ts'
 import { CallCompletionBatcher } from './limits/call-completion-batcher.ts'
-import { type Log, plainLog } from './log.ts'
+import { BatchedLog, type Log } from './log.ts'
 import { SettingsSync } from './operator/upstream-settings.ts'
 import { CallQueues } from './queue/call-queue.ts'
 import { ReplyInbox } from './queue/reply.ts'
@@ -26,7 +26,7 @@ export interface Context {
   config: Config
   log: Log
   /** For the one line of each call. */
-  callLog: Log
+  callLog: BatchedLog
   catalog: Catalog
   db: Db
   /** A few connections for what needs no credential or one that may be made up. */
@@ -85,7 +85,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
   return {
     config,
     log,
-    callLog: plainLog(log),
+    callLog: new BatchedLog(log),
     catalog,
     db,
     strangersDb,

@@ -1,6 +1,6 @@
 import { knownSlug } from '../catalog/catalog.ts'
 import type { GatewayError } from '../errors.ts'
-import type { Log } from '../log.ts'
+import type { BatchedLog } from '../log.ts'
 import { countCall } from '../telemetry/count-call.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { Principal } from './authenticate.ts'
@@ -9,7 +9,7 @@ import { countRefusal, type RefusalDeps } from './count-refusal.ts'
 export interface BatchRefusalDeps extends RefusalDeps {
   catalog: ReadonlyMap<string, unknown>
   telemetry: Pick<Telemetry, 'metrics' | 'minutes'>
-  callLog: Log
+  callLog: Pick<BatchedLog, 'info'>
 }
 
 /** Calls of one batch that were refused before they were queued; `api` as its caller wrote it. */

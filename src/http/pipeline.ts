@@ -43,6 +43,13 @@ class PipelineGate {
   #heads = 0
   /** Paused here, and not by the parser for want of room in a body or on the socket. */
   #isPaused = false
+  /** One listener for all answers of the connection spares a closure each. */
+  readonly #onAnswered = (): void => {
+    this.#unanswered -= 1
+    if (!this.#isPaused || this.#unanswered >= UNANSWERED_MAX) return
+    this.#isPaused = false
+    if (!isPausedByNode(this.#socket)) this.#socket.resume()
+  }
 
   constructor(socket: Socket) {
     this.#socket = socket
@@ -62,12 +69,7 @@ class PipelineGate {
   count(response: ServerResponse): void {
     this.#unanswered += 1
     this.#heads += 1
-    response.once('close', () => {
-      this.#unanswered -= 1
-      if (!this.#isPaused || this.#unanswered >= UNANSWERED_MAX) return
-      this.#isPaused = false
-      if (!isPausedByNode(this.#socket)) this.#socket.resume()
-    })
+    response.on('close', this.#onAnswered)
   }
 
   #feed(): void {
@@ -79,9 +81,10 @@ class PipelineGate {
         this.#socket.pause()
         return
       }
-      const end = endOfRequests(this.#unparsed, UNANSWERED_MAX - this.#unanswered)
-      const chunk = this.#unparsed.subarray(0, end)
-      this.#unparsed = end < this.#unparsed.length ? this.#unparsed.subarray(end) : undefined
+      const bytes = this.#unparsed
+      const end = endOfRequests(bytes, UNANSWERED_MAX - this.#unanswered)
+      const chunk = end < bytes.length ? bytes.subarray(0, end) : bytes
+      this.#unparsed = end < bytes.length ? bytes.subarray(end) : undefined
       const heads = this.#heads
       this.recent.add(chunk)
       this.#parse.call(this.#socket, chunk)

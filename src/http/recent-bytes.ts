@@ -28,9 +28,13 @@ export class RecentBytes {
   endHead(): void {
     const packet = this.#packets.at(-1) ?? Buffer.alloc(0)
     const end = packet.lastIndexOf(HEADER_END)
+    this.#packets.length = 0
+    this.#length = 0
+    const isWhole = end >= 0 && end + HEADER_END.length === packet.length
+    if (isWhole) return
     const rest = end < 0 ? packet : packet.subarray(end + HEADER_END.length)
     // A copy: a view would keep the whole packet.
-    this.#packets = rest.length === 0 ? [] : [Buffer.from(rest.subarray(-KEPT_MAX))]
+    this.#packets.push(Buffer.from(rest.subarray(-KEPT_MAX)))
     this.#length = this.#packets[0]?.length ?? 0
   }
 

@@ -23,6 +23,8 @@ import { ObservedCall } from '../telemetry/observe-call.ts'
 /** Request headers that an answer depends on: the credential, and the form that is accepted. */
 const VARY = 'accept, authorization, x-api-key, x-gateway-response'
 
+const ANSWER_HEADERS = { ...PRIVATE_ANSWER, vary: VARY }
+
 /** What Fastify takes for a media type. For any other it would refuse before the credential is looked at, so that header is dropped. */
 const MEDIA_TYPE = /^[\w!#$%&'*+.^`|~-]+\/[\w!#$%&'*+.^`|~-]+\s*(;|$)/
 
@@ -30,10 +32,11 @@ export async function callRoutes(app: FastifyInstance, context: Context): Promis
   // Bodies are kept as bytes: a bad body is reported after a bad credential.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => body)
-  app.addHook('onRequest', async ({ raw }, reply) => {
-    reply.headers({ ...PRIVATE_ANSWER, vary: VARY })
+  app.addHook('onRequest', ({ raw }, reply, done) => {
+    reply.headers(ANSWER_HEADERS)
     const type = raw.headers['content-type']
     if (type !== undefined && !MEDIA_TYPE.test(type)) delete raw.headers['content-type']
+    done()
   })
   app.route({
     // Admission refuses the methods that a call does not take, in its order of checks.

@@ -12,9 +12,15 @@ export function createMetrics(process: string, { inFlight, busy }: { inFlight: (
   registry.setDefaultLabels({ process })
   collectDefaultMetrics({ register: registry })
   const registers = [registry]
+  const beforeRead: (() => void)[] = []
+  const callMetrics = createCallMetrics(registry, () => {
+    for (const prepare of beforeRead) prepare()
+  })
   return {
     registry,
-    ...createCallMetrics(registry),
+    /** Calls `prepare` whenever the figures of calls are about to be read. */
+    beforeRead: (prepare: () => void) => void beforeRead.push(prepare),
+    ...callMetrics,
     inFlight: new Gauge({
       name: 'agw_in_flight',
       help: 'Calls waiting for their reply (web) or jobs under way (worker)',
@@ -34,12 +40,12 @@ export function createMetrics(process: string, { inFlight, busy }: { inFlight: (
   }
 }
 
-function createCallMetrics(registry: Registry) {
+function createCallMetrics(registry: Registry, collect: () => void) {
   const registers = [registry]
   const counter = <Label extends string>(name: string, help: string, ...labelNames: Label[]) =>
-    new Counter({ name, help, labelNames, registers })
+    new Counter({ name, help, labelNames, registers, collect })
   const seconds = (name: string, help: string) =>
-    new Histogram({ name, help, labelNames: ['slug'] as const, buckets: SECONDS, registers })
+    new Histogram({ name, help, labelNames: ['slug'] as const, buckets: SECONDS, registers, collect })
   return {
     calls: counter(
       'agw_calls_total',

@@ -1,15 +1,14 @@
 import { knownSlug } from '../catalog/catalog.ts'
 import type { ErrorCode } from '../errors.ts'
-import type { Log } from '../log.ts'
+import type { BatchedLog } from '../log.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { ReplyHead } from '../queue/reply-head.ts'
-import { countCall } from './count-call.ts'
 import type { Telemetry } from './telemetry.ts'
 import type { CallSpan } from './tracing.ts'
 
 export interface ObservedCallDeps {
   telemetry: Telemetry
-  callLog: Log
+  callLog: Pick<BatchedLog, 'info'>
   catalog: ReadonlyMap<string, unknown>
 }
 
@@ -75,10 +74,10 @@ export class ObservedCall {
     this.#span.end(code)
     const slug = this.#slug
     const { accountId: account, mode } = job ?? caller ?? {}
-    if (mode !== 'test') telemetry.metrics.callSeconds.observe({ slug }, ms / 1_000)
-    if (this.#isCountedHere) {
-      countCall(telemetry, { slug, mode, status, code: code ?? 'OK', accountId: account, times, cacheStatus })
-    }
+    telemetry.endedCalls.add({
+      ...{ slug, mode, status, code: code ?? 'OK', accountId: account, times, cacheStatus },
+      ...{ answerMs: ms, isCountedHere: this.#isCountedHere },
+    })
     callLog.info(
       {
         requestId: this.#requestId,

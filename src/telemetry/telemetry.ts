@@ -2,6 +2,7 @@ import type { Config } from '../config.ts'
 import type { Db } from '../db/database.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
+import { EndedCalls } from './ended-calls.ts'
 import { startHeartbeat } from './heartbeat.ts'
 import { collectWhenIdle } from './idle-collection.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
@@ -15,6 +16,8 @@ export interface Telemetry {
   metrics: Metrics
   tracing: Tracing
   minutes: MinuteStats
+  /** Of an API node. */
+  endedCalls: EndedCalls
   readiness: Readiness
   /** Tells the other processes that this one ends. */
   drain: () => void
@@ -45,12 +48,14 @@ export async function openTelemetry(
   const readiness = new Readiness({ db, redis })
   const heartbeat = startHeartbeat({ redis, kind, inFlight, serves, now, log })
   const metrics = createMetrics(kind, { inFlight, busy: heartbeat.busy })
+  const endedCalls = new EndedCalls(metrics, minutes)
   const stopServing = await serveMetrics(config.http, { registry: metrics.registry, readiness, log })
   const stopCollecting = collectWhenIdle(log)
   return {
     metrics,
     tracing,
     minutes,
+    endedCalls,
     readiness,
     drain: () => {
       readiness.drain()
@@ -60,6 +65,7 @@ export async function openTelemetry(
       stopServing()
       stopCollecting()
       await heartbeat.close()
+      endedCalls.flush()
       await minutes.close()
       await tracing.close()
     },
