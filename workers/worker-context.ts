@@ -62,7 +62,7 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
   })
   const clients = new HttpClients()
   const caps = new UpstreamCaps({ redis, db, catalog })
-  const permits = new PermitClients({ caps, catalog, log, grants })
+  const permits = new PermitClients({ caps, catalog, log, grants, health })
   const queues = new CallQueues(redis, log)
   const deps: ProcessorDeps = {
     ...{ log, redis, db, clock, catalog, health, running, telemetry, caps, queues },

@@ -2,11 +2,12 @@ const HEAD_LENGTH_BYTES = 4
 
 /** Makes a frame: the head's length, the head as JSON, the body, whose bytes are neither parsed nor escaped on their way. */
 export function encodeFrame(head: object, body: Buffer): Buffer {
-  const headBytes = Buffer.from(JSON.stringify(head))
-  const frame = Buffer.allocUnsafe(HEAD_LENGTH_BYTES + headBytes.length + body.length)
-  frame.writeUInt32BE(headBytes.length)
-  headBytes.copy(frame, HEAD_LENGTH_BYTES)
-  body.copy(frame, HEAD_LENGTH_BYTES + headBytes.length)
+  const text = JSON.stringify(head)
+  const headLength = Buffer.byteLength(text)
+  const frame = Buffer.allocUnsafe(HEAD_LENGTH_BYTES + headLength + body.length)
+  frame.writeUInt32BE(headLength)
+  frame.write(text, HEAD_LENGTH_BYTES)
+  body.copy(frame, HEAD_LENGTH_BYTES + headLength)
   return frame
 }
 

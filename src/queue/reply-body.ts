@@ -18,13 +18,17 @@ const storeScript = loadScript(new URL('./lua/store-body.lua', import.meta.url),
 
 export type StoredBody = Required<Pick<ReplyHead, 'bodyKey' | 'bodyIndex' | 'bodyMember'>>
 
-/** Undefined for a small body. @throws GatewayError OVERLOADED while the account's other bodies take all the room */
+/** Whether a body travels with its reply. */
+export function isInline(body: Buffer): boolean {
+  return body.length <= INLINE_BYTES_MAX
+}
+
+/** Stores a body that is not inline. @throws GatewayError OVERLOADED while the account's other bodies take all the room */
 export async function storeBody(
   redis: RedisConnection,
   { id, accountId }: Pick<CallJob, 'id' | 'accountId'>,
   body: Buffer,
-): Promise<StoredBody | undefined> {
-  if (body.length <= INLINE_BYTES_MAX) return undefined
+): Promise<StoredBody> {
   const stored: StoredBody = {
     bodyKey: accountKeys.body(accountId, id),
     bodyIndex: accountKeys.bodies(accountId),

@@ -8,7 +8,7 @@ import { keys } from '../redis/keys.ts'
 import { loadScript } from '../redis/script.ts'
 import type { CallJob } from './call-job.ts'
 import { decodeFrame, encodeFrame } from './frame.ts'
-import { storeBody, takeBody } from './reply-body.ts'
+import { isInline, storeBody, takeBody } from './reply-body.ts'
 import type { Reply, ReplyHead } from './reply-head.ts'
 import { readResult } from './results.ts'
 
@@ -41,7 +41,9 @@ export class ReplyOutbox {
   /** @throws what Redis throws */
   async send(address: ReplyAddress, reply: Reply): Promise<void> {
     const { replyTo, bundledReplies } = address
-    const frame = await frameOf(this.#redis, address, reply)
+    const frame = isInline(reply.body)
+      ? encodeFrame(reply.head, reply.body)
+      : await storeAndFrame(this.#redis, address, reply)
     if (bundledReplies) await this.#bundles.add(replyTo, frame)
     else await append(this.#redis, replyTo, [frame])
   }
@@ -49,12 +51,13 @@ export class ReplyOutbox {
 
 /** Sends a reply alone, from any process. @throws what Redis throws */
 export async function sendReply(redis: RedisConnection, address: ReplyAddress, reply: Reply): Promise<void> {
-  await append(redis, address.replyTo, [await frameOf(redis, address, reply)])
+  const { head, body } = reply
+  const frame = isInline(body) ? encodeFrame(head, body) : await storeAndFrame(redis, address, reply)
+  await append(redis, address.replyTo, [frame])
 }
 
-async function frameOf(redis: RedisConnection, address: ReplyAddress, { head, body }: Reply): Promise<Buffer> {
-  const stored = await storeBody(redis, address, body)
-  return stored ? encodeFrame({ ...head, ...stored }, Buffer.alloc(0)) : encodeFrame(head, body)
+async function storeAndFrame(redis: RedisConnection, address: ReplyAddress, { head, body }: Reply): Promise<Buffer> {
+  return encodeFrame({ ...head, ...(await storeBody(redis, address, body)) }, Buffer.alloc(0))
 }
 
 async function append(redis: RedisConnection, stream: string, frames: Buffer[]): Promise<undefined[]> {

@@ -7,6 +7,7 @@ import { CAPS_KEPT_MAX, UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import { applySettings, loadCatalog } from '../../src/catalog/catalog.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrate.ts'
+import { HealthCache } from '../../src/health/health-watch.ts'
 import { createLog } from '../../src/log.ts'
 import { RedisClock } from '../../src/redis/clock.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
@@ -41,7 +42,8 @@ async function openClients({ redis, db }: Pick<Awaited<ReturnType<typeof open>>,
   const catalog = await loadCatalog(new Map())
   const caps = new UpstreamCaps({ redis, db, catalog })
   const grants = new GrantLedger(db, new RedisClock(redis, log), log)
-  return { catalog, caps, clients: new PermitClients({ caps, catalog, log, grants }) }
+  const health = new HealthCache({ redis, redisUrls: [], log }, [])
+  return { catalog, caps, clients: new PermitClients({ caps, catalog, log, grants, health }) }
 }
 
 test('what an upstream says is left is not raised by an answer that was slow', async (t) => {
@@ -115,16 +117,9 @@ test('a permit is usable when it comes although Redis takes longer to answer tha
 test('a poll whose reply is lost gives the same permit when it is sent again, and the same refusal', async (t) => {
   const { redis: direct, db, redisUrl } = await open(t)
   const { redis, proxy } = await connectThroughProxy(t, redisUrl, 'blocking')
-  const catalog = await loadCatalog(new Map())
+  const { catalog, clients } = await openClients({ redis, db })
   const api = catalog.get('weather') ?? assert.fail()
   applySettings(api, { caps: { concurrency: 5, rates: [{ max: 60, seconds: 3_600 }] } })
-  const caps = new UpstreamCaps({ redis, db, catalog })
-  const clients = new PermitClients({
-    caps,
-    catalog,
-    log,
-    grants: new GrantLedger(db, new RedisClock(redis, log), log),
-  })
   const { signal } = new AbortController()
   const acquire = (id: string) =>
     clients.of(api, SHARED_BUCKET).acquire({ member: `account|${id}`, tag: 0 }, () => 30_000, signal)
@@ -213,16 +208,9 @@ test('calls that wait for a permit when an operator holds the calls of their ups
 
 test('a permit for another request of a call is refused at once where it would come too late, and waited for where not', async (t) => {
   const { redis, db } = await open(t)
-  const catalog = await loadCatalog(new Map())
+  const { catalog, clients } = await openClients({ redis, db })
   const api = catalog.get('weather') ?? assert.fail()
   applySettings(api, { caps: { concurrency: 5, rates: [{ max: 1, seconds: 3_600 }] } })
-  const caps = new UpstreamCaps({ redis, db, catalog })
-  const clients = new PermitClients({
-    caps,
-    catalog,
-    log,
-    grants: new GrantLedger(db, new RedisClock(redis, log), log),
-  })
   const leaving = new AbortController()
   const acquire = (id: string, remainingMs: number, mayLackPlace: boolean) =>
     clients
@@ -244,16 +232,9 @@ test('a permit for another request of a call is refused at once where it would c
 
 test('calls for which a closed upstream opens too late get the reason that new ones get, and cost something only where they had a place', async (t) => {
   const { redis, db } = await open(t)
-  const catalog = await loadCatalog(new Map())
+  const { catalog, caps, clients } = await openClients({ redis, db })
   const api = catalog.get('weather') ?? assert.fail()
   applySettings(api, { caps: { concurrency: 5, rates: [{ max: 1, seconds: 15 }] } })
-  const caps = new UpstreamCaps({ redis, db, catalog })
-  const clients = new PermitClients({
-    caps,
-    catalog,
-    log,
-    grants: new GrantLedger(db, new RedisClock(redis, log), log),
-  })
   const cap = caps.of(api, SHARED_BUCKET)
   const places = await Promise.all(
     [12_000, 40_000, 40_000].map(async (timeMs, index) => {
@@ -283,16 +264,9 @@ test('calls for which a closed upstream opens too late get the reason that new o
 
 test("permits of callers' keys are served although so many other keys came that their caps were forgotten", async (t) => {
   const { redis, db } = await open(t)
-  const catalog = await loadCatalog(new Map())
+  const { catalog, clients } = await openClients({ redis, db })
   const api = catalog.get('code-host-user') ?? assert.fail()
   applySettings(api, { caps: { concurrency: 1 } })
-  const caps = new UpstreamCaps({ redis, db, catalog })
-  const clients = new PermitClients({
-    caps,
-    catalog,
-    log,
-    grants: new GrantLedger(db, new RedisClock(redis, log), log),
-  })
   const { signal } = new AbortController()
   const acquire = (id: string) =>
     clients.of(api, 'key:first').acquire({ member: `account|${id}`, tag: 0 }, () => 30_000, signal)

@@ -5,6 +5,7 @@ import { GatewayError } from '../../src/errors.ts'
 import { completeCall } from '../../src/limits/complete-call.ts'
 import type { AnswerableCall, CallJob } from '../../src/queue/call-job.ts'
 import type { ReplyOutbox } from '../../src/queue/reply.ts'
+import { isInline } from '../../src/queue/reply-body.ts'
 import type { CallTimes, Reply, ReplyHead } from '../../src/queue/reply-head.ts'
 import { countCall } from '../../src/telemetry/count-call.ts'
 import type { CachedOutcome } from '../cache/cached-call.ts'
@@ -36,35 +37,39 @@ const NO_BODY = Buffer.alloc(0)
  * not called again. Every way out but a lost lock sends a reply.
  * @returns null: a return value would be kept in Redis
  */
-export async function processCall(
+export async function processCall(deps: ProcessorDeps, run: QueuedRun, cancelled: AbortSignal): Promise<null> {
+  const { call } = run
+  if (call.traceparent === undefined) return await runAndReply(deps, run, cancelled)
+  return await traceCall(deps.telemetry, call, (traced) => runAndReply(deps, { ...run, call: traced }, cancelled))
+}
+
+async function runAndReply(
   deps: ProcessorDeps,
   { call, isSecondRun }: QueuedRun,
   cancelled: AbortSignal,
 ): Promise<null> {
-  return await traceCall(deps.telemetry, call, async (tracedCall) => {
-    const { clock } = deps
-    const times: CallTimes = {
-      queueMs: Math.max(0, clock.now() - (call.admissionEndedAt ?? call.limitsAcquiredAt)),
-      permitMs: 0,
-      upstreamMs: 0,
-      attempts: 0,
-    }
-    const { signal, dispose } = deadlineSignal(deps, call, cancelled)
-    const remainingMs = (): number => call.deadline - clock.now()
-    try {
-      const result = await runCall(deps, tracedCall, { times, progress: {}, isSecondRun, remainingMs, signal })
-      if (cancelled.reason === LOCK_LOST) throw new Error(LOCK_LOST)
-      await deliver(remainingMs(), deps.log, () => sendOutcome(deps, call, { ...result, times, isSecondRun }))
-      await result
-        .afterwards?.()
-        .catch((error) =>
-          deps.log.debug({ err: error, callId: call.id }, 'failed to revalidate a stale answer in the background'),
-        )
-      return null
-    } finally {
-      dispose()
-    }
-  })
+  const { clock } = deps
+  const times: CallTimes = {
+    queueMs: Math.max(0, clock.now() - (call.admissionEndedAt ?? call.limitsAcquiredAt)),
+    permitMs: 0,
+    upstreamMs: 0,
+    attempts: 0,
+  }
+  const { signal, dispose } = deadlineSignal(deps, call, cancelled)
+  const remainingMs = (): number => call.deadline - clock.now()
+  try {
+    const result = await runCall(deps, call, { times, progress: {}, isSecondRun, remainingMs, signal })
+    if (cancelled.reason === LOCK_LOST) throw new Error(LOCK_LOST)
+    await deliver(remainingMs(), deps.log, () => sendOutcome(deps, call, { ...result, times, isSecondRun }))
+    await result
+      .afterwards?.()
+      .catch((error) =>
+        deps.log.debug({ err: error, callId: call.id }, 'failed to revalidate a stale answer in the background'),
+      )
+    return null
+  } finally {
+    dispose()
+  }
 }
 
 /**
@@ -103,22 +108,32 @@ export async function replyToLostCall(deps: ProcessorDeps, call: AnswerableCall,
 
 type TimedOutcome = CachedOutcome & { times: CallTimes; isSecondRun: boolean }
 
-/** An asynchronous call's outcome is stored first, and completes the call. */
-async function sendOutcome(deps: ProcessorDeps, call: AnswerableCall, result: TimedOutcome): Promise<void> {
+function sendOutcome(deps: ProcessorDeps, call: AnswerableCall, result: TimedOutcome): Promise<void> {
   const reply = toReply(deps, call, result)
-  if (!call.isAsync) return await sendWhenBodyFits(deps, call, reply)
+  if (call.isAsync) return sendKept(deps, call, { reply, times: result.times })
+  return isInline(reply.body) ? deps.replies.send(call, reply) : sendWhenBodyFits(deps, call, reply)
+}
+
+/** An asynchronous call's outcome is stored first, and completes the call. */
+async function sendKept(
+  deps: ProcessorDeps,
+  call: AnswerableCall,
+  { reply, times }: { reply: Reply; times: CallTimes },
+): Promise<void> {
   const { head } = await keepResult(deps, call, reply)
   const status = shownReplyStatus(head)
   const usageStatus = usageStatusOfReply({ ...reply.head, code: head.code })
   if (await completeCall(deps.redis, call, usageStatus)) {
     const { id: callId, accountId: account, slug, endpoint, mode } = call
-    const { code, times, cacheStatus, cause: reason } = head
-    countCall(deps.telemetry, { slug, mode, status, code: code ?? 'OK', accountId: account, times, cacheStatus })
-    deps.log.info({ callId, account, slug, endpoint, mode, status, code, reason, ...times }, 'asynchronous call ended')
+    const { code, cacheStatus, cause: reason } = head
+    const kept = { slug, mode, status, code: code ?? 'OK', accountId: account, times: head.times, cacheStatus }
+    countCall(deps.telemetry, kept)
+    const members = { callId, account, slug, endpoint, mode, status, code, reason, ...head.times }
+    deps.log.info(members, 'asynchronous call ended')
   }
   const { id, accountId } = call
   await deps.replies.send(call, {
-    head: { id, times: result.times, storedFor: accountId, isStored: true },
+    head: { id, times, storedFor: accountId, isStored: true },
     body: NO_BODY,
   })
 }

@@ -16,7 +16,7 @@ import { CALLER_LEFT, DEADLINE_PASSED, LOCK_LOST } from '../upstream/call-end.ts
 import { attemptFailure, type Failure, isFailure, type Outcome } from '../upstream/outcome.ts'
 import type { ProviderKeys } from '../upstream/provider-keys.ts'
 import type { CallProgress } from '../upstream/send-once.ts'
-import { checkOpen, resolveUpstreamKey } from '../upstream/upstream-key.ts'
+import { callerKey, checkOpen, operatorKey } from '../upstream/upstream-key.ts'
 import { answerFromExample } from './example-answer.ts'
 
 export interface RunDeps extends CachingDeps {
@@ -40,7 +40,8 @@ export async function runCall(deps: RunDeps, call: CallJob, run: CallRun): Promi
   if (!known) {
     return { outcome: { code: 'INTERNAL_ERROR', cause: new Error('this worker does not know the endpoint') } }
   }
-  return leaveWhenSettled(deps, known, { run, result: await runToOutcome(deps, known, run) })
+  const result = await runToOutcome(deps, known, run)
+  return leaveWhenSettled(deps, known, { run, result })
 }
 
 async function runToOutcome(deps: RunDeps, known: KnownCall, run: CallRun): Promise<CachedOutcome> {
@@ -99,7 +100,8 @@ async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: 
   const permitRequest = permitRequestOf({ api, endpoint, call }, run)
   const ensureOpen = (): void => checkOpen(api, call)
   ensureOpen()
-  const upstreamKey = await resolveUpstreamKey(deps, api, call)
+  const { providerKey, accountId } = call
+  const upstreamKey = providerKey ? await callerKey(deps, api, { providerKey, accountId }) : operatorKey(api)
   const result = await callThroughCache(deps, {
     endpoint: endpoint.endpoint,
     call,
@@ -145,15 +147,18 @@ function leaveWhenSettled(
   { run, result }: { run: CallRun; result: CachedOutcome },
 ): CachedOutcome {
   const { times, progress, isSecondRun, signal } = run
-  const leave = async (): Promise<void> => {
-    await progress.goesOn?.catch(() => undefined)
+  const leaveNow = (): void => {
     const mayHavePlace = (known.call.ticket !== undefined || isSecondRun) && times.attempts === 0
     // A lost lock leaves it to the worker that has the job now.
     if (mayHavePlace && signal.reason !== LOCK_LOST) leaveWaitQueue(deps, known)
   }
+  const leave = (): void => {
+    if (progress.goesOn) progress.goesOn.then(leaveNow, leaveNow)
+    else leaveNow()
+  }
   const { afterwards } = result
-  if (afterwards) return { ...result, afterwards: () => afterwards().finally(() => void leave()) }
-  void leave()
+  if (afterwards) return { ...result, afterwards: () => afterwards().finally(leave) }
+  leave()
   return result
 }
 

@@ -12,6 +12,8 @@ export class PlaceNeededError extends Error {}
 export interface PermitWaiter extends Waiter {
   /** The queue may not know it, so that nothing evicts it (an earlier permit used up its place, a worker was lost with it, it shared another call's): the client rejects it. */
   mayLackPlace?: boolean
+  /** Why a permit could not be used, now that the health of the upstream has changed; undefined where it could. */
+  refusalByHealth?: () => Error | undefined
 }
 
 export interface PermitRequest extends PermitWaiter {

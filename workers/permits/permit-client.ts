@@ -35,6 +35,8 @@ interface LocalWaiter extends PermitWaiter {
   remainingMs: () => number
   resolve: (permit: Permit) => void
   reject: (error: unknown) => void
+  signal: AbortSignal
+  onAbort: () => void
 }
 
 export interface PermitClientDeps {
@@ -43,6 +45,8 @@ export interface PermitClientDeps {
   onGranted: (granted: number) => void
   /** Whether an operator holds the calls of the upstream: those that wait go on waiting. */
   isHeld: () => boolean
+  /** Calls back when the health of the upstream has changed. @returns how to stop */
+  onHealthChange: (listener: () => void) => () => void
 }
 
 /**
@@ -54,6 +58,8 @@ export class PermitClient {
   readonly #log: Log
   readonly #onGranted: PermitClientDeps['onGranted']
   readonly #isHeld: PermitClientDeps['isHeld']
+  readonly #onHealthChange: PermitClientDeps['onHealthChange']
+  #stopListening: (() => void) | undefined
   readonly #held = new Set<PermitId>()
   #renewing: NodeJS.Timeout | undefined
   /** At the last renewal: a warning comes when there are more. */
@@ -69,11 +75,12 @@ export class PermitClient {
   /** How many more requests the cap had room for at the last poll. */
   room = 0
 
-  constructor({ cap, log, onGranted, isHeld }: PermitClientDeps) {
+  constructor({ cap, log, onGranted, isHeld, onHealthChange }: PermitClientDeps) {
     this.#cap = cap
     this.#log = log.child({ cap: cap.name })
     this.#onGranted = onGranted
     this.#isHeld = isHeld
+    this.#onHealthChange = onHealthChange
   }
 
   /** @throws AttemptError where the permit would come too late; the signal's reason */
@@ -84,29 +91,16 @@ export class PermitClient {
 
   #wait(request: PermitWaiter, remainingMs: () => number, signal: AbortSignal): Promise<Permit> {
     if (signal.aborted) return Promise.reject(signal.reason)
-    return new Promise((resolve, reject) => {
-      const onAbort = (): void => {
-        this.#remove(waiter)
-        reject(signal.reason)
-      }
-      signal.addEventListener('abort', onAbort, { once: true })
-      const stopListening = (): void => signal.removeEventListener('abort', onAbort)
-      const waiter: LocalWaiter = {
-        ...request,
-        hasWaited: false,
-        remainingMs,
-        resolve: (permit) => {
-          stopListening()
-          resolve(permit)
-        },
-        reject: (error) => {
-          stopListening()
-          reject(error)
-        },
-      }
-      this.#insert(waiter)
-      this.#schedulePoll()
-    })
+    const { promise, resolve, reject } = Promise.withResolvers<Permit>()
+    const onAbort = (): void => {
+      this.#remove(waiter)
+      reject(signal.reason)
+    }
+    const waiter: LocalWaiter = { ...request, hasWaited: false, remainingMs, resolve, reject, signal, onAbort }
+    signal.addEventListener('abort', onAbort)
+    this.#insert(waiter)
+    this.#schedulePoll()
+    return promise
   }
 
   wake(member: string): void {
@@ -115,16 +109,33 @@ export class PermitClient {
 
   #insert(waiter: LocalWaiter): void {
     const known = this.#waiters.get(waiter.member)
-    if (known) this.#remove(known)
+    // It goes on listening for its end, which alone ends its wait now.
+    if (known) this.#takeOff(known)
     this.#waiters.set(waiter.member, waiter)
     const index = this.#waitersByTag.findLastIndex(({ tag }) => tag <= waiter.tag) + 1
     this.#waitersByTag.splice(index, 0, waiter)
+    this.#stopListening ??= this.#onHealthChange(() => this.#rejectByHealth())
   }
 
   #remove(waiter: LocalWaiter): void {
+    waiter.signal.removeEventListener('abort', waiter.onAbort)
+    this.#takeOff(waiter)
+    if (this.#waiters.size > 0) return
+    this.#stopListening?.()
+    this.#stopListening = undefined
+  }
+
+  #takeOff(waiter: LocalWaiter): void {
     if (this.#waiters.get(waiter.member) === waiter) this.#waiters.delete(waiter.member)
     const index = this.#waitersByTag.indexOf(waiter)
     if (index >= 0) this.#waitersByTag.splice(index, 1)
+  }
+
+  #rejectByHealth(): void {
+    for (const { member, refusalByHealth } of [...this.#waitersByTag]) {
+      const refusal = refusalByHealth?.()
+      if (refusal) this.#reject(member, refusal)
+    }
   }
 
   #schedulePoll(): void {

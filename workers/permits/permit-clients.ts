@@ -2,6 +2,7 @@ import { type Memoized, memoizeRecent } from '../../src/async/memoize.ts'
 import type { CapBucket } from '../../src/caps/bucket.ts'
 import { CAPS_KEPT_MAX, type UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import type { Catalog } from '../../src/catalog/catalog.ts'
+import type { HealthCache } from '../../src/health/health-watch.ts'
 import type { Log } from '../../src/log.ts'
 import type { GrantLedger } from './grant-ledger.ts'
 import { PermitClient } from './permit-client.ts'
@@ -11,20 +12,25 @@ export interface PermitClientsDeps {
   catalog: Catalog
   log: Log
   grants: GrantLedger
+  health: Pick<HealthCache, 'onChange'>
 }
 
 /** A client that is forgotten while calls wait in it or hold its permits goes on serving them. */
 export class PermitClients {
   readonly of: Memoized<[api: { slug: string }, bucket: CapBucket], PermitClient>
 
-  constructor({ caps, catalog, log, grants }: PermitClientsDeps) {
+  constructor({ caps, catalog, log, grants, health }: PermitClientsDeps) {
     this.of = memoizeRecent(
       (api, bucket) => caps.of(api, bucket).name,
       ({ slug }, bucket) => {
         const cap = caps.of({ slug }, bucket)
         const onGranted = (granted: number): void => grants.add({ slug, bucket, caps: cap.rules, granted })
         const isHeld = (): boolean => catalog.get(slug)?.pausedMode === 'hold'
-        return new PermitClient({ cap, log, onGranted, isHeld })
+        const onHealthChange = (listener: () => void) =>
+          health.onChange((changed) => {
+            if (changed === slug) listener()
+          })
+        return new PermitClient({ cap, log, onGranted, isHeld, onHealthChange })
       },
       CAPS_KEPT_MAX,
     )

@@ -48,7 +48,9 @@ export async function attempt(api: Api, request: WireRequest, options: AttemptOp
   const response: Response = { status: 0, headers: {}, body: Buffer.alloc(0) }
   try {
     await exchangeBytes(request, response, { ...options, bytesMax })
-    const body = await decodeBody(response.body, response.headers['content-encoding'], { bytesMax, memory, signal })
+    const encoding = response.headers['content-encoding']
+    const body =
+      encoding === undefined ? response.body : await decodeBody(response.body, encoding, { bytesMax, memory, signal })
     if (body.length > UNCOUNTED_BYTES_MAX) await memory?.take(body.length * PARSE_COST, signal)
     const json = parseJson(body)
     return { answer: { status: response.status, headers: response.headers, body: json?.value }, text: json?.text }

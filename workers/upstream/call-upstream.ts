@@ -109,7 +109,10 @@ async function sendAndCheck(
   currentWire: () => WireRequest,
 ): Promise<HttpExchange> {
   const { api, endpoint } = upstreamCall
-  const result = await followRedirects(deps, upstreamCall, currentWire)
+  const { redirectsMax = 0 } = api.upstream
+  const result = await (redirectsMax === 0
+    ? sendOnce(deps, upstreamCall, currentWire)
+    : followRedirects(deps, upstreamCall, { first: currentWire, redirectsMax }))
   const { status, headers } = result.answer
   const code = classifyResponse(api.upstream, endpoint, result.answer)?.code
   if (code !== 'UPSTREAM_ERROR') return result
@@ -117,15 +120,15 @@ async function sendAndCheck(
   throw new AttemptError(code, { isRetryable: true, cause: new StatusError(status), retryAfterMs })
 }
 
-/** Within the upstream's own origin, where its file allows; each is a request that takes a permit. */
+/** Within the upstream's own origin; each redirect is a request that takes a permit. */
 async function followRedirects(
   deps: UpstreamDeps,
   upstreamCall: RecordedCall,
-  first: () => WireRequest,
+  { first, redirectsMax }: { first: () => WireRequest; redirectsMax: number },
 ): Promise<HttpExchange> {
   const { api } = upstreamCall
   let currentWire = first
-  for (let hops = api.upstream.redirectsMax ?? 0; ; hops -= 1) {
+  for (let hops = redirectsMax; ; hops -= 1) {
     const result = await sendOnce(deps, upstreamCall, currentWire)
     const next = hops > 0 ? redirectedRequest(api, currentWire(), result.answer) : undefined
     if (!next) return result

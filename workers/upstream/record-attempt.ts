@@ -86,8 +86,8 @@ export class AttemptRecorder {
 
   /** Spares a wait for a permit that could not be used. @throws BreakerOpenError */
   refuseWhenOpen(): void {
-    const waitMs = this.#breakerWaitMs()
-    if (waitMs) throw new BreakerOpenError(waitMs)
+    const refusal = this.refusalByBreaker()
+    if (refusal) throw refusal
   }
 
   /** 0: now, undefined: the breaker is closed; its own slot keeps nothing waiting. */
@@ -97,19 +97,16 @@ export class AttemptRecorder {
     return waitMs !== undefined && (isForced || this.#slot !== undefined) ? 0 : waitMs
   }
 
-  /** Calls back when the breaker opens: waiting for a permit is in vain then. @returns how to stop */
-  onOpen(listener: (error: BreakerOpenError) => void): () => void {
-    const { slug } = this.#request
-    return this.#deps.health.onChange((changed) => {
-      const waitMs = changed === slug ? this.#breakerWaitMs() : undefined
-      if (waitMs) listener(new BreakerOpenError(waitMs))
-    })
+  /** Why it is in vain to wait for a permit: the breaker is open. */
+  refusalByBreaker(): BreakerOpenError | undefined {
+    const waitMs = this.#breakerWaitMs()
+    return waitMs ? new BreakerOpenError(waitMs) : undefined
   }
 
   /** `classify` gives the code of an answer that is not data. @throws what `run` throws; BreakerOpenError */
   async observe<T>(run: () => Promise<T>, classify: (result: T) => string | undefined): Promise<T> {
     const { slug, source, isPlain, accountId, traceparent } = this.#request
-    const slot = await this.#checkBreaker()
+    const slot = this.#isClosed() ? undefined : await this.#checkBreaker()
     const startedAt = performance.now() - this.#ownMs()
     const tookMs = (): number => performance.now() - startedAt - this.#ownMs()
     const span = this.#deps.telemetry.tracing.start('attempt', {
@@ -164,6 +161,11 @@ export class AttemptRecorder {
 
   get lastFailure(): FailureWords | undefined {
     return this.#lastFailure
+  }
+
+  /** Nothing that this process knows of keeps an attempt from being made. */
+  #isClosed(): boolean {
+    return this.#counted === undefined && this.#slot === undefined && this.#breakerWaitMs() === undefined
   }
 
   async #checkBreaker(): Promise<string | undefined> {

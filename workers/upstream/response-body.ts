@@ -53,7 +53,8 @@ export class BodyReader {
   }
 
   whole(): Buffer {
-    return Buffer.concat(this.#chunks, this.#length)
+    const [first] = this.#chunks
+    return first && this.#chunks.length === 1 ? first : Buffer.concat(this.#chunks, this.#length)
   }
 }
 
@@ -61,8 +62,8 @@ export class BodyReader {
  * A small body may unpack to a huge one: decoded bytes have the same bounds as those read.
  * @throws BodyTooLargeError, BodyUnreadableError, the signal's reason
  */
-export async function decodeBody(bytes: Buffer, encoding: string | undefined, bounds: BodyBounds): Promise<Buffer> {
-  const name = encoding?.trim().toLowerCase() ?? ''
+export async function decodeBody(bytes: Buffer, encoding: string, bounds: BodyBounds): Promise<Buffer> {
+  const name = encoding.trim().toLowerCase()
   if (name === '' || name === 'identity' || bytes.length === 0) return bytes
   const createDecoder = Object.hasOwn(DECODERS, name) ? DECODERS[name] : undefined
   if (!createDecoder) throw new BodyUnreadableError('body has an encoding that was not requested')

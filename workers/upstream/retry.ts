@@ -46,19 +46,34 @@ export interface RetryOptions {
 
 /** Repeats failures that may pass, within the budget. @throws the last attempt's error, or the signal's reason */
 export async function withRetries<T>(run: (attemptNumber: number) => Promise<T>, options: RetryOptions): Promise<T> {
-  const { budget, repeatMsMin, remainingMs, signal } = options
+  const { budget } = options
+  budget.enter()
+  try {
+    return await run(1)
+  } catch (error) {
+    return await repeatAfter(error, run, options)
+  } finally {
+    budget.leave()
+  }
+}
+
+async function repeatAfter<T>(
+  first: unknown,
+  run: (attemptNumber: number) => Promise<T>,
+  { isIdempotent, budget, repeatMsMin, remainingMs, signal }: RetryOptions,
+): Promise<T> {
   let repeats = 0
   /** Rest of the upstream's Retry-After after the back-off, milliseconds. */
   let furtherMs = 0
-  budget.enter()
   try {
     return await pRetry(
       async (attemptNumber) => {
+        if (attemptNumber === 1) throw first
         if (furtherMs > 0) await delay(furtherMs, undefined, { signal })
         return await run(attemptNumber)
       },
       {
-        retries: options.isIdempotent ? RETRIES_MAX : 0,
+        retries: isIdempotent ? RETRIES_MAX : 0,
         // Full jitter: a pause is anything from 0 to its bound. `randomize` would only add to a bound from below.
         minTimeout: Math.random() * BACKOFF_MS_MAX,
         signal,
@@ -72,7 +87,6 @@ export async function withRetries<T>(run: (attemptNumber: number) => Promise<T>,
       },
     )
   } finally {
-    budget.leave()
     for (; repeats > 0; repeats -= 1) budget.give()
   }
 }

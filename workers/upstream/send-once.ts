@@ -1,5 +1,6 @@
 import type { Dispatcher } from 'undici'
 import { type CapBucket, UNPROVEN_BUCKET } from '../../src/caps/bucket.ts'
+import type { UpstreamLimit } from '../../src/caps/cap.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
 import type { Endpoint, UpstreamResponse } from '../../src/catalog/upstream.ts'
 import type { Log } from '../../src/log.ts'
@@ -77,7 +78,7 @@ export async function sendOnce(
   while (true) {
     recorder.refuseWhenOpen()
     const permit = await acquirePermit(deps, sending)
-    await ensureUsableOrGiveBack(sending, permit)
+    if (sending.ensureOpen || sending.ensureNeeded) await ensureUsableOrGiveBack(sending, permit)
     const startedAt = performance.now()
     const fullMs = attemptTimeoutMs(deps, api)
     const timeoutMs = Math.min(fullMs, Math.max(1, remainingMs() - ANSWER_MS))
@@ -91,7 +92,8 @@ export async function sendOnce(
       const result = await recorder.observe(send, classify)
       const tookMs = performance.now() - startedAt
       // Before the permit ends: the next request must find the cap as the upstream reported it.
-      await applyRateLimitHeaders(deps, sending, { permit, request, answer: result.answer })
+      const limit = limitIn(sending, request, result.answer)
+      if (limit) await applyUpstreamLimit(deps, sending, { ...limit, observedBy: permit.id })
       endPermit(permit, times, tookMs)
       return result
     } catch (error) {
@@ -121,24 +123,20 @@ async function ensureUsableOrGiveBack({ ensureOpen, ensureNeeded }: Sending, per
 
 /** Stops waiting when the breaker opens. @throws BreakerOpenError, or as `PermitClient.acquire` */
 async function acquirePermit(deps: SendDeps, sending: Sending): Promise<Permit> {
-  const { api, bucket, permitRequest, times, progress, remainingMs, recorder, needless } = sending
-  const { callSignal = sending.signal } = sending
-  const signal = needless ? AbortSignal.any([sending.signal, needless]) : sending.signal
-  const endWait = countPermitWait(times, callSignal)
-  const ending = new AbortController()
-  const onAbort = (): void => ending.abort(signal.reason)
-  signal.addEventListener('abort', onAbort, { once: true })
-  const stopListening = recorder.onOpen((error) => ending.abort(error))
+  const { api, bucket, permitRequest, times, progress, remainingMs, recorder, needless, signal } = sending
+  const endWait = countPermitWait(times, sending)
   try {
-    signal.throwIfAborted()
-    const request = { ...permitRequest, mayLackPlace: permitRequest.mayLackPlace || progress.hadPermit === true }
-    const permit = await deps.permitClientOf(api, bucket).acquire(request, remainingMs, ending.signal)
+    const request: PermitRequest = {
+      ...permitRequest,
+      mayLackPlace: permitRequest.mayLackPlace || progress.hadPermit === true,
+      refusalByHealth: () => recorder.refusalByBreaker(),
+    }
+    const ends = needless ? AbortSignal.any([signal, needless]) : signal
+    const permit = await deps.permitClientOf(api, bucket).acquire(request, remainingMs, ends)
     progress.hadPermit = true
     return permit
   } finally {
     endWait()
-    signal.removeEventListener('abort', onAbort)
-    stopListening()
   }
 }
 
@@ -148,22 +146,32 @@ function endPermit(permit: Permit, times: CallTimes, tookMs: number): void {
   permit.release(tookMs)
 }
 
-async function applyRateLimitHeaders(
-  { caps, log }: SendDeps,
+/** What an answer says of the upstream's own limiter. */
+function limitIn(
   { api, endpoint, bucket, currentKey }: Sending,
-  { permit, request, answer }: { permit: Permit; request: WireRequest; answer: UpstreamResponse },
-): Promise<void> {
+  request: WireRequest,
+  answer: UpstreamResponse,
+): Omit<UpstreamLimit, 'observedBy'> | undefined {
   // Operators replaced the key meanwhile: its limiter says nothing of the new one's. That of an unproven key says nothing of others.
-  if (request.key !== currentKey() || bucket === UNPROVEN_BUCKET) return
+  if (request.key !== currentKey() || bucket === UNPROVEN_BUCKET) return undefined
   const responseClass = classifyResponse(api.upstream, endpoint, answer)
   const isLimiting = responseClass?.code === 'UPSTREAM_RATE_LIMITED'
   const left = rateLeft(api.upstream, answer.headers)
-  if (!isLimiting && !left) return
-  const closedForMs = isLimiting ? (responseClass.retryAfterMs ?? CLOSED_MS) : undefined
-  const remaining = left && { requests: left.remaining, resetMs: left.resetMs }
+  if (!isLimiting && !left) return undefined
+  return {
+    closedForMs: isLimiting ? (responseClass.retryAfterMs ?? CLOSED_MS) : undefined,
+    remaining: left && { requests: left.remaining, resetMs: left.resetMs },
+  }
+}
+
+async function applyUpstreamLimit(
+  { caps, log }: SendDeps,
+  { api, bucket }: Sending,
+  limit: UpstreamLimit,
+): Promise<void> {
   await caps
     .of(api, bucket)
-    .applyUpstreamLimit({ closedForMs, remaining, observedBy: permit.id })
+    .applyUpstreamLimit(limit)
     .catch((error) => log.warn({ err: error, slug: api.slug }, 'failed to apply the limit that an upstream reported'))
 }
 

@@ -1,4 +1,4 @@
-import { bucketOf, type CapBucket } from '../../src/caps/bucket.ts'
+import { bucketOf, type CapBucket, SHARED_BUCKET } from '../../src/caps/bucket.ts'
 import { type Api, isOpen, PAUSED_RETRY_MS, withCallerKey } from '../../src/catalog/catalog.ts'
 import { GatewayError } from '../../src/errors.ts'
 import type { CallJob } from '../../src/queue/call-job.ts'
@@ -17,13 +17,16 @@ export function checkOpen(api: Api, { providerKey }: Pick<CallJob, 'providerKey'
   if (api.pausedMode === 'refuse') throw new GatewayError('API_PAUSED', { retryAfterMs: PAUSED_RETRY_MS })
 }
 
-/** The caller's own key that the job names, else the operator's. @throws GatewayError as `ProviderKeys.of` */
-export async function resolveUpstreamKey(
+export function operatorKey(api: Api): UpstreamKey {
+  return { api, currentKey: () => api.key, bucket: SHARED_BUCKET }
+}
+
+/** The key of the account's own that the job names. @throws GatewayError as `ProviderKeys.of` */
+export async function callerKey(
   { providerKeys }: { providerKeys: ProviderKeys },
   api: Api,
-  { providerKey, accountId }: Pick<CallJob, 'providerKey' | 'accountId'>,
+  { providerKey, accountId }: { providerKey: NonNullable<CallJob['providerKey']>; accountId: string },
 ): Promise<UpstreamKey> {
-  if (!providerKey) return { api, currentKey: () => api.key, bucket: bucketOf({ providerKey }) }
   const key = await providerKeys.of(providerKey.id, accountId)
   return { api: withCallerKey(api), currentKey: () => key, bucket: bucketOf({ providerKey }) }
 }
