@@ -1,7 +1,7 @@
 import type { Api, ApiEndpoint, ParameterSchema } from '../catalog/catalog.ts'
 import { nearestName } from '../catalog/nearest-name.ts'
 import { expectation } from '../catalog/parameter-words.ts'
-import { requestUrl } from '../catalog/request-url.ts'
+import { requestTarget } from '../catalog/request-target.ts'
 import { type CallContext, InvalidParameter } from '../catalog/upstream.ts'
 import type { GatewayError } from '../errors.ts'
 import { isName } from '../http/violation-words.ts'
@@ -89,8 +89,8 @@ function complete(
     const completed = endpoint.complete?.(parameters, context) ?? parameters
     for (const request of [endpoint.request(completed, context)].flat()) {
       checkOverridesNothing(extra, request)
-      const { pathname, search } = requestUrl(api.baseUrl, request, extra)
-      if (REQUEST_LINE_BYTES_FIXED + pathname.length + search.length > REQUEST_LINE_BYTES_MAX) {
+      const { path } = requestTarget(api.baseUrl, request, extra)
+      if (REQUEST_LINE_BYTES_FIXED + path.length > REQUEST_LINE_BYTES_MAX) {
         throw invalidParameter(undefined, `the request to the upstream would exceed ${REQUEST_LINE_BYTES_MAX} bytes`)
       }
     }

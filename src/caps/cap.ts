@@ -9,7 +9,7 @@ import { capKeys } from '../redis/keys.ts'
 import type { Script } from '../redis/script.ts'
 import type { CapBucket } from './bucket.ts'
 import { readPastGrants, readRememberedSince, redisNow } from './cold-start.ts'
-import { scripts } from './scripts.ts'
+import { EVERY_WAITER, scripts } from './scripts.ts'
 import { WINDOW_MARGIN_MS } from './timing.ts'
 
 export type PermitId = string
@@ -172,7 +172,8 @@ export class Cap {
     const mustJoin: string[] = []
     for (let index = 0; index < pairs.length; index += 2) {
       const [member = '', value = ''] = [pairs[index], pairs[index + 1]]
-      if (index < 2 * evictions) evicted.set(member, evictionOf(Number(value), closedForMs))
+      if (member === EVERY_WAITER) grantEach(granted, waiters, Number(value))
+      else if (index < 2 * evictions) evicted.set(member, evictionOf(Number(value), closedForMs))
       else if (value === 'join') mustJoin.push(member)
       else granted.set(member, value)
     }
@@ -283,6 +284,10 @@ export class Cap {
     const past = await readPastGrants(db, { slug, bucket, caps: this.#rules(), now: await now() })
     await this.#run(scripts.backfill, this.#keys, [...rules, ...past.flatMap(({ at, granted }) => [at, granted])])
   }
+}
+
+function grantEach(granted: Map<string, PermitId>, waiters: Waiter[], first: number): void {
+  for (const [index, { member }] of waiters.entries()) granted.set(member, String(first + index))
 }
 
 function placeOf([decision, tag, priority, etaMs, needsRebase]: JoinReply): QueuePlace | QueueRefusal {

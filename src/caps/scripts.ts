@@ -23,6 +23,9 @@ const KEY_LIFE_MS = 86_400_000
 
 const WAKE_UP_CHANNEL = channels.wakeUp
 
+/** In place of members and permits in the reply of a poll: each waiter has a permit, and their numbers follow one another. */
+export const EVERY_WAITER = '*'
+
 const SHARES = {
   /** A rate of at most so many requests a window is scarce: accounts have shares of it. */
   SCARCE_MAX: 100,
@@ -78,6 +81,7 @@ export const GRANT_RULES = { COLD_START_HOLD_MS, ...SHARES }
 export const scripts = {
   acquire: load('acquire', {
     BACKFILL_AFTER_MS,
+    EVERY_WAITER,
     EVICTED_TTL_MS,
     KEY_LIFE_MS,
     ROUND_TRIP_MS_MAX,

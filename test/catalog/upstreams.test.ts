@@ -273,5 +273,7 @@ function requestsUnlessRefused(endpoint: Endpoint, given: Record<string, unknown
 }
 
 function wireUrl(api: Api, request: UpstreamRequest): URL {
-  return buildWireRequest(api, request, { extra: [], key: undefined, contact: 'https://gateway.example' }).url
+  const contact = 'https://gateway.example'
+  const { origin, path } = buildWireRequest(api, request, { extra: [], key: undefined, contact })
+  return new URL(origin + path)
 }

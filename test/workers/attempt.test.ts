@@ -29,7 +29,7 @@ async function serve(t: TestContext, listener: RequestListener) {
     server.close()
   })
   const { port } = server.address() as AddressInfo
-  const request = { url: new URL(`http://127.0.0.1:${port}/`), headers: {}, key: undefined }
+  const request = { origin: `http://127.0.0.1:${port}`, path: '/', headers: {}, key: undefined }
   const progress: { isSent?: boolean } = {}
   const ask = (isFresh = true, signal = new AbortController().signal, memory?: MemoryShare, timeoutMs = 10_000) => {
     const permit = {

@@ -84,7 +84,7 @@ interface ExchangeBounds extends AttemptOptions, BodyBounds {}
 
 /** Fills `response`. By undici's `dispatch`: a third of the CPU of `fetch`. */
 function exchangeBytes(
-  { url, headers }: WireRequest,
+  { origin, path, headers }: WireRequest,
   response: Response,
   { client, permit, progress, signal, timeoutMs, bytesMax, memory }: ExchangeBounds,
 ): Promise<void> {
@@ -111,7 +111,7 @@ function exchangeBytes(
     }
     timeout.start()
     client.dispatch(
-      { origin: url.origin, path: url.pathname + url.search, method: 'GET', headers },
+      { origin, path, method: 'GET', headers },
       {
         onRequestStart: (started) => {
           // Thrown, not aborted: undici then keeps the connection for the next permit. Without that, an upstream that

@@ -1,13 +1,11 @@
 import project from '../../package.json' with { type: 'json' }
-import { memoize } from '../../src/async/memoize.ts'
 import type { Api } from '../../src/catalog/catalog.ts'
-import { requestUrl } from '../../src/catalog/request-url.ts'
+import { isUnderBase, type RequestTarget, requestTarget } from '../../src/catalog/request-target.ts'
 import type { UpstreamRequest, UpstreamResponse } from '../../src/catalog/upstream.ts'
 import { ACCEPT_ENCODING } from './response-body.ts'
 
-/** Its URL may hold a key: it is never logged. */
-export interface WireRequest {
-  url: URL
+/** Its path may hold a key: it is never logged. */
+export interface WireRequest extends RequestTarget {
   headers: Record<string, string>
   /** The one it is sent with. */
   key: string | undefined
@@ -20,8 +18,8 @@ export function buildWireRequest(
   options: { extra: [string, string][]; key: string | undefined; contact: string },
 ): WireRequest {
   const { upstream } = api
-  const url = requestUrl(api.baseUrl, request, options.extra)
-  if (!isUnderBase(api, url)) throw new Error('the request leaves the base address of its upstream')
+  const target = requestTarget(api.baseUrl, request, options.extra)
+  if (!isUnderBase(api.baseUrl, target)) throw new Error('the request leaves the base address of its upstream')
   const headers: Record<string, string> = {
     accept: 'application/json',
     'user-agent': `agent-api-gateway/${project.version} (+${options.contact})`,
@@ -29,13 +27,20 @@ export function buildWireRequest(
     ...request.headers,
     'accept-encoding': ACCEPT_ENCODING,
   }
+  const { key } = options
   const { credential } = upstream
-  if (credential && options.key !== undefined) {
-    const value = credential.format?.(options.key) ?? options.key
-    if (credential.in === 'query') url.searchParams.set(credential.name, value)
-    else headers[credential.name.toLowerCase()] = value
-  }
-  return { url, headers, key: options.key }
+  if (!credential || key === undefined) return { ...target, headers, key }
+  const value = credential.format?.(key) ?? key
+  if (credential.in === 'query') return { ...withParameter(target, credential.name, value), headers, key }
+  headers[credential.name.toLowerCase()] = value
+  return { ...target, headers, key }
+}
+
+/** In place of any parameter of that name. */
+function withParameter({ origin, path }: RequestTarget, name: string, value: string): RequestTarget {
+  const url = new URL(origin + path)
+  url.searchParams.set(name, value)
+  return { origin, path: url.pathname + url.search }
 }
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
@@ -43,21 +48,13 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308])
 /** Undefined where the redirect leaves the upstream's base address. */
 export function redirectedRequest(
   api: Api,
-  { url, headers, key }: WireRequest,
+  { origin, path, headers, key }: WireRequest,
   answer: UpstreamResponse,
 ): WireRequest | undefined {
   const { location } = answer.headers
-  if (!REDIRECTS.has(answer.status) || location === undefined || !URL.canParse(location, url.href)) return undefined
-  const next = new URL(location, url.href)
-  return isUnderBase(api, next) ? { url: next, headers, key } : undefined
-}
-
-const parseBase = memoize(
-  (baseUrl: string) => baseUrl,
-  (baseUrl) => new URL(baseUrl),
-)
-
-function isUnderBase({ baseUrl }: Api, url: URL): boolean {
-  const base = parseBase(baseUrl)
-  return url.origin === base.origin && url.pathname.startsWith(base.pathname === '/' ? '/' : `${base.pathname}/`)
+  const from = origin + path
+  if (!REDIRECTS.has(answer.status) || location === undefined || !URL.canParse(location, from)) return undefined
+  const to = new URL(location, from)
+  const target = { origin: to.origin, path: to.pathname + to.search }
+  return isUnderBase(api.baseUrl, target) ? { ...target, headers, key } : undefined
 }

@@ -8,7 +8,9 @@
      Output: 'uninitialised'; 'needs-backfill'; or 'ok', ms until the rates let the next of the waiters go (0: when
              another request ends), ms until the upstream opens again, number of evicted waiters, how many more requests
              there is room for, member and ms until it may come again of each evicted one (below 0: it waited for its share
-             alone), then member and permit of each grant, or member and 'join' of each that must join the queue ]]
+             alone), then member and permit of each grant, or member and 'join' of each that must join the queue; where
+             every waiter has a permit in place of all that EVERY_WAITER and the first permit, a number: those of the others
+             are the numbers after it, in the order of the waiters ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./include/keys.lua"
 --- @include "./include/rules.lua"
@@ -30,10 +32,11 @@ local LAST_REPLY, poll = KEYS[11], ARGV[afterRules + 5] .. ' '
 local released, firstWaiter = {}, afterRules + 6 + releasedCount
 for index = afterRules + 6, firstWaiter - 1 do released[#released + 1] = ARGV[index] end
 
-local tagOf, members, unplaced, latestTag = {}, {}, {}, 0
+local tagOf, waiters, members, unplaced, latestTag = {}, {}, {}, {}, 0
 for index = 1, waiterCount do
   local member, tag = ARGV[firstWaiter + 2 * index - 2], tonumber(ARGV[firstWaiter + 2 * index - 1])
   tagOf[member] = tag
+  waiters[index] = member
   local list = tag < 0 and unplaced or members
   list[#list + 1] = member
 end
@@ -98,16 +101,24 @@ local queued = redis.call('ZCARD', QUEUE)
 local function grant(granted)
   local unqueued = #granted - (queued > 0 and dequeue(granted) or 0)
   local number = redis.call('HINCRBY', STATE, 'permits', #granted) - #granted
+  local isOfAll = not isScarce and #granted == waiterCount
+  local loggedAt, leasedUntil = score(now + logLaterMs), score(now + leaseMs)
   local logged, leased = {}, {}
   for index, member in ipairs(granted) do
-    local permit = member .. '|' .. (number + index)
-    logged[#logged + 1] = score(now + logLaterMs)
-    logged[#logged + 1] = permit
-    leased[#leased + 1] = score(now + leaseMs)
-    leased[#leased + 1] = permit
-    reply[#reply + 1] = member
-    reply[#reply + 1] = permit
+    -- Shares are counted by the member, which takes most of an entry: the log of a cap without shares does without.
+    local permit = isScarce and member .. '|' .. (number + index) or tostring(number + index)
+    local place = 2 * index
+    logged[place - 1], logged[place] = loggedAt, permit
+    leased[place - 1], leased[place] = leasedUntil, permit
+    if not isOfAll then
+      reply[#reply + 1] = member
+      reply[#reply + 1] = permit
+    end
     latestTag = math.max(latestTag, tagOf[member])
+  end
+  if isOfAll then
+    reply[#reply + 1] = EVERY_WAITER
+    reply[#reply + 1] = tostring(number + 1)
   end
   -- A set that lost its last member lost its life with it: a lease of a worker that died would stay for ever.
   local isFirst = redis.call('EXISTS', LOG, LEASES) < 2
@@ -127,6 +138,11 @@ local function evictWhoseSlotsWereTaken()
   if length > 0 and takePlanningTurn(length) then evictTooLate() end
 end
 
+local function joined(first, others)
+  for _, member in ipairs(others) do first[#first + 1] = member end
+  return first
+end
+
 -- Nothing else waits and there is room for all: no set of waiters need be kept. A call without a place leaves room for
 -- every call that has one.
 if not isScarce and redis.call('ZCARD', WAITERS) == 0 then
@@ -137,7 +153,7 @@ if not isScarce and redis.call('ZCARD', WAITERS) == 0 then
     end
   end
   if #unplaced > 0 and free >= granted + #unplaced + others then
-    for _, member in ipairs(unplaced) do members[#members + 1] = member end
+    members = #members + #unplaced == waiterCount and waiters or joined(members, unplaced)
     granted, unplaced = #members, {}
   end
   if granted > 0 and free >= granted then

@@ -1,0 +1,60 @@
+import { memoize } from '../async/memoize.ts'
+import type { UpstreamRequest } from './upstream.ts'
+
+/** Where a request to an upstream goes. */
+export interface RequestTarget {
+  origin: string
+  /** Path and query, as the request line has them (origin-form, RFC 9112, 3.2.1). */
+  path: string
+}
+
+/** A path that the URL Standard leaves as it is: no character that it encodes, and no segment that begins with a dot. */
+const PLAIN_PATH = /^(?:\/(?!\.|%2e)[\w.~!$&'()*+,;=:@%-]*)+$/i
+
+/**
+ * The target of a request: its own query first, then the caller's undeclared parameters in their order. The upstream's key is
+ * not part of it.
+ */
+export function requestTarget(
+  baseUrl: string,
+  request: UpstreamRequest,
+  extra: [name: string, value: string][],
+): RequestTarget {
+  const parameters = [...parametersOf(request), ...extra]
+  // What nearly all requests have makes a URL needless, which costs more than all else here.
+  if (PLAIN_PATH.test(request.path)) {
+    const { origin, prefix } = baseOf(baseUrl)
+    const path = prefix + request.path
+    return { origin, path: parameters.length === 0 ? path : `${path}?${new URLSearchParams(parameters)}` }
+  }
+  const url = new URL(baseUrl + request.path)
+  for (const [name, value] of parameters) url.searchParams.append(name, value)
+  return { origin: url.origin, path: url.pathname + url.search }
+}
+
+/** Whether a path that was made for an upstream is below its base address. */
+export function isUnderBase(baseUrl: string, { origin, path }: RequestTarget): boolean {
+  const base = baseOf(baseUrl)
+  return origin === base.origin && path.startsWith(`${base.prefix}/`)
+}
+
+const baseOf = memoize(
+  (baseUrl: string) => baseUrl,
+  (baseUrl) => {
+    const { origin, pathname } = new URL(`${baseUrl}/`)
+    return { origin, prefix: pathname.slice(0, -1) }
+  },
+)
+
+function parametersOf({ query = {} }: UpstreamRequest): [name: string, value: string][] {
+  return Object.entries(query).flatMap(([name, value]): [string, string][] =>
+    value === undefined ? [] : [[name, typeof value === 'number' ? decimal(value) : value]],
+  )
+}
+
+/** A number without an exponent, which not every upstream reads: 5e-7 is 0.0000005. */
+function decimal(value: number): string {
+  const text = String(value)
+  if (!text.includes('e')) return text
+  return text.includes('e-') ? value.toFixed(20).replace(/\.?0+$/, '') : BigInt(value).toString()
+}
