@@ -1,6 +1,5 @@
 import type { Admitted } from '../admission/admit.ts'
 import { countRefusal, type RefusalDeps } from '../admission/count-refusal.ts'
-import { rejectOnAbort } from '../async/abort.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import type { CallerSocket } from '../http/caller-socket.ts'
 import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
@@ -40,12 +39,12 @@ export async function enqueueAndAwait(deps: AwaitDeps, admitted: Admitted, socke
   let jobId: string | undefined
   let isReplyAwaited = false
   try {
-    wait.signal.throwIfAborted()
+    wait.throwIfOver()
     if (job.isAsync) await recordAsyncCall(deps.redis, job, queueing.waitEntry)
     const { priority, mayShareJob } = queueing
     jobId = await deps.queues.enqueue({ call: job, priority, mayShareJob })
     if (waitMs === 0) return { kind: 'pending' }
-    const answer = await Promise.race([reply, rejectOnAbort(wait.signal)])
+    const answer = await Promise.race([reply, wait.over])
     if (answer.head.isRefused) await refundRefused(deps, admitted, usageStatusOfReply(answer.head))
     else if (!job.isAsync) deps.completions.add(job, usageStatusOfReply(answer.head))
     return { kind: 'reply', reply: answer }
@@ -73,23 +72,38 @@ function waitMsOf({ config: { callTimeoutMs } }: AwaitDeps, { preference: { wait
   return waitMs === undefined ? callTimeoutMs + DEADLINE_GRACE_MS : Math.min(waitMs, callTimeoutMs)
 }
 
-/** A signal that aborts when the caller leaves, or after `waitMs` with the reason of `onTimeout`. */
-function limitWait(
-  socket: CallerSocket,
-  waitMs: number,
-  onTimeout: () => Error,
-): { signal: AbortSignal; end: () => void } {
-  const controller = new AbortController()
-  const onClose = () => controller.abort(new CallerLeftError())
-  const timer = setTimeout(() => controller.abort(onTimeout()), waitMs)
+interface CallerWait {
+  /** Rejects when the caller leaves, or after the wait with the reason of `onTimeout`; never resolves. */
+  over: Promise<never>
+  throwIfOver: () => void
+  end: () => void
+}
+
+/** How long a caller waits. A signal with its controller and listeners would cost several times as much on every call. */
+function limitWait(socket: CallerSocket, waitMs: number, onTimeout: () => Error): CallerWait {
+  const { promise: over, reject } = Promise.withResolvers<never>()
+  // It may be over before anybody listens.
+  over.catch(() => undefined)
+  let reason: Error | undefined
+  const endWith = (error: Error): void => {
+    reason ??= error
+    reject(error)
+  }
+  const onClose = () => endWith(new CallerLeftError())
+  const timer = setTimeout(() => endWith(onTimeout()), waitMs)
   // The caller may have left during admission.
   if (socket.destroyed) onClose()
   else socket.once('close', onClose)
-  const end = (): void => {
-    clearTimeout(timer)
-    socket.off('close', onClose)
+  return {
+    over,
+    throwIfOver: () => {
+      if (reason) throw reason
+    },
+    end: () => {
+      clearTimeout(timer)
+      socket.off('close', onClose)
+    },
   }
-  return { signal: controller.signal, end }
 }
 
 async function completeFailed(

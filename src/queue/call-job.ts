@@ -82,10 +82,10 @@ export const SHARED_JOB_CALLS_MAX = 16
 
 const VERSION_MAX = 2
 
-/** Calls of any callers that reached a node in one tick. */
+/** Calls of any callers that reached a node together, each as version 1 has it. */
 const SharedJob = Type.Object({
   v: Type.Literal(2),
-  calls: Type.Array(StoredCall, { minItems: 1, maxItems: SHARED_JOB_CALLS_MAX }),
+  calls: Type.Array(Type.Unknown(), { minItems: 1, maxItems: SHARED_JOB_CALLS_MAX }),
 })
 
 const oneCall = Compile(StoredCall)
@@ -132,12 +132,15 @@ export function parseAnswerable(data: unknown): AnswerableCall[] {
 
 /** The calls of a job: one (version 1), or several (version 2). @throws LaterVersionError, or Error for no job of a call */
 export function parseCalls(data: unknown): CallJob[] {
-  return (sharedJob.Check(data) ? data.calls : [checkStored(data)]).map(fromStored)
+  const calls: CallJob[] = []
+  for (const call of sharedJob.Check(data) ? data.calls : [data]) calls.push(fromStored(checkStored(call)))
+  return calls
 }
 
 /** Version 1 for one call, which workers of both versions read. */
 export function toJobData(calls: CallJob[]): unknown {
-  const stored = calls.map((call) => checkStored(toStored(call)))
+  const stored: StoredCall[] = []
+  for (const call of calls) stored.push(checkStored(toStored(call)))
   return stored.length === 1 ? stored[0] : { v: 2, calls: stored }
 }
 

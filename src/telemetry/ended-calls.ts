@@ -7,7 +7,8 @@ const GATHER_MS = 100
 const GATHERED_MAX = 64
 
 /** A call that an API node answered. */
-export interface AnsweredCall extends EndedCall {
+export interface AnsweredCall {
+  call: EndedCall
   /** From request to answer, milliseconds. */
   answerMs: number
   /** Its worker counts an asynchronous call, when it has ended. */
@@ -39,8 +40,8 @@ export class EndedCalls {
     const calls = this.#calls
     this.#calls = []
     const counting = { metrics: this.#metrics, minutes: this.#minutes }
-    for (const call of calls) {
-      const { slug, mode, answerMs, isCountedHere } = call
+    for (const { call, answerMs, isCountedHere } of calls) {
+      const { slug, mode } = call
       if (mode !== 'test') this.#metrics.callSeconds.observe({ slug }, answerMs / 1_000)
       if (isCountedHere) countCall(counting, call)
     }

@@ -74,10 +74,9 @@ export class ObservedCall {
     this.#span.end(code)
     const slug = this.#slug
     const { accountId: account, mode } = job ?? caller ?? {}
-    telemetry.endedCalls.add({
-      ...{ slug, mode, status, code: code ?? 'OK', accountId: account, times, cacheStatus },
-      ...{ answerMs: ms, isCountedHere: this.#isCountedHere },
-    })
+    const isCountedHere = this.#isCountedHere
+    const counted = { slug, mode, status, code: code ?? 'OK', accountId: account, times, cacheStatus }
+    telemetry.endedCalls.add({ call: counted, answerMs: ms, isCountedHere })
     callLog.info(
       {
         requestId: this.#requestId,
@@ -91,12 +90,10 @@ export class ObservedCall {
         // Why it failed, in the same line: of the upstream, or of what admission needed.
         reason: this.#head?.cause ?? (status > 500 && cause instanceof Error ? cause.message : undefined),
         ms: round(ms),
-        ...(times && {
-          queueMs: round(times.queueMs),
-          permitMs: round(times.permitMs),
-          upstreamMs: round(times.upstreamMs),
-          attempts: times.attempts,
-        }),
+        queueMs: times && round(times.queueMs),
+        permitMs: times && round(times.permitMs),
+        upstreamMs: times && round(times.upstreamMs),
+        attempts: times?.attempts,
         cache: cacheStatus,
       },
       'call',

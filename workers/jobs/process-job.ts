@@ -23,10 +23,12 @@ export async function processCallJob(deps: ProcessorDeps, job: Job, cancelled: A
   const all = await readCalls(job)
   const hasWaited = deps.clock.now() - (all[0]?.limitsAcquiredAt ?? 0) > WAITED_MS
   const calls = isSecondRun || hasWaited ? await stillWaitedFor(deps, all) : all
-  for (const call of all) if (!calls.includes(call)) skipCall(deps, call)
+  if (calls.length < all.length) for (const call of all) if (!calls.includes(call)) skipCall(deps, call)
   const [only] = calls
   if (only && calls.length === 1) return await processCall(deps, { call: only, isSecondRun }, cancelled)
-  const runs = await Promise.allSettled(calls.map((call) => processCall(deps, { call, isSecondRun }, cancelled)))
+  const running: Promise<null>[] = []
+  for (const call of calls) running.push(processCall(deps, { call, isSecondRun }, cancelled))
+  const runs = await Promise.allSettled(running)
   const failed = runs.find((run) => run.status === 'rejected')
   if (failed) throw failed.reason
   return null
