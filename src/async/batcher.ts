@@ -6,8 +6,8 @@ export interface BatcherOptions {
 }
 
 /**
- * Micro-batching by key: an item is sent at once while nothing is under way for its key; what comes meanwhile is sent
- * together as soon as that is done and the pause is over.
+ * Micro-batching by key: while nothing is under way for a key, what comes before the event loop goes on is sent at once; what
+ * comes meanwhile is sent together as soon as that is done and the pause is over.
  */
 export class Batcher<Item> {
   readonly #send: (key: string, items: Item[]) => Promise<void>
@@ -29,8 +29,8 @@ export class Batcher<Item> {
       pending.push(item)
       return
     }
-    this.#pending.set(key, [])
-    this.#follow(this.#sendAll(key, [item]))
+    this.#pending.set(key, [item])
+    this.#follow(this.#sendAll(key))
   }
 
   /** Sends what is left without further pauses. Resolves when everything is sent. */
@@ -41,7 +41,7 @@ export class Batcher<Item> {
 
   /** Sends what is pending under a key now: what is sent next comes after it. */
   flush(key: string): void {
-    const items = this.#pending.get(key)?.splice(0) ?? []
+    const items = this.#take(key)
     if (items.length > 0) this.#follow(this.#send(key, items))
   }
 
@@ -50,12 +50,18 @@ export class Batcher<Item> {
     this.#underWay.add(followed)
   }
 
-  async #sendAll(key: string, first: Item[]): Promise<void> {
-    for (let items = first; items.length > 0; items = this.#pending.get(key)?.splice(0) ?? []) {
+  async #sendAll(key: string): Promise<void> {
+    // What is resolved together adds its items one after the other, before this goes on.
+    await new Promise<void>((resolve) => process.nextTick(resolve))
+    for (let items = this.#take(key); items.length > 0; items = this.#take(key)) {
       await this.#send(key, items)
       if (this.#pauseMs > 0) await this.#pause()
     }
     this.#pending.delete(key)
+  }
+
+  #take(key: string): Item[] {
+    return this.#pending.get(key)?.splice(0) ?? []
   }
 
   async #pause(): Promise<void> {

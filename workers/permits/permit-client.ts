@@ -15,6 +15,9 @@ const FALLBACK_POLL_MS = 200
 /** Shortest pause between polls, so that one serves several slots of a rate. Milliseconds. */
 const POLL_MS_MIN = 5
 
+/** Ticks for which permits that ended wait for a poll that asks for others: under load one comes in a fraction of a millisecond. */
+const RELEASE_TICKS_MAX = 3
+
 /** Waiters in one poll, lowest tags first; bounded per share, or a spent one would hide the others. */
 const WAITERS_PER_POLL = 64
 const WAITERS_PER_SHARE = 16
@@ -146,7 +149,12 @@ export class PermitClient {
     }
     this.#isPolling = true
     // Waiters and released permits of one tick go into one poll.
-    setImmediate(() => this.#poll())
+    setImmediate(() => this.#pollWithin(RELEASE_TICKS_MAX))
+  }
+
+  #pollWithin(ticks: number): void {
+    if (this.#waiters.size === 0 && ticks > 1) setImmediate(() => this.#pollWithin(ticks - 1))
+    else this.#poll()
   }
 
   #poll(): void {
