@@ -29,11 +29,17 @@ export class TickBatcher<Item, Result> {
   add(key: string, item: Item): Promise<Result> {
     return new Promise((resolve, reject) => {
       const waiting = { item, resolve, reject }
-      const pending = this.#pending.get(key)
-      if (pending) pending.push(waiting)
-      else this.#pending.set(key, [waiting])
+      const pending = this.#pending.get(key) ?? []
+      pending.push(waiting)
       this.#count += 1
       if (this.#count === 1) this.#flushAfter(this.#isBusy ? BUSY_TICKS : 1)
+      if (pending.length < this.#itemsMax) {
+        this.#pending.set(key, pending)
+        return
+      }
+      // A full batch waits for nothing.
+      this.#pending.delete(key)
+      void this.#sendBatch(key, pending)
     })
   }
 
@@ -49,11 +55,7 @@ export class TickBatcher<Item, Result> {
     this.#pending = new Map()
     this.#isBusy = this.#count > 1
     this.#count = 0
-    for (const [key, items] of gathered) {
-      for (let start = 0; start < items.length; start += this.#itemsMax) {
-        void this.#sendBatch(key, items.slice(start, start + this.#itemsMax))
-      }
-    }
+    for (const [key, items] of gathered) void this.#sendBatch(key, items)
   }
 
   async #sendBatch(key: string, batch: Waiting<Item, Result>[]): Promise<void> {
