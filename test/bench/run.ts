@@ -151,8 +151,12 @@ async function play(upstream: Awaited<ReturnType<typeof startServer>>['child'], 
   await playing
 }
 
-/** Until V8 has compiled what a call runs through: servers live longer than a round. */
-const FIRST_WARM_UP_SECONDS = 6
+/** Until V8 has compiled nearly all that a call runs through, which takes the larger ones half a minute: servers live longer than a round. */
+const FIRST_WARM_UP_SECONDS = 30
+/** The same for a scenario that runs through something else. */
+const SCENARIO_WARM_UP_SECONDS = 6
+
+const warmedUp = new Set<Subject>()
 
 async function runScenario(
   scenario: Scenario,
@@ -172,7 +176,9 @@ async function runScenario(
   const rounds: Rounds = Object.fromEntries(runs.map(({ name }) => [name, []]))
   for (let round = 0; round < count; round += 1) {
     for (const { name, subject, target: called } of round % 2 === 0 ? runs : runs.toReversed()) {
-      const warmUpSeconds = round === 0 ? FIRST_WARM_UP_SECONDS : 1
+      const ofScenario = round === 0 ? SCENARIO_WARM_UP_SECONDS : 1
+      const warmUpSeconds = warmedUp.has(subject) ? ofScenario : FIRST_WARM_UP_SECONDS
+      warmedUp.add(subject)
       const measured = await measure(subject, load, { target: called, connections, seconds, warmUpSeconds })
       rounds[name]?.push(measured)
       const failures = Object.entries(measured.failures).map(([what, times]) => `, ${times} × ${what}`)
