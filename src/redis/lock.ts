@@ -17,7 +17,11 @@ export async function extendLock(
   await extend.run(redis, [lock], [lifeMs, ...tokens])
 }
 
-/** Ends a lock, if one of `tokens` still holds it. @throws what Redis throws */
-export async function releaseLock(redis: RedisConnection, lock: string, tokens: string[]): Promise<void> {
-  await extend.run(redis, [lock], [0, ...tokens])
+/** Ends a lock, if one of `tokens` still holds it, and deletes keys of its slot. @throws what Redis throws */
+export async function releaseLock(
+  redis: RedisConnection,
+  [lock, ...deleted]: [lock: string, ...deleted: string[]],
+  tokens: string[],
+): Promise<void> {
+  await extend.run(redis, [lock, ...deleted], [0, ...tokens])
 }

@@ -87,7 +87,7 @@ describe('in Redis', () => {
 
   it('a cacheable call whose answer is not stored costs these commands', async () => {
     const next = () => cells(1)[0]?.parameters.latitude ?? assert.fail()
-    assertCost(await cost(() => one(weather(next()))), { wire: 22, all: 133 })
+    assertCost(await cost(() => one(weather(next()))), { wire: 20, all: 132 })
   })
 
   it('a call with a test key costs these commands', async () => {

@@ -33,7 +33,9 @@ test('a call that was to share an answer and needs a permit after all is refused
     { isNamed: true, timeMs: 30_000, leastMs: 45_000 },
   ]) {
     const call = callOf({ timeMs, ticket: { tag: 0.5, weight: 1, isFollower: true } })
-    const { coalesced } = cacheKeys(endpoint, call) ?? assert.fail()
+    const { coalesced, leader } = cacheKeys(endpoint, call) ?? assert.fail()
+    // What the call before it led deletes the name when its lead ends.
+    await until(async () => (await deps.redis.exists(leader)) === 0)
     if (isNamed) await deps.redis.set(coalesced, 'other|gone', 'PX', 60_000)
     const { outcome } = await runCall(deps, call, {
       ...{ times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 }, progress: {}, isSecondRun: false },

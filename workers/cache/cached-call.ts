@@ -120,6 +120,10 @@ async function callOnce(deps: CachingDeps, upstreamCall: UpstreamCall, keys: Cac
     signal,
     progress,
     isAhead: call.ticket?.isAhead === true && !permitRequest.mayLackPlace,
+    findStored: async (): Promise<Answer | undefined> => {
+      const found = await findFresh(deps, keys)
+      return found && { outcome: storedOutcome(found), found }
+    },
   }
   let refusals = 0
   while (true) {
@@ -149,23 +153,22 @@ function inWordsForAll(shared: SharedAnswer): SharedAnswer {
   return { ...shared, outcome: failure }
 }
 
-/** What the call that leads does: it finds the answer stored, or sends a request and stores what comes. */
+async function findFresh({ cache, clock }: CachingDeps, keys: CacheKeys): Promise<CacheEntry | undefined> {
+  const entry = await cache.get(keys.entry)
+  return entry && stalenessMs(entry, clock.now()) <= 0 ? entry : undefined
+}
+
+/** What the call that leads does: it sends a request and stores what comes. */
 async function fetchAnswer(
   deps: CachingDeps,
   upstreamCall: UpstreamCall,
   { keys, request }: { keys: CacheKeys; request: CoalescedRequest },
 ): Promise<Answer> {
-  const findFresh = async (): Promise<CacheEntry | undefined> => {
-    const entry = await deps.cache.get(keys.entry)
-    return entry && stalenessMs(entry, deps.clock.now()) <= 0 ? entry : undefined
-  }
   // Another process may have led meanwhile, for a call with an earlier place.
   const ensureNeeded = async ({ hasWaited }: Permit): Promise<void> => {
-    const entry = hasWaited ? await findFresh() : undefined
+    const entry = hasWaited ? await findFresh(deps, keys) : undefined
     if (entry) throw new StoredMeanwhileError(entry)
   }
-  const found = await findFresh()
-  if (found) return { outcome: storedOutcome(found), found }
   const { progress, signal } = request
   const remainingMs = (): number => request.deadline - deps.clock.now()
   const ofRequest = { progress, signal, remainingMs, ensureNeeded, callSignal: upstreamCall.signal }

@@ -35,6 +35,8 @@ export interface Subscriber {
   progress: CallProgress
   /** Its place comes before that of a call that may lead: it overtakes that one's request while this is not sent. */
   isAhead?: boolean
+  /** The answer where it is stored by now, which is looked for together with each try to take the lead. */
+  findStored?: () => Promise<Answer | undefined>
 }
 
 export interface CoalescedRequest {
@@ -67,6 +69,7 @@ interface LocalRequest extends CoalescedRequest {
   token: string
   /** Of the call whose place in the wait queue the request has. */
   member: string
+  findStored: NonNullable<Subscriber['findStored']>
   work: Work
   state: 'following' | 'leading' | 'over'
   subscribers: Set<Subscriber>
@@ -132,7 +135,8 @@ export class RequestCoalescer {
     if (this.#requests.get(entry) === request) this.#requests.delete(entry)
   }
 
-  #start(keys: CacheKeys, { member, deadline, isAhead = false }: Subscriber, work: Work): LocalRequest {
+  #start(keys: CacheKeys, subscriber: Subscriber, work: Work): LocalRequest {
+    const { member, deadline, isAhead = false, findStored = async () => undefined } = subscriber
     const ending = new AbortController()
     const elsewhere = Promise.withResolvers<Ended>()
     const run = async (): Promise<Ended> => {
@@ -144,7 +148,7 @@ export class RequestCoalescer {
       }
     }
     const request: LocalRequest = {
-      ...{ keys, token: randomUUID(), member, work, state: 'following', deadline, progress: {} },
+      ...{ keys, token: randomUUID(), member, findStored, work, state: 'following', deadline, progress: {} },
       ...{ subscribers: new Set(), hasLostLock: false, ending, signal: ending.signal },
       ended: Promise.race([Promise.resolve().then(run), elsewhere.promise]),
       endWith: elsewhere.resolve,
@@ -161,12 +165,18 @@ export class RequestCoalescer {
     let mayOvertake = isAhead
     let renewedAt = Number.NEGATIVE_INFINITY
     while (true) {
-      const { isLeader, other } = await this.#takeLead(request, mayOvertake)
+      const taking = this.#takeLead(request, mayOvertake)
+      // Read after the lead was taken: what the leader before stored is there.
+      const [{ isLeader, other }, stored] = await Promise.all([taking, request.findStored()])
       mayOvertake = false
+      if (isLeader && stored) {
+        this.#endLead(request)
+        return { ...stored, isLeader }
+      }
       if (other !== undefined) leaders.add(other)
       const outcome = leaders.size === 0 ? undefined : await this.#outcomeOf(keys.outcome, leaders)
       if (outcome) {
-        if (isLeader) await releaseLock(this.#redis, keys.leader, tokensOf(token))
+        if (isLeader) await releaseLock(this.#redis, [keys.leader], tokensOf(token))
         return { outcome, isLeader: false }
       }
       if (isLeader) {
@@ -204,9 +214,9 @@ export class RequestCoalescer {
     }, LEADER_RENEW_MS)
     try {
       const answer = await work(request)
-      const { outcome } = answer
-      // Followers in other processes judge by the time that they have left, as those of this one do.
-      if (isOfOneCall(outcome) && !isCutShort(outcome)) return answer
+      const { outcome, freshMs } = answer
+      // Followers in other processes judge by the time that they have left, as those of this one do; what is stored they find.
+      if ((isOfOneCall(outcome) && !isCutShort(outcome)) || freshMs !== undefined) return answer
       const frame = outcomeFrame(outcome, token)
       // Sent together with the end of the lead. Fails open: where Redis takes no writes, followers send requests of their own.
       if (frame.length <= OUTCOME_BYTES_MAX) {
@@ -215,10 +225,16 @@ export class RequestCoalescer {
       return answer
     } finally {
       clearInterval(renewing)
-      await releaseLock(this.#redis, keys.leader, tokensOf(token)).catch(() => undefined)
-      // Another call that it names keeps its place, and finds this outcome or sends a request of its own.
-      await this.#redis.del(keys.coalesced).catch(() => undefined)
+      this.#endLead(request)
     }
+  }
+
+  /**
+   * Redis runs it before what this process sends later, so that no answer waits for it. A call that the deleted key names keeps
+   * its place, and finds the outcome or sends a request of its own.
+   */
+  #endLead({ keys, token }: LocalRequest): void {
+    releaseLock(this.#redis, [keys.leader, keys.coalesced], tokensOf(token)).catch(() => undefined)
   }
 
   /** An earlier leader's outcome may be one that is not stored, and not for this call. */

@@ -110,7 +110,7 @@ async function drawOrFill(deps: PoolDeps, call: PoolCall, pool: Pool): Promise<H
     throw error
   } finally {
     clearInterval(renewing)
-    const released = mayHold ? releaseLock(redis, pool.lock, [token]) : undefined
+    const released = mayHold ? releaseLock(redis, [pool.lock], [token]) : undefined
     released?.catch((error) => log.debug({ err: error, pool: pool.key }, 'failed to release the lock of a pool'))
   }
 }
