@@ -12,7 +12,7 @@ import { SettingsSync } from '../src/operator/upstream-settings.ts'
 import { CallQueues } from '../src/queue/call-queue.ts'
 import { ReplyOutbox } from '../src/queue/reply.ts'
 import { RedisClock } from '../src/redis/clock.ts'
-import { closeRedis, openRedis, type RedisConnection } from '../src/redis/connection.ts'
+import { closeRedis, openRedis, type RedisConnection, unlessAway } from '../src/redis/connection.ts'
 import { MemoryHeadroom } from '../src/redis/memory-headroom.ts'
 import { openTelemetry } from '../src/telemetry/telemetry.ts'
 import { RequestCoalescer } from './cache/request-coalescer.ts'
@@ -84,6 +84,7 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
     ),
   }
   const close = async (): Promise<void> => {
+    await unlessAway(redis, permits.close())
     for (const part of [settings, queues, telemetry, health, clock, clients, grants]) await part.close()
     await db.destroy()
     if (cacheRedis !== redis) await closeRedis(cacheRedis)

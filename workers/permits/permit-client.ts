@@ -15,8 +15,11 @@ const FALLBACK_POLL_MS = 200
 /** Shortest pause between polls, so that one serves several slots of a rate. Milliseconds. */
 const POLL_MS_MIN = 5
 
-/** Ticks for which permits that ended wait for a poll that asks for others: under load one comes in a fraction of a millisecond. */
-const RELEASE_TICKS_MAX = 3
+/**
+ * How long permits that ended wait for a poll that asks for others, where the cap had room for more at the last one: nobody
+ * waits for them. Milliseconds.
+ */
+const RELEASE_PAUSE_MS = 10
 
 /** Waiters in one poll, lowest tags first; bounded per share, or a spent one would hide the others. */
 const WAITERS_PER_POLL = 64
@@ -149,12 +152,24 @@ export class PermitClient {
     }
     this.#isPolling = true
     // Waiters and released permits of one tick go into one poll.
-    setImmediate(() => this.#pollWithin(RELEASE_TICKS_MAX))
+    setImmediate(() => this.#poll())
   }
 
-  #pollWithin(ticks: number): void {
-    if (this.#waiters.size === 0 && ticks > 1) setImmediate(() => this.#pollWithin(ticks - 1))
-    else this.#poll()
+  #scheduleRelease(): void {
+    if (this.room === 0 || this.#waiters.size > 0) this.#schedulePoll()
+    else if (!this.#isPolling && this.#released.length === 1) this.#pollIn(RELEASE_PAUSE_MS)
+  }
+
+  #pollIn(pauseMs: number): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => this.#schedulePoll(), pauseMs)
+  }
+
+  /** Sends what was released. @throws what Redis throws */
+  async close(): Promise<void> {
+    clearTimeout(this.#timer)
+    const released = this.#drainReleased()
+    if (released.ids.length > 0) await this.#cap.release(released)
   }
 
   #poll(): void {
@@ -166,7 +181,8 @@ export class PermitClient {
       .then((pauseMs) => {
         this.#isPolling = false
         if (this.#pollAgain) this.#schedulePoll()
-        else if (this.#waiters.size > 0) this.#timer = setTimeout(() => this.#schedulePoll(), pauseMs)
+        else if (this.#waiters.size > 0) this.#pollIn(pauseMs)
+        else if (this.#released.length > 0) this.#pollIn(RELEASE_PAUSE_MS)
       })
   }
 
@@ -269,7 +285,7 @@ export class PermitClient {
       release: (tookMs) => {
         this.#held.delete(id)
         this.#released.push({ id, tookMs })
-        this.#schedulePoll()
+        this.#scheduleRelease()
       },
       releaseUnused: () => this.#releaseUnused(id),
     })
