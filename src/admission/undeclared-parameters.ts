@@ -61,10 +61,7 @@ export function checkHoldsNoKey(name: string, value: unknown): void {
   if (holds(value)) throw invalidParameter(name, 'it holds a key of this service, which is never sent to the upstream')
 }
 
-/**
- * A name as the most lenient upstream reads it: no letter case, no `limit[]` and `a.b` is `a_b` as in PHP, `-` is `_`.
- * Every comparison of names is made in this form.
- */
+/** A name as the most lenient upstream reads it: no letter case, no `limit[]` and `a.b` is `a_b` as in PHP, `-` is `_`. */
 function comparableName(name: string): string {
   const bracket = name.indexOf('[')
   const base = bracket < 0 ? name : name.slice(0, bracket)

@@ -229,10 +229,7 @@ export class RequestCoalescer {
     }
   }
 
-  /**
-   * Redis runs it before what this process sends later, so that no answer waits for it. A call that the deleted key names keeps
-   * its place, and finds the outcome or sends a request of its own.
-   */
+  /** No answer waits for it: Redis runs it before what this process sends later. The waiting call named by the key keeps its place. */
   #endLead({ keys, token }: LocalRequest): void {
     releaseLock(this.#redis, [keys.leader, keys.coalesced], tokensOf(token)).catch(() => undefined)
   }

@@ -72,10 +72,7 @@ async function runAndReply(
   }
 }
 
-/**
- * The call's deadline, its caller leaving, or its job being cancelled. One controller and one timer:
- * AbortSignal.timeout() and any() cost several times as much on every call.
- */
+/** One controller and one timer: AbortSignal.timeout() and any() cost several times as much on every call. */
 function deadlineSignal(
   { clock, running }: ProcessorDeps,
   { id, deadline }: CallJob,

@@ -1,10 +1,9 @@
-import { type AcquireResult, type Cap, NO_PLACE, type PermitId, type ReleasedPermits } from '../../src/caps/cap.ts'
+import { type AcquireResult, type Cap, NO_PLACE, type PermitId } from '../../src/caps/cap.ts'
 import { LEASE_MS, PERMIT_AGE_MS_MAX, ROUND_TRIP_MS_MAX } from '../../src/caps/timing.ts'
 import type { Log } from '../../src/log.ts'
 import { groupOrAccountOf } from '../../src/queue/wait-queue-entry.ts'
+import { HeldPermits } from './held-permits.ts'
 import { acquireOrJoin, type PermitRequest, type PermitWaiter, PlaceNeededError, tooLateError } from './late-join.ts'
-
-const RENEW_EVERY_MS = 1_500
 
 /** A poll also keeps the waiters' entries alive. */
 const POLL_INTERVAL_MS = 500
@@ -15,10 +14,7 @@ const FALLBACK_POLL_MS = 200
 /** Shortest pause between polls, so that one serves several slots of a rate. Milliseconds. */
 const POLL_MS_MIN = 5
 
-/**
- * How long permits that ended wait for a poll that asks for others, where the cap had room for more at the last one: nobody
- * waits for them. Milliseconds.
- */
+/** How long ended permits wait for a poll that asks for others, where the cap had room: nobody waits for them. Milliseconds. */
 const RELEASE_PAUSE_MS = 10
 
 /** Waiters in one poll, lowest tags first; bounded per share, or a spent one would hide the others. */
@@ -66,13 +62,9 @@ export class PermitClient {
   readonly #isHeld: PermitClientDeps['isHeld']
   readonly #onHealthChange: PermitClientDeps['onHealthChange']
   #stopListening: (() => void) | undefined
-  readonly #held = new Set<PermitId>()
-  #renewing: NodeJS.Timeout | undefined
-  /** At the last renewal: a warning comes when there are more. */
-  #lostLeases = 0
+  readonly #held: HeldPermits
   readonly #waiters = new Map<string, LocalWaiter>()
   readonly #waitersByTag: LocalWaiter[] = []
-  #released: { id: PermitId; tookMs: number }[] = []
   #isPolling = false
   #pollAgain = false
   #timer: NodeJS.Timeout | undefined
@@ -84,6 +76,7 @@ export class PermitClient {
   constructor({ cap, log, onGranted, isHeld, onHealthChange }: PermitClientDeps) {
     this.#cap = cap
     this.#log = log.child({ cap: cap.name })
+    this.#held = new HeldPermits(cap, this.#log)
     this.#onGranted = onGranted
     this.#isHeld = isHeld
     this.#onHealthChange = onHealthChange
@@ -157,7 +150,7 @@ export class PermitClient {
 
   #scheduleRelease(): void {
     if (this.room === 0 || this.#waiters.size > 0) this.#schedulePoll()
-    else if (!this.#isPolling && this.#released.length === 1) this.#pollIn(RELEASE_PAUSE_MS)
+    else if (!this.#isPolling && this.#held.releasedCount === 1) this.#pollIn(RELEASE_PAUSE_MS)
   }
 
   #pollIn(pauseMs: number): void {
@@ -168,7 +161,7 @@ export class PermitClient {
   /** Sends what was released. @throws what Redis throws */
   async close(): Promise<void> {
     clearTimeout(this.#timer)
-    const released = this.#drainReleased()
+    const released = this.#held.drainReleased()
     if (released.ids.length > 0) await this.#cap.release(released)
   }
 
@@ -182,7 +175,7 @@ export class PermitClient {
         this.#isPolling = false
         if (this.#pollAgain) this.#schedulePoll()
         else if (this.#waiters.size > 0) this.#pollIn(pauseMs)
-        else if (this.#released.length > 0) this.#pollIn(RELEASE_PAUSE_MS)
+        else if (this.#held.releasedCount > 0) this.#pollIn(RELEASE_PAUSE_MS)
       })
   }
 
@@ -190,7 +183,7 @@ export class PermitClient {
   async #exchange(): Promise<number> {
     this.#pollAgain = false
     const waiters = this.#isHeld() ? [] : this.#firstWaiters()
-    const released = this.#drainReleased()
+    const released = this.#held.drainReleased()
     if (waiters.length === 0) {
       if (released.ids.length > 0) await this.#cap.release(released)
       return POLL_INTERVAL_MS
@@ -262,14 +255,6 @@ export class PermitClient {
     }
   }
 
-  /** Sent with the next poll; a lost one ends with its lease. */
-  #drainReleased(): ReleasedPermits {
-    const released = this.#released
-    this.#released = []
-    const total = released.reduce((sum, { tookMs }) => sum + tookMs, 0)
-    return { ids: released.map(({ id }) => id), meanMs: total / Math.max(1, released.length) }
-  }
-
   #grant(member: string, id: PermitId, usableUntil: number): void {
     const waiter = this.#waiters.get(member)
     if (!waiter) {
@@ -277,49 +262,21 @@ export class PermitClient {
       return
     }
     this.#remove(waiter)
-    this.#hold(id)
+    this.#held.add(id)
     waiter.resolve({
       id,
       hasWaited: waiter.hasWaited,
       isFresh: () => performance.now() <= usableUntil,
       release: (tookMs) => {
-        this.#held.delete(id)
-        this.#released.push({ id, tookMs })
+        this.#held.release(id, tookMs)
         this.#scheduleRelease()
       },
       releaseUnused: () => this.#releaseUnused(id),
     })
   }
 
-  #hold(id: PermitId): void {
-    this.#held.add(id)
-    this.#renewing ??= setInterval(() => this.#renew(), RENEW_EVERY_MS)
-  }
-
-  #renew(): void {
-    if (this.#held.size === 0) {
-      clearInterval(this.#renewing)
-      this.#renewing = undefined
-      return
-    }
-    const ids = [...this.#held]
-    this.#cap.renew(ids, LEASE_MS).then(
-      (renewed) => {
-        const ended = ids.filter((id) => !this.#held.has(id)).length
-        const lost = ids.length - renewed - ended
-        // Other requests have their leases now: more are under way than the cap lets.
-        if (lost > this.#lostLeases) this.#log.warn({ lost }, 'permit leases were gone before they were renewed')
-        this.#lostLeases = lost
-      },
-      (error) => this.#log.warn({ err: error }, 'failed to renew permit leases'),
-    )
-  }
-
   #releaseUnused(id: PermitId): void {
-    this.#held.delete(id)
-    this.#cap
-      .releaseUnused(id)
-      .catch((error) => this.#log.warn({ err: error }, 'failed to give back an unused permit; it counts as used'))
+    this.#held.releaseUnused(id)
     if (this.#waiters.size > 0) this.#schedulePoll()
   }
 }

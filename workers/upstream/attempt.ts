@@ -4,6 +4,7 @@ import type { UpstreamResponse } from '../../src/catalog/upstream.ts'
 import type { Permit } from '../permits/permit-client.ts'
 import type { MemoryShare } from './answer-memory.ts'
 import { AttemptError } from './attempt-error.ts'
+import { LOCK_LOST } from './call-end.ts'
 import { type BodyBounds, BodyReader, decodeBody, parseJson, UNCOUNTED_BYTES_MAX } from './response-body.ts'
 import type { WireRequest } from './upstream-request.ts'
 
@@ -22,6 +23,11 @@ export class StalePermitError extends Error {}
 
 /** The call ended before its connection was ready. Nothing was sent. */
 export class EndedUnsentError extends Error {}
+
+/** Nothing was written, or this worker lost the call: the upstream left nothing unanswered. */
+export function isOurDoing(error: unknown): boolean {
+  return error instanceof EndedUnsentError || error instanceof StalePermitError || error === LOCK_LOST
+}
 
 export interface AttemptOptions {
   client: Dispatcher

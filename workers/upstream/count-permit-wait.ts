@@ -1,9 +1,6 @@
 import type { CallTimes } from '../../src/queue/reply-head.ts'
 
-/**
- * Counts a wait for a permit until it ends, or its call does, which is answered before the request ends that it shares.
- * @returns ends it
- */
+/** Counts a wait for a permit until it ends, or its call does, which may be answered before the request that it shares. */
 export function countPermitWait(
   times: CallTimes,
   { signal, callSignal }: { signal: AbortSignal; callSignal?: AbortSignal },

@@ -11,7 +11,7 @@ import type { CallQueues } from '../../src/queue/call-queue.ts'
 import { enqueueProbe } from '../../src/queue/probe-job.ts'
 import type { RedisConnection } from '../../src/redis/connection.ts'
 import type { Telemetry } from '../../src/telemetry/telemetry.ts'
-import { EndedUnsentError, StalePermitError } from './attempt.ts'
+import { EndedUnsentError, isOurDoing, StalePermitError } from './attempt.ts'
 import { AttemptError } from './attempt-error.ts'
 import { resultOf } from './attempt-result.ts'
 import { LOCK_LOST } from './call-end.ts'
@@ -288,11 +288,6 @@ export class AttemptRecorder {
       log.warn({ err: error, slug }, 'failed to schedule a probe'),
     )
   }
-}
-
-/** Nothing was written, or this worker lost the call: the upstream left nothing unanswered. */
-function isOurDoing(error: unknown): boolean {
-  return error instanceof EndedUnsentError || error instanceof StalePermitError || error === LOCK_LOST
 }
 
 function httpStatusOf(result: unknown): number | undefined {

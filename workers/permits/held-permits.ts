@@ -1,0 +1,69 @@
+import type { Cap, PermitId, ReleasedPermits } from '../../src/caps/cap.ts'
+import { LEASE_MS } from '../../src/caps/timing.ts'
+import type { Log } from '../../src/log.ts'
+
+const RENEW_EVERY_MS = 1_500
+
+/** The permits of one cap that requests of this worker hold: their leases are renewed, and those that ended are gathered. */
+export class HeldPermits {
+  readonly #cap: Cap
+  readonly #log: Log
+  readonly #held = new Set<PermitId>()
+  #released: { id: PermitId; tookMs: number }[] = []
+  #renewing: NodeJS.Timeout | undefined
+  /** At the last renewal: a warning comes when there are more. */
+  #lostLeases = 0
+
+  constructor(cap: Cap, log: Log) {
+    this.#cap = cap
+    this.#log = log
+  }
+
+  add(id: PermitId): void {
+    this.#held.add(id)
+    this.#renewing ??= setInterval(() => this.#renew(), RENEW_EVERY_MS)
+  }
+
+  release(id: PermitId, tookMs: number): void {
+    this.#held.delete(id)
+    this.#released.push({ id, tookMs })
+  }
+
+  releaseUnused(id: PermitId): void {
+    this.#held.delete(id)
+    this.#cap
+      .releaseUnused(id)
+      .catch((error) => this.#log.warn({ err: error }, 'failed to give back an unused permit; it counts as used'))
+  }
+
+  get releasedCount(): number {
+    return this.#released.length
+  }
+
+  /** Takes out what was released, for the next poll; a lost one ends with its lease. */
+  drainReleased(): ReleasedPermits {
+    const released = this.#released
+    this.#released = []
+    const total = released.reduce((sum, { tookMs }) => sum + tookMs, 0)
+    return { ids: released.map(({ id }) => id), meanMs: total / Math.max(1, released.length) }
+  }
+
+  #renew(): void {
+    if (this.#held.size === 0) {
+      clearInterval(this.#renewing)
+      this.#renewing = undefined
+      return
+    }
+    const ids = [...this.#held]
+    this.#cap.renew(ids, LEASE_MS).then(
+      (renewed) => {
+        const ended = ids.filter((id) => !this.#held.has(id)).length
+        const lost = ids.length - renewed - ended
+        // Other requests have their leases now: more are under way than the cap lets.
+        if (lost > this.#lostLeases) this.#log.warn({ lost }, 'permit leases were gone before they were renewed')
+        this.#lostLeases = lost
+      },
+      (error) => this.#log.warn({ err: error }, 'failed to renew permit leases'),
+    )
+  }
+}
