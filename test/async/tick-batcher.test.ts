@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
 import { TickBatcher } from '../../src/async/tick-batcher.ts'
 
 describe('a tick batcher', () => {
@@ -46,5 +47,43 @@ describe('a tick batcher', () => {
     const [bad, good] = await Promise.allSettled([batcher.add('bad', 'x'), batcher.add('good', 'y')])
     assert.equal(bad.status, 'rejected')
     assert.deepEqual(good, { status: 'fulfilled', value: 'y' })
+  })
+
+  it('a tick batcher gathers over three ticks after a gathering of several items, and over one after a single one', async () => {
+    const sent: number[][] = []
+    const batcher = new TickBatcher<number, number>(
+      async (_key, items) => {
+        sent.push(items)
+        return items
+      },
+      { itemsMax: 16 },
+    )
+    await Promise.all([batcher.add('', 1), batcher.add('', 2)])
+    const first = batcher.add('', 3)
+    await setImmediate()
+    await setImmediate()
+    assert.deepEqual(sent, [[1, 2]])
+    await Promise.all([first, batcher.add('', 4)])
+    assert.deepEqual(sent.at(-1), [3, 4])
+    await batcher.add('', 5)
+    const alone = batcher.add('', 6)
+    await setImmediate()
+    assert.deepEqual(sent.at(-1), [6])
+    await alone
+  })
+
+  it('a tick batcher sends a full batch at once, however busy it is', async () => {
+    const sent: number[][] = []
+    const batcher = new TickBatcher<number, number>(
+      async (_key, items) => {
+        sent.push(items)
+        return items
+      },
+      { itemsMax: 2 },
+    )
+    const added = [1, 2, 3].map((item) => batcher.add('', item))
+    assert.deepEqual(sent, [[1, 2]])
+    await Promise.all(added)
+    assert.deepEqual(sent, [[1, 2], [3]])
   })
 })

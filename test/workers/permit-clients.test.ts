@@ -339,3 +339,26 @@ test('permits whose leases are gone before they are renewed are warned of, and t
   assert.equal(warn.mock.callCount(), 1)
   for (const permit of held) permit.release(1)
 })
+
+test('permits that ended while their cap has room wait a moment, and go at once where a call wants one or the process ends', async (t) => {
+  const { redis, db } = await open(t)
+  const { catalog, clients } = await openClients({ redis, db })
+  const api = catalog.get('weather') ?? assert.fail()
+  applySettings(api, { caps: { concurrency: 10, rates: [{ max: 1_000, seconds: 1 }] } })
+  const client = clients.of(api, SHARED_BUCKET)
+  const acquire = (id: string) =>
+    client.acquire({ member: `account|${id}`, tag: 0 }, () => 1_000, new AbortController().signal)
+  const leases = () => redis.zcard(capKeys.of('weather', SHARED_BUCKET, 'leases'))
+  const first = await acquire('first')
+  assert.ok(client.room > 0)
+  first.release(1)
+  const second = await acquire('second')
+  // One step ended the one and granted the other.
+  assert.equal(await leases(), 1)
+  second.release(1)
+  await until(async () => (await leases()) === 0)
+  const third = await acquire('third')
+  third.release(1)
+  await clients.close()
+  assert.equal(await leases(), 0)
+})
