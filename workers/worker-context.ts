@@ -75,7 +75,7 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
     contact: config.upstreams.contact,
     attemptTimeoutMsMax: config.callTimeoutMs * ATTEMPT_PART,
     cache: new ResponseCache(cacheRedis, log),
-    coalescer: new RequestCoalescer(redis),
+    coalescer: new RequestCoalescer(redis, { isStoreElsewhere: cacheRedis !== redis }),
     clientOf: clients.of,
     permitClientOf: permits.of,
     budgetOf: memoize(

@@ -204,3 +204,46 @@ it('a call leads at once that took the lead with a command whose reply was lost'
   proxy.reset()
   assert.deepEqual(await leading, { outcome, isCollapsed: false })
 })
+
+it('a call whose command for the lead was slow finds what the leader before stored in another Redis', async () => {
+  const keys = keysOf('elsewhere')
+  const answer = { outcome: { body: Buffer.from('1') }, freshMs: 60_000 }
+  let stored: Answer | undefined
+  let requests = 0
+  const send = async (): Promise<Answer> => {
+    requests += 1
+    stored = answer
+    return answer
+  }
+  const slow = Object.create(redis)
+  slow.set = async (...values: Parameters<typeof redis.set>) => {
+    await until(() => stored !== undefined)
+    return await redis.set(...values)
+  }
+  const findStored = async () => stored
+  const late = new RequestCoalescer(slow, { isStoreElsewhere: true })
+  const second = late.join(keys, { ...subscriber('second'), findStored }, send)
+  const first = new RequestCoalescer(redis, { isStoreElsewhere: true })
+  await first.join(keys, { ...subscriber('first'), findStored }, send)
+  assert.deepEqual((await second).outcome, answer.outcome)
+  assert.equal(requests, 1)
+})
+
+it('a follower in another process looks for the stored answer once, and when it takes the lead', async (t) => {
+  const keys = keysOf('looked-up')
+  const leading = await lead(t, keys)
+  let looks = 0
+  const findStored = async () => {
+    looks += 1
+    return undefined
+  }
+  const follower = { ...subscriber('second'), findStored }
+  const following = new RequestCoalescer(redis).join(keys, follower, () => assert.fail('one request is enough'))
+  // Its tries to take the lead end with an outcome.
+  await until(async () => (await redis.pttl(keys.followed)) > 0)
+  await until(async () => (await redis.pttl(keys.followed)) < 1_300)
+  assert.equal(looks, 1)
+  leading.end()
+  await following
+  assert.equal(looks, 2)
+})

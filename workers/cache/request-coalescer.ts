@@ -35,7 +35,7 @@ export interface Subscriber {
   progress: CallProgress
   /** Its place comes before that of a call that may lead: it overtakes that one's request while this is not sent. */
   isAhead?: boolean
-  /** The answer where it is stored by now, which is looked for together with each try to take the lead. */
+  /** The answer where it is stored by the time that this call takes the lead. */
   findStored?: () => Promise<Answer | undefined>
 }
 
@@ -82,16 +82,19 @@ interface LocalRequest extends CoalescedRequest {
 }
 
 /**
- * Lets identical calls of the whole fleet share one request: a process leads it, or follows another one. It is overtaken where it is
- * not sent and a call comes whose place is before its own: it waits on for its permit until that call's answer ends it (`overtake`)
- * or, brought by another process (`#takeLead`), is found stored. It goes on without subscribers while other processes follow.
+ * Lets identical calls of the whole fleet share one request: a process leads it, or follows another one. A request that is not sent
+ * yet is overtaken by a call whose place comes before: it keeps waiting for its permit until that call's answer ends it (`overtake`)
+ * or, from another process (`#takeLead`), is found stored. A request without subscribers goes on while other processes follow.
  */
 export class RequestCoalescer {
   readonly #redis: RedisConnection
+  readonly #isStoreElsewhere: boolean
   readonly #requests = new Map<string, LocalRequest>()
 
-  constructor(redis: RedisConnection) {
+  /** `isStoreElsewhere`: answers are stored in another Redis, whose commands have no order with those of `redis`. */
+  constructor(redis: RedisConnection, { isStoreElsewhere = false } = {}) {
     this.#redis = redis
+    this.#isStoreElsewhere = isStoreElsewhere
   }
 
   /** Whether a call of this process leads or follows the request for this answer. */
@@ -163,12 +166,16 @@ export class RequestCoalescer {
     const { keys, token, signal } = request
     const leaders = new Set<string>()
     let mayOvertake = isAhead
+    let maySendTogether = !isAhead && !this.#isStoreElsewhere
     let renewedAt = Number.NEGATIVE_INFINITY
     while (true) {
       const taking = this.#takeLead(request, mayOvertake)
-      // Read after the lead was taken: what the leader before stored is there.
-      const [{ isLeader, other }, stored] = await Promise.all([taking, request.findStored()])
+      const early = maySendTogether ? request.findStored() : undefined
+      const [{ isLeader, other }, found] = await Promise.all([taking, early])
+      // Read after the lead was taken, in either case: what the leader before stored is there.
+      const stored = isLeader && !early ? await request.findStored() : found
       mayOvertake = false
+      maySendTogether = false
       if (isLeader && stored) {
         this.#endLead(request)
         return { ...stored, isLeader }
@@ -215,8 +222,9 @@ export class RequestCoalescer {
     try {
       const answer = await work(request)
       const { outcome, freshMs } = answer
-      // Followers in other processes judge by the time that they have left, as those of this one do; what is stored they find.
-      if ((isOfOneCall(outcome) && !isCutShort(outcome)) || freshMs !== undefined) return answer
+      // Followers find what is stored here. An outcome cut short they judge by the time that they have left.
+      const isFound = freshMs !== undefined && !this.#isStoreElsewhere
+      if ((isOfOneCall(outcome) && !isCutShort(outcome)) || isFound) return answer
       const frame = outcomeFrame(outcome, token)
       // Sent together with the end of the lead. Fails open: where Redis takes no writes, followers send requests of their own.
       if (frame.length <= OUTCOME_BYTES_MAX) {
@@ -229,12 +237,12 @@ export class RequestCoalescer {
     }
   }
 
-  /** No answer waits for it: Redis runs it before what this process sends later. The waiting call named by the key keeps its place. */
+  /** Not awaited: Redis runs it before what this process sends later. Deleting `coalesced` takes no call out of the wait queue. */
   #endLead({ keys, token }: LocalRequest): void {
     releaseLock(this.#redis, [keys.leader, keys.coalesced], tokensOf(token)).catch(() => undefined)
   }
 
-  /** An earlier leader's outcome may be one that is not stored, and not for this call. */
+  /** Only the outcome of a leader that this request has followed counts. */
   async #outcomeOf(key: string, leaders: Set<string>): Promise<Outcome | undefined> {
     const frame = await this.#redis.getBuffer(key)
     if (frame === null) return undefined
@@ -264,7 +272,7 @@ function subscribe(request: LocalRequest, subscriber: Subscriber): void {
   subscriber.progress.ofRequest = request.progress
 }
 
-/** The call whose place in the wait queue the request has must know until when that is in use. */
+/** `goesOn` tells the call whose place in the wait queue the request uses how long that lasts. */
 function unsubscribe(request: LocalRequest, subscriber: Subscriber): void {
   const { member, signal, progress } = subscriber
   request.subscribers.delete(subscriber)
