@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { TickBatcher } from '../async/tick-batcher.ts'
 import type { Caps } from '../catalog/upstream.ts'
 import type { Db } from '../db/database.ts'
@@ -128,6 +128,8 @@ export class Cap {
   readonly #keys: string[]
   readonly #rules: () => Caps
   readonly #pollKey: string
+  /** Makes names of polls, and of their permits, unique: Redis may lose its last writes, and count the same numbers again. */
+  readonly #pollPrefix = randomBytes(6).toString('base64url')
   #polls = 0
   readonly #joins: TickBatcher<JoinRequest, QueuePlace | QueueRefusal>
 
@@ -160,8 +162,9 @@ export class Cap {
     logLaterMs?: number
   }): Promise<AcquireResult> {
     this.#polls += 1
+    const poll = `${this.#pollPrefix}-${this.#polls}`
     const values = [
-      ...[leaseMs, released.meanMs.toFixed(1), released.ids.length, waiters.length, logLaterMs, this.#polls],
+      ...[leaseMs, released.meanMs.toFixed(1), released.ids.length, waiters.length, logLaterMs, poll],
       ...released.ids,
       ...waiters.flatMap(({ member, tag }) => [member, tag]),
     ]
@@ -172,17 +175,19 @@ export class Cap {
     const mustJoin: string[] = []
     for (let index = 0; index < pairs.length; index += 2) {
       const [member = '', value = ''] = [pairs[index], pairs[index + 1]]
-      if (member === EVERY_WAITER) grantEach(granted, waiters, Number(value))
-      else if (index < 2 * evictions) evicted.set(member, evictionOf(Number(value), closedForMs))
+      if (member === EVERY_WAITER) {
+        for (const [offset, waiter] of waiters.entries())
+          granted.set(waiter.member, `${poll}.${Number(value) + offset}`)
+      } else if (index < 2 * evictions) evicted.set(member, evictionOf(Number(value), closedForMs))
       else if (value === 'join') mustJoin.push(member)
       else granted.set(member, value)
     }
     return { granted, evicted, mustJoin, room, retryInMs, closedForMs }
   }
 
-  /** Ends permits while no call waits for one. */
-  async release({ ids, meanMs }: ReleasedPermits): Promise<void> {
-    await this.#run(scripts.release, this.#keys, [meanMs.toFixed(1), ...ids])
+  /** Ends permits while no call of this worker waits for one. */
+  async release({ ids, meanMs }: ReleasedPermits): Promise<{ isWaitedFor: boolean }> {
+    return { isWaitedFor: (await this.#run(scripts.release, this.#keys, [meanMs.toFixed(1), ...ids])) === 1 }
   }
 
   /** @returns how many leases still existed */
@@ -241,7 +246,7 @@ export class Cap {
     return await this.#deps.redis.zrange(capKeys.of(this.#slug, this.#bucket, 'queue'), '0', `${max - 1}`)
   }
 
-  /** Counts tags from a new base. @returns the base, and whether it moved just now */
+  /** Counts job priorities from a new base. @returns the base, and whether it moved just now */
   async rebaseTags(): Promise<{ base: number; hasMoved: boolean }> {
     const [base, hasMoved] = (await this.#run(scripts.rebaseTags, this.#keys, [])) as [string, number]
     return { base: Number(base), hasMoved: hasMoved === 1 }
@@ -284,10 +289,6 @@ export class Cap {
     const past = await readPastGrants(db, { slug, bucket, caps: this.#rules(), now: await now() })
     await this.#run(scripts.backfill, this.#keys, [...rules, ...past.flatMap(({ at, granted }) => [at, granted])])
   }
-}
-
-function grantEach(granted: Map<string, PermitId>, waiters: Waiter[], first: number): void {
-  for (const [index, { member }] of waiters.entries()) granted.set(member, String(first + index))
 }
 
 function placeOf([decision, tag, priority, etaMs, needsRebase]: JoinReply): QueuePlace | QueueRefusal {

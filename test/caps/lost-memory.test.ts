@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { after, before, it, mock } from 'node:test'
-import { Cap } from '../../src/caps/cap.ts'
+import { Cap, NO_PLACE } from '../../src/caps/cap.ts'
 import { BACKFILL_AFTER_MS, COLD_START_HOLD_MS } from '../../src/caps/timing.ts'
 import { addCapGrants } from '../../src/db/cap-grants.ts'
 import { type Db, openDatabase } from '../../src/db/database.ts'
@@ -96,4 +96,31 @@ it("the past of a cap is restored by Redis' clock when that of the worker is beh
     assert.equal(await acquire(), 4, `a clock that is wrong by ${wrongByMs} ms`)
     mock.timers.reset()
   }
+})
+
+it('the end of a permit ends no other one, although Redis lost its last writes and counts permits from an earlier number', async () => {
+  const bucket = 'shared'
+  await redis.set(keys.rememberedSince, 0)
+  const rules = { concurrency: 8, rates: [{ max: 1_000, seconds: 10 }] }
+  const open = () => new Cap({ redis, db }, { slug: 'rewound', bucket }, () => rules)
+  const workers = [open(), open()] as const
+  const acquire = async (cap: Cap, names: string[]) => {
+    const waiters = names.map((name) => ({ member: `account|${name}`, tag: NO_PLACE }))
+    const { granted } = await cap.acquire({ waiters, released: { ids: [], meanMs: 0 }, leaseMs: 60_000 })
+    return names.map((name) => granted.get(`account|${name}`) ?? assert.fail(`${name} got no permit`))
+  }
+  await acquire(workers[0], ['first'])
+  const state = capKeys.of('rewound', bucket, 'state')
+  const permitsBefore = Number(await redis.hget(state, 'permits'))
+  const before = await acquire(workers[0], ['a', 'b', 'c', 'd'])
+  // Their writes are lost, and their requests go on.
+  await redis.hset(state, 'permits', permitsBefore)
+  for (const name of ['log', 'leases'] as const) await redis.zrem(capKeys.of('rewound', bucket, name), ...before)
+  await acquire(workers[0], ['e', 'f'])
+  await acquire(workers[1], ['g', 'h'])
+  const [a = '', b = '', c = '', d = ''] = before
+  await workers[0].release({ ids: [a, b], meanMs: 1 })
+  for (const permit of [c, d]) await workers[0].releaseUnused(permit)
+  const { underWay, left } = await workers[0].read()
+  assert.deepEqual({ underWay, left }, { underWay: 5, left: [995] })
 })

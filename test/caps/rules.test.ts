@@ -38,3 +38,15 @@ it('a rate of an odd number of requests gives a share the smaller half', async (
   assert.equal(await countTaken([{ max: 11, seconds: 60 }], 10), 5)
   assert.equal(await countTaken([{ max: 3, seconds: 60 }], 10), 1)
 })
+
+it('what an account had of a cap counts for its share when an operator makes the cap scarce', async () => {
+  const rules = { concurrency: 200, rates: [{ max: 200, seconds: 3_600 }] }
+  const world = await new World(redis, rules).open()
+  const call = { weight: 1, isAsync: false, timeoutMs: 30_000 }
+  for (let number = 0; number < 45; number += 1) await world.join({ ...call, account: 'busy' })
+  await world.join({ ...call, account: 'other' })
+  await world.advance(0)
+  rules.rates = [{ max: 90, seconds: 3_600 }]
+  await world.join({ ...call, account: 'other' })
+  assert.equal((await world.join({ ...call, account: 'busy' }))?.reason, 'share')
+})

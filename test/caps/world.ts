@@ -63,7 +63,7 @@ export class World {
   roomsTold = 0
   readonly #waiting = new Map<string, ModelCall>()
   readonly #grants: Grant[] = []
-  readonly #leases = new Map<PermitId, { endsAt: number; worker: number }>()
+  readonly #leases = new Map<PermitId, { share: string; endsAt: number; worker: number }>()
   #closedUntil = 0
   /** What the upstream said last that it has left. */
   #left = { requests: 0, until: 0 }
@@ -182,7 +182,7 @@ export class World {
   /** Nothing was sent under a permit. */
   async releaseUnused(permit: PermitId): Promise<void> {
     this.operations += 1
-    const share = permit.slice(0, permit.indexOf('|'))
+    const share = this.#leases.get(permit)?.share ?? assert.fail('the permit has no lease')
     const index = this.#grants.findLastIndex((grant) => grant.share === share)
     this.#leases.delete(permit)
     this.#left.requests += 1
@@ -325,7 +325,7 @@ export class World {
   /** What holds at every grant. */
   #grant(share: string, permit: PermitId, worker: number): void {
     this.granted += 1
-    this.#leases.set(permit, { endsAt: this.now + SERVICE_MS, worker })
+    this.#leases.set(permit, { share, endsAt: this.now + SERVICE_MS, worker })
     assert.ok(this.#leases.size <= this.#rules.concurrency, `${this.#leases.size} requests under way`)
     assert.ok(this.now >= this.#closedUntil, 'granted while the upstream was closed')
     this.#left.requests -= 1

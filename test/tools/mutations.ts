@@ -42,6 +42,9 @@ const inFile =
 const caps = inFolder('src/caps/lua', 'caps/shares', 'caps/model')
 const lost = inFolder('src/caps/lua', 'caps/lost-memory')
 const sentAgain = inFile('src/caps/lua/acquire', 'workers/permit-clients')
+const numbered = inFile('src/caps/lua/acquire', 'workers/permit-clients')
+const ends = inFile('src/caps/lua/release', 'workers/permit-clients')
+const keptNames = inFile('src/caps/lua/acquire', 'caps/rules')
 const late = inFile('src/caps/lua/acquire', 'caps/late-permits')
 const wakeUp = inFolder('src/caps/lua', 'caps/wake-up')
 const together = inFile('src/caps/lua/include/join-together', 'caps/join-together')
@@ -162,6 +165,9 @@ export const MUTATIONS: Mutation[] = [
   together('calls that come together are not counted as asynchronous', 'async = async + 1', 'async = 0'),
   caps('acquire', 'granted calls stay among the waiters', "  redis.call('ZREM', WAITERS, unpack(granted))\n"),
   caps('acquire', 'grants are not logged', "  redis.call('ZADD', LOG, unpack(logged))\n"),
+  caps('acquire', 'grants of scarce caps are logged without their accounts', 'isScarce or widest', 'widest'),
+  numbered('permits of a poll that grants all are numbered one too low', 'tostring(number + 1)', 'tostring(number)'),
+  keptNames('grants that may count for shares later are logged without accounts', ' or widest > KEPT_WINDOW_MS_MIN'),
   late('a permit that may be used later counts from its grant', 'score(now + logLaterMs)', 'score(now)'),
   sentAgain(
     'a poll that is sent again is granted again',
@@ -184,7 +190,7 @@ export const MUTATIONS: Mutation[] = [
     'granted + #unplaced',
   ),
   caps('acquire', 'the room of queued calls is told of', 'free - granted - left', 'free - granted'),
-  caps('acquire', 'a call without a ticket never passes', 'granted, unplaced = #members, {}', 'granted = 0'),
+  caps('acquire', 'a call without a ticket never passes', 'granted, unplaced = #placed, {}', 'granted = 0'),
   caps(
     'include/release-permits',
     'leases are never released',
@@ -257,7 +263,8 @@ export const MUTATIONS: Mutation[] = [
   limits('take-throttle', 'a throttle admits one more', '>= max', '> max'),
   limits('take-throttle', 'a throttle forgets early', 'nowMs - windowMs)', 'nowMs - windowMs + 1)'),
   caps('release', 'a release ends no permit', 'releasePermits(permits, meanMs)\n'),
-  wakeUp('release', 'a release wakes nobody', 'notifyFirst(#permits)\n'),
+  wakeUp('release', 'a release wakes nobody', 'notifyFirst(#permits)', '0'),
+  ends('a release says that nobody waits', 'math.min(1, notifyFirst(#permits))', 'notifyFirst(#permits) * 0'),
   caps(
     'include/dequeue-expired',
     'calls past their deadline stay in the queue',
@@ -437,8 +444,8 @@ export const MUTATIONS: Mutation[] = [
   wakeUp(
     'acquire',
     'a poll whose waiters must join wakes nobody',
-    'if #members == 0 then return passOn() end',
-    'if #members == 0 then return remembered() end',
+    'if #placed == 0 then return passOn() end',
+    'if #placed == 0 then return remembered() end',
   ),
   wakeUp(
     'acquire',

@@ -2,15 +2,15 @@
      own get theirs in the reply, the workers of others are woken up.
      Input:  KEYS[11] the worker's last reply
              ARGV[1] clock, the rules, then lease (ms), mean service time (ms) and number of released permits, number of
-             waiters, how much later than the grant it is logged (ms; above 0 for a worker far from Redis), number of the
-             poll, the released permits, then member and tag of each waiter
+             waiters, how much later than the grant it is logged (ms; above 0 for a worker far from Redis), unique name of
+             the poll, the released permits, then member and tag of each waiter
              A tag below 0: it has no place in the queue. It is granted where there is room for all, else it must join the queue.
      Output: 'uninitialised'; 'needs-backfill'; or 'ok', ms until the rates let the next of the waiters go (0: when
              another request ends), ms until the upstream opens again, number of evicted waiters, how many more requests
              there is room for, member and ms until it may come again of each evicted one (below 0: it waited for its share
              alone), then member and permit of each grant, or member and 'join' of each that must join the queue; where
-             every waiter has a permit in place of all that EVERY_WAITER and the first permit, a number: those of the others
-             are the numbers after it, in the order of the waiters ]]
+             every waiter has a permit in place of all that EVERY_WAITER and the number of the first permit: those of the
+             others are the numbers after it, in the order of the waiters ]]
 --- @include "../../redis/lua/clock.lua"
 --- @include "./include/keys.lua"
 --- @include "./include/rules.lua"
@@ -28,16 +28,17 @@
 local leaseMs, meanMs = tonumber(ARGV[afterRules]), tonumber(ARGV[afterRules + 1])
 local releasedCount, waiterCount = tonumber(ARGV[afterRules + 2]), tonumber(ARGV[afterRules + 3])
 local logLaterMs = tonumber(ARGV[afterRules + 4])
-local LAST_REPLY, poll = KEYS[11], ARGV[afterRules + 5] .. ' '
+local LAST_REPLY, pollName = KEYS[11], ARGV[afterRules + 5]
+local poll = pollName .. ' '
 local released, firstWaiter = {}, afterRules + 6 + releasedCount
 for index = afterRules + 6, firstWaiter - 1 do released[#released + 1] = ARGV[index] end
 
-local tagOf, waiters, members, unplaced, latestTag = {}, {}, {}, {}, 0
+local tagOf, waiters, placed, unplaced, latestTag = {}, {}, {}, {}, 0
 for index = 1, waiterCount do
   local member, tag = ARGV[firstWaiter + 2 * index - 2], tonumber(ARGV[firstWaiter + 2 * index - 1])
   tagOf[member] = tag
   waiters[index] = member
-  local list = tag < 0 and unplaced or members
+  local list = tag < 0 and unplaced or placed
   list[#list + 1] = member
 end
 local function addMustJoin(reply)
@@ -49,8 +50,8 @@ local function addMustJoin(reply)
 end
 
 if not state.initialisedAt then return {'uninitialised'} end
--- A worker that lost its connection sends its poll again: what the first one granted is no other call's, and is in use or
--- given back by this name alone.
+-- A worker that lost its connection sends its poll again and gets the same reply: nobody else can use or give back what was
+-- granted.
 if redis.call('GETRANGE', LAST_REPLY, 0, #poll - 1) == poll then
   return cmsgpack.unpack(string.sub(redis.call('GET', LAST_REPLY), #poll + 1))
 end
@@ -70,17 +71,17 @@ local function remembered()
   return reply
 end
 
--- What ended here, or was free for a call that is evicted now, is for the waiters of other workers: they would find it with
--- their next polls.
+-- What ended here, or was free for a call that is evicted now, goes to waiters of other workers: unless told, they find it
+-- only with their next polls.
 local function passOn()
   local count = math.min(#released + reply[EVICTIONS], freeNow())
   if count > 0 then notifyFirst(count) end
   return remembered()
 end
 
-if #members > 0 and redis.call('EXISTS', EVICTED) == 1 then
-  local retryAt, kept = redis.call('ZMSCORE', EVICTED, unpack(members)), {}
-  for index, member in ipairs(members) do
+if #placed > 0 and redis.call('EXISTS', EVICTED) == 1 then
+  local retryAt, kept = redis.call('ZMSCORE', EVICTED, unpack(placed)), {}
+  for index, member in ipairs(placed) do
     if retryAt[index] then
       redis.call('ZREM', EVICTED, member)
       reply[EVICTIONS] = reply[EVICTIONS] + 1
@@ -92,24 +93,25 @@ if #members > 0 and redis.call('EXISTS', EVICTED) == 1 then
       kept[#kept + 1] = member
     end
   end
-  members = kept
+  placed = kept
 end
-if #members + #unplaced == 0 then return passOn() end
+if #placed + #unplaced == 0 then return passOn() end
 
 local queued = redis.call('ZCARD', QUEUE)
--- Grants the members; returns how many of them had not been in the queue: repeated requests, probes, calls without a place.
+-- Grants members; returns how many of them had not been in the queue: repeated requests, probes, calls without a place.
 local function grant(granted)
   local unqueued = #granted - (queued > 0 and dequeue(granted) or 0)
   local number = redis.call('HINCRBY', STATE, 'permits', #granted) - #granted
-  local isOfAll = not isScarce and #granted == waiterCount
+  -- Shares are counted by the member, which takes most of an entry: the log of a cap that has none, nor had, does without.
+  local isNamed = isScarce or widest > KEPT_WINDOW_MS_MIN
+  local isOfAll = not isNamed and #granted == waiterCount
   local loggedAt, leasedUntil = score(now + logLaterMs), score(now + leaseMs)
   local logged, leased = {}, {}
   for index, member in ipairs(granted) do
-    -- Shares are counted by the member, which takes most of an entry: the log of a cap without shares does without.
-    local permit = isScarce and member .. '|' .. (number + index) or tostring(number + index)
-    local place = 2 * index
-    logged[place - 1], logged[place] = loggedAt, permit
-    leased[place - 1], leased[place] = leasedUntil, permit
+    local permit = (isNamed and member .. '|' or '') .. pollName .. '.' .. (number + index)
+    local offset = 2 * index
+    logged[offset - 1], logged[offset] = loggedAt, permit
+    leased[offset - 1], leased[offset] = leasedUntil, permit
     if not isOfAll then
       reply[#reply + 1] = member
       reply[#reply + 1] = permit
@@ -120,7 +122,7 @@ local function grant(granted)
     reply[#reply + 1] = EVERY_WAITER
     reply[#reply + 1] = tostring(number + 1)
   end
-  -- A set that lost its last member lost its life with it: a lease of a worker that died would stay for ever.
+  -- Redis deletes a set with its last member, and its expiry too: without a new one, the lease of a dead worker would stay.
   local isFirst = redis.call('EXISTS', LOG, LEASES) < 2
   redis.call('ZADD', LOG, unpack(logged))
   redis.call('ZADD', LEASES, unpack(leased))
@@ -132,7 +134,7 @@ local function grant(granted)
   return unqueued
 end
 
--- Workers poll one after the other, and a repeated request takes a slot that was another's.
+-- A repeated request, or a worker that polled earlier, may have taken the slot of a queued call.
 local function evictWhoseSlotsWereTaken()
   local length = redis.call('ZCARD', QUEUE)
   if length > 0 and takePlanningTurn(length) then evictTooLate() end
@@ -146,18 +148,18 @@ end
 -- Nothing else waits and there is room for all: no set of waiters need be kept. A call without a place leaves room for
 -- every call that has one.
 if not isScarce and redis.call('ZCARD', WAITERS) == 0 then
-  local free, granted, others = freeNow(), #members, queued
+  local free, granted, others = freeNow(), #placed, queued
   if #unplaced > 0 and queued > 0 and granted > 0 then
-    for _, tag in ipairs(redis.call('ZMSCORE', QUEUE, unpack(members))) do
+    for _, tag in ipairs(redis.call('ZMSCORE', QUEUE, unpack(placed))) do
       if tag then others = others - 1 end
     end
   end
   if #unplaced > 0 and free >= granted + #unplaced + others then
-    members = #members + #unplaced == waiterCount and waiters or joined(members, unplaced)
-    granted, unplaced = #members, {}
+    placed = #placed + #unplaced == waiterCount and waiters or joined(placed, unplaced)
+    granted, unplaced = #placed, {}
   end
   if granted > 0 and free >= granted then
-    local unqueued = grant(members)
+    local unqueued = grant(placed)
     local left = queued - (granted - unqueued)
     reply[ROOM] = math.max(0, free - granted - left)
     if unqueued > 0 and free - granted < left then evictWhoseSlotsWereTaken() end
@@ -166,14 +168,14 @@ if not isScarce and redis.call('ZCARD', WAITERS) == 0 then
   end
 end
 addMustJoin(reply)
-if #members == 0 then return passOn() end
+if #placed == 0 then return passOn() end
 
 for _, member in ipairs(redis.call('ZRANGEBYSCORE', WAITER_EXPIRIES, '-inf', score(now), 'LIMIT', 0, 1000)) do
   redis.call('ZREM', WAITER_EXPIRIES, member)
   redis.call('ZREM', WAITERS, member)
 end
 local byTag, byExpiry, expiry = {}, {}, score(now + WAITER_TTL_MS)
-for index, member in ipairs(members) do
+for index, member in ipairs(placed) do
   byTag[2 * index - 1], byTag[2 * index] = string.format('%.17g', tagOf[member]), member
   byExpiry[2 * index - 1], byExpiry[2 * index] = expiry, member
 end
