@@ -25,9 +25,9 @@ const REDACTED = [
 
 /**
  * Lines are written in batches, for a write per call costs a tenth of an API node's CPU. An orderly end and a fatal
- * error write what is left; a process that is killed loses this much time, milliseconds.
+ * error write what is left; a process that is killed loses the lines of twice this time, milliseconds.
  */
-const LINES_KEPT_MS = 100
+const LINES_KEPT_MS = 50
 const BATCH_BYTES = 16_000
 
 /** The loggers of this process. */

@@ -6,8 +6,8 @@ export interface BatcherOptions {
 }
 
 /**
- * Micro-batching by key: while nothing is under way for a key, what comes before the event loop goes on is sent at once; what
- * comes meanwhile is sent together as soon as that is done and the pause is over.
+ * Micro-batching by key: the first items are sent together at the end of the current tick; those that come while a message is
+ * under way follow together when it is done and the pause is over.
  */
 export class Batcher<Item> {
   readonly #send: (key: string, items: Item[]) => Promise<void>

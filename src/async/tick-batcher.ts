@@ -8,9 +8,8 @@ interface Waiting<Item, Result> {
 const BUSY_TICKS = 3
 
 /**
- * Gathers what comes under a key within one tick of the event loop and sends it together at the tick's end, within three
- * where the last gathering brought more than one item. What comes alone waits for nothing else. Costs one message for a
- * batch's items instead of one each.
+ * Gathers what comes under a key and sends it together at the end of the tick of the event loop, or of the third tick where
+ * the last gathering brought more than one item. Costs one message for a batch's items instead of one each.
  */
 export class TickBatcher<Item, Result> {
   readonly #send: (key: string, items: Item[]) => Promise<Result[]>

@@ -30,10 +30,10 @@ export class UpstreamCaps {
   }
 }
 
-/** Of the shared cap's requests, beside which those with unproven keys come. */
+/** The requests with unproven keys in a window, as a part of those of the shared cap, in addition to them. */
 const UNPROVEN_PART = 1 / 4
 
-/** Owners of keys that the upstream would take wait no longer than this for others whose keys are made up. */
+/** A longer window is cut to this, with as many requests: else made-up keys would keep the owners of true ones waiting for hours. */
 const UNPROVEN_WINDOW_SECONDS_MAX = 600
 
 function rulesOf({ caps, forCallerKeys }: Api, bucket: CapBucket): Caps {

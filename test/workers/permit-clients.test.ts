@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
+import { NO_PLACE } from '../../src/caps/cap.ts'
 import { PERMIT_AGE_MS_MAX } from '../../src/caps/timing.ts'
 import { CAPS_KEPT_MAX, UpstreamCaps } from '../../src/caps/upstream-caps.ts'
 import { applySettings, loadCatalog } from '../../src/catalog/catalog.ts'
@@ -361,4 +362,64 @@ test('permits that ended while their cap has room wait a moment, and go at once 
   third.release(1)
   await clients.close()
   assert.equal(await leases(), 0)
+})
+
+test('a permit that ended goes to Redis at once while calls of other workers wait for one', async (t) => {
+  const { redis, db } = await open(t)
+  const [here, elsewhere] = [await openClients({ redis, db }), await openClients({ redis, db })]
+  for (const { catalog } of [here, elsewhere]) {
+    const rates = [{ max: 1_000, seconds: 1 }]
+    applySettings(catalog.get('weather') ?? assert.fail(), { caps: { concurrency: 3, rates } })
+  }
+  const acquire = ({ clients }: typeof here, id: string) => {
+    const request = { member: `account|${id}`, tag: 0 }
+    return clients.of({ slug: 'weather' }, SHARED_BUCKET).acquire(request, () => 30_000, new AbortController().signal)
+  }
+  const held = [await acquire(here, 'a'), await acquire(here, 'b')] as const
+  const client = here.clients.of({ slug: 'weather' }, SHARED_BUCKET)
+  assert.equal(client.room, 1)
+  const taken = await acquire(elsewhere, 'c')
+  const waiting = [acquire(elsewhere, 'd'), acquire(elsewhere, 'e')] as const
+  await until(async () => (await redis.zcard(capKeys.of('weather', SHARED_BUCKET, 'waiters'))) === 2)
+  held[0].release(1)
+  await waiting[0]
+  // The step that ended the first one said so.
+  assert.equal(client.room, 0)
+  held[1].release(1)
+  for (const permit of [taken, ...(await Promise.all(waiting))]) permit.release(1)
+  await until(async () => (await redis.zcard(capKeys.of('weather', SHARED_BUCKET, 'leases'))) === 0)
+})
+
+test('a call that joins the queue late is refused at once when its upstream stops answering meanwhile', async (t) => {
+  const { redis, db } = await open(t)
+  const { catalog, clients } = await openClients({ redis, db })
+  const api = catalog.get('weather') ?? assert.fail()
+  applySettings(api, { caps: { concurrency: 1, rates: [{ max: 1_000, seconds: 1 }] } })
+  const client = clients.of(api, SHARED_BUCKET)
+  const { signal } = new AbortController()
+  const held = await client.acquire({ member: 'account|first', tag: 0 }, () => 30_000, signal)
+  const entry = {
+    ...{ slug: 'weather', bucket: SHARED_BUCKET, accountId: 'account', callId: 'late' },
+    ...{ isAsync: false, weight: 1 },
+  }
+  let isAway = false
+  const away = new Error('the breaker is open')
+  const late = client.acquire(
+    {
+      ...{ member: 'account|late', tag: NO_PLACE },
+      refusalByHealth: () => (isAway ? away : undefined),
+      lateJoin: {
+        deadline: Date.now() + 30_000,
+        entry: () => {
+          isAway = true
+          return entry
+        },
+      },
+    },
+    () => 30_000,
+    signal,
+  )
+  await assert.rejects(late, away)
+  await until(async () => (await redis.zcard(capKeys.of('weather', SHARED_BUCKET, 'queue'))) === 0)
+  held.release(1)
 })

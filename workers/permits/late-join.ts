@@ -12,6 +12,7 @@ export class PlaceNeededError extends Error {}
 export interface PermitWaiter extends Waiter {
   /** The queue may not know it, so that nothing evicts it (an earlier permit used up its place, a worker was lost with it, it shared another call's): the client rejects it. */
   mayLackPlace?: boolean
+  hasWaited?: boolean
   /** Why a permit could not be used, now that the health of the upstream has changed; undefined where it could. */
   refusalByHealth?: () => Error | undefined
 }
@@ -42,12 +43,12 @@ export async function acquireOrJoin<Permit>(
     if (!(error instanceof PlaceNeededError) || !lateJoin) throw error
   }
   const entry = lateJoin.entry()
-  // The place that the first run may have joined for, or its eviction. Until now it may have been in use, by calls that share its request.
+  // Leaves the first run's place, or clears its eviction; only now, because calls that share its request may have used it.
   if (lateJoin.isSecondRun) await cap.leaveWaitQueue(entry)
   const joined = await cap.joinWaitQueue(entry, lateJoin.deadline)
   if ('reason' in joined) throw tooLateError(joined, { isRefused: true })
   try {
-    return await acquire({ ...waiter, tag: joined.tag, mayLackPlace: joined.isFollower })
+    return await acquire({ ...waiter, tag: joined.tag, mayLackPlace: joined.isFollower, hasWaited: true })
   } catch (error) {
     // The run that has the job now may have joined under the same member: leaving would take its place away.
     if (error === LOCK_LOST) throw error

@@ -90,12 +90,15 @@ export class PermitClient {
 
   #wait(request: PermitWaiter, remainingMs: () => number, signal: AbortSignal): Promise<Permit> {
     if (signal.aborted) return Promise.reject(signal.reason)
+    // It may have changed while the call joined the wait queue.
+    const refusal = request.refusalByHealth?.()
+    if (refusal) return Promise.reject(refusal)
     const { promise, resolve, reject } = Promise.withResolvers<Permit>()
     const onAbort = (): void => {
       this.#remove(waiter)
       reject(signal.reason)
     }
-    const waiter: LocalWaiter = { ...request, hasWaited: false, remainingMs, resolve, reject, signal, onAbort }
+    const waiter: LocalWaiter = { hasWaited: false, ...request, remainingMs, resolve, reject, signal, onAbort }
     signal.addEventListener('abort', onAbort)
     this.#insert(waiter)
     this.#schedulePoll()
@@ -108,7 +111,7 @@ export class PermitClient {
 
   #insert(waiter: LocalWaiter): void {
     const known = this.#waiters.get(waiter.member)
-    // It goes on listening for its end, which alone ends its wait now.
+    // The same call runs here again: its earlier run gets no permit any more and waits only for its own end.
     if (known) this.#takeOff(known)
     this.#waiters.set(waiter.member, waiter)
     const index = this.#waitersByTag.findLastIndex(({ tag }) => tag <= waiter.tag) + 1
@@ -185,7 +188,7 @@ export class PermitClient {
     const waiters = this.#isHeld() ? [] : this.#firstWaiters()
     const released = this.#held.drainReleased()
     if (waiters.length === 0) {
-      if (released.ids.length > 0) await this.#cap.release(released)
+      if (released.ids.length > 0 && (await this.#cap.release(released)).isWaitedFor) this.room = 0
       return POLL_INTERVAL_MS
     }
     const polledAt = performance.now()
@@ -197,7 +200,7 @@ export class PermitClient {
     return areAllSettled ? 0 : pauseUntil(result.retryInMs)
   }
 
-  /** @returns whether no waiter of the poll goes on waiting: those that are left came after it */
+  /** @returns whether no waiter of the poll goes on waiting */
   #settle(
     { granted, evicted, mustJoin, room, closedForMs, retryInMs }: AcquireResult,
     { usableUntil, waiters }: { usableUntil: number; waiters: LocalWaiter[] },
@@ -223,7 +226,7 @@ export class PermitClient {
     waiter.reject(reason)
   }
 
-  /** The queue evicts calls that would be too late; these may be in none. `retryAfterMs`: until the first of them may be sent. */
+  /** The queue evicts only calls that have a place; these may have none. `retryAfterMs`: the earliest that one of them may be sent. */
   #rejectWithoutPlace(waiters: LocalWaiter[], refusal: { reason: 'cap' | 'closed'; retryAfterMs: number }): void {
     for (const { member, mayLackPlace, remainingMs } of waiters) {
       if (!mayLackPlace || remainingMs() >= refusal.retryAfterMs) continue
