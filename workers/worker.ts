@@ -19,7 +19,7 @@ import { StalledJobs } from './stalled-jobs.ts'
 import { LOCK_LOST } from './upstream/call-end.ts'
 import { openWorkerContext } from './worker-context.ts'
 
-/** A killed worker's jobs run elsewhere after lock and check. Shorter ones cause false stalls on a busy process. */
+/** A killed worker's jobs run elsewhere after both times. A shorter lock causes false stalls on a busy process. */
 const LOCK_MS = 4_000
 const STALLED_CHECK_MS = 1_000
 const STALLED_WARN_MS = 10_000

@@ -7,7 +7,7 @@ import { planOf } from '../limits/plans.ts'
 import { requireAudience } from '../oauth/resources.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import { isUnacknowledged } from '../redis/redis-error.ts'
-import { type AdmissionDeps, createJob, limitQuery, mayTryAgain } from './admit.ts'
+import { type AdmissionDeps, createJob, limitQuery, prepareRetry } from './admit.ts'
 import { authenticateCall, isUpToDate, type Principal } from './authenticate.ts'
 import { bodyParameters } from './call-input.ts'
 import { type CheckedTarget, checkBatchCall, findTarget } from './check-call.ts'
@@ -63,7 +63,7 @@ export async function admitBatch(
       throw refusal
     })
     if (admitted !== STALE) return admitted
-    if (await mayTryAgain(deps, request, { stale: principal, tries })) continue
+    if (await prepareRetry(deps, request, { stale: principal, tries })) continue
     throw new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
   }
 }

@@ -55,7 +55,7 @@ export interface Refused {
 /** Longest an asynchronous call may take, milliseconds. */
 const ASYNC_MS_MAX = 600_000
 
-/** So long after its call's deadline a lease ends whose node has died, milliseconds. */
+/** How long after its call's deadline a lease ends by itself, where the node has died, milliseconds. */
 const LEASE_GRACE_MS = 10_000
 
 const STALE_TRIES_MAX = 6
@@ -77,14 +77,14 @@ export async function admitCall(
     const decision = await decide(deps, request, { callId, traceparent })
     if (!('stale' in decision)) return decision
     const { stale } = decision
-    if (await mayTryAgain(deps, request, { stale, tries })) continue
+    if (await prepareRetry(deps, request, { stale, tries })) continue
     const refusal = new GatewayError('DEPENDENCY_UNAVAILABLE', { retryAfterMs: 1_000 })
     return { refusal, principal: stale, callId }
   }
 }
 
-/** Forgets a principal that was found stale. @returns whether there is another try, which begins after a pause */
-export async function mayTryAgain(
+/** Forgets a stale principal and pauses. @returns false after the last try */
+export async function prepareRetry(
   deps: AuthenticationDeps,
   { headers }: Pick<FastifyRequest, 'headers'>,
   { stale, tries }: { stale: Principal; tries: number },
@@ -127,7 +127,7 @@ async function decide(
     const job = createJob(deps, { principal, checked, id: callId, now: limits.now, timeoutMs, resultBytesMax })
     try {
       const queueing = await forecastAndJoin(deps, { ...checked, job, weight: weightOf(principal.tier) })
-      const admissionEndedAt = Math.ceil(deps.health.now())
+      const admissionEndedAt = deps.health.now()
       return {
         principal,
         limits,
@@ -159,7 +159,7 @@ async function readLimitsUnlessStale(
   const plan = deps.config.plans[planOf(principal.tier)]
   const query = { ...limitQuery(deps, principal, 0), subject: principal, plan }
   return await deps.accountLimits.read(query).catch(async () => {
-    // Postgres may be away, which headers alone depend on.
+    // Postgres may be away: only the headers need it.
     return (await isUpToDate(deps, principal)) ? undefined : STALE
   })
 }

@@ -101,13 +101,13 @@ async function identifyCaller(
   return await deps.unknownKeys.lookUp(cacheKey, ip, () => lookUpKey(deps, secret, deps.strangersDb))
 }
 
-/** Test calls count for no month, not for that of an application either. */
+/** Test calls count for no month, neither the account's nor the application's. */
 function inTestMode(principal: Principal): Principal {
   const { connection } = principal
   return { ...principal, mode: 'test', ...(connection && { connection: { ...connection, perMonth: null } }) }
 }
 
-/** For requests that acquire no limits, where a stale principal would be found out. */
+/** For requests that acquire no limits: nothing else finds out that their principal is stale. */
 export async function authenticateNow(deps: AuthenticationDeps, request: CallerRequest): Promise<Principal> {
   const principal = await authenticateCall(deps, request)
   if (await isUpToDate(deps, principal)) return principal
@@ -152,7 +152,7 @@ function keyCredential(secret: string): Omit<Credential, 'wantsTest'> {
   return { kind: 'key', secret, cacheKey: hash('sha256', secret, 'base64') }
 }
 
-/** Says what to send where it can be seen what was sent in place of a key. */
+/** Where it is clear what was sent in place of a key, says what to send. */
 function malformedKey(sent: string): GatewayError {
   if (/agw_(live|test)_/.test(sent)) {
     return new GatewayError('INVALID_API_KEY', {

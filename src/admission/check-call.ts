@@ -42,6 +42,7 @@ export function checkCall(
   const given = () => [...queryParameters(splitUrl(url).query), ...bodyParameters(readBody(request))]
   const allowed = checkTarget(target, given, { principal, callerAddress: request.ip })
   const raw = wantsRaw(request)
+  checkMode(request)
   const scenario = readScenario(request, principal)
   const preference = readPreference(request.headers, config.callTimeoutMs)
   const providerKey = chooseProviderKey(target.api, principal)
@@ -55,6 +56,7 @@ export function checkBatchCall(
   { request, principal }: { request: Pick<FastifyRequest, 'headers' | 'ip'>; principal: Principal },
 ): CheckedTarget {
   const allowed = checkTarget(target, given, { principal, callerAddress: request.ip })
+  checkMode(request)
   const scenario = readScenario(request, principal)
   const providerKey = chooseProviderKey(target.api, principal)
   return { ...target, ...allowed, providerKey, raw: false, scenario }
@@ -107,6 +109,16 @@ function decodeSegment(segment: string): string {
 }
 
 const SCENARIO = /^(upstream-500|timeout|rate-limited|invalid|slow-\d{1,5})$/
+
+/** A misspelled mode would make a live call, which is charged. @throws GatewayError INVALID_PARAMETER */
+function checkMode({ headers }: Pick<FastifyRequest, 'headers'>): void {
+  const mode = headers['x-gateway-mode']
+  if (mode === undefined || mode === 'test' || mode === 'live') return
+  throw new GatewayError('INVALID_PARAMETER', {
+    message: 'X-Gateway-Mode must be test or live.',
+    tokens: { header: 'X-Gateway-Mode' },
+  })
+}
 
 function readScenario(request: Pick<FastifyRequest, 'headers'>, principal: Principal): string | undefined {
   const scenario = request.headers['x-gateway-scenario']

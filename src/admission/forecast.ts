@@ -88,21 +88,25 @@ export async function forecastAndJoin(
     return { ...withoutTicket, giveSpareRoomBack }
   }
   const isHeldByBreaker = breakerWaitMs !== undefined && breakerWaitMs > 0
-  const joined = isHeldByBreaker
+  const placeOrRefusal = isHeldByBreaker
     ? { reason: 'down' as const, retryAfterMs: breakerWaitMs }
     : await joinAcknowledged(deps, waitEntry, job.deadline)
-  if ('reason' in joined) {
-    const served = await serveWithoutSlot(deps, { endpoint, job, keys, withoutTicket }, joined)
+  if ('reason' in placeOrRefusal) {
+    const served = await serveWithoutSlot(deps, { endpoint, job, keys, withoutTicket }, placeOrRefusal)
     if (served) return served
-    const { code, ...details } = refusalOf(joined)
-    throw new GatewayError(code, { ...details, ...(bucket === UNPROVEN_BUCKET ? refusalWithUnprovenKey(joined) : {}) })
+    const { code, ...details } = refusalOf(placeOrRefusal)
+    throw new GatewayError(code, {
+      ...details,
+      ...(bucket === UNPROVEN_BUCKET ? refusalWithUnprovenKey(placeOrRefusal) : {}),
+    })
   }
-  if (answerKey !== undefined && joined.etaMs === 0) deps.knownAnswers.expect(answerKey)
-  const priority = joined.needsRebase ? await rebase(deps, waitEntry, joined.tag) : joined.priority
-  const mayShareJob = isShareable && joined.etaMs === 0
-  const { etaMs, isFollower, isAhead } = joined
+  const place = placeOrRefusal
+  if (answerKey !== undefined && place.etaMs === 0) deps.knownAnswers.expect(answerKey)
+  const priority = place.needsRebase ? await rebase(deps, waitEntry, place.tag) : place.priority
+  const mayShareJob = isShareable && place.etaMs === 0
+  const { etaMs, isFollower, isAhead } = place
   const how = { ...(isAhead ? { isAhead } : {}), ...(isFollower ? { isFollower } : {}) }
-  const ticket = { tag: joined.tag, weight, ...how }
+  const ticket = { tag: place.tag, weight, ...how }
   return { priority, etaMs, ticket, mayShareJob, answerKey, waitEntry }
 }
 
@@ -141,7 +145,7 @@ async function isPooled({ redis }: ForecastDeps, { endpoint }: ApiEndpoint, job:
   return (await redis.llen(upstreamKeys.pool(job.slug, pool.key(job.parameters)))) >= pool.take(job.parameters)
 }
 
-/** A call may share the request that an identical call has begun. It may share that of a call without a place in the wait queue too, which is about to begin; a call with a place (the coalesced key) may wait long. */
+/** A call may share the request of an identical call that has begun it, or that is about to because it has no place in the wait queue (no coalesced key). A call with a place may wait long. */
 async function hasLeaderThatNeedsNoSlot({ redis }: ForecastDeps, { leader, coalesced }: CacheKeys): Promise<boolean> {
   const [token, queued] = await redis.mget(leader, coalesced)
   return token?.endsWith(BEGUN) === true || (typeof token === 'string' && queued === null)
@@ -161,7 +165,7 @@ async function joinAcknowledged(deps: ForecastDeps, waitEntry: WaitQueueEntry, d
 async function rebase(deps: ForecastDeps, waitEntry: WaitQueueEntry, tag: number): Promise<number> {
   const { slug, bucket } = waitEntry
   try {
-    const { base, hasMoved } = await deps.caps.of({ slug }, bucket).rebaseTags()
+    const { base, hasMoved } = await deps.caps.of({ slug }, bucket).rebasePriorities()
     if (hasMoved) await rebasePriorities(deps.queues, { slug, isOfBucket: (call) => bucketOf(call) === bucket }, base)
     return priorityOf(tag, base)
   } catch (error) {

@@ -84,7 +84,7 @@ export class PrincipalCache {
     })
   }
 
-  /** What was looked up since `stale` stays. What is forgotten stays known: its next look-up is no stranger's. One under way may be stale too. */
+  /** Makes the next request look the credential up again, unless that was done since `stale` was read. The credential still counts as known. A look-up under way may be stale too, and is not shared. */
   forget(key: string, stale: Principal | undefined): void {
     const entry = this.#entries.peek(key)
     if (!entry || entry.principal !== stale || entry.lookedUpAt === Number.NEGATIVE_INFINITY) return

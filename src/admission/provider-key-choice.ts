@@ -4,8 +4,8 @@ import type { CallJob } from '../queue/call-job.ts'
 import type { Principal } from './authenticate.ts'
 
 /**
- * The caller's own key for a live call; undefined for the gateway's way. A key that the upstream refused is not
- * replaced by another way, and none opens what the operator has not enabled.
+ * The caller's own key for a live call; undefined where the gateway's own access is used. That does not replace a key which
+ * the upstream refused, and no key opens what the operator has not enabled.
  * @throws GatewayError API_NOT_ENABLED, API_PAUSED, PROVIDER_KEY_REQUIRED or PROVIDER_KEY_INVALID
  */
 export function chooseProviderKey(api: Api, principal: Principal): CallJob['providerKey'] {

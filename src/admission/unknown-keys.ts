@@ -29,8 +29,8 @@ export class UnknownKeys {
       // A connection has few requests at once: late refusals bound how many this process answers.
       await delay(REFUSAL_MS)
       throw new GatewayError('RATE_LIMIT_EXCEEDED', {
-        message: 'Too many unknown API keys came from this address.',
-        hint: 'Wait, and check the key',
+        message: 'Too many unknown credentials came from this address.',
+        hint: 'Wait, and check the credential',
         retryAfterMs,
       })
     }

@@ -1,10 +1,10 @@
-import { redisNow } from '../caps/cold-start.ts'
 import { completeCall } from '../limits/complete-call.ts'
 import type { Log } from '../log.ts'
 import { type AnswerableCall, parseAnswerable } from '../queue/call-job.ts'
 import { type CallQueues, removeCall } from '../queue/call-queue.ts'
 import type { Reply } from '../queue/reply-head.ts'
 import { readResult, storeResult } from '../queue/results.ts'
+import { redisNow } from '../redis/clock.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { countCall } from '../telemetry/count-call.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
@@ -17,7 +17,7 @@ export interface OverdueDeps {
   log: Log
 }
 
-/** A worker ends its calls at their deadlines; it goes first for so long. Milliseconds. */
+/** How long after its deadline a call is left to its worker, milliseconds. */
 const WORKER_GRACE_MS = 5_000
 
 const PAGE_JOBS = 100

@@ -77,7 +77,7 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
       const { outcome, usageStatus, refund } = await runUnit(deps, unit, { batch, run, end: end.signal })
       // Test calls have no monthly quota.
       if (refund === 'nothing' && principal.mode === 'live') charged += 1
-      // Its caller is there: the account may make no calls any more.
+      // Cancelled though its caller has not left: the account may make no calls any more.
       if ('error' in outcome && outcome.error.code === 'CALL_CANCELLED') end.abort(outcome.error)
       const next: BatchUnit | undefined = end.signal.aborted ? undefined : waiting.shift()
       run.emit(unit, outcome)
@@ -172,9 +172,9 @@ async function runUnit(
   try {
     end.throwIfAborted()
     // It has waited for the plan's limit of calls in flight, not for its upstream.
-    const due = { ...job, limitsAcquiredAt: Math.floor(deps.health.now()) }
+    const due = { ...job, limitsAcquiredAt: deps.health.now() }
     queueing = await forecastAndJoin(deps, { ...checked, job: due, weight: weightOf(principal.tier) })
-    const admissionEndedAt = Math.ceil(deps.health.now())
+    const admissionEndedAt = deps.health.now()
     const call = withQueueing(due, queueing, { traceparent: observed.traceparent, admissionEndedAt })
     observed.admitted(call)
     const { priority, mayShareJob } = queueing
@@ -223,7 +223,7 @@ async function withdraw(
   try {
     return await withdrawCall(deps, { id: job.id, slug: job.slug, waitEntry, jobId })
   } catch (error) {
-    deps.log.debug({ err: error, callId: job.id }, 'failed to take a call back')
+    deps.log.debug({ err: error, callId: job.id }, 'failed to withdraw a call')
     return 'maybe-taken'
   }
 }

@@ -4,11 +4,12 @@ import type { Caps } from '../catalog/upstream.ts'
 import type { Db } from '../db/database.ts'
 import { GatewayError } from '../errors.ts'
 import { memberOf, type WaitQueueEntry, type WaitQueueIdentity } from '../queue/wait-queue-entry.ts'
+import { redisNow } from '../redis/clock.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { capKeys } from '../redis/keys.ts'
 import type { Script } from '../redis/script.ts'
 import type { CapBucket } from './bucket.ts'
-import { readPastGrants, readRememberedSince, redisNow } from './cold-start.ts'
+import { readPastGrants, readRememberedSince } from './cold-start.ts'
 import { EVERY_WAITER, scripts } from './scripts.ts'
 import { WINDOW_MARGIN_MS } from './timing.ts'
 
@@ -242,13 +243,13 @@ export class Cap {
   }
 
   /** Members of the calls that wait for a permit, the next one first. */
-  async waitingMembers(max: number): Promise<string[]> {
+  async queuedMembers(max: number): Promise<string[]> {
     return await this.#deps.redis.zrange(capKeys.of(this.#slug, this.#bucket, 'queue'), '0', `${max - 1}`)
   }
 
   /** Counts job priorities from a new base. @returns the base, and whether it moved just now */
-  async rebaseTags(): Promise<{ base: number; hasMoved: boolean }> {
-    const [base, hasMoved] = (await this.#run(scripts.rebaseTags, this.#keys, [])) as [string, number]
+  async rebasePriorities(): Promise<{ base: number; hasMoved: boolean }> {
+    const [base, hasMoved] = (await this.#run(scripts.rebasePriorities, this.#keys, [])) as [string, number]
     return { base: Number(base), hasMoved: hasMoved === 1 }
   }
 

@@ -3,6 +3,7 @@ import { sql } from 'kysely'
 import type { Caps } from '../catalog/upstream.ts'
 import { readCapGrants } from '../db/cap-grants.ts'
 import type { Db } from '../db/database.ts'
+import { redisNow } from '../redis/clock.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { keys } from '../redis/keys.ts'
 import type { CapBucket } from './bucket.ts'
@@ -20,12 +21,6 @@ export async function readRememberedSince(redis: RedisConnection, db: Db): Promi
   const since = (await isNewInstallation(db)) ? 0 : now
   await redis.set(keys.rememberedSince, since, 'NX')
   return Number((await redis.get(keys.rememberedSince)) ?? since)
-}
-
-/** Redis' clock, milliseconds, rounded up: nothing was sent later. */
-export async function redisNow(redis: RedisConnection): Promise<number> {
-  const [seconds, micros] = await redis.time()
-  return Number(seconds) * 1_000 + Math.ceil(Number(micros) / 1_000)
 }
 
 /** Whether the installation is at most ten seconds old: its first look-up is recorded. */

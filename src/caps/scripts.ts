@@ -13,7 +13,7 @@ import {
 /** Calls that may wait for one cap; past it no wait is worth quoting. */
 export const QUEUE_LENGTH_MAX = 2_000
 
-/** Largest distance of a tag from the base before tags are counted from a new base (BullMQ's priorities end at 2^21). */
+/** Largest distance of a tag from the base before job priorities are counted from a new base (BullMQ's priorities end at 2^21). */
 const TAG_SPAN_MAX = 1_000_000
 
 /** Virtual time that a call of weight 1 takes; a multiple of every weight, so that tags stay whole. */
@@ -124,7 +124,7 @@ export const scripts = {
   }),
   leaveWaitQueue: load('leave-queue', { COST, SCARCE_MAX: SHARES.SCARCE_MAX, WAKE_UP_CHANNEL }),
   read: load('read', { ...GRANT_RULES, PLANNED_LENGTH_MAX: PLANNING_PACE.PLANNED_LENGTH_MAX }),
-  rebaseTags: load('rebase-tags', { TAG_SPAN_MAX }),
+  rebasePriorities: load('rebase-priorities', { TAG_SPAN_MAX }),
   initialise: load('initialise', { KEY_LIFE_MS }),
   backfill: load('backfill', {
     EVICTED_TTL_MS,

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import type { CallJob } from '../queue/call-job.ts'
 import { bucketOf, type CapBucket } from './bucket.ts'
 
 /** How long a reply's figure for the room of a cap is trusted, milliseconds. */
@@ -9,16 +10,12 @@ const USED_PART = 0.5
 
 const CAPS_MAX = 10_000
 
-interface RepliedCall {
-  slug: string
-  mode: 'live' | 'test'
-  providerKey?: { id: string; bucket: string } | undefined
-}
+type RepliedCall = Pick<CallJob, 'slug' | 'mode'> & Partial<Pick<CallJob, 'providerKey'>>
 
 /**
  * Caps with room for more requests, as replies report it: a call for one of them needs no ticket. Where the node is
- * wrong, the worker joins the wait queue for the call: no estimate of a node exceeds a cap. A node's calls without a ticket
- * use half of the room at most: more than two nodes may exceed it. Its others join: only that notices overloaded workers.
+ * wrong, the worker joins the wait queue for the call: a wrong estimate exceeds no cap. Calls without a ticket use at most
+ * half of the room on each node: more than two nodes may exceed it. Further calls join, which alone shows overloaded workers.
  */
 export class SpareRoom {
   readonly #rooms = new LRUCache<string, { requests: number; taken: number; until: number }>({ max: CAPS_MAX })

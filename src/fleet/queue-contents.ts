@@ -76,7 +76,7 @@ export async function readQueueContents(
     ...queued.flatMap((job) => callsOf(job, 'waiting-for-worker', at)),
   ]
   const buckets = [...new Set(calls.map(({ bucket }) => bucket))]
-  const members = await Promise.all(buckets.map((bucket) => caps.of({ slug }, bucket).waitingMembers(WAITING_MAX)))
+  const members = await Promise.all(buckets.map((bucket) => caps.of({ slug }, bucket).queuedMembers(WAITING_MAX)))
   const places = new Map(members.flatMap((inOrder) => inOrder.map((member, place) => [member, place] as const)))
   const other = (jobs: Job[], isRunning: boolean) =>
     jobs

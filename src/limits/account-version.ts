@@ -5,7 +5,7 @@ import { GatewayError, isDependencyAway } from '../errors.ts'
 import type { RedisConnection } from '../redis/connection.ts'
 import { accountKeys } from '../redis/keys.ts'
 
-/** Every account is looked up anew so long after its version was made. */
+/** How long a version lasts; then the account is looked up again. */
 const VERSION_SECONDS = 86_400
 
 /** Made when there is none, never one that was there before. */

@@ -68,7 +68,7 @@ export async function advanceBatch(
   { ended = [], leaseMs, dropped = [] }: BatchStep,
 ): Promise<number> {
   const [, minute = '', inFlight = '', month = '', ...connection] = limitKeys(subject, monthOf(at).name)
-  const keys = [minute, inFlight, subject.mode === 'live' ? month : `${month}:none`, ...connection]
+  const keys = [minute, inFlight, ...(subject.mode === 'live' ? [month, ...connection] : [])]
   const calls = ended.flatMap(({ callId, refund, next = '' }) => [callId, refund, next])
   return Number(await scripts.advance.run(redis, keys, ['', leaseMs, ended.length, ...calls, ...dropped]))
 }

@@ -82,7 +82,7 @@ export class CallCompletionBatcher {
   add(call: CallJob, usageStatus: number): void {
     const ended = { call, usageStatus }
     this.#completed.add(keyOf(call), ended)
-    // The worker of an asynchronous call may have it nevertheless: under its own id it is counted once.
+    // An asynchronous call that could not be queued may have reached a worker all the same: under the call's id both count it once.
     this.#used.add(call.isAsync ? call.id : ANY_ID, ended)
   }
 

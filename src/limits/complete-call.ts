@@ -11,7 +11,7 @@ type LimitedCall = Pick<CallJob, 'id' | 'accountId' | 'keyId' | 'mode' | 'slug' 
 
 /** Counts an asynchronous call's usage and releases its limits. @returns whether no process did before @throws RedisError */
 export async function completeCall(redis: RedisConnection, call: LimitedCall, usageStatus: number): Promise<boolean> {
-  // Counted first, under the call's id: a lost reply to the release would not say that this process has to count it.
+  // Counted first, under the call's id: if the release's reply is lost, nobody would know that the call is still to be counted.
   await retryUntil(() => recordUsage(redis, [{ call, usageStatus }], call.id), REPEAT)
   const ended = [{ callId: call.id, usageStatus, keyId: call.keyId, isAsync: true }]
   return (await releaseLimits(redis, call, { month: monthOf(call.limitsAcquiredAt).name, ended })) === 1

@@ -14,7 +14,7 @@ const refundScript = loadScript(new URL('./lua/refund-limits.lua', import.meta.u
 export interface EndedCall {
   callId: string
   usageStatus: number
-  /** Of the application that called, or of the API key, which has no month of its own; absent for a session. */
+  /** Id of the application or API key; only an application's month is counted. Absent for a session. */
   keyId?: string | undefined
   isAsync?: boolean | undefined
 }
@@ -36,9 +36,9 @@ export async function releaseLimits(
   }
   const calls = ended.flatMap(({ callId, usageStatus, keyId, isAsync = false }) => {
     const refundsMonth = mode === 'live' && !isCharged(usageStatus)
-    const hasApplication = refundsMonth && keyId !== undefined
-    const application = hasApplication ? numberOf(accountKeys.connectionMonth(accountId, keyId, month)) : 0
-    return [callId, refundsMonth ? 1 : 0, application, isAsync ? numberOf(accountKeys.ended(accountId, callId)) : 0]
+    const mayHaveMonth = refundsMonth && keyId !== undefined
+    const ownMonth = mayHaveMonth ? numberOf(accountKeys.connectionMonth(accountId, keyId, month)) : 0
+    return [callId, refundsMonth ? 1 : 0, ownMonth, isAsync ? numberOf(accountKeys.ended(accountId, callId)) : 0]
   })
   return Number(await releaseScript.run(redis, keys, calls))
 }

@@ -62,7 +62,7 @@ export interface CallJob extends Omit<StoredCall, 'place' | 'providerKey' | 'enq
   limitsAcquiredAt: number
   /** From then its wait for a worker counts: Redis time. Absent from nodes of an earlier version. */
   admissionEndedAt?: number
-  /** Absent where the answer was expected to be stored, or the cap had room. */
+  /** Absent for a call that joined no wait queue. */
   ticket?: QueueTicket
   /** The caller's own upstream key and the bucket of its cap, which holds once the upstream took the key; absent where the gateway's key is used. */
   providerKey?: { id: string; bucket: string; isUnproven?: true }

@@ -47,7 +47,7 @@ export class CallQueues {
 
 export interface CallToQueue {
   call: CallJob
-  /** The job with the lower priority runs first; every job has one, because jobs without run before all others. */
+  /** The job with the lower number runs first; every job has one, because jobs without run before all others. */
   priority: number
   /** It needs no order of its own: its permit is free, or it goes without a ticket. */
   mayShareJob: boolean
@@ -106,7 +106,7 @@ export async function rebasePriorities(
   }
 }
 
-/** Undefined without a ticket, and for a job of a later version: like all that came before the base it is due. */
+/** Undefined without a ticket and for a job of a later version: these are due at once, like all from before the base. */
 function tagsOf(data: unknown, isOfBucket: (call: CallJob) => boolean): (number | undefined)[] {
   try {
     return parseCalls(data)

@@ -153,7 +153,7 @@ export class ReplyInbox {
           // Names and values alternate; the entry that made the stream has an empty value.
           for (let index = 1; index < fields.length; index += 2) {
             const frame = fields[index]
-            if (frame?.length) this.#deliver(frame)
+            if (frame?.length) this.#deliverOrWarn(frame)
           }
         }
       } catch (error) {
@@ -173,6 +173,15 @@ export class ReplyInbox {
       this.#lastId = '0-0'
     }
     this.#keptAt = performance.now()
+  }
+
+  /** A frame that cannot be read costs its own call's reply alone. */
+  #deliverOrWarn(frame: Buffer): void {
+    try {
+      this.#deliver(frame)
+    } catch (error) {
+      this.#log.warn({ err: error }, 'failed to read a reply')
+    }
   }
 
   #deliver(frame: Buffer): void {

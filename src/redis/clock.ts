@@ -65,3 +65,9 @@ export class RedisClock {
     )
   }
 }
+
+/** Redis' clock, milliseconds, rounded up: nothing was sent later. */
+export async function redisNow(redis: RedisConnection): Promise<number> {
+  const [seconds, micros] = await redis.time()
+  return Number(seconds) * 1_000 + Math.ceil(Number(micros) / 1_000)
+}

@@ -20,8 +20,8 @@ import { type LimitState, withoutCall, withoutMonthUnit } from '../limits/accoun
 import { isCharged } from '../limits/charge.ts'
 import { ObservedCall } from '../telemetry/observe-call.ts'
 
-/** Request headers that an answer depends on: the credential, and the form that is accepted. */
-const VARY = 'accept, authorization, x-api-key, x-gateway-response'
+/** Request headers that an answer depends on. */
+const VARY = 'accept, authorization, prefer, x-api-key, x-gateway-mode, x-gateway-response, x-gateway-scenario'
 
 const ANSWER_HEADERS = { ...PRIVATE_ANSWER, vary: VARY }
 

@@ -43,7 +43,7 @@ test('a call that joined the wait queue without an acknowledgement of Redis leav
     { callId: 'call_a', accountId, isAsync: true, weight: 1, slug: 'news', bucket: SHARED_BUCKET },
     Date.now() + 600_000,
   )
-  const waiting = async () => (await direct.waitingMembers(10)).length
+  const waiting = async () => (await direct.queuedMembers(10)).length
   assert.equal(await waiting(), 1)
   proxy.delay(150)
   const joining = assert.rejects(forecastAndJoin(deps, { api, endpoint, job, weight: 1 }), isUnacknowledged)
@@ -62,20 +62,20 @@ test('a call that joined leaves the wait queue again though Redis goes away befo
   const api = catalog.get('news') ?? assert.fail()
   const { endpoint, job } = callOf(api, { isAsync: false, timeMs: 60_000 })
   const cap = new UpstreamCaps({ redis, db, catalog }).of(api, SHARED_BUCKET)
-  const joinThenLoseRedis: Pick<Cap, 'joinWaitQueue' | 'rebaseTags' | 'leaveWaitQueue'> = {
+  const joinThenLoseRedis: Pick<Cap, 'joinWaitQueue' | 'rebasePriorities' | 'leaveWaitQueue'> = {
     joinWaitQueue: async (entry, deadline) => {
       const joined = await cap.joinWaitQueue(entry, deadline)
       proxy.cut()
       await until(() => redis.status !== 'ready')
       return { ...joined, needsRebase: true }
     },
-    rebaseTags: () => cap.rebaseTags(),
+    rebasePriorities: () => cap.rebasePriorities(),
     leaveWaitQueue: (entry) => cap.leaveWaitQueue(entry),
   }
   const caps = { of: () => joinThenLoseRedis as Cap }
   const joining = forecastAndJoin({ ...context, redis, caps }, { api, endpoint, job, weight: 1 })
   await assert.rejects(joining, { code: 'DEPENDENCY_UNAVAILABLE' })
-  const waiting = async () => (await context.caps.of(api, SHARED_BUCKET).waitingMembers(10)).length
+  const waiting = async () => (await context.caps.of(api, SHARED_BUCKET).queuedMembers(10)).length
   assert.equal(await waiting(), 1)
   proxy.heal()
   await until(async () => (await waiting()) === 0, 10_000)

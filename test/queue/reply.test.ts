@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
 import { createLog } from '../../src/log.ts'
+import { encodeFrame } from '../../src/queue/frame.ts'
 import { type ReplyAddress, ReplyInbox, sendReply } from '../../src/queue/reply.ts'
 import type { Reply } from '../../src/queue/reply-head.ts'
 import { keys } from '../../src/redis/keys.ts'
@@ -84,4 +85,15 @@ test('a node gets a reply that made its stream anew because Redis lost it', asyn
     await sendReply(redis, address, reply)
     assert.deepEqual((await awaited.reply).body, reply.body)
   }
+})
+
+test('a reply that cannot be read keeps no reply of the same entry from its caller', async (t) => {
+  const { inbox } = await openInbox(t)
+  inbox.open()
+  const [address, reply] = replyTo(inbox.stream)
+  const { reply: received } = inbox.awaitReply(address.id)
+  await until(async () => (await redis.exists(inbox.stream)) === 1)
+  const frame = encodeFrame(reply.head, reply.body)
+  await redis.xadd(inbox.stream, '*', 'r', Buffer.from('no frame'), 'r', frame)
+  assert.equal((await received).head.id, address.id)
 })

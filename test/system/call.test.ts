@@ -39,6 +39,10 @@ describe('a call', () => {
       assert.match(headers.get('vary') ?? '', /accept.*x-gateway-response/)
       assert.equal(headers.get('x-content-type-options'), 'nosniff')
     }
+    const misspelled = await call('id=1', { 'x-gateway-mode': 'tset' })
+    assert.deepEqual([misspelled.status, misspelled.body.error.code], [400, 'INVALID_PARAMETER'])
+    assert.equal(misspelled.body.error.message, 'X-Gateway-Mode must be test or live.')
+    assert.equal((await call('id=1', { 'x-gateway-mode': 'live' })).status, 200)
     const refused = await call('id=0')
     assert.equal(refused.body.error.code, 'INVALID_PARAMETER')
     assert.match(refused.headers.get('x-call-id') ?? '', /^call_[0-9a-f]{32}$/)

@@ -294,7 +294,7 @@ export const MUTATIONS: Mutation[] = [
     from: "redis.call('HSET', FAIR, 'base', tostring(virtual))\n",
     to: '',
     tests: ['test/system/rebase.test.ts'],
-    file: 'src/caps/lua/rebase-tags.lua',
+    file: 'src/caps/lua/rebase-priorities.lua',
   },
   health('record-attempt', 'a breaker opens one failure late', '-run >= needed', '-run > needed'),
   health(

@@ -97,7 +97,7 @@ function storedOutcome({ body, code, message }: CacheEntry): Outcome {
   return { code, ...(message === undefined ? {} : { message }) }
 }
 
-/** A leader's refusal is about its own account and deadline: so often a follower joins again before it accepts one. */
+/** A leader's refusal is about its own account and deadline: a follower joins again until it has met so many. */
 const REFUSALS_SHARED_MAX = 3
 
 const OWN_REQUEST_MS_MIN = 1_000
@@ -181,7 +181,7 @@ async function fetchAnswer(
   }
 }
 
-/** Where another call's time was over, this one's may be as well: a request would be sent and left. Its own time bounds such tries. */
+/** After an outcome cut short, a call tries again only with time left for an answer: its own deadline bounds such tries. */
 function mayTryAgain(outcome: Outcome, { remainingMs }: UpstreamCall): boolean {
   return !isCutShort(outcome) || remainingMs() > OWN_REQUEST_MS_MIN
 }

@@ -26,7 +26,7 @@ export interface ProcessorDeps extends RunDeps, KeepDeps {
 
 export interface QueuedRun {
   call: CallJob
-  /** A worker was lost with the call before. */
+  /** An earlier worker was lost while it ran this call. */
   isSecondRun: boolean
 }
 
@@ -135,7 +135,7 @@ async function sendKept(
   })
 }
 
-/** Nodes take bodies within milliseconds: where one finds no space for so long, those of a dead node fill it. Milliseconds. */
+/** Nodes take bodies within milliseconds: a body that finds no room for this long is kept out by those of a dead node. Milliseconds. */
 const BODY_SPACE_RETRY = { everyMs: 200, forMs: 2_000, mayRepeat: (error: unknown) => error instanceof GatewayError }
 
 async function sendWhenBodyFits({ replies }: ProcessorDeps, call: AnswerableCall, reply: Reply): Promise<void> {
@@ -157,7 +157,7 @@ function toReply({ log, permitClientOf }: ProcessorDeps, call: AnswerableCall, r
   const head: ReplyHead = {
     id,
     times,
-    // The run before may have sent it, however this one ends.
+    // The earlier run may have sent a request, however this one ends.
     ...(isSecondRun ? { wasSent: true } : {}),
     ...(cacheStatus === undefined ? {} : { cacheStatus }),
     ...(ageSeconds === undefined ? {} : { ageSeconds }),

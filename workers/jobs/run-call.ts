@@ -28,7 +28,7 @@ export interface RunDeps extends CachingDeps {
 export interface CallRun {
   times: CallTimes
   progress: CallProgress
-  /** A worker was lost with the call before, at a point that is not known. */
+  /** An earlier worker was lost while it ran this call, at a point that is not known. */
   isSecondRun: boolean
   remainingMs: () => number
   signal: AbortSignal
@@ -76,10 +76,10 @@ function findKnown({ catalog }: RunDeps, call: CallJob): KnownCall | undefined {
   return api && endpoint && { api, endpoint, call }
 }
 
-/** Takes a call out of the wait queue that is not run, because nobody waits for it; one without a ticket may have joined late. */
+/** Takes a call that is not run, because nobody waits for it, out of the wait queue; one without a ticket may have joined late. */
 export function skipCall(deps: RunDeps, call: CallJob): void {
   const known = findKnown(deps, call)
-  if (known) leaveWaitQueue(deps, known)
+  if (known) leaveInBackground(deps, known)
 }
 
 async function runKnown(deps: RunDeps, { api, endpoint, call }: KnownCall, run: CallRun): Promise<CachedOutcome> {
@@ -150,7 +150,7 @@ function leaveWhenSettled(
   const leaveNow = (): void => {
     const mayHavePlace = (known.call.ticket !== undefined || isSecondRun) && times.attempts === 0
     // A lost lock leaves it to the worker that has the job now.
-    if (mayHavePlace && signal.reason !== LOCK_LOST) leaveWaitQueue(deps, known)
+    if (mayHavePlace && signal.reason !== LOCK_LOST) leaveInBackground(deps, known)
   }
   const leave = (): void => {
     if (progress.goesOn) progress.goesOn.then(leaveNow, leaveNow)
@@ -162,7 +162,7 @@ function leaveWhenSettled(
   return result
 }
 
-function leaveWaitQueue({ caps, log }: RunDeps, known: KnownCall): void {
+function leaveInBackground({ caps, log }: RunDeps, known: KnownCall): void {
   const { api, call } = known
   caps
     .of(api, bucketOf(call))

@@ -9,14 +9,14 @@ export interface AttemptErrorDetails {
   isRefused?: boolean
 }
 
-/** No usable answer. Whether to repeat it is a fact of its code. */
+/** An attempt without a usable answer. */
 export class AttemptError extends Error {
   readonly code: ErrorCode
   readonly isRetryable: boolean
   readonly retryAfterMs: number | undefined
   readonly publicMessage: string | undefined
   readonly isRefused: boolean
-  /** It ended for want of its call's time, before the upstream's was over. */
+  /** Ended because the call had no time left, before the attempt's own time limit. */
   isCutShort = false
 
   constructor(code: ErrorCode, { isRetryable, cause, retryAfterMs, message, isRefused = false }: AttemptErrorDetails) {

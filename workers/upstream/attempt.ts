@@ -164,7 +164,7 @@ function standStill(reading: Dispatcher.DispatchController, timeout: PausableTim
   )
 }
 
-/** A time limit that what it limits may stand still in. */
+/** A time limit that can be paused. */
 class PausableTimeout {
   isOver = false
   #remainingMs: number

@@ -56,7 +56,7 @@ async function sendAll(deps: UpstreamDeps, upstreamCall: UpstreamCall & { memory
     recorder.flush()
     if (!(error instanceof AttemptError)) throw error
     const { isRefused, ...failure } = attemptFailure(error)
-    // Another request of the call was sent before.
+    // A request was sent, by this attempt or one before it.
     if (upstreamCall.times.attempts > 0) return failure
     return { ...failure, isUnsent: true, ...(isRefused ? { isRefused } : {}) }
   }

@@ -1,6 +1,6 @@
 import type { CallTimes } from '../../src/queue/reply-head.ts'
 
-/** Counts a wait for a permit until it ends, or its call does, which may be answered before the request that it shares. */
+/** Adds a wait for a permit to `times`, up to the call's end: the request that it shares may wait longer. */
 export function countPermitWait(
   times: CallTimes,
   { signal, callSignal }: { signal: AbortSignal; callSignal?: AbortSignal },
@@ -12,7 +12,7 @@ export function countPermitWait(
     if (!isCounted) times.permitMs += performance.now() - startedAt
     isCounted = true
   }
-  // Without one of its own, the call's end is that of the wait.
+  // Where both signals are one, its abort ends the wait as well.
   if (callSignal !== signal) callSignal?.addEventListener('abort', end)
   return end
 }

@@ -104,7 +104,7 @@ function parseDate(value: string): number {
   return /^\s*[A-Z][a-z]{2}/.test(value) ? Date.parse(value) : Number.NaN
 }
 
-/** By the clock that the upstream's other times are of; `now`, this machine's, where it does not say. */
+/** When the upstream answered, by its own clock; `now` where it does not say. */
 function answeredAt(headers: Record<string, string>, now: number): number {
   const date = parseDate(headers.date ?? '')
   return Number.isNaN(date) ? now : date + (wholeNumber(headers.age) ?? 0) * 1_000

@@ -203,7 +203,7 @@ export class AttemptRecorder {
     const { slug, source } = this.#request
     if (code !== undefined) unanswered.answered(slug)
     else if (source === 'call' && !isOurDoing(error) && unanswered.abandoned(slug, tookMs))
-      this.#scheduleProbe(`unanswered-${Math.floor(health.now())}`, { isForced: true, isDecisive: true })
+      this.#scheduleProbe(`unanswered-${health.now()}`, { isForced: true, isDecisive: true })
   }
 
   /** By when this upstream would long have answered, milliseconds. */
@@ -264,7 +264,7 @@ export class AttemptRecorder {
       // Before the calls of this process learn of it, which would go on all at once.
       if (hasClosed) await caps.of({ slug }, SHARED_BUCKET).beginGradually()
       if (changed) await health.read(slug)
-      if (needsProbe) this.#scheduleProbe(`confirm-${Math.floor(health.now())}`, { isForced: true })
+      if (needsProbe) this.#scheduleProbe(`confirm-${health.now()}`, { isForced: true })
     } catch (error) {
       // Lost where Redis is away: a score can miss a sample.
       log.warn({ err: error, slug }, 'failed to count an attempt')
@@ -275,7 +275,7 @@ export class AttemptRecorder {
     const { redis, health, log } = this.#deps
     const { slug } = this.#request
     this.#lastFailure = { code, ...describeFailure(code, seen) }
-    writeLastFailure(redis, slug, { at: Math.round(health.now()), ...this.#lastFailure }).catch((error) =>
+    writeLastFailure(redis, slug, { at: health.now(), ...this.#lastFailure }).catch((error) =>
       log.debug({ err: error, slug }, 'failed to note why an attempt failed'),
     )
   }

@@ -44,7 +44,7 @@ export interface RetryOptions {
   signal: AbortSignal
 }
 
-/** Repeats failures that may pass, within the budget. @throws the last attempt's error, or the signal's reason */
+/** Repeats failures that may be temporary, within the budget. @throws the last attempt's error, or the signal's reason */
 export async function withRetries<T>(run: (attemptNumber: number) => Promise<T>, options: RetryOptions): Promise<T> {
   const { budget } = options
   budget.enter()

@@ -38,7 +38,7 @@ export interface Sending {
   ensureOpen?: () => void
   /** Asked last before the request is sent, of one that another call may make needless. Where it throws, the permit is given back unused. */
   ensureNeeded?: (permit: Permit) => Promise<void>
-  /** Ends the wait for a permit alone. */
+  /** Ends only the wait for a permit. */
   needless?: AbortSignal
   times: CallTimes
   progress: CallProgress
@@ -152,7 +152,7 @@ function limitIn(
   request: WireRequest,
   answer: UpstreamResponse,
 ): Omit<UpstreamLimit, 'observedBy'> | undefined {
-  // Operators replaced the key meanwhile: its limiter says nothing of the new one's. That of an unproven key says nothing of others.
+  // Operators replaced the key meanwhile: its limiter says nothing of the new one's. The limiter of an unproven key says nothing of other keys.
   if (request.key !== currentKey() || bucket === UNPROVEN_BUCKET) return undefined
   const responseClass = classifyResponse(api.upstream, endpoint, answer)
   const isLimiting = responseClass?.code === 'UPSTREAM_RATE_LIMITED'

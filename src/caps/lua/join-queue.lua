@@ -93,10 +93,9 @@ local function readQueue(share)
   return queue
 end
 
--- Finds the slot of a call that has `ahead` calls of the queue before it. Returns the slot; the calls that would be too late
--- behind it, each with what `evict` needs to know; a refusal where its own slot is too late; and the slot of `leader`, a
--- queued call whose answer it could share, where that is no later than its own, with the refusal if it is too late: the others
--- are not computed then.
+-- Finds the slot of a call that has `ahead` calls of the queue before it. Returns its slot; the calls that would be too late
+-- behind it, as arguments of `evict`; a refusal where it is too late itself; and, where `leader`, a queued call whose answer
+-- it could share, comes no later, that call's slot: then the refusal is about that slot, and the first two do not count.
 local function findSlot(call, queue, ahead, leader)
   local member, deadline, length = call.member, call.deadline, queue.length
   -- At least the synchronous calls before it are granted first; without shares that settles most refusals at once.

@@ -1,4 +1,4 @@
---[[ Takes a call out of the queue that needs no permit any more; harmless when it is not there. Where that leaves no
+--[[ Takes a call that needs no permit any more out of the queue; harmless when it is not there. Where that leaves no
      gap in its share's calls, the share's next one starts where this one would have.
      Input:  KEYS[11] coalesced (may be absent)  ARGV[1] unused clock, the rules, then member, weight
      Output: 1 when it was queued ]]

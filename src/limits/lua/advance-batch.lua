@@ -1,6 +1,6 @@
 --[[ Ends calls of a batch and hands the lease of each to the next one: never more calls are in flight than the plan allows,
      and nobody takes a lease in between. Then undoes what calls took that will not be made. A second time does nothing.
-     Input:  KEYS minute log, in-flight leases, month count, and the application's where it has a bound
+     Input:  KEYS minute log, in-flight leases, of live calls the month's count, and the application's where it has a bound
              ARGV[1] clock  ARGV[2] lease (ms)  ARGV[3] number of ended calls, then of each its id, what is refunded for it
              ('nothing', 'month' or 'all') and the next call (empty: none), then calls that will not be made
      Output: how many of the ended calls had a lease ]]

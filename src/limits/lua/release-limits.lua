@@ -3,7 +3,7 @@
      call may outlive its lease, held by a pause: a marker of its own says whether it was ended before.
      Input:  KEYS in-flight leases, month count, then the month counts of applications and the markers
              ARGV of each call: id, 1 where its unit of the month comes back, number of the KEYS of its application's
-             month (0: called by none), and of its marker (0)
+             month (0: none), and of its marker (0: none)
      Output: how many had not been ended before ]]
 local IN_FLIGHT, MONTH = unpack(KEYS)
 local CHUNK = 1000

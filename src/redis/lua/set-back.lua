@@ -1,5 +1,5 @@
---[[ Where the clock was set back, what a log holds of later than `latest` (a score, as text) was logged before now: it
-     counts as of `latest` from here on. So a window never has too much room, and too little for one window at most.
+--[[ Where the clock was set back, entries of a log that are later than `latest` (a score, as text) were made before now: from
+     here on they count as of `latest`. So a window never has too much room, and too little for one window at most.
      Returns by how much the last entry was later; nil where the clock was not set back. ]]
 local function followSetBack(log, latest)
   local last = redis.call('ZREVRANGE', log, 0, 0, 'WITHSCORES')[2]

@@ -1,7 +1,7 @@
 --- @include "./rules.lua"
 --- @include "./fair.lua"
 --- @include "./members.lua"
--- Takes those of the members out of the queue that are in it; returns how many.
+-- Takes the members that are in the queue out of it; returns how many.
 local function dequeue(members)
   local tags = redis.call('ZMSCORE', QUEUE, unpack(members))
   local left, count, async = {}, 0, 0

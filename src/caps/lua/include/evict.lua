@@ -2,7 +2,7 @@
 --- @include "./dequeue.lua"
 --- @include "./notify.lua"
 --- @include "./schedule.lua"
--- Takes a call out of the queue that can no longer be granted before its deadline: its worker hears of it at once, with
+-- Takes a call that can no longer be granted before its deadline out of the queue: its worker hears of it at once, with
 -- when to come again, instead of waiting for the deadline. A time below 0: the call waited for its share alone.
 local function evict(member, retryAt, isShareBound)
   dequeue({member})
@@ -32,7 +32,7 @@ local function takePlanningTurn(length)
   return true
 end
 
--- Evicts the calls of the queue that something took the slots of: an upstream that allows less, a repeated request.
+-- Evicts the queued calls whose slots were taken: by an upstream that allows less, by a repeated request.
 local function evictTooLate()
   local deadlines = readDeadlines()
   local late = {}

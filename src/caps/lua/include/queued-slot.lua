@@ -4,8 +4,8 @@
 --- @include "./slots.lua"
 --- @include "./plan.lua"
 --- @include "./schedule.lua"
--- The slot of a call from its rank, in which asynchronous calls get every other grant, the most that they may, and the calls
--- of its share before it; what that misjudges the next plan finds.
+-- Estimates a call's slot from its rank, as if asynchronous calls got every other grant, the most that they may, and from the
+-- calls of its share before it; the next plan corrects it.
 local function estimateSlot(member, ahead, ownCount, asyncCount)
   local sync = math.max(0, ahead - asyncCount)
   local rank = isAsync(member) and ahead or sync + math.min(asyncCount, sync + 1)

@@ -42,7 +42,7 @@ local function schedule(members, visit)
     end
   end
 
-  -- The first member of either class: of those lists that are considered.
+  -- Of the lists considered, for each class the one whose first member has the least tag.
   local best
   local function consider(list, isListAsync)
     local index = list[list.first]

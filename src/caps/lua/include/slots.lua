@@ -19,7 +19,7 @@ local function freeNow()
   return math.max(0, free)
 end
 
--- When the rates let a request start that has so many others before it.
+-- When the rates let a request with so many others before it start.
 local function slotAt(ahead)
   local slot = math.max(now, state.closed)
   if state.leftUntil > now and ahead >= state.left then slot = math.max(slot, state.leftUntil) end
@@ -36,7 +36,7 @@ local function slotAt(ahead)
   return slot
 end
 
--- How long connections keep a call waiting that has so many before it.
+-- How long connections keep a call with so many before it waiting.
 local function congestionMs(leased, ahead)
   local busy = leased + ahead + 1 - concurrencyNow()
   return busy > 0 and state.serviceMs * busy / concurrencyNow() or 0

@@ -20,7 +20,7 @@ local state = {
   -- When a long queue was planned last.
   plannedAt = tonumber(fields[11] or 0),
 }
--- The clock was set back since: from here on the loss was now, else the cap would be held until the clock is there again.
+-- The clock was set back since: the loss counts as of now, else the cap would be held until the clock is there again.
 if (state.initialisedAt or 0) > now then
   state.initialisedAt = now
   redis.call('HSET', STATE, 'initialisedAt', score(now))
