@@ -71,7 +71,7 @@ async function answerCall(context: Context, request: FastifyRequest, reply: Fast
   if (end.kind === 'pending') {
     observed.ended(202)
     reply.header('server-timing', timingWithoutReply(admissionMs, waitedMs))
-    return answerPending(reply, admission)
+    return answerPending(reply, admission, waitedMs)
   }
   if (end.kind === 'failed') {
     reply.header('server-timing', timingWithoutReply(admissionMs, waitedMs))
@@ -118,10 +118,10 @@ function noteFailure(observed: ObservedCall, error: GatewayError, caller?: Princ
   return error
 }
 
-function answerPending(reply: FastifyReply, { job, queueing }: Admitted): FastifyReply {
+function answerPending(reply: FastifyReply, { job, queueing }: Admitted, waitedMs: number): FastifyReply {
   const location = `/v1/calls/${job.id}`
   return reply
     .status(202)
     .header('location', location)
-    .send({ status: 'pending', id: job.id, location, etaMs: Math.round(queueing.etaMs) })
+    .send({ status: 'pending', id: job.id, location, etaMs: Math.max(0, Math.round(queueing.etaMs - waitedMs)) })
 }

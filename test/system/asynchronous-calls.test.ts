@@ -67,13 +67,18 @@ describe('an asynchronous call', () => {
     assert.equal(headers.get('retry-after'), '1')
     assert.ok(body.etaMs > 0 && body.etaMs <= 4_500, `${body.etaMs}`)
     assert.deepEqual(Object.keys(body).sort(), ['etaMs', 'id', 'position', 'status'])
+    // Two go in four seconds, and a fifth call's turn is a second nearer when its caller has waited for one.
+    const waited = await start(FACT, 'wait=1')
+    assert.equal(waited.status, 202)
+    assert.ok(waited.body.etaMs <= 2 * 4_500 - 1_000, `${waited.body.etaMs}`)
+    ids.push(String(waited.headers.get('x-call-id')))
     for (const id of ids) {
       const answer = await finished(id)
       assert.equal(answer.status, 200)
       assert.deepEqual(answer.body, { status: 'success', data: { ...fact, language: null, permalink: null } })
       assert.equal(answer.headers.get('x-call-id'), id)
     }
-    assert.equal(upstream.arrivalsOf('random-facts').length, 4)
+    assert.equal(upstream.arrivalsOf('random-facts').length, 5)
     await until(async () => (await inFlight()) === 0)
   })
 
