@@ -5,14 +5,18 @@ import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Agent, buildConnector } from 'undici'
+import { BEGUN } from '../../src/cache/cache-key.ts'
 import { SHARED_BUCKET } from '../../src/caps/bucket.ts'
+import { NO_PLACE } from '../../src/caps/cap.ts'
 import { PERMIT_AGE_MS_MAX } from '../../src/caps/timing.ts'
+import { applySettings } from '../../src/catalog/catalog.ts'
 import { loadConfig } from '../../src/config.ts'
 import { migrate } from '../../src/db/migrate.ts'
 import { HANGING_MS } from '../../src/health/breaker.ts'
 import { healthKey } from '../../src/health/health-keys.ts'
 import { createLog } from '../../src/log.ts'
-import { channels, keys } from '../../src/redis/keys.ts'
+import { memberOf } from '../../src/queue/wait-queue-entry.ts'
+import { capKeys, channels, keys } from '../../src/redis/keys.ts'
 import { callThroughCache } from '../../workers/cache/cached-call.ts'
 import { RequestCoalescer } from '../../workers/cache/request-coalescer.ts'
 import { AnswerMemory } from '../../workers/upstream/answer-memory.ts'
@@ -23,6 +27,13 @@ import { startServices } from '../support/services.ts'
 
 const SLUG = 'encyclopedia'
 const PAGE = JSON.stringify({ title: 'Earth', extract: 'A planet.' })
+
+/** As a call without a ticket asks for its permits. */
+function lateRequest(callId: string, deadline: number) {
+  const identity = { accountId: 'account', callId, isAsync: false }
+  const entry = { ...identity, weight: 1, slug: SLUG, bucket: SHARED_BUCKET }
+  return { member: memberOf(entry), tag: NO_PLACE, lateJoin: { entry: () => entry, deadline: Math.floor(deadline) } }
+}
 
 /** A worker's parts, and a local upstream in the place of the real one. `slowConnections` take longer than a permit lasts. */
 async function open(t: TestContext, listener: RequestListener, { slowConnections = 0 } = {}) {
@@ -66,7 +77,13 @@ async function open(t: TestContext, listener: RequestListener, { slowConnections
   /** `coalescer` is that of another process by default. */
   const call = async (
     id: string,
-    { title = 'Earth', timeMs = 30_000, coalescer = new RequestCoalescer(deps.redis) } = {},
+    {
+      title = 'Earth',
+      timeMs = 30_000,
+      coalescer = new RequestCoalescer(deps.redis),
+      signal = new AbortController().signal,
+      joinsLate = false,
+    } = {},
   ) => {
     const now = deps.clock.now()
     const request: UpstreamCall = {
@@ -79,11 +96,11 @@ async function open(t: TestContext, listener: RequestListener, { slowConnections
       },
       currentKey: () => undefined,
       bucket: SHARED_BUCKET,
-      permitRequest: { member: `account|${id}`, tag: 0 },
+      permitRequest: joinsLate ? lateRequest(id, now + timeMs) : { member: `account|${id}`, tag: 0 },
       times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
       progress: {},
       remainingMs: () => now + timeMs - deps.clock.now(),
-      signal: new AbortController().signal,
+      signal,
     }
     return (await callThroughCache({ ...deps, coalescer, clientOf: () => client }, request)).outcome
   }
@@ -100,7 +117,7 @@ async function open(t: TestContext, listener: RequestListener, { slowConnections
     await deps.redis.publish(channels.health, SLUG)
     await until(() => deps.health.breakerWaitMs(SLUG) === 0)
   }
-  return { deps, call, openBreaker, paths }
+  return { deps, api, call, openBreaker, paths }
 }
 
 test('a half-open attempt whose connection takes longer than a permit lasts is made with the next permit', async (t) => {
@@ -194,4 +211,41 @@ test('the time for which a large answer waits for memory of the worker is no fai
   await until(async () => (await deps.redis.exists(healthKey(SLUG))) === 1)
   const { ok, failBefore } = await deps.redis.hgetall(healthKey(SLUG))
   assert.deepEqual({ ok, failBefore }, { ok: '1', failBefore: '0' })
+})
+
+const MOVED = { location: '/api/rest_v1/page/summary/World' }
+
+test('a request that was redirected and waits for its next permit has begun, for calls in other processes too', async (t) => {
+  const { deps, api, call, paths } = await open(t, (_request, response) => response.writeHead(302, MOVED).end())
+  applySettings(api, { caps: { concurrency: 5, rates: [{ max: 1, seconds: 60 }] } })
+  const leaving = new AbortController()
+  const redirected = call('redirected', { timeMs: 120_000, signal: leaving.signal })
+  await until(async () => (await deps.redis.zcard(capKeys.of(SLUG, SHARED_BUCKET, 'waiters'))) === 1)
+  assert.equal(paths.length, 1)
+  const [leader = ''] = await deps.redis.keys(`agw:{${SLUG}}:leader:*`)
+  // When the lead is renewed, within a second.
+  await until(async () => (await deps.redis.get(leader))?.endsWith(BEGUN) === true)
+  leaving.abort(new Error('left'))
+  await assert.rejects(redirected, /left/)
+})
+
+test('a call that waits for the permit of its next request is not told of a failure that was made good', async (t) => {
+  const { api, call, paths } = await open(t, (_request, response) => {
+    if (paths.length === 1) response.writeHead(500).end()
+    else response.writeHead(302, MOVED).end()
+  })
+  applySettings(api, { caps: { concurrency: 5, rates: [{ max: 2, seconds: 60 }] } })
+  assert.equal(Reflect.get(await call('redirected', { timeMs: 20_000 }), 'code'), 'UPSTREAM_CAP_EXHAUSTED')
+  assert.equal(paths.length, 2)
+})
+
+test('a call whose repeat joined the queue late, and is evicted, is told of the failure before', async (t) => {
+  const { deps, api, call, paths } = await open(t, (_request, response) => response.writeHead(500).end())
+  applySettings(api, { caps: { concurrency: 5, rates: [{ max: 1, seconds: 5 }] } })
+  const failed = call('failed', { joinsLate: true })
+  await until(() => paths.length === 1)
+  await until(async () => (await deps.redis.zcard(capKeys.of(SLUG, SHARED_BUCKET, 'waiters'))) === 1)
+  await deps.caps.of(api, SHARED_BUCKET).applyUpstreamLimit({ closedForMs: 600_000, observedBy: '' })
+  assert.equal(Reflect.get(await failed, 'code'), 'UPSTREAM_ERROR')
+  assert.equal(paths.length, 1)
 })

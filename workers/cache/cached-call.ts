@@ -97,7 +97,7 @@ function storedOutcome({ body, code, message }: CacheEntry): Outcome {
   return { code, ...(message === undefined ? {} : { message }) }
 }
 
-/** A leader's refusal is about its own account and deadline: a follower joins again until it has met so many. */
+/** A leading call's refusal is about its own account and deadline: a call that shares it tries again until it has met so many. */
 const REFUSALS_SHARED_MAX = 3
 
 const OWN_REQUEST_MS_MIN = 1_000

@@ -172,7 +172,7 @@ export class RequestCoalescer {
       const taking = this.#takeLead(request, mayOvertake)
       const early = maySendTogether ? request.findStored() : undefined
       const [{ isLeader, other }, found] = await Promise.all([taking, early])
-      // Read after the lead was taken, in either case: what the leader before stored is there.
+      // Read after the lead (two commands if `isAhead`): what the last leader stored is there.
       const stored = isLeader && !early ? await request.findStored() : found
       mayOvertake = false
       maySendTogether = false
@@ -252,8 +252,8 @@ export class RequestCoalescer {
   }
 }
 
-function hasBegun({ isUnderWay, lastFailure }: CallProgress): boolean {
-  return isUnderWay === true || lastFailure !== undefined
+function hasBegun({ isUnderWay, hasSent }: CallProgress): boolean {
+  return isUnderWay === true || hasSent === true
 }
 
 /** An answer serves the calls of the request that waits behind it for a permit; a failure leaves them their own try. */

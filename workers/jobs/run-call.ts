@@ -129,11 +129,11 @@ function queueEntry({ endpoint, call }: KnownCall): WaitQueueEntry {
 }
 
 function hasSent(progress: CallProgress): boolean {
-  const { isSent, lastFailure } = progress.ofRequest ?? progress
-  return isSent === true || lastFailure !== undefined
+  const { isSent, hasSent: hasSentBefore } = progress.ofRequest ?? progress
+  return isSent === true || hasSentBefore === true
 }
 
-/** The outcome at the deadline: 502 where the upstream used up the time, 503 where nothing was sent. */
+/** The outcome at the deadline: 502 in an attempt or after one that failed, 503 in any other wait. */
 function outcomeAtDeadline(progress: CallProgress): Failure {
   const { isUnderWay, lastFailure } = progress.ofRequest ?? progress
   if (isUnderWay) return { code: 'UPSTREAM_TIMEOUT' }

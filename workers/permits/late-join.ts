@@ -43,7 +43,7 @@ export async function acquireOrJoin<Permit>(
     if (!(error instanceof PlaceNeededError) || !lateJoin) throw error
   }
   const entry = lateJoin.entry()
-  // Leaves the first run's place, or clears its eviction; only now, because calls that share its request may have used it.
+  // Leaves the first run's place, or clears its eviction; not earlier, as a request shared with others may wait in it.
   if (lateJoin.isSecondRun) await cap.leaveWaitQueue(entry)
   const joined = await cap.joinWaitQueue(entry, lateJoin.deadline)
   if ('reason' in joined) throw tooLateError(joined, { isRefused: true })

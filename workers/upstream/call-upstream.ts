@@ -8,7 +8,7 @@ import { AttemptError, StatusError } from './attempt-error.ts'
 import { CLOSED_MS, classifyResponse, interpretAnswers, requestedWaitMs } from './interpret.ts'
 import { type Filling, takePrefetched } from './item-pool.ts'
 import { attemptFailure, dataOutcome, failureOutcome, type Outcome } from './outcome.ts'
-import { AttemptRecorder, BreakerOpenError } from './record-attempt.ts'
+import { AttemptRecorder } from './record-attempt.ts'
 import { type RetryBudget, withRetries } from './retry.ts'
 import { attemptTimeoutMs, type SendDeps, type Sending, sendOnce } from './send-once.ts'
 import { buildWireRequest, redirectedRequest, type WireRequest } from './upstream-request.ts'
@@ -78,7 +78,7 @@ function sendWithRetries(
   upstreamCall: RecordedCall,
   request: UpstreamRequest,
 ): Promise<HttpExchange> {
-  const { api, endpoint, call, currentKey, recorder, progress, remainingMs, signal } = upstreamCall
+  const { api, endpoint, call, currentKey, recorder, progress, times, remainingMs, signal } = upstreamCall
   const build = () => buildWireRequest(api, request, { extra: call.extra, key: currentKey(), contact: deps.contact })
   let wire = build()
   const currentWire = (): WireRequest => {
@@ -86,11 +86,14 @@ function sendWithRetries(
     return wire
   }
   const run = async (attemptNumber: number): Promise<HttpExchange> => {
+    const attemptsBefore = times.attempts
     try {
       if (attemptNumber > 1) recorder.countRepeat()
-      return await sendAndCheck(deps, upstreamCall, currentWire)
+      const exchange = await sendAndCheck(deps, upstreamCall, currentWire)
+      progress.lastFailure = undefined
+      return exchange
     } catch (error) {
-      const isAttemptUnsent = error instanceof BreakerOpenError || (error instanceof AttemptError && error.isRefused)
+      const isAttemptUnsent = error instanceof AttemptError && times.attempts === attemptsBefore
       // The attempt before it says more.
       if (isAttemptUnsent && attemptNumber > 1 && progress.lastFailure) throw progress.lastFailure
       if (error instanceof AttemptError && !isAttemptUnsent) progress.lastFailure = error

@@ -55,7 +55,9 @@ export interface CallProgress {
   /** An attempt goes on, its connection included; `isSent`: its request was written, or may have been. */
   isUnderWay?: boolean
   isSent?: boolean
-  lastFailure?: AttemptError
+  /** An attempt that has ended may have sent a request; where the last one failed, `lastFailure` says how. */
+  hasSent?: boolean
+  lastFailure?: AttemptError | undefined
   /** The place in the wait queue is used up: the next permit is waited for without it. */
   hadPermit?: boolean
   /** Of the coalesced request that this call shares. */
@@ -73,7 +75,7 @@ export async function sendOnce(
   sending: Sending,
   currentWire: () => WireRequest,
 ): Promise<HttpExchange> {
-  const { api, endpoint, bucket, times, progress, remainingMs, signal, recorder } = sending
+  const { api, endpoint, bucket, progress, remainingMs, signal, recorder } = sending
   const classify = ({ answer }: HttpExchange) => classifyResponse(api.upstream, endpoint, answer)?.code
   while (true) {
     recorder.refuseWhenOpen()
@@ -94,11 +96,11 @@ export async function sendOnce(
       // Before the permit ends: the next request must find the cap as the upstream reported it.
       const limit = limitIn(sending, request, result.answer)
       if (limit) await applyUpstreamLimit(deps, sending, { ...limit, observedBy: permit.id })
-      endPermit(permit, times, tookMs)
+      endPermit(permit, sending, tookMs)
       return result
     } catch (error) {
       if (UNSENT.some((kind) => error instanceof kind)) permit.releaseUnused()
-      else endPermit(permit, times, performance.now() - startedAt)
+      else endPermit(permit, sending, performance.now() - startedAt)
       if (error instanceof EndedUnsentError) throw error.cause
       if (error instanceof AttemptError && error.code === 'UPSTREAM_TIMEOUT') error.isCutShort = timeoutMs < fullMs
       // The connection took longer than a permit lasts; it is ready now.
@@ -140,7 +142,8 @@ async function acquirePermit(deps: SendDeps, sending: Sending): Promise<Permit> 
   }
 }
 
-function endPermit(permit: Permit, times: CallTimes, tookMs: number): void {
+function endPermit(permit: Permit, { times, progress }: Sending, tookMs: number): void {
+  progress.hasSent = true
   times.attempts += 1
   times.upstreamMs += tookMs
   permit.release(tookMs)
