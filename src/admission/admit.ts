@@ -28,7 +28,7 @@ export interface AdmissionDeps extends AuthenticationDeps, ForecastDeps {
   catalog: Catalog
   replies: { stream: string }
   accountLimits: AccountLimits
-  completions: Pick<CallCompletionBatcher, 'flush' | 'compensate' | 'countRefusal'>
+  completions: Pick<CallCompletionBatcher, 'flush' | 'compensate'>
   /** Shared look-ups of a month's usage in Postgres, for when Redis has no count. */
   monthLoads: SingleFlight<number>
 }

@@ -63,7 +63,7 @@ export async function forecastAndJoin(
   deps: ForecastDeps,
   { api, endpoint, job, weight }: ForecastCall,
 ): Promise<Queueing> {
-  // A call held by a pause keeps a job of its own, which can be withdrawn unsent.
+  // A call held by a pause has a ticket, and a job of its own that can be withdrawn unsent.
   const isShareable = !job.isAsync && endpoint.endpoint.idempotent !== false && api.pausedMode === undefined
   if (job.mode === 'test') return { priority: PRIORITY_FIRST, etaMs: 0, mayShareJob: isShareable, waitEntry: undefined }
   const bucket = bucketOf(job)

@@ -69,7 +69,7 @@ export async function enqueueAndAwait(deps: AwaitDeps, admitted: Admitted, socke
 
 /** How long the caller waits, milliseconds; 0 for one that wants 202 at once. */
 function waitMsOf({ config: { callTimeoutMs } }: AwaitDeps, { preference: { waitMs } }: Admitted): number {
-  return waitMs === undefined ? callTimeoutMs + DEADLINE_GRACE_MS : Math.min(waitMs, callTimeoutMs)
+  return waitMs ?? callTimeoutMs + DEADLINE_GRACE_MS
 }
 
 interface CallerWait {

@@ -22,7 +22,7 @@ export interface Waiter {
   tag: number
 }
 
-/** Tag of a call that has not joined the queue, a follower's included: it gets a permit where there is room for all, or must join first. */
+/** Tag of a call that did not join the queue at admission, or only to follow: it gets a permit where there is room for all, or must join first. */
 export const NO_PLACE = -1
 
 /** Permits that ended since the last poll; `meanMs` is how long their requests took. */
@@ -49,7 +49,7 @@ export interface QueuePlace {
   /** The tag as a BullMQ job priority, 1 and up. */
   priority: number
   etaMs: number
-  /** Another call is queued for the same answer: this one has no place of its own. Whichever runs first sends the request. */
+  /** Another call is queued or runs for the same answer: this one has no place. Whichever runs first sends the request. */
   isFollower: boolean
   /** Another call is queued for the same answer, behind it. */
   isAhead?: true
@@ -239,7 +239,7 @@ export class Cap {
     const values = [...this.#ruleArguments(), call ? memberOf(call) : '']
     const reply = await this.#run(scripts.read, this.#keysWith(call), values)
     const [ahead = 0, nextSlotMs = 0, underWay = 0, free = 0, ...left] = reply as number[]
-    return { ahead, nextSlotMs: Math.max(0, nextSlotMs), underWay, free, left }
+    return { ahead, nextSlotMs, underWay, free, left }
   }
 
   /** Members of the calls that wait for a permit, the next one first. */

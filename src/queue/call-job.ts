@@ -2,8 +2,8 @@ import Type, { type Static } from 'typebox'
 import { Compile } from 'typebox/schema'
 
 /**
- * One call as its job stores it, the contract between API nodes and workers. It is readable in Redis and on the
- * dashboard: no secret in it, keys by id. A change that old workers cannot read gets a new `v`.
+ * One call as its job stores it, the contract between API nodes and workers. It is readable in Redis and in the
+ * console: no secret in it, keys by id. A change that old workers cannot read gets a new `v`.
  */
 const StoredCall = Type.Object({
   v: Type.Literal(1),
@@ -120,7 +120,7 @@ export function storedCalls(data: unknown): unknown[] {
   return Array.isArray(calls) ? calls : [data]
 }
 
-/** The calls of a job of any version, as far as it takes to answer them. */
+/** Calls of a job of any version, as far as an answer takes: no keys. */
 export function parseAnswerable(data: unknown): AnswerableCall[] {
   const known = storedCalls(data).filter((call) => answerable.Check(call))
   type Known = (typeof known)[number] & { providerKey?: unknown }

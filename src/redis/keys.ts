@@ -68,7 +68,7 @@ export const capKeys = {
   of: (slug: string, bucket: string, name: CapKeyName): string => capKeys.prefix(slug, bucket) + CAP_KEYS[name],
   all: (slug: string, bucket: string): string[] =>
     Object.values(CAP_KEYS).map((name) => capKeys.prefix(slug, bucket) + name),
-  /** String: number of the last poll of one worker that brought anything, and its reply. 15 min. */
+  /** String: name of the last poll of one worker that brought anything, and its reply. 15 min. */
   poll: (slug: string, bucket: string, worker: string): string => `${capKeys.prefix(slug, bucket)}poll:${worker}`,
 }
 

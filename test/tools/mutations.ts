@@ -97,8 +97,8 @@ export const MUTATIONS: Mutation[] = [
   caps(
     'join-queue',
     'a call waits for the share of a call that is queued for the same answer',
-    'if other == leader and at <= (slot or at) then',
-    'if other == leader then',
+    'if other == identical and at <= (slot or at) then',
+    'if other == identical then',
   ),
   caps(
     'join-queue',
@@ -126,7 +126,7 @@ export const MUTATIONS: Mutation[] = [
   caps(
     'join-queue',
     'a shared slot for which its share waits names the cap',
-    'isShareBound and shareOf(leader) == call.share',
+    'isShareBound and shareOf(identical) == call.share',
     'false',
   ),
   caps('include/evict', 'no call is ever too late', 'return at > now and', 'return false and'),
@@ -151,12 +151,12 @@ export const MUTATIONS: Mutation[] = [
     'calls that come together do not wait for connections',
     'if waitMs(most) > CONGESTION_MS_MAX then return nil end\n',
   ),
-  together('calls that come together follow none of their own', 'leaders[call.coalesced] = call.member\n'),
+  together('calls that come together follow none of their own', 'identicalOf[call.coalesced] = call.member\n'),
   together('calls that come together again are queued again', 'if isComing[flat[index - 1]] then return nil end'),
   together(
     'a call that comes again with others follows itself',
-    '(leaders[call.coalesced] or call.member) ~= call.member',
-    'leaders[call.coalesced]',
+    '(identicalOf[call.coalesced] or call.member) ~= call.member',
+    'identicalOf[call.coalesced]',
   ),
   alone(
     'a call that comes again is queued again',

@@ -102,7 +102,7 @@ local queued = redis.call('ZCARD', QUEUE)
 local function grant(granted)
   local unqueued = #granted - (queued > 0 and dequeue(granted) or 0)
   local number = redis.call('HINCRBY', STATE, 'permits', #granted) - #granted
-  -- Shares are counted by the member, which takes most of an entry: the log of a cap that has none, nor had, does without.
+  -- Shares are counted by the member, most of an entry's size. Long windows have it too: their cap may be made scarce.
   local isNamed = isScarce or widest > KEPT_WINDOW_MS_MIN
   local isOfAll = not isNamed and #granted == waiterCount
   local loggedAt, leasedUntil = score(now + logLaterMs), score(now + leaseMs)
@@ -140,7 +140,7 @@ local function evictWhoseSlotsWereTaken()
   if length > 0 and takePlanningTurn(length) then evictTooLate() end
 end
 
-local function joined(first, others)
+local function concat(first, others)
   for _, member in ipairs(others) do first[#first + 1] = member end
   return first
 end
@@ -155,7 +155,7 @@ if not isScarce and redis.call('ZCARD', WAITERS) == 0 then
     end
   end
   if #unplaced > 0 and free >= granted + #unplaced + others then
-    placed = #placed + #unplaced == waiterCount and waiters or joined(placed, unplaced)
+    placed = #placed + #unplaced == waiterCount and waiters or concat(placed, unplaced)
     granted, unplaced = #placed, {}
   end
   if granted > 0 and free >= granted then

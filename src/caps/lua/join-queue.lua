@@ -94,20 +94,20 @@ local function readQueue(share)
 end
 
 -- Finds the slot of a call that has `ahead` calls of the queue before it. Returns its slot; the calls that would be too late
--- behind it, as arguments of `evict`; a refusal where it is too late itself; and, where `leader`, a queued call whose answer
+-- behind it, as arguments of `evict`; a refusal where it is too late itself; and, where `identical`, a queued call whose answer
 -- it could share, comes no later, that call's slot: then the refusal is about that slot, and the first two do not count.
-local function findSlot(call, queue, ahead, leader)
+local function findSlot(call, queue, ahead, identical)
   local member, deadline, length = call.member, call.deadline, queue.length
   -- At least the synchronous calls before it are granted first; without shares that settles most refusals at once.
   if not hasShares then
-    if slotAt(length) <= now then return now, {}, nil, leader and now end
+    if slotAt(length) <= now then return now, {}, nil, identical and now end
     local earliest = slotAt(isAsync(member) and ahead or math.max(0, ahead - queue.asyncCount))
-    if not leader and earliest > now and not isAnsweredInTime(earliest, deadline) then
+    if not identical and earliest > now and not isAnsweredInTime(earliest, deadline) then
       return earliest, {}, refuseLate(earliest, false)
     end
   end
 
-  local slot, late, refusal, leaderSlot = nil, {}, nil, nil
+  local slot, late, refusal, identicalSlot = nil, {}, nil, nil
   -- With a free slot it may try, however long requests took of late: else a slow hour would never end.
   local function isLate(at) return at > now and not isAnsweredInTime(at, deadline) end
   local function takeSlot(at, ifQuietAt, isShareBound)
@@ -115,15 +115,15 @@ local function findSlot(call, queue, ahead, leader)
   end
   -- What another share waits for is told to this caller as the cap, and its slot as it is.
   local function shareSlot(at, ifQuietAt, isShareBound)
-    local isOwnShare = isShareBound and shareOf(leader) == call.share
-    leaderSlot, refusal = at, isLate(at) and refuseLate(isOwnShare and ifQuietAt or at, isOwnShare) or nil
+    local isOwnShare = isShareBound and shareOf(identical) == call.share
+    identicalSlot, refusal = at, isLate(at) and refuseLate(isOwnShare and ifQuietAt or at, isOwnShare) or nil
   end
   if not takePlanningTurn(length) then
     takeSlot(estimateSlot(member, ahead, queue.ownCount, queue.asyncCount))
-    if not leader then return slot, late, refusal, nil end
-    local at, ifQuietAt, isShareBound = queuedSlot(leader, redis.call('ZRANK', QUEUE, leader))
+    if not identical then return slot, late, refusal, nil end
+    local at, ifQuietAt, isShareBound = queuedSlot(identical, redis.call('ZRANK', QUEUE, identical))
     if at <= slot then shareSlot(at, ifQuietAt, isShareBound) end
-    return slot, late, refusal, leaderSlot
+    return slot, late, refusal, identicalSlot
   end
   local members, deadlines = redis.call('ZRANGE', QUEUE, 0, -1), readDeadlines()
   table.insert(members, ahead + 1, member)
@@ -137,13 +137,13 @@ local function findSlot(call, queue, ahead, leader)
       late[#late + 1] = { other, ifQuietAt, isShareBound }
       return false
     end
-    if other == leader and at <= (slot or at) then
+    if other == identical and at <= (slot or at) then
       shareSlot(at, ifQuietAt, isShareBound)
       return nil
     end
     return true
   end)
-  return slot or now, late, refusal, leaderSlot
+  return slot or now, late, refusal, identicalSlot
 end
 
 local function knownPlace(member, rank, base)
@@ -163,15 +163,15 @@ local function join(call)
   local whole, _, tagText = tagAfter(queue.virtual, queue.start, queue.seq)
   local priority, isFarFromBase = priorityOf(whole, queue.base)
 
-  local leader = coalesced and redis.call('GET', coalesced)
-  local rank = leader and redis.call('ZRANK', QUEUE, leader)
+  local identical = coalesced and redis.call('GET', coalesced)
+  local rank = identical and redis.call('ZRANK', QUEUE, identical)
   -- Its request is sent, or about to be.
-  if leader and not rank and leader ~= member then return {'follow', tagText, priority, 0, isFarFromBase} end
+  if identical and not rank and identical ~= member then return {'follow', tagText, priority, 0, isFarFromBase} end
 
   local ahead = length > 0 and redis.call('ZCOUNT', QUEUE, '-inf', tagText) or 0
-  local slot, late, refusal, leaderSlot = findSlot(call, queue, ahead, rank and leader)
+  local slot, late, refusal, identicalSlot = findSlot(call, queue, ahead, rank and identical)
   if refusal then return refusal end
-  if leaderSlot then return {'follow', tagText, priority, math.ceil(leaderSlot - now), isFarFromBase} end
+  if identicalSlot then return {'follow', tagText, priority, math.ceil(identicalSlot - now), isFarFromBase} end
 
   local congestion = congestionMs(redis.call('ZCARD', LEASES), ahead)
   if slot <= now then congestion = math.max(congestion, drainMs(ahead, queue.busySince)) end

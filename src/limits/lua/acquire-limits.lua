@@ -15,7 +15,7 @@ local VERSION, MINUTE, IN_FLIGHT, MONTH, APPLICATION = unpack(KEYS)
 local version, callId, perMinute, inFlightMax = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local perMonth, leaseMs = tonumber(ARGV[6]), tonumber(ARGV[7])
 local monthBegin, monthEnd = tonumber(ARGV[8]), tonumber(ARGV[9])
-local perApplication = tonumber(ARGV[10] or -1)
+local perApplication = tonumber(ARGV[10])
 local nowMs, nowMicros = math.floor(now), math.floor(now * 1000 + 0.5)
 local MINUTE_MICROS = MINUTE_MS * 1000
 

@@ -17,12 +17,12 @@ local function joinTogether(calls)
   local most = length + #calls - 1
   if slotAt(most) > now then return nil end
 
-  local shared, leaders = {}, {}
+  local shared, identicalOf = {}, {}
   for _, call in ipairs(calls) do
     if call.coalesced then shared[#shared + 1] = call.coalesced end
   end
   if #shared > 0 then
-    for index, leader in ipairs(redis.call('MGET', unpack(shared))) do leaders[shared[index]] = leader or nil end
+    for index, identical in ipairs(redis.call('MGET', unpack(shared))) do identicalOf[shared[index]] = identical or nil end
   end
 
   local isIdle = length == 0 and redis.call('ZCARD', WAITERS) == 0
@@ -37,7 +37,7 @@ local function joinTogether(calls)
     redis.call('DEL', FAIR)
   else
     local values = redis.call('HMGET', FAIR, unpack(names))
-    for index, name in ipairs(names) do fair[name] = tonumber(values[index] or nil) end
+    for index, name in ipairs(names) do fair[name] = tonumber(values[index]) end
   end
   local virtual, base, seq = fair.now or 0, fair.base or 0, fair.seq or 0
   local busySince = length > 0 and fair.busySince or now
@@ -68,7 +68,7 @@ local function joinTogether(calls)
   for index, call in ipairs(calls) do
     local whole, tag, tagText = tagAfter(virtual, fair[startField(call.share)] or 0, seq + 1)
     local priority, isFarFromBase = priorityOf(whole, base)
-    if call.coalesced and (leaders[call.coalesced] or call.member) ~= call.member then
+    if call.coalesced and (identicalOf[call.coalesced] or call.member) ~= call.member then
       replies[index] = {'follow', tagText, priority, 0, isFarFromBase}
     else
       replies[index] = {'ok', tagText, priority, math.ceil(waitMs(countUpTo(tag))), isFarFromBase}
@@ -80,7 +80,7 @@ local function joinTogether(calls)
       queued[#queued + 1], queued[#queued + 2] = tagText, call.member
       deadlines[#deadlines + 1], deadlines[#deadlines + 2] = score(call.deadline), call.member
       if call.coalesced then
-        leaders[call.coalesced] = call.member
+        identicalOf[call.coalesced] = call.member
         redis.call('SET', call.coalesced, call.member, 'PX', math.max(1, math.ceil(call.deadline - now)))
       end
     end
