@@ -25,20 +25,35 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
   let isHeld = false
   let isMute = false
   let isCut = false
-  const waiting: (() => void)[] = []
+  const deliveries = new Set<() => void>()
   const replies = new WeakSet<Socket>()
 
   const pass = (from: Socket, to: Socket): void => {
+    // In the order in which they came, as TCP keeps it, whatever the delay was for each.
+    const queue: { dueAt: number; write: () => void }[] = []
+    const deliver = (): void => {
+      for (let next = queue[0]; next && !isHeld; next = queue[0]) {
+        const leftMs = next.dueAt - performance.now()
+        if (leftMs > 0) return void setTimeout(deliver, leftMs)
+        queue.shift()
+        next.write()
+      }
+    }
+    const add = (write: () => void): void => {
+      queue.push({ dueAt: performance.now() + delayMs, write })
+      if (queue.length === 1) deliver()
+    }
+    deliveries.add(deliver)
     from.on('data', (bytes) => {
       if (isMute && replies.has(from)) return
-      const write = (): void => void (to.destroyed || to.write(bytes))
-      if (isHeld) waiting.push(write)
-      else if (delayMs > 0) setTimeout(write, delayMs)
-      else write()
+      add(() => void (to.destroyed || to.write(bytes)))
     })
-    from.on('end', () => (delayMs > 0 ? setTimeout(() => to.end(), delayMs) : to.end()))
+    from.on('end', () => add(() => void to.end()))
     from.on('error', () => to.destroy())
-    from.on('close', () => to.destroy())
+    from.on('close', () => {
+      deliveries.delete(deliver)
+      to.destroy()
+    })
   }
   const server = createServer({ allowHalfOpen: true }, (client) => {
     if (isCut) return void resetSocket(client)
@@ -80,7 +95,7 @@ export async function startTcpProxy(target: { host: string; port: number }): Pro
       isCut = false
       isHeld = false
       isMute = false
-      for (const write of waiting.splice(0)) write()
+      for (const deliver of deliveries) deliver()
     },
     close: async () => {
       reset()
