@@ -56,7 +56,7 @@ const PRIORITY_FIRST = 1
 
 /**
  * Decides how a call is queued, and joins the wait queue unless its answer is stored or on its way or its cap has room.
- * Where the breaker is open or the permit would be late, only a stored answer serves the call.
+ * Where the breaker is open or the permit would be late, `serveWithoutSlot` may yet serve it.
  * @throws GatewayError UPSTREAM_UNAVAILABLE, UPSTREAM_CAP_EXHAUSTED, UPSTREAM_RATE_LIMITED or OVERLOADED
  */
 export async function forecastAndJoin(

@@ -120,7 +120,7 @@ export function storedCalls(data: unknown): unknown[] {
   return Array.isArray(calls) ? calls : [data]
 }
 
-/** Calls of a job of any version, as far as an answer takes: no keys. */
+/** Calls of a job of any version, for an answer: no `providerKey`. */
 export function parseAnswerable(data: unknown): AnswerableCall[] {
   const known = storedCalls(data).filter((call) => answerable.Check(call))
   type Known = (typeof known)[number] & { providerKey?: unknown }

@@ -71,7 +71,7 @@ function openQueue(slug: string, redis: RedisConnection): Queue {
   })
 }
 
-/** Takes a call out of its queue while it waits in a job of its own, which is read in the same round trip: BullMQ also says that it removed a job that it does not know. @returns `isStarted`: a worker that had begun with it was lost; undefined when it was not there */
+/** Takes a call out of its queue while it waits in a job of its own, which is read in the same round trip: BullMQ also says that it removed a job that it does not know. @returns `isStarted`: a worker had it, or has handed it back; undefined when it was not there */
 export async function removeCall(
   queues: CallQueues,
   slug: string,

@@ -38,7 +38,7 @@ export class ReplyOutbox {
     this.#redis = redis
   }
 
-  /** @throws what Redis throws */
+  /** @throws as `storeBody` */
   async send(address: ReplyAddress, reply: Reply): Promise<void> {
     const { replyTo, bundledReplies } = address
     const frame = isInline(reply.body)
