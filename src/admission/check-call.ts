@@ -42,7 +42,6 @@ export function checkCall(
   const given = () => [...queryParameters(splitUrl(url).query), ...bodyParameters(readBody(request))]
   const allowed = checkTarget(target, given, { principal, callerAddress: request.ip })
   const raw = wantsRaw(request)
-  checkMode(request)
   const scenario = readScenario(request, principal)
   const preference = readPreference(request.headers, config.callTimeoutMs)
   const providerKey = chooseProviderKey(target.api, principal)
@@ -56,7 +55,6 @@ export function checkBatchCall(
   { request, principal }: { request: Pick<FastifyRequest, 'headers' | 'ip'>; principal: Principal },
 ): CheckedTarget {
   const allowed = checkTarget(target, given, { principal, callerAddress: request.ip })
-  checkMode(request)
   const scenario = readScenario(request, principal)
   const providerKey = chooseProviderKey(target.api, principal)
   return { ...target, ...allowed, providerKey, raw: false, scenario }
@@ -110,35 +108,24 @@ function decodeSegment(segment: string): string {
 
 const SCENARIO = /^(upstream-500|timeout|rate-limited|invalid|slow-\d{1,5})$/
 
-/** A misspelled mode would make a live call, which is charged. @throws GatewayError INVALID_PARAMETER */
-function checkMode({ headers }: Pick<FastifyRequest, 'headers'>): void {
-  const mode = headers['x-gateway-mode']
-  if (mode === undefined || mode === 'test' || mode === 'live') return
-  throw new GatewayError('INVALID_PARAMETER', {
-    message: 'X-Gateway-Mode must be test or live.',
-    tokens: { header: 'X-Gateway-Mode' },
-  })
-}
-
-function readScenario(request: Pick<FastifyRequest, 'headers'>, principal: Principal): string | undefined {
-  const scenario = request.headers['x-gateway-scenario']
+/** The scenario of a test call. @throws GatewayError INVALID_PARAMETER for a wrong one, or a mode that is none */
+function readScenario({ headers }: Pick<FastifyRequest, 'headers'>, principal: Principal): string | undefined {
+  const { 'x-gateway-mode': mode = 'live', 'x-gateway-scenario': scenario } = headers
+  // A misspelled mode would make a live call, which is charged.
+  if (mode !== 'live' && mode !== 'test') throw invalidHeader('X-Gateway-Mode', 'test or live')
   if (scenario === undefined || principal.mode !== 'test') return undefined
   if (typeof scenario === 'string' && SCENARIO.test(scenario)) return scenario
-  throw new GatewayError('INVALID_PARAMETER', {
-    message: 'X-Gateway-Scenario must be upstream-500, timeout, rate-limited, invalid or slow-<ms>.',
-    tokens: { header: 'X-Gateway-Scenario' },
-  })
+  throw invalidHeader('X-Gateway-Scenario', 'upstream-500, timeout, rate-limited, invalid or slow-<ms>')
+}
+
+function invalidHeader(header: string, values: string): GatewayError {
+  return new GatewayError('INVALID_PARAMETER', { message: `${header} must be ${values}.`, tokens: { header } })
 }
 
 /** @throws GatewayError INVALID_PARAMETER for another value of our own header */
 function wantsRaw({ headers }: FastifyRequest): boolean {
   const form = headers['x-gateway-response']
-  if (form !== undefined && form !== 'raw') {
-    throw new GatewayError('INVALID_PARAMETER', {
-      message: 'X-Gateway-Response must be raw.',
-      tokens: { header: 'X-Gateway-Response' },
-    })
-  }
+  if (form !== undefined && form !== 'raw') throw invalidHeader('X-Gateway-Response', 'raw')
   return (
     form === 'raw' ||
     (headers.accept ?? '').split(',').some((type) => /^\s*application\/vnd\.upstream\+json\s*(;|$)/i.test(type))

@@ -3,6 +3,16 @@ import { describe, it } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import { TickBatcher } from '../../src/async/tick-batcher.ts'
 
+/** A batcher and the batches of one key that it sent. */
+function recordBatches(itemsMax: number) {
+  const sent: number[][] = []
+  const send = async (_key: string, items: number[]) => {
+    sent.push(items)
+    return items
+  }
+  return { sent, batcher: new TickBatcher(send, { itemsMax }) }
+}
+
 describe('a tick batcher', () => {
   it('a tick batcher sends what came under one key in one turn together, and gives each item its own result', async () => {
     const sent: [string, number[]][] = []
@@ -24,16 +34,9 @@ describe('a tick batcher', () => {
   })
 
   it('a tick batcher splits what is more than a batch may hold', async () => {
-    const sizes: number[] = []
-    const batcher = new TickBatcher<number, number>(
-      async (_key, items) => {
-        sizes.push(items.length)
-        return items
-      },
-      { itemsMax: 2 },
-    )
+    const { batcher, sent } = recordBatches(2)
     assert.deepEqual(await Promise.all([1, 2, 3, 4, 5].map((item) => batcher.add('', item))), [1, 2, 3, 4, 5])
-    assert.deepEqual(sizes, [2, 2, 1])
+    assert.deepEqual(sent, [[1, 2], [3, 4], [5]])
   })
 
   it('a tick batcher fails the items of a batch that could not be sent, and no others', async () => {
@@ -50,14 +53,7 @@ describe('a tick batcher', () => {
   })
 
   it('a tick batcher gathers over three ticks after a gathering of several items, and over one after a single one', async () => {
-    const sent: number[][] = []
-    const batcher = new TickBatcher<number, number>(
-      async (_key, items) => {
-        sent.push(items)
-        return items
-      },
-      { itemsMax: 16 },
-    )
+    const { batcher, sent } = recordBatches(16)
     await Promise.all([batcher.add('', 1), batcher.add('', 2)])
     const first = batcher.add('', 3)
     await setImmediate()
@@ -73,14 +69,7 @@ describe('a tick batcher', () => {
   })
 
   it('a tick batcher sends a full batch at once, however busy it is', async () => {
-    const sent: number[][] = []
-    const batcher = new TickBatcher<number, number>(
-      async (_key, items) => {
-        sent.push(items)
-        return items
-      },
-      { itemsMax: 2 },
-    )
+    const { batcher, sent } = recordBatches(2)
     const added = [1, 2, 3].map((item) => batcher.add('', item))
     assert.deepEqual(sent, [[1, 2]])
     await Promise.all(added)

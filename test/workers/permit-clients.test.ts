@@ -47,6 +47,18 @@ async function openClients({ redis, db }: Pick<Awaited<ReturnType<typeof open>>,
   return { catalog, caps, clients: new PermitClients({ caps, catalog, log, grants, health }) }
 }
 
+/** The permit client of an API whose cap has room for a thousand requests a second, `concurrency` at once. */
+async function openWide(stores: Awaited<ReturnType<typeof open>>, concurrency: number) {
+  const { catalog, clients } = await openClients(stores)
+  const api = catalog.get('weather') ?? assert.fail()
+  applySettings(api, { caps: { concurrency, rates: [{ max: 1_000, seconds: 1 }] } })
+  const client = clients.of(api, SHARED_BUCKET)
+  const acquire = (id: string) =>
+    client.acquire({ member: `account|${id}`, tag: 0 }, () => 30_000, new AbortController().signal)
+  const count = (name: 'leases' | 'queue' | 'waiters') => stores.redis.zcard(capKeys.of('weather', SHARED_BUCKET, name))
+  return { ...stores, clients, client, acquire, count }
+}
+
 test('what an upstream says is left is not raised by an answer that was slow', async (t) => {
   const { redis, db } = await open(t)
   const catalog = await loadCatalog(new Map())
@@ -69,23 +81,16 @@ test('what an upstream says is left is not raised by an answer that was slow', a
 })
 
 test('permits that are wanted and that end in one turn of the event loop are one command each', async (t) => {
-  const { redis, db, redisUrl } = await open(t)
-  const { catalog, clients } = await openClients({ redis, db })
-  const api = catalog.get('weather') ?? assert.fail()
-  applySettings(api, { caps: { concurrency: 10, rates: [{ max: 1_000, seconds: 1 }] } })
-  const client = clients.of(api, SHARED_BUCKET)
-  const acquire = (ids: string[]) =>
-    Promise.all(
-      ids.map((id) => client.acquire({ member: `account|${id}`, tag: 0 }, () => 1_000, new AbortController().signal)),
-    )
-  const leases = () => redis.zcard(capKeys.of('weather', SHARED_BUCKET, 'leases'))
-  for (const permit of await acquire(['first'])) permit.release(1)
+  const { redisUrl, acquire, count } = await openWide(await open(t), 10)
+  const leases = () => count('leases')
+  const first = await acquire('first')
+  first.release(1)
   await until(async () => (await leases()) === 0)
   let scripts = 0
   const monitor = await openMonitor(redisUrl, ({ name }) => {
     if (name === 'evalsha' || name === 'eval') scripts += 1
   })
-  const permits = await acquire(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'])
+  const permits = await Promise.all(['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].map(acquire))
   assert.equal(await leases(), 8)
   for (const permit of permits) permit.release(1)
   await until(async () => (await leases()) === 0)
@@ -342,14 +347,8 @@ test('permits whose leases are gone before they are renewed are warned of, and t
 })
 
 test('permits that ended while their cap has room wait a moment, and go at once where a call wants one or the process ends', async (t) => {
-  const { redis, db } = await open(t)
-  const { catalog, clients } = await openClients({ redis, db })
-  const api = catalog.get('weather') ?? assert.fail()
-  applySettings(api, { caps: { concurrency: 10, rates: [{ max: 1_000, seconds: 1 }] } })
-  const client = clients.of(api, SHARED_BUCKET)
-  const acquire = (id: string) =>
-    client.acquire({ member: `account|${id}`, tag: 0 }, () => 1_000, new AbortController().signal)
-  const leases = () => redis.zcard(capKeys.of('weather', SHARED_BUCKET, 'leases'))
+  const { clients, client, acquire, count } = await openWide(await open(t), 10)
+  const leases = () => count('leases')
   const first = await acquire('first')
   assert.ok(client.room > 0)
   first.release(1)
@@ -365,39 +364,27 @@ test('permits that ended while their cap has room wait a moment, and go at once 
 })
 
 test('a permit that ended goes to Redis at once while calls of other workers wait for one', async (t) => {
-  const { redis, db } = await open(t)
-  const [here, elsewhere] = [await openClients({ redis, db }), await openClients({ redis, db })]
-  for (const { catalog } of [here, elsewhere]) {
-    const rates = [{ max: 1_000, seconds: 1 }]
-    applySettings(catalog.get('weather') ?? assert.fail(), { caps: { concurrency: 3, rates } })
-  }
-  const acquire = ({ clients }: typeof here, id: string) => {
-    const request = { member: `account|${id}`, tag: 0 }
-    return clients.of({ slug: 'weather' }, SHARED_BUCKET).acquire(request, () => 30_000, new AbortController().signal)
-  }
-  const held = [await acquire(here, 'a'), await acquire(here, 'b')] as const
-  const client = here.clients.of({ slug: 'weather' }, SHARED_BUCKET)
+  const stores = await open(t)
+  const { client, acquire, count } = await openWide(stores, 3)
+  const { acquire: acquireElsewhere } = await openWide(stores, 3)
+  const held = [await acquire('a'), await acquire('b')] as const
   assert.equal(client.room, 1)
-  const taken = await acquire(elsewhere, 'c')
-  const waiting = [acquire(elsewhere, 'd'), acquire(elsewhere, 'e')] as const
-  await until(async () => (await redis.zcard(capKeys.of('weather', SHARED_BUCKET, 'waiters'))) === 2)
+  const taken = await acquireElsewhere('c')
+  const waiting = [acquireElsewhere('d'), acquireElsewhere('e')] as const
+  await until(async () => (await count('waiters')) === 2)
   held[0].release(1)
   await waiting[0]
   // The step that ended the first one said so.
   assert.equal(client.room, 0)
   held[1].release(1)
   for (const permit of [taken, ...(await Promise.all(waiting))]) permit.release(1)
-  await until(async () => (await redis.zcard(capKeys.of('weather', SHARED_BUCKET, 'leases'))) === 0)
+  await until(async () => (await count('leases')) === 0)
 })
 
 test('a call that joins the queue late is refused at once when its upstream stops answering meanwhile', async (t) => {
-  const { redis, db } = await open(t)
-  const { catalog, clients } = await openClients({ redis, db })
-  const api = catalog.get('weather') ?? assert.fail()
-  applySettings(api, { caps: { concurrency: 1, rates: [{ max: 1_000, seconds: 1 }] } })
-  const client = clients.of(api, SHARED_BUCKET)
+  const { client, acquire, count } = await openWide(await open(t), 1)
   const { signal } = new AbortController()
-  const held = await client.acquire({ member: 'account|first', tag: 0 }, () => 30_000, signal)
+  const held = await acquire('first')
   const entry = {
     ...{ slug: 'weather', bucket: SHARED_BUCKET, accountId: 'account', callId: 'late' },
     ...{ isAsync: false, weight: 1 },
@@ -420,6 +407,6 @@ test('a call that joins the queue late is refused at once when its upstream stop
     signal,
   )
   await assert.rejects(late, away)
-  await until(async () => (await redis.zcard(capKeys.of('weather', SHARED_BUCKET, 'queue'))) === 0)
+  await until(async () => (await count('queue')) === 0)
   held.release(1)
 })
