@@ -346,19 +346,30 @@ test('permits whose leases are gone before they are renewed are warned of, and t
   for (const permit of held) permit.release(1)
 })
 
-test('permits that ended while their cap has room wait a moment, and go at once where a call wants one or the process ends', async (t) => {
+test('permits that ended while their cap has room wait a moment, and go with the next poll or when the process ends', async (t) => {
   const { clients, client, acquire, count } = await openWide(await open(t), 10)
   const leases = () => count('leases')
-  const first = await acquire('first')
-  assert.ok(client.room > 0)
-  first.release(1)
-  const second = await acquire('second')
+  const hold = async (id: string) => {
+    const permit = await acquire(id)
+    assert.ok(client.room > 0)
+    // The pause lasts until the test ends it.
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    permit.release(1)
+    for (let turn = 0; turn < 3; turn += 1) await setImmediate()
+    assert.equal(await leases(), 1)
+  }
+  await hold('first')
+  t.mock.timers.tick(10)
+  t.mock.timers.reset()
+  await until(async () => (await leases()) === 0)
+  await hold('second')
+  const third = await acquire('third')
   // One step ended the one and granted the other.
   assert.equal(await leases(), 1)
-  second.release(1)
-  await until(async () => (await leases()) === 0)
-  const third = await acquire('third')
+  t.mock.timers.reset()
   third.release(1)
+  await until(async () => (await leases()) === 0)
+  await hold('fourth')
   await clients.close()
   assert.equal(await leases(), 0)
 })
