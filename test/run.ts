@@ -3,11 +3,12 @@ import { once } from 'node:events'
 import { globSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { availableParallelism, tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { run as runFiles } from 'node:test'
 import { spec } from 'node:test/reporters'
 import pg from 'pg'
+import { memoize } from '../src/async/memoize.ts'
 import { loadInstallPolicy } from '../src/config.ts'
 import { startPostgres } from '../src/local/embedded/postgres.ts'
 import { startRedis } from '../src/local/embedded/redis.ts'
@@ -48,8 +49,19 @@ async function runUnitTestsBeside(files: string[]): Promise<number> {
   return code ?? 1
 }
 
-/** What a test file imports when it needs Postgres, Redis, a gateway or a browser. */
-const NEEDS_SERVICE = /from '[./]+\/(support\/(services|gateway|stage|portal|browser|cap-state)|src\/local\/embedded\/)/
+const importsOf = memoize(
+  (file: string) => file,
+  (file) =>
+    [...readFileSync(file, 'utf8').matchAll(/ from '(\.[^']+)'/g)].map(([, path = '']) => join(dirname(file), path)),
+)
+
+/** Whether a test file, or what it imports of the tests, starts Postgres, Redis, a gateway or a browser. */
+function needsService(file: string, seen = new Set<string>()): boolean {
+  if (file.startsWith('src/local/embedded/') || file === 'test/support/browser.ts') return true
+  if (!file.startsWith('test/') || seen.has(file)) return false
+  seen.add(file)
+  return importsOf(file).some((path) => needsService(path, seen))
+}
 
 /** Files at one time: more than processors, because each waits for windows and leases now and then. */
 const FILES_AT_ONCE = availableParallelism() + 3
@@ -83,8 +95,7 @@ const SLOW = ['accounts/password', 'clients/clients', 'catalog/upstreams'].map((
 /** Test files, those that need no service and are quick apart from the others. */
 function listTests(): { unit: string[]; others: string[] } {
   const files = globSync('test/**/*.test.ts').sort()
-  const isUnit = (file: string) =>
-    !file.startsWith('test/system/') && !SLOW.includes(file) && !NEEDS_SERVICE.test(readFileSync(file, 'utf8'))
+  const isUnit = (file: string) => !file.startsWith('test/system/') && !SLOW.includes(file) && !needsService(file)
   const { unit = [], others = [] } = Object.groupBy(files, (file) => (isUnit(file) ? 'unit' : 'others'))
   return { unit, others }
 }
