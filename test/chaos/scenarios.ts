@@ -20,6 +20,17 @@ export const SCENARIOS: ChaosScenario[] = [
     allow: { sentTwiceMax: 20, failedMax: 60 },
   },
   {
+    name: 'kill-workers-busy',
+    about: 'kill -9 of a worker every 3 seconds while calls travel in batches',
+    // To one node the calls come by threes and more: so they share jobs.
+    webNodes: 1,
+    seconds: 14,
+    perSecond: { weather: 600 },
+    faults: (rig) => repeat(3, 3_000, () => replaceWorker(rig, 'SIGKILL')),
+    // All that the cap takes at once may have been at the killed worker. Meanwhile one is left, and may be short of CPU.
+    allow: { sentTwiceMax: 3 * 64, failedMax: 4_200 },
+  },
+  {
     name: 'kill-nodes',
     about: 'kill -9 of an API node every 4 seconds',
     seconds: 12,
