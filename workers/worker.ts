@@ -1,4 +1,3 @@
-import { Worker } from 'bullmq'
 import { QUEUE_LENGTH_MAX } from '../src/caps/scripts.ts'
 import type { Api } from '../src/catalog/catalog.ts'
 import { type Config, ConfigError, loadProcessConfig } from '../src/config.ts'
@@ -15,6 +14,7 @@ import type { ProcessorDeps } from './jobs/process-call.ts'
 import { processCallJob, replyToLostJob } from './jobs/process-job.ts'
 import { processProbe } from './jobs/process-probe.ts'
 import { validateKey } from './jobs/validate-key.ts'
+import { QueueWorker } from './queue/queue-worker.ts'
 import { StalledJobs } from './stalled-jobs.ts'
 import { LOCK_LOST } from './upstream/call-end.ts'
 import { openWorkerContext } from './worker-context.ts'
@@ -80,9 +80,9 @@ function servedApis({ upstreams }: Config, apis: Api[]): Api[] {
 }
 
 /** Its processors return null, because BullMQ keeps what they return in Redis. */
-function startWorker(api: Api, deps: ProcessorDeps): Worker {
+function startWorker(api: Api, deps: ProcessorDeps): QueueWorker {
   const { redis, log, running } = deps
-  const worker = new Worker(
+  const worker = new QueueWorker(
     api.slug,
     // Three named parameters without defaults: by their number BullMQ tells whether a signal is wanted.
     (job, _token, signal) => {
@@ -114,6 +114,7 @@ function startWorker(api: Api, deps: ProcessorDeps): Worker {
   worker.on('lockRenewalFailed', (ids) => {
     for (const id of ids) worker.cancelJob(id, LOCK_LOST)
   })
+  worker.run().catch((error) => log.error({ err: error, slug: api.slug }, 'queue worker ended'))
   return worker
 }
 

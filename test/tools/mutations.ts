@@ -71,6 +71,7 @@ const life = inFolder('src', 'redis/keys')
 const clock = inFile('src/redis/lua/clock', 'redis/script')
 const lock = inFile('src/redis/lua/extend-lock', 'workers/item-pool', 'workers/request-coalescer')
 const pool = inFile('workers/upstream/lua/take-prefetched', 'workers/item-pool')
+const marker = inFile('workers/queue/lua/settle-marker', 'workers/queue-worker')
 const setBack = inFolder('src', 'caps/set-back')
 const minute = inFile('src/limits/lua/acquire-limits', 'limits/account-limits')
 const batchLeases = inFile('src/limits/lua/acquire-batch', 'limits/account-limits')
@@ -582,6 +583,10 @@ export const MUTATIONS: Mutation[] = [
   pool('a pool never gives its last item', "redis.call('LLEN', POOL) <", "redis.call('LLEN', POOL) <="),
   pool('items that are taken stay in the pool', "'LPOP', POOL, count", "'LRANGE', POOL, 0, count - 1"),
   pool('the items that came last go first', 'LPOP', 'RPOP'),
+  marker('jobs that wait lose their marker', "if redis.call('EXISTS', WAIT, PRIORITIZED) > 0 then return -1 end\n"),
+  marker('jobs with a priority lose their marker', 'WAIT, PRIORITIZED) >', 'WAIT) >'),
+  marker('an empty queue wakes workers', "redis.call('ZREM', MARKER, '0')\n"),
+  marker('nobody knows when the next delayed job is due', '[2] or 0)', '[3] or 0)'),
   filled('a pool never ends', "redis.call('EXPIRE', POOL, ARGV[1])\n"),
   lock('any process ends the lock of another one', 'if not isHeld then return 0 end\n'),
   lock('a lock is not extended', "redis.call('SET', LOCK, token, 'PX', lifeMs) end", 'local _ = token end'),

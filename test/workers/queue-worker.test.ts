@@ -1,0 +1,195 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { DelayedError, type Job, Queue } from 'bullmq'
+import { QueueWorker } from '../../workers/queue/queue-worker.ts'
+import { until } from '../support/gateway.ts'
+import { redisOfThisFile } from '../support/services.ts'
+
+const { redis } = await redisOfThisFile()
+
+type Run = (job: Job) => Promise<unknown>
+
+/** A queue of its own and as many workers as there are processors. */
+async function open(t: TestContext, runs: Run[], { concurrency = 64 } = {}) {
+  const name = `queue-${Math.random().toString(36).slice(2)}`
+  const queue = new Queue(name, { connection: redis, defaultJobOptions: { removeOnComplete: true } })
+  const options = { connection: redis, concurrency, skipStalledCheck: true, drainDelay: 60 }
+  // Three named parameters: by their number BullMQ tells whether a signal is wanted.
+  const workers = runs.map((run) => new QueueWorker(name, (job, _token, _signal) => run(job), options))
+  t.after(async () => {
+    await Promise.all([...workers, queue].map((it) => it.close()))
+  })
+  const marker = async () => await redis.zrange(queue.toKey('marker'), '0', '-1')
+  await Promise.all(workers.map((worker) => worker.waitUntilReady()))
+  return { name, queue, workers, options, marker, run: () => workers.map((worker) => worker.run()) }
+}
+
+/** Ends when told to, for as many jobs as call it. */
+function gate() {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  return { opened: promise, open: resolve }
+}
+
+const commandStats = async () => {
+  const stats = await redis.info('commandstats')
+  const count = (command: string) => Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0)
+  return { scripts: count('evalsha'), waits: count('bzpopmin') }
+}
+
+test('a job that comes alone costs one wait, one look for a job and one end, and no second look', async (t) => {
+  const done: string[] = []
+  const { queue, run } = await open(t, [async ({ id = '' }) => done.push(id)])
+  run()
+  const next = async () => {
+    const { id = '' } = await queue.add('job', {}, { priority: 1 })
+    // It is removed when it has ended.
+    await until(async () => done.includes(id) && (await redis.exists(queue.toKey(id))) === 0)
+  }
+  await next()
+  const before = await commandStats()
+  for (let jobs = 0; jobs < 20; jobs += 1) await next()
+  const after = await commandStats()
+  // Scripts: added, taken, marker taken away, ended.
+  assert.deepEqual([after.scripts - before.scripts, after.waits - before.waits], [80, 20])
+})
+
+test('jobs that wait together are taken without a wait between them', async (t) => {
+  const done: string[] = []
+  const { queue, run } = await open(t, [async ({ id = '' }) => done.push(id)])
+  for (let jobs = 0; jobs < 10; jobs += 1) await queue.add('job', {}, { priority: 1 })
+  const before = await commandStats()
+  run()
+  await until(() => done.length === 10)
+  assert.ok((await commandStats()).waits - before.waits <= 1)
+})
+
+test('a worker runs as many jobs at once as it may, and leaves the others to a worker with room', async (t) => {
+  const { opened, open: openGate } = gate()
+  const taken: string[][] = [[], []]
+  const { queue, workers } = await open(
+    t,
+    [0, 1].map((index) => async ({ id = '' }: Job) => {
+      taken[index]?.push(id)
+      await opened
+    }),
+    { concurrency: 3 },
+  )
+  workers[0]?.run()
+  for (let jobs = 0; jobs < 5; jobs += 1) await queue.add('job', {})
+  await until(() => taken[0]?.length === 3)
+  // The first is full: what comes now is the other's, and so is what waits.
+  workers[1]?.run()
+  await until(() => taken[1]?.length === 2)
+  await queue.add('job', {})
+  await until(() => taken[1]?.length === 3)
+  assert.equal(taken[0]?.length, 3)
+  // Both are full: the next ones run as soon as there is room.
+  for (let jobs = 0; jobs < 6; jobs += 1) await queue.add('job', {})
+  openGate()
+  await until(() => taken.flat().length === 12)
+})
+
+test('jobs of all kinds that come while workers take others are all run, and no marker is left', async (t) => {
+  const done: number[] = []
+  const runJob = async ({ data }: Job) => {
+    if (data % 3 === 0) await new Promise((resolve) => setTimeout(resolve, data % 5))
+    done.push(data)
+  }
+  const { queue, run, marker } = await open(t, [runJob, runJob, runJob], { concurrency: 4 })
+  run()
+  const sent = 600
+  const kinds = [{}, { priority: 3 }, { delay: 4 }, { priority: 1, delay: 2 }]
+  for (let number = 0; number < sent; number += 1) {
+    const added = queue.add('job', number, kinds[number % kinds.length])
+    // Bursts, and pauses in which the workers fall asleep.
+    if (number % 7 === 0) await added
+    if (number % 20 === 0) await until(() => done.length >= number)
+  }
+  await until(() => done.length === sent)
+  assert.equal(new Set(done).size, sent)
+  await until(async () => (await marker()).length === 0)
+})
+
+test('a delayed job runs when it is due, though its marker came with or before other jobs', async (t) => {
+  const done: string[] = []
+  const { queue, run } = await open(t, [async ({ name }) => done.push(name)])
+  run()
+  // The wait without a delayed job lasts a minute.
+  await queue.add('later', {}, { delay: 400 })
+  await queue.add('now', {})
+  await queue.add('soon', {}, { delay: 200 })
+  await until(() => done.length === 3, 10_000)
+  assert.deepEqual(done, ['now', 'soon', 'later'])
+})
+
+test('a job that its processor hands back runs again', async (t) => {
+  let tries = 0
+  const { queue, run } = await open(t, [
+    async (job) => {
+      tries += 1
+      if (tries > 1) return
+      await job.moveToDelayed(Date.now() + 50, job.token)
+      throw new DelayedError()
+    },
+  ])
+  run()
+  await queue.add('job', {})
+  await until(() => tries === 2, 10_000)
+})
+
+test('a queue that is paused is left alone until it is resumed', async (t) => {
+  const done: string[] = []
+  const { queue, run } = await open(t, [async ({ name }) => done.push(name)])
+  await queue.pause()
+  run()
+  await queue.add('job', {}, { priority: 1 })
+  // A worker that looked at the queue since then left it alone.
+  const { scripts } = await commandStats()
+  await redis.zadd(queue.toKey('marker'), 0, '0')
+  await until(async () => (await commandStats()).scripts > scripts)
+  assert.deepEqual(done, [])
+  await queue.resume()
+  await until(() => done.length === 1, 10_000)
+})
+
+test('a lost blocking connection costs no job', async (t) => {
+  const done: string[] = []
+  const { queue, run, workers } = await open(t, [async ({ name }) => done.push(name)])
+  workers[0]?.on('error', () => undefined)
+  run()
+  await queue.add('first', {})
+  await until(() => done.length === 1)
+  const blocked = async () => [...String(await redis.client('LIST')).matchAll(/^id=(\d+).* flags=b/gm)]
+  await until(async () => (await blocked()).length === 1)
+  for (const [, id = ''] of await blocked()) await redis.client('KILL', 'ID', id)
+  await queue.add('second', {})
+  await until(() => done.length === 2, 20_000)
+})
+
+test('close waits for the jobs that run and takes no other', async (t) => {
+  const { opened, open: openGate } = gate()
+  const started: string[] = []
+  const ended: string[] = []
+  const { queue, workers, run } = await open(t, [
+    async ({ name }) => {
+      started.push(name)
+      await opened
+      ended.push(name)
+    },
+  ])
+  const [running] = run()
+  await queue.add('runs', {})
+  await until(() => started.length === 1)
+  let isClosed = false
+  const closing = workers[0]?.close().then(() => {
+    isClosed = true
+  })
+  await until(async () => !/flags=b/.test(String(await redis.client('LIST'))))
+  await queue.add('waits', {})
+  assert.equal(isClosed, false)
+  openGate()
+  await closing
+  await running
+  assert.deepEqual([started, ended, await queue.getWaitingCount()], [['runs'], ['runs'], 1])
+  assert.equal(workers[0]?.isRunning(), false)
+})

@@ -1,0 +1,123 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Job, type Processor, Worker, type WorkerOptions } from 'bullmq'
+import type { RedisConnection } from '../../src/redis/connection.ts'
+import { loadScript } from '../../src/redis/script.ts'
+
+const settleMarker = loadScript(new URL('./lua/settle-marker.lua', import.meta.url))
+
+/** BullMQ's scores of delayed jobs are their times in so many parts of a millisecond. */
+const SCORE_PARTS = 0x1000
+
+/** Pause after a failure of Redis, milliseconds. */
+const RETRY_MS = 250
+
+export interface QueueWorkerOptions extends Omit<WorkerOptions, 'connection' | 'autorun'> {
+  connection: RedisConnection
+  concurrency: number
+}
+
+/**
+ * A BullMQ worker with its own loop, which `run()` starts. BullMQ's loop asks for a second job before it runs the first,
+ * and because each taken job sets the marker that wakes workers, asks twice more for a job that came alone. Here a job
+ * runs at once, and the marker of an empty queue is taken away. A worker with `concurrency` jobs leaves it to others.
+ */
+export class QueueWorker extends Worker {
+  readonly #redis: RedisConnection
+  readonly #markerKeys: string[]
+  readonly #runs = new Set<Promise<void>>()
+  #tokens = 0
+  /** When the next delayed job is due, Unix milliseconds; 0: none is known. */
+  #dueAt = 0
+  #onRoom: () => void = () => undefined
+
+  constructor(name: string, processor: Processor, options: QueueWorkerOptions) {
+    super(name, processor, { ...options, autorun: false })
+    this.#redis = options.connection
+    const { marker = '', wait = '', prioritized = '', delayed = '' } = this.keys
+    this.#markerKeys = [marker, wait, prioritized, delayed]
+  }
+
+  /** Takes and runs jobs until `close()` or `pause()`. Never throws: failures of Redis are `error` events. */
+  override async run(): Promise<void> {
+    if (this.running || this.closing || this.paused) return
+    this.running = true
+    this.lockManager.start()
+    // `close()` ends the blocking command, and waits for this promise.
+    this.mainLoopRunning = this.#takeJobs()
+    await this.mainLoopRunning
+    this.running = false
+  }
+
+  async #takeJobs(): Promise<void> {
+    while (this.#isOpen) {
+      try {
+        await this.#takeWaiting()
+        if (this.#isFull) await this.#untilRoom()
+        else await this.#untilMarker()
+      } catch (error) {
+        if (!this.#isOpen) break
+        this.emit('error', error as Error)
+        await this.backend.reconnectBlocking().catch(() => undefined)
+        await delay(RETRY_MS)
+      }
+    }
+    await Promise.all(this.#runs)
+  }
+
+  get #isOpen(): boolean {
+    return !this.closing && !this.paused
+  }
+
+  get #isFull(): boolean {
+    return this.#runs.size >= this.concurrency
+  }
+
+  /** Starts jobs until none waits, or there is no room for more. @throws what Redis throws */
+  async #takeWaiting(): Promise<void> {
+    while (this.#isOpen && !this.#isFull) {
+      this.#tokens += 1
+      const token = `${this.id}:${this.#tokens}`
+      const [data, id, , dueAt] = await this.backend.moveToActive(token, this.opts.name)
+      const job = await this.nextJobFromJobData(data, id, token)
+      if (!job) {
+        this.#dueAt = dueAt ?? 0
+        return
+      }
+      this.#start(job, token)
+      const nextScore = Number(await settleMarker.run(this.#redis, this.#markerKeys, []))
+      if (nextScore < 0) continue
+      this.#dueAt = nextScore / SCORE_PARTS
+      return
+    }
+  }
+
+  #start(first: Job, token: string): void {
+    const run = this.#run(first, token)
+      .catch((error) => {
+        this.emit('error', error)
+      })
+      .finally(() => {
+        this.#runs.delete(run)
+        this.#onRoom()
+      })
+    this.#runs.add(run)
+  }
+
+  /** A full worker takes the next job in the step that ends the one before. */
+  async #run(first: Job, token: string): Promise<void> {
+    let job: Job | undefined = first
+    while (job) job = (await this.processJob(job, token, () => this.#isFull)) ?? undefined
+  }
+
+  async #untilRoom(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#onRoom = resolve
+    await promise
+  }
+
+  /** Waits until a job waits or is due, or for `drainDelay`. @throws what Redis throws */
+  async #untilMarker(): Promise<void> {
+    const seconds = this.getBlockTimeout(this.#dueAt)
+    if (seconds > 0) await this.backend.waitForJob(seconds)
+  }
+}
