@@ -34,13 +34,18 @@ export interface CacheEntry {
   body: Buffer
 }
 
-/** What index and sizes take for an entry besides its key and its owner, bytes. As measured. */
-const INDEX_BYTES = 200
+/** What the partition's other keys take for an entry besides its key and its owner, bytes. As measured. */
+const INDEX_BYTES = 380
 
-/** How many answers that expire soonest are searched for one of the owner that has most. */
-const SEARCHED_MAX = 100
+/** Part of a full partition that is evicted beside the room for an answer, and answers evicted together: the search for them costs most. */
+const EVICTED_AHEAD = 1 / 128
+const EVICTED_MAX = 100
 
-const storeAnswer = loadScript(new URL('./lua/store-answer.lua', import.meta.url), { INDEX_BYTES, SEARCHED_MAX })
+const storeAnswer = loadScript(new URL('./lua/store-answer.lua', import.meta.url), {
+  INDEX_BYTES,
+  EVICTED_AHEAD,
+  EVICTED_MAX,
+})
 
 /** The call that an answer was fetched for, by which it is stored and evicted. */
 export interface AnswerOrigin {
@@ -98,8 +103,8 @@ export class ResponseCache {
     if (body.length > ENTRY_BYTES_MAX || (await this.#headroom.isShort())) return false
     const partition = hasUndeclared ? 'undeclared' : 'plain'
     const lifeMs = entry.freshMs + Math.max(entry.staleWhileRevalidateMs, entry.staleIfErrorMs)
-    const names = [upstreamKeys.cacheIndex, upstreamKeys.cacheSizes, upstreamKeys.cacheOwners]
-    const keys = [key, ...names.map((name) => name(slug, partition))]
+    const { cacheIndex, cacheSizes, cacheOwners, cacheOwned } = upstreamKeys
+    const keys = [key, ...[cacheIndex, cacheSizes, cacheOwners, cacheOwned].map((name) => name(slug, partition))]
     const values = [
       encodeFrame(head, body),
       Math.ceil(lifeMs),

@@ -24,6 +24,8 @@ export const upstreamKeys = {
   cacheSizes: (slug: string, partition: string): string => `${PREFIX}:{${slug}}:cache-sizes:${partition}`,
   /** Sorted set: owners of these answers by their bytes. No end. */
   cacheOwners: (slug: string, partition: string): string => `${PREFIX}:{${slug}}:cache-owners:${partition}`,
+  /** Sorted set: these answers by owner, and by end for each owner. No end. */
+  cacheOwned: (slug: string, partition: string): string => `${PREFIX}:{${slug}}:cache-owned:${partition}`,
   /** String: member of the wait queue whose answer identical calls share. Ends with that call's deadline. */
   coalesced: (slug: string, hash: string): string => `${PREFIX}:{${slug}}:coalesced:${hash}`,
   /** String: token of the request that fetches an answer for identical calls. 3 s, renewed. */

@@ -22,15 +22,27 @@ describe('stored answers', () => {
   })
 
   const STORED_AT = 1_800_000_000_000
-  const store = (slug: string, hash: string, bytes: number, { hasUndeclared = false, owner = 'someone' } = {}) =>
+  const store = (
+    slug: string,
+    hash: string,
+    bytes: number,
+    { hasUndeclared = false, owner = 'someone', storedAt = STORED_AT, freshMs = 3_600_000 } = {},
+  ) =>
     cache.store({ slug, hasUndeclared, owner }, upstreamKeys.cacheEntry(slug, hash), {
-      storedAt: STORED_AT,
-      freshMs: 3_600_000,
+      storedAt,
+      freshMs,
       staleWhileRevalidateMs: 0,
       staleIfErrorMs: 0,
       body: Buffer.alloc(bytes, 'x'),
     })
   const usedMemory = async () => Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1])
+  /** How many answers each of the keys of a partition knows. */
+  const known = async (slug: string) => [
+    await redis.zcard(upstreamKeys.cacheIndex(slug, 'plain')),
+    await redis.zcard(upstreamKeys.cacheOwned(slug, 'plain')),
+    // And the bytes of all.
+    (await redis.hlen(upstreamKeys.cacheSizes(slug, 'plain'))) - 1,
+  ]
   const counted = async (slug: string, room: string) =>
     Number(await redis.hget(upstreamKeys.cacheSizes(slug, room), 'total'))
 
@@ -71,6 +83,7 @@ describe('stored answers', () => {
     assert.ok(bytes > room * 0.9 && bytes <= room, `${bytes}`)
     const owners = await redis.zrange(upstreamKeys.cacheOwners('shares', 'plain'), '0', '-1', 'WITHSCORES')
     assert.equal(Number(owners[1]) + Number(owners[3]), bytes)
+    assert.deepEqual(await known('shares'), [20 + greedy, 20 + greedy, 20 + greedy])
     // With as much to store, both have half.
     for (let index = 0; index < 60; index += 1) await store('shares', `second-${index}`, 500_000, { owner: 'second' })
     const [second, first] = [await kept('second', 60), await kept('many', 60)]
@@ -78,10 +91,49 @@ describe('stored answers', () => {
     assert.equal(await kept('other', 20), 20)
   })
 
+  it('stored answers of accounts with as much as each other make way in turn', async () => {
+    for (let index = 0; index < 2_500; index += 1) {
+      await store('even', `${index}`.padStart(6, '0'), 1_000, { hasUndeclared: true, owner: `owner-${index % 2}` })
+    }
+    const owners = await redis.zrange(upstreamKeys.cacheOwners('even', 'undeclared'), '0', '-1', 'WITHSCORES')
+    const [less, more] = [Number(owners[1]), Number(owners[3])]
+    assert.ok(less + more > 2 * 1024 * 1024 * 0.98 && more - less < 4_000, owners.join(' '))
+  })
+
+  it('stored answers of an account that has most make way although all others end sooner', async () => {
+    for (let index = 0; index < 400; index += 1) await store('late', `soon-${index}`, 10_000, { owner: 'small' })
+    for (let index = 0; index < 60; index += 1)
+      await store('late', `late-${index}`, 500_000, { owner: 'greedy', freshMs: 7_200_000 })
+    const keys = Array.from({ length: 400 }, (_, index) => upstreamKeys.cacheEntry('late', `soon-${index}`))
+    assert.equal(await redis.exists(...keys), 400)
+  })
+
+  it('stored answers of a version that kept none by owner make way too, those that end soonest first', async () => {
+    for (let index = 0; index < 40; index += 1) {
+      await store('upgrade', `old-${index}`, 400_000, { freshMs: 3_600_000 + index })
+      await redis.del(upstreamKeys.cacheOwned('upgrade', 'plain'))
+    }
+    await store('upgrade', 'new', 400_000)
+    assert.ok((await counted('upgrade', 'plain')) <= 16 * 1024 * 1024)
+    const newest = ['new', 'old-39', 'old-20'].map((name) => upstreamKeys.cacheEntry('upgrade', name))
+    assert.equal(await redis.exists(...newest), 3)
+  })
+
+  it('stored answers that have ended give their room back, to the accounts that had it', async () => {
+    const at = (storedAt: number, hash: string, freshMs: number) =>
+      store('ended', hash, 1_000, { storedAt, freshMs, owner: hash.slice(0, 1) })
+    for (let index = 0; index < 600; index += 1) await at(STORED_AT, `${index % 2 ? 'a' : 'b'}-${index}`, 1_000)
+    for (let index = 0; index < 2; index += 1) await at(STORED_AT + 2_000, `c-${index}`, 1_000)
+    assert.deepEqual(await known('ended'), [2, 2, 2])
+    const owners = await redis.zrange(upstreamKeys.cacheOwners('ended', 'plain'), '0', '-1', 'WITHSCORES')
+    assert.deepEqual(owners, ['c', String(await counted('ended', 'plain'))])
+  })
+
   it('stored answers that are stored again are counted once', async () => {
     for (let index = 0; index < 5; index += 1) await store('again', 'same', 1_000)
     const bytes = await counted('again', 'plain')
     assert.ok(bytes > 1_000 && bytes < 2_500, String(bytes))
+    assert.deepEqual(await known('again'), [1, 1, 1])
   })
 
   it('stored answers end when they are too old to be served in any case', async () => {

@@ -1,45 +1,79 @@
 --[[ Stores an answer and keeps the answers of its partition within their bytes. A full partition evicts answers of the owner
-     that has most, those that end soonest first: nobody evicts the answers of an owner that has less.
-     Input:  KEYS entry, index (by end), sizes (`<bytes> <owner>`), owners (by bytes)
+     that has most, those that end soonest first: nobody evicts the answers of an owner that has less. It evicts some more
+     than it must while the same owner has most.
+     Input:  KEYS entry, index (by end), sizes (`<bytes> <owner>`), owners (by bytes), answers by owner and end
              ARGV[1] frame  ARGV[2] life (ms)  ARGV[3] now (ms)  ARGV[4] bytes of the partition  ARGV[5] owner
      Output: bytes that the entry takes ]]
-local ENTRY, INDEX, SIZES, OWNERS = unpack(KEYS)
+local ENTRY, INDEX, SIZES, OWNERS, OWNED = unpack(KEYS)
 local frame, lifeMs, now, bytesMax, owner = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 
-local function drop(key)
-  local kept = redis.call('HGET', SIZES, key)
-  if kept then
-    local bytes, itsOwner = string.match(kept, '^(%d+) ?(.*)$')
-    redis.call('HINCRBY', SIZES, 'total', '-' .. bytes)
-    if tonumber(redis.call('ZINCRBY', OWNERS, '-' .. bytes, itsOwner)) <= 0 then redis.call('ZREM', OWNERS, itsOwner) end
+-- A member of OWNED, whose members have one score, so that Redis keeps them in the order of their bytes.
+local function owned(itsOwner, endsAt, key) return itsOwner .. '\0' .. endsAt .. '\0' .. key end
+
+-- What each of the answers takes, and whose it is.
+local function sizesOf(keys)
+  local sizes, owners = {}, {}
+  for index, kept in ipairs(redis.call('HMGET', SIZES, unpack(keys))) do
+    local bytes, itsOwner = string.match(kept or '0', '^(%d+) ?(.*)$')
+    sizes[index], owners[index] = tonumber(bytes), itsOwner
   end
-  redis.call('HDEL', SIZES, key)
-  redis.call('ZREM', INDEX, key)
-  redis.call('DEL', key)
+  return sizes, owners
 end
 
--- The answer to evict next: among those that end soonest, the first of the owner that has most.
-local function nextToEvict()
-  local soonest, largest = redis.call('ZRANGE', INDEX, 0, SEARCHED_MAX - 1), redis.call('ZREVRANGE', OWNERS, 0, 0)[1]
-  if #soonest == 0 then return nil end
-  for index, kept in ipairs(redis.call('HMGET', SIZES, unpack(soonest))) do
-    if kept and string.match(kept, '^%d+ ?(.*)$') == largest then return soonest[index] end
+-- Returns the bytes that they took.
+local function drop(keys)
+  local sizes, owners = sizesOf(keys)
+  local endsAt, freed, freedOf, members = redis.call('ZMSCORE', INDEX, unpack(keys)), 0, {}, {}
+  for index, bytes in ipairs(sizes) do
+    local itsOwner = owners[index]
+    freed, freedOf[itsOwner] = freed + bytes, (freedOf[itsOwner] or 0) + bytes
+    members[index] = owned(itsOwner, endsAt[index] or '', keys[index])
   end
-  return soonest[1]
+  for itsOwner, bytes in pairs(freedOf) do
+    if tonumber(redis.call('ZINCRBY', OWNERS, -bytes, itsOwner)) <= 0 then redis.call('ZREM', OWNERS, itsOwner) end
+  end
+  redis.call('HINCRBY', SIZES, 'total', -freed)
+  redis.call('HDEL', SIZES, unpack(keys))
+  redis.call('ZREM', INDEX, unpack(keys))
+  redis.call('ZREM', OWNED, unpack(members))
+  redis.call('DEL', unpack(keys))
+  return freed
 end
 
-for _, key in ipairs(redis.call('ZRANGEBYSCORE', INDEX, '-inf', now, 'LIMIT', 0, 500)) do drop(key) end
-drop(ENTRY)
+-- Answers of the owner that has most, until they take `enough` or another owner has as much.
+local function nextToEvict(enough)
+  local first = redis.call('ZREVRANGE', OWNERS, 0, 1, 'WITHSCORES')
+  local largest, surplus = first[1] or '', tonumber(first[2] or 0) - tonumber(first[4] or 0)
+  local keys = {}
+  for _, member in ipairs(redis.call('ZRANGEBYLEX', OWNED, '[' .. largest .. '\0', '(' .. largest .. '\1', 'LIMIT', 0, EVICTED_MAX)) do
+    keys[#keys + 1] = string.match(member, '%z%d*%z(.*)$')
+  end
+  -- Stored before answers were kept by owner.
+  if #keys == 0 then return redis.call('ZRANGE', INDEX, 0, 0) end
+  local sizes, bytes = sizesOf(keys), 0
+  for index = 1, #keys do
+    bytes = bytes + sizes[index]
+    if bytes >= enough or bytes > surplus then return {unpack(keys, 1, index)} end
+  end
+  return keys
+end
+
+local ended = redis.call('ZRANGEBYSCORE', INDEX, '-inf', now, 'LIMIT', 0, 500)
+if #ended > 0 then drop(ended) end
+if redis.call('HEXISTS', SIZES, ENTRY) == 1 then drop({ENTRY}) end
 redis.call('SET', ENTRY, frame, 'PX', lifeMs)
 -- What Redis really uses: small answers cost more beside themselves than they are long.
-local size = redis.call('MEMORY', 'USAGE', ENTRY) + 2 * #ENTRY + INDEX_BYTES
+local size = redis.call('MEMORY', 'USAGE', ENTRY) + 3 * #ENTRY + 2 * #owner + INDEX_BYTES
 redis.call('ZINCRBY', OWNERS, size, owner)
-while tonumber(redis.call('HGET', SIZES, 'total') or 0) > bytesMax - size do
-  local first = nextToEvict()
-  if not first then break end
-  drop(first)
+local over = tonumber(redis.call('HGET', SIZES, 'total') or 0) + size - bytesMax
+while over > 0 do
+  local evicted = nextToEvict(over + bytesMax * EVICTED_AHEAD)
+  if #evicted == 0 then break end
+  over = over - drop(evicted)
 end
-redis.call('ZADD', INDEX, now + tonumber(lifeMs), ENTRY)
+local endsAt = string.format('%d', now + tonumber(lifeMs))
+redis.call('ZADD', INDEX, endsAt, ENTRY)
+redis.call('ZADD', OWNED, 0, owned(owner, endsAt, ENTRY))
 redis.call('HSET', SIZES, ENTRY, size .. ' ' .. owner)
 redis.call('HINCRBY', SIZES, 'total', size)
 return size
