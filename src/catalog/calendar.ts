@@ -1,21 +1,45 @@
+import { memoizeRecent } from '../async/memoize.ts'
+
 /** Whether the text is YYYY-MM-DD and the day exists: 30 February would be read as a day of March. */
 export function isCalendarDate(date: string): boolean {
   const time = Date.parse(`${date}T00:00:00Z`)
   return !Number.isNaN(time) && new Date(time).toISOString().slice(0, 10) === date
 }
 
+/** Names that are remembered: callers can make up any number. */
+const NAMES_MAX = 1_000
+
+/** The zones that the runtime lists, by their names in lower case. */
+const listedZones = memoizeRecent(
+  () => '',
+  () => new Map(['UTC', ...Intl.supportedValuesOf('timeZone')].map((zone) => [zone.toLowerCase(), zone])),
+  1,
+)
+
+/** A formatter takes far longer to make than to use. Sweden writes dates as ISO 8601 does. @throws RangeError for no time zone */
+const formatOf = memoizeRecent(
+  (timeZone: string) => timeZone.toLowerCase(),
+  (timeZone) => new Intl.DateTimeFormat('sv-SE', { timeZone }),
+  NAMES_MAX,
+)
+
 /** Whether the text names an IANA time zone, in any letter case; offsets such as +01:00 do not. */
 export function isTimeZone(name: string): boolean {
+  if (listedZones().has(name.toLowerCase())) return true
   try {
-    return /^[a-z]/i.test(name) && new Intl.DateTimeFormat('en', { timeZone: name }) !== undefined
+    return /^[a-z]/i.test(name) && formatOf(name) !== undefined
   } catch {
     return false
   }
 }
 
+/** The usual spelling of a time zone's name; links such as `Asia/Kolkata`, which are not listed, stay as they are. */
+export function usualZoneName(name: string): string {
+  return listedZones().get(name.toLowerCase()) ?? name
+}
+
 /** Turns times, milliseconds since the epoch, into the date YYYY-MM-DD that a time zone has then. */
 export function dateIn(timeZone: string): (time: number) => string {
-  // Sweden writes dates as ISO 8601 does.
-  const format = new Intl.DateTimeFormat('sv-SE', { timeZone })
+  const format = formatOf(timeZone)
   return (time) => format.format(time)
 }

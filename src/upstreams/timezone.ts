@@ -1,5 +1,5 @@
 import Type from 'typebox'
-import { isTimeZone } from '../catalog/calendar.ts'
+import { isTimeZone, usualZoneName } from '../catalog/calendar.ts'
 import { field, record, required, type Source } from '../catalog/fields.ts'
 import { integer } from '../catalog/json.ts'
 import { invalid } from '../catalog/response-class.ts'
@@ -57,11 +57,9 @@ const timezone: Upstream = {
 
 export default timezone
 
-/** The zone's name in its usual spelling, where that is known; links such as `Asia/Kolkata` stay as they are. */
 function knownZone(name: string): string {
   if (!isTimeZone(name)) throw new InvalidParameter('timezone', 'it is not an IANA time zone')
-  const zones = ['UTC', ...Intl.supportedValuesOf('timeZone')]
-  return zones.find((zone) => zone.toLowerCase() === name.toLowerCase()) ?? name
+  return usualZoneName(name)
 }
 
 /** Of the numbers: the upstream's own `date` is MM/DD/YYYY. */

@@ -130,7 +130,7 @@ export class RequestCoalescer {
     }
     if (request.subscribers.size > 0) return
     this.#forget(request)
-    request.ending.abort(endReason(request, 'nobody waits for the answer'))
+    if (request.state !== 'over') request.ending.abort(endReason(request, 'nobody waits for the answer'))
   }
 
   #forget(request: LocalRequest): void {
