@@ -1,6 +1,7 @@
 import type { ResponseClass } from '../../src/catalog/response-class.ts'
 import type { ErrorCode } from '../../src/errors.ts'
 import type { AttemptError } from './attempt-error.ts'
+import { encodeUtf8 } from './encode-utf8.ts'
 
 /** `body` as it goes to the caller. */
 export interface Success {
@@ -44,7 +45,7 @@ export function isCutShort(outcome: Outcome): boolean {
 /** In the reference envelope. */
 export function dataOutcome(data: Record<string, unknown>): Outcome {
   try {
-    return { body: Buffer.from(JSON.stringify({ status: 'success', data })), data }
+    return { body: encodeUtf8(JSON.stringify({ status: 'success', data })), data }
   } catch (cause) {
     // Nested too deep to be written: the upstream's fault, not ours.
     return { code: 'UPSTREAM_INVALID_RESPONSE', cause }
