@@ -27,4 +27,4 @@ EXPOSE 3000 3001 9464
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD \
   ["node", "-e", "fetch(`http://127.0.0.1:${process.env.METRICS_PORT}/healthz`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 # The exec form: Node itself is process 1 and hears SIGTERM.
-CMD ["node", "src/server.ts"]
+CMD ["node", "--no-incremental-marking-task", "src/server.ts"]

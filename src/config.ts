@@ -146,6 +146,13 @@ const ALLOCATOR = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '131072', MAL
 /** Half of them look names up: as many upstreams whose names nobody resolves, less one, keep no other from being reached. */
 const THREADS = { UV_THREADPOOL_SIZE: '16' }
 
+/**
+ * For Node, of API nodes and workers, wherever they are started: without it V8 cuts the marking of a collection that freed
+ * buffers have begun into tasks that each wake the event loop for the next one, while its threads mark. It took an
+ * API node half of its time for bodies of 1 MB. V8 reads it before anything of ours runs.
+ */
+export const NODE_FLAGS = ['--no-incremental-marking-task']
+
 /** The environment of a process of this kind that this one starts: without the secrets that the kind does not need. */
 export function childEnvironment(kind: ProcessKind, additions: Record<string, string>): NodeJS.ProcessEnv {
   const environment: NodeJS.ProcessEnv = { ...ALLOCATOR, ...THREADS, ...process.env, ...additions }

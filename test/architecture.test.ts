@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
+import { NODE_FLAGS } from '../src/config.ts'
 import {
   callPath,
   commentPercent,
@@ -284,6 +285,8 @@ describe('package.json', () => {
     for (const [kind, command] of lines.map((line) => line.split(': '))) {
       const script = scripts[kind === 'release' ? 'migrate' : (kind ?? '')]
       assert.equal(command?.replace(/^node_modules\/\.bin\//, ''), script, kind)
+      const flags = kind === 'web' || kind === 'worker' ? NODE_FLAGS : []
+      assert.deepEqual(command?.match(/ --\S+/g)?.map((flag) => flag.trim()) ?? [], flags, kind)
     }
   })
 })

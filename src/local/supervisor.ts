@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { childEnvironment, type ProcessKind } from '../config.ts'
+import { childEnvironment, NODE_FLAGS, type ProcessKind } from '../config.ts'
 
 /** A kind of process to keep running. */
 export interface ProcessPlan {
@@ -90,6 +90,7 @@ export class Supervisor {
   #spawn({ kind, label, entry, environment }: ProcessPlan): ChildProcess {
     const child = fork(new URL(`../../${entry}`, import.meta.url), {
       env: childEnvironment(kind, environment),
+      execArgv: [...process.execArgv, ...NODE_FLAGS],
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       // A Ctrl-C in the terminal reaches this process alone, which then ends the others in order.
       detached: true,

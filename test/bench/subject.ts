@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { createApiKey } from '../../src/accounts/api-key.ts'
+import { NODE_FLAGS } from '../../src/config.ts'
 import { startRedis } from '../../src/local/embedded/redis.ts'
 import { send, signUp, sql } from '../support/client.ts'
 import { startGateway } from '../support/gateway.ts'
@@ -44,7 +45,7 @@ export async function startOurs(
     webNodes: size?.webNodes ?? 1,
     workers: size?.workers ?? 1,
     // As it is deployed, and as the peers run.
-    execArgv: [],
+    execArgv: NODE_FLAGS,
     environment: {
       ...(await upstreamEnvironment(upstreamUrl)),
       PLAN_LIMITS: JSON.stringify({ Free: UNLIMITED, Pro: { ...UNLIMITED, perMinute: 1 } }),

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { Agent, request } from 'undici'
+import { NODE_FLAGS } from '../../src/config.ts'
 import { capKeys } from '../../src/redis/keys.ts'
 import { signUp } from '../support/client.ts'
 import { startGateway, until } from '../support/gateway.ts'
@@ -37,7 +38,7 @@ export async function measureWaiting(): Promise<Waiting> {
   const upstream = await startUpstreamServer()
   upstream.play('random-facts', () => ({ id: 'a', text: 't', source: 's', source_url: 'u' }))
   const gateway = await startGateway({
-    execArgv: [],
+    execArgv: NODE_FLAGS,
     environment: {
       ...upstream.environment('random-facts'),
       UPSTREAM_RANDOM_FACTS_CAPS: `concurrency=64,${CALLS}/${WINDOW_SECONDS}`,

@@ -11,7 +11,7 @@ import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1'
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1'
 import { Namespace, Service } from 'kubernetes-models/v1'
 import { parse, parseAllDocuments } from 'yaml'
-import { childEnvironment, type ProcessKind, SECRETS_OF } from '../../src/config.ts'
+import { childEnvironment, NODE_FLAGS, type ProcessKind, SECRETS_OF } from '../../src/config.ts'
 import { NAMED_RANGES, trustProxies } from '../../src/http/trusted-proxies.ts'
 
 const run = promisify(execFile)
@@ -41,7 +41,7 @@ async function readManifests(): Promise<Manifest[]> {
   return texts.flatMap((text) => parseAllDocuments(text).map((document) => document.toJS() as Manifest))
 }
 
-/** Start command and secrets of each kind of process, wherever it is described. */
+/** Start file and secrets of each kind of process, wherever it is described. */
 const ENTRIES: Record<ProcessKind | 'release', string> = {
   release: 'src/db/migrate.ts',
   web: 'src/server.ts',
@@ -49,6 +49,13 @@ const ENTRIES: Record<ProcessKind | 'release', string> = {
   probe: 'workers/probe.ts',
   ops: 'src/ops.ts',
 }
+
+/** The start command of a process: collections of the two that pass large bodies are flagged. */
+const commandOf = (name: string, entry: string): string[] => [
+  'node',
+  ...(name === 'web' || name === 'worker' ? NODE_FLAGS : []),
+  entry,
+]
 
 const secretsOf = (name: string): readonly string[] => (name === 'release' ? [] : SECRETS_OF[name as ProcessKind])
 const isSecret = (name: string): boolean =>
@@ -116,7 +123,7 @@ describe('the manifests for Kubernetes', () => {
       const found = manifests.find(({ kind, metadata }) => metadata.name === name && /Job|Deployment/.test(kind))
       const [container] = found?.spec?.template?.spec?.containers ?? []
       assert.ok(container, name)
-      assert.deepEqual(container.command, ['node', entry])
+      assert.deepEqual(container.command, commandOf(name, entry))
       const given = container.env.map((variable) => variable.name).filter(isSecret)
       assert.deepEqual(given.sort(), [...secretsOf(name)].sort(), name)
     }
@@ -163,6 +170,7 @@ it('the image sets for its processes what npm start sets for those that it start
   const started = Object.entries(childEnvironment('worker', {})).filter(([name]) => /^(MALLOC|UV)_/.test(name))
   assert.ok(started.length >= 4)
   for (const [name, value] of started) assert.equal(image.get(name), value, name)
+  assert.match(text, new RegExp(`^CMD \\["node", "${NODE_FLAGS.join('", "')}", "src/server.ts"\\]$`, 'm'))
 })
 
 describe('docker-compose.yml', () => {
@@ -182,7 +190,7 @@ describe('docker-compose.yml', () => {
     }
     for (const [name, entry] of Object.entries(ENTRIES)) {
       const service = services[name] ?? assert.fail(name)
-      assert.deepEqual(service.command, ['node', entry])
+      assert.deepEqual(service.command, commandOf(name, entry))
       const given = Object.keys(service.environment).filter(isSecret)
       assert.deepEqual(given.sort(), [...secretsOf(name)].sort(), name)
     }

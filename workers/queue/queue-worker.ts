@@ -5,7 +5,7 @@ import { loadScript } from '../../src/redis/script.ts'
 
 const settleMarker = loadScript(new URL('./lua/settle-marker.lua', import.meta.url))
 
-/** BullMQ's scores of delayed jobs are their times in so many parts of a millisecond. */
+/** Of a millisecond, in BullMQ's scores of delayed jobs. */
 const SCORE_PARTS = 0x1000
 
 /** Pause after a failure of Redis, milliseconds. */
@@ -17,9 +17,8 @@ export interface QueueWorkerOptions extends Omit<WorkerOptions, 'connection' | '
 }
 
 /**
- * A BullMQ worker with its own loop, which `run()` starts. BullMQ's loop asks for a second job before it runs the first,
- * and because each taken job sets the marker that wakes workers, asks twice more for a job that came alone. Here a job
- * runs at once, and the marker of an empty queue is taken away. A worker with `concurrency` jobs leaves it to others.
+ * A BullMQ worker whose own loop runs a job as soon as it is taken, and then takes the marker that wakes workers off an empty queue; BullMQ's loop
+ * looks two more times for a job that came alone. A worker with `concurrency` jobs leaves the marker to others.
  */
 export class QueueWorker extends Worker {
   readonly #redis: RedisConnection
@@ -72,7 +71,7 @@ export class QueueWorker extends Worker {
     return this.#runs.size >= this.concurrency
   }
 
-  /** Starts jobs until none waits, or there is no room for more. @throws what Redis throws */
+  /** @throws what Redis throws */
   async #takeWaiting(): Promise<void> {
     while (this.#isOpen && !this.#isFull) {
       this.#tokens += 1
@@ -115,7 +114,7 @@ export class QueueWorker extends Worker {
     await promise
   }
 
-  /** Waits until a job waits or is due, or for `drainDelay`. @throws what Redis throws */
+  /** @throws what Redis throws */
   async #untilMarker(): Promise<void> {
     const seconds = this.getBlockTimeout(this.#dueAt)
     if (seconds > 0) await this.backend.waitForJob(seconds)
