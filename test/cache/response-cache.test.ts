@@ -109,14 +109,47 @@ describe('stored answers', () => {
   })
 
   it('stored answers of a version that kept none by owner make way too, those that end soonest first', async () => {
+    const small = ['small-0', 'small-1', 'small-2']
+    for (const name of small) await store('upgrade', name, 1_000, { owner: 'small', freshMs: 1_000_000 })
     for (let index = 0; index < 40; index += 1) {
       await store('upgrade', `old-${index}`, 400_000, { freshMs: 3_600_000 + index })
       await redis.del(upstreamKeys.cacheOwned('upgrade', 'plain'))
     }
     await store('upgrade', 'new', 400_000)
+    assert.equal(await redis.exists(...small.map((name) => upstreamKeys.cacheEntry('upgrade', name))), 3)
     assert.ok((await counted('upgrade', 'plain')) <= 16 * 1024 * 1024)
     const newest = ['new', 'old-39', 'old-20'].map((name) => upstreamKeys.cacheEntry('upgrade', name))
     assert.equal(await redis.exists(...newest), 3)
+  })
+
+  it('stored answers that workers of a version without it end and renew leave nothing by owner, and are counted right', async () => {
+    const names = Array.from({ length: 38 }, (_, index) => `both-${index}`)
+    for (const name of names) await store('both', name, 400_000)
+    const [index, sizes] = [upstreamKeys.cacheIndex('both', 'plain'), upstreamKeys.cacheSizes('both', 'plain')]
+    const owners = upstreamKeys.cacheOwners('both', 'plain')
+    for (const [number, name] of names.entries()) {
+      const key = upstreamKeys.cacheEntry('both', name)
+      const bytes = Number.parseInt((await redis.hget(sizes, key)) ?? '', 10)
+      // All but a few that are renewed to end later are evicted.
+      if (number >= 3) {
+        await redis.multi().hdel(sizes, key).zrem(index, key).del(key).hincrby(sizes, 'total', -bytes).exec()
+        await redis.zincrby(owners, -bytes, 'someone')
+      } else await redis.zincrby(index, 1_000, key)
+    }
+    for (let number = 0; number < 60; number += 1) await store('both', `new-${number}`, 400_000)
+    const bytes = await counted('both', 'plain')
+    assert.ok(bytes > 15 * 1024 * 1024 && bytes <= 16 * 1024 * 1024, String(bytes))
+    const kept = Object.entries(await redis.hgetall(sizes)).filter(([name]) => name !== 'total')
+    assert.equal(
+      kept.reduce((sum, [, size]) => sum + Number.parseInt(size, 10), 0),
+      bytes,
+    )
+    assert.equal(Number(await redis.zscore(owners, 'someone')), bytes)
+    assert.equal(await redis.exists(...kept.map(([key]) => key)), kept.length)
+    const [byEnd, byOwner] = await known('both')
+    assert.equal(byEnd, kept.length)
+    // The renewed ones are known by their first end until they are looked at.
+    assert.ok((byOwner ?? 0) >= kept.length - 3 && (byOwner ?? 0) <= kept.length, `${byOwner} of ${kept.length}`)
   })
 
   it('stored answers that have ended give their room back, to the accounts that had it', async () => {

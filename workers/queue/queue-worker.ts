@@ -52,7 +52,7 @@ export class QueueWorker extends Worker {
       try {
         await this.#takeWaiting()
         if (this.#isFull) await this.#untilRoom()
-        else await this.#untilMarker()
+        else if (this.#isOpen) await this.#untilMarker()
       } catch (error) {
         if (!this.#isOpen) break
         this.emit('error', error as Error)
@@ -73,6 +73,7 @@ export class QueueWorker extends Worker {
 
   /** @throws what Redis throws */
   async #takeWaiting(): Promise<void> {
+    let waiting = 0
     while (this.#isOpen && !this.#isFull) {
       this.#tokens += 1
       const token = `${this.id}:${this.#tokens}`
@@ -83,10 +84,14 @@ export class QueueWorker extends Worker {
         return
       }
       this.#start(job, token)
-      const nextScore = Number(await settleMarker.run(this.#redis, this.#markerKeys, []))
-      if (nextScore < 0) continue
-      this.#dueAt = nextScore / SCORE_PARTS
-      return
+      waiting -= 1
+      if (waiting > 0) continue
+      const settled = Number(await settleMarker.run(this.#redis, this.#markerKeys, []))
+      if (settled >= 0) {
+        this.#dueAt = settled / SCORE_PARTS
+        return
+      }
+      waiting = -settled
     }
   }
 
@@ -117,6 +122,8 @@ export class QueueWorker extends Worker {
   /** @throws what Redis throws */
   async #untilMarker(): Promise<void> {
     const seconds = this.getBlockTimeout(this.#dueAt)
-    if (seconds > 0) await this.backend.waitForJob(seconds)
+    const taken = seconds > 0 ? await this.backend.waitForJob(seconds) : null
+    // For another worker: this one takes no job any more.
+    if (taken && !this.#isOpen) await this.#redis.zadd(this.keys.marker ?? '', taken.score, taken.member)
   }
 }

@@ -32,7 +32,7 @@ local function drop(keys)
   for itsOwner, bytes in pairs(freedOf) do
     if tonumber(redis.call('ZINCRBY', OWNERS, -bytes, itsOwner)) <= 0 then redis.call('ZREM', OWNERS, itsOwner) end
   end
-  redis.call('HINCRBY', SIZES, 'total', -freed)
+  if freed > 0 then redis.call('HINCRBY', SIZES, 'total', -freed) end
   redis.call('HDEL', SIZES, unpack(keys))
   redis.call('ZREM', INDEX, unpack(keys))
   redis.call('ZREM', OWNED, unpack(members))
@@ -44,18 +44,29 @@ end
 local function nextToEvict(enough)
   local first = redis.call('ZREVRANGE', OWNERS, 0, 1, 'WITHSCORES')
   local largest, surplus = first[1] or '', tonumber(first[2] or 0) - tonumber(first[4] or 0)
-  local keys = {}
-  for _, member in ipairs(redis.call('ZRANGEBYLEX', OWNED, '[' .. largest .. '\0', '(' .. largest .. '\1', 'LIMIT', 0, EVICTED_MAX)) do
-    keys[#keys + 1] = string.match(member, '%z%d*%z(.*)$')
+  local members = redis.call('ZRANGEBYLEX', OWNED, '[' .. largest .. '\0', '(' .. largest .. '\1', 'LIMIT', 0, EVICTED_MAX)
+  local keys, chosen, taken = {}, {}, 0
+  for index, member in ipairs(members) do keys[index] = string.match(member, '%z%d*%z(.*)$') end
+  -- Answers of a version that keeps none by owner.
+  local isKnown = #keys > 0
+  if not isKnown then keys = redis.call('ZRANGE', INDEX, 0, EVICTED_MAX - 1) end
+  if #keys == 0 then return keys end
+  local sizes, owners = sizesOf(keys)
+  local endsAt = redis.call('ZMSCORE', INDEX, unpack(keys))
+  for index, key in ipairs(keys) do
+    if not isKnown then
+      if owners[index] == largest then return {key} end
+    elseif members[index] == owned(owners[index], endsAt[index] or '', key) then
+      chosen[#chosen + 1] = key
+      taken = taken + sizes[index]
+      if taken >= enough or taken > surplus then return chosen end
+    else
+      -- That version ends and renews answers without a word of it here.
+      redis.call('ZREM', OWNED, members[index])
+    end
   end
-  -- Stored before answers were kept by owner.
-  if #keys == 0 then return redis.call('ZRANGE', INDEX, 0, 0) end
-  local sizes, bytes = sizesOf(keys), 0
-  for index = 1, #keys do
-    bytes = bytes + sizes[index]
-    if bytes >= enough or bytes > surplus then return {unpack(keys, 1, index)} end
-  end
-  return keys
+  if not isKnown then return {keys[1]} end
+  return #chosen > 0 and chosen or nextToEvict(enough)
 end
 
 local ended = redis.call('ZRANGEBYSCORE', INDEX, '-inf', now, 'LIMIT', 0, 500)
