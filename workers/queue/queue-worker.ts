@@ -8,6 +8,9 @@ const settleMarker = loadScript(new URL('./lua/settle-marker.lua', import.meta.u
 /** Of a millisecond, in BullMQ's scores of delayed jobs. */
 const SCORE_PARTS = 0x1000
 
+/** Jobs that are taken in one round trip. */
+const TAKEN_TOGETHER_MAX = 16
+
 /** Pause after a failure of Redis, milliseconds. */
 const RETRY_MS = 250
 
@@ -73,18 +76,12 @@ export class QueueWorker extends Worker {
 
   /** @throws what Redis throws */
   async #takeWaiting(): Promise<void> {
-    let waiting = 0
+    let waiting = 1
     while (this.#isOpen && !this.#isFull) {
-      this.#tokens += 1
-      const token = `${this.id}:${this.#tokens}`
-      const [data, id, , dueAt] = await this.backend.moveToActive(token, this.opts.name)
-      const job = await this.nextJobFromJobData(data, id, token)
-      if (!job) {
-        this.#dueAt = dueAt ?? 0
-        return
-      }
-      this.#start(job, token)
-      waiting -= 1
+      const count = Math.min(waiting, this.concurrency - this.#runs.size, TAKEN_TOGETHER_MAX)
+      const jobs = await Promise.all(Array.from({ length: count }, () => this.#startNext()))
+      if (jobs.includes(undefined)) return
+      waiting -= count
       if (waiting > 0) continue
       const settled = Number(await settleMarker.run(this.#redis, this.#markerKeys, []))
       if (settled >= 0) {
@@ -93,6 +90,16 @@ export class QueueWorker extends Worker {
       }
       waiting = -settled
     }
+  }
+
+  async #startNext(): Promise<Job | undefined> {
+    this.#tokens += 1
+    const token = `${this.id}:${this.#tokens}`
+    const [data, id, , dueAt] = await this.backend.moveToActive(token, this.opts.name)
+    const job = await this.nextJobFromJobData(data, id, token)
+    if (job) this.#start(job, token)
+    else this.#dueAt = dueAt ?? 0
+    return job
   }
 
   #start(first: Job, token: string): void {
