@@ -5,8 +5,6 @@ import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { NODE_FLAGS } from '../src/config.ts'
 import {
-  callPath,
-  commentPercent,
   countLines,
   folderOf,
   importCircles,
@@ -191,26 +189,6 @@ describe('a function', () => {
     )
     assert.ok(exceptions.length > 0 && exceptions.length <= 10, exceptions.join('\n'))
     for (const line of exceptions) assert.match(line, /useMaxParams: the form of \S+ (callback|hook)s?\.$/)
-  })
-})
-
-describe('a comment', () => {
-  it('a comment stands on at most a tenth of the lines of the files that a call passes', () => {
-    const path = callPath(sources)
-    for (const folder of ['src/admission', 'src/caps', 'workers/permits']) {
-      assert.ok(
-        path.some((file) => file.path.startsWith(folder)),
-        folder,
-      )
-    }
-    assert.ok(path.length > 60)
-    const percent = commentPercent(path)
-    assert.ok(percent <= 10, `${percent.toFixed(2)} %`)
-  })
-
-  it('a comment is counted wherever it has a line to itself', () => {
-    const text = "/** One\n * two. */\nconst a = 1 // not alone\n// three\n/*\nfour to six\n*/\nconst b = '//'\n"
-    assert.equal(commentPercent([{ path: 'src/x.ts', text, imports: [] }]), 75)
   })
 })
 

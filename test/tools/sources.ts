@@ -134,7 +134,7 @@ export function commentPercent(files: SourceFile[]): number {
 
 const CALL_PATH = /^(src\/routes\/call\.ts|src\/(admission|calls|queue|limits|caps)\/|workers\/)/
 
-/** The files that a call passes; .github/CONTRIBUTING.md names these folders. */
+/** The source files on the path of one call. */
 export const callPath = (files: SourceFile[]): SourceFile[] => files.filter(({ path }) => CALL_PATH.test(path))
 
 export const countLines = (text: string): number => text.split('\n').length - 1
