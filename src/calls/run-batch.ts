@@ -1,13 +1,16 @@
 import { withQueueing } from '../admission/admit.ts'
 import type { AdmittedBatch, BatchUnit } from '../admission/admit-batch.ts'
+import type { Principal } from '../admission/authenticate.ts'
 import { countBatchRefusals } from '../admission/count-batch-refusals.ts'
 import { countRefusal } from '../admission/count-refusal.ts'
 import { type ForecastDeps, forecastAndJoin, type Queueing } from '../admission/forecast.ts'
+import { checkRights } from '../admission/rights.ts'
 import { rejectOnAbort } from '../async/abort.ts'
 import { TickBatcher } from '../async/tick-batcher.ts'
+import type { Api } from '../catalog/catalog.ts'
 import { GatewayError, toGatewayError } from '../errors.ts'
 import { replyError } from '../http/call-answer.ts'
-import { advanceBatch, type BatchStep, type EndedBatchCall } from '../limits/batch-limits.ts'
+import { type AdvancedBatch, advanceBatch, type BatchStep, type EndedBatchCall } from '../limits/batch-limits.ts'
 import type { CallCompletionBatcher, UnsettledBatch } from '../limits/call-completion-batcher.ts'
 import { isCharged } from '../limits/charge.ts'
 import { weightOf } from '../limits/plans.ts'
@@ -32,6 +35,8 @@ export type BatchOutcome = { reply: Reply } | { error: GatewayError }
 export interface BatchRun {
   requestId: string
   left: AbortSignal
+  /** Looks the caller up again because the account has changed. @throws GatewayError if the credential has ended */
+  authenticateAgain: () => Promise<Principal>
   emit: (unit: BatchUnit, outcome: BatchOutcome) => void
 }
 
@@ -45,8 +50,9 @@ interface Ending {
 }
 
 /**
- * Makes the calls of a batch, as many at once as have a lease, which a call hands to the next. Each joins its
- * upstream's queue as a single call would. Calls that cannot be made in time are refused and refunded.
+ * Makes the calls of a batch, as many at once as have a lease, which a call hands to the next. Each call joins its
+ * upstream's queue as a single call would, and with the rights that its caller has by then. Calls that cannot be made
+ * in time are refused and refunded.
  * @returns units of the month that stay spent
  */
 export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: BatchRun): Promise<number> {
@@ -57,6 +63,10 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
   const waiting = units.slice(leases, granted)
   const { end, dispose } = limitBatch(run.left, timeoutMs + DEADLINE_GRACE_MS)
   const steps = openSteps(redis, batch, state.now)
+  const rights = new CurrentRights(principal, {
+    authenticateAgain: run.authenticateAgain,
+    now: () => deps.health.now(),
+  })
   const refuse = (unmade: BatchUnit[], reason: unknown): void =>
     refuseUnits(deps, { principal, run, unmade, error: toGatewayError(reason) })
   const settle = (calls: Pick<UnsettledBatch, 'ended' | 'dropped'>): void =>
@@ -74,7 +84,7 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
 
   const runUnderOneLease = async (first: BatchUnit): Promise<void> => {
     for (let unit: BatchUnit | undefined = first; unit; ) {
-      const { outcome, usageStatus, refund } = await runUnit(deps, unit, { batch, run, end: end.signal })
+      const { outcome, usageStatus, refund } = await runUnit(deps, unit, { batch, run, rights, end: end.signal })
       // Test calls have no monthly quota.
       if (refund === 'nothing' && principal.mode === 'live') charged += 1
       // Cancelled though its caller has not left: the account may make no calls any more.
@@ -84,7 +94,8 @@ export async function runBatch(deps: BatchDeps, batch: AdmittedBatch, run: Batch
       if (refund === 'all') countRefusal(deps, principal, { slug: unit.job.slug, status: usageStatus })
       else deps.completions.count(unit.job, usageStatus)
       try {
-        await steps.end({ callId: unit.job.id, refund, next: next?.job.id })
+        const { version } = await steps.end({ callId: unit.job.id, refund, next: next?.job.id })
+        rights.note(version)
       } catch (error) {
         // Without Redis no other call can be made. The next one may have got the lease: Redis may have run the step.
         log.warn({ err: error, callId: unit.job.id }, 'failed to complete a call of a batch')
@@ -122,19 +133,48 @@ function refuseUnits(
   countBatchRefusals(deps, principal, { requestId: run.requestId, refusals })
 }
 
-/** What Redis is told of a batch's calls. Those that end together, as calls of a shared job often do, are one script. */
+/**
+ * The rights of a batch's caller, which may change while the batch runs: its key may expire or be revoked, its plan
+ * lowered. Each step brings the account's version, and another version makes the next call look the caller up again.
+ */
+class CurrentRights {
+  readonly #deps: Pick<BatchRun, 'authenticateAgain'> & { now: () => number }
+  #principal: Principal
+  #version: string
+
+  constructor(principal: Principal, deps: Pick<BatchRun, 'authenticateAgain'> & { now: () => number }) {
+    this.#principal = principal
+    this.#version = principal.version
+    this.#deps = deps
+  }
+
+  note(version: string): void {
+    this.#version = version
+  }
+
+  /** @throws GatewayError if the caller may not call this API any more. Fails closed if nobody can be looked up. */
+  async check(api: Api): Promise<void> {
+    const { version, expiresAt } = this.#principal
+    if (version !== this.#version || this.#deps.now() >= expiresAt) {
+      this.#principal = await this.#deps.authenticateAgain()
+      this.#version = this.#principal.version
+    }
+    checkRights(api, this.#principal)
+  }
+}
+
+/** Steps of a batch in Redis. Calls that end in one turn of the event loop, as those of a shared job often do, are one step. */
 function openSteps(
   redis: RedisConnection,
   { principal, leaseMs }: AdmittedBatch,
   at: number,
-): { end: (ended: EndedBatchCall) => Promise<void>; drop: (callIds: string[]) => Promise<void> } {
-  const advance = async (step: Omit<BatchStep, 'leaseMs'>): Promise<void> => {
-    await advanceBatch(redis, { subject: principal, at }, { ...step, leaseMs })
-  }
-  const ends = new TickBatcher<EndedBatchCall, void>(
+): { end: (ended: EndedBatchCall) => Promise<AdvancedBatch>; drop: (callIds: string[]) => Promise<AdvancedBatch> } {
+  const advance = (step: Omit<BatchStep, 'leaseMs'>): Promise<AdvancedBatch> =>
+    advanceBatch(redis, { subject: principal, at }, { ...step, leaseMs })
+  const ends = new TickBatcher<EndedBatchCall, AdvancedBatch>(
     async (_batch, ended) => {
-      await advance({ ended })
-      return ended.map(() => undefined)
+      const step = await advance({ ended })
+      return ended.map(() => step)
     },
     { itemsMax: ENDED_TOGETHER_MAX },
   )
@@ -157,7 +197,7 @@ function limitBatch(left: AbortSignal, timeMs: number): { end: AbortController; 
 async function runUnit(
   deps: BatchDeps,
   { job, checked }: BatchUnit,
-  { batch, run, end }: { batch: AdmittedBatch; run: BatchRun; end: AbortSignal },
+  { batch, run, rights, end }: { batch: AdmittedBatch; run: BatchRun; rights: CurrentRights; end: AbortSignal },
 ): Promise<Ending> {
   const { principal } = batch
   const observed = new ObservedCall(deps, run.requestId, `/v1/call/${job.slug}`)
@@ -171,6 +211,7 @@ async function runUnit(
   const { reply, forget } = deps.replies.awaitReply(job.id)
   try {
     end.throwIfAborted()
+    await rights.check(checked.api)
     // It has waited for the plan's limit of calls in flight, not for its upstream.
     const due = { ...job, limitsAcquiredAt: deps.health.now() }
     queueing = await forecastAndJoin(deps, { ...checked, job: due, weight: weightOf(principal.tier) })

@@ -61,16 +61,26 @@ export interface BatchStep {
   dropped?: string[]
 }
 
-/** Ends calls of a batch and hands their leases to the next ones. @returns how many of the ended had a lease */
+/** What came of a step. */
+export interface AdvancedBatch {
+  /** How many of the ended calls had a lease. */
+  hadLease: number
+  /** The account's version when the step ran: if it is another, the caller's rights may have changed. */
+  version: string
+}
+
+/** Ends calls of a batch and hands their leases to the next calls, in one atomic step. */
 export async function advanceBatch(
   redis: RedisConnection,
   { subject, at }: { subject: LimitSubject; at: number },
   { ended = [], leaseMs, dropped = [] }: BatchStep,
-): Promise<number> {
-  const [, minute = '', inFlight = '', month = '', ...connection] = limitKeys(subject, monthOf(at).name)
-  const keys = [minute, inFlight, ...(subject.mode === 'live' ? [month, ...connection] : [])]
+): Promise<AdvancedBatch> {
+  const [version = '', minute = '', inFlight = '', month = '', ...connection] = limitKeys(subject, monthOf(at).name)
+  const keys = [version, minute, inFlight, ...(subject.mode === 'live' ? [month, ...connection] : [])]
   const calls = ended.flatMap(({ callId, refund, next = '' }) => [callId, refund, next])
-  return Number(await scripts.advance.run(redis, keys, ['', leaseMs, ended.length, ...calls, ...dropped]))
+  const result = await scripts.advance.run(redis, keys, ['', leaseMs, ended.length, ...calls, ...dropped])
+  const [hadLease, current] = result as [number, string]
+  return { hadLease, version: current }
 }
 
 /** Refunds all that the calls of a batch took, with a lease or without; repeating it does nothing. @returns whether one had one */
@@ -80,5 +90,6 @@ export async function refundBatch(
   { callIds, at }: { callIds: string[]; at: number },
 ): Promise<boolean> {
   const ended = callIds.map((callId) => ({ callId, refund: 'all' as const }))
-  return (await advanceBatch(redis, { subject, at }, { ended, dropped: callIds, leaseMs: 0 })) > 0
+  const { hadLease } = await advanceBatch(redis, { subject, at }, { ended, dropped: callIds, leaseMs: 0 })
+  return hadLease > 0
 }

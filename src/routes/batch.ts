@@ -124,7 +124,7 @@ export async function batchRoutes(app: App, context: Context): Promise<void> {
 /** Runs the batch and writes what comes of it. */
 async function run(
   context: Context,
-  request: Pick<FastifyRequest, 'id' | 'raw'>,
+  request: Pick<FastifyRequest, 'id' | 'raw' | 'headers' | 'ip'>,
   { items, batch, answer }: { items: Item[]; batch: AdmittedBatch; answer: BatchAnswer },
 ): Promise<void> {
   const { baseUrl } = context.config.http
@@ -157,7 +157,13 @@ async function run(
     for (const [index, error] of uncalled) refuse(index, error)
     const refusals = uncalled.map(([index, error]) => ({ api: items[index]?.api ?? '', error }))
     countBatchRefusals(context, batch.principal, { requestId: request.id, refusals })
-    const charged = await runBatch(context, batch, { requestId: request.id, left: left.signal, emit })
+    const authenticateAgain = () => authenticateNow(context, request)
+    const charged = await runBatch(context, batch, {
+      requestId: request.id,
+      left: left.signal,
+      authenticateAgain,
+      emit,
+    })
     const { ok, failed, deduplicated } = tally
     answer.end({ done: true, ok, failed, charged, deduplicated })
   } finally {

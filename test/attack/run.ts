@@ -10,6 +10,7 @@ import { logIns } from './log-ins.ts'
 import { manyAccounts, singleTenant } from './many-accounts.ts'
 import { pipelining } from './pipelining.ts'
 import { redisMemory } from './redis-memory.ts'
+import { revokedKey } from './revoked-key.ts'
 import type { Scenario } from './scenario.ts'
 import { unknownKeys } from './unknown-keys.ts'
 
@@ -25,6 +26,7 @@ const SCENARIOS: Scenario[] = [
   accountRows,
   hostileRequests,
   operatorConsole,
+  revokedKey,
 ]
 
 /** How long an attack lasts, seconds. */

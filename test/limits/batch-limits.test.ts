@@ -114,6 +114,18 @@ it('a batch has as many calls in flight as the plan has left, and hands each lea
   }
 })
 
+it('a step of a batch says which version the rights of its account have, so that its caller notices a change', async () => {
+  const account = await createAccount({ perMinute: 10, inFlight: 2, perMonth: 100 })
+  await account.take('all', ids(2))
+  const version = await redis.get(accountKeys.version(`batch-${accounts}`))
+  const step = { ended: [{ callId: 'call-0', refund: 'nothing' as const }] }
+  assert.deepEqual(await account.advance(step), { hadLease: 1, version })
+  await redis.set(accountKeys.version(`batch-${accounts}`), 'another')
+  assert.deepEqual(await account.advance(step), { hadLease: 0, version: 'another' })
+  await redis.del(accountKeys.version(`batch-${accounts}`))
+  assert.deepEqual(await account.advance(step), { hadLease: 0, version: '' })
+})
+
 it('a call of a batch that is not made gives back its minute and its month, once', async () => {
   const account = await createAccount({ perMinute: 10, inFlight: 2, perMonth: 100 })
   await account.take('all', ids(3))

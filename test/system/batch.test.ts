@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { readMinute } from '../../src/telemetry/minute-stats.ts'
-import { type Account, send, signUp, sql } from '../support/client.ts'
+import { type Account, createKey, send, signUp, sql } from '../support/client.ts'
 import { type Gateway, until } from '../support/gateway.ts'
 import { MODERN, withMcpClient } from '../support/mcp-client.ts'
 import { type Stage, startStage } from '../support/stage.ts'
@@ -131,6 +131,44 @@ describe('a batch', () => {
       [0, 1, 2, 3, 4, 5],
     )
     assert.equal(rest.deduplicated, 1)
+  })
+
+  it('a batch starts no further call after its key was revoked, and answers the calls that had begun', async () => {
+    const caller = await signUp(gateway)
+    const { key, id } = await createKey(gateway, caller.token)
+    const answers: (() => void)[] = []
+    upstream.play('dog-images', () => new Promise((resolve) => answers.push(() => resolve(dog))))
+    const before = upstream.arrivalsOf('dog-images').length
+    const begun = () => upstream.arrivalsOf('dog-images').length - before
+    const running = batch(breeds(8, 300), { key })
+    await until(() => begun() === 5)
+    const revoked = await send(gateway, `/v1/keys/${id}`, { method: 'DELETE', token: caller.token })
+    assert.equal(revoked.status, 204)
+    upstream.play('dog-images', () => dog)
+    for (const answer of answers) answer()
+    const { lines, total } = await running
+    assert.equal(begun(), 5)
+    assert.deepEqual(
+      lines.map(({ status, error }: Line) => error?.code ?? status),
+      [200, 200, 200, 200, 200, ...Array(3).fill('INVALID_API_KEY')],
+    )
+    assert.equal(total.charged, 5)
+    await until(async () => (await inFlight(caller)) === 0)
+  })
+
+  it('a batch goes on with the rights that its caller has now: another change of the account ends nothing', async () => {
+    const caller = await signUp(gateway)
+    const { id } = await createKey(gateway, caller.token)
+    const answers: (() => void)[] = []
+    upstream.play('dog-images', () => new Promise((resolve) => answers.push(() => resolve(dog))))
+    const running = batch(breeds(7, 320), { key: caller.live })
+    await until(() => answers.length === 5)
+    await send(gateway, `/v1/keys/${id}`, { method: 'DELETE', token: caller.token })
+    upstream.play('dog-images', () => dog)
+    for (const answer of answers) answer()
+    const { lines, total } = await running
+    assert.ok(lines.every(({ status }: Line) => status === 200))
+    assert.equal(total.charged, 7)
   })
 
   it('a batch makes equal calls once', async () => {

@@ -387,6 +387,12 @@ export const MUTATIONS: Mutation[] = [
     'if false then',
   ),
   batch('advance-batch', 'the month of an application does not come back', '  refund(APPLICATION)\n'),
+  batch(
+    'advance-batch',
+    'a step of a batch does not say that the rights have changed',
+    "redis.call('GET', VERSION) or ''",
+    "''",
+  ),
   login('one more password may be wrong', 'if count >= free then', 'if count > free then'),
   login('the wait after a wrong password stays the same', '1000 * 2 ^ math.min(count - free, 30)', '1000'),
   login('the wait has no longest', 'waitMax)', 'waitMax * 100)'),

@@ -1,11 +1,12 @@
 --[[ Ends calls of a batch and hands the lease of each to the next one: never more calls are in flight than the plan allows,
      and nobody takes a lease in between. Then undoes what calls took that will not be made. A second time does nothing.
-     Input:  KEYS minute log, in-flight leases, of live calls the month's count, and the application's where it has a bound
+     Input:  KEYS version of the account, minute log, in-flight leases, and for live calls the month's count and the
+             application's count if it has a bound
              ARGV[1] clock  ARGV[2] lease (ms)  ARGV[3] number of ended calls, then of each its id, what is refunded for it
              ('nothing', 'month' or 'all') and the next call (empty: none), then calls that will not be made
-     Output: how many of the ended calls had a lease ]]
+     Output: how many of the ended calls had a lease, and the account's version now (empty: none) ]]
 --- @include "../../redis/lua/clock.lua"
-local MINUTE, IN_FLIGHT, MONTH, APPLICATION = unpack(KEYS)
+local VERSION, MINUTE, IN_FLIGHT, MONTH, APPLICATION = unpack(KEYS)
 local leaseMs, count = tonumber(ARGV[2]), tonumber(ARGV[3])
 local firstDropped = 4 + 3 * count
 
@@ -39,4 +40,4 @@ if #leases > 0 then
   redis.call('PEXPIRE', IN_FLIGHT, 2 * LEASE_MS_MAX)
 end
 for index = firstDropped, #ARGV do undo(ARGV[index]) end
-return hadLease
+return {hadLease, redis.call('GET', VERSION) or ''}
