@@ -209,7 +209,11 @@ async function registerRoutes(
   await app.register(
     async (scope) => await openApiRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), context, listRoutes),
   )
-  for (const route of [docsRoutes, docsPageRoutes, portalRoutes, portalAssetRoutes, oauthRoutes, verificationRoutes]) {
+  await app.register(
+    async (scope) =>
+      await docsPageRoutes(scope.withTypeProvider<TypeBoxTypeProvider>(), context, { assets, listRoutes }),
+  )
+  for (const route of [docsRoutes, portalRoutes, portalAssetRoutes, oauthRoutes, verificationRoutes]) {
     await app.register(async (scope) => await route(scope.withTypeProvider<TypeBoxTypeProvider>(), context, assets))
   }
 }

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest, RouteOptions } from 'fastify'
 import { GatewayError } from '../errors.ts'
 
 declare module 'fastify' {
@@ -15,6 +15,8 @@ export type AllowedMethods = (url: string) => string[]
 export interface RegisteredRoute {
   method: string
   url: string
+  /** As guards of inner scopes have left them, once the server is ready. */
+  options: RouteOptions
 }
 
 const registered = new WeakMap<FastifyInstance, RegisteredRoute[]>()
@@ -29,8 +31,9 @@ export function collectMethods(app: FastifyInstance): AllowedMethods {
   const routes: { pattern: RegExp; methods: string[] }[] = []
   const list: RegisteredRoute[] = []
   registered.set(app, list)
-  app.addHook('onRoute', ({ url, method, config }) => {
-    list.push(...[method].flat().map((name) => ({ method: name, url })))
+  app.addHook('onRoute', (options) => {
+    const { url, method, config } = options
+    list.push(...[method].flat().map((name) => ({ method: name, url, options })))
     const pattern = url
       .split('/')
       .map((part) =>

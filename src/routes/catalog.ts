@@ -45,6 +45,8 @@ function routeListing(app: App, { catalog, health }: Context): void {
     return { data, total: data.length }
   }
   const list = {
+    // A search is ranked and written for its caller alone.
+    config: { anonymousUnits: 2 },
     schema: {
       summary: 'List all active APIs',
       tags: ['Catalog'],

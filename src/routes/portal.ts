@@ -28,7 +28,6 @@ const UNAVAILABLE =
   'The gateway cannot serve calls at the moment: they are answered 503 DEPENDENCY_UNAVAILABLE. What pages say of health is from before. Your account and its keys are not affected.'
 
 const schema = { hide: true, response: { 200: { content: { 'text/html': { schema: Type.String() } } } } }
-const madeEachTime = { config: { anonymousUnits: PAGE_UNITS }, schema }
 
 const Text = (maxLength: number) => Type.String({ maxLength, default: '' })
 
@@ -74,7 +73,8 @@ export async function portalRoutes(app: App, { catalog, config, health }: Contex
       isLoggedIn: visitOf(request).isLoggedIn,
     })
 
-  app.get('/', { ...madeEachTime, schema: { ...schema, querystring: Filter } }, async (request, reply) => {
+  const filtered = { config: { anonymousUnits: PAGE_UNITS }, schema: { ...schema, querystring: Filter } }
+  app.get('/', filtered, async (request, reply) => {
     const render = () => {
       const items = offeredApis(catalog).map((api) => ({ api, condition: conditionOf(api, health.of(api.slug)) }))
       const main = homePage(items, request.query, visitOf(request as FastifyRequest))
@@ -104,7 +104,9 @@ export async function portalRoutes(app: App, { catalog, config, health }: Contex
   })
 
   for (const [path, title, write] of fixedPages(catalog, config)) {
-    app.get(path, madeEachTime, async (request, reply) => sendPage(reply, page(request, write(), { title })))
+    app.get(path, { schema }, async (request, reply) =>
+      sendPage(reply, await sharedPage(request, path, () => page(request, write(), { title }))),
+    )
   }
 }
 
