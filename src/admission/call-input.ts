@@ -1,4 +1,5 @@
 import { GatewayError } from '../errors.ts'
+import { spelledNumber } from '../http/json-body.ts'
 import { isWellFormed } from '../http/well-formed.ts'
 import type { GivenParameter } from './parameters.ts'
 
@@ -14,15 +15,20 @@ export function queryParameters(query: string): GivenParameter[] {
     })
 }
 
-/** Null is not given; a list is its items one after another. @throws GatewayError VALIDATION_ERROR */
+/**
+ * Null is not given; a list is its items one after another. A number that JavaScript writes in another way than its
+ * sender, such as `1.10`, is its text, as it is in a query.
+ *
+ * @throws GatewayError VALIDATION_ERROR
+ */
 export function bodyParameters(body: unknown): GivenParameter[] {
   if (body === undefined) return []
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw new GatewayError('VALIDATION_ERROR', { message: 'The body must be a JSON object of parameters.' })
   }
   return Object.entries(body).flatMap(([name, value]: [string, unknown]) => {
-    const values: unknown[] = Array.isArray(value) ? value : value === null ? [] : [value]
-    return values.map((item) => ({ name, value: item }))
+    if (Array.isArray(value)) return value.map((item, index) => ({ name, value: spelledNumber(value, index) ?? item }))
+    return value === null ? [] : [{ name, value: spelledNumber(body, name) ?? value }]
   })
 }
 

@@ -3,7 +3,7 @@ import type { Api, ApiEndpoint, Catalog } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { apiNotFound, endpointNotFound } from '../catalog/unknown-api.ts'
 import { GatewayError } from '../errors.ts'
-import { readJsonBody } from '../http/json-body.ts'
+import { InexactNumber, readJsonBody } from '../http/json-body.ts'
 import { isWellFormed } from '../http/well-formed.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { Principal } from './authenticate.ts'
@@ -12,6 +12,7 @@ import { type CallTarget, type CheckedParameters, checkParameters, type GivenPar
 import { type Preference, readPreference } from './preference.ts'
 import { chooseProviderKey } from './provider-key-choice.ts'
 import { checkRights } from './rights.ts'
+import { invalidParameter } from './undeclared-parameters.ts'
 
 export interface CheckedCall extends CheckedTarget {
   preference: Preference
@@ -88,7 +89,12 @@ export function findTarget(catalog: Catalog, slug: string, endpointName: () => s
 /** The body of a call arrives as bytes, so that it is parsed after other checks. */
 function readBody({ headers, body }: FastifyRequest): unknown {
   if (!Buffer.isBuffer(body)) return body
-  return body.length === 0 ? undefined : readJsonBody(headers, body)
+  try {
+    return body.length === 0 ? undefined : readJsonBody(headers, body)
+  } catch (error) {
+    // The members of a call's body are its parameters.
+    throw error instanceof InexactNumber ? invalidParameter(error.member, error.reason) : error
+  }
 }
 
 function splitUrl(url: string): { path: string; query: string } {

@@ -104,14 +104,18 @@ function complete(
 /** `52.52`, `.5`, `52.`, `5e-7`: no plus sign, leading zeros, hexadecimal or more digits than a double holds. */
 const DECIMAL = /^-?((0|[1-9]\d{0,15})(\.\d{0,30})?|\.\d{1,30})(e[-+]?\d{1,2})?$/i
 
+/** Undefined for a whole number whose neighbour has the same double. Adding zero turns -0 into 0, which JSON and query strings would show. */
+function heldNumber(value: number): number | undefined {
+  return Number.isInteger(value) && !Number.isSafeInteger(value) ? undefined : value + 0
+}
+
 /** Undefined when it does not fit the type. */
 function toType(schema: ParameterSchema, value: unknown): unknown {
   switch (schema.type) {
     case 'number':
     case 'integer':
-      // Adding zero turns -0 into 0, which JSON and query strings would show.
-      if (typeof value === 'number') return Number.isFinite(value) ? value + 0 : undefined
-      return typeof value === 'string' && DECIMAL.test(value) ? Number(value) + 0 : undefined
+      if (typeof value === 'number') return heldNumber(value)
+      return typeof value === 'string' && DECIMAL.test(value) ? heldNumber(Number(value)) : undefined
     case 'boolean':
       if (typeof value === 'boolean') return value
       return value === 'true' ? true : value === 'false' ? false : undefined

@@ -79,7 +79,6 @@ function checkName(name: string, comparable: string): void {
 
 function forwardedText(name: string, value: unknown): string {
   if (typeof value === 'string') return value
-  // JSON's 1e400 is read as infinity, which no text says.
   if (Number.isFinite(value) || typeof value === 'boolean') return String(value)
   throw invalidParameter(name, 'it must be a text, a number, a boolean or a list of them')
 }

@@ -126,6 +126,8 @@ async function passThrough(app: App, context: Context, open: () => Promise<OAuth
     })
     const { headers } = request.raw
     delete headers.forwarded
+    // A charset has no effect on any type that these routes take; the library would decode the body by it.
+    headers['content-type'] = headers['content-type']?.split(';')[0]
     // A sign-in begins without what an earlier one in the same browser left.
     if (request.url.startsWith('/oauth/authorize?')) delete headers.cookie
     for (const [name, value] of Object.entries(reply.getHeaders()))

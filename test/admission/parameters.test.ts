@@ -11,6 +11,7 @@ import {
 import { type Catalog, loadCatalog } from '../../src/catalog/catalog.ts'
 import { requestTarget } from '../../src/catalog/request-target.ts'
 import { GatewayError } from '../../src/errors.ts'
+import { parseJsonBody } from '../../src/http/json-body.ts'
 
 const CONTEXT = { now: Date.UTC(2026, 0, 2), callerAddress: '203.0.113.9' }
 let catalog: Catalog
@@ -433,5 +434,50 @@ describe('the request line that a call becomes', () => {
     const { origin, path } = requestTarget(api.baseUrl, request ?? assert.fail(), [])
     const { searchParams } = new URL(origin + path)
     assert.deepEqual([searchParams.get('latitude'), searchParams.get('longitude')], ['0.0000005', '-0.0000001'])
+  })
+})
+
+describe('a number in a body', () => {
+  const checkBody = (address: string, text: string): CheckedParameters =>
+    check(address, bodyParameters(parseJsonBody(Buffer.from(text))))
+
+  it('a number in a body that is not declared is forwarded with the digits that were written', () => {
+    const written = ['1.10', '-0', '1e3', '1E+3', '52.0', '0.0000001', '5e-7', '9007199254740991', '0.1', '-7']
+    for (const text of written) {
+      assert.deepEqual(checkBody('mock-data/posts', `{"id":1,"cursor":${text}}`).extra, [['cursor', text]])
+    }
+    assert.deepEqual(
+      checkBody('mock-data/posts', `{"id":1,"list":[${written.join()}]}`).extra,
+      written.map((text) => ['list', text]),
+    )
+  })
+
+  it('a number in a body that is declared is its value, however it is written', () => {
+    for (const [text, value] of [
+      ['52.0', 52],
+      ['5.2e1', 52],
+      ['-0', 0],
+      ['-0.0', 0],
+      ['52.52', 52.52],
+    ] as const) {
+      const { latitude } = checkBody('weather/current', `{"latitude":${text},"longitude":0}`).parameters
+      assert.ok(Object.is(latitude, value), text)
+    }
+    assert.equal(checkBody('mock-data/posts', '{"id":1.0}').parameters.id, 1)
+  })
+
+  it('a whole number as text that a double cannot hold is no value of a number', () => {
+    const numbers = [...catalog.values()].flatMap((api) =>
+      [...api.endpoints.values()].flatMap(({ path, parameters }) =>
+        parameters
+          .filter(({ schema }) => schema.type === 'integer' || schema.type === 'number')
+          .map(({ name }) => [`${api.slug}${path}`, name] as const),
+      ),
+    )
+    assert.ok(numbers.length > 10)
+    for (const [address, name] of numbers) {
+      for (const text of ['9007199254740993', '-9007199254740993', '1e21'])
+        assert.equal(refusal(() => checkQuery(address, `${name}=${text}`)).code, 'INVALID_PARAMETER', address)
+    }
   })
 })

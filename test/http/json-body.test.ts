@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { GatewayError } from '../../src/errors.ts'
-import { parseJsonBody } from '../../src/http/json-body.ts'
+import { parseJsonBody, readJsonBody, spelledNumber } from '../../src/http/json-body.ts'
 
 const parse = (text: string): unknown => parseJsonBody(Buffer.from(text))
 
@@ -36,7 +36,7 @@ describe('a JSON body', () => {
         } catch (error) {
           // What is refused although it is JSON must be one of the stated reasons.
           assert.ok(error instanceof GatewayError && error.status === 400)
-          assert.ok(/__proto__|constructor|prototype|\\u|[\ufffe\uffff\0]/i.test(text), text)
+          assert.ok(/__proto__|constructor|prototype|\\u|[\ufffe\uffff\0]|\d{16}|e\+/i.test(text), text)
           return
         }
         assert.deepEqual(value, JSON.parse(text))
@@ -139,5 +139,77 @@ describe('a JSON body', () => {
     const members = (count: number) => `{${Array.from({ length: count }, (_, index) => `"m${index}":0`).join()}}`
     assert.ok(parse(members(10_000)))
     refused(members(10_001), 'VALIDATION_ERROR')
+  })
+
+  const held = ['0', '-0', '-1', '9007199254740991', '-9007199254740991', '1.0', '1.10', '1e3', '1E+3', '1.5e-7']
+  const alsoHeld = ['0.1', '0.30000000000000004', '52.5200066', '1e-300', '0e999999999999', '0.000', '123456789012345']
+  for (const number of [...held, ...alsoHeld]) {
+    it(`the number ${number} of a JSON body is taken, and its spelling is known when JavaScript has another`, () => {
+      const body = parse(`{"a":"x","n":${number},"list":[true,${number}]}`) as { n: number; list: number[] }
+      assert.deepEqual(body, { a: 'x', n: Number(number), list: [true, Number(number)] })
+      const spelling = String(Number(number)) === number ? undefined : number
+      assert.equal(spelledNumber(body, 'n'), spelling)
+      assert.equal(spelledNumber(body.list, 1), spelling)
+    })
+  }
+
+  const unsafe = ['9007199254740992', '9007199254740993', '-9007199254740993', '123456789012345678901234567890']
+  const large = [
+    '1e21',
+    '1E+16',
+    '1e400',
+    '-1e400',
+    `1${'0'.repeat(400)}`,
+    '9007199254740993.0',
+    '1e99999999999999999999',
+  ]
+  const small = [
+    '1e-400',
+    '0.1234567890123456789',
+    '3.14159265358979323846',
+    '4503599627370496.25',
+    `0.${'0'.repeat(500)}1`,
+  ]
+  for (const number of [...unsafe, ...large, ...small]) {
+    it(`the number ${number.slice(0, 40)} of a JSON body, which a double cannot hold, is refused wherever it is`, () => {
+      for (const text of [number, `[[1,${number}]]`, `{"a":{"b":${number}}}`, `{ "b" : ${number} , "c":1}`]) {
+        assert.throws(
+          () => parse(text),
+          (error) =>
+            error instanceof GatewayError && error.code === 'VALIDATION_ERROR' && /send it as text/.test(error.message),
+        )
+      }
+      assert.deepEqual(parse(`{"a":"${number}"}`), { a: number }, 'as text it is taken')
+    })
+  }
+
+  it('a JSON body is taken whatever the parameters of its media type say, when its bytes are UTF-8', () => {
+    for (const parameter of [
+      '',
+      ';',
+      '; charset=utf8',
+      '; charset=UTF-8',
+      ';charset="utf-8"',
+      '; Charset="UTF8"',
+      '; charset=latin1',
+      '; charset=utf-16',
+      '; charset=',
+      '; charset',
+      ' ; v=1; charset=x',
+    ]) {
+      for (const type of ['application/json', 'Application/JSON']) {
+        const headers = { 'content-type': type + parameter }
+        assert.deepEqual(readJsonBody(headers, Buffer.from('{"a":"é"}')), { a: 'é' }, parameter)
+        assert.throws(
+          () => readJsonBody(headers, Buffer.from('{"a":"é"}', 'latin1')),
+          (error) => error instanceof GatewayError && error.code === 'INVALID_ENCODING',
+        )
+      }
+    }
+    for (const type of ['application/jsonp', 'text/json; charset=utf-8', 'application/x+json', ''])
+      assert.throws(
+        () => readJsonBody({ 'content-type': type }, Buffer.from('{}')),
+        (error) => error instanceof GatewayError && error.code === 'UNSUPPORTED_MEDIA_TYPE',
+      )
   })
 })

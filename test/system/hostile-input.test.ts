@@ -263,7 +263,7 @@ describe('hostile input', () => {
           { 'Content-Type': 'application/x-www-form-urlencoded' },
           { 'Content-Type': 'multipart/form-data; boundary=x' },
           { 'Content-Type': 'text/plain' },
-          { 'Content-Type': 'application/json; charset=utf-16' },
+          { 'Content-Type': 'application/jsonp; charset=utf-8' },
           { 'Content-Type': '' },
           { 'Content-Type': 'json' },
           { 'Content-Encoding': 'gzip' },
@@ -271,6 +271,26 @@ describe('hostile input', () => {
           const answer = await sendBody(route, body, headers)
           assertRefused(answer, 415, 'UNSUPPORTED_MEDIA_TYPE', `${route} ${JSON.stringify(headers)}`)
         }
+      }
+    })
+  })
+
+  it('hostile input with a number that a double cannot hold is refused on every route, in any member', async () => {
+    await withoutEffect(async () => {
+      for (const [route, good] of Object.entries(BODIES)) {
+        for (const number of ['9007199254740993', '-1e400', '1e21', '0.12345678901234567890']) {
+          const code = route.includes('/v1/call/') ? 'INVALID_PARAMETER' : 'VALIDATION_ERROR'
+          for (const value of [number, `[${number}]`, `{"a":${number}}`]) {
+            const body = `${JSON.stringify(good).slice(0, -1)},"other":${value}}`
+            const answer = await sendBody(route, body.replace('{,', '{'))
+            assertRefused(answer, 400, code, `${route} ${value}`)
+            assert.match(answer.body, /send it as text/, `${route} ${value}`)
+          }
+        }
+      }
+      for (const members of ['"id":9007199254740993', '"id":1,"params":{"name":"x","arguments":{"a":1e400}}']) {
+        const answer = await sendBody('POST /mcp', `{"jsonrpc":"2.0","method":"tools/call",${members}}`)
+        assertRefused(answer, 400, 'VALIDATION_ERROR', members)
       }
     })
   })
