@@ -12,7 +12,7 @@ FROM ${NODE_IMAGE}
 # A container's own network: what is published of it is decided where it is run.
 # Freed buffers of large bodies go back to the system (glibc).
 ENV MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=131072 MALLOC_TRIM_THRESHOLD_=131072
-# Several upstreams whose names nobody resolves keep no other from being reached.
+# Hashes of passwords take as many threads as there are cores; files and compression need others.
 ENV UV_THREADPOOL_SIZE=16
 ENV NODE_ENV=production HOST=0.0.0.0 OPS_HOST=0.0.0.0 METRICS_HOST=0.0.0.0 METRICS_PORT=9464
 WORKDIR /app

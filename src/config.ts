@@ -12,7 +12,7 @@ import {
   readStart,
   type StartConfig,
 } from './config/start.ts'
-import { readDatabaseUrl, readStores, type StoresConfig } from './config/stores.ts'
+import { readDatabaseUrl, readNameServers, readStores, type StoresConfig } from './config/stores.ts'
 import { type LogConfig, readIsTraced, readLog } from './config/telemetry.ts'
 import { readUpstreams, type UpstreamSettings } from './config/upstream-variables.ts'
 
@@ -128,6 +128,11 @@ export function loadDatabaseUrl(environment: Environment = process.env): string 
   return readDatabaseUrl(new EnvironmentReader(environment))
 }
 
+/** @throws ConfigError when DNS_SERVERS names what is no address */
+export function loadNameServers(environment: Environment = process.env): string[] {
+  return readNameServers(new EnvironmentReader(environment))
+}
+
 /** @throws ConfigError when there is no token, in the environment or in the data folder */
 export async function loadOperatorClient(
   url: string | undefined,
@@ -143,7 +148,7 @@ export async function loadOperatorClient(
  */
 const ALLOCATOR = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '131072', MALLOC_TRIM_THRESHOLD_: '131072' }
 
-/** Half of them look names up: as many upstreams whose names nobody resolves, less one, keep no other from being reached. */
+/** Threads of Node: hashes of passwords take as many as the machine has cores, and files and compression need others. */
 const THREADS = { UV_THREADPOOL_SIZE: '16' }
 
 /**

@@ -1,16 +1,15 @@
 import type { AddressInfo } from 'node:net'
-import { loadProcessConfig, orNaming } from './config.ts'
+import { orNaming } from './config.ts'
 import { createConsole } from './console/console-app.ts'
 import { closeContext, openContext } from './context.ts'
 import { createLog } from './log.ts'
-import { runProcess } from './process.ts'
-import { withClusterNodes } from './redis/server-info.ts'
+import { loadSettings, runProcess } from './process.ts'
 import { operatorRoutes } from './routes/operator.ts'
 import { operatorUserRoutes } from './routes/operator-users.ts'
 
 /** The operator console and the operator API. */
 await runProcess('ops', async () => {
-  const config = await withClusterNodes(loadProcessConfig('ops'))
+  const config = await loadSettings('ops')
   const log = createLog(config.log, 'ops')
   const context = await openContext(config, log, 'ops')
   const app = await createConsole(context, [operatorRoutes, operatorUserRoutes])

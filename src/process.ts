@@ -1,6 +1,8 @@
 import { flushCompileCache } from 'node:module'
-import { ConfigError } from './config.ts'
+import { type Config, ConfigError, loadProcessConfig, type ProcessKind } from './config.ts'
+import { useNameServers } from './dns/name-server.ts'
 import { flushLogs, type Log } from './log.ts'
+import { withClusterNodes } from './redis/server-info.ts'
 
 /** Something that runs until the process ends. */
 export interface Running {
@@ -9,6 +11,17 @@ export interface Running {
   finish?: () => Promise<void>
   /** Closes connections, in the reverse order of opening. */
   close: () => Promise<void>
+}
+
+/**
+ * The settings of a process, with what only the network knows: every node of a Redis Cluster.
+ *
+ * @throws ConfigError naming the variable that is missing or cannot be used
+ */
+export async function loadSettings(kind: ProcessKind): Promise<Config> {
+  const config = loadProcessConfig(kind)
+  useNameServers(config.nameServers)
+  return await withClusterNodes(config)
 }
 
 /** Longest that finishing may take, milliseconds; what is still under way then is lost. */

@@ -1,21 +1,19 @@
 import { createApp } from './app.ts'
-import { loadProcessConfig } from './config.ts'
 import { closeContext, openContext } from './context.ts'
 import { OldRowsCleaner } from './db/old-rows.ts'
 import { GatewayError } from './errors.ts'
 import { listen } from './http/listen.ts'
 import { UsageFlusher } from './limits/usage-flusher.ts'
 import { createLog } from './log.ts'
-import { runProcess } from './process.ts'
+import { loadSettings, runProcess } from './process.ts'
 import { unlessAway } from './redis/connection.ts'
-import { withClusterNodes } from './redis/server-info.ts'
 
 /** How long callers may wait on a node that is ending, milliseconds; then their queued calls are withdrawn. */
 const WAITING_MS_MAX = 20_000
 
 /** One API node. */
 await runProcess('web', async () => {
-  const config = await withClusterNodes(loadProcessConfig('web'))
+  const config = await loadSettings('web')
   const log = createLog(config.log, 'web')
   const context = await openContext(config, log, 'web')
   const usage = new UsageFlusher(context)

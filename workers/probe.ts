@@ -2,7 +2,6 @@ import { SingleFlight } from '../src/async/single-flight.ts'
 import { endOverdueCalls } from '../src/calls/end-overdue-calls.ts'
 import { type Api, type Catalog, loadCatalog } from '../src/catalog/catalog.ts'
 import { probeEverySeconds, probeSlowdown } from '../src/catalog/probe-interval.ts'
-import { loadProcessConfig } from '../src/config.ts'
 import { type Db, openDatabase } from '../src/db/database.ts'
 import { deleteOldHealthChanges } from '../src/db/health-changes.ts'
 import { RECHECK_MS, recheckPauseMs } from '../src/health/breaker.ts'
@@ -11,11 +10,10 @@ import { HealthCache } from '../src/health/health-watch.ts'
 import { createLog, type Log } from '../src/log.ts'
 import { repairHeldQueues, repairReleasedQueues } from '../src/operator/follow-pause.ts'
 import { SettingsSync } from '../src/operator/upstream-settings.ts'
-import { runProcess } from '../src/process.ts'
+import { loadSettings, runProcess } from '../src/process.ts'
 import { CallQueues } from '../src/queue/call-queue.ts'
 import { enqueueProbe } from '../src/queue/probe-job.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../src/redis/connection.ts'
-import { withClusterNodes } from '../src/redis/server-info.ts'
 import { openTelemetry, type Telemetry } from '../src/telemetry/telemetry.ts'
 import { ProbeSchedule } from './probe-schedule.ts'
 
@@ -55,7 +53,7 @@ interface ProbeDeps {
 
 /** Schedules probes, which workers run, writes health changes to Postgres, keeps held queues held, and ends calls that no worker takes. Any number may run. */
 await runProcess('probe', async () => {
-  const config = await withClusterNodes(loadProcessConfig('probe'))
+  const config = await loadSettings('probe')
   const log = createLog(config.log, 'probe')
   const redis = openRedis(config.redisUrls, 'blocking', log)
   const db = openDatabase(config.databaseUrl, log)

@@ -1,14 +1,13 @@
 import { QUEUE_LENGTH_MAX } from '../src/caps/scripts.ts'
 import type { Api } from '../src/catalog/catalog.ts'
-import { type Config, ConfigError, loadProcessConfig } from '../src/config.ts'
+import { type Config, ConfigError } from '../src/config.ts'
 import { createLog, type Log } from '../src/log.ts'
-import { type Running, runProcess } from '../src/process.ts'
+import { loadSettings, type Running, runProcess } from '../src/process.ts'
 import { CALL_JOB } from '../src/queue/call-queue.ts'
 import { PROBE_JOB } from '../src/queue/probe-job.ts'
 import { VALIDATE_KEY } from '../src/queue/validate-key-job.ts'
 import { type RedisConnection, unlessAway } from '../src/redis/connection.ts'
 import { channels, upstreamKeys } from '../src/redis/keys.ts'
-import { withClusterNodes } from '../src/redis/server-info.ts'
 import { closeWorkers, serveDrainingNodes } from './drain.ts'
 import type { ProcessorDeps } from './jobs/process-call.ts'
 import { processCallJob, replyToLostJob } from './jobs/process-job.ts'
@@ -35,7 +34,7 @@ const DRAIN_DELAY_SECONDS = 5
 
 if (import.meta.main) {
   await runProcess('worker', async () => {
-    const config = await withClusterNodes(loadProcessConfig('worker'))
+    const config = await loadSettings('worker')
     const running = await openWorker(config, createLog(config.log, 'worker'))
     process.send?.({ ready: true })
     return running

@@ -1,4 +1,6 @@
 import type { Transporter } from 'nodemailer'
+import type SMTPTransport from 'nodemailer/lib/smtp-transport/index.js'
+import { NamedSocket } from '../dns/named-socket.ts'
 
 /** Longest that one step with the mail server may take, milliseconds. */
 const STEP_MS_MAX = 10_000
@@ -37,7 +39,23 @@ export class Mailer {
 async function openTransport(url: string): Promise<Transporter> {
   const { createTransport } = await import('nodemailer')
   const limits = { connectionTimeout: STEP_MS_MAX, greetingTimeout: STEP_MS_MAX, socketTimeout: STEP_MS_MAX }
-  return createTransport({ url, ...limits })
+  return createTransport({ url, ...limits, getSocket: connectToServer })
+}
+
+/** Opens a socket by our own look-up: the library falls back to Node's, which holds a thread while name servers are silent. */
+function connectToServer(
+  { host = 'localhost', port, secure }: SMTPTransport.Options,
+  callback: (error: Error | null, options: object) => void,
+): void {
+  const socket = new NamedSocket()
+  const fail = (error: Error): void => callback(Object.assign(error, { command: 'CONN' }), {})
+  socket.setTimeout(STEP_MS_MAX, () => socket.destroy(new Error('no connection in time')))
+  socket.once('error', fail)
+  socket.connect(Number(port ?? (secure ? 465 : 587)), host, () => {
+    socket.removeListener('error', fail)
+    socket.setTimeout(0)
+    callback(null, { connection: socket })
+  })
 }
 
 /**

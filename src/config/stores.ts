@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
 import { ConfigError, type EnvironmentReader } from './environment-reader.ts'
 
 /** Addresses of the stores. Several addresses of Redis are nodes of one Redis Cluster. */
@@ -6,6 +7,8 @@ export interface StoresConfig {
   databaseUrl: string
   redisUrls: string[]
   cacheRedisUrls: string[]
+  /** Name servers in place of the system's; the system's when empty. */
+  nameServers: string[]
 }
 
 /** @throws ConfigError naming the variable that is missing or cannot be used */
@@ -17,7 +20,13 @@ export function readStores(read: EnvironmentReader): StoresConfig {
     databaseUrl: readDatabaseUrl(read),
     redisUrls,
     cacheRedisUrls: cacheRedisUrls.length > 0 ? cacheRedisUrls : redisUrls,
+    nameServers: readNameServers(read),
   }
+}
+
+/** @throws ConfigError when DNS_SERVERS names what is no address */
+export function readNameServers(read: EnvironmentReader): string[] {
+  return read.list('DNS_SERVERS', isNameServer)
 }
 
 /** @throws ConfigError when DATABASE_URL is not set or is no address of Postgres */
@@ -40,6 +49,13 @@ function checkFile(name: string, path: string | null): void {
 }
 
 const FORM = 'the address of Postgres, postgres://user:password@host/database'
+
+/** An IP address, with a port or without: `10.0.0.2`, `127.0.0.1:5353`, `[2001:db8::1]:53`. */
+function isNameServer(value: string): boolean {
+  if (isIP(value) !== 0) return true
+  const parts = /^(?:(?<v4>[\d.]+)|\[(?<v6>[^\]]+)\]):(?<port>\d{1,5})$/.exec(value)?.groups
+  return parts !== undefined && isIP(parts.v4 ?? parts.v6 ?? '') !== 0 && Number(parts.port) <= 65_535
+}
 
 function isRedisUrl(value: string): boolean {
   return /^rediss?:\/\//.test(value) && URL.canParse(value)

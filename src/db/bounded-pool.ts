@@ -1,5 +1,6 @@
 import type { PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely'
 import pg from 'pg'
+import { NamedSocket } from '../dns/named-socket.ts'
 import { GatewayError } from '../errors.ts'
 import type { Log } from '../log.ts'
 
@@ -70,6 +71,7 @@ export class BoundedPool implements PostgresPool {
   #openPool(): pg.Pool {
     const pool = new pg.Pool({
       connectionString: this.#options.url,
+      stream: () => new NamedSocket(),
       max: this.#options.connectionsMax,
       min: this.#options.connectionsMin ?? 0,
       connectionTimeoutMillis: CONNECT_MS_MAX,

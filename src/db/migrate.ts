@@ -2,7 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { Kysely, PostgresDialect } from 'kysely'
 import { type Migration, Migrator } from 'kysely/migration'
 import pg from 'pg'
-import { ConfigError, loadDatabaseUrl } from '../config.ts'
+import { ConfigError, loadDatabaseUrl, loadNameServers } from '../config.ts'
+import { useNameServers } from '../dns/name-server.ts'
+import { NamedSocket } from '../dns/named-socket.ts'
 import { isTlsCode } from '../errors.ts'
 import { listMigrations, MIGRATIONS } from './schema-version.ts'
 
@@ -18,7 +20,7 @@ const TRY_EVERY_MS = 1_000
  * @throws Error naming the migration that failed; the schema is then as before
  */
 export async function migrate(databaseUrl: string): Promise<string[]> {
-  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 })
+  const pool = new pg.Pool({ connectionString: databaseUrl, stream: () => new NamedSocket(), max: 1 })
   // A connection that is lost between two statements shows in the next one; without listeners it would end the process.
   pool.on('error', () => undefined)
   pool.on('connect', (client) => client.on('error', () => undefined))
@@ -48,7 +50,11 @@ async function awaitPostgres(databaseUrl: string): Promise<void> {
   const { host } = new URL(databaseUrl)
   const end = performance.now() + WAIT_MS_MAX
   for (let isFirst = true; ; isFirst = false) {
-    const client = new pg.Client({ connectionString: databaseUrl, connectionTimeoutMillis: 5_000 })
+    const client = new pg.Client({
+      connectionString: databaseUrl,
+      stream: () => new NamedSocket(),
+      connectionTimeoutMillis: 5_000,
+    })
     // A connection that is lost between two steps shows in the next one.
     client.on('error', () => undefined)
     try {
@@ -73,6 +79,7 @@ async function awaitPostgres(databaseUrl: string): Promise<void> {
 async function main(): Promise<number> {
   try {
     const databaseUrl = loadDatabaseUrl()
+    useNameServers(loadNameServers())
     await awaitPostgres(databaseUrl)
     const names = await migrate(databaseUrl)
     console.log(names.length === 0 ? 'The schema is up to date.' : `Migrated: ${names.join(', ')}`)

@@ -1,8 +1,7 @@
-import { lookup } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
 import ipaddr from 'ipaddr.js'
 import { Agent, buildConnector, type Dispatcher } from 'undici'
-import { shareLookups } from './shared-lookup.ts'
+import { lookup } from '../dns/lookup.ts'
 
 const CONNECT_TIMEOUT_MS = 3_000
 
@@ -36,7 +35,7 @@ export function openHttpClient(options: { connections: number | undefined; allow
     keepAliveTimeout: 30_000,
     headersTimeout: 0,
     bodyTimeout: 0,
-    connect: options.allowPrivate ? { timeout: CONNECT_TIMEOUT_MS, lookup: sharedLookup } : publicConnector(),
+    connect: options.allowPrivate ? { timeout: CONNECT_TIMEOUT_MS, lookup } : publicConnector(),
   })
 }
 
@@ -50,10 +49,8 @@ function publicConnector(): buildConnector.connector {
   }
 }
 
-const sharedLookup = shareLookups(lookup)
-
 const publicLookup: LookupFunction = (hostname, options, callback) => {
-  sharedLookup(hostname, { ...options, all: true }, (error, found) => {
+  lookup(hostname, { ...options, all: true }, (error, found) => {
     if (error) return callback(error, '')
     const addresses = typeof found === 'string' ? [] : found
     const blocked = addresses.find(({ address }) => !isPublicAddress(address))

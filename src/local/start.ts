@@ -6,6 +6,7 @@ import { CONSOLE_FILE, consoleUrl } from '../config/operator-client.ts'
 import { type Config, ConfigError, isLocalAddress, loadConfig, loadStartConfig, type StartConfig } from '../config.ts'
 import { openDatabase } from '../db/database.ts'
 import { migrate } from '../db/migrate.ts'
+import { useNameServers } from '../dns/name-server.ts'
 import { checkAddresses } from '../http/listen.ts'
 import { createLog, formatLogLine } from '../log.ts'
 import { print, welcomeText } from './console-output.ts'
@@ -81,6 +82,7 @@ async function start(): Promise<void> {
   const environment = { ...secrets, ...services, BASE_URL: settings.baseUrl }
   const config = loadConfig({ ...settings.environment, ...environment })
   print('Bringing the database schema up to date …')
+  useNameServers(config.nameServers)
   await migrate(config.databaseUrl)
   // Keys that everybody can read in the log are for the person who tries the service on this machine.
   const demo = isLocalAddress(settings.baseUrl) ? await openDemo(config, settings.dataDir) : undefined

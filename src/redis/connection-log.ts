@@ -1,5 +1,6 @@
 import { Cluster, Redis } from 'ioredis'
 import type { Log } from '../log.ts'
+import { NamedConnector } from './connector.ts'
 
 /**
  * Writes down what becomes of a connection: why it failed, once and again whenever the reason changes, and when it is
@@ -65,7 +66,7 @@ async function findCause(urls: string[]): Promise<string | undefined> {
 /** Why one node cannot be used: it cannot be reached, or it says that slots are served by nobody. Never throws. */
 async function findCauseAt(url: string): Promise<string | undefined> {
   const times = { connectTimeout: CAUSE_MS_MAX, commandTimeout: CAUSE_MS_MAX }
-  const node = new Redis(url, { ...times, lazyConnect: true, retryStrategy: () => null })
+  const node = new Redis(url, { ...times, Connector: NamedConnector, lazyConnect: true, retryStrategy: () => null })
   const causes: string[] = []
   node.on('error', (error: Error) => causes.push(reasonOf(error)))
   try {

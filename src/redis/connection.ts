@@ -1,7 +1,9 @@
 import type { Socket } from 'node:net'
 import { Cluster, Redis, type RedisOptions } from 'ioredis'
+import { lookup } from '../dns/lookup.ts'
 import type { Log } from '../log.ts'
 import { logConnection } from './connection-log.ts'
+import { NamedConnector } from './connector.ts'
 import { RedisError } from './redis-error.ts'
 import { endOnClusterNode } from './server-info.ts'
 import { failOnStall, reconnectWhenSilent } from './silence.ts'
@@ -75,6 +77,7 @@ function connectionOptions(kind: 'producer' | 'blocking') {
     maxRetriesPerRequest: kind === 'blocking' ? null : 0,
     enableOfflineQueue: kind === 'blocking',
     connectTimeout: 5_000,
+    Connector: NamedConnector,
     retryStrategy: (times: number) => Math.min(50 * 2 ** Math.min(times, 10), RECONNECT_MS_MAX),
   } satisfies RedisOptions
 }
@@ -88,6 +91,7 @@ function openCluster(
   return new TypedCluster(nodes, {
     enableOfflineQueue,
     clusterRetryStrategy: retryStrategy,
+    dnsLookup: (hostname, callback) => lookup(hostname, {}, (error, address) => callback(error, String(address))),
     // One every 100 ms: a failover takes seconds. A blocking connection waits it out, as it does for a single Redis.
     ...(kind === 'blocking' ? { maxRedirections: REDIRECTIONS_MAX } : {}),
     redisOptions: {

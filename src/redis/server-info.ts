@@ -1,5 +1,6 @@
 import { Cluster, Redis } from 'ioredis'
 import type { RedisConnection } from './connection.ts'
+import { NamedConnector } from './connector.ts'
 
 /** SET takes NX and GET together since 7.0; every Valkey says that it is newer. */
 const REDIS_MIN = { major: 7, minor: 0 }
@@ -53,6 +54,7 @@ async function findClusterNodes(urls: string[]): Promise<string[]> {
   if (url === undefined || others.length > 0) return urls
   const redis = new Redis(url, {
     lazyConnect: true,
+    Connector: NamedConnector,
     enableReadyCheck: false,
     retryStrategy: () => null,
     maxRetriesPerRequest: 0,

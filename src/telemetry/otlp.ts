@@ -19,6 +19,7 @@ import {
   serviceNameEnvDetector,
 } from '@opentelemetry/resources'
 import { BatchSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
+import { lookup } from '../dns/lookup.ts'
 import type { CallSpan, SpanOptions, Tracing } from './tracing.ts'
 
 const propagator = new W3CTraceContextPropagator()
@@ -35,7 +36,7 @@ export function openOtlpTracing(process: string): Tracing {
     resource: defaultResource().merge(named).merge(fromEnvironment),
     spanProcessors: [
       new BatchSpanProcessor({
-        exporter: new OTLPTraceExporter(),
+        exporter: new OTLPTraceExporter({ httpAgentOptions: { lookup } }),
         scheduledDelayMillis: 1_000,
       }),
     ],

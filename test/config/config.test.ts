@@ -255,6 +255,8 @@ const UNUSABLE: [string, string][] = [
   ['REDIS_URL', 'localhost:6379'],
   ['REDIS_URL', 'redis://a:1,http://b:2'],
   ['CACHE_REDIS_URL', 'memcached://a'],
+  ['DNS_SERVERS', 'ns.example'],
+  ['DNS_SERVERS', '127.0.0.1:70000'],
   ['DATABASE_URL', 'localhost:5432/gateway'],
   ['DATABASE_URL', 'postgres://u:p@host/database?sslmode=verify-full&sslrootcert=/nowhere/ca.pem'],
   ['SIGNUP', 'yes'],

@@ -1,0 +1,76 @@
+import { readFileSync, statSync } from 'node:fs'
+
+const HOSTS = process.platform === 'win32' ? 'C:\\Windows\\System32\\drivers\\etc\\hosts' : '/etc/hosts'
+const RESOLVER = '/etc/resolv.conf'
+
+/** How the system completes a short name (resolv.conf, 5). */
+export interface SearchList {
+  domains: string[]
+  /** A name with fewer dots is tried with the domains first. */
+  dots: number
+}
+
+/** Addresses of each name of a hosts file, in its order. Names are in lower case. */
+export function parseHosts(text: string): Map<string, string[]> {
+  const hosts = new Map<string, string[]>()
+  for (const [address, ...names] of fieldsOf(text)) {
+    if (address === undefined) continue
+    for (const name of names) hosts.set(name.toLowerCase(), [...(hosts.get(name.toLowerCase()) ?? []), address])
+  }
+  return hosts
+}
+
+/** The last `search` or `domain` holds. */
+export function parseSearchList(text: string): SearchList {
+  const list: SearchList = { domains: [], dots: 1 }
+  for (const [keyword, ...values] of fieldsOf(text)) {
+    if (keyword === 'search' || keyword === 'domain') list.domains = values
+    if (keyword !== 'options') continue
+    for (const value of values) if (/^ndots:\d+$/.test(value)) list.dots = Number(value.slice('ndots:'.length))
+  }
+  return list
+}
+
+/** Addresses of a name in the hosts file; none when the file does not name it. */
+export function hostsFileAddresses(hostname: string): string[] {
+  return hosts().get(hostname.toLowerCase().replace(/\.$/, '')) ?? []
+}
+
+/** The names to query for a name, in this order. A name that ends with a dot is complete. */
+export function completeNames(hostname: string, { domains, dots }: SearchList = searchList()): string[] {
+  if (hostname.endsWith('.')) return [hostname]
+  const longer = domains.map((domain) => `${hostname}.${domain.replace(/\.$/, '')}`)
+  const isShort = hostname.split('.').length - 1 < dots
+  return isShort ? [...longer, hostname] : [hostname, ...longer]
+}
+
+const hosts = followFile(HOSTS, parseHosts)
+const searchList = followFile(RESOLVER, parseSearchList)
+
+function fieldsOf(text: string): string[][] {
+  return text.split('\n').map((line) =>
+    line
+      .replace(/[#;].*/, '')
+      .split(/\s+/)
+      .filter(Boolean),
+  )
+}
+
+/** What a small file says, parsed again when the file has changed. A file that cannot be read says nothing. */
+function followFile<T>(path: string, parse: (text: string) => T): () => T {
+  let version = ''
+  let parsed: T | undefined
+  return () => {
+    const { mtimeMs, ino, size } = statSync(path, { throwIfNoEntry: false }) ?? { mtimeMs: 0, ino: 0, size: 0 }
+    const seen = `${mtimeMs} ${ino} ${size}`
+    if (parsed !== undefined && seen === version) return parsed
+    version = seen
+    try {
+      parsed = parse(readFileSync(path, 'utf8'))
+    } catch {
+      // No such file, or none that this user may read: the system knows no such names.
+      parsed = parse('')
+    }
+    return parsed
+  }
+}
