@@ -13,6 +13,8 @@ export interface AccountsConfig {
   mailFrom: string
   /** Whether agents can sign in by OAuth. */
   isOauthOn: boolean
+  /** How long an access token of an application is good for, hours. */
+  accessTokenHours: number
 }
 
 const SIGNUP_POLICIES: readonly SignupPolicy[] = ['open', 'verified', 'approval', 'closed']
@@ -30,6 +32,7 @@ export function readAccounts(read: EnvironmentReader, baseUrl: string): Accounts
     smtpUrl,
     mailFrom: read.text('SMTP_FROM', `agent-api-gateway@${new URL(baseUrl).hostname}`),
     isOauthOn: read.choice('OAUTH', ['on', 'off'], isSafe ? 'on' : 'off') === 'on',
+    accessTokenHours: read.integer('OAUTH_ACCESS_TOKEN_HOURS', 8, [1, 24]),
   }
 }
 

@@ -12,37 +12,40 @@ export interface StoredArtifact {
   expiresAt: Date
 }
 
-/** One use of a refresh token, by the hash of its id. */
-export interface TokenUse {
-  idHash: Buffer
-  useId: string
-  /** Stands in place of `useId` once this use has counted. */
-  countedId: string
-}
-
 export interface FoundArtifact {
   idHash: Buffer
   secretId: string
   sealed: Buffer
-  /** Null also for a refresh token whose use is too recent to be a replay; it is good for nothing all the same. */
+  /** When a code was used, or a refresh token was superseded: another use is a replay (RFC 9700, 4.14.2). */
   consumedAt: Date | null
 }
 
-/**
- * How long another use of a refresh token is refused alone, from the use that counted: two processes of one application
- * that refresh at once, and one that asks again because it got no answer, are no thieves. Later it is a replay (RFC 9700,
- * 4.14.2).
- */
-const isRecentUse = sql<boolean>`(kind = 'RefreshToken' and consumed_at > now() - interval '30 seconds')`
-
-export async function upsertArtifact(db: Db, artifact: StoredArtifact): Promise<void> {
+/** @param usedHash hash of the refresh token in whose place a refresh token is stored, or for which an access token is */
+export async function upsertArtifact(db: Db, artifact: StoredArtifact, usedHash?: Buffer): Promise<void> {
   const { kind, idHash, uidHash, connectionId, secretId, sealed, expiresAt } = artifact
-  const values = { uid_hash: uidHash, connection_id: connectionId, secret_id: secretId, sealed, expires_at: expiresAt }
-  await db
+  const values = {
+    ...{ uid_hash: uidHash, connection_id: connectionId, secret_id: secretId, sealed, expires_at: expiresAt },
+    parent_hash: kind === 'RefreshToken' && usedHash ? usedHash : null,
+  }
+  const withUse = kind === 'AccessToken' && usedHash ? db.with('superseded', () => supersession(usedHash)) : db
+  await withUse
     .insertInto('oauth_artifacts')
     .values({ kind, id_hash: idHash, ...values })
     .onConflict((conflict) => conflict.columns(['kind', 'id_hash']).doUpdateSet(values))
     .execute()
+}
+
+/**
+ * A refresh token is used when an access token is stored for it. That supersedes the token two steps before it: its owner
+ * has the successor, because the successor's successor came into use. A token whose successor alone was used may belong to
+ * a process that never got the answer, or to another process of the application.
+ */
+function supersession(usedHash: Buffer) {
+  return sql<never>`(update oauth_artifacts set superseded_at = now()
+    where kind = 'RefreshToken' and superseded_at is null and id_hash = (
+      select parent.parent_hash from oauth_artifacts as used
+      join oauth_artifacts as parent on parent.kind = 'RefreshToken' and parent.id_hash = used.parent_hash
+      where used.kind = 'RefreshToken' and used.id_hash = ${usedHash}))`
 }
 
 /** By its id or its uid, while it has not expired. */
@@ -57,7 +60,8 @@ export async function findArtifact(
       'id_hash',
       'secret_id',
       'sealed',
-      sql<Date | null>`case when ${isRecentUse} then null else consumed_at end`.as('consumed_at'),
+      // Nodes of the version before mark a used refresh token in `consumed_at`.
+      sql<Date | null>`case kind when 'RefreshToken' then superseded_at else consumed_at end`.as('consumed_at'),
     ])
     .where('kind', '=', kind)
     .where((where) => ('idHash' in by ? where('id_hash', '=', by.idHash) : where('uid_hash', '=', by.uidHash)))
@@ -106,42 +110,6 @@ export async function consumeArtifact(db: Db, kind: string, idHash: Buffer): Pro
     .where('consumed_at', 'is', null)
     .executeTakeFirst()
   return numUpdatedRows > 0n
-}
-
-/**
- * Begins a use of a refresh token, in place of one that has not counted yet: its process may be gone, and nobody has got
- * tokens of it. False when one has counted.
- */
-export async function beginTokenUse(db: Db, { idHash, useId }: TokenUse): Promise<boolean> {
-  const { numUpdatedRows } = await db
-    .updateTable('oauth_artifacts')
-    .set({ use_id: useId })
-    .where('kind', '=', 'RefreshToken')
-    .where('id_hash', '=', idHash)
-    .where('consumed_at', 'is', null)
-    .executeTakeFirst()
-  return numUpdatedRows > 0n
-}
-
-/**
- * Stores the last token that comes of a use, with which the use counts; false when another one was begun or counted
- * meanwhile; a node of the version before counts one without its id. May be done again where its answer was lost.
- */
-export async function upsertOfUse(db: Db, artifact: StoredArtifact, use: TokenUse): Promise<boolean> {
-  const { uidHash, connectionId, secretId, sealed, expiresAt } = artifact
-  const { numAffectedRows } = await sql`
-    with used as (
-      update oauth_artifacts set consumed_at = coalesce(consumed_at, now()), use_id = ${use.countedId}
-      where kind = 'RefreshToken' and id_hash = ${use.idHash}
-        and (use_id = ${use.useId} and consumed_at is null or use_id = ${use.countedId})
-      returning id_hash
-    )
-    insert into oauth_artifacts (kind, id_hash, uid_hash, connection_id, secret_id, sealed, expires_at)
-    select ${artifact.kind}, ${artifact.idHash}::bytea, ${uidHash}::bytea, ${connectionId}::uuid, ${secretId},
-      ${sealed}::bytea, ${expiresAt}::timestamptz
-    from used
-    on conflict (kind, id_hash) do update set sealed = excluded.sealed, secret_id = excluded.secret_id`.execute(db)
-  return numAffectedRows === 1n
 }
 
 /** The account whose connection an artifact belongs to; undefined when there is none. */

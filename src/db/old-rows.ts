@@ -74,7 +74,7 @@ const STEPS: Step[] = [
   deletion('api_keys', sql`least(revoked_at, expires_at) < now() - interval '30 days'`),
   deletion('oauth_artifacts', sql`expires_at < now()`),
   // Nothing can use it any more: it would count against its account's number for ever. A code is there right after the
-  // connection; a used refresh token until the next one is.
+  // connection, and a refresh token stays until it expires, whether it was used or not.
   {
     table: 'connections',
     changeBatch: sql`update connections set revoked_at = now() where ctid = any(${batchOf(

@@ -196,8 +196,10 @@ interface OAuthArtifactsTable {
   secret_id: string
   sealed: Buffer
   consumed_at: Date | null
-  /** The newest use of a refresh token, under another id once that use has counted; `consumed_at` alone says whether one has. */
-  use_id: string | null
+  /** Hash of the refresh token that a refresh token came from; null for the first token of a connection. */
+  parent_hash: Buffer | null
+  /** When a refresh token was superseded: from then on its use is a replay. */
+  superseded_at: Date | null
   expires_at: Date
 }
 

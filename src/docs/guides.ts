@@ -36,6 +36,7 @@ export function loadGuides(config: Pick<Config, 'http' | 'plans' | 'callTimeoutM
     getAccount: ACCOUNT_WORDS[config.accounts.signup],
     accountRoute: config.accounts.signup === 'closed' ? 'login' : 'signup',
     resultStorage: storageWords(config.plans),
+    accessTokenSeconds: String(config.accounts.accessTokenHours * 3_600),
     timeoutSeconds: String(Math.round(config.callTimeoutMs / 1_000)),
   }
   return NAMES.map((name) => {

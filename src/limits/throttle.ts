@@ -35,6 +35,7 @@ export interface Throttle {
     | 'client-register'
     | 'client-register-day'
     | 'client-document'
+    | 'refresh'
     | 'mail'
     | 'mail-attempt'
     | 'operator'

@@ -1,4 +1,4 @@
-import { hash, randomUUID } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Adapter, AdapterPayload } from 'oidc-provider'
 import { errors } from 'oidc-provider'
 import { isOutdated, open, seal } from '../accounts/secret-box.ts'
@@ -6,7 +6,6 @@ import type { Config } from '../config.ts'
 import { findConnectionOwner, revokeConnection } from '../db/connections.ts'
 import type { Db } from '../db/database.ts'
 import {
-  beginTokenUse,
   consumeArtifact,
   deleteArtifact,
   deleteClient,
@@ -17,11 +16,8 @@ import {
   type Resealed,
   resealArtifact,
   resealClient,
-  type StoredArtifact,
   upsertArtifact,
-  upsertOfUse,
 } from '../db/oauth-artifacts.ts'
-import { isDependencyAway } from '../errors.ts'
 import { isWellFormed } from '../http/well-formed.ts'
 import { announced } from '../limits/account-version.ts'
 import type { Log } from '../log.ts'
@@ -54,10 +50,10 @@ export class ArtifactAdapter implements Adapter {
   }
 
   async upsert(id: string, payload: AdapterPayload, expiresIn = DEFAULT_SECONDS): Promise<void> {
-    const { config } = this.#deps
+    const { config, db } = this.#deps
     const idHash = artifactHash(id)
     const { secretId, bytes } = seal(config.secrets.encryption, this.#record(idHash), JSON.stringify(payload))
-    await this.#store({
+    const artifact = {
       kind: this.#kind,
       idHash,
       uidHash: payload.uid === undefined ? null : artifactHash(payload.uid),
@@ -66,7 +62,8 @@ export class ArtifactAdapter implements Adapter {
       secretId,
       sealed: bytes,
       expiresAt: new Date(Date.now() + expiresIn * 1_000),
-    })
+    }
+    await upsertArtifact(db, artifact, currentTokenUse())
   }
 
   find(id: string): Promise<AdapterPayload | undefined> {
@@ -82,14 +79,16 @@ export class ArtifactAdapter implements Adapter {
     return undefined
   }
 
-  /** @throws InvalidGrant when another request was quicker: a code or refresh token is good once, over all nodes */
+  /**
+   * A refresh token counts as used with the access token, which is stored last. Until then nobody got anything for it.
+   *
+   * @throws InvalidGrant when another request was quicker: a code is good once, over all nodes
+   */
   async consume(id: string): Promise<void> {
     const idHash = artifactHash(id)
-    const isFirst =
-      this.#kind === 'RefreshToken'
-        ? await this.#beginUse(idHash)
-        : await consumeArtifact(this.#deps.db, this.#kind, idHash)
-    if (!isFirst) throw new errors.InvalidGrant('it was used already')
+    if (this.#kind === 'RefreshToken') return noteTokenUse(idHash)
+    if (!(await consumeArtifact(this.#deps.db, this.#kind, idHash)))
+      throw new errors.InvalidGrant('it was used already')
   }
 
   async destroy(id: string): Promise<void> {
@@ -102,31 +101,11 @@ export class ArtifactAdapter implements Adapter {
     if (this.#kind === 'Grant') await this.revokeByGrantId(id)
   }
 
-  /** Ends the connection: a code or refresh token was used twice, or the application asks for it. */
+  /** Ends the connection: a code was used twice, a refresh token was replayed, or the application asks for it. */
   async revokeByGrantId(grantId: string): Promise<void> {
     const { db } = this.#deps
     const userId = await findConnectionOwner(db, grantId)
     if (userId !== undefined) await announced(this.#deps, [userId], () => revokeConnection(db, grantId, userId))
-  }
-
-  /** A refresh token counts as used with the access token, which is stored last: until then nobody got anything for it. */
-  #beginUse(idHash: Buffer): Promise<boolean> {
-    const use = { idHash, useId: randomUUID(), countedId: randomUUID() }
-    noteTokenUse(use)
-    return beginTokenUse(this.#deps.db, use)
-  }
-
-  /** @throws InvalidGrant when the refresh token was used again before the tokens of this use were stored */
-  async #store(artifact: StoredArtifact): Promise<void> {
-    const { db } = this.#deps
-    const use = this.#kind === 'AccessToken' ? currentTokenUse() : undefined
-    if (!use) return await upsertArtifact(db, artifact)
-    const isNewest = await upsertOfUse(db, artifact, use).catch((error) => {
-      if (!isDependencyAway(error)) throw error
-      // It may be stored, and only Postgres's answer lost: the application, told to come again, would be refused.
-      return upsertOfUse(db, artifact, use)
-    })
-    if (!isNewest) throw new errors.InvalidGrant('the refresh token was used again')
   }
 
   async #find(by: { idHash: Buffer } | { uidHash: Buffer }): Promise<AdapterPayload | undefined> {

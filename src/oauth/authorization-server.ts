@@ -5,6 +5,7 @@ import { findUser } from '../db/users.ts'
 import { isDependencyAway } from '../errors.ts'
 import { ArtifactAdapter, type ArtifactDeps, ClientAdapter } from './artifact-adapter.ts'
 import { adaptMetadata, checkRedirects, GRANT_TYPES, RESPONSE_TYPES } from './client-metadata.ts'
+import { limitRefreshes } from './refresh.ts'
 import { CALL_SCOPE, isResource } from './resources.ts'
 import { withTokenUse } from './token-use.ts'
 
@@ -21,11 +22,11 @@ export interface AuthorizationDeps extends ArtifactDeps {
 const AUTHORIZATION_PATH = '/oauth/authorize'
 
 const MINUTE = 60
+const HOUR = 3_600
 const DAY = 86_400
 
 /** How long things are good for, seconds. A refresh token is renewed with each use; a connection ends after a year. */
 const TTL = {
-  AccessToken: 60 * MINUTE,
   AuthorizationCode: MINUTE,
   RefreshToken: 30 * DAY,
   Grant: 365 * DAY,
@@ -38,7 +39,7 @@ const DOCUMENT_SECONDS = { min: 60, max: 3_600 }
 
 /**
  * The authorization server (OAuth 2.1): code flow with PKCE alone, opaque tokens that are each good for one resource,
- * refresh tokens that are good once. Every endpoint is named from `BASE_URL`, whatever host a request names.
+ * refresh tokens that are renewed with each use. Every endpoint is named from `BASE_URL`, whatever host a request names.
  */
 export function createAuthorizationServer(deps: AuthorizationDeps): Provider {
   const { config } = deps
@@ -146,9 +147,12 @@ function configurationOf(deps: AuthorizationDeps): Configuration {
     responseTypes: RESPONSE_TYPES,
     clientAuthMethods: ['none', 'client_secret_basic', 'client_secret_post'],
     pkce: { required: () => true },
-    ttl: TTL,
+    ttl: { ...TTL, AccessToken: config.accounts.accessTokenHours * HOUR },
     expiresWithSession: () => false,
-    rotateRefreshToken: true,
+    rotateRefreshToken: async (context) => {
+      await limitRefreshes(deps, context)
+      return true
+    },
     issueRefreshToken: async (_context, client) => client.grantTypeAllowed('refresh_token'),
     loadExistingGrant: async ({ oidc }) => {
       // Each sign-in is agreed to anew: what was agreed before is another connection.
@@ -210,7 +214,7 @@ function featuresOf(deps: AuthorizationDeps): NonNullable<Configuration['feature
         return {
           scope: CALL_SCOPE,
           audience: indicator,
-          accessTokenTTL: TTL.AccessToken,
+          accessTokenTTL: config.accounts.accessTokenHours * HOUR,
           accessTokenFormat: 'opaque',
         }
       },

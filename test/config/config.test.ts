@@ -147,6 +147,7 @@ describe('the settings of a process', () => {
       smtpUrl: undefined,
       mailFrom: 'agent-api-gateway@localhost',
       isOauthOn: true,
+      accessTokenHours: 8,
     })
     assert.equal(load({ BASE_URL: 'http://api.example.org' }).accounts.isOauthOn, false)
     assert.equal(load({ BASE_URL: 'https://api.example.org' }).accounts.isOauthOn, true)
@@ -155,6 +156,7 @@ describe('the settings of a process', () => {
       smtpUrl: 'smtps://u:p@mail',
       mailFrom: 'agent-api-gateway@localhost',
       isOauthOn: false,
+      accessTokenHours: 8,
     })
     assert.throws(() => load({ SIGNUP: 'verified' }), /SMTP_URL is required/)
   })
@@ -262,6 +264,7 @@ const UNUSABLE: [string, string][] = [
   ['SIGNUP', 'yes'],
   ['SMTP_URL', 'mail.example'],
   ['OAUTH', 'true'],
+  ...['0', '25', '1.5', '8h'].map((value): [string, string] => ['OAUTH_ACCESS_TOKEN_HOURS', value]),
   ['WORKERS', '0'],
   ['WORKERS', '1000'],
   ['WEB_NODES', '0'],

@@ -6,11 +6,10 @@ import { loadConfig } from '../../src/config.ts'
 import { insertConnection } from '../../src/db/connections.ts'
 import { type Db, openDatabase } from '../../src/db/database.ts'
 import { migrate } from '../../src/db/migrate.ts'
-import { upsertOfUse } from '../../src/db/oauth-artifacts.ts'
 import { insertUser } from '../../src/db/users.ts'
 import { createLog } from '../../src/log.ts'
 import { ArtifactAdapter, ClientAdapter } from '../../src/oauth/artifact-adapter.ts'
-import { currentTokenUse, withTokenUse } from '../../src/oauth/token-use.ts'
+import { withTokenUse } from '../../src/oauth/token-use.ts'
 import { closeRedis, openRedis, type RedisConnection } from '../../src/redis/connection.ts'
 import { testSecrets, until } from '../support/gateway.ts'
 import { type Services, startServices } from '../support/services.ts'
@@ -19,7 +18,7 @@ describe('a refresh token', () => {
   let services: Services
   let db: Db
   let redis: RedisConnection
-  let [tokens, access]: ArtifactAdapter[] = []
+  let [tokens, access, codes]: ArtifactAdapter[] = []
   const grantId = randomUUID()
 
   before(async () => {
@@ -32,6 +31,7 @@ describe('a refresh token', () => {
     const deps = { db, redis, log, config: loadConfig({ ...testSecrets(), ...addresses }) }
     tokens = new ArtifactAdapter('RefreshToken', deps)
     access = new ArtifactAdapter('AccessToken', deps)
+    codes = new ArtifactAdapter('AuthorizationCode', deps)
     const userId = randomUUID()
     const application = { client_id: 'a', client_name: 'a', redirect_host: '127.0.0.1', resource: 'http://a' }
     await insertUser(db, { id: userId, email: 'a@example.com', passwordHash: 'x', signupNetwork: null })
@@ -43,102 +43,67 @@ describe('a refresh token', () => {
     await services.stop()
   })
 
-  const store = (adapter: ArtifactAdapter | undefined, id: string) => adapter?.upsert(id, { jti: id, grantId }, 3_600)
   const isReplay = async (id: string) => (await tokens?.find(id))?.consumed !== undefined
-  const refused = { error: 'invalid_grant' }
+  const store = (adapter: ArtifactAdapter | undefined, id: string) => adapter?.upsert(id, { jti: id, grantId }, 3_600)
+  /** Uses a token as the library does: stores the successor, then the access token, with which the use counts. */
+  const use = (id: string, successor: string) =>
+    withTokenUse(async () => {
+      await tokens?.consume(id)
+      await store(tokens, successor)
+      await store(access, `access token beside ${successor}`)
+    })
 
-  it('a refresh token is good again at once while no use of it has stored its access token, whatever else was stored', async () => {
-    await store(tokens, 'killed')
-    await withTokenUse(async () => await tokens?.consume('killed'))
-    await withTokenUse(async () => {
-      await tokens?.consume('killed')
-      await store(tokens, 'successor of nobody')
-    })
-    assert.equal(await isReplay('killed'), false)
-    await withTokenUse(async () => {
-      await tokens?.consume('killed')
-      await store(access, 'its access token')
-    })
-    await withTokenUse(async () => await assert.rejects(tokens?.consume('killed') ?? assert.fail(), refused))
+  it('a refresh token is a replay once the successor of its successor was used, and not before, at any age', async () => {
+    await store(tokens, 'first')
+    await use('first', 'second')
+    await use('first', 'other second')
+    await use('second', 'third')
+    await sql`update oauth_artifacts set expires_at = expires_at - interval '10 minutes'`.execute(db)
+    assert.equal(await isReplay('first'), false)
+    await use('first', 'yet another second')
+    await use('third', 'fourth')
+    const all = ['first', 'second', 'third', 'fourth', 'other second', 'yet another second']
+    assert.deepEqual(await Promise.all(all.map(isReplay)), [true, false, false, false, false, false])
   })
 
-  it('a refresh token that two requests use at once gives tokens to the one that began last, and is no replay', async () => {
+  it('a refresh token of one process is no replay because of what another process does with a successor of its own', async () => {
     await store(tokens, 'shared')
-    const begun = Promise.withResolvers<void>()
-    const overtaken = Promise.withResolvers<void>()
-    const first = withTokenUse(async () => {
-      await tokens?.consume('shared')
-      begun.resolve()
-      await overtaken.promise
-      await store(access, 'of the first')
-    })
-    await begun.promise
-    await withTokenUse(async () => {
-      await tokens?.consume('shared')
-      overtaken.resolve()
-      await assert.rejects(first, refused)
-      await store(access, 'of the second')
-    })
-    assert.equal(await access?.find('of the first'), undefined)
-    assert.equal((await access?.find('of the second'))?.jti, 'of the second')
-    assert.equal(await isReplay('shared'), false)
+    await use('shared', 'of one process')
+    await use('shared', 'of another')
+    await use('of another', 'of another, next')
+    await use('of another, next', 'of another, third')
+    assert.deepEqual([await isReplay('shared'), await isReplay('of one process')], [true, false])
   })
 
-  it('a refresh token whose use counted is a replay half a minute later, whatever became of its access token', async () => {
+  it('a refresh token whose use stored no access token was not used: nobody has got anything for it', async () => {
     await store(tokens, 'old')
+    await use('old', 'middle')
+    await use('middle', 'young')
     await withTokenUse(async () => {
-      await tokens?.consume('old')
-      await store(access, 'given back')
+      await tokens?.consume('young')
+      await store(tokens, 'of a node that was killed')
     })
     assert.equal(await isReplay('old'), false)
-    await sql`update oauth_artifacts set consumed_at = consumed_at - interval '31 seconds'`.execute(db)
-    assert.equal(await isReplay('old'), true)
-    await access?.destroy('given back')
+    await use('young', 'youngest')
     assert.equal(await isReplay('old'), true)
   })
 
-  it('a refresh token that a node of the version before has used is used, also where a use of ours had begun', async () => {
+  it('a refresh token that a node of the version before has used is good here, and its successors are followed', async () => {
     await store(tokens, 'upgraded')
-    await withTokenUse(async () => await tokens?.consume('upgraded'))
-    await sql`update oauth_artifacts set consumed_at = now() - interval '31 seconds' where consumed_at is null`.execute(
-      db,
-    )
+    await sql`update oauth_artifacts set consumed_at = now() - interval '1 hour', use_id = gen_random_uuid()
+      where kind = 'RefreshToken'`.execute(db)
+    assert.equal(await isReplay('upgraded'), false)
+    await use('upgraded', 'upgraded, second')
+    await use('upgraded, second', 'upgraded, third')
+    await use('upgraded, third', 'upgraded, fourth')
     assert.equal(await isReplay('upgraded'), true)
-    await withTokenUse(async () => await assert.rejects(tokens?.consume('upgraded') ?? assert.fail(), refused))
   })
 
-  it('a refresh token that a node of the version before uses after a use of ours had begun gives no tokens here', async () => {
-    await store(tokens, 'shared with the version before')
-    await withTokenUse(async () => {
-      await tokens?.consume('shared with the version before')
-      await sql`update oauth_artifacts set consumed_at = now() where consumed_at is null and kind = 'RefreshToken'`.execute(
-        db,
-      )
-      await assert.rejects(store(access, 'of ours') ?? assert.fail(), refused)
-    })
-    assert.equal(await access?.find('of ours'), undefined)
-  })
-
-  it('a refresh token counts for its use also where its tokens are stored again while the first try is under way', async () => {
-    await store(tokens, 'tried twice')
-    await withTokenUse(async () => {
-      await tokens?.consume('tried twice')
-      const use = currentTokenUse() ?? assert.fail()
-      const idHash = randomBytes(32)
-      const artifact = {
-        ...{ kind: 'AccessToken', idHash, uidHash: null, connectionId: grantId, secretId: 'x' },
-        ...{ sealed: randomBytes(8), expiresAt: new Date(Date.now() + 60_000) },
-      }
-      const waiting = sql`select from pg_locks where not granted`
-      const again = await db.transaction().execute(async (transaction) => {
-        assert.equal(await upsertOfUse(transaction, artifact, use), true)
-        const again = upsertOfUse(db, artifact, use)
-        await until(async () => (await waiting.execute(db)).rows.length > 0)
-        return { again }
-      })
-      assert.equal(await again.again, true)
-      assert.equal(await upsertOfUse(db, artifact, use), true)
-    })
+  it('a code is good once, and is a replay afterwards', async () => {
+    await codes?.upsert('code', { jti: 'code', grantId }, 60)
+    await codes?.consume('code')
+    await assert.rejects(codes?.consume('code') ?? assert.fail(), { error: 'invalid_grant' })
+    assert.notEqual((await codes?.find('code'))?.consumed, undefined)
   })
 })
 

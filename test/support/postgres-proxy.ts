@@ -10,6 +10,8 @@ export interface PostgresProxy {
   isSilent: boolean
   /** The connection of the next statement that holds this text breaks when Postgres has carried it out, before its answer. */
   breaksAfter: string | undefined
+  /** Postgres carries out the next statement that holds this text, and nothing of its connection arrives any more. */
+  holdsAfter: string | undefined
   /** Postgres ends the connection of the next statement that holds this text, right behind its answer: a restart. */
   endsAfter: string | undefined
   /** Names of startup parameters that are refused, as PgBouncer refuses what it does not track. */
@@ -37,10 +39,11 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
     }
     let isBreaking = false
     let isEnding = false
+    let isHeld = false
     upstream.on('data', (data) => {
       if (isBreaking) client.destroy()
       else if (isEnding) client.end(Buffer.concat([data, errorMessage('57P01', 'terminating connection')]))
-      else if (!proxy.isSilent) client.write(data)
+      else if (!proxy.isSilent && !isHeld) client.write(data)
     })
     client.once('data', (startup) => {
       const refused = proxy.refusedParameters.find((name) => startup.includes(`\0${name}\0`))
@@ -54,6 +57,10 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
         if (proxy.breaksAfter !== undefined && data.includes(proxy.breaksAfter)) {
           proxy.breaksAfter = undefined
           isBreaking = true
+        }
+        if (proxy.holdsAfter !== undefined && data.includes(proxy.holdsAfter)) {
+          proxy.holdsAfter = undefined
+          isHeld = true
         }
         if (proxy.endsAfter !== undefined && data.includes(proxy.endsAfter)) {
           proxy.endsAfter = undefined
@@ -74,6 +81,7 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
     },
     isSilent: false,
     breaksAfter: undefined,
+    holdsAfter: undefined,
     endsAfter: undefined,
     refusedParameters: [],
     refusals: 0,

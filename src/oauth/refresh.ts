@@ -1,0 +1,38 @@
+import { errors, type KoaContextWithOIDC } from 'oidc-provider'
+import { GatewayError, retryAfterSeconds } from '../errors.ts'
+import { takeThrottle } from '../limits/throttle.ts'
+import type { ArtifactDeps } from './artifact-adapter.ts'
+
+/**
+ * Refreshes of a connection in any minute. A token gets successors until it is superseded, so that this limit is also the
+ * limit on the successors of a token. Processes that share a stored token refresh together, five at once as a rule.
+ */
+const REFRESHES_PER_MINUTE = 20
+
+/**
+ * Refuses a refresh of a connection that refreshes too often, before tokens of it are stored.
+ *
+ * @throws TemporarilyUnavailable with 429 and `Retry-After`: clients keep the tokens that they have
+ */
+export async function limitRefreshes(
+  deps: ArtifactDeps,
+  context: Pick<KoaContextWithOIDC, 'oidc' | 'set'>,
+): Promise<void> {
+  const { grantId = '' } = context.oidc.entities.RefreshToken ?? {}
+  try {
+    // Fails open without Redis: each client address has its own limit in the node.
+    await takeThrottle(deps, {
+      name: 'refresh',
+      subject: grantId,
+      max: REFRESHES_PER_MINUTE,
+      code: 'RATE_LIMIT_EXCEEDED',
+    })
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    context.set('retry-after', String(retryAfterSeconds(error) ?? 1))
+    const refusal = new errors.TemporarilyUnavailable(
+      `the connection was refreshed ${REFRESHES_PER_MINUTE} times within a minute; try again later`,
+    )
+    throw Object.assign(refusal, { status: 429, statusCode: 429 })
+  }
+}
