@@ -31,6 +31,8 @@ export interface Context {
   db: Db
   /** A few connections for what needs no credential or one that may be made up. */
   strangersDb: Db
+  /** For reports, which read many rows: they must not keep `db` from short statements. */
+  reportsDb: Db
   /** Fails at once when Redis is away. */
   redis: RedisConnection
   /** Where answers are cached; the same unless CACHE_REDIS_URL says otherwise. */
@@ -62,6 +64,9 @@ export interface Context {
 /** Connections to Postgres that serve strangers. */
 const STRANGERS_CONNECTIONS_MAX = 2
 
+/** Connections to Postgres that serve reports. */
+const REPORTS_CONNECTIONS_MAX = 2
+
 /**
  * Opens what an API node needs, and the operator console: `kind` says which. Nothing waits for Postgres or Redis: they
  * are used when they are there.
@@ -80,6 +85,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
   const strangers = { connectionsMax: STRANGERS_CONNECTIONS_MAX, connectionsMin: STRANGERS_CONNECTIONS_MAX }
   const strangersDb = openDatabase(config.databaseUrl, log, strangers)
   openConnections(strangersDb, STRANGERS_CONNECTIONS_MAX)
+  const reportsDb = openDatabase(config.databaseUrl, log, { connectionsMax: REPORTS_CONNECTIONS_MAX })
   const settings = new SettingsSync({ config, log, catalog, db, redis })
   await settings.open()
   return {
@@ -89,6 +95,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
     catalog,
     db,
     strangersDb,
+    reportsDb,
     redis,
     principals,
     unknownKeys: new UnknownKeys(config.throttles.unknownKeysPerMinute),
@@ -136,6 +143,7 @@ export async function closeContext(context: Context): Promise<void> {
   if (context.cacheRedis !== context.redis) await closeRedis(context.cacheRedis)
   await closeRedis(context.redis)
   await context.mailer?.close()
+  await context.reportsDb.destroy()
   await context.strangersDb.destroy()
   await context.db.destroy()
 }

@@ -26,6 +26,14 @@ export interface UsageCount extends UsageEntry {
 /** Rows of one statement: Postgres takes 65 535 values. */
 const ROWS_MAX = 5_000
 
+/**
+ * Rows of free calls that are kept by key and API for an account, a day and a table. Refused calls and test calls are free,
+ * and keys can be made and revoked all day, so an account could make as many rows as it likes, all of which a report
+ * reads. The rest of a day is kept by status and mode, with the key `other` and the API `-`. Charged calls are always kept
+ * by key, because the plan bounds them.
+ */
+export const FREE_ROWS_MAX = 200
+
 /** Adds a batch of counts, once: a batch whose id is there is counted already. */
 export function writeUsageBatch(db: Db, id: string, counts: UsageCount[]): Promise<void> {
   return db.transaction().execute(async (transaction) => {
@@ -57,16 +65,37 @@ async function addCounts(db: Db, table: 'usage_daily' | 'refusals_daily', counts
     }))
     .sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1))
   for (let start = 0; start < rows.length; start += ROWS_MAX) {
-    await db
-      .insertInto(table)
-      .values(rows.slice(start, start + ROWS_MAX))
-      .onConflict((conflict) =>
-        conflict
-          .columns(['user_id', 'day', 'key', 'slug', 'status', 'mode'])
-          .doUpdateSet({ calls: sql<bigint>`${sql.table(table)}.calls + excluded.calls` }),
-      )
-      .execute()
+    await addRows(db, table, rows.slice(start, start + ROWS_MAX))
   }
+}
+
+type UsageRow = Omit<UsageCount, 'accountId' | 'isRefused'> & { user_id: string }
+
+/** Adds counts to the rows that there are, and makes new rows as far as FREE_ROWS_MAX allows. */
+async function addRows(db: Db, table: 'usage_daily' | 'refusals_daily', rows: UsageRow[]): Promise<void> {
+  const isCharged = table === 'usage_daily' ? sql`mode = 'live' and status < 500` : sql`false`
+  await sql`
+    with given as (
+      select * from json_to_recordset(${JSON.stringify(rows)}) as row
+        (day date, user_id uuid, key text, slug text, status smallint, mode text, calls bigint)),
+    kept as (
+      select user_id, day, count(*) as rows from ${sql.table(table)}
+      where (user_id, day) in (select user_id, day from given) and not (${isCharged}) group by user_id, day),
+    ranked as (
+      select given.*, ${isCharged} as is_charged, known.calls is not null as is_known, coalesce(kept.rows, 0)
+        + row_number() over (partition by user_id, day, ${isCharged}, known.calls is not null) as place
+      from given left join kept using (user_id, day)
+        left join (select user_id, day, key, slug, status, mode, calls from ${sql.table(table)}) as known
+          using (user_id, day, key, slug, status, mode))
+    insert into ${sql.table(table)} (user_id, day, key, slug, status, mode, calls)
+      select user_id, day, kept_key, kept_slug, status, mode, sum(calls) from (
+        select *, case when is_kept then key else 'other' end as kept_key, case when is_kept then slug else '-' end as kept_slug
+        from (select *, is_charged or is_known or place <= ${sql.lit(FREE_ROWS_MAX)} as is_kept from ranked) as decided
+      ) as named
+      group by user_id, day, kept_key, kept_slug, status, mode
+      order by user_id, day, kept_key, kept_slug, status, mode
+    on conflict (user_id, day, key, slug, status, mode)
+      do update set calls = ${sql.table(table)}.calls + excluded.calls`.execute(db)
 }
 
 /** Calls that count against the monthly quota: live ones that were queued and did not end in 5xx. `month` is YYYY-MM; `key`: of one alone. */

@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox'
+import { OneAtATime, TooManyWaitingError } from '../async/one-at-a-time.ts'
 import { isCalendarDate } from '../catalog/calendar.ts'
 import type { Context } from '../context.ts'
 import { groupUsage, type UsageGroup, type UsageLine, type UsageRange } from '../db/usage.ts'
@@ -11,6 +12,12 @@ const DAY_MS = 86_400_000
 const DAYS_MAX = 366
 const DAYS_DEFAULT = 30
 const ROWS_MAX = 1_000
+
+/**
+ * Reports of one account that may wait in a node while another report of it runs; more are refused. It fails closed. A
+ * person's page asks for one or two reports, and a report reads up to a year of rows.
+ */
+const WAITING_REPORTS_MAX = 4
 
 const Day = Type.String({ pattern: '^2\\d{3}-\\d{2}-\\d{2}$', description: 'UTC day, YYYY-MM-DD' })
 
@@ -47,10 +54,15 @@ const UsageAnswer = Type.Object(
       Type.Object({
         day: Type.Optional(Day),
         api: Type.Optional(
-          Type.String({ description: 'Slug of the API; "-" where a refused call named none of the catalog' }),
+          Type.String({
+            description: 'Slug of the API; "-" if a refused call named no API of the catalog, or for the rest of a day',
+          }),
         ),
         key: Type.Optional(
-          Type.String({ description: 'Id of the API key or of the connection of an application, or "session"' }),
+          Type.String({
+            description:
+              'Id of the API key or of the connection of an application, or "session"; "other" for the rest of a day that has more rows of free calls than are kept',
+          }),
         ),
         status: Type.Optional(Type.Integer({ description: 'HTTP status of the answer' })),
         mode: Type.Optional(Type.Enum(['live', 'test'], { description: 'live or test calls' })),
@@ -66,6 +78,7 @@ const UsageAnswer = Type.Object(
 /** What an account's calls came to, by day, API, key and status. Keys come and go, so the rows come in pages. */
 export async function usageRoutes(app: App, context: Context): Promise<void> {
   guardWithSession(app, context)
+  const reports = new OneAtATime(WAITING_REPORTS_MAX)
   const usage = {
     schema: {
       summary: 'Calls per day, API, key and status, refused ones included; a call shows a second or two after it ended',
@@ -77,7 +90,12 @@ export async function usageRoutes(app: App, context: Context): Promise<void> {
   app.get('/v1/usage', usage, async (request, reply) => {
     const range = readRange(request.query, context.health.now())
     const { from, to, groupBy, limit } = range
-    const { total, lines } = await groupUsage(context.db, sessionOf(request).user.id, range)
+    const { id } = sessionOf(request).user
+    const { total, lines } = await reports
+      .run(id, () => groupUsage(context.reportsDb, id, range))
+      .catch((error: unknown) => {
+        throw error instanceof TooManyWaitingError ? tooManyReports(error) : error
+      })
     const page = lines.slice(0, limit)
     const last = page.at(-1)
     if (lines.length > limit && last) {
@@ -94,6 +112,15 @@ function readRange({ groupBy: groups, limit, cursor, ...days }: Static<typeof Us
   const after = cursor?.split('~')
   if (after && after.length !== groupBy.length) throw invalid('cursor', 'must be of a page with the same groupBy')
   return { ...readSpan(days, now), groupBy, limit: limit === undefined ? ROWS_MAX : Number(limit), after }
+}
+
+function tooManyReports(cause: Error): GatewayError {
+  return new GatewayError('RATE_LIMIT_EXCEEDED', {
+    message: 'Too many usage reports of this account run at once.',
+    hint: 'Wait until a report has come, then send the request again',
+    retryAfterMs: 1_000,
+    cause,
+  })
 }
 
 /** Where a page with this line as its last one ended. */

@@ -13,6 +13,7 @@ import { redisMemory } from './redis-memory.ts'
 import { revokedKey } from './revoked-key.ts'
 import type { Scenario } from './scenario.ts'
 import { unknownKeys } from './unknown-keys.ts'
+import { usageRows } from './usage-rows.ts'
 
 const SCENARIOS: Scenario[] = [
   closeApi,
@@ -27,6 +28,7 @@ const SCENARIOS: Scenario[] = [
   hostileRequests,
   operatorConsole,
   revokedKey,
+  usageRows,
 ]
 
 /** How long an attack lasts, seconds. */

@@ -11,6 +11,7 @@ import { manyAccounts, takeWholeCap } from '../attack/many-accounts.ts'
 import { pipelining } from '../attack/pipelining.ts'
 import { redisMemory } from '../attack/redis-memory.ts'
 import type { Scenario } from '../attack/scenario.ts'
+import { usageRows } from '../attack/usage-rows.ts'
 import { outputUntilNow, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway } from '../support/gateway.ts'
 import { SPARING_FLAGS } from '../support/node-flags.ts'
@@ -96,6 +97,26 @@ describe('one caller', () => {
     while (last === 429)
     assert.equal(last, 200)
     for (const socket of idle) socket.destroy()
+  })
+
+  it('one caller makes a bounded number of usage rows a day, and its reports keep no other account from Postgres', async () => {
+    const { figures } = await usageRows.run(gateway, 1)
+    assert.ok(Number(figures['rows of the day']) <= 240, JSON.stringify(figures))
+    assert.ok(Number(figures['reports answered']) > 0, JSON.stringify(figures))
+    assert.equal(figures['of them not 200'], 0, JSON.stringify(figures))
+  })
+
+  it('one account has one usage report at a time, a few more wait, and the rest are refused with a time', async () => {
+    const [caller, other] = [await signUp(gateway), await signUp(gateway)]
+    const report = ({ token }: { token: string }) => send(gateway, '/v1/usage', { token })
+    const answers = await Promise.all(Array.from({ length: 40 }, () => report(caller)))
+    const refused = answers.filter(({ status: code }) => code === 429)
+    assert.ok(refused.length > 0 && refused.length < 40)
+    assert.equal(answers.length - refused.length, answers.filter(({ status: code }) => code === 200).length)
+    assert.equal(refused[0]?.body.code, 'RATE_LIMIT_EXCEEDED')
+    assert.ok(Number(refused[0]?.headers.get('retry-after')) >= 1)
+    assert.equal((await report(other)).status, 200)
+    assert.equal((await report(caller)).status, 200)
   })
 
   it('an account has so many requests beside calls a second, whatever their routes', async () => {
