@@ -11,6 +11,7 @@ import Fastify, {
 import type { Context } from './context.ts'
 import { GatewayError } from './errors.ts'
 import { type Assets, loadAssets } from './http/assets.ts'
+import { BODY_BYTES_MAX } from './http/body-limits.ts'
 import { readCertificate } from './http/certificate.ts'
 import { ClientLimits } from './http/client-limits.ts'
 import { closeBodies } from './http/closed-bodies.ts'
@@ -54,7 +55,6 @@ import { usageRoutes } from './routes/usage.ts'
 import { verificationRoutes } from './routes/verification.ts'
 import { wellKnownRoutes } from './routes/well-known.ts'
 
-const BODY_BYTES_MAX = 1024 * 1024
 const HEADER_BYTES_MAX = 16 * 1024
 
 /** Longest a request may take to arrive, milliseconds: its header, and all of it. */

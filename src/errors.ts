@@ -98,7 +98,7 @@ export const ERRORS = {
   ),
   CALL_CANCELLED: final(409, 'The call was cancelled.', 'Send the call again if its result is wanted'),
   CALL_ENDED: final(409, 'The call had ended before it was cancelled.', 'Get its result with GET /v1/calls/{id}'),
-  PAYLOAD_TOO_LARGE: final(413, 'The body is too large.', 'Send at most 1 MiB'),
+  PAYLOAD_TOO_LARGE: final(413, 'The body is too large.', 'Send at most 16 KiB'),
   URI_TOO_LONG: final(414, 'The address is too long.', 'Send parameters in a POST body'),
   UNSUPPORTED_MEDIA_TYPE: final(
     415,

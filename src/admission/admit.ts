@@ -5,6 +5,7 @@ import type { SingleFlight } from '../async/single-flight.ts'
 import type { Catalog } from '../catalog/catalog.ts'
 import { countMonthUsage } from '../db/usage.ts'
 import { GatewayError } from '../errors.ts'
+import type { AccountRequests } from '../http/account-requests.ts'
 import { type AccountLimits, type LimitQuery, type LimitState, STALE, withoutCall } from '../limits/account-limits.ts'
 import type { CallCompletionBatcher } from '../limits/call-completion-batcher.ts'
 import { LimitRefusedError } from '../limits/limit-refusal.ts'
@@ -26,6 +27,7 @@ import type { Preference } from './preference.ts'
 
 export interface AdmissionDeps extends AuthenticationDeps, ForecastDeps {
   catalog: Catalog
+  accountRequests: Pick<AccountRequests, 'checkRefusedCalls'>
   replies: { stream: string }
   accountLimits: AccountLimits
   completions: Pick<CallCompletionBatcher, 'flush' | 'compensate'>
@@ -83,6 +85,17 @@ export async function admitCall(
   }
 }
 
+/** Who makes a call, which needs no round trip if the credential is known. @throws GatewayError */
+export async function identifyCaller(
+  deps: AuthenticationDeps & Pick<AdmissionDeps, 'accountRequests'>,
+  request: FastifyRequest,
+): Promise<Principal> {
+  const principal = await authenticateCall(deps, request)
+  requireAudience(principal, request, deps.config.http.baseUrl)
+  deps.accountRequests.checkRefusedCalls(principal.accountId)
+  return principal
+}
+
 /** Forgets a stale principal and pauses. @returns false after the last try */
 export async function prepareRetry(
   deps: AuthenticationDeps,
@@ -107,8 +120,7 @@ async function decide(
 ): Promise<Admitted | Refused | Stale> {
   let known: Omit<Refused, 'refusal'> = {}
   try {
-    const principal = await authenticateCall(deps, request)
-    requireAudience(principal, request, deps.config.http.baseUrl)
+    const principal = await identifyCaller(deps, request)
     known = { principal, callId }
     const checked = check(deps, request, principal)
     if ('refusal' in checked) {

@@ -167,7 +167,7 @@ export const ERROR_HELP: Record<ErrorCode, ErrorHelp> = {
   CALL_ENDED: help('Fetch the result with GET /v1/calls/{id}.', 'The call had ended before it was to be cancelled.'),
   PAYLOAD_TOO_LARGE: help(
     'Send less, or several requests.',
-    'The body is larger than 1 MiB; for sign-up and log-in than 4 KiB, for a change of the password than 8 KiB.',
+    'The body is larger than 16 KiB; of a call than 64 KiB, of a batch or of messages to `/mcp` than 512 KiB, of a sign-up or log-in than 4 KiB, of a change of the password than 8 KiB.',
   ),
   URI_TOO_LONG: help(
     'Send the parameters as JSON in a POST to the same address.',

@@ -31,15 +31,31 @@ export class AccountRequests {
     this.#take(accountId, units)
   }
 
+  /** A call that was refused: the account's plan does not count it, and it costs work all the same. */
+  countRefusedCall(accountId: string, units = 1): void {
+    if (!isInProcess()) this.#buckets.charge(refusedCalls(accountId), units)
+  }
+
+  /** Before a call. Fails open for calls that are under way together. @throws GatewayError RATE_LIMIT_EXCEEDED */
+  checkRefusedCalls(accountId: string): void {
+    if (isInProcess()) return
+    const retryAfterMs = this.#buckets.waitMs(refusedCalls(accountId))
+    if (retryAfterMs > 0) throw tooMany('Too many calls of this account were refused.', retryAfterMs)
+  }
+
   #take(subject: string, units: number): void {
     // A request that this process makes for one it has let in already.
     if (isInProcess()) return
     const retryAfterMs = this.#buckets.take(subject, units)
-    if (retryAfterMs === 0) return
-    throw new GatewayError('RATE_LIMIT_EXCEEDED', {
-      message: 'Too many requests of this account come at once.',
-      hint: 'Wait and send the request again',
-      retryAfterMs,
-    })
+    if (retryAfterMs > 0) throw tooMany('Too many requests of this account come at once.', retryAfterMs)
   }
+}
+
+/** Counted apart: an account that polls without end can still make calls. */
+function refusedCalls(accountId: string): string {
+  return `refused:${accountId}`
+}
+
+function tooMany(message: string, retryAfterMs: number): GatewayError {
+  return new GatewayError('RATE_LIMIT_EXCEEDED', { message, hint: 'Wait and send the request again', retryAfterMs })
 }

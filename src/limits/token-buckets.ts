@@ -34,6 +34,19 @@ export class TokenBuckets {
     return 0
   }
 
+  /** Milliseconds until there is a token; none is taken. */
+  waitMs(subject: string): number {
+    if (this.#perSecond === 0 || !this.#buckets.has(subject)) return 0
+    return Math.max(0, Math.ceil(((1 - this.#filled(subject).tokens) / this.#perSecond) * 1_000))
+  }
+
+  /** Takes what there is of so many tokens, for work that is done already. */
+  charge(subject: string, count: number): void {
+    if (this.#perSecond === 0) return
+    const bucket = this.#filled(subject)
+    bucket.tokens = Math.max(0, bucket.tokens - count)
+  }
+
   refund(subject: string): void {
     if (this.#perSecond === 0) return
     const bucket = this.#filled(subject)

@@ -10,6 +10,7 @@ import { type BatchOutcome, runBatch } from '../calls/run-batch.ts'
 import type { Context } from '../context.ts'
 import { type GatewayError, publicError, retryAfterSeconds } from '../errors.ts'
 import { type BatchAnswer, BatchLines, BatchObject } from '../http/batch-answer.ts'
+import { MESSAGES_BYTES_MAX, unitsOfBody } from '../http/body-limits.ts'
 import { callerSocket } from '../http/caller-socket.ts'
 import type { App } from '../http/typed-app.ts'
 import { limitRefusal } from '../limits/limit-refusal.ts'
@@ -71,6 +72,7 @@ const Results = Type.Object(
 /** Many calls with one decision about limits; each is answered by itself, as it ends. */
 export async function batchRoutes(app: App, context: Context): Promise<void> {
   const options = {
+    bodyLimit: MESSAGES_BYTES_MAX,
     config: {
       guard: 'call',
       errors: ['RATE_LIMIT_EXCEEDED', 'MONTHLY_QUOTA_EXCEEDED', 'CONCURRENCY_LIMIT_EXCEEDED', 'OVERLOADED'],
@@ -98,7 +100,7 @@ export async function batchRoutes(app: App, context: Context): Promise<void> {
     const principal = await authenticateNow(context, request)
     requireAudience(principal, request, context.config.http.baseUrl)
     principals.set(request, principal)
-    context.accountRequests.take(principal.accountId)
+    context.accountRequests.take(principal.accountId, unitsOfBody(request.headers, MESSAGES_BYTES_MAX))
   })
   answerLimits(app, context, (request) => principals.get(request))
   app.post(

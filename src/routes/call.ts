@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { type Admitted, admitCall, type Refused } from '../admission/admit.ts'
+import { type Admitted, admitCall, identifyCaller, type Refused } from '../admission/admit.ts'
 import type { Principal } from '../admission/authenticate.ts'
 import { countRefusal } from '../admission/count-refusal.ts'
 import { rateLimitHeaders } from '../admission/rate-limit-headers.ts'
@@ -7,6 +7,7 @@ import { type CallEnd, enqueueAndAwait } from '../calls/await-call.ts'
 import { shownErrorStatus, usageStatusOfReply } from '../calls/call-status.ts'
 import type { Context } from '../context.ts'
 import { type GatewayError, toGatewayError } from '../errors.ts'
+import { bringsBody, CALL_BYTES_MAX, unitsOfBody } from '../http/body-limits.ts'
 import {
   linkHeaders,
   mediaTypeOf,
@@ -32,20 +33,34 @@ export async function callRoutes(app: FastifyInstance, context: Context): Promis
   // Bodies are kept as bytes: a bad body is reported after a bad credential.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => body)
-  app.addHook('onRequest', ({ raw }, reply, done) => {
+  app.addHook('onRequest', (request, reply, done) => {
+    const { raw } = request
     reply.headers(ANSWER_HEADERS)
     const type = raw.headers['content-type']
     if (type !== undefined && !MEDIA_TYPE.test(type)) delete raw.headers['content-type']
-    done()
+    if (!bringsBody(raw.headers)) return done()
+    checkCaller(context, request, reply).then(() => done(), done)
   })
   app.route({
     // Admission refuses the methods that a call does not take, in its order of checks.
     method: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE'],
     config: { allow: ['GET', 'POST'] },
     url: '/v1/call/*',
+    bodyLimit: CALL_BYTES_MAX,
     exposeHeadRoute: false,
     handler: (request, reply) => answerCall(context, request, reply),
   })
+}
+
+/** Before a body is read: nothing is kept for callers without a credential. @throws GatewayError */
+async function checkCaller(context: Context, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  try {
+    await identifyCaller(context, request)
+  } catch (refusal) {
+    const observed = new ObservedCall(context, request.id, request.raw.url ?? '')
+    reply.header('server-timing', timingWithoutReply(0))
+    refuse(context, reply, { observed, refused: { refusal } })
+  }
 }
 
 async function answerCall(context: Context, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
@@ -107,6 +122,9 @@ function refuse(
   if (callId) reply.header('x-call-id', callId)
   if (principal) {
     countRefusal(context, principal, { slug: observed.slug, status: error.status })
+    const { headers } = reply.request
+    if (error.status < 500)
+      context.accountRequests.countRefusedCall(principal.accountId, unitsOfBody(headers, CALL_BYTES_MAX))
     if (principal.mode === 'test') reply.header('x-gateway-mode', 'test')
     if (refused.limits) reply.headers(rateLimitHeaders(refused.limits))
   }

@@ -9,6 +9,7 @@ import { unknownApi } from '../catalog/unknown-api.ts'
 import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
 import { MCP_UNITS } from '../http/account-requests.ts'
+import { MESSAGES_BYTES_MAX } from '../http/body-limits.ts'
 import { onBehalfOf } from '../http/caller-socket.ts'
 import { requireOwnOrigin } from '../http/own-origin.ts'
 import { SlugParams } from '../http/path-ids.ts'
@@ -49,6 +50,7 @@ const Refusal = Type.Object({}, { additionalProperties: true, description: 'A JS
 const CARRIED = ['x-api-key', 'authorization', 'x-gateway-mode', 'x-gateway-scenario'] as const
 
 const ALL_APIS = {
+  bodyLimit: MESSAGES_BYTES_MAX,
   config: { guard: 'call', errors: ['FORBIDDEN', 'API_NOT_FOUND'] as const } as const,
   schema: {
     summary: 'MCP server of all APIs, or of those that apis names',
@@ -69,6 +71,7 @@ const ALL_APIS = {
 }
 
 const ONE_API = {
+  bodyLimit: MESSAGES_BYTES_MAX,
   config: { guard: 'call', errors: ['FORBIDDEN', 'API_NOT_FOUND'] as const } as const,
   schema: {
     params: SlugParams,

@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type Static } from 'typebox'
 import type { Context } from '../context.ts'
 import { GatewayError } from '../errors.ts'
-import { CREDENTIALS_BYTES_MAX } from '../http/json-body.ts'
+import { CREDENTIALS_BYTES_MAX } from '../http/body-limits.ts'
 import { type App, NoContent } from '../http/typed-app.ts'
 import { isPortalRequest, sessionCookie } from '../portal/session-cookie.ts'
 

@@ -23,6 +23,22 @@ describe('the requests of an account', () => {
     assert.throws(() => requests.take('a'), REFUSED)
   })
 
+  it('the requests of an account that were refused as calls are bounded by themselves, whatever else it requests', () => {
+    const requests = new AccountRequests(0.5)
+    requests.take('a')
+    assert.throws(() => requests.take('a'), REFUSED)
+    requests.checkRefusedCalls('a')
+    requests.countRefusedCall('a')
+    assert.throws(() => requests.checkRefusedCalls('a'), REFUSED)
+    requests.checkRefusedCalls('b')
+    const raw = { socket: new Socket() } as FastifyRequest['raw']
+    onBehalfOf({ raw }, () => {
+      requests.checkRefusedCalls('a')
+      requests.countRefusedCall('b')
+    })
+    requests.checkRefusedCalls('b')
+  })
+
   it('the requests of an account have no bound where the operator set none', () => {
     const requests = new AccountRequests(0)
     for (let count = 0; count < 1_000; count += 1) requests.take('a')

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
+import { describe, it, mock } from 'node:test'
 import fc from 'fast-check'
 import { GatewayError } from '../../src/errors.ts'
 import { parseJsonBody, readJsonBody, spelledNumber } from '../../src/http/json-body.ts'
@@ -27,6 +27,18 @@ const spelled = fc
   })
 
 describe('a JSON body', () => {
+  it('a JSON body is parsed once, however many strings without an escape it has', () => {
+    const parses = mock.method(JSON, 'parse')
+    try {
+      parse(`[${'"",'.repeat(5_000)}{"name":"text"}]`)
+      assert.equal(parses.mock.callCount(), 1)
+      parse('["\\u0061",""]')
+      assert.equal(parses.mock.callCount(), 3)
+    } finally {
+      parses.mock.restore()
+    }
+  })
+
   it('a JSON body that is accepted is what JSON.parse makes of it', () => {
     fc.assert(
       fc.property(spelled, (text) => {

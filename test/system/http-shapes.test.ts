@@ -91,19 +91,19 @@ describe('a request the framework refuses', () => {
       () => ask('GET', '/v1/call/weather/current?latitude=%zz', key()),
     ],
     [
-      'a body over 1 MiB',
+      'a body that is too large',
       'PAYLOAD_TOO_LARGE',
       'A',
       () => ask('POST', '/v1/auth/login', `${JSON_TYPE}Content-Length: 1048577\r\n`),
     ],
     [
-      'a body over 1 MiB in a call',
+      'a body that is too large for a call',
       'PAYLOAD_TOO_LARGE',
       'B',
       () => ask('POST', '/v1/call/weather/current', `${key()}${JSON_TYPE}Content-Length: 1048577\r\n`),
     ],
     [
-      'a body over 1 MiB in chunks',
+      'a body that is too large, in chunks',
       'PAYLOAD_TOO_LARGE',
       'A',
       () =>

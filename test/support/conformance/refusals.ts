@@ -157,7 +157,7 @@ export const REFUSAL_STATEMENTS: Statement[] = [
     },
   },
   {
-    says: 'a body over 1 MiB is 413',
+    says: 'a body that is too large is 413',
     holds: async (world) => {
       const answer = await raw(world, 'POST /v1/call/weather/current HTTP/1.1', 'x'.repeat(1_100_000))
       assert.deepEqual(answer, { status: 413, code: 'PAYLOAD_TOO_LARGE' })

@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { ServerResponse } from 'node:http'
+import { connect } from 'node:net'
+import { after, before, describe, it, mock } from 'node:test'
+import type { FastifyInstance } from 'fastify'
+import { isCallRoute } from '../../src/http/error-answer.ts'
+import { listRoutes, type RegisteredRoute } from '../../src/http/method-not-allowed.ts'
+import { send, signUp } from '../support/client.ts'
+import { type Gateway, startGateway } from '../support/gateway.ts'
+
+/** What a request may build for itself alone for each unit that it takes of its address, bytes. */
+const BUILT_BYTES_MAX = 16 * 1024
+
+/** Values that lead to the largest answer of a route. */
+const VALUES: Record<string, string> = { ':slug': 'weather', ':slug.md': 'weather.md', ':name': 'quickstart' }
+
+/** Answers that callers' words choose, besides the plain answer of the same route. */
+const CHOSEN = [
+  ['/', '/?q=weather'],
+  ['/', '/?health=Healthy'],
+  ['/v1/catalog', '/v1/catalog?q=a'],
+  ['/docs', '/docs/guides/nothing-like-this'],
+] as const
+
+describe('a request', () => {
+  let gateway: Gateway
+  let app: FastifyInstance
+
+  before(async () => {
+    const environment = { SECURITY_CONTACT: 'mailto:a@example.com', ACCOUNT_REQUESTS_PER_SECOND: '2' }
+    gateway = await startGateway({ isLocal: true, environment })
+    app = gateway.apps.get(gateway.url) ?? assert.fail()
+  })
+  after(() => gateway.stop())
+
+  /** What the node gave to Node for the body of an answer: the object itself, not a copy. */
+  async function payloadOf(path: string): Promise<unknown> {
+    const ends = mock.method(ServerResponse.prototype, 'end')
+    try {
+      await (
+        await fetch(gateway.url + path, {
+          headers: { accept: 'text/html', 'accept-encoding': 'identity' },
+          redirect: 'manual',
+        })
+      ).arrayBuffer()
+      return ends.mock.calls.at(-1)?.arguments[0]
+    } finally {
+      ends.mock.restore()
+    }
+  }
+
+  it('a request without an account builds little for each unit, or all readers share the same bytes', async () => {
+    const routes = listRoutes(app).filter(
+      ({ method, url, options }) => method === 'GET' && options.config?.guard === undefined && !isCallRoute(url),
+    )
+    const plain = routes.map((route): [RegisteredRoute, string] => [route, addressOf(route)])
+    const chosen = CHOSEN.map(([url, path]): [RegisteredRoute, string] => [
+      routes.find((route) => route.url === url) ?? assert.fail(url),
+      path,
+    ])
+    assert.ok(plain.length > 30)
+    const wrong: string[] = []
+    for (const [{ options }, path] of [...plain, ...chosen]) {
+      const [first, second] = [await payloadOf(path), await payloadOf(path)]
+      const units = options.config?.anonymousUnits ?? 1
+      const isShared = first === second && Buffer.isBuffer(first)
+      const bytes = Buffer.isBuffer(second) || typeof second === 'string' ? Buffer.byteLength(second) : 0
+      if (!isShared && bytes > units * BUILT_BYTES_MAX) wrong.push(`${path} builds ${bytes} bytes for ${units} units`)
+    }
+    assert.deepEqual(wrong, [])
+  })
+
+  it('a request brings at most 16 KiB, unless its route says that it needs more', () => {
+    assert.equal(app.initialConfig.bodyLimit, 16 * 1024)
+    const larger = listRoutes(app).filter(({ options }) => (options.bodyLimit ?? 0) > 16 * 1024)
+    assert.deepEqual(
+      new Set(larger.map(({ url, options }) => `${url} ${(options.bodyLimit ?? 0) / 1024}`)),
+      new Set(['/v1/call/* 64', '/v1/batch 512', '/mcp 512', '/mcp/:slug 512']),
+    )
+  })
+
+  it('a request without a credential is refused before its body arrives, on every route that asks for a credential', async () => {
+    const guarded = listRoutes(app).filter(
+      ({ method, url, options }) =>
+        ['POST', 'PUT', 'PATCH'].includes(method) && (options.config?.guard !== undefined || isCallRoute(url)),
+    )
+    assert.ok(guarded.length > 15)
+    for (const { method, url } of guarded) {
+      const path = addressOf({ url })
+      for (const credential of ['', 'Authorization: Bearer agw_live_none\r\n']) {
+        const head = `${method} ${path} HTTP/1.1\r\nHost: a\r\n${credential}Content-Type: application/json\r\nContent-Length: 2000\r\n\r\n`
+        assert.match(await firstLine(head), /^HTTP\/1\.1 401 /, `${method} ${path}`)
+      }
+    }
+    assert.match(await firstLine('POST /portal/logout HTTP/1.1\r\nHost: a\r\nContent-Length: 2000\r\n\r\n'), / 403 /)
+  })
+
+  it('a request that is refused as a call costs its account one, and each 64 KiB of a body another', async () => {
+    const [account, other] = [await signUp(gateway), await signUp(gateway)]
+    const refused = () => send(gateway, '/v1/call/weather/current', { key: account.test, body: { latitude: 'none' } })
+    const answers = []
+    do answers.push(await refused())
+    while (answers.at(-1)?.status !== 429 && answers.length < 100)
+    const { status, body, headers } = answers.at(-1) ?? assert.fail()
+    assert.deepEqual([status, body.error.code], [429, 'RATE_LIMIT_EXCEEDED'])
+    assert.match(body.error.message, /refused/)
+    assert.ok(Number(headers.get('retry-after')) >= 1)
+    assert.equal((await send(gateway, '/v1/call/trivia/questions', { key: other.test })).status, 200)
+
+    // Of four at once, a body of 200 KB takes all.
+    const calls = [{ api: 'trivia', endpoint: '/questions', parameters: { note: 'x'.repeat(200_000) } }]
+    const batch = (body: object) =>
+      send(gateway, '/v1/batch', { key: other.test, body, headers: { accept: 'application/json' } })
+    assert.equal((await batch({ calls })).status, 200)
+    assert.equal((await batch({ calls: [] })).status, 429)
+  })
+
+  /** The status line that answers a head whose body never comes. */
+  async function firstLine(head: string): Promise<string> {
+    const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
+    try {
+      socket.write(head)
+      const [data] = await once(socket, 'data', { signal: AbortSignal.timeout(10_000) })
+      return String(data).split('\r\n', 1)[0] ?? ''
+    } finally {
+      socket.destroy()
+    }
+  }
+})
+
+function addressOf({ url }: Pick<RegisteredRoute, 'url'>): string {
+  return url
+    .split('/')
+    .map((part) => VALUES[part] ?? (part.startsWith(':') ? 'x' : part === '*' ? 'portal/assets/app.js' : part))
+    .join('/')
+}
