@@ -16,6 +16,7 @@ import { readCertificate } from './http/certificate.ts'
 import { ClientLimits } from './http/client-limits.ts'
 import { closeBodies } from './http/closed-bodies.ts'
 import { isCallRoute, sendError } from './http/error-answer.ts'
+import { readForwarded } from './http/forwarded.ts'
 import { readJsonBody } from './http/json-body.ts'
 import { compileSchemasOnUse } from './http/lazy-schemas.ts'
 import { collectMethods, refuseUnrouted } from './http/method-not-allowed.ts'
@@ -86,7 +87,6 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     childLoggerFactory: (logger) => logger,
     genReqId: createRequestId,
     requestIdHeader: false,
-    trustProxy: isProxy,
     bodyLimit: BODY_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,
     connectionTimeout: config.callTimeoutMs + UNREAD_MS_MAX,
@@ -105,6 +105,7 @@ export async function createApp(context: Context): Promise<FastifyInstance> {
     clientErrorHandler: (error, socket) => refuseConnection(error, socket as Socket, baseUrl),
   })
   boundPipelining(app.server)
+  readForwarded(app, isProxy)
   await compileSchemasOnUse(app)
   closeBodies(app)
   const listRoutes = collectRoutes(app)

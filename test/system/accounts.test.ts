@@ -280,11 +280,12 @@ describe('accounts', () => {
     await until(async () => (await fetch(`${url}/readyz`)).status === 200)
     const from = (address: string) => ({ 'x-forwarded-for': address })
     const failures = await Promise.all(
-      Array.from({ length: 10 }, () =>
+      // Some proxies write the port of each connection too.
+      Array.from({ length: 10 }, (_, index) =>
         send(gateway, '/v1/auth/login', {
           body: { email: `${randomUUID()}@example.com`, password: 'a wrong one' },
           url,
-          headers: from('203.0.113.7'),
+          headers: from(index === 0 ? '203.0.113.7' : `203.0.113.7:${4711 + index}`),
         }),
       ),
     )
@@ -349,7 +350,7 @@ describe('accounts', () => {
       return await send(gateway, '/v1/auth/signup', { body, url: node, headers: { 'x-forwarded-for': address } })
     }
     // One /56, of which a subscriber has all.
-    const public56 = ['2001:db8:2:100::1', '2001:db8:2:1ff::1', '2001:db8:2:150::1', '2001:db8:2:200::1']
+    const public56 = ['2001:db8:2:100::1', '[2001:db8:2:1ff::1]:4711', '2001:db8:2:150::1', '2001:db8:2:200::1']
     const answers = []
     for (const address of public56) answers.push(await signUpFrom(address))
     assert.deepEqual(
@@ -358,6 +359,9 @@ describe('accounts', () => {
     )
     assert.ok(Number(answers[2]?.headers.get('retry-after')) > 3_500)
     for (let count = 0; count < 3; count += 1) assert.equal((await signUpFrom('192.168.1.7')).status, 201)
+    const unnamed = []
+    for (const name of ['unknown', '_hidden', '_SEVKISEK']) unnamed.push((await signUpFrom(name)).status)
+    assert.deepEqual(unnamed, [201, 201, 429], 'clients that the proxy does not name are one')
 
     const closed = await gateway.startWeb({ SIGNUP: 'closed' })
     const { status, body } = await signUpFrom('192.168.1.7', closed)

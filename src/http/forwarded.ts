@@ -1,0 +1,66 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { isIP } from 'node:net'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import ipaddr from 'ipaddr.js'
+import type { IsProxy } from './trusted-proxies.ts'
+
+/**
+ * The address of clients that a trusted proxy does not name ("unknown", a made-up name, nothing that is an address),
+ * and of a connection that has ended. It is the dummy address of RFC 7600, 4.8, which no host has: all such clients
+ * count as one client of a public network.
+ */
+export const UNNAMED_CLIENT = '192.0.0.8'
+
+/**
+ * Makes `ip` and `host` of every request those that the client used. Of trusted proxies `X-Forwarded-For` and
+ * `X-Forwarded-Host` count, and `Forwarded` (RFC 7239) is not read. `ip` is always an address in its shortest form:
+ * nothing that reads it meets a port, brackets, a zone or an IPv4 address in the form of IPv6.
+ */
+export function readForwarded(app: FastifyInstance, isProxy: IsProxy): void {
+  app.decorateRequest('ip', {
+    getter(this: FastifyRequest) {
+      return clientAddress(this.raw, isProxy)
+    },
+  })
+  app.decorateRequest('host', {
+    getter(this: FastifyRequest) {
+      const { headers, socket } = this.raw
+      const forwarded = headers['x-forwarded-host']
+      // The last one is the word of the proxy next to us.
+      if (forwarded && isProxy(socket.remoteAddress)) return String(forwarded).split(',').at(-1)?.trim() ?? ''
+      return headers.host ?? ''
+    },
+  })
+}
+
+/** The address next to the last trusted proxy: what stands before it in the header, anybody can have written. */
+export function clientAddress(
+  { headers, socket }: { headers: IncomingHttpHeaders; socket: { remoteAddress?: string | undefined } },
+  isProxy: IsProxy,
+): string {
+  let address = plainAddress(socket.remoteAddress ?? '')
+  const forwarded = headers['x-forwarded-for']
+  if (forwarded === undefined || !isProxy(address)) return address ?? UNNAMED_CLIENT
+  for (const written of String(forwarded).split(',').reverse()) {
+    if (written.trim() === '') continue
+    address = plainAddress(written)
+    if (!isProxy(address)) break
+  }
+  return address ?? UNNAMED_CLIENT
+}
+
+/**
+ * The address in any notation that proxies write: with a port, in brackets or quotation marks, with a zone, IPv4 in
+ * the form of IPv6. Undefined when it holds none.
+ */
+export function plainAddress(written: string): string | undefined {
+  const text = written.trim().replace(/^"(.*)"$/, '$1')
+  if (isIP(text) === 4) return text
+  // A port may be a made-up name that begins with an underscore (RFC 7239, 6.2).
+  const withoutPort = text.replace(/:(\d{1,5}|_[\w.-]+)$/, '')
+  for (const candidate of [text, withoutPort]) {
+    const [address = ''] = candidate.replace(/^\[(.*)\]$/, '$1').split('%')
+    if (isIP(address) !== 0) return ipaddr.process(address).toString()
+  }
+  return undefined
+}
