@@ -1,50 +1,15 @@
 import Type from 'typebox'
+import { codeOfCommonName, comparableName, namesNoCountry, searchableName } from '../catalog/country-names.ts'
 import { field, record, required, type Source } from '../catalog/fields.ts'
 import { isObject, items, members, number, objects, text } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { failed, invalid, notFound } from '../catalog/response-class.ts'
 import { endpoint, path, singleSpaced, type Upstream, type UpstreamRequest } from '../catalog/upstream.ts'
 
-/** What people call countries whose long ISO name does not contain it: "South Korea" is "Korea (Republic of)". */
-const codeByCommonName = new Map([
-  ['bolivarian republic of venezuela', 'VE'],
-  ['burma', 'MM'],
-  ['cape verde', 'CV'],
-  ['czechia', 'CZ'],
-  ["democratic people's republic of korea", 'KP'],
-  ['democratic republic of the congo', 'CD'],
-  ['dr congo', 'CD'],
-  ['drc', 'CD'],
-  ['east timor', 'TL'],
-  ['eswatini', 'SZ'],
-  ['holland', 'NL'],
-  ['islamic republic of iran', 'IR'],
-  ['ivory coast', 'CI'],
-  ['laos', 'LA'],
-  ['macau', 'MO'],
-  ['north korea', 'KP'],
-  ['north macedonia', 'MK'],
-  ['republic of korea', 'KR'],
-  ['south korea', 'KR'],
-  ['swaziland', 'SZ'],
-  ['turkiye', 'TR'],
-  ['türkiye', 'TR'],
-  ['u.k.', 'GB'],
-  ['u.s.', 'US'],
-  ['u.s.a.', 'US'],
-  ['uae', 'AE'],
-  ['uk', 'GB'],
-  ['us', 'US'],
-  ['usa', 'US'],
-  ['vatican', 'VA'],
-  ['vatican city', 'VA'],
-  ['vietnam', 'VN'],
-])
-
 const countryName = Type.String({
   minLength: 1,
   maxLength: 100,
-  description: 'Country name in any letter case, or a part of it',
+  description: 'Country name in English, in any letter case, with or without accents and article, or a part of it',
 })
 
 const cache = {
@@ -113,12 +78,12 @@ const countries: Upstream = {
   classify: ({ status, body }) => (status === 200 && members(body).success === false ? failed() : undefined),
   endpoints: {
     '/name': endpoint({
-      description: 'Countries whose name contains a text.',
+      description: 'Countries whose name contains a text, or the country with this common name.',
       parameters: Type.Object({ name: countryName }),
       data: found.schema,
       cache: { ...cache, key: ({ name }) => ({ name: name.toLowerCase() }) },
       acceptStatuses: [404],
-      complete: ({ name }) => ({ name: singleSpaced('name', name) }),
+      complete: ({ name }) => ({ name: trimmedName(name) }),
       request: ({ name }) => nameRequest(name),
       map: ({ body }) => {
         // A search that finds nothing is answered 404 with this text.
@@ -128,11 +93,11 @@ const countries: Upstream = {
       example: recordedName(),
     }),
     '/info': endpoint({
-      description: 'Key facts of the one country that fits a name best.',
+      description: 'Key facts of the one country that a name means.',
       parameters: Type.Object({ name: countryName }),
       data: keyFacts.schema,
       cache: { ...cache, key: ({ name }) => ({ name: name.toLowerCase() }) },
-      complete: ({ name }) => ({ name: singleSpaced('name', name) }),
+      complete: ({ name }) => ({ name: trimmedName(name) }),
       request: ({ name }) => nameRequest(name),
       map: ({ body, parameters }) => {
         const records = readRecords(body)
@@ -167,8 +132,13 @@ const countries: Upstream = {
 
 export default countries
 
+/** The name as it is sent. */
+function trimmedName(name: string): string {
+  return singleSpaced('name', searchableName(singleSpaced('name', name)))
+}
+
 function nameRequest(name: string): UpstreamRequest {
-  const code = codeByCommonName.get(name.toLowerCase())
+  const code = codeOfCommonName(name)
   return code ? codeRequest(code) : { path: path`/name/${name}` }
 }
 
@@ -183,22 +153,32 @@ function readRecords(body: unknown): Source[] | undefined {
 }
 
 /**
- * The record a name most likely means, because "contains" finds British Indian Ocean Territory for India: the one of
- * just that name, of that alternative spelling, the most populous whose name starts with it ("United States"), else
- * the first.
+ * The record that a name means, because "contains" finds British Indian Ocean Territory for India: the record of just
+ * that name, of that alternative spelling, of that name before a bracket or comma ("Iran (Islamic Republic of)"), the
+ * most populous that has it as whole words ("United States"), else the only record. Several records that merely contain
+ * the letters, a continent, and a word such as "American" mean no country.
  */
 function bestMatch(records: Source[], name: string): Source | undefined {
-  const wanted = name.toLowerCase()
-  const isWanted = (value: unknown) => text(value)?.toLowerCase() === wanted
-  const starting = records
-    .filter((record) => text(record.name)?.toLowerCase().startsWith(wanted))
-    .sort((one, other) => (number(other.population) ?? 0) - (number(one.population) ?? 0))
+  const wanted = comparableName(name)
+  const code = codeOfCommonName(name)
+  if (code !== undefined) return records.find((record) => record.alpha2Code === code) ?? only(records)
+  const isWanted = (value: unknown): boolean => comparableName(text(value) ?? '') === wanted
+  const isNone = namesNoCountry(name) || records.some((record) => isWanted(record.region) || isWanted(record.subregion))
+  const hasWords = (value: unknown): boolean => ` ${comparableName(text(value) ?? '')} `.includes(` ${wanted} `)
   return (
-    records.find((record) => isWanted(record.name)) ??
-    records.find((record) => items(record.altSpellings).some(isWanted)) ??
-    starting[0] ??
-    records[0]
+    mostPopulous(records.filter((record) => isWanted(record.name))) ??
+    mostPopulous(records.filter((record) => items(record.altSpellings).some(isWanted))) ??
+    mostPopulous(records.filter((record) => isWanted(text(record.name)?.replace(/[(,].*$/, '')))) ??
+    (isNone ? undefined : (mostPopulous(records.filter((record) => hasWords(record.name))) ?? only(records)))
   )
+}
+
+function mostPopulous(records: Source[]): Source | undefined {
+  return records.toSorted((one, other) => (number(other.population) ?? 0) - (number(one.population) ?? 0))[0]
+}
+
+function only(records: Source[]): Source | undefined {
+  return records.length === 1 ? records[0] : undefined
 }
 
 function recordedName() {

@@ -97,8 +97,10 @@ test('of several names that start so the most populous is meant', () => {
   assert.equal(chosen('United States', records), 'United States of America')
 })
 
-test('without a better match the first is chosen', () => {
-  assert.equal(chosen('and', [{ name: 'Åland Islands' }, { name: 'Finland' }]), 'Åland Islands')
+test('a part of a name is enough where one country alone has it, and means no country where several have it', () => {
+  assert.equal(chosen('finl', [{ name: 'Finland' }]), 'Finland')
+  const records = [{ name: 'Åland Islands' }, { name: 'Finland' }]
+  assert.deepEqual(interpret(info, records, { name: 'lan' }), { responseClass: notFound() })
 })
 
 test('common names that the long ISO names do not contain are asked by code', () => {
@@ -127,8 +129,8 @@ test('lists that are left out are empty', () => {
   assert.deepEqual([latlng, languages, currencies, timezones, borders], [[], [], [], [], []])
 })
 
-test('a name is sent trimmed and as one path segment', () => {
-  assert.deepEqual(name.complete?.({ name: '  Côte  d’Ivoire ' }, context), { name: 'Côte d’Ivoire' })
+test('a name is sent trimmed, without accents and as one path segment', () => {
+  assert.deepEqual(name.complete?.({ name: '  Côte  d’Ivoire ' }, context), { name: 'Cote d’Ivoire' })
   assert.deepEqual(name.request({ name: 'a/b c' }, context), { path: '/name/a%2Fb%20c' })
   assert.throws(() => info.complete?.({ name: '   ' }, context), InvalidParameter)
 })

@@ -1,0 +1,177 @@
+/** How people write the names of countries, for a source that has only the long names of ISO 3166. */
+
+/**
+ * Names that the long ISO name of a country does not contain, in the form of `comparableName`, by alpha-2 code. A name
+ * that the long name contains is found by a search, so it does not stand here: "Iran" is in "Iran (Islamic Republic of)".
+ */
+// biome-ignore format: a list to look through
+const namesByCode: Record<string, string[]> = {
+  AE: ['emirates', 'uae'],
+  AR: ['argentine republic'],
+  AX: ['aland', 'aland islands', 'aaland'],
+  BA: ['bosnia herzegovina'],
+  BL: ['saint barthelemy', 'barthelemy', 'saint barts'],
+  BN: ['brunei', 'brunei darussalam', 'nation of brunei', 'nation of brunei abode of peace'],
+  BQ: ['caribbean netherlands', 'bes islands', 'bonaire saint eustatius and saba', 'sint eustatius', 'saint eustatius'],
+  CC: ['cocos islands', 'keeling islands'],
+  CD: ['dr congo', 'drc', 'democratic republic of congo', 'democratic congo', 'congo kinshasa', 'congo dr', 'congo drc', 'congo democratic republic', 'zaire', 'democratic republic congo'],
+  CF: ['car'],
+  CG: ['republic of congo', 'congo brazzaville', 'congo republic'],
+  CH: ['swiss confederation'],
+  CI: ['cote divoire', 'ivory coast', 'republic of cote divoire'],
+  CN: ['peoples republic of china', 'prc', 'mainland china'],
+  CV: ['cape verde', 'cabo verde'],
+  CW: ['curacao'],
+  CZ: ['czechia', 'czech republic'],
+  EH: ['sahrawi arab democratic republic'],
+  ER: ['state of eritrea'],
+  FK: ['malvinas', 'falklands'],
+  FM: ['federated states of micronesia'],
+  FR: ['french republic'],
+  GA: ['gabonese republic'],
+  GB: ['england', 'scotland', 'uk', 'wales'],
+  GR: ['hellenic republic'],
+  GS: ['south sandwich islands', 'south georgia and south sandwich islands'],
+  GW: ['guinea bissau'],
+  HK: ['hong kong sar', 'hong kong sar china', 'hongkong', 'hong kong special administrative region of peoples republic of china'],
+  HM: ['heard island', 'mcdonald islands', 'heard and mcdonald islands', 'heard island and mcdonald islands'],
+  IE: ['republic of ireland', 'eire'],
+  IL: ['state of israel'],
+  IR: ['islamic republic of iran', 'persia'],
+  IT: ['italian republic'],
+  KG: ['kyrgyz republic', 'kirghizia'],
+  KN: ['saint christopher and nevis', 'saint kitts', 'saint kitts nevis'],
+  KP: ['democratic peoples republic of korea', 'dprk', 'korea democratic peoples republic of', 'korea north', 'north korea'],
+  KR: ['korea republic of', 'korea south', 'republic of korea', 'rok', 'south korea'],
+  KW: ['state of kuwait'],
+  LA: ['lao pdr', 'laos'],
+  LB: ['lebanese republic'],
+  LY: ['state of libya'],
+  MK: ['fyrom', 'macedonia', 'north macedonia', 'republic of macedonia'],
+  MM: ['burma', 'myanmar', 'myanmar burma'],
+  MO: ['macao', 'macao sar', 'macao sar china', 'macau', 'macau sar', 'macao special administrative region of peoples republic of china', 'macau special administrative region of peoples republic of china'],
+  MX: ['united mexican states'],
+  NL: ['holland'],
+  PF: ['tahiti'],
+  PG: ['png'],
+  PN: ['pitcairn group of islands', 'pitcairn islands'],
+  PS: ['palestinian territories', 'palestinian territory', 'state of palestine'],
+  PT: ['portuguese republic'],
+  QA: ['state of qatar'],
+  RE: ['reunion', 'reunion island'],
+  SA: ['ksa'],
+  SH: ['ascension island'],
+  SJ: ['svalbard og jan mayen'],
+  SK: ['slovak republic'],
+  ST: ['sao tome e principe', 'sao tome principe', 'sao tome and principe'],
+  SX: ['saint maarten'],
+  SZ: ['eswatini', 'swaziland'],
+  TF: ['french southern and antarctic lands', 'french southern lands', 'french southern territories'],
+  TG: ['togolese republic'],
+  TL: ['east timor', 'timor leste'],
+  TN: ['tunisian republic'],
+  TR: ['turkey', 'turkiye'],
+  TT: ['trinidad', 'trinidad tobago'],
+  TW: ['republic of china', 'republic of china taiwan', 'chinese taipei', 'taiwan roc'],
+  TZ: ['united republic of tanzania'],
+  UM: ['us minor outlying islands', 'us outlying islands'],
+  US: ['us', 'usa'],
+  VA: ['holy see', 'vatican', 'vatican city', 'vatican city state'],
+  VC: ['saint vincent and grenadines', 'saint vincent grenadines'],
+  VE: ['bolivarian republic of venezuela'],
+  VG: ['british virgin islands', 'bvi', 'virgin islands british'],
+  VI: ['united states virgin islands', 'american virgin islands', 'us virgin islands', 'usvi', 'virgin islands of united states', 'virgin islands us'],
+  VN: ['viet nam', 'vietnam'],
+  WF: ['wallis and futuna islands', 'wallis futuna'],
+  WS: ['western samoa', 'independent state of samoa'],
+  XK: ['kosovo'],
+  ZA: ['rsa'],
+}
+
+const codeByName = new Map(Object.entries(namesByCode).flatMap(([code, names]) => names.map((name) => [name, code])))
+
+/** Words that atlases and tables shorten, in the form of `comparableName`. */
+const wordByAbbreviation = new Map([
+  ['dem', 'democratic'],
+  ['eq', 'equatorial'],
+  ['fed', 'federated'],
+  ['fr', 'french'],
+  ['herz', 'herzegovina'],
+  ['is', 'islands'],
+  ['isl', 'islands'],
+  ['n', 'north'],
+  ['rep', 'republic'],
+  ['s', 'south'],
+  ['st', 'saint'],
+  ['ste', 'saint'],
+  ['terr', 'territories'],
+  ['w', 'western'],
+])
+
+/** Such a word alone names no country, though the names of several have it: "American" is not American Samoa. */
+// biome-ignore format: a list to look through
+const NAMES_NO_COUNTRY = new Set([
+  'american', 'and', 'arab', 'british', 'central', 'democratic', 'dutch', 'eastern', 'equatorial', 'federated', 'federation', 'french',
+  'island', 'islands', 'islamic', 'isle', 'minor', 'new', 'north', 'northern', 'of', 'outlying', 'part', 'peoples', 'republic', 'saint',
+  'south', 'southern', 'state', 'states', 'territories', 'territory', 'western',
+])
+
+/** "Kingdom of", "Federal Democratic Republic of the": what an official name puts before the usual one. */
+const FORMAL = new RegExp(
+  `^(?!united kingdom )(?:[\\p{L}'’-]+ ){0,3}(?:${[
+    'republic|kingdom|commonwealth|principality|sultanate|duchy|union|federation|bailiwick|collectivity|department',
+    'territory|country|plurinational state|independent state',
+  ].join('|')}) of (?:the )?(?=\\p{L})`,
+  'iu',
+)
+
+/** The alpha-2 code of a country whose long ISO name does not contain its common name; undefined for all other texts. */
+export function codeOfCommonName(name: string): string | undefined {
+  return codeByName.get(comparableName(name))
+}
+
+/**
+ * A name as names are compared: lower case, without accents, articles and punctuation, and with abbreviated words in full.
+ * "St. Vincent & the Grenadines" and "Saint Vincent and Grenadines" are one name.
+ */
+export function comparableName(name: string): string {
+  const words = withoutAccents(name)
+    .toLowerCase()
+    .replace(/['’‘ʼ`.]/g, '')
+    .replace(/&/g, ' and ')
+    .split(/[^\p{L}\p{N}]+/u)
+  return words
+    .filter((word) => word !== '' && word !== 'the')
+    .map((word) => wordByAbbreviation.get(word) ?? word)
+    .join(' ')
+}
+
+/** Whether every word of a text is one that many names have. */
+export function namesNoCountry(name: string): boolean {
+  return comparableName(name)
+    .split(' ')
+    .every((word) => NAMES_NO_COUNTRY.has(word))
+}
+
+/**
+ * The part of a name by which a search for "name contains" finds its country: without accents, leading article and the
+ * words of an official name, and with abbreviated words in full.
+ */
+export function searchableName(name: string): string {
+  const usual = withoutAccents(name)
+    .replace(/\s*&\s*/g, ' and ')
+    .replace(/^(?:the\s+)+(?=\S)/i, '')
+  if (codeOfCommonName(usual) !== undefined) return usual
+  return usual
+    .replace(FORMAL, '')
+    .replace(FORMAL, '')
+    .replace(
+      /(?<![\p{L}.])(\p{L}+)\.(?!\p{L})/gu,
+      (written, word) => wordByAbbreviation.get(word.toLowerCase()) ?? written,
+    )
+    .replace(/(?<!\p{L})st(?:\.\s*|\s+)(?=\p{L})/giu, 'saint ')
+}
+
+function withoutAccents(text: string): string {
+  return text.normalize('NFD').replace(/\p{M}/gu, '')
+}
