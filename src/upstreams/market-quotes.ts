@@ -2,9 +2,9 @@ import Type from 'typebox'
 import { field, record, required, type Source } from '../catalog/fields.ts'
 import { filledText, integer, isObject, items, members, nullable, number, text } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
-import { failed, invalid, notFound, rejected } from '../catalog/response-class.ts'
+import { failed, invalid, notFound, type ResponseClass, rejected } from '../catalog/response-class.ts'
 import { defaulted, TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
-import { endpoint, InvalidParameter, path, type Upstream } from '../catalog/upstream.ts'
+import { endpoint, InvalidParameter, path, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
 
 /** Seconds an answer is fresh: who asks for years does not follow the minutes. Longer ranges take an hour. */
 const secondsByRange = new Map([
@@ -20,11 +20,11 @@ const quote = record({
   volume: field.number('meta.regularMarketVolume', 'Units traded'),
   day_low: field.number('meta.regularMarketDayLow', 'Lowest price of the day'),
   day_high: field.number('meta.regularMarketDayHigh', 'Highest price of the day'),
-  previous_close: field.number(previousClose, 'Price at the end of the previous day'),
+  previous_close: field.number(previousClose, 'Price at the end of the trading day before that of `price`'),
   // Too large a difference is no number: such an answer is invalid, not one without a change.
-  change: field.computed(nullable(Type.Number({ description: 'Since the previous close' })), change),
+  change: field.computed(nullable(Type.Number({ description: '`price` minus `previous_close`' })), change),
   change_percent: field.computed(
-    nullable(Type.Number({ description: 'Percent since the previous close' })),
+    nullable(Type.Number({ description: '`change` in percent of `previous_close`' })),
     changePercent,
   ),
   currency: field.text('meta.currency', 'ISO 4217 code; GBp is pence'),
@@ -118,8 +118,7 @@ const marketQuotes: Upstream = {
         path: path`/v8/finance/chart/${symbol}`,
         query: { range, interval },
       }),
-      classify: ({ status }) =>
-        status === 422 ? rejected('This interval is not available over this range: take a longer one.') : undefined,
+      classify,
       map: ({ body, parameters: { range, interval } }) => {
         const chart = members(members(body).chart)
         if (isObject(chart.error)) return chart.error.code === 'Not Found' ? notFound() : failed()
@@ -136,31 +135,88 @@ const marketQuotes: Upstream = {
 
 export default marketQuotes
 
+/** There is no key: a 401 ("Invalid Crumb") is the upstream's trouble with requests such as ours. */
+function classify({ status }: UpstreamResponse): ResponseClass | undefined {
+  if (status === 401) return failed()
+  return status === 422 ? rejected('This interval is not available over this range: take a longer one.') : undefined
+}
+
 function longestName({ longName, shortName, symbol }: Source): unknown {
   return filledText(longName) ?? filledText(shortName) ?? symbol
 }
 
-/** The close before the range's start is yesterday's only where the range is one day. */
+/**
+ * The close that the change of the regular price counts from. The answer has it under several names, each of which may be
+ * about another session: `chartPreviousClose` is the close before the range, and `fulldayChange` belongs to
+ * `fulldayPrice`, which has the trading before and after hours. A candidate counts only if the change in percent, which
+ * is always about the regular price, agrees with it.
+ */
 function previousClose({ meta, range }: Source): number | null {
-  const { previousClose, chartPreviousClose } = members(meta)
-  return number(previousClose) ?? (range === '1d' ? number(chartPreviousClose) : null)
+  const named = members(meta)
+  const price = number(named.regularMarketPrice)
+  const percent = number(named.regularMarketChangePercent)
+  const candidates = [
+    number(named.previousClose),
+    range === '1d' ? number(named.chartPreviousClose) : null,
+    fulldayClose(named),
+  ].filter((close) => close !== null)
+  if (price === null || percent === null) return candidates[0] ?? null
+  const agreeing = candidates.find((close) => agrees(percent, { price, close, priceHint: named.priceHint }))
+  return agreeing ?? closeByPercent(price, percent, named.priceHint)
 }
 
-function differenceTo(previous: number | null, { meta }: Source): number | null {
-  const price = number(members(meta).regularMarketPrice)
-  return price === null || previous === null ? null : price - previous
+/** Without a change in percent to check it by, only while both prices are one. */
+function fulldayClose({ regularMarketPrice, regularMarketChangePercent, fulldayPrice, fulldayChange }: Source) {
+  const price = number(fulldayPrice)
+  const change = number(fulldayChange)
+  if (price === null || change === null) return null
+  if (number(regularMarketChangePercent) === null && price !== regularMarketPrice) return null
+  return withoutNoise(price - change, price)
+}
+
+function closeByPercent(price: number, percent: number, priceHint: unknown): number | null {
+  const exact = percent > -100 ? number(price / (1 + percent / 100)) : null
+  if (exact === null || exact === 0) return null
+  const close = Number(exact.toFixed(decimalsOf(priceHint)))
+  return agrees(percent, { price, close, priceHint }) ? close : Number(exact.toPrecision(6))
+}
+
+/** Whether price and close have this change in percent, as far as the rounding of the three allows. */
+function agrees(
+  percent: number,
+  { price, close, priceHint }: { price: number; close: number; priceHint: unknown },
+): boolean {
+  if (close === 0) return false
+  const computed = ((price - close) / close) * 100
+  const roundingPercent = 0.006 + Math.abs((10 ** -decimalsOf(priceHint) / close) * 100)
+  return Math.abs(computed - percent) <= roundingPercent
+}
+
+/** Decimals of prices of an instrument. */
+function decimalsOf(priceHint: unknown): number {
+  const decimals = integer(priceHint)
+  return decimals === null || decimals < 0 || decimals > 12 ? 2 : decimals
 }
 
 function change(source: Source): number | null {
-  const difference = differenceTo(previousClose(source), source)
-  return difference === null ? number(members(source.meta).fulldayChange) : rounded(difference)
+  const price = number(members(source.meta).regularMarketPrice)
+  const close = previousClose(source)
+  return price === null || close === null ? null : withoutNoise(price - close, price)
 }
 
+/** The upstream's own where it has the sign of the change, which its rounding can hide. */
 function changePercent(source: Source): number | null {
-  const previous = previousClose(source)
-  const difference = differenceTo(previous, source)
-  const percent = difference === null || !previous ? null : rounded((difference / previous) * 100)
-  return number(members(source.meta).regularMarketChangePercent) ?? percent
+  const close = previousClose(source)
+  const difference = change(source)
+  if (close === null || close === 0 || difference === null) return null
+  const percent = number(members(source.meta).regularMarketChangePercent)
+  const hasSign = percent !== null && (percent === 0 || Math.sign(percent) === Math.sign(difference / close))
+  return hasSign ? percent : Number(((difference / close) * 100).toFixed(4))
+}
+
+/** A difference without the noise of binary fractions: to four decimals, more for prices below 1. */
+function withoutNoise(difference: number, price: number): number {
+  return Number(Math.abs(price) < 1 ? difference.toPrecision(6) : difference.toFixed(4))
 }
 
 /** The bars, from parallel arrays with null where nothing was traded. */
@@ -184,10 +240,6 @@ function isoTime(epochSeconds: unknown): string | null {
   const seconds = integer(epochSeconds)
   if (seconds === null || Math.abs(seconds) > 60_000_000_000) return null
   return new Date(seconds * 1_000).toISOString().replace('.000Z', 'Z')
-}
-
-function rounded(value: number): number {
-  return Number(value.toFixed(4))
 }
 
 function recordedQuote() {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import Value from 'typebox/value'
+import { items, members } from '../../src/catalog/json.ts'
 import { InvalidParameter } from '../../src/catalog/upstream.ts'
 import marketQuotes from '../../src/upstreams/market-quotes.ts'
 import { interpretAnswers } from '../../workers/upstream/interpret.ts'
@@ -97,11 +98,10 @@ test('the plain text of a 429 is over the limit', () => {
   assert.equal(classOf(429, undefined, { 'retry-after': '20' }).retryAfterMs, 20_000)
 })
 
-test('401 is a matter of authentication', () => {
-  assert.equal(
-    classOf(401, { finance: { result: null, error: { code: 'Unauthorized' } } }).code,
-    'UPSTREAM_AUTH_FAILED',
-  )
+test('a 401 is a failure of the upstream, because no key is sent', () => {
+  const error = { code: 'Unauthorized', description: 'Invalid Crumb' }
+  assert.equal(classOf(401, { finance: { result: null, error } }).code, 'UPSTREAM_ERROR')
+  assert.equal(classOf(401, undefined).code, 'UPSTREAM_ERROR')
 })
 
 test('an error object under HTTP 200 is an error of the upstream', () => {
@@ -166,19 +166,47 @@ test('the close before the range is the previous close only for a range of one d
   assert.deepEqual([month.previous_close, month.change, month.change_percent], [null, null, null])
 })
 
-test('without a previous close the change is that of the full day', () => {
+test('a change that has nothing to check it by is no change', () => {
   const data = dataOf({ currency: 'USD', regularMarketPrice: 110, fulldayChange: 1.5 }, { range: '5d' })
-  assert.deepEqual([data.previous_close, data.change], [null, 1.5])
+  assert.deepEqual([data.previous_close, data.change, data.change_percent], [null, null, null])
 })
 
-test('the percentage is computed where the upstream leaves it out, and only from a close that is not 0', () => {
-  assert.equal(dataOf({ currency: 'USD', regularMarketPrice: 1, previousClose: 3 }).change_percent, -66.6667)
-  assert.equal(
-    dataOf({ currency: 'USD', regularMarketPrice: 1, previousClose: 3, regularMarketChangePercent: -66 })
-      .change_percent,
-    -66,
-  )
-  assert.equal(dataOf({ currency: 'USD', regularMarketPrice: 1, previousClose: 0 }).change_percent, null)
+test('price, previous close, change and percentage of each recorded body belong together, whatever the session', () => {
+  const closed = {
+    regularMarketPrice: 37.25,
+    regularMarketChangePercent: -0.507,
+    fulldayPrice: 37.94,
+    fulldayChange: 0.5,
+  }
+  // biome-ignore format: a table
+  const bodies: [string, Record<string, unknown>, string, (number | null)[]][] = [
+    ['closed', closed, '5d', [37.44, -0.19, -0.507]],
+    ['closed, of one day', { ...closed, chartPreviousClose: 37.44 }, '1d', [37.44, -0.19, -0.507]],
+    ['closed, of a month', { ...closed, chartPreviousClose: 30.1 }, '1mo', [37.44, -0.19, -0.507]],
+    ['closed, without the full day', { ...closed, fulldayPrice: undefined, fulldayChange: undefined }, '5d', [37.44, -0.19, -0.507]],
+    ['after hours, the change counts from the regular close', { ...closed, fulldayChange: 0.69 }, '5d', [37.44, -0.19, -0.507]],
+    ['before hours, the chart is of the new day', { ...closed, chartPreviousClose: 37.25 }, '1d', [37.44, -0.19, -0.507]],
+    ['another close than that of the percentage', { ...closed, previousClose: 36 }, '1d', [37.44, -0.19, -0.507]],
+    ['open', { regularMarketPrice: 333.923, regularMarketChangePercent: 0.07, fulldayPrice: 333.923, fulldayChange: 0.233, priceHint: 2 }, '5y', [333.69, 0.233, 0.07]],
+    ['open, without a percentage', { regularMarketPrice: 333.923, fulldayPrice: 333.923, fulldayChange: 0.233 }, '5y', [333.69, 0.233, 0.0698]],
+    ['a currency', { regularMarketPrice: 0.8871, regularMarketChangePercent: -0.1351, fulldayPrice: 0.8875, fulldayChange: -0.0008, priceHint: 4 }, '5d', [0.8883, -0.0012, -0.1351]],
+    ['a coin of small value', { regularMarketPrice: 0.00001234, regularMarketChangePercent: 2, priceHint: 8 }, '5d', [0.0000121, 0.00000024, 2]],
+    ['a coin of small value without its decimals', { regularMarketPrice: 0.00001234, regularMarketChangePercent: 2 }, '5d', [0.000012098, 0.000000242, 2]],
+    ['a change that rounding hides', { regularMarketPrice: 100.01, regularMarketChangePercent: 0, previousClose: 100 }, '1d', [100, 0.01, 0]],
+    ['another sign', { regularMarketPrice: 100.01, regularMarketChangePercent: -0.001, previousClose: 100 }, '1d', [100, 0.01, 0.01]],
+    ['all was lost', { regularMarketPrice: 0, regularMarketChangePercent: -100 }, '5d', [null, null, null]],
+    ['no price', { regularMarketChangePercent: 2, previousClose: 10 }, '1d', [10, null, null]],
+    ['the recorded answer', members(quoteMeta()), '1d', [333.69, 0.233, 0.07]],
+  ]
+  for (const [name, meta, range, expected] of bodies) {
+    const { price, previous_close, change, change_percent } = dataOf({ currency: 'USD', ...meta }, { range })
+    assert.deepEqual([previous_close, change, change_percent], expected, name)
+    if (typeof price !== 'number' || typeof previous_close !== 'number') continue
+    const tolerance = 0.0001 * Math.min(1, price)
+    assert.ok(Math.abs(price - previous_close - Number(change)) <= tolerance, name)
+    const percent = ((price - previous_close) / previous_close) * 100
+    assert.ok(Math.abs(percent - Number(change_percent)) <= 0.03, `${name}: ${percent}`)
+  }
 })
 
 test('the change has four decimals', () => {
@@ -207,3 +235,7 @@ test('the shorter the range, the sooner an answer is old', () => {
     seconds(withDefaults(quote, { symbol: 'AAPL', ...(range && { range }) }), {}, { now: 0 })
   assert.deepEqual([of(), of('1d'), of('5d'), of('1mo'), of('3mo'), of('5y')], [30, 30, 300, 300, 3_600, 3_600])
 })
+
+function quoteMeta(): unknown {
+  return members(items(members(members(quote.example.response).chart).result)[0]).meta
+}
