@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import { dateIn, isCalendarDate } from '../catalog/calendar.ts'
 import { type Fields, field, record, required, type Source } from '../catalog/fields.ts'
-import { filledText, items, members, numeric, objects, text, texts } from '../catalog/json.ts'
+import { filledText, integer, items, members, numeric, objects, text, texts } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { invalid } from '../catalog/response-class.ts'
 import { defaulted, REQUESTS_MAX } from '../catalog/shared-parameters.ts'
@@ -43,7 +43,10 @@ const team = (side: 'home' | 'away', description: string) =>
     name: field.text('team.displayName', 'Name of the team'),
     abbreviation: field.text('team.abbreviation', 'Short form of the name; TBD while the team is not known'),
     logo: field.filledText('team.logo', 'Picture of the logo'),
-    score: field.integer(({ score }) => numeric(score), 'Points or runs; null before the game'),
+    score: field.integer(
+      ({ score }) => numeric(score),
+      'Points or runs; null until play has begun, and for a game that was not played',
+    ),
     winner: field.flag('winner', 'Whether it won; null before the end'),
     record: field.text(
       ({ records }) => objects(records).find(({ type }) => type === 'total')?.summary,
@@ -276,11 +279,21 @@ function competitionOf(event: Source): Source {
   return members(items(event.competitions)[0])
 }
 
-/** The competitors come in any order, and with a score of 0 before the game. */
+/** The competitors come in any order, and with a score of 0 where there was no play. */
 function competitorOf(event: Source, side: 'home' | 'away'): Source | undefined {
   const competitor = objects(competitionOf(event).competitors).find(({ homeAway }) => homeAway === side)
-  const isBefore = members(members(event.status).type).state === 'pre'
-  return competitor && isBefore ? { ...competitor, score: null } : competitor
+  return competitor && !hasBegun(event) ? { ...competitor, score: null } : competitor
+}
+
+/** A postponed or cancelled game is over before its first period, whatever the upstream says of its completion. */
+function hasBegun({ status }: Source): boolean {
+  const { period, type } = members(status)
+  const { state, name, description, completed } = members(type)
+  if (state === 'pre') return false
+  const periods = integer(period)
+  if (periods !== null && periods > 0) return true
+  const isNotPlayed = [name, description].some((words) => /postponed|cancel/i.test(text(words) ?? ''))
+  return !isNotPlayed && (periods === null || completed === true)
 }
 
 function recordedNfl() {

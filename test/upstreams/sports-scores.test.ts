@@ -284,3 +284,36 @@ test('the networks of all broadcasts are one list', () => {
 test('a body of several MB is accepted', () => {
   assert.ok((sportsScores.bodyBytesMax ?? 0) >= 8 * 1024 * 1024)
 })
+
+test('a score is shown only if play has begun, in all leagues, whatever the upstream says of completion', () => {
+  const score = (endpoint: Endpoint, status: Record<string, unknown>) => {
+    const competitors = [
+      { homeAway: 'home', score: '0' },
+      { homeAway: 'away', score: '0' },
+    ]
+    const [only] = games(endpoint, [{ events: [{ id: '1', status, competitions: [{ competitors }] }] }])
+    assert.ok(only)
+    assert.equal(only.home.score, only.away.score)
+    return only.home.score
+  }
+  const type = (name: string, state: string, completed: boolean) => ({ name: `STATUS_${name}`, state, completed })
+  for (const endpoint of [nfl, nba, mlb]) {
+    for (const completed of [false, true]) {
+      for (const name of ['POSTPONED', 'CANCELED', 'CANCELLED']) {
+        for (const state of ['post', 'in', 'pre']) {
+          assert.equal(score(endpoint, { period: 0, type: type(name, state, completed) }), null, name)
+          assert.equal(score(endpoint, { type: type(name, state, completed) }), null, name)
+        }
+      }
+    }
+    const words = { state: 'post', completed: true, description: 'Postponed' }
+    assert.equal(score(endpoint, { period: 0, type: words }), null)
+    assert.equal(score(endpoint, { period: 0, type: type('FORFEIT', 'post', false) }), null)
+    assert.equal(score(endpoint, { period: 0, type: type('DELAYED', 'in', false) }), null, 'before the first pitch')
+    assert.equal(score(endpoint, { period: 1, type: type('RAIN_DELAY', 'in', false) }), 0)
+    assert.equal(score(endpoint, { period: 5, type: type('SUSPENDED', 'post', false) }), 0)
+    assert.equal(score(endpoint, { period: 5, type: type('POSTPONED', 'post', false) }), 0, 'stopped in play')
+    assert.equal(score(endpoint, { period: 4, type: type('FINAL', 'post', true) }), 0)
+    assert.equal(score(endpoint, { period: 0, type: type('FINAL', 'post', true) }), 0)
+  }
+})
