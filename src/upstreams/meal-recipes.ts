@@ -130,10 +130,10 @@ const mealRecipes: Upstream = {
 
 export default mealRecipes
 
-/** The meals of an answer, which has null for none; undefined when it has neither. */
+/** The meals of an answer, which has null or some text for none; undefined when it has neither. */
 function mealsOf(body: unknown): unknown[] | undefined {
   const { meals } = members(body)
-  return meals === null || Array.isArray(meals) ? items(meals) : undefined
+  return meals === null || typeof meals === 'string' || Array.isArray(meals) ? items(meals) : undefined
 }
 
 /** The words of a list with commas. */

@@ -46,9 +46,11 @@ test('requests carry the public key in their path', () => {
   assert.deepEqual(categories.request({}, context), { path: '/api/json/v1/1/categories.php' })
 })
 
-test('no match, null for meals, is a success with an empty list', () => {
-  assert.deepEqual(answered(search, { meals: null }), { meals: [] })
-  assert.deepEqual(answered(byIngredient, { meals: null }), { meals: [] })
+test('no match, null or a text for meals, is a success with an empty list', () => {
+  for (const meals of [null, 'no data found', 'Invalid ID', 'No Data Found', '', []]) {
+    assert.deepEqual(answered(search, { meals }), { meals: [] })
+    assert.deepEqual(answered(byIngredient, { meals }), { meals: [] })
+  }
 })
 
 test('ingredient slots that are empty, blank or null are skipped and do not end the list', () => {
@@ -139,7 +141,7 @@ test('a wrong key in the path, 404 or 200 without JSON, is a failure of the upst
 })
 
 test('an answer without a list is UPSTREAM_INVALID_RESPONSE', () => {
-  for (const body of [{}, [], null, { meals: 'x' }]) {
+  for (const body of [{}, [], null, { meals: 0 }, { meals: {} }]) {
     assert.equal(answered(search, body), 'UPSTREAM_INVALID_RESPONSE')
     assert.equal(answered(byIngredient, body), 'UPSTREAM_INVALID_RESPONSE')
   }
