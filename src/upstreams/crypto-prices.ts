@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { field, record, required } from '../catalog/fields.ts'
-import { integer, isObject, members, texts } from '../catalog/json.ts'
+import { integer, isObject, members, number, texts } from '../catalog/json.ts'
 import { freshFor, lifetime } from '../catalog/lifetimes.ts'
 import { authFailed, failed, invalid, notFound, overLimit, type ResponseClass } from '../catalog/response-class.ts'
 import { TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
@@ -23,7 +23,7 @@ const coinIdOfTicker: Record<string, string> = {
 
 const price = record(
   {
-    usd: field.number('usd', 'Price in US dollars'),
+    usd: field.number('usd', 'Price in US dollars; a coin without a price is in `missing`'),
     usd_market_cap: field.number('usd_market_cap', 'US dollars'),
     usd_24h_vol: field.number('usd_24h_vol', 'Traded in 24 hours, US dollars'),
     usd_24h_change: field.number('usd_24h_change', 'Percent'),
@@ -124,8 +124,8 @@ const cryptoPrices: Upstream = {
       map: ({ body, parameters }) => {
         if (!isObject(body)) return invalid()
         const ids = parameters.ids.split(',')
-        const known = ids.filter((id) => isObject(body[id]))
-        if (known.length === 0) return notFound('None of these is a coin id; ticker symbols are not accepted.')
+        const known = ids.filter((id) => number(members(body[id]).usd) !== null)
+        if (known.length === 0) return notFound('No price for any of these coin ids; ticker symbols are not accepted.')
         const coins = known.map((id) => [id, body[id]])
         return prices.read({ coins: Object.fromEntries(coins), missing: ids.filter((id) => !known.includes(id)) })
       },
@@ -196,8 +196,12 @@ function coinIds(list: string): string[] {
 
 function coinId(parameter: string, given: string): string {
   const id = given.trim().toLowerCase()
-  if (!/^[a-z0-9-]+$/.test(id))
-    throw new InvalidParameter(parameter, 'a coin id has letters, digits and hyphens, like usd-coin')
+  // Only what would be read as several ids, or as another path.
+  if (!/^[^\s\p{C},;/\\?#%&]+$/u.test(id) || /^\.+$/.test(id))
+    throw new InvalidParameter(
+      parameter,
+      'it is not a coin id, like usd-coin: an id has no blanks, dots alone or , ; / \\ ? # % &',
+    )
   return id
 }
 

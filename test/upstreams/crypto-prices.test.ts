@@ -88,10 +88,10 @@ test('an id that equals a ticker is accepted', () => {
 
 test('lists of nothing, of impossible ids and of more than 250 coins are refused', () => {
   refused(price, { ids: ' , ' }, /names no coin/)
-  refused(price, { ids: 'bitcoin;ethereum' }, /hyphens/)
-  refused(price, { ids: '../ping' }, /hyphens/)
-  refused(coin, { id: 'bitcoin/tickers' }, /Parameter id .*hyphens/)
-  refused(coin, { id: '..' }, /hyphens/)
+  refused(price, { ids: 'bitcoin;ethereum' }, /not a coin id/)
+  refused(price, { ids: '../ping' }, /not a coin id/)
+  refused(coin, { id: 'bitcoin/tickers' }, /Parameter id .*not a coin id/)
+  refused(coin, { id: '..' }, /not a coin id/)
   const ids = Array.from({ length: 251 }, (_, index) => `coin-${index}`)
   refused(price, { ids: ids.join(',') }, /more than 250/)
   assert.ok(price.complete?.({ ids: ids.slice(1).join(',') }, context))
@@ -186,4 +186,27 @@ test('a body that is no object is an invalid response', () => {
 
 test('probes are rarer than once a minute, as they count', () => {
   assert.ok(cryptoPrices.probe.everySeconds > 60)
+})
+
+test('a coin without a price is missing, and a call for such coins alone is not found', () => {
+  const of = (ids: string, body: unknown) => interpret(price, { ids }, 200, body)
+  for (const none of [{}, { usd: null }, { usd: null, usd_market_cap: 0 }, { usd: '1' }, null, [], 'x']) {
+    const read = of('bitcoin,deadcoin', { bitcoin: { usd: 1 }, deadcoin: none })
+    assert.ok('data' in read)
+    assert.deepEqual(read.data.missing, ['deadcoin'])
+    assert.deepEqual(Object.keys(read.data.prices as object), ['bitcoin'])
+    assert.equal(classOf(200, { bitcoin: none }).code, 'UPSTREAM_NOT_FOUND')
+  }
+  const free = of('freecoin', { freecoin: { usd: 0 } })
+  assert.ok('data' in free, 'a price of 0 is a price')
+})
+
+test('an id is refused only for what would harm the request', () => {
+  for (const id of ['hive_dollar', 'usd-coin', '0x', 'terra-luna-2', 'sora.token', 'a~b', '比特币', "frog's"]) {
+    assert.deepEqual(price.complete?.({ ids: id }, context), { ids: id })
+    assert.deepEqual(coin.complete?.({ id }, context), { id })
+    assert.doesNotThrow(() => coin.request({ id }, context))
+  }
+  for (const id of ['a b', '...', 'a/b', 'a?b', 'a%2fb', 'a\\b', 'a\u0000b', 'a#b', 'a&b'])
+    refused(coin, { id }, /not a coin id/)
 })
