@@ -12,6 +12,27 @@ const cache = {
   notFoundSeconds: lifetime.hour,
 }
 
+/** How the upstream ends the name of a form whose kind the games put before the species. */
+const suffixByKind = new Map([
+  ['alolan', 'alola'],
+  ['galarian', 'galar'],
+  ['gigantamax', 'gmax'],
+  ['hisuian', 'hisui'],
+  ['mega', 'mega'],
+  ['paldean', 'paldea'],
+  ['primal', 'primal'],
+])
+
+/** Species all of whose forms have longer names; the number of a species is the number of its usual form. */
+// biome-ignore format: a list to look through
+const numberOfSpecies = new Map(Object.entries({
+  deoxys: 386, wormadam: 413, giratina: 487, shaymin: 492, basculin: 550, darmanitan: 555, frillish: 592, jellicent: 593, tornadus: 641,
+  thundurus: 642, landorus: 645, keldeo: 647, meloetta: 648, pyroar: 668, meowstic: 678, aegislash: 681, pumpkaboo: 710, gourgeist: 711,
+  zygarde: 718, oricorio: 741, lycanroc: 745, wishiwashi: 746, minior: 774, mimikyu: 778, toxtricity: 849, eiscue: 875, indeedee: 876,
+  morpeko: 877, urshifu: 892, basculegion: 902, enamorus: 905, oinkologne: 916, maushold: 925, squawkabilly: 931, palafin: 964,
+  tatsugiri: 978, dudunsparce: 982,
+}))
+
 const creature = record({
   id: required.notNull(field.integer('id', 'Number of the creature')),
   name: field.text('name', 'Name of the creature, lower case'),
@@ -75,13 +96,13 @@ const creatureGame: Upstream = {
         name: Type.String({
           minLength: 1,
           maxLength: 60,
-          pattern: '^[A-Za-z0-9 -]+$',
-          description: 'Name of a form, such as pikachu or deoxys-normal, or its number',
+          description:
+            'Name as the games write it, such as Mr. Mime or Alolan Raichu, of a form such as deoxys-attack, or its number',
         }),
       }),
       data: creature.schema,
       cache,
-      complete: ({ name }) => ({ name: resourceName(name) }),
+      complete: ({ name }) => ({ name: creatureName(name) }),
       request: ({ name }) => ({ path: path`/api/v2/pokemon/${name}` }),
       map: ({ body }) => creature.read(body) ?? invalid(),
       example: recordedCreature(),
@@ -92,8 +113,7 @@ const creatureGame: Upstream = {
         name: Type.String({
           minLength: 1,
           maxLength: 60,
-          pattern: '^[A-Za-z0-9 -]+$',
-          description: 'Name of the ability, such as overgrow or lightning-rod',
+          description: 'Name of the ability, such as overgrow or Lightning Rod',
         }),
       }),
       data: ability.schema,
@@ -108,10 +128,26 @@ const creatureGame: Upstream = {
 
 export default creatureGame
 
+/** The upstream's name of the form that a name of the games means; for a species without such a form its number. */
+function creatureName(given: string): string {
+  const name = resourceName(given)
+  const [, kind = '', species = '', letter = ''] = /^([a-z]+)-(.+?)(-[xyz])?$/.exec(name) ?? []
+  const suffix = suffixByKind.get(kind)
+  if (suffix !== undefined) return `${species}-${suffix}${letter}`
+  return String(numberOfSpecies.get(name) ?? name)
+}
+
 /** The name as the upstream writes it. An empty one would be answered with the list of all. */
 function resourceName(given: string): string {
-  const name = given.trim().toLowerCase().replace(/ +/g, '-')
-  if (!/^[a-z0-9-]+$/.test(name))
+  const name = given
+    .normalize('NFD')
+    .replace(/♀\uFE0F?/g, '-f')
+    .replace(/♂\uFE0F?/g, '-m')
+    .replace(/[\p{M}.'’‘:,!()]/gu, '')
+    .trim()
+    .toLowerCase()
+    .replace(/[\s_–-]+/g, '-')
+  if (!/^[a-z0-9-]*[a-z0-9][a-z0-9-]*$/.test(name))
     throw new InvalidParameter('name', 'a name has letters, digits, spaces and hyphens, like deoxys-normal')
   return name
 }

@@ -52,9 +52,41 @@ test('an empty name, which would be answered with the list of all, is refused be
   }
 })
 
-test('names with characters that the upstream answers 400 are refused', () => {
-  for (const name of ['flabébé', 'mr. mime', "farfetch'd", '../ability', 'a%20b', 'x'.repeat(61)])
-    assert.ok(!Value.Check(creature.parameters, { name }), name)
+test('names that cannot be made into names of the upstream are refused', () => {
+  assert.ok(!Value.Check(creature.parameters, { name: 'x'.repeat(61) }))
+  for (const endpoint of [creature, ability]) {
+    for (const name of ['../ability', 'a%20b', 'a/b', 'ピカチュウ', '...', '-', '?', "'", '♀?'])
+      assert.throws(() => endpoint.complete?.({ name }, context), InvalidParameter, name)
+  }
+})
+
+test('what the games print is a valid name', () => {
+  // biome-ignore format: a list to look through
+  const names: [string, string][] = [
+    ['Mr. Mime', 'mr-mime'], ["Farfetch'd", 'farfetchd'], ['Sirfetch’d', 'sirfetchd'], ['Type: Null', 'type-null'], ['Flabébé', 'flabebe'], ['FLABE\u0301BE\u0301', 'flabebe'],
+    ['Nidoran♀', 'nidoran-f'], ['Nidoran♂', 'nidoran-m'], ['Nidoran ♀\uFE0F', 'nidoran-f'], ['Mime Jr.', 'mime-jr'], ['Mr. Rime', 'mr-rime'], ['Ho-Oh', 'ho-oh'],
+    ['Porygon-Z', 'porygon-z'], ['Jangmo-o', 'jangmo-o'], ['Tapu Koko', 'tapu-koko'], ['Wo-Chien', 'wo-chien'], ['Great Tusk', 'great-tusk'], ['mr_mime', 'mr-mime'],
+    ['Alolan Raichu', 'raichu-alola'], ['Galarian Mr. Mime', 'mr-mime-galar'], ['Hisuian Zorua', 'zorua-hisui'], ['Paldean Wooper', 'wooper-paldea'],
+    ['Mega Charizard X', 'charizard-mega-x'], ['Mega Venusaur', 'venusaur-mega'], ['Gigantamax Pikachu', 'pikachu-gmax'], ['Primal Groudon', 'groudon-primal'],
+    ['Meganium', 'meganium'], ['deoxys-attack', 'deoxys-attack'], ['25', '25'],
+  ]
+  for (const [given, sent] of names)
+    assert.deepEqual(creature.complete?.({ name: given }, context), { name: sent }, given)
+  assert.deepEqual(ability.complete?.({ name: 'Lightning Rod' }, context), { name: 'lightning-rod' })
+  assert.deepEqual(ability.complete?.({ name: "Dragon's Maw" }, context), { name: 'dragons-maw' })
+  assert.deepEqual(ability.complete?.({ name: 'Soul-Heart' }, context), { name: 'soul-heart' })
+})
+
+test('a species without a form of its name is asked for by its number', () => {
+  for (const [given, sent] of [
+    ['Deoxys', '386'],
+    ['mimikyu', '778'],
+    ['Basculegion', '902'],
+    ['Dudunsparce', '982'],
+  ]) {
+    assert.deepEqual(creature.complete?.({ name: given }, context), { name: sent })
+  }
+  assert.deepEqual(ability.complete?.({ name: 'Deoxys' }, context), { name: 'deoxys' }, 'abilities are no species')
 })
 
 test('the list of all is an invalid response, not an empty creature', () => {
