@@ -1,18 +1,25 @@
 import Type from 'typebox'
 import { isTimeZone, usualZoneName } from '../catalog/calendar.ts'
 import { field, record, required, type Source } from '../catalog/fields.ts'
-import { integer } from '../catalog/json.ts'
+import { integer, text } from '../catalog/json.ts'
 import { invalid } from '../catalog/response-class.ts'
 import { TEXT_LENGTH_MAX } from '../catalog/shared-parameters.ts'
 import { endpoint, InvalidParameter, path, type Upstream } from '../catalog/upstream.ts'
 
+/** The upstream's two versions spell the names of the members in two ways. */
 const clock = record({
-  date: field.text(isoDate, 'YYYY-MM-DD'),
-  time: field.text('time', 'HH:mm'),
-  datetime: required.text('dateTime', 'Local time of the zone, without offset'),
-  timezone: field.text('timeZone', 'IANA name of the zone'),
-  dst_active: field.flag('dstActive', 'Whether daylight saving time is in force'),
-  day_of_week: field.text('dayOfWeek', 'In English'),
+  date: field.text((clock) => isoDate(clock) ?? partOf(clock, /^\d{4}-\d\d-\d\d/), 'YYYY-MM-DD'),
+  time: field.text((clock) => text(clock.time) ?? partOf(clock, /(?<=T)\d\d:\d\d/), 'HH:mm'),
+  datetime: required.text(localTime, 'Local time of the zone, without offset'),
+  timezone: field.text(
+    ({ timeZone, time_zone, timezone }) => timeZone ?? time_zone ?? timezone,
+    'IANA name of the zone',
+  ),
+  dst_active: field.flag(
+    ({ dstActive, dst_active }) => dstActive ?? dst_active,
+    'Whether daylight saving time is in force',
+  ),
+  day_of_week: field.text(({ dayOfWeek, day_of_week }) => dayOfWeek ?? day_of_week, 'In English'),
 })
 
 const timezone: Upstream = {
@@ -60,6 +67,15 @@ export default timezone
 function knownZone(name: string): string {
   if (!isTimeZone(name)) throw new InvalidParameter('timezone', 'it is not an IANA time zone')
   return usualZoneName(name)
+}
+
+function partOf(clock: Source, pattern: RegExp): string | undefined {
+  return localTime(clock)?.match(pattern)?.[0]
+}
+
+function localTime({ dateTime, date_time, datetime }: Source): string | undefined {
+  const written = text(dateTime) ?? text(date_time) ?? text(datetime)
+  return written?.replace(/(?<=T.*)(?:Z|[+-]\d\d:?\d\d)$/, '')
 }
 
 /** Of the numbers: the upstream's own `date` is MM/DD/YYYY. */

@@ -42,10 +42,13 @@ test('the US date becomes an ISO date, built from year, month and day', () => {
   assert.equal(data.date, '2026-01-02')
 })
 
-test('a clock without its numbers has no date', () => {
-  const data = answered(200, { ...recorded, month: undefined })
-  assert.ok(typeof data === 'object')
-  assert.equal(data.date, null)
+test('a clock without its numbers has the date of its local time', () => {
+  const dateOf = (clock: Record<string, unknown>) => {
+    const data = answered(200, { ...recorded, month: undefined, ...clock })
+    return typeof data === 'object' ? data.date : data
+  }
+  assert.equal(dateOf({}), '2026-03-18')
+  assert.equal(dateOf({ dateTime: '03/18/2026 14:02' }), null)
 })
 
 test('the local time keeps its seven digits and gets no offset', () => {
@@ -105,4 +108,22 @@ test('an attempt is short, so that one that hangs leaves time for another', () =
 
 test('a clock is not cached', () => {
   assert.equal(current.cache, undefined)
+})
+
+test('both spellings of every member are read, and the local time has no offset', () => {
+  const { dateTime, timeZone, dstActive, dayOfWeek, ...rest } = recorded
+  const written = { date_time: dateTime, time_zone: timeZone, dst_active: dstActive, day_of_week: dayOfWeek }
+  assert.deepEqual(answered(200, { ...rest, ...written }), current.example.data)
+  assert.deepEqual(
+    answered(200, { ...rest, ...written, time_zone: undefined, timezone: timeZone }),
+    current.example.data,
+  )
+  for (const offset of ['Z', '+01:00', '-0300', '+00:00']) {
+    assert.deepEqual(answered(200, { ...recorded, dateTime: `${dateTime}${offset}` }), current.example.data)
+    assert.deepEqual(answered(200, { date_time: `2026-03-18T14:02:26${offset}` }), {
+      ...{ date: '2026-03-18', time: '14:02', datetime: '2026-03-18T14:02:26' },
+      ...{ timezone: null, dst_active: null, day_of_week: null },
+    })
+  }
+  assert.equal(answered(200, {}), 'UPSTREAM_INVALID_RESPONSE')
 })
