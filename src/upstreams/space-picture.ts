@@ -1,12 +1,16 @@
 import Type from 'typebox'
 import { dateIn, isCalendarDate } from '../catalog/calendar.ts'
-import { field, record, required } from '../catalog/fields.ts'
+import { field, record, required, type Source } from '../catalog/fields.ts'
 import { filledText, htmlDecoded, members } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { failed, invalid, type ResponseClass } from '../catalog/response-class.ts'
 import { endpoint, InvalidParameter, path, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
 
 const FIRST_DATE = '1995-06-16'
+
+const ORIGIN = 'https://science.nasa.gov'
+
+const PLAYER = /<(?:iframe|source|video|embed)\b[^<>]*?\ssrc\s*=\s*(?:"([^"<>]*)"|'([^'<>]*)')/gi
 
 /** The days by which the upstream publishes. */
 const easternDate = dateIn('America/New_York')
@@ -16,13 +20,18 @@ const pictureOfTheDay = record({
   title: field.htmlDecoded('title', 'Title of the picture'),
   media_type: field.text('media_type', 'image, video or iframe'),
   url: field.text(
-    ({ hdurl, url }) => filledText(hdurl) ?? url,
-    'The image; for a video a still, or the page when there is none',
+    (picture) => playerUrl(picture) ?? filledText(picture.hdurl) ?? picture.url,
+    'The image; for a video or iframe its player, else a still, or the page when there is none',
   ),
   page_url: field.text('permalink', 'The article'),
   copyright: field.text(({ copyright }) => plainText(copyright), "Credit line, also of NASA's own pictures"),
   explanation: field.text(
-    ({ explanation }) => plainText(explanation)?.replace(/^Explanation:\s*/, ''),
+    ({ explanation }) =>
+      filledText(
+        plainText(explanation)
+          ?.replace(/^Explanation:\s*/, '')
+          .replace(/\s*Tomorrow['’]s picture:.*$/i, ''),
+      ),
     'Text by an astronomer about the picture',
   ),
   alt: field.text('alt', 'Description for those who do not see the picture'),
@@ -41,7 +50,7 @@ const spacePicture: Upstream = {
     url: 'https://www.nasa.gov/nasa-brand-center/images-and-media/',
     attribution: 'NASA Astronomy Picture of the Day',
   },
-  baseUrl: 'https://science.nasa.gov',
+  baseUrl: ORIGIN,
   // No limit is published; one picture a day needs few requests.
   caps: { concurrency: 2, rates: [{ max: 30, seconds: 60 }] },
   probe: { request: { path: path`/wp-json/wp/v2/apod-basic`, query: { per_page: '1' } }, everySeconds: 300 },
@@ -108,6 +117,17 @@ export default spacePicture
 /** A 404 without this code is no answer about a picture: the route itself has gone, as it did before. */
 function lostRoute({ status, body }: UpstreamResponse): ResponseClass | undefined {
   return status === 404 && members(body).code !== 'apod_basic_not_found' ? failed() : undefined
+}
+
+/** The first frame or media file of the article, where the day's picture moves. */
+function playerUrl({ media_type, basic_html }: Source): string | undefined {
+  if (media_type === 'image' || typeof basic_html !== 'string') return undefined
+  for (const [, double, single] of basic_html.matchAll(PLAYER)) {
+    const src = htmlDecoded(double ?? single)?.trim() ?? ''
+    const url = URL.canParse(src, ORIGIN) ? new URL(src, ORIGIN) : undefined
+    if (src !== '' && (url?.protocol === 'https:' || url?.protocol === 'http:')) return url.href
+  }
+  return undefined
 }
 
 /** HTML as text: a break is a space, other tags stand inside words and sentences. Null when nothing is left. */

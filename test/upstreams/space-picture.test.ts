@@ -105,7 +105,7 @@ test('entities of a title are decoded', () => {
 test('the explanation is text without tags and without its heading', () => {
   const explanation =
     "<strong>Explanation: </strong>A <a href='x'>galaxy</a>, seen<br/>from afar. S&amp;S <strong>Tomorrow's picture: </strong>open space"
-  assert.equal(dataWith({ explanation }).explanation, "A galaxy, seen from afar. S&S Tomorrow's picture: open space")
+  assert.equal(dataWith({ explanation }).explanation, 'A galaxy, seen from afar. S&S')
 })
 
 test('an entity that decodes to a bracket is no tag', () => {
@@ -152,4 +152,44 @@ test('the picture of today is kept for minutes, those of past days for a week', 
   const now = Date.parse('2026-09-17T03:00:00Z') // 23:00 of the 16th in New York
   const of = (date?: string) => seconds(date === undefined ? {} : { date }, {}, { now })
   assert.deepEqual([of(), of('2026-09-16'), of('2026-09-15')], [900, 900, 604_800])
+})
+
+test('the url of a video or iframe is its player, which stands in the article', () => {
+  const still = { hdurl: 'https://assets/still.jpg', url: 'https://page/' }
+  const url = (media_type: unknown, basic_html: unknown) => dataWith({ ...still, media_type, basic_html }).url
+  const iframe =
+    '<p>x</p><iframe width="9" src="https://www.youtube.com/embed/abc?rel=0&amp;start=1" allowfullscreen></iframe>'
+  assert.equal(url('iframe', iframe), 'https://www.youtube.com/embed/abc?rel=0&start=1')
+  assert.equal(url('video', iframe), 'https://www.youtube.com/embed/abc?rel=0&start=1')
+  assert.equal(
+    url('video', '<video controls><source type="video/mp4" src=\'https://assets/a.mp4\'></video>'),
+    'https://assets/a.mp4',
+  )
+  assert.equal(url('video', '<VIDEO SRC = "/b.mp4">'), 'https://science.nasa.gov/b.mp4')
+  assert.equal(url('video', '<iframe src="//player.vimeo.com/video/1">'), 'https://player.vimeo.com/video/1')
+  assert.equal(url('image', iframe), 'https://assets/still.jpg')
+  for (const html of [
+    '<iframe src="javascript:alert(1)">',
+    '<iframe src="">',
+    '<iframe data-src="https://x/">',
+    '<p>',
+    7,
+    undefined,
+  ]) {
+    assert.equal(url('video', html), 'https://assets/still.jpg', String(html))
+  }
+})
+
+test('an article of any length is looked through in one pass', () => {
+  for (const part of ['<iframe ', '<iframe src', ' src = ', '<iframe src="']) {
+    dataWith({ media_type: 'video', basic_html: `<iframe ${part.repeat(200_000)}` })
+  }
+})
+
+test("tomorrow's picture is not part of the explanation", () => {
+  const explained = (explanation: string) => dataWith({ explanation }).explanation
+  assert.equal(explained('A nebula. <b>Tomorrow\'s picture: </b><a href="x">open space</a>'), 'A nebula.')
+  assert.equal(explained('A nebula. Tomorrow’s picture: open space'), 'A nebula.')
+  assert.equal(explained("Tomorrow's picture: open space"), null)
+  assert.equal(explained('Tomorrow the moon is full.'), 'Tomorrow the moon is full.')
 })
