@@ -1,6 +1,6 @@
 import Type from 'typebox'
 import { field, record, required, type Source } from '../catalog/fields.ts'
-import { filledText, members, objects, text } from '../catalog/json.ts'
+import { filledText, members, number, objects, text } from '../catalog/json.ts'
 import { lifetime } from '../catalog/lifetimes.ts'
 import { invalid, overLimit, type ResponseClass } from '../catalog/response-class.ts'
 import { endpoint, path, trimmed, type Upstream, type UpstreamResponse } from '../catalog/upstream.ts'
@@ -11,14 +11,17 @@ const answer = record({
   type: required.notNull(
     field.text('Type', 'A article, D disambiguation, C category, N name, E exclusive, empty when nothing is known'),
   ),
-  heading: field.text('Heading', 'Name of the subject'),
-  abstract: field.text(({ AbstractText, Abstract }) => filledText(AbstractText) ?? Abstract, 'Summary of the subject'),
+  heading: field.text(written('Heading'), 'Name of the subject'),
+  abstract: field.text(
+    (source) => filledText(written('AbstractText')(source)) ?? written('Abstract')(source),
+    'Summary of the subject',
+  ),
   abstract_url: field.text('AbstractURL', 'Page the summary comes from'),
   abstract_source: field.text('AbstractSource', 'Name of the source of the summary'),
   image: field.text(({ Image }) => imageUrl(Image), 'URL of a picture'),
-  answer: field.text('Answer', 'Direct answer, null when it is no text'),
+  answer: field.text(written('Answer'), 'Direct answer; null when it is neither text nor number'),
   answer_type: field.text('AnswerType', 'Kind of direct answer, such as calc or ip; empty without one'),
-  definition: field.text('Definition', 'Dictionary definition; empty without one'),
+  definition: field.text(written('Definition'), 'Dictionary definition; empty without one'),
   definition_url: field.text('DefinitionURL', 'Page the definition comes from'),
   entity: field.text('Entity', 'Kind of subject, such as programming language; empty where unknown'),
   redirect: field.text('Redirect', 'Where a !bang query leads'),
@@ -26,14 +29,14 @@ const answer = record({
     ({ RelatedTopics }) => ungrouped(RelatedTopics),
     'Related subjects; on a disambiguation, the possible ones',
     {
-      text: field.text('Text', 'Description of the topic'),
+      text: field.text(written('Text'), 'Description of the topic'),
       url: field.text('FirstURL', 'Page of the topic'),
       image: field.text(({ Icon }) => imageUrl(members(Icon).URL), 'URL of a picture; empty without one'),
       group: field.text('group', 'Heading that the topic stands under'),
     },
   ),
   results: field.records('Results', 'Official links of the subject', {
-    text: field.text('Text', 'Title of the link'),
+    text: field.text(written('Text'), 'Title of the link'),
     url: field.text('FirstURL', 'Address of the link'),
   }),
 })
@@ -86,6 +89,11 @@ function classify({ status, body }: UpstreamResponse): ResponseClass | undefined
 function secondsFresh(_: unknown, { type, abstract }: Record<string, unknown>): number {
   if (type === 'E') return 0
   return filledText(abstract) === null ? lifetime.hour : lifetime.day
+}
+
+/** The member as text: what is a number in words comes as a JSON number. */
+function written(name: string): (source: Source) => unknown {
+  return ({ [name]: value }) => (number(value) === null ? value : String(value))
 }
 
 function imageUrl(value: unknown): string | null {

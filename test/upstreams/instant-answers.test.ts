@@ -162,3 +162,11 @@ test('an abstract is kept for a day, an empty answer for an hour, a computed one
     [86_400, 3_600, 3_600, 3_600, 0],
   )
 })
+
+test('an answer that is a number is its text', () => {
+  assert.equal(dataOf({ ...nothing, Answer: 3 }).answer, '3')
+  assert.equal(dataOf({ ...nothing, Answer: 0.5 }).answer, '0.5')
+  assert.equal(dataOf({ ...nothing, Heading: 42, Definition: 7, AbstractText: 1 }).abstract, '1')
+  assert.equal(dataOf({ ...nothing, Answer: true }).answer, null)
+  assert.equal(dataOf({ ...nothing, Answer: [3] }).answer, null)
+})
