@@ -21,7 +21,7 @@ const outcomes = field.records(outcomesOf, 'Possible outcomes with their prices'
 
 const dates = {
   start_date: field.text('startDate', 'ISO 8601, UTC'),
-  end_date: field.text('endDate', 'ISO 8601, UTC'),
+  end_date: field.text('endDate', 'ISO 8601, UTC; what is open may be past it, until it is decided'),
 }
 
 const standing = {

@@ -36,7 +36,8 @@ const publicHolidays: Upstream = {
   tierRequired: 'developer',
   terms: {
     nonCommercial: true,
-    summary: 'Free for non-commercial use; commercial use needs a sponsorship of the project.',
+    summary:
+      'Free for non-commercial use; commercial use needs a sponsorship of the project. Building a holiday portal of your own from the data is forbidden.',
     url: 'https://nagerholidays.com/legal/termsofservice',
     attribution: 'Nager.Date',
   },
