@@ -19,6 +19,7 @@ import { SettingsSync } from './operator/upstream-settings.ts'
 import { CallQueues } from './queue/call-queue.ts'
 import { ReplyInbox } from './queue/reply.ts'
 import { closeRedis, openRedis, type RedisConnection } from './redis/connection.ts'
+import { CallLog } from './telemetry/call-log.ts'
 import { openTelemetry, type Telemetry } from './telemetry/telemetry.ts'
 
 /** The long-lived things of an API node. */
@@ -26,7 +27,7 @@ export interface Context {
   config: Config
   log: Log
   /** For the one line of each call. */
-  callLog: BatchedLog
+  callLog: CallLog
   catalog: Catalog
   db: Db
   /** A few connections for what needs no credential or one that may be made up. */
@@ -91,7 +92,7 @@ export async function openContext(config: Config, log: Log, kind: 'web' | 'ops')
   return {
     config,
     log,
-    callLog: new BatchedLog(log),
+    callLog: new CallLog(new BatchedLog(log)),
     catalog,
     db,
     strangersDb,
@@ -138,6 +139,7 @@ export async function closeContext(context: Context): Promise<void> {
   context.health.close()
   context.replies.rejectAll(new GatewayError('DRAINING'))
   await context.completions.close()
+  context.callLog.close()
   await context.queues.close()
   await context.replies.close()
   if (context.cacheRedis !== context.redis) await closeRedis(context.cacheRedis)

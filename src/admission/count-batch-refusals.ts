@@ -1,6 +1,6 @@
 import { knownSlug } from '../catalog/catalog.ts'
 import type { GatewayError } from '../errors.ts'
-import type { BatchedLog } from '../log.ts'
+import type { CallLog } from '../telemetry/call-log.ts'
 import { countCall } from '../telemetry/count-call.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 import type { Principal } from './authenticate.ts'
@@ -9,7 +9,7 @@ import { countRefusal, type RefusalDeps } from './count-refusal.ts'
 export interface BatchRefusalDeps extends RefusalDeps {
   catalog: ReadonlyMap<string, unknown>
   telemetry: Pick<Telemetry, 'metrics' | 'minutes'>
-  callLog: Pick<BatchedLog, 'info'>
+  callLog: Pick<CallLog, 'refused'>
 }
 
 /** Calls of one batch that were refused before they were queued; `api` as its caller wrote it. */
@@ -37,5 +37,6 @@ export function countBatchRefusals(
     countCall(deps.telemetry, { slug, mode, status, code, accountId })
     codes[code] = (codes[code] ?? 0) + 1
   }
-  deps.callLog.info({ requestId, account: accountId, mode, calls: refusals.length, codes }, 'calls of a batch refused')
+  const line = { requestId, account: accountId, mode, calls: refusals.length, codes }
+  deps.callLog.refused(line, { account: accountId, codes, message: 'calls of a batch refused' })
 }

@@ -2,6 +2,7 @@ import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import Type from 'typebox'
 import { type ErrorCode, GatewayError, publicError, retryAfterSeconds, toGatewayError } from '../errors.ts'
 import { STATUS_CODES } from '../node-http.ts'
+import { callerSocket } from './caller-socket.ts'
 import { PROBLEM_TYPE, prefersProblem, problemDetails } from './problem-details.ts'
 import { sentence, type Violation, violationPlace, violationWords } from './violation-words.ts'
 
@@ -109,10 +110,11 @@ function fromFramework(thrown: unknown, request: FastifyRequest): GatewayError |
     const hint = `Send at most ${Math.floor((request.routeOptions.bodyLimit ?? 0) / 1_024)} KiB`
     return new GatewayError('PAYLOAD_TOO_LARGE', { hint, cause: thrown })
   }
-  // The caller broke the connection off before its body was there: no failure of ours, and nobody reads the answer.
-  if (code === 'ECONNRESET' && request.raw.destroyed && !request.raw.complete) {
-    return new GatewayError('REQUEST_TIMEOUT', { cause: thrown })
-  }
+  // The caller left before its body was there, or before a stream that answers it has begun: no failure of ours, and
+  // nobody reads the answer.
+  const isUploadBroken = code === 'ECONNRESET' && request.raw.destroyed && !request.raw.complete
+  const isAnswerBroken = code === 'ERR_STREAM_PREMATURE_CLOSE' && callerSocket(request).destroyed
+  if (isUploadBroken || isAnswerBroken) return new GatewayError('REQUEST_TIMEOUT', { cause: thrown })
   const known = typeof code === 'string' ? FRAMEWORK_CODES[code] : undefined
   if (known) return new GatewayError(known, { cause: thrown })
   // Whatever else the framework blames on the request is not a failure of ours.

@@ -1,14 +1,14 @@
 import { knownSlug } from '../catalog/catalog.ts'
 import type { ErrorCode } from '../errors.ts'
-import type { BatchedLog } from '../log.ts'
 import type { CallJob } from '../queue/call-job.ts'
 import type { ReplyHead } from '../queue/reply-head.ts'
+import type { CallLog } from './call-log.ts'
 import type { Telemetry } from './telemetry.ts'
 import type { CallSpan } from './tracing.ts'
 
 export interface ObservedCallDeps {
   telemetry: Telemetry
-  callLog: Pick<BatchedLog, 'info'>
+  callLog: Pick<CallLog, 'admitted' | 'refused'>
   catalog: ReadonlyMap<string, unknown>
 }
 
@@ -77,27 +77,26 @@ export class ObservedCall {
     const isCountedHere = this.#isCountedHere
     const counted = { slug, mode, status, code: code ?? 'OK', accountId: account, times, cacheStatus }
     telemetry.endedCalls.add({ call: counted, answerMs: ms, isCountedHere })
-    callLog.info(
-      {
-        requestId: this.#requestId,
-        callId: job?.id,
-        account,
-        slug,
-        endpoint: job?.endpoint,
-        mode,
-        status,
-        code,
-        // Why it failed, in the same line: of the upstream, or of what admission needed.
-        reason: this.#head?.cause ?? (status > 500 && cause instanceof Error ? cause.message : undefined),
-        ms: round(ms),
-        queueMs: times && round(times.queueMs),
-        permitMs: times && round(times.permitMs),
-        upstreamMs: times && round(times.upstreamMs),
-        attempts: times?.attempts,
-        cache: cacheStatus,
-      },
-      'call',
-    )
+    const line = {
+      requestId: this.#requestId,
+      callId: job?.id,
+      account,
+      slug,
+      endpoint: job?.endpoint,
+      mode,
+      status,
+      code,
+      // Why the call failed, in the same line: of the upstream, or of what admission needed.
+      reason: this.#head?.cause ?? (status > 500 && cause instanceof Error ? cause.message : undefined),
+      ms: round(ms),
+      queueMs: times && round(times.queueMs),
+      permitMs: times && round(times.permitMs),
+      upstreamMs: times && round(times.upstreamMs),
+      attempts: times?.attempts,
+      cache: cacheStatus,
+    }
+    if (job) callLog.admitted(line)
+    else callLog.refused(line, { account, codes: { [code ?? status]: 1 }, message: 'call' })
   }
 }
 

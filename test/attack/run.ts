@@ -6,6 +6,7 @@ import { closeApi } from './close-api.ts'
 import { operatorConsole } from './console.ts'
 import { hostileRequests } from './hostile-requests.ts'
 import { largeAnswers } from './large-answers.ts'
+import { logFlood } from './log-flood.ts'
 import { logIns } from './log-ins.ts'
 import { manyAccounts, singleTenant } from './many-accounts.ts'
 import { pipelining } from './pipelining.ts'
@@ -29,6 +30,7 @@ const SCENARIOS: Scenario[] = [
   operatorConsole,
   revokedKey,
   usageRows,
+  logFlood,
 ]
 
 /** How long an attack lasts, seconds. */

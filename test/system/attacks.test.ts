@@ -5,6 +5,7 @@ import { Agent, request } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
+import { Redis } from 'ioredis'
 import { createApiKey } from '../../src/accounts/api-key.ts'
 import { closeApi } from '../attack/close-api.ts'
 import { manyAccounts, takeWholeCap } from '../attack/many-accounts.ts'
@@ -13,7 +14,7 @@ import { redisMemory } from '../attack/redis-memory.ts'
 import type { Scenario } from '../attack/scenario.ts'
 import { usageRows } from '../attack/usage-rows.ts'
 import { outputUntilNow, send, signUp } from '../support/client.ts'
-import { type Gateway, startGateway } from '../support/gateway.ts'
+import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { SPARING_FLAGS } from '../support/node-flags.ts'
 import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 import { ROOT } from '../tools/sources.ts'
@@ -74,12 +75,12 @@ describe('one caller', () => {
     const { token, test } = await signUp(gateway)
     const url = await gateway.startWeb({ CLIENT_CONNECTIONS_MAX: '3', CLIENT_ANONYMOUS_PER_SECOND: '5' })
     const statuses: number[] = []
-    while (statuses.length < 30) statuses.push(await status(url, '/v1/catalog', '127.0.0.5'))
+    while (statuses.length < 30) statuses.push(await status(url, '/llms.txt', '127.0.0.5'))
     const served = statuses.filter((code) => code === 200).length
     // The burst of two seconds, and five for each second that the requests took.
     assert.ok(served >= 10 && served <= 20, `${served} were served`)
     assert.equal(statuses.filter((code) => code === 429).length, 30 - served)
-    assert.equal(await status(url, '/v1/catalog', '127.0.0.6'), 200)
+    assert.equal(await status(url, '/llms.txt', '127.0.0.6'), 200)
     assert.equal(await status(url, '/readyz', '127.0.0.5'), 200)
     // Accounts are bounded by their own limits.
     for (let count = 0; count < 20; count += 1) {
@@ -195,6 +196,42 @@ describe('one caller', () => {
     assert.doesNotMatch(await outputUntilNow(gateway), /"level":"error"/)
   })
 
+  it('one caller writes no error into the log by leaving an answer that has not begun', async () => {
+    const { test } = await signUp(gateway)
+    const call = { api: 'dictionary', endpoint: '/define', parameters: { word: 'slow' } }
+    const callTool = { name: 'call_apis', arguments: { calls: [call] } }
+    const requests = [
+      ['/v1/batch', { calls: [call] }],
+      ['/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params: callTool }],
+      ['/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'call_api', arguments: call } }],
+    ] as const
+    for (const [path, body] of requests) {
+      const text = JSON.stringify(body)
+      const socket = await open(gateway.url, '127.0.0.1')
+      const head = `POST ${path} HTTP/1.1\r\nHost: a\r\nX-Api-Key: ${test}\r\nX-Gateway-Scenario: slow-3000\r\n`
+      const accept = 'Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n'
+      socket.write(`${head}${accept}Content-Length: ${text.length}\r\n\r\n${text}`)
+      await until(async () => (await inFlightOf(gateway)) > 0)
+      socket.destroy()
+      await until(async () => (await inFlightOf(gateway)) === 0)
+    }
+    assert.doesNotMatch(await outputUntilNow(gateway), /"level":"error"/)
+  })
+
+  it('one caller floods the log with refused calls no more than others, and the rest is counted', async () => {
+    const { id, test } = await signUp(gateway)
+    await Promise.all(Array.from({ length: 300 }, () => send(gateway, '/v1/call/nosuch/x', { key: test })))
+    const linesOf = async (message: string) =>
+      (await outputUntilNow(gateway))
+        .split('\n')
+        .filter((line) => line.includes(id) && line.includes(`"msg":"${message}"`))
+    const counted = async () =>
+      (await linesOf('further calls refused')).reduce((sum, line) => sum + JSON.parse(line).codes.API_NOT_FOUND, 0)
+    const written = (await linesOf('call')).length
+    assert.ok(written < 200, `${written} lines`)
+    await until(async () => (await counted()) + (await linesOf('call')).length === 300)
+  })
+
   it('one caller sends unknown keys until they are refused without a look-up, while known keys of its network go on', async () => {
     const { test } = await signUp(gateway)
     const url = await gateway.startWeb({ UNKNOWN_KEYS_PER_MINUTE: '2' })
@@ -211,6 +248,18 @@ describe('one caller', () => {
     assert.equal((await call(test)).status, 200)
   })
 })
+
+/** Calls in flight of all accounts. */
+async function inFlightOf({ services }: Gateway): Promise<number> {
+  const redis = new Redis(services.redisUrl)
+  try {
+    const keys = await redis.keys('agw:{a:*}:test:inflight')
+    const counts = await Promise.all(keys.map((key) => redis.zcard(key)))
+    return counts.reduce((sum, count) => sum + count, 0)
+  } finally {
+    redis.disconnect()
+  }
+}
 
 /** Status of a request from one of this machine's addresses, on a connection of its own. */
 async function status(url: string, path: string, localAddress: string, headers: object = {}): Promise<number> {

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict'
+import { it, mock } from 'node:test'
+import { CallLog } from '../../src/telemetry/call-log.ts'
+
+function createLog() {
+  const lines: { members: Record<string, unknown>; message: string }[] = []
+  const log = new CallLog({ info: (members, message) => void lines.push({ members: { ...members }, message }) })
+  const refuse = (account: string | undefined, code: string, count = 1): void => {
+    for (let made = 0; made < count; made += 1) {
+      log.refused({ account, code }, { account, codes: { [code]: 1 }, message: 'call' })
+    }
+  }
+  return { log, lines, refuse }
+}
+
+it('the log has ten lines of refused calls of an account a second, and then one that counts the rest by code', (t) => {
+  mock.timers.enable({ apis: ['setTimeout'] })
+  t.after(() => mock.timers.reset())
+  const { log, lines, refuse } = createLog()
+  refuse('a', 'API_NOT_FOUND', 15)
+  refuse('a', 'RATE_LIMIT_EXCEEDED', 3_000)
+  refuse('b', 'API_NOT_FOUND')
+  for (let made = 0; made < 50; made += 1) log.admitted({ account: 'a', status: 200 })
+  assert.equal(lines.filter(({ members }) => members.status === 200).length, 50)
+  assert.equal(lines.length, 10 + 1 + 50)
+  mock.timers.tick(1_000)
+  assert.deepEqual(lines.slice(61), [
+    {
+      members: { account: 'a', calls: 3_005, codes: { API_NOT_FOUND: 5, RATE_LIMIT_EXCEEDED: 3_000 } },
+      message: 'further calls refused',
+    },
+  ])
+  refuse('a', 'API_NOT_FOUND')
+  assert.equal(lines.at(-1)?.message, 'call')
+})
+
+it('the log of refused calls is bounded over all accounts, and so are its counting lines', (t) => {
+  mock.timers.enable({ apis: ['setTimeout'] })
+  t.after(() => mock.timers.reset())
+  const { lines, refuse } = createLog()
+  for (let account = 0; account < 1_000; account += 1) refuse(`account ${account}`, 'API_NOT_FOUND', 12)
+  assert.equal(lines.length, 200)
+  mock.timers.tick(1_000)
+  const surplus = lines.slice(200)
+  assert.equal(surplus.length, 201)
+  const counted = surplus.reduce((sum, { members }) => sum + Number(members.calls), 0)
+  assert.equal(counted + 200, 12_000)
+  assert.equal(surplus.at(-1)?.members.accounts, 800)
+})
+
+it('callers without an account share the lines of one account, and a log that closes says what is left', () => {
+  const { log, lines, refuse } = createLog()
+  refuse(undefined, 'INVALID_API_KEY', 25)
+  log.close()
+  assert.equal(lines.length, 11)
+  assert.deepEqual(lines.at(-1)?.members, { account: undefined, calls: 15, codes: { INVALID_API_KEY: 15 } })
+  log.close()
+  assert.equal(lines.length, 11)
+})
