@@ -21,12 +21,21 @@ export function isPublicAddress(address: string): boolean {
 /** All that is assigned for use on the Internet (RFC 4291, 2.4, and IANA's registry). */
 const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3')
 
+export interface HttpClientOptions {
+  /** Undefined: as many as requests are under way. */
+  connections: number | undefined
+  allowPrivate: boolean
+  /** Longest look-up and handshakes of a connection, milliseconds. */
+  connectTimeoutMs?: number
+}
+
 /**
- * Opens the connections to one upstream: kept alive, at most `connections` (undefined: as many as requests are under way).
+ * Opens the connections to one upstream, which are kept alive.
  * Names are resolved here and the answer is checked and used as it is, so that a name that points into our own network (DNS
  * rebinding) leads nowhere.
  */
-export function openHttpClient(options: { connections: number | undefined; allowPrivate: boolean }): Dispatcher {
+export function openHttpClient(options: HttpClientOptions): Dispatcher {
+  const { connectTimeoutMs: timeout = CONNECT_TIMEOUT_MS } = options
   return new Agent({
     ...(options.connections === undefined ? {} : { connections: options.connections }),
     pipelining: 1,
@@ -35,12 +44,12 @@ export function openHttpClient(options: { connections: number | undefined; allow
     keepAliveTimeout: 30_000,
     headersTimeout: 0,
     bodyTimeout: 0,
-    connect: options.allowPrivate ? { timeout: CONNECT_TIMEOUT_MS, lookup } : publicConnector(),
+    connect: options.allowPrivate ? { timeout, lookup } : publicConnector(timeout),
   })
 }
 
-function publicConnector(): buildConnector.connector {
-  const connect = buildConnector({ timeout: CONNECT_TIMEOUT_MS, lookup: publicLookup, allowH2: false })
+function publicConnector(timeout: number): buildConnector.connector {
+  const connect = buildConnector({ timeout, lookup: publicLookup, allowH2: false })
   return (options, callback) => {
     const host = options.hostname.replace(/^\[|\]$/g, '')
     // An address is not looked up, so its check is here.

@@ -2,10 +2,10 @@ import { createPrivateKey, createPublicKey, hkdfSync } from 'node:crypto'
 import Provider, { type Configuration, errors, interactionPolicy, type KoaContextWithOIDC } from 'oidc-provider'
 import type { Catalog } from '../catalog/catalog.ts'
 import { findUser } from '../db/users.ts'
-import { isDependencyAway } from '../errors.ts'
 import { ArtifactAdapter, type ArtifactDeps, ClientAdapter } from './artifact-adapter.ts'
 import { adaptMetadata, checkRedirects, GRANT_TYPES, RESPONSE_TYPES } from './client-metadata.ts'
 import { limitRefreshes } from './refresh.ts'
+import { allowFormPost, answerFailure, isRefusedUnasked, renderError, tellOfDocument } from './refusals.ts'
 import { CALL_SCOPE, isResource } from './resources.ts'
 import { withTokenUse } from './token-use.ts'
 
@@ -13,8 +13,12 @@ export interface AuthorizationDeps extends ArtifactDeps {
   catalog: Catalog
   /** Fetches documents of applications; public addresses alone. */
   fetch: typeof fetch
-  /** Whether the document of an application may be fetched for this client address now. */
-  allowFetch: (address: string) => Promise<boolean>
+  /**
+   * Begins a request of a client address that may fetch the document at a URL.
+   *
+   * @returns what ends it; undefined when the address may not fetch the document now
+   */
+  beginFetch: (url: string, address: string) => Promise<(() => void) | undefined>
   /** The page that tells a user why a sign-in cannot go on. */
   errorPage: (title: string, text: string) => string
 }
@@ -48,10 +52,21 @@ export function createAuthorizationServer(deps: AuthorizationDeps): Provider {
   provider.proxy = true
   provider.use(async (context, next) => {
     if (context.path === AUTHORIZATION_PATH) askForCalls(context)
-    await withTokenUse(next)
+    const policy = context.response.get('content-security-policy')
+    try {
+      await withTokenUse(next)
+    } finally {
+      context.state.endFetch?.()
+    }
+    if (isRefusedUnasked(context)) {
+      context.remove('location')
+      if (policy) context.set('content-security-policy', policy)
+      renderError(context as KoaContextWithOIDC, deps, context.state.refusal)
+    }
     allowFormPost(context)
     tellOfDocument(context)
   })
+  provider.on('authorization.error', (context, error) => Object.assign(context.state, { refusal: error }))
   provider.on('server_error', (context, error) => answerFailure(context, deps, error))
   return provider
 }
@@ -66,59 +81,6 @@ function askForCalls(context: Pick<KoaContextWithOIDC, 'query'>): void {
   if (Array.isArray(scope)) return
   const scopes = scope.split(' ').filter(Boolean)
   if (!scopes.includes(CALL_SCOPE)) context.query = { ...context.query, scope: [...scopes, CALL_SCOPE].join(' ') }
-}
-
-/** A request as the library leaves it; one that it does not know has no sign-in. */
-type Answering = Pick<KoaContextWithOIDC, 'status' | 'set' | 'response' | 'body' | 'state'> & {
-  oidc?: KoaContextWithOIDC['oidc']
-}
-
-/**
- * With `response_mode=form_post` the answer is a form that the browser sends to the application: the page's policy, under
- * which forms go to this origin alone, would stop it. The library has checked the address by then.
- */
-function allowFormPost(context: Answering): void {
-  const { response_mode: mode, redirect_uri: given } = context.oidc?.params ?? {}
-  if (mode !== 'form_post' || ![200, 400, 500].includes(context.status) || context.state?.isOwnPage) return
-  const { origin, protocol } = new URL(String(given))
-  const policy = context.response.get('content-security-policy')
-  const target = origin === 'null' ? protocol : origin
-  context.set('content-security-policy', policy.replace(/form-action [^;]*/, `form-action ${target}`))
-}
-
-/** Failures of the library by which a document could not be read now; what is wrong with one that was read has others. */
-const UNREAD_DOCUMENT = /^client_id metadata document fetch (failed|not allowed)$/
-
-/** Seconds after which the document of an application may be there. */
-const DOCUMENT_RETRY_SECONDS = 30
-
-/**
- * An application whose document cannot be read now is not one that there is not: told `invalid_client`, programs throw away
- * the tokens that they have.
- */
-function tellOfDocument(context: Answering): void {
-  const { error, error_description: words } = Object(context.body)
-  if (error !== 'invalid_client' || !UNREAD_DOCUMENT.test(words)) return
-  context.status = 503
-  context.set('retry-after', String(DOCUMENT_RETRY_SECONDS))
-  context.body = {
-    error: 'temporarily_unavailable',
-    error_description: 'The document that describes the application cannot be read now. Try again later.',
-  }
-}
-
-/** A failure that is not the client's. Without Postgres sign-ins wait; applications that are signed in go on for a minute. */
-function answerFailure(context: KoaContextWithOIDC, { log }: AuthorizationDeps, error: Error): void {
-  if (!isDependencyAway(error)) {
-    log.error({ err: error }, 'failed to serve a sign-in')
-    return
-  }
-  log.warn({ err: error }, 'failed to serve a sign-in without the database')
-  context.status = 503
-  context.set('retry-after', '2')
-  if (!context.response.is('html')) {
-    context.body = { error: 'temporarily_unavailable', error_description: 'Try again in a few seconds.' }
-  }
 }
 
 const EXTRA_CLIENT_METADATA: NonNullable<Configuration['extraClientMetadata']> = {
@@ -184,7 +146,7 @@ function configurationOf(deps: AuthorizationDeps): Configuration {
     },
     enabledJWA: { idTokenSigningAlgValues: ['Ed25519'] },
     jwks: { keys: [signingKey(config.secrets.encryption[0]?.bytes ?? Buffer.alloc(0))] },
-    renderError: (context, { error, error_description }) => renderError(context, deps, error_description ?? error),
+    renderError: (context, _out, error) => renderError(context, deps, error),
   }
 }
 
@@ -202,7 +164,10 @@ function featuresOf(deps: AuthorizationDeps): NonNullable<Configuration['feature
     clientIdMetadataDocument: {
       enabled: true,
       ack: 'draft-02',
-      allowFetch: ({ ip }) => deps.allowFetch(ip),
+      allowFetch: async (context, url) => {
+        context.state.endFetch ??= await deps.beginFetch(url, context.ip)
+        return context.state.endFetch !== undefined
+      },
       cacheDuration: DOCUMENT_SECONDS,
     },
     resourceIndicators: {
@@ -234,15 +199,6 @@ function policyOf(): interactionPolicy.DefaultPolicy {
       ),
     )
   return policy
-}
-
-function renderError(context: KoaContextWithOIDC, { errorPage }: AuthorizationDeps, text: string): void {
-  context.type = 'html'
-  context.state.isOwnPage = true
-  // Applications keep the id with which they registered, and learn nothing of what this page says.
-  const isUnknown = context.oidc?.params?.client_id !== undefined && context.oidc.client === undefined
-  const hint = isUnknown ? ' If it stays so, take this gateway out of the application and add it again.' : ''
-  context.body = errorPage('The application cannot sign in', `${text}.${hint}`)
 }
 
 function derive(secret: Buffer, use: string): Buffer {

@@ -1,32 +1,56 @@
 import { type ClientMetadata, errors, type ResponseType } from 'oidc-provider'
 import { isWellFormed } from '../http/well-formed.ts'
-import { hasOwnScheme } from './redirect-words.ts'
+import { oneLine } from './foreign-text.ts'
+import { hasOwnScheme, isRedirectScheme } from './redirect-words.ts'
 
 /** How applications sign in here: by a code, and again by a refresh token. */
 export const GRANT_TYPES = ['authorization_code', 'refresh_token']
 export const RESPONSE_TYPES: ResponseType[] = ['code']
 
 /**
- * What is not looked at here. Scopes are the same for all, and clients register those of other services (`claudeai`, `openid
- * email profile`). Contacts may be any text (RFC 7591, 2), and the library takes addresses of mail alone. ID tokens, which
- * no route here takes, are signed in one way.
+ * The members that this server uses, and those that it gives out itself. The library gets no other: it would fetch
+ * `sector_identifier_uri`, hold clients to keys and ages that nothing here asks for, and refuse scopes of other services
+ * and contacts that are no addresses of mail, which clients register everywhere (RFC 7591, 2).
  */
-const UNUSED = ['scope', 'contacts', 'id_token_signed_response_alg'] as const
+const USED = new Set([
+  'client_id',
+  'client_id_issued_at',
+  'client_secret',
+  'client_secret_expires_at',
+  'client_name',
+  'redirect_uris',
+  'grant_types',
+  'response_types',
+  'token_endpoint_auth_method',
+  'application_type',
+  'software_id',
+])
+
+/** Addresses for people. They are shown nowhere, but a wrong one is its maker's mistake. */
+const LINKS = ['client_uri', 'logo_uri', 'policy_uri', 'tos_uri'] as const
 
 /**
  * Replaces what an application registers and need not be refused for (RFC 7591, 2). The answer to the registration says
  * what holds. Ways of signing in that this server does not have are left out beside those that it has; empty members are
  * taken as absent ones.
  *
- * @throws InvalidClientMetadata for a text that Postgres does not take
+ * @throws InvalidClientMetadata for a text that Postgres does not take, or an address that is none of the web
  */
 export function adaptMetadata(metadata: ClientMetadata): void {
   for (const value of Object.values(metadata))
     if (typeof value === 'string' && !isWellFormed(value))
       throw new errors.InvalidClientMetadata('texts must be Unicode without NUL')
-  for (const name of UNUSED) delete metadata[name]
   // Programs that send every member they know write so what they have no value for.
   for (const [name, value] of Object.entries(metadata)) if (value === '' || value === null) delete metadata[name]
+  for (const name of LINKS) {
+    const given: unknown = metadata[name]
+    if (given !== undefined && !/^https?:$/.test(URL.parse(String(given))?.protocol ?? ''))
+      throw new errors.InvalidClientMetadata(`${name} must be an address of the web`)
+  }
+  for (const name of Object.keys(metadata)) if (!USED.has(name)) delete metadata[name]
+  const { client_name: name } = metadata
+  if (typeof name === 'string') metadata.client_name = oneLine(name)
+  if (metadata.client_name === '') delete metadata.client_name
   keepSupported(metadata, 'grant_types', GRANT_TYPES)
   keepSupported(metadata, 'response_types', RESPONSE_TYPES)
 }
@@ -49,26 +73,37 @@ const LOOPBACK = /^(localhost|127\.0\.0\.1|\[::1\])$/
  * Codes go over HTTPS, to this machine, or to an application by its own scheme. Whether an application is one of the
  * user's machine is read from its addresses: some say nothing of it, or that they are a web application.
  *
- * @throws InvalidRedirectUri
+ * @throws CustomOIDCProviderError `invalid_redirect_uri`, naming what is wrong
  */
 export function checkRedirects(metadata: ClientMetadata): void {
   const { redirect_uris: given } = metadata
   // The library refuses what is no list.
   if (!Array.isArray(given)) return
-  const addresses = given.map((address) => URL.parse(String(address)))
-  for (const address of addresses) {
-    if (!address) throw new errors.InvalidRedirectUri('redirect_uris must be absolute addresses')
-    if (address.protocol === 'http:' && !isLoopback(address)) {
-      throw new errors.InvalidRedirectUri('redirect_uris must be https, or of this machine')
-    }
-  }
+  const addresses = given.map((address) => checkedRedirect(String(address)))
   // A program on the user's machine takes what port is free, or has a scheme of its own (RFC 8252, 7.1 and 7.3).
-  const isOfThisMachine = addresses.some(
-    (address) => address && (address.protocol === 'http:' || hasOwnScheme(address)),
-  )
+  const isOfThisMachine = addresses.some((address) => address.protocol === 'http:' || hasOwnScheme(address))
   // The library takes these for web applications alone.
-  const hasLocalHttps = addresses.some((address) => address?.protocol === 'https:' && isLoopback(address))
+  const hasLocalHttps = addresses.some((address) => address.protocol === 'https:' && isLoopback(address))
   if (isOfThisMachine && !hasLocalHttps) metadata.application_type = 'native'
+}
+
+function checkedRedirect(given: string): URL {
+  const address = URL.parse(given)
+  if (!address) throw invalidRedirect('redirect_uris must be absolute addresses')
+  if (address.protocol === 'http:' && !isLoopback(address))
+    throw invalidRedirect('redirect_uris must be https, or of this machine')
+  if (!isRedirectScheme(address)) {
+    const scheme = address.protocol.slice(0, 40)
+    throw invalidRedirect(
+      `redirect_uris must be https, or of this machine, or begin with a scheme of the application that has a dot, as com.example.app: has; ${scheme} is none of these`,
+    )
+  }
+  return address
+}
+
+/** The library's own class says the same words whatever is wrong. */
+function invalidRedirect(description: string): Error {
+  return new errors.CustomOIDCProviderError('invalid_redirect_uri', description)
 }
 
 function isLoopback({ hostname }: URL): boolean {

@@ -40,12 +40,11 @@ const costly = { ...hidden, config: { anonymousUnits: 10 } }
 export async function oauthRoutes(app: App, context: Context, assets: Assets): Promise<void> {
   if (!context.config.accounts.isOauthOn) return
   const { baseUrl } = context.config.http
-  let opened: Promise<OAuth> | undefined
-  const open = (): Promise<OAuth> => {
+  let opened: Promise<Provider> | undefined
+  const open = (): Promise<Provider> => {
     opened ??= openOAuth(context, assets)
     return opened
   }
-  app.addHook('onClose', async () => void (await (await opened)?.close()))
 
   const describe = (path: string, name: string) => ({
     resource: `${baseUrl}${path}`,
@@ -72,30 +71,27 @@ export async function oauthRoutes(app: App, context: Context, assets: Assets): P
   await app.register(async (scope) => consentRoutes(scope, context, open))
 }
 
-/** What serves sign-ins; opened with the first of them. */
-interface OAuth {
-  provider: import('oidc-provider').Provider
-  close: () => Promise<void>
-}
+type Provider = import('oidc-provider').Provider
 
 /** The authorization server is loaded with its first request: most nodes of most gateways never need it. */
-async function openOAuth(context: Context, assets: Assets): Promise<OAuth> {
+async function openOAuth(context: Context, assets: Assets): Promise<Provider> {
   const { createAuthorizationServer } = await import('../oauth/authorization-server.ts')
   const { openMetadataFetch } = await import('../oauth/metadata-fetch.ts')
   const documents = openMetadataFetch()
-  const provider = createAuthorizationServer({
+  return createAuthorizationServer({
     ...context,
     fetch: documents.fetch,
-    allowFetch: (address) =>
-      takeThrottle(context, {
-        name: 'client-document',
-        subject: clientOf(address),
-        max: DOCUMENTS_PER_MINUTE,
-        code: 'REGISTRATION_THROTTLED',
-      }).then(
-        () => true,
-        () => false,
-      ),
+    beginFetch: async (url, address) => {
+      const client = clientOf(address)
+      const throttle = { name: 'client-document', max: DOCUMENTS_PER_MINUTE, code: 'REGISTRATION_THROTTLED' } as const
+      try {
+        await takeThrottle(context, { ...throttle, subject: client })
+        return documents.begin(url, client)
+      } catch (error) {
+        context.log.debug({ err: error }, 'a document of an application is not fetched')
+        return undefined
+      }
+    },
     errorPage: (title, text) =>
       layout(assets, {
         title: `${title} · Agent API Gateway`,
@@ -105,18 +101,17 @@ async function openOAuth(context: Context, assets: Assets): Promise<OAuth> {
         main: html`<div class="wrap narrow"><h1>${title}</h1><p class="notice">${text}</p><p>Start again in the application.</p></div>`,
       }),
   })
-  return { provider, close: documents.close }
 }
 
 /** Hands requests to the library as they come: it reads and checks bodies itself. */
-async function passThrough(app: App, context: Context, open: () => Promise<OAuth>): Promise<void> {
+async function passThrough(app: App, context: Context, open: () => Promise<Provider>): Promise<void> {
   const base = new URL(context.config.http.baseUrl)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _payload, done) => done(null))
 
   const pass = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     if (context.isDraining) throw new GatewayError('DRAINING')
-    const { provider } = await open()
+    const provider = await open()
     // Whatever host a request names, every address in an answer is made from BASE_URL.
     Object.assign(request.raw.headers, {
       host: base.host,
@@ -168,7 +163,7 @@ async function passThrough(app: App, context: Context, open: () => Promise<OAuth
 }
 
 /** What the consent page asks; for pages of this portal alone, which bear a header that no other origin can send. */
-async function consentRoutes(app: App, context: Context, open: () => Promise<OAuth>): Promise<void> {
+async function consentRoutes(app: App, context: Context, open: () => Promise<Provider>): Promise<void> {
   const { config, db, health } = context
   app.addHook('onRequest', async (request, reply) => {
     reply.header('cache-control', 'no-store')
@@ -184,7 +179,7 @@ async function consentRoutes(app: App, context: Context, open: () => Promise<OAu
   })
 
   app.get('/connect/:uid/details', hidden, async (request, reply) => {
-    const { provider } = await open()
+    const provider = await open()
     const { readConsent } = await import('../oauth/consent.ts')
     return await readConsent({ ...context, provider }, exchangeOf(request, reply))
   })
@@ -196,7 +191,7 @@ async function consentRoutes(app: App, context: Context, open: () => Promise<OAu
     const { userId, sessionId } = await verifySessionToken(config.secrets.jwt, token, health.now())
     const user = await findSessionUser(db, userId, sessionId)
     if (!user) throw new GatewayError('INVALID_TOKEN')
-    const { provider } = await open()
+    const provider = await open()
     const { decideConsent } = await import('../oauth/consent.ts')
     const decided = { userId: user.id, decision: request.body }
     return { location: await decideConsent({ ...context, provider }, exchangeOf(request, reply), decided) }

@@ -6,27 +6,23 @@ import { sql } from 'kysely'
 import { request } from 'undici'
 import { Mailer } from '../../src/accounts/mailer.ts'
 import { openDatabase } from '../../src/db/database.ts'
-import { useNameServers } from '../../src/dns/name-server.ts'
 import { openHttpClient } from '../../src/http/http-client.ts'
 import { createLog } from '../../src/log.ts'
 import { closeRedis, openRedis } from '../../src/redis/connection.ts'
 import { startMailServer } from '../support/mail-server.ts'
-import { type NameServer, startNameServer } from '../support/name-server.ts'
+import { useTestNames } from '../support/name-server.ts'
 import { type Services, startServices } from '../support/services.ts'
 
 const log = createLog({ level: 'silent', pretty: false }, 'test')
 
 /** Names that only our name server knows: whatever connects by them has used our look-up. */
-let server: NameServer
 let services: Services
 before(async () => {
-  server = await startNameServer({ 'store.example': ['127.0.0.1'], 'upstream.example': ['127.0.0.1'] })
-  useNameServers([server.address])
+  await useTestNames({ 'store.example': ['127.0.0.1'], 'upstream.example': ['127.0.0.1'] })
   services = await startServices()
 })
 after(async () => {
   await services.stop()
-  await server.close()
 })
 
 const named = (url: string): string => {

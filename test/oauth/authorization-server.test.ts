@@ -68,7 +68,7 @@ describe('the authorization server, to an application that is described by a doc
       // The document's host is played by a loopback server, which the real fetch would not connect to.
       fetch: (address, { redirect } = {}) =>
         fetch(String(address).replace('https://agent.example', documents.url), redirect ? { redirect } : {}),
-      allowFetch: async () => mayFetch,
+      beginFetch: async () => (mayFetch ? () => undefined : undefined),
       errorPage: (title, text) => `${title}: ${text}`,
     }
     handle = createAuthorizationServer(deps).callback()
@@ -111,9 +111,10 @@ describe('the authorization server, to an application that is described by a doc
   })
 
   it('the authorization server, to an application that is described by a document, refuses it when the document redirects, names another client, is too large or is asked for too often', async () => {
-    const refused = async (name: string) => {
+    const refused = async (name: string, status = 400) => {
       const response = await ask(`https://agent.example/${name}.json`)
-      assert.equal(response.status, 400, name)
+      assert.equal(response.status, status, name)
+      assert.equal(response.headers.get('retry-after'), status === 503 ? '30' : null)
       assert.equal(response.headers.get('location'), null)
     }
     describedAs({}, 302, { location: '/elsewhere' })
@@ -126,7 +127,7 @@ describe('the authorization server, to an application that is described by a doc
     describedAs(document('https://agent.example/often.json'))
     mayFetch = false
     fetched = 0
-    await refused('often')
+    await refused('often', 503)
     assert.equal(fetched, 0)
     mayFetch = true
   })
@@ -259,7 +260,7 @@ describe('the authorization server, to an application that is described by a doc
   })
 
   it('the authorization server, to an application that is described by a document, fetches documents from public addresses alone', async () => {
-    const { fetch: guarded, close } = openMetadataFetch()
+    const { fetch: guarded } = openMetadataFetch()
     fetched = 0
     for (const address of [documents.url, documents.url.replace('127.0.0.1', 'localhost'), 'http://169.254.169.254/']) {
       const error = await guarded(address).then(
@@ -269,6 +270,5 @@ describe('the authorization server, to an application that is described by a doc
       assert.equal((error?.cause as { code?: string } | undefined)?.code, 'BLOCKED_ADDRESS', address)
     }
     assert.equal(fetched, 0)
-    await close()
   })
 })

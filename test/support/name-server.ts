@@ -1,5 +1,6 @@
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
+import { useNameServers } from '../../src/dns/name-server.ts'
 
 export interface NameServer {
   /** For `DNS_SERVERS`. */
@@ -31,6 +32,7 @@ export async function startNameServer(addresses: Record<string, string[]> = {}):
   })
   socket.bind(0, '127.0.0.1')
   await once(socket, 'listening')
+  socket.unref()
   return {
     address: `127.0.0.1:${socket.address().port}`,
     asked,
@@ -39,6 +41,20 @@ export async function startNameServer(addresses: Record<string, string[]> = {}):
       await once(socket, 'close')
     },
   }
+}
+
+const shared: { addresses: Record<string, string[]>; server?: Promise<NameServer> } = { addresses: {} }
+
+/**
+ * Has this process ask one name server, which lasts as long as the process. Files of unit tests share a process, and the
+ * choice of name servers holds for all of it: each file brings names of its own.
+ */
+export async function useTestNames(addresses: Record<string, string[]>): Promise<NameServer> {
+  Object.assign(shared.addresses, addresses)
+  shared.server ??= startNameServer(shared.addresses)
+  const server = await shared.server
+  useNameServers([server.address])
+  return server
 }
 
 /** Types of records and codes of answers (RFC 1035, 3.2.2 and 4.1.1; RFC 3596). */

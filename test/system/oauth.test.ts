@@ -345,15 +345,31 @@ describe('an application that signs in', () => {
     assert.equal(foreign.status, 400)
     assert.equal(foreign.headers.get('location'), null)
     assert.match(await foreign.text(), /cannot sign in/)
-    for (const [given, error] of [
-      [{ code_challenge: '', code_challenge_method: '' }, 'invalid_request'],
-      [{ code_challenge_method: 'plain' }, 'invalid_request'],
-      [{ resource: `${url}/mcp/` }, 'invalid_target'],
-      [{ resource: 'https://evil.example/mcp' }, 'invalid_target'],
-      [{ resource: `${url}/mcp/nothing` }, 'invalid_target'],
-    ] as const) {
+    const wrong: [given: Record<string, string>, words: RegExp][] = [
+      [{ code_challenge: '', code_challenge_method: '' }, /PKCE/],
+      [{ code_challenge_method: 'plain' }, /code_challenge_method/],
+      [{ resource: `${url}/mcp/` }, /there is no such resource/],
+      [{ resource: 'https://evil.example/mcp' }, /there is no such resource/],
+      [{ resource: `${url}/mcp/nothing` }, /there is no such resource/],
+      [{ prompt: 'none' }, /cannot sign in/],
+      [{ prompt: 'none', response_mode: 'form_post' }, /cannot sign in/],
+      [{ prompt: 'unknown' }, /prompt/],
+      [{ response_type: 'token' }, /response_type/],
+      [{ response_type: 'none', response_mode: 'fragment' }, /response_type/],
+      [{ response_mode: 'form_post', code_challenge: '' }, /PKCE|code_challenge/],
+      [{ request: 'x' }, /request/],
+      [{ registration: '{}' }, /registration/],
+      [{ max_age: '-1' }, /max_age/],
+    ]
+    for (const [given, words] of wrong) {
       const response = await visitor.get(authorizeUrl(url, app, given))
-      assert.match(response.headers.get('location') ?? '', new RegExp(`[?&]error=${error}`), JSON.stringify(given))
+      const text = await response.text()
+      assert.equal(response.status, 400, `${JSON.stringify(given)}: ${text.slice(0, 200)}`)
+      assert.equal(response.headers.get('location'), null)
+      assert.match(text, /cannot sign in/)
+      assert.match(text, words)
+      assert.doesNotMatch(text, /127\.0\.0\.1:9\/callback/)
+      assert.match(response.headers.get('content-security-policy') ?? '', /form-action 'self'/)
     }
     for (const redirect of ['http://evil.example/callback', 'javascript:alert(1)']) {
       await assert.rejects(registerApp(url, redirect), /invalid_(redirect_uri|client_metadata)/)
