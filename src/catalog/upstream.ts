@@ -64,7 +64,10 @@ export interface Credential {
   baseUrl?: string
   /** Caps of a caller's or operator's key, where they differ from those of the address. */
   caps?: Caps
-  /** The cheapest request whose answer tells whether a key is good. Default: the probe's. */
+  /**
+   * The cheapest request that the upstream refuses with a wrong key. Absent: none is known, so that a key is checked by
+   * the probe's request, and counts as valid only if the same request with a made-up key is refused.
+   */
   check?: UpstreamRequest
 }
 
