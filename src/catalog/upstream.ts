@@ -25,6 +25,8 @@ export interface Upstream {
   headers?: Record<string, string>
   credential?: Credential
   caps: Caps
+  /** Where the source allows less, or nothing, to those who do not say in the `User-Agent` how to reach them. */
+  contact?: ContactRule
   /** Response headers that tell what the upstream's own limiter has left. */
   rateHeaders?: RateHeaders
   /** Longest one attempt may take, from connect to the last byte. Default: 10 000 ms. */
@@ -48,6 +50,14 @@ export interface Caps {
   concurrency: number
   /** At most `max` requests in any `seconds`. */
   rates: { max: number; seconds: number }[]
+}
+
+/** What a source asks of the operator's `CONTACT`. */
+export interface ContactRule {
+  /** The rule, as a sentence. */
+  rule: string
+  /** Caps of calls without a key while the operator names no contact. Absent: those of the upstream. */
+  capsWithout?: Caps
 }
 
 /** How a key is sent, and who may bring one. */
