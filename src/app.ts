@@ -24,7 +24,7 @@ import { boundPipelining } from './http/pipeline.ts'
 import { redirectToHttps } from './http/redirect-to-https.ts'
 import { checkHost, createRequestId, noteRequest, refuseConnection, URL_LENGTH_MAX } from './http/refuse-connection.ts'
 import { type IsProxy, trustProxies } from './http/trusted-proxies.ts'
-import { challengeFor } from './oauth/resources.ts'
+import { challengeFor, mcpAddress, originForm } from './oauth/resources.ts'
 import { collectRoutes, type DocumentedRoute } from './openapi/route-list.ts'
 import { isForPeople, sendProblem } from './portal/problem.ts'
 import { acceptPortalSession } from './portal/session-cookie.ts'
@@ -163,7 +163,7 @@ function markAnswers(app: FastifyInstance, context: Context): void {
     if (context.isDraining) reply.header('connection', 'close')
     if (reply.statusCode === 401 && accounts.isOauthOn) {
       const challenge = String(reply.getHeader('www-authenticate') ?? 'Bearer')
-      reply.header('www-authenticate', challengeFor(request.url, challenge, http.baseUrl))
+      reply.header('www-authenticate', challengeFor(request, challenge, http.baseUrl))
     }
     done(null, payload)
   })
@@ -219,14 +219,10 @@ async function registerRoutes(
   }
 }
 
-/**
- * The address as it is routed. The absolute form (RFC 9112, 3.2.2) names a host that we do not look at; a call without an
- * API is a call all the same, and refused in the order of calls.
- */
+/** The address as it is routed. A call without an API is a call all the same, and refused in the order of calls. */
 function routedUrl(url: string): string {
-  const path = url.startsWith('/') ? url : url.replace(/^https?:\/\/[^/?#]*\/?/i, '/')
-  // Many MCP servers stand at an address with a slash at its end, and so do many settings of clients.
-  return path.replace(/^\/v1\/call(?=\?|$)/, '/v1/call/').replace(/^(\/mcp(?:\/[^/?]+)?)\/(?=\?|$)/, '$1')
+  const path = originForm(url)
+  return mcpAddress(path) ?? path.replace(/^\/v1\/call(?=\?|$)/, '/v1/call/')
 }
 
 /** Bodies are JSON and nothing else, parsed strictly. An empty one is none, whatever its content type. */

@@ -17,8 +17,6 @@ export function knownSlug(catalog: ReadonlyMap<string, unknown>, slug: string): 
 /** What callers of a paused upstream get: their calls wait until it is resumed, or are refused at once. */
 export type PausedMode = 'hold' | 'refuse'
 
-type ConfiguredUpstream = UpstreamSettings & { isOperatorNamed: boolean }
-
 export interface Api {
   slug: string
   upstream: Upstream
@@ -29,8 +27,6 @@ export interface Api {
   /** The operator's key for the upstream, if there is one. */
   key: string | undefined
   caps: Caps
-  /** What the source asks, and the caps that a `CONTACT` would give; undefined where the operator names one or it changes nothing. */
-  lackedContact: { rule: string; caps: Caps } | undefined
   /** Where calls with a caller's own key go, and the caps of each such key. */
   forCallerKeys: { baseUrl: string; caps: Caps }
   tierRequired: Tier
@@ -45,7 +41,7 @@ export interface Api {
   /** Operators paused its queue; undefined while it runs. */
   pausedMode: PausedMode | undefined
   /** Settings of the environment, on which those of operators lie. */
-  configured: ConfiguredUpstream
+  configured: UpstreamSettings
   endpoints: Map<string, ApiEndpoint>
 }
 
@@ -94,14 +90,11 @@ export async function loadUpstreams(): Promise<Map<string, Upstream>> {
   return upstreams
 }
 
-/** Builds the catalog of this deployment. @param isOperatorNamed `CONTACT` says how to reach the operator */
-export async function loadCatalog(
-  settings: Config['upstreams']['bySlug'],
-  { isOperatorNamed }: Pick<Config['upstreams'], 'isOperatorNamed'> = { isOperatorNamed: false },
-): Promise<Catalog> {
+/** Builds the catalog of this deployment. */
+export async function loadCatalog(settings: Config['upstreams']['bySlug']): Promise<Catalog> {
   const catalog: Catalog = new Map()
   for (const [slug, upstream] of await loadUpstreams()) {
-    const configured = { ...settings.get(slug), isOperatorNamed }
+    const configured = settings.get(slug) ?? {}
     const endpoints = Object.entries(upstream.endpoints).map(([path, endpoint]): [string, ApiEndpoint] => [
       path,
       createEndpoint(path, endpoint),
@@ -135,7 +128,7 @@ export function withCallerKey(api: Api): Api {
 /** What an upstream's file, the environment and the operators say together; the later wins. */
 function mergeSettings(
   upstream: Upstream,
-  configured: ConfiguredUpstream,
+  configured: UpstreamSettings,
   settings: OperatorSettings,
 ): Omit<Api, 'slug' | 'upstream' | 'configured' | 'endpoints'> {
   const { credential } = upstream
@@ -148,15 +141,12 @@ function mergeSettings(
   }
   const isSwitchedOff = settings.enabled === false
   const lacksKey = credential?.required === true && !isKeyed
-  const { contact } = upstream
-  const lacksContact = contact !== undefined && !configured.isOperatorNamed && !isKeyed
   const isForCallerKeysAlone = credential?.accessMode === 'byok_required'
   return {
     baseUrl: isKeyed ? forCallerKeys.baseUrl : (configured.url ?? upstream.baseUrl),
     isBaseUrlConfigured: configured.url !== undefined,
     key,
-    caps: isKeyed ? forCallerKeys.caps : capsOver((lacksContact ? contact.capsWithout : undefined) ?? upstream.caps),
-    lackedContact: lacksContact ? { rule: contact.rule, caps: capsOver(upstream.caps) } : undefined,
+    caps: isKeyed ? forCallerKeys.caps : capsOver(upstream.caps),
     forCallerKeys,
     tierRequired: settings.tierRequired ?? upstream.tierRequired,
     enabled: !isSwitchedOff && !lacksKey && !isForCallerKeysAlone,

@@ -42,9 +42,6 @@ const UpstreamOverview = Type.Object({
       lastFailure: nullable(Failure),
     }),
   ),
-  lackedContact: nullable(
-    Type.String({ description: 'What naming a contact of the operator (CONTACT) would give; null: nothing' }),
-  ),
   recent: nullable(
     Type.Object(
       { answered: Count, refused: Count, failed: Count, upstreamP95Ms: nullable(Type.Number()) },
@@ -136,7 +133,7 @@ function callsOfLastMinute({ answered, refused, failed }: LastHour): number {
   return [answered, refused, failed].reduce((sum, counts) => sum + (counts.at(-2) ?? 0), 0)
 }
 
-function upstreamOverview({ slug, enabled, paused, health, queue, cap, lackedContact, recent }: UpstreamRow) {
+function upstreamOverview({ slug, enabled, paused, health, queue, cap, recent }: UpstreamRow) {
   return {
     slug,
     enabled,
@@ -144,7 +141,6 @@ function upstreamOverview({ slug, enabled, paused, health, queue, cap, lackedCon
     queue: queue && { ...withoutPause(queue), paused: queue.isPaused },
     caps: cap,
     health: health && healthOverview(health),
-    lackedContact,
     recent: recent && {
       answered: recent.answered,
       refused: recent.refused,

@@ -1,8 +1,41 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
 /** Lets pages of any origin read the answers of a scope's routes: they are public and know no credential. */
 export function openToAnyOrigin(app: FastifyInstance): void {
   app.addHook('onRequest', async (_request, reply) => {
     reply.header('access-control-allow-origin', '*')
   })
+}
+
+/** How long a browser may remember the answer to a preflight, seconds. */
+const PREFLIGHT_SECONDS = 3_600
+
+/** A route that pages of any origin call. */
+export interface SharedRoute {
+  method: 'GET' | 'POST'
+  path: string
+  /** What a request without an account takes of its address. Default: 1. */
+  anonymousUnits?: number
+  handler: (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>
+}
+
+/**
+ * Registers routes that pages of any origin call, in a scope of their own: each answers preflights (Fetch standard, 4.8),
+ * and pages may read all of its answers, refusals included. No cookie is looked at there.
+ */
+export function shareRoutes(app: FastifyInstance, routes: SharedRoute[]): void {
+  const methodOf = new Map(routes.map(({ method, path }) => [path, method]))
+  app.addHook('onRequest', async ({ headers, routeOptions }, reply) => {
+    reply.header('vary', 'Origin').header('access-control-allow-origin', headers.origin ?? '*')
+    reply.header('access-control-expose-headers', 'WWW-Authenticate, Retry-After')
+    if (headers['access-control-request-method'] === undefined) return
+    reply.header('access-control-allow-methods', methodOf.get(routeOptions.url ?? ''))
+    reply.header('access-control-max-age', PREFLIGHT_SECONDS)
+    const requested = headers['access-control-request-headers']
+    if (requested !== undefined) reply.header('access-control-allow-headers', requested)
+  })
+  for (const { method, path, anonymousUnits = 1, handler } of routes) {
+    app.route({ method, url: path, schema: { hide: true }, config: { anonymousUnits }, handler })
+    app.options(path, { schema: { hide: true } }, async (_request, reply) => reply.status(204).send())
+  }
 }

@@ -22,6 +22,7 @@ import { isWellFormed } from '../http/well-formed.ts'
 import { announced } from '../limits/account-version.ts'
 import type { Log } from '../log.ts'
 import type { RedisConnection } from '../redis/connection.ts'
+import { resourceOf } from './resources.ts'
 import { currentTokenUse, noteTokenUse } from './token-use.ts'
 
 export interface ArtifactDeps {
@@ -117,12 +118,26 @@ export class ArtifactAdapter implements Adapter {
     const payload = openStored(this.#deps, stored, (resealed) =>
       resealArtifact(db, { kind: this.#kind, idHash }, resealed),
     )
-    return payload && consumedAt ? { ...payload, consumed: Math.floor(consumedAt.getTime() / 1_000) } : payload
+    if (!payload) return undefined
+    const spelled = withOneSpelling(payload, this.#deps.config.http.baseUrl)
+    return consumedAt ? { ...spelled, consumed: Math.floor(consumedAt.getTime() / 1_000) } : spelled
   }
 
   #record(idHash: Buffer): string {
     return `oauth ${this.#kind} ${idHash.toString('base64url')}`
   }
+}
+
+/** Sign-ins that the version before stored name the resource as the application spelled it; requests name it in one way. */
+function withOneSpelling(payload: AdapterPayload, baseUrl: string): AdapterPayload {
+  const spell = (resource: string): string => resourceOf(resource, baseUrl) ?? resource
+  const { resource, resources } = payload as { resource?: unknown; resources?: Record<string, string> }
+  const spelled = { ...payload }
+  if (typeof resource === 'string') spelled.resource = spell(resource)
+  if (resources) {
+    spelled.resources = Object.fromEntries(Object.entries(resources).map(([name, scope]) => [spell(name), scope]))
+  }
+  return spelled
 }
 
 /**

@@ -51,7 +51,6 @@ export function createAuthorizationServer(deps: AuthorizationDeps): Provider {
   // Host and scheme come from headers that the routes set from BASE_URL.
   provider.proxy = true
   provider.use(async (context, next) => {
-    if (context.path === AUTHORIZATION_PATH) askForCalls(context)
     const policy = context.response.get('content-security-policy')
     try {
       await withTokenUse(next)
@@ -69,18 +68,6 @@ export function createAuthorizationServer(deps: AuthorizationDeps): Provider {
   provider.on('authorization.error', (context, error) => Object.assign(context.state, { refusal: error }))
   provider.on('server_error', (context, error) => answerFailure(context, deps, error))
   return provider
-}
-
-/**
- * Every sign-in is for calls, whatever scope it names. A client may name none (RFC 6749, 3.3); its user would say yes, and it
- * would be told that access was denied, because nothing was granted that it had asked for.
- */
-function askForCalls(context: Pick<KoaContextWithOIDC, 'query'>): void {
-  const { scope = '' } = context.query
-  // The library refuses a parameter that is given twice.
-  if (Array.isArray(scope)) return
-  const scopes = scope.split(' ').filter(Boolean)
-  if (!scopes.includes(CALL_SCOPE)) context.query = { ...context.query, scope: [...scopes, CALL_SCOPE].join(' ') }
 }
 
 const EXTRA_CLIENT_METADATA: NonNullable<Configuration['extraClientMetadata']> = {
@@ -125,8 +112,6 @@ function configurationOf(deps: AuthorizationDeps): Configuration {
       const user = await findUser(db, accountId)
       return user && user.disabled_at === null ? { accountId, claims: () => ({ sub: accountId }) } : undefined
     },
-    // Answers are read by pages of other origins; every request bears its own proof.
-    clientBasedCORS: () => true,
     clientDefaults: {
       grant_types: GRANT_TYPES,
       response_types: RESPONSE_TYPES,

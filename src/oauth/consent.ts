@@ -8,7 +8,7 @@ import { announced } from '../limits/account-version.ts'
 import { limitCredentials } from '../limits/credential-limit.ts'
 import type { ArtifactDeps } from './artifact-adapter.ts'
 import { redirectWords } from './redirect-words.ts'
-import { CALL_SCOPE, comparableResource } from './resources.ts'
+import { CALL_SCOPE, resourceOf } from './resources.ts'
 
 export interface ConsentDeps extends ArtifactDeps {
   catalog: Catalog
@@ -63,9 +63,10 @@ async function findInteraction({ provider }: ConsentDeps, { raw }: Exchange) {
 }
 
 /** The resource a sign-in is for: one, as a connection is for one. */
-function resourceOf({ config }: ConsentDeps, params: Record<string, unknown>): string {
-  const resource = [params.resource ?? `${config.http.baseUrl}/mcp`].flat()
-  return String(resource[0])
+function requestedResource({ config }: ConsentDeps, params: Record<string, unknown>): string {
+  const { baseUrl } = config.http
+  const [resource] = [params.resource ?? `${baseUrl}/mcp`].flat()
+  return resourceOf(String(resource), baseUrl) ?? String(resource)
 }
 
 /** Who asks for what. @throws GatewayError NOT_FOUND */
@@ -77,7 +78,7 @@ export async function readConsent(deps: ConsentDeps, exchange: Exchange): Promis
     clientName: clientName ?? clientId,
     clientHost: /^https:/.test(clientId) ? new URL(clientId).host : null,
     redirectHost: redirectWords(redirect),
-    resource: comparableResource(resourceOf(deps, interaction.params), deps.config.http.baseUrl),
+    resource: requestedResource(deps, interaction.params),
   }
 }
 
@@ -123,8 +124,7 @@ export async function decideConsent(
   // Both, for clients ask for the scopes that the metadata lists: one that is not granted is asked for again and again.
   const scope = `${CALL_SCOPE} offline_access`
   grant.addOIDCScope([scope, interaction.params.scope].filter(Boolean).join(' '))
-  // As the application spells it: the library compares the letters.
-  grant.addResourceScope(resourceOf(deps, interaction.params), scope)
+  grant.addResourceScope(resource, scope)
   await grant.save()
   const result = { login: { accountId: userId, remember: false }, consent: { grantId: id } }
   return await provider.interactionResult(raw.request, raw.response, result, { mergeWithLastSubmission: false })

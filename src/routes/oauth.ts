@@ -4,14 +4,22 @@ import { verifySessionToken } from '../accounts/session-token.ts'
 import type { Context } from '../context.ts'
 import { findSessionUser } from '../db/sessions.ts'
 import { GatewayError } from '../errors.ts'
+import { type SharedRoute, shareRoutes } from '../http/any-origin.ts'
 import type { Assets } from '../http/assets.ts'
 import { readBearer } from '../http/bearer.ts'
 import { html } from '../http/html.ts'
 import { PAGE_POLICY } from '../http/page-headers.ts'
-import { SlugParams } from '../http/path-ids.ts'
 import type { App } from '../http/typed-app.ts'
 import { clientOf, takeThrottle } from '../limits/throttle.ts'
-import { CALL_SCOPE } from '../oauth/resources.ts'
+import { type Replacement, requestForLibrary } from '../oauth/library-request.ts'
+import { adaptSignIn, adaptTokenForm } from '../oauth/request-parameters.ts'
+import {
+  documentPaths,
+  namedResource,
+  RESOURCE_DOCUMENT,
+  resourceMetadata,
+  SERVER_DOCUMENTS,
+} from '../oauth/resource-metadata.ts'
 import { layout } from '../portal/layout.ts'
 import { isPortalRequest } from '../portal/session-cookie.ts'
 
@@ -19,9 +27,6 @@ import { isPortalRequest } from '../portal/session-cookie.ts'
 const REGISTRATIONS_PER_MINUTE = 20
 const REGISTRATIONS_PER_DAY = 500
 const DOCUMENTS_PER_MINUTE = 20
-
-/** Largest registration, bytes: it is kept for a week whatever becomes of it. */
-const REGISTRATION_BYTES_MAX = 16 * 1_024
 
 const Decision = Type.Object({
   allow: Type.Boolean(),
@@ -34,38 +39,17 @@ const SIGN_IN_URL_LENGTH_MAX = 4 * 1_024
 
 const hidden = { schema: { hide: true } }
 /** Each costs several looks into Postgres, for whoever asks. */
-const costly = { ...hidden, config: { anonymousUnits: 10 } }
+const COSTLY_UNITS = 10
+const costly = { ...hidden, config: { anonymousUnits: COSTLY_UNITS } }
 
 /** Sign-in for applications (OAuth 2.1): metadata, the library's endpoints, and what the consent page asks. */
 export async function oauthRoutes(app: App, context: Context, assets: Assets): Promise<void> {
   if (!context.config.accounts.isOauthOn) return
-  const { baseUrl } = context.config.http
   let opened: Promise<Provider> | undefined
   const open = (): Promise<Provider> => {
     opened ??= openOAuth(context, assets)
     return opened
   }
-
-  const describe = (path: string, name: string) => ({
-    resource: `${baseUrl}${path}`,
-    authorization_servers: [baseUrl],
-    scopes_supported: [CALL_SCOPE, 'offline_access'],
-    bearer_methods_supported: ['header'],
-    resource_name: name,
-    resource_documentation: `${baseUrl}/agents`,
-  })
-  const metadata = (reply: FastifyReply, body: object) =>
-    reply.header('access-control-allow-origin', '*').header('cache-control', 'public, max-age=300').send(body)
-  const wellKnown = '/.well-known/oauth-protected-resource'
-  app.get(wellKnown, hidden, async (_request, reply) => metadata(reply, describe('', 'Agent API Gateway')))
-  app.get(`${wellKnown}/mcp`, hidden, async (_request, reply) =>
-    metadata(reply, describe('/mcp', 'Agent API Gateway (MCP)')),
-  )
-  app.get(`${wellKnown}/mcp/:slug`, { schema: { hide: true, params: SlugParams } }, async (request, reply) => {
-    const api = context.catalog.get(request.params.slug)
-    if (!api) throw new GatewayError('API_NOT_FOUND')
-    return metadata(reply, describe(`/mcp/${api.slug}`, `${api.upstream.displayName} (MCP)`))
-  })
 
   await app.register(async (scope) => passThrough(scope, context, open))
   await app.register(async (scope) => consentRoutes(scope, context, open))
@@ -103,28 +87,56 @@ async function openOAuth(context: Context, assets: Assets): Promise<Provider> {
   })
 }
 
-/** Hands requests to the library as they come: it reads and checks bodies itself. */
+/** Hands requests to the library, each as it takes them. */
 async function passThrough(app: App, context: Context, open: () => Promise<Provider>): Promise<void> {
-  const base = new URL(context.config.http.baseUrl)
+  const { baseUrl } = context.config.http
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', (_request, _payload, done) => done(null))
+  // The library reads and checks bodies itself. They are counted here while they arrive, whether or not their length is said.
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, async (_request: FastifyRequest, body: Buffer) => body)
 
-  const pass = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+  const pass = passTo(context, open)
+  const passBody = (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> =>
+    pass(request, reply, Buffer.isBuffer(request.body) ? { body: request.body } : {})
+  const passTokenForm = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const isForm = /^application\/x-www-form-urlencoded\s*(;|$)/i.test(request.headers['content-type'] ?? '')
+    if (!isForm || !Buffer.isBuffer(request.body)) return await passBody(request, reply)
+    const form = adaptTokenForm(new URLSearchParams(request.body.toString()), baseUrl)
+    return await pass(request, reply, { body: Buffer.from(String(form)) })
+  }
+  const register = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const throttle = { subject: clientOf(request.ip), code: 'REGISTRATION_THROTTLED' } as const
+    await takeThrottle(context, { ...throttle, name: 'client-register', max: REGISTRATIONS_PER_MINUTE })
+    const day = { name: 'client-register-day', max: REGISTRATIONS_PER_DAY, windowMs: 86_400_000 } as const
+    await takeThrottle(context, { ...throttle, ...day })
+    return await passBody(request, reply)
+  }
+  const begin = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    if (request.url.length > SIGN_IN_URL_LENGTH_MAX)
+      throw new GatewayError('URI_TOO_LONG', { hint: 'Send a shorter state' })
+    // A sign-in begins without what an earlier one in the same browser left.
+    delete request.raw.headers.cookie
+    const [path = '', query = ''] = request.url.split(/[?](.*)/s)
+    return await pass(request, reply, { url: `${path}?${adaptSignIn(new URLSearchParams(query), baseUrl)}` })
+  }
+  app.get('/oauth/authorize', costly, begin)
+  app.get('/oauth/authorize/:uid', costly, (request, reply) => pass(request, reply))
+  // All that an application of the browser calls; the browser itself goes to the addresses above.
+  shareRoutes(app, [
+    ...documentRoutes(context, pass),
+    { method: 'GET', path: '/oauth/jwks', handler: (request, reply) => pass(request, reply) },
+    { method: 'POST', path: '/oauth/register', anonymousUnits: COSTLY_UNITS, handler: register },
+    { method: 'POST', path: '/oauth/token', anonymousUnits: COSTLY_UNITS, handler: passTokenForm },
+    { method: 'POST', path: '/oauth/revoke', anonymousUnits: COSTLY_UNITS, handler: passBody },
+  ])
+}
+
+type Pass = (request: FastifyRequest, reply: FastifyReply, given?: Replacement) => Promise<FastifyReply>
+
+function passTo(context: Context, open: () => Promise<Provider>): Pass {
+  const { baseUrl } = context.config.http
+  return async (request, reply, given = {}) => {
     if (context.isDraining) throw new GatewayError('DRAINING')
     const provider = await open()
-    // Whatever host a request names, every address in an answer is made from BASE_URL.
-    Object.assign(request.raw.headers, {
-      host: base.host,
-      'x-forwarded-host': base.host,
-      'x-forwarded-proto': base.protocol.slice(0, -1),
-      'x-forwarded-for': request.ip,
-    })
-    const { headers } = request.raw
-    delete headers.forwarded
-    // A charset has no effect on any type that these routes take; the library would decode the body by it.
-    headers['content-type'] = headers['content-type']?.split(';')[0]
-    // A sign-in begins without what an earlier one in the same browser left.
-    if (request.url.startsWith('/oauth/authorize?')) delete headers.cookie
     for (const [name, value] of Object.entries(reply.getHeaders()))
       if (value !== undefined) reply.raw.setHeader(name, value)
     // For the pages that tell of errors.
@@ -132,34 +144,28 @@ async function passThrough(app: App, context: Context, open: () => Promise<Provi
     reply.raw.setHeader('x-content-type-options', 'nosniff')
     reply.raw.setHeader('referrer-policy', 'no-referrer')
     reply.hijack()
-    await provider.callback()(request.raw, reply.raw)
+    await provider.callback()(requestForLibrary(request, baseUrl, given), reply.raw)
     return reply
   }
-  const authorize = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    if (request.url.length > SIGN_IN_URL_LENGTH_MAX)
-      throw new GatewayError('URI_TOO_LONG', { hint: 'Send a shorter state' })
-    return await pass(request, reply)
+}
+
+/** The documents that describe the server and its resources. */
+function documentRoutes(context: Context, pass: Pass): SharedRoute[] {
+  const describeServer = (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    namedResource(context, request)
+    return pass(request, reply, { url: `/.well-known/${SERVER_DOCUMENTS[0]}` })
   }
-  const register = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    const length = request.headers['content-length']
-    if (length === undefined) {
-      throw new GatewayError('VALIDATION_ERROR', { message: 'The registration needs Content-Length.' })
-    }
-    if (Number(length) > REGISTRATION_BYTES_MAX)
-      throw new GatewayError('PAYLOAD_TOO_LARGE', { hint: 'Send at most 16 KiB' })
-    const throttle = { subject: clientOf(request.ip), code: 'REGISTRATION_THROTTLED' } as const
-    await takeThrottle(context, { ...throttle, name: 'client-register', max: REGISTRATIONS_PER_MINUTE })
-    const day = { name: 'client-register-day', max: REGISTRATIONS_PER_DAY, windowMs: 86_400_000 } as const
-    await takeThrottle(context, { ...throttle, ...day })
-    return await pass(request, reply)
+  const describeResource = async (request: FastifyRequest, reply: FastifyReply): Promise<object> => {
+    const { address, resource } = namedResource(context, request)
+    reply.header('cache-control', 'public, max-age=300')
+    return resourceMetadata(context, { address, resource })
   }
-  for (const path of ['/oauth/authorize', '/oauth/authorize/:uid']) app.get(path, costly, authorize)
-  for (const path of ['/oauth/jwks', '/.well-known/oauth-authorization-server']) app.get(path, hidden, pass)
-  app.post('/oauth/register', costly, register)
-  for (const path of ['/oauth/token', '/oauth/revoke']) {
-    app.post(path, costly, pass)
-    app.options(path, hidden, pass)
-  }
+  return [
+    ...SERVER_DOCUMENTS.flatMap(documentPaths).map(
+      (path) => ({ method: 'GET', path, handler: describeServer }) as const,
+    ),
+    ...documentPaths(RESOURCE_DOCUMENT).map((path) => ({ method: 'GET', path, handler: describeResource }) as const),
+  ]
 }
 
 /** What the consent page asks; for pages of this portal alone, which bear a header that no other origin can send. */

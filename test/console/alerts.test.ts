@@ -39,7 +39,6 @@ const RULE_OF: Record<string, string | null> = {
   Limited: 'UpstreamLimited',
   Network: 'Network',
   'No API node': 'NoApiNode',
-  'No contact': null,
   'No probe process': 'NoProbeProcess',
   'Our error': 'InternalErrors',
   Overloaded: 'Overloaded',

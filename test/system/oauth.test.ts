@@ -348,7 +348,8 @@ describe('an application that signs in', () => {
     const wrong: [given: Record<string, string>, words: RegExp][] = [
       [{ code_challenge: '', code_challenge_method: '' }, /PKCE/],
       [{ code_challenge_method: 'plain' }, /code_challenge_method/],
-      [{ resource: `${url}/mcp/` }, /there is no such resource/],
+      [{ resource: `${url}/mcp//` }, /there is no such resource/],
+      [{ resource: `${url}/mcp#` }, /fragment|no such resource/],
       [{ resource: 'https://evil.example/mcp' }, /there is no such resource/],
       [{ resource: `${url}/mcp/nothing` }, /there is no such resource/],
       [{ prompt: 'none' }, /cannot sign in/],
@@ -359,7 +360,7 @@ describe('an application that signs in', () => {
       [{ response_mode: 'form_post', code_challenge: '' }, /PKCE|code_challenge/],
       [{ request: 'x' }, /request/],
       [{ registration: '{}' }, /registration/],
-      [{ max_age: '-1' }, /max_age/],
+      [{ scope: 'openid', max_age: '-1' }, /max_age/],
     ]
     for (const [given, words] of wrong) {
       const response = await visitor.get(authorizeUrl(url, app, given))
