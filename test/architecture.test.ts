@@ -55,7 +55,7 @@ describe('imports', () => {
     const values = own.map((source) => ({ ...source, imports: source.imports.filter(({ isTypeOnly }) => !isTypeOnly) }))
     assert.deepEqual(offences(values, isAllowed), [])
     const connects = /new (?:pg\.(?:Pool|Client)|Redis|TypedRedis|Agent|OTLPTraceExporter)\(|createTransport\(/
-    const named = /NamedSocket|NamedConnector|\blookup\b/
+    const named = /NamedSocket|NamedConnector|PostgresAccess|\blookup\b/
     for (const { path, text } of own) if (connects.test(text)) assert.match(text, named, path)
   })
 

@@ -29,12 +29,39 @@ export function readNameServers(read: EnvironmentReader): string[] {
   return read.list('DNS_SERVERS', isNameServer)
 }
 
-/** @throws ConfigError when DATABASE_URL is not set or is no address of Postgres */
+/** Variables by which libpq completes an address, with the parameter that each stands for ("Environment Variables"). */
+const LIBPQ_VARIABLES = {
+  PGSSLMODE: 'sslmode',
+  PGSSLNEGOTIATION: 'sslnegotiation',
+  PGSSLROOTCERT: 'sslrootcert',
+  PGSSLCERT: 'sslcert',
+  PGSSLKEY: 'sslkey',
+  PGOPTIONS: 'options',
+}
+
+const SSL_MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify']
+
+/**
+ * The address with all its parameters. What it says itself comes before the variables of libpq, and an address that
+ * says `sslmode=disable` takes nothing of them that is about TLS.
+ *
+ * @throws ConfigError when DATABASE_URL is not set or is no address of Postgres
+ */
 export function readDatabaseUrl(read: EnvironmentReader): string {
-  const url = read.required('DATABASE_URL', FORM)
-  if (!/^postgres(ql)?:\/\//.test(url) || !URL.canParse(url)) throw new ConfigError(`DATABASE_URL must be ${FORM}`)
-  for (const name of ['sslrootcert', 'sslcert', 'sslkey']) checkFile(name, new URL(url).searchParams.get(name))
-  return url
+  const text = read.required('DATABASE_URL', FORM)
+  if (!/^postgres(ql)?:\/\//.test(text) || !URL.canParse(text)) throw new ConfigError(`DATABASE_URL must be ${FORM}`)
+  const url = new URL(text)
+  const { searchParams } = url
+  for (const [variable, name] of Object.entries(LIBPQ_VARIABLES)) {
+    const isOff = name.startsWith('ssl') && searchParams.get('sslmode') === 'disable'
+    const value = read.text(variable, '')
+    if (value !== '' && !isOff && !searchParams.has(name)) searchParams.set(name, value)
+  }
+  const mode = searchParams.get('sslmode')
+  if (mode !== null && !SSL_MODES.includes(mode))
+    throw new ConfigError(`DATABASE_URL cannot be used: its sslmode must be one of ${SSL_MODES.join(', ')}`)
+  for (const name of ['sslrootcert', 'sslcert', 'sslkey']) checkFile(name, searchParams.get(name))
+  return url.href
 }
 
 /** @throws ConfigError when a file of the certificate in DATABASE_URL cannot be read */

@@ -1,8 +1,8 @@
 import type { PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely'
 import pg from 'pg'
-import { NamedSocket } from '../dns/named-socket.ts'
 import { GatewayError } from '../errors.ts'
 import type { Log } from '../log.ts'
+import { PostgresAccess } from './postgres-access.ts'
 
 /** Longest a statement may run on the server, milliseconds. */
 const STATEMENT_MS_MAX = 1_500
@@ -18,18 +18,6 @@ const CONNECT_MS_MAX = 1_000
  * statement, milliseconds. The server's own limit comes first; this one is for a server that says nothing.
  */
 const ANSWER_MS_MAX = 1_800
-
-/** Limits that the server keeps. PgBouncer knows none of them as a startup parameter. */
-const SERVER_LIMITS = {
-  statement_timeout: STATEMENT_MS_MAX,
-  idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_MS_MAX,
-}
-
-/** The same limits for one transaction: what a pooler in transaction mode lets a client set. */
-const BEGIN_WITH_LIMITS = `begin; set local statement_timeout = ${STATEMENT_MS_MAX}; set local idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_MS_MAX}`
-
-/** SQLSTATE of a server that does not accept a startup parameter. */
-const PROTOCOL_VIOLATION = '08P01'
 
 export interface PoolOptions {
   url: string
@@ -47,13 +35,16 @@ export interface PoolOptions {
 export class BoundedPool implements PostgresPool {
   readonly options = {}
   readonly #options: PoolOptions
+  readonly #access: PostgresAccess
   #pool: pg.Pool
-  /** A pooler stands between, which keeps no settings of a session: each transaction sets its limits itself. */
-  #isPooled = false
   #loggedReason = ''
 
   constructor(options: PoolOptions) {
     this.#options = options
+    this.#access = new PostgresAccess(options.url, {
+      statementMs: STATEMENT_MS_MAX,
+      idleInTransactionMs: IDLE_IN_TRANSACTION_MS_MAX,
+    })
     this.#pool = this.#openPool()
   }
 
@@ -61,7 +52,7 @@ export class BoundedPool implements PostgresPool {
   async connect(): Promise<PostgresPoolClient> {
     const startedAt = performance.now()
     const client = await this.#checkOut()
-    return new BoundedClient(client, this.#isPooled, ANSWER_MS_MAX - (performance.now() - startedAt))
+    return new BoundedClient(client, this.#access, ANSWER_MS_MAX - (performance.now() - startedAt))
   }
 
   async end(): Promise<void> {
@@ -70,13 +61,10 @@ export class BoundedPool implements PostgresPool {
 
   #openPool(): pg.Pool {
     const pool = new pg.Pool({
-      connectionString: this.#options.url,
-      stream: () => new NamedSocket(),
+      ...this.#access.options,
       max: this.#options.connectionsMax,
       min: this.#options.connectionsMin ?? 0,
       connectionTimeoutMillis: CONNECT_MS_MAX,
-      application_name: 'agent-api-gateway',
-      ...(this.#isPooled ? {} : SERVER_LIMITS),
     })
     // Each connection has a listener of its own while it is in use: the pool listens to idle ones alone, and an error
     // nobody listens to would end the process.
@@ -94,20 +82,16 @@ export class BoundedPool implements PostgresPool {
       this.#loggedReason = ''
       return client
     } catch (cause) {
-      if (sqlState(cause) === PROTOCOL_VIOLATION && (pool !== this.#pool || !this.#isPooled)) {
-        if (pool === this.#pool) this.#leaveLimitsToTransactions()
+      // The pool of a refused way has no connection. It is not closed, because requests that wait in it come here too.
+      if (pool !== this.#pool) return await this.#checkOut()
+      if (this.#access.learn(cause)) {
+        this.#options.log.info({ reason: String(cause) }, 'postgres is connected to in another way')
+        this.#pool = this.#openPool()
         return await this.#checkOut()
       }
       this.#logFailure(cause)
       throw unavailable(cause)
     }
-  }
-
-  #leaveLimitsToTransactions(): void {
-    this.#options.log.info('postgres takes no startup parameters: time limits are set in each transaction')
-    this.#isPooled = true
-    // The refused pool has no connection. It is not closed: requests that wait in it are refused too, and come here.
-    this.#pool = this.#openPool()
   }
 
   /** Once for each reason: an outage makes a failure of every request. */
@@ -123,14 +107,14 @@ export class BoundedPool implements PostgresPool {
 /** A connection for as long as one request or transaction has it. */
 class BoundedClient implements PostgresPoolClient {
   readonly #client: pg.PoolClient
-  readonly #isPooled: boolean
+  readonly #access: PostgresAccess
   #answerMs: number
   #isBroken = false
   #isInTransaction = false
 
-  constructor(client: pg.PoolClient, isPooled: boolean, firstAnswerMs: number) {
+  constructor(client: pg.PoolClient, access: PostgresAccess, firstAnswerMs: number) {
     this.#client = client
-    this.#isPooled = isPooled
+    this.#access = access
     this.#answerMs = firstAnswerMs
   }
 
@@ -139,7 +123,9 @@ class BoundedClient implements PostgresPoolClient {
   async query(statement?: string, values: readonly unknown[] = []): Promise<unknown> {
     // The other form of Kysely's interface streams rows; no query of ours does.
     if (typeof statement !== 'string') throw new TypeError('only statements are taken')
-    return this.#isPooled ? await this.#runWithLimits(statement, values) : await this.#run(statement, values)
+    return this.#access.takesSettings
+      ? await this.#run(statement, values)
+      : await this.#runWithSettings(statement, values)
   }
 
   release(isDiscarded = false): void {
@@ -147,16 +133,16 @@ class BoundedClient implements PostgresPoolClient {
     this.#client.release(isDiscarded || this.#isBroken)
   }
 
-  async #runWithLimits(statement: string, values: readonly unknown[]): Promise<unknown> {
+  async #runWithSettings(statement: string, values: readonly unknown[]): Promise<unknown> {
     if (/^(begin|start transaction)/.test(statement)) {
       this.#isInTransaction = true
-      return await this.#run(statement.replace(/^begin$/, BEGIN_WITH_LIMITS), [])
+      return await this.#run(statement.replace(/^begin$/, this.#access.begin), [])
     }
     if (this.#isInTransaction) {
       if (/^(commit|rollback)$/.test(statement)) this.#isInTransaction = false
       return await this.#run(statement, values)
     }
-    await this.#run(BEGIN_WITH_LIMITS, [])
+    await this.#run(this.#access.begin, [])
     try {
       const result = await this.#run(statement, values)
       await this.#run('commit', [])

@@ -4,8 +4,8 @@ import { type Migration, Migrator } from 'kysely/migration'
 import pg from 'pg'
 import { ConfigError, loadDatabaseUrl, loadNameServers } from '../config.ts'
 import { useNameServers } from '../dns/name-server.ts'
-import { NamedSocket } from '../dns/named-socket.ts'
 import { isTlsCode } from '../errors.ts'
+import { openClient, PostgresAccess } from './postgres-access.ts'
 import { listMigrations, MIGRATIONS } from './schema-version.ts'
 
 /** How long the command waits for a Postgres that does not answer yet, and how often it tries. Milliseconds. */
@@ -20,7 +20,9 @@ const TRY_EVERY_MS = 1_000
  * @throws Error naming the migration that failed; the schema is then as before
  */
 export async function migrate(databaseUrl: string): Promise<string[]> {
-  const pool = new pg.Pool({ connectionString: databaseUrl, stream: () => new NamedSocket(), max: 1 })
+  const access = new PostgresAccess(databaseUrl)
+  await (await openClient(access)).end()
+  const pool = new pg.Pool({ ...access.options, max: 1 })
   // A connection that is lost between two statements shows in the next one; without listeners it would end the process.
   pool.on('error', () => undefined)
   pool.on('connect', (client) => client.on('error', () => undefined))
@@ -49,16 +51,11 @@ async function loadMigrations(): Promise<Record<string, Migration>> {
 async function awaitPostgres(databaseUrl: string): Promise<void> {
   const { host } = new URL(databaseUrl)
   const end = performance.now() + WAIT_MS_MAX
+  const access = new PostgresAccess(databaseUrl)
   for (let isFirst = true; ; isFirst = false) {
-    const client = new pg.Client({
-      connectionString: databaseUrl,
-      stream: () => new NamedSocket(),
-      connectionTimeoutMillis: 5_000,
-    })
-    // A connection that is lost between two steps shows in the next one.
-    client.on('error', () => undefined)
     try {
-      await client.connect()
+      const client = await openClient(access)
+      await client.end().catch(() => undefined)
       return
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message || String(Reflect.get(cause, 'code')) : String(cause)
@@ -69,8 +66,6 @@ async function awaitPostgres(databaseUrl: string): Promise<void> {
       if (performance.now() > end) throw new Error(`Postgres at ${host} does not answer: ${reason}`, { cause })
       if (isFirst) console.log(`Postgres at ${host} does not answer yet (${reason}); trying for a minute …`)
       await delay(TRY_EVERY_MS)
-    } finally {
-      await client.end().catch(() => undefined)
     }
   }
 }

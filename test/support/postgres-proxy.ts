@@ -14,7 +14,7 @@ export interface PostgresProxy {
   holdsAfter: string | undefined
   /** Postgres ends the connection of the next statement that holds this text, right behind its answer: a restart. */
   endsAfter: string | undefined
-  /** Names of startup parameters that are refused, as PgBouncer refuses what it does not track. */
+  /** Names of startup parameters, or of settings in `options`, that are refused as PgBouncer refuses what it does not track. */
   refusedParameters: string[]
   /** How many connections were refused for a parameter. */
   refusals: number
@@ -46,7 +46,7 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
       else if (!proxy.isSilent && !isHeld) client.write(data)
     })
     client.once('data', (startup) => {
-      const refused = proxy.refusedParameters.find((name) => startup.includes(`\0${name}\0`))
+      const refused = proxy.refusedParameters.find((name) => startup.includes(name))
       if (refused !== undefined) {
         proxy.refusals += 1
         client.end(errorMessage('08P01', `unsupported startup parameter: ${refused}`))

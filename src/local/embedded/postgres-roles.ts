@@ -1,4 +1,5 @@
-import pg from 'pg'
+import type pg from 'pg'
+import { openClient, PostgresAccess } from '../../db/postgres-access.ts'
 
 /** The database of the service, and the role that owns it and nothing else. */
 const DATABASE = 'gateway'
@@ -13,13 +14,16 @@ export interface ClusterAddress {
   password: string
 }
 
-/** The address of a database, as the role that owns the service's own, or as the superuser. */
+/**
+ * The address of a database, as the role that owns the service's own, or as the superuser. It leaves nothing to the
+ * variables of libpq, which are for a Postgres elsewhere.
+ */
 export function addressOf(
   { port, superuserPassword, password }: ClusterAddress,
   role = ROLE,
   database = DATABASE,
 ): string {
-  return `postgres://${role}:${role === ROLE ? password : superuserPassword}@127.0.0.1:${port}/${database}`
+  return `postgres://${role}:${role === ROLE ? password : superuserPassword}@127.0.0.1:${port}/${database}?sslmode=disable&options=`
 }
 
 /**
@@ -63,11 +67,9 @@ begin
   end loop;
 end $$`
 
-async function query(connectionString: string, run: (client: pg.Client) => Promise<unknown>): Promise<void> {
-  const client = new pg.Client({ connectionString, ssl: false, connectionTimeoutMillis: 5000 })
-  client.on('error', () => undefined) // a connection lost between two steps shows in the next one
+async function query(url: string, run: (client: pg.Client) => Promise<unknown>): Promise<void> {
+  const client = await openClient(new PostgresAccess(url))
   try {
-    await client.connect()
     await run(client)
   } finally {
     await client.end()
