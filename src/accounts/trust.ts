@@ -2,22 +2,33 @@ import { createHmac } from 'node:crypto'
 import type { SignupPolicy } from '../config.ts'
 import type { User } from '../db/schema.ts'
 import type { Trust } from '../db/users.ts'
-
-/** How long an account is young, milliseconds. */
-const YOUNG_MS = 86_400_000
+import { type Network, networksAround } from './client-network.ts'
 
 /**
- * The name under which an account shares scarce upstreams with others. Accounts are free, so those that are younger
- * than a day or unproven and signed up from one public network share as one; every other account is a group of its
- * own, named by its id. An account is proven by its address, by an operator's approval, or by a tier that an operator
- * gave it. The network is not readable from the name, which goes into jobs.
+ * The name under which an account shares scarce upstreams with others. Accounts, addresses and proven mailboxes are free,
+ * so an account counts as a member of the networks that hold the address it signed up from, however old it is. It has a
+ * share of its own, named by its id, if it came from no public network, if an operator approved it or if it has a plan
+ * that is paid for. A mail domain makes no group: it is the stranger's own word, and many honest callers share one.
+ *
+ * @returns the id, or a path of networks, the widest first, with `/` between them: see `members.lua`. A network cannot be
+ * read from its name, which goes into jobs.
  */
-export function shareGroupOf(account: Trust & Pick<User, 'id' | 'tier'>, secret: Buffer, now = Date.now()): string {
-  const { id, tier, created_at, email_verified_at, approved_at, signup_network } = account
-  if (signup_network === null) return id
-  const isProven = email_verified_at !== null || approved_at !== null || tier !== 'developer'
-  if (isProven && now - created_at.getTime() >= YOUNG_MS) return id
-  return `network:${createHmac('sha256', secret).update(signup_network).digest('base64url').slice(0, 22)}`
+export function shareGroupOf(account: Trust & Pick<User, 'id' | 'tier'>, secret: Buffer): string {
+  const { id, tier, approved_at, signup_network } = account
+  if (signup_network === null || approved_at !== null || tier !== 'developer') return id
+  return networksAround(signup_network)
+    .map((network) => part(network) + networkId(network, secret))
+    .join('/')
+}
+
+/** A /48 may have a quarter of a window while others ask, `q`, because tunnels give them away; any other network half, `h`. */
+function part({ kind, prefix }: Network): 'q' | 'h' {
+  return kind === 'ipv6' && prefix === 48 ? 'q' : 'h'
+}
+
+/** 60 bits: names go into every entry of a cap's log. */
+function networkId({ name }: Network, secret: Buffer): string {
+  return createHmac('sha256', secret).update(name).digest('base64url').slice(0, 10)
 }
 
 export function forbiddenModes(

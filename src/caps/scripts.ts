@@ -31,11 +31,13 @@ const SHARES = {
   SCARCE_MAX: 100,
   /** How long an account has demand after its last call, milliseconds. */
   DEMAND_WINDOW_MS: 300_000,
-  /** Part of a long window that stays for shares that have had none of it. */
+  /** Askers, the latest first, of which a plan tells who had demand of late: more cost Redis time and bind a share no less. */
+  ASKERS_READ_MAX: 256,
+  /** Part of what a group may hold of a long window that stays for groups in it that have had none or little. */
   KEPT_PART: 0.2,
   /** In a window up to this nothing is kept: a newcomer gets a permit soon. Milliseconds. */
   KEPT_WINDOW_MS_MIN: 60_000 + WINDOW_MARGIN_MS,
-  /** Nothing is kept either where only one share has had demand for so long, milliseconds. */
+  /** For an account that is no network's nothing is kept either if only one share has had demand for so long, milliseconds. */
   KEPT_ALONE_MS: 86_400_000,
 }
 

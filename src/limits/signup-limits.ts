@@ -1,3 +1,4 @@
+import { type Network, networksAround } from '../accounts/client-network.ts'
 import type { Config } from '../config.ts'
 import { GatewayError } from '../errors.ts'
 import { clientOf, type Throttle, type ThrottleDeps, takeThrottle } from './throttle.ts'
@@ -35,9 +36,22 @@ function throttlesOf({ throttles }: Config, { address, network }: SignupClient):
   const code = 'SIGNUP_THROTTLED'
   const ofClient: Throttle = { name: 'signup', subject: clientOf(address), max: throttles.signupPerMinute, code }
   if (network === null) return [ofClient]
-  return [
-    ofClient,
-    { name: 'signup-hour', subject: network, max: throttles.signupPerHour, windowMs: HOUR_MS, code },
-    { name: 'signup-day', subject: network, max: throttles.signupPerDay, windowMs: DAY_MS, code },
-  ]
+  // The narrowest first, because that is the first to be full.
+  const ofNetworks = networksAround(network)
+    .reverse()
+    .flatMap((around): Throttle[] => {
+      const subscribers = SUBSCRIBERS[around.kind][around.prefix] ?? 1
+      const [perHour, perDay] = [subscribers * throttles.signupPerHour, subscribers * throttles.signupPerDay]
+      return [
+        { name: 'signup-hour', subject: around.name, max: perHour, windowMs: HOUR_MS, code },
+        { name: 'signup-day', subject: around.name, max: perDay, windowMs: DAY_MS, code },
+      ]
+    })
+  return [ofClient, ...ofNetworks]
+}
+
+/** How many subscribers' sign-ups a network may have: a /48 twenty an hour with the default of five. */
+const SUBSCRIBERS: Record<Network['kind'], Record<number, number>> = {
+  ipv4: { 24: 8, 32: 1 },
+  ipv6: { 32: 20, 48: 4, 56: 1, 64: 1 },
 }

@@ -16,19 +16,30 @@ const account = (changes: object = {}) => ({
   signup_network: '203.0.113.7',
   ...changes,
 })
-const groupOf = (changes: object = {}) => shareGroupOf(account(changes), SECRET, NOW)
+const groupOf = (changes: object = {}) => shareGroupOf(account(changes), SECRET)
 
 describe('the share group of an account', () => {
-  it('the share group of an account is the same for young and unproven accounts of one public network, and tells nothing of the network', () => {
+  it('the share group of an account names the networks around it, the widest first, and tells nothing of them', () => {
     const group = groupOf()
+    assert.match(group, /^h[\w-]{10}\/h[\w-]{10}$/)
     assert.equal(groupOf({ id: 'another' }), group)
-    assert.equal(groupOf({ created_at: new Date(NOW - HOUR_MS), email_verified_at: new Date(NOW) }), group)
     assert.notEqual(groupOf({ signup_network: '203.0.113.8' }), group)
+    assert.equal(groupOf({ signup_network: '203.0.113.8' }).split('/')[0], group.split('/')[0])
+    assert.notEqual(groupOf({ signup_network: '203.0.114.7' }).split('/')[0], group.split('/')[0])
+    // An IPv6 /48 may have a quarter.
+    assert.match(
+      groupOf({ signup_network: '32.1.72.96.0.1.2.255/64' }),
+      /^h[\w-]{10}\/q[\w-]{10}\/h[\w-]{10}\/h[\w-]{10}$/,
+    )
     assert.ok(!group.includes('203'))
   })
 
-  it('the share group of an account is its own id once it is a day old and proven, and always when it came from no public network', () => {
-    assert.equal(groupOf({ email_verified_at: new Date(NOW) }), 'account')
+  it('the share group of an account stays that of its network however old and proven it is', () => {
+    const proven = { created_at: new Date(NOW - 365 * 24 * HOUR_MS), email_verified_at: new Date(NOW) }
+    assert.equal(groupOf(proven), groupOf())
+  })
+
+  it('the share group of an account is its own id once it has a plan or an approval, and always when it came from no public network', () => {
     assert.equal(groupOf({ approved_at: new Date(NOW) }), 'account')
     assert.equal(groupOf({ tier: 'pro' }), 'account')
     assert.equal(groupOf({ signup_network: null, created_at: new Date(NOW) }), 'account')

@@ -1,5 +1,6 @@
 import { send, signUp } from '../support/client.ts'
 import type { Gateway } from '../support/gateway.ts'
+import { type Caller, signUpFrom } from './one-person.ts'
 import type { Outcome, Scenario } from './scenario.ts'
 
 const ATTACKERS = 7
@@ -61,20 +62,7 @@ export async function takeWholeCap(
   return { isPassed: served === perHour, figures: { served, 'of the cap': perHour } }
 }
 
-interface Caller {
-  live: string
-  address: string
-}
-
-async function signUpFrom(gateway: Gateway, address: string): Promise<Caller> {
-  const headers = { 'x-forwarded-for': address }
-  const email = `${crypto.randomUUID()}@example.com`
-  const { body } = await send(gateway, '/v1/auth/signup', { headers, body: { email, password: 'correct horse 12' } })
-  const { body: key } = await send(gateway, '/v1/keys', { headers, token: body.token, body: {} })
-  return { live: key.key, address }
-}
-
-async function call(gateway: Gateway, { live, address, name }: Caller & { name: string }): Promise<number> {
+async function call(gateway: Gateway, { key, address, name }: Caller & { name: string }): Promise<number> {
   const path = `/v1/call/code-host-user/profile?username=${name}`
-  return (await send(gateway, path, { key: live, headers: { 'x-forwarded-for': address } })).status
+  return (await send(gateway, path, { key, headers: { 'x-forwarded-for': address } })).status
 }

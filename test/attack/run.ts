@@ -9,6 +9,7 @@ import { largeAnswers } from './large-answers.ts'
 import { logFlood } from './log-flood.ts'
 import { logIns } from './log-ins.ts'
 import { manyAccounts, singleTenant } from './many-accounts.ts'
+import { onePerson } from './one-person.ts'
 import { pipelining } from './pipelining.ts'
 import { redisMemory } from './redis-memory.ts'
 import { revokedKey } from './revoked-key.ts'
@@ -21,6 +22,7 @@ const SCENARIOS: Scenario[] = [
   pipelining,
   manyAccounts,
   singleTenant,
+  onePerson,
   unknownKeys,
   redisMemory,
   largeAnswers,

@@ -31,6 +31,11 @@ const SHARES = [
   { account: 'c' },
   { account: 'd', group: 'n1' },
   { account: 'e', group: 'n1' },
+  // One wide network, in it a network that may have a quarter, and in that two more.
+  { account: 'f', group: 'wide/q1/x' },
+  { account: 'g', group: 'wide/q1/y' },
+  { account: 'h', group: 'wide/q2/x' },
+  { account: 'i', group: 'q3/x' },
 ]
 
 const join = fc.record({
@@ -159,13 +164,21 @@ const RATES: Caps['rates'][] = [
   ],
 ]
 
+const NETWORKS = ['group:wide/q1/x', 'group:wide/q1/y', 'group:wide/q2/z'] as const
+
 const ago = fc.oneof(fc.nat(2_000), fc.nat(70_000), fc.nat(90_000_000))
 /** A permit that is used late is logged as much later, a second at most. */
 const grantedAgo = fc.oneof(ago, ago, ago, fc.integer({ min: -1_000, max: 0 }))
 const past = fc.record({
   rates: fc.constantFrom(...RATES),
-  grants: fc.array(fc.record({ share: fc.constantFrom('a', 'a', 'b', 'c'), ago: grantedAgo }), { maxLength: 120 }),
-  demand: fc.record({ a: ago, b: ago, c: ago }, { requiredKeys: [] }),
+  share: fc.constantFrom('a', 'group:wide/q1/x'),
+  grants: fc.array(fc.record({ share: fc.constantFrom('a', 'a', 'b', ...NETWORKS), ago: grantedAgo }), {
+    maxLength: 120,
+  }),
+  demand: fc.record(
+    { a: ago, b: ago, [NETWORKS[0]]: ago, [NETWORKS[1]]: ago, [NETWORKS[2]]: ago },
+    { requiredKeys: [] },
+  ),
   state: fc.record(
     {
       closed: ago.map((ms) => NOW + ms - 2_000),
@@ -196,7 +209,7 @@ it('a call behind others of its share opens when it does in a plan that grants e
     if (demands.length > 0) pipeline.zadd(demand, ...demands)
     await pipeline.exec()
     const rules = it.rates.flatMap(({ max, seconds }) => [max, seconds * 1_000 + WINDOW_MARGIN_MS])
-    const reply = await script.run(redis, names, [NOW, 4, it.rates.length, ...rules, 'a', it.waiting])
+    const reply = await script.run(redis, names, [NOW, 4, it.rates.length, ...rules, it.share, it.waiting])
     const [at, quietAt, atInSteps, quietAtInSteps] = (reply as string[]).map(Number)
     assert.deepEqual([at, quietAt], [atInSteps, quietAtInSteps])
     assert.ok(at !== undefined && quietAt !== undefined)
@@ -204,10 +217,11 @@ it('a call behind others of its share opens when it does in a plan that grants e
     if (at > NOW + 20_000) totals.late += 1
   }
   await fc.assert(fc.asyncProperty(past, check), propertyRuns(400))
-  await check({ rates: [{ max: 2, seconds: 1 }], grants: [], demand: { a: 0, b: 0 }, state: {}, waiting: 2_000 })
+  const none = { share: 'a' as const, grants: [], state: {} }
+  await check({ ...none, rates: [{ max: 2, seconds: 1 }], demand: { a: 0, b: 0 }, waiting: 2_000 })
   // Another share that has just become quiet binds a window no more.
   const rates = [2, 15].map((max, index) => ({ max, seconds: 60 ** index }))
-  await check({ rates, grants: [], demand: { b: 30_020 }, state: {}, waiting: 9 })
+  await check({ ...none, rates, demand: { b: 30_020 }, waiting: 9 })
   t.diagnostic(JSON.stringify(totals))
   for (const [outcome, count] of Object.entries(totals)) assert.ok(count > 10, `${count} were ${outcome}`)
 })

@@ -277,6 +277,102 @@ it('accounts of one group count as one, and a fifth of a long window stays for n
   assert.equal((await world.join(call('late')))?.reason, 'cap')
 })
 
+/** Calls that come one after the other, each of an account of its own. @returns how many got a permit */
+async function comeFrom(world: World, groups: (string | undefined)[]): Promise<number> {
+  const before = world.granted
+  for (const [index, group] of groups.entries()) {
+    await world.join(call(`account-${world.operations}-${index}`, group === undefined ? {} : { group }))
+    await world.advance(100)
+  }
+  return world.granted - before
+}
+
+const HOURLY = { concurrency: 8, rates: [{ max: 60, seconds: 3_600 }] }
+
+/** Sixty networks of one /48, each with an account of its own. */
+const OF_ONE_48 = Array.from({ length: 60 }, (_, index) => `h1/q1/h${index}/h0`)
+
+it('sixty networks of one /48 leave a fifth of an hourly cap to others although they come first, and a quarter is theirs while others ask', async () => {
+  const alone = await open(HOURLY)
+  // They have what a wide network may hold, less what it keeps for other networks in it.
+  assert.equal(await comeFrom(alone, OF_ONE_48), 39)
+  assert.equal(await comeFrom(alone, ['h2/h0', 'h3/h0', 'h4/q1/h0/h0', undefined, undefined]), 5)
+  const beside = await open(HOURLY)
+  assert.equal(await comeFrom(beside, ['h2/h0']), 1)
+  assert.equal(await comeFrom(beside, OF_ONE_48), 15)
+  assert.equal(await comeFrom(beside, ['h2/h1', 'h3/h0', 'h4/q1/h0/h0', 'h1/q2/h0/h0', undefined]), 5)
+})
+
+it('one network with sixty accounts leaves room for a network beside it and for others, sixty networks of a wider one for others', async () => {
+  const one = await open(HOURLY)
+  assert.equal(
+    await comeFrom(
+      one,
+      Array.from({ length: 60 }, () => 'h1/h0'),
+    ),
+    39,
+  )
+  assert.equal(await comeFrom(one, ['h1/beside', 'h2/h0', 'h3/q1/h0/h0']), 3)
+  const many = await open(HOURLY)
+  assert.equal(
+    await comeFrom(
+      many,
+      Array.from({ length: 60 }, (_, index) => `h1/h${index}`),
+    ),
+    48,
+  )
+  assert.equal(await comeFrom(many, ['h2/h0', 'h3/q1/h0/h0', undefined]), 3)
+})
+
+it('what a long window keeps goes to networks that have had none, and no wider network has more than half of it', async () => {
+  const world = await open(HOURLY)
+  for (let index = 0; index < 60; index += 1) await comeFrom(world, [`h${index % 4}/h0`])
+  assert.equal(world.granted, 48)
+  assert.equal(await comeFrom(world, ['h7/h0', 'h7/h0']), 1)
+  // Of twelve, six to one wide network, three to a /48 of another, each network once.
+  assert.equal(
+    await comeFrom(
+      world,
+      Array.from({ length: 9 }, (_, index) => `h8/h${index}`),
+    ),
+    6,
+  )
+  assert.equal(
+    await comeFrom(
+      world,
+      Array.from({ length: 9 }, (_, index) => `h9/q1/h${index}/h0`),
+    ),
+    3,
+  )
+  assert.equal(await comeFrom(world, ['h8/h0', 'h9/q1/h0/h0', 'h0/h0']), 0)
+})
+
+it('calls of another network do not wait behind the calls of sixty networks of one /48', async () => {
+  // Of one request a window no share has a half: the order alone is fair.
+  const world = await open({ concurrency: 1, rates: [{ max: 1, seconds: 5 }] })
+  for (const group of OF_ONE_48.slice(0, 30)) await world.join(call('attacker', { group, timeoutMs: 300 * SECOND }))
+  await world.advance(0)
+  const windowMs = 5 * SECOND + WINDOW_MARGIN_MS
+  for (const other of ['h2/h0', 'h3/q1/h0/h0']) {
+    assert.equal(await world.join(call('other', { group: other })), undefined)
+    await world.advance(2 * windowMs)
+    assert.equal(world.grantsOf(`group:${other}`), 1)
+  }
+})
+
+it('a network whose calls leave the queue holds no other network of its /48 up', async () => {
+  const world = await open({ concurrency: 1, rates: [{ max: 1, seconds: 5 }] })
+  const comesAndLeaves = async (group: string): Promise<void> => {
+    await world.join(call('attacker', { group, timeoutMs: 300 * SECOND }))
+    await world.leave(world.waiting.find(({ member }) => member === world.lastMember) ?? assert.fail())
+  }
+  for (let index = 0; index < 3; index += 1) await world.join(call('other', { timeoutMs: 300 * SECOND }))
+  for (let index = 0; index < 50; index += 1) await comesAndLeaves('h1/q1/h1/h0')
+  await world.join(call('neighbour', { group: 'h1/q1/h2/h0' }))
+  await world.advance(10 * SECOND + 2 * WINDOW_MARGIN_MS)
+  assert.equal(world.grantsOf('group:h1/q1/h2/h0'), 1)
+})
+
 it('a single tenant has all of a long window', async () => {
   const world = await open({ concurrency: 8, rates: [{ max: 60, seconds: 3_600 }] })
   for (let index = 0; index < 60; index += 1) {

@@ -45,6 +45,17 @@ interface Grant {
 
 let worlds = 0
 
+/** The groups that hold a share, the widest first, and the share itself. */
+function pathOf(share: string): string[] {
+  const names = share.split('/')
+  return names.map((_name, index) => names.slice(0, index + 1).join('/'))
+}
+
+/** Without a group: the whole window, which holds every share. */
+function isIn(share: string, group: string | undefined): boolean {
+  return group === undefined || share === group || share.startsWith(`${group}/`)
+}
+
 /** One cap in Redis with a clock of its own, the workers that use it, and what must hold at each step. */
 export class World {
   readonly cap: Cap
@@ -94,9 +105,9 @@ export class World {
     return [...this.#waiting.values()]
   }
 
-  /** How many permits a share had. */
-  grantsOf(share: string): number {
-    return this.#grants.filter((grant) => grant.share === share).length
+  /** How many permits a share, or all shares that a group holds, had. */
+  grantsOf(group: string): number {
+    return this.#grants.filter(({ share }) => isIn(share, group)).length
   }
 
   /** The shares that got permits, in order. */
@@ -161,7 +172,7 @@ export class World {
       this.refused += 1
       assert.ok(place.retryAfterMs >= 0, `retry after ${place.retryAfterMs}`)
       if (place.reason === 'share') {
-        assert.ok(place.retryAfterMs <= DEMAND_MS || this.#rules.rates.some((rule) => this.#kept(rule) > 0))
+        assert.ok(place.retryAfterMs <= DEMAND_MS || this.#rules.rates.some((rule) => this.#hasKept(rule, share)))
       }
       return place
     }
@@ -315,13 +326,6 @@ export class World {
     }
   }
 
-  #kept({ max, seconds }: Caps['rates'][number]): number {
-    const isLong = seconds * 1_000 + WINDOW_MARGIN_MS > KEPT_WINDOW_MS
-    return isLong && max > 1 && max <= SCARCE_MAX && this.#askersChangedAt > this.now - 86_400_000
-      ? Math.floor(max / 5)
-      : 0
-  }
-
   /** What holds at every grant. */
   #grant(share: string, permit: PermitId, worker: number): void {
     this.granted += 1
@@ -336,12 +340,42 @@ export class World {
       const windowMs = seconds * 1_000 + WINDOW_MARGIN_MS
       const inWindow = this.#grants.filter(({ at }) => at > this.now - windowMs)
       assert.ok(inWindow.length <= max, `${inWindow.length} of ${max} in ${windowMs} ms`)
-      if (max <= 1 || max > SCARCE_MAX) continue
-      const own = inWindow.filter((grant) => grant.share === share).length
-      const since = this.now - Math.min(windowMs, DEMAND_MS)
-      const isShared = [...this.#askedAt].some(([other, at]) => other !== share && at > since)
-      if (isShared) assert.ok(own <= Math.floor(max / 2), `${share} has ${own} of ${max} while others have demand`)
-      if (own > 1) assert.ok(inWindow.length <= max - this.#kept(rule), `${share} took what is kept for newcomers`)
+      if (max > 1 && max <= SCARCE_MAX) this.#assertShares(rule, share, inWindow)
+    }
+  }
+
+  /** Whether a part of the window stays for shares and groups that have had little of it. */
+  #hasKept({ seconds }: Caps['rates'][number], share: string): boolean {
+    const isLong = seconds * 1_000 + WINDOW_MARGIN_MS > KEPT_WINDOW_MS
+    return isLong && (share.startsWith('group:') || this.#askersChangedAt > this.now - 86_400_000)
+  }
+
+  /** The share, which has just got a permit, and each group around it have not more of the window than they may. */
+  #assertShares(rule: Caps['rates'][number], share: string, inWindow: Grant[]): void {
+    const since = this.now - Math.min(rule.seconds * 1_000 + WINDOW_MARGIN_MS, DEMAND_MS)
+    const askers = [...this.#askedAt].filter(([, at]) => at > since).map(([asker]) => asker)
+    const countOf = (group: string | undefined) => inWindow.filter((grant) => isIn(grant.share, group)).length
+    const path = pathOf(share)
+    let mayHold = rule.max
+    for (const [level, group] of path.entries()) {
+      const around = path[level - 1]
+      const kept = this.#hasKept(rule, share) ? Math.floor(mayHold / 5) : 0
+      let few = kept
+      const isNew = path.slice(level).every((inner) => {
+        few = inner === share ? 1 : Math.max(1, Math.floor(few / 2))
+        return countOf(inner) <= few
+      })
+      if (kept > 0 && !isNew) assert.ok(countOf(around) <= mayHold - kept, `${share} took what ${around} keeps`)
+      const bounds = [mayHold - kept]
+      const others = askers.filter((asker) => isIn(asker, around) && !isIn(asker, group))
+      if (others.length > 0) bounds.push(Math.max(1, Math.floor(mayHold / 2)))
+      const isQuarter = /(^group:|\/)q[^/]*$/.test(group)
+      if (isQuarter && askers.some((asker) => !isIn(asker, group))) bounds.push(Math.max(1, Math.floor(rule.max / 4)))
+      const [, ...whileOthersAsk] = bounds
+      for (const bound of whileOthersAsk) {
+        assert.ok(countOf(group) <= bound, `${group} has ${countOf(group)} of ${rule.max}, more than ${bound}`)
+      }
+      mayHold = Math.min(...bounds)
     }
   }
 
@@ -361,7 +395,8 @@ export class World {
     const counts = new Map<string, number>()
     for (const member of queue) {
       const share = member.slice(0, this.#isScarce() ? member.indexOf('|') : member.lastIndexOf('|'))
-      counts.set(`w:${share}`, (counts.get(`w:${share}`) ?? 0) + 1)
+      for (const group of this.#isScarce() ? pathOf(share) : [share])
+        counts.set(`w:${group}`, (counts.get(`w:${group}`) ?? 0) + 1)
       if (member.includes('|~')) counts.set('async', (counts.get('async') ?? 0) + 1)
     }
     for (const [field, value] of Object.entries(fair)) {

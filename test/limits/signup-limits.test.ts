@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import { publicNetworkOf } from '../../src/accounts/client-network.ts'
 import { loadConfig } from '../../src/config.ts'
 import { type ErrorCode, GatewayError } from '../../src/errors.ts'
 import { limitSignups } from '../../src/limits/signup-limits.ts'
@@ -17,7 +18,7 @@ it('sign-ups count for their network when an account is made or was there, and n
   })
   const deps = { redis, log: createLog({ level: 'silent', pretty: false }, 'test'), config }
   const signUp = (failure?: ErrorCode) =>
-    limitSignups(deps, { address: '192.0.2.7', network: '192.0.2.0/24' }, async () => {
+    limitSignups(deps, { address: '192.0.2.7', network: '192.0.2.7' }, async () => {
       if (failure) throw new GatewayError(failure)
     }).then(
       () => 'made',
@@ -30,5 +31,40 @@ it('sign-ups count for their network when an account is made or was there, and n
   for (let count = 0; count < 10; count += 1) assert.equal(await signUp(), 'SIGNUP_THROTTLED')
   // What the bound of the day refused has taken nothing of the hour and the minute.
   const wider = { ...deps, config: { ...config, throttles: { ...config.throttles, signupPerDay: 9 } } }
-  await limitSignups(wider, { address: '192.0.2.7', network: '192.0.2.0/24' }, async () => undefined)
+  await limitSignups(wider, { address: '192.0.2.7', network: '192.0.2.7' }, async () => undefined)
+})
+
+it('sign-ups are bounded at each depth of networks: an IPv6 /64, a /48 for four of those, a /32 for twenty; a /24 for eight addresses', async () => {
+  const config = loadConfig({
+    ...testSecrets(),
+    ...{ DATABASE_URL: 'postgres://none', REDIS_URL: 'redis://none', PORT: '0' },
+    ...{ SIGNUP_PER_MINUTE: '0', SIGNUP_PER_HOUR: '1', SIGNUP_PER_DAY: '0' },
+  })
+  const deps = { redis, log: createLog({ level: 'silent', pretty: false }, 'test'), config }
+  const madeFrom = async (addresses: string[]): Promise<number> => {
+    let made = 0
+    for (const address of addresses) {
+      const network = publicNetworkOf(address) ?? null
+      await limitSignups(deps, { address, network }, async () => {
+        made += 1
+      }).catch((error: GatewayError) => assert.equal(error.code, 'SIGNUP_THROTTLED'))
+    }
+    return made
+  }
+  const addresses = (pattern: (index: string) => string) =>
+    Array.from({ length: 30 }, (_, i) => pattern(i.toString(16)))
+  assert.equal(await madeFrom(addresses((i) => `2001:4860:1:1::${i}`)), 1)
+  assert.equal(await madeFrom(addresses((i) => `2001:4860:2:1${i.padStart(2, '0')}::1`)), 1)
+  assert.equal(await madeFrom(addresses((i) => `2001:4860:3:${i}00::1`)), 4)
+  assert.equal(await madeFrom(addresses((i) => `2001:4861:${i}::1`)), 20)
+  assert.equal(await madeFrom(addresses((i) => `203.0.113.${Number.parseInt(i, 16)}`)), 8)
+  // One IPv4 address, however it is written.
+  const spellings = [
+    '198.51.100.7',
+    '::ffff:198.51.100.7',
+    '64:ff9b::198.51.100.7',
+    '2002:c633:6407::1',
+    '2002:c633:6407:99::1',
+  ]
+  assert.equal(await madeFrom(spellings), 1)
 })

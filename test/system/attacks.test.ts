@@ -9,6 +9,7 @@ import { Redis } from 'ioredis'
 import { createApiKey } from '../../src/accounts/api-key.ts'
 import { closeApi } from '../attack/close-api.ts'
 import { manyAccounts, takeWholeCap } from '../attack/many-accounts.ts'
+import { onePersonShort } from '../attack/one-person.ts'
 import { pipelining } from '../attack/pipelining.ts'
 import { redisMemory } from '../attack/redis-memory.ts'
 import type { Scenario } from '../attack/scenario.ts'
@@ -23,7 +24,7 @@ import { ROOT } from '../tools/sources.ts'
 describe('one caller', () => {
   let gateway: Gateway
   let upstream: UpstreamServer
-  const scenarios = [closeApi, manyAccounts, redisMemory, pipelining]
+  const scenarios = [closeApi, manyAccounts, onePersonShort, redisMemory, pipelining]
 
   before(async () => {
     upstream = await startUpstreamServer()
@@ -68,6 +69,9 @@ describe('one caller', () => {
     const { isPassed, figures } = await takeWholeCap(gateway, 12, (index) => `code-host-search/repos?q=tenant${index}`)
     assert.ok(isPassed, JSON.stringify(figures))
   })
+
+  it('one caller with many networks, or with old and proven accounts, leaves room in an hourly cap for others', () =>
+    assertHeld(onePersonShort, 1))
 
   it('one caller fills what its plan lets it keep of results, and no more of Redis', () => assertHeld(redisMemory, 0))
 

@@ -76,19 +76,26 @@ local function recordDemand(share)
   state.lastAsker = share
 end
 
--- The queue as a call of the share finds it, without expired calls. Where nothing waits, virtual time begins anew.
-local function readQueue(share)
-  local queue = { length = redis.call('ZCARD', QUEUE), virtual = 0, base = 0, start = 0, ownCount = 0, asyncCount = 0, seq = 1 }
+-- The queue as a call of the share finds it, without expired calls: of each group on its path the start of its next call
+-- and how many it has in the queue. Virtual time begins anew if nothing waits.
+local function readQueue(path)
+  local queue = { length = redis.call('ZCARD', QUEUE), virtual = 0, base = 0, starts = {}, ownCounts = {}, asyncCount = 0, seq = 1 }
   if queue.length > 0 then queue.length = queue.length - dequeueExpired() end
   queue.busySince = now
   if queue.length == 0 and redis.call('ZCARD', WAITERS) == 0 then
     redis.call('DEL', FAIR)
+    for level = 1, #path do queue.starts[level], queue.ownCounts[level] = 0, 0 end
     return queue
   end
-  local fair = redis.call('HMGET', FAIR, 'now', 'base', 'busySince', startField(share), queuedField(share), 'async', 'seq')
-  queue.virtual, queue.base, queue.start = tonumber(fair[1] or 0), tonumber(fair[2] or 0), tonumber(fair[4] or 0)
-  queue.ownCount, queue.asyncCount = math.max(0, tonumber(fair[5] or 0)), math.max(0, tonumber(fair[6] or 0))
-  queue.seq = tonumber(fair[7] or 0) + 1
+  local names = {'now', 'base', 'busySince', 'async', 'seq'}
+  for _, group in ipairs(path) do names[#names + 1], names[#names + 2] = startField(group), queuedField(group) end
+  local fair = redis.call('HMGET', FAIR, unpack(names))
+  queue.virtual, queue.base = tonumber(fair[1] or 0), tonumber(fair[2] or 0)
+  queue.asyncCount, queue.seq = math.max(0, tonumber(fair[4] or 0)), tonumber(fair[5] or 0) + 1
+  for level = 1, #path do
+    queue.starts[level] = math.max(queue.virtual, tonumber(fair[4 + 2 * level] or 0))
+    queue.ownCounts[level] = math.max(0, tonumber(fair[5 + 2 * level] or 0))
+  end
   if queue.length > 0 then queue.busySince = tonumber(fair[3] or now) end
   return queue
 end
@@ -119,7 +126,7 @@ local function findSlot(call, queue, ahead, identical)
     identicalSlot, refusal = at, isLate(at) and refuseLate(isOwnShare and ifQuietAt or at, isOwnShare) or nil
   end
   if not takePlanningTurn(length) then
-    takeSlot(estimateSlot(member, ahead, queue.ownCount, queue.asyncCount))
+    takeSlot(estimateSlot(member, ahead, queue.ownCounts, queue.asyncCount))
     if not identical then return slot, late, refusal, nil end
     local at, ifQuietAt, isShareBound = queuedSlot(identical, redis.call('ZRANK', QUEUE, identical))
     if at <= slot then shareSlot(at, ifQuietAt, isShareBound) end
@@ -155,12 +162,13 @@ end
 local function join(call)
   local member, share, weight, deadline, coalesced = call.member, call.share, call.weight, call.deadline, call.coalesced
   if hasShares then recordDemand(share) end
-  local queue = readQueue(share)
+  local path = pathOf(share)
+  local queue = readQueue(path)
   local length = queue.length
   local knownRank = length > 0 and redis.call('ZRANK', QUEUE, member)
   -- The command is sent again where its acknowledgement was lost.
   if knownRank then return knownPlace(member, knownRank, queue.base) end
-  local whole, _, tagText = tagAfter(queue.virtual, queue.start, queue.seq)
+  local whole, _, tagText = tagAfter(queue.virtual, math.max(unpack(queue.starts)), queue.seq)
   local priority, isFarFromBase = priorityOf(whole, queue.base)
 
   local identical = coalesced and redis.call('GET', coalesced)
@@ -183,8 +191,14 @@ local function join(call)
 
   redis.call('ZADD', QUEUE, tagText, member)
   redis.call('ZADD', QUEUE_DEADLINES, score(deadline), member)
-  local start, ownCount = tostring(whole + COST / weight), queue.ownCount + 1
-  redis.call('HSET', FAIR, startField(share), start, queuedField(share), ownCount, 'seq', queue.seq)
+  local fields = {'seq', queue.seq}
+  for level, group in ipairs(path) do
+    -- The share's next call starts after this one. A group that was not what held this call back is not held up by it.
+    local start = (level == #path and whole or queue.starts[level]) + COST / weight / widthOf(path, level)
+    fields[#fields + 1], fields[#fields + 2] = startField(group), tostring(start)
+    fields[#fields + 1], fields[#fields + 2] = queuedField(group), queue.ownCounts[level] + 1
+  end
+  redis.call('HSET', FAIR, unpack(fields))
   if isAsync(member) then redis.call('HINCRBY', FAIR, 'async', 1) end
   if length == 0 then redis.call('HSET', FAIR, 'busySince', score(now)) end
   if length > 1000 and redis.call('HLEN', FAIR) > 8000 then forgetServed(queue.virtual) end

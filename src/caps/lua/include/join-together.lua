@@ -6,10 +6,10 @@
 --- @include "./dequeue-expired.lua"
 --- @include "./key-life.lua"
 --[[ Queues several calls at once where the cap has room for all of them: with the same outcome as one after the other, but
-     what they need is read and written once. Returns nil where they must be judged one by one: on caps with shares, in
-     long queues, and where one of them might wait or be refused, or has its place already. ]]
+     what they need is read and written once. Returns nil if they must be judged one by one: on scarce caps, in long
+     queues, and if one of them might wait or be refused, or has its place already. ]]
 local function joinTogether(calls)
-  if #calls == 1 or hasShares then return nil end
+  if #calls == 1 or isScarce then return nil end
   local length = redis.call('ZCARD', QUEUE)
   if length > PLANNED_LENGTH_MAX then return nil end
   if length > 0 then length = length - dequeueExpired() end

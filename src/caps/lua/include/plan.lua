@@ -1,28 +1,22 @@
 --- @include "./rules.lua"
 --- @include "./state.lua"
 --- @include "./slots.lua"
---[[ A plan: the grants of the log and those that are planned after them, with the earliest time of the next one.
-     On a scarce cap no share holds more than half of a window while others have had demand lately; and of a long
-     window a part stays for shares that have had none of it, unless only one share had demand in the last day. ]]
+--[[ A plan: the grants of the log and those that are planned after them, with the earliest time of the next one. On a scarce
+     cap a share is a path of groups, and two rules hold at each depth. While others in the group around it (the whole window,
+     for the widest) have had demand lately, a group holds at most half of what that may hold; a group named with `q` at most
+     a quarter of the window while anybody else has. Of a long window a part of what each group may hold stays for groups in
+     it that have had little: for a share of no network unless it alone had demand in the last day. ]]
 local CHUNK, NONE = 128, { count = 0 }
 
 local function createPlan()
   local plan, planned, plannedOf = {}, { count = 0 }, {}
   -- Calculates the time of a planned grant that is not known yet: see shareOpensBehind.
   local calculate
-  -- The share that had demand last, when that was, and when the last other one had.
-  local demand = hasShares and redis.call('ZREVRANGE', DEMAND, 0, 1, 'WITHSCORES') or {}
-  local lastAsker, lastDemandAt, otherDemandAt = demand[1], tonumber(demand[2] or 0), tonumber(demand[4] or 0)
-
   for _, rule in ipairs(rules) do
-    rule.used, rule.chunks, rule.grantedTo, rule.isHalved = usedOf(rule), {}, nil, false
+    rule.used, rule.chunks, rule.grantedTo, rule.isHalved, rule.boundsOf = usedOf(rule), {}, nil, false, {}
     -- Shares are counted from the whole log of their window, which is short.
     rule.chunk = rule.isShared and math.max(1, rule.used) or CHUNK
     rule.opensAt = math.max(now, coldStartEnd(rule))
-    rule.kept = 0
-    if rule.isShared and rule.window > KEPT_WINDOW_MS_MIN and state.askersChangedAt > now - KEPT_ALONE_MS then
-      rule.kept = math.floor(rule.max * KEPT_PART)
-    end
   end
 
   -- Members and times of a part of the window's log.
@@ -32,19 +26,20 @@ local function createPlan()
     return rule.chunks[chunk]
   end
 
-  -- The share's grant that is the nth from its latest.
-  local function latestGrant(rule, share, nth)
+  -- The group's grant that is the nth from its latest.
+  local function latestGrant(rule, group, nth)
     if not rule.grantedTo then
       rule.grantedTo = {}
       local entries = logged(rule, 0)
       for index = 1, #entries, 2 do
-        local other = shareOf(entries[index])
-        local grants = rule.grantedTo[other] or {}
-        grants[#grants + 1] = tonumber(entries[index + 1])
-        rule.grantedTo[other] = grants
+        for _, other in ipairs(pathOf(shareOf(entries[index]))) do
+          local grants = rule.grantedTo[other] or {}
+          grants[#grants + 1] = tonumber(entries[index + 1])
+          rule.grantedTo[other] = grants
+        end
       end
     end
-    local grants, own = rule.grantedTo[share] or NONE, plannedOf[share] or NONE
+    local grants, own = rule.grantedTo[group] or NONE, plannedOf[group] or NONE
     local index = #grants + own.count - nth + 1
     return grants[index] or own[index - #grants] or index > #grants and calculate(index - #grants) or nil
   end
@@ -68,10 +63,97 @@ local function createPlan()
     return at
   end
 
-  -- When no other share has demand any more.
-  local function othersQuietAt(rule, share)
-    local demandAt = lastAsker == share and otherDemandAt or lastDemandAt
-    return demandAt + math.min(rule.window, DEMAND_WINDOW_MS)
+  -- For each group: the group in it that had demand last, when, and when another one in it had. More askers than are read
+  -- count as one other: that fails closed.
+  local demandIn
+  local function readDemand()
+    demandIn = {}
+    local askers = redis.call('ZREVRANGE', DEMAND, 0, ASKERS_READ_MAX - 1, 'WITHSCORES')
+    for index = 1, #askers, 2 do
+      local at, around = tonumber(askers[index + 1]), ''
+      for _, group in ipairs(pathOf(askers[index])) do
+        local known = demandIn[around]
+        if not known then demandIn[around] = { last = group, lastAt = at }
+        elseif group ~= known.last and not known.otherAt then known.otherAt = at end
+        around = group
+      end
+    end
+    local all = #askers == 2 * ASKERS_READ_MAX and demandIn['']
+    if all and not all.otherAt then all.otherAt = tonumber(askers[#askers]) end
+  end
+
+  local function othersAskedAt(around, group)
+    if not demandIn then readDemand() end
+    local known = demandIn[around]
+    if not known then return 0 end
+    return known.last == group and known.otherAt or known.last ~= group and known.lastAt or 0
+  end
+
+  -- What bounds the next grant of a share: groups, each with the number of grants at which the window is closed to it unless
+  -- the group `around` (or the window) has fewer than `room`; and when the others that bind it are quiet (0: none do).
+  local function createBounds(rule, share, areOthersQuiet)
+    local path, bounds, quietAt = pathOf(share), {}, 0
+    local mayHold, askedAt = rule.max, 0
+    local demandLasts = math.min(rule.window, DEMAND_WINDOW_MS)
+    local hasKept = rule.window > KEPT_WINDOW_MS_MIN and (isOfNetwork(share) or state.askersChangedAt > now - KEPT_ALONE_MS)
+    for level, group in ipairs(path) do
+      local most, kept = mayHold, hasKept and math.floor(mayHold * KEPT_PART) or 0
+      if kept > 0 then
+        -- Here too half of what the group around it may have; the share itself has had none.
+        local newcomers, few = {}, kept
+        for inner = level, #path do
+          few = inner == #path and 1 or math.max(1, math.floor(few / 2))
+          newcomers[#newcomers + 1] = { group = path[inner], count = few }
+        end
+        bounds[#bounds + 1] = { groups = newcomers, around = path[level - 1], room = mayHold - kept }
+        most = mayHold - kept
+      end
+      local othersAt = othersAskedAt(path[level - 1] or '', group)
+      askedAt = math.max(askedAt, othersAt)
+      local isQuarter = string.find(group, level == 1 and '^group:q' or '/q[^/]*$') ~= nil
+      local half = mayHold
+      if othersAt + demandLasts >= now then half = math.max(1, math.floor(mayHold / 2)) end
+      if isQuarter and askedAt + demandLasts >= now then half = math.min(half, math.max(1, math.floor(rule.max / 4))) end
+      if half < mayHold and not areOthersQuiet then
+        quietAt = math.max(quietAt, (isQuarter and askedAt or othersAt) + demandLasts)
+        bounds[#bounds + 1] = { groups = { { group = group, count = half } } }
+        most = math.min(most, half)
+      end
+      mayHold = most
+    end
+    return bounds, quietAt
+  end
+
+  local function boundsOf(rule, share)
+    local known = rule.boundsOf[share]
+    if known then return known end
+    local bounds, quietAt = createBounds(rule, share, false)
+    known = { bounds = bounds, quietAt = quietAt, ifQuiet = quietAt > 0 and createBounds(rule, share, true) or bounds }
+    rule.boundsOf[share] = known
+    return known
+  end
+
+  local function lastEndOf(rule, bounds)
+    local at = 0
+    for _, bound in ipairs(bounds) do
+      local closedUntil = 0
+      for _, group in ipairs(bound.groups) do
+        local latest = latestGrant(rule, group.group, group.count)
+        if latest then closedUntil = math.max(closedUntil, latest + rule.window) end
+      end
+      if closedUntil > 0 and bound.room then
+        local opensAt
+        if bound.around then
+          local latest = latestGrant(rule, bound.around, bound.room)
+          opensAt = latest and latest + rule.window or 0
+        else
+          opensAt = roomAt(rule, bound.room)
+        end
+        closedUntil = math.min(closedUntil, opensAt)
+      end
+      at = math.max(at, closedUntil)
+    end
+    return at
   end
 
   -- When the share lets one of its calls be granted; 0: at any time. It may come sooner, at `ifQuietAt`, if the other
@@ -81,17 +163,13 @@ local function createPlan()
     if not hasShares then return at, ifQuietAt end
     for _, rule in ipairs(rules) do
       if rule.isShared then
-        local quietAt = othersQuietAt(rule, share)
-        local blocking = quietAt >= now and latestGrant(rule, share, math.floor(rule.max / 2))
-        if blocking then
-          at = math.max(at, blocking + rule.window)
-          ifQuietAt = math.max(ifQuietAt, math.min(blocking + rule.window, quietAt))
+        local known = boundsOf(rule, share)
+        local boundAt = lastEndOf(rule, known.bounds)
+        at = math.max(at, boundAt)
+        if boundAt > 0 and known.quietAt > 0 then
+          boundAt = math.min(boundAt, math.max(lastEndOf(rule, known.ifQuiet), known.quietAt))
         end
-        local latest = rule.kept > 0 and latestGrant(rule, share, 1)
-        if latest then
-          local keptAt = math.min(roomAt(rule, rule.max - rule.kept), latest + rule.window)
-          at, ifQuietAt = math.max(at, keptAt), math.max(ifQuietAt, keptAt)
-        end
+        ifQuietAt = math.max(ifQuietAt, boundAt)
       end
     end
     return at, ifQuietAt
@@ -101,21 +179,23 @@ local function createPlan()
     planned.count = planned.count + 1
     planned[planned.count] = at
     if not hasShares then return end
-    local own = plannedOf[share] or { count = 0 }
-    own.count = own.count + 1
-    own[own.count] = at
-    plannedOf[share] = own
+    for _, group in ipairs(pathOf(share)) do
+      local own = plannedOf[group] or { count = 0 }
+      own.count = own.count + 1
+      own[own.count] = at
+      plannedOf[group] = own
+    end
   end
 
   -- What `shareOpensAt` says after `count` grants to the share, each as early as it may be. A grant depends on few of
   -- those before it, such as the one half a window's requests before it: the others are not calculated. All that is planned
   -- from here on is the share's, so a plan that was asked this can be asked nothing else.
   function plan.shareOpensBehind(share, count)
-    plannedOf[share] = planned
+    for _, group in ipairs(pathOf(share)) do plannedOf[group] = planned end
     for _, rule in ipairs(rules) do
       -- While others ask, its half is full before the whole cap is: of 10 a minute its sixth call waits for its first
       -- to leave the window, though four are left.
-      rule.isHalved = rule.isShared and othersQuietAt(rule, share) >= now
+      rule.isHalved = rule.isShared and boundsOf(rule, share).quietAt > 0
     end
     function calculate(number)
       local behind = planned.count

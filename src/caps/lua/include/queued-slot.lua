@@ -5,12 +5,18 @@
 --- @include "./plan.lua"
 --- @include "./schedule.lua"
 -- Estimates a call's slot from its rank, as if asynchronous calls got every other grant, the most that they may, and from the
--- calls of its share before it; the next plan corrects it.
-local function estimateSlot(member, ahead, ownCount, asyncCount)
+-- calls of its share, and of each group around it, before it; the next plan corrects it.
+local function estimateSlot(member, ahead, ownCounts, asyncCount)
   local sync = math.max(0, ahead - asyncCount)
   local rank = isAsync(member) and ahead or sync + math.min(asyncCount, sync + 1)
   local at, shareAt, ifQuietAt = slotAt(rank), 0, 0
-  if hasShares then shareAt, ifQuietAt = createPlan().shareOpensBehind(shareOf(member), ownCount) end
+  local path = hasShares and pathOf(shareOf(member)) or {}
+  for level = #path, 1, -1 do
+    if level == #path or ownCounts[level] > ownCounts[level + 1] then
+      local opensAt, opensIfQuietAt = createPlan().shareOpensBehind(path[level], ownCounts[level])
+      if opensAt > shareAt then shareAt, ifQuietAt = opensAt, opensIfQuietAt end
+    end
+  end
   if shareAt > at then return shareAt, math.max(at, ifQuietAt), true end
   return at, at, false
 end
@@ -26,11 +32,12 @@ local function queuedSlot(member, rank)
     end)
     return slot, slotIfQuiet, waitsForShare
   end
-  local share, ownCount = shareOf(member), 0
+  local path, counts, ownCounts = pathOf(shareOf(member)), {}, {}
   for _, other in ipairs(hasShares and rank > 0 and redis.call('ZRANGE', QUEUE, 0, rank - 1) or {}) do
-    if shareOf(other) == share then ownCount = ownCount + 1 end
+    for _, group in ipairs(pathOf(shareOf(other))) do counts[group] = (counts[group] or 0) + 1 end
   end
-  return estimateSlot(member, rank, ownCount, math.max(0, tonumber(redis.call('HGET', FAIR, 'async') or 0)))
+  for level, group in ipairs(path) do ownCounts[level] = counts[group] or 0 end
+  return estimateSlot(member, rank, ownCounts, math.max(0, tonumber(redis.call('HGET', FAIR, 'async') or 0)))
 end
 
 local function queuedWaitMs(member, rank)

@@ -12,5 +12,24 @@ for index = 1, rateCount do
   hasShares = hasShares or rules[index].isShared
 end
 
--- Whose member it is: on a scarce cap accounts of one group count as one.
+-- Whose member it is. On a scarce cap that is its share: an account, or the groups of a network (see members.lua).
 local function shareOf(member) return string.match(member, isScarce and '^[^|]*' or '^(.*)|') end
+
+local NETWORK = 'group:'
+local function isOfNetwork(share) return string.sub(share, 1, #NETWORK) == NETWORK end
+
+-- The groups that hold a share, the widest first, and the share itself last: `group:a/b` is in `group:a`.
+local paths = {}
+local function pathOf(share)
+  local path = paths[share]
+  if path then return path end
+  path = {}
+  local slash = isScarce and isOfNetwork(share) and string.find(share, '/', 1, true)
+  while slash do
+    path[#path + 1] = string.sub(share, 1, slash - 1)
+    slash = string.find(share, '/', slash + 1, true)
+  end
+  path[#path + 1] = share
+  paths[share] = path
+  return path
+end

@@ -1,0 +1,66 @@
+import ipaddr, { type IPv4, type IPv6 } from 'ipaddr.js'
+
+const OWN_RANGES = ['loopback', 'private', 'linkLocal', 'uniqueLocal', 'unspecified']
+
+/** Prefix lengths by which networks are grouped, the widest first. A subscriber commonly has one IPv4 address, or an IPv6 /64, /56 or /48. */
+const PREFIXES = { ipv4: [24, 32], ipv6: [32, 48, 56, 64] } as const
+
+/** A network that holds an address. */
+export interface Network {
+  /** Unique among all networks. */
+  name: string
+  kind: 'ipv4' | 'ipv6'
+  prefix: number
+}
+
+/**
+ * The narrowest network of a public address, as accounts store it: an IPv4 address, or the first eight bytes of an IPv6
+ * one and `/64`; undefined for one's own machine and network. An IPv6 address that stands for a public IPv4 one counts as
+ * that: mapped (RFC 4291), translated (RFC 6145), NAT64 (RFC 6052), 6to4 (RFC 3056), where one IPv4 address has 65,536 subnets, and Teredo (RFC 4380).
+ */
+export function publicNetworkOf(address: string): string | undefined {
+  if (!ipaddr.isValid(address)) return undefined
+  const parsed = ipaddr.process(address)
+  if (isOwn(parsed)) return undefined
+  const ipv4 = parsed.kind() === 'ipv4' ? (parsed as IPv4) : publicIpv4In(parsed as IPv6)
+  return ipv4 ? ipv4.toString() : `${parsed.toByteArray().slice(0, 8).join('.')}/64`
+}
+
+/** The networks that hold a stored network, the widest first and that network last; wider ones alone if it is an IPv6 /56, which earlier versions stored. */
+export function networksAround(network: string): Network[] {
+  const [bytes = '', narrowest] = network.split('/')
+  const numbers = bytes.split('.')
+  const kind = numbers.length > 4 ? 'ipv6' : 'ipv4'
+  return PREFIXES[kind]
+    .filter((prefix) => prefix <= Number(narrowest ?? 32))
+    .map((prefix) => ({ name: `${kind}:${numbers.slice(0, prefix / 8).join('.')}/${prefix}`, kind, prefix }))
+}
+
+function isOwn(address: IPv4 | IPv6): boolean {
+  return OWN_RANGES.includes(address.range())
+}
+
+/** An address of a private IPv4 network in an IPv6 one proves nothing: anybody can write one. */
+function publicIpv4In(address: IPv6): IPv4 | undefined {
+  const bytes = embeddedIpv4(address)
+  if (!bytes) return undefined
+  const ipv4 = new ipaddr.IPv4(bytes)
+  return isOwn(ipv4) ? undefined : ipv4
+}
+
+function embeddedIpv4(address: IPv6): number[] | undefined {
+  const bytes = address.toByteArray()
+  switch (address.range()) {
+    case '6to4':
+      return bytes.slice(2, 6)
+    case 'rfc6145':
+      return bytes.slice(12)
+    case 'rfc6052':
+      // 64:ff9b:1::/48 is for translators of one network (RFC 8215), which choose where the IPv4 address stands.
+      return bytes[5] === 0 ? bytes.slice(12) : undefined
+    case 'teredo':
+      return bytes.slice(12).map((byte) => byte ^ 0xff)
+    default:
+      return undefined
+  }
+}

@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { networksAround, publicNetworkOf } from '../../src/accounts/client-network.ts'
+
+it('the network of a public address is the address, or the /64 of an IPv6 one; others have none', () => {
+  assert.equal(publicNetworkOf('198.51.100.7'), '198.51.100.7')
+  assert.equal(publicNetworkOf('2001:4860:1:2ff::1'), '32.1.72.96.0.1.2.255/64')
+  assert.equal(publicNetworkOf('2001:4860:1:2ff::1'), publicNetworkOf('2001:4860:1:2ff:ffff::9'))
+  for (const own of ['127.0.0.1', '::1', '10.1.2.3', '192.168.0.9', '172.16.0.1', 'fe80::1', 'fd00::1', 'nonsense']) {
+    assert.equal(publicNetworkOf(own), undefined, own)
+  }
+})
+
+it('an IPv6 address that stands for a public IPv4 one has the network of that, one that stands for a private one is public', () => {
+  const same = [
+    '::ffff:198.51.100.7',
+    '::ffff:0:198.51.100.7',
+    '64:ff9b::c633:6407',
+    '2002:c633:6407:1::1',
+    '2001:0:4136:e378:8000:63bf:39cc:9bf8',
+  ]
+  for (const address of same) assert.equal(publicNetworkOf(address), '198.51.100.7', address)
+  for (const address of ['64:ff9b::10.0.0.1', '2002:a00:1::1', '2002:7f00:1::1', '64:ff9b:1::c633:6407']) {
+    assert.match(publicNetworkOf(address) ?? '', /\/64$/, address)
+  }
+  assert.equal(publicNetworkOf('::ffff:10.0.0.1'), undefined)
+})
+
+it('the networks around a network are the widest first, and tell IPv4 from IPv6', () => {
+  const namesAround = (network: string) => networksAround(network).map(({ name }) => name)
+  assert.deepEqual(namesAround('198.51.100.7'), ['ipv4:198.51.100/24', 'ipv4:198.51.100.7/32'])
+  assert.deepEqual(namesAround('32.1.72.96.0.1.2.255/64'), [
+    'ipv6:32.1.72.96/32',
+    'ipv6:32.1.72.96.0.1/48',
+    'ipv6:32.1.72.96.0.1.2/56',
+    'ipv6:32.1.72.96.0.1.2.255/64',
+  ])
+  assert.deepEqual(namesAround('32.1.72.96.0.1.2/56'), namesAround('32.1.72.96.0.1.2.255/64').slice(0, 3))
+})
