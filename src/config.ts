@@ -14,7 +14,7 @@ import {
 } from './config/start.ts'
 import { readDatabaseUrl, readNameServers, readStores, type StoresConfig } from './config/stores.ts'
 import { type LogConfig, readIsTraced, readLog } from './config/telemetry.ts'
-import { readUpstreams, type UpstreamSettings } from './config/upstream-variables.ts'
+import { isContact, PROJECT_CONTACT, readUpstreams, type UpstreamSettings } from './config/upstream-variables.ts'
 
 export type { SignupPolicy } from './config/accounts.ts'
 export { ConfigError, type Secret } from './config/environment-reader.ts'
@@ -41,6 +41,8 @@ export interface Config extends StoresConfig {
     contact: string
     /** Whom the users of this gateway ask; undefined where `CONTACT` is not set. */
     operatorContact: string | undefined
+    /** Whether `CONTACT` tells the sources how to reach the operator: some allow more then. */
+    isOperatorNamed: boolean
     /** Slugs this worker serves; all when empty. */
     only: string[]
   }
@@ -93,8 +95,9 @@ function readConfig(environment: Environment, secrets: ProcessSecrets): Config {
     upstreams: {
       bySlug: readUpstreams(environment),
       variables: Object.keys(environment).filter((name) => name.startsWith('UPSTREAM_') && environment[name]),
-      contact: read.text('CONTACT', 'https://github.com/agent-api-gateway/agent-api-gateway'),
+      contact: read.text('CONTACT', PROJECT_CONTACT),
       operatorContact: read.text('CONTACT', '') || undefined,
+      isOperatorNamed: isContact(read.text('CONTACT', '')),
       only: read.list('WORKER_UPSTREAMS', () => true),
     },
     callTimeoutMs: read.integer('CALL_TIMEOUT_MS', 30_000, [100, 600_000]),

@@ -57,7 +57,7 @@ await runProcess('probe', async () => {
   const log = createLog(config.log, 'probe')
   const redis = openRedis(config.redisUrls, 'blocking', log)
   const db = openDatabase(config.databaseUrl, log)
-  const catalog = await loadCatalog(config.upstreams.bySlug)
+  const catalog = await loadCatalog(config.upstreams.bySlug, config.upstreams)
   const health = new HealthCache({ redis, redisUrls: config.redisUrls, log }, catalog.keys())
   health.open()
   const settings = new SettingsSync({ config, log, catalog, db, redis })

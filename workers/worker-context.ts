@@ -46,7 +46,7 @@ export async function openWorkerContext(config: Config, log: Log): Promise<Worke
   const cacheRedis = isSameRedis(config) ? redis : openRedis(config.cacheRedisUrls, 'producer', log)
   const db = openDatabase(config.databaseUrl, log)
   const clock = new RedisClock(redis, log)
-  const catalog = await loadCatalog(config.upstreams.bySlug)
+  const catalog = await loadCatalog(config.upstreams.bySlug, config.upstreams)
   for (const sentence of unknownVariables(config.upstreams.variables, catalog)) log.warn(sentence)
   const health = new HealthCache({ redis, redisUrls: config.redisUrls, log }, catalog.keys())
   const settings = new SettingsSync({ config, log, catalog, db, redis })

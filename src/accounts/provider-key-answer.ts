@@ -6,7 +6,7 @@ import type { ErrorCode } from '../errors.ts'
 
 const ValidationFailure = Type.Object(
   {
-    code: Type.String({ description: 'As a call would have failed' }),
+    code: Type.String({ description: 'As a call would have failed; KEY_NOT_CHECKABLE: the API takes any key' }),
     message: Type.String({ description: 'What happened, and what to do' }),
     at: Type.String({ format: 'date-time', description: 'When it was tried' }),
     nextAt: nullable(
@@ -62,6 +62,7 @@ function failureAnswer(api: Api, key: ProviderKey): Static<typeof ValidationFail
   if (code === null || at === null) return null
   // A worker of an earlier version leaves the failure behind when it notes a verdict or replaces the key.
   if (key.saved_at > at || (key.last_validated_at !== null && key.last_validated_at >= at)) return null
+  if (code === 'KEY_NOT_CHECKABLE') return { code, message: notCheckable(name), at: at.toISOString(), nextAt: null }
   const { cause, until } = WORDS[code]?.(name) ?? unanswered(name)
   const byItself =
     api.pausedMode === 'hold'
@@ -75,6 +76,9 @@ function failureAnswer(api: Api, key: ProviderKey): Static<typeof ValidationFail
     nextAt: nextAt?.toISOString() ?? null,
   }
 }
+
+const notCheckable = (name: string): string =>
+  `${name} answers a made-up key as it answers yours, so nothing shows whether your key is good. The key is saved and sent with your calls, which share the small limit of keys that are not proven. Delete it to use the gateway's own access.`
 
 interface FailureWords {
   cause: string

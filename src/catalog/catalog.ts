@@ -17,6 +17,8 @@ export function knownSlug(catalog: ReadonlyMap<string, unknown>, slug: string): 
 /** What callers of a paused upstream get: their calls wait until it is resumed, or are refused at once. */
 export type PausedMode = 'hold' | 'refuse'
 
+type ConfiguredUpstream = UpstreamSettings & { isOperatorNamed: boolean }
+
 export interface Api {
   slug: string
   upstream: Upstream
@@ -27,6 +29,8 @@ export interface Api {
   /** The operator's key for the upstream, if there is one. */
   key: string | undefined
   caps: Caps
+  /** What the source asks, and the caps that a `CONTACT` would give; undefined where the operator names one or it changes nothing. */
+  lackedContact: { rule: string; caps: Caps } | undefined
   /** Where calls with a caller's own key go, and the caps of each such key. */
   forCallerKeys: { baseUrl: string; caps: Caps }
   tierRequired: Tier
@@ -41,7 +45,7 @@ export interface Api {
   /** Operators paused its queue; undefined while it runs. */
   pausedMode: PausedMode | undefined
   /** Settings of the environment, on which those of operators lie. */
-  configured: UpstreamSettings
+  configured: ConfiguredUpstream
   endpoints: Map<string, ApiEndpoint>
 }
 
@@ -90,11 +94,14 @@ export async function loadUpstreams(): Promise<Map<string, Upstream>> {
   return upstreams
 }
 
-/** Builds the catalog of this deployment. */
-export async function loadCatalog(settings: Config['upstreams']['bySlug']): Promise<Catalog> {
+/** Builds the catalog of this deployment. @param isOperatorNamed `CONTACT` says how to reach the operator */
+export async function loadCatalog(
+  settings: Config['upstreams']['bySlug'],
+  { isOperatorNamed }: Pick<Config['upstreams'], 'isOperatorNamed'> = { isOperatorNamed: false },
+): Promise<Catalog> {
   const catalog: Catalog = new Map()
   for (const [slug, upstream] of await loadUpstreams()) {
-    const configured = settings.get(slug) ?? {}
+    const configured = { ...settings.get(slug), isOperatorNamed }
     const endpoints = Object.entries(upstream.endpoints).map(([path, endpoint]): [string, ApiEndpoint] => [
       path,
       createEndpoint(path, endpoint),
@@ -128,7 +135,7 @@ export function withCallerKey(api: Api): Api {
 /** What an upstream's file, the environment and the operators say together; the later wins. */
 function mergeSettings(
   upstream: Upstream,
-  configured: UpstreamSettings,
+  configured: ConfiguredUpstream,
   settings: OperatorSettings,
 ): Omit<Api, 'slug' | 'upstream' | 'configured' | 'endpoints'> {
   const { credential } = upstream
@@ -141,12 +148,15 @@ function mergeSettings(
   }
   const isSwitchedOff = settings.enabled === false
   const lacksKey = credential?.required === true && !isKeyed
+  const { contact } = upstream
+  const lacksContact = contact !== undefined && !configured.isOperatorNamed && !isKeyed
   const isForCallerKeysAlone = credential?.accessMode === 'byok_required'
   return {
     baseUrl: isKeyed ? forCallerKeys.baseUrl : (configured.url ?? upstream.baseUrl),
     isBaseUrlConfigured: configured.url !== undefined,
     key,
-    caps: isKeyed ? forCallerKeys.caps : capsOver(upstream.caps),
+    caps: isKeyed ? forCallerKeys.caps : capsOver((lacksContact ? contact.capsWithout : undefined) ?? upstream.caps),
+    lackedContact: lacksContact ? { rule: contact.rule, caps: capsOver(upstream.caps) } : undefined,
     forCallerKeys,
     tierRequired: settings.tierRequired ?? upstream.tierRequired,
     enabled: !isSwitchedOff && !lacksKey && !isForCallerKeysAlone,

@@ -22,12 +22,24 @@ function spanWords(seconds: number): string {
 }
 
 /** What a source allows all callers of this gateway together: `600 per minute, 5,000 per hour, 4 at once`. */
-export function capWords({ rates, concurrency }: Caps): string {
+export function capWords(caps: Caps): string {
+  return [rateWords(caps), `${numberWords(caps.concurrency)} at once`].filter(Boolean).join(', ')
+}
+
+function rateWords({ rates }: Caps): string {
   const each = rates.map(({ max, seconds }) => {
     const span = spanWords(seconds)
     return `${numberWords(max)} per ${span.startsWith('1 ') ? span.slice(2) : span}`
   })
-  return [...each, `${numberWords(concurrency)} at once`].join(', ')
+  return each.join(', ')
+}
+
+/** What naming a contact would give, for the operator; undefined where it would give nothing. */
+export function contactWords({ slug, caps, lackedContact }: Api): string | undefined {
+  if (!lackedContact) return undefined
+  const { rule } = lackedContact
+  const [now, then] = [rateWords(caps), rateWords(lackedContact.caps)]
+  return now === then ? `${slug}: ${rule}` : `${slug}: ${rule}, so its cap is ${now}; with CONTACT set it is ${then}`
 }
 
 /** How long answers of an endpoint are stored. */

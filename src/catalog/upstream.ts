@@ -25,6 +25,8 @@ export interface Upstream {
   headers?: Record<string, string>
   credential?: Credential
   caps: Caps
+  /** Where the source allows less, or nothing, to those who do not say in the `User-Agent` how to reach them. */
+  contact?: ContactRule
   /** Response headers that tell what the upstream's own limiter has left. */
   rateHeaders?: RateHeaders
   /** Longest one attempt may take, from connect to the last byte. Default: 10 000 ms. */
@@ -50,6 +52,14 @@ export interface Caps {
   rates: { max: number; seconds: number }[]
 }
 
+/** What a source asks of the operator's `CONTACT`. */
+export interface ContactRule {
+  /** The rule, as a sentence. */
+  rule: string
+  /** Caps of calls without a key while the operator names no contact. Absent: those of the upstream. */
+  capsWithout?: Caps
+}
+
 /** How a key is sent, and who may bring one. */
 export interface Credential {
   /** Who supplies the key: only the operator; the operator or a caller; every caller. */
@@ -64,7 +74,10 @@ export interface Credential {
   baseUrl?: string
   /** Caps of a caller's or operator's key, where they differ from those of the address. */
   caps?: Caps
-  /** The cheapest request whose answer tells whether a key is good. Default: the probe's. */
+  /**
+   * The cheapest request that the upstream refuses with a wrong key. Absent: none is known, so that a key is checked by
+   * the probe's request, and counts as valid only if the same request with a made-up key is refused.
+   */
   check?: UpstreamRequest
 }
 

@@ -7,6 +7,17 @@ export interface UpstreamSettings {
   caps?: { concurrency?: number; rates?: { max: number; seconds: number }[] }
 }
 
+/** The project's own address, which stands in the `User-Agent` where the operator names none. */
+export const PROJECT_CONTACT = 'https://github.com/agent-api-gateway/agent-api-gateway'
+
+/** Whether a `CONTACT` says how to reach the operator: a mail address, a web address or a telephone number, not the project's. */
+export function isContact(contact: string): boolean {
+  return (
+    /^(?:https?:\/\/[^\s/]+|(?:mailto:)?[^\s@]+@[^\s@]+$|tel:\+?\d)/i.test(contact) &&
+    !contact.startsWith(PROJECT_CONTACT)
+  )
+}
+
 /**
  * The settings of all upstreams, by slug: `UPSTREAM_CODE_HOST_USER_URL` → slug `code-host-user`, setting `url`: a new upstream needs no line
  * here.

@@ -1,7 +1,6 @@
 import { type Insertable, sql } from 'kysely'
-import type { ErrorCode } from '../errors.ts'
 import type { Db } from './database.ts'
-import type { Database, ProviderKey, ProviderKeyStatus } from './schema.ts'
+import type { Database, ProviderKey, ProviderKeyStatus, ValidationFailureCode } from './schema.ts'
 
 /** What admission needs to know of a caller's upstream key. */
 export interface ProviderKeyState {
@@ -76,14 +75,14 @@ export async function setProviderKeyStatus(db: Db, id: string, status: 'valid' |
 const NO_FAILURE = { failure_code: null, failed_at: null, next_validation_at: null }
 
 export interface ValidationFailure {
-  code: ErrorCode
+  code: ValidationFailureCode
   /** When this validation runs again; null: it does not, and the time of another one stays. */
   nextAt: Date | null
   /** The time that this validation noted before. */
   lastNextAt?: Date | null
 }
 
-/** Notes that a validation showed nothing of a key, which stays as it is. @returns undefined where it was replaced or deleted */
+/** Notes that a validation showed nothing of a key, which stays as it is unless nothing can show it. @returns undefined where it was replaced or deleted */
 export function setValidationFailure(
   db: Db,
   id: string,
@@ -95,7 +94,10 @@ export function setValidationFailure(
   end`
   return db
     .updateTable('provider_keys')
-    .set({ failure_code: code, failed_at: sql<Date>`now()`, next_validation_at: nextAt ?? nextOfAnother })
+    .set({
+      ...(code === 'KEY_NOT_CHECKABLE' ? { status: 'unvalidated' as const } : {}),
+      ...{ failure_code: code, failed_at: sql<Date>`now()`, next_validation_at: nextAt ?? nextOfAnother },
+    })
     .where('id', '=', id)
     .returningAll()
     .executeTakeFirst()

@@ -111,6 +111,9 @@ interface UsageBatchesTable {
 
 export type ProviderKeyStatus = 'valid' | 'invalid' | 'unvalidated'
 
+/** KEY_NOT_CHECKABLE: the upstream answers a made-up key as it answers this key, so nothing shows whether it is a key. */
+export type ValidationFailureCode = ErrorCode | 'KEY_NOT_CHECKABLE'
+
 /** An upstream's key that a caller saved; a replaced key is a new row with a new id. */
 interface ProviderKeysTable {
   id: string
@@ -126,7 +129,7 @@ interface ProviderKeysTable {
   saved_at: Timestamp
   last_validated_at: Date | null
   /** Why the last validation showed nothing of the key; null where it did, or none has ended. */
-  failure_code: ErrorCode | null
+  failure_code: ValidationFailureCode | null
   failed_at: Date | null
   /** Null where it is not tried again by itself. */
   next_validation_at: Date | null

@@ -42,6 +42,9 @@ const UpstreamOverview = Type.Object({
       lastFailure: nullable(Failure),
     }),
   ),
+  lackedContact: nullable(
+    Type.String({ description: 'What naming a contact of the operator (CONTACT) would give; null: nothing' }),
+  ),
   recent: nullable(
     Type.Object(
       { answered: Count, refused: Count, failed: Count, upstreamP95Ms: nullable(Type.Number()) },
@@ -133,7 +136,7 @@ function callsOfLastMinute({ answered, refused, failed }: LastHour): number {
   return [answered, refused, failed].reduce((sum, counts) => sum + (counts.at(-2) ?? 0), 0)
 }
 
-function upstreamOverview({ slug, enabled, paused, health, queue, cap, recent }: UpstreamRow) {
+function upstreamOverview({ slug, enabled, paused, health, queue, cap, lackedContact, recent }: UpstreamRow) {
   return {
     slug,
     enabled,
@@ -141,6 +144,7 @@ function upstreamOverview({ slug, enabled, paused, health, queue, cap, recent }:
     queue: queue && { ...withoutPause(queue), paused: queue.isPaused },
     caps: cap,
     health: health && healthOverview(health),
+    lackedContact,
     recent: recent && {
       answered: recent.answered,
       refused: recent.refused,

@@ -241,6 +241,17 @@ function upstreamProblems(row: UpstreamRow, { at }: Facts): Problem[] {
       runbook: 'paused',
     })
   }
+  if (enabled && row.lackedContact !== null) {
+    problems.push({
+      rank: 3,
+      label: 'No contact',
+      slug,
+      text: row.lackedContact,
+      callers: 'Callers wait longer where many call, or get 503 UPSTREAM_CAP_EXHAUSTED sooner.',
+      todo: 'Set CONTACT to a mail or web address of yours; it goes into the User-Agent.',
+      runbook: 'no-contact',
+    })
+  }
   if (row.isKeyUnreadable) {
     problems.push({
       rank: 1,

@@ -36,6 +36,8 @@ export interface UpstreamRow {
   takesKey: boolean
   /** Operators stored a key that cannot be opened. */
   isKeyUnreadable: boolean
+  /** What the source asks of the operator's contact, which is not named, and what naming it would give; null: nothing. */
+  lackedContact: string | null
   /** What callers get while its queue is paused; null while it runs. */
   paused: PausedMode | null
   health: HealthRow | null

@@ -2,6 +2,7 @@ import type { JobType, Queue } from 'bullmq'
 import { SHARED_BUCKET } from '../caps/bucket.ts'
 import type { UpstreamCaps } from '../caps/upstream-caps.ts'
 import type { Api, Catalog } from '../catalog/catalog.ts'
+import { contactWords } from '../catalog/limit-words.ts'
 import type { HealthCache } from '../health/health-watch.ts'
 import type { Log } from '../log.ts'
 import { storedCalls } from '../queue/call-job.ts'
@@ -41,7 +42,8 @@ export function rowsWithoutRedis({ catalog }: RowDeps): UpstreamRow[] {
   }))
 }
 
-function describe({ slug, upstream, enabled, isSwitchedOff, pausedMode, isKeyUnreadable }: Api) {
+function describe(api: Api) {
+  const { slug, upstream, enabled, isSwitchedOff, pausedMode, isKeyUnreadable } = api
   return {
     slug,
     name: upstream.displayName,
@@ -50,6 +52,7 @@ function describe({ slug, upstream, enabled, isSwitchedOff, pausedMode, isKeyUnr
     takesKey: upstream.credential !== undefined,
     paused: pausedMode ?? null,
     isKeyUnreadable,
+    lackedContact: contactWords(api) ?? null,
   }
 }
 

@@ -17,6 +17,8 @@ export interface Welcome {
   examplePath: string
   /** Whether what follows is calls and warnings alone, as at a terminal. */
   isBrief: boolean
+  /** What naming a contact would give, of each API where it gives something. */
+  lackedContacts: string[]
   /** One sentence on which upstreams answer; undefined where that is not known yet. */
   reachable: string | undefined
 }
@@ -28,6 +30,7 @@ export function welcomeText({
   consoleUrl,
   operatorToken,
   examplePath,
+  lackedContacts,
   reachable,
   isBrief,
 }: Welcome): string {
@@ -48,6 +51,8 @@ export function welcomeText({
       : `               token: OPERATOR_TOKEN in ${dataDir}/secrets.json`,
     '',
     ...(reachable === undefined ? [] : [`  ${reachable}`]),
+    ...(lackedContacts.length === 0 ? [] : ['  CONTACT (a mail or web address of yours) is not set:']),
+    ...lackedContacts.map((words) => `    ${words}`),
     ...(isBrief ? ['  Below: calls and warnings; LOG_LEVEL=info shows every line.'] : []),
     '  Ctrl-C stops everything; data stay in the data folder.',
     '',

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { retryUntil } from '../async/retry-until.ts'
-import { loadCatalog } from '../catalog/catalog.ts'
+import { type Catalog, loadCatalog } from '../catalog/catalog.ts'
 import { exampleCall } from '../catalog/example-call.ts'
+import { contactWords } from '../catalog/limit-words.ts'
 import { CONSOLE_FILE, consoleUrl } from '../config/operator-client.ts'
 import { type Config, ConfigError, isLocalAddress, loadConfig, loadStartConfig, type StartConfig } from '../config.ts'
 import { openDatabase } from '../db/database.ts'
@@ -98,8 +99,12 @@ async function start(): Promise<void> {
   const reachable = await describeReachability(fromConsole, REACHABLE_MS_MAX)
   throwIfEnding()
   const isBrief = output.isTerminal && !output.isVerbose
-  const examplePath = await findExamplePath()
-  console.log(welcomeText({ config, demo, consoleUrl: url, operatorToken, examplePath, reachable, isBrief }))
+  const catalog = await loadCatalog(config.upstreams.bySlug, config.upstreams)
+  const words = {
+    examplePath: findExamplePath(catalog),
+    lackedContacts: [...catalog.values()].flatMap((api) => contactWords(api) ?? []),
+  }
+  console.log(welcomeText({ config, demo, consoleUrl: url, operatorToken, ...words, reachable, isBrief }))
   if (reachable === undefined) {
     void describeReachability(fromConsole, REACHABLE_LATER_MS_MAX).then((words) => words && !isEnding && print(words))
   }
@@ -228,8 +233,8 @@ async function startProcesses(
 }
 
 /** The weather's example: everybody understands it. */
-async function findExamplePath(): Promise<string> {
-  const api = (await loadCatalog(new Map())).get('weather')
+function findExamplePath(catalog: Catalog): string {
+  const api = catalog.get('weather')
   const endpoint = api?.endpoints.get('/current')
   if (!endpoint) throw new Error('the catalog has no weather/current')
   return exampleCall('weather', endpoint)

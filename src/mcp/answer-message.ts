@@ -7,7 +7,7 @@ import {
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server'
 import type { Api } from '../catalog/catalog.ts'
-import { asBatch, refuseBatch } from './message-batch.ts'
+import { type MessageError, readMessage } from './read-message.ts'
 import { createApiServer, createCatalogServer, type Era, type McpDeps } from './server.ts'
 
 /** A message as it came over HTTP. */
@@ -29,18 +29,18 @@ export function answerApiMessage(apis: Api[], deps: McpDeps, message: McpMessage
 }
 
 /** Gives the message to the protocol's own server, which lives as long as its answer takes. */
-async function answerMessage(create: (era: Era) => Server, deps: McpDeps, message: McpMessage): Promise<Response> {
+async function answerMessage(create: (era: Era) => Server, deps: McpDeps, given: McpMessage): Promise<Response> {
+  const accepted = acceptedForms(given.headers.accept)
+  const read = readMessage(given.body)
+  if ('error' in read) return errorAnswer(given.body, read.error, accepted)
+  const message = { url: given.url, headers: given.headers, body: read.message }
   const { body } = message
-  const refused = refuseBatch(body, message.headers['mcp-protocol-version']?.toString())
-  if (refused) return refused
-  await cancelCalls(deps, [body].flat())
-  const accepted = acceptedForms(message.headers.accept)
+  await cancelCall(deps, body)
   const request = toWebRequest(deps, message, accepted)
   if (await isLegacyRequest(request, body)) {
     // Progress needs a stream; every other answer is one JSON body, as it always was.
-    const isStream = accepted.stream && (!accepted.json || [body].flat().some(wantsProgress))
-    const response = await answerLegacy(create('legacy'), request, { body, isStream })
-    return Array.isArray(body) ? await asBatch(response) : response
+    const isStream = accepted.stream && (!accepted.json || wantsProgress(body))
+    return await answerLegacy(create('legacy'), request, { body, isStream })
   }
   if (methodOf(body) === 'subscriptions/listen') return noSuchMethod(body)
   const responseMode = accepted.stream ? (accepted.json ? 'auto' : 'sse') : 'json'
@@ -48,13 +48,19 @@ async function answerMessage(create: (era: Era) => Server, deps: McpDeps, messag
   return await handler.fetch(request, { parsedBody: body })
 }
 
-/** Ends the calls of requests that notifications cancel. The request itself is answered where it is waited for. */
-async function cancelCalls({ client }: McpDeps, messages: unknown[]): Promise<void> {
-  for (const message of messages) {
-    if (methodOf(message) !== 'notifications/cancelled') continue
-    const callId = await client.toolCalls.find(Object(Object(message).params).requestId ?? null)
-    if (callId !== undefined) await client.cancel(callId)
-  }
+/** A message that no method answers; a client that takes streams alone gets a stream of this one answer. */
+function errorAnswer(body: unknown, error: MessageError, { json, stream }: AcceptedForms): Response {
+  const answer = { jsonrpc: '2.0', id: Object(body).id ?? null, error }
+  if (json || !stream) return Response.json(answer)
+  const headers = { 'content-type': 'text/event-stream' }
+  return new Response(`event: message\ndata: ${JSON.stringify(answer)}\n\n`, { headers })
+}
+
+/** Ends the call of a request that a notification cancels. The request itself is answered where it is waited for. */
+async function cancelCall({ client }: McpDeps, message: unknown): Promise<void> {
+  if (methodOf(message) !== 'notifications/cancelled') return
+  const callId = await client.toolCalls.find(Object(Object(message).params).requestId ?? null)
+  if (callId !== undefined) await client.cancel(callId)
 }
 
 async function answerLegacy(

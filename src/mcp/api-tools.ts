@@ -1,11 +1,32 @@
-import type { Tool } from '@modelcontextprotocol/server'
+import type { CallToolResult, Tool } from '@modelcontextprotocol/server'
+import Type from 'typebox'
 import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
 import { toDocumentSchema } from '../openapi/schemas.ts'
+import { adaptTo } from './adapt-arguments.ts'
+import type { SendCall } from './call-client.ts'
+import { About, callAsTool, type ResultForm } from './call-tool.ts'
+import { checkArguments, invalidArguments } from './invalid-arguments.ts'
+import { hasTopList, SelectionSchema, unknownField } from './selection.ts'
 
 /** What calls of the gateway are to a client that asks its user: they read, and they reach the outside. */
 export const CALL_HINTS = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: true }
 
-type Tools = ReadonlyMap<string, { tool: Tool; endpoint: ApiEndpoint }>
+/**
+ * Tells Claude Code to show results of up to so many characters to the model; longer ones, and by default those above
+ * 50,000, become a file. The bound is that of our results, with room for `_meta` and the text around them.
+ */
+export const DATA_META = { 'anthropic/maxResultSizeChars': 60_000 }
+
+/** A tool of one endpoint. */
+export interface EndpointTool {
+  tool: Tool
+  endpoint: ApiEndpoint
+  form: ResultForm
+}
+
+const ABOUT = Object(objectSchema(Type.Object(About)).properties)
+
+type Tools = ReadonlyMap<string, EndpointTool>
 
 /** What tools say comes from an upstream's file, which does not change while a process runs. */
 const toolsOf = new WeakMap<Api, Tools>()
@@ -14,27 +35,76 @@ const toolsOf = new WeakMap<Api, Tools>()
 export function apiTools(api: Api): Tools {
   const known = toolsOf.get(api)
   if (known) return known
-  const entries = [...api.endpoints.values()].map((endpoint) => ({ tool: endpointTool(api, endpoint), endpoint }))
+  const entries = [...api.endpoints.values()].map((endpoint) => endpointTool(api, endpoint))
   const tools = new Map(entries.map((entry) => [entry.tool.name, entry]))
   toolsOf.set(api, tools)
   return tools
 }
 
-function endpointTool({ slug, upstream }: Api, { path, endpoint }: ApiEndpoint): Tool {
+/** Runs the tool of an endpoint. @throws ProtocolError for a selection that is not one */
+export async function runEndpointTool(
+  send: SendCall,
+  api: Api,
+  { entry: { tool, endpoint, form }, given }: { entry: EndpointTool; given: Record<string, unknown> },
+): Promise<CallToolResult> {
+  const adapted = adaptTo(tool.inputSchema, given) as Record<string, unknown>
+  const own = selectionOf(endpoint)
+  const isOwn = ([name]: [string, unknown]) => Object.hasOwn(own, name)
+  const members = Object.entries(adapted)
+  const selection = checkArguments(SelectionSchema, Object.fromEntries(members.filter(isOwn)))
+  const unknown = unknownField(selection, endpoint.endpoint.data)
+  if (unknown !== undefined) throw invalidArguments(unknown)
+  const parameters = Object.fromEntries(members.filter((member) => !isOwn(member)))
+  return await callAsTool(send, { api, endpoint, parameters, selection }, form)
+}
+
+function endpointTool({ slug, upstream }: Api, apiEndpoint: ApiEndpoint): EndpointTool {
+  const { path, endpoint } = apiEndpoint
   const { attribution, url } = upstream.terms
   // Some sources ask that whoever offers them to models points to their terms.
   const terms = [attribution && `${attribution}.`, url && `Terms: ${url}`].filter(Boolean).join(' ')
-  return {
+  const parameters = objectSchema(endpoint.parameters)
+  const isFlat = Object.keys(About).every((name) => !Object.hasOwn(endpoint.data.properties, name))
+  const data = withoutRequired(objectSchema(endpoint.data))
+  const tool = {
     name: `${slug}${path}`.replace(/[^A-Za-z0-9]+/g, '_'),
     title: `${upstream.displayName}: ${path.slice(1)}`,
     description: [endpoint.description, terms].filter(Boolean).join(' '),
-    inputSchema: objectSchema(endpoint.parameters),
-    outputSchema: objectSchema(endpoint.data),
+    inputSchema: { ...parameters, properties: { ...Object(parameters.properties), ...selectionOf(apiEndpoint) } },
+    outputSchema: {
+      type: 'object' as const,
+      properties: { ...ABOUT, ...(isFlat ? Object(data.properties) : { data }) },
+    },
     annotations: CALL_HINTS,
+    _meta: DATA_META,
   }
+  // A model reads the note before the data. Of a name that is both, the data would hide the note.
+  const form: ResultForm = (members, { truncated, ...about }) => ({
+    ...about,
+    ...(isFlat ? members : { data: members }),
+    ...(truncated && { truncated }),
+  })
+  return { tool, endpoint: apiEndpoint, form }
+}
+
+/** The members by which the tool of an endpoint takes a part of its data: those that are no parameter of the endpoint. */
+function selectionOf({ endpoint }: ApiEndpoint): Record<string, unknown> {
+  const { fields, limit } = Object(objectSchema(SelectionSchema).properties)
+  const offered = { fields, ...(hasTopList(endpoint.data) ? { limit } : {}) }
+  return Object.fromEntries(
+    Object.entries(offered).filter(([name]) => !Object.hasOwn(endpoint.parameters.properties, name)),
+  )
 }
 
 /** A schema in the document's form, without names: each tool's schema stands alone. */
 export function objectSchema(schema: unknown): { type: 'object'; [keyword: string]: unknown } {
   return { ...toDocumentSchema(schema, new Map()), type: 'object' }
+}
+
+/** A schema that any part of the data fits. */
+function withoutRequired<Schema>(schema: Schema): Schema {
+  if (Array.isArray(schema)) return schema.map(withoutRequired) as Schema
+  if (typeof schema !== 'object' || schema === null) return schema
+  const kept = Object.entries(schema).filter(([keyword, value]) => keyword !== 'required' || !Array.isArray(value))
+  return Object.fromEntries(kept.map(([keyword, value]) => [keyword, withoutRequired(value)])) as Schema
 }

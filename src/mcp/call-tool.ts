@@ -1,65 +1,145 @@
 import type { CallToolResult } from '@modelcontextprotocol/server'
+import Type from 'typebox'
+import type { Api, ApiEndpoint } from '../catalog/catalog.ts'
 import { type GatewayError, type PublicError, publicError } from '../errors.ts'
+import { adaptTo } from './adapt-arguments.ts'
 import type { CallOutcome, SendCall } from './call-client.ts'
+import { fitData, RESULT_CHARACTERS_MAX, shareOf, Truncated } from './fit-result.ts'
+import { type Selection, select } from './selection.ts'
+import { taskIdOf } from './task-id.ts'
+
+/** A call that a tool makes, and the part of its data that the tool answers with. */
+export interface ToolCall {
+  api: Api
+  endpoint: ApiEndpoint
+  parameters: Record<string, unknown>
+  selection: Selection
+}
+
+/** What a result says besides the data. A model reads these members; it does not see `_meta`. */
+export const About = {
+  mode: Type.Optional(Type.Literal('test', { description: 'Present when the data are a recorded example' })),
+  note: Type.Optional(Type.String({ description: 'For which parameters the example was recorded' })),
+  truncated: Type.Optional(Truncated),
+}
+
+interface AboutResult {
+  mode?: 'test'
+  note?: string
+  truncated?: Truncated
+}
+
+/** Puts data, and what is said of them, into the form of a tool's result. */
+export type ResultForm = (data: Record<string, unknown>, about: AboutResult) => Record<string, unknown>
+
+/** Room for the members around the data, characters. */
+const AROUND_CHARACTERS = 1_000
 
 /** A call as the result of a tool: the data, or the failure with its code and hint, so that the model can mend it. */
 export async function callAsTool(
   send: SendCall,
-  { slug, endpoint, parameters }: { slug: string; endpoint: string; parameters: Record<string, unknown> },
-  shape: (data: Record<string, unknown>) => Record<string, unknown> = (data) => data,
+  { api, endpoint, parameters, selection }: ToolCall,
+  form: ResultForm,
 ): Promise<CallToolResult> {
-  // Models write null for what they leave out.
-  const given = Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== null))
-  const path = `/v1/call/${encodeURIComponent(slug)}/${encodeURIComponent(endpoint.replace(/^\/+/, ''))}`
-  const outcome = await send(path, given)
-  if (outcome.task) return { resultType: 'task', ...outcome.task, content: [] }
-  return resultOf(outcome, shape)
+  const path = `/v1/call/${encodeURIComponent(api.slug)}/${encodeURIComponent(endpoint.path.slice(1))}`
+  const outcome = await send(path, adaptedParameters(endpoint, parameters))
+  if (outcome.task) {
+    const taskId = taskIdOf(outcome.task.taskId, selection)
+    return { resultType: 'task', ...outcome.task, taskId, content: [] }
+  }
+  return resultOf(outcome, selection, form)
 }
 
-/** Many calls as the result of a tool; one that failed has its error in its place. */
+function adaptedParameters({ endpoint }: ApiEndpoint, parameters: Record<string, unknown>): Record<string, unknown> {
+  return adaptTo(endpoint.parameters, parameters) as Record<string, unknown>
+}
+
+/** A call of a batch. The batch itself says when it has no such API or endpoint. */
+export interface BatchedCall {
+  api: string
+  path: string
+  endpoint: ApiEndpoint | undefined
+  parameters: Record<string, unknown>
+  selection: Selection
+}
+
+/** Many calls as the result of a tool; one that failed has its error in its place. They share one bound of length. */
 export async function callManyAsTool(
   send: SendCall,
-  { calls, take = 'all' }: { calls: { parameters?: Record<string, unknown> }[]; take?: 'all' | 'fit' },
+  { calls, take = 'all' }: { calls: BatchedCall[]; take?: 'all' | 'fit' },
 ): Promise<CallToolResult> {
-  const given = calls.map((call) => ({ ...call, parameters: call.parameters ?? {} }))
-  const outcome = await send('/v1/batch', { calls: given, take })
+  const sent = calls.map(({ api, path, endpoint, parameters }) => ({
+    api,
+    endpoint: path,
+    parameters: endpoint ? adaptedParameters(endpoint, parameters) : parameters,
+  }))
+  const outcome = await send('/v1/batch', { calls: sent, take })
   const _meta = metaOf(outcome.headers)
   if (outcome.status !== 200) return { ...failure(failureOf(outcome.body)), _meta }
-  const lines = outcome.body
+  const lines: BatchLine[] = outcome.body
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line))
-  const { done: _, ...totals } = lines.pop()
-  const structuredContent = { results: lines.sort((a, b) => a.index - b.index), ...totals }
-  // Of calls that all failed nothing was recorded.
-  const content = totals.ok > 0 ? contentOf(structuredContent, outcome) : textOf(structuredContent)
-  return { content, structuredContent, _meta }
+  const { done: _, ...totals } = lines.pop() ?? { done: true }
+  lines.sort((a, b) => a.index - b.index)
+  const results = lines.map((line) => batchResult(line, calls[line.index]?.selection ?? {}, outcome))
+  const fitted = outcome.body.length > RESULT_CHARACTERS_MAX ? fitResults(results) : results
+  const structuredContent = { results: fitted, ...totals }
+  return { content: textOf(structuredContent), structuredContent, _meta }
+}
+
+/** A line of the answer to a batch. */
+interface BatchLine {
+  index: number
+  data?: Record<string, unknown>
+  recordedFor?: string
+  [member: string]: unknown
+}
+
+function batchResult(line: BatchLine, selection: Selection, { headers }: CallOutcome): BatchLine {
+  const { data, recordedFor, ...others } = line
+  // Of a call that failed nothing was recorded.
+  if (data === undefined) return line
+  const about = isTest(headers) ? { mode: 'test', note: noteOf(recordedFor) } : {}
+  return { ...others, ...about, data: select(data, selection) }
+}
+
+function fitResults(results: BatchLine[]): BatchLine[] {
+  const lengths = results.map(({ data }) => (data === undefined ? 0 : JSON.stringify(data).length))
+  const around = JSON.stringify(results.map(({ data: _, ...others }) => others)).length
+  const share = shareOf(lengths, RESULT_CHARACTERS_MAX - AROUND_CHARACTERS - around)
+  return results.map((result) => (result.data === undefined ? result : { ...result, ...fitData(result.data, share) }))
 }
 
 /** The answer to a call as the result of a tool. */
-export function resultOf(
-  outcome: CallOutcome,
-  shape: (data: Record<string, unknown>) => Record<string, unknown>,
-): CallToolResult {
+export function resultOf(outcome: CallOutcome, selection: Selection, form: ResultForm): CallToolResult {
   const _meta = metaOf(outcome.headers)
   if (outcome.status !== 200) return { ...failure(failureOf(outcome.body)), _meta }
-  const structuredContent = shape(JSON.parse(outcome.body).data)
-  return { content: contentOf(structuredContent, outcome), structuredContent, _meta }
-}
-
-/** What a model reads. It does not see `_meta`: without a word here, it would take the recording for an answer. */
-function contentOf(structuredContent: object, { headers }: CallOutcome): CallToolResult['content'] {
-  const content = textOf(structuredContent)
-  if (headers['x-gateway-mode'] === 'test') content.push({ type: 'text', text: TEST_REMARK })
-  return content
+  const charactersMax = RESULT_CHARACTERS_MAX - AROUND_CHARACTERS
+  const selected = select(JSON.parse(outcome.body).data, selection)
+  // What is short as it came is not measured.
+  const { data, ...cut } = outcome.body.length > charactersMax ? fitData(selected, charactersMax) : { data: selected }
+  const { headers } = outcome
+  const about = isTest(headers) ? { mode: 'test' as const, note: noteOf(headers['x-gateway-recorded-for']) } : {}
+  const structuredContent = form(data, { ...about, ...cut })
+  return { content: textOf(structuredContent), structuredContent, _meta }
 }
 
 function textOf(structuredContent: object): CallToolResult['content'] {
   return [{ type: 'text', text: JSON.stringify(structuredContent) }]
 }
 
-/** What a model is to know of the data of a test key. */
-const TEST_REMARK = 'Recorded example, not for your parameters. Use a live key for real data.'
+function isTest(headers: Record<string, unknown>): boolean {
+  return headers['x-gateway-mode'] === 'test'
+}
+
+/** What a model is to know of the data of a test call. @param recordedFor parameters as a query string */
+function noteOf(recordedFor: unknown): string {
+  const live = 'Use a live key for real data.'
+  if (typeof recordedFor !== 'string') return `Recorded example. ${live}`
+  const parameters = [...new URLSearchParams(recordedFor)].map(([name, value]) => `${name}=${value}`).join(', ')
+  return `Recorded example, not for your parameters: recorded for ${parameters}. ${live}`
+}
 
 /** A failure that no call was needed for. */
 export function refusal(error: GatewayError, baseUrl: string): CallToolResult {
@@ -78,7 +158,7 @@ export function failureOf(body: string): PublicError {
 
 /** What a client may want to know of the call besides its data. */
 function metaOf(headers: Record<string, unknown>): Record<string, unknown> {
-  const names = ['x-call-id', 'x-gateway-mode', 'ratelimit', 'retry-after', 'cache-status']
+  const names = ['x-call-id', 'x-gateway-mode', 'x-gateway-recorded-for', 'ratelimit', 'retry-after', 'cache-status']
   return Object.fromEntries(
     names.flatMap((name) => (headers[name] === undefined ? [] : [[`agent-api-gateway/${name}`, headers[name]]])),
   )

@@ -1,17 +1,17 @@
 import type { CallToolResult, Tool } from '@modelcontextprotocol/server'
 import Type, { type Static } from 'typebox'
-import { Compile } from 'typebox/schema'
-import { type Api, type Catalog, isOpen } from '../catalog/catalog.ts'
+import { type Api, type ApiEndpoint, type Catalog, isOpen } from '../catalog/catalog.ts'
 import { offeredApis } from '../catalog/catalog-state.ts'
 import { rankApis } from '../catalog/search.ts'
 import { unknownApi } from '../catalog/unknown-api.ts'
 import { GatewayError } from '../errors.ts'
-import { sentence, type Violation, violationPlace, violationWords } from '../http/violation-words.ts'
-import { CALL_HINTS, objectSchema } from './api-tools.ts'
+import { adaptTo } from './adapt-arguments.ts'
+import { CALL_HINTS, DATA_META, objectSchema } from './api-tools.ts'
 import type { SendCall } from './call-client.ts'
-import { callAsTool, callManyAsTool, refusal } from './call-tool.ts'
+import { About, type BatchedCall, callAsTool, callManyAsTool, type ResultForm, refusal } from './call-tool.ts'
 import { DescribeOutput, describeApi, type Observer, Standing, standingOf } from './describe-api.ts'
-import { violationOf } from './violation-of.ts'
+import { checkArguments, invalidArguments } from './invalid-arguments.ts'
+import { type Selection, SelectionInput, unknownField } from './selection.ts'
 
 /** Of a member that it does not know, a tool would drop what the model meant by it. */
 const closedObject = <T extends Type.TProperties>(members: T) => Type.Object(members, { additionalProperties: false })
@@ -52,10 +52,12 @@ const CallInput = closedObject({
       description: 'The parameters that describe_api lists for the endpoint',
     }),
   ),
+  ...SelectionInput,
 })
 const CallOutput = Type.Object({
   api: Type.String(),
   endpoint: Type.String(),
+  ...About,
   data: Type.Record(Type.String(), Type.Unknown(), { description: 'As describe_api says of the endpoint' }),
 })
 
@@ -70,7 +72,8 @@ const BatchInput = closedObject({
 })
 const BatchOutput = Type.Object({
   results: Type.Array(Type.Object({}, { additionalProperties: true }), {
-    description: 'One for each call, in order: index, status, and data or error with a hint and when to retry',
+    description:
+      'One for each call, in order: index, status, and data or error with a hint and when to retry; mode, note and truncated as in call_api',
   }),
   ok: Type.Integer(),
   failed: Type.Integer(),
@@ -106,6 +109,7 @@ export const CATALOG_TOOLS: Tool[] = [
     inputSchema: objectSchema(CallInput),
     outputSchema: objectSchema(CallOutput),
     annotations: CALL_HINTS,
+    _meta: DATA_META,
   },
   {
     name: 'call_apis',
@@ -114,14 +118,15 @@ export const CATALOG_TOOLS: Tool[] = [
     inputSchema: objectSchema(BatchInput),
     outputSchema: objectSchema(BatchOutput),
     annotations: CALL_HINTS,
+    _meta: DATA_META,
   },
 ]
 
-const inputs = {
-  search_apis: Compile(SearchInput),
-  describe_api: Compile(DescribeInput),
-  call_api: Compile(CallInput),
-  call_apis: Compile(BatchInput),
+const INPUTS = {
+  search_apis: SearchInput,
+  describe_api: DescribeInput,
+  call_api: CallInput,
+  call_apis: BatchInput,
 }
 
 /** What the tools need to know besides their input. */
@@ -133,55 +138,65 @@ export interface CatalogToolDeps extends Observer {
   sendBatch: SendCall
 }
 
-/** Runs one of them; undefined when there is none of this name. */
+/** Runs one of them; undefined when there is none of this name. @throws ProtocolError for arguments that do not fit */
 export async function runCatalogTool(
   name: string,
   given: unknown,
   deps: CatalogToolDeps,
 ): Promise<CallToolResult | undefined> {
-  if (!Object.hasOwn(inputs, name)) return undefined
-  const input = withoutNulls(given)
-  const { catalog, baseUrl, send, sendBatch } = deps
-  const validator = inputs[name as keyof typeof inputs]
-  if (!validator.Check(input)) {
-    return refusal(invalid(violationOf(validator, input)), baseUrl)
-  }
+  if (!Object.hasOwn(INPUTS, name)) return undefined
+  const schema = INPUTS[name as keyof typeof INPUTS]
+  const input: unknown = checkArguments(schema, adaptTo(schema, given))
+  const { catalog, baseUrl, send } = deps
   if (name === 'search_apis') return structured(searchApis(input as Static<typeof SearchInput>, deps))
-  if (name === 'call_apis') return await callManyAsTool(sendBatch, input as Static<typeof BatchInput>)
+  if (name === 'call_apis') return await callApis(input as Static<typeof BatchInput>, deps)
   const { api: slug, endpoint: path } = input as { api: string; endpoint?: string }
   const api = catalog.get(slug)
   if (!api || api.isSwitchedOff) return refusal(unknownApi(catalog, slug), baseUrl)
-  const endpoint = path === undefined ? undefined : api.endpoints.get(`/${path.replace(/^\/+/, '')}`)
+  const endpoint = path === undefined ? undefined : endpointOf(api, path)
   if (path !== undefined && !endpoint) return refusal(unknownEndpoint(api), baseUrl)
-  if (name === 'describe_api') return structured(describeApi(api, deps, { baseUrl, endpoint }))
-  const { endpoint: called, parameters = {} } = input as Static<typeof CallInput>
-  return await callAsTool(send, { slug, endpoint: called, parameters }, (data) => ({
-    api: slug,
-    endpoint: called,
-    data,
-  }))
+  if (!endpoint || name === 'describe_api') return structured(describeApi(api, deps, { baseUrl, endpoint }))
+  const { endpoint: called, parameters = {}, ...selection } = callOf(input as Static<typeof CallInput>)
+  checkFields(selection, endpoint)
+  return await callAsTool(send, { api, endpoint, parameters, selection }, catalogForm(slug, called))
 }
 
-/** Models write null for what they leave out; what is null among the parameters of a call is the call's own affair. */
-function withoutNulls(input: unknown): unknown {
-  if (typeof input !== 'object' || input === null || Array.isArray(input)) return input
-  const members = Object.entries(input).filter(([, value]) => value !== null)
-  return Object.fromEntries(
-    members.map(([name, value]) => [name, name === 'calls' && Array.isArray(value) ? value.map(withoutNulls) : value]),
-  )
+/** How call_api answers. */
+export function catalogForm(api: string, endpoint: string): ResultForm {
+  // A model reads the note before the data.
+  return (data, { truncated, ...about }) => ({ api, endpoint, ...about, data, ...(truncated && { truncated }) })
+}
+
+async function callApis(
+  { calls, take = 'all' }: Static<typeof BatchInput>,
+  { catalog, sendBatch }: CatalogToolDeps,
+): Promise<CallToolResult> {
+  const batched = calls.map((call, index): BatchedCall => {
+    const { api: slug, endpoint: path, parameters = {}, ...selection } = call
+    const api = catalog.get(slug)
+    const endpoint = api && endpointOf(api, path)
+    if (endpoint) checkFields(selection, endpoint, `calls.${index}.`)
+    return { api: slug, path, endpoint, parameters, selection }
+  })
+  return await callManyAsTool(sendBatch, { calls: batched, take })
+}
+
+/** A path with or without its first slash. */
+function endpointOf({ endpoints }: Api, path: string): ApiEndpoint | undefined {
+  return endpoints.get(`/${path.replace(/^\/+/, '')}`)
+}
+
+function checkFields(selection: Selection, { endpoint }: ApiEndpoint, place = ''): void {
+  const unknown = unknownField(selection, endpoint.data)
+  if (unknown !== undefined) throw invalidArguments(unknown.replace('Argument ', `Argument ${place}`))
+}
+
+function callOf({ api: _, ...call }: Static<typeof CallInput>) {
+  return call
 }
 
 function structured(content: Record<string, unknown>): CallToolResult {
   return { content: [{ type: 'text', text: JSON.stringify(content) }], structuredContent: content }
-}
-
-function invalid(violation: Violation): GatewayError {
-  const name = violationPlace(violation)
-  const subject = name === undefined ? 'The arguments are invalid: it' : `Argument ${name}`
-  return new GatewayError('INVALID_PARAMETER', {
-    message: sentence(`${subject} ${violationWords(violation)}`),
-    tokens: name === undefined ? {} : { param: name },
-  })
 }
 
 function unknownEndpoint({ slug, endpoints }: Api): GatewayError {

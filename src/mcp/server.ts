@@ -16,11 +16,13 @@ import { apiMarkdown } from '../docs/api-markdown.ts'
 import { llmsText } from '../docs/markdown.ts'
 import { INTERFACE_VERSION } from '../openapi/components.ts'
 import type { AsyncCall } from '../queue/async-call.ts'
-import { apiTools } from './api-tools.ts'
+import { apiTools, runEndpointTool } from './api-tools.ts'
 import { type CallClient, callIdOf, type SendCall } from './call-client.ts'
-import { callAsTool, failureOf, resultOf } from './call-tool.ts'
-import { CATALOG_TOOLS, runCatalogTool } from './catalog-tools.ts'
+import { failureOf, type ResultForm, resultOf } from './call-tool.ts'
+import { CATALOG_TOOLS, catalogForm, runCatalogTool } from './catalog-tools.ts'
 import type { Observer } from './describe-api.ts'
+import { invalidArguments } from './invalid-arguments.ts'
+import { readTaskId } from './task-id.ts'
 import {
   endedTask,
   isUnseen,
@@ -54,8 +56,8 @@ interface Offer {
   websiteUrl: string
   tools: Tool[]
   run: (name: string, input: Record<string, unknown>, senders: Senders) => Promise<CallToolResult | undefined>
-  /** The data of a call as its tool's result; undefined for a call that no tool of this server makes. */
-  shapeOf: (call: AsyncCall) => ((data: Record<string, unknown>) => Record<string, unknown>) | undefined
+  /** The form of a call's result; undefined for a call that no tool of this server makes. */
+  formOf: (call: AsyncCall) => ResultForm | undefined
   resources: { uri: string; name: string; description: string; mimeType: string; read: () => string }[]
 }
 
@@ -69,9 +71,7 @@ export function createCatalogServer(deps: McpDeps, era: Era): Server {
     websiteUrl: `${baseUrl}/agents`,
     tools: CATALOG_TOOLS,
     run: (name, input, senders) => runCatalogTool(name, input, { ...deps, ...senders }),
-    shapeOf:
-      ({ slug, endpoint }) =>
-      (data) => ({ api: slug, endpoint, data }),
+    formOf: ({ slug, endpoint }) => catalogForm(slug, endpoint),
     resources: [
       {
         uri: `${baseUrl}/llms.txt`,
@@ -98,11 +98,10 @@ export function createApiServer(apis: Api[], deps: McpDeps, era: Era): Server {
     tools: [...tools.values()].map(({ tool }) => tool),
     run: async (name, input, { send }) => {
       const entry = tools.get(name)
-      return (
-        entry && (await callAsTool(send, { slug: entry.api.slug, endpoint: entry.endpoint.path, parameters: input }))
-      )
+      return entry && (await runEndpointTool(send, entry.api, { entry, given: input }))
     },
-    shapeOf: ({ slug }) => (apis.some((api) => api.slug === slug) ? (data) => data : undefined),
+    formOf: ({ slug, endpoint }) =>
+      [...tools.values()].find((entry) => entry.api.slug === slug && entry.endpoint.path === endpoint)?.form,
     resources: apis.map((api) => apiResource(api, baseUrl)),
   }
   return createServer(offer, deps, era)
@@ -143,52 +142,25 @@ function createServer(offer: Offer, deps: McpDeps, era: Era): Server {
             cacheHints: CACHE_HINTS,
           },
         )
-  const requireFirst = createRequireFirst(era)
-  server.setRequestHandler('tools/list', () => {
-    requireFirst('The list of tools')
-    return { tools }
-  })
+  server.setRequestHandler('tools/list', () => ({ tools }))
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     const result = await run(params.name, params.arguments ?? {}, sendersFor(deps.client, context, era))
     if (result) return result
     const names = tools.map(({ name }) => name).join(', ')
-    throw invalidParams(era, `There is no tool of this name; there are ${names}.`)
+    throw invalidArguments(`There is no tool of this name; there are ${names}.`)
   })
-  server.setRequestHandler('resources/list', () => {
-    requireFirst('The list of resources')
-    return { resources: resources.map(({ read: _, ...resource }) => resource) }
-  })
+  server.setRequestHandler('resources/list', () => ({
+    resources: resources.map(({ read: _, ...resource }) => resource),
+  }))
   // There are none; clients ask wherever there are resources, and show a refusal as a failure of the server.
-  server.setRequestHandler('resources/templates/list', () => {
-    requireFirst('The list of templates')
-    return { resourceTemplates: [] }
-  })
+  server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates: [] }))
   server.setRequestHandler('resources/read', ({ params }) => {
     const resource = resources.find(({ uri }) => uri === params.uri)
-    if (!resource) throw invalidParams(era, 'There is no resource of this address.')
-    requireFirst(`The resource ${resource.name}`)
+    if (!resource) throw invalidArguments('There is no resource of this address.')
     return { contents: [{ uri: resource.uri, mimeType: resource.mimeType, text: resource.read() }] }
   })
   if (era === 'modern') serveTasks(server, offer, deps.client)
   return server
-}
-
-/** Refuses what one request wants a second time: a short array of messages would be given a long answer many times. */
-function createRequireFirst(era: Era): (what: string) => void {
-  const given = new Set<string>()
-  return (what) => {
-    if (given.has(what)) throw refusal(era, ProtocolErrorCode.InvalidRequest, `${what} is given once in a request.`)
-    given.add(what)
-  }
-}
-
-function invalidParams(era: Era, message: string): ProtocolError {
-  return refusal(era, ProtocolErrorCode.InvalidParams, message)
-}
-
-/** Clients of the earlier revisions get the message as they always have, with the code in it. */
-function refusal(era: Era, code: ProtocolErrorCode, message: string): ProtocolError {
-  return new ProtocolError(code, era === 'legacy' ? `MCP error ${code}: ${message}` : message)
 }
 
 /** Clients must take PNG; not all take SVG. */
@@ -219,9 +191,9 @@ function takesTasks({ mcpReq }: ServerContext): boolean {
 const TaskParams = Type.Object({ taskId: Type.String() })
 const taskParams = { params: fromJsonSchema<Static<typeof TaskParams>>(TaskParams) }
 
-/** The methods of the tasks extension. A task is an asynchronous call, and its id the call's. */
-function serveTasks(server: Server, { shapeOf }: Offer, client: CallClient): void {
-  const unknown = () => invalidParams('modern', 'There is no such task, or it has expired.')
+/** The methods of the tasks extension. A task is an asynchronous call. */
+function serveTasks(server: Server, { formOf }: Offer, client: CallClient): void {
+  const unknown = () => invalidArguments('There is no such task, or it has expired.')
 
   /** The caller's own call and its state now. @throws ProtocolError */
   const find = async (taskId: string, context: ServerContext) => {
@@ -230,7 +202,10 @@ function serveTasks(server: Server, { shapeOf }: Offer, client: CallClient): voi
         requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } },
       })
     }
-    const outcome = await client.look(encodeURIComponent(taskId))
+    const task = readTaskId(taskId)
+    if (!task) throw unknown()
+    const { callId, selection } = task
+    const outcome = await client.look(encodeURIComponent(callId))
     if (isUnseen(outcome)) {
       throw new ProtocolError(
         ProtocolErrorCode.InternalError,
@@ -238,24 +213,25 @@ function serveTasks(server: Server, { shapeOf }: Offer, client: CallClient): voi
       )
     }
     // Another account's call is 404, as one that never was.
-    if (callIdOf(outcome) !== taskId) throw unknown()
-    const call = await client.find(taskId)
+    if (callIdOf(outcome) !== callId) throw unknown()
+    const call = await client.find(callId)
     // No tool asks for the source's own answer: there is no data in it to make a result from.
-    const shape = call && !call.raw ? shapeOf(call) : undefined
-    if (!call || !shape) throw unknown()
-    return { outcome, call, shape }
+    const form = call && !call.raw ? formOf(call) : undefined
+    if (!call || !form) throw unknown()
+    return { outcome, call, form, selection }
   }
 
   server.setRequestHandler('tasks/get', taskParams, async ({ taskId }, context) => {
-    const { outcome, call, shape } = await find(taskId, context)
-    if (outcome.status === 202) return { ...(await taskOf(client, outcome)) }
-    const isCancelled = failureOf(outcome.body).code === 'CALL_CANCELLED'
-    const state = endedTask(call, isCancelled)
-    return isCancelled ? { ...state } : { ...state, result: resultOf(outcome, shape) }
+    const { outcome, call, form, selection } = await find(taskId, context)
+    if (outcome.status === 202) return { ...(await taskOf(client, outcome)), taskId }
+    // A success is long, and is read once.
+    const isCancelled = outcome.status !== 200 && failureOf(outcome.body).code === 'CALL_CANCELLED'
+    const state = { ...endedTask(call, isCancelled), taskId }
+    return isCancelled ? state : { ...state, result: resultOf(outcome, selection, form) }
   })
   server.setRequestHandler('tasks/cancel', taskParams, async ({ taskId }, context) => {
-    await find(taskId, context)
-    await client.cancel(taskId)
+    const { call } = await find(taskId, context)
+    await client.cancel(call.id)
     return {}
   })
   // No call ever asks its client for anything: there is nothing to take.

@@ -222,11 +222,13 @@ function toolExamples({ api, endpoint, parameters, data }: Call): Pick<DocumentE
     const body = { result: { _meta, content: [text], structuredContent: content }, ...message }
     return { ...json(body), 'text/event-stream': `event: message\ndata: ${JSON.stringify(body)}\n\n` }
   }
+  // The data of the example are recorded, as those of a test key are.
+  const recorded = { mode: 'test', note: 'Recorded example. Use a live key for real data.' }
   return {
     requests: {
       mcp: call('call_api', { api, endpoint, parameters }),
       mcpOfApi: call(`${api}${endpoint}`.replace(/[^A-Za-z0-9]+/g, '_'), parameters),
     },
-    answers: { mcp: answer({ api, endpoint, data }), mcpOfApi: answer(data) },
+    answers: { mcp: answer({ api, endpoint, ...recorded, data }), mcpOfApi: answer({ ...recorded, ...Object(data) }) },
   }
 }

@@ -28,10 +28,6 @@ const Message = Type.Object(
   },
   { additionalProperties: true, description: 'One JSON-RPC 2.0 message of the Model Context Protocol' },
 )
-const Messages = Type.Union([
-  Message,
-  Type.Array(Message, { description: 'Several messages, of a client of revision 2025-03-26 or before' }),
-])
 const Chosen = Type.Object({
   apis: Type.Optional(
     Type.String({ maxLength: 600, description: 'Names of APIs, separated by commas, whose typed tools are wanted' }),
@@ -41,10 +37,20 @@ const Answer = Type.Object(
   { jsonrpc: Type.Literal('2.0', { description: 'Version of JSON-RPC' }) },
   { additionalProperties: true },
 )
-const Answers = Type.Union([Answer, Type.Array(Answer)])
 
 /** What the protocol's own server refuses: a wrong revision, headers that differ from the body, an unknown method. */
 const Refusal = Type.Object({}, { additionalProperties: true, description: 'A JSON-RPC error, or an error of ours' })
+
+/** What an array is answered: clients of revisions before 2025-06-18 could send several messages in a request. */
+const ONE_MESSAGE = {
+  jsonrpc: '2.0',
+  id: null,
+  error: {
+    code: -32_600,
+    message:
+      'A request takes one message: revision 2025-06-18 of the protocol removed arrays of messages. Send each message in a request of its own.',
+  },
+}
 
 /** Headers of the caller that its calls carry too. */
 const CARRIED = ['x-api-key', 'authorization', 'x-gateway-mode', 'x-gateway-scenario'] as const
@@ -59,9 +65,9 @@ const ALL_APIS = {
     querystring: Chosen,
     tags: ['MCP'],
     operationId: 'mcp',
-    body: Messages,
+    body: Message,
     response: {
-      200: { content: { 'application/json': { schema: Answers }, 'text/event-stream': { schema: Type.String() } } },
+      200: { content: { 'application/json': { schema: Answer }, 'text/event-stream': { schema: Type.String() } } },
       202: Type.Null(),
       400: Refusal,
       404: Refusal,
@@ -110,6 +116,9 @@ export async function mcpRoutes(app: App, context: Context): Promise<void> {
     context.accountRequests.take(principal.accountId, MCP_UNITS)
   })
   answerLimits(app, context, (request) => principals.get(request))
+  app.addHook('preValidation', async ({ body }, reply) => {
+    if (Array.isArray(body)) return reply.status(400).send(ONE_MESSAGE)
+  })
 
   app.post(
     '/mcp',

@@ -80,6 +80,7 @@ const geocoding: Upstream = {
   baseUrl: 'https://nominatim.openstreetmap.org',
   // The policy's absolute maximum, for all users of an application together, on a single thread.
   caps: { concurrency: 1, rates: [{ max: 1, seconds: 1 }] },
+  contact: { rule: 'Nominatim asks for a contact in the User-Agent and may block those who name none' },
   // The policy grants scheduled requests 4 a minute; this one does not touch the search.
   probe: {
     request: { path: path`/status`, query: { format: 'json' } },

@@ -106,6 +106,7 @@ describe('the settings of a process', () => {
     assert.deepEqual(config.cacheRedisUrls, ['redis://cache:3'])
     assert.deepEqual(config.processes, { workers: 4, webNodes: 3 })
     assert.equal(config.upstreams.contact, 'ops@example.org')
+    assert.equal(config.upstreams.isOperatorNamed, true)
     assert.equal(config.callTimeoutMs, 5_000)
     assert.deepEqual(config.plans.Free, { perMinute: 20, perMonth: 1_000, inFlight: 5, resultMegabytes: 16 })
     assert.equal(config.plans.Pro.inFlight, 30)

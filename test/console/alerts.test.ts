@@ -39,6 +39,7 @@ const RULE_OF: Record<string, string | null> = {
   Limited: 'UpstreamLimited',
   Network: 'Network',
   'No API node': 'NoApiNode',
+  'No contact': null,
   'No probe process': 'NoProbeProcess',
   'Our error': 'InternalErrors',
   Overloaded: 'Overloaded',

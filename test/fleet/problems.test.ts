@@ -27,6 +27,7 @@ function row(slug: string, changes: Partial<UpstreamRow> = {}): UpstreamRow {
     isSwitchedOff: false,
     takesKey: false,
     isKeyUnreadable: false,
+    lackedContact: null,
     paused: null,
     health: healthy,
     queue: { waiting: 0, active: 0, delayed: 0, failed: 0, oldestMs: 0, isPaused: false },
@@ -258,6 +259,13 @@ describe('what an operator is told', () => {
     const told = (isSwitchedOff: boolean) =>
       brief({ ...well, upstreams: [row('a', { paused: 'refuse', enabled: false, isSwitchedOff })] })
     assert.deepEqual([told(true), told(false)], [[], [[1, 'Paused', 'a']]])
+  })
+
+  it('what an operator is told is what naming a contact would give, while the API is enabled', () => {
+    const lacking = (enabled: boolean) => ({ ...well, upstreams: [row('a', { enabled, lackedContact: 'a: a rule' })] })
+    assert.deepEqual(brief(lacking(true)), [[3, 'No contact', 'a']])
+    assert.match(findProblems(lacking(true))[0]?.todo ?? '', /Set CONTACT/)
+    assert.deepEqual(brief(lacking(false)), [])
   })
 
   it('what an operator is told is what no process can be ready without, a key that cannot be opened, and who waits', () => {

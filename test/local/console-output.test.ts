@@ -45,7 +45,7 @@ describe('the lines of a terminal', () => {
 })
 
 describe('the welcome', () => {
-  const welcome = (opsHost: string, demo?: DemoAccount) => {
+  const welcome = (opsHost: string, demo?: DemoAccount, lackedContacts: string[] = []) => {
     const http = { baseUrl: 'http://localhost:3000', opsHost } as Config['http']
     return welcomeText({
       ...{
@@ -53,7 +53,7 @@ describe('the welcome', () => {
         consoleUrl: consoleUrl(opsHost, 3001),
         operatorToken: 'TOKEN',
       },
-      ...{ demo, examplePath: '/x', reachable: undefined, isBrief: false },
+      ...{ demo, examplePath: '/x', lackedContacts, reachable: undefined, isBrief: false },
     })
   }
 
@@ -73,6 +73,12 @@ describe('the welcome', () => {
       assert.equal(text.includes('TOKEN\n'), isLocal, opsHost)
       if (!isLocal) assert.ok(text.includes('token: OPERATOR_TOKEN in /data/secrets.json'), opsHost)
     }
+  })
+
+  it('the welcome says what CONTACT would give where it is not set, and nothing else of it', () => {
+    assert.doesNotMatch(welcome('::1'), /CONTACT/)
+    const words = 'encyclopedia: Wikimedia allows 10 requests a minute'
+    assert.match(welcome('::1', undefined, [words]), /CONTACT .*is not set:\n {4}encyclopedia: Wikimedia allows 10/)
   })
 
   it('the welcome has the password of the demo account, or says how to get another where it was changed', () => {

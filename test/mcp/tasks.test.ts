@@ -22,7 +22,7 @@ test('a model reads code, message and hint of a failure in the form of either ro
   for (const isCall of [true, false]) {
     const error = new GatewayError('INVALID_TOKEN')
     const body = JSON.stringify(errorBody(error, 'http://gateway', isCall))
-    const { isError, content } = resultOf({ status: 401, headers: {}, body }, (data) => data)
+    const { isError, content } = resultOf({ status: 401, headers: {}, body }, {}, (data) => data)
     assert.equal(isError, true)
     const [text] = content
     assert.deepEqual(Object.keys(JSON.parse(text?.type === 'text' ? text.text : '')), [

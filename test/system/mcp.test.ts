@@ -12,6 +12,7 @@ import { openOperatorRedis } from '../support/cap-state.ts'
 import { type Account, send, signUp } from '../support/client.ts'
 import { type Gateway, startGateway, until } from '../support/gateway.ts'
 import { MODERN, modernMessage, withMcpClient } from '../support/mcp-client.ts'
+import { startUpstreamServer, type UpstreamServer } from '../support/upstream-server.ts'
 
 const THREE = ['sports-scores', 'currency', 'trivia']
 
@@ -22,16 +23,24 @@ describe('the MCP servers', () => {
   let gateway: Gateway
   let account: Account
   let upstreams: Map<string, Upstream>
+  let upstream: UpstreamServer
 
   before(async () => {
+    upstream = await startUpstreamServer()
     gateway = await startGateway({
       isLocal: true,
-      environment: { PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":50}}' },
+      environment: {
+        PLAN_LIMITS: '{"Free":{"perMinute":1000,"inFlight":50}}',
+        ...upstream.environment('mock-data', 'currency'),
+      },
     })
     account = await signUp(gateway)
     upstreams = await loadUpstreams()
   })
-  after(() => gateway.stop())
+  after(async () => {
+    await gateway.stop()
+    await upstream.close()
+  })
 
   async function withClient<T>(
     path: string,
@@ -173,12 +182,19 @@ describe('the MCP servers', () => {
         assert.equal(tools.length, endpoints.length)
         for (const [index, [, { example, parameters }]] of endpoints.entries()) {
           const tool = tools[index] ?? assert.fail('a tool is missing')
-          assert.deepEqual(Object.keys(tool.inputSchema.properties ?? {}), Object.keys(parameters.properties))
+          const names = Object.keys(tool.inputSchema.properties ?? {})
+          assert.deepEqual(
+            names.filter((name) => !['fields', 'limit'].includes(name) || Object.hasOwn(parameters.properties, name)),
+            Object.keys(parameters.properties),
+          )
+          assert.ok(names.includes('fields'))
+          assert.equal(tool._meta?.['anthropic/maxResultSizeChars'], 60_000)
           assert.ok(tool.outputSchema)
           const result: Result = await client.callTool({ name: tool.name, arguments: example.parameters })
-          assert.deepEqual(result.structuredContent, JSON.parse(JSON.stringify(example.data)))
+          const { mode, note, ...data } = result.structuredContent
+          assert.deepEqual(data, JSON.parse(JSON.stringify(example.data)))
           assert.equal(result._meta['agent-api-gateway/x-gateway-mode'], 'test')
-          assert.match(result.content[1].text, /^Recorded example, not for your parameters\./)
+          assert.deepEqual([mode, note], ['test', 'Recorded example. Use a live key for real data.'])
         }
       })
     }
@@ -203,7 +219,7 @@ describe('the MCP servers', () => {
     })
   })
 
-  it('the MCP servers tell of an unknown API, of wrong arguments and of an upstream failure as results with a code', async () => {
+  it('the MCP servers tell of an unknown API and of an upstream failure as results with a code, and of wrong arguments with -32602', async () => {
     await withClient('/mcp', { ...withKey(), 'x-gateway-scenario': 'upstream-500' }, async (client) => {
       const codeOf = async (name: string, input: Record<string, unknown>) => {
         const { isError, content }: Result = await client.callTool({ name, arguments: input })
@@ -213,17 +229,26 @@ describe('the MCP servers', () => {
       const unknown = await codeOf('describe_api', { api: 'wether' })
       assert.equal(unknown.code, 'API_NOT_FOUND')
       assert.match(unknown.hint, /nearest names, weather\b/)
-      assert.equal((await codeOf('call_api', { api: 'weather' })).code, 'INVALID_PARAMETER')
       const parameters = { latitude: 1, longitude: 2 }
-      const beside = await codeOf('call_api', { api: 'weather', endpoint: '/current', ...parameters })
-      assert.equal(beside.code, 'INVALID_PARAMETER')
-      assert.match(beside.message, /^Argument latitude is not known; .* stand under parameters\.$/)
-      const inBatch = await codeOf('call_apis', {
-        calls: [{ api: 'weather', endpoint: '/current', params: parameters }],
-      })
-      assert.match(inBatch.message, /^Argument calls\.0\.params is not known; did you mean parameters\?$/)
-      const unnamed = await codeOf('describe_api', { apis: 'weather' })
-      assert.match(unnamed.message, /^Argument api is required; apis is not known\.$/)
+      const wrong: [string, Record<string, unknown>, RegExp][] = [
+        ['call_api', { api: 'weather' }, /Argument endpoint is required\.$/],
+        [
+          'call_api',
+          { api: 'weather', endpoint: '/current', ...parameters },
+          /Argument latitude is not known; .* stand under parameters\.$/,
+        ],
+        [
+          'call_apis',
+          { calls: [{ api: 'weather', endpoint: '/current', params: parameters }] },
+          /Argument calls\.0\.params is not known; did you mean parameters\?$/,
+        ],
+        ['describe_api', { apis: 'weather' }, /Argument api is required; apis is not known\.$/],
+      ]
+      for (const [name, input, message] of wrong) {
+        const error = await client.callTool({ name, arguments: input }).catch((error: unknown) => error)
+        assert.equal(Object(error).code, -32_602)
+        assert.match(Object(error).message, message)
+      }
       assert.equal(
         (await codeOf('call_api', { api: 'weather', endpoint: 'current', parameters })).code,
         'UPSTREAM_ERROR',
@@ -246,7 +271,10 @@ describe('the MCP servers', () => {
         assert.equal(one.structuredContent?.data.base, base, JSON.stringify(one))
         const many: Result = await client.callTool({ name: 'call_apis', arguments: { calls: [call] } })
         assert.equal(many.structuredContent?.results[0].data?.base, base, JSON.stringify(many))
-        for (const { content } of [one, many]) assert.match(content.at(-1).text, /^Recorded example/)
+        for (const { mode, note } of [one.structuredContent, many.structuredContent.results[0]]) {
+          assert.equal(mode, 'test')
+          assert.match(note, /^Recorded example/)
+        }
       })
     }
   })
@@ -369,83 +397,169 @@ describe('the MCP servers', () => {
     }
   })
 
-  it('the MCP servers take several messages at once from clients whose revision has that, each counted as one alone', async () => {
-    const caller = await signUp(gateway)
-    const post = (body: object, headers: Record<string, string> = {}) =>
-      send(gateway, '/mcp', { key: caller.test, headers: { ...accept, ...headers }, body })
-    const left = (headers: Headers) => Number(/"minute";r=(\d+)/.exec(headers.get('ratelimit') ?? '')?.[1])
-    const call = (id: number, progressToken?: string) => ({
-      ...{ jsonrpc: '2.0', id, method: 'tools/call' },
-      params: {
-        name: 'call_api',
-        arguments: { api: 'currency', endpoint: '/latest', parameters: {} },
-        ...(progressToken === undefined ? {} : { _meta: { progressToken } }),
-      },
-    })
-    const notice = { jsonrpc: '2.0', method: 'notifications/initialized' }
-    const before = left((await post([{ jsonrpc: '2.0', id: 1, method: 'ping' }])).headers)
-    const { status, body, text } = await post([
-      call(1),
-      notice,
-      { jsonrpc: '2.0', id: 'b', method: 'tools/list' },
-      call(3),
-    ])
-    assert.equal(status, 200, text)
-    const byId = new Map<unknown, Result>(body.map(({ id, result }: Result) => [id, result]))
-    assert.deepEqual([byId.size, byId.get('b')?.tools.length], [3, 4])
-    for (const id of [1, 3]) assert.equal(byId.get(id)?.structuredContent.api, 'currency')
-    const alone = await post([call(4)], { 'mcp-protocol-version': '2025-03-26' })
-    assert.deepEqual([alone.status, alone.body.length, alone.body[0].id], [200, 1, 4])
-    assert.equal(before - left((await post({ jsonrpc: '2.0', id: 1, method: 'ping' })).headers), 3)
-    assert.deepEqual([(await post([notice, notice])).status], [202])
-    const streamed = await fetch(`${gateway.url}/mcp`, {
-      method: 'POST',
-      headers: { ...accept, 'content-type': 'application/json', 'x-api-key': caller.test },
-      body: JSON.stringify([call(5, 'p'), call(6)]),
-    })
-    assert.match(streamed.headers.get('content-type') ?? '', /event-stream/)
-    assert.deepEqual([...(await streamed.text()).matchAll(/"id":(\d)/g)].map(([, id]) => id).sort(), ['5', '6'])
-    const refused = [
-      await post([call(1), call(1)]),
-      await post([call(1)], { 'mcp-protocol-version': '2025-06-18' }),
-      await post(Array.from({ length: 21 }, (_, id) => call(id))),
-      await post([]),
-    ]
-    assert.deepEqual(
-      refused.map((answer) => [answer.status, answer.body.error?.code]),
-      refused.map(() => [400, -32_600]),
-    )
-  })
-
-  it('the MCP servers answer each list and each resource once in an array of messages', async () => {
-    const uri = 'http://localhost:3000/docs/apis/trivia.md'
-    const messages = [
-      { method: 'tools/list' },
-      { method: 'tools/list' },
-      { method: 'resources/list' },
-      { method: 'resources/list' },
-      { method: 'resources/templates/list' },
-      { method: 'resources/templates/list' },
-      { method: 'resources/read', params: { uri } },
-      { method: 'resources/read', params: { uri } },
-      { method: 'resources/read', params: { uri: 'http://localhost:3000/docs/apis/currency.md' } },
-      { method: 'tools/list' },
-    ].map((message, id) => ({ jsonrpc: '2.0', id, ...message }))
-    const { status, body } = await send(gateway, '/mcp?apis=trivia,currency', { key: account.test, body: messages })
-    assert.equal(status, 200)
-    const byId = new Map<number, Result>(body.map((answer: Result) => [answer.id, answer]))
-    const refused = messages.filter(({ id }) => byId.get(id)?.error)
-    assert.deepEqual([byId.size, refused.map(({ id }) => id)], [10, [1, 3, 5, 7, 9]])
-    for (const { id } of refused) {
-      assert.equal(byId.get(id)?.error.code, -32_600)
-      assert.match(byId.get(id)?.error.message, /once/)
+  it('the MCP servers refuse an array of messages, which the protocol no longer has, whatever is in it', async () => {
+    const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
+    for (const body of [[ping], [ping, ping], [], [null], [[ping]]]) {
+      for (const version of ['2025-03-26', MODERN]) {
+        const answer = await send(gateway, '/mcp', {
+          key: account.test,
+          headers: { ...accept, 'mcp-protocol-version': version },
+          body,
+        })
+        assert.deepEqual([answer.status, answer.body.id, answer.body.error?.code], [400, null, -32_600])
+        assert.match(answer.body.error.message, /^A request takes one message: /)
+      }
     }
-    assert.ok(byId.get(0)?.result.tools.length > 1)
   })
 
-  it('the MCP servers end a call whose request a client of an earlier revision cancels', async () => {
+  it('the MCP servers take null for what is left out of the parameters of any method, and say in a sentence what is wrong', async () => {
+    const ask = async (method: string, params: unknown) => {
+      const answer = await send(gateway, '/mcp', {
+        key: account.test,
+        headers: accept,
+        body: { jsonrpc: '2.0', id: 1, method, params },
+      })
+      assert.equal(answer.status, 200, answer.text)
+      return answer.body
+    }
+    const clientInfo = { name: 'test', version: '1', title: null }
+    const taken: [string, unknown][] = [
+      ['tools/list', { cursor: null, _meta: null }],
+      ['tools/list', null],
+      ['resources/list', { cursor: null }],
+      ['resources/templates/list', { cursor: null, _meta: { progressToken: null } }],
+      ['ping', { _meta: null }],
+      ['initialize', { protocolVersion: '2025-06-18', capabilities: { roots: { listChanged: null } }, clientInfo }],
+      ['tools/call', { name: 'search_apis', arguments: null }],
+      ['tools/call', { name: 'search_apis', arguments: '' }],
+      ['tools/call', { name: 'search_apis', arguments: '{"query":"weather"}' }],
+    ]
+    for (const [method, params] of taken) {
+      const { result, error } = await ask(method, params)
+      assert.ok(result, `${method} ${JSON.stringify(params)} ${JSON.stringify(error)}`)
+    }
+    const refused: [string, unknown, RegExp][] = [
+      ['tools/list', { cursor: 5 }, /^Argument cursor is invalid: expected string, received number\.$/],
+      ['tools/list', 'all', /^The parameters must be a JSON object\.$/],
+      ['tools/list', [1], /^The parameters must be a JSON object\.$/],
+      ['tools/call', { arguments: {} }, /^Argument name is required\.$/],
+      ['tools/call', { nmae: 'search_apis' }, /^Argument name is required; nmae is not known\.$/],
+      ['tools/call', { name: 'search_apis', arguments: [1] }, /^Argument arguments is invalid: /],
+      ['tools/call', { name: 'search_apis', arguments: '{"query":' }, /^Argument arguments is invalid: /],
+      ['tools/call', { name: 'search_apis', arguments: '{"__proto__":{}}' }, /not allowed\.$/],
+      ['resources/read', { uri: null }, /^Argument uri is required\.$/],
+      ['initialize', { capabilities: 5 }, /^Argument \S+ is /],
+      ['ping', { _meta: 5 }, /^Argument _meta is invalid: /],
+    ]
+    for (const [method, params, message] of refused) {
+      const { error } = await ask(method, params)
+      assert.equal(error?.code, -32_602, `${method} ${JSON.stringify(params)}`)
+      assert.match(error.message, message)
+    }
+  })
+
+  it('the MCP servers take the arguments of every tool as models and their clients write them', async () => {
+    await withClient('/mcp', withKey(), async (client) => {
+      const call = async (name: string, input: Record<string, unknown>): Promise<Result> => {
+        const result: Result = await client.callTool({ name, arguments: input })
+        assert.equal(result.isError, undefined, JSON.stringify(result))
+        return result.structuredContent
+      }
+      const { total } = await call('search_apis', { query: 'weather' })
+      assert.equal((await call('search_apis', { query: 'weather', category: '', limit: '' })).total, total)
+      assert.equal((await call('search_apis', { limit: '3', query: '' })).apis.length, 3)
+      assert.equal((await call('describe_api', { api: 'currency', endpoint: '' })).endpoints.length, 2)
+      const place = { latitude: '40.71', longitude: -74.01 }
+      for (const parameters of [place, JSON.stringify(place), { ...place, units: '' }]) {
+        const input = { api: 'weather', endpoint: '/current', parameters, fields: '', limit: null }
+        assert.equal((await call('call_api', input)).data.temperature_c, 15.3)
+        const many = await call('call_apis', { calls: JSON.stringify([input]), take: '' })
+        assert.equal(many.results[0].data?.temperature_c, 15.3, JSON.stringify(many))
+      }
+    })
+    await withClient('/mcp/trivia', withKey(), async (client) => {
+      const input = { amount: '3', difficulty: '', type: null, category: '' }
+      const { structuredContent }: Result = await client.callTool({ name: 'trivia_questions', arguments: input })
+      assert.ok(structuredContent?.results.length > 0)
+    })
+  })
+
+  it('the MCP servers answer with the part of the data that is asked for, and refuse a part that the data do not have', async () => {
+    const fields = ['comments[].email', 'comments[].id']
+    await withClient('/mcp', withKey(), async (client) => {
+      const call: Result = await client.callTool({
+        name: 'call_api',
+        arguments: { api: 'mock-data', endpoint: '/comments', fields, limit: 2 },
+      })
+      const { comments } = call.structuredContent.data
+      assert.equal(comments.length, 2)
+      assert.deepEqual(Object.keys(comments[0]), ['email', 'id'])
+      const refused: [Record<string, unknown>, RegExp][] = [
+        [{ fields: ['coments[].id'] }, /Argument fields names coments\[\]\.id, .* did you mean comments\[\]\.id\?/],
+        [{ fields: Array.from({ length: 200 }, () => 'comments') }, /Argument fields must have at most 20 members/],
+        [{ fields: ['__proto__'] }, /Argument fields names __proto__, .* the members of the data are count, comments/],
+        [{ fields: ['comments[].id'.repeat(99)] }, /at most 120 characters/],
+        [{ fields: { id: 1 } }, /Argument fields must be a list/],
+        [{ limit: 0 }, /Argument limit must be at least 1/],
+        [{ limit: -5 }, /Argument limit must be at least 1/],
+        [{ limit: 1_001 }, /Argument limit must be at most 1000/],
+        [{ limit: 'many' }, /Argument limit must be a whole number/],
+        [{ limits: 5 }, /Argument limits is not known; did you mean limit\?/],
+      ]
+      for (const [selection, message] of refused) {
+        const call = { api: 'mock-data', endpoint: '/comments', ...selection }
+        for (const [name, input] of [
+          ['call_api', call],
+          ['call_apis', { calls: [call] }],
+        ] as const) {
+          const error = await client.callTool({ name, arguments: input }).catch((error: unknown) => error)
+          assert.equal(Object(error).code, -32_602, JSON.stringify(error))
+          const text = Object(error).message.replace('calls.0.', '')
+          assert.match(text, message)
+        }
+      }
+    })
+    await withClient('/mcp/mock-data', withKey(), async (client) => {
+      await client.listTools()
+      const typed: Result = await client.callTool({ name: 'mock_data_comments', arguments: { fields, limit: '1' } })
+      assert.deepEqual(Object.keys(typed.structuredContent.comments[0]), ['email', 'id'])
+      await assert.rejects(client.callTool({ name: 'mock_data_comments', arguments: { limit: 0 } }), /-32602/)
+    })
+  })
+
+  it('the MCP servers cut an answer that is too long at the end of an item, and say what to ask for', async () => {
+    const call = { api: 'mock-data', endpoint: '/comments' }
+    const body = 'x'.repeat(200)
+    upstream.play('mock-data', () =>
+      Array.from({ length: 500 }, (_, id) => ({ postId: 1, id, name: 'a name', email: 'a@b.example', body })),
+    )
+    upstream.play('currency', () => upstreams.get('currency')?.endpoints['/latest']?.example.response)
+    await withClient('/mcp', { 'x-api-key': account.live }, async (client) => {
+      const one: Result = await client.callTool({ name: 'call_api', arguments: call })
+      const { data, truncated } = one.structuredContent
+      assert.ok(JSON.stringify(one.structuredContent).length <= 40_000)
+      assert.deepEqual([truncated.path, truncated.of, truncated.shown], ['comments', 500, data.comments.length])
+      assert.match(truncated.hint, /^Ask for fewer fields, such as comments\[\]\.id, /)
+      const whole: Result = await send(gateway, '/v1/call/mock-data/comments', { key: account.live })
+      assert.equal(whole.body.data.comments.length, 500)
+      assert.deepEqual(data.comments, whole.body.data.comments.slice(0, truncated.shown))
+      const small = { api: 'currency', endpoint: '/latest' }
+      const many: Result = await client.callTool({
+        name: 'call_apis',
+        arguments: { calls: [call, small, { ...call, fields: ['comments[].id'] }] },
+      })
+      assert.ok(JSON.stringify(many.structuredContent).length <= 40_000)
+      const [first, second, third] = many.structuredContent.results
+      assert.equal(first.truncated.shown, first.data.comments.length)
+      assert.deepEqual([second.truncated, third.truncated, third.data.comments.length], [undefined, undefined, 500])
+      assert.ok(JSON.stringify(first.data).length > 20_000, 'what the others do not need is the first one’s')
+    })
+  })
+
+  it('the MCP servers end a call whose request a client of an earlier revision cancels', async (t) => {
     const caller = await signUp(gateway)
     const redis = openOperatorRedis(gateway)
+    t.after(() => redis.disconnect())
     const inFlight = () => redis.zcard(accountKeys.inFlight(caller.id, 'test'))
     const post = (body: object) =>
       fetch(`${gateway.url}/mcp`, {
@@ -472,7 +586,6 @@ describe('the MCP servers', () => {
     assert.match(await answer, /CALL_CANCELLED/)
     assert.equal(await inFlight(), 0)
     assert.deepEqual(await redis.keys(accountKeys.toolCalls(caller.id, '*', '*').replace(/[{}]/g, '?')), [])
-    redis.disconnect()
   })
 
   it('the MCP servers answer whatever form of answer a client accepts, and 406 where it accepts neither', async () => {

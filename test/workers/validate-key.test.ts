@@ -17,15 +17,15 @@ import { until } from '../support/gateway.ts'
 import { startUpstreamServer } from '../support/upstream-server.ts'
 import { openWorkerParts } from '../support/worker-parts.ts'
 
-const SLUG = 'news'
+const NEWS = 'news'
 
 /** A saved key, and its validations as a worker runs them, each when the test says so. */
-async function open(t: TestContext) {
+async function open(t: TestContext, SLUG = NEWS) {
   const upstream = await startUpstreamServer()
   t.after(() => upstream.close())
   const { config, deps } = await openWorkerParts(t, {
     ...upstream.environment(SLUG),
-    UPSTREAM_NEWS_CAPS: 'concurrency=10,1000/1',
+    [`UPSTREAM_${SLUG.toUpperCase().replaceAll('-', '_')}_CAPS`]: 'concurrency=10,1000/1',
   })
   const { db, redis, queues } = deps
   /** Of an account of its own. @returns its id */
@@ -100,7 +100,7 @@ test('a validation that a pause of the API holds until its time is over says so,
   await setPause('hold')
   endTime(t)
   assert.equal(await validate(), true)
-  assert.deepEqual(upstream.arrivalsOf(SLUG), [])
+  assert.deepEqual(upstream.arrivalsOf(NEWS), [])
   const { status, failure_code, next_validation_at } = await key()
   assert.deepEqual([status, failure_code], ['unvalidated', 'API_PAUSED'])
   assert.ok(next_validation_at)
@@ -108,7 +108,7 @@ test('a validation that a pause of the API holds until its time is over says so,
 
 test('the last try of a validation leaves the time at which another one tries the key again, and not its own', async (t) => {
   const { upstream, key, enqueue, validate, delayed } = await open(t)
-  upstream.play(SLUG, (_, response) => void response.writeHead(503).end())
+  upstream.play(NEWS, (_, response) => void response.writeHead(503).end())
   await enqueue()
   for (let tries = 0; tries < 3; tries += 1) {
     for (const job of await delayed()) await job.promote()
@@ -130,14 +130,87 @@ test('the last try of a validation leaves the time at which another one tries th
 
 test('failed validations of two accounts that count as one are failures of one caller to the health of the API', async (t) => {
   const { upstream, redis, saveKey, enqueue, validate } = await open(t)
-  upstream.play(SLUG, (_, response) => void response.writeHead(503).end())
+  upstream.play(NEWS, (_, response) => void response.writeHead(503).end())
   const group = 'network'
   for (const providerKeyId of [await saveKey(), await saveKey()]) {
     await enqueue({ providerKeyId, group })
-    const before = await redis.hget(healthKey(SLUG), 'run')
+    const before = await redis.hget(healthKey(NEWS), 'run')
     await validate()
-    await until(async () => (await redis.hget(healthKey(SLUG), 'run')) !== before)
+    await until(async () => (await redis.hget(healthKey(NEWS), 'run')) !== before)
   }
-  const { run, rowAccount, rowPlain } = await redis.hgetall(healthKey(SLUG))
+  const { run, rowAccount, rowPlain } = await redis.hgetall(healthKey(NEWS))
   assert.deepEqual({ run, rowAccount, rowPlain }, { run: '-2', rowAccount: group, rowPlain: '0' })
+})
+
+const CRYPTO = 'crypto-prices'
+
+test('a key is not valid where a made-up key is answered in the same way, whatever it was before', async (t) => {
+  const { upstream, key, enqueue, validate, delayed } = await open(t, CRYPTO)
+  const sent: unknown[] = []
+  upstream.play(CRYPTO, (request, response) => {
+    sent.push(request.headers['x-cg-demo-api-key'])
+    response.writeHead(200, { 'content-type': 'application/json' }).end('{"gecko_says":"(V3) To the Moon!"}')
+  })
+  await enqueue()
+  assert.equal(await validate(), false)
+  assert.equal(sent.length, 2)
+  assert.equal(sent[0], 'key')
+  assert.notEqual(sent[1], 'key')
+  const { status, failure_code, last_validated_at, next_validation_at } = await key()
+  assert.deepEqual(
+    [status, failure_code, last_validated_at, next_validation_at],
+    ['unvalidated', 'KEY_NOT_CHECKABLE', null, null],
+  )
+  assert.deepEqual(await delayed(), [])
+})
+
+test('a key is valid where a made-up key is refused, and invalid where it is refused itself', async (t) => {
+  const { upstream, key, enqueue, validate } = await open(t, CRYPTO)
+  let good = 'key'
+  upstream.play(CRYPTO, (request, response) => {
+    const isGood = request.headers['x-cg-demo-api-key'] === good
+    response.writeHead(isGood ? 200 : 401, { 'content-type': 'application/json' }).end('{}')
+  })
+  await enqueue()
+  assert.equal(await validate(), false)
+  assert.deepEqual([(await key()).status, (await key()).failure_code], ['valid', null])
+  good = 'another'
+  await enqueue()
+  assert.equal(await validate(), false)
+  assert.equal((await key()).status, 'invalid')
+})
+
+test('a key that was valid is no longer when the upstream begins to take any key', async (t) => {
+  const { upstream, key, enqueue, validate } = await open(t, CRYPTO)
+  let takesAny = false
+  upstream.play(CRYPTO, (request, response) => {
+    const isTaken = takesAny || request.headers['x-cg-demo-api-key'] === 'key'
+    response.writeHead(isTaken ? 200 : 401, { 'content-type': 'application/json' }).end('{}')
+  })
+  await enqueue()
+  await validate()
+  assert.equal((await key()).status, 'valid')
+  takesAny = true
+  await enqueue()
+  await validate()
+  assert.equal((await key()).status, 'unvalidated')
+})
+
+test('a key is not valid where the made-up key found a limit, and is tried again', async (t) => {
+  const { upstream, key, enqueue, validate } = await open(t, CRYPTO)
+  upstream.play(CRYPTO, (request, response) => {
+    response.writeHead(request.headers['x-cg-demo-api-key'] === 'key' ? 200 : 429, { 'retry-after': '1' }).end('{}')
+  })
+  await enqueue()
+  assert.equal(await validate(), true)
+  assert.deepEqual([(await key()).status, (await key()).failure_code], ['unvalidated', 'UPSTREAM_RATE_LIMITED'])
+})
+
+test('an API whose check is known to fail with a wrong key is asked once', async (t) => {
+  const { upstream, key, enqueue, validate } = await open(t)
+  upstream.play(NEWS, (_, response) => void response.writeHead(200, { 'content-type': 'application/json' }).end('{}'))
+  await enqueue()
+  await validate()
+  assert.equal((await key()).status, 'valid')
+  assert.equal(upstream.arrivalsOf(NEWS).length, 1)
 })

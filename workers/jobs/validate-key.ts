@@ -1,14 +1,15 @@
+import { randomInt } from 'node:crypto'
 import { DelayedError, type Job } from 'bullmq'
 
-import { bucketOf } from '../../src/caps/bucket.ts'
+import { bucketOf, UNPROVEN_BUCKET } from '../../src/caps/bucket.ts'
 import { NO_PLACE } from '../../src/caps/cap.ts'
 import { type Api, type Catalog, withCallerKey } from '../../src/catalog/catalog.ts'
 import type { UpstreamResponse } from '../../src/catalog/upstream.ts'
 
 import type { Db } from '../../src/db/database.ts'
 import { findProviderKey, setProviderKeyStatus, setValidationFailure } from '../../src/db/provider-keys.ts'
-import type { ProviderKey } from '../../src/db/schema.ts'
-import { type ErrorCode, GatewayError } from '../../src/errors.ts'
+import type { ProviderKey, ValidationFailureCode } from '../../src/db/schema.ts'
+import { GatewayError } from '../../src/errors.ts'
 import { announced } from '../../src/limits/account-version.ts'
 import { sendReply } from '../../src/queue/reply.ts'
 import { parseValidateKeyJob, TRY_AGAIN_MS } from '../../src/queue/validate-key-job.ts'
@@ -24,7 +25,7 @@ import type { ProcessorDeps } from './process-call.ts'
 const VALIDATE_MS_MAX = 30_000
 
 /** What the upstream said of the key, or why it said nothing. */
-type Verdict = { status: 'valid' | 'invalid' } | { code: ErrorCode }
+type Verdict = { status: 'valid' | 'invalid' } | { code: ValidationFailureCode }
 
 /**
  * Sends the upstream's cheapest request with a caller's key, on the cap of keys that are not proven, or on the key's own. Where the answer shows nothing of the key (down,
@@ -44,7 +45,10 @@ export async function validateKey(deps: ProcessorDeps, job: Job, cancelled: Abor
     const shut = shutCode(deps.catalog.get(row.slug))
     const verdict = shut ? { code: shut } : await tryKey(deps, { row, group, jobId: job.id }, cancelled)
     if ('status' in verdict) await announced({ redis, log }, [row.user_id], () => setStatus(db, row, verdict.status))
-    else await noteFailure(deps, { row, code: verdict.code, waitMs: shut ? undefined : nextWaitMs(job) }, job)
+    else {
+      const isFinal = shut !== undefined || verdict.code === 'KEY_NOT_CHECKABLE'
+      await noteFailure(deps, { row, code: verdict.code, waitMs: isFinal ? undefined : nextWaitMs(job) }, job)
+    }
   } finally {
     if (reply) {
       const times = { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 1 }
@@ -75,14 +79,16 @@ function nextWaitMs({ attemptsStarted }: Job): number | undefined {
 
 /** @throws DelayedError where the job runs again after `waitMs` */
 async function noteFailure(
-  { db, log }: ProcessorDeps,
-  { row, code, waitMs }: { row: ProviderKey; code: ErrorCode; waitMs: number | undefined },
+  { db, redis, log }: ProcessorDeps,
+  { row, code, waitMs }: { row: ProviderKey; code: ValidationFailureCode; waitMs: number | undefined },
   job: Job,
 ): Promise<void> {
   const nextAt = waitMs === undefined ? null : new Date(Date.now() + waitMs)
   const data = parseValidateKeyJob(job.data)
   const lastNextAt = data.nextAt === undefined ? null : new Date(data.nextAt)
-  await setValidationFailure(db, row.id, { code, nextAt, lastNextAt })
+  await announced({ redis, log }, code === 'KEY_NOT_CHECKABLE' ? [row.user_id] : [], async () => {
+    await setValidationFailure(db, row.id, { code, nextAt, lastNextAt })
+  })
   log.info({ slug: row.slug, providerKeyId: row.id, code }, 'provider key could not be validated')
   if (!nextAt) return
   await job.updateData({ ...data, nextAt: nextAt.getTime() })
@@ -116,18 +122,47 @@ async function tryKey(
     if (error instanceof GatewayError) return { status: 'invalid' }
     throw error
   }
+  const entry = queueEntry(row, group, jobId)
+  const timeout = AbortSignal.timeout(VALIDATE_MS_MAX)
+  const check = {
+    api,
+    entry,
+    endsAt: performance.now() + VALIDATE_MS_MAX,
+    signal: AbortSignal.any([cancelled, timeout]),
+  }
+  try {
+    const verdict = await sendCheck(deps, check, key)
+    const isConclusive =
+      api.upstream.credential?.check !== undefined || 'code' in verdict || verdict.status === 'invalid'
+    if (isConclusive) return verdict
+    // On the cap of keys that are not proven: it counts for the gateway's address.
+    return afterControl(
+      await sendCheck(deps, { ...check, entry: { ...entry, bucket: UNPROVEN_BUCKET } }, madeUpKey(key)),
+    )
+  } catch (error) {
+    if (error instanceof AttemptError) return { code: error.code }
+    if (timeout.aborted && !cancelled.aborted) return { code: waitEndCode(deps.catalog, row.slug) }
+    throw error
+  }
+}
+
+interface Check {
+  api: Api
+  entry: WaitQueueEntry
+  endsAt: number
+  signal: AbortSignal
+}
+
+/** Sends the request that checks keys with one key. @throws as `sendOnce` */
+async function sendCheck(deps: ProcessorDeps, { api, entry, endsAt, signal }: Check, key: string): Promise<Verdict> {
   // As a call of the key's owner: a failure may be the key's doing.
   const recorder = new AttemptRecorder(deps, {
     slug: api.slug,
     source: 'call',
     isPlain: true,
-    accountId: group ?? row.user_id,
+    accountId: entry.shareGroup ?? entry.accountId,
     concurrency: api.caps.concurrency,
   })
-  const entry = queueEntry(row, group, jobId)
-  const request = api.upstream.credential?.check ?? api.upstream.probe.request
-  const timeout = AbortSignal.timeout(VALIDATE_MS_MAX)
-  const endsAt = performance.now() + VALIDATE_MS_MAX
   const sending = {
     api,
     endpoint: undefined,
@@ -141,20 +176,33 @@ async function tryKey(
     times: { queueMs: 0, permitMs: 0, upstreamMs: 0, attempts: 0 },
     progress: {},
     remainingMs: () => endsAt - performance.now(),
-    signal: AbortSignal.any([cancelled, timeout]),
+    signal,
     recorder,
   }
   try {
+    const request = api.upstream.credential?.check ?? api.upstream.probe.request
     const wire = buildWireRequest(api, request, { extra: [], key, contact: deps.contact })
     const { answer } = await sendOnce(deps, sending, () => wire)
     return verdictOf(api, answer)
-  } catch (error) {
-    if (error instanceof AttemptError) return { code: error.code }
-    if (timeout.aborted && !cancelled.aborted) return { code: waitEndCode(deps.catalog, row.slug) }
-    throw error
   } finally {
     recorder.flush()
   }
+}
+
+/** What the answer to a made-up key says of the key that the same request succeeded with. */
+function afterControl(control: Verdict): Verdict {
+  if (!('status' in control)) return control
+  return control.status === 'invalid' ? { status: 'valid' } : { code: 'KEY_NOT_CHECKABLE' }
+}
+
+/** A key of the same form. */
+function madeUpKey(key: string): string {
+  const random = (letters: string) => letters.charAt(randomInt(letters.length))
+  const madeUp = key
+    .replace(/[a-z]/g, () => random('abcdefghijklmnopqrstuvwxyz'))
+    .replace(/[A-Z]/g, () => random('ABCDEFGHIJKLMNOPQRSTUVWXYZ'))
+    .replace(/[0-9]/g, () => random('0123456789'))
+  return madeUp === key ? `${key}x` : madeUp
 }
 
 function verdictOf({ upstream }: Api, answer: UpstreamResponse): Verdict {

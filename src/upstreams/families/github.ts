@@ -2,6 +2,9 @@ import { members, text } from '../../catalog/json.ts'
 import { overLimit } from '../../catalog/response-class.ts'
 import { path, type Upstream } from '../../catalog/upstream.ts'
 
+/** Free at GitHub; every request pays from our own cap. */
+export const githubProbe = { path: path`/rate_limit` }
+
 /**
  * What GitHub's APIs have in common. `resource` is its name for the limit that the requests count against; `keyCaps` are
  * the caps of a key.
@@ -20,6 +23,7 @@ export function github(
       name: 'authorization',
       format: (key) => `Bearer ${key}`,
       caps: keyCaps,
+      check: githubProbe,
     },
     rateHeaders: {
       remaining: 'x-ratelimit-remaining',
@@ -38,6 +42,3 @@ export function github(
     },
   }
 }
-
-/** Free at GitHub; every request pays from our own cap. */
-export const githubProbe = { path: path`/rate_limit` }

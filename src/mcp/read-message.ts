@@ -1,0 +1,95 @@
+import { ProtocolErrorCode, specTypeSchemas } from '@modelcontextprotocol/server'
+import Type from 'typebox'
+import { isObject } from '../catalog/json.ts'
+import { nearestName } from '../catalog/nearest-name.ts'
+import { GatewayError } from '../errors.ts'
+import { isName, sentence } from '../http/violation-words.ts'
+import { adaptTo } from './adapt-arguments.ts'
+
+/** Why a message is not answered by its method. */
+export interface MessageError {
+  code: ProtocolErrorCode
+  message: string
+}
+
+/** Clients write the arguments of a tool as null, as blank text, and as JSON text. */
+const CallParams = Type.Object({ arguments: Type.Optional(Type.Object({})) })
+
+/** The protocol's own schemas of the methods that the servers answer. Those of tasks have one member, and it is the same. */
+const REQUESTS = {
+  initialize: specTypeSchemas.InitializeRequest,
+  ping: specTypeSchemas.PingRequest,
+  'tools/list': specTypeSchemas.ListToolsRequest,
+  'tools/call': specTypeSchemas.CallToolRequest,
+  'resources/list': specTypeSchemas.ListResourcesRequest,
+  'resources/templates/list': specTypeSchemas.ListResourceTemplatesRequest,
+  'resources/read': specTypeSchemas.ReadResourceRequest,
+  'tasks/get': specTypeSchemas.GetTaskRequest,
+  'tasks/cancel': specTypeSchemas.GetTaskRequest,
+  'tasks/update': specTypeSchemas.GetTaskRequest,
+}
+
+/**
+ * A message with parameters as its method takes them: a member that is null is one that was left out, at any depth. The
+ * parameters of every method come through here before the protocol's own server sees them, whose answer to wrong ones
+ * would be the dump of a validator.
+ */
+export function readMessage(body: unknown): { message: unknown } | { error: MessageError } {
+  if (!isObject(body)) return { message: body }
+  const { params: given, ...members } = body
+  if (given === undefined || given === null) return checked(members)
+  try {
+    return checked({ ...members, params: isObject(given) ? readParams(given) : given })
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error
+    // JSON text that no body may hold.
+    return { error: { code: ProtocolErrorCode.InvalidParams, message: error.message } }
+  }
+}
+
+function readParams({ arguments: given, ...params }: Record<string, unknown>): unknown {
+  const read = withoutNulls(params)
+  return given === undefined ? read : { ...Object(read), ...Object(adaptTo(CallParams, { arguments: given })) }
+}
+
+function withoutNulls(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutNulls)
+  if (!isObject(value)) return value
+  const members = Object.entries(value).filter(([, member]) => member !== null)
+  return Object.fromEntries(members.map(([name, member]) => [name, withoutNulls(member)]))
+}
+
+function checked(message: Record<string, unknown>): { message: unknown } | { error: MessageError } {
+  const { id, method, params = {} } = message
+  // A notification has no answer that could say what is wrong with it.
+  if (id === undefined || typeof method !== 'string' || !Object.hasOwn(REQUESTS, method)) return { message }
+  const schema = REQUESTS[method as keyof typeof REQUESTS]
+  const expected = method.startsWith('tasks/') ? 'tasks/get' : method
+  const result = schema['~standard'].validate({ method: expected, params })
+  const [issue] = result instanceof Promise ? [] : (result.issues ?? [])
+  return issue ? { error: { code: ProtocolErrorCode.InvalidParams, message: words(issue, params) } } : { message }
+}
+
+interface Issue {
+  message: string
+  path?: ReadonlyArray<PropertyKey | { key: PropertyKey }> | undefined
+}
+
+/** What the protocol's schema says, in a sentence that names the member. */
+function words({ message, path = [] }: Issue, params: unknown): string {
+  const steps = path.map((step) => String(typeof step === 'object' ? step.key : step)).slice(1)
+  const name = steps.join('.')
+  if (name === '') return 'The parameters must be a JSON object.'
+  const shown = isName(name) ? name : 'of the parameters'
+  const holder = steps.slice(0, -1).reduce<unknown>((value, step) => Object(value)[step], params)
+  const last = steps.at(-1) ?? ''
+  if (Object(holder)[last] === undefined) {
+    const given = Object.keys(Object(holder)).filter((member) => isName(member) && !KNOWN.has(member))
+    const meant = nearestName(last, given)
+    return sentence(`Argument ${shown} is required${meant === undefined ? '' : `; ${meant} is not known`}`)
+  }
+  return sentence(`Argument ${shown} is invalid: ${message.replace(/^Invalid input: /, '').split('\n', 1)[0]}`)
+}
+
+/** Members of parameters that are never another one misspelt. */
+const KNOWN = new Set(['_meta', 'arguments', 'name', 'uri', 'taskId', 'cursor'])

@@ -1,0 +1,31 @@
+import { Compile } from 'typebox/schema'
+import { type Selection, SelectionSchema } from './selection.ts'
+
+const validator = Compile(SelectionSchema)
+
+/**
+ * The id of a task: that of its call and, after a dot, the part of the data that the tool was asked for. Any node can
+ * read it from the id, and nothing more is stored of a call.
+ */
+export function taskIdOf(callId: string, selection: Selection): string {
+  if (Object.keys(selection).length === 0) return callId
+  return `${callId}.${Buffer.from(JSON.stringify(selection)).toString('base64url')}`
+}
+
+/** Undefined when the id is not of a task. */
+export function readTaskId(taskId: string): { callId: string; selection: Selection } | undefined {
+  const [callId = '', encoded, ...others] = taskId.split('.')
+  if (others.length > 0) return undefined
+  if (encoded === undefined) return { callId, selection: {} }
+  const selection = parsed(Buffer.from(encoded, 'base64url').toString())
+  return validator.Check(selection) ? { callId, selection: selection as Selection } : undefined
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    // Somebody made the id up.
+    return undefined
+  }
+}

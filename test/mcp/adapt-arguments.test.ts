@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import Type from 'typebox'
+import { adaptTo } from '../../src/mcp/adapt-arguments.ts'
+
+const Input = Type.Object({
+  query: Type.Optional(Type.String()),
+  limit: Type.Optional(Type.Integer()),
+  ratio: Type.Optional(Type.Number()),
+  isNew: Type.Optional(Type.Boolean()),
+  take: Type.Optional(Type.Enum(['all', 'fit'])),
+  fields: Type.Optional(Type.Array(Type.String())),
+  parameters: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+  calls: Type.Optional(Type.Array(Type.Object({ id: Type.Integer(), note: Type.Optional(Type.String()) }))),
+  name: Type.String(),
+})
+
+describe('arguments adapted to a schema', () => {
+  it('what stands for nothing is left out when the member is optional, at every level', () => {
+    const given = { query: '', limit: null, take: ' ', fields: [], isNew: '', parameters: null, name: 'x' }
+    assert.deepEqual(adaptTo(Input, given), { name: 'x' })
+    assert.deepEqual(adaptTo(Input, { name: 'x', calls: [{ id: 1, note: '' }] }), { name: 'x', calls: [{ id: 1 }] })
+    assert.deepEqual(adaptTo(Input, { name: '', undeclared: '' }), { name: '' })
+    assert.deepEqual(adaptTo(Input, { name: null }), {})
+  })
+
+  it('JSON text is read when the schema takes an object or a list, and is text when it takes text', () => {
+    const given = { parameters: '{"a":""}', fields: '["a","b.c"]', calls: ' [{"id":"1"}] ', name: '{"a":1}' }
+    assert.deepEqual(adaptTo(Input, given), {
+      parameters: { a: '' },
+      fields: ['a', 'b.c'],
+      calls: [{ id: 1 }],
+      name: '{"a":1}',
+    })
+    for (const wrong of ['{"a"', '[1]', '1', 'null']) {
+      assert.deepEqual(adaptTo(Input, { parameters: wrong }), { parameters: wrong }, wrong)
+    }
+    assert.deepEqual(adaptTo(Input, { fields: 'a, b[].c' }), { fields: ['a', 'b[].c'] })
+  })
+
+  it('numbers, true and false are taken as text, and a number for text', () => {
+    const given = { limit: '3', ratio: ' -0.5 ', isNew: 'True', name: 17 }
+    assert.deepEqual(adaptTo(Input, given), { limit: 3, ratio: -0.5, isNew: true, name: '17' })
+    for (const wrong of ['0x10', '1e999', 'three', '+1', 'Infinity', '12345678901234567890']) {
+      assert.deepEqual(adaptTo(Input, { limit: wrong }), { limit: wrong }, wrong)
+    }
+    assert.deepEqual(adaptTo(Input, { isNew: 'yes', name: true }), { isNew: 'yes', name: true })
+  })
+
+  it('JSON text that no body may hold is refused', () => {
+    for (const text of ['{"__proto__":{}}', `${'['.repeat(40)}1${']'.repeat(40)}`]) {
+      assert.throws(() => adaptTo(Type.Object({ x: Type.Object({}) }), { x: text }), { name: 'GatewayError' }, text)
+    }
+  })
+})
